@@ -63,8 +63,8 @@ static void join_names(char out[96], const char *const *names, const uint32_t *m
 
 typedef struct running {
     sherd__audit_report *r;
-    const sherd__sight *sights;         /* or */
-    const sherd__elements *operand[2];  /* [1] may be NULL */
+    const sherd__sight *sights;        /* or */
+    const sherd__elements *operand[2]; /* [1] may be NULL */
     const sherd__audit_cast *cast;
     const sherd__truth *truth, *truth_b;
     const sherd__public *pub;
@@ -176,7 +176,8 @@ static int attack_all(running *a, const sherd__members *m, bool nodes, uint32_t 
     }
     if (!err && m->len && a->r->scopes_len < SHERD__AUDIT_SIZES)
         a->r->scopes[a->r->scopes_len++] = (sherd__audit_scope){
-            nodes, m->size, m->len, m->of, first, a->r->findings.len };
+            nodes, m->size, m->len, m->of, first, a->r->findings.len
+        };
     return err;
 }
 
@@ -207,8 +208,9 @@ int sherd__audit_sights(sherd__audit_report *r, const sherd__audit_cast *cast,
                         const sherd__sight *sights, const sherd__truth *truth,
                         const sherd__public *pub, const sherd__audit_plan *plan, sherd_diag *d)
 {
-    running a = { .r = r, .sights = sights, .cast = cast, .truth = truth, .pub = pub,
-                  .plan = plan };
+    running a = {
+        .r = r, .sights = sights, .cast = cast, .truth = truth, .pub = pub, .plan = plan
+    };
     return attack_everybody(&a, d);
 }
 
@@ -218,14 +220,20 @@ int sherd__audit_element_wise(sherd__audit_report *r, const sherd__audit_cast *c
                               const sherd__public *pub, const sherd__audit_plan *plan,
                               sherd_diag *d)
 {
-    running run = { .r = r, .operand = { left, right }, .cast = cast, .truth = a, .truth_b = b,
-                    .pub = pub, .plan = plan };
+    running run = { .r = r,
+                    .operand = { left, right },
+                    .cast = cast,
+                    .truth = a,
+                    .truth_b = b,
+                    .pub = pub,
+                    .plan = plan };
     return attack_everybody(&run, d);
 }
 
 /* --- shares ----------------------------------------------------------------------------------- */
 
-#define GAME_ROWS 8u /* games and controls are of the code, not of the data: small ones tell as
+#define GAME_ROWS                                                                                  \
+    8u /* games and controls are of the code, not of the data: small ones tell as
                         much */
 #define GAME_COLS 8u
 #define CONTROL_ROWS 32u
@@ -282,7 +290,7 @@ static void free_blocks(double **blocks, uint32_t k)
 /* Whether an encoding is of A, and where its rows come from is known. */
 static bool placed(const sherd__shares *s, const sherd__seen *e)
 {
-    return strcmp(e->name, "A") == 0 && (!s->apart || e->row != NULL);
+    return strcmp(e->name, "A") == 0 && (!s->apart || e->row);
 }
 
 /* Every share of A as if it were values, and whether it depends on them. */
@@ -354,13 +362,15 @@ static int streams(sherd__audit_report *r, const sherd__seen *seen, size_t len, 
     }
     if (reach.unsolved > 0)
         sherd__audit_leave_out(
-            r, "masks of %zu of %zu encodings%s (%s), used twice at an offset: solving for them "
-            "takes the operand and T shares, or K+T shares, and their numbers", reach.unsolved,
-            reach.encodings, where, reach.names);
+            r,
+            "masks of %zu of %zu encodings%s (%s), used twice at an offset: solving for them "
+            "takes the operand and T shares, or K+T shares, and their numbers",
+            reach.unsolved, reach.encodings, where, reach.names);
     if (reach.sums > 0)
-        sherd__audit_leave_out(r, "masks of %zu of %zu encodings%s, used twice one by one: the "
-                               "record has only their sum in each share", reach.sums,
-                               reach.encodings, where);
+        sherd__audit_leave_out(r,
+                               "masks of %zu of %zu encodings%s, used twice one by one: the "
+                               "record has only their sum in each share",
+                               reach.sums, reach.encodings, where);
     if (sent > rows)
         sherd__audit_leave_out(r, "masks of %zu of %zu rows of shares%s: --rows reads more",
                                sent - rows, sent, where);
@@ -393,8 +403,7 @@ static int offsets(sherd__audit_report *r, const sherd__shares *s, const sherd__
         err = known_blocks(&blocks[i], s, e, truth, right);
         seen[i].blocks = (const double *const *)blocks[i];
     }
-    if (err)
-        sherd__fail(d, err, "give fewer --rows", "out of memory for what is known of A");
+    if (err) sherd__fail(d, err, "give fewer --rows", "out of memory for what is known of A");
     else err = streams(r, seen, s->seen_len, 0, opt, d);
     for (uint32_t i = 0; blocks && i < s->seen_len; i++)
         free_blocks(blocks[i], s->seen[i].code->blocks);
@@ -420,8 +429,8 @@ static int add_scope(sherd__audit_report *r, uint32_t n, uint32_t size, uint32_t
     if (sherd__members_choose(&m, n, size, 1, 0))
         return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     if (r->scopes_len < SHERD__AUDIT_SIZES)
-        r->scopes[r->scopes_len++] =
-            (sherd__audit_scope){ false, size, drawn, m.of, first, r->findings.len };
+        r->scopes[r->scopes_len++] = (sherd__audit_scope){ false, size,  drawn,
+                                                           m.of,  first, r->findings.len };
     sherd__members_fini(&m);
     return SHERD_OK;
 }
@@ -430,7 +439,7 @@ static int by_code(sherd__audit_report *r, sherd__shares *s, const sherd__truth 
                    size_t first, const sherd__audit_options *opt, sherd_diag *d)
 {
     uint32_t drawn = 0, t = s->code.masks, n = s->numbered ? r->domains : s->code.shares;
-    sherd__audit_options own = *opt; /* of made-up shares */
+    sherd__audit_options own = *opt;                   /* of made-up shares */
     size_t rows = KNOWN_ENTRIES / s->seen[0].cols + 1; /* of which coalitions take a sample */
     double **blocks = NULL;
     int err = SHERD_OK;
@@ -492,16 +501,18 @@ static int check_right(const sherd__shares *s, const sherd__truth *right, sherd_
         return SHERD_OK;
     return sherd__fail(d, SHERD_ESHAPE, "give the B that the recorded run was given",
                        "the record's B has %zu rows and %s%zu columns, and --right is %zu x %zu",
-                       rows, s->left_out[0] ? "at least " : "", end, right->a.rows,
-                       right->a.cols);
+                       rows, s->left_out[0] ? "at least " : "", end, right->a.rows, right->a.cols);
 }
 
 int sherd__audit_shares(sherd__audit_report *r, sherd__shares *s, const char *const *names,
                         const sherd__truth *truth, const sherd__truth *right,
                         const sherd__public *pub, const sherd__audit_plan *plan, sherd_diag *d)
 {
-    sherd__audit_options opt = { .seed = plan->seed, .coalitions = plan->coalitions,
-                                 .domain_names = names, .step = plan->step, .ctx = plan->ctx };
+    sherd__audit_options opt = { .seed = plan->seed,
+                                 .coalitions = plan->coalitions,
+                                 .domain_names = names,
+                                 .step = plan->step,
+                                 .ctx = plan->ctx };
     size_t first = r->findings.len;
     r->colluding = !s->apart ? s->code.masks : plan->colluding ? plan->colluding : 1;
     if (s->note[0]) sherd__audit_warn(r, "%s", s->note);
@@ -537,8 +548,9 @@ int sherd__audit_reuse(sherd__audit_report *r, const sherd__shares *s, const she
                        size_t more_len, const char *const *names, const sherd__audit_plan *plan,
                        sherd_diag *d)
 {
-    sherd__audit_options opt = { .seed = plan->seed, .domain_names = names, .step = plan->step,
-                                 .ctx = plan->ctx };
+    sherd__audit_options opt = {
+        .seed = plan->seed, .domain_names = names, .step = plan->step, .ctx = plan->ctx
+    };
     size_t all = s->seen_len, len = 0;
     for (size_t i = 0; i < more_len; i++) all += more[i].seen_len;
     sherd__seen *seen = sherd__calloc(all, sizeof *seen);

@@ -17,30 +17,30 @@
 
 /** Coalitions of one size: how many were attacked, of how many. */
 typedef struct sherd__audit_scope {
-    bool nodes;             /* single nodes, whoever runs them; else `size` domains */
+    bool nodes; /* single nodes, whoever runs them; else `size` domains */
     uint32_t size, attacked;
     uint64_t of;
     size_t first, end; /* its findings */
 } sherd__audit_scope;
 
 typedef struct sherd__audit_report {
-    char subject[160];      /* for people: what was audited */
-    char form[64];          /* how the values travelled */
-    uint64_t rows, cols;    /* of A, where it is known; else 0 */
+    char subject[160];   /* for people: what was audited */
+    char form[64];       /* how the values travelled */
+    uint64_t rows, cols; /* of A, where it is known; else 0 */
     uint32_t nodes, domains, colluding;
-    bool domains_known;     /* from the record; else each node counts as one */
-    bool cut;               /* of the record something is missing, see sherd__audit_reach */
-    uint32_t covered;       /* domains of which nothing is missing; all, where it is not cut */
-    char reach[160];        /* where it is cut: how far what was found, or not, reaches */
-    uint64_t public_rows;   /* 0: no side information */
-    bool truth, labels;     /* were they known, to count with */
+    bool domains_known;   /* from the record; else each node counts as one */
+    bool cut;             /* of the record something is missing, see sherd__audit_reach */
+    uint32_t covered;     /* domains of which nothing is missing; all, where it is not cut */
+    char reach[160];      /* where it is cut: how far what was found, or not, reaches */
+    uint64_t public_rows; /* 0: no side information */
+    bool truth, labels;   /* were they known, to count with */
     sherd__audit_scope scopes[SHERD__AUDIT_SIZES];
     uint32_t scopes_len;
     sherd__findings findings;
     sherd__gallery gallery; /* of one node */
     char warnings[16][420];
     uint32_t warnings_len, warnings_more; /* more: that found no room */
-    char unseen[8][240];    /* what this audit left out, beside what none sees */
+    char unseen[8][240];                  /* what this audit left out, beside what none sees */
     uint32_t unseen_len;
 } sherd__audit_report;
 
@@ -59,18 +59,18 @@ void sherd__audit_reach(sherd__audit_report *r, const sherd__views *v);
 /** Who saw: nodes, and the domains that they are of. Borrowed. */
 typedef struct sherd__audit_cast {
     uint32_t nodes, domains;
-    const char *const *name;     /* [node] */
-    const uint32_t *domain;      /* [node]; NULL: node i is domain i */
+    const char *const *name;        /* [node] */
+    const uint32_t *domain;         /* [node]; NULL: node i is domain i */
     const char *const *domain_name; /* [domain]; NULL: that of node i */
 } sherd__audit_cast;
 
 typedef struct sherd__audit_plan {
-    uint32_t colluding;     /* T; 0: 1 */
-    uint32_t coalitions;    /* of one size at most */
-    uint64_t seed;          /* for coalitions that are drawn */
-    uint64_t n;             /* rows of A */
-    size_t k;               /* columns of A */
-    uint32_t show;          /* the node whose pictures are kept */
+    uint32_t colluding;  /* T; 0: 1 */
+    uint32_t coalitions; /* of one size at most */
+    uint64_t seed;       /* for coalitions that are drawn */
+    uint64_t n;          /* rows of A */
+    size_t k;            /* columns of A */
+    uint32_t show;       /* the node whose pictures are kept */
     /** Told after each attack; non-zero ends the audit with SHERD_EINTERRUPTED. May be NULL. */
     int (*step)(void *ctx, uint32_t done, uint32_t total);
     void *ctx;

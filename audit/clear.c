@@ -36,8 +36,9 @@ void sherd__gallery_fini(sherd__gallery *g)
 
 sherd__finding sherd__clear_about(const sherd__counting *k, const char *test, const char *statistic)
 {
-    sherd__finding f = { .test = test, .statistic = statistic, .chance = NAN, .low = NAN,
-                         .high = NAN, .log_p = NAN };
+    sherd__finding f = {
+        .test = test, .statistic = statistic, .chance = NAN, .low = NAN, .high = NAN, .log_p = NAN
+    };
     snprintf(f.who, sizeof f.who, "%s", k->who);
     snprintf(f.subject, sizeof f.subject, "%s", k->subject);
     return f;
@@ -180,7 +181,7 @@ int sherd__clear_zero_mask(sherd__findings *l, const sherd__counting *k, const s
 /* --- columns ---------------------------------------------------------------------------------- */
 
 int sherd__clear_matched(sherd__findings *l, const sherd__counting *k, const sherd__truth *t,
-                   const sherd__public *pub, sherd__match_how how, const size_t *to)
+                         const sherd__public *pub, sherd__match_how how, const size_t *to)
 {
     sherd__finding f = sherd__clear_about(k, "columns", how_text[how]);
     double hits = 0;
@@ -202,7 +203,7 @@ int sherd__clear_matched(sherd__findings *l, const sherd__counting *k, const she
 /* --- labels and rows -------------------------------------------------------------------------- */
 
 int sherd__clear_labels(sherd__findings *l, const sherd__counting *k, const sherd__truth *t,
-                  const sherd__inferred *in, unsigned which)
+                        const sherd__inferred *in, unsigned which)
 {
     sherd__finding f = sherd__clear_about(k, "labels", which ? "5 nearest public rows" : "linear");
     size_t right = 0, of[256] = { 0 }, most = 0, rows = 0;
@@ -238,8 +239,8 @@ int sherd__clear_rebuilt(sherd__findings *l, const sherd__counting *k, const she
                          const sherd__public *pub, const sherd__inferred *in, unsigned which,
                          double *line, double *r2)
 {
-    sherd__finding f =
-        sherd__clear_about(k, "rebuilding", which ? "R2, 5 nearest public rows" : "R2, linear");
+    sherd__finding f = sherd__clear_about(k, "rebuilding",
+                                          which ? "R2, 5 nearest public rows" : "R2, linear");
     size_t cols = t->a.cols, better = 0, rows = 0;
     double scale = k->scale, off = 0, off_mean = 0, spread = 0;
     double *mean = sherd__calloc(2 * cols, sizeof *mean), *guess = mean ? mean + cols : NULL;
@@ -369,8 +370,9 @@ int sherd__audit_clear(sherd__findings *l, sherd__gallery *g, const sherd__sight
                        const char *who, const sherd__truth *truth, const sherd__public *pub,
                        const sherd__clear_options *opt, sherd_diag *d)
 {
-    sherd__counting k = { .s = s, .who = who, .subject = "A",
-                          .scale = s->largest > 0 ? 1 / s->largest : 0 };
+    sherd__counting k = {
+        .s = s, .who = who, .subject = "A", .scale = s->largest > 0 ? 1 / s->largest : 0
+    };
     if (s->cols == 0 || !truth) return SHERD_OK;
     if (pub && pub->cols != truth->a.cols)
         return sherd__fail(d, SHERD_ESHAPE, "give public data with the columns of A",

@@ -25,10 +25,10 @@ typedef struct sherd__gallery {
 void sherd__gallery_fini(sherd__gallery *g);
 
 typedef struct sherd__clear_options {
-    uint64_t n;            /* rows of the operand: public */
-    uint64_t share_rows;   /* coded views: rows of a whole share; 0: as many as are there */
-    size_t test_rows;      /* on which labels and rebuilding are counted, at most; 0: 1000 */
-    bool sketch;           /* the strongest matching only, labels and rebuilding; for `demo` */
+    uint64_t n;          /* rows of the operand: public */
+    uint64_t share_rows; /* coded views: rows of a whole share; 0: as many as are there */
+    size_t test_rows;    /* on which labels and rebuilding are counted, at most; 0: 1000 */
+    bool sketch;         /* the strongest matching only, labels and rebuilding; for `demo` */
 } sherd__clear_options;
 
 /**

@@ -21,18 +21,18 @@ typedef struct attack {
     sherd__findings *l;
     const sherd__seen *s;
     const sherd__audit_options *opt;
-    uint32_t size;       /* domains of a coalition */
-    bool control;        /* more than T */
-    size_t sample;       /* entries that tests look at */
-    uint32_t *domains;   /* all that hold a share, ascending */
+    uint32_t size;     /* domains of a coalition */
+    bool control;      /* more than T */
+    size_t sample;     /* entries that tests look at */
+    uint32_t *domains; /* all that hold a share, ascending */
     uint32_t domains_len;
-    uint32_t *chosen;    /* indices into domains, ascending: the coalition */
-    uint32_t *who;       /* their domains */
-    uint32_t *members;   /* their shares */
+    uint32_t *chosen;  /* indices into domains, ascending: the coalition */
+    uint32_t *who;     /* their domains */
+    uint32_t *members; /* their shares */
     uint32_t members_len;
     uint32_t *mixed[SHERD__TABLE_PRIMES]; /* K combinations of `sample` each, by prime */
     uint64_t *x, *guess;
-    double *features;    /* FEATURES x entries */
+    double *features;          /* FEATURES x entries */
     uint32_t open, rebuilt_by; /* coalitions that cancelled the masks; that solved for all blocks */
 } attack;
 
@@ -137,7 +137,7 @@ static void name_row(const attack *a, const sherd__unmasked *u, uint32_t row, ch
 static int look_at(attack *a, const solved *v, uint32_t row)
 {
     const sherd__seen_code *c = a->s->code;
-    uint32_t w[2][SHERD__LCC_BLOCKS_MAX], scale[2] = {1, 1};
+    uint32_t w[2][SHERD__LCC_BLOCKS_MAX], scale[2] = { 1, 1 };
     sherd__finding f = about(a, "coalition");
     char what[44];
     int err = SHERD_OK;
@@ -151,7 +151,7 @@ static int look_at(attack *a, const solved *v, uint32_t row)
         snprintf(f.subject, sizeof f.subject, "%.40s, prime %u", what, c->primes[i]);
         err = sherd__uniform_look(a->l, &f, a->x, a->sample, c->primes[i],
                                   SHERD__LOOK_HIGH | SHERD__LOOK_REPEATS | SHERD__LOOK_SMALL);
-        if (err == 0 && a->s->blocks != NULL) {
+        if (err == 0 && a->s->blocks) {
             sherd__predicted(a->s->blocks, g, c->blocks, c->primes[i], a->sample, a->guess);
             err = sherd__uniform_guess(a->l, &f, a->x, a->guess, a->sample, c->primes[i]);
         }
@@ -192,10 +192,10 @@ static int rebuild(attack *a, const solved *v)
         uint32_t block = sherd__unmasked_block(&v->u[0], r);
         if (block == UINT32_MAX) continue;
         blocks++;
-        if (a->s->blocks != NULL) right += right_entries(a, r, block);
+        if (a->s->blocks) right += right_entries(a, r, block);
     }
     a->rebuilt_by += blocks == a->s->code->blocks;
-    if (blocks == 0 || a->s->blocks == NULL) return SHERD_OK;
+    if (blocks == 0 || !a->s->blocks) return SHERD_OK;
     sherd__finding f = about(a, "reconstruction");
     f.statistic = "entries rebuilt exactly";
     snprintf(f.subject, sizeof f.subject, "%.60s", a->s->name);
@@ -244,7 +244,7 @@ static int linear(attack *a, const solved *v)
 static int coalition(attack *a)
 {
     const sherd__seen_code *c = a->s->code;
-    solved v = {.rows = UINT32_MAX};
+    solved v = { .rows = UINT32_MAX };
     int err = SHERD_OK;
     gather(a);
     for (uint32_t i = 0; i < c->primes_len && err == 0; i++) {
@@ -258,7 +258,7 @@ static int coalition(attack *a)
         err = look_at(a, &v, r);
     }
     if (err == 0) err = rebuild(a, &v);
-    if (err == 0 && a->s->blocks != NULL) err = linear(a, &v);
+    if (err == 0 && a->s->blocks) err = linear(a, &v);
     for (uint32_t i = 0; i < c->primes_len; i++) sherd__unmasked_fini(&v.u[i]);
     return err;
 }
@@ -267,8 +267,8 @@ static int coalition(attack *a)
 
 static int summary(attack *a, uint64_t attacked, uint64_t all)
 {
-    sherd__finding f =
-        sherd__finding_of("coalition", "coalitions that cancel the masks", a->control);
+    sherd__finding f = sherd__finding_of("coalition", "coalitions that cancel the masks",
+                                         a->control);
     const sherd__seen_code *c = a->s->code;
     snprintf(f.subject, sizeof f.subject, "%.60s", a->s->name);
     snprintf(f.who, sizeof f.who, "any %u domain%s", a->size, a->size > 1 ? "s" : "");
@@ -288,20 +288,19 @@ static int attack_open(attack *a)
     uint32_t n = a->s->code->shares;
     size_t cells, entries = a->sample < ENTRIES ? a->sample : ENTRIES;
     a->domains = sherd__alloc(((size_t)n + 1) * 4 * sizeof *a->domains);
-    if (a->domains == NULL ||
-        !sherd__mul(a->s->code->blocks * sizeof *a->mixed[0], a->sample, &cells))
+    if (!a->domains || !sherd__mul(a->s->code->blocks * sizeof *a->mixed[0], a->sample, &cells))
         return SHERD_ENOMEM;
     a->chosen = a->domains + n + 1;
     a->who = a->chosen + n + 1;
     a->members = a->who + n + 1;
     for (uint32_t i = 0; i < a->s->code->primes_len; i++) {
         a->mixed[i] = sherd__alloc(cells);
-        if (a->mixed[i] == NULL) return SHERD_ENOMEM;
+        if (!a->mixed[i]) return SHERD_ENOMEM;
     }
     a->x = sherd__alloc(a->sample * sizeof *a->x);
     a->guess = sherd__alloc(a->sample * sizeof *a->guess);
     a->features = sherd__alloc(FEATURES * entries * sizeof *a->features);
-    return a->x != NULL && a->guess != NULL && a->features != NULL ? SHERD_OK : SHERD_ENOMEM;
+    return a->x && a->guess && a->features ? SHERD_OK : SHERD_ENOMEM;
 }
 
 static void attack_close(attack *a)
@@ -316,7 +315,7 @@ static void attack_close(attack *a)
 int sherd__audit_coalitions(sherd__findings *l, const sherd__seen *seen, uint32_t size,
                             const sherd__audit_options *opt, uint32_t *drawn, sherd_diag *d)
 {
-    attack a = {.l = l, .s = seen, .opt = opt, .size = size};
+    attack a = { .l = l, .s = seen, .opt = opt, .size = size };
     sherd_entropy_seeded state;
     sherd_entropy e = sherd__entropy_seeded(&state, opt->seed);
     uint64_t most = sherd__audit_coalitions_max(opt), done = 0;
@@ -340,6 +339,6 @@ int sherd__audit_coalitions(sherd__findings *l, const sherd__seen *seen, uint32_
         if (err == 0) err = summary(&a, done, all);
     }
     attack_close(&a);
-    if (err == 0 && drawn != NULL) *drawn = (uint32_t)done;
+    if (err == 0 && drawn) *drawn = (uint32_t)done;
     return err;
 }

@@ -151,8 +151,7 @@ static int recognise(sherd__findings *l, const sherd__seen *seen, uint32_t share
 }
 
 static int count_block(sherd__findings *l, sherd__counting *k, const sherd__truth *t,
-                       const sherd__public *pub, const sherd__inferred *in, double p,
-                       double *line)
+                       const sherd__public *pub, const sherd__inferred *in, double p, double *line)
 {
     double r2;
     int err = verbatim(l, k, t, p, line);

@@ -17,10 +17,13 @@
 #include "crypto/lagrange.h"
 
 static const char *const names[SHERD__CONTROLS] = {
-    [SHERD__CONTROL_PERMUTE] = "permute",        [SHERD__CONTROL_REUSE] = "mask reuse",
-    [SHERD__CONTROL_COALITION] = "T+1 domains",  [SHERD__CONTROL_POINT] = "alpha = beta",
+    [SHERD__CONTROL_PERMUTE] = "permute",
+    [SHERD__CONTROL_REUSE] = "mask reuse",
+    [SHERD__CONTROL_COALITION] = "T+1 domains",
+    [SHERD__CONTROL_POINT] = "alpha = beta",
     [SHERD__CONTROL_PRIMES] = "one mask for all primes",
-    [SHERD__CONTROL_OFFSET] = "mask at an offset", [SHERD__CONTROL_NEGATED] = "negated mask",
+    [SHERD__CONTROL_OFFSET] = "mask at an offset",
+    [SHERD__CONTROL_NEGATED] = "negated mask",
 };
 
 const char *sherd__control_name(sherd__control c)
@@ -59,16 +62,16 @@ static int memory_new(sherd__control_view *v)
     size_t n = entries(v), views = (size_t)v->code.shares * v->code.primes_len, bytes, masks;
     memory *m = sherd__calloc(1, sizeof *m);
     v->memory = m;
-    if (m == NULL || !sherd__mul(views, n * sizeof(uint32_t), &bytes) ||
+    if (!m || !sherd__mul(views, n * sizeof(uint32_t), &bytes) ||
         !sherd__mul(n, v->code.masks * sizeof(uint32_t), &masks))
         return SHERD_ENOMEM;
     m->masks = sherd__alloc(masks);
-    if (m->masks == NULL) return SHERD_ENOMEM;
+    if (!m->masks) return SHERD_ENOMEM;
     for (uint32_t e = 0; e < v->seen_len; e++) {
         m->residues[e] = sherd__alloc(bytes);
         m->pointers[e] = sherd__calloc(views, sizeof *m->pointers[e]);
         int err = sherd__audit_blocks(&m->blocks[e], v->code.blocks, n);
-        if (err != 0 || m->residues[e] == NULL || m->pointers[e] == NULL) return SHERD_ENOMEM;
+        if (err != 0 || !m->residues[e] || !m->pointers[e]) return SHERD_ENOMEM;
         for (size_t i = 0; i < views; i++) m->pointers[e][i] = m->residues[e] + i * n;
         v->seen[e].residues = m->pointers[e];
         v->seen[e].blocks = (const double *const *)m->blocks[e];
@@ -79,12 +82,12 @@ static int memory_new(sherd__control_view *v)
 void sherd__control_fini(sherd__control_view *v)
 {
     memory *m = v->memory;
-    for (int e = 0; m != NULL && e < 2; e++) {
+    for (int e = 0; m && e < 2; e++) {
         sherd__free(m->residues[e]);
         sherd__free(m->pointers[e]);
         sherd__free(m->blocks[e]);
     }
-    if (m != NULL) sherd__free(m->masks);
+    if (m) sherd__free(m->masks);
     sherd__free(m);
     memset(v, 0, sizeof *v);
 }
@@ -176,7 +179,7 @@ static void fill(sherd__control_view *v, sherd__control c, const double *const *
     sherd_entropy_seeded state;
     sherd_entropy made = sherd__entropy_seeded(&state, 1); /* masks are the same for any operand */
     for (uint32_t i = 0; i < v->seen_len; i++) {
-        if (i > 0 || blocks == NULL)
+        if (i > 0 || !blocks)
             sherd__audit_make_up(&made, m->blocks[i], v->code.blocks, v->seen[i].rows,
                                  v->seen[i].cols);
         else
@@ -207,15 +210,16 @@ int sherd__control_make(sherd__control_view *v, sherd__control c, const sherd__s
     int err = sherd__modular_check(code, NULL);
     if (err != 0) return err;
     if ((unsigned)c >= SHERD__CONTROLS || !sherd__control_of(c, code) ||
-        (!code->one_time && code->shares <= code->masks) || code->alpha != NULL ||
+        (!code->one_time && code->shares <= code->masks) || code->alpha ||
         !sherd__mul(rows, cols, &n) || n == 0)
         return SHERD_EINVAL;
     v->code = *code;
     v->seen_len = c == SHERD__CONTROL_REUSE || c >= SHERD__CONTROL_OFFSET ? 2 : 1;
     v->coalition = c == SHERD__CONTROL_COALITION ? code->masks + 1 : 1;
     for (uint32_t i = 0; i < v->seen_len; i++)
-        v->seen[i] = (sherd__seen){.name = i == 0 ? "A" : "B", .code = &v->code, .rows = rows,
-                                   .cols = cols};
+        v->seen[i] = (sherd__seen){
+            .name = i == 0 ? "A" : "B", .code = &v->code, .rows = rows, .cols = cols
+        };
     err = memory_new(v);
     if (err != 0) {
         sherd__control_fini(v);
@@ -223,9 +227,9 @@ int sherd__control_make(sherd__control_view *v, sherd__control c, const sherd__s
     }
     if (c == SHERD__CONTROL_POINT) {
         memory *m = v->memory;
-        sherd__lcc lcc = {code->blocks, code->masks, code->shares};
+        sherd__lcc lcc = { code->blocks, code->masks, code->shares };
         for (uint32_t i = 0; i < code->shares; i++) m->alpha[i] = sherd__lcc_alpha(&lcc, i);
-        m->alpha[0] = code->beta != NULL ? code->beta[0] : sherd__lcc_beta(0);
+        m->alpha[0] = code->beta ? code->beta[0] : sherd__lcc_beta(0);
         v->code.alpha = m->alpha;
     }
     fill(v, c, blocks, &e);

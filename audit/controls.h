@@ -56,8 +56,8 @@ void sherd__control_fini(sherd__control_view *v);
  * names.
  */
 int sherd__audit_controls(sherd__findings *l, const sherd__seen_code *code, size_t rows,
-                          size_t cols, const double *const *blocks,
-                          const sherd__audit_options *opt, sherd_diag *d) SHERD_MUST;
+                          size_t cols, const double *const *blocks, const sherd__audit_options *opt,
+                          sherd_diag *d) SHERD_MUST;
 /** After judging: true if every control that ran was flagged; else *missed (may be NULL) is one
  *  that was not. */
 bool sherd__controls_flagged(const sherd__findings *l, sherd__control *missed);

@@ -28,16 +28,16 @@ static int report(sherd__findings *l, const sherd__findings *tried, sherd__contr
         const sherd__finding *t = &tried->list[i];
         if (isnan(t->log_p)) continue;
         tests++;
-        if (best == NULL || t->log_p < best->log_p) best = t;
+        if (!best || t->log_p < best->log_p) best = t;
     }
-    f.log_p = best != NULL ? best->log_p + log(tests) : 0;
+    f.log_p = best ? best->log_p + log(tests) : 0;
     if (f.log_p > 0) f.log_p = 0;
     f.value = -f.log_p / log(10);
     snprintf(f.subject, sizeof f.subject, "%s", sherd__control_name(c));
     snprintf(f.who, sizeof f.who, "%u domain%s", coalition, coalition > 1 ? "s" : "");
     snprintf(f.sentence, sizeof f.sentence, "control %s: best found by %s of %s (%s), p = 1e-%.0f",
-             f.subject, best != NULL ? best->statistic : "nothing",
-             best != NULL ? best->subject : "", best != NULL ? best->who : "", f.value);
+             f.subject, best ? best->statistic : "nothing", best ? best->subject : "",
+             best ? best->who : "", f.value);
     return sherd__findings_add(l, &f);
 }
 
@@ -46,7 +46,7 @@ static int attack(sherd__findings *l, sherd__control c, const sherd__seen_code *
                   sherd_diag *d)
 {
     sherd__control_view v;
-    sherd__findings tried = {0};
+    sherd__findings tried = { 0 };
     sherd__streams_reach reach;
     uint64_t seed = opt->seed + 7919 * ((uint64_t)c + 1);
     int err = sherd__control_make(&v, c, code, rows, cols, blocks, seed);
@@ -92,16 +92,16 @@ static int game(sherd__findings *l, sherd__control c, const char *name,
                 const sherd__seen_code *code, const double *const *first,
                 const double *const *second, const sherd__audit_options *opt, sherd_diag *d)
 {
-    playing p = {c, *code, GAME_SIDE, GAME_SIDE, opt->seed + 104729 * ((uint64_t)c + 1)};
+    playing p = { c, *code, GAME_SIDE, GAME_SIDE, opt->seed + 104729 * ((uint64_t)c + 1) };
     uint32_t members[SHERD__LCC_BLOCKS_MAX];
     sherd__control_view v;
     p.code.shares = code->masks + 1;
     for (uint32_t i = 0; i <= code->masks; i++) members[i] = i;
     int err = sherd__control_make(&v, c, &p.code, 1, 1, NULL, 0);
     if (err != 0) return err;
-    sherd__game g = {name, &v.code, members, v.coalition, GAME_SIDE, GAME_SIDE, {first, second},
-                     {encode, &p}};
-    sherd__findings played = {0};
+    sherd__game g = { name,      &v.code,   members,           v.coalition,
+                      GAME_SIDE, GAME_SIDE, { first, second }, { encode, &p } };
+    sherd__findings played = { 0 };
     err = sherd__audit_game(&played, &g, opt, d);
     if (err == 0) {
         sherd__finding *f = &played.list[0];
@@ -154,9 +154,9 @@ int sherd__audit_controls(sherd__findings *l, const sherd__seen_code *code, size
     sherd__seen_code small = *code;
     int err = sherd__modular_check(code, d);
     if (err != 0) return err;
-    if (small.blocks > BLOCKS && code->beta == NULL) small.blocks = BLOCKS;
+    if (small.blocks > BLOCKS && !code->beta) small.blocks = BLOCKS;
     if (small.shares > small.masks + SPARE) small.shares = small.masks + SPARE;
-    if (blocks == NULL || rows < 2 || rows * cols < ENTRIES_MIN) {
+    if (!blocks || rows < 2 || rows * cols < ENTRIES_MIN) {
         blocks = NULL;
         rows = cols = SIDE;
     }
@@ -179,7 +179,7 @@ bool sherd__controls_flagged(const sherd__findings *l, sherd__control *missed)
             found = found || f->flagged;
         }
         if (!run || found) continue;
-        if (missed != NULL) *missed = (sherd__control)c;
+        if (missed) *missed = (sherd__control)c;
         return false;
     }
     return true;

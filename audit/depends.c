@@ -84,20 +84,19 @@ static int look_share(looking *g, uint32_t share, const sherd__audit_options *op
                                g->blocks, c->blocks, g->n);
 }
 
-int sherd__audit_independence(sherd__findings *l, const sherd__seen *s,
-                              const double *const *blocks, size_t n,
-                              const sherd__audit_options *opt, sherd_diag *d)
+int sherd__audit_independence(sherd__findings *l, const sherd__seen *s, const double *const *blocks,
+                              size_t n, const sherd__audit_options *opt, sherd_diag *d)
 {
-    looking g = {.l = l, .s = s, .blocks = blocks};
+    looking g = { .l = l, .s = s, .blocks = blocks };
     int err = sherd__seen_check(s, d);
     if (err != 0) return err;
     g.n = sherd__audit_sample(opt, s);
     if (n < g.n) g.n = n;
     g.x = sherd__alloc((g.n + 1) * sizeof *g.x);
-    if (g.x == NULL) err = SHERD_ENOMEM;
+    if (!g.x) err = SHERD_ENOMEM;
     for (uint32_t q = 0; q < s->code->primes_len && err == 0; q++) {
         g.feature[q] = sherd__alloc((g.n + 1) * sizeof *g.feature[q]);
-        if (g.feature[q] == NULL) err = SHERD_ENOMEM;
+        if (!g.feature[q]) err = SHERD_ENOMEM;
     }
     for (uint32_t i = 0; i < s->code->shares && err == 0; i++)
         if (sherd__seen_has(s, i)) err = look_share(&g, i, opt);

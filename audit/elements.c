@@ -40,7 +40,9 @@ static bool element_wise(const sherd__node_view *v, const sherd__view_task *t)
 
 bool sherd__elements_job(const sherd__views *v, uint64_t *job)
 {
-    struct { uint64_t job, bytes; } seen[64] = { { 0, 0 } };
+    struct {
+        uint64_t job, bytes;
+    } seen[64] = { { 0, 0 } };
     size_t len = 0, best = 0;
     for (size_t i = 0; i < v->len; i++)
         for (size_t t = 0; t < v->nodes[i].tasks_len; t++) {
@@ -213,16 +215,17 @@ static size_t common(const double *x, size_t n, const double *a, size_t m)
 static sherd__finding about(const char *test, const char *statistic, const char *name,
                             const char *who)
 {
-    sherd__finding f = { .test = test, .statistic = statistic, .chance = NAN, .low = NAN,
-                         .high = NAN, .log_p = NAN };
+    sherd__finding f = {
+        .test = test, .statistic = statistic, .chance = NAN, .low = NAN, .high = NAN, .log_p = NAN
+    };
     snprintf(f.subject, sizeof f.subject, "%s", name);
     snprintf(f.who, sizeof f.who, "%s", who);
     return f;
 }
 
 /* That they were sent is the finding: there is no chance that a scheme which hides would do so. */
-static int verbatim(sherd__findings *l, const sherd__elements *e, const char *name,
-                    const char *who, const sherd__truth *t, double *line, double *room)
+static int verbatim(sherd__findings *l, const sherd__elements *e, const char *name, const char *who,
+                    const sherd__truth *t, double *line, double *room)
 {
     sherd__finding f = about("verbatim", "fraction of the entries, element-wise", name, who);
     size_t rows = e->rows < t->a.rows ? e->rows : t->a.rows, same = 0;
@@ -325,7 +328,8 @@ static int rebuilt(sherd__findings *l, const sherd__inferred *in, unsigned which
     f.flagged = f.value > f.chance + 0.05;
     snprintf(f.sentence, sizeof f.sentence,
              "rows rebuilt from which values they hold: R2 %.3f (the public mean: %.3f) over %zu "
-             "rows", f.value, f.chance, in->rows);
+             "rows",
+             f.value, f.chance, in->rows);
     return sherd__findings_add(l, &f);
 }
 

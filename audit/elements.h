@@ -11,10 +11,10 @@
 #include "audit/truth.h"
 
 typedef struct sherd__elements {
-    size_t rows, cols;  /* that are here; cols: values of each row */
-    uint64_t sent;      /* rows that were sent */
-    double *values;     /* rows x cols */
-    double largest;     /* |value| */
+    size_t rows, cols; /* that are here; cols: values of each row */
+    uint64_t sent;     /* rows that were sent */
+    double *values;    /* rows x cols */
+    double largest;    /* |value| */
 } sherd__elements;
 
 /** The job of the record that moved the most bytes in element-wise tasks; false: there is none. */

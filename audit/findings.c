@@ -15,7 +15,7 @@ int sherd__findings_add(sherd__findings *l, const sherd__finding *f)
     if (l->len == l->room) {
         size_t room = l->room > 0 ? 2 * l->room : 64;
         sherd__finding *list = sherd__realloc(l->list, room * sizeof *list);
-        if (list == NULL) return SHERD_ENOMEM;
+        if (!list) return SHERD_ENOMEM;
         l->list = list;
         l->room = room;
     }
@@ -44,7 +44,7 @@ static int by_p(const void *a, const void *b)
 int sherd__findings_judge(sherd__findings *l, double family)
 {
     ranked *order = sherd__alloc(l->len * sizeof *order);
-    if (order == NULL) return SHERD_ENOMEM;
+    if (!order) return SHERD_ENOMEM;
     size_t tests = 0;
     for (size_t i = 0; i < l->len; i++) {
         sherd__finding *f = &l->list[i];
@@ -53,7 +53,7 @@ int sherd__findings_judge(sherd__findings *l, double family)
             f->log_threshold = log(SHERD__AUDIT_CONTROL);
             f->flagged = f->log_p < f->log_threshold;
         } else {
-            order[tests++] = (ranked){f->log_p, i};
+            order[tests++] = (ranked){ f->log_p, i };
         }
     }
     qsort(order, tests, sizeof *order, by_p);

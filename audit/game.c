@@ -45,8 +45,8 @@ typedef struct play {
                                  it */
     double *targets;          /* SIGNALS x 2 x n */
     uint64_t *x;
-    double *value;            /* rounds x (SIGNALS * STATISTICS) */
-    uint8_t *coin;            /* by round */
+    double *value; /* rounds x (SIGNALS * STATISTICS) */
+    uint8_t *coin; /* by round */
     uint32_t rounds;
 } play;
 
@@ -92,14 +92,14 @@ static int find_signals(play *y)
     }
     for (uint32_t i = 0; i < c->primes_len; i++) {
         for (uint32_t r = 0; r < rows; r++) {
-            signal s = {.kind = UNMASKED, .which = r, .prime = i, .modulus = c->primes[i]};
+            signal s = { .kind = UNMASKED, .which = r, .prime = i, .modulus = c->primes[i] };
             memcpy(s.weight, y->unmasked[i].weight + (size_t)r * c->blocks,
                    c->blocks * sizeof *s.weight);
             s.scale = sherd__modular_shorten(s.weight, c->blocks, c->primes[i]);
             add_signal(y, &s);
         }
         for (uint32_t m = 0; m < y->g->members_len; m++) {
-            signal s = {.kind = SHARE, .which = m, .prime = i, .modulus = c->primes[i]};
+            signal s = { .kind = SHARE, .which = m, .prime = i, .modulus = c->primes[i] };
             sherd__modular_weights(c, i, y->g->members[m], s.weight);
             s.scale = sherd__modular_shorten(s.weight, c->blocks, c->primes[i]);
             add_signal(y, &s);
@@ -110,7 +110,7 @@ static int find_signals(play *y)
     /* A share that is one block in clear, columns in any order. */
     for (uint32_t m = 0; m < y->g->members_len; m++) {
         for (uint32_t j = 0; j < c->blocks; j++) {
-            signal s = {.kind = SHARE, .which = m, .modulus = c->primes[0], .scale = 1};
+            signal s = { .kind = SHARE, .which = m, .modulus = c->primes[0], .scale = 1 };
             s.weight[j] = 1;
             add_signal(y, &s);
         }
@@ -122,8 +122,8 @@ static void read_signal(play *y, const signal *s)
 {
     const sherd__seen_code *c = y->g->code;
     uint32_t p = c->primes[s->prime], members = y->g->members_len;
-    const uint32_t *mine =
-        s->kind == UNMASKED ? NULL : y->seen[s->which * c->primes_len + s->prime];
+    const uint32_t *mine = s->kind == UNMASKED ? NULL
+                                               : y->seen[s->which * c->primes_len + s->prime];
     if (s->kind == SHARE) {
         sherd__scaled(mine, y->n, s->scale, p, y->x);
     } else if (s->kind == AGAINST_KNOWN) {
@@ -164,7 +164,7 @@ static int measure(const play *y, const signal *s, double out[STATISTICS])
     sherd__looked repeats;
     int err = sherd__uniform_repeats(y->x, y->n, s->modulus, &repeats);
     if (err != 0) return err;
-    memcpy(out, (double[STATISTICS]){size, spread, right, alike, rows, repeats.value},
+    memcpy(out, (double[STATISTICS]){ size, spread, right, alike, rows, repeats.value },
            STATISTICS * sizeof *out);
     return SHERD_OK;
 }
@@ -192,9 +192,9 @@ typedef struct guess {
 static guess train(const play *y, uint32_t column, sample *s, uint32_t len)
 {
     uint32_t columns = y->len * STATISTICS, ones = 0, below = 0;
-    guess best = {.column = column, .threshold = -INFINITY};
+    guess best = { .column = column, .threshold = -INFINITY };
     for (uint32_t i = 0; i < len; i++) {
-        s[i] = (sample){y->value[(size_t)i * columns + column], y->coin[i]};
+        s[i] = (sample){ y->value[(size_t)i * columns + column], y->coin[i] };
         ones += y->coin[i];
     }
     qsort(s, len, sizeof *s, by_value);
@@ -208,7 +208,8 @@ static guess train(const play *y, uint32_t column, sample *s, uint32_t len)
             uint32_t right = above ? up : len - up;
             double middle = s[i].value / 2 + s[i + 1].value / 2;
             if (right > best.right) /* between neighbouring doubles there is no middle */
-                best = (guess){column, middle < s[i + 1].value ? middle : s[i].value, above, right};
+                best = (guess){ column, middle < s[i + 1].value ? middle : s[i].value, above,
+                                right };
         }
     }
     return best;
@@ -217,9 +218,9 @@ static guess train(const play *y, uint32_t column, sample *s, uint32_t len)
 static int conclude(sherd__findings *l, const play *y, const sherd__audit_options *opt)
 {
     uint32_t columns = y->len * STATISTICS, half = y->rounds / 2, right = 0;
-    guess best = {.right = 0};
+    guess best = { .right = 0 };
     sample *s = sherd__alloc(half * sizeof *s);
-    if (s == NULL) return SHERD_ENOMEM;
+    if (!s) return SHERD_ENOMEM;
     for (uint32_t j = 0; j < columns; j++) {
         guess g = train(y, j, s, half);
         if (g.right > best.right) best = g;
@@ -251,9 +252,9 @@ static int conclude(sherd__findings *l, const play *y, const sherd__audit_option
 static uint32_t **views_new(uint32_t len, size_t n)
 {
     uint32_t **v = sherd__calloc(len, sizeof *v);
-    for (uint32_t i = 0; v != NULL && i < len; i++) {
+    for (uint32_t i = 0; v && i < len; i++) {
         v[i] = sherd__calloc(n, sizeof **v);
-        if (v[i] != NULL) continue;
+        if (v[i]) continue;
         while (i > 0) sherd__free(v[--i]);
         sherd__free(v);
         return NULL;
@@ -263,7 +264,7 @@ static uint32_t **views_new(uint32_t len, size_t n)
 
 static void views_free(uint32_t **v, uint32_t len)
 {
-    for (uint32_t i = 0; v != NULL && i < len; i++) sherd__free(v[i]);
+    for (uint32_t i = 0; v && i < len; i++) sherd__free(v[i]);
     sherd__free(v);
 }
 
@@ -281,10 +282,8 @@ static int play_open(play *y)
     y->value = sherd__alloc(values);
     y->x = sherd__alloc(y->n * sizeof *y->x);
     y->coin = sherd__alloc(y->rounds);
-    return y->seen != NULL && y->known != NULL && y->targets != NULL && y->value != NULL &&
-                   y->x != NULL && y->coin != NULL
-               ? SHERD_OK
-               : SHERD_ENOMEM;
+    return y->seen && y->known && y->targets && y->value && y->x && y->coin ? SHERD_OK
+                                                                            : SHERD_ENOMEM;
 }
 
 static void play_close(play *y)
@@ -321,7 +320,7 @@ static int play_round(play *y, const sherd_entropy *e, uint32_t round)
 int sherd__audit_game(sherd__findings *l, const sherd__game *g, const sherd__audit_options *opt,
                       sherd_diag *d)
 {
-    play y = {.g = g, .rounds = sherd__audit_rounds(opt)};
+    play y = { .g = g, .rounds = sherd__audit_rounds(opt) };
     sherd_entropy_seeded state;
     sherd_entropy e = sherd__entropy_seeded(&state, opt->seed);
     int err = sherd__modular_check(g->code, d);

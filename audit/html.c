@@ -60,8 +60,8 @@ static void put_base64(page *p, const uint8_t *x, size_t len)
         uint32_t v = (uint32_t)x[i] << 16 | (left > 1 ? (uint32_t)x[i + 1] << 8 : 0) |
                      (left > 2 ? x[i + 2] : 0u);
         char four[5] = { digits[v >> 18], digits[v >> 12 & 63],
-                         left > 1 ? digits[v >> 6 & 63] : '=',
-                         left > 2 ? digits[v & 63] : '=', '\0' };
+                         left > 1 ? digits[v >> 6 & 63] : '=', left > 2 ? digits[v & 63] : '=',
+                         '\0' };
         put(p, four);
     }
 }
@@ -244,7 +244,7 @@ int sherd__audit_html(const sherd__audit_report *r, size_t width, char **out, si
     int err = pictures(&p, &r->gallery, width);
     put_all(&p, r);
     put(&p, "<h2>What this audit does not see</h2>\n<ul>\n");
-    for (size_t i = 0; sherd__audit_unseen(r, i) != NULL; i++) {
+    for (size_t i = 0; sherd__audit_unseen(r, i); i++) {
         put(&p, "<li>");
         put_text(&p, sherd__audit_unseen(r, i));
         put(&p, "</li>\n");

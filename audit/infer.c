@@ -14,7 +14,7 @@
 #include "core/bytes.h"
 #include "matrix/gemm.h"
 
-#define RIDGE 1e-3  /* of the rows, on variables scaled to at most 1 */
+#define RIDGE 1e-3 /* of the rows, on variables scaled to at most 1 */
 
 static double *alloc_matrix(size_t rows, size_t cols)
 {
@@ -58,8 +58,8 @@ int sherd__cholesky_solve(double *s, size_t m, double *r, size_t k)
  * mean. */
 typedef struct parts {
     size_t m, targets;
-    double *x, *p;       /* rows x m; public rows x m */
-    double *mean, *y;    /* public rows x targets: all columns, then a column a class; mean: of
+    double *x, *p;    /* rows x m; public rows x m */
+    double *mean, *y; /* public rows x targets: all columns, then a column a class; mean: of
                             these */
 } parts;
 

@@ -12,9 +12,9 @@
 
 /** What was inferred of `rows` rows. Linear and nearest: [0] and [1]. */
 typedef struct sherd__inferred {
-    size_t rows, cols;    /* cols: of the public data */
-    double *rebuilt[2];   /* rows x cols, over the largest |value| of the sight */
-    uint8_t *label[2];    /* rows; NULL without public labels */
+    size_t rows, cols;  /* cols: of the public data */
+    double *rebuilt[2]; /* rows x cols, over the largest |value| of the sight */
+    uint8_t *label[2];  /* rows; NULL without public labels */
 } sherd__inferred;
 
 /**

@@ -103,11 +103,16 @@ int sherd__audit_linear(sherd__findings *l, const sherd__finding *about,
     double best = -INFINITY, log_p = 0;
     uint32_t tried = 0;
     if (features == 0 || n / 2 < (size_t)ENTRIES_MIN * features) return SHERD_OK;
-    double *room =
-        sherd__alloc(((size_t)features * features + 3 * (size_t)features) * sizeof *room);
-    if (room == NULL) return SHERD_ENOMEM;
-    fit f = {feature, features, n, room, room + features, room + 3 * (size_t)features,
-             room + 2 * (size_t)features};
+    double *room = sherd__alloc(((size_t)features * features + 3 * (size_t)features) *
+                                sizeof *room);
+    if (!room) return SHERD_ENOMEM;
+    fit f = { feature,
+              features,
+              n,
+              room,
+              room + features,
+              room + 3 * (size_t)features,
+              room + 2 * (size_t)features };
     factorise(&f);
     for (uint32_t j = 0; j < blocks; j++) {
         double r2, r;

@@ -150,9 +150,9 @@ int sherd__public_make(sherd__public *out, sherd_view data, const sherd_view *la
     p.x = alloc_matrix(p.rows, p.cols);
     p.corr = alloc_matrix(p.cols, p.cols);
     p.features = alloc_matrix(p.cols, SHERD__MATCH_FEATURES);
-    int err = p.x && p.corr && p.features ? SHERD_OK
-                                          : sherd__fail(d, SHERD_ENOMEM, NULL,
-                                                        "out of memory for the public data");
+    int err = p.x && p.corr && p.features
+                  ? SHERD_OK
+                  : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the public data");
     for (size_t i = 0; i < p.rows && !err; i++) {
         double *row = p.x + i * p.cols;
         sherd__view_row_f64(data, i * data.rows / p.rows, 0, p.cols, row);

@@ -15,12 +15,12 @@
 /** Side information, made ready: what an attacker has of its own. */
 typedef struct sherd__public {
     size_t rows, cols;
-    double *x;                /* rows x cols, over the largest |value| */
-    double *corr;             /* cols x cols */
-    double *features;         /* cols x SHERD__MATCH_FEATURES */
+    double *x;                        /* rows x cols, over the largest |value| */
+    double *corr;                     /* cols x cols */
+    double *features;                 /* cols x SHERD__MATCH_FEATURES */
     double rates[SHERD__MATCH_RATES]; /* thresholds of the features */
-    uint8_t *labels;          /* rows, or NULL */
-    unsigned classes;         /* labels are below this */
+    uint8_t *labels;                  /* rows, or NULL */
+    unsigned classes;                 /* labels are below this */
 } sherd__public;
 
 /** labels: rows x 1 or 1 x rows of whole numbers below 256, or NULL. At most rows_max rows are
@@ -31,9 +31,9 @@ int sherd__public_make(sherd__public *out, sherd_view data, const sherd_view *la
 void sherd__public_fini(sherd__public *p);
 
 typedef enum sherd__match_how {
-    SHERD__MATCH_OWN,       /* columns' own statistics only */
-    SHERD__MATCH_TOGETHER,  /* then correlations */
-    SHERD__MATCH_ASCENDING  /* and the columns are known to be in order */
+    SHERD__MATCH_OWN,      /* columns' own statistics only */
+    SHERD__MATCH_TOGETHER, /* then correlations */
+    SHERD__MATCH_ASCENDING /* and the columns are known to be in order */
 } sherd__match_how;
 
 /**

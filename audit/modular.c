@@ -45,13 +45,13 @@ uint64_t sherd__modular_join(uint32_t a, uint32_t p, uint32_t b, uint32_t q)
 
 static uint32_t beta(const sherd__seen_code *c, uint32_t j)
 {
-    return c->beta != NULL ? c->beta[j] : sherd__lcc_beta(j);
+    return c->beta ? c->beta[j] : sherd__lcc_beta(j);
 }
 
 static uint32_t alpha(const sherd__seen_code *c, uint32_t share)
 {
-    sherd__lcc code = {c->blocks, c->masks, c->shares};
-    return c->alpha != NULL ? c->alpha[share] : sherd__lcc_alpha(&code, share);
+    sherd__lcc code = { c->blocks, c->masks, c->shares };
+    return c->alpha ? c->alpha[share] : sherd__lcc_alpha(&code, share);
 }
 
 int sherd__modular_check(const sherd__seen_code *c, sherd_diag *d)
@@ -172,11 +172,11 @@ int sherd__unmasked_find(sherd__unmasked *out, const sherd__seen_code *c, uint32
 {
     uint32_t p = c->primes[prime_index], len = c->blocks + c->masks, s = members_len;
     uint32_t cols = c->masks + c->blocks + s, w[SHERD__LCC_BLOCKS_MAX];
-    sherd__unmasked u = {.members = s, .blocks = c->blocks};
+    sherd__unmasked u = { .members = s, .blocks = c->blocks };
     size_t cells;
     if (!sherd__mul(s, cols, &cells)) return SHERD_ENOMEM;
     uint32_t *a = sherd__calloc(cells > 0 ? cells : 1, sizeof *a); /* masks | blocks | identity */
-    if (a == NULL) return SHERD_ENOMEM;
+    if (!a) return SHERD_ENOMEM;
     for (uint32_t i = 0; i < s; i++) {
         uint32_t *row = a + (size_t)i * cols;
         sherd__modular_weights(c, prime_index, members[i], w);
@@ -190,7 +190,7 @@ int sherd__unmasked_find(sherd__unmasked *out, const sherd__seen_code *c, uint32
     u.rows = reduce(a, rows, c->blocks + s, c->blocks, p);
     u.coef = sherd__alloc(cells * sizeof *a);
     u.weight = sherd__alloc(cells * sizeof *a);
-    if (u.coef == NULL || u.weight == NULL) {
+    if (!u.coef || !u.weight) {
         sherd__free(a);
         sherd__unmasked_fini(&u);
         return SHERD_ENOMEM;

@@ -12,7 +12,7 @@ int sherd__audit_blocks(double ***out, uint32_t blocks, size_t n)
     if (!sherd__mul(n, blocks * sizeof(double), &bytes) || !sherd__add(bytes, heads, &bytes))
         return SHERD_ENOMEM;
     double **v = sherd__calloc(1, bytes);
-    if (v == NULL) return SHERD_ENOMEM;
+    if (!v) return SHERD_ENOMEM;
     for (uint32_t j = 0; j < blocks; j++) v[j] = (double *)(v + blocks) + j * n;
     *out = v;
     return SHERD_OK;

@@ -28,8 +28,12 @@ int sherd__reading_next(const uint8_t *bytes, size_t len, size_t *at, sherd__rea
     if (body > (carries ? SHERD__READ_PART : CONTROL_MAX) || body > left - SHERD__READ_HEAD)
         return -1;
     *out = (sherd__reading){
-        .type = type, .job = sherd__get_u64(p + 8), .number = sherd__get_u32(p + 16),
-        .part = sherd__get_u32(p + 20), .body = p + SHERD__READ_HEAD, .len = (size_t)body,
+        .type = type,
+        .job = sherd__get_u64(p + 8),
+        .number = sherd__get_u32(p + 16),
+        .part = sherd__get_u32(p + 20),
+        .body = p + SHERD__READ_HEAD,
+        .len = (size_t)body,
     };
     *at += SHERD__READ_HEAD + (size_t)body;
     return 1;
@@ -42,7 +46,7 @@ size_t sherd__reading_resume(const uint8_t *bytes, size_t len, size_t from, uint
     sherd__put_u16(head + 4, type);
     while (from < len && len - from >= SHERD__READ_HEAD) {
         const uint8_t *p = memmem(bytes + from, len - from, head, sizeof head);
-        if (p == NULL) break;
+        if (!p) break;
         return (size_t)(p - bytes);
     }
     return len;
@@ -120,8 +124,14 @@ int sherd__reading_description(const uint8_t *body, size_t len, sherd__fragment_
         v[4] > SHERD__GROUPS_MAX || v[8] > UINT32_MAX)
         return SHERD_EFRAME;
     sherd__fragment_info info = {
-        .origin = (uint8_t)v[0], .dtype = (uint8_t)v[1], .encoding = (uint8_t)v[2],
-        .primes = (uint8_t)v[3], .groups = (uint32_t)v[4], .rows = v[5], .cols = v[6], .len = v[7],
+        .origin = (uint8_t)v[0],
+        .dtype = (uint8_t)v[1],
+        .encoding = (uint8_t)v[2],
+        .primes = (uint8_t)v[3],
+        .groups = (uint32_t)v[4],
+        .rows = v[5],
+        .cols = v[6],
+        .len = v[7],
     };
     if (sherd__fragment_info_check(&info, NULL)) return SHERD_EFRAME;
     *out = info;

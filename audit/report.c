@@ -114,15 +114,16 @@ int sherd__audit_json(const sherd__audit_report *r, json_t *into)
         const sherd__audit_scope *s = &r->scopes[i];
         json_t *o = json_pack("{s:I, s:s, s:I}", "size", (json_int_t)s->size, "unit", unit_of(s),
                               "attacked", (json_int_t)s->attacked);
-        bad |= json_object_set_new(o, "of", s->of > INT64_MAX ? json_null()
-                                                             : json_integer((json_int_t)s->of));
+        bad |= json_object_set_new(o, "of",
+                                   s->of > INT64_MAX ? json_null()
+                                                     : json_integer((json_int_t)s->of));
         bad |= json_array_append_new(scopes, o);
     }
     for (size_t i = 0; i < r->findings.len; i++)
         bad |= json_array_append_new(findings, finding(&r->findings.list[i], scope_of(r, i)));
     for (uint32_t i = 0; i < r->warnings_len; i++)
         bad |= json_array_append_new(warnings, json_string(r->warnings[i]));
-    for (size_t i = 0; sherd__audit_unseen(r, i) != NULL; i++)
+    for (size_t i = 0; sherd__audit_unseen(r, i); i++)
         bad |= json_array_append_new(unseen, json_string(sherd__audit_unseen(r, i)));
     return bad ? SHERD_ENOMEM : SHERD_OK;
 }

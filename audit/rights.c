@@ -143,8 +143,13 @@ int sherd__rights_of(sherd__rights *out, const sherd__node_view *v, uint64_t job
 int sherd__audit_right(sherd__findings *l, const sherd__rights *r, const char *who,
                        const sherd__truth *b)
 {
-    sherd__finding f = { .test = "verbatim", .statistic = "fraction of the rows of B",
-                         .subject = "B", .chance = 0, .low = NAN, .high = NAN, .log_p = 0 };
+    sherd__finding f = { .test = "verbatim",
+                         .statistic = "fraction of the rows of B",
+                         .subject = "B",
+                         .chance = 0,
+                         .low = NAN,
+                         .high = NAN,
+                         .log_p = 0 };
     sherd__sheaf rows = { .cols = r->len, .keys = r->keys };
     size_t all = b->a.cols, found = 0, telling = 0;
     uint32_t *col = sherd__calloc(r->len, 2 * sizeof *col);
@@ -168,7 +173,8 @@ int sherd__audit_right(sherd__findings *l, const sherd__rights *r, const char *w
     snprintf(f.who, sizeof f.who, "%s", who);
     snprintf(f.sentence, sizeof f.sentence,
              "%zu of B's %zu rows were sent with all their values, in whatever order (by chance "
-             "none: they agree in a 64-bit hash)", found, all);
+             "none: they agree in a 64-bit hash)",
+             found, all);
     return sherd__findings_add(l, &f);
 }
 

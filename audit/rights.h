@@ -12,8 +12,8 @@
 typedef struct sherd__rights {
     sherd__column_key *keys; /* a row each */
     size_t len;
-    double largest;          /* |value| */
-    bool integers;           /* they travelled as whole numbers */
+    double largest; /* |value| */
+    bool integers;  /* they travelled as whole numbers */
 } sherd__rights;
 
 /** SHERD_ENOMEM. */

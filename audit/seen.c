@@ -34,10 +34,8 @@ void sherd__audit_who(char out[SHERD__WHO], const sherd__audit_options *opt,
     size_t at = (size_t)snprintf(out, SHERD__WHO, "domain%s", len > 1 ? "s" : "");
     for (uint32_t i = 0; i < len; i++) {
         char name[SHERD__WHO];
-        if (opt->domain_names != NULL)
-            snprintf(name, sizeof name, "%s", opt->domain_names[domains[i]]);
-        else
-            snprintf(name, sizeof name, "%u", domains[i] + 1);
+        if (opt->domain_names) snprintf(name, sizeof name, "%s", opt->domain_names[domains[i]]);
+        else snprintf(name, sizeof name, "%u", domains[i] + 1);
         if (at + strlen(name) + 8 > SHERD__WHO) {
             snprintf(out + at, SHERD__WHO - at, ", ...");
             return;
@@ -48,7 +46,7 @@ void sherd__audit_who(char out[SHERD__WHO], const sherd__audit_options *opt,
 
 uint32_t sherd__seen_domain(const sherd__seen *s, uint32_t share)
 {
-    return s->domain != NULL ? s->domain[share] : share;
+    return s->domain ? s->domain[share] : share;
 }
 
 const uint32_t *sherd__seen_residues(const sherd__seen *s, uint32_t share, uint32_t prime_index)
@@ -59,7 +57,7 @@ const uint32_t *sherd__seen_residues(const sherd__seen *s, uint32_t share, uint3
 bool sherd__seen_has(const sherd__seen *s, uint32_t share)
 {
     for (uint32_t i = 0; i < s->code->primes_len; i++)
-        if (sherd__seen_residues(s, share, i) == NULL) return false;
+        if (!sherd__seen_residues(s, share, i)) return false;
     return true;
 }
 
@@ -74,7 +72,7 @@ int sherd__seen_check(const sherd__seen *s, sherd_diag *d)
     for (uint32_t i = 0; i < s->code->shares; i++) {
         for (uint32_t j = 0; j < s->code->primes_len; j++) {
             const uint32_t *x = sherd__seen_residues(s, i, j);
-            for (size_t e = 0; x != NULL && e < n; e++)
+            for (size_t e = 0; x && e < n; e++)
                 if (x[e] >= s->code->primes[j])
                     return sherd__fail(d, SHERD_EINVAL, NULL,
                                        "%s: share %u, element %zu is %u, not below %u", s->name, i,
@@ -86,14 +84,13 @@ int sherd__seen_check(const sherd__seen *s, sherd_diag *d)
 
 static bool same_points(const uint32_t *a, const uint32_t *b, uint32_t len)
 {
-    return a == b || (a != NULL && b != NULL && memcmp(a, b, len * sizeof *a) == 0);
+    return a == b || (a && b && memcmp(a, b, len * sizeof *a) == 0);
 }
 
 bool sherd__code_same(const sherd__seen_code *a, const sherd__seen_code *b)
 {
     return a->blocks == b->blocks && a->masks == b->masks && a->one_time == b->one_time &&
-           a->shares == b->shares &&
-           a->primes_len == b->primes_len &&
+           a->shares == b->shares && a->primes_len == b->primes_len &&
            memcmp(a->primes, b->primes, a->primes_len * sizeof *a->primes) == 0 &&
            same_points(a->alpha, b->alpha, a->shares) &&
            same_points(a->beta, b->beta, a->blocks + a->masks);
@@ -101,9 +98,14 @@ bool sherd__code_same(const sherd__seen_code *a, const sherd__seen_code *b)
 
 sherd__finding sherd__finding_of(const char *test, const char *statistic, bool control)
 {
-    return (sherd__finding){.test = test, .statistic = statistic, .control = control,
-                            .chance = (double)NAN, .low = (double)NAN, .high = (double)NAN,
-                            .log_p = (double)NAN, .log_threshold = (double)NAN};
+    return (sherd__finding){ .test = test,
+                             .statistic = statistic,
+                             .control = control,
+                             .chance = (double)NAN,
+                             .low = (double)NAN,
+                             .high = (double)NAN,
+                             .log_p = (double)NAN,
+                             .log_threshold = (double)NAN };
 }
 
 bool sherd__weights_agree(const uint32_t *g, uint32_t p, const uint32_t *h, uint32_t q,

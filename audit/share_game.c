@@ -20,10 +20,10 @@ typedef struct hiding {
     sherd__lcc lcc;
     size_t rows, cols;
     sherd_entropy entropy;
-    uint32_t members; /* the first so many shares */
-    double **in;      /* K+T rows of n */
-    double *weights;  /* members x (K+T) */
-    uint8_t *packed;  /* members x 3n */
+    uint32_t members;   /* the first so many shares */
+    double **in;        /* K+T rows of n */
+    double *weights;    /* members x (K+T) */
+    uint8_t *packed;    /* members x 3n */
     sherd__masks *file; /* one-time: the masks of a file */
     uint64_t row;       /* and its first row that is not used */
 } hiding;
@@ -56,8 +56,8 @@ static int share(hiding *h, sherd__masks *m, uint32_t prime, const double *const
     sherd__lcc_encode(h->weights, h->members, len, p, (const double *const *)h->in, n, to);
     for (uint32_t i = 0; i < h->members; i++)
         for (size_t e = 0; e < n; e++)
-            out[i * c->primes_len + prime][e] =
-                sherd__get_u16(to[i] + 3 * e) | (uint32_t)to[i][3 * e + 2] << 16;
+            out[i * c->primes_len + prime][e] = sherd__get_u16(to[i] + 3 * e) |
+                                                (uint32_t)to[i][3 * e + 2] << 16;
     return SHERD_OK;
 }
 
@@ -101,7 +101,7 @@ static int hiding_open(hiding *h)
     int err = sherd__audit_blocks(&h->in, len, n);
     h->weights = sherd__alloc((size_t)h->members * len * sizeof *h->weights);
     h->packed = sherd__alloc(h->members * SHERD__RESIDUE_BYTES * n);
-    return err == 0 && h->weights != NULL && h->packed != NULL ? SHERD_OK : SHERD_ENOMEM;
+    return err == 0 && h->weights && h->packed ? SHERD_OK : SHERD_ENOMEM;
 }
 
 static void hiding_close(hiding *h)
@@ -117,7 +117,7 @@ static int usable(const sherd__seen_code *c, size_t rows, size_t cols, sherd_dia
     size_t n;
     int err = sherd__modular_check(c, d);
     if (err != 0) return err;
-    if (c->alpha != NULL || c->beta != NULL || c->masks > c->shares)
+    if (c->alpha || c->beta || c->masks > c->shares)
         return sherd__fail(d, SHERD_EINVAL, NULL, "the scheme has points and T of its own");
     if (!sherd__mul(rows, cols, &n) || n == 0)
         return sherd__fail(d, SHERD_EINVAL, NULL, "blocks of %zu x %zu", rows, cols);
@@ -134,9 +134,12 @@ int sherd__audit_share_games(sherd__findings *l, const sherd__seen_code *code, s
     double **zero = NULL, **made = NULL, **mixed = NULL;
     int err = usable(code, rows, cols, d);
     if (err != 0) return err;
-    hiding h = {.code = code, .lcc = {code->blocks, code->masks, code->shares}, .rows = rows,
-                .cols = cols, .members = code->masks,
-                .entropy = sherd__entropy_seeded(&masks_state, opt->seed ^ UINT64_C(0x6d61736b))};
+    hiding h = { .code = code,
+                 .lcc = { code->blocks, code->masks, code->shares },
+                 .rows = rows,
+                 .cols = cols,
+                 .members = code->masks,
+                 .entropy = sherd__entropy_seeded(&masks_state, opt->seed ^ UINT64_C(0x6d61736b)) };
     size_t n = rows * cols;
     err = hiding_open(&h);
     if (err == 0) err = sherd__audit_blocks(&zero, code->blocks, n);
@@ -145,11 +148,16 @@ int sherd__audit_share_games(sherd__findings *l, const sherd__seen_code *code, s
     if (err == 0) {
         for (uint32_t i = 0; i < code->masks; i++) members[i] = i;
         sherd__audit_make_up(&e, made, code->blocks, rows, cols);
-        if (real == NULL) real = (const double *const *)made;
+        if (!real) real = (const double *const *)made;
         sherd__audit_permuted(&e, real, mixed, code->blocks, n);
-        sherd__game g = {"zero or structured", code, members, code->masks, rows, cols,
-                         {(const double *const *)zero, real},
-                         {code->one_time ? encode_one_time : encode, &h}};
+        sherd__game g = { "zero or structured",
+                          code,
+                          members,
+                          code->masks,
+                          rows,
+                          cols,
+                          { (const double *const *)zero, real },
+                          { code->one_time ? encode_one_time : encode, &h } };
         err = sherd__audit_game(l, &g, opt, d);
         g.name = "real or permuted";
         g.operand[0] = real;

@@ -187,11 +187,16 @@ static void take_code(sherd__shares *s, shares_node *nodes, size_t len, uint32_t
                      "or came late");
     }
     s->seen[s->seen_len++] = (sherd__seen){
-        .name = name_part(s, part), .code = &s->code,
-        .rows = want.kept, .cols = want.cols, .residues = index,
+        .name = name_part(s, part),
+        .code = &s->code,
+        .rows = want.kept,
+        .cols = want.cols,
+        .residues = index,
         .domain = s->numbered ? s->domains : NULL,
-        .row = part == 0 && s->rows_len ? s->rows[0] : NULL, .rows_sent = want.sent,
-        .right = part > 0 && !s->stays, .col = part > 0 ? (part - 1) * s->tile_cols : 0,
+        .row = part == 0 && s->rows_len ? s->rows[0] : NULL,
+        .rows_sent = want.sent,
+        .right = part > 0 && !s->stays,
+        .col = part > 0 ? (part - 1) * s->tile_cols : 0,
     };
 }
 
@@ -200,9 +205,13 @@ static void take_apart(sherd__shares *s, const uint32_t **index, shares_panel *p
 {
     if (p->kept == 0) return;
     s->domains[domain] = (uint32_t)domain;
-    s->seen[s->seen_len++] = (sherd__seen){ .name = name, .code = &s->single, .rows = p->kept,
-                                            .cols = p->cols, .residues = index,
-                                            .domain = &s->domains[domain], .row = row,
+    s->seen[s->seen_len++] = (sherd__seen){ .name = name,
+                                            .code = &s->single,
+                                            .rows = p->kept,
+                                            .cols = p->cols,
+                                            .residues = index,
+                                            .domain = &s->domains[domain],
+                                            .row = row,
                                             .rows_sent = p->sent };
     give(s, index, 0, p, s->code.primes_len);
 }
@@ -284,11 +293,13 @@ static int take_together(sherd__shares *s, shares_node *nodes, size_t len, bool 
     for (uint32_t t = 1; t <= tiles && s->kind == SHERD__SHARES_BOTH; t++)
         if ((b = common(nodes, len, t, tiles))) take_code(s, nodes, len, t, tiles, b);
     if (more && s->kind == SHERD__SHARES_BOTH)
-        snprintf(s->left_out, sizeof s->left_out, s->stays
-                 ? "A was multiplied by %zu operands or tiles: shares of the first %u are "
-                   "attacked; --encodings attacks more"
-                 : "B was sent in %zu tiles: the first %u are attacked; --encodings attacks more",
-                 sent, w->rights);
+        snprintf(
+            s->left_out, sizeof s->left_out,
+            s->stays
+                ? "A was multiplied by %zu operands or tiles: shares of the first %u are "
+                  "attacked; --encodings attacks more"
+                : "B was sent in %zu tiles: the first %u are attacked; --encodings attacks more",
+            sent, w->rights);
     return SHERD_OK;
 }
 
@@ -419,8 +430,8 @@ int sherd__shares_read(sherd__shares *out, const sherd__views *v, uint64_t job,
     for (uint32_t i = 0; i < len && !err && !cut; i++)
         err = sherd__shares_domain(&nodes[i], v, i, job, w, NULL, &s.code);
     if (!err && !v->of_coordinator) err = number_shares(&s, &nodes, &len, v, job, w);
-    if (err == SHERD_ENOMEM) err = sherd__fail(d, err, "give fewer --rows",
-                                               "out of memory for the shares");
+    if (err == SHERD_ENOMEM)
+        err = sherd__fail(d, err, "give fewer --rows", "out of memory for the shares");
     if (!err) err = arrange(&s, nodes, len, v, cut, w, d);
     for (size_t i = 0; nodes && i < len; i++) sherd__shares_node_fini(&nodes[i]);
     sherd__free(nodes);

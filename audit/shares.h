@@ -11,32 +11,32 @@
 #include "audit/view.h"
 
 typedef enum sherd__shares_kind {
-    SHERD__SHARES_BOTH,  /* share */
-    SHERD__SHARES_ONE,   /* share1 */
-    SHERD__SHARES_BLIND  /* blind */
+    SHERD__SHARES_BOTH, /* share */
+    SHERD__SHARES_ONE,  /* share1 */
+    SHERD__SHARES_BLIND /* blind */
 } sherd__shares_kind;
 
 /** Opaque arrays behind `seen`. */
 typedef struct sherd__shares {
     sherd__shares_kind kind;
-    sherd__seen_code code;   /* of `share` and share1: K, T, N */
-    bool apart; /* each domain by itself: under blind, and where share numbers are not known */
+    sherd__seen_code code; /* of `share` and share1: K, T, N */
+    bool apart;    /* each domain by itself: under blind, and where share numbers are not known */
     bool numbered; /* nodes' own records: share numbers follow from tasks; names are not by share */
     sherd__seen_code single; /* apart: one share, one mask */
     sherd__seen *seen;       /* share: A, and every tile of B; share1: A; apart: of each domain */
     uint32_t seen_len;
-    uint64_t share_rows;     /* of a share of A, all of them; seen[0].rows of them are here */
-    size_t tile_cols;        /* of every tile of B but the last, which may have fewer */
+    uint64_t share_rows; /* of a share of A, all of them; seen[0].rows of them are here */
+    size_t tile_cols;    /* of every tile of B but the last, which may have fewer */
     uint32_t **arrays;
     size_t arrays_len;
-    uint32_t *domains;       /* apart: of each seen */
-    bool stays;              /* A serves many products: every right operand is an encoding */
+    uint32_t *domains;           /* apart: of each seen */
+    bool stays;                  /* A serves many products: every right operand is an encoding */
     uint64_t largest, largest_b; /* magnitudes in fixed point, as the record says; 0: not known */
-    uint32_t **rows;         /* behind seen.row: blind: of each domain; else of A, or none */
+    uint32_t **rows;             /* behind seen.row: blind: of each domain; else of A, or none */
     size_t rows_len;
     const uint32_t **index;
-    char note[200];          /* what of it is not used, or empty */
-    char left_out[160];      /* right operands beyond those that are read, or empty */
+    char note[200];                  /* what of it is not used, or empty */
+    char left_out[160];              /* right operands beyond those that are read, or empty */
     char (*parts)[24], (*names)[24]; /* behind seen.name; names: once they are numbered */
 } sherd__shares;
 
@@ -46,10 +46,10 @@ int sherd__shares_jobs(const sherd__views *v, uint64_t **jobs, size_t *len) SHER
 
 /** What the auditor says, and how much is read. */
 typedef struct sherd__shares_want {
-    uint64_t n;             /* rows of A (of a training's data), or 0: not known */
-    uint32_t masks, spare;  /* of the run, where the record does not say them */
-    size_t rows;            /* of each share that are kept, at most */
-    uint32_t rights;        /* tiles of a coded B, or right operands of a kept A; at least 1 */
+    uint64_t n;            /* rows of A (of a training's data), or 0: not known */
+    uint32_t masks, spare; /* of the run, where the record does not say them */
+    size_t rows;           /* of each share that are kept, at most */
+    uint32_t rights;       /* tiles of a coded B, or right operands of a kept A; at least 1 */
 } sherd__shares_want;
 
 /** Calls the encodings of a further product "A (2)", "B (2)". SHERD_ENOMEM. */

@@ -43,8 +43,7 @@ static cut cut_of(const sherd__view_coded *c)
     cut k = { .c = c, .height = divided(c->part, c->blocks) };
     k.panel = c->panel < k.height ? c->panel : k.height;
     k.each = divided(k.height, k.panel);
-    k.panels = c->rows / c->part * k.each +
-               divided(divided(c->rows % c->part, c->blocks), k.panel);
+    k.panels = c->rows / c->part * k.each + divided(divided(c->rows % c->part, c->blocks), k.panel);
     return k;
 }
 
@@ -173,8 +172,8 @@ static int check_data(const sherd__view_coded *c, const uint32_t *order, uint64_
         if (order[i] >= n)
             return sherd__fail(d, SHERD_EINVAL, hint,
                                "rows.npy: row %llu of the recorded operand is row %u of its data, "
-                               "and --data has %llu", (unsigned long long)i, order[i],
-                               (unsigned long long)n);
+                               "and --data has %llu",
+                               (unsigned long long)i, order[i], (unsigned long long)n);
     if (order || n == c->rows) return SHERD_OK;
     return sherd__fail(d, SHERD_EINVAL, hint,
                        "the operand of this record has %llu rows, and --data has %llu",

@@ -20,12 +20,12 @@ typedef struct shares_place {
 /* A domain: what its nodes hold of A and of B. */
 typedef struct shares_node {
     shares_panel a, *b;
-    uint64_t *rights;         /* hashes of right blocks, those of tiles */
+    uint64_t *rights;          /* hashes of right blocks, those of tiles */
     uint32_t tiles, tiles_max; /* read; to be read at most */
-    bool more;                /* there are more */
-    size_t rights_sent;       /* right blocks that differ, those not read too */
-    uint64_t *known;     /* hashes of panels that are in */
-    shares_place *places;       /* of each of these */
+    bool more;                 /* there are more */
+    size_t rights_sent;        /* right blocks that differ, those not read too */
+    uint64_t *known;           /* hashes of panels that are in */
+    shares_place *places;      /* of each of these */
     size_t known_len;
 } shares_node;
 

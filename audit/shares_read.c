@@ -49,8 +49,8 @@ int sherd__shares_append(shares_panel *p, const sherd__fragment_info *info, cons
         p->of[q] = to;
         const uint8_t *from = body + 8 * (size_t)info->groups + (size_t)q * rows * cols * 3;
         for (size_t i = 0; i < take * cols; i++, from += 3)
-            to[p->kept * cols + i] =
-                (uint32_t)from[0] | (uint32_t)from[1] << 8 | (uint32_t)from[2] << 16;
+            to[p->kept * cols + i] = (uint32_t)from[0] | (uint32_t)from[1] << 8 |
+                                     (uint32_t)from[2] << 16;
     }
     p->kept += take;
     return SHERD_OK;
@@ -81,8 +81,9 @@ static int take_left(shares_node *n, const turn *at, size_t rows_max)
     if (!is_known) {
         uint64_t *known = sherd__realloc(n->known, (n->known_len + 1) * sizeof *known);
         if (known) n->known = known;
-        shares_place *places =
-            known ? sherd__realloc(n->places, (n->known_len + 1) * sizeof *places) : NULL;
+        shares_place *places = known
+                                   ? sherd__realloc(n->places, (n->known_len + 1) * sizeof *places)
+                                   : NULL;
         if (places) {
             n->places = places;
             places[n->known_len] = (shares_place){ at->t->number, (size_t)b->info.rows, n->a.rows };

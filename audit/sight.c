@@ -31,8 +31,9 @@ void sherd__sight_fini(sherd__sight *s)
 static sherd__sheaf *add_sheaf(sherd__sight *s, size_t cols)
 {
     size_t bytes;
-    sherd__sheaf *list =
-        sherd__mul(s->len + 1, sizeof *list, &bytes) ? sherd__realloc(s->sheaves, bytes) : NULL;
+    sherd__sheaf *list = sherd__mul(s->len + 1, sizeof *list, &bytes)
+                             ? sherd__realloc(s->sheaves, bytes)
+                             : NULL;
     if (!list) return NULL;
     s->sheaves = list;
     sherd__sheaf *f = &list[s->len];
@@ -92,7 +93,9 @@ static bool clear_product(const sherd__node_view *v, const sherd__view_task *t)
 
 bool sherd__sight_job(const sherd__views *v, uint64_t *job, size_t *jobs)
 {
-    struct { uint64_t job, bytes; } seen[64] = { { 0, 0 } };
+    struct {
+        uint64_t job, bytes;
+    } seen[64] = { { 0, 0 } };
     size_t len = 0, best = 0;
     for (size_t i = 0; i < v->len; i++)
         for (size_t t = 0; t < v->nodes[i].tasks_len; t++) {
@@ -112,10 +115,10 @@ bool sherd__sight_job(const sherd__views *v, uint64_t *job, size_t *jobs)
 
 typedef struct chain {
     size_t right;
-    uint64_t first;    /* hash of the first panel's body */
+    uint64_t first; /* hash of the first panel's body */
     uint32_t groups;
-    size_t sheaf;      /* its first one */
-    bool skip;         /* the same slot again, or a body that does not fit */
+    size_t sheaf; /* its first one */
+    bool skip;    /* the same slot again, or a body that does not fit */
 } chain;
 
 /* The first panel of a chain says which groups of columns there are. */
@@ -147,8 +150,8 @@ typedef struct cursor {
     const uint8_t *values, *counts, *columns;
     size_t size, width; /* bytes of a value; of a count or a column, 0: dense */
     sherd_dtype dtype;
-    uint64_t *scratch;  /* a row's values, aligned */
-    double *packed;     /* and as doubles */
+    uint64_t *scratch; /* a row's values, aligned */
+    double *packed;    /* and as doubles */
 } cursor;
 
 static void open_cursor(cursor *at, const sherd__view_block *b, const uint8_t *body)
@@ -236,12 +239,11 @@ static int take_task(sherd__sight *s, const sherd__node_view *v, const sherd__vi
     if (!err && c->sheaf == SIZE_MAX) {
         c->first = sherd__view_hash(body, (size_t)b->info.len);
         for (size_t i = 0; i < *len && !c->skip; i++)
-            c->skip =
-                &(*list)[i] != c && (*list)[i].sheaf != SIZE_MAX && (*list)[i].first == c->first;
+            c->skip = &(*list)[i] != c && (*list)[i].sheaf != SIZE_MAX &&
+                      (*list)[i].first == c->first;
         if (!c->skip) err = open_chain(s, c, b, body);
     }
-    if (!err && !c->skip && fits_chain(s, c, b, body))
-        err = take_panel(s, c, b, body, rows_max);
+    if (!err && !c->skip && fits_chain(s, c, b, body)) err = take_panel(s, c, b, body, rows_max);
 out:
     sherd__free(body);
     return err;
@@ -335,10 +337,10 @@ static int lay(sherd__sight *s, sherd__sheaf *to, const sherd__sheaf *b)
     size_t cols = to->cols + more;
     sherd__column_key *keys = sherd__realloc(to->keys, cols * sizeof *keys);
     if (keys) to->keys = keys;
-    double *values =
-        keys && sherd__mul(cols, b->kept, &bytes) && sherd__mul(bytes, sizeof *values, &bytes)
-            ? sherd__alloc(bytes)
-            : NULL;
+    double *values = keys && sherd__mul(cols, b->kept, &bytes) &&
+                             sherd__mul(bytes, sizeof *values, &bytes)
+                         ? sherd__alloc(bytes)
+                         : NULL;
     if (values) {
         for (size_t j = 0; j < more; j++) keys[to->cols + j] = b->keys[take[j]];
         for (size_t r = 0; r < b->kept; r++) {
@@ -378,8 +380,8 @@ static int copy_sheaf(sherd__sight *s, const sherd__sheaf *b)
 static int stack(sherd__sheaf *to, const sherd__sheaf *b)
 {
     size_t bytes;
-    uint32_t *panels =
-        sherd__realloc(to->panels, (to->panels_len + b->panels_len) * sizeof *panels);
+    uint32_t *panels = sherd__realloc(to->panels,
+                                      (to->panels_len + b->panels_len) * sizeof *panels);
     if (!panels) return SHERD_ENOMEM;
     to->panels = panels;
     if (!sherd__mul(to->kept + b->kept, to->cols, &bytes) ||

@@ -31,11 +31,11 @@ typedef struct sherd__sheaf {
 typedef struct sherd__sight {
     sherd__sheaf *sheaves;
     size_t len;
-    size_t cols;       /* in all */
-    bool ordered;      /* the columns of all sheaves, one after the other, stand in A's order */
-    bool integers;     /* values travelled as whole numbers */
-    double largest;    /* |value| over what is kept */
-    uint64_t bytes;    /* of blocks that it is made of */
+    size_t cols;    /* in all */
+    bool ordered;   /* the columns of all sheaves, one after the other, stand in A's order */
+    bool integers;  /* values travelled as whole numbers */
+    double largest; /* |value| over what is kept */
+    uint64_t bytes; /* of blocks that it is made of */
 } sherd__sight;
 
 void sherd__sight_fini(sherd__sight *s);

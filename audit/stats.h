@@ -18,8 +18,8 @@
 #include "matrix/residue.h"
 #include "sherd/err.h"
 
-#define SHERD__AUDIT_FAMILY 1e-6    /* chance of one false alarm in a whole audit */
-#define SHERD__AUDIT_CONTROL 1e-12  /* what each negative control must fall below */
+#define SHERD__AUDIT_FAMILY 1e-6   /* chance of one false alarm in a whole audit */
+#define SHERD__AUDIT_CONTROL 1e-12 /* what each negative control must fall below */
 #define SHERD__AUDIT_COALITIONS 200u
 #define SHERD__AUDIT_ROUNDS 1000u
 
@@ -29,19 +29,19 @@ typedef struct sherd__finding {
     const char *test; /* stable word for reports, static: "uniformity", "differences", "primes",
                          "coalition", "reconstruction", "independence", "offset", "game", "control",
                          "control game" */
-    const char *statistic;  /* what `value` is, static: "chi2 of 256 bins", "advantage" */
-    char subject[64];       /* attacked data: "A", "A - B", "A, prime 5931641" */
-    char who[96];           /* "domain 2", "domains 1, 4" */
-    double value;           /* of the statistic */
-    double chance;          /* what `value` is by chance; NaN: says nothing */
-    double low, high;       /* confidence interval of `value` (99 %); NaN: none */
-    double log_p;           /* ln of the p-value; NaN: a measurement, not a test */
-    double log_threshold;   /* ln of what log_p had to fall below; sherd__findings_judge writes
+    const char *statistic; /* what `value` is, static: "chi2 of 256 bins", "advantage" */
+    char subject[64];      /* attacked data: "A", "A - B", "A, prime 5931641" */
+    char who[96];          /* "domain 2", "domains 1, 4" */
+    double value;          /* of the statistic */
+    double chance;         /* what `value` is by chance; NaN: says nothing */
+    double low, high;      /* confidence interval of `value` (99 %); NaN: none */
+    double log_p;          /* ln of the p-value; NaN: a measurement, not a test */
+    double log_threshold;  /* ln of what log_p had to fall below; sherd__findings_judge writes
                                it */
-    bool flagged;           /* for tests written by sherd__findings_judge */
-    bool control;           /* meant to be flagged (controls, more than T domains): judged alone, at
+    bool flagged;          /* for tests written by sherd__findings_judge */
+    bool control;          /* meant to be flagged (controls, more than T domains): judged alone, at
                                SHERD__AUDIT_CONTROL */
-    char sentence[288];     /* for people */
+    char sentence[288];    /* for people */
 } sherd__finding;
 
 typedef struct sherd__findings {
@@ -84,30 +84,30 @@ typedef struct sherd__seen_code {
 /** What all nodes together were sent of one encoding of one operand; a share that was sent again,
  *  the same bytes to the same domain, is still one. Borrowed. */
 typedef struct sherd__seen {
-    const char *name;           /* for people: "A", "B of step 3" */
+    const char *name; /* for people: "A", "B of step 3" */
     const sherd__seen_code *code;
-    size_t rows, cols;          /* of each share, and so of each block */
+    size_t rows, cols;               /* of each share, and so of each block */
     const uint32_t *const *residues; /* [share * primes_len + prime]: rows*cols of them, each below
                                         its prime, row-major; NULL: nobody was sent this share */
-    const uint32_t *domain;     /* [share]: whose it is; NULL: share i is domain i's. One domain
+    const uint32_t *domain; /* [share]: whose it is; NULL: share i is domain i's. One domain
                                    with two shares counts as what it is */
-    const uint32_t *row;        /* [block * rows + row]: the row of the operand that stands there in
+    const uint32_t *row;    /* [block * rows + row]: the row of the operand that stands there in
                                    that block, SHERD__SEEN_PADDING: zeros, SHERD__SEEN_UNKNOWN;
                                    NULL: row r of block j is row j*height + r */
     const double *const *blocks; /* K blocks of rows*cols integers, the truth: what a guess is
                                     confirmed against and how good an attack was. NULL: not known */
-    size_t rows_sent;           /* of each share, of which `rows` are here; 0: no more than these */
-    bool right;                 /* a tile of B: rows of it as they are, in all K places, */
-    size_t col;                 /* from this column on */
-    bool unnumbered;            /* one share, whose number is not known: residues[] gives it for
+    size_t rows_sent; /* of each share, of which `rows` are here; 0: no more than these */
+    bool right;       /* a tile of B: rows of it as they are, in all K places, */
+    size_t col;       /* from this column on */
+    bool unnumbered;  /* one share, whose number is not known: residues[] gives it for
                                    every number that it may have. Streams of masks alone */
 } sherd__seen;
 
 typedef struct sherd__audit_options {
-    uint64_t seed;        /* decides all that is drawn: the same seed, the same report */
-    uint32_t coalitions;  /* of one size at most, drawn where there are more; 0: the default */
-    uint32_t rounds;      /* of each game; 0: the default */
-    size_t sample;        /* residues that one test looks at, at most; 0: 2^18 */
+    uint64_t seed;       /* decides all that is drawn: the same seed, the same report */
+    uint32_t coalitions; /* of one size at most, drawn where there are more; 0: the default */
+    uint32_t rounds;     /* of each game; 0: the default */
+    size_t sample;       /* residues that one test looks at, at most; 0: 2^18 */
     const char *const *domain_names; /* [domain]; NULL: numbers, from 1 */
     /** Called now and then where it may take long; non-zero: SHERD_EINTERRUPTED. NULL: never. */
     int (*step)(void *ctx, uint32_t done, uint32_t total);
@@ -156,9 +156,8 @@ int sherd__audit_streams(sherd__findings *l, const sherd__seen *seen, size_t see
  * n >= 1 integers, the operand's first entries, row-major with the share's columns.
  * Appends. Errors as above.
  */
-int sherd__audit_independence(sherd__findings *l, const sherd__seen *s,
-                              const double *const *blocks, size_t n,
-                              const sherd__audit_options *opt, sherd_diag *d) SHERD_MUST;
+int sherd__audit_independence(sherd__findings *l, const sherd__seen *s, const double *const *blocks,
+                              size_t n, const sherd__audit_options *opt, sherd_diag *d) SHERD_MUST;
 /**
  * Coalitions of `size` domains (all, or opt->coalitions drawn ones), one encoding: the left null
  * space of their mask weights modulo each prime; the combinations that it gives contain no mask and
@@ -184,9 +183,9 @@ typedef struct sherd__game_encoder {
 
 /** A distinguishing game. Borrowed. */
 typedef struct sherd__game {
-    const char *name;         /* "zero or structured" */
+    const char *name; /* "zero or structured" */
     const sherd__seen_code *code;
-    const uint32_t *members;  /* shares that the attacker sees; named as domains */
+    const uint32_t *members; /* shares that the attacker sees; named as domains */
     uint32_t members_len;
     size_t rows, cols;
     const double *const *operand[2]; /* K blocks each; the attacker knows both */

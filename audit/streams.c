@@ -26,10 +26,10 @@
 enum {
     WINDOW = 8,
     STEPS = 4096,
-    KEEP = 64,              /* one window in so many */
-    RUN_MAX = 4096,         /* longest run that is counted */
-    LOOKS_MAX = 512,        /* equal windows that are followed */
-    NAMED_MAX = 16          /* pairs of streams that are named */
+    KEEP = 64,       /* one window in so many */
+    RUN_MAX = 4096,  /* longest run that is counted */
+    LOOKS_MAX = 512, /* equal windows that are followed */
+    NAMED_MAX = 16   /* pairs of streams that are named */
 };
 #define BASE UINT64_C(0x9e3779b97f4a7c15)
 #define BASE_2 (BASE * BASE)
@@ -39,10 +39,10 @@ enum {
 /* A combination of shares and blocks in which one mask is left, modulo one prime. */
 typedef struct stream {
     const sherd__seen *seen;
-    uint32_t prime, mask;            /* mask: or, where it is not alone, the share */
+    uint32_t prime, mask; /* mask: or, where it is not alone, the share */
     bool alone;
     uint32_t share_coef[SHERD__LCC_SHARES_MAX], block_coef[SHERD__LCC_BLOCKS_MAX];
-    size_t len, first;               /* first: in the row of all streams, end to end */
+    size_t len, first; /* first: in the row of all streams, end to end */
 } stream;
 
 typedef struct window {
@@ -68,7 +68,7 @@ static int grow(void **list, size_t *room, size_t len, size_t each)
     size_t bytes;
     if (!sherd__mul(more, each, &bytes)) return SHERD_ENOMEM;
     void *p = sherd__realloc(*list, bytes);
-    if (p == NULL) return SHERD_ENOMEM;
+    if (!p) return SHERD_ENOMEM;
     *list = p;
     *room = more;
     return SHERD_OK;
@@ -135,8 +135,7 @@ static void subtract_blocks(stream *one, const uint32_t *w, uint32_t blocks, uin
                             uint32_t p)
 {
     for (uint32_t j = 0; j < blocks; j++)
-        one->block_coef[j] =
-            (uint32_t)((one->block_coef[j] + (uint64_t)(p - coef) * w[j]) % p);
+        one->block_coef[j] = (uint32_t)((one->block_coef[j] + (uint64_t)(p - coef) * w[j]) % p);
 }
 
 /* A share by itself, less the blocks: a sum of all masks, if more than one. */
@@ -361,7 +360,7 @@ static place place_of(const streams *s, const window *w)
 static bool sent_twice(const stream *a, size_t i, const stream *b, size_t j)
 {
     const sherd__seen *x = a->seen, *y = b->seen;
-    if (!x->code->one_time || x == y || x->row == NULL || y->row == NULL || x->cols != y->cols ||
+    if (!x->code->one_time || x == y || !x->row || !y->row || x->cols != y->cols ||
         a->prime != b->prime || strcmp(x->name, y->name) != 0)
         return false;
     return x->row[i / x->cols] == y->row[j / y->cols] && i % x->cols == j % y->cols;
@@ -444,8 +443,9 @@ static int found(sherd__findings *l, const streams *s, const pair *p)
     const stream *x = p->x.of, *y = p->y.of;
     char one[64], other[64];
     sherd__finding f = sherd__finding_of("offset", "longest run of two masks", false);
-    const char *are = p->r.factor ? "multiples of one another"
-                      : p->r.minus ? "negatives of one another" : "the same";
+    const char *are = p->r.factor  ? "multiples of one another"
+                      : p->r.minus ? "negatives of one another"
+                                   : "the same";
     int64_t lag = (int64_t)p->y.at - (int64_t)p->x.at;
     name_stream(one, x);
     name_stream(other, y);
@@ -459,7 +459,7 @@ static int found(sherd__findings *l, const streams *s, const pair *p)
              are, p->run == RUN_MAX ? "at least " : "", p->run, p->x.at - p->back,
              p->y.at - p->back, (long long)lag,
              x->seen->cols == y->seen->cols && lag % (int64_t)x->seen->cols == 0 ? ", whole rows"
-                                                                                   : "");
+                                                                                 : "");
     return sherd__findings_add(l, &f);
 }
 

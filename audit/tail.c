@@ -135,10 +135,8 @@ double sherd__tail_binomial(uint64_t k, uint64_t n, double p)
     double h = (double)k, all = (double)n, r;
     if (k == 0 || p >= 1) return k > n ? -INFINITY : 0;
     if (k > n || p <= 0) return -INFINITY;
-    if (h > all * p)
-        r = outwards(h, all, p);
-    else
-        r = sherd__tail_not(outwards(all - h + 1, all, 1 - p));
+    if (h > all * p) r = outwards(h, all, p);
+    else r = sherd__tail_not(outwards(all - h + 1, all, 1 - p));
     return r < 0 ? r : 0;
 }
 

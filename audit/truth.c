@@ -84,8 +84,8 @@ static int open_columns(sherd__truth *out, sherd__truth t, int err, sherd_diag *
     if (!err) qsort(t.by_key, a.cols, sizeof *t.by_key, compare_keys);
     for (size_t i = 0; i < a.cols && !err; i++) {
         const sherd__truth_column *x = &t.by_key[i], *before = i ? x - 1 : x;
-        bool same =
-            i > 0 && x->key.nonzeros == before->key.nonzeros && x->key.sum == before->key.sum;
+        bool same = i > 0 && x->key.nonzeros == before->key.nonzeros &&
+                    x->key.sum == before->key.sum;
         t.first[x->col] = same ? t.first[before->col] : x->col;
     }
     sherd__free(line);

@@ -16,11 +16,11 @@ typedef struct sherd__truth_column {
 } sherd__truth_column;
 
 typedef struct sherd__truth {
-    sherd_view a;          /* borrowed */
-    double *quantised;     /* a as it travelled in exact mode, where that differs; row-major */
+    sherd_view a;      /* borrowed */
+    double *quantised; /* a as it travelled in exact mode, where that differs; row-major */
     sherd__truth_column *by_key; /* a.cols, sorted */
-    uint32_t *first;       /* of each column: the first one that is equal to it in all rows */
-    const uint8_t *labels; /* a.rows, borrowed, or NULL */
+    uint32_t *first;             /* of each column: the first one that is equal to it in all rows */
+    const uint8_t *labels;       /* a.rows, borrowed, or NULL */
     unsigned classes;
 } sherd__truth;
 

@@ -11,8 +11,8 @@
 #include "core/bytes.h"
 
 #define WINDOW 48u
-#define TELLING 8u        /* values that are not zero among them */
-#define COMPARED 2000u    /* rows that the other columns are compared on */
+#define TELLING 8u     /* values that are not zero among them */
+#define COMPARED 2000u /* rows that the other columns are compared on */
 #define BASE UINT64_C(0x9e3779b97f4a7c15)
 
 static uint64_t mix(double v)

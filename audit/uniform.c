@@ -62,15 +62,16 @@ static sherd__looked judge(const growing *s, double n, unsigned cells)
     double df = cells - 1.0, chi2 = s->g / (1 + (s->inverse - 1) / (6 * n * df));
     double above = sherd__tail_chi2_above(df, chi2), below = tail_below(chi2, n, cells);
     return (sherd__looked){
-        .value = chi2, .expected = df, .log_p = sherd__tail_both(above, below), .cells = cells};
+        .value = chi2, .expected = df, .log_p = sherd__tail_both(above, below), .cells = cells
+    };
 }
 
 sherd__looked sherd__uniform_high(const uint64_t *x, size_t n, uint64_t m)
 {
     unsigned b = cells_for(n, m, CELLS);
-    size_t count[CELLS] = {0};
-    growing s = {0};
-    if (b == 0) return (sherd__looked){0};
+    size_t count[CELLS] = { 0 };
+    growing s = { 0 };
+    if (b == 0) return (sherd__looked){ 0 };
     for (size_t i = 0; i < n; i++) count[x[i] * b / m]++;
     for (unsigned i = 0; i < b; i++)
         add_cell(&s, count[i], (double)n, (double)in_bin(m, b, i) / (double)m);
@@ -80,9 +81,9 @@ sherd__looked sherd__uniform_high(const uint64_t *x, size_t n, uint64_t m)
 sherd__looked sherd__uniform_low(const uint64_t *x, size_t n, uint64_t m)
 {
     unsigned b = cells_for(n, m, CELLS);
-    size_t count[CELLS] = {0};
-    growing s = {0};
-    if (b == 0) return (sherd__looked){0};
+    size_t count[CELLS] = { 0 };
+    growing s = { 0 };
+    if (b == 0) return (sherd__looked){ 0 };
     for (size_t i = 0; i < n; i++) count[x[i] % b]++;
     for (unsigned i = 0; i < b; i++) {
         uint64_t values = m / b + (i < m % b ? 1 : 0);
@@ -93,11 +94,11 @@ sherd__looked sherd__uniform_low(const uint64_t *x, size_t n, uint64_t m)
 
 sherd__looked sherd__uniform_pairs(const uint64_t *x, size_t n, uint64_t m)
 {
-    size_t pairs = n / 2, count[SIDE * SIDE] = {0};
+    size_t pairs = n / 2, count[SIDE * SIDE] = { 0 };
     unsigned b = SIDE;
-    growing s = {0};
+    growing s = { 0 };
     while (b > 1 && (pairs / (b * b) < EACH || b > m / 2)) b /= 2;
-    if (b < 2) return (sherd__looked){0};
+    if (b < 2) return (sherd__looked){ 0 };
     for (size_t i = 0; i < pairs; i++) count[x[2 * i] * b / m * b + x[2 * i + 1] * b / m]++;
     for (unsigned i = 0; i < b * b; i++) {
         double first = (double)in_bin(m, b, i / b) / (double)m;
@@ -125,11 +126,11 @@ int sherd__uniform_repeats(const uint64_t *x, size_t n, uint64_t m, sherd__looke
     if (n > REPEATS_MAX) n = REPEATS_MAX;
     while ((UINT64_C(1) << bits) < 2 * n) bits++;
     uint64_t *table = sherd__calloc((size_t)1 << bits, sizeof *table);
-    if (table == NULL) return SHERD_ENOMEM;
+    if (!table) return SHERD_ENOMEM;
     for (size_t i = 0; i < n; i++) repeats += put(table, bits, x[i] + 1);
     sherd__free(table);
     double mean = n < 2 ? 0 : (double)n * (double)(n - 1) / 2 / (double)m;
-    *out = (sherd__looked){.value = (double)repeats, .expected = mean, .cells = 1};
+    *out = (sherd__looked){ .value = (double)repeats, .expected = mean, .cells = 1 };
     /* Poisson's tail bounds that of the sum of chances above its mean + 1 only. */
     if ((double)repeats > mean + 1) out->log_p = sherd__tail_poisson(repeats, mean);
     return SHERD_OK;
@@ -142,10 +143,10 @@ sherd__looked sherd__uniform_small(const uint64_t *x, size_t n, uint64_t m)
         uint64_t size = x[i] < m - x[i] ? x[i] : m - x[i];
         sum -= log((double)(2 * size + 1) / (double)m);
     }
-    return (sherd__looked){.value = n > 0 ? sum / (double)n : 0,
-                           .expected = 1,
-                           .log_p = n > 0 ? sherd__tail_gamma_above((double)n, sum) : 0,
-                           .cells = 1};
+    return (sherd__looked){ .value = n > 0 ? sum / (double)n : 0,
+                            .expected = 1,
+                            .log_p = n > 0 ? sherd__tail_gamma_above((double)n, sum) : 0,
+                            .cells = 1 };
 }
 
 /* ---- findings -------------------------------------------------------------------------------- */
@@ -168,7 +169,7 @@ static int note(sherd__findings *l, const sherd__finding *about, const char *sta
 int sherd__uniform_look(sherd__findings *l, const sherd__finding *about, const uint64_t *x,
                         size_t n, uint64_t m, unsigned looks)
 {
-    sherd__looked r = {0};
+    sherd__looked r = { 0 };
     int err = SHERD_OK;
     if ((looks & SHERD__LOOK_HIGH) != 0) {
         r = sherd__uniform_high(x, n, m);
@@ -198,10 +199,10 @@ int sherd__uniform_guess(sherd__findings *l, const sherd__finding *about, const 
 {
     uint64_t right = 0;
     for (size_t i = 0; i < n; i++) right += x[i] == guess[i];
-    sherd__looked r = {.value = (double)right,
-                       .expected = (double)n / (double)m,
-                       .log_p = sherd__tail_binomial(right, n, 1 / (double)m),
-                       .cells = 1};
+    sherd__looked r = { .value = (double)right,
+                        .expected = (double)n / (double)m,
+                        .log_p = sherd__tail_binomial(right, n, 1 / (double)m),
+                        .cells = 1 };
     return note(l, about, "entries as guessed", &r, "number of entries as guessed from the data");
 }
 

@@ -22,7 +22,7 @@ enum { PAIRS = 200, SHARE_PAIRS = 1600 };
 typedef struct looking {
     sherd__findings *l;
     const sherd__audit_options *opt;
-    size_t room;           /* numbers that the buffers hold */
+    size_t room; /* numbers that the buffers hold */
     uint32_t *first, *second;
     uint64_t *x, *guess;
     const sherd__seen_code *code; /* that `shortened` is of */
@@ -41,8 +41,7 @@ static int look_open(looking *g, size_t n)
     g->second = sherd__alloc(n * sizeof *g->second);
     g->x = sherd__alloc(n * sizeof *g->x);
     g->guess = sherd__alloc(n * sizeof *g->guess);
-    return g->first != NULL && g->second != NULL && g->x != NULL && g->guess != NULL ? SHERD_OK
-                                                                                     : SHERD_ENOMEM;
+    return g->first && g->second && g->x && g->guess ? SHERD_OK : SHERD_ENOMEM;
 }
 
 static void look_close(looking *g)
@@ -72,11 +71,11 @@ static sherd__finding about(const looking *g, const char *test, const sherd__see
  * code. */
 static int know_code(looking *g, const sherd__seen_code *c)
 {
-    if (g->code != NULL && sherd__code_same(g->code, c)) return SHERD_OK;
+    if (g->code && sherd__code_same(g->code, c)) return SHERD_OK;
     sherd__free(g->shortened);
     g->shortened = sherd__calloc((size_t)c->shares * c->primes_len * 2, sizeof *g->shortened);
-    g->code = g->shortened != NULL ? c : NULL;
-    return g->shortened != NULL ? SHERD_OK : SHERD_ENOMEM;
+    g->code = g->shortened ? c : NULL;
+    return g->shortened ? SHERD_OK : SHERD_ENOMEM;
 }
 
 /* How to scale a combination in which blocks (masks too, if all) weigh as they do in `share`. */
@@ -86,8 +85,8 @@ static const shortened *shorten(const looking *g, uint32_t prime, uint32_t share
     shortened *s = &g->shortened[((size_t)share * c->primes_len + prime) * 2 + all];
     if (s->scale != 0) return s;
     sherd__modular_weights(c, prime, share, s->weight);
-    s->scale =
-        sherd__modular_shorten(s->weight, c->blocks + (all ? c->masks : 0), c->primes[prime]);
+    s->scale = sherd__modular_shorten(s->weight, c->blocks + (all ? c->masks : 0),
+                                      c->primes[prime]);
     return s;
 }
 
@@ -178,7 +177,7 @@ static bool comparable(const sherd__seen_code *a, const sherd__seen_code *b)
 static mixture mix_of_one_code(const looking *g, uint32_t share, uint32_t prime)
 {
     const shortened *s = shorten(g, prime, share, false);
-    mixture m = {.first = s->scale, .second = s->scale};
+    mixture m = { .first = s->scale, .second = s->scale };
     uint32_t k = g->code->blocks, p = g->code->primes[prime];
     for (uint32_t j = 0; j < k; j++) {
         m.weight[j] = s->weight[j];
@@ -193,9 +192,8 @@ static mixture mix_of_two_codes(const sherd__seen_code *a, uint32_t i, const she
     uint32_t p = a->primes[prime], v[SHERD__LCC_BLOCKS_MAX], w[SHERD__LCC_BLOCKS_MAX];
     sherd__modular_weights(a, prime, i, v);
     sherd__modular_weights(b, prime, j, w);
-    mixture m = {.first = w[b->blocks], .second = v[a->blocks]};
-    for (uint32_t k = 0; k < a->blocks; k++)
-        m.weight[k] = (uint32_t)((uint64_t)m.first * v[k] % p);
+    mixture m = { .first = w[b->blocks], .second = v[a->blocks] };
+    for (uint32_t k = 0; k < a->blocks; k++) m.weight[k] = (uint32_t)((uint64_t)m.first * v[k] % p);
     for (uint32_t k = 0; k < b->blocks; k++)
         m.weight[a->blocks + k] = subtract(0, (uint32_t)((uint64_t)m.second * w[k] % p), p);
     uint64_t scale = sherd__modular_shorten(m.weight, a->blocks + b->blocks, p);
@@ -214,9 +212,9 @@ static size_t mix(const mixture *m, const sherd__seen *a, uint32_t i, const sher
     uint64_t p = a->code->primes[prime], minus = p - m->second;
     for (size_t r = 0; r < rows; r++)
         for (size_t c = 0; c < cols && n < room; c++)
-            out[n++] =
-                (uint32_t)((m->first * (uint64_t)x[r * a->cols + c] + minus * y[r * b->cols + c]) %
-                           p);
+            out[n++] = (uint32_t)((m->first * (uint64_t)x[r * a->cols + c] +
+                                   minus * y[r * b->cols + c]) %
+                                  p);
     return n;
 }
 
@@ -225,8 +223,7 @@ static int confirm(looking *g, const sherd__finding *f, const mixture *m, const 
                    const sherd__seen *b, uint32_t p, size_t n)
 {
     uint32_t k = a->code->blocks;
-    if (a->blocks == NULL || b->blocks == NULL || a->rows != b->rows || a->cols != b->cols)
-        return SHERD_OK;
+    if (!a->blocks || !b->blocks || a->rows != b->rows || a->cols != b->cols) return SHERD_OK;
     sherd__predicted(b->blocks, m->weight + k, b->code->blocks, p, n, g->guess);
     for (size_t e = 0; e < n; e++) g->second[e] = (uint32_t)g->guess[e];
     sherd__predicted(a->blocks, m->weight, k, p, n, g->guess);
@@ -269,8 +266,7 @@ static int pair_shares(looking *g, const sherd__seen *a, uint32_t i, const sherd
             continue;
         (void)mix(&m[0], a, i, b, j, 0, g->room, g->second);
         sherd__joined(g->second, 1, c->primes[0], g->first, 1, c->primes[1], n, g->x);
-        snprintf(f.subject, sizeof f.subject, "%.16s %s %.16s, two primes", a->name, of,
-                 b->name);
+        snprintf(f.subject, sizeof f.subject, "%.16s %s %.16s, two primes", a->name, of, b->name);
         err = sherd__uniform_look(g->l, &f, g->x, n, (uint64_t)c->primes[0] * c->primes[1],
                                   SHERD__LOOK_REPEATS | SHERD__LOOK_SMALL);
     }
@@ -322,7 +318,7 @@ static int pairs(looking *g, const sherd__seen *seen, size_t len)
 int sherd__audit_uniformity(sherd__findings *l, const sherd__seen *seen, size_t seen_len,
                             const sherd__audit_options *opt, sherd_diag *d)
 {
-    looking g = {.l = l, .opt = opt};
+    looking g = { .l = l, .opt = opt };
     size_t room = 0;
     int err = SHERD_OK;
     for (size_t e = 0; e < seen_len; e++) {

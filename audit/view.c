@@ -80,9 +80,9 @@ static int put_name(names *n, const sherd__node_view *v, size_t block)
 /* --- a stream -------------------------------------------------------------------------------- */
 
 typedef struct filling {
-    size_t block;       /* whose body is arriving, or SHERD__VIEW_NONE */
-    uint64_t left;      /* bytes of it that are missing */
-    uint32_t part;      /* the last one seen */
+    size_t block;  /* whose body is arriving, or SHERD__VIEW_NONE */
+    uint64_t left; /* bytes of it that are missing */
+    uint32_t part; /* the last one seen */
 } filling;
 
 static int begin_block(sherd__node_view *v, uint32_t stream, const sherd__reading *r, size_t at,
@@ -125,9 +125,13 @@ static int take_task(sherd__node_view *v, const sherd__reading *r, const names *
     size_t right = n->room && t.right ? *find_name(n, v, r->job, t.right) : 0;
     sherd__view_task *task = &v->tasks[v->tasks_len++];
     *task = (sherd__view_task){
-        .job = r->job, .number = r->number, .attempt = r->part, .op = t.op,
+        .job = r->job,
+        .number = r->number,
+        .attempt = r->part,
+        .op = t.op,
         .primes_len = t.primes_len,
-        .left = left ? left - 1 : SHERD__VIEW_NONE, .right = right ? right - 1 : SHERD__VIEW_NONE,
+        .left = left ? left - 1 : SHERD__VIEW_NONE,
+        .right = right ? right - 1 : SHERD__VIEW_NONE,
     };
     memcpy(task->primes, t.primes, sizeof task->primes);
     return SHERD_OK;

@@ -14,9 +14,9 @@
 typedef struct sherd__view_block {
     uint64_t job;
     uint32_t number;
-    uint32_t stream;  /* which of the node's conversations */
-    size_t at;        /* of part 0 in what that one received */
-    bool whole;       /* all parts are there */
+    uint32_t stream; /* which of the node's conversations */
+    size_t at;       /* of part 0 in what that one received */
+    bool whole;      /* all parts are there */
     sherd__fragment_info info;
 } sherd__view_block;
 
@@ -25,8 +25,8 @@ typedef struct sherd__view_block {
 typedef struct sherd__view_task {
     uint64_t job;
     uint32_t number, attempt;
-    uint32_t op;              /* 1: multiply, see docs/PROTOCOL.md */
-    size_t left, right;       /* indices of blocks; SHERD__VIEW_NONE: none, or not in the record */
+    uint32_t op;        /* 1: multiply, see docs/PROTOCOL.md */
+    size_t left, right; /* indices of blocks; SHERD__VIEW_NONE: none, or not in the record */
     uint32_t primes_len, primes[SHERD__READ_PRIMES];
 } sherd__view_task;
 
@@ -34,8 +34,8 @@ typedef struct sherd__view_task {
 typedef struct sherd__view_file {
     sherd__map map;
     char name[112];
-    size_t good;   /* the first byte that cannot be read; map.len: all of it can */
-    bool midway;   /* it ends where more of a block should follow */
+    size_t good; /* the first byte that cannot be read; map.len: all of it can */
+    bool midway; /* it ends where more of a block should follow */
 } sherd__view_file;
 
 /** One conversation. */
@@ -45,8 +45,8 @@ typedef struct sherd__view_stream {
 
 typedef struct sherd__node_view {
     char name[96], about[120], key[96];
-    uint32_t domain;         /* of sherd__views.domains: who it counts for */
-    bool shuffled;           /* record version 2: groups of columns travel in a drawn order */
+    uint32_t domain; /* of sherd__views.domains: who it counts for */
+    bool shuffled;   /* record version 2: groups of columns travel in a drawn order */
     sherd__view_stream *streams;
     uint32_t streams_len;
     sherd__view_block *blocks;
@@ -54,24 +54,24 @@ typedef struct sherd__node_view {
     sherd__view_task *tasks; /* in order of arrival */
     size_t tasks_len, tasks_room;
     uint64_t bytes_in, bytes_out;
-    uint64_t results;        /* RESULTs that it began to send */
-    char trouble[400];       /* what of it could not be read, by file and byte, or empty */
+    uint64_t results;  /* RESULTs that it began to send */
+    char trouble[400]; /* what of it could not be read, by file and byte, or empty */
 } sherd__node_view;
 
 /** Nodes that count as one adversary. */
 typedef struct sherd__view_domain {
-    char name[96];    /* as the node file has it; where that is not known, the node's own */
-    uint64_t number;  /* of the record */
-    uint32_t nodes;   /* how many of the record's are of it */
+    char name[96];   /* as the node file has it; where that is not known, the node's own */
+    uint64_t number; /* of the record */
+    uint32_t nodes;  /* how many of the record's are of it */
 } sherd__view_domain;
 
 /** How an operand of a job was cut and coded, as the coordinator wrote it down (store/record.h). */
 typedef struct sherd__view_coded {
     uint64_t job;
-    bool both;                       /* share; else share1 */
-    uint32_t blocks, masks, shares;  /* K, T, N */
+    bool both;                      /* share; else share1 */
+    uint32_t blocks, masks, shares; /* K, T, N */
     uint64_t rows, cols, part, panel, largest;
-    uint64_t right;                  /* B's largest; 0: not known */
+    uint64_t right; /* B's largest; 0: not known */
     bool stays;
 } sherd__view_coded;
 
@@ -82,10 +82,10 @@ typedef struct sherd__views {
     uint32_t domains_len;
     bool domains_known; /* a coordinator's record of version 2 says which nodes are one domain */
     bool of_coordinator;
-    bool cut;           /* it has no end, or more of it is left out than trouble of nodes says */
+    bool cut; /* it has no end, or more of it is left out than trouble of nodes says */
     sherd__view_coded *coded; /* of a coordinator's record, as far as it says */
     size_t coded_len, coded_room;
-    uint32_t *order;     /* of an operand of a training that is kept: the row of the data that row i
+    uint32_t *order; /* of an operand of a training that is kept: the row of the data that row i
                             is; NULL: in order */
     size_t order_len;
     char trouble[400]; /* of the record as a whole: no index, not complete */

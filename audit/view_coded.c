@@ -87,8 +87,7 @@ static int read_order(sherd__views *v, const char *path)
     if (!err && x.dtype == SHERD_U32 && x.rows == 1 && x.cols > 0) {
         v->order = sherd__calloc(x.cols, sizeof *v->order);
         if (!v->order) err = SHERD_ENOMEM;
-        for (size_t i = 0; i < x.cols && !err; i++)
-            v->order[i] = (uint32_t)sherd__view_at(x, 0, i);
+        for (size_t i = 0; i < x.cols && !err; i++) v->order[i] = (uint32_t)sherd__view_at(x, 0, i);
         v->order_len = err ? 0 : x.cols;
     } else if (err != SHERD_ENOMEM) {
         SHERD__SAY(v->trouble, "rows.npy holds no numbers of rows");

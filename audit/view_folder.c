@@ -106,8 +106,9 @@ static void tell_file(sherd__node_view *v, const sherd__view_file *f, uint64_t s
 
 static int add_node(folder *f, const char *name, const char *about, sherd_diag *d)
 {
-    void *list =
-        f->len < NODES_MAX ? sherd__view_grown(f->nodes, f->len, &f->room, sizeof *f->nodes) : NULL;
+    void *list = f->len < NODES_MAX
+                     ? sherd__view_grown(f->nodes, f->len, &f->room, sizeof *f->nodes)
+                     : NULL;
     if (!list) return no_memory(d);
     f->nodes = list;
     list = sherd__view_grown(f->said, f->len, &f->said_room, sizeof *f->said);
@@ -119,7 +120,9 @@ static int add_node(folder *f, const char *name, const char *about, sherd_diag *
     v->shuffled = f->version != 1;
     const char *tail = strrchr(f->dir, '/');
     snprintf(v->name, sizeof v->name, "%.90s",
-             f->side ? name : tail && tail[1] ? tail + 1 : f->dir);
+             f->side           ? name
+             : tail && tail[1] ? tail + 1
+                               : f->dir);
     snprintf(v->about, sizeof v->about, "%.110s", about);
     make_plain(v->name);
     return SHERD_OK;
@@ -231,14 +234,14 @@ static int compare_names(const void *a, const void *b)
 /* Without an index (its process was killed): every pair of files. */
 static int by_listing(folder *f, sherd_diag *d)
 {
-    char (*list)[96] = NULL;
+    char(*list)[96] = NULL;
     size_t len = 0, room = 0;
     DIR *dir = opendir(f->dir);
     if (!dir)
         return sherd__fail(d, SHERD_EOPEN, "give the folder that --record wrote", "%s: %s",
                            sherd__path_tail(f->dir), strerrordesc_np(errno));
     int err = SHERD_OK;
-    for (struct dirent *e; !err && (e = readdir(dir)) != NULL;) {
+    for (struct dirent *e; !err && (e = readdir(dir));) {
         size_t n = strlen(e->d_name);
         if (n <= 5 || strcmp(e->d_name + n - 5, ".sent") || !plain_name(e->d_name)) continue;
         void *p = len < NODES_MAX ? sherd__view_grown(list, len, &room, sizeof *list) : NULL;
@@ -259,7 +262,7 @@ static int by_listing(folder *f, sherd_diag *d)
 static int version_of(const json_t *root, const char *path, int *version, sherd_diag *d)
 {
     const char *schema = json_string_value(json_object_get(root, "schema"));
-    *version = !schema                            ? 0
+    *version = !schema                             ? 0
                : !strcmp(schema, "sherd/record/1") ? 1
                : !strcmp(schema, "sherd/record/2") ? 2
                                                    : 0;
@@ -280,7 +283,8 @@ static int read_folder(folder *f, sherd_diag *d)
     snprintf(path, sizeof path, "%s/index.json", f->dir);
     int err = sherd__file_read_small(&text, &len, path, INDEX_MAX, NULL);
     if (err == SHERD_EOPEN) {
-        SHERD__SAY(f->trouble, "the record has no index: its writer was ended before its time, and "
+        SHERD__SAY(f->trouble,
+                   "the record has no index: its writer was ended before its time, and "
                    "a file that ends between two messages cannot be told from a whole one");
         f->cut = true;
         return by_listing(f, d);
@@ -346,7 +350,7 @@ static int number_domains(sherd__views *v, folder *f)
                 }
     } else if (f->side == 1) {
         SHERD__SAY(f->trouble,
-            "the record does not say which nodes are one domain: each counts as one");
+                   "the record does not say which nodes are one domain: each counts as one");
     }
     sherd__free(v->domains);
     v->domains = list;

@@ -18,7 +18,7 @@ bool sherd__opt_idle(sherd__cli *cli, const char *name)
 
 const char *sherd__opts_idle(sherd__cli *cli, const char *const *names)
 {
-    for (; *names != NULL; names++)
+    for (; *names; names++)
         if (sherd__opt_idle(cli, *names)) return *names;
     return NULL;
 }

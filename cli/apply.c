@@ -7,20 +7,20 @@
 #include "core/suggest.h"
 #include "matrix/funcs.h"
 
-static const char *const names[] = {"sigmoid", "minus", "square", "multiply",
-                                    "relu",    "tanh",  "exp",    NULL};
+static const char *const names[] = { "sigmoid", "minus", "square", "multiply",
+                                     "relu",    "tanh",  "exp",    NULL };
 
-static int find_operation(sherd__cli *cli, sherd_elementwise *op, unsigned *operands,
-                          sherd_diag *d)
+static int find_operation(sherd__cli *cli, sherd_elementwise *op, unsigned *operands, sherd_diag *d)
 {
     char hint[80];
     const char *name = cli->args[0], *near = sherd__suggest(name, names);
     uint32_t number = sherd__map_find(name);
     if (number == 0) {
-        snprintf(hint, sizeof hint, "did you mean %s?", near != NULL ? near : "");
-        return sherd__fail(d, SHERD_EINVAL, near != NULL ? hint : NULL,
+        snprintf(hint, sizeof hint, "did you mean %s?", near ? near : "");
+        return sherd__fail(d, SHERD_EINVAL, near ? hint : NULL,
                            "expected sigmoid, minus, square, multiply, relu, tanh or exp, found "
-                           "'%.60s'", name);
+                           "'%.60s'",
+                           name);
     }
     *op = (sherd_elementwise)number;
     *operands = sherd__map_arity(number);
@@ -58,12 +58,12 @@ static int run_apply(sherd__cli *cli, sherd_diag *d)
 }
 
 static const sherd__example examples[] = {
-    {"sherd apply sigmoid A.npy -o C.npy -n 7", "1/(1+exp(-a)) of every entry over seven nodes"},
-    {"sherd apply minus A.npy B.npy -o C.npy -n 7 --check",
-     "A - B, and compared bit for bit with the same computed here"},
-    {"sherd apply tanh A.npy -o C.npy --nodes nodes.txt --key me.key",
-     "over the nodes of a file"},
-    {0},
+    { "sherd apply sigmoid A.npy -o C.npy -n 7", "1/(1+exp(-a)) of every entry over seven nodes" },
+    { "sherd apply minus A.npy B.npy -o C.npy -n 7 --check",
+      "A - B, and compared bit for bit with the same computed here" },
+    { "sherd apply tanh A.npy -o C.npy --nodes nodes.txt --key me.key",
+      "over the nodes of a file" },
+    { 0 },
 };
 
 static const sherd__option options[] = {
@@ -81,7 +81,7 @@ static const sherd__option options[] = {
     SHERD__OPT_CERTIFICATE_PUBLIC,
     SHERD__OPT_MEMORY,
     SHERD__OPT_THREADS,
-    {0},
+    { 0 },
 };
 
 const sherd__verb sherd__verb_apply = {

@@ -21,9 +21,8 @@
 #define DRAWN_ROWS 20000u
 #define DRAWN_PUBLIC 10000u
 
-static const char *const choices_simulate[] = {"permute-published", "permute-single", "permute",
-                                               "plain",
-                                               NULL};
+static const char *const choices_simulate[] = { "permute-published", "permute-single", "permute",
+                                                "plain", NULL };
 static const char *const form_text[] = {
     "permute as published: columns in clear with row indices",
     "permute --group 1: columns shuffled, non-zero values in row order",
@@ -43,11 +42,10 @@ static int name_nodes(sherd__auditing *a, uint32_t n, sherd_diag *d)
 {
     a->sights = sherd__calloc(n, sizeof *a->sights);
     a->names = sherd__calloc(n, sizeof *a->names);
-    if (a->sights == NULL || a->names == NULL)
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!a->sights || !a->names) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     a->nodes = a->domains = n;
     a->name = sherd__calloc(n, sizeof *a->name);
-    if (a->name == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!a->name) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     for (uint32_t i = 0; i < n; i++) a->name[i] = a->names[i];
     return 0;
 }
@@ -60,8 +58,7 @@ static int name_domains(sherd__auditing *a, sherd_diag *d)
     a->report.domains_known = v->domains_known;
     a->domain = sherd__calloc(v->len, sizeof *a->domain);
     a->domain_name = sherd__calloc(v->domains_len, sizeof *a->domain_name);
-    if (a->domain == NULL || a->domain_name == NULL)
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!a->domain || !a->domain_name) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     for (size_t i = 0; i < v->len; i++) a->domain[i] = v->nodes[i].domain;
     for (uint32_t i = 0; i < v->domains_len; i++) a->domain_name[i] = v->domains[i].name;
     return 0;
@@ -73,14 +70,14 @@ static int simulate(sherd__auditing *a, sherd__form form, sherd_diag *d)
     sherd_view v = a->data.view;
     uint32_t n = (uint32_t)sherd__opt_int(a->cli, "local"), *expo = NULL, *cols = NULL;
     size_t kept = (size_t)sherd__opt_int(a->cli, "rows");
-    uint8_t seed[32] = {0}, key[32];
+    uint8_t seed[32] = { 0 }, key[32];
     sherd__put_u64(seed, (uint64_t)sherd__opt_int(a->cli, "draw"));
     sherd__perm_key(key, seed, SHERD__EXPO_LABEL, 0, 0);
     int err = name_nodes(a, n, d);
     if (err) return err;
     expo = sherd__calloc(v.cols, sizeof *expo);
     cols = sherd__calloc(v.cols, sizeof *cols);
-    err = expo != NULL && cols != NULL ? sherd__exposures(key, v.cols, n, 0, expo) : SHERD_ENOMEM;
+    err = expo && cols ? sherd__exposures(key, v.cols, n, 0, expo) : SHERD_ENOMEM;
     for (uint32_t i = 0; i < n && !err; i++) {
         size_t len = 0, first = v.rows * i / n, rows = v.rows * (i + 1) / n - first;
         for (size_t c = 0; c < v.cols; c++)
@@ -93,7 +90,8 @@ static int simulate(sherd__auditing *a, sherd__form form, sherd_diag *d)
     snprintf(a->report.subject, sizeof a->report.subject, "simulated, %" PRIu32 " nodes", n);
     snprintf(a->report.form, sizeof a->report.form, "%s", form_text[form]);
     return err ? sherd__fail(d, err, NULL, "cannot build what the nodes would see: %s",
-                             sherd_strerror(err)) : 0;
+                             sherd_strerror(err))
+               : 0;
 }
 
 /* Further products, whose masks are held against those of the first. */
@@ -116,18 +114,19 @@ static int read_more(sherd__auditing *a, const uint64_t *jobs, size_t len, sherd
         else err = sherd__shares_number(s, (unsigned)++a->more_len + 1);
     }
     return err ? sherd__fail(d, err, "give fewer --rows or --encodings",
-                             "out of memory for the shares") : 0;
+                             "out of memory for the shares")
+               : 0;
 }
 
 /* The largest of the record's coded products, and others to hold its masks against. */
 static int read_shares(sherd__auditing *a, const uint64_t *jobs, size_t len, size_t kept,
                        sherd_diag *d)
 {
-    const sherd__shares_want w = {.n = a->data.there ? a->data.view.rows : 0,
-                                  .masks = (uint32_t)sherd__opt_int(a->cli, "colluding"),
-                                  .spare = (uint32_t)sherd__opt_int(a->cli, "spare"),
-                                  .rows = kept,
-                                  .rights = (uint32_t)sherd__opt_int(a->cli, "encodings")};
+    const sherd__shares_want w = { .n = a->data.there ? a->data.view.rows : 0,
+                                   .masks = (uint32_t)sherd__opt_int(a->cli, "colluding"),
+                                   .spare = (uint32_t)sherd__opt_int(a->cli, "spare"),
+                                   .rows = kept,
+                                   .rights = (uint32_t)sherd__opt_int(a->cli, "encodings") };
     if (len == 0)
         return sherd__fail(d, SHERD_EFORMAT, "record a product: multiply --record DIR",
                            "%s: no product is in the record", a->cli->args[0]);
@@ -140,7 +139,8 @@ static int read_shares(sherd__auditing *a, const uint64_t *jobs, size_t len, siz
                           "is attacked, and its masks are held against those of %zu others%s",
                           len, a->more_len,
                           a->more_len + 1 < len && a->more_len + 1 == w.rights
-                              ? "; --encodings holds them against more" : "");
+                              ? "; --encodings holds them against more"
+                              : "");
     if (a->more_len + 1 < len && !err)
         sherd__audit_leave_out(&a->report, "masks of %zu of %zu coded products of the record: %s",
                                len - a->more_len - 1, len,
@@ -157,7 +157,7 @@ static int read_elements(sherd__auditing *a, size_t kept, sherd_diag *d)
     int err = 0;
     for (unsigned b = 0; b < 2 && !err; b++) {
         a->elements[b] = sherd__calloc(a->nodes, sizeof **a->elements);
-        if (a->elements[b] == NULL) err = SHERD_ENOMEM;
+        if (!a->elements[b]) err = SHERD_ENOMEM;
         for (uint32_t i = 0; i < a->nodes && !err; i++)
             err = sherd__elements_of(&a->elements[b][i], &v->nodes[i], a->job, b == 1, slots, kept);
     }
@@ -223,8 +223,8 @@ static int open_files(sherd__auditing *a, sherd_diag *d)
     if (!err && simulated && !a->data.there) {
         err = sherd__audit_matrix_draw(&a->data, &a->labels, 0, DRAWN_ROWS, d);
         if (!err && !a->pub_data.there)
-            err =
-                sherd__audit_matrix_draw(&a->pub_data, &a->pub_labels, DRAWN_ROWS, DRAWN_PUBLIC, d);
+            err = sherd__audit_matrix_draw(&a->pub_data, &a->pub_labels, DRAWN_ROWS, DRAWN_PUBLIC,
+                                           d);
     }
     return err;
 }
@@ -242,7 +242,7 @@ static int check_labels(sherd__auditing *a, sherd_diag *d)
         return sherd__fail(d, SHERD_ESHAPE, "give one label for each row of A",
                            "--labels has %zu x %zu values, A has %zu rows", v.rows, v.cols, n);
     a->label_bytes = sherd__alloc(n);
-    if (a->label_bytes == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!a->label_bytes) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     for (size_t i = 0; i < n; i++) {
         double x = sherd__view_at(v, column ? i : 0, column ? 0 : i);
         if (!(x >= 0 && x < 256) || x != floor(x))
@@ -258,12 +258,14 @@ static int check_labels(sherd__auditing *a, sherd_diag *d)
 static int open_coded(sherd__auditing *a, sherd__truth *out, sherd_view v, uint64_t largest,
                       const char *name, sherd_diag *d)
 {
-    sherd__fixed f = {.integers = true};
+    sherd__fixed f = { .integers = true };
     int err = largest ? 0 : sherd__fixed_choose(v, SHERD__FIXED_BITS, name, &f, d);
     if (!err && !f.integers)
-        sherd__audit_warn(&a->report, "no record says in which scale %s was coded: the default of "
-                                      "%u bits is taken, and of a run with other --bits nothing "
-                                      "is found with it", name, SHERD__FIXED_BITS);
+        sherd__audit_warn(&a->report,
+                          "no record says in which scale %s was coded: the default of "
+                          "%u bits is taken, and of a run with other --bits nothing "
+                          "is found with it",
+                          name, SHERD__FIXED_BITS);
     return err ? err : sherd__truth_open_scaled(out, v, largest ? largest : f.largest, d);
 }
 
@@ -282,8 +284,7 @@ static int open_clear(sherd__auditing *a, sherd_diag *d)
 static int open_right(sherd__auditing *a, sherd_diag *d)
 {
     if (!a->right.there) return 0;
-    if (a->elements[0] != NULL)
-        return sherd__truth_open(&a->truth_b, a->right.view, false, 0, d);
+    if (a->elements[0]) return sherd__truth_open(&a->truth_b, a->right.view, false, 0, d);
     a->right_coded = a->coded && sherd__shares_right(&a->shares);
     if (a->right_coded)
         return open_coded(a, &a->truth_b, a->right.view, a->shares.largest_b, "--right", d);
@@ -318,7 +319,7 @@ static int open_public(sherd__auditing *a, sherd_diag *d)
                                  a->pub_labels.there ? &a->pub_labels.view : NULL,
                                  (size_t)sherd__opt_int(a->cli, "rows"), d);
     a->report.public_rows = a->pub.rows;
-    a->report.labels = a->pub.labels != NULL && a->truth.labels != NULL;
+    a->report.labels = a->pub.labels && a->truth.labels;
     return err;
 }
 
@@ -338,13 +339,19 @@ static int in_clear(sherd__auditing *a, sherd_diag *d)
 {
     for (uint32_t i = 0; i < a->nodes; i++) {
         const sherd__sight *s = &a->sights[i];
-        const sherd__elements *e = a->elements[0] != NULL ? &a->elements[0][i] : NULL;
-        sherd__finding f = {.test = "in clear", .statistic = "fraction of columns", .subject = "A",
-                            .value = 1, .chance = 0, .low = NAN, .high = NAN, .log_p = NAN,
-                            .flagged = true};
-        if (s->cols == 0 && (e == NULL || e->cols == 0)) continue;
+        const sherd__elements *e = a->elements[0] ? &a->elements[0][i] : NULL;
+        sherd__finding f = { .test = "in clear",
+                             .statistic = "fraction of columns",
+                             .subject = "A",
+                             .value = 1,
+                             .chance = 0,
+                             .low = NAN,
+                             .high = NAN,
+                             .log_p = NAN,
+                             .flagged = true };
+        if (s->cols == 0 && (!e || e->cols == 0)) continue;
         snprintf(f.who, sizeof f.who, "%s", a->names[i]);
-        if (e != NULL) {
+        if (e) {
             f.statistic = "values of each row";
             f.value = (double)e->cols;
             snprintf(f.sentence, sizeof f.sentence,
@@ -364,28 +371,31 @@ static int in_clear(sherd__auditing *a, sherd_diag *d)
 static int attack(sherd__auditing *a, sherd_diag *d)
 {
     const char *const *domains = a->domain_name ? a->domain_name : a->name;
-    const sherd__audit_cast cast = {a->nodes, a->domains, a->name, a->domain, a->domain_name};
+    const sherd__audit_cast cast = { a->nodes, a->domains, a->name, a->domain, a->domain_name };
     sherd__audit_plan plan = {
         .colluding = (uint32_t)sherd__opt_int(a->cli, "colluding"),
         .coalitions = (uint32_t)sherd__opt_int(a->cli, "coalitions"),
         .seed = (uint64_t)sherd__opt_int(a->cli, "draw"),
-        .n = a->report.rows, .k = a->report.cols, .step = step, .ctx = a,
+        .n = a->report.rows,
+        .k = a->report.cols,
+        .step = step,
+        .ctx = a,
         .show = (uint32_t)sherd__opt_int(a->cli, "show") - 1,
     };
     a->report.nodes = a->nodes;
     a->report.domains = a->domains;
     int err = in_clear(a, d);
-    if (!err && a->right.there && a->views.len > 0 && !a->coded && a->elements[0] == NULL)
+    if (!err && a->right.there && a->views.len > 0 && !a->coded && !a->elements[0])
         err = sherd__audit_rights(&a->report.findings, &a->views, a->job, a->name, a->right.view,
-                                 d);
+                                  d);
     if (!err && a->coded)
         err = sherd__audit_shares(&a->report, &a->shares, domains,
                                   a->report.truth ? &a->truth : NULL,
-                                  a->right_coded ? &a->truth_b : NULL,
-                                  a->pub.rows ? &a->pub : NULL, &plan, d);
+                                  a->right_coded ? &a->truth_b : NULL, a->pub.rows ? &a->pub : NULL,
+                                  &plan, d);
     if (!err && a->coded && a->more_len > 0)
         err = sherd__audit_reuse(&a->report, &a->shares, a->more, a->more_len, domains, &plan, d);
-    else if (!err && a->report.truth && a->elements[0] != NULL)
+    else if (!err && a->report.truth && a->elements[0])
         err = sherd__audit_element_wise(&a->report, &cast, a->elements[0], a->elements[1],
                                         &a->truth, a->right.there ? &a->truth_b : NULL,
                                         a->pub.rows ? &a->pub : NULL, &plan, d);
@@ -409,7 +419,7 @@ static int write_html(const sherd__auditing *a, sherd_diag *d)
     sherd__file *f = NULL;
     char *text = NULL;
     size_t len = 0;
-    if (path == NULL) return 0;
+    if (!path) return 0;
     size_t width = (size_t)sherd__opt_int(a->cli, "width");
     int err = sherd__audit_html(&a->report, width, &text, &len);
     if (err) return sherd__fail(d, err, NULL, "out of memory for the page");
@@ -429,7 +439,7 @@ static void auditing_fini(sherd__auditing *a)
     for (uint32_t i = 0; i < a->nodes; i++) {
         sherd__sight_fini(&a->sights[i]);
         for (unsigned b = 0; b < 2; b++)
-            if (a->elements[b] != NULL) sherd__elements_fini(&a->elements[b][i]);
+            if (a->elements[b]) sherd__elements_fini(&a->elements[b][i]);
     }
     sherd__free(a->elements[0]);
     sherd__free(a->elements[1]);
@@ -461,7 +471,7 @@ static int tell(sherd__auditing *a, sherd_diag *d)
         return 0;
     }
     json_t *obj = sherd__cli_json_new(a->cli);
-    if (obj == NULL || sherd__audit_json(&a->report, obj)) {
+    if (!obj || sherd__audit_json(&a->report, obj)) {
         json_decref(obj);
         return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the report");
     }
@@ -472,16 +482,16 @@ static int check_show(const sherd__auditing *a, sherd_diag *d)
 {
     uint64_t node = (uint64_t)sherd__opt_int(a->cli, "show");
     if (!sherd__opt_given(a->cli, "show") || node <= a->nodes) return 0;
-    return sherd__fail(d, SHERD_EINVAL, "name one of them", "--show %" PRIu64 ": there %s %" PRIu32
-                       " node%s", node, a->nodes == 1 ? "is" : "are", a->nodes,
-                       a->nodes == 1 ? "" : "s");
+    return sherd__fail(d, SHERD_EINVAL, "name one of them",
+                       "--show %" PRIu64 ": there %s %" PRIu32 " node%s", node,
+                       a->nodes == 1 ? "is" : "are", a->nodes, a->nodes == 1 ? "" : "s");
 }
 
 static int run_audit(sherd__cli *cli, sherd_diag *d)
 {
     sherd__auditing *a = sherd__calloc(1, sizeof *a);
     bool simulated = sherd__opt_given(cli, "simulate");
-    if (a == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!a) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     a->cli = cli;
     int err = 0;
     if (simulated == (cli->args_len > 0))
@@ -508,56 +518,58 @@ static int run_audit(sherd__cli *cli, sherd_diag *d)
 }
 
 static const sherd__example examples[] = {
-    {"sherd audit rec --data A.npy", "what of A the nodes of a recorded run were sent as it is"},
-    {"sherd audit rec --data A.npy --labels L.npy --public-data P.npy "
-     "--public-labels Q.npy --html r.html",
-     "and what an attacker with data of the same kind makes of it, with pictures"},
-    {"sherd audit --simulate permute-published",
-     "the same for permute as it was published, on drawn digits"},
-    {0},
+    { "sherd audit rec --data A.npy", "what of A the nodes of a recorded run were sent as it is" },
+    { "sherd audit rec --data A.npy --labels L.npy --public-data P.npy "
+      "--public-labels Q.npy --html r.html",
+      "and what an attacker with data of the same kind makes of it, with pictures" },
+    { "sherd audit --simulate permute-published",
+      "the same for permute as it was published, on drawn digits" },
+    { 0 },
 };
 
+/* clang-format off */
 static const sherd__option options[] = {
-    {.name = "data", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,
-     .help = "the operand A (.npy or IDX): to count with, and for attacks by who knows it: "
-             "whether what hides it depends on it, and whether its masks repeat"},
-    {.name = "right", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,
-     .help = "the operand B: to count with; under share its masks are solved for with it, too"},
-    {.name = "labels", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,
-     .help = "a label for each row of A: likewise"},
-    {.name = "public-data", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,
-     .help = "what the attacker has: other rows of the same kind"},
-    {.name = "public-labels", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,
-     .help = "and their labels"},
-    {.name = "simulate", .type = SHERD__CHOICE, .arg = "FORM", .choices = choices_simulate,
-     .flags = SHERD__OPT_ONLY_ARGV,
-     .help = "attack no record but what nodes would see: permute-published, permute-single, "
-             "permute, plain"},
-    {.name = "local", .letter = 'n', .type = SHERD__INT, .arg = "N", .min = 1, .max = 1000,
-     .preset = "7",
-     .help = "with --simulate: how many nodes"},
-    {.name = "draw", .type = SHERD__INT, .arg = "K", .min = 0, .max = 4294967295.0, .preset = "1",
-     .help = "which of the possible draws of exposures and coalitions"},
-    {.name = "colluding", .type = SHERD__INT, .arg = "T", .min = 1, .max = 64, .preset = "1",
-     .help = "attack coalitions of T and of T+1 domains too; share: the T of the recorded run, "
-             "where the record does not say it"},
-    {.name = "spare", .type = SHERD__INT, .arg = "S", .min = 0, .max = 4096, .preset = "0",
-     .help = "share: the --spare S of the recorded run, likewise"},
-    {.name = "coalitions", .type = SHERD__INT, .arg = "K", .min = 0, .max = 100000,
-     .preset = "200", .help = "of one size at most; drawn where there are more"},
-    {.name = "encodings", .type = SHERD__INT, .arg = "K", .min = 1, .max = 65536, .preset = "8",
-     .help = "share: right operands or tiles of a product, and products of the record, that are "
-             "attacked, at most; any two of them, so that time grows with the square"},
-    {.name = "rows", .type = SHERD__INT, .arg = "N", .min = 100, .max = 1000000, .preset = "10000",
-     .help = "rows of a node's view, and of the public data, that attacks work with, at most"},
-    {.name = "html", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,
-     .help = "write a page with pictures; it shows data, mode 0600"},
-    {.name = "show", .type = SHERD__INT, .arg = "NODE", .min = 1, .max = 1000, .preset = "3",
-     .help = "the node whose pictures are shown"},
-    {.name = "width", .type = SHERD__INT, .arg = "PIXELS", .min = 0, .max = 65536, .preset = "0",
-     .help = "columns to a line of a picture [a square, where A's columns are one]"},
-    {0},
+    { .name = "data", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,
+      .help = "the operand A (.npy or IDX): to count with, and for attacks by who knows it: "
+              "whether what hides it depends on it, and whether its masks repeat" },
+    { .name = "right", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,
+      .help = "the operand B: to count with; under share its masks are solved for with it, too" },
+    { .name = "labels", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,
+      .help = "a label for each row of A: likewise" },
+    { .name = "public-data", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,
+      .help = "what the attacker has: other rows of the same kind" },
+    { .name = "public-labels", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,
+      .help = "and their labels" },
+    { .name = "simulate", .type = SHERD__CHOICE, .arg = "FORM", .choices = choices_simulate,
+      .flags = SHERD__OPT_ONLY_ARGV,
+      .help = "attack no record but what nodes would see: permute-published, permute-single, "
+              "permute, plain" },
+    { .name = "local", .letter = 'n', .type = SHERD__INT, .arg = "N", .min = 1, .max = 1000,
+      .preset = "7",
+      .help = "with --simulate: how many nodes" },
+    { .name = "draw", .type = SHERD__INT, .arg = "K", .min = 0, .max = 4294967295.0, .preset = "1",
+      .help = "which of the possible draws of exposures and coalitions" },
+    { .name = "colluding", .type = SHERD__INT, .arg = "T", .min = 1, .max = 64, .preset = "1",
+      .help = "attack coalitions of T and of T+1 domains too; share: the T of the recorded run, "
+              "where the record does not say it" },
+    { .name = "spare", .type = SHERD__INT, .arg = "S", .min = 0, .max = 4096, .preset = "0",
+      .help = "share: the --spare S of the recorded run, likewise" },
+    { .name = "coalitions", .type = SHERD__INT, .arg = "K", .min = 0, .max = 100000,
+      .preset = "200", .help = "of one size at most; drawn where there are more" },
+    { .name = "encodings", .type = SHERD__INT, .arg = "K", .min = 1, .max = 65536, .preset = "8",
+      .help = "share: right operands or tiles of a product, and products of the record, that are "
+              "attacked, at most; any two of them, so that time grows with the square" },
+    { .name = "rows", .type = SHERD__INT, .arg = "N", .min = 100, .max = 1000000, .preset = "10000",
+      .help = "rows of a node's view, and of the public data, that attacks work with, at most" },
+    { .name = "html", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,
+      .help = "write a page with pictures; it shows data, mode 0600" },
+    { .name = "show", .type = SHERD__INT, .arg = "NODE", .min = 1, .max = 1000, .preset = "3",
+      .help = "the node whose pictures are shown" },
+    { .name = "width", .type = SHERD__INT, .arg = "PIXELS", .min = 0, .max = 65536, .preset = "0",
+      .help = "columns to a line of a picture [a square, where A's columns are one]" },
+    { 0 },
 };
+/* clang-format on */
 
 const sherd__verb sherd__verb_audit = {
     .name = "audit",

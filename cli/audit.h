@@ -34,14 +34,14 @@ typedef struct sherd__auditing {
     sherd__shares shares;
     sherd__shares *more; /* of further products of the record */
     size_t more_len;
-    uint64_t job; /* of the record: what is audited */
-    bool coded;   /* shares, not sights, were seen */
+    uint64_t job;                 /* of the record: what is audited */
+    bool coded;                   /* shares, not sights, were seen */
     sherd__elements *elements[2]; /* [node] of A and of B: an element-wise operation was seen */
     char (*names)[96];
     uint32_t nodes, domains;
     const char **name, **domain_name; /* [node], [domain]; domain_name NULL: as nodes */
     uint32_t *domain;                 /* [node]; NULL: node i is domain i */
-    uint8_t *label_bytes; /* of A's rows */
+    uint8_t *label_bytes;             /* of A's rows */
     sherd__truth truth, truth_b;      /* truth_b: of an element-wise operation, or: */
     bool right_coded;                 /* --right is the B that shares were seen of */
     sherd__public pub;

@@ -15,7 +15,7 @@ static size_t magic_of(const char *path, char out[6])
     struct stat st;
     memset(out, 0, 6);
     FILE *f = stat(path, &st) == 0 && S_ISREG(st.st_mode) ? fopen(path, "rbe") : NULL;
-    if (f == NULL) return 0;
+    if (!f) return 0;
     size_t got = fread(out, 1, 6, f);
     fclose(f);
     return got;
@@ -38,7 +38,7 @@ static bool neither(const char *path)
 
 int sherd__audit_matrix_open(sherd__audit_matrix *m, const char *path, sherd_diag *d)
 {
-    if (path == NULL) return 0;
+    if (!path) return 0;
     size_t len = strlen(path);
     bool npy = is_npy(path) || (len > 4 && strcmp(path + len - 4, ".npy") == 0);
     if (!npy && neither(path))
@@ -64,7 +64,7 @@ int sherd__audit_matrix_draw(sherd__audit_matrix *pixels, sherd__audit_matrix *l
 {
     pixels->drawn = sherd__alloc(rows * SHERD__DIGIT_PIXELS);
     labels->drawn = sherd__alloc(rows);
-    if (pixels->drawn == NULL || labels->drawn == NULL)
+    if (!pixels->drawn || !labels->drawn)
         return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the digits");
     sherd__digits_draw(SHERD__DIGITS_SEED, first, rows, pixels->drawn, labels->drawn);
     pixels->view = sherd_view_c(pixels->drawn, SHERD_U8, rows, SHERD__DIGIT_PIXELS);

@@ -26,7 +26,7 @@ typedef struct glance {
 
 static void take(glance *g, const sherd__findings *l)
 {
-    *g = (glance){NAN, NAN, NAN, NAN, NAN, NAN};
+    *g = (glance){ NAN, NAN, NAN, NAN, NAN, NAN };
     for (size_t i = 0; i < l->len; i++) {
         const sherd__finding *f = &l->list[i];
         bool columns = strcmp(f->test, "columns") == 0, labels = strcmp(f->test, "labels") == 0;
@@ -44,9 +44,9 @@ static void take(glance *g, const sherd__findings *l)
 static int look(glance *g, sherd__form form, sherd_view x, const uint32_t *cols, size_t len,
                 const sherd__truth *truth, const sherd__public *pub, sherd_diag *d)
 {
-    sherd__sight s = {0};
-    sherd__findings l = {0};
-    sherd__clear_options opt = {.n = x.rows, .test_rows = TESTS, .sketch = true};
+    sherd__sight s = { 0 };
+    sherd__findings l = { 0 };
+    sherd__clear_options opt = { .n = x.rows, .test_rows = TESTS, .sketch = true };
     int err = sherd__sight_make(&s, form, x, cols, len, 0, x.rows, ROWS);
     if (err) err = sherd__fail(d, err, NULL, "out of memory");
     if (!err) err = sherd__audit_clear(&l, NULL, &s, "node-1", truth, pub, &opt, d);
@@ -63,7 +63,7 @@ static int encode(sherd_view x, const sherd__lcc *code, size_t h, uint32_t *out)
     double w[SHERD__LCC_BLOCKS_MAX], *line = sherd__calloc(3 * x.cols, sizeof *line);
     sherd_entropy e = sherd__entropy_os();
     sherd__masks *masks = NULL;
-    int err = line != NULL ? sherd__masks_new(&masks, &e) : SHERD_ENOMEM;
+    int err = line ? sherd__masks_new(&masks, &e) : SHERD_ENOMEM;
     sherd__lcc_encode_weights(code, p, 0, w);
     for (size_t r = 0; r < h && !err; r++) {
         double *sum = line + x.cols, *mask = sum + x.cols;
@@ -87,21 +87,25 @@ static int encode(sherd_view x, const sherd__lcc *code, size_t h, uint32_t *out)
 static int look_share(glance *g, sherd_view x, uint32_t nodes, const sherd__truth *truth,
                       const sherd__public *pub, sherd_diag *d)
 {
-    const sherd__lcc lcc = {.blocks = sherd__lcc_blocks(nodes, 1, 0, true), .masks = 1,
-                            .shares = nodes};
-    sherd__findings l = {0};
-    sherd__clear_options opt = {.n = x.rows, .test_rows = TESTS};
-    *g = (glance){NAN, NAN, NAN, NAN, NAN, NAN};
+    const sherd__lcc lcc = { .blocks = sherd__lcc_blocks(nodes, 1, 0, true),
+                             .masks = 1,
+                             .shares = nodes };
+    sherd__findings l = { 0 };
+    sherd__clear_options opt = { .n = x.rows, .test_rows = TESTS };
+    *g = (glance){ NAN, NAN, NAN, NAN, NAN, NAN };
     if (lcc.blocks == 0 || lcc.blocks + 1 > SHERD__LCC_BLOCKS_MAX) return 0;
     size_t h = (x.rows + lcc.blocks - 1) / lcc.blocks;
     uint32_t *share = sherd__calloc(h * x.cols, sizeof *share);
     const uint32_t **index = sherd__calloc(nodes, sizeof *index);
-    const sherd__seen_code code = {.blocks = lcc.blocks, .masks = 1, .shares = nodes,
-                                   .primes_len = 1,
-                                   .primes = {sherd__primes_default.p[0]}};
-    const sherd__seen seen = {.name = "A", .code = &code, .rows = h, .cols = x.cols,
-                              .residues = index};
-    int err = share != NULL && index != NULL ? encode(x, &lcc, h, share) : SHERD_ENOMEM;
+    const sherd__seen_code code = { .blocks = lcc.blocks,
+                                    .masks = 1,
+                                    .shares = nodes,
+                                    .primes_len = 1,
+                                    .primes = { sherd__primes_default.p[0] } };
+    const sherd__seen seen = {
+        .name = "A", .code = &code, .rows = h, .cols = x.cols, .residues = index
+    };
+    int err = share && index ? encode(x, &lcc, h, share) : SHERD_ENOMEM;
     if (err) err = sherd__fail(d, err, NULL, "cannot encode the digits");
     if (!err) index[0] = share;
     if (!err) err = sherd__audit_coded(&l, NULL, &seen, 0, "node-1", truth, pub, &opt, d);
@@ -121,10 +125,13 @@ static void show(const char *name, const glance *g)
 static json_t *object(const glance *g)
 {
     json_t *o = json_object();
-    const struct { const char *name; double v; } all[] = {
-        {"columns", g->columns}, {"columns_chance", g->columns_chance}, {"labels", g->labels},
-        {"labels_chance", g->labels_chance}, {"rebuilt_r2", g->rebuilt},
-        {"rebuilt_r2_chance", g->rebuilt_chance},
+    const struct {
+        const char *name;
+        double v;
+    } all[] = {
+        { "columns", g->columns },    { "columns_chance", g->columns_chance },
+        { "labels", g->labels },      { "labels_chance", g->labels_chance },
+        { "rebuilt_r2", g->rebuilt }, { "rebuilt_r2_chance", g->rebuilt_chance },
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         json_object_set_new(o, all[i].name, isnan(all[i].v) ? json_null() : json_real(all[i].v));
@@ -134,13 +141,12 @@ static json_t *object(const glance *g)
 /* The columns that one node of `nodes` is dealt. */
 static int deal(uint32_t **cols, size_t *len, size_t k, uint32_t nodes)
 {
-    uint8_t seed[32] = {1}, key[32];
+    uint8_t seed[32] = { 1 }, key[32];
     uint32_t *expo = sherd__calloc(k, sizeof *expo);
     *len = 0;
     *cols = sherd__calloc(k, sizeof **cols);
     sherd__perm_key(key, seed, SHERD__EXPO_LABEL, 0, 0);
-    int err =
-        expo != NULL && *cols != NULL ? sherd__exposures(key, k, nodes, 0, expo) : SHERD_ENOMEM;
+    int err = expo && *cols ? sherd__exposures(key, k, nodes, 0, expo) : SHERD_ENOMEM;
     for (size_t c = 0; c < k && !err; c++)
         if (expo[c] == 0) (*cols)[(*len)++] = (uint32_t)c;
     sherd__free(expo);
@@ -149,12 +155,12 @@ static int deal(uint32_t **cols, size_t *len, size_t k, uint32_t nodes)
 
 int sherd__audit_glance(uint32_t nodes, json_t *out, sherd_diag *d)
 {
-    sherd__audit_matrix x = {0}, labels = {0}, more = {0}, more_labels = {0};
-    sherd__truth truth = {0};
-    sherd__public pub = {0};
+    sherd__audit_matrix x = { 0 }, labels = { 0 }, more = { 0 }, more_labels = { 0 };
+    sherd__truth truth = { 0 };
+    sherd__public pub = { 0 };
     uint32_t *cols = NULL;
     size_t len = 0;
-    glance published = {0}, ours = {0}, share = {0};
+    glance published = { 0 }, ours = { 0 }, share = { 0 };
     int err = sherd__audit_matrix_draw(&x, &labels, 0, ROWS, d);
     if (!err) err = sherd__audit_matrix_draw(&more, &more_labels, ROWS, ROWS, d);
     if (!err) err = sherd__truth_open(&truth, x.view, false, 0, d);
@@ -167,7 +173,7 @@ int sherd__audit_glance(uint32_t nodes, json_t *out, sherd_diag *d)
         if (!err) err = look(&ours, SHERD__FORM_GROUP, x.view, cols, len, &truth, &pub, d);
         if (!err) err = look_share(&share, x.view, nodes, &truth, &pub, d);
     }
-    if (!err && len > 0 && out == NULL) {
+    if (!err && len > 0 && !out) {
         printf("\nWhat one of %" PRIu32
                " nodes recognises of its columns, and reads of %u digits, with %u public ones:\n",
                nodes, TESTS, ROWS);

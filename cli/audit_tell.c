@@ -56,10 +56,10 @@ static size_t gather(const sherd__findings *l, size_t first, size_t end, bool co
             at++;
         if (at == FIGURES_MAX) continue;
         if (at == len) {
-            out[len] = (figure){.worst = f, .values = sherd__calloc(end - first, sizeof(double))};
+            out[len] = (figure){ .worst = f, .values = sherd__calloc(end - first, sizeof(double)) };
             len++;
         }
-        if (out[at].values == NULL) continue;
+        if (!out[at].values) continue;
         out[at].values[out[at].len++] = f->value;
         out[at].flagged |= f->flagged;
         if (worse(f, out[at].worst)) out[at].worst = f;
@@ -82,7 +82,7 @@ static void show(figure *f)
     const sherd__finding *w = f->worst;
     bool share = strcmp(w->test, "verbatim") == 0 || strcmp(w->test, "columns") == 0 ||
                  strcmp(w->test, "labels") == 0 || strcmp(w->statistic, "fraction of columns") == 0;
-    if (f->values == NULL) return;
+    if (!f->values) return;
     qsort(f->values, f->len, sizeof *f->values, compare);
     snprintf(name, sizeof name, "%s: %.40s", w->test, w->statistic);
     printf("  %-50s %9s %9s %9s %8s  %s%s\n", name, amount(f->values[f->len / 2], share, median),
@@ -102,8 +102,7 @@ static void show_scope(const sherd__auditing *a, const sherd__audit_scope *s)
     else
         printf("\nCoalitions of %" PRIu32 " domains (%" PRIu32 " drawn of %" PRIu64 "):\n", s->size,
                s->attacked, s->of);
-    if (len > 0)
-        printf("  %-50s %9s %9s %9s %8s\n", "", "median", "worst", "chance", "p");
+    if (len > 0) printf("  %-50s %9s %9s %9s %8s\n", "", "median", "worst", "chance", "p");
     else printf("  more than the scheme withstands: a control, see below\n");
     for (size_t i = 0; i < len; i++) {
         show(&f[i]);
@@ -132,7 +131,7 @@ static const sherd__finding *of_control(const sherd__findings *l, const char *te
     for (size_t i = 0; i < l->len; i++) {
         const sherd__finding *f = &l->list[i];
         if (!f->control || strcmp(f->test, test) != 0 || strcmp(f->subject, name) != 0) continue;
-        if (found == NULL || worse(f, found)) found = f;
+        if (!found || worse(f, found)) found = f;
     }
     return found;
 }
@@ -144,21 +143,21 @@ static void show_controls(const sherd__findings *l)
     char p[24];
     for (size_t i = 0; i < l->len; i++) /* more than T domains of the record itself */
         if (l->list[i].control && strncmp(l->list[i].test, "control", 7) != 0 &&
-            !isnan(l->list[i].log_p) && (record == NULL || worse(&l->list[i], record)))
+            !isnan(l->list[i].log_p) && (!record || worse(&l->list[i], record)))
             record = &l->list[i];
     for (int c = 0; c < SHERD__CONTROLS; c++) {
         const char *name = sherd__control_name((sherd__control)c);
         const sherd__finding *f = of_control(l, "control", name),
                              *g = of_control(l, "control game", name);
-        if (f == NULL) continue;
+        if (!f) continue;
         if (c == 0)
             printf("\nControls, broken on purpose, which must be flagged:\n  %-50s %8s  %s\n", "",
                    "p", "game");
         printf("  %-50s %8s", name, chance_of(f->log_p, p));
-        if (g != NULL) printf("  advantage %.2f", g->value);
-        printf("%s\n", f->flagged || (g != NULL && g->flagged) ? "" : "  MISSED");
+        if (g) printf("  advantage %.2f", g->value);
+        printf("%s\n", f->flagged || (g && g->flagged) ? "" : "  MISSED");
     }
-    if (record != NULL)
+    if (record)
         printf("  %-50s %8s  %s\n", "this record, seen by one domain more than T",
                chance_of(record->log_p, p), record->who);
 }
@@ -167,13 +166,11 @@ void sherd__audit_tell(const sherd__auditing *a)
 {
     const sherd__audit_report *r = &a->report;
     printf("%s: %s\n", r->subject, r->form);
-    if (r->rows > 0)
-        printf("A is %" PRIu64 " x %" PRIu64 "; ", r->rows, r->cols);
+    if (r->rows > 0) printf("A is %" PRIu64 " x %" PRIu64 "; ", r->rows, r->cols);
     printf("%" PRIu32 " node%s", r->nodes, r->nodes == 1 ? "" : "s");
     if (r->domains_known)
         printf(" in %" PRIu32 " domain%s", r->domains, r->domains == 1 ? "" : "s");
-    else
-        printf(", each counted as a domain of its own");
+    else printf(", each counted as a domain of its own");
     if (r->public_rows > 0)
         printf("; %" PRIu64 " public rows%s", r->public_rows, r->labels ? " with labels" : "");
     putchar('\n');
@@ -188,13 +185,13 @@ void sherd__audit_tell(const sherd__auditing *a)
     size_t flagged = sherd__audit_flagged(r);
     if (flagged > 0)
         printf("\nFLAGGED: %zu of %zu findings are beyond chance (Holm over %zu tests, family-wise "
-               "%.0e).\n", flagged, r->findings.len, r->findings.tests, SHERD__AUDIT_FAMILY);
+               "%.0e).\n",
+               flagged, r->findings.len, r->findings.tests, SHERD__AUDIT_FAMILY);
     else
         printf("\nNothing found beyond chance%s (Holm over %zu tests, family-wise %.0e).\n",
                r->unseen_len ? " in what was looked at" : "", r->findings.tests,
                SHERD__AUDIT_FAMILY);
     printf("Not seen by this audit:\n");
-    for (size_t i = 0; sherd__audit_unseen(r, i) != NULL; i++)
-        printf("  %s\n", sherd__audit_unseen(r, i));
+    for (size_t i = 0; sherd__audit_unseen(r, i); i++) printf("  %s\n", sherd__audit_unseen(r, i));
     if (r->cut) printf("%s\n", r->reach);
 }

@@ -22,7 +22,7 @@
 #include "matrix/residue_limbs.h"
 #include "sherd/version.h"
 
-static const char *const variables[] = {"OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"};
+static const char *const variables[] = { "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE" };
 enum { VARIABLES = sizeof variables / sizeof *variables };
 #define WAS_SET "SHERD_ENVIRONMENT_WAS" /* the hidden option --environment-was */
 
@@ -33,33 +33,33 @@ typedef struct measurement {
 } measurement;
 
 static const measurement measurements[] = {
-    {"meta", "expanded metadata, beside numpy", sherd__bench_meta},
-    {"seed", "metadata in seed form", sherd__bench_seed},
-    {"group1", "--group 1 on the layer, beside numpy", sherd__bench_group1},
-    {"all-4096", "--group all at 4096, beside dgemm", sherd__bench_all_4096},
-    {"all-8192", "--group all at 8192, beside dgemm", sherd__bench_all_8192},
-    {"connection", "one connection", sherd__bench_connection},
-    {"tasks", "small products", sherd__bench_tasks},
-    {"memory", "the coordinator's memory", sherd__bench_memory},
-    {"modular", "a product modulo a prime, beside dgemm", sherd__bench_modular},
-    {"encode", "all shares of an operand, beside memcpy", sherd__bench_encode},
-    {"freivalds", "checks of answers, beside their products", sherd__bench_freivalds},
-    {"share-2048", "a product in shares at 2048, beside dgemm", sherd__bench_share_2048},
-    {"share-4096", "a product in shares at 4096, beside dgemm", sherd__bench_share_4096},
-    {"resident", "products with an operand that stays in shares", sherd__bench_resident},
-    {"disturbed", "products in shares while a node dies, stops or lies", sherd__bench_disturbed},
-    {"forecast", "times that are foretold, beside those that come", sherd__bench_forecast},
-    {"train-deep", "batches of a deep network here, beside numpy", sherd__bench_train_deep},
-    {"train-mnist", "an epoch of mnist here, beside numpy", sherd__bench_train_mnist},
-    {"train-epoch", "an epoch by products in shares, beside one here", sherd__bench_train_epoch},
-    {"train-batch", "a batch by products in shares", sherd__bench_train_batch},
-    {"gradients-spiral", "an iteration by gradients over two nodes, beside numpy",
-     sherd__bench_gradients_spiral},
-    {"gradients-large", "a round of many parameters, beside its links alone",
-     sherd__bench_gradients_large},
-    {"gradients-circle", "a round of many parameters summed among nodes, beside the server",
-     sherd__bench_gradients_circle},
-    {"gradients-async", "asynchronous training with a slow node", sherd__bench_gradients_async},
+    { "meta", "expanded metadata, beside numpy", sherd__bench_meta },
+    { "seed", "metadata in seed form", sherd__bench_seed },
+    { "group1", "--group 1 on the layer, beside numpy", sherd__bench_group1 },
+    { "all-4096", "--group all at 4096, beside dgemm", sherd__bench_all_4096 },
+    { "all-8192", "--group all at 8192, beside dgemm", sherd__bench_all_8192 },
+    { "connection", "one connection", sherd__bench_connection },
+    { "tasks", "small products", sherd__bench_tasks },
+    { "memory", "the coordinator's memory", sherd__bench_memory },
+    { "modular", "a product modulo a prime, beside dgemm", sherd__bench_modular },
+    { "encode", "all shares of an operand, beside memcpy", sherd__bench_encode },
+    { "freivalds", "checks of answers, beside their products", sherd__bench_freivalds },
+    { "share-2048", "a product in shares at 2048, beside dgemm", sherd__bench_share_2048 },
+    { "share-4096", "a product in shares at 4096, beside dgemm", sherd__bench_share_4096 },
+    { "resident", "products with an operand that stays in shares", sherd__bench_resident },
+    { "disturbed", "products in shares while a node dies, stops or lies", sherd__bench_disturbed },
+    { "forecast", "times that are foretold, beside those that come", sherd__bench_forecast },
+    { "train-deep", "batches of a deep network here, beside numpy", sherd__bench_train_deep },
+    { "train-mnist", "an epoch of mnist here, beside numpy", sherd__bench_train_mnist },
+    { "train-epoch", "an epoch by products in shares, beside one here", sherd__bench_train_epoch },
+    { "train-batch", "a batch by products in shares", sherd__bench_train_batch },
+    { "gradients-spiral", "an iteration by gradients over two nodes, beside numpy",
+      sherd__bench_gradients_spiral },
+    { "gradients-large", "a round of many parameters, beside its links alone",
+      sherd__bench_gradients_large },
+    { "gradients-circle", "a round of many parameters summed among nodes, beside the server",
+      sherd__bench_gradients_circle },
+    { "gradients-async", "asynchronous training with a slow node", sherd__bench_gradients_async },
 };
 #define NAMES                                                                                      \
     "meta, seed, group1, all-4096, all-8192, connection, tasks, memory, modular, encode, "         \
@@ -105,7 +105,7 @@ static int clean_environment(const sherd__cli *cli, sherd_diag *d)
     if (sherd__opt_flag(cli, "keep-env")) return 0;
     for (size_t i = 0; i < VARIABLES; i++) {
         const char *value = getenv(variables[i]);
-        if (value == NULL) continue;
+        if (!value) continue;
         at += (size_t)snprintf(was + at, sizeof was - at, "%s%s=%.80s", at > 0 ? ", " : "",
                                variables[i], value);
         unsetenv(variables[i]);
@@ -118,27 +118,27 @@ static int clean_environment(const sherd__cli *cli, sherd_diag *d)
 static void show_machine(const sherd__bench *b, json_t *out)
 {
     const char *was = sherd__opt_text(b->cli, "environment-was");
-    json_t *env = out != NULL ? json_object() : NULL;
+    json_t *env = out ? json_object() : NULL;
     double load = 0;
     if (getloadavg(&load, 1) == 1 && load > 0.5 * b->cores)
-        sherd__cli_warn(b->cli, "load average %.1f on %u cores: others are at work here, and the "
-                        "figures are theirs too", load, b->cores);
-    if (out == NULL)
+        sherd__cli_warn(b->cli,
+                        "load average %.1f on %u cores: others are at work here, and the "
+                        "figures are theirs too",
+                        load, b->cores);
+    if (!out)
         printf("sherd %s: OpenBLAS with its %s kernels, %s%u core%s, %u nodes on this machine\n",
                sherd_version(), sherd__blas_core(),
                sherd__limbs_here() ? "AMX for packed residues, " : "", b->cores,
                b->cores == 1 ? "" : "s", SHERD__BENCH_NODES);
-    if (out == NULL && was != NULL)
+    if (!out && was)
         printf("%s set in the environment: unset for this run (--keep-env keeps it)\n", was);
     for (size_t i = 0; i < VARIABLES; i++) {
         const char *value = getenv(variables[i]);
-        if (out != NULL)
-            json_object_set_new(env, variables[i], sherd__cli_json_text(value));
-        else if (value != NULL)
-            printf("%s=%s in the environment, kept\n", variables[i], value);
+        if (out) json_object_set_new(env, variables[i], sherd__cli_json_text(value));
+        else if (value) printf("%s=%s in the environment, kept\n", variables[i], value);
     }
     fflush(stdout);
-    if (out == NULL) return;
+    if (!out) return;
     json_object_set_new(out, "blas_core", json_string(sherd__blas_core()));
     json_object_set_new(out, "amx", json_boolean(sherd__limbs_here()));
     json_object_set_new(out, "cores", json_integer((json_int_t)b->cores));
@@ -153,15 +153,13 @@ static void show_machine(const sherd__bench *b, json_t *out)
 
 static int unknown(const char *name, size_t len, sherd_diag *d)
 {
-    const char *known[MEASUREMENTS + 1] = {NULL};
+    const char *known[MEASUREMENTS + 1] = { NULL };
     char word[40], hint[400];
     snprintf(word, sizeof word, "%.*s", (int)(len < 39 ? len : 39), name);
     for (size_t i = 0; i < MEASUREMENTS; i++) known[i] = measurements[i].name;
     const char *near = sherd__suggest(word, known);
-    if (near != NULL)
-        snprintf(hint, sizeof hint, "did you mean '%s'?", near);
-    else
-        snprintf(hint, sizeof hint, NAMES);
+    if (near) snprintf(hint, sizeof hint, "did you mean '%s'?", near);
+    else snprintf(hint, sizeof hint, NAMES);
     return sherd__fail(d, SHERD_EINVAL, hint, "option --only: there is no measurement '%s'", word);
 }
 
@@ -169,11 +167,11 @@ static int unknown(const char *name, size_t len, sherd_diag *d)
 static int choose(const sherd__cli *cli, bool chosen[MEASUREMENTS], sherd_diag *d)
 {
     const char *at = sherd__opt_text(cli, "only");
-    for (size_t i = 0; i < MEASUREMENTS; i++) chosen[i] = at == NULL;
-    while (at != NULL && *at != '\0') {
+    for (size_t i = 0; i < MEASUREMENTS; i++) chosen[i] = !at;
+    while (at && *at != '\0') {
         size_t len = strcspn(at, ","), i = 0;
-        while (i < MEASUREMENTS && (strncmp(measurements[i].name, at, len) != 0 ||
-                                    measurements[i].name[len] != '\0'))
+        while (i < MEASUREMENTS &&
+               (strncmp(measurements[i].name, at, len) != 0 || measurements[i].name[len] != '\0'))
             i++;
         if (i == MEASUREMENTS) return unknown(at, len, d);
         chosen[i] = true;
@@ -187,7 +185,7 @@ static int measure_all(sherd__bench *b, const bool chosen[MEASUREMENTS], sherd_d
 {
     int err = 0;
     for (size_t i = 0; i < MEASUREMENTS; i++) {
-        sherd_diag mine = {0};
+        sherd_diag mine = { 0 };
         if (!chosen[i]) continue;
         sherd__cli_say(b->cli, "measuring %s", measurements[i].says);
         int failed = measurements[i].run(b, &mine);
@@ -206,44 +204,49 @@ static int run_bench(sherd__cli *cli, sherd_diag *d)
 {
     bool chosen[MEASUREMENTS];
     const char *memory_of = sherd__opt_text(cli, "memory-of");
-    sherd__bench b = {.cli = cli, .quick = sherd__opt_flag(cli, "quick"),
-                      .runs = (int)sherd__opt_int(cli, "runs"), .cores = sherd__cpu_usable()};
+    sherd__bench b = { .cli = cli,
+                       .quick = sherd__opt_flag(cli, "quick"),
+                       .runs = (int)sherd__opt_int(cli, "runs"),
+                       .cores = sherd__cpu_usable() };
     int err = choose(cli, chosen, d);
     if (!err) err = clean_environment(cli, d);
     if (err) return err;
-    if (memory_of != NULL) return sherd__bench_memory_child(&b, memory_of, d);
+    if (memory_of) return sherd__bench_memory_child(&b, memory_of, d);
     sherd__blas_threads_set(b.cores);
     json_t *out = cli->json ? sherd__cli_json_new(cli) : NULL;
-    if (out != NULL) b.figures = json_array();
+    if (out) b.figures = json_array();
     show_machine(&b, out);
     err = measure_all(&b, chosen, d);
-    if (out == NULL) return err;
+    if (!out) return err;
     json_object_set_new(out, "figures", b.figures);
     return err ? sherd__cli_json_fail(cli, out, err, d) : sherd__cli_json_end(cli, out, d);
 }
 
 static const sherd__example examples[] = {
-    {"sherd bench", "everything; some minutes, 4 GB of memory, 2 GB of temporary files"},
-    {"sherd bench --only connection,tasks --runs 9", "two of the measurements, nine runs each"},
-    {"sherd bench --quick --json", "small sizes, in seconds: shows that it works, judges nothing"},
-    {0},
+    { "sherd bench", "everything; some minutes, 4 GB of memory, 2 GB of temporary files" },
+    { "sherd bench --only connection,tasks --runs 9", "two of the measurements, nine runs each" },
+    { "sherd bench --quick --json",
+      "small sizes, in seconds: shows that it works, judges nothing" },
+    { 0 },
 };
 
+/* clang-format off */
 static const sherd__option options[] = {
-    {.name = "only", .type = SHERD__TEXT, .arg = "NAME,...",
-     .help = "measure these only: " NAMES},
-    {.name = "runs", .type = SHERD__INT, .arg = "N", .min = 1, .max = SHERD__BENCH_RUNS_MAX,
-     .help = "runs of each, after one that warms up [5 for short ones, 3 for long ones]"},
-    {.name = "quick", .type = SHERD__FLAG, .help = "small sizes; targets are not judged"},
-    {.name = "keep-env", .type = SHERD__FLAG,
-     .help = "leave OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE as they are set"},
-    {.name = "memory-of", .type = SHERD__TEXT, .arg = "GROUP",
-     .flags = SHERD__OPT_ONLY_ARGV | SHERD__OPT_HIDDEN,
-     .help = "be the process that is measured"},
-    {.name = "environment-was", .type = SHERD__TEXT, .arg = "TEXT", .flags = SHERD__OPT_HIDDEN,
-     .help = "what was unset before this process began anew"},
-    {0},
+    { .name = "only", .type = SHERD__TEXT, .arg = "NAME,...",
+      .help = "measure these only: " NAMES },
+    { .name = "runs", .type = SHERD__INT, .arg = "N", .min = 1, .max = SHERD__BENCH_RUNS_MAX,
+      .help = "runs of each, after one that warms up [5 for short ones, 3 for long ones]" },
+    { .name = "quick", .type = SHERD__FLAG, .help = "small sizes; targets are not judged" },
+    { .name = "keep-env", .type = SHERD__FLAG,
+      .help = "leave OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE as they are set" },
+    { .name = "memory-of", .type = SHERD__TEXT, .arg = "GROUP",
+      .flags = SHERD__OPT_ONLY_ARGV | SHERD__OPT_HIDDEN,
+      .help = "be the process that is measured" },
+    { .name = "environment-was", .type = SHERD__TEXT, .arg = "TEXT", .flags = SHERD__OPT_HIDDEN,
+      .help = "what was unset before this process began anew" },
+    { 0 },
 };
+/* clang-format on */
 
 const sherd__verb sherd__verb_bench = {
     .name = "bench",

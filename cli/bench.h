@@ -17,11 +17,11 @@
 
 typedef struct sherd__bench {
     sherd__cli *cli;
-    bool quick;         /* small sizes; nothing is judged */
-    int runs;           /* --runs; 0: what the measurement finds right */
+    bool quick; /* small sizes; nothing is judged */
+    int runs;   /* --runs; 0: what the measurement finds right */
     unsigned cores;
-    json_t *figures;    /* array, where --json */
-    bool headed;        /* the table has its head */
+    json_t *figures;            /* array, where --json */
+    bool headed;                /* the table has its head */
     char folder[PATH_MAX - 64]; /* scratch, made when first needed */
 } sherd__bench;
 
@@ -50,10 +50,10 @@ typedef struct sherd__figure {
     const char *what; /* "--group 1, MNIST layer 1" */
     const char *unit;
     sherd__better better;
-    double target;    /* the median shall be at most, or at least, this */
+    double target; /* the median shall be at most, or at least, this */
     double values[SHERD__BENCH_RUNS_MAX];
     int len;
-    double median;    /* 0: of the values; else told in its place (a ratio of medians) */
+    double median; /* 0: of the values; else told in its place (a ratio of medians) */
     sherd__beside beside[SHERD__BESIDE_MAX];
     int beside_len;
     const char *remark; /* for people: why there is no number, or how it came about; or NULL */
@@ -104,7 +104,7 @@ extern const char sherd__bench_spiral_py[] __attribute__((visibility("hidden")))
 typedef struct sherd__rivalry {
     int (*turn)(void *ctx, double *out, sherd_diag *d); /* ours, in the script's unit */
     void *ctx;
-    int turns;               /* see sherd__bench_runs */
+    int turns; /* see sherd__bench_runs */
     const char *script;
     const char *const *args; /* NULL at their end */
     bool small;              /* one thread may be better than all: numpy may have either */

@@ -25,9 +25,9 @@
 static char **environment(void)
 {
     size_t n = 0, len = 0;
-    while (environ[n] != NULL) n++;
+    while (environ[n]) n++;
     char **env = sherd__calloc(n + 1, sizeof *env);
-    for (size_t i = 0; i < n && env != NULL; i++)
+    for (size_t i = 0; i < n && env; i++)
         if (strncmp(environ[i], "SHERD_", 6) != 0 || strncmp(environ[i], "SHERD_TEST_", 11) == 0 ||
             strncmp(environ[i], "SHERD_MNIST=", 12) == 0)
             env[len++] = environ[i];
@@ -39,7 +39,7 @@ static int start(pid_t *pid, const sherd__bench *b, const char *program, const c
 {
     posix_spawn_file_actions_t actions;
     char **env = environment();
-    if (env == NULL) return ENOMEM;
+    if (!env) return ENOMEM;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
@@ -54,8 +54,8 @@ static int start(pid_t *pid, const sherd__bench *b, const char *program, const c
 /* Reads all that comes and keeps the head of it; false where a signal came first. */
 static bool listen_to(sherd__child *c, int fd)
 {
-    struct pollfd watched[] = {{.fd = fd, .events = POLLIN},
-                               {.fd = sherd__cli_interrupt_fd(), .events = POLLIN}};
+    struct pollfd watched[] = { { .fd = fd, .events = POLLIN },
+                                { .fd = sherd__cli_interrupt_fd(), .events = POLLIN } };
     char text[1024];
     size_t len = 0;
     for (;;) {
@@ -78,7 +78,7 @@ int sherd__child_run(sherd__child *out, const sherd__bench *b, const char *progr
 {
     int ends[2], status = 0;
     pid_t pid = -1;
-    *out = (sherd__child){.status = -1};
+    *out = (sherd__child){ .status = -1 };
     if (pipe2(ends, O_CLOEXEC) != 0)
         return sherd__fail(d, SHERD_EIO, NULL, "cannot make a pipe: %s", strerror(errno));
     double began = sherd__clock_s();
@@ -100,9 +100,9 @@ int sherd__child_run(sherd__child *out, const sherd__bench *b, const char *progr
 int sherd__child_self(sherd__child *out, const sherd__bench *b, const char *const *argv,
                       sherd_diag *d)
 {
-    const char *with_name[40] = {"sherd"};
+    const char *with_name[40] = { "sherd" };
     size_t n = 0;
-    for (; argv[n] != NULL && n < 38; n++) with_name[n + 1] = argv[n];
+    for (; argv[n] && n < 38; n++) with_name[n + 1] = argv[n];
     with_name[n + 1] = NULL;
     int err = sherd__child_run(out, b, SHERD__SELF, with_name, d);
     if (!err && out->status != 0)
@@ -125,14 +125,14 @@ int sherd__numpy_run(const sherd__bench *b, const char *script, const char *cons
                                "OMP_NUM_THREADS='%u')\n"
                                "try: import numpy as np\n"
                                "except ImportError: sys.exit(77)\n%s";
-    const char *argv[40] = {"python3", "-c"};
+    const char *argv[40] = { "python3", "-c" };
     size_t len = 0, room = sizeof look + 3 * 10 + strlen(script);
     char *text = sherd__alloc(room);
     sherd__child c;
-    if (text == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a script");
+    if (!text) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a script");
     snprintf(text, room, look, threads, threads, threads, script);
     argv[2] = text;
-    for (; args[len] != NULL && len < 36; len++) argv[len + 3] = args[len];
+    for (; args[len] && len < 36; len++) argv[len + 3] = args[len];
     argv[len + 3] = NULL;
     int err = access(PYTHON, X_OK) != 0 ? no_numpy(d) : sherd__child_run(&c, b, PYTHON, argv, d);
     sherd__free(text);

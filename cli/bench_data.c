@@ -24,7 +24,7 @@ static double *room(size_t rows, size_t cols)
     size_t bytes;
     if (!sherd__mul(rows, cols, &bytes) || !sherd__mul(bytes, sizeof(double), &bytes)) return NULL;
     double *p = sherd__alloc_large(bytes);
-    if (p != NULL) memset(p, 0, bytes); /* no page is to be made while a clock runs */
+    if (p) memset(p, 0, bytes); /* no page is to be made while a clock runs */
     return p;
 }
 
@@ -51,7 +51,7 @@ static int make(sherd__bench_pair *p, size_t n, size_t k, size_t m, sherd_diag *
     p->a_values = room(n, k);
     p->b_values = room(k, m);
     p->c = room(n, m);
-    if (p->a_values == NULL || p->b_values == NULL || p->c == NULL) return no_memory(d);
+    if (!p->a_values || !p->b_values || !p->c) return no_memory(d);
     p->a = sherd_view_c(p->a_values, SHERD_F64, n, k);
     p->b = sherd_view_c(p->b_values, SHERD_F64, k, m);
     scatter(p->b_values, k * m, 1 / sqrt((double)k), 2);
@@ -63,16 +63,17 @@ static int load_images(sherd__idx_set *set, const char **data, sherd_diag *d)
 {
     const char *folder = getenv("SHERD_MNIST");
     *data = "MNIST";
-    if (folder != NULL && *folder != '\0') return sherd__idx_set_load(set, folder, "train", d);
+    if (folder && *folder != '\0') return sherd__idx_set_load(set, folder, "train", d);
     if (access(MNIST, X_OK) != 0) return SHERD_EOPEN;
     return sherd__idx_set_load(set, MNIST, "train", d);
 }
 
 static int draw_images(sherd__idx *x, size_t rows, sherd_diag *d)
 {
-    *x = (sherd__idx){.rows = rows, .cols = SHERD__DIGIT_PIXELS,
-                      .values = sherd__alloc(rows * SHERD__DIGIT_PIXELS)};
-    if (x->values == NULL) return no_memory(d);
+    *x = (sherd__idx){ .rows = rows,
+                       .cols = SHERD__DIGIT_PIXELS,
+                       .values = sherd__alloc(rows * SHERD__DIGIT_PIXELS) };
+    if (!x->values) return no_memory(d);
     sherd__digits_draw(SHERD__DIGITS_SEED, 0, rows, x->values, NULL);
     return 0;
 }
@@ -80,10 +81,10 @@ static int draw_images(sherd__idx *x, size_t rows, sherd_diag *d)
 int sherd__bench_layer(sherd__bench_pair *p, size_t rows, sherd_diag *d)
 {
     const char *named = getenv("SHERD_MNIST");
-    sherd__idx_set set = {0};
-    *p = (sherd__bench_pair){0};
+    sherd__idx_set set = { 0 };
+    *p = (sherd__bench_pair){ 0 };
     int err = load_images(&set, &p->data, d);
-    if (err == SHERD_EOPEN && (named == NULL || *named == '\0')) {
+    if (err == SHERD_EOPEN && (!named || *named == '\0')) {
         p->data = "generated digits";
         err = draw_images(&set.images, rows, d);
     }
@@ -98,12 +99,10 @@ int sherd__bench_layer(sherd__bench_pair *p, size_t rows, sherd_diag *d)
 
 int sherd__bench_square(sherd__bench_pair *p, size_t dim, sherd_diag *d)
 {
-    *p = (sherd__bench_pair){.data = "uniform"};
+    *p = (sherd__bench_pair){ .data = "uniform" };
     int err = make(p, dim, dim, dim, d);
-    if (err)
-        sherd__bench_pair_fini(p);
-    else
-        scatter(p->a_values, dim * dim, 1, 1);
+    if (err) sherd__bench_pair_fini(p);
+    else scatter(p->a_values, dim * dim, 1, 1);
     return err;
 }
 
@@ -112,7 +111,7 @@ void sherd__bench_pair_fini(sherd__bench_pair *p)
     sherd__free(p->a_values);
     sherd__free(p->b_values);
     sherd__free(p->c);
-    *p = (sherd__bench_pair){0};
+    *p = (sherd__bench_pair){ 0 };
 }
 
 /* ---- scratch --------------------------------------------------------------------------------- */
@@ -120,10 +119,10 @@ void sherd__bench_pair_fini(sherd__bench_pair *p)
 int sherd__bench_path(sherd__bench *b, const char *name, char out[PATH_MAX], sherd_diag *d)
 {
     const char *tmp = getenv("TMPDIR");
-    if (tmp == NULL || *tmp == '\0') tmp = "/tmp";
+    if (!tmp || *tmp == '\0') tmp = "/tmp";
     if (b->folder[0] == '\0') {
         int n = snprintf(b->folder, sizeof b->folder, "%s/sherd-bench-XXXXXX", tmp);
-        if (n < 0 || (size_t)n >= sizeof b->folder || mkdtemp(b->folder) == NULL) {
+        if (n < 0 || (size_t)n >= sizeof b->folder || !mkdtemp(b->folder)) {
             b->folder[0] = '\0';
             return sherd__fail(d, SHERD_EOPEN, "set TMPDIR to a folder with 2 GB of room",
                                "cannot make a folder in %s: %s", tmp, strerror(errno));
@@ -136,8 +135,8 @@ int sherd__bench_path(sherd__bench *b, const char *name, char out[PATH_MAX], she
 void sherd__bench_clean(sherd__bench *b)
 {
     DIR *dir = b->folder[0] != '\0' ? opendir(b->folder) : NULL;
-    if (dir == NULL) return;
-    for (struct dirent *e; (e = readdir(dir)) != NULL;)
+    if (!dir) return;
+    for (struct dirent *e; (e = readdir(dir));)
         if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
             unlinkat(dirfd(dir), e->d_name, 0);
     closedir(dir);

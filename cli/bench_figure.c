@@ -17,7 +17,7 @@ void sherd__figure_beside(sherd__figure *f, const char *name, const char *what, 
                           const char *unit)
 {
     if (f->beside_len < SHERD__BESIDE_MAX)
-        f->beside[f->beside_len++] = (sherd__beside){name, what, value, unit};
+        f->beside[f->beside_len++] = (sherd__beside){ name, what, value, unit };
 }
 
 static int by_value(const void *a, const void *b)
@@ -66,12 +66,14 @@ static void tell_table(sherd__bench *b, const sherd__figure *f, const double *so
         number(sorted[f->len - 1], most);
     }
     printf("%-50s %10s %10s %10s  %-11s %12s  %s\n", f->what, m, least, most, f->unit, bound(f, at),
-           f->len == 0 || b->quick ? "-" : reached(f, median) ? "yes" : "NO");
+           f->len == 0 || b->quick ? "-"
+           : reached(f, median)    ? "yes"
+                                   : "NO");
     for (int i = 0; i < f->beside_len; i++)
         printf("%s%s %s %s%s", i == 0 ? "    " : "; ", f->beside[i].what,
                number(f->beside[i].value, m), f->beside[i].unit,
                i + 1 == f->beside_len ? "\n" : "");
-    if (f->remark != NULL) printf("    %s\n", f->remark);
+    if (f->remark) printf("    %s\n", f->remark);
     fflush(stdout);
 }
 
@@ -100,8 +102,6 @@ void sherd__bench_tell(sherd__bench *b, const sherd__figure *f)
     memcpy(sorted, f->values, sizeof sorted);
     double median = sherd__median(sorted, f->len);
     if (f->median > 0) median = f->median;
-    if (b->figures != NULL)
-        tell_json(b, f, sorted, median);
-    else
-        tell_table(b, f, sorted, median);
+    if (b->figures) tell_json(b, f, sorted, median);
+    else tell_table(b, f, sorted, median);
 }

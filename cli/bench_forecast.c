@@ -18,18 +18,18 @@ typedef struct kind {
 } kind;
 
 static const kind kinds[] = {
-    {"forecast-share-2048", "share, 2048 cubed: time foretold", "share, 192 cubed (quick)", 2048,
-     192, SHERD_SHARE, 0, 17, 17},
-    {"forecast-share-4096", "share, 4096 cubed", "share, 320 cubed (quick)", 4096, 320, SHERD_SHARE,
-     0, 17, 17},
-    {"forecast-share-layer", "share, layer 1 of MNIST", "share, layer 1 (quick)", 0, 0, SHERD_SHARE,
-     0, 9, 17},
-    {"forecast-all-4096", "permute, --group all, 4096 cubed", "--group all, 256 cubed (quick)",
-     4096, 256, SHERD_PERMUTE, 0, 17, 0},
-    {"forecast-group1", "permute, --group 1, layer 1 of MNIST", "--group 1, layer 1 (quick)", 0, 0,
-     SHERD_PERMUTE, 1, 17, 0},
-    {"forecast-plain-4096", "plain, 4096 cubed", "plain, 256 cubed (quick)", 4096, 256, SHERD_PLAIN,
-     0, 17, 0},
+    { "forecast-share-2048", "share, 2048 cubed: time foretold", "share, 192 cubed (quick)", 2048,
+      192, SHERD_SHARE, 0, 17, 17 },
+    { "forecast-share-4096", "share, 4096 cubed", "share, 320 cubed (quick)", 4096, 320,
+      SHERD_SHARE, 0, 17, 17 },
+    { "forecast-share-layer", "share, layer 1 of MNIST", "share, layer 1 (quick)", 0, 0,
+      SHERD_SHARE, 0, 9, 17 },
+    { "forecast-all-4096", "permute, --group all, 4096 cubed", "--group all, 256 cubed (quick)",
+      4096, 256, SHERD_PERMUTE, 0, 17, 0 },
+    { "forecast-group1", "permute, --group 1, layer 1 of MNIST", "--group 1, layer 1 (quick)", 0, 0,
+      SHERD_PERMUTE, 1, 17, 0 },
+    { "forecast-plain-4096", "plain, 4096 cubed", "plain, 256 cubed (quick)", 4096, 256,
+      SHERD_PLAIN, 0, 17, 0 },
 };
 
 /* 30 % are asked for; a prediction of half the time is as far off as one of twice as much. */
@@ -43,8 +43,8 @@ static int run_once(sherd_cluster *cluster, const sherd__bench_pair *p,
                     const sherd_product_options *opt, sherd_forecast *f, double *took,
                     sherd_diag *d)
 {
-    sherd_forecast_options with = {.cluster = cluster, .result = p->c};
-    sherd_report r = {0};
+    sherd_forecast_options with = { .cluster = cluster, .result = p->c };
+    sherd_report r = { 0 };
     int err = sherd_forecast_multiply(f, p->a, p->b, opt, &with, d);
     if (err) return err;
     double began = sherd__clock_s();
@@ -64,9 +64,11 @@ static int run_once(sherd_cluster *cluster, const sherd__bench_pair *p,
 static int run_kind(sherd__bench *b, const kind *k, sherd_cluster *cluster,
                     const sherd__bench_pair *p, sherd_diag *d)
 {
-    sherd__figure f = {.name = k->name, .what = b->quick ? k->what_quick : k->what,
-                       .unit = "% off", .target = TARGET};
-    static const uint8_t seed[32] = {1}; /* so that forecast and run deal alike */
+    sherd__figure f = { .name = k->name,
+                        .what = b->quick ? k->what_quick : k->what,
+                        .unit = "% off",
+                        .target = TARGET };
+    static const uint8_t seed[32] = { 1 }; /* so that forecast and run deal alike */
     telling t;
     sherd_product_options opt;
     int runs = sherd__bench_runs(b, 3), err = 0;
@@ -99,7 +101,7 @@ int sherd__bench_forecast(sherd__bench *b, sherd_diag *d)
     int err = sherd__bench_open(&cluster, b, SHERD__BENCH_NODES, d);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds && !err; i++) {
         const kind *k = &kinds[i];
-        sherd__bench_pair p = {0};
+        sherd__bench_pair p = { 0 };
         size_t dim = b->quick ? k->dim_quick : k->dim;
         err = dim ? sherd__bench_square(&p, dim, d)
                   : sherd__bench_layer(&p, b->quick ? 600 : 60000, d);

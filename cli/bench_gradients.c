@@ -40,8 +40,8 @@ typedef struct training {
     uint64_t passes, number;
     double *path, *when; /* parameters after each step, and seconds until then; NULL: not kept */
     size_t path_len;
-    double *took;        /* seconds of each of a turn's steps; NULL: not kept */
-    uint64_t turn;       /* how many that are */
+    double *took;  /* seconds of each of a turn's steps; NULL: not kept */
+    uint64_t turn; /* how many that are */
 } training;
 
 static void on_trace(void *ctx, const sherd__train_trace *x)
@@ -58,7 +58,7 @@ static int generate(training *t, size_t examples, sherd_diag *d)
     if (inputs == 2) return sherd__generate_spiral(&t->data, examples, 3, seed, d);
     if (inputs != SHERD__DIGIT_PIXELS)
         return sherd__generate_random(&t->data, examples, inputs, 10, seed, d);
-    sherd__dataset bytes = {.classes = 0};
+    sherd__dataset bytes = { .classes = 0 };
     int err = sherd__generate_digits(&bytes, 0, examples, d);
     if (!err) err = sherd__dataset_copy(&t->data, &bytes, NULL, examples, 256, d);
     sherd__dataset_fini(&bytes);
@@ -68,7 +68,7 @@ static int generate(training *t, size_t examples, sherd_diag *d)
 /* Everything but the stepper. */
 static int prepare(training *t, const char *text, size_t examples, sherd_diag *d)
 {
-    sherd__optimiser_spec how = {.method = SHERD__SGD};
+    sherd__optimiser_spec how = { .method = SHERD__SGD };
     sherd_entropy_seeded state;
     memset(t, 0, sizeof *t);
     int err = sherd__recipe_parse(&t->recipe, text, strlen(text), "bench", SHERD__RECIPE_NETWORK,
@@ -87,17 +87,28 @@ static int prepare(training *t, const char *text, size_t examples, sherd_diag *d
 static int begin(training *t, const char *text, size_t examples, sherd_cluster *cluster,
                  uint32_t shards, bool async, sherd_diag *d)
 {
-    sherd__gradient_engine engine = {0};
+    sherd__gradient_engine engine = { 0 };
     int err = prepare(t, text, examples, d);
-    sherd__train_options o = {.recipe = &t->recipe, .data = &t->data, .shards = shards,
-                              .batch = examples, .bits = BITS, .async = async,
-                              .staleness_max = UINT64_MAX, .trace = on_trace, .trace_ctx = t};
+    sherd__train_options o = { .recipe = &t->recipe,
+                               .data = &t->data,
+                               .shards = shards,
+                               .batch = examples,
+                               .bits = BITS,
+                               .async = async,
+                               .staleness_max = UINT64_MAX,
+                               .trace = on_trace,
+                               .trace_ctx = t };
     if (!err) err = sherd__train_engine(&engine, cluster, &o, d);
     if (err) return err;
-    sherd__gradients_options g = {
-        .recipe = &t->recipe, .data = &t->data, .network = t->network,
-        .optimiser = &t->optimiser, .engine = engine, .shards = shards, .bits = BITS,
-        .async = async, .staleness_max = UINT64_MAX};
+    sherd__gradients_options g = { .recipe = &t->recipe,
+                                   .data = &t->data,
+                                   .network = t->network,
+                                   .optimiser = &t->optimiser,
+                                   .engine = engine,
+                                   .shards = shards,
+                                   .bits = BITS,
+                                   .async = async,
+                                   .staleness_max = UINT64_MAX };
     err = sherd__stepper_gradients(&t->stepper, &g, d);
     if (err) sherd__gradient_engine_free(engine);
     return err;
@@ -110,11 +121,20 @@ static int begin_circle(training *t, const char *text, size_t examples, sherd_cl
     sherd__circle_lead lead;
     int err = prepare(t, text, examples, d);
     if (err) return err;
-    sherd__circle_options o = {.recipe = &t->recipe, .data = &t->data, .network = t->network,
-                               .optimiser = &t->optimiser, .kind = kind, .shards = shards,
-                               .batch = examples, .bits = BITS};
-    sherd__gradients_options g = {.recipe = &t->recipe, .data = &t->data, .network = t->network,
-                                  .optimiser = &t->optimiser, .shards = shards, .bits = BITS};
+    sherd__circle_options o = { .recipe = &t->recipe,
+                                .data = &t->data,
+                                .network = t->network,
+                                .optimiser = &t->optimiser,
+                                .kind = kind,
+                                .shards = shards,
+                                .batch = examples,
+                                .bits = BITS };
+    sherd__gradients_options g = { .recipe = &t->recipe,
+                                   .data = &t->data,
+                                   .network = t->network,
+                                   .optimiser = &t->optimiser,
+                                   .shards = shards,
+                                   .bits = BITS };
     err = sherd__circle_open(&lead, cluster, &o, d);
     if (err) return err;
     err = sherd__stepper_circle(&t->stepper, &g, lead, false, d);
@@ -149,10 +169,10 @@ static int steps(training *t, uint64_t count, double rate, double *seconds, sher
     double began = sherd__clock_s();
     int err = 0;
     for (uint64_t i = 0; i < count && !err; i++, t->number++) {
-        sherd__step_result out = {0};
+        sherd__step_result out = { 0 };
         double before = sherd__clock_s();
         size_t len = sherd__train_order_rows(&t->order, t->number, t->rows);
-        sherd__step s = {.number = t->number, .rate = rate, .rows = t->rows, .len = len};
+        sherd__step s = { .number = t->number, .rate = rate, .rows = t->rows, .len = len };
         sherd__rows list = sherd__train_order_list(&t->order, t->number, &s.first);
         s.list = &list;
         err = t->stepper.ops->step(t->stepper.ctx, &s, &out, d);
@@ -194,14 +214,20 @@ int sherd__bench_gradients_spiral(sherd__bench *b, sherd_diag *d)
                                "loss = cross-entropy\nl2 = 0.001\n";
     static const char elsewhere[] = "a shard at each node (train makes 8 unless told otherwise); "
                                     "numpy's took 259 us where the target was first measured";
-    const char *args[] = {"f8", b->quick ? "50" : "1000", NULL};
-    sherd__figure f = {.name = "gradients-spiral", .unit = "x numpy", .target = 1,
-                       .what = "spiral by gradients, 2 nodes, beside numpy here",
-                       .remark = elsewhere};
+    const char *args[] = { "f8", b->quick ? "50" : "1000", NULL };
+    sherd__figure f = { .name = "gradients-spiral",
+                        .unit = "x numpy",
+                        .target = 1,
+                        .what = "spiral by gradients, 2 nodes, beside numpy here",
+                        .remark = elsewhere };
     sherd_cluster *cluster = NULL;
-    training t = {0};
-    sherd__rivalry pair = {.turn = spiral_turn, .ctx = &t, .turns = 9, .small = true,
-                           .script = sherd__bench_spiral_py, .args = args};
+    training t = { 0 };
+    sherd__rivalry pair = { .turn = spiral_turn,
+                            .ctx = &t,
+                            .turns = 9,
+                            .small = true,
+                            .script = sherd__bench_spiral_py,
+                            .args = args };
     int err = sherd__bench_open(&cluster, b, NODES, d);
     if (!err) err = begin(&t, text, 450, cluster, NODES, false, d);
     if (!err) err = spiral_warm(&t, b->quick ? 50 : 1000, d);
@@ -271,17 +297,21 @@ static void large_text(size_t units, char *text, size_t size)
 
 int sherd__bench_gradients_large(sherd__bench *b, sherd_diag *d)
 {
-    sherd__figure f = {.name = "gradients-large", .unit = "% of link", .better = SHERD__HIGHER,
-                       .target = 60, .what = "100 MB of parameters, 4 nodes, a round"};
+    sherd__figure f = { .name = "gradients-large",
+                        .unit = "% of link",
+                        .better = SHERD__HIGHER,
+                        .target = 60,
+                        .what = "100 MB of parameters, 4 nodes, a round" };
     double round[SHERD__BENCH_RUNS_MAX], link[SHERD__BENCH_RUNS_MAX], ignored;
     char text[256];
     size_t units = b->quick ? 200 : 1768;
     int runs = sherd__bench_runs(b, 7);
-    carrier c[LARGE_NODES] = {{.measure = NULL}};
-    sherd__measure_options mo = {.program = SHERD__SELF, .interrupted = sherd__bench_interrupted,
-                                 .ctx = b};
+    carrier c[LARGE_NODES] = { { .measure = NULL } };
+    sherd__measure_options mo = { .program = SHERD__SELF,
+                                  .interrupted = sherd__bench_interrupted,
+                                  .ctx = b };
     sherd_cluster *cluster = NULL;
-    training t = {0};
+    training t = { 0 };
     large_text(units, text, sizeof text);
     int err = sherd__bench_open(&cluster, b, LARGE_NODES, d);
     if (!err) err = begin(&t, text, LARGE_NODES, cluster, LARGE_NODES, false, d);
@@ -331,20 +361,24 @@ static int rounds(training *t, int runs, double *took, sherd_diag *d)
 
 int sherd__bench_gradients_circle(sherd__bench *b, sherd_diag *d)
 {
-    sherd__figure f[WAYS] = {
-        [BY_RING] = {.name = "gradients-ring", .unit = "x server", .target = 1.3,
-                     .what = "100 MB summed in a ring of 4 nodes, a round"},
-        [BY_HALVING] = {.name = "gradients-halving", .unit = "x server", .target = 1.3,
-                        .what = "100 MB summed by halving and doubling"}};
-    static const sherd__reduce kinds[WAYS] = {[BY_RING] = SHERD__REDUCE_RING,
-                                              [BY_HALVING] = SHERD__REDUCE_HALVING};
+    sherd__figure f[WAYS] = { [BY_RING] = { .name = "gradients-ring",
+                                            .unit = "x server",
+                                            .target = 1.3,
+                                            .what = "100 MB summed in a ring of 4 nodes, a round" },
+                              [BY_HALVING] = { .name = "gradients-halving",
+                                               .unit = "x server",
+                                               .target = 1.3,
+                                               .what = "100 MB summed by halving and doubling" } };
+    static const sherd__reduce kinds[WAYS] = {
+        [BY_RING] = SHERD__REDUCE_RING, [BY_HALVING] = SHERD__REDUCE_HALVING
+    };
     double took[WAYS][SHERD__BENCH_RUNS_MAX];
     char text[256];
     int runs = sherd__bench_runs(b, 5), err = 0;
     large_text(b->quick ? 200 : 1768, text, sizeof text);
     for (int way = 0; way < WAYS && !err; way++) {
         sherd_cluster *cluster = NULL; /* each has its own: none finds the memory of another's */
-        training t = {0};
+        training t = { 0 };
         err = sherd__bench_open(&cluster, b, LARGE_NODES, d);
         if (!err)
             err = way == BY_SERVER
@@ -377,7 +411,7 @@ typedef struct brake {
 
 static void sleep_ms(long ms)
 {
-    nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
+    nanosleep(&(struct timespec){ .tv_nsec = ms * 1000000 }, NULL);
 }
 
 /* The node runs a quarter of the time. */
@@ -397,8 +431,8 @@ static void *hold_up(void *arg)
 static int loss_at(const training *t, size_t i, double *out, sherd_diag *d)
 {
     sherd__network *n = NULL;
-    sherd__engine e = {.maps = false};
-    sherd__batch all = {.x = t->data.x, .targets = t->data.targets};
+    sherd__engine e = { .maps = false };
+    sherd__batch all = { .x = t->data.x, .targets = t->data.targets };
     size_t count = sherd__network_count(t->network);
     int err = sherd__recipe_network(&t->recipe, t->data.x.rows, &n, d);
     if (!err) err = sherd_multiplier_local(0, &e.products, d);
@@ -433,9 +467,9 @@ static int timed(sherd__bench *b, sherd_cluster *cluster, bool async, double *ra
     size_t examples = b->quick ? 200 : 3200, at = 0;
     uint64_t count = b->quick ? 3 : 12;
     sherd_node_info info;
-    training t = {0};
+    training t = { 0 };
     double seconds = 0;
-    brake k = {.on = true};
+    brake k = { .on = true };
     if (async) count *= 2; /* it may need more of them */
     int err = begin(&t, text, examples, cluster, 16, async, d);
     if (!err) err = steps(&t, 1, 0.1, &seconds, d);
@@ -456,7 +490,8 @@ static int timed(sherd__bench *b, sherd_cluster *cluster, bool async, double *ra
     if (!err && at == t.path_len)
         err = sherd__fail(d, SHERD_EDIFFERS, "please report this",
                           "asynchronous training did not come to a loss of %g in twice as many "
-                          "steps", *loss);
+                          "steps",
+                          *loss);
     if (!err) *until = t.when[at];
     end(&t);
     return err;
@@ -464,11 +499,15 @@ static int timed(sherd__bench *b, sherd_cluster *cluster, bool async, double *ra
 
 int sherd__bench_gradients_async(sherd__bench *b, sherd_diag *d)
 {
-    sherd__figure f = {.name = "gradients-async",
-                       .what = "asynchronous, one of 2 nodes 4 times slower", .unit = "x sync",
-                       .better = SHERD__HIGHER, .target = 2};
-    sherd__figure g = {.name = "gradients-async-loss", .unit = "x sync", .target = 1,
-                       .what = "  its time to the loss that synchronous comes to"};
+    sherd__figure f = { .name = "gradients-async",
+                        .what = "asynchronous, one of 2 nodes 4 times slower",
+                        .unit = "x sync",
+                        .better = SHERD__HIGHER,
+                        .target = 2 };
+    sherd__figure g = { .name = "gradients-async-loss",
+                        .unit = "x sync",
+                        .target = 1,
+                        .what = "  its time to the loss that synchronous comes to" };
     double sync[SHERD__BENCH_RUNS_MAX], async[SHERD__BENCH_RUNS_MAX], loss = 0;
     double there[SHERD__BENCH_RUNS_MAX], here[SHERD__BENCH_RUNS_MAX];
     sherd_cluster *cluster = NULL;

@@ -42,7 +42,7 @@ static int interrupted(sherd_diag *d)
 static double *room(size_t n)
 {
     double *p = sherd__alloc_large(n * sizeof *p);
-    if (p != NULL) memset(p, 0, n * sizeof *p);
+    if (p) memset(p, 0, n * sizeof *p);
     return p;
 }
 
@@ -64,9 +64,9 @@ static bool is_product(const double *a, const double *b, const double *c, size_t
     double *x = room(8 * dim);
     bool equal = x != NULL;
     if (!equal) return false;
-    double *const ru[TRIALS] = {x, x + dim}, *const vs[TRIALS] = {x + 2 * dim, x + 3 * dim};
-    double *const ys[TRIALS] = {x + 4 * dim, x + 5 * dim};
-    const double *const r[TRIALS] = {x + 6 * dim, x + 7 * dim};
+    double *const ru[TRIALS] = { x, x + dim }, *const vs[TRIALS] = { x + 2 * dim, x + 3 * dim };
+    double *const ys[TRIALS] = { x + 4 * dim, x + 5 * dim };
+    const double *const r[TRIALS] = { x + 6 * dim, x + 7 * dim };
     size_t since = 0;
     sherd__fvp_draw(&e, p, 2 * dim, x + 6 * dim);
     sherd__fvp_left(a, dim, dim, dim, r, p, ru, &since);
@@ -108,12 +108,15 @@ static int run_modular(const sherd__bench *b, size_t dim, double *x, sherd__figu
 
 int sherd__bench_modular(sherd__bench *b, sherd_diag *d)
 {
-    sherd__figure f = {.name = "modular", .unit = "% of dgemm", .better = SHERD__HIGHER,
-                       .target = 95, .what = "product mod p, 2048 x 2048 x 2048, one core"};
+    sherd__figure f = { .name = "modular",
+                        .unit = "% of dgemm",
+                        .better = SHERD__HIGHER,
+                        .target = 95,
+                        .what = "product mod p, 2048 x 2048 x 2048, one core" };
     size_t dim = b->quick ? 256 : 2048;
     if (b->quick) f.what = "product mod p, 256 x 256 x 256 (quick), one core";
     double *x = room(3 * dim * dim);
-    if (x == NULL) return no_memory(d);
+    if (!x) return no_memory(d);
     sherd__blas_threads_set(1);
     int err = run_modular(b, dim, x, &f, d);
     sherd__blas_threads_set(b->cores);
@@ -127,7 +130,7 @@ int sherd__bench_modular(sherd__bench *b, sherd_diag *d)
 enum { BLOCKS = 3, MASKS = 1, TERMS = BLOCKS + MASKS, SHARES = 7, BITS = 17 };
 enum { ROWS = 4, MOST_THREADS = 16 };
 
-static const sherd__lcc code = {BLOCKS, MASKS, SHARES};
+static const sherd__lcc code = { BLOCKS, MASKS, SHARES };
 
 /* dim x dim, cut into blocks of `height` rows, of which the last may lack some. */
 typedef struct coding {
@@ -157,7 +160,7 @@ static void coding_fini(coding *c)
 {
     for (unsigned q = 0; q < PRIMES; q++)
         for (unsigned i = 0; i < SHARES; i++) sherd__free(c->out[q][i]);
-    for (unsigned i = 0; c->part != NULL && i < c->parts; i++) {
+    for (unsigned i = 0; c->part && i < c->parts; i++) {
         sherd__free(c->part[i].scratch);
         sherd__masks_free(c->part[i].masks);
     }
@@ -170,11 +173,13 @@ static void coding_fini(coding *c)
 static int part_init(coding *c, unsigned i, const sherd_entropy *e)
 {
     coding_part *t = &c->part[i];
-    *t = (coding_part){.c = c, .first = c->height * i / c->parts,
-                       .end = c->height * (i + 1) / c->parts, .copy_first = c->dim * i / c->parts,
-                       .copy_end = c->dim * (i + 1) / c->parts,
-                       .scratch = room(TERMS * ROWS * c->dim + 8)};
-    if (t->scratch == NULL) return SHERD_ENOMEM;
+    *t = (coding_part){ .c = c,
+                        .first = c->height * i / c->parts,
+                        .end = c->height * (i + 1) / c->parts,
+                        .copy_first = c->dim * i / c->parts,
+                        .copy_end = c->dim * (i + 1) / c->parts,
+                        .scratch = room(TERMS * ROWS * c->dim + 8) };
+    if (!t->scratch) return SHERD_ENOMEM;
     t->data = t->scratch + (64 - (uintptr_t)t->scratch % 64) % 64 / sizeof *t->data;
     t->mask = t->data + BLOCKS * ROWS * c->dim;
     if (i == 0) return sherd__masks_new(&t->masks, e);
@@ -184,8 +189,11 @@ static int part_init(coding *c, unsigned i, const sherd_entropy *e)
 static int coding_init(coding *c, size_t dim, unsigned threads, sherd_diag *d)
 {
     const sherd_entropy e = sherd__entropy_os();
-    *c = (coding){.dim = dim, .height = (dim + BLOCKS - 1) / BLOCKS, .a = room(dim * dim),
-                  .copy = room(dim * dim), .parts = threads};
+    *c = (coding){ .dim = dim,
+                   .height = (dim + BLOCKS - 1) / BLOCKS,
+                   .a = room(dim * dim),
+                   .copy = room(dim * dim),
+                   .parts = threads };
     c->part = sherd__calloc(threads, sizeof *c->part);
     if (!c->a || !c->copy || !c->part) return no_memory(d);
     for (unsigned q = 0; q < PRIMES; q++)
@@ -193,7 +201,7 @@ static int coding_init(coding *c, size_t dim, unsigned threads, sherd_diag *d)
             size_t len = SHERD__RESIDUE_BYTES * c->height * dim;
             sherd__lcc_encode_weights(&code, sherd__primes_default.p[q], i, c->w[q] + i * TERMS);
             c->out[q][i] = sherd__alloc_large(len);
-            if (c->out[q][i] == NULL) return no_memory(d);
+            if (!c->out[q][i]) return no_memory(d);
             memset(c->out[q][i], 0, len);
         }
     for (unsigned i = 0; i < threads; i++)
@@ -238,13 +246,12 @@ static int encode_rows(coding_part *t, size_t row, size_t rows)
     term[BLOCKS] = t->mask;
     for (uint32_t q = 0; q < PRIMES && !err; q++) {
         uint32_t p = sherd__primes_default.p[q];
-        const sherd__mask_id id = {SHERD__MASK_LEFT, 0, q, p, c->dim};
+        const sherd__mask_id id = { SHERD__MASK_LEFT, 0, q, p, c->dim };
         uint8_t *to[SHARES];
         for (size_t i = 0; i < SHARES; i++)
             to[i] = c->out[q][i] + SHERD__RESIDUE_BYTES * row * c->dim;
         err = sherd__masks_part(t->masks, &id, row, rows, 0, c->dim, t->mask, c->dim);
-        if (!err)
-            sherd__lcc_encode(c->w[q], SHARES, TERMS, p, term, rows * c->dim, to);
+        if (!err) sherd__lcc_encode(c->w[q], SHARES, TERMS, p, term, rows * c->dim, to);
     }
     return err;
 }
@@ -255,8 +262,7 @@ static void *encode_part(void *arg)
     t->err = 0;
     for (size_t row = t->first; row < t->end && !t->err; row += ROWS)
         t->err = encode_rows(t, row, t->end - row < ROWS ? t->end - row : ROWS);
-    if (!t->err)
-        t->err = sherd__binding_hold(t->c->binding, (size_t)(t - t->c->part), &t->hash);
+    if (!t->err) t->err = sherd__binding_hold(t->c->binding, (size_t)(t - t->c->part), &t->hash);
     return NULL;
 }
 
@@ -272,7 +278,7 @@ static void *copy_part(void *arg)
 /* On all threads; where one does not start, its part is done here. */
 static int run_parts(coding *c, void *(*work)(void *))
 {
-    bool started[MOST_THREADS] = {false};
+    bool started[MOST_THREADS] = { false };
     int err = 0;
     for (unsigned i = 1; i < c->parts; i++)
         started[i] = pthread_create(&c->part[i].thread, NULL, work, &c->part[i]) == 0;
@@ -287,7 +293,7 @@ static int run_parts(coding *c, void *(*work)(void *))
 /* Whether the last row of the first block comes back from as many shares as there are terms. */
 static bool decodes(const coding *c)
 {
-    static const uint32_t share[TERMS] = {6, 1, 4, 3};
+    static const uint32_t share[TERMS] = { 6, 1, 4, 3 };
     const sherd_view v = sherd_view_c(c->a, SHERD_F64, c->dim, c->dim);
     double w[TERMS], *want = c->part->data, *got = c->part->mask;
     sherd__fixed_row(&c->fixed, v, c->height - 1, 0, c->dim, want);
@@ -331,8 +337,11 @@ static int run_encode(const sherd__bench *b, coding *c, sherd__figure *f, sherd_
 
 int sherd__bench_encode(sherd__bench *b, sherd_diag *d)
 {
-    sherd__figure f = {.name = "encode", .unit = "% of memcpy", .better = SHERD__HIGHER,
-                       .target = 40, .what = "encode 4096 x 4096, N=7 K=3 T=1, all cores"};
+    sherd__figure f = { .name = "encode",
+                        .unit = "% of memcpy",
+                        .better = SHERD__HIGHER,
+                        .target = 40,
+                        .what = "encode 4096 x 4096, N=7 K=3 T=1, all cores" };
     if (b->quick) f.what = "encode 512 x 512 (quick), N=7 K=3 T=1, all cores";
     unsigned threads = b->cores < MOST_THREADS ? b->cores : MOST_THREADS;
     coding c;
@@ -355,7 +364,7 @@ typedef struct checking {
 
 static void checking_fini(checking *c)
 {
-    double *const all[] = {c->u, c->v, c->y, c->r, c->s, c->ru, c->vs};
+    double *const all[] = { c->u, c->v, c->y, c->r, c->s, c->ru, c->vs };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) sherd__free(all[i]);
     for (unsigned q = 0; q < PRIMES; q++) sherd__free(c->answer[q]);
 }
@@ -363,10 +372,17 @@ static void checking_fini(checking *c)
 static int checking_init(checking *c, size_t n, size_t k, size_t m, sherd_diag *d)
 {
     const size_t vectors = PRIMES * TRIALS, len = SHERD__RESIDUE_BYTES * n * m;
-    *c = (checking){.n = n, .k = k, .m = m, .u = room(n * k), .v = room(k * m), .y = room(n * m),
-                    .r = room(vectors * n), .s = room(vectors * m), .ru = room(vectors * k),
-                    .vs = room(vectors * k),
-                    .answer = {sherd__alloc_large(len), sherd__alloc_large(len)}};
+    *c = (checking){ .n = n,
+                     .k = k,
+                     .m = m,
+                     .u = room(n * k),
+                     .v = room(k * m),
+                     .y = room(n * m),
+                     .r = room(vectors * n),
+                     .s = room(vectors * m),
+                     .ru = room(vectors * k),
+                     .vs = room(vectors * k),
+                     .answer = { sherd__alloc_large(len), sherd__alloc_large(len) } };
     if (!c->u || !c->v || !c->y || !c->r || !c->s || !c->ru || !c->vs || !c->answer[0] ||
         !c->answer[1])
         return no_memory(d);
@@ -376,7 +392,10 @@ static int checking_init(checking *c, size_t n, size_t k, size_t m, sherd_diag *
 }
 
 /* Vectors of one prime: both trials of x, each `len` long. */
-#define VECTORS(x, q, len) {(x) + (q) * TRIALS * (len), (x) + ((q) * TRIALS + 1) * (len)}
+#define VECTORS(x, q, len)                                                                         \
+    {                                                                                              \
+        (x) + (q)*TRIALS *(len), (x) + ((q)*TRIALS + 1) * (len)                                    \
+    }
 
 static int multiply(checking *c)
 {
@@ -396,8 +415,8 @@ static void project(checking *c)
     sherd__fvp_sum sum[PRIMES];
     memset(c->ru, 0, PRIMES * TRIALS * c->k * sizeof *c->ru);
     for (unsigned q = 0; q < PRIMES; q++)
-        sum[q] = (sherd__fvp_sum){sherd__primes_default.p[q], VECTORS(c->r, q, c->n),
-                                  VECTORS(c->ru, q, c->k)};
+        sum[q] = (sherd__fvp_sum){ sherd__primes_default.p[q], VECTORS(c->r, q, c->n),
+                                   VECTORS(c->ru, q, c->k) };
     sherd__fvp_left_many(c->u, c->n, c->k, c->k, sum, PRIMES, &since);
     for (size_t i = 0; i < c->k; i += ROWS)
         for (unsigned q = 0; q < PRIMES; q++) {
@@ -475,10 +494,14 @@ static int measure_check(sherd__bench *b, size_t n, size_t k, size_t m, sherd__f
 
 int sherd__bench_freivalds(sherd__bench *b, sherd_diag *d)
 {
-    sherd__figure square = {.name = "freivalds-4096", .unit = "% of product", .target = 2,
-                            .what = "Freivalds, two trials, 4096 x 4096 x 4096"};
-    sherd__figure layer = {.name = "freivalds-layer", .unit = "% of product", .target = 12,
-                           .what = "Freivalds, two trials, 60000 x 784 x 128"};
+    sherd__figure square = { .name = "freivalds-4096",
+                             .unit = "% of product",
+                             .target = 2,
+                             .what = "Freivalds, two trials, 4096 x 4096 x 4096" };
+    sherd__figure layer = { .name = "freivalds-layer",
+                            .unit = "% of product",
+                            .target = 12,
+                            .what = "Freivalds, two trials, 60000 x 784 x 128" };
     if (b->quick) {
         square.what = "Freivalds, two trials, 256 x 256 x 256 (quick)";
         layer.what = "Freivalds, two trials, 600 x 784 x 128 (quick)";

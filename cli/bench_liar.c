@@ -36,12 +36,15 @@ static void close_liar(void *ctx)
     sherd__backend_cpu.close(ctx);
 }
 
-static const sherd__backend liar = { .abi = SHERD__BACKEND_ABI, .name = "liar", .open = open_liar,
-                                     .run = run_liar, .close = close_liar };
+static const sherd__backend liar = { .abi = SHERD__BACKEND_ABI,
+                                     .name = "liar",
+                                     .open = open_liar,
+                                     .run = run_liar,
+                                     .close = close_liar };
 
 static int run_bench_node(sherd__cli *cli, sherd_diag *d)
 {
-    struct sigaction act = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    struct sigaction act = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
     sigaction(SIGUSR2, &act, NULL);
     return sherd__node_with(&liar, cli, d);
 }

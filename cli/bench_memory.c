@@ -13,9 +13,9 @@ static int peak_bytes(double *out, sherd_diag *d)
     char line[256];
     unsigned long long kb = 0;
     FILE *f = fopen("/proc/self/status", "re");
-    while (f != NULL && fgets(line, sizeof line, f) != NULL)
+    while (f && fgets(line, sizeof line, f))
         if (strncmp(line, "VmHWM:", 6) == 0) kb = strtoull(line + 6, NULL, 10);
-    if (f != NULL) fclose(f);
+    if (f) fclose(f);
     *out = 1024.0 * (double)kb;
     return kb > 0 ? 0 : sherd__fail(d, SHERD_EUNSUPPORTED, NULL, "/proc/self/status has no VmHWM");
 }
@@ -46,8 +46,8 @@ int sherd__bench_memory_child(sherd__bench *b, const char *which, sherd_diag *d)
 
 static int measure(sherd__bench *b, const char *which, sherd__figure *f, sherd_diag *d)
 {
-    const char *argv[] = {"bench", "--memory-of", which, "--keep-env",
-                          b->quick ? "--quick" : NULL, NULL};
+    const char *argv[] = { "bench", "--memory-of", which, "--keep-env", b->quick ? "--quick" : NULL,
+                           NULL };
     double beyond = 0, operands = 0;
     int runs = sherd__bench_runs(b, 3), err = 0;
     for (int i = 0; i < runs && !err; i++) {
@@ -66,10 +66,14 @@ static int measure(sherd__bench *b, const char *which, sherd__figure *f, sherd_d
 
 int sherd__bench_memory(sherd__bench *b, sherd_diag *d)
 {
-    sherd__figure one = {.name = "memory-1", .unit = "MB", .target = 256,
-                         .what = "peak memory beyond operands, result: --group 1"};
-    sherd__figure all = {.name = "memory-all", .unit = "MB", .target = 256,
-                         .what = "  --group all, 4096 x 4096 x 4096"};
+    sherd__figure one = { .name = "memory-1",
+                          .unit = "MB",
+                          .target = 256,
+                          .what = "peak memory beyond operands, result: --group 1" };
+    sherd__figure all = { .name = "memory-all",
+                          .unit = "MB",
+                          .target = 256,
+                          .what = "  --group all, 4096 x 4096 x 4096" };
     if (b->quick) all.what = "  --group all, 256 x 256 x 256 (quick)";
     int err = measure(b, "1", &one, d);
     return err ? err : measure(b, "all", &all, d);

@@ -16,26 +16,26 @@
 #include "crypto/perm.h"
 #include "sherd/meta.h"
 
-static const uint64_t widths[] = {784, 128, 10};
+static const uint64_t widths[] = { 784, 128, 10 };
 
 typedef struct tables {
     sherd_meta *meta;
-    uint64_t indices;    /* of all operations, inverses apart */
+    uint64_t indices; /* of all operations, inverses apart */
     size_t bytes, longest;
-    uint8_t *all;        /* enshuffles and unshuffles of each operation */
-    uint32_t *some;      /* exposures, or a row, of one: `longest` of them */
+    uint8_t *all;   /* enshuffles and unshuffles of each operation */
+    uint32_t *some; /* exposures, or a row, of one: `longest` of them */
 } tables;
 
 static int new_meta(sherd_meta **out, const sherd__bench *b, sherd_diag *d)
 {
-    sherd_meta_settings settings = {.nodes = SHERD__BENCH_NODES};
+    sherd_meta_settings settings = { .nodes = SHERD__BENCH_NODES };
     int err = sherd_meta_new(out, &settings, NULL, d);
     return err ? err : sherd_meta_add_network(*out, widths, 3, b->quick ? 600 : 60000, d);
 }
 
 static int begin(tables *t, const sherd__bench *b, sherd_diag *d)
 {
-    *t = (tables){0};
+    *t = (tables){ 0 };
     int err = new_meta(&t->meta, b, d);
     for (size_t i = 0; !err && i < sherd_meta_count(t->meta); i++) {
         const sherd_meta_operation *op = sherd_meta_at(t->meta, i);
@@ -48,7 +48,7 @@ static int begin(tables *t, const sherd__bench *b, sherd_diag *d)
     if (err) return err;
     t->all = sherd__alloc_large(t->bytes);
     t->some = sherd__calloc(t->longest, sizeof *t->some);
-    if (t->all == NULL || t->some == NULL)
+    if (!t->all || !t->some)
         return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the tables");
     memset(t->all, 0, t->bytes);
     return 0;
@@ -113,39 +113,38 @@ static int compare(const tables *t, sherd_diag *d)
 
 /* ---- numpy ----------------------------------------------------------------------------------- */
 
-static const char numpy_loop[] =
-    "import time\n"
-    "limit, total, loop, best = float(sys.argv[1]), 0, 0., 0.\n"
-    "rng = np.random.default_rng(1)\n"
-    "def sample(n, rows, one):\n"
-    "    en, un = np.zeros((rows, n), int), np.zeros((rows, n), int)\n"
-    "    done, began = 0, time.perf_counter()\n"
-    "    while True:\n"
-    "        for c in range(rows): one(en, un, c, n)\n"
-    "        done += rows * n\n"
-    "        took = time.perf_counter() - began\n"
-    "        if took > limit: return took / done\n"
-    "def as_published(en, un, c, n):\n"
-    "    en[c] = np.arange(n)\n"
-    "    np.random.shuffle(en[c])\n"
-    "    for i in range(n): un[c, en[c, i]] = i\n"
-    "def at_best(en, un, c, n):\n"
-    "    row = np.arange(n)\n"
-    "    rng.shuffle(row)\n"
-    "    en[c] = row\n"
-    "    un[c, row] = np.arange(n)\n"
-    "for arg in sys.argv[2:]:\n"
-    "    n, count = map(int, arg.split(':'))\n"
-    "    total += count\n"
-    "    rows = max(1, min(64, 50000 // n))\n"
-    "    loop += count * sample(n, rows, as_published)\n"
-    "    best += count * sample(n, rows, at_best)\n"
-    "print(loop / total * 1e9, best / total * 1e9)\n";
+static const char numpy_loop[] = "import time\n"
+                                 "limit, total, loop, best = float(sys.argv[1]), 0, 0., 0.\n"
+                                 "rng = np.random.default_rng(1)\n"
+                                 "def sample(n, rows, one):\n"
+                                 "    en, un = np.zeros((rows, n), int), np.zeros((rows, n), int)\n"
+                                 "    done, began = 0, time.perf_counter()\n"
+                                 "    while True:\n"
+                                 "        for c in range(rows): one(en, un, c, n)\n"
+                                 "        done += rows * n\n"
+                                 "        took = time.perf_counter() - began\n"
+                                 "        if took > limit: return took / done\n"
+                                 "def as_published(en, un, c, n):\n"
+                                 "    en[c] = np.arange(n)\n"
+                                 "    np.random.shuffle(en[c])\n"
+                                 "    for i in range(n): un[c, en[c, i]] = i\n"
+                                 "def at_best(en, un, c, n):\n"
+                                 "    row = np.arange(n)\n"
+                                 "    rng.shuffle(row)\n"
+                                 "    en[c] = row\n"
+                                 "    un[c, row] = np.arange(n)\n"
+                                 "for arg in sys.argv[2:]:\n"
+                                 "    n, count = map(int, arg.split(':'))\n"
+                                 "    total += count\n"
+                                 "    rows = max(1, min(64, 50000 // n))\n"
+                                 "    loop += count * sample(n, rows, as_published)\n"
+                                 "    best += count * sample(n, rows, at_best)\n"
+                                 "print(loop / total * 1e9, best / total * 1e9)\n";
 
 /* Lengths of rows, each once, with the indices in rows of that length: "784:47040000". */
 static size_t count_lengths(const tables *t, char counts[][40], size_t max)
 {
-    uint64_t lengths[16], indices[16] = {0};
+    uint64_t lengths[16], indices[16] = { 0 };
     size_t len = 0;
     for (size_t i = 0; i < sherd_meta_count(t->meta); i++) {
         const sherd_meta_operation *op = sherd_meta_at(t->meta, i);
@@ -165,7 +164,7 @@ static size_t count_lengths(const tables *t, char counts[][40], size_t max)
 static int time_numpy(const tables *t, const sherd__bench *b, double out[2], sherd_diag *d)
 {
     char limit[16], counts[8][40];
-    const char *args[10] = {limit};
+    const char *args[10] = { limit };
     size_t len = count_lengths(t, counts, 8);
     snprintf(limit, sizeof limit, "%g", b->quick ? 0.02 : 0.3);
     for (size_t i = 0; i < len; i++) args[i + 1] = counts[i];
@@ -178,9 +177,11 @@ static int time_command(sherd__bench *b, const char *form, double *seconds, sher
 {
     char path[PATH_MAX];
     sherd__child c;
-    const char *argv[] = {"meta", "build", "--network", "784,128,10", "--samples",
-                          b->quick ? "600" : "60000", "--nodes", "7", "--form", form, "-o", path,
-                          "--quiet", NULL};
+    const char *argv[] = { "meta",       "build",     "--network",
+                           "784,128,10", "--samples", b->quick ? "600" : "60000",
+                           "--nodes",    "7",         "--form",
+                           form,         "-o",        path,
+                           "--quiet",    NULL };
     int err = sherd__bench_path(b, "meta.npz", path, d);
     if (!err) err = sherd__child_self(&c, b, argv, d);
     *seconds = c.seconds;
@@ -196,7 +197,7 @@ static int measure(sherd__bench *b, tables *t, sherd__figure *own, sherd__figure
     int err = expand(t, d); /* pages and caches warm */
     if (!err) err = compare(t, d);
     for (int i = 0; i < runs && !err; i++) {
-        sherd_diag mine = {0};
+        sherd_diag mine = { 0 };
         double began = sherd__clock_s();
         err = expand(t, d);
         double ns = (sherd__clock_s() - began) * 1e9 / (double)t->indices;
@@ -229,10 +230,15 @@ static int measure(sherd__bench *b, tables *t, sherd__figure *own, sherd__figure
 
 int sherd__bench_meta(sherd__bench *b, sherd_diag *d)
 {
-    sherd__figure own = {.name = "meta-expanded", .unit = "ns/index", .target = 3.5,
-                         .what = "metadata of a step, expanded, one core"};
-    sherd__figure ratio = {.name = "meta-numpy", .unit = "x", .better = SHERD__HIGHER,
-                           .target = 100, .what = "  against numpy's shuffle-and-invert loop"};
+    sherd__figure own = { .name = "meta-expanded",
+                          .unit = "ns/index",
+                          .target = 3.5,
+                          .what = "metadata of a step, expanded, one core" };
+    sherd__figure ratio = { .name = "meta-numpy",
+                            .unit = "x",
+                            .better = SHERD__HIGHER,
+                            .target = 100,
+                            .what = "  against numpy's shuffle-and-invert loop" };
     tables t;
     int err = begin(&t, b, d);
     if (!err) err = measure(b, &t, &own, &ratio, d);
@@ -257,7 +263,7 @@ static int seed_path(sherd__bench *b, char out[PATH_MAX], sherd_diag *d)
 static int build_seed(sherd__bench *b, const char *path, uint64_t *size, double *seconds,
                       sherd_diag *d)
 {
-    sherd_meta_save_options opt = {.expanded = false};
+    sherd_meta_save_options opt = { .expanded = false };
     sherd_meta *meta = NULL;
     double began = sherd__clock_s();
     int err = new_meta(&meta, b, d);
@@ -269,10 +275,13 @@ static int build_seed(sherd__bench *b, const char *path, uint64_t *size, double 
 
 int sherd__bench_seed(sherd__bench *b, sherd_diag *d)
 {
-    sherd__figure bytes = {.name = "meta-seed-bytes", .unit = "bytes", .target = 2047,
-                           .what = "metadata of a step, seed form"};
-    sherd__figure time = {.name = "meta-seed-time", .unit = "ms", .target = 1,
-                          .what = "  built and written to memory"};
+    sherd__figure bytes = { .name = "meta-seed-bytes",
+                            .unit = "bytes",
+                            .target = 2047,
+                            .what = "metadata of a step, seed form" };
+    sherd__figure time = {
+        .name = "meta-seed-time", .unit = "ms", .target = 1, .what = "  built and written to memory"
+    };
     char path[PATH_MAX];
     double seconds = 0, command = 0;
     uint64_t size = 0;

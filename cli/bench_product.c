@@ -31,17 +31,21 @@ static void log_line(void *ctx, sherd_log_level level, const char *text)
 
 int sherd__bench_open(sherd_cluster **out, sherd__bench *b, uint32_t nodes, sherd_diag *d)
 {
-    sherd_cluster_options opt = {.local_nodes = nodes, .program = SHERD__SELF,
-                                 .interrupted = sherd__bench_interrupted, .log = log_line,
-                                 .ctx = b};
+    sherd_cluster_options opt = { .local_nodes = nodes,
+                                  .program = SHERD__SELF,
+                                  .interrupted = sherd__bench_interrupted,
+                                  .log = log_line,
+                                  .ctx = b };
     return sherd_cluster_open(out, &opt, d);
 }
 
 int sherd__bench_open_liars(sherd_cluster **out, sherd__bench *b, uint32_t nodes, sherd_diag *d)
 {
-    sherd_cluster_options opt = {.local_nodes = nodes, .program = SHERD__SELF,
-                                 .program_verb = SHERD__BENCH_NODE,
-                                 .interrupted = sherd__bench_interrupted, .ctx = b};
+    sherd_cluster_options opt = { .local_nodes = nodes,
+                                  .program = SHERD__SELF,
+                                  .program_verb = SHERD__BENCH_NODE,
+                                  .interrupted = sherd__bench_interrupted,
+                                  .ctx = b };
     return sherd_cluster_open(out, &opt, d);
 }
 
@@ -57,7 +61,7 @@ int sherd__bench_multiply(sherd_cluster *cluster, const sherd__bench_pair *p, ui
     *seconds = sherd__clock_s() - began;
     if (!err && r.nodes_lost + r.nodes_banned > 0)
         err = sherd__fail(d, SHERD_EFEWNODES, NULL, "a node was lost while it was measured");
-    if (fragments != NULL) *fragments = r.fragments;
+    if (fragments) *fragments = r.fragments;
     sherd_report_fini(&r);
     return err;
 }
@@ -91,8 +95,10 @@ static int time_command(sherd__bench *b, const char *a, const char *w, const cha
                         double *seconds, sherd_diag *d)
 {
     char c[PATH_MAX];
-    sherd__child child = {0};
-    const char *argv[] = {"multiply", a, w, "-o", c, "-n", "7", "--group", group, "--quiet", NULL};
+    sherd__child child = { 0 };
+    const char *argv[] = {
+        "multiply", a, w, "-o", c, "-n", "7", "--group", group, "--quiet", NULL
+    };
     int err = sherd__bench_path(b, "C.npy", c, d);
     if (!err) err = sherd__child_self(&child, b, argv, d);
     *seconds = child.seconds;
@@ -135,9 +141,9 @@ typedef struct layer {
 
 static int run_layer(sherd__bench *b, layer *l, int i, sherd_diag *d)
 {
-    const char *args[] = {l->a, l->w, b->quick ? "2000" : "200000", NULL};
+    const char *args[] = { l->a, l->w, b->quick ? "2000" : "200000", NULL };
     double np[2];
-    sherd_diag mine = {0};
+    sherd_diag mine = { 0 };
     int err = sherd__bench_multiply(l->cluster, &l->pair, 1, &l->seconds[i], &l->fragments, d);
     if (err) return err;
     double rate = (double)l->fragments / l->seconds[i];
@@ -174,8 +180,8 @@ static void tell_layer(sherd__bench *b, layer *l)
              l->pair.a.cols, l->pair.b.rows, l->pair.b.cols);
     l->rate.remark = text;
     sherd__figure_beside(&l->rate, "fragments", "fragments", (double)l->fragments, "");
-    sherd__figure_beside(&l->rate, "seconds", "product",
-                         sherd__median(l->seconds, l->rate.len), "s");
+    sherd__figure_beside(&l->rate, "seconds", "product", sherd__median(l->seconds, l->rate.len),
+                         "s");
     sherd__figure_beside(&l->rate, "command_seconds", "whole command", l->command, "s");
     if (l->with > 0) {
         sherd__figure_beside(&l->ratio, "numpy_rate", "numpy's loop",
@@ -193,10 +199,16 @@ int sherd__bench_group1(sherd__bench *b, sherd_diag *d)
 {
     static layer l; /* large, and one at a time */
     l = (layer){
-        .rate = {.name = "group1-rate", .what = "--group 1, layer 1 of MNIST, 7 nodes",
-                 .unit = "fragments/s", .better = SHERD__HIGHER, .target = 900000},
-        .ratio = {.name = "group1-numpy", .what = "  against numpy's loop over fragments",
-                  .unit = "x", .better = SHERD__HIGHER, .target = 8},
+        .rate = { .name = "group1-rate",
+                  .what = "--group 1, layer 1 of MNIST, 7 nodes",
+                  .unit = "fragments/s",
+                  .better = SHERD__HIGHER,
+                  .target = 900000 },
+        .ratio = { .name = "group1-numpy",
+                   .what = "  against numpy's loop over fragments",
+                   .unit = "x",
+                   .better = SHERD__HIGHER,
+                   .target = 8 },
     };
     int err = measure_layer(b, &l, d);
     if (!err) tell_layer(b, &l);
@@ -209,7 +221,7 @@ int sherd__bench_group1(sherd__bench *b, sherd_diag *d)
 
 void sherd__bench_rest(void)
 {
-    struct timespec settle = {.tv_nsec = SETTLE_NS};
+    struct timespec settle = { .tv_nsec = SETTLE_NS };
     nanosleep(&settle, NULL);
 }
 
@@ -247,7 +259,7 @@ static int run_squares(sherd__bench *b, const sherd__bench_pair *p, sherd_cluste
 static int measure_square(sherd__bench *b, size_t dim, sherd__figure *f, sherd_diag *d)
 {
     char a[PATH_MAX], w[PATH_MAX];
-    sherd__bench_pair p = {0};
+    sherd__bench_pair p = { 0 };
     sherd_cluster *cluster = NULL;
     double command = 0;
     int err = sherd__bench_square(&p, dim, d);
@@ -266,16 +278,20 @@ static int measure_square(sherd__bench *b, size_t dim, sherd__figure *f, sherd_d
 
 int sherd__bench_all_4096(sherd__bench *b, sherd_diag *d)
 {
-    sherd__figure f = {.name = "all-4096", .unit = "x dgemm", .target = 2.6,
-                       .what = "--group all, 4096 x 4096 x 4096, 7 nodes"};
+    sherd__figure f = { .name = "all-4096",
+                        .unit = "x dgemm",
+                        .target = 2.6,
+                        .what = "--group all, 4096 x 4096 x 4096, 7 nodes" };
     if (b->quick) f.what = "--group all, 256 x 256 x 256 (quick), 7 nodes";
     return measure_square(b, b->quick ? 256 : 4096, &f, d);
 }
 
 int sherd__bench_all_8192(sherd__bench *b, sherd_diag *d)
 {
-    sherd__figure f = {.name = "all-8192", .unit = "x dgemm", .target = 1.9,
-                       .what = "--group all, 8192 x 8192 x 8192, 7 nodes"};
+    sherd__figure f = { .name = "all-8192",
+                        .unit = "x dgemm",
+                        .target = 1.9,
+                        .what = "--group all, 8192 x 8192 x 8192, 7 nodes" };
     if (b->quick) f.what = "--group all, 384 x 384 x 384 (quick), 7 nodes";
     return measure_square(b, b->quick ? 384 : 8192, &f, d);
 }

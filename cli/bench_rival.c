@@ -19,7 +19,7 @@ SCRIPT(sherd__bench_spiral_py, "spiral.py");
 static int turn_of_numpy(sherd__bench *b, sherd__rivalry *r, bool *had, sherd_diag *d)
 {
     for (unsigned one = 0; one <= (r->small ? 1 : 0); one++) {
-        sherd_diag mine = {0};
+        sherd_diag mine = { 0 };
         double *out = one ? &r->one[r->with] : &r->there[r->with];
         int err = sherd__numpy_run(b, r->script, r->args, one, out, 1, &mine);
         if (err == SHERD_EUNSUPPORTED) *had = false;
@@ -54,9 +54,7 @@ int sherd__rivalry_run(sherd__bench *b, sherd__rivalry *r, sherd__figure *f, she
     r->numpy = quicker(r);
     for (int i = 0; i < r->with; i++) sherd__figure_add(f, r->here[i] / r->there[i]);
     r->own = sherd__median(r->here, runs);
-    if (r->with > 0)
-        f->median = r->own / r->numpy;
-    else
-        f->remark = "no numpy in /usr/bin/python3: nothing to compare with";
+    if (r->with > 0) f->median = r->own / r->numpy;
+    else f->remark = "no numpy in /usr/bin/python3: nothing to compare with";
     return 0;
 }

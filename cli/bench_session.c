@@ -14,15 +14,19 @@
 
 static int open_node(sherd__measure **out, sherd__bench *b, sherd_diag *d)
 {
-    sherd__measure_options opt = {.program = SHERD__SELF, .interrupted = sherd__bench_interrupted,
-                                  .ctx = b};
+    sherd__measure_options opt = { .program = SHERD__SELF,
+                                   .interrupted = sherd__bench_interrupted,
+                                   .ctx = b };
     return sherd__measure_new(out, &opt, d);
 }
 
 int sherd__bench_connection(sherd__bench *b, sherd_diag *d)
 {
-    sherd__figure f = {.name = "connection", .unit = "GB/s", .better = SHERD__HIGHER, .target = 1.5,
-                       .what = "one connection into a block store, 64 MB blocks"};
+    sherd__figure f = { .name = "connection",
+                        .unit = "GB/s",
+                        .better = SHERD__HIGHER,
+                        .target = 1.5,
+                        .what = "one connection into a block store, 64 MB blocks" };
     size_t rows = b->quick ? 100 : 1000, cols = b->quick ? 800 : 8000;
     uint32_t count = 16;
     int runs = sherd__bench_runs(b, 5);
@@ -46,7 +50,7 @@ int sherd__bench_connection(sherd__bench *b, sherd_diag *d)
 
 #define DIM 64u
 
-static const uint32_t depths[] = {1, 2, 4, 8, 16, 32, 64, 128, 256};
+static const uint32_t depths[] = { 1, 2, 4, 8, 16, 32, 64, 128, 256 };
 
 /* Tries the depths; the best one's number. */
 static int find_depth(sherd__measure *m, uint32_t tasks, uint32_t *best, sherd_diag *d)
@@ -85,8 +89,9 @@ static int time_resident(sherd__bench *b, double *median, sherd_diag *d)
 {
     static double a[DIM * DIM], kept[DIM * DIM], out[DIM * DIM];
     double took[SHERD__BENCH_RUNS_MAX];
-    sherd_cluster_options co = {.local_nodes = 1, .program = SHERD__SELF,
-                                .interrupted = sherd__bench_interrupted, .ctx = b};
+    sherd_cluster_options co = {
+        .local_nodes = 1, .program = SHERD__SELF, .interrupted = sherd__bench_interrupted, .ctx = b
+    };
     sherd_view va = sherd_view_c(a, SHERD_F64, DIM, DIM);
     sherd_view vb = sherd_view_c(kept, SHERD_F64, DIM, DIM);
     sherd_cluster *cluster = NULL;
@@ -110,10 +115,15 @@ static int time_resident(sherd__bench *b, double *median, sherd_diag *d)
 
 int sherd__bench_tasks(sherd__bench *b, sherd_diag *d)
 {
-    sherd__figure rate = {.name = "tasks-rate", .unit = "tasks/s", .better = SHERD__HIGHER,
-                          .target = 20000, .what = "64 x 64 products, B resident, one node"};
-    sherd__figure trip = {.name = "tasks-round-trip", .unit = "us", .target = 200,
-                          .what = "  round trip, one at a time (median of each run)"};
+    sherd__figure rate = { .name = "tasks-rate",
+                           .unit = "tasks/s",
+                           .better = SHERD__HIGHER,
+                           .target = 20000,
+                           .what = "64 x 64 products, B resident, one node" };
+    sherd__figure trip = { .name = "tasks-round-trip",
+                           .unit = "us",
+                           .target = 200,
+                           .what = "  round trip, one at a time (median of each run)" };
     sherd__measure *m;
     uint32_t depth = 0;
     double resident = 0;

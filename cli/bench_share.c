@@ -69,7 +69,7 @@ static int run_square(sherd__bench *b, const sherd__bench_pair *p, sherd_cluster
     double here[SHERD__BENCH_RUNS_MAX], nodes[SHERD__BENCH_RUNS_MAX];
     int runs = sherd__bench_runs(b, 5), err = 0;
     sherd_product_options opt = options();
-    sherd_report r = {0};
+    sherd_report r = { 0 };
     for (int i = -1; i < runs && !err; i++) { /* the first pair warms up */
         int at = i < 0 ? 0 : i;
         sherd_report_fini(&r);
@@ -91,7 +91,7 @@ static int run_square(sherd__bench *b, const sherd__bench_pair *p, sherd_cluster
 
 static int square(sherd__bench *b, size_t dim, sherd__figure *f, sherd_diag *d)
 {
-    sherd__bench_pair p = {0};
+    sherd__bench_pair p = { 0 };
     sherd_cluster *cluster = NULL;
     int err = sherd__bench_square(&p, dim, d);
     if (!err) err = sherd__bench_open(&cluster, b, SHERD__BENCH_NODES, d);
@@ -104,16 +104,20 @@ static int square(sherd__bench *b, size_t dim, sherd__figure *f, sherd_diag *d)
 
 int sherd__bench_share_2048(sherd__bench *b, sherd_diag *d)
 {
-    sherd__figure f = {.name = "share-2048", .unit = "x dgemm", .target = 9,
-                       .what = "share, 2048 x 2048 x 2048, 7 nodes, 1 colluding"};
+    sherd__figure f = { .name = "share-2048",
+                        .unit = "x dgemm",
+                        .target = 9,
+                        .what = "share, 2048 x 2048 x 2048, 7 nodes, 1 colluding" };
     if (b->quick) f.what = "share, 192 x 192 x 192 (quick), 7 nodes";
     return square(b, b->quick ? 192 : 2048, &f, d);
 }
 
 int sherd__bench_share_4096(sherd__bench *b, sherd_diag *d)
 {
-    sherd__figure f = {.name = "share-4096", .unit = "x dgemm", .target = 7.5,
-                       .what = "share, 4096 x 4096 x 4096, 7 nodes, 1 colluding"};
+    sherd__figure f = { .name = "share-4096",
+                        .unit = "x dgemm",
+                        .target = 7.5,
+                        .what = "share, 4096 x 4096 x 4096, 7 nodes, 1 colluding" };
     if (b->quick) f.what = "share, 320 x 320 x 320 (quick), 7 nodes";
     return square(b, b->quick ? 320 : 4096, &f, d);
 }
@@ -167,18 +171,19 @@ static int run_resident(sherd__bench *b, resident *r, sherd_diag *d)
     r->ratio.median = n / h;
     sherd__figure_beside(&r->ratio, "seconds", "over the nodes", n, "s");
     sherd__figure_beside(&r->ratio, "local_seconds", "dgemm here", h, "s");
-    sherd__figure_beside(&r->ratio, "first_seconds", "the first, which sends images", first,
-                         "s");
+    sherd__figure_beside(&r->ratio, "first_seconds", "the first, which sends images", first, "s");
     return 0;
 }
 
 int sherd__bench_resident(sherd__bench *b, sherd_diag *d)
 {
     resident r = {
-        .ratio = {.name = "resident", .what = "share, images resident, 60000x784x128, 7 nodes",
-                  .unit = "x dgemm", .target = 8},
-        .up = {.name = "resident-up", .what = "  sent for each", .unit = "MB", .target = 6},
-        .down = {.name = "resident-down", .what = "  and received", .unit = "MB", .target = 110},
+        .ratio = { .name = "resident",
+                   .what = "share, images resident, 60000x784x128, 7 nodes",
+                   .unit = "x dgemm",
+                   .target = 8 },
+        .up = { .name = "resident-up", .what = "  sent for each", .unit = "MB", .target = 6 },
+        .down = { .name = "resident-down", .what = "  and received", .unit = "MB", .target = 110 },
     };
     sherd_product_options opt = options();
     opt.bits = BITS_IMAGES;
@@ -207,11 +212,11 @@ typedef struct harm {
 } harm;
 
 static const harm harms[] = {
-    {SIGKILL, "disturbed-killed", "share, 8 nodes, 1 spare: one is killed"},
-    {SIGSTOP, "disturbed-stopped", "share, 8 nodes, 1 spare: one stops"},
-    {SIGUSR2, "disturbed-lying", "share, 8 nodes, 1 spare: one lies"},
+    { SIGKILL, "disturbed-killed", "share, 8 nodes, 1 spare: one is killed" },
+    { SIGSTOP, "disturbed-stopped", "share, 8 nodes, 1 spare: one stops" },
+    { SIGUSR2, "disturbed-lying", "share, 8 nodes, 1 spare: one lies" },
 };
-static const double strike_at[] = {0.2, 0.5, 0.8};
+static const double strike_at[] = { 0.2, 0.5, 0.8 };
 enum {
     HARMS = sizeof harms / sizeof *harms,
     STRIKES = sizeof strike_at / sizeof *strike_at,
@@ -265,7 +270,7 @@ static int multiply_struck(sherd_cluster *cluster, const sherd__bench_pair *p, s
                            const sherd_product_options *opt, double *seconds, sherd_diag *d)
 {
     sherd_node_info info;
-    sherd_report r = {0};
+    sherd_report r = { 0 };
     sherd_cluster_node(cluster, 2, &info);
     s->pid = info.pid;
     int err = s->signal ? strike_begin(s, d) : SHERD_OK;
@@ -302,15 +307,18 @@ static int disturb_at(sherd__bench *b, const sherd__bench_pair *p, int signal, d
                       double calm, double *seconds, sherd_diag *d)
 {
     for (int try = 0; try < STRIKE_TRIES; try++) {
-        strike s = {.signal = b->quick ? 0 : signal, .after = share * calm,
-                    .lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER};
+        strike s = { .signal = b->quick ? 0 : signal,
+                     .after = share * calm,
+                     .lock = PTHREAD_MUTEX_INITIALIZER,
+                     .ended = PTHREAD_COND_INITIALIZER };
         int err = disturb(b, p, &s, seconds, d);
         if (err || s.done || s.signal == 0) return err;
         calm = *seconds;
     }
     return sherd__fail(d, SHERD_EINTERNAL, "measure on a machine that does nothing else",
                        "%d products were over before their node was struck: this machine's pace "
-                       "changes too much", STRIKE_TRIES);
+                       "changes too much",
+                       STRIKE_TRIES);
 }
 
 /* Undisturbed and each harm in turn, so that all of them meet the same machine. */
@@ -348,14 +356,15 @@ static void tell_harm(sherd__bench *b, sherd__figure *f, double usual, double us
 int sherd__bench_disturbed(sherd__bench *b, sherd_diag *d)
 {
     static sherd__figure f[HARMS]; /* large */
-    sherd__bench_pair p = {0};
+    sherd__bench_pair p = { 0 };
     double calm[SHERD__BENCH_RUNS_MAX];
     int rounds = (int)STRIKES * sherd__bench_runs(b, 3);
     if (rounds > SHERD__BENCH_RUNS_MAX) rounds = SHERD__BENCH_RUNS_MAX;
     if (b->quick) rounds = 1;
     for (size_t k = 0; k < HARMS; k++)
-        f[k] = (sherd__figure){.name = harms[k].name, .what = harms[k].what,
-                               .unit = "x undisturbed", .target = 1.3};
+        f[k] = (sherd__figure){
+            .name = harms[k].name, .what = harms[k].what, .unit = "x undisturbed", .target = 1.3
+        };
     int err = sherd__bench_square(&p, b->quick ? 256 : 3072, d);
     if (!err) err = strike_all(b, &p, rounds, calm, f, d);
     double usual = err ? 1 : sherd__median(calm, rounds); /* which sorts them */

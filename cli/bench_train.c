@@ -20,10 +20,10 @@
 typedef struct course {
     sherd__network_spec spec;
     double rate, scale;
-    sherd_view x;    /* all examples */
+    sherd_view x; /* all examples */
     uint32_t *labels;
-    size_t drawn;    /* examples of a batch, drawn from all; 0: all of them are one */
-    int steps;       /* in one turn; the first of a turn is not counted */
+    size_t drawn; /* examples of a batch, drawn from all; 0: all of them are one */
+    int steps;    /* in one turn; the first of a turn is not counted */
     const char *script;
     char examples[16], repeats[16]; /* arguments of the script */
 } course;
@@ -52,10 +52,10 @@ static uint32_t next(uint64_t *state)
 static int begin(runner *r, const course *c, sherd_dtype dtype, sherd_diag *d)
 {
     sherd__network_spec spec = c->spec;
-    sherd__optimiser_spec how = {.method = SHERD__SGD, .dtype = dtype};
+    sherd__optimiser_spec how = { .method = SHERD__SGD, .dtype = dtype };
     sherd_entropy_seeded seeded;
     sherd_entropy rng = sherd__entropy_seeded(&seeded, 1);
-    *r = (runner){.c = c, .state = 7};
+    *r = (runner){ .c = c, .state = 7 };
     spec.dtype = dtype;
     int err = sherd__network_new(&spec, &r->n, d);
     if (!err) err = sherd__optimiser_init(&r->o, &how, sherd__network_count(r->n), d);
@@ -87,8 +87,8 @@ static sherd__batch draw(runner *r)
         memcpy((char *)r->batch + i * row, (const char *)c->x.data + from * row, row);
         r->labels[i] = c->labels[from];
     }
-    return (sherd__batch){.x = sherd_view_c(r->batch, c->x.dtype, c->drawn, c->x.cols),
-                          .targets.labels = r->labels};
+    return (sherd__batch){ .x = sherd_view_c(r->batch, c->x.dtype, c->drawn, c->x.cols),
+                           .targets.labels = r->labels };
 }
 
 static int step(runner *r, double *seconds, sherd_diag *d)
@@ -96,7 +96,7 @@ static int step(runner *r, double *seconds, sherd_diag *d)
     const course *c = r->c;
     const double *y;
     double began = sherd__clock_s(), cost;
-    sherd__batch b = {.x = c->x, .targets.labels = c->labels};
+    sherd__batch b = { .x = c->x, .targets.labels = c->labels };
     if (c->drawn > 0) b = draw(r);
     int err = sherd__network_step(r->n, r->e, &b, &r->o, c->rate, false, &cost, &y, d);
     if (err) return err;
@@ -122,10 +122,12 @@ static int turn(void *ctx, double *ms, sherd_diag *d)
 static int compare(sherd__bench *b, const course *c, sherd_dtype dtype, sherd__figure *f,
                    sherd_diag *d)
 {
-    const char *args[] = {"f8", c->examples, c->repeats, NULL};
+    const char *args[] = { "f8", c->examples, c->repeats, NULL };
     double same = 0;
     runner r;
-    sherd__rivalry pair = {.turn = turn, .ctx = &r, .turns = 5, .script = c->script, .args = args};
+    sherd__rivalry pair = {
+        .turn = turn, .ctx = &r, .turns = 5, .script = c->script, .args = args
+    };
     if (c->examples[0] == '\0') args[1] = c->repeats, args[2] = NULL;
     int err = begin(&r, c, dtype, d);
     if (!err) err = sherd__rivalry_run(b, &pair, f, d);
@@ -151,13 +153,11 @@ static int deep_data(course *c, sherd_dtype dtype, sherd_diag *d)
     float *narrow = (float *)(void *)x;
     c->labels = sherd__calloc(DEEP_EXAMPLES, sizeof *c->labels);
     c->x = sherd_view_c(x, dtype, DEEP_EXAMPLES, DEEP_INPUTS);
-    if (x == NULL || c->labels == NULL) return no_memory(d);
+    if (!x || !c->labels) return no_memory(d);
     for (size_t k = 0; k < count; k++) {
         double value = next(&state) * 0x1p-31;
-        if (dtype == SHERD_F32)
-            narrow[k] = (float)value;
-        else
-            x[k] = value;
+        if (dtype == SHERD_F32) narrow[k] = (float)value;
+        else x[k] = value;
     }
     for (size_t i = 0; i < DEEP_EXAMPLES; i++) c->labels[i] = next(&state) % 10;
     return 0;
@@ -172,22 +172,29 @@ static void data_fini(course *c)
 int sherd__bench_train_deep(sherd__bench *b, sherd_diag *d)
 {
     static const sherd__layer_spec layers[] = {
-        {.kind = &sherd__layer_dense, .units = 900}, {.kind = &sherd__layer_sigmoid},
-        {.kind = &sherd__layer_dense, .units = 900}, {.kind = &sherd__layer_sigmoid},
-        {.kind = &sherd__layer_dense, .units = 900}, {.kind = &sherd__layer_sigmoid},
-        {.kind = &sherd__layer_dense, .units = 10},  {.kind = &sherd__layer_sigmoid},
+        { .kind = &sherd__layer_dense, .units = 900 }, { .kind = &sherd__layer_sigmoid },
+        { .kind = &sherd__layer_dense, .units = 900 }, { .kind = &sherd__layer_sigmoid },
+        { .kind = &sherd__layer_dense, .units = 900 }, { .kind = &sherd__layer_sigmoid },
+        { .kind = &sherd__layer_dense, .units = 10 },  { .kind = &sherd__layer_sigmoid },
     };
-    static const sherd_dtype types[] = {SHERD_F64, SHERD_F32};
+    static const sherd_dtype types[] = { SHERD_F64, SHERD_F32 };
     int err = 0;
     for (size_t i = 0; i < 2 && !err; i++) {
-        course c = {.spec = {.in = {1, 1, DEEP_INPUTS}, .layers = layers, .len = 8,
-                             .batch = DEEP_BATCH, .loss = SHERD__LOSS_SQUARED},
-                    .rate = 0.1, .scale = 0.033, .drawn = DEEP_BATCH,
-                    .steps = b->quick ? 2 : 25, .script = sherd__bench_deep_py};
-        sherd__figure f = {.name = i ? "train-deep-f32" : "train-deep-f64", .unit = "x numpy",
-                           .target = i ? 0.4 : 0.7,
-                           .what = i ? "deep, a batch of 100 here, f32, beside numpy's f64"
-                                     : "deep, a batch of 100 here, f64, beside numpy's"};
+        course c = { .spec = { .in = { 1, 1, DEEP_INPUTS },
+                               .layers = layers,
+                               .len = 8,
+                               .batch = DEEP_BATCH,
+                               .loss = SHERD__LOSS_SQUARED },
+                     .rate = 0.1,
+                     .scale = 0.033,
+                     .drawn = DEEP_BATCH,
+                     .steps = b->quick ? 2 : 25,
+                     .script = sherd__bench_deep_py };
+        sherd__figure f = { .name = i ? "train-deep-f32" : "train-deep-f64",
+                            .unit = "x numpy",
+                            .target = i ? 0.4 : 0.7,
+                            .what = i ? "deep, a batch of 100 here, f32, beside numpy's f64"
+                                      : "deep, a batch of 100 here, f64, beside numpy's" };
         snprintf(c.repeats, sizeof c.repeats, "%d", c.steps);
         err = deep_data(&c, types[i], d);
         if (!err) err = compare(b, &c, types[i], &f, d);
@@ -201,16 +208,26 @@ int sherd__bench_train_deep(sherd__bench *b, sherd_diag *d)
 int sherd__bench_train_mnist(sherd__bench *b, sherd_diag *d)
 {
     static const sherd__layer_spec layers[] = {
-        {.kind = &sherd__layer_dense, .units = 128}, {.kind = &sherd__layer_sigmoid},
-        {.kind = &sherd__layer_dense, .units = 10},  {.kind = &sherd__layer_sigmoid},
+        { .kind = &sherd__layer_dense, .units = 128 },
+        { .kind = &sherd__layer_sigmoid },
+        { .kind = &sherd__layer_dense, .units = 10 },
+        { .kind = &sherd__layer_sigmoid },
     };
     size_t rows = b->quick ? 600 : 60000;
-    course c = {.spec = {.in = {1, 1, SHERD__DIGIT_PIXELS}, .layers = layers, .len = 4,
-                         .batch = rows, .loss = SHERD__LOSS_SQUARED, .bias_total = true},
-                .rate = 0.05, .scale = 0.01, .steps = b->quick ? 1 : 3,
-                .script = sherd__bench_mnist_py};
-    sherd__figure f = {.name = "train-mnist", .unit = "x numpy", .target = 0.6,
-                       .what = "mnist, an epoch of one batch here, f64, beside numpy"};
+    course c = { .spec = { .in = { 1, 1, SHERD__DIGIT_PIXELS },
+                           .layers = layers,
+                           .len = 4,
+                           .batch = rows,
+                           .loss = SHERD__LOSS_SQUARED,
+                           .bias_total = true },
+                 .rate = 0.05,
+                 .scale = 0.01,
+                 .steps = b->quick ? 1 : 3,
+                 .script = sherd__bench_mnist_py };
+    sherd__figure f = { .name = "train-mnist",
+                        .unit = "x numpy",
+                        .target = 0.6,
+                        .what = "mnist, an epoch of one batch here, f64, beside numpy" };
     uint8_t *pixels = sherd__alloc_large(rows * SHERD__DIGIT_PIXELS);
     uint8_t *digits = sherd__alloc(rows);
     int err = 0;
@@ -218,7 +235,7 @@ int sherd__bench_train_mnist(sherd__bench *b, sherd_diag *d)
     c.x = sherd_view_c(pixels, SHERD_U8, rows, SHERD__DIGIT_PIXELS);
     snprintf(c.examples, sizeof c.examples, "%zu", rows);
     snprintf(c.repeats, sizeof c.repeats, "%d", c.steps);
-    if (pixels == NULL || digits == NULL || c.labels == NULL) err = no_memory(d);
+    if (!pixels || !digits || !c.labels) err = no_memory(d);
     if (!err) sherd__digits_draw(SHERD__DIGITS_SEED, 0, rows, pixels, digits);
     for (size_t i = 0; i < rows && !err; i++) c.labels[i] = digits[i];
     if (!err) err = compare(b, &c, SHERD_F64, &f, d);

@@ -32,7 +32,7 @@ typedef struct side {
     sherd_kept *kept;
     sherd__network *n;
     sherd__optimiser o;
-    size_t at; /* first row of the next batch */
+    size_t at;  /* first row of the next batch */
     bool keeps; /* see sherd__engine */
 } side;
 
@@ -43,7 +43,7 @@ static sherd_view images(const training *t)
 
 static int load(training *t, sherd_diag *d)
 {
-    sherd__bench_pair p = {0};
+    sherd__bench_pair p = { 0 };
     int err = sherd__bench_layer(&p, t->rows, d);
     if (err) return err;
     t->rows = p.a.rows;
@@ -67,9 +67,10 @@ static void training_fini(training *t)
 /* Takes the multiplier. */
 static int side_init(side *s, const training *t, sherd_multiplier m, sherd_diag *d)
 {
-    sherd__network_spec spec = {.in = {1, 1, 784}, .layers = t->layers, .len = t->len,
-                                .batch = t->part, .loss = t->loss};
-    sherd__optimiser_spec how = {.method = SHERD__SGD};
+    sherd__network_spec spec = {
+        .in = { 1, 1, 784 }, .layers = t->layers, .len = t->len, .batch = t->part, .loss = t->loss
+    };
+    sherd__optimiser_spec how = { .method = SHERD__SGD };
     sherd_entropy_seeded seeded;
     sherd_entropy rng = sherd__entropy_seeded(&seeded, 1);
     s->m = m;
@@ -90,10 +91,12 @@ static void side_fini(side *s)
 static int step(side *s, const training *t, double *seconds, sherd_diag *d)
 {
     double began = sherd__clock_s(), cost;
-    sherd__engine e = {.products = s->m, .keeps = s->keeps};
+    sherd__engine e = { .products = s->m, .keeps = s->keeps };
     size_t rows = t->rows - s->at < t->part ? t->rows - s->at : t->part;
-    sherd__batch b = {sherd_view_sub(images(t), s->at, rows, 0, 784), s->kept, s->at,
-                      {.labels = t->labels + s->at}};
+    sherd__batch b = { sherd_view_sub(images(t), s->at, rows, 0, 784),
+                       s->kept,
+                       s->at,
+                       { .labels = t->labels + s->at } };
     int err = sherd__network_learn(s->n, e, &b, &cost, NULL, d);
     if (err) return err;
     sherd__optimiser_begin(&s->o);
@@ -107,7 +110,7 @@ static int step(side *s, const training *t, double *seconds, sherd_diag *d)
 /* The same steps here in fixed point lead to the same bits. */
 static int judge(const training *t, const side *over, int steps, sherd_diag *d)
 {
-    side s = {0};
+    side s = { 0 };
     sherd_multiplier m;
     double seconds;
     int err = sherd_multiplier_local(BITS, &m, d);
@@ -133,10 +136,10 @@ static void traffic(sherd_cluster *c, double *up, double *down)
 }
 
 /* Steps here and over the nodes by turns; the first of each warms up and sends the images. */
-static int run(sherd__bench *b, const training *t, sherd_cluster *cluster, int preset,
-               double *here, double *nodes, double bytes[2], sherd_diag *d)
+static int run(sherd__bench *b, const training *t, sherd_cluster *cluster, int preset, double *here,
+               double *nodes, double bytes[2], sherd_diag *d)
 {
-    side local = {0}, over = {.keeps = true};
+    side local = { 0 }, over = { .keeps = true };
     sherd_multiplier m;
     sherd_product_options opt;
     double up, down, up_then, down_then;
@@ -168,7 +171,7 @@ static int run(sherd__bench *b, const training *t, sherd_cluster *cluster, int p
 static int measure(sherd__bench *b, training *t, uint32_t count, int preset, bool ratio,
                    sherd__figure *f, sherd_diag *d)
 {
-    double here[SHERD__BENCH_RUNS_MAX], nodes[SHERD__BENCH_RUNS_MAX], bytes[2] = {0};
+    double here[SHERD__BENCH_RUNS_MAX], nodes[SHERD__BENCH_RUNS_MAX], bytes[2] = { 0 };
     sherd_cluster *cluster = NULL;
     int err = load(t, d), runs = sherd__bench_runs(b, preset);
     if (!err) err = sherd__bench_open(&cluster, b, count, d);
@@ -191,28 +194,41 @@ static int measure(sherd__bench *b, training *t, uint32_t count, int preset, boo
 int sherd__bench_train_epoch(sherd__bench *b, sherd_diag *d)
 {
     static const sherd__layer_spec layers[] = {
-        {.kind = &sherd__layer_dense, .units = 128}, {.kind = &sherd__layer_sigmoid},
-        {.kind = &sherd__layer_dense, .units = CLASSES}, {.kind = &sherd__layer_sigmoid},
+        { .kind = &sherd__layer_dense, .units = 128 },
+        { .kind = &sherd__layer_sigmoid },
+        { .kind = &sherd__layer_dense, .units = CLASSES },
+        { .kind = &sherd__layer_sigmoid },
     };
     size_t rows = b->quick ? 600 : 60000;
-    training t = {.layers = layers, .len = 4, .rows = rows, .part = rows,
-                  .loss = SHERD__LOSS_SQUARED, .rate = 0.05};
-    sherd__figure f = {.name = "train-epoch", .what = "mnist by products, share, 7 nodes, an epoch",
-                       .unit = "x here", .target = 10};
+    training t = { .layers = layers,
+                   .len = 4,
+                   .rows = rows,
+                   .part = rows,
+                   .loss = SHERD__LOSS_SQUARED,
+                   .rate = 0.05 };
+    sherd__figure f = { .name = "train-epoch",
+                        .what = "mnist by products, share, 7 nodes, an epoch",
+                        .unit = "x here",
+                        .target = 10 };
     return measure(b, &t, SHERD__BENCH_NODES, 5, true, &f, d);
 }
 
 int sherd__bench_train_batch(sherd__bench *b, sherd_diag *d)
 {
     static const sherd__layer_spec layers[] = {
-        {.kind = &sherd__layer_dense, .units = 128}, {.kind = &sherd__layer_relu},
-        {.kind = &sherd__layer_dense, .units = 128}, {.kind = &sherd__layer_relu},
-        {.kind = &sherd__layer_dense, .units = CLASSES},
+        { .kind = &sherd__layer_dense, .units = 128 },     { .kind = &sherd__layer_relu },
+        { .kind = &sherd__layer_dense, .units = 128 },     { .kind = &sherd__layer_relu },
+        { .kind = &sherd__layer_dense, .units = CLASSES },
     };
-    training t = {.layers = layers, .len = 5, .rows = 8 * 128, .part = 128,
-                  .loss = SHERD__LOSS_CROSS_ENTROPY, .rate = 0.001};
-    sherd__figure f = {.name = "train-batch",
-                       .what = "784-128-128-10 by products, share, 3 nodes, a batch of 128",
-                       .unit = "ms", .target = 39.6};
+    training t = { .layers = layers,
+                   .len = 5,
+                   .rows = 8 * 128,
+                   .part = 128,
+                   .loss = SHERD__LOSS_CROSS_ENTROPY,
+                   .rate = 0.001 };
+    sherd__figure f = { .name = "train-batch",
+                        .what = "784-128-128-10 by products, share, 3 nodes, a batch of 128",
+                        .unit = "ms",
+                        .target = 39.6 };
     return measure(b, &t, 3, 30, false, &f, d);
 }

@@ -99,7 +99,7 @@ static void on_bus(int sig, siginfo_t *info, void *context)
     while (atomic_flag_test_and_set(&speaking)) pause(); /* another thread ends us */
     bool memory = info->si_code == BUS_ADRERR;
     const char *path = memory ? find_file((uintptr_t)info->si_addr) : NULL;
-    if (path == NULL) {
+    if (!path) {
         signal(sig, SIG_DFL); /* the access is repeated, and ends us as it would have */
         atomic_flag_clear(&speaking);
         return;
@@ -128,8 +128,8 @@ static void choose_words(const sherd__cli *cli)
         if (*p == ' ') *p = '-';
     snprintf(words.start, sizeof words.start,
              "{\"schema\":\"sherd/%s/1\",\"ok\":false,\"error\":{\"code\":%d,\"name\":\"%s\","
-             "\"error\":\"%s\",\"message\":\"", title, words.code, sherd__exit_name(words.code),
-             sherd_err_name(SHERD_EIO));
+             "\"error\":\"%s\",\"message\":\"",
+             title, words.code, sherd__exit_name(words.code), sherd_err_name(SHERD_EIO));
     snprintf(words.end, sizeof words.end, "\",\"hint\":\"" HINT "\"}}\n");
 }
 

@@ -55,7 +55,9 @@ static void fill_check(sherd__certificate *c, const sherd__work *w)
     const sherd_report *r = &w->report;
     bool sampled = w->op != 0;
     snprintf(c->check, sizeof c->check, "%s",
-             sampled ? "sample" : c->exact ? "freivalds" : "freivalds-float");
+             sampled    ? "sample"
+             : c->exact ? "freivalds"
+                        : "freivalds-float");
     if (sampled) {
         c->sample_missed_ppm = (uint32_t)ceil(r->check_error * 1e6);
         return;
@@ -88,9 +90,10 @@ static int fill_scheme(sherd__certificate *c, const sherd__work *w, sherd_diag *
     c->shuffle_rows = w->opt.shuffle_rows;
     c->reused_metadata = w->reused;
     fill_check(c, w);
-    c->equal = !w->verdict.done ? SHERD__UNCHECKED : w->verdict.equal ? SHERD__EQUAL
-                                                                       : SHERD__DIFFERS;
-    bool seed_known = w->opt.shuffles == NULL || w->opt.seed != NULL;
+    c->equal = !w->verdict.done   ? SHERD__UNCHECKED
+               : w->verdict.equal ? SHERD__EQUAL
+                                  : SHERD__DIFFERS;
+    bool seed_known = !w->opt.shuffles || w->opt.seed;
     if (!permute || !seed_known) return 0;
     c->has_seed = true;
     int err = sherd__certificate_commit_seed(&c->seed_commitment, r->seed);
@@ -146,7 +149,7 @@ static int sign_and_write(sherd__certificate *c, sherd__work *w, sherd_diag *d)
     const char *key = sherd__opt_text(w->cli, "key");
     sherd_identity *id = NULL;
     uint8_t public_key[32];
-    int err = key != NULL ? sherd__identity_load(&id, key, d) : sherd__identity_new(&id);
+    int err = key ? sherd__identity_load(&id, key, d) : sherd__identity_new(&id);
     if (err) return sherd__fail(d, err, NULL, "cannot make a key for the certificate");
     sherd__identity_public(id, public_key);
     err = sherd__certificate_begin(c, &w->certificate, sherd__opt_text(w->cli, "certificate"),
@@ -168,10 +171,10 @@ int sherd__work_certify_ready(sherd__work *w, sherd_diag *d)
     const char *path = sherd__opt_text(w->cli, "certificate");
     sherd_identity *id = NULL;
     sherd__file *file = NULL;
-    int err = key != NULL ? sherd__identity_load(&id, key, d) : 0;
+    int err = key ? sherd__identity_load(&id, key, d) : 0;
     sherd__identity_free(id);
-    if (err || path == NULL) return err;
-    if (key == NULL)
+    if (err || !path) return err;
+    if (!key)
         sherd__cli_warn(w->cli,
                         "%s will be signed by a key made for it alone, which says nothing of who "
                         "made it; --key FILE signs it as you",

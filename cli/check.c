@@ -52,7 +52,7 @@ static int check_exact(sherd__work *w, double *panel, size_t step, sherd_diag *d
     sherd__fixed fa, fb;
     int err = sherd__fixed_choose(a, sherd__work_bits(w, 0), w->in[0].path, &fa, d);
     if (!err) err = sherd__fixed_choose(b, sherd__work_bits(w, 1), w->in[1].path, &fb, d);
-    w->verdict.from_float = (sherd__distance){.bound = 0};
+    w->verdict.from_float = (sherd__distance){ .bound = 0 };
     if (!err) w->verdict.from_float.bound = sherd__fixed_product_bound(&fa, &fb, a.cols);
     for (size_t r = 0; r < w->rows && !err; r += step) {
         size_t n = w->rows - r < step ? w->rows - r : step;
@@ -87,7 +87,7 @@ static int check_bits(sherd__work *w, sherd_diag *d)
 {
     size_t step = w->op == 0 ? panel_rows(w->cols, w->rows) : 3;
     double *panel = sherd__calloc(step * w->cols + 1, sizeof *panel);
-    if (panel == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for --check");
+    if (!panel) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for --check");
     sherd__compare_init(&w->verdict.found);
     int err = w->op == 0 ? check_exact(w, panel, step, d) : check_map(w, panel, d);
     sherd__free(panel);

@@ -28,12 +28,9 @@ static const char *user_config(char *out, size_t size)
 {
     const char *xdg = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
     int n;
-    if (xdg != NULL && *xdg == '/')
-        n = snprintf(out, size, "%s/sherd/config", xdg);
-    else if (home != NULL && *home == '/')
-        n = snprintf(out, size, "%s/.config/sherd/config", home);
-    else
-        return NULL;
+    if (xdg && *xdg == '/') n = snprintf(out, size, "%s/sherd/config", xdg);
+    else if (home && *home == '/') n = snprintf(out, size, "%s/.config/sherd/config", home);
+    else return NULL;
     return n > 0 && (size_t)n < size ? out : NULL;
 }
 
@@ -41,8 +38,8 @@ static const char *user_config(char *out, size_t size)
 static bool asks_for_json(int argc, char **argv)
 {
     const char *env = getenv("SHERD_JSON");
-    bool json = env != NULL && (strcmp(env, "1") == 0 || strcmp(env, "yes") == 0 ||
-                                strcmp(env, "true") == 0 || strcmp(env, "on") == 0);
+    bool json = env && (strcmp(env, "1") == 0 || strcmp(env, "yes") == 0 ||
+                        strcmp(env, "true") == 0 || strcmp(env, "on") == 0);
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
         if (strcmp(argv[i], "--json") == 0) json = true;
         if (strcmp(argv[i], "--no-json") == 0) json = false;
@@ -59,11 +56,11 @@ static int find_verb(sherd__cli *cli, int *argc, char ***argv, bool *help, sherd
                            "expected a verb, found '%.60s'", name);
     cli->verb = strcmp(name, SHERD__BENCH_NODE) == 0 ? &sherd__verb_bench_node
                                                      : sherd__verb_find(sherd__verbs, name);
-    if (cli->verb == NULL) return sherd__verb_unknown(sherd__verbs, "", name, d);
+    if (!cli->verb) return sherd__verb_unknown(sherd__verbs, "", name, d);
     snprintf(cli->title, sizeof cli->title, "%s", name);
-    if (cli->verb->subs == NULL) return 0;
+    if (!cli->verb->subs) return 0;
     const char *sub = *argc > 1 ? (*argv)[1] : NULL;
-    if (sub == NULL) {
+    if (!sub) {
         char hint[80];
         snprintf(hint, sizeof hint, "sherd help %s", name);
         return sherd__fail(d, SHERD_EINVAL, hint, "expected a verb after `sherd %s`", name);
@@ -71,7 +68,7 @@ static int find_verb(sherd__cli *cli, int *argc, char ***argv, bool *help, sherd
     *help = strcmp(sub, "--help") == 0 || strcmp(sub, "-h") == 0;
     if (*help) return 0;
     const sherd__verb *found = sherd__verb_find(cli->verb->subs, sub);
-    if (found == NULL) return sherd__verb_unknown(cli->verb->subs, name, sub, d);
+    if (!found) return sherd__verb_unknown(cli->verb->subs, name, sub, d);
     cli->verb = found;
     snprintf(cli->title, sizeof cli->title, "%s %s", name, sub);
     (*argc)--;
@@ -85,7 +82,7 @@ static int run(sherd__cli *cli, int argc, char **argv, sherd_diag *d)
     bool help = false;
     int err = find_verb(cli, &argc, &argv, &help, d);
     if (err) return err;
-    sherd__opts_sources src = {environ, user_config(path, sizeof path), SYSTEM_CONFIG};
+    sherd__opts_sources src = { environ, user_config(path, sizeof path), SYSTEM_CONFIG };
     if (!help) err = sherd__opts_parse(cli, argc, argv, &src, &help, d);
     if (err) return err;
     if (help) {
@@ -101,8 +98,8 @@ static int run(sherd__cli *cli, int argc, char **argv, sherd_diag *d)
 int sherd__cli_main(int argc, char **argv)
 {
     static char help[] = "help", version[] = "version";
-    sherd__cli cli = {0};
-    sherd_diag d = {0};
+    sherd__cli cli = { 0 };
+    sherd_diag d = { 0 };
     sherd__process_start();
     cli.json = asks_for_json(argc, argv);
     if (sherd__blas_settle(&d)) _exit(sherd__cli_end(&cli, SHERD_ENOMEM, &d));

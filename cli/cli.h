@@ -47,11 +47,11 @@ typedef struct sherd__option {
     const char *name; /* long name, without dashes */
     char letter;      /* short name, or 0 */
     sherd__option_type type;
-    const char *arg;            /* what help calls the value: "FILE"; NULL for flags */
-    const char *help;           /* one line: small first letter, no full stop */
-    const char *preset;         /* default, as a user would type it; NULL: none */
-    double min, max;            /* INT, REAL; both 0: any */
-    const char *word;           /* INT: a word that is allowed too ("all"), read as word_value;
+    const char *arg;    /* what help calls the value: "FILE"; NULL for flags */
+    const char *help;   /* one line: small first letter, no full stop */
+    const char *preset; /* default, as a user would type it; NULL: none */
+    double min, max;    /* INT, REAL; both 0: any */
+    const char *word;   /* INT: a word that is allowed too ("all"), read as word_value;
                                    REAL: one ("none") that is read as infinity */
     int64_t word_value;
     const char *const *choices; /* CHOICE: NULL-terminated */
@@ -93,8 +93,8 @@ typedef struct sherd__opts sherd__opts; /* parsed values; cli/options.h */
 
 struct sherd__cli {
     const sherd__verb *verb;
-    char title[48];  /* "multiply", "meta build": opens messages and names the schema */
-    int args_len;    /* positional arguments */
+    char title[48]; /* "multiply", "meta build": opens messages and names the schema */
+    int args_len;   /* positional arguments */
     char **args;
     sherd__opts *opts;
     bool json, quiet;

@@ -67,7 +67,8 @@ static int read_member(member *m, json_t *obj)
     const char *name, *address;
     json_int_t pid, started;
     if (json_unpack(obj, "{s:I, s:I, s:s, s:s}", "pid", &pid, "started", &started, "name", &name,
-                    "address", &address) != 0 || pid <= 1 || pid > INT_MAX || started <= 0)
+                    "address", &address) != 0 ||
+        pid <= 1 || pid > INT_MAX || started <= 0)
         return SHERD_EFORMAT;
     *m = (member){ .pid = (pid_t)pid, .started = (uint64_t)started };
     snprintf(m->name, sizeof m->name, "%s", name);
@@ -100,7 +101,7 @@ static FILE *create(const char *path)
     if (unlink(path) != 0 && errno != ENOENT) return NULL;
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
-    if (fd >= 0 && f == NULL) close(fd);
+    if (fd >= 0 && !f) close(fd);
     return f;
 }
 
@@ -118,7 +119,7 @@ static int write_state(const state *s, const sherd__launch *l, sherd_diag *d)
                                              n->peer.name, "address", address));
     }
     FILE *f = create(path);
-    bool ok = f != NULL && json_dumpf(all, f, JSON_INDENT(1)) == 0;
+    bool ok = f && json_dumpf(all, f, JSON_INDENT(1)) == 0;
     if (f && fclose(f) != 0) ok = false;
     json_decref(all);
     if (ok) return 0;
@@ -242,8 +243,10 @@ static int tell_up(sherd__cli *cli, const state *s, const sherd__launch *l, sher
         const sherd__launched *n = sherd__launch_node(l, i);
         printf("%-9s pid %-7ld %s:%u\n", n->peer.name, (long)n->pid, n->peer.host, n->peer.port);
     }
-    sherd__cli_say(cli, "%u node%s up; commands without -n and --nodes use %s now; end with: sherd "
-                   "cluster down", len, len == 1 ? " is" : "s are", len == 1 ? "it" : "them");
+    sherd__cli_say(cli,
+                   "%u node%s up; commands without -n and --nodes use %s now; end with: sherd "
+                   "cluster down",
+                   len, len == 1 ? " is" : "s are", len == 1 ? "it" : "them");
     return 0;
 }
 
@@ -257,7 +260,8 @@ static int start_nodes(sherd__cli *cli, state *s, sherd_diag *d)
                                 .memory = sherd__opt_size(cli, "node-memory"),
                                 .threads = (uint32_t)sherd__opt_int(cli, "threads"),
                                 .unbound = sherd__opt_choice(cli, "bind-to") == SHERD__BIND_NONE,
-                                .log_dir = s->folder, .interrupted = interrupted };
+                                .log_dir = s->folder,
+                                .interrupted = interrupted };
     path_of(s, SHERD__CLUSTER_KEY, key);
     int err = sherd__identity_new(&id);
     if (err) return sherd__fail(d, err, NULL, "cannot make a key: %s", sherd_strerror(err));
@@ -431,6 +435,7 @@ static int run_down(sherd__cli *cli, sherd_diag *d)
 
 /* --- the verbs ------------------------------------------------------------------------------- */
 
+/* clang-format off */
 static const sherd__option up_options[] = {
     { .name = "local", .letter = 'n', .type = SHERD__INT, .arg = "N", .min = 1, .max = NODES_MAX,
       .flags = SHERD__OPT_REQUIRED, .help = "how many nodes" },
@@ -440,6 +445,7 @@ static const sherd__option up_options[] = {
       .help = "threads of each node [cores / N, at least 1]" },
     { 0 },
 };
+/* clang-format on */
 
 static const sherd__option no_options[] = { { 0 } };
 

@@ -9,11 +9,11 @@
 #include "cli/cli.h"
 #include "cli/options.h"
 
-static const char *const shells[] = {"bash", NULL};
+static const char *const shells[] = { "bash", NULL };
 
 static void put_verbs(const sherd__verb *const *list)
 {
-    for (const char *space = ""; *list != NULL; list++) {
+    for (const char *space = ""; *list; list++) {
         if ((*list)->hidden) continue;
         printf("%s%s", space, (*list)->name);
         space = " ";
@@ -41,12 +41,12 @@ static bool put_values(void *ctx, const sherd__verb *v, const char *title)
     size_t len = sherd__options_of(v, list, SHERD__OPTIONS_MAX);
     for (size_t i = 0; i < len; i++) {
         const sherd__option *o = list[i];
-        if (o->arg == NULL) continue;
+        if (!o->arg) continue;
         printf("    '%s:--%s'", title, o->name);
         if (o->letter != 0) printf(" | '%s:-%c'", title, o->letter);
         if (o->type == SHERD__CHOICE) {
             fputs(") words='", stdout);
-            for (const char *const *c = o->choices; *c != NULL; c++)
+            for (const char *const *c = o->choices; *c; c++)
                 printf("%s%s", c > o->choices ? " " : "", *c);
             puts("'; value=1 ;;");
         } else if (o->type == SHERD__FILE || o->type == SHERD__DIR) {
@@ -71,11 +71,12 @@ static void put_bash(void)
           stdout);
     put_verbs(sherd__verbs);
     puts("' -- \"$cur\"))\n        return\n    fi");
-    for (const sherd__verb *const *v = sherd__verbs; *v != NULL; v++) {
-        if ((*v)->subs == NULL) continue;
+    for (const sherd__verb *const *v = sherd__verbs; *v; v++) {
+        if (!(*v)->subs) continue;
         printf("    if [ \"$verb\" = %s ]; then\n"
                "        if [ \"$COMP_CWORD\" -eq 2 ]; then\n"
-               "            COMPREPLY=($(compgen -W '", (*v)->name);
+               "            COMPREPLY=($(compgen -W '",
+               (*v)->name);
         put_verbs((*v)->subs);
         puts("' -- \"$cur\"))\n            return\n        fi\n"
              "        verb=\"$verb ${COMP_WORDS[2]}\"\n    fi");
@@ -107,11 +108,11 @@ static int run_completion(sherd__cli *cli, sherd_diag *d)
 }
 
 static const sherd__example examples[] = {
-    {"source <(sherd completion bash)", "completion in this shell"},
-    {"sherd completion bash >~/.local/share/bash-completion/completions/sherd",
-     "completion in every new shell, where the bash-completion package is installed"},
-    {"sherd completion bash | less", "read it first"},
-    {0},
+    { "source <(sherd completion bash)", "completion in this shell" },
+    { "sherd completion bash >~/.local/share/bash-completion/completions/sherd",
+      "completion in every new shell, where the bash-completion package is installed" },
+    { "sherd completion bash | less", "read it first" },
+    { 0 },
 };
 
 const sherd__verb sherd__verb_completion = {

@@ -34,7 +34,7 @@ static int take_line(char *line, const char *where, sherd__config_set *set, void
     if (*name == '\0' || *name == '#') return 0;
     char *eq = strchr(name, '=');
     char *value = yes;
-    if (eq != NULL) {
+    if (eq) {
         *eq = '\0';
         value = trim(eq + 1);
         name = trim(name);
@@ -54,13 +54,13 @@ static int take_lines(char *text, const char *path, sherd__config_set *set, void
 {
     char where[PATH_MAX + 32];
     unsigned long number = 0;
-    for (char *line = text; line != NULL;) {
+    for (char *line = text; line;) {
         char *end = strchr(line, '\n');
-        if (end != NULL) *end = '\0';
+        if (end) *end = '\0';
         snprintf(where, sizeof where, "%s:%lu", path, ++number);
         int err = take_line(line, where, set, ctx, d);
         if (err) return err;
-        line = end != NULL ? end + 1 : NULL;
+        line = end ? end + 1 : NULL;
     }
     return 0;
 }
@@ -69,8 +69,8 @@ static int take_lines(char *text, const char *path, sherd__config_set *set, void
 static bool ends(int fd)
 {
     struct stat st;
-    return fstat(fd, &st) == 0 && (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode) ||
-                                   (S_ISCHR(st.st_mode) && !isatty(fd)));
+    return fstat(fd, &st) == 0 &&
+           (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode) || (S_ISCHR(st.st_mode) && !isatty(fd)));
 }
 
 int sherd__config_read(const char *path, bool *missing, sherd__config_set *set, void *ctx,
@@ -94,7 +94,7 @@ int sherd__config_read(const char *path, bool *missing, sherd__config_set *set, 
     }
     f = fdopen(fd, "r");
     text = sherd__alloc(FILE_BYTES_MAX + 1);
-    if (f == NULL || text == NULL) {
+    if (!f || !text) {
         err = sherd__fail(d, SHERD_ENOMEM, NULL, "%s: out of memory", path);
         goto out;
     }
@@ -113,7 +113,7 @@ int sherd__config_read(const char *path, bool *missing, sherd__config_set *set, 
     err = take_lines(text, path, set, ctx, d);
 out:
     sherd__free(text);
-    if (f != NULL) fclose(f);
+    if (f) fclose(f);
     else close(fd);
     return err;
 }

@@ -39,7 +39,7 @@ static int no_memory(const char *where, sherd_diag *d)
 static int labels_of(sherd__dataset *s, sherd_view v, size_t col, const char *where, sherd_diag *d)
 {
     uint32_t *labels = s->owned[1] = sherd__calloc(v.rows, sizeof *labels);
-    if (labels == NULL) return no_memory(where, d);
+    if (!labels) return no_memory(where, d);
     for (size_t i = 0; i < v.rows; i++) {
         double x = sherd__view_at(v, i, col);
         if (!(x >= 0 && x < 4294967295.0) || x != (double)(uint32_t)x)
@@ -52,13 +52,12 @@ static int labels_of(sherd__dataset *s, sherd_view v, size_t col, const char *wh
     return 0;
 }
 
-static int values_of(sherd__dataset *s, sherd_view v, size_t first, size_t width,
-                     const char *where, sherd_diag *d)
+static int values_of(sherd__dataset *s, sherd_view v, size_t first, size_t width, const char *where,
+                     sherd_diag *d)
 {
     double *values = s->owned[1] = sherd__calloc(v.rows, width * sizeof *values);
-    if (values == NULL) return no_memory(where, d);
-    for (size_t i = 0; i < v.rows; i++)
-        sherd__view_row_f64(v, i, first, width, values + i * width);
+    if (!values) return no_memory(where, d);
+    for (size_t i = 0; i < v.rows; i++) sherd__view_row_f64(v, i, first, width, values + i * width);
     s->targets.values = values;
     return 0;
 }
@@ -77,7 +76,7 @@ static int targets_of(sherd__dataset *s, const sherd__recipe *r, sherd_view v, s
 static int take_idx(sherd__dataset *out, const char *folder, const char *prefix, size_t width,
                     sherd_diag *d)
 {
-    sherd__idx_set set = {0};
+    sherd__idx_set set = { 0 };
     memset(out, 0, sizeof *out);
     int err = sherd__idx_set_load(&set, folder, prefix, d);
     if (err) return err;
@@ -101,12 +100,11 @@ static int load_idx(sherd__data *x, const char *folder, size_t width, sherd_diag
 /* ---- .npy and .npz --------------------------------------------------------------------------- */
 
 /* A copy of v's rows up to column cols as the data set's inputs, in their own dtype. */
-static int inputs_of(sherd__dataset *s, sherd_view v, size_t cols, const char *where,
-                     sherd_diag *d)
+static int inputs_of(sherd__dataset *s, sherd_view v, size_t cols, const char *where, sherd_diag *d)
 {
-    sherd__dataset as = {.x = sherd_view_sub(v, 0, v.rows, 0, cols), .width = 1}, copy;
+    sherd__dataset as = { .x = sherd_view_sub(v, 0, v.rows, 0, cols), .width = 1 }, copy;
     as.targets.labels = sherd__calloc(v.rows + 1, sizeof *as.targets.labels);
-    if (as.targets.labels == NULL) return no_memory(where, d);
+    if (!as.targets.labels) return no_memory(where, d);
     int err = sherd__dataset_copy(&copy, &as, NULL, v.rows, 1, d);
     sherd__free((void *)(uintptr_t)as.targets.labels);
     if (err) return err;
@@ -144,7 +142,7 @@ int sherd__data_member(sherd__npz *z, const char *name, sherd_view *v, void **by
     *there = i >= 0;
     if (i < 0) return 0;
     const sherd__npy_header *h = &sherd__npz_member_at(z, (size_t)i)->head;
-    if ((*bytes = sherd__alloc(h->data_len)) == NULL) return no_memory(sherd__npz_where(z), d);
+    if (!(*bytes = sherd__alloc(h->data_len))) return no_memory(sherd__npz_where(z), d);
     *v = h->fortran ? sherd_view_t(sherd_view_c(*bytes, h->dtype, h->cols, h->rows))
                     : sherd_view_c(*bytes, h->dtype, h->rows, h->cols);
     if (h->ndim == 1) *v = sherd_view_t(*v); /* so many examples of one number */
@@ -165,12 +163,12 @@ static int take_pair(sherd__dataset *out, const sherd__recipe *r, sherd__npz *z,
     snprintf(where, sizeof where, "%.380s: %s", sherd__npz_where(z), targets);
     if (!err && has_x != has_y)
         err = sherd__fail(d, SHERD_EFORMAT, "numpy.savez(FILE, x=inputs, y=targets) keeps both",
-                          "%s: has %s but not %s", sherd__npz_where(z),
-                          has_x ? inputs : targets, has_x ? targets : inputs);
+                          "%s: has %s but not %s", sherd__npz_where(z), has_x ? inputs : targets,
+                          has_x ? targets : inputs);
     if (!err && has_x && x.rows != y.rows)
         err = sherd__fail(d, SHERD_ESHAPE, "every row of inputs needs its target, in that order",
-                          "%s: %s has %zu rows and %s has %zu",
-                          sherd__npz_where(z), inputs, x.rows, targets, y.rows);
+                          "%s: %s has %zu rows and %s has %zu", sherd__npz_where(z), inputs, x.rows,
+                          targets, y.rows);
     size_t cols = r->target_values ? width : 1;
     if (!err && has_y && y.cols != cols)
         err = sherd__fail(d, SHERD_ESHAPE,
@@ -178,8 +176,8 @@ static int take_pair(sherd__dataset *out, const sherd__recipe *r, sherd__npz *z,
                           : y.cols == width
                               ? "a column for each class becomes labels by y.argmax(axis=1)"
                               : "labels are one number a row; `targets = values` is for others",
-                          "%s: expected %zu column%s, found %zu", where, cols,
-                          cols == 1 ? "" : "s", y.cols);
+                          "%s: expected %zu column%s, found %zu", where, cols, cols == 1 ? "" : "s",
+                          y.cols);
     if (!err && has_x) err = targets_of(out, r, y, 0, width, where, d);
     if (!err && has_x && x.row_stride == (ptrdiff_t)x.cols && x.col_stride == 1) {
         out->x = x;
@@ -201,10 +199,8 @@ static int load_npz(sherd__data *x, const sherd__recipe *r, const char *path, si
     int err = sherd__npz_open(&z, path, SHERD__DATA_UNPACKED, SHERD__DATA_RATIO, d);
     if (err) return err;
     err = take_pair(&x->train, r, z, "x_train", "y_train", width, &there, d);
-    if (!err && there)
-        err = take_pair(&x->validation, r, z, "x_test", "y_test", width, &test, d);
-    else if (!err)
-        err = take_pair(&x->train, r, z, "x", "y", width, &there, d);
+    if (!err && there) err = take_pair(&x->validation, r, z, "x_test", "y_test", width, &test, d);
+    else if (!err) err = take_pair(&x->train, r, z, "x", "y", width, &there, d);
     if (!err && !there)
         err = sherd__fail(d, SHERD_EFORMAT, "numpy.savez(FILE, x=inputs, y=labels)",
                           "%s: expected members x and y, or x_train and y_train", path);
@@ -218,20 +214,22 @@ static int load_npz(sherd__data *x, const sherd__recipe *r, const char *path, si
 static int take_csv(sherd__dataset *out, const sherd__recipe *r, const char *path, size_t width,
                     size_t bare, sherd_diag *d)
 {
-    sherd__csv_want want = {.targets = r->target_values ? width : 1, .labels = !r->target_values,
-                            .label = r->label[0] != '\0' ? r->label : NULL, .inputs = bare};
+    sherd__csv_want want = { .targets = r->target_values ? width : 1,
+                             .labels = !r->target_values,
+                             .label = r->label[0] != '\0' ? r->label : NULL,
+                             .inputs = bare };
     sherd__csv csv;
-    if (want.label != NULL && want.targets != 1)
+    if (want.label && want.targets != 1)
         return sherd__fail(d, SHERD_EINVAL, "let them be the last columns, and leave `label` out",
                            "label = %s: one column, but targets are %zu", r->label, want.targets);
     int err = sherd__csv_load(&csv, path, &want, d);
     if (err) return err;
     out->x = sherd_view_c(csv.x, SHERD_F64, csv.rows, csv.inputs);
-    out->targets = (sherd__targets){.labels = csv.labels, .values = csv.values};
+    out->targets = (sherd__targets){ .labels = csv.labels, .values = csv.values };
     out->width = width;
     out->classes = r->target_values ? 0 : width;
     out->owned[0] = csv.x;
-    out->owned[1] = csv.labels != NULL ? (void *)csv.labels : csv.values;
+    out->owned[1] = csv.labels ? (void *)csv.labels : csv.values;
     return 0;
 }
 
@@ -266,8 +264,7 @@ static int load_embedded(sherd__data *x, const sherd__recipe *r, sherd_diag *d)
     size_t validation = n < EMBEDDED_VALIDATION ? n : EMBEDDED_VALIDATION;
     int err = sherd__generate_digits(&x->train, 0, n, d);
     x->embedded = true;
-    if (!err && r->holdout == 0)
-        err = sherd__generate_digits(&x->validation, n, validation, d);
+    if (!err && r->holdout == 0) err = sherd__generate_digits(&x->validation, n, validation, d);
     return err;
 }
 
@@ -306,14 +303,14 @@ static int hold_out(sherd__data *x, double fraction, const uint8_t seed[32], she
 {
     size_t n = x->train.x.rows, held = (size_t)(fraction * (double)n);
     sherd_entropy_seeded state;
-    sherd__dataset train = {0}, validation = {0};
+    sherd__dataset train = { 0 }, validation = { 0 };
     if (fraction == 0) return 0;
     if (held == 0 || held == n || n > UINT32_MAX)
         return sherd__fail(d, SHERD_EINVAL, "another fraction, or more data",
                            "a holdout of %g of %zu examples leaves nothing to %s", fraction, n,
                            held == 0 ? "validate with" : "train on");
     uint32_t *rows = sherd__calloc(n, sizeof *rows);
-    if (rows == NULL) return no_memory("holdout", d);
+    if (!rows) return no_memory("holdout", d);
     sherd_entropy e = sherd__train_entropy(&state, seed, "holdout", 0);
     sherd__draw_shuffle(&e, rows, (uint32_t)n);
     sherd__wipe(&state, sizeof state);
@@ -349,8 +346,9 @@ static int scale(sherd__dataset *s, double divide, sherd_diag *d)
 static void describe(sherd__data *x, const sherd__recipe *r, const char *path)
 {
     char held[48] = "";
-    const char *kind = path != NULL ? sherd__path_tail(path)
-                       : x->embedded ? "embedded digits" : sherd__data_kind_name(r->data);
+    const char *kind = path          ? sherd__path_tail(path)
+                       : x->embedded ? "embedded digits"
+                                     : sherd__data_kind_name(r->data);
     if (x->validation.x.rows > 0)
         snprintf(held, sizeof held, " and %zu for validation", x->validation.x.rows);
     snprintf(x->says, sizeof x->says, "%.100s: %zu examples of %zu numbers%s", kind,
@@ -360,17 +358,17 @@ static void describe(sherd__data *x, const sherd__recipe *r, const char *path)
 int sherd__data_load(sherd__data *out, const sherd__recipe *r, const char *path, size_t width,
                      const uint8_t seed[32], sherd_diag *d)
 {
-    sherd__data x = {0};
+    sherd__data x = { 0 };
     size_t inputs;
     if (!sherd__form_size(r->in, &inputs)) return SHERD_ESHAPE;
     memset(out, 0, sizeof *out);
-    int err = path != NULL ? load_path(&x, r, path, width, d) : load_own(&x, r, inputs, seed, d);
-    const char *name = path != NULL ? path : sherd__data_kind_name(r->data);
+    int err = path ? load_path(&x, r, path, width, d) : load_own(&x, r, inputs, seed, d);
+    const char *name = path ? path : sherd__data_kind_name(r->data);
     if (!err && x.train.x.rows == 0)
         err = sherd__fail(d, SHERD_EFORMAT, "give data with a row for each example",
                           "%s: holds no examples", name);
-    if (!err && path != NULL) limit(&x.train, r->examples);
-    if (!err && path != NULL) limit(&x.validation, r->examples);
+    if (!err && path) limit(&x.train, r->examples);
+    if (!err && path) limit(&x.validation, r->examples);
     if (!err) err = sherd__dataset_check(&x.train, name, inputs, width, d);
     if (!err && x.validation.x.rows > 0)
         err = sherd__dataset_check(&x.validation, name, inputs, width, d);
@@ -389,10 +387,10 @@ int sherd__data_load(sherd__data *out, const sherd__recipe *r, const char *path,
 /* Inputs and targets; zeros where there are none here: nodes may have them. */
 static int digest_of(uint8_t out[2 * SHERD__DIGEST_BYTES], const sherd__dataset *s, sherd_diag *d)
 {
-    sherd__digest x = {0}, y = {0};
+    sherd__digest x = { 0 }, y = { 0 };
     int err = 0;
     if (s->x.rows > 0) {
-        sherd_view targets = s->targets.labels != NULL
+        sherd_view targets = s->targets.labels
                                  ? sherd_view_c(s->targets.labels, SHERD_U32, s->x.rows, 1)
                                  : sherd_view_c(s->targets.values, SHERD_F64, s->x.rows, s->width);
         err = sherd__digest_view(&x, s->x, d);
@@ -434,7 +432,7 @@ static int inputs_idx(sherd__dataset *out, const char *path, sherd_diag *d)
 static int inputs_npz(sherd__dataset *out, const sherd__recipe *r, const char *path, size_t width,
                       sherd_diag *d)
 {
-    static const char *const pairs[][2] = {{"x_test", "y_test"}, {"x", "y"}};
+    static const char *const pairs[][2] = { { "x_test", "y_test" }, { "x", "y" } };
     sherd__npz *z = NULL;
     sherd_view v;
     void *bytes = NULL;
@@ -477,19 +475,18 @@ int sherd__data_inputs(sherd__dataset *out, const sherd__recipe *r, const char *
 {
     struct stat st;
     size_t inputs;
-    sherd__dataset s = {.width = width};
+    sherd__dataset s = { .width = width };
     memset(out, 0, sizeof *out);
     if (!sherd__form_size(r->in, &inputs)) return SHERD_ESHAPE;
     bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-    int err = folder                   ? take_idx(&s, path, "t10k", width, d)
+    int err = folder                  ? take_idx(&s, path, "t10k", width, d)
               : ends_in(path, ".npz") ? inputs_npz(&s, r, path, width, d)
               : ends_in(path, ".npy") ? inputs_npy(&s, r, path, inputs, width, d)
               : ends_in(path, ".csv") ? take_csv(&s, r, path, width, inputs, d)
                                       : inputs_idx(&s, path, d);
-    bool targets = s.targets.labels != NULL || s.targets.values != NULL;
+    bool targets = s.targets.labels || s.targets.values;
     if (!err && !targets) { /* a stand-in, so that checks and copies see what they know */
-        if ((s.owned[1] = sherd__calloc(s.x.rows + 1, sizeof(uint32_t))) == NULL)
-            err = no_memory(path, d);
+        if (!(s.owned[1] = sherd__calloc(s.x.rows + 1, sizeof(uint32_t)))) err = no_memory(path, d);
         s.targets.labels = s.owned[1];
     }
     if (!err) err = sherd__dataset_check(&s, path, inputs, width, d);
@@ -499,6 +496,6 @@ int sherd__data_inputs(sherd__dataset *out, const sherd__recipe *r, const char *
         return err;
     }
     *out = s;
-    if (!targets) out->targets = (sherd__targets){0};
+    if (!targets) out->targets = (sherd__targets){ 0 };
     return 0;
 }

@@ -49,7 +49,7 @@ static int load_images(demo *m, const char *folder, sherd_diag *d)
 static int draw_images(demo *m, size_t rows, sherd_diag *d)
 {
     m->pixels = sherd__alloc(rows * SHERD__DIGIT_PIXELS);
-    if (m->pixels == NULL)
+    if (!m->pixels)
         return sherd__fail(d, SHERD_ENOMEM, "give fewer --samples", "out of memory for the digits");
     sherd__digits_draw(SHERD__DIGITS_SEED, 0, rows, m->pixels, NULL);
     m->x = sherd_view_c(m->pixels, SHERD_U8, rows, SHERD__DIGIT_PIXELS);
@@ -61,7 +61,7 @@ static int draw_weights(demo *m, sherd_diag *d)
 {
     size_t inputs = m->x.cols;
     m->weights = sherd__calloc(inputs * HIDDEN, sizeof *m->weights);
-    if (m->weights == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!m->weights) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     sherd_entropy_seeded state;
     sherd_entropy e = sherd__entropy_seeded(&state, WEIGHTS_SEED);
     for (size_t i = 0; i < inputs * HIDDEN; i++) {
@@ -76,8 +76,8 @@ static int prepare(demo *m, sherd_diag *d)
 {
     const char *folder = sherd__opt_text(m->cli, "data");
     size_t rows = (size_t)sherd__opt_int(m->cli, "samples");
-    int err = folder != NULL ? load_images(m, folder, d) : draw_images(m, rows, d);
-    if (!err && folder != NULL && rows < m->x.rows && sherd__opt_given(m->cli, "samples"))
+    int err = folder ? load_images(m, folder, d) : draw_images(m, rows, d);
+    if (!err && folder && rows < m->x.rows && sherd__opt_given(m->cli, "samples"))
         m->x = sherd_view_sub(m->x, 0, rows, 0, m->x.cols);
     return err ? err : draw_weights(m, d);
 }
@@ -89,40 +89,36 @@ static void show_task(demo *m)
     uint64_t nonzeros = sherd__view_nonzeros(m->x);
     double zeros = 1 - (double)nonzeros / ((double)m->x.rows * (double)m->x.cols);
     const char *folder = sherd__opt_text(m->cli, "data");
-    if (m->out != NULL) {
+    if (m->out) {
         json_object_set_new(m->out, "samples", json_integer((json_int_t)m->x.rows));
         json_object_set_new(m->out, "zeros", json_real(zeros));
-        json_object_set_new(m->out, "data", json_string(folder != NULL ? "idx" : "generated"));
+        json_object_set_new(m->out, "data", json_string(folder ? "idx" : "generated"));
         return;
     }
     printf("Layer 1 of a %zu-%u-10 network: %zu %s images, %zu x %zu (%.0f %% zeros), times "
-           "%zu x %u weights\n", m->x.cols, HIDDEN, m->x.rows,
-           folder != NULL ? "IDX" : "generated", m->x.rows, m->x.cols, 100 * zeros, m->x.cols,
-           HIDDEN);
+           "%zu x %u weights\n",
+           m->x.cols, HIDDEN, m->x.rows, folder ? "IDX" : "generated", m->x.rows, m->x.cols,
+           100 * zeros, m->x.cols, HIDDEN);
 }
 
 static void show_nodes(demo *m)
 {
     uint32_t n = sherd_cluster_size(m->cluster);
-    json_t *nodes = m->out != NULL ? json_array() : NULL;
-    if (nodes == NULL)
+    json_t *nodes = m->out ? json_array() : NULL;
+    if (!nodes)
         printf("%" PRIu32 " node%s%s, pids:", n, n == 1 ? "" : "s",
                sherd_cluster_simulated(m->cluster) ? " (domains: simulated on one host)" : "");
     for (uint32_t i = 0; i < n; i++) {
         sherd_node_info info;
         sherd_cluster_node(m->cluster, i, &info);
-        if (nodes == NULL && info.pid > 0)
-            printf(" %ld", (long)info.pid);
-        else if (nodes == NULL)
-            printf(" -"); /* not ours to know */
+        if (!nodes && info.pid > 0) printf(" %ld", (long)info.pid);
+        else if (!nodes) printf(" -"); /* not ours to know */
         else
             json_array_append_new(nodes, json_pack("{s:s, s:I, s:s}", "name", info.name, "pid",
                                                    (json_int_t)info.pid, "address", info.address));
     }
-    if (nodes == NULL)
-        putchar('\n');
-    else
-        json_object_set_new(m->out, "nodes", nodes);
+    if (!nodes) putchar('\n');
+    else json_object_set_new(m->out, "nodes", nodes);
     fflush(stdout);
 }
 
@@ -150,8 +146,8 @@ static void show_verdict(const sherd__work *w)
     }
     printf("  differences from the local product: at most %.2g; %.1f %% of the "
            "entries equal in every bit, numpy.isclose %.1f %%\n  each within the bound of float64, "
-           "gamma_k |X||W|: %s, the largest %.2g of it\n", x->max_abs,
-           100.0 * (double)x->equal / (double)(x->count ? x->count : 1),
+           "gamma_k |X||W|: %s, the largest %.2g of it\n",
+           x->max_abs, 100.0 * (double)x->equal / (double)(x->count ? x->count : 1),
            100.0 * (double)x->close / (double)(x->count ? x->count : 1),
            w->verdict.equal ? "yes" : "NO", x->worst);
 }
@@ -203,19 +199,24 @@ static int run_once(demo *m, bool exact, sherd_diag *d)
 {
     char t[24], l[24], out[24], in[24];
     double local = 0;
-    sherd__work w = {.cli = m->cli, .operation = "multiply", .in_len = 2,
-                     .in = {{.path = "X", .view = m->x}, {.path = "W", .view = m->w}},
-                     .rows = m->x.rows, .cols = HIDDEN, .cluster = m->cluster, .began = m->began};
+    sherd__work w = { .cli = m->cli,
+                      .operation = "multiply",
+                      .in_len = 2,
+                      .in = { { .path = "X", .view = m->x }, { .path = "W", .view = m->w } },
+                      .rows = m->x.rows,
+                      .cols = HIDDEN,
+                      .cluster = m->cluster,
+                      .began = m->began };
     sherd_product_options_init(&w.opt);
     w.opt.scheme = SHERD_PERMUTE;
     w.opt.exact = exact;
     w.opt.bits = 17;
     w.c = sherd__calloc(w.rows * w.cols + 1, sizeof *w.c);
-    int err = w.c != NULL ? compute_and_compare(m, &w, &local, d)
-                          : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the result");
-    if (!err && m->out != NULL)
+    int err = w.c ? compute_and_compare(m, &w, &local, d)
+                  : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the result");
+    if (!err && m->out)
         json_object_set_new(m->out, exact ? "exact" : "float", run_object(&w, local));
-    if (!err && m->out == NULL) {
+    if (!err && !m->out) {
         printf("\n%s, one permutation per node (--group all):\n",
                exact ? "Exactly, in fixed point of 17 bits" : "In floats");
         show_exposures(&w.report);
@@ -239,7 +240,7 @@ static void show_end(demo *m, double seconds)
 {
     char t[24];
     uint64_t besides = sherd__blas_calls() - m->local_calls;
-    if (m->out != NULL) {
+    if (m->out) {
         json_object_set_new(m->out, "local_products", json_integer((json_int_t)besides));
         json_object_set_new(m->out, "seconds_total", json_real(seconds));
         return;
@@ -257,8 +258,9 @@ static void show_end(demo *m, double seconds)
 
 static int run_demo(sherd__cli *cli, sherd_diag *d)
 {
-    demo m = {.cli = cli, .began = sherd__clock_s(),
-              .out = cli->json ? sherd__cli_json_new(cli) : NULL};
+    demo m = { .cli = cli,
+               .began = sherd__clock_s(),
+               .out = cli->json ? sherd__cli_json_new(cli) : NULL };
     int err = prepare(&m, d);
     if (!err) {
         show_task(&m);
@@ -267,7 +269,7 @@ static int run_demo(sherd__cli *cli, sherd_diag *d)
     if (!err) show_nodes(&m);
     if (!err) err = run_once(&m, false, d);
     if (!err) err = run_once(&m, true, d);
-    uint32_t nodes = m.cluster != NULL ? sherd_cluster_size(m.cluster) : 0;
+    uint32_t nodes = m.cluster ? sherd_cluster_size(m.cluster) : 0;
     if (!err) err = sherd_cluster_end(m.cluster, d);
     sherd_cluster_close(m.cluster);
     uint64_t calls = sherd__blas_calls();
@@ -277,20 +279,21 @@ static int run_demo(sherd__cli *cli, sherd_diag *d)
     sherd__idx_set_fini(&m.set);
     sherd__free(m.pixels);
     sherd__free(m.weights);
-    if (m.out == NULL) return err;
+    if (!m.out) return err;
     return err ? sherd__cli_json_fail(cli, m.out, err, d) : sherd__cli_json_end(cli, m.out, d);
 }
 
 static const sherd__example examples[] = {
-    {"sherd demo", "seven local nodes, 60000 generated digits"},
-    {"sherd demo -n 3 --samples 5000", "fewer nodes, fewer digits"},
-    {"sherd demo --data ~/mnist", "MNIST itself, from a folder with its IDX files"},
-    {0},
+    { "sherd demo", "seven local nodes, 60000 generated digits" },
+    { "sherd demo -n 3 --samples 5000", "fewer nodes, fewer digits" },
+    { "sherd demo --data ~/mnist", "MNIST itself, from a folder with its IDX files" },
+    { 0 },
 };
 
+/* clang-format off */
 static const sherd__option options[] = {
-    {.name = "local", .letter = 'n', .type = SHERD__INT, .arg = "N", .min = 1, .max = 1000,
-     .excludes = "nodes", .preset = "7", .help = "start N nodes on this machine"},
+    { .name = "local", .letter = 'n', .type = SHERD__INT, .arg = "N", .min = 1, .max = 1000,
+      .excludes = "nodes", .preset = "7", .help = "start N nodes on this machine" },
     SHERD__OPT_NODES,
     SHERD__OPT_KEY,
     SHERD__OPT_NODE_MEMORY,
@@ -299,12 +302,13 @@ static const sherd__option options[] = {
     SHERD__OPT_TIMEOUT,
     SHERD__OPT_PROGRESS,
     SHERD__OPT_SAME_HOST,
-    {.name = "samples", .type = SHERD__INT, .arg = "N", .min = 1, .max = 1000000,
-     .preset = "60000", .help = "how many images"},
-    {.name = "data", .type = SHERD__DIR, .arg = "DIR",
-     .help = "take the images from IDX files (MNIST, Fashion-MNIST) in DIR, .gz or not"},
-    {0},
+    { .name = "samples", .type = SHERD__INT, .arg = "N", .min = 1, .max = 1000000,
+      .preset = "60000", .help = "how many images" },
+    { .name = "data", .type = SHERD__DIR, .arg = "DIR",
+      .help = "take the images from IDX files (MNIST, Fashion-MNIST) in DIR, .gz or not" },
+    { 0 },
 };
+/* clang-format on */
 
 const sherd__verb sherd__verb_demo = {
     .name = "demo",

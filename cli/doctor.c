@@ -31,7 +31,7 @@
 #include "sherd/version.h"
 
 typedef enum level { GOOD, WARNING, FAILED } level;
-static const char *const level_names[] = {"ok", "warning", "failed"};
+static const char *const level_names[] = { "ok", "warning", "failed" };
 
 typedef struct checkup {
     sherd__cli *cli;
@@ -41,10 +41,10 @@ typedef struct checkup {
 } checkup;
 
 /* hint may be NULL. err: what a failed check means for the exit code. */
-static void tell(checkup *c, level l, int err, const char *name, const char *hint,
-                 const char *fmt, ...) __attribute__((format(printf, 6, 7)));
-static void tell(checkup *c, level l, int err, const char *name, const char *hint,
-                 const char *fmt, ...)
+static void tell(checkup *c, level l, int err, const char *name, const char *hint, const char *fmt,
+                 ...) __attribute__((format(printf, 6, 7)));
+static void tell(checkup *c, level l, int err, const char *name, const char *hint, const char *fmt,
+                 ...)
 {
     char text[320];
     va_list args;
@@ -52,14 +52,14 @@ static void tell(checkup *c, level l, int err, const char *name, const char *hin
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
     if (l == FAILED && c->failed++ == 0) c->err = err;
-    if (c->checks != NULL) {
+    if (c->checks) {
         json_array_append_new(c->checks, json_pack("{s:s, s:s, s:s, s:s*}", "name", name, "level",
                                                    level_names[l], "found", text, "hint", hint));
         return;
     }
     if (l == GOOD && c->cli->quiet) return;
     printf("%-8s %-12s %s\n", l == GOOD ? "ok" : l == WARNING ? "WARNING" : "FAILED", name, text);
-    if (hint != NULL) printf("%21s try: %s\n", "", hint);
+    if (hint) printf("%21s try: %s\n", "", hint);
 }
 
 /* ---- libraries and BLAS ---------------------------------------------------------------------- */
@@ -78,9 +78,9 @@ static void check_versions(checkup *c)
 static char **environment_without(const char *name)
 {
     size_t n = 0, len = 0, name_len = strlen(name);
-    while (environ[n] != NULL) n++;
+    while (environ[n]) n++;
     char **env = sherd__calloc(n + 1, sizeof *env);
-    for (size_t i = 0; i < n && env != NULL; i++)
+    for (size_t i = 0; i < n && env; i++)
         if (strncmp(environ[i], name, name_len) != 0 || environ[i][name_len] != '=')
             env[len++] = environ[i];
     return env;
@@ -90,7 +90,7 @@ static char **environment_without(const char *name)
 static bool natural_core(char out[64])
 {
     static char self[] = SHERD__SELF, verb[] = "doctor", option[] = "--blas-core";
-    char *argv[] = {self, verb, option, NULL};
+    char *argv[] = { self, verb, option, NULL };
     int fds[2];
     if (pipe2(fds, O_CLOEXEC) != 0) return false;
     posix_spawn_file_actions_t actions;
@@ -98,7 +98,7 @@ static bool natural_core(char out[64])
     posix_spawn_file_actions_adddup2(&actions, fds[1], STDOUT_FILENO);
     char **env = environment_without("OPENBLAS_CORETYPE");
     pid_t pid = -1;
-    bool started = env != NULL && posix_spawn(&pid, self, &actions, NULL, argv, env) == 0;
+    bool started = env && posix_spawn(&pid, self, &actions, NULL, argv, env) == 0;
     posix_spawn_file_actions_destroy(&actions);
     sherd__free(env);
     close(fds[1]);
@@ -115,7 +115,7 @@ static void check_blas(checkup *c)
 {
     const char *forced = getenv("OPENBLAS_CORETYPE"), *core = sherd__blas_core();
     char natural[64];
-    if (forced == NULL || *forced == '\0')
+    if (!forced || *forced == '\0')
         tell(c, GOOD, 0, "blas", NULL, "OpenBLAS uses its %s kernels", core);
     else if (!natural_core(natural))
         tell(c, WARNING, 0, "blas", NULL, "OPENBLAS_CORETYPE=%s forces the %s kernels", forced,
@@ -135,8 +135,8 @@ static void check_blas(checkup *c)
 static bool first_line(const char *path, char *out, int size)
 {
     FILE *f = fopen(path, "re");
-    bool got = f != NULL && fgets(out, size, f) != NULL;
-    if (f != NULL) fclose(f);
+    bool got = f && fgets(out, size, f);
+    if (f) fclose(f);
     return got;
 }
 
@@ -147,8 +147,7 @@ static void check_cores(checkup *c)
     if (quota == usable && quota < online)
         tell(c, WARNING, 0, "cores", "give --threads, or raise the container's limit",
              "%u of %ld usable: the control group allows no more", usable, online);
-    else
-        tell(c, GOOD, 0, "cores", NULL, "%u of %ld usable", usable, online);
+    else tell(c, GOOD, 0, "cores", NULL, "%u of %ld usable", usable, online);
 }
 
 /* A line of /proc/meminfo in bytes; 0 where it is not there. */
@@ -158,10 +157,10 @@ static uint64_t meminfo(const char *name)
     uint64_t bytes = 0;
     size_t n = strlen(name);
     FILE *f = fopen("/proc/meminfo", "re");
-    while (f != NULL && fgets(line, sizeof line, f) != NULL)
+    while (f && fgets(line, sizeof line, f))
         if (strncmp(line, name, n) == 0 && line[n] == ':')
             bytes = strtoull(line + n + 1, NULL, 10) * 1024;
-    if (f != NULL) fclose(f);
+    if (f) fclose(f);
     return bytes;
 }
 
@@ -170,7 +169,8 @@ static void check_memory(checkup *c)
     char a[24], b[24], limit[24], line[64];
     uint64_t total = meminfo("MemTotal"), available = meminfo("MemAvailable");
     uint64_t cap = first_line("/sys/fs/cgroup/memory.max", line, sizeof line)
-                       ? strtoull(line, NULL, 10) : 0; /* "max" reads as 0 */
+                       ? strtoull(line, NULL, 10)
+                       : 0; /* "max" reads as 0 */
     bool low = available < 512u * 1000 * 1000;
     tell(c, low ? WARNING : GOOD, 0, "memory",
          low ? "the main job (sherd demo) needs about 2 GB; give --memory to others" : NULL,
@@ -193,7 +193,7 @@ static void check_files(checkup *c)
 /* Binds, listens and connects; 0 or errno, and in *what the step. */
 static int loopback(const char **what, int *port)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
     socklen_t len = sizeof at;
     int server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), err = 0;
     int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -218,8 +218,7 @@ static void check_loopback(checkup *c)
         tell(c, FAILED, SHERD_ENET, "loopback",
              "bring the loopback interface up: ip link set lo up", "cannot %s on 127.0.0.1: %s",
              what, strerror(err));
-    else
-        tell(c, GOOD, 0, "loopback", NULL, "bound and reached 127.0.0.1:%d", port);
+    else tell(c, GOOD, 0, "loopback", NULL, "bound and reached 127.0.0.1:%d", port);
 }
 
 static void check_space(checkup *c, const char *name, const char *dir, bool needed)
@@ -239,14 +238,14 @@ static void check_space(checkup *c, const char *name, const char *dir, bool need
 
 static void check_gpus(checkup *c)
 {
-    static const char *const names[] = {"libcuda.so.1", "libOpenCL.so.1"};
+    static const char *const names[] = { "libcuda.so.1", "libOpenCL.so.1" };
     char found[96] = "";
     size_t at = 0;
     for (size_t i = 0; i < 2; i++) {
         void *lib = dlopen(names[i], RTLD_LAZY | RTLD_LOCAL);
         at += (size_t)snprintf(found + at, sizeof found - at, "%s%s %s", i > 0 ? ", " : "",
-                               names[i], lib != NULL ? "found" : "not found");
-        if (lib != NULL) dlclose(lib);
+                               names[i], lib ? "found" : "not found");
+        if (lib) dlclose(lib);
     }
     tell(c, GOOD, 0, "gpu", NULL, "%s; nodes of this version compute on processors", found);
 }
@@ -257,7 +256,7 @@ static void check_environment(checkup *c)
 {
     int strange = 0;
     char why[240];
-    for (char **e = environ; *e != NULL; e++) {
+    for (char **e = environ; *e; e++) {
         if (!sherd__env_strange(*e, why)) continue;
         strange++;
         tell(c, WARNING, 0, "environment", "unset it", "%s", why);
@@ -267,12 +266,12 @@ static void check_environment(checkup *c)
 
 static int run_doctor(sherd__cli *cli, sherd_diag *d)
 {
-    checkup c = {.cli = cli};
+    checkup c = { .cli = cli };
     if (sherd__opt_flag(cli, "blas-core")) {
         puts(sherd__blas_core());
         return 0;
     }
-    if (cli->json && (c.checks = json_array()) == NULL)
+    if (cli->json && !(c.checks = json_array()))
         return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     const char *tmp = getenv("TMPDIR"), *runtime = getenv("XDG_RUNTIME_DIR");
     check_versions(&c);
@@ -281,33 +280,35 @@ static int run_doctor(sherd__cli *cli, sherd_diag *d)
     check_memory(&c);
     check_files(&c);
     check_loopback(&c);
-    check_space(&c, "temporary", tmp != NULL && *tmp != '\0' ? tmp : "/tmp", true);
-    if (runtime != NULL && *runtime != '\0') check_space(&c, "runtime", runtime, false);
+    check_space(&c, "temporary", tmp && *tmp != '\0' ? tmp : "/tmp", true);
+    if (runtime && *runtime != '\0') check_space(&c, "runtime", runtime, false);
     check_space(&c, "here", ".", false);
     check_gpus(&c);
     check_environment(&c);
     int err = c.failed == 0 ? 0
                             : sherd__fail(d, c.err, NULL, "%d check%s failed", c.failed,
                                           c.failed == 1 ? "" : "s");
-    if (c.checks == NULL) return err;
+    if (!c.checks) return err;
     json_t *obj = sherd__cli_json_new(cli);
     json_object_set_new(obj, "checks", c.checks);
     return err ? sherd__cli_json_fail(cli, obj, err, d) : sherd__cli_json_end(cli, obj, d);
 }
 
 static const sherd__example examples[] = {
-    {"sherd doctor", "checks this machine"},
-    {"sherd doctor --json", "the same for a program"},
-    {"sherd doctor -q && sherd demo",
-     "shows only what is not good; runs the main job where nothing failed"},
-    {0},
+    { "sherd doctor", "checks this machine" },
+    { "sherd doctor --json", "the same for a program" },
+    { "sherd doctor -q && sherd demo",
+      "shows only what is not good; runs the main job where nothing failed" },
+    { 0 },
 };
 
+/* clang-format off */
 static const sherd__option options[] = {
-    {.name = "blas-core", .type = SHERD__FLAG, .flags = SHERD__OPT_ONLY_ARGV | SHERD__OPT_HIDDEN,
-     .help = "print the BLAS core and nothing else"},
-    {0},
+    { .name = "blas-core", .type = SHERD__FLAG, .flags = SHERD__OPT_ONLY_ARGV | SHERD__OPT_HIDDEN,
+      .help = "print the BLAS core and nothing else" },
+    { 0 },
 };
+/* clang-format on */
 
 const sherd__verb sherd__verb_doctor = {
     .name = "doctor",

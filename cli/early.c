@@ -69,8 +69,8 @@ static void try_threads(int argc, char **argv, char **env)
     execve("/proc/self/exe", argv, more);
 }
 
-__attribute__((section(".preinit_array"), used)) static void (*const early)(int, char **, char **) =
-    try_threads;
+__attribute__((section(".preinit_array"), used)) static void (*const early)(int, char **,
+                                                                            char **) = try_threads;
 
 bool sherd__early_alone(void)
 {
@@ -84,5 +84,6 @@ void sherd__early_warn(void)
     if (sherd__early_alone())
         fputs("sherd: warning: no thread can be started beside this one, as OpenBLAS would have "
               "to: products use one thread\n  try: raise the limit (ulimit -u, ulimit -v, the "
-              "control group's pids)\n", stderr);
+              "control group's pids)\n",
+              stderr);
 }

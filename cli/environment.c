@@ -49,29 +49,28 @@ static bool look(void *ctx, const sherd__verb *v, const char *title)
 static bool ours(const char *variable)
 {
     static const char tests[] = "SHERD_TEST_", data[] = "SHERD_MNIST=";
-    return strncmp(variable, "SHERD_", 6) == 0 &&
-           strncmp(variable, tests, sizeof tests - 1) != 0 &&
+    return strncmp(variable, "SHERD_", 6) == 0 && strncmp(variable, tests, sizeof tests - 1) != 0 &&
            strncmp(variable, data, sizeof data - 1) != 0;
 }
 
 bool sherd__env_strange(const char *variable, char why[240])
 {
-    const char *known[NAMES_MAX + 1] = {NULL};
+    const char *known[NAMES_MAX + 1] = { NULL };
     char name[NAME_SIZE];
-    naming n = {.name = variable, .name_len = strcspn(variable, "=")};
+    naming n = { .name = variable, .name_len = strcspn(variable, "=") };
     if (!ours(variable) || sherd__verbs_each(look, &n)) return false;
     for (size_t i = 0; i < n.len; i++) known[i] = n.names[i];
     snprintf(name, sizeof name, "%.*s", (int)(n.name_len < 60 ? n.name_len : 60), variable);
     const char *near = n.on_argv ? NULL : sherd__suggest(name, known);
     snprintf(why, 240, "%s %s%s%s", name,
              n.on_argv ? "is not read: that option belongs on the command line" : "sets no option",
-             near != NULL ? "; did you mean " : "", near != NULL ? near : "");
+             near ? "; did you mean " : "", near ? near : "");
     return true;
 }
 
 void sherd__env_warn(const sherd__cli *cli, char *const *env)
 {
     char why[240];
-    for (; *env != NULL; env++)
+    for (; *env; env++)
         if (sherd__env_strange(*env, why)) sherd__cli_warn(cli, "%s", why);
 }

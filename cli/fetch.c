@@ -31,7 +31,7 @@ typedef struct fetch {
     const char *mirrors[MIRRORS_MAX];
     size_t mirrors_len, mirror; /* mirror: which is asked first, the one that served last */
     double stall_s, until;
-    size_t done, total;         /* bytes, of files that were not there */
+    size_t done, total; /* bytes, of files that were not there */
     sherd__progress_line progress;
     json_t *files;
 } fetch;
@@ -40,15 +40,15 @@ typedef struct fetch {
 
 static int find_set(fetch *f, sherd_diag *d)
 {
-    const char *known[8] = {NULL}, *name = f->cli->args[0];
+    const char *known[8] = { NULL }, *name = f->cli->args[0];
     char hint[80] = "sherd help fetch";
-    for (size_t i = 0; sherd__fetch_sets[i].name != NULL; i++) {
+    for (size_t i = 0; sherd__fetch_sets[i].name; i++) {
         if (strcmp(sherd__fetch_sets[i].name, name) == 0) f->set = &sherd__fetch_sets[i];
         if (i < 7) known[i] = sherd__fetch_sets[i].name;
     }
-    if (f->set != NULL) return 0;
+    if (f->set) return 0;
     const char *near = sherd__suggest(name, known);
-    if (near != NULL) snprintf(hint, sizeof hint, "did you mean %s?", near);
+    if (near) snprintf(hint, sizeof hint, "did you mean %s?", near);
     return sherd__fail(d, SHERD_EINVAL, hint, "'%.60s': expected mnist or fashion-mnist", name);
 }
 
@@ -62,14 +62,14 @@ static bool is_url(const char *s)
 static int read_mirrors(fetch *f, sherd_diag *d)
 {
     const char *given = sherd__opt_text(f->cli, "mirror");
-    for (; given == NULL && f->set->mirrors[f->mirrors_len] != NULL; f->mirrors_len++)
+    for (; !given && f->set->mirrors[f->mirrors_len]; f->mirrors_len++)
         f->mirrors[f->mirrors_len] = f->set->mirrors[f->mirrors_len];
-    if (given == NULL) return 0;
-    if ((f->mirrors_text = sherd__strdup(given)) == NULL)
+    if (!given) return 0;
+    if (!(f->mirrors_text = sherd__strdup(given)))
         return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
-    for (char *p = f->mirrors_text, *end; p != NULL; p = end) {
+    for (char *p = f->mirrors_text, *end; p; p = end) {
         end = strchr(p, ',');
-        if (end != NULL) *end++ = '\0';
+        if (end) *end++ = '\0';
         if (f->mirrors_len == MIRRORS_MAX || strlen(p) > URL_MAX - 64 || !is_url(p))
             return sherd__fail(d, SHERD_EINVAL, "https:// or http://, with commas between them",
                                "%s: expected up to %u addresses of folders, found '%.80s'",
@@ -82,8 +82,8 @@ static int read_mirrors(fetch *f, sherd_diag *d)
 static int make_folder(const fetch *f, sherd_diag *d)
 {
     struct stat st;
-    if (mkdir(f->folder, 0777) == 0 || (errno == EEXIST && stat(f->folder, &st) == 0 &&
-                                        S_ISDIR(st.st_mode)))
+    if (mkdir(f->folder, 0777) == 0 ||
+        (errno == EEXIST && stat(f->folder, &st) == 0 && S_ISDIR(st.st_mode)))
         return 0;
     return sherd__fail(d, SHERD_EOPEN, "name another folder with -o",
                        "%s: cannot make this folder: %s", sherd__path_tail(f->folder),
@@ -138,7 +138,7 @@ static void tell_file(fetch *f, size_t i, const char *url)
 {
     json_t *o = json_pack("{s:s, s:I, s:s}", "name", f->set->files[i].name, "bytes",
                           (json_int_t)f->set->files[i].size, "sha256", f->set->files[i].sha256);
-    if (url != NULL) json_object_set_new(o, "url", json_string(url));
+    if (url) json_object_set_new(o, "url", json_string(url));
     json_array_append_new(f->files, o);
 }
 
@@ -149,9 +149,13 @@ static int download(fetch *f, size_t i, const char *mirror, char url[URL_MAX], u
     size_t n = strlen(mirror), len = 0, size = f->set->files[i].size;
     snprintf(url, URL_MAX, "%s%s%s", mirror, n > 0 && mirror[n - 1] == '/' ? "" : "/",
              f->set->files[i].name);
-    sherd__fetch one = {.url = url, .size_max = size,
-                        .plain_allowed = strncmp(url, "http://", 7) == 0, .stall_s = f->stall_s,
-                        .until = f->until, .progress = on_bytes, .ctx = f};
+    sherd__fetch one = { .url = url,
+                         .size_max = size,
+                         .plain_allowed = strncmp(url, "http://", 7) == 0,
+                         .stall_s = f->stall_s,
+                         .until = f->until,
+                         .progress = on_bytes,
+                         .ctx = f };
     int err = sherd__fetch_run(&one, bytes, &len, d);
     if (err) return err;
     if (len < size)
@@ -175,11 +179,11 @@ static bool next_may_do_better(int err)
 /* From one mirror after the other, until one has it. */
 static int obtain(fetch *f, size_t i, char url[URL_MAX], uint8_t **bytes, sherd_diag *d)
 {
-    sherd_diag why = {0};
+    sherd_diag why = { 0 };
     bool all_wrong = true;
     for (size_t k = 0; k < f->mirrors_len; k++) {
         size_t at = (f->mirror + k) % f->mirrors_len;
-        why = (sherd_diag){0};
+        why = (sherd_diag){ 0 };
         int err = download(f, i, f->mirrors[at], url, bytes, &why);
         if (!err) {
             f->mirror = at;
@@ -250,22 +254,23 @@ static int tell(fetch *f, sherd_diag *d)
         sherd__cli_say(f->cli, "%s: all %u files are there, and are the published ones", f->folder,
                        SHERD__FETCH_FILES);
     else
-        sherd__cli_say(f->cli, "%s: %s; %s fetched, all SHA-256 sums are right\n"
-                       "next: sherd train mnist-proper --data %s", f->folder, f->set->what,
-                       sherd__cli_bytes(f->done, bytes), f->folder);
+        sherd__cli_say(f->cli,
+                       "%s: %s; %s fetched, all SHA-256 sums are right\n"
+                       "next: sherd train mnist-proper --data %s",
+                       f->folder, f->set->what, sherd__cli_bytes(f->done, bytes), f->folder);
     return 0;
 }
 
 static int run_fetch(sherd__cli *cli, sherd_diag *d)
 {
-    fetch f = {.cli = cli, .files = json_array()};
+    fetch f = { .cli = cli, .files = json_array() };
     uint32_t timeout = sherd__opt_time_ms(cli, "timeout");
     double now = sherd__clock_s();
     f.stall_s = sherd__opt_time_ms(cli, "stall") / 1e3;
     f.until = timeout > 0 ? now + timeout / 1e3 : 0;
     int err = find_set(&f, d);
     f.folder = sherd__opt_text(cli, "output");
-    if (!err && f.folder == NULL) f.folder = f.set->name;
+    if (!err && !f.folder) f.folder = f.set->name;
     if (!err) err = read_mirrors(&f, d);
     if (!err) err = make_folder(&f, d);
     if (!err) {
@@ -282,24 +287,26 @@ static int run_fetch(sherd__cli *cli, sherd_diag *d)
 }
 
 static const sherd__example examples[] = {
-    {"sherd fetch mnist", "MNIST, into the folder mnist"},
-    {"sherd fetch fashion-mnist -o ~/fashion", "Fashion-MNIST, into a folder of your choice"},
-    {"sherd fetch mnist --mirror https://example.org/mnist", "from a mirror of your own"},
-    {0},
+    { "sherd fetch mnist", "MNIST, into the folder mnist" },
+    { "sherd fetch fashion-mnist -o ~/fashion", "Fashion-MNIST, into a folder of your choice" },
+    { "sherd fetch mnist --mirror https://example.org/mnist", "from a mirror of your own" },
+    { 0 },
 };
 
+/* clang-format off */
 static const sherd__option options[] = {
-    {.name = "output", .letter = 'o', .type = SHERD__DIR, .arg = "FOLDER",
-     .flags = SHERD__OPT_ONLY_ARGV,
-     .help = "put the files there [a folder of the data set's name]"},
-    {.name = "mirror", .type = SHERD__TEXT, .arg = "URL",
-     .help = "fetch from this folder instead; several with commas between them, tried in turn"},
-    {.name = "stall", .type = SHERD__TIME, .arg = "TIME", .preset = "30s",
-     .help = "leave a mirror that sends less than 1 kB/s for so long"},
+    { .name = "output", .letter = 'o', .type = SHERD__DIR, .arg = "FOLDER",
+      .flags = SHERD__OPT_ONLY_ARGV,
+      .help = "put the files there [a folder of the data set's name]" },
+    { .name = "mirror", .type = SHERD__TEXT, .arg = "URL",
+      .help = "fetch from this folder instead; several with commas between them, tried in turn" },
+    { .name = "stall", .type = SHERD__TIME, .arg = "TIME", .preset = "30s",
+      .help = "leave a mirror that sends less than 1 kB/s for so long" },
     SHERD__OPT_TIMEOUT,
     SHERD__OPT_PROGRESS,
-    {0},
+    { 0 },
 };
+/* clang-format on */
 
 const sherd__verb sherd__verb_fetch = {
     .name = "fetch",

@@ -39,9 +39,24 @@ static int spawn(child *c, const sherd__fetch *f, int out)
     char size[32];
     const char *protocols = f->plain_allowed ? "=http,https" : "=https";
     snprintf(size, sizeof size, "%zu", f->size_max);
-    const char *argv[] = { "curl", "-q", "--silent", "--show-error", "--no-buffer", "--fail",
-                           "--location", "--globoff", "--max-redirs", "5", "--proto", protocols,
-                           "--proto-redir", protocols, "--max-filesize", size, "--url", f->url,
+    const char *argv[] = { "curl",
+                           "-q",
+                           "--silent",
+                           "--show-error",
+                           "--no-buffer",
+                           "--fail",
+                           "--location",
+                           "--globoff",
+                           "--max-redirs",
+                           "5",
+                           "--proto",
+                           protocols,
+                           "--proto-redir",
+                           protocols,
+                           "--max-filesize",
+                           size,
+                           "--url",
+                           f->url,
                            NULL };
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attr;
@@ -144,13 +159,15 @@ static int receive(const child *c, const sherd__fetch *f, uint8_t *bytes, size_t
         if (n == 0) return 0;
         *len += (size_t)n;
         if (*len > f->size_max)
-            return sherd__fail(d, SHERD_EFORMAT, NULL, "%s: longer than the %zu bytes of the "
-                               "published file", f->url, f->size_max);
+            return sherd__fail(d, SHERD_EFORMAT, NULL,
+                               "%s: longer than the %zu bytes of the "
+                               "published file",
+                               f->url, f->size_max);
         if ((double)(*len - mark) >= SLOWEST * f->stall_s) {
             mark = *len;
             stall = sherd__clock_s() + f->stall_s;
         }
-        if (f->progress != NULL) f->progress(f->ctx, *len);
+        if (f->progress) f->progress(f->ctx, *len);
     }
 }
 
@@ -169,10 +186,11 @@ static int failed(const child *c, const sherd__fetch *f, sherd_diag *d)
         return sherd__fail(d, SHERD_EOPEN, "install curl, or fetch the files by other means",
                            "curl, which fetches files, cannot be started");
     if (WIFEXITED(c->status) && WEXITSTATUS(c->status) == 63) /* told by the server's headers */
-        return sherd__fail(d, SHERD_EFORMAT, NULL, "%s: longer than the %zu bytes of the published "
-                           "file", f->url, f->size_max);
-    return sherd__fail(d, SHERD_ENET, NULL, "%s: %s", f->url,
-                       *says != '\0' ? says : "curl failed");
+        return sherd__fail(d, SHERD_EFORMAT, NULL,
+                           "%s: longer than the %zu bytes of the published "
+                           "file",
+                           f->url, f->size_max);
+    return sherd__fail(d, SHERD_ENET, NULL, "%s: %s", f->url, *says != '\0' ? says : "curl failed");
 }
 
 int sherd__fetch_run(const sherd__fetch *f, uint8_t **bytes, size_t *len, sherd_diag *d)
@@ -180,8 +198,7 @@ int sherd__fetch_run(const sherd__fetch *f, uint8_t **bytes, size_t *len, sherd_
     child c;
     uint8_t *mine = sherd__alloc(f->size_max + 1);
     size_t got = 0;
-    if (mine == NULL)
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for %zu bytes", f->size_max);
+    if (!mine) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for %zu bytes", f->size_max);
     int err = begin(&c, f, d);
     if (!err) err = receive(&c, f, mine, &got, d);
     if (!err) {

@@ -12,7 +12,8 @@
 #define TEST_LABELS "t10k-labels-idx1-ubyte.gz"
 
 const sherd__fetch_set sherd__fetch_sets[] = {
-    { .name = "mnist", .what = "MNIST, handwritten digits",
+    { .name = "mnist",
+      .what = "MNIST, handwritten digits",
       .mirrors = { "https://ossci-datasets.s3.amazonaws.com/mnist/",
                    "https://storage.googleapis.com/cvdf-datasets/mnist/" },
       .files = { { TRAIN_IMAGES, 9912422,
@@ -23,7 +24,8 @@ const sherd__fetch_set sherd__fetch_sets[] = {
                    "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6" },
                  { TEST_LABELS, 4542,
                    "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6" } } },
-    { .name = "fashion-mnist", .what = "Fashion-MNIST, articles of clothing",
+    { .name = "fashion-mnist",
+      .what = "Fashion-MNIST, articles of clothing",
       .mirrors = { "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/"
                    "fashion/",
                    "https://storage.googleapis.com/tensorflow/tf-keras-datasets/" },

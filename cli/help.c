@@ -63,21 +63,19 @@ int sherd__option_synopsis(const sherd__option *o, char *out, size_t size)
 {
     char letter[8] = "    ";
     if (o->letter != 0) snprintf(letter, sizeof letter, "-%c, ", o->letter);
-    return snprintf(out, size, "%s--%s%s%s", letter, o->name, o->arg != NULL ? " " : "",
-                    o->arg != NULL ? o->arg : "");
+    return snprintf(out, size, "%s--%s%s%s", letter, o->name, o->arg ? " " : "",
+                    o->arg ? o->arg : "");
 }
 
 static void print_option(FILE *out, const sherd__option *o)
 {
     char head[96], text[320];
     int at = sherd__option_synopsis(o, head, sizeof head) + 2;
-    snprintf(text, sizeof text, "%s%s%s%s", o->help, o->preset != NULL ? " [" : "",
-             o->preset != NULL ? o->preset : "", o->preset != NULL ? "]" : "");
+    snprintf(text, sizeof text, "%s%s%s%s", o->help, o->preset ? " [" : "",
+             o->preset ? o->preset : "", o->preset ? "]" : "");
     fprintf(out, "  %s", head);
-    if (at + 2 > OPTION_COLUMN)
-        newline(out, OPTION_COLUMN);
-    else
-        fprintf(out, "%*s", OPTION_COLUMN - at, "");
+    if (at + 2 > OPTION_COLUMN) newline(out, OPTION_COLUMN);
+    else fprintf(out, "%*s", OPTION_COLUMN - at, "");
     sherd__print_filled(out, text, OPTION_COLUMN, OPTION_COLUMN, WIDTH);
 }
 
@@ -85,7 +83,7 @@ static void print_option(FILE *out, const sherd__option *o)
 
 const sherd__verb *sherd__verb_find(const sherd__verb *const *list, const char *name)
 {
-    for (; *list != NULL; list++)
+    for (; *list; list++)
         if (strcmp((*list)->name, name) == 0) return *list;
     return NULL;
 }
@@ -96,15 +94,13 @@ int sherd__verb_unknown(const sherd__verb *const *list, const char *title, const
     char hint[120];
     const char *known[64];
     size_t len = 0;
-    for (; *list != NULL; list++)
+    for (; *list; list++)
         if (!(*list)->hidden && len < 63) known[len++] = (*list)->name;
     known[len] = NULL;
     const char *near = sherd__suggest(name, known);
     const char *space = *title != '\0' ? " " : "";
-    if (near != NULL)
-        snprintf(hint, sizeof hint, "did you mean `sherd %s%s%s`?", title, space, near);
-    else
-        snprintf(hint, sizeof hint, "`sherd help%s%s` lists them", space, title);
+    if (near) snprintf(hint, sizeof hint, "did you mean `sherd %s%s%s`?", title, space, near);
+    else snprintf(hint, sizeof hint, "`sherd help%s%s` lists them", space, title);
     return sherd__fail(d, SHERD_EINVAL, hint, "unknown verb '%.60s'", name);
 }
 
@@ -114,10 +110,10 @@ void sherd__help_short(FILE *out)
 {
     char names[400] = "";
     size_t at = 0;
-    for (const sherd__verb *const *v = sherd__verbs; *v != NULL && at < sizeof names; v++)
+    for (const sherd__verb *const *v = sherd__verbs; *v && at < sizeof names; v++)
         if (!(*v)->hidden)
             at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", (*v)->name,
-                                   v[1] != NULL ? ", " : "");
+                                   v[1] ? ", " : "");
     fputs("sherd splits matrix products into fragments, has them computed by machines that are\n"
           "not trusted with the whole, and puts the results together.\n"
           "\n"
@@ -134,7 +130,7 @@ void sherd__help_short(FILE *out)
 static void print_verbs(FILE *out, const sherd__verb *const *list, const char *title)
 {
     char name[64];
-    for (; *list != NULL; list++) {
+    for (; *list; list++) {
         if ((*list)->hidden) continue;
         snprintf(name, sizeof name, "%s%s%s", title, *title != '\0' ? " " : "", (*list)->name);
         fprintf(out, "  %-16s ", name);
@@ -153,18 +149,18 @@ void sherd__help_verbs(FILE *out)
 
 void sherd__help_verb(FILE *out, const sherd__verb *v, const char *title)
 {
-    for (const sherd__example *e = v->examples; e != NULL && e->command != NULL; e++) {
+    for (const sherd__example *e = v->examples; e && e->command; e++) {
         fprintf(out, "  %s\n      ", e->command);
         sherd__print_filled(out, e->says, 6, 6, WIDTH);
     }
-    if (v->subs != NULL) {
+    if (v->subs) {
         fprintf(out, "\nUsage: sherd %s VERB [options] [arguments]\n\n", title);
         print_verbs(out, v->subs, title);
         return;
     }
     fprintf(out, "\nUsage: sherd %s [options]%s%s\n\n", title, v->usage && *v->usage ? " " : "",
-            v->usage != NULL ? v->usage : "");
-    sherd__print_filled(out, v->details != NULL ? v->details : v->summary, 0, 0, WIDTH);
+            v->usage ? v->usage : "");
+    sherd__print_filled(out, v->details ? v->details : v->summary, 0, 0, WIDTH);
     fputc('\n', out);
     const sherd__option *list[SHERD__OPTIONS_MAX];
     size_t len = sherd__options_of(v, list, SHERD__OPTIONS_MAX);
@@ -186,13 +182,13 @@ static int run_help(sherd__cli *cli, sherd_diag *d)
         return 0;
     }
     const sherd__verb *v = sherd__verb_find(sherd__verbs, cli->args[0]);
-    if (v == NULL) return sherd__verb_unknown(sherd__verbs, "", cli->args[0], d);
+    if (!v) return sherd__verb_unknown(sherd__verbs, "", cli->args[0], d);
     snprintf(title, sizeof title, "%s", v->name);
     if (cli->args_len == 2) {
-        if (v->subs == NULL)
+        if (!v->subs)
             return sherd__fail(d, SHERD_EINVAL, NULL, "%s has no verbs of its own", v->name);
         const sherd__verb *sub = sherd__verb_find(v->subs, cli->args[1]);
-        if (sub == NULL) return sherd__verb_unknown(v->subs, v->name, cli->args[1], d);
+        if (!sub) return sherd__verb_unknown(v->subs, v->name, cli->args[1], d);
         snprintf(title, sizeof title, "%s %s", v->name, sub->name);
         v = sub;
     }
@@ -201,17 +197,19 @@ static int run_help(sherd__cli *cli, sherd_diag *d)
 }
 
 static const sherd__example examples[] = {
-    {"sherd help", "lists the verbs"},
-    {"sherd help multiply", "examples and options of `multiply`"},
-    {"sherd help meta build", "the same of a verb within a verb"},
-    {0},
+    { "sherd help", "lists the verbs" },
+    { "sherd help multiply", "examples and options of `multiply`" },
+    { "sherd help meta build", "the same of a verb within a verb" },
+    { 0 },
 };
 
+/* clang-format off */
 static const sherd__option options[] = {
-    {.name = "man", .type = SHERD__FLAG, .flags = SHERD__OPT_ONLY_ARGV | SHERD__OPT_HIDDEN,
-     .help = "print sherd(1) in man macros"},
-    {0},
+    { .name = "man", .type = SHERD__FLAG, .flags = SHERD__OPT_ONLY_ARGV | SHERD__OPT_HIDDEN,
+      .help = "print sherd(1) in man macros" },
+    { 0 },
 };
+/* clang-format on */
 
 const sherd__verb sherd__verb_help = {
     .name = "help",

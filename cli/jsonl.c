@@ -31,7 +31,7 @@ static off_t end_of_lines(int fd, off_t size)
         ssize_t n = pread(fd, piece, (size_t)(size - from), from);
         if (n != size - from) return -1;
         const char *last = memrchr(piece, '\n', (size_t)n);
-        if (last != NULL) return from + (last - piece) + 1;
+        if (last) return from + (last - piece) + 1;
         size = from;
     }
     return 0;
@@ -64,9 +64,9 @@ int sherd__jsonl_open(sherd__jsonl *l, const char *path, bool go_on, sherd_diag 
 int sherd__jsonl_add(sherd__jsonl *l, json_t *o, int digits, sherd_diag *d)
 {
     const size_t how = JSON_COMPACT | JSON_REAL_PRECISION(digits);
-    size_t len = o != NULL ? json_dumpb(o, NULL, 0, how) : 0;
+    size_t len = o ? json_dumpb(o, NULL, 0, how) : 0;
     char *text = len > 0 ? sherd__alloc(len + 1) : NULL;
-    bool printed = text != NULL && json_dumpb(o, text, len, how) == len;
+    bool printed = text && json_dumpb(o, text, len, how) == len;
     json_decref(o);
     if (!printed) {
         sherd__free(text);

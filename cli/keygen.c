@@ -40,25 +40,29 @@ static int run_keygen(sherd__cli *cli, sherd_diag *d)
     }
     if (!err) err = print_fingerprint(cli, id, path, d);
     if (!err && !sherd__opt_flag(cli, "show"))
-        sherd__cli_say(cli, "wrote the private key to %s; the line above is for the other side's "
-                            "node file or allow-list", path);
+        sherd__cli_say(cli,
+                       "wrote the private key to %s; the line above is for the other side's "
+                       "node file or allow-list",
+                       path);
     sherd__identity_free(id);
     return err;
 }
 
 static const sherd__example examples[] = {
-    {"sherd keygen node.key", "makes a key and prints its fingerprint"},
-    {"sherd keygen --show node.key", "prints the fingerprint of a key that exists"},
-    {"echo \"* $(sherd keygen me.key -q) role=coordinator\" >>allow.txt",
-     "makes a coordinator's key and allows it"},
-    {0},
+    { "sherd keygen node.key", "makes a key and prints its fingerprint" },
+    { "sherd keygen --show node.key", "prints the fingerprint of a key that exists" },
+    { "echo \"* $(sherd keygen me.key -q) role=coordinator\" >>allow.txt",
+      "makes a coordinator's key and allows it" },
+    { 0 },
 };
 
+/* clang-format off */
 static const sherd__option options[] = {
-    {.name = "show", .type = SHERD__FLAG, .flags = SHERD__OPT_ONLY_ARGV,
-     .help = "print the fingerprint of an existing key"},
-    {0},
+    { .name = "show", .type = SHERD__FLAG, .flags = SHERD__OPT_ONLY_ARGV,
+      .help = "print the fingerprint of an existing key" },
+    { 0 },
 };
+/* clang-format on */
 
 const sherd__verb sherd__verb_keygen = {
     .name = "keygen",

@@ -21,12 +21,12 @@
 #include "cli/report.h"
 #include "core/clock.h"
 
-#define SOFT_MS 500        /* for what knows of the timeout by itself, and tells more */
-#define LATE_MS 1400       /* for what is told to stop then */
-#define HEARD_MS 1700      /* of a signal */
-#define PUT_AWAY_MS 30000  /* of a signal, where that has been heard */
-#define TELL_MS 100        /* for a reader to take the words */
-#define TICK_MS 100        /* without a thread */
+#define SOFT_MS 500       /* for what knows of the timeout by itself, and tells more */
+#define LATE_MS 1400      /* for what is told to stop then */
+#define HEARD_MS 1700     /* of a signal */
+#define PUT_AWAY_MS 30000 /* of a signal, where that has been heard */
+#define TELL_MS 100       /* for a reader to take the words */
+#define TICK_MS 100       /* without a thread */
 #define STACK (128 * 1024)
 
 typedef struct sentence {
@@ -36,7 +36,7 @@ typedef struct sentence {
 
 static sentence timeout, interrupt;
 static int words_fd;
-static int64_t end_ms;     /* INT64_MAX: no such time */
+static int64_t end_ms; /* INT64_MAX: no such time */
 static atomic_bool ending, heard, writes;
 
 static int least(int64_t ms)
@@ -44,10 +44,9 @@ static int least(int64_t ms)
     return ms < 0 ? 0 : ms > 1000000 ? 1000000 : (int)ms;
 }
 
-__attribute__((noreturn))
-static void tell(const sentence *s)
+__attribute__((noreturn)) static void tell(const sentence *s)
 {
-    struct pollfd to = {.fd = words_fd, .events = POLLOUT};
+    struct pollfd to = { .fd = words_fd, .events = POLLOUT };
     /* A pipe that can be written to takes 4096 bytes. */
     if (!atomic_load(&ending) && poll(&to, 1, TELL_MS) == 1 && (to.revents & POLLOUT))
         (void)!write(words_fd, s->text, strlen(s->text));
@@ -74,11 +73,10 @@ static int look(int sig, int64_t *came)
     return *came != INT64_MAX && wait > 200 ? 200 : wait;
 }
 
-__attribute__((noreturn))
-static void *watch(void *none)
+__attribute__((noreturn)) static void *watch(void *none)
 {
     (void)none;
-    struct pollfd signal_came = {.fd = sherd__cli_interrupt_fd(), .events = POLLIN};
+    struct pollfd signal_came = { .fd = sherd__cli_interrupt_fd(), .events = POLLIN };
     int64_t came = INT64_MAX;
     for (;;) {
         int sig = sherd__cli_interrupted(), wait = look(sig, &came);
@@ -98,9 +96,9 @@ static void on_tick(int alarm)
 
 static void watch_by_timer(void)
 {
-    const struct timeval tick = {.tv_usec = TICK_MS * 1000};
-    const struct itimerval again = {.it_interval = tick, .it_value = tick};
-    struct sigaction act = {.sa_flags = SA_RESTART, .sa_handler = on_tick};
+    const struct timeval tick = { .tv_usec = TICK_MS * 1000 };
+    const struct itimerval again = { .it_interval = tick, .it_value = tick };
+    struct sigaction act = { .sa_flags = SA_RESTART, .sa_handler = on_tick };
     sigemptyset(&act.sa_mask);
     if (sigaction(SIGALRM, &act, NULL) == 0) (void)setitimer(ITIMER_REAL, &again, NULL);
 }
@@ -126,7 +124,7 @@ static void choose(sentence *s, const sherd__cli *cli, int err, const char *mess
 
 static uint32_t timeout_of(const sherd__cli *cli)
 {
-    for (const sherd__option *o = cli->verb->options; o != NULL && o->name != NULL; o++)
+    for (const sherd__option *o = cli->verb->options; o && o->name; o++)
         if (strcmp(o->name, "timeout") == 0) return sherd__opt_time_ms(cli, "timeout");
     return 0;
 }

@@ -13,20 +13,13 @@
 
 static void put_char(FILE *out, char c)
 {
-    if (c == '\\')
-        fputs("\\e", out);
-    else if (c == '-')
-        fputs("\\-", out);
-    else if (c == '~')
-        fputs("\\(ti", out);
-    else if (c == '^')
-        fputs("\\(ha", out);
-    else if (c == '\'')
-        fputs("\\(aq", out);
-    else if (c == '`')
-        fputs("\\(ga", out);
-    else
-        fputc(c, out);
+    if (c == '\\') fputs("\\e", out);
+    else if (c == '-') fputs("\\-", out);
+    else if (c == '~') fputs("\\(ti", out);
+    else if (c == '^') fputs("\\(ha", out);
+    else if (c == '\'') fputs("\\(aq", out);
+    else if (c == '`') fputs("\\(ga", out);
+    else fputc(c, out);
 }
 
 /* Running text: a line may not begin with a dot or quote, dashes before letters are options. */
@@ -55,10 +48,8 @@ static void put_paragraphs(FILE *out, const char *text)
         if (*line == ' ' && !kept) fputs(".nf\n", out);
         if (*line != ' ' && kept) fputs(".fi\n", out);
         kept = *line == ' ';
-        if (n == 0)
-            fputs(".PP", out);
-        else
-            put_text(out, line);
+        if (n == 0) fputs(".PP", out);
+        else put_text(out, line);
         fputc('\n', out);
         s += n + (s[n] == '\n' ? 1 : 0);
     }
@@ -69,7 +60,7 @@ static void put_paragraphs(FILE *out, const char *text)
 
 static void put_option(FILE *out, const sherd__option *o)
 {
-    char letter[4] = {'-', o->letter, '\0'}, name[80];
+    char letter[4] = { '-', o->letter, '\0' }, name[80];
     if ((o->flags & SHERD__OPT_HIDDEN) != 0) return;
     fputs(".TP\n", out);
     snprintf(name, sizeof name, "--%s", o->name);
@@ -78,10 +69,10 @@ static void put_option(FILE *out, const sherd__option *o)
         fputs(", ", out);
     }
     put_bold(out, name);
-    if (o->arg != NULL) fprintf(out, " \\fI%s\\fR", o->arg);
+    if (o->arg) fprintf(out, " \\fI%s\\fR", o->arg);
     fputc('\n', out);
     put_text(out, o->help);
-    if (o->preset != NULL) {
+    if (o->preset) {
         fputs(" [", out);
         put_text(out, o->preset);
         fputc(']', out);
@@ -100,17 +91,16 @@ static bool put_verb(void *ctx, const sherd__verb *v, const char *title)
     fputc('\n', out);
     put_bold(out, head);
     fputs(" [options]", out);
-    if (v->usage != NULL && *v->usage != '\0') {
+    if (v->usage && *v->usage != '\0') {
         fputc(' ', out);
         put_text(out, v->usage);
     }
     fputs("\n.PP\n", out);
-    put_paragraphs(out, v->details != NULL ? v->details : v->summary);
-    for (const sherd__option *o = v->options; o != NULL && o->name != NULL; o++)
-        put_option(out, o);
-    if (v->examples == NULL || v->examples->command == NULL) return false;
+    put_paragraphs(out, v->details ? v->details : v->summary);
+    for (const sherd__option *o = v->options; o && o->name; o++) put_option(out, o);
+    if (!v->examples || !v->examples->command) return false;
     fputs(".PP\nExamples:\n", out);
-    for (const sherd__example *e = v->examples; e->command != NULL; e++) {
+    for (const sherd__example *e = v->examples; e->command; e++) {
         fputs(".TP\n", out);
         put_bold(out, e->command);
         fputc('\n', out);
@@ -126,14 +116,14 @@ static void put_exit_status(FILE *out)
         int exit;
         const char *text;
     } errors[] = {
-#define XX(num, name, exit, text) {exit, text},
+#define XX(num, name, exit, text) { exit, text },
         SHERD_ERR_MAP(XX)
 #undef XX
     };
     fputs(".SH EXIT STATUS\n.TP\n0\ndone\n", out);
     for (int code = 1; code < 256; code++) {
         const char *name = sherd__exit_name(code);
-        if (name == NULL) continue;
+        if (!name) continue;
         fprintf(out, ".TP\n%d (%s)\n", code, name);
         const char *between = "";
         for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
@@ -172,29 +162,30 @@ static const char *const precedence =
     "read from the command line only.";
 
 static const char *const environment[][2] = {
-    {"SHERD_*", "each long option, as said above; 1, yes, true or on set a flag"},
-    {"NO_COLOR", "if not empty: no colour"},
-    {"OPENBLAS_NUM_THREADS, OMP_NUM_THREADS",
-     "threads of the products in this process; each needs 129 MiB of address "
-     "space, which is said where limits (ulimit -v, ulimit -d) do not leave it"},
-    {"OPENBLAS_CORETYPE", "forces OpenBLAS's kernels, and products of shares onto them; "
-                          "sherd doctor says what that hides"},
-    {"XDG_CONFIG_HOME, HOME", "where the user's configuration file is"},
-    {"XDG_RUNTIME_DIR", "where a local cluster keeps its state"},
-    {"XDG_STATE_HOME, HOME", "where it is counted which masks of sherd prepare were used"},
-    {"TMPDIR", "where temporary files go"},
+    { "SHERD_*", "each long option, as said above; 1, yes, true or on set a flag" },
+    { "NO_COLOR", "if not empty: no colour" },
+    { "OPENBLAS_NUM_THREADS, OMP_NUM_THREADS",
+      "threads of the products in this process; each needs 129 MiB of address "
+      "space, which is said where limits (ulimit -v, ulimit -d) do not leave it" },
+    { "OPENBLAS_CORETYPE", "forces OpenBLAS's kernels, and products of shares onto them; "
+                           "sherd doctor says what that hides" },
+    { "XDG_CONFIG_HOME, HOME", "where the user's configuration file is" },
+    { "XDG_RUNTIME_DIR", "where a local cluster keeps its state" },
+    { "XDG_STATE_HOME, HOME", "where it is counted which masks of sherd prepare were used" },
+    { "TMPDIR", "where temporary files go" },
 };
 
 static const char *const files[][2] = {
-    {"~/.config/sherd/config", "the user's configuration: `option = value` lines, # comments "
-                               "($XDG_CONFIG_HOME/sherd/config where that is set)"},
-    {"/etc/sherd/config", "the system's; never a file that merely lies in the working directory"},
-    {"*.npy", "matrices: version 1 or 2, C or Fortran order, <f4 <f8 <i2 <i4 <i8 |i1 |u1 <u2 <u4; "
-              "one dimension counts as one row; written as <f8 in C order. No pickles"},
-    {"*.masks",
-     "one-time masks, mode 0600: whoever has them can undo what they hid. Their counters are in "
-     "~/.local/state/sherd/masks ($XDG_STATE_HOME/sherd/masks where that is set)"},
-    {"*.npz", "metadata, mode 0600: whoever has it can undo the permutations. numpy.load opens it"},
+    { "~/.config/sherd/config", "the user's configuration: `option = value` lines, # comments "
+                                "($XDG_CONFIG_HOME/sherd/config where that is set)" },
+    { "/etc/sherd/config", "the system's; never a file that merely lies in the working directory" },
+    { "*.npy", "matrices: version 1 or 2, C or Fortran order, <f4 <f8 <i2 <i4 <i8 |i1 |u1 <u2 <u4; "
+               "one dimension counts as one row; written as <f8 in C order. No pickles" },
+    { "*.masks",
+      "one-time masks, mode 0600: whoever has them can undo what they hid. Their counters are in "
+      "~/.local/state/sherd/masks ($XDG_STATE_HOME/sherd/masks where that is set)" },
+    { "*.npz",
+      "metadata, mode 0600: whoever has it can undo the permutations. numpy.load opens it" },
 };
 
 static const char *const node_files =
@@ -235,7 +226,7 @@ static bool put_first_example(void *ctx, const sherd__verb *v, const char *title
 {
     FILE *out = ctx;
     (void)title;
-    if (v->hidden || v->examples == NULL || v->examples->command == NULL) return false;
+    if (v->hidden || !v->examples || !v->examples->command) return false;
     fputs(".TP\n", out);
     put_bold(out, v->examples->command);
     fputc('\n', out);
@@ -246,8 +237,10 @@ static bool put_first_example(void *ctx, const sherd__verb *v, const char *title
 
 void sherd__help_man(FILE *out)
 {
-    fprintf(out, ".\\\" Written by `sherd help --man`: change cli/, not this file.\n"
-                 ".TH SHERD 1 2026-11-20 \"sherd %s\" \"User Commands\"\n", SHERD_VERSION);
+    fprintf(out,
+            ".\\\" Written by `sherd help --man`: change cli/, not this file.\n"
+            ".TH SHERD 1 2026-11-20 \"sherd %s\" \"User Commands\"\n",
+            SHERD_VERSION);
     fputs(".SH NAME\nsherd \\- linear algebra in fragments, over machines that are not trusted "
           "with the whole\n.SH SYNOPSIS\n\\fBsherd\\fR \\fIVERB\\fR [options] [\\-\\-] "
           "[arguments]\n",
@@ -256,7 +249,7 @@ void sherd__help_man(FILE *out)
     fputs(".SH VERBS\n", out);
     sherd__verbs_each(put_verb, out);
     fputs(".SH GENERAL OPTIONS\nEvery verb has these.\n", out);
-    for (const sherd__option *o = sherd__options_general; o->name != NULL; o++) put_option(out, o);
+    for (const sherd__option *o = sherd__options_general; o->name; o++) put_option(out, o);
     put_section(out, "VALUES",
                 "Sizes: 4096, 64K, 512M, 1.5G, 2T; powers of 1024. Times: 30 or 30s, 500ms, 2m, "
                 "1h.");

@@ -50,7 +50,7 @@ static int run_verify(sherd__cli *cli, sherd_diag *d)
     int err = sherd_meta_load(&meta, cli->args[0], d);
     if (!err) err = supply_seed(cli, meta, d);
     if (!err) err = sherd__meta_write(cli, meta, true, NULL, NULL, d);
-    bool seed = !err && sherd_meta_seed(meta) != NULL;
+    bool seed = !err && sherd_meta_seed(meta);
     size_t count = err ? 0 : sherd_meta_count(meta);
     bool expanded = !err && sherd_meta_expanded(meta);
     sherd_meta_free(meta);
@@ -90,12 +90,14 @@ static int convert(sherd__cli *cli, const sherd_meta_save_options *opt, bool ver
         if (!err)
             err = sherd__fail(d, SHERD_EFORMAT, "give the seed with --seed FILE",
                               "%s: does not hold its seed, and permutations cannot be turned back "
-                              "into one", cli->args[0]);
+                              "into one",
+                              cli->args[0]);
     }
     if (!err) err = sherd__meta_write(cli, meta, verified, opt, &size, d);
     sherd_meta_free(meta);
-    return err ? err : sherd__meta_tell_file(cli, size, sherd__clock_s() - began,
-                                 cli->json ? sherd__cli_json_new(cli) : NULL, d);
+    return err ? err
+               : sherd__meta_tell_file(cli, size, sherd__clock_s() - began,
+                                       cli->json ? sherd__cli_json_new(cli) : NULL, d);
 }
 
 static int run_expand(sherd__cli *cli, sherd_diag *d)
@@ -116,7 +118,7 @@ static int run_compact(sherd__cli *cli, sherd_diag *d)
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-static const char *const forms[] = {"seed", "expanded", NULL};
+static const char *const forms[] = { "seed", "expanded", NULL };
 
 /* clang-format off */
 #define OPT_DEFLATE                                                                                \
@@ -134,70 +136,74 @@ static const char *const forms[] = {"seed", "expanded", NULL};
      .help = "the 32 bytes that the file was built from, where it does not hold them"}
 /* clang-format on */
 
+/* clang-format off */
 static const sherd__option build_options[] = {
-    {.name = "network", .type = SHERD__TEXT, .arg = "WIDTHS", .flags = SHERD__OPT_ONLY_ARGV,
-     .help = "the operations of one training step: inputs,hidden...,outputs"},
-    {.name = "samples", .type = SHERD__INT, .arg = "N", .min = 0, .max = 4294967295.0,
-     .flags = SHERD__OPT_ONLY_ARGV, .help = "rows of the network's training set"},
-    {.name = "nodes", .type = SHERD__INT, .arg = "N", .min = 1, .max = 65535,
-     .flags = SHERD__OPT_REQUIRED | SHERD__OPT_ONLY_ARGV, .help = "nodes to deal exposures to"},
+    { .name = "network", .type = SHERD__TEXT, .arg = "WIDTHS", .flags = SHERD__OPT_ONLY_ARGV,
+      .help = "the operations of one training step: inputs,hidden...,outputs" },
+    { .name = "samples", .type = SHERD__INT, .arg = "N", .min = 0, .max = 4294967295.0,
+      .flags = SHERD__OPT_ONLY_ARGV, .help = "rows of the network's training set" },
+    { .name = "nodes", .type = SHERD__INT, .arg = "N", .min = 1, .max = 65535,
+      .flags = SHERD__OPT_REQUIRED | SHERD__OPT_ONLY_ARGV, .help = "nodes to deal exposures to" },
     SHERD__OPT_OUTPUT("META.npz"),
     OPT_FORCE,
-    {.name = "form", .type = SHERD__CHOICE, .arg = "FORM", .preset = "seed", .choices = forms,
-     .help = "seed (32 bytes that all derives from) or expanded (arrays for numpy)"},
+    { .name = "form", .type = SHERD__CHOICE, .arg = "FORM", .preset = "seed", .choices = forms,
+      .help = "seed (32 bytes that all derives from) or expanded (arrays for numpy)" },
     OPT_DEFLATE,
     OPT_WITHOUT_SEED,
     SHERD__OPT_SEED,
-    {.name = "group", .type = SHERD__INT, .arg = "G", .min = 1, .max = 4294967295.0, .word = "all",
-     .word_value = 0, .preset = "all",
-     .help = "columns that shall share one permutation in products, 1 to all"},
-    {.name = "exposure", .type = SHERD__CHOICE, .arg = "HOW", .preset = "uniform",
-     .choices = sherd__choices_exposure,
-     .help = "draw each column's node (uniform) or deal equal counts (balanced)"},
-    {.name = "shuffle-rows", .type = SHERD__FLAG,
-     .help = "products: A's rows travel in another order in every group"},
-    {0},
+    { .name = "group", .type = SHERD__INT, .arg = "G", .min = 1, .max = 4294967295.0, .word = "all",
+      .word_value = 0, .preset = "all",
+      .help = "columns that shall share one permutation in products, 1 to all" },
+    { .name = "exposure", .type = SHERD__CHOICE, .arg = "HOW", .preset = "uniform",
+      .choices = sherd__choices_exposure,
+      .help = "draw each column's node (uniform) or deal equal counts (balanced)" },
+    { .name = "shuffle-rows", .type = SHERD__FLAG,
+      .help = "products: A's rows travel in another order in every group" },
+    { 0 },
 };
-static const sherd__option show_options[] = {{0}};
-static const sherd__option verify_options[] = {OPT_KNOWN_SEED, {0}};
-static const sherd__option expand_options[] = {SHERD__OPT_OUTPUT("META.npz"), OPT_FORCE,
-                                               OPT_DEFLATE,
-                                               OPT_WITHOUT_SEED, OPT_KNOWN_SEED, {0}};
-static const sherd__option compact_options[] = {SHERD__OPT_OUTPUT("META.npz"), OPT_FORCE,
-                                                OPT_KNOWN_SEED, {0}};
+/* clang-format on */
+static const sherd__option show_options[] = { { 0 } };
+static const sherd__option verify_options[] = { OPT_KNOWN_SEED, { 0 } };
+static const sherd__option expand_options[] = {
+    SHERD__OPT_OUTPUT("META.npz"), OPT_FORCE, OPT_DEFLATE, OPT_WITHOUT_SEED, OPT_KNOWN_SEED, { 0 }
+};
+static const sherd__option compact_options[] = {
+    SHERD__OPT_OUTPUT("META.npz"), OPT_FORCE, OPT_KNOWN_SEED, { 0 }
+};
 
 static const sherd__example build_examples[] = {
-    {"sherd meta build --network 784,128,10 --samples 60000 --nodes 7 -o meta.npz",
-     "the eleven operations of one training step, in 32 bytes"},
-    {"sherd meta build z=dot:1000x512x64 --nodes 3 --form expanded -o z.npz",
-     "one product, as arrays for numpy"},
-    {"sherd multiply A.npy B.npy -o C.npy -n 3 --meta z.npz", "a product that uses them"},
-    {0},
+    { "sherd meta build --network 784,128,10 --samples 60000 --nodes 7 -o meta.npz",
+      "the eleven operations of one training step, in 32 bytes" },
+    { "sherd meta build z=dot:1000x512x64 --nodes 3 --form expanded -o z.npz",
+      "one product, as arrays for numpy" },
+    { "sherd multiply A.npy B.npy -o C.npy -n 3 --meta z.npz", "a product that uses them" },
+    { 0 },
 };
 static const sherd__example show_examples[] = {
-    {"sherd meta show meta.npz", "operations, and how many exposures each node has"},
-    {"sherd meta show meta.npz --json", "the same for programs"},
-    {"python3 -c 'import numpy; print(numpy.load(\"meta.npz\").files)'", "what numpy sees"},
-    {0},
+    { "sherd meta show meta.npz", "operations, and how many exposures each node has" },
+    { "sherd meta show meta.npz --json", "the same for programs" },
+    { "python3 -c 'import numpy; print(numpy.load(\"meta.npz\").files)'", "what numpy sees" },
+    { 0 },
 };
 static const sherd__example verify_examples[] = {
-    {"sherd meta verify meta.npz", "checks every number; exit 3 names operation and row"},
-    {"sherd meta verify shared.npz --seed seed.bin", "the same of a file without its seed"},
-    {"sherd meta verify meta.npz && echo sound", "in a script"},
-    {0},
+    { "sherd meta verify meta.npz", "checks every number; exit 3 names operation and row" },
+    { "sherd meta verify shared.npz --seed seed.bin", "the same of a file without its seed" },
+    { "sherd meta verify meta.npz && echo sound", "in a script" },
+    { 0 },
 };
 static const sherd__example expand_examples[] = {
-    {"sherd meta expand meta.npz -o arrays.npz", "arrays for numpy"},
-    {"sherd meta expand meta.npz -o arrays.npz --deflate", "smaller, and slower to write"},
-    {"sherd meta expand meta.npz -o shared.npz --without-seed",
-     "for one who may undo this step's shuffles and no other"},
-    {0},
+    { "sherd meta expand meta.npz -o arrays.npz", "arrays for numpy" },
+    { "sherd meta expand meta.npz -o arrays.npz --deflate", "smaller, and slower to write" },
+    { "sherd meta expand meta.npz -o shared.npz --without-seed",
+      "for one who may undo this step's shuffles and no other" },
+    { 0 },
 };
 static const sherd__example compact_examples[] = {
-    {"sherd meta compact arrays.npz -o meta.npz", "back to 32 bytes, once they give every number"},
-    {"sherd meta compact shared.npz --seed seed.bin -o meta.npz", "of a file without its seed"},
-    {"sherd meta compact arrays.npz -o arrays.npz", "in place"},
-    {0},
+    { "sherd meta compact arrays.npz -o meta.npz",
+      "back to 32 bytes, once they give every number" },
+    { "sherd meta compact shared.npz --seed seed.bin -o meta.npz", "of a file without its seed" },
+    { "sherd meta compact arrays.npz -o arrays.npz", "in place" },
+    { 0 },
 };
 
 static const sherd__verb build = {
@@ -260,7 +266,7 @@ static const sherd__verb verify = {
     .run = run_verify,
 };
 
-static const sherd__verb *const subs[] = {&build, &show, &expand, &compact, &verify, NULL};
+static const sherd__verb *const subs[] = { &build, &show, &expand, &compact, &verify, NULL };
 
 const sherd__verb sherd__verb_meta = {
     .name = "meta",

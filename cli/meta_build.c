@@ -43,7 +43,7 @@ static const char *nearest_kind(const char *kind)
     const char *known[SHERD_META_EXP + 1] = { NULL };
     size_t len = 0;
     for (unsigned i = SHERD_META_DOT; i <= SHERD_META_EXP && len < SHERD_META_EXP; i++)
-        if ((known[len] = sherd_meta_kind_name((sherd_meta_kind)i)) != NULL) len++;
+        if ((known[len] = sherd_meta_kind_name((sherd_meta_kind)i))) len++;
     return sherd__suggest(kind, known);
 }
 
@@ -54,8 +54,8 @@ static int read_operation(const char *text, sherd_meta_operation *op, sherd_diag
     char name[64], kind[32], rest = 0;
     uint64_t n = 0, k = 0, m = 0;
     *op = (sherd_meta_operation){ .n = 0 };
-    int got = sscanf(text, "%63[^=]=%31[a-z]:%" SCNu64 "x%" SCNu64 "x%" SCNu64 "%c", name, kind,
-                     &n, &k, &m, &rest);
+    int got = sscanf(text, "%63[^=]=%31[a-z]:%" SCNu64 "x%" SCNu64 "x%" SCNu64 "%c", name, kind, &n,
+                     &k, &m, &rest);
     op->kind = (sherd_meta_kind)(got >= 2 ? sherd_meta_kind_find(kind) : 0);
     bool dot = op->kind == SHERD_META_DOT;
     const char *meant = got >= 2 && !op->kind ? nearest_kind(kind) : NULL;
@@ -65,8 +65,8 @@ static int read_operation(const char *text, sherd_meta_operation *op, sherd_diag
         return sherd__fail(d, SHERD_EINVAL, near, "\"%.80s\": '%s' is no kind of operation", text,
                            kind);
     }
-    if (!op->kind || got != (dot ? 5 : 4) || strlen(name) >= sizeof op->name ||
-        strchr(text, '-') || (!dot && text[strlen(text) - 1] == 'x'))
+    if (!op->kind || got != (dot ? 5 : 4) || strlen(name) >= sizeof op->name || strchr(text, '-') ||
+        (!dot && text[strlen(text) - 1] == 'x'))
         return sherd__fail(d, SHERD_EINVAL, hint, "expected an operation, found \"%.80s\"", text);
     memcpy(op->name, name, strlen(name) + 1);
     op->n = n;

@@ -44,10 +44,8 @@ int sherd__model_save(const char *path, const sherd__recipe *r, sherd__network *
         err = sherd__npz_writer_add_values(w, "recipe", SHERD_U8, 1, 1, text.len, false, text.data,
                                            d);
     for (size_t i = 0; i < sherd__network_len(n) && !err; i++) err = add_layer(w, n, i, d);
-    if (err)
-        sherd__npz_writer_abort(w);
-    else
-        err = sherd__npz_writer_commit(w, NULL, d);
+    if (err) sherd__npz_writer_abort(w);
+    else err = sherd__npz_writer_commit(w, NULL, d);
     sherd__buf_fini(&text);
     return err;
 }
@@ -89,15 +87,14 @@ int sherd__model_recipe(sherd__recipe *out, const char *path, sherd_diag *d)
     int64_t i = sherd__npz_find(z, "recipe");
     const sherd__npz_member *m = i < 0 ? NULL : sherd__npz_member_at(z, (size_t)i);
     snprintf(where, sizeof where, "%.380s: recipe", path);
-    if (m == NULL || m->head.dtype != SHERD_U8 || m->head.data_len > SHERD__RECIPE_BYTES_MAX)
+    if (!m || m->head.dtype != SHERD_U8 || m->head.data_len > SHERD__RECIPE_BYTES_MAX)
         err = sherd__fail(d, SHERD_EFORMAT, "`sherd train -o MODEL.npz` writes models",
                           "%s: expected a model with its recipe, found %s", path,
-                          m == NULL ? "none" : "a member of that name that is none");
-    if (!err && (text = sherd__alloc(m->head.data_len + 1)) == NULL)
+                          !m ? "none" : "a member of that name that is none");
+    if (!err && !(text = sherd__alloc(m->head.data_len + 1)))
         err = sherd__fail(d, SHERD_ENOMEM, NULL, "%s: no memory to read it", path);
     if (!err) err = sherd__npz_read(z, (size_t)i, text, m->head.data_len, d);
-    if (!err)
-        err = sherd__recipe_parse(out, text, m->head.data_len, where, SHERD__RECIPE_ALL, d);
+    if (!err) err = sherd__recipe_parse(out, text, m->head.data_len, where, SHERD__RECIPE_ALL, d);
     sherd__free(text);
     sherd__npz_close(z);
     return err;
@@ -107,7 +104,7 @@ static int check_member(const sherd__npz *z, const sherd__npz_member *m, const c
                         size_t rows, size_t cols, sherd_diag *d)
 {
     const char *where = sherd__npz_where(z);
-    if (m == NULL)
+    if (!m)
         return sherd__fail(d, SHERD_EFORMAT,
                            "layers with parameters are counted from 1: w1, b1, w2, b2, ...",
                            "%s: the member %s is missing", where, name);
@@ -129,7 +126,7 @@ static int read_member(sherd__npz *z, const char *name, size_t rows, size_t cols
     int err = check_member(z, m, name, rows, cols, d);
     if (err) return err;
     void *bytes = sherd__alloc(m->head.data_len);
-    if (bytes == NULL)
+    if (!bytes)
         return sherd__fail(d, SHERD_ENOMEM, NULL, "%s: no memory for %s", sherd__npz_where(z),
                            name);
     err = sherd__npz_read(z, (size_t)i, bytes, m->head.data_len, d);
@@ -153,7 +150,7 @@ int sherd__model_load(sherd__network *n, const char *path, sherd_diag *d)
     char name[16];
     size_t count = sherd__network_count(n), at = 0;
     double *all = sherd__calloc(count, sizeof *all);
-    if (all == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "%s: no memory to read it", path);
+    if (!all) return sherd__fail(d, SHERD_ENOMEM, NULL, "%s: no memory to read it", path);
     int err = sherd__npz_open(&z, path, UNPACKED_BASE, UNPACKED_RATIO, d);
     for (size_t i = 0; i < sherd__network_len(n) && !err; i++) {
         const sherd__layer *l = sherd__network_layer(n, i);

@@ -59,13 +59,13 @@ static int foretell(sherd__work *w, sherd_forecast_options *with, sherd_product_
 {
     char choice[48];
     sherd_forecast f;
-    sherd_diag mine = {0};
+    sherd_diag mine = { 0 };
     int err = sherd_forecast_multiply(&f, w->in[0].view, w->in[1].view, &opt, with, &mine);
     if (err && chosen) return sherd__fail(d, err, mine.hint, "%s", mine.message);
     if (err) return 0;
     if (!with->no_time) with->rates.gflops = f.rates.gflops; /* measured once: rows compare */
     sherd__plan_choice(&opt, choice);
-    if (rows == NULL) {
+    if (!rows) {
         if (chosen) print_heads();
         print_row(choice, chosen, &f);
         return 0;
@@ -79,7 +79,7 @@ static int foretell(sherd__work *w, sherd_forecast_options *with, sherd_product_
 
 static int dry_run(sherd__work *w, sherd_diag *d)
 {
-    static const uint32_t groups[] = {1, 16, 0};
+    static const uint32_t groups[] = { 1, 16, 0 };
     sherd_product_options opt = w->opt;
     uint32_t nodes = 0;
     char file[PATH_MAX] = "";
@@ -88,12 +88,12 @@ static int dry_run(sherd__work *w, sherd_diag *d)
     w->dry = true;
     int err = sherd__work_seed(w, d);
     if (!err) err = sherd__nodes_count(&nodes, &here, w->cli, d);
-    if (!err && w->opt.seed == NULL) { /* one draw of exposures for all rows of the table */
+    if (!err && !w->opt.seed) { /* one draw of exposures for all rows of the table */
         sherd_entropy os = sherd__entropy_os();
         os.fill(os.ctx, w->seed, sizeof w->seed);
         w->opt.seed = w->seed;
     }
-    sherd_forecast_options with = {.nodes = nodes, .remote = !here};
+    sherd_forecast_options with = { .nodes = nodes, .remote = !here };
     if (!err) err = sherd__nodes_file(file, sizeof file, &with.same_host_domains, w->cli, d);
     if (file[0] != '\0') with.nodes_file = file;
     if (!err) with.node_memory = node_memory(w, nodes);
@@ -110,7 +110,7 @@ static int dry_run(sherd__work *w, sherd_diag *d)
     if (!err && w->opt.scheme != SHERD_PLAIN) err = foretell(w, &with, opt, false, rows, d);
     for (opt.scheme = SHERD_SHARE; opt.scheme <= SHERD_SHARE1 && !err; opt.scheme++)
         if (w->opt.scheme != opt.scheme) err = foretell(w, &with, opt, false, rows, d);
-    if (rows == NULL) return err;
+    if (!rows) return err;
     if (err) {
         json_decref(rows);
         return err;
@@ -144,13 +144,13 @@ static int run_multiply(sherd__cli *cli, sherd_diag *d)
 }
 
 static const sherd__example examples[] = {
-    {"sherd multiply A.npy B.npy -o C.npy -n 7",
-     "A times B over seven nodes on this machine, columns permuted, in floats"},
-    {"sherd multiply A.npy B.npy -o C.npy -n 7 --mode exact --check",
-     "in fixed point, and compared bit for bit with the product computed here"},
-    {"sherd multiply A.npy B.npy --nodes nodes.txt --key me.key --dry-run",
-     "what each choice would cost over the nodes of a file; nothing is sent"},
-    {0},
+    { "sherd multiply A.npy B.npy -o C.npy -n 7",
+      "A times B over seven nodes on this machine, columns permuted, in floats" },
+    { "sherd multiply A.npy B.npy -o C.npy -n 7 --mode exact --check",
+      "in fixed point, and compared bit for bit with the product computed here" },
+    { "sherd multiply A.npy B.npy --nodes nodes.txt --key me.key --dry-run",
+      "what each choice would cost over the nodes of a file; nothing is sent" },
+    { 0 },
 };
 
 static const sherd__option options[] = {
@@ -169,7 +169,7 @@ static const sherd__option options[] = {
     SHERD__OPT_CERTIFICATE_PUBLIC,
     SHERD__OPT_MEMORY,
     SHERD__OPT_THREADS,
-    {0},
+    { 0 },
 };
 
 const sherd__verb sherd__verb_multiply = {

@@ -99,8 +99,7 @@ static void report(void *ctx, const sherd__worker_stats *t, const sherd__pool_st
         json_object_set_new(obj, "memory_peak", number(m->peak));
         json_object_set_new(obj, "blas_core", json_string(caps->core));
         json_object_set_new(obj, "threads", number(caps->threads));
-        if (r->data.ledger)
-            json_object_set_new(obj, "privacy", sherd__node_data_json(&r->data));
+        if (r->data.ledger) json_object_set_new(obj, "privacy", sherd__node_data_json(&r->data));
         if (sherd__cli_json_end(r->cli, obj, &d)) sherd__cli_warn(r->cli, "%s", d.message);
         fflush(stdout);
         return;
@@ -201,7 +200,8 @@ static int need_files(const sherd__node_options *o, sherd_diag *d)
 {
     if (o->parent_pipe >= 0) return 0;
     if (!o->key_file)
-        return sherd__fail(d, SHERD_EINVAL, "sherd keygen node.key", "--key FILE is missing: this "
+        return sherd__fail(d, SHERD_EINVAL, "sherd keygen node.key",
+                           "--key FILE is missing: this "
                            "node's private key");
     if (!o->allow_file)
         return sherd__fail(d, SHERD_EINVAL,
@@ -257,9 +257,13 @@ int sherd__node_with(const sherd__backend *backend, sherd__cli *cli, sherd_diag 
 {
     char host[256];
     run r = { .cli = cli, .d = d };
-    sherd__node_options o = { .backend = backend, .listening = listening, .say = say,
-                              .report = report, .interrupted = interrupted,
-                              .abandon = abandon, .ctx = &r };
+    sherd__node_options o = { .backend = backend,
+                              .listening = listening,
+                              .say = say,
+                              .report = report,
+                              .interrupted = interrupted,
+                              .abandon = abandon,
+                              .ctx = &r };
     int err = read_options(cli, &o, host, sizeof host, d);
     if (err) return err;
     if (o.parent_pipe >= 0) wake_when_orphaned();
@@ -297,6 +301,7 @@ static const sherd__example examples[] = {
     { 0 },
 };
 
+/* clang-format off */
 const sherd__option sherd__node_options_table[] = {
     { .name = "listen", .type = SHERD__TEXT, .arg = "ADDR:PORT", .preset = "127.0.0.1:0",
       .help = "where to listen; port 0 lets the system choose" },
@@ -329,6 +334,7 @@ const sherd__option sherd__node_options_table[] = {
       .help = "outlive the parent's pipe once something was written to it" },
     { 0 },
 };
+/* clang-format on */
 
 const sherd__verb sherd__verb_node = {
     .name = "node",

@@ -43,17 +43,22 @@ static uint64_t rounds_today(void *ctx, const uint8_t *coordinator)
 
 static sherd__charged charged(void *ctx, const uint8_t about[SHERD__LEDGER_DIGEST])
 {
-    const sherd__ledger_known k =
-        sherd__ledger_known_of(((sherd__node_data *)ctx)->ledger, about);
-    return (sherd__charged){ .keys = k.keys, .nodes = k.nodes, .threshold = k.threshold,
-                             .opened = k.opened };
+    const sherd__ledger_known k = sherd__ledger_known_of(((sherd__node_data *)ctx)->ledger, about);
+    return (sherd__charged){
+        .keys = k.keys, .nodes = k.nodes, .threshold = k.threshold, .opened = k.opened
+    };
 }
 
 static int charge(void *ctx, const sherd__charge *c, sherd_diag *d)
 {
     sherd__node_data *x = ctx;
-    sherd__ledger_upload u = { .day = today(), .job = c->job, .first = c->first, .rows = c->rows,
-                               .rho = c->rho, .keys = c->keys, .nodes = c->nodes,
+    sherd__ledger_upload u = { .day = today(),
+                               .job = c->job,
+                               .first = c->first,
+                               .rows = c->rows,
+                               .rho = c->rho,
+                               .keys = c->keys,
+                               .nodes = c->nodes,
                                .threshold = c->threshold };
     memcpy(u.about, c->about, sizeof u.about);
     memcpy(u.by, c->coordinator, sizeof u.by);
@@ -73,21 +78,23 @@ static int bind_to(void *ctx, const uint8_t about[SHERD__LEDGER_DIGEST],
     return err;
 }
 
-static const sherd__ledger_ops ledger_ops = { spent, rounds, rounds_today, charged, charge,
-                                              bind_to };
+static const sherd__ledger_ops ledger_ops = {
+    spent, rounds, rounds_today, charged, charge, bind_to
+};
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
 static int judge(sherd__cli *cli, sherd_diag *d)
 {
-    static const char *const ours[] = { "label", "any-peers", "any-roster", "epsilon", "delta",
-                                        "ledger", "require-ledger", "min-nodes",
-                                        "min-colluding", "min-rows", "max-rows",
-                                        "max-rounds", "max-rounds-day", NULL };
+    static const char *const ours[] = { "label",          "any-peers", "any-roster",
+                                        "epsilon",        "delta",     "ledger",
+                                        "require-ledger", "min-nodes", "min-colluding",
+                                        "min-rows",       "max-rows",  "max-rounds",
+                                        "max-rounds-day", NULL };
     const char *name = sherd__opt_text(cli, "data") ? NULL : sherd__opts_idle(cli, ours);
-    return name == NULL ? SHERD_OK
-                        : sherd__fail(d, SHERD_EINVAL, "add --data FILE, or leave it out",
-                                      "--%s has no effect without --data", name);
+    return !name ? SHERD_OK
+                 : sherd__fail(d, SHERD_EINVAL, "add --data FILE, or leave it out",
+                               "--%s has no effect without --data", name);
 }
 
 /* One that was lost would look like one that is new. */
@@ -95,8 +102,10 @@ static int open_at(sherd__node_data *x, sherd__cli *cli, const char *path, sherd
 {
     int err = sherd__ledger_open(&x->ledger, path, sherd__opt_flag(cli, "require-ledger"), d);
     if (!err && sherd__ledger_made(x->ledger))
-        sherd__cli_warn(cli, "%s: made a new privacy ledger, nothing is charged yet; if these data "
-                        "have been served before, end this node and put their ledger back", path);
+        sherd__cli_warn(cli,
+                        "%s: made a new privacy ledger, nothing is charged yet; if these data "
+                        "have been served before, end this node and put their ledger back",
+                        path);
     return err;
 }
 
@@ -133,7 +142,8 @@ static void warn_of_memory(sherd__cli *cli, uint64_t budget)
     char most[24], has[24];
     uint64_t there = sherd__memory_available();
     if (budget > there)
-        sherd__cli_warn(cli, "--memory (%s) is more than the %s that are available beside the "
+        sherd__cli_warn(cli,
+                        "--memory (%s) is more than the %s that are available beside the "
                         "data: what is refused for want of memory may tell how many examples "
                         "there are",
                         sherd__cli_bytes(budget, most), sherd__cli_bytes(there, has));
@@ -156,9 +166,10 @@ int sherd__node_data_open(sherd__node_data *x, sherd__cli *cli, sherd__node_opti
     o->ledger = (sherd__ledger_ref){ &ledger_ops, x };
     if (!o->peers_file && !x->policy.any_peers)
         sherd__cli_warn(cli, "--data without --peers: this node takes part in no sum (--any-peers "
-                        "would let a coordinator name anybody)");
+                             "would let a coordinator name anybody)");
     if (!isfinite(x->policy.epsilon))
-        sherd__cli_warn(cli, "--epsilon none: this node takes part in rounds without noise; "
+        sherd__cli_warn(cli,
+                        "--epsilon none: this node takes part in rounds without noise; "
                         "--min-rows counts places, empty ones too, so that such a round may hold "
                         "few examples, or one, and its sum show them");
     warn_of_memory(cli, o->memory);
@@ -204,6 +215,8 @@ void sherd__node_data_say(sherd__cli *cli, sherd__node_data *x)
         sherd__cli_say(cli, "privacy spent so far: epsilon %.4g of %s at delta %g, in %llu uploads",
                        epsilon, most, x->policy.delta, (unsigned long long)sum.uploads);
     else
-        sherd__cli_say(cli, "privacy spent so far: no bound, rounds without noise were among the "
-                       "%llu uploads", (unsigned long long)sum.uploads);
+        sherd__cli_say(cli,
+                       "privacy spent so far: no bound, rounds without noise were among the "
+                       "%llu uploads",
+                       (unsigned long long)sum.uploads);
 }

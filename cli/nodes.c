@@ -22,7 +22,7 @@
 int sherd__nodes_folder(char *out, size_t size)
 {
     const char *runtime = getenv("XDG_RUNTIME_DIR");
-    int n = runtime != NULL && *runtime == '/'
+    int n = runtime && *runtime == '/'
                 ? snprintf(out, size, "%s/sherd", runtime)
                 : snprintf(out, size, "/tmp/sherd-%lu", (unsigned long)getuid());
     return n > 0 && (size_t)n < size ? 0 : SHERD_EINVAL;
@@ -40,8 +40,10 @@ static int running_cluster(source *s, sherd_diag *d)
     char folder[PATH_MAX - 16];
     struct stat st;
     if (sherd__nodes_folder(folder, sizeof folder) != 0 || lstat(folder, &st) != 0)
-        return sherd__fail(d, SHERD_EINVAL, "-n 7 starts seven nodes on this machine; --nodes FILE "
-                           "uses those that FILE lists", "no nodes: give -n N or --nodes FILE");
+        return sherd__fail(d, SHERD_EINVAL,
+                           "-n 7 starts seven nodes on this machine; --nodes FILE "
+                           "uses those that FILE lists",
+                           "no nodes: give -n N or --nodes FILE");
     if (!S_ISDIR(st.st_mode) || st.st_uid != getuid() || (st.st_mode & 077) != 0)
         return sherd__fail(d, SHERD_EINVAL,
                            "give -n N or --nodes FILE, and look who made that folder",
@@ -51,8 +53,10 @@ static int running_cluster(source *s, sherd_diag *d)
     snprintf(s->nodes, sizeof s->nodes, "%s/" SHERD__CLUSTER_NODES, folder);
     snprintf(s->key, sizeof s->key, "%s/" SHERD__CLUSTER_KEY, folder);
     if (access(s->nodes, F_OK) != 0)
-        return sherd__fail(d, SHERD_EINVAL, "-n 7 starts seven nodes on this machine; --nodes FILE "
-                           "uses those that FILE lists", "no nodes: give -n N or --nodes FILE");
+        return sherd__fail(d, SHERD_EINVAL,
+                           "-n 7 starts seven nodes on this machine; --nodes FILE "
+                           "uses those that FILE lists",
+                           "no nodes: give -n N or --nodes FILE");
     return 0;
 }
 
@@ -60,14 +64,14 @@ static int find_source(source *s, sherd__cli *cli, sherd_diag *d)
 {
     memset(s, 0, sizeof *s);
     const char *file = sherd__opt_text(cli, "nodes"), *key = sherd__opt_text(cli, "key");
-    if (file == NULL && sherd__opt_int(cli, "local") > 0) { /* given, or a preset of the verb */
+    if (!file && sherd__opt_int(cli, "local") > 0) { /* given, or a preset of the verb */
         s->local = (uint32_t)sherd__opt_int(cli, "local");
         return 0;
     }
-    s->ours = file == NULL;
+    s->ours = !file;
     if (s->ours) return running_cluster(s, d);
     snprintf(s->nodes, sizeof s->nodes, "%s", file);
-    if (key == NULL)
+    if (!key)
         return sherd__fail(d, SHERD_EINVAL,
                            "`sherd keygen me.key` makes one; the nodes must allow it",
                            "%s needs --key FILE too: nodes serve only keys that they allow",
@@ -102,7 +106,7 @@ int sherd__nodes_count(uint32_t *out, bool *here, sherd__cli *cli, sherd_diag *d
     bool local = true;
     int err = source_to_read(&s, cli, d);
     if (err) return err;
-    if (here != NULL) *here = true;
+    if (here) *here = true;
     if (s.local > 0) {
         *out = s.local;
         return 0;
@@ -115,7 +119,7 @@ int sherd__nodes_count(uint32_t *out, bool *here, sherd__cli *cli, sherd_diag *d
         local = local && sherd__peer_loopback(&peers.list[i]);
         n++;
     }
-    if (here != NULL) *here = local;
+    if (here) *here = local;
     sherd__peers_fini(&peers);
     if (n == 0)
         return sherd__fail(d, SHERD_EFORMAT, "paste the lines that nodes print when they start",
@@ -149,15 +153,16 @@ static int suit_domains(const char *file, const sherd__peers *peers, uint64_t le
         n++;
         first = first_of_domain(peers, i);
         domains += first == p;
-        if (first != p && one == NULL) one = first, other = p;
+        if (first != p && !one) one = first, other = p;
     }
-    if (domains >= least || one == NULL) return 0;
+    if (domains >= least || !one) return 0;
     return sherd__fail(d, SHERD_EFEWNODES,
                        "list nodes that others run, or lower --colluding or --spare",
                        "%s:%" PRIu32 ": domain=%s is that of line %" PRIu32 ", too: %" PRIu64
                        " nodes of %" PRIu64 " domain%s are listed, and %" PRIu64
-                       " domains or more are needed", file, other->line, other->domain, one->line,
-                       n, domains, domains == 1 ? "" : "s", least);
+                       " domains or more are needed",
+                       file, other->line, other->domain, one->line, n, domains,
+                       domains == 1 ? "" : "s", least);
 }
 
 static int suit_file(const char *file, const sherd__peers *peers, uint64_t least, sherd_diag *d)
@@ -171,8 +176,8 @@ static int suit_file(const char *file, const sherd__peers *peers, uint64_t least
             return sherd__fail(d, SHERD_EFORMAT,
                                "give every node's line the name of who runs it, as domain=NAME",
                                "%s:%" PRIu32 ": %s:%u has no domain= in the node file: a private "
-                               "scheme must know which nodes are one adversary", file, p->line,
-                               p->host, p->port);
+                               "scheme must know which nodes are one adversary",
+                               file, p->line, p->host, p->port);
     }
     if (n >= least) return suit_domains(file, peers, least, d);
     return sherd__fail(d, SHERD_EFEWNODES, "list more nodes, or lower --colluding or --spare",
@@ -183,7 +188,7 @@ static int suit_file(const char *file, const sherd__peers *peers, uint64_t least
 int sherd__nodes_suit(sherd__cli *cli, const sherd_product_options *opt, sherd_diag *d)
 {
     source s;
-    sherd__peers peers = {0};
+    sherd__peers peers = { 0 };
     uint64_t least = sherd__prepare_least(opt);
     char hint[80];
     if (least == 1) return 0; /* of any scheme */
@@ -199,9 +204,9 @@ int sherd__nodes_suit(sherd__cli *cli, const sherd_product_options *opt, sherd_d
     snprintf(hint, sizeof hint, "-n %" PRIu64 "%s", least,
              opt->colluding > 1 || opt->spare > 0 ? ", or lower --colluding or --spare" : "");
     return sherd__fail(d, SHERD_EFEWNODES, hint,
-                       "-n %" PRIu32 ": --scheme %s with --colluding %" PRIu32 " and --spare %"
-                       PRIu32 " needs %" PRIu64 " or more", s.local,
-                       sherd__scheme_name(opt->scheme), opt->colluding, opt->spare, least);
+                       "-n %" PRIu32 ": --scheme %s with --colluding %" PRIu32
+                       " and --spare %" PRIu32 " needs %" PRIu64 " or more",
+                       s.local, sherd__scheme_name(opt->scheme), opt->colluding, opt->spare, least);
 }
 
 static bool interrupted(void *ctx)
@@ -213,10 +218,8 @@ static bool interrupted(void *ctx)
 static void log_line(void *ctx, sherd_log_level level, const char *text)
 {
     const sherd__cli *cli = ctx;
-    if (level == SHERD_LOG_WARN)
-        sherd__cli_warn(cli, "%s", text);
-    else if (level == SHERD_LOG_INFO || cli->verbose > 1)
-        sherd__cli_note(cli, "%s", text);
+    if (level == SHERD_LOG_WARN) sherd__cli_warn(cli, "%s", text);
+    else if (level == SHERD_LOG_INFO || cli->verbose > 1) sherd__cli_note(cli, "%s", text);
 }
 
 /* Many take a while to start; more than there are cores only share them. */

@@ -37,13 +37,13 @@ static const char *keep(sherd__opts *o, const char *s)
 {
     if (o->strings_len == STRINGS_MAX) return NULL;
     char *copy = sherd__strdup(s);
-    if (copy != NULL) o->strings[o->strings_len++] = copy;
+    if (copy) o->strings[o->strings_len++] = copy;
     return copy;
 }
 
 /* Reads the value of option i, from a place no stronger than those read before. */
-static int set(sherd__opts *o, size_t i, sherd__source source, const char *where,
-               const char *text, sherd_diag *d)
+static int set(sherd__opts *o, size_t i, sherd__source source, const char *where, const char *text,
+               sherd_diag *d)
 {
     sherd__value *v = &o->values[i];
     int code = source == SHERD__FROM_ARGV || source == SHERD__FROM_ENV ? SHERD_EINVAL
@@ -61,7 +61,7 @@ static int set(sherd__opts *o, size_t i, sherd__source source, const char *where
     if (source != SHERD__FROM_ARGV && source != SHERD__FROM_PRESET) {
         parsed.where = keep(o, where);
         parsed.text = keep(o, text);
-        if (parsed.where == NULL || parsed.text == NULL)
+        if (!parsed.where || !parsed.text)
             return sherd__fail(d, SHERD_ENOMEM, NULL, "%s: out of memory", where);
     }
     *v = parsed;
@@ -99,29 +99,25 @@ static bool has_option(void *ctx, const sherd__verb *v, const char *title)
 static int unknown_long(const sherd__opts *o, const char *title, const char *given, sherd_diag *d)
 {
     char name[64], hint[200];
-    const char *known[SHERD__OPTIONS_MAX + 1], *candidates[2] = {NULL, NULL};
+    const char *known[SHERD__OPTIONS_MAX + 1], *candidates[2] = { NULL, NULL };
     size_t n = strcspn(given, "=");
     snprintf(name, sizeof name, "%.*s", (int)(n < 60 ? n : 60), given);
     for (size_t i = 0; i < o->len; i++) {
         known[i] = o->table[i]->name;
         if (strncmp(known[i], name, strlen(name)) != 0) continue;
-        if (candidates[0] == NULL)
-            candidates[0] = known[i];
-        else
-            candidates[1] = known[i];
+        if (!candidates[0]) candidates[0] = known[i];
+        else candidates[1] = known[i];
     }
     known[o->len] = NULL;
-    if (candidates[1] != NULL)
+    if (candidates[1])
         return sherd__fail(d, SHERD_EINVAL, "write it out", "--%s could be --%s or --%s", name,
                            candidates[0], candidates[1]);
-    lookup l = {.name = name, .not_in = o->verb};
+    lookup l = { .name = name, .not_in = o->verb };
     const char *near = sherd__suggest(name, known);
-    if (near != NULL)
-        snprintf(hint, sizeof hint, "did you mean --%s?", near);
+    if (near) snprintf(hint, sizeof hint, "did you mean --%s?", near);
     else if (sherd__verbs_each(has_option, &l))
         snprintf(hint, sizeof hint, "--%s belongs to `sherd %s`", name, l.found);
-    else
-        snprintf(hint, sizeof hint, "sherd help %s", title);
+    else snprintf(hint, sizeof hint, "sherd help %s", title);
     return sherd__fail(d, SHERD_EINVAL, hint, "unknown option --%s", name);
 }
 
@@ -145,8 +141,8 @@ static int complain(const sherd__opts *o, const char *title, int what, const cha
                    : sherd__fail(d, SHERD_EINVAL, NULL, "-%c needs a value: %s", optopt, p->arg);
     }
     if (optopt >= LONG_BASE)
-        return sherd__fail(d, SHERD_EINVAL, NULL, "%.*s takes no value",
-                           (int)strcspn(given, "="), given);
+        return sherd__fail(d, SHERD_EINVAL, NULL, "%.*s takes no value", (int)strcspn(given, "="),
+                           given);
     if (optopt != 0) {
         char hint[80];
         snprintf(hint, sizeof hint, "sherd help %s", title);
@@ -167,14 +163,14 @@ static void getopt_tables(const sherd__opts *o, char *letters, struct option *lo
             *letters++ = p->letter;
             if (!flag) *letters++ = ':';
         }
-        *longs++ = (struct option){p->name, flag ? no_argument : required_argument, NULL,
-                                   LONG_BASE + (int)i};
+        *longs++ = (struct option){ p->name, flag ? no_argument : required_argument, NULL,
+                                    LONG_BASE + (int)i };
         if (p->type != SHERD__FLAG || (p->flags & SHERD__OPT_ONLY_ARGV) != 0) continue;
         snprintf(negated[i], sizeof negated[i], "no-%s", p->name);
-        *longs++ = (struct option){negated[i], no_argument, NULL, LONG_BASE + NEGATED + (int)i};
+        *longs++ = (struct option){ negated[i], no_argument, NULL, LONG_BASE + NEGATED + (int)i };
     }
     *letters = '\0';
-    *longs = (struct option){0};
+    *longs = (struct option){ 0 };
 }
 
 static int read_argv(sherd__opts *o, const char *title, int argc, char **argv, sherd_diag *d)
@@ -197,8 +193,8 @@ static int read_argv(sherd__opts *o, const char *title, int argc, char **argv, s
         snprintf(where, sizeof where, is_long ? "--%s%s" : "-%s%.1s", no ? "no-" : "",
                  is_long ? o->table[i]->name : &o->table[i]->letter);
         const char *kept = keep(o, where);
-        if (kept == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
-        const char *text = optarg != NULL ? optarg : no ? "no" : "1";
+        if (!kept) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+        const char *text = optarg ? optarg : no ? "no" : "1";
         int err = set(o, (size_t)i, SHERD__FROM_ARGV, kept, text, d);
         if (err) return err;
     }
@@ -213,7 +209,7 @@ static int read_env(sherd__opts *o, char *const *env, sherd_diag *d)
         if ((o->table[i]->flags & (SHERD__OPT_NO_ENV | SHERD__OPT_ONLY_ARGV)) != 0) continue;
         sherd__option_env_name(o->table[i], name);
         size_t n = strlen(name);
-        for (char *const *e = env; e != NULL && *e != NULL; e++) {
+        for (char *const *e = env; e && *e; e++) {
             if (strncmp(*e, name, n) != 0 || (*e)[n] != '=' || (*e)[n + 1] == '\0') continue;
             int err = set(o, i, SHERD__FROM_ENV, name, *e + n + 1, d);
             if (err) return err;
@@ -236,8 +232,8 @@ static bool add_names(void *ctx, const sherd__verb *v, const char *title)
     size_t len = sherd__options_of(v, list, SHERD__OPTIONS_MAX);
     for (size_t i = 0; i < len; i++) {
         size_t n = 0;
-        while (known[n] != NULL && strcmp(known[n], list[i]->name) != 0) n++;
-        if (known[n] == NULL && n < 255) known[n] = list[i]->name;
+        while (known[n] && strcmp(known[n], list[i]->name) != 0) n++;
+        if (!known[n] && n < 255) known[n] = list[i]->name;
     }
     return false;
 }
@@ -252,24 +248,24 @@ static int set_from_file(void *ctx, const char *where, const char *name, const c
     if (i >= 0 && (r->opts->table[i]->flags & SHERD__OPT_ONLY_ARGV) == 0 &&
         strcmp(name, "config") != 0)
         return set(r->opts, (size_t)i, r->source, place, value, d);
-    lookup l = {.name = name, .not_in = i >= 0 ? NULL : r->opts->verb};
+    lookup l = { .name = name, .not_in = i >= 0 ? NULL : r->opts->verb };
     if (i < 0 && sherd__verbs_each(has_option, &l)) return 0; /* another verb's */
     if (i >= 0)
         return sherd__fail(d, SHERD_EFORMAT, "give it on the command line",
                            "%s: cannot be set in a configuration file", place);
-    const char *known[256] = {NULL};
+    const char *known[256] = { NULL };
     add_names(known, r->opts->verb, "");
     sherd__verbs_each(add_names, known);
     const char *near = sherd__suggest(name, known);
-    if (near != NULL) snprintf(hint, sizeof hint, "did you mean %s?", near);
-    return sherd__fail(d, SHERD_EFORMAT, near != NULL ? hint : NULL,
-                       "%s: no verb has an option '%.60s'", where, name);
+    if (near) snprintf(hint, sizeof hint, "did you mean %s?", near);
+    return sherd__fail(d, SHERD_EFORMAT, near ? hint : NULL, "%s: no verb has an option '%.60s'",
+                       where, name);
 }
 
 static int read_file(sherd__opts *o, const char *path, sherd__source source, sherd_diag *d)
 {
-    file_reading r = {o, source};
-    sherd_diag mine = {0};
+    file_reading r = { o, source };
+    sherd_diag mine = { 0 };
     bool missing;
     int err = sherd__config_read(path, &missing, set_from_file, &r, &mine);
     if (err && missing && source != SHERD__FROM_CONFIG) return 0;
@@ -280,10 +276,9 @@ static int read_files(sherd__opts *o, const sherd__opts_sources *src, sherd_diag
 {
     int at = find(o, "config");
     const char *config = o->values[at].text;
-    int err = config != NULL ? read_file(o, config, SHERD__FROM_CONFIG, d) : 0;
-    if (!err && src != NULL && src->user_config != NULL)
-        err = read_file(o, src->user_config, SHERD__FROM_USER, d);
-    if (!err && src != NULL && src->system_config != NULL)
+    int err = config ? read_file(o, config, SHERD__FROM_CONFIG, d) : 0;
+    if (!err && src && src->user_config) err = read_file(o, src->user_config, SHERD__FROM_USER, d);
+    if (!err && src && src->system_config)
         err = read_file(o, src->system_config, SHERD__FROM_SYSTEM, d);
     return err;
 }
@@ -294,22 +289,22 @@ static int read_files(sherd__opts *o, const sherd__opts_sources *src, sherd_diag
 static void preset(sherd__opts *o, size_t i)
 {
     const sherd__option *p = o->table[i];
-    o->values[i] = (sherd__value){0};
-    int err = p->preset != NULL ? set(o, i, SHERD__FROM_PRESET, p->name, p->preset, NULL) : 0;
+    o->values[i] = (sherd__value){ 0 };
+    int err = p->preset ? set(o, i, SHERD__FROM_PRESET, p->name, p->preset, NULL) : 0;
     assert(err == 0);
     (void)err;
 }
 
 static int exclude(sherd__opts *o, size_t i, sherd_diag *d)
 {
-    if (o->table[i]->excludes == NULL || o->values[i].source == SHERD__FROM_NOWHERE) return 0;
+    if (!o->table[i]->excludes || o->values[i].source == SHERD__FROM_NOWHERE) return 0;
     int j = find(o, o->table[i]->excludes);
     if (j < 0 || o->values[j].source == SHERD__FROM_NOWHERE) return 0;
     sherd__value *a = &o->values[i], *b = &o->values[j];
     if (a->source == b->source)
         return sherd__fail(d, SHERD_EINVAL, "leave one of them out",
                            "%s and %s cannot stand together", a->where, b->where);
-    *(a->source < b->source ? a : b) = (sherd__value){0};
+    *(a->source < b->source ? a : b) = (sherd__value){ 0 };
     return 0;
 }
 
@@ -346,15 +341,16 @@ static int count_args(const sherd__cli *cli, sherd_diag *d)
     if (v->args_max == 0)
         return sherd__fail(d, SHERD_EINVAL, hint, "takes no arguments, found '%.60s'",
                            cli->args[0]);
-    if (v->args_max == v->args_min)
-        snprintf(expected, sizeof expected, "%d", v->args_min);
+    if (v->args_max == v->args_min) snprintf(expected, sizeof expected, "%d", v->args_min);
     else
         snprintf(expected, sizeof expected, "%s %d", few ? "at least" : "at most",
                  few ? v->args_min : v->args_max);
     if (many)
-        return sherd__fail(d, SHERD_EINVAL, hint, "expected %s argument%s, found %d; '%s' is one "
-                           "too many", expected, strcmp(expected, "1") == 0 ? "" : "s",
-                           cli->args_len, cli->args[v->args_max]);
+        return sherd__fail(d, SHERD_EINVAL, hint,
+                           "expected %s argument%s, found %d; '%s' is one "
+                           "too many",
+                           expected, strcmp(expected, "1") == 0 ? "" : "s", cli->args_len,
+                           cli->args[v->args_max]);
     return sherd__fail(d, SHERD_EINVAL, hint, "expected %s argument%s (%s), found %d", expected,
                        v->args_min == 1 ? "" : "s", v->usage, cli->args_len);
 }
@@ -364,7 +360,7 @@ int sherd__opts_parse(sherd__cli *cli, int argc, char **argv, const sherd__opts_
 {
     *help = false;
     sherd__opts *o = sherd__calloc(1, sizeof *o);
-    if (o == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!o) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     o->verb = cli->verb;
     o->len = sherd__options_of(cli->verb, o->table, SHERD__OPTIONS_MAX);
     cli->opts = o;
@@ -374,7 +370,7 @@ int sherd__opts_parse(sherd__cli *cli, int argc, char **argv, const sherd__opts_
     cli->args = argv + optind;
     *help = sherd__opt_flag(cli, "help");
     if (*help) return 0;
-    if (src != NULL) err = read_env(o, src->env, d);
+    if (src) err = read_env(o, src->env, d);
     if (!err) err = read_files(o, src, d);
     if (!err) err = judge(o, cli->title, d);
     if (!err) err = count_args(cli, d);
@@ -387,7 +383,7 @@ int sherd__opts_parse(sherd__cli *cli, int argc, char **argv, const sherd__opts_
 
 void sherd__opts_free(sherd__opts *o)
 {
-    if (o == NULL) return;
+    if (!o) return;
     for (size_t i = 0; i < o->strings_len; i++) sherd__free(o->strings[i]);
     sherd__free(o);
 }
@@ -434,8 +430,9 @@ uint32_t sherd__opt_time_ms(const sherd__cli *cli, const char *name)
 
 const char *sherd__opt_text(const sherd__cli *cli, const char *name)
 {
-    return value_of(cli, name, 1U << SHERD__TEXT | 1U << SHERD__FILE | 1U << SHERD__DIR |
-                                   1U << SHERD__CHOICE)->text;
+    return value_of(cli, name,
+                    1U << SHERD__TEXT | 1U << SHERD__FILE | 1U << SHERD__DIR | 1U << SHERD__CHOICE)
+        ->text;
 }
 
 int sherd__opt_choice(const sherd__cli *cli, const char *name)
@@ -447,14 +444,14 @@ int sherd__opt_choice(const sherd__cli *cli, const char *name)
 const char *sherd__opt_where(const sherd__cli *cli, const char *name)
 {
     const sherd__value *v = value_of(cli, name, ~0U);
-    return v->where != NULL ? v->where : name;
+    return v->where ? v->where : name;
 }
 
 sherd__source sherd__opt_source(const sherd__cli *cli, const char *name)
 {
     int i = find(cli->opts, name);
     const sherd__value *v = i >= 0 ? &cli->opts->values[i] : NULL;
-    bool no = v == NULL || (cli->opts->table[i]->type == SHERD__FLAG && v->integer == 0);
+    bool no = !v || (cli->opts->table[i]->type == SHERD__FLAG && v->integer == 0);
     return no ? SHERD__FROM_NOWHERE : v->source;
 }
 

@@ -15,12 +15,12 @@
 #include "matrix/scaling.h"
 #include "scheduler/cluster_internal.h"
 
-const char *const sherd__choices_elementwise[] = {"here", "nodes", NULL};
-const char *const sherd__choices_rounding[] = {"nearest", "stochastic", NULL};
+const char *const sherd__choices_elementwise[] = { "here", "nodes", NULL };
+const char *const sherd__choices_rounding[] = { "nearest", "stochastic", NULL };
 
 static bool has(const sherd__cli *cli, const char *name)
 {
-    for (const sherd__option *o = cli->verb->options; o->name != NULL; o++)
+    for (const sherd__option *o = cli->verb->options; o->name; o++)
         if (strcmp(o->name, name) == 0) return true;
     return false;
 }
@@ -38,30 +38,40 @@ static int refuse_scheme(sherd_scheme scheme, sherd_diag *d)
 
 static int judge_nodes(sherd__cli *cli, sherd_diag *d)
 {
-    static const char *const of_nodes[] = {"scheme", "colluding", "spare", "group", "exposure",
-                                           "exposure-max", "encoding", "elementwise", "record",
-                                           "node-memory", "bind-to", "key",
-                                           "same-host-domains", NULL};
+    static const char *const of_nodes[] = { "scheme",
+                                            "colluding",
+                                            "spare",
+                                            "group",
+                                            "exposure",
+                                            "exposure-max",
+                                            "encoding",
+                                            "elementwise",
+                                            "record",
+                                            "node-memory",
+                                            "bind-to",
+                                            "key",
+                                            "same-host-domains",
+                                            NULL };
     const char *idle = sherd__opts_idle(cli, of_nodes);
-    return idle == NULL ? 0 : sherd__fail(d, SHERD_EINVAL,
-                                          "-n 3 starts three nodes; or leave it out",
-                                          "--%s has no effect without nodes", idle);
+    return !idle ? 0
+                 : sherd__fail(d, SHERD_EINVAL, "-n 3 starts three nodes; or leave it out",
+                               "--%s has no effect without nodes", idle);
 }
 
 /* What has no effect under this scheme. */
 static int judge_scheme(const sherd__over *o, sherd__cli *cli, sherd_diag *d)
 {
-    static const char *const of_permute[] = {"group", "exposure", "exposure-max", NULL};
-    static const char *const of_share[] = {"colluding", "spare", NULL};
+    static const char *const of_permute[] = { "group", "exposure", "exposure-max", NULL };
+    static const char *const of_share[] = { "colluding", "spare", NULL };
     const char *scheme = sherd__opt_text(cli, "scheme");
     bool secure = has(cli, "aggregate") && sherd__opt_choice(cli, "aggregate") == 1;
     const char *idle = NULL;
     if (o->opt.scheme != SHERD_PERMUTE) idle = sherd__opts_idle(cli, of_permute);
-    if (idle != NULL)
+    if (idle)
         return sherd__fail(d, SHERD_EINVAL, "leave it out, or use --scheme permute",
                            "--%s has no effect under --scheme %s", idle, scheme);
     if (o->opt.scheme != SHERD_SHARE && !secure) idle = sherd__opts_idle(cli, of_share);
-    if (idle != NULL)
+    if (idle)
         return sherd__fail(d, SHERD_EINVAL, "leave it out, or use --scheme share",
                            "--%s has no effect under --scheme %s, which is not private", idle,
                            scheme);
@@ -179,7 +189,7 @@ int sherd__over_open(sherd__over *o, sherd__cli *cli, const uint8_t *seed, sherd
 int sherd__over_end(sherd__over *o, sherd_diag *d)
 {
     sherd_multiplier_free(o->engine.products);
-    o->engine.products = (sherd_multiplier){0};
+    o->engine.products = (sherd_multiplier){ 0 };
     return sherd_cluster_end(o->cluster, d);
 }
 
@@ -187,16 +197,16 @@ void sherd__over_close(sherd__over *o)
 {
     sherd_multiplier_free(o->engine.products);
     sherd_cluster_close(o->cluster);
-    o->engine.products = (sherd_multiplier){0};
+    o->engine.products = (sherd_multiplier){ 0 };
     o->cluster = NULL;
 }
 
 sherd__over_traffic sherd__over_traffic_now(const sherd__over *o)
 {
-    sherd__over_traffic t = {0};
+    sherd__over_traffic t = { 0 };
     sherd_node_info info;
-    if (o->cluster != NULL) sherd__cluster_refresh(o->cluster);
-    t.nodes = o->cluster != NULL ? sherd_cluster_size(o->cluster) : 0;
+    if (o->cluster) sherd__cluster_refresh(o->cluster);
+    t.nodes = o->cluster ? sherd_cluster_size(o->cluster) : 0;
     for (uint32_t i = 0; i < t.nodes; i++) {
         sherd_cluster_node(o->cluster, i, &info);
         t.up += info.state == SHERD_NODE_UP;
@@ -208,14 +218,15 @@ sherd__over_traffic sherd__over_traffic_now(const sherd__over *o)
 
 const char *sherd__over_says(const sherd__over *o)
 {
-    if (o->says != NULL) return o->says;
-    if (o->cluster == NULL) return "all of it here";
+    if (o->says) return o->says;
+    if (!o->cluster) return "all of it here";
     if (o->here) return "by gradients: nodes see examples and weights in clear";
     switch (o->opt.scheme) {
     case SHERD_SHARE:
         return "under share: nodes learn shapes and the number of steps, no data and no weights";
     case SHERD_PLAIN: return "under plain: nodes see data and weights in clear";
-    default: return "under permute, which is not private: nodes see shuffled parts of data and "
-                    "weights";
+    default:
+        return "under permute, which is not private: nodes see shuffled parts of data and "
+               "weights";
     }
 }

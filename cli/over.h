@@ -8,12 +8,12 @@
 #include "sherd/product.h"
 
 typedef struct sherd__over {
-    bool nodes;     /* asked for: by -n, --nodes or --by */
-    bool here;      /* products are computed here even so: nodes have other work (--by gradients).
+    bool nodes;       /* asked for: by -n, --nodes or --by */
+    bool here;        /* products are computed here even so: nodes have other work (--by gradients).
                        The caller's, before sherd__over_open */
     const char *says; /* the caller's sentence in place of sherd__over_says's own; NULL: none */
-    unsigned bits;  /* fixed point of this width; 0: float64 */
-    bool stochastic;      /* operands are rounded by chance (matrix/rounding.h) */
+    unsigned bits;    /* fixed point of this width; 0: float64 */
+    bool stochastic;  /* operands are rounded by chance (matrix/rounding.h) */
     uint8_t rounding[32]; /* its seed: the caller's, before sherd__over_open */
     sherd_product_options opt;
     sherd_cluster *cluster; /* once open; NULL: here */
@@ -58,7 +58,7 @@ typedef struct sherd__over {
 extern const char *const sherd__choices_elementwise[]; /* here nodes */
 /** SHERD_EINVAL where a network of f32 is to be computed by anything but floats on this machine. */
 int sherd__over_precision(const sherd__over *o, sherd_dtype precision, sherd_diag *d) SHERD_MUST;
-extern const char *const sherd__choices_rounding[];    /* nearest stochastic */
+extern const char *const sherd__choices_rounding[]; /* nearest stochastic */
 
 /**
  * Zeroes o and reads the options, before anything is opened. SHERD_EINVAL: share1 and blind (with

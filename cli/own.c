@@ -41,8 +41,7 @@ static int take_pair(sherd__own_data *x, sherd__npz *z, const char *const names[
                           "%s: has %s but not %s", sherd__npz_where(z), names[0], names[1]);
     if (!err && x->own.x.rows != x->own.y.rows)
         err = sherd__fail(d, SHERD_ESHAPE, NULL, "%s: %s has %zu rows and %s has %zu",
-                          sherd__npz_where(z), names[0], x->own.x.rows, names[1],
-                          x->own.y.rows);
+                          sherd__npz_where(z), names[0], x->own.x.rows, names[1], x->own.y.rows);
     return err;
 }
 

@@ -24,8 +24,8 @@ typedef struct given {
 
 static bool is_written(const char *option)
 {
-    static const char *const names[] = {"output", "certificate", "meta", "record", "log",
-                                        "trace", "checkpoint", "plot"};
+    static const char *const names[] = { "output", "certificate", "meta",       "record",
+                                         "log",    "trace",       "checkpoint", "plot" };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(names[i], option) == 0) return true;
     return false;
@@ -35,8 +35,8 @@ static bool is_written(const char *option)
 static bool resolve(const char *path, char out[PATH_MAX])
 {
     char folder[PATH_MAX], whole[PATH_MAX];
-    const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
-    size_t len = slash != NULL ? (size_t)(slash - path) + 1 : 0;
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    size_t len = slash ? (size_t)(slash - path) + 1 : 0;
     if (len >= sizeof folder) return false;
     memcpy(folder, path, len);
     folder[len] = '\0';
@@ -69,7 +69,7 @@ int sherd__paths_room(const char *path, sherd_diag *d)
     char folder[PATH_MAX] = ".";
     struct stat st;
     const char *slash = strrchr(path, '/');
-    if (slash != NULL && (size_t)(slash - path) + 2 <= sizeof folder)
+    if (slash && (size_t)(slash - path) + 2 <= sizeof folder)
         snprintf(folder, sizeof folder, "%.*s", (int)(slash - path) + 1, path);
     int e = stat(folder, &st) != 0 ? errno : !S_ISDIR(st.st_mode) ? ENOTDIR : 0;
     if (!e && access(folder, W_OK | X_OK) != 0) e = errno; /* EROFS tells more than EACCES */
@@ -88,16 +88,16 @@ int sherd__paths_differ(const sherd__cli *cli, int operands, sherd_diag *d)
     for (size_t i = 0; i < options; i++) {
         if (list[i]->type != SHERD__FILE && list[i]->type != SHERD__DIR) continue;
         const char *path = sherd__opt_text(cli, list[i]->name);
-        if (path == NULL) continue;
+        if (!path) continue;
         if (is_written(list[i]->name) && !(list[i]->flags & SHERD__OPT_STREAM)) {
             int err = sherd__paths_file(sherd__opt_where(cli, list[i]->name), path, d);
             if (err) return err;
         }
-        all[len++] = (given){sherd__opt_where(cli, list[i]->name), path,
-                             is_written(list[i]->name)};
+        all[len++] = (given){ sherd__opt_where(cli, list[i]->name), path,
+                              is_written(list[i]->name) };
     }
     for (int i = cli->args_len - operands; i < cli->args_len && operands <= 8; i++)
-        all[len++] = (given){"an operand", cli->args[i], false};
+        all[len++] = (given){ "an operand", cli->args[i], false };
     for (size_t i = 0; i < len; i++)
         for (size_t j = 0; j < len; j++)
             if (i != j && all[i].written && sherd__paths_same(all[i].path, all[j].path))
@@ -111,7 +111,7 @@ int sherd__paths_output(const sherd__cli *cli, sherd_diag *d)
 {
     const char *path = sherd__opt_text(cli, "output");
     struct stat out, x;
-    if (path == NULL) return 0;
+    if (!path) return 0;
     int err = strcmp(path, "-") == 0 ? 0 : sherd__paths_room(path, d);
     if (err || !cli->json) return err;
     bool shared = strcmp(path, "-") == 0 || strcmp(path, "/dev/stdout") == 0;

@@ -22,13 +22,13 @@
 typedef struct planning {
     sherd__cli *cli;
     sherd_npy *file[2];
-    sherd_view a, b;           /* without data: shapes alone */
+    sherd_view a, b; /* without data: shapes alone */
     sherd_cluster *cluster;
     sherd_forecast_options with;
-    uint8_t seed[32];          /* one draw of exposures for all rows of the table */
+    uint8_t seed[32]; /* one draw of exposures for all rows of the table */
     sherd_product_options choice[CHOICES];
     sherd_forecast got[CHOICES];
-    sherd_diag why[CHOICES];   /* of those that are not possible */
+    sherd_diag why[CHOICES]; /* of those that are not possible */
     unsigned len;
 } planning;
 
@@ -124,7 +124,7 @@ static int list_choices(planning *p, sherd_diag *d)
     base.bits_b = (uint32_t)sherd__opt_int(cli, "bits-b");
     base.memory = sherd__opt_size(cli, "memory");
     base.masks = sherd__opt_text(cli, "masks");
-    if (p->file[1] != NULL) base.name_a = cli->args[0], base.name_b = cli->args[1];
+    if (p->file[1]) base.name_a = cli->args[0], base.name_b = cli->args[1];
     base.bits_bind = sherd__opt_given(cli, "bits");
     int err = sherd__opts_arithmetic(cli, &base.exact, &base.bits, d);
     if (err) return err;
@@ -133,7 +133,7 @@ static int list_choices(planning *p, sherd_diag *d)
     add_choice(p, &base, SHERD_PERMUTE, 1);
     add_choice(p, &base, SHERD_SHARE, 0);
     add_choice(p, &base, SHERD_SHARE1, 0);
-    if (base.masks != NULL) add_choice(p, &base, SHERD_BLIND, 0);
+    if (base.masks) add_choice(p, &base, SHERD_BLIND, 0);
     return 0;
 }
 
@@ -141,7 +141,7 @@ static int list_choices(planning *p, sherd_diag *d)
 static int check_range(const planning *p, sherd_diag *d)
 {
     sherd_diag first = { 0 }, other;
-    for (unsigned i = 0; p->a.data != NULL && p->b.data != NULL && i < p->len; i++)
+    for (unsigned i = 0; p->a.data && p->b.data && i < p->len; i++)
         if (!sherd__prepare_range(p->a, p->b, &p->choice[i], i ? &other : &first)) return 0;
     return first.code ? sherd__fail(d, first.code, first.hint, "%s", first.message) : 0;
 }
@@ -161,14 +161,14 @@ const char *sherd__plan_choice(const sherd_product_options *opt, char out[48])
 
 json_t *sherd__plan_object(const sherd_forecast *f)
 {
-    json_t *o = json_pack(
-        "{s:I, s:I, s:b, s:I, s:f, s:I, s:f, s:f, s:i, s:f, s:f, s:f, s:f, s:f, s:s}",
-        "bytes_out", (json_int_t)f->bytes_out, "bytes_in", (json_int_t)f->bytes_in, "at_most",
-        (int)f->at_most, "tasks", (json_int_t)f->tasks, "flops", f->flops, "node_memory",
-        (json_int_t)f->node_memory, "exposure_a", f->exposure_a, "exposure_b", f->exposure_b,
-        "primes", (int)f->primes, "seconds", f->seconds, "seconds_nodes", f->nodes_s,
-        "seconds_links", f->links_s, "seconds_here", f->here_s, "seconds_cores", f->cores_s,
-        "bound", f->bound ? f->bound : "");
+    json_t *o =
+        json_pack("{s:I, s:I, s:b, s:I, s:f, s:I, s:f, s:f, s:i, s:f, s:f, s:f, s:f, s:f, s:s}",
+                  "bytes_out", (json_int_t)f->bytes_out, "bytes_in", (json_int_t)f->bytes_in,
+                  "at_most", (int)f->at_most, "tasks", (json_int_t)f->tasks, "flops", f->flops,
+                  "node_memory", (json_int_t)f->node_memory, "exposure_a", f->exposure_a,
+                  "exposure_b", f->exposure_b, "primes", (int)f->primes, "seconds", f->seconds,
+                  "seconds_nodes", f->nodes_s, "seconds_links", f->links_s, "seconds_here",
+                  f->here_s, "seconds_cores", f->cores_s, "bound", f->bound ? f->bound : "");
     json_object_set_new(o, "panels", json_integer((json_int_t)f->panels));
     json_object_set_new(o, "tiles", json_integer((json_int_t)f->tiles));
     if (f->threshold) {
@@ -214,7 +214,7 @@ static const sherd_forecast *quickest(const planning *p, char name[48])
 {
     const sherd_forecast *best = NULL;
     for (unsigned i = 0; i < p->len; i++) {
-        if (p->why[i].code || (best != NULL && p->got[i].seconds >= best->seconds)) continue;
+        if (p->why[i].code || (best && p->got[i].seconds >= best->seconds)) continue;
         best = &p->got[i];
         sherd__plan_choice(&p->choice[i], name);
     }
@@ -225,14 +225,15 @@ static void print_verdict(const planning *p)
 {
     char name[48], t[24], own[24];
     const sherd_forecast *f = quickest(p, name);
-    if (f == NULL) return;
+    if (!f) return;
     if (f->seconds < f->own_seconds)
         printf("it pays: %s takes %s where this machine takes %s (%.3g GF/s)\n", name,
                sherd__cli_seconds(f->seconds, t), sherd__cli_seconds(f->own_seconds, own),
                f->rates.gflops);
     else
         printf("in time alone it does not pay: this machine takes %s (%.3g GF/s), %s, the "
-               "quickest, %s\n", sherd__cli_seconds(f->own_seconds, own), f->rates.gflops, name,
+               "quickest, %s\n",
+               sherd__cli_seconds(f->own_seconds, own), f->rates.gflops, name,
                sherd__cli_seconds(f->seconds, t));
 }
 
@@ -240,8 +241,8 @@ static void print_table(const planning *p)
 {
     char rate[24], choice[48];
     const sherd_forecast *f = quickest(p, choice);
-    bool apart = f != NULL && (p->with.remote || f->cores_s <= 0);
-    double link = f == NULL ? 0 : apart ? f->rates.link : f->rates.session;
+    bool apart = f && (p->with.remote || f->cores_s <= 0);
+    double link = !f ? 0 : apart ? f->rates.link : f->rates.session;
     printf("%zu x %zu times %zu x %zu; %s/s through sessions\n", p->a.rows, p->a.cols, p->b.rows,
            p->b.cols, sherd__cli_bytes((uint64_t)link, rate));
     printf("  %-19s %9s %9s %8s %9s %7s %7s %9s %8s %8s  %s\n", "scheme", "out", "in", "flops",
@@ -249,8 +250,7 @@ static void print_table(const planning *p)
     for (unsigned i = 0; i < p->len; i++) {
         if (p->why[i].code)
             printf("  %-19s %s\n", sherd__plan_choice(&p->choice[i], choice), p->why[i].message);
-        else
-            print_row(&p->choice[i], &p->got[i]);
+        else print_row(&p->choice[i], &p->got[i]);
     }
     print_verdict(p);
 }
@@ -270,10 +270,10 @@ static int tell_json(const planning *p, sherd_diag *d)
     json_object_set_new(obj, "rows", json_integer((json_int_t)p->a.rows));
     json_object_set_new(obj, "inner", json_integer((json_int_t)p->a.cols));
     json_object_set_new(obj, "columns", json_integer((json_int_t)p->b.cols));
-    if (r != NULL)
-        json_object_set_new(obj, "rates", json_pack("{s:f, s:f, s:f, s:f}", "gflops", r->gflops,
-                                                    "node_gflops", r->node_gflops, "session",
-                                                    r->session, "link", r->link));
+    if (r)
+        json_object_set_new(obj, "rates",
+                            json_pack("{s:f, s:f, s:f, s:f}", "gflops", r->gflops, "node_gflops",
+                                      r->node_gflops, "session", r->session, "link", r->link));
     json_object_set_new(obj, "choices", rows);
     return sherd__cli_json_end(p->cli, obj, d);
 }
@@ -315,14 +315,15 @@ static int run_plan(sherd__cli *cli, sherd_diag *d)
 }
 
 static const sherd__example examples[] = {
-    {"sherd plan A.npy B.npy -n 7", "what each scheme would take on seven nodes of this machine"},
-    {"sherd plan 4096x4096x4096 --nodes nodes.txt --key me.key --colluding 2",
-     "shapes alone, over the nodes of a file, whose links are measured"},
-    {"sherd plan 60000x784x128 --remote 7 --link 12M --node-gflops 80",
-     "for nodes that there are not yet; nothing is started or connected to"},
-    {0},
+    { "sherd plan A.npy B.npy -n 7", "what each scheme would take on seven nodes of this machine" },
+    { "sherd plan 4096x4096x4096 --nodes nodes.txt --key me.key --colluding 2",
+      "shapes alone, over the nodes of a file, whose links are measured" },
+    { "sherd plan 60000x784x128 --remote 7 --link 12M --node-gflops 80",
+      "for nodes that there are not yet; nothing is started or connected to" },
+    { 0 },
 };
 
+/* clang-format off */
 static const sherd__option options[] = {
     SHERD__OPT_LOCAL,
     SHERD__OPT_NODES,
@@ -332,26 +333,27 @@ static const sherd__option options[] = {
     SHERD__OPT_SAME_HOST,
     SHERD__OPT_TIMEOUT,
     SHERD__OPT_RECORD,
-    {.name = "remote", .type = SHERD__INT, .arg = "N", .min = 1, .max = 1000,
-     .flags = SHERD__OPT_ONLY_ARGV, .excludes = "local",
-     .help = "plan for N nodes on other machines, without connecting to any"},
-    {.name = "link", .type = SHERD__SIZE, .arg = "RATE", .flags = SHERD__OPT_ONLY_ARGV,
-     .help = "bytes a second of all links together "
-             "[measured; --remote: the network interface's]"},
-    {.name = "node-gflops", .type = SHERD__REAL, .arg = "G", .min = 0.001, .max = 1e9,
-     .flags = SHERD__OPT_ONLY_ARGV,
-     .help = "--remote: billions of operations a second of each node [one core of this machine]"},
-    {.name = "colluding", .type = SHERD__INT, .arg = "T", .min = 1, .max = 63, .preset = "1",
-     .help = "share: how many domains together shall learn nothing"},
-    {.name = "spare", .type = SHERD__INT, .arg = "S", .min = 0, .max = 1000, .preset = "0",
-     .help = "share: how many nodes may be slow, dead or lying without work done again"},
-    {.name = "masks", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,
-     .help = "blind too, by these masks; none is used up"},
+    { .name = "remote", .type = SHERD__INT, .arg = "N", .min = 1, .max = 1000,
+      .flags = SHERD__OPT_ONLY_ARGV, .excludes = "local",
+      .help = "plan for N nodes on other machines, without connecting to any" },
+    { .name = "link", .type = SHERD__SIZE, .arg = "RATE", .flags = SHERD__OPT_ONLY_ARGV,
+      .help = "bytes a second of all links together "
+              "[measured; --remote: the network interface's]" },
+    { .name = "node-gflops", .type = SHERD__REAL, .arg = "G", .min = 0.001, .max = 1e9,
+      .flags = SHERD__OPT_ONLY_ARGV,
+      .help = "--remote: billions of operations a second of each node [one core of this machine]" },
+    { .name = "colluding", .type = SHERD__INT, .arg = "T", .min = 1, .max = 63, .preset = "1",
+      .help = "share: how many domains together shall learn nothing" },
+    { .name = "spare", .type = SHERD__INT, .arg = "S", .min = 0, .max = 1000, .preset = "0",
+      .help = "share: how many nodes may be slow, dead or lying without work done again" },
+    { .name = "masks", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,
+      .help = "blind too, by these masks; none is used up" },
     SHERD__OPTS_ARITHMETIC,
     SHERD__OPT_MEMORY,
     SHERD__OPT_THREADS,
-    {0},
+    { 0 },
 };
+/* clang-format on */
 
 const sherd__verb sherd__verb_plan = {
     .name = "plan",

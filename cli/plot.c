@@ -31,8 +31,8 @@ typedef struct names {
 static const char *kind_of(const char *path)
 {
     const char *dot = strrchr(path, '.');
-    if (dot != NULL && strcmp(dot, ".svg") == 0) return "svg";
-    return dot != NULL && strcmp(dot, ".png") == 0 ? "pngcairo" : NULL;
+    if (dot && strcmp(dot, ".svg") == 0) return "svg";
+    return dot && strcmp(dot, ".png") == 0 ? "pngcairo" : NULL;
 }
 
 /* The picture in the making keeps its ending, so that it is nothing else to whoever finds it. */
@@ -41,7 +41,7 @@ static int make_names(names *n, const char *path, sherd_diag *d)
     const char *dot = strrchr(path, '.');
     int a = snprintf(n->data, sizeof n->data, "%s.dat", path);
     int b = snprintf(n->script, sizeof n->script, "%s.gnuplot", path);
-    int c = snprintf(n->part, sizeof n->part, "%s.part%s", path, dot != NULL ? dot : "");
+    int c = snprintf(n->part, sizeof n->part, "%s.part%s", path, dot ? dot : "");
     if (a > 0 && b > 0 && c > 0 && (size_t)b < sizeof n->script && (size_t)c < sizeof n->part)
         return SHERD_OK;
     return sherd__fail(d, SHERD_EINVAL, NULL, "%s: the name is too long", sherd__path_tail(path));
@@ -51,9 +51,9 @@ int sherd__plot_check(const char *path, sherd_diag *d)
 {
     names n;
     sherd__file *f = NULL;
-    if (kind_of(path) == NULL)
-        return sherd__fail(d, SHERD_EINVAL, "name it .svg or .png",
-                           "%s: expected a picture's name", sherd__path_tail(path));
+    if (!kind_of(path))
+        return sherd__fail(d, SHERD_EINVAL, "name it .svg or .png", "%s: expected a picture's name",
+                           sherd__path_tail(path));
     int err = make_names(&n, path, d);
     if (!err) err = sherd__file_begin(&f, path, SHERD__FILE_PUBLIC, d);
     sherd__file_abort(f);
@@ -162,20 +162,19 @@ static void curves(text *t, const sherd__plot *p)
     say(t, "set key below\nplot ");
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         if (!any(p, lines[i].offset)) continue;
-        say(t, "%sdata index 0 using %s with linespoints pt 7 ps 0.3 title '%s'",
-            first ? "" : ", ", lines[i].using, lines[i].title);
+        say(t, "%sdata index 0 using %s with linespoints pt 7 ps 0.3 title '%s'", first ? "" : ", ",
+            lines[i].using, lines[i].title);
         first = false;
     }
-    say(t, "%s\nunset y2tics; unset y2label; set ytics mirror\n",
-        first ? "-1 notitle" : "");
+    say(t, "%s\nunset y2tics; unset y2label; set ytics mirror\n", first ? "-1 notitle" : "");
 }
 
 /* Blocks are counted as gnuplot does, which passes over one without lines. */
 static void plane(text *t, const sherd__plot *p)
 {
     int points = p->epochs_len > 0, regions = points + 1;
-    say(t, "set xrange [%.17g:%.17g]; set yrange [%.17g:%.17g]\n", p->low[0], p->high[0],
-        p->low[1], p->high[1]);
+    say(t, "set xrange [%.17g:%.17g]; set yrange [%.17g:%.17g]\n", p->low[0], p->high[0], p->low[1],
+        p->high[1]);
     say(t, "unset key; set xlabel 'x'; set ylabel 'y'; set size ratio -1; set title 'the data'\n");
     say(t, "plot data index %d using 1:2:($3+1) with points pt 7 ps 0.4 lc variable\n", points);
     say(t, "set title 'what the network decides'\nset style fill transparent solid 0.3 noborder\n");
@@ -190,7 +189,7 @@ static int write_script(const sherd__plot *p, const names *n, const char *path, 
 {
     char q[2 * PATH_MAX];
     text t;
-    bool flat = p->points != NULL && p->side > 0;
+    bool flat = p->points && p->side > 0;
     begin(&t, n->script, d);
     say(&t, "# gnuplot draws %s from this\n", sherd__path_tail(quoted(path, q)));
     say(&t, "if (!exists('picture')) picture = '%s'\n", quoted(path, q));

@@ -22,12 +22,12 @@ typedef struct sherd__plot {
     const char *title;
     const sherd__plot_epoch *epochs;
     size_t epochs_len;
-    const double *points;    /* points_len x 2; NULL: no plane */
-    const uint32_t *labels;  /* points_len */
+    const double *points;   /* points_len x 2; NULL: no plane */
+    const uint32_t *labels; /* points_len */
     size_t points_len;
     const uint32_t *regions; /* side x side: the class at the middle of each cell; rows ascend */
     size_t side;
-    double low[2], high[2];  /* the rectangle that the cells divide */
+    double low[2], high[2]; /* the rectangle that the cells divide */
 } sherd__plot;
 
 /** Before the work: `path` must end in .svg or .png (SHERD_EINVAL), and be a file that can be
@@ -38,7 +38,6 @@ int sherd__plot_check(const char *path, sherd_diag *d) SHERD_MUST;
  * it failed; then PATH.gnuplot and PATH.dat are kept and *d says so (and how to draw with them).
  * SHERD_EOPEN, SHERD_EIO, SHERD_ENOMEM; SHERD_EINTERRUPTED, unless that came before.
  */
-int sherd__plot_draw(const sherd__plot *p, const char *path, bool *drawn,
-                     sherd_diag *d) SHERD_MUST;
+int sherd__plot_draw(const sherd__plot *p, const char *path, bool *drawn, sherd_diag *d) SHERD_MUST;
 
 #endif

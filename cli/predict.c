@@ -25,7 +25,7 @@ typedef struct predict {
     sherd__dataset data;
     sherd__over over;
     size_t width;
-    double *y;          /* rows x width */
+    double *y; /* rows x width */
     double seconds;
     sherd__progress_line progress;
 } predict;
@@ -40,26 +40,25 @@ static int forward(predict *p, sherd__engine e, double *y, bool show, sherd_diag
     size_t rows = p->data.x.rows;
     for (size_t at = 0; at < rows; at += PIECE) {
         size_t len = rows - at < PIECE ? rows - at : PIECE;
-        sherd__batch b = {.x = sherd_view_sub(p->data.x, at, len, 0, p->data.x.cols)};
+        sherd__batch b = { .x = sherd_view_sub(p->data.x, at, len, 0, p->data.x.cols) };
         const double *out;
         if (interrupted())
             return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted; nothing was written");
         int err = sherd__network_forward(p->network, e, &b, false, &out, d);
         if (err) return err;
         memcpy(y + at * p->width, out, len * p->width * sizeof *y);
-        if (show)
-            sherd__progress_update(&p->progress, at + len, rows, NULL, sherd__clock_s());
+        if (show) sherd__progress_update(&p->progress, at + len, rows, NULL, sherd__clock_s());
     }
     return 0;
 }
 
 static int check(predict *p, sherd_diag *d)
 {
-    sherd__engine here = {.maps = false};
+    sherd__engine here = { .maps = false };
     size_t count = p->data.x.rows * p->width, first = 0, differ = 0;
     double *y = sherd__calloc(count, sizeof *y);
-    int err = y == NULL ? sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for --check")
-                        : sherd_multiplier_local(p->over.bits, &here.products, d);
+    int err = !y ? sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for --check")
+                 : sherd_multiplier_local(p->over.bits, &here.products, d);
     if (!err) err = sherd__over_round(&p->over, &here.products, d);
     if (!err) err = forward(p, here, y, false, d);
     for (size_t i = 0; i < count && !err; i++)
@@ -67,8 +66,8 @@ static int check(predict *p, sherd_diag *d)
     if (!err && differ > 0)
         err = sherd__fail(d, SHERD_EDIFFERS, "nothing was written; please report this",
                           "%zu of %zu outputs differ from those computed here, the first in row "
-                          "%zu, column %zu: %.17g, here %.17g", differ, count, first / p->width,
-                          first % p->width, p->y[first], y[first]);
+                          "%zu, column %zu: %.17g, here %.17g",
+                          differ, count, first / p->width, first % p->width, p->y[first], y[first]);
     sherd_multiplier_free(here.products);
     sherd__free(y);
     return err;
@@ -82,7 +81,7 @@ static int save(const predict *p, sherd_diag *d)
     if (!sherd__opt_flag(p->cli, "labels"))
         return sherd_npy_save(path, sherd_view_c(p->y, SHERD_F64, rows, p->width), d);
     uint32_t *labels = sherd__calloc(rows, sizeof *labels);
-    if (labels == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the labels");
+    if (!labels) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the labels");
     for (size_t i = 0; i < rows; i++)
         for (size_t j = 1; j < p->width; j++)
             if (p->y[i * p->width + j] > p->y[i * p->width + labels[i]]) labels[i] = (uint32_t)j;
@@ -97,7 +96,8 @@ static int tell(const predict *p, int err, sherd_diag *d)
     sherd__over_traffic x = sherd__over_traffic_now(&p->over);
     bool known = p->data.targets.labels != NULL;
     double hits = known ? (double)sherd__labels_hit(p->y, p->data.x.rows, p->width,
-                                                    p->data.targets.labels) : 0;
+                                                    p->data.targets.labels)
+                        : 0;
     double accuracy = hits / (double)p->data.x.rows;
     char s[24];
     if (!p->cli->json) {
@@ -146,7 +146,7 @@ static int prepare(predict *p, sherd_diag *d)
     if (p->data.x.rows == 0)
         return sherd__fail(d, SHERD_ESHAPE, NULL, "%s: has no rows", cli->args[1]);
     if (!sherd__mul(p->data.x.rows, p->width, &count) || !sherd__mul(count, sizeof *p->y, &bytes) ||
-        (p->y = sherd__alloc(bytes)) == NULL)
+        !(p->y = sherd__alloc(bytes)))
         return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the outputs of %zu rows",
                            p->data.x.rows);
     return 0;
@@ -154,7 +154,7 @@ static int prepare(predict *p, sherd_diag *d)
 
 static int run_predict(sherd__cli *cli, sherd_diag *d)
 {
-    predict p = {.cli = cli};
+    predict p = { .cli = cli };
     int err = prepare(&p, d);
     if (!err) err = sherd__over_open(&p.over, cli, NULL, d);
     double began = sherd__clock_s();
@@ -177,18 +177,19 @@ static int run_predict(sherd__cli *cli, sherd_diag *d)
 }
 
 static const sherd__example examples[] = {
-    {"sherd predict model.npz images.npy -o out.npy", "outputs for each row, computed here"},
-    {"sherd predict model.npz ~/mnist -o out.npy --labels",
-     "classes of MNIST's test images, and how many are right"},
-    {"sherd predict model.npz images.npy -o out.npy -n 3 --scheme share --check",
-     "over nodes that learn neither images nor weights; compared with the result here"},
-    {0},
+    { "sherd predict model.npz images.npy -o out.npy", "outputs for each row, computed here" },
+    { "sherd predict model.npz ~/mnist -o out.npy --labels",
+      "classes of MNIST's test images, and how many are right" },
+    { "sherd predict model.npz images.npy -o out.npy -n 3 --scheme share --check",
+      "over nodes that learn neither images nor weights; compared with the result here" },
+    { 0 },
 };
 
+/* clang-format off */
 static const sherd__option options[] = {
     SHERD__OPT_OUTPUT_STREAM("OUT.npy"),
-    {.name = "labels", .type = SHERD__FLAG,
-     .help = "write the place of the largest output of each row instead of the outputs"},
+    { .name = "labels", .type = SHERD__FLAG,
+      .help = "write the place of the largest output of each row instead of the outputs" },
     SHERD__OPT_ELEMENTWISE,
     SHERD__OPTS_CLUSTER,
     SHERD__OPTS_OVER,
@@ -198,8 +199,9 @@ static const sherd__option options[] = {
     SHERD__OPT_STRICT,
     SHERD__OPT_MEMORY,
     SHERD__OPT_THREADS,
-    {0},
+    { 0 },
 };
+/* clang-format on */
 
 const sherd__verb sherd__verb_predict = {
     .name = "predict",

@@ -39,9 +39,9 @@ static int tell_json(sherd__cli *cli, const char *path, const sherd_masks_info *
     const struct {
         const char *name;
         uint64_t n;
-    } numbers[] = {{"rows", i->rows},     {"left", i->left},     {"k", i->k},
-                   {"m", i->m},           {"bits_a", i->bits_a}, {"bits_b", i->bits_b},
-                   {"primes", i->primes}, {"bytes", i->bytes}};
+    } numbers[] = { { "rows", i->rows },     { "left", i->left },     { "k", i->k },
+                    { "m", i->m },           { "bits_a", i->bits_a }, { "bits_b", i->bits_b },
+                    { "primes", i->primes }, { "bytes", i->bytes } };
     json_object_set_new(obj, "file", sherd__cli_json_text(path));
     for (size_t at = 0; at < sizeof numbers / sizeof *numbers; at++)
         json_object_set_new(obj, numbers[at].name, json_integer((json_int_t)numbers[at].n));
@@ -73,16 +73,19 @@ static int open_b(sherd_npy **file, sherd_view *b, const char *path, sherd_diag 
 
 static int make(sherd__cli *cli, const char *path, sherd_masks_info *info, sherd_diag *d)
 {
-    watcher w = {.err = 0};
-    sherd_diag mine = {0};
+    watcher w = { .err = 0 };
+    sherd_diag mine = { 0 };
     sherd_npy *file = NULL;
     sherd_view b;
     sherd__progress_mode mode = (sherd__progress_mode)sherd__opt_choice(cli, "progress");
     sherd_masks_options opt = {
         .rows = (uint64_t)sherd__opt_int(cli, "rows"),
         .bits_a = (uint32_t)sherd__opt_int(cli, "bits"),
-        .bits_b = (uint32_t)sherd__opt_int(cli, "bits-b"), .memory = sherd__opt_size(cli, "memory"),
-        .name = cli->args[0], .watch = watch, .ctx = &w,
+        .bits_b = (uint32_t)sherd__opt_int(cli, "bits-b"),
+        .memory = sherd__opt_size(cli, "memory"),
+        .name = cli->args[0],
+        .watch = watch,
+        .ctx = &w,
     };
     if (sherd__opt_given(cli, "threads"))
         sherd__blas_threads_set((unsigned)sherd__opt_int(cli, "threads"));
@@ -106,9 +109,9 @@ static int run_prepare(sherd__cli *cli, sherd_diag *d)
     sherd_masks_info i;
     char bytes[24];
     if (sherd__opt_flag(cli, "show")) return show(cli, d);
-    if (path == NULL || !sherd__opt_given(cli, "rows"))
+    if (!path || !sherd__opt_given(cli, "rows"))
         return sherd__fail(d, SHERD_EINVAL, "sherd help prepare", "needs %s",
-                           path == NULL ? "-o FILE" : "--rows N, as many as A will have");
+                           !path ? "-o FILE" : "--rows N, as many as A will have");
     double began = sherd__clock_s();
     int err = sherd__paths_differ(cli, 1, d);
     if (!err) err = sherd__paths_output(cli, d);
@@ -127,31 +130,33 @@ static int run_prepare(sherd__cli *cli, sherd_diag *d)
 }
 
 static const sherd__example examples[] = {
-    {"sherd prepare B.npy --rows 10000 -o B.masks",
-     "masks for products A B.npy, 10000 rows of A in all"},
-    {"sherd multiply A.npy B.npy --scheme blind --masks B.masks -o C.npy -n 1",
-     "uses up as many of them as A has rows"},
-    {"sherd prepare --show B.masks", "how many are left, and what for"},
-    {0},
+    { "sherd prepare B.npy --rows 10000 -o B.masks",
+      "masks for products A B.npy, 10000 rows of A in all" },
+    { "sherd multiply A.npy B.npy --scheme blind --masks B.masks -o C.npy -n 1",
+      "uses up as many of them as A has rows" },
+    { "sherd prepare --show B.masks", "how many are left, and what for" },
+    { 0 },
 };
 
+/* clang-format off */
 static const sherd__option options[] = {
-    {.name = "output", .letter = 'o', .type = SHERD__FILE, .arg = "FILE",
-     .flags = SHERD__OPT_ONLY_ARGV,
-     .help = "write the masks to this file (0600); an earlier one survives every failure"},
-    {.name = "rows", .type = SHERD__INT, .arg = "N", .min = 1, .max = 4294967295.0,
-     .flags = SHERD__OPT_ONLY_ARGV, .help = "for how many rows of A in all"},
-    {.name = "bits", .type = SHERD__INT, .arg = "B", .min = 2, .max = 26, .preset = "17",
-     .help = "width of A's entries in fixed point, and of B's"},
-    {.name = "bits-b", .type = SHERD__INT, .arg = "B", .min = 2, .max = 26,
-     .help = "another width for B's [as --bits; of integers, what they need]"},
-    {.name = "show", .type = SHERD__FLAG, .flags = SHERD__OPT_ONLY_ARGV,
-     .help = "say what a file of masks is for, and how many are left"},
+    { .name = "output", .letter = 'o', .type = SHERD__FILE, .arg = "FILE",
+      .flags = SHERD__OPT_ONLY_ARGV,
+      .help = "write the masks to this file (0600); an earlier one survives every failure" },
+    { .name = "rows", .type = SHERD__INT, .arg = "N", .min = 1, .max = 4294967295.0,
+      .flags = SHERD__OPT_ONLY_ARGV, .help = "for how many rows of A in all" },
+    { .name = "bits", .type = SHERD__INT, .arg = "B", .min = 2, .max = 26, .preset = "17",
+      .help = "width of A's entries in fixed point, and of B's" },
+    { .name = "bits-b", .type = SHERD__INT, .arg = "B", .min = 2, .max = 26,
+      .help = "another width for B's [as --bits; of integers, what they need]" },
+    { .name = "show", .type = SHERD__FLAG, .flags = SHERD__OPT_ONLY_ARGV,
+      .help = "say what a file of masks is for, and how many are left" },
     SHERD__OPT_MEMORY,
     SHERD__OPT_THREADS,
     SHERD__OPT_PROGRESS,
-    {0},
+    { 0 },
 };
+/* clang-format on */
 
 const sherd__verb sherd__verb_prepare = {
     .name = "prepare",

@@ -86,7 +86,7 @@ static void on_abort(int sig)
 
 static void catch_signals(void)
 {
-    static const int caught[] = {SIGINT, SIGTERM, SIGHUP};
+    static const int caught[] = { SIGINT, SIGTERM, SIGHUP };
     struct sigaction was, act;
     memset(&act, 0, sizeof act);
     sigemptyset(&act.sa_mask);
@@ -104,7 +104,7 @@ static void catch_signals(void)
 
 void sherd__process_start(void)
 {
-    static const struct rlimit none = {0, 0};
+    static const struct rlimit none = { 0, 0 };
     fill_standard_descriptors();
     atomic_store(&signal_fd, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     sherd__file_stop_at(atomic_load(&signal_fd));

@@ -24,11 +24,12 @@ void sherd__progress_init(sherd__progress_line *p, FILE *out, sherd__progress_mo
 {
     if (mode == SHERD__PROGRESS_AUTO) {
         const char *term = getenv("TERM");
-        bool bar = isatty(fileno(out)) == 1 && term != NULL && strcmp(term, "dumb") != 0;
+        bool bar = isatty(fileno(out)) == 1 && term && strcmp(term, "dumb") != 0;
         mode = bar ? SHERD__PROGRESS_BAR : SHERD__PROGRESS_PLAIN;
     }
-    *p = (sherd__progress_line){.out = out, .mode = mode, .what = what, .unit = unit,
-                                .started = now, .drawn = -1};
+    *p = (sherd__progress_line){
+        .out = out, .mode = mode, .what = what, .unit = unit, .started = now, .drawn = -1
+    };
 }
 
 static int columns_of(FILE *out)
@@ -36,7 +37,7 @@ static int columns_of(FILE *out)
     struct winsize w;
     if (ioctl(fileno(out), TIOCGWINSZ, &w) == 0 && w.ws_col > 0) return w.ws_col;
     const char *columns = getenv("COLUMNS");
-    int n = columns != NULL ? atoi(columns) : 0;
+    int n = columns ? atoi(columns) : 0;
     return n > 0 ? n : 80;
 }
 
@@ -54,7 +55,7 @@ static void describe(char *out, size_t size, const sherd__progress_line *p, uint
                      sherd__cli_seconds((double)(total - done) / rate, left));
     }
     snprintf(out, size, "%llu/%llu %s%s%s%s", (unsigned long long)done, (unsigned long long)total,
-             p->unit, extra != NULL && *extra ? "  " : "", extra != NULL ? extra : "", tail);
+             p->unit, extra && *extra ? "  " : "", extra ? extra : "", tail);
 }
 
 static void draw_bar(sherd__progress_line *p, int percent, const char *text)
@@ -101,5 +102,5 @@ void sherd__progress_fini(sherd__progress_line *p)
 
 void sherd__progress_clear(void)
 {
-    if (on_screen != NULL) sherd__progress_fini(on_screen);
+    if (on_screen) sherd__progress_fini(on_screen);
 }

@@ -21,11 +21,11 @@ static const struct {
     int code;
     const char *name;
 } exits[] = {
-    {0, "done"},          {1, "failed"},       {2, "usage"},         {3, "input"},
-    {4, "file"},          {5, "network"},      {6, "authentication"}, {7, "nodes"},
-    {8, "verification"},  {9, "differs"},      {10, "exposure"},     {11, "range"},
-    {12, "chain"},        {13, "stopped"},     {14, "version"},      {124, "timeout"},
-    {130, "interrupted"},
+    { 0, "done" },          { 1, "failed" },   { 2, "usage" },          { 3, "input" },
+    { 4, "file" },          { 5, "network" },  { 6, "authentication" }, { 7, "nodes" },
+    { 8, "verification" },  { 9, "differs" },  { 10, "exposure" },      { 11, "range" },
+    { 12, "chain" },        { 13, "stopped" }, { 14, "version" },       { 124, "timeout" },
+    { 130, "interrupted" },
 };
 
 const char *sherd__exit_name(int exit_code)
@@ -38,8 +38,7 @@ const char *sherd__exit_name(int exit_code)
 bool sherd__cli_colour(void)
 {
     const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
-    return isatty(STDERR_FILENO) == 1 && (no == NULL || *no == '\0') && term != NULL &&
-           strcmp(term, "dumb") != 0;
+    return isatty(STDERR_FILENO) == 1 && (!no || *no == '\0') && term && strcmp(term, "dumb") != 0;
 }
 
 /* ---- words ----------------------------------------------------------------------------------- */
@@ -77,10 +76,8 @@ static void put_plain(words *w, const char *text)
     for (const unsigned char *p = (const unsigned char *)text; *p != '\0'; p++) {
         bool c1 = p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0;
         char code[8];
-        if (*p >= 0x20 && *p != 0x7f && !c1)
-            add(w, (const char *)p, 1);
-        else
-            add(w, code, (size_t)snprintf(code, sizeof code, "\\x%02x", c1 ? *++p : *p));
+        if (*p >= 0x20 && *p != 0x7f && !c1) add(w, (const char *)p, 1);
+        else add(w, code, (size_t)snprintf(code, sizeof code, "\\x%02x", c1 ? *++p : *p));
     }
 }
 
@@ -98,7 +95,7 @@ static void say(words *w, const char *fmt, va_list args)
 void sherd__cli_say(const sherd__cli *cli, const char *fmt, ...)
 {
     if (cli->quiet) return;
-    words w = {.len = 0};
+    words w = { .len = 0 };
     va_list args;
     va_start(args, fmt);
     say(&w, fmt, args);
@@ -108,7 +105,7 @@ void sherd__cli_say(const sherd__cli *cli, const char *fmt, ...)
 void sherd__cli_note(const sherd__cli *cli, const char *fmt, ...)
 {
     if (cli->quiet || cli->verbose < 1) return;
-    words w = {.len = 0};
+    words w = { .len = 0 };
     va_list args;
     va_start(args, fmt);
     say(&w, fmt, args);
@@ -118,7 +115,7 @@ void sherd__cli_note(const sherd__cli *cli, const char *fmt, ...)
 void sherd__cli_warn(const sherd__cli *cli, const char *fmt, ...)
 {
     bool colour = sherd__cli_colour();
-    words w = {.len = 0};
+    words w = { .len = 0 };
     va_list args;
     va_start(args, fmt);
     put(&w, "sherd: ");
@@ -150,8 +147,8 @@ json_t *sherd__cli_json_new(const sherd__cli *cli)
 
 static int print_object(json_t *obj)
 {
-    char *text = obj != NULL ? json_dumps(obj, OUTPUT_FLAGS) : NULL;
-    if (text == NULL) return SHERD_ENOMEM;
+    char *text = obj ? json_dumps(obj, OUTPUT_FLAGS) : NULL;
+    if (!text) return SHERD_ENOMEM;
     int err = puts(text) < 0 ? SHERD_EIO : 0;
     free(text); /* jansson's allocation */
     return err;
@@ -159,12 +156,12 @@ static int print_object(json_t *obj)
 
 json_t *sherd__cli_json_text(const char *text)
 {
-    json_t *s = text != NULL ? json_string(text) : json_null();
-    if (s != NULL) return s;
+    json_t *s = text ? json_string(text) : json_null();
+    if (s) return s;
     char *copy = sherd__strdup(text);
-    for (char *p = copy; p != NULL && *p != '\0'; p++)
+    for (char *p = copy; p && *p != '\0'; p++)
         if ((unsigned char)*p >= 0x80) *p = '?';
-    s = json_string(copy != NULL ? copy : "");
+    s = json_string(copy ? copy : "");
     sherd__free(copy);
     return s;
 }
@@ -188,23 +185,23 @@ static const char *remedy(int err, const sherd_diag *d)
         int err;
         const char *hint;
     } known[] = {
-        {SHERD_ENOMEM, "free memory, or let it use less with --memory"},
-        {SHERD_EINTERNAL, "this is a mistake in sherd: report it with the command that led here"},
-        {SHERD_ETIMEOUT, "give it more time with --timeout"},
-        {SHERD_EFEWNODES, "start more nodes, or give them more memory"},
-        {SHERD_EFRAME, "look whether both ends run the same version: sherd version"},
-        {SHERD_EAUTH, "compare keys and allow-lists: sherd keygen --show"},
-        {SHERD_EREFUSED, "look at the node's own messages"},
-        {SHERD_EVERSION, "install one version of sherd at both ends"},
-        {SHERD_ESILENT, "look whether the node is overloaded or stopped"},
-        {SHERD_ECLOSED, "look at the node's own messages: it may have ended"},
-        {SHERD_ECONNECT, "look whether the node runs and its address is right"},
-        {SHERD_EADDRINUSE, "choose another port; 0 takes a free one"},
-        {SHERD_ENET, "look at the network between the two: sherd doctor"},
-        {SHERD_EDEVICE, "sherd doctor tests the devices of this machine"},
-        {SHERD_EOPEN, "check the path and its permissions"},
-        {SHERD_EIO, "check the disk: space, quota, health"},
-        {SHERD_EFORMAT, "make the file again, or take it from a copy"},
+        { SHERD_ENOMEM, "free memory, or let it use less with --memory" },
+        { SHERD_EINTERNAL, "this is a mistake in sherd: report it with the command that led here" },
+        { SHERD_ETIMEOUT, "give it more time with --timeout" },
+        { SHERD_EFEWNODES, "start more nodes, or give them more memory" },
+        { SHERD_EFRAME, "look whether both ends run the same version: sherd version" },
+        { SHERD_EAUTH, "compare keys and allow-lists: sherd keygen --show" },
+        { SHERD_EREFUSED, "look at the node's own messages" },
+        { SHERD_EVERSION, "install one version of sherd at both ends" },
+        { SHERD_ESILENT, "look whether the node is overloaded or stopped" },
+        { SHERD_ECLOSED, "look at the node's own messages: it may have ended" },
+        { SHERD_ECONNECT, "look whether the node runs and its address is right" },
+        { SHERD_EADDRINUSE, "choose another port; 0 takes a free one" },
+        { SHERD_ENET, "look at the network between the two: sherd doctor" },
+        { SHERD_EDEVICE, "sherd doctor tests the devices of this machine" },
+        { SHERD_EOPEN, "check the path and its permissions" },
+        { SHERD_EIO, "check the disk: space, quota, health" },
+        { SHERD_EFORMAT, "make the file again, or take it from a copy" },
     };
     if (*d->hint != '\0') return d->hint;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -215,7 +212,7 @@ static const char *remedy(int err, const sherd_diag *d)
 static void print_error(const sherd__cli *cli, int err, const sherd_diag *d)
 {
     const char *hint = remedy(err, d);
-    words w = {.len = 0};
+    words w = { .len = 0 };
     sherd__progress_clear();
     put(&w, sherd__cli_colour() ? "\033[1;31msherd:\033[0m " : "sherd: ");
     put(&w, cli->title);
@@ -235,14 +232,14 @@ static json_t *error_object(int err, const sherd_diag *d)
     int code = sherd_err_exit(err);
     const char *name = sherd__exit_name(code);
     const char *message = *d->message ? d->message : sherd_strerror(err);
-    return json_pack("{s:i, s:s, s:s, s:o, s:o}", "code", code, "name",
-                     name != NULL ? name : "failed", "error", sherd_err_name(err), "message",
-                     sherd__cli_json_text(message), "hint", sherd__cli_json_text(remedy(err, d)));
+    return json_pack("{s:i, s:s, s:s, s:o, s:o}", "code", code, "name", name ? name : "failed",
+                     "error", sherd_err_name(err), "message", sherd__cli_json_text(message), "hint",
+                     sherd__cli_json_text(remedy(err, d)));
 }
 
 int sherd__cli_json_fail(sherd__cli *cli, json_t *obj, int err, const sherd_diag *d)
 {
-    if (obj != NULL && json_object_set_new(obj, "ok", json_false()) == 0 &&
+    if (obj && json_object_set_new(obj, "ok", json_false()) == 0 &&
         json_object_set_new(obj, "error", error_object(err, d)) == 0)
         cli->told = print_object(obj) == 0;
     json_decref(obj);
@@ -253,7 +250,7 @@ int sherd__cli_json_fail(sherd__cli *cli, json_t *obj, int err, const sherd_diag
 static bool tell_json(const sherd__cli *cli, int err, const sherd_diag *d)
 {
     json_t *obj = new_object(cli, false);
-    bool told = obj != NULL && json_object_set_new(obj, "error", error_object(err, d)) == 0 &&
+    bool told = obj && json_object_set_new(obj, "error", error_object(err, d)) == 0 &&
                 print_object(obj) == 0;
     json_decref(obj);
     return told;
@@ -264,7 +261,7 @@ int sherd__cli_end(const sherd__cli *cli, int err, const sherd_diag *d)
     sherd_diag mine = *d;
     sherd__limit_ending();
     if (err == SHERD_EINTERRUPTED && sherd__cli_interrupted() == SIGALRM) {
-        mine = (sherd_diag){0};
+        mine = (sherd_diag){ 0 };
         err = sherd__fail(&mine, SHERD_ETIMEOUT, "give it more with --timeout",
                           "the time of --timeout is over; %s",
                           *d->message ? d->message : sherd_strerror(err));
@@ -275,7 +272,7 @@ int sherd__cli_end(const sherd__cli *cli, int err, const sherd_diag *d)
         told = false;
         if (err == 0) {
             err = SHERD_EIO;
-            mine = (sherd_diag){0};
+            mine = (sherd_diag){ 0 };
             (void)sherd__fail(&mine, err, "check that its reader is alive and its disk has room",
                               "cannot write to standard output: %s", strerror(errno));
         }
@@ -288,7 +285,7 @@ int sherd__cli_end(const sherd__cli *cli, int err, const sherd_diag *d)
 
 const char *sherd__cli_bytes(uint64_t n, char out[24])
 {
-    static const char *const units[] = {"bytes", "KB", "MB", "GB", "TB", "PB"};
+    static const char *const units[] = { "bytes", "KB", "MB", "GB", "TB", "PB" };
     double v = (double)n;
     size_t u = 0;
     while (v >= 999.5 && u + 1 < sizeof units / sizeof *units) {
@@ -302,15 +299,11 @@ const char *sherd__cli_bytes(uint64_t n, char out[24])
 const char *sherd__cli_seconds(double s, char out[24])
 {
     if (!(s >= 0)) s = 0;
-    if (s < 0.0995)
-        snprintf(out, 24, "%.1f ms", s * 1e3);
-    else if (s < 9.995)
-        snprintf(out, 24, "%.2f s", s);
-    else if (s < 99.95)
-        snprintf(out, 24, "%.1f s", s);
+    if (s < 0.0995) snprintf(out, 24, "%.1f ms", s * 1e3);
+    else if (s < 9.995) snprintf(out, 24, "%.2f s", s);
+    else if (s < 99.95) snprintf(out, 24, "%.1f s", s);
     else if (s < 5999.5)
         snprintf(out, 24, "%d min %02d s", (int)(s + 0.5) / 60, (int)(s + 0.5) % 60);
-    else
-        snprintf(out, 24, "%.0f h %02d min", floor(s / 3600), (int)fmod(s / 60, 60));
+    else snprintf(out, 24, "%.0f h %02d min", floor(s / 3600), (int)fmod(s / 60, 60));
     return out;
 }

@@ -15,7 +15,7 @@ int sherd__seed_read(uint8_t seed[SEED_BYTES], const char *path, sherd_diag *d)
 {
     uint8_t *bytes = NULL;
     size_t len = 0;
-    sherd_diag why = {0};
+    sherd_diag why = { 0 };
     int err = sherd__file_read_small(&bytes, &len, path, 4096, &why);
     if (err) /* a number, perhaps, where others take one */
         return sherd__fail(d, err, err == SHERD_EINTERRUPTED ? NULL : MAKE_ONE,

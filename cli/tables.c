@@ -8,32 +8,36 @@
 
 #include "cli/options.h"
 
-const char *const sherd__choices_bind_to[] = {"core", "none", NULL};
-const char *const sherd__choices_progress[] = {"auto", "bar", "plain", "none", NULL};
-const char *const sherd__choices_scheme[] = {"permute", "plain", "share", "share1", "blind", NULL};
-const char *const sherd__choices_public[] = {"b", NULL};
-const char *const sherd__choices_encoding[] = {"auto", "dense", "csr", NULL};
-const char *const sherd__choices_exposure[] = {"uniform", "balanced", NULL};
-const char *const sherd__choices_mode[] = {"float", "exact", NULL};
-
-const sherd__option sherd__options_general[] = {
-    {.name = "config", .type = SHERD__FILE, .arg = "FILE",
-     .help = "read `option = value` lines from FILE too"},
-    {.name = "json", .type = SHERD__FLAG, .help = "one JSON object on stdout, on failure too"},
-    {.name = "quiet", .letter = 'q', .type = SHERD__FLAG,
-     .help = "no words on stderr but errors and warnings"},
-    {.name = "verbose", .letter = 'v', .type = SHERD__COUNT, .help = "more words on stderr"},
-    {.name = "help", .letter = 'h', .type = SHERD__FLAG, .flags = SHERD__OPT_ONLY_ARGV,
-     .help = "show this help"},
-    {0},
+const char *const sherd__choices_bind_to[] = { "core", "none", NULL };
+const char *const sherd__choices_progress[] = { "auto", "bar", "plain", "none", NULL };
+const char *const sherd__choices_scheme[] = {
+    "permute", "plain", "share", "share1", "blind", NULL
 };
+const char *const sherd__choices_public[] = { "b", NULL };
+const char *const sherd__choices_encoding[] = { "auto", "dense", "csr", NULL };
+const char *const sherd__choices_exposure[] = { "uniform", "balanced", NULL };
+const char *const sherd__choices_mode[] = { "float", "exact", NULL };
+
+/* clang-format off */
+const sherd__option sherd__options_general[] = {
+    { .name = "config", .type = SHERD__FILE, .arg = "FILE",
+      .help = "read `option = value` lines from FILE too" },
+    { .name = "json", .type = SHERD__FLAG, .help = "one JSON object on stdout, on failure too" },
+    { .name = "quiet", .letter = 'q', .type = SHERD__FLAG,
+      .help = "no words on stderr but errors and warnings" },
+    { .name = "verbose", .letter = 'v', .type = SHERD__COUNT, .help = "more words on stderr" },
+    { .name = "help", .letter = 'h', .type = SHERD__FLAG, .flags = SHERD__OPT_ONLY_ARGV,
+      .help = "show this help" },
+    { 0 },
+};
+/* clang-format on */
 
 size_t sherd__options_of(const sherd__verb *v, const sherd__option **out, size_t max)
 {
     size_t len = 0;
-    const sherd__option *const lists[] = {v->options, sherd__options_general};
+    const sherd__option *const lists[] = { v->options, sherd__options_general };
     for (size_t i = 0; i < 2; i++)
-        for (const sherd__option *o = lists[i]; o != NULL && o->name != NULL; o++) {
+        for (const sherd__option *o = lists[i]; o && o->name; o++) {
             assert(len < max);
             out[len++] = o;
         }
@@ -43,9 +47,9 @@ size_t sherd__options_of(const sherd__verb *v, const sherd__option **out, size_t
 bool sherd__verbs_each(bool (*fn)(void *ctx, const sherd__verb *v, const char *title), void *ctx)
 {
     char title[48];
-    for (const sherd__verb *const *v = sherd__verbs; *v != NULL; v++) {
-        if ((*v)->subs == NULL && fn(ctx, *v, (*v)->name)) return true;
-        for (const sherd__verb *const *s = (*v)->subs; s != NULL && *s != NULL; s++) {
+    for (const sherd__verb *const *v = sherd__verbs; *v; v++) {
+        if (!(*v)->subs && fn(ctx, *v, (*v)->name)) return true;
+        for (const sherd__verb *const *s = (*v)->subs; s && *s; s++) {
             snprintf(title, sizeof title, "%s %s", (*v)->name, (*s)->name);
             if (fn(ctx, *s, title)) return true;
         }

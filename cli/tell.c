@@ -31,7 +31,7 @@ static bool rounding(const sherd__work *w, unsigned i, sherd__fixed_loss *out)
 /* Of the nodes, those that were there: up at the start, or sent something later. */
 static bool took_part(const sherd__work *w, uint32_t i)
 {
-    return w->up == NULL || w->up[i] || w->report.bytes_out[i] > 0;
+    return !w->up || w->up[i] || w->report.bytes_out[i] > 0;
 }
 
 static uint32_t nodes_there(const sherd__work *w)
@@ -98,12 +98,11 @@ static void say_nodes(const sherd__work *w)
         char out[24], in[24], pid[16] = "-";
         sherd_cluster_node(w->cluster, i, &info);
         if (info.pid > 0) snprintf(pid, sizeof pid, "%ld", (long)info.pid);
-        static const char *const states[] = {" (connecting)", "", " (lost)", " (banned)"};
+        static const char *const states[] = { " (connecting)", "", " (lost)", " (banned)" };
         sherd__cli_say(w->cli, "%-20s %7s %8" PRIu32 " %6.1f %% %6.1f %% %9s %9s %7" PRIu64 "%s",
-                       info.name, pid, r->planned[i], 100 * r->exposed_a[i],
-                       100 * r->exposed_b[i], sherd__cli_bytes(r->bytes_out[i], out),
-                       sherd__cli_bytes(r->bytes_in[i], in), info.tasks,
-                       states[r->states[i]]);
+                       info.name, pid, r->planned[i], 100 * r->exposed_a[i], 100 * r->exposed_b[i],
+                       sherd__cli_bytes(r->bytes_out[i], out), sherd__cli_bytes(r->bytes_in[i], in),
+                       info.tasks, states[r->states[i]]);
     }
 }
 
@@ -202,9 +201,10 @@ static void say_vanished(const sherd__work *w, unsigned i, const sherd__fixed_lo
                         "point of %u bits ends at 2^-%d: multiply them by a power of two first",
                         w->in[i].path, loss->vanished, loss->nonzeros, bits, scale);
     else
-        sherd__cli_warn(w->cli, "%s: %" PRIu64 " of %" PRIu64 " entries that are not 0 are too "
-                        "small beside the largest and became 0: %s", w->in[i].path,
-                        loss->vanished, loss->nonzeros, keeps_more(w, i));
+        sherd__cli_warn(w->cli,
+                        "%s: %" PRIu64 " of %" PRIu64 " entries that are not 0 are too "
+                        "small beside the largest and became 0: %s",
+                        w->in[i].path, loss->vanished, loss->nonzeros, keeps_more(w, i));
 }
 
 /* The result is exact for what the operands were rounded to: how far that is from them. */
@@ -228,8 +228,10 @@ static void say_checked(const sherd__work *w)
         sherd__cli_say(w->cli, "every answer was checked for gross errors (floats allow no more; "
                                "--mode exact does)");
     else if (w->op != 0)
-        sherd__cli_say(w->cli, "a sample of every answer was recomputed here: one wrong entry is "
-                               "missed with probability %.2g", r->check_error);
+        sherd__cli_say(w->cli,
+                       "a sample of every answer was recomputed here: one wrong entry is "
+                       "missed with probability %.2g",
+                       r->check_error);
     else if (r->check_error > 0)
         sherd__cli_say(w->cli,
                        "every answer was checked: a wrong one passes with probability 2^%.0f",
@@ -240,26 +242,28 @@ static void say_all(const sherd__work *w)
 {
     const sherd_report *r = &w->report;
     char scheme[160], out[24], in[24], t[24], all[24], there[24] = "";
-    sherd_node_info first = {.pid = 0};
-    if (nodes_there(w) < r->nodes)
-        snprintf(there, sizeof there, "%" PRIu32 " of ", nodes_there(w));
+    sherd_node_info first = { .pid = 0 };
+    if (nodes_there(w) < r->nodes) snprintf(there, sizeof there, "%" PRIu32 " of ", nodes_there(w));
     if (r->nodes > 0) sherd_cluster_node(w->cluster, 0, &first);
     say_scheme(w, scheme, sizeof scheme);
-    sherd__cli_say(w->cli, "%s: %zu x %zu by %s%" PRIu32 " node%s%s, %s, %s", w->operation,
-                   w->rows, w->cols, there, r->nodes, r->nodes == 1 ? "" : "s",
+    sherd__cli_say(w->cli, "%s: %zu x %zu by %s%" PRIu32 " node%s%s, %s, %s", w->operation, w->rows,
+                   w->cols, there, r->nodes, r->nodes == 1 ? "" : "s",
                    sherd_cluster_simulated(w->cluster) ? " (domains: simulated on one host)" : "",
-                   scheme, w->op != 0 ? "float64" : w->opt.exact ? "exact" : "float");
+                   scheme,
+                   w->op != 0     ? "float64"
+                   : w->opt.exact ? "exact"
+                                  : "float");
     if (w->cli->verbose > 0) say_nodes(w);
     say_arithmetic(w);
     say_rounding(w);
-    sherd__cli_say(w->cli, "%s for the answers (%s with %s the nodes): %s out, %s in, "
+    sherd__cli_say(w->cli,
+                   "%s for the answers (%s with %s the nodes): %s out, %s in, "
                    "%" PRIu64 " tasks, %" PRIu64 " sent again",
                    sherd__cli_seconds(r->seconds, t),
                    sherd__cli_seconds(w->ended - w->began - w->foretelling, all),
                    first.pid > 0 ? "the start of" : "connecting to",
                    sherd__cli_bytes(total(r->bytes_out, r->nodes), out),
-                   sherd__cli_bytes(total(r->bytes_in, r->nodes), in), r->tasks,
-                   r->tasks_repeated);
+                   sherd__cli_bytes(total(r->bytes_in, r->nodes), in), r->tasks, r->tasks_repeated);
     say_encoding(w);
     say_forecast(w);
     say_checked(w);
@@ -268,16 +272,17 @@ static void say_all(const sherd__work *w)
                        r->nodes_lost, r->nodes_lost == 1 ? " was" : "s were",
                        w->cli->verbose > 0 ? "" : " (-v lists tasks by node)");
     if (r->nodes_banned > 0)
-        sherd__cli_warn(w->cli, "banned for a wrong answer or a broken protocol: %s; nothing of "
-                        "theirs was used since", r->banned);
+        sherd__cli_warn(w->cli,
+                        "banned for a wrong answer or a broken protocol: %s; nothing of "
+                        "theirs was used since",
+                        r->banned);
     say_check(w);
     if (w->op == 0 && w->opt.scheme == SHERD_BLIND)
         sherd__cli_say(w->cli, "%s: %" PRIu64 " rows of masks are left", w->opt.masks,
                        r->masks_left);
     sherd__cli_say(w->cli, "wrote %s (%zu x %zu, <f8)", sherd__opt_text(w->cli, "output"), w->rows,
                    w->cols);
-    if (w->certified)
-        sherd__cli_say(w->cli, "wrote %s", sherd__opt_text(w->cli, "certificate"));
+    if (w->certified) sherd__cli_say(w->cli, "wrote %s", sherd__opt_text(w->cli, "certificate"));
 }
 
 /* ---- for programs ---------------------------------------------------------------------------- */
@@ -295,7 +300,7 @@ static json_t *number(double x)
 
 static json_t *node_object(const sherd__work *w, uint32_t i)
 {
-    static const char *const states[] = {"connecting", "up", "lost", "banned"};
+    static const char *const states[] = { "connecting", "up", "lost", "banned" };
     const sherd_report *r = &w->report;
     sherd_node_info info;
     sherd_cluster_node(w->cluster, i, &info);
@@ -332,14 +337,20 @@ static void add_report(const sherd__work *w, json_t *obj)
         const char *name;
         uint64_t n;
     } counts[] = {
-        {"tasks", r->tasks},         {"tasks_repeated", r->tasks_repeated},
-        {"fragments", r->fragments}, {"panels", r->panels},
-        {"tiles", r->tiles},         {"rows_skipped", r->rows_skipped},
-        {"nodes_lost", r->nodes_lost}, {"nodes_banned", r->nodes_banned},
-        {"bytes_out", total(r->bytes_out, r->nodes)}, {"bytes_in", total(r->bytes_in, r->nodes)},
-        {"work_out", r->work_out},   {"work_in", r->work_in},
-        {"primes", r->primes},
-        {"local_products", sherd__blas_calls() - w->verdict.blas_calls},
+        { "tasks", r->tasks },
+        { "tasks_repeated", r->tasks_repeated },
+        { "fragments", r->fragments },
+        { "panels", r->panels },
+        { "tiles", r->tiles },
+        { "rows_skipped", r->rows_skipped },
+        { "nodes_lost", r->nodes_lost },
+        { "nodes_banned", r->nodes_banned },
+        { "bytes_out", total(r->bytes_out, r->nodes) },
+        { "bytes_in", total(r->bytes_in, r->nodes) },
+        { "work_out", r->work_out },
+        { "work_in", r->work_in },
+        { "primes", r->primes },
+        { "local_products", sherd__blas_calls() - w->verdict.blas_calls },
     };
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         json_object_set_new(obj, counts[i].name, whole(counts[i].n));
@@ -380,8 +391,8 @@ static void add_settings(const sherd__work *w, json_t *obj)
     if (w->opt.scheme == SHERD_BLIND)
         json_object_set_new(obj, "masks_left", whole(w->report.masks_left));
     if (w->opt.scheme == SHERD_PERMUTE) {
-        json_object_set_new(obj, "group", w->opt.group == 0 ? json_string("all")
-                                                            : whole(w->opt.group));
+        json_object_set_new(obj, "group",
+                            w->opt.group == 0 ? json_string("all") : whole(w->opt.group));
         json_object_set_new(obj, "shuffle_rows", json_boolean(w->opt.shuffle_rows));
     }
     json_object_set_new(obj, "mode", json_string(w->opt.exact ? "exact" : "float"));
@@ -396,7 +407,7 @@ static void add_rounding(const sherd__work *w, json_t *obj)
         return;
     }
     for (unsigned i = 0; i < w->in_len; i++) {
-        sherd__fixed_loss loss = {.nonzeros = 0};
+        sherd__fixed_loss loss = { .nonzeros = 0 };
         bool any = rounding(w, i, &loss);
         json_array_append_new(list, json_pack("{s:o, s:o, s:o}", "vanished", whole(loss.vanished),
                                               "nonzeros", whole(loss.nonzeros), "relative_error",
@@ -413,15 +424,15 @@ static void add_files(const sherd__work *w, json_t *obj)
         const char *dtype = sherd_dtype_name(v.dtype);
         json_array_append_new(inputs, json_pack("{s:o, s:s, s:o, s:o}", "file",
                                                 sherd__cli_json_text(w->in[i].path), "dtype",
-                                                dtype != NULL ? dtype : "", "rows", whole(v.rows),
-                                                "cols", whole(v.cols)));
+                                                dtype ? dtype : "", "rows", whole(v.rows), "cols",
+                                                whole(v.cols)));
     }
     json_object_set_new(obj, "operation", json_string(w->operation));
     json_object_set_new(obj, "inputs", inputs);
     json_object_set_new(obj, "result",
                         json_pack("{s:o, s:s, s:o, s:o}", "file",
-                                  sherd__cli_json_text(sherd__opt_text(w->cli, "output")),
-                                  "dtype", "<f8", "rows", whole(w->rows), "cols", whole(w->cols)));
+                                  sherd__cli_json_text(sherd__opt_text(w->cli, "output")), "dtype",
+                                  "<f8", "rows", whole(w->rows), "cols", whole(w->cols)));
     json_object_set_new(obj, "certificate",
                         sherd__cli_json_text(sherd__opt_text(w->cli, "certificate")));
 }
@@ -468,7 +479,7 @@ int sherd__work_tell(sherd__work *w, int err, sherd_diag *d)
         if (err == SHERD_EDIFFERS) say_check(w);
         return err;
     }
-    if (err != 0 && w->cluster == NULL) return err; /* nothing happened: the error says it all */
+    if (err != 0 && !w->cluster) return err; /* nothing happened: the error says it all */
     json_t *obj = sherd__cli_json_new(w->cli);
     add_files(w, obj);
     add_settings(w, obj);

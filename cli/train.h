@@ -20,10 +20,10 @@
 /** Figures of one epoch that is told. NAN where there is none. */
 typedef struct sherd__told_epoch {
     sherd__train_epoch e;
-    double seconds;             /* since training began */
-    double examples_per_second; /* since the epoch told before */
+    double seconds;               /* since training began */
+    double examples_per_second;   /* since the epoch told before */
     uint64_t bytes_out, bytes_in; /* so far */
-    double float64_accuracy;    /* --check: of the same training in float64 */
+    double float64_accuracy;      /* --check: of the same training in float64 */
     double float64_validation;
     double epsilon, delta; /* --aggregate secure with noise: spent so far */
 } sherd__told_epoch;
@@ -35,33 +35,37 @@ typedef struct sherd__train_secure sherd__train_secure;
 typedef struct sherd__train_circle sherd__train_circle;
 
 /** --aggregate, in the order of its choices. */
-enum { SHERD__AGGREGATE_PLAIN, SHERD__AGGREGATE_SECURE, SHERD__AGGREGATE_RING,
-       SHERD__AGGREGATE_HALVING };
+enum {
+    SHERD__AGGREGATE_PLAIN,
+    SHERD__AGGREGATE_SECURE,
+    SHERD__AGGREGATE_RING,
+    SHERD__AGGREGATE_HALVING
+};
 
 typedef struct sherd__train {
     sherd__cli *cli;
-    const char *name;       /* of the recipe, as given */
-    sherd__recipe recipe;   /* options applied */
+    const char *name;     /* of the recipe, as given */
+    sherd__recipe recipe; /* options applied */
     uint8_t seed[32];
     sherd__data data;
     sherd__over over;
     sherd__trainer *trainer;
     sherd__stepper stepper;
-    sherd__train_check *check; /* NULL: not asked for */
-    sherd__train_keep *keep;   /* checkpoints; NULL: not asked for */
-    sherd__train_by *by;       /* --by gradients; NULL: by products */
+    sherd__train_check *check;   /* NULL: not asked for */
+    sherd__train_keep *keep;     /* checkpoints; NULL: not asked for */
+    sherd__train_by *by;         /* --by gradients; NULL: by products */
     sherd__train_secure *secure; /* --aggregate secure; NULL: not asked for */
     sherd__train_circle *circle; /* --aggregate ring, halving-doubling; likewise */
 
-    sherd__jsonl log;       /* --log; its fd -1: none */
+    sherd__jsonl log; /* --log; its fd -1: none */
     sherd__progress_line progress;
-    int stopped;            /* between steps: SHERD_EINTERRUPTED, SHERD_ETIMEOUT, another failure */
-    sherd_diag stopped_by;  /* ... which says what it is; else empty */
-    double began;           /* training itself; sherd__clock_s */
-    double seconds;         /* that it took, when it is over: no saving, no drawing */
-    uint64_t first_step;    /* that this run made */
-    uint64_t examples;      /* of the steps of this run */
-    double told_at;         /* when the last epoch was told, and `examples` then */
+    int stopped;           /* between steps: SHERD_EINTERRUPTED, SHERD_ETIMEOUT, another failure */
+    sherd_diag stopped_by; /* ... which says what it is; else empty */
+    double began;          /* training itself; sherd__clock_s */
+    double seconds;        /* that it took, when it is over: no saving, no drawing */
+    uint64_t first_step;   /* that this run made */
+    uint64_t examples;     /* of the steps of this run */
+    double told_at;        /* when the last epoch was told, and `examples` then */
     uint64_t told_examples;
     sherd__train_epoch last; /* the last complete epoch */
     double first_cost;       /* of the first step of this run, before its update; NAN: none yet */
@@ -69,7 +73,7 @@ typedef struct sherd__train {
     bool foretold;           /* that it takes long was said, or was found not to be so */
     sherd__told_epoch *told; /* one for each epoch that was told */
     size_t told_len, told_cap;
-    json_t *result;          /* --json: what is told once all else has ended; or NULL */
+    json_t *result; /* --json: what is told once all else has ended; or NULL */
 } sherd__train;
 
 /* ---- recipes (train_recipes.c) --------------------------------------------------------------- */
@@ -180,8 +184,7 @@ void sherd__train_say_start(const sherd__train *t);
 /** After each step: the progress line. */
 void sherd__train_progress(sherd__train *t);
 /** An epoch that is told: remembered, and one line in the log. */
-int sherd__train_tell_epoch(sherd__train *t, const sherd__train_epoch *e,
-                            sherd_diag *d) SHERD_MUST;
+int sherd__train_tell_epoch(sherd__train *t, const sherd__train_epoch *e, sherd_diag *d) SHERD_MUST;
 /** The last line of the log, then the table, or with --json t->result. err is how training ended;
  *  returns it, or what telling met. */
 int sherd__train_tell_end(sherd__train *t, int err, sherd_diag *d) SHERD_MUST;

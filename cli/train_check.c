@@ -38,7 +38,7 @@ static int beside_new(beside *b, sherd__train *t, unsigned bits, sherd_diag *d)
     if (o->state_len > 0) memcpy(own->state, o->state, o->state_len * sizeof *o->state);
     sherd__optimiser_resume(own, o->steps);
     *sherd__trainer_state(b->trainer) = *sherd__trainer_state(t->trainer);
-    if (t->by != NULL && bits > 0) return sherd__train_by_beside(t, b->trainer, &b->stepper, d);
+    if (t->by && bits > 0) return sherd__train_by_beside(t, b->trainer, &b->stepper, d);
     return sherd__stepper_products(&b->stepper, mine, sherd__trainer_optimiser(b->trainer),
                                    b->engine, d);
 }
@@ -53,7 +53,7 @@ static void beside_free(beside *b)
 int sherd__train_check_new(sherd__train *t, sherd_diag *d)
 {
     t->check = sherd__calloc(1, sizeof *t->check);
-    if (t->check == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for --check");
+    if (!t->check) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for --check");
     t->check->accuracy = t->check->validation = NAN;
     int err = beside_new(&t->check->same, t, t->over.bits, d);
     return err ? err : beside_new(&t->check->float64, t, 0, d);
@@ -79,8 +79,9 @@ static bool interrupted(void *ctx)
 
 static int bring(beside *b, uint64_t step, bool keep, heard *h, sherd_diag *d)
 {
-    sherd__train_calls calls = {.epoch = hear_epoch, .interrupted = interrupted, .ctx = h,
-                                .keep = keep, .until = step};
+    sherd__train_calls calls = {
+        .epoch = hear_epoch, .interrupted = interrupted, .ctx = h, .keep = keep, .until = step
+    };
     return sherd__trainer_run(b->trainer, b->stepper, b->engine, &calls, d);
 }
 
@@ -95,8 +96,7 @@ static void name_parameter(sherd__network *n, size_t k, char out[80])
         char name[16];
         if (k < first || k >= first + weights + l->cols) continue;
         if (!sherd__recipe_member(n, i, bias, name)) continue;
-        if (bias)
-            snprintf(out, 80, "%s, entry %zu", name, k - first - weights);
+        if (bias) snprintf(out, 80, "%s, entry %zu", name, k - first - weights);
         else
             snprintf(out, 80, "%s, row %zu, column %zu", name, (k - first) / l->cols,
                      (k - first) % l->cols);
@@ -119,16 +119,16 @@ static int compare(const sherd__train *t, const sherd__train_epoch *e, sherd_dia
     name_parameter(n, first, name);
     return sherd__fail(d, SHERD_EDIFFERS, "nothing was written; please report this",
                        "epoch %" PRIu64 ": %zu of %zu parameters differ from the same training "
-                       "here, the first is %s: %.17g, here %.17g", e->epoch, differ, count, name,
-                       a[first], b[first]);
+                       "here, the first is %s: %.17g, here %.17g",
+                       e->epoch, differ, count, name, a[first], b[first]);
 }
 
 int sherd__train_check_epoch(sherd__train *t, const sherd__train_epoch *e, bool report,
                              sherd_diag *d)
 {
     sherd__train_check *c = t->check;
-    heard same = {NAN}, other = {NAN};
-    sherd_diag mine = {0};
+    heard same = { NAN }, other = { NAN };
+    sherd_diag mine = { 0 };
     double cost;
     int err = bring(&c->same, e->step, true, &same, d);
     if (!err) err = compare(t, e, d);
@@ -163,7 +163,7 @@ void sherd__train_check_count(const sherd__train *t, uint64_t *parameters, uint6
 
 void sherd__train_check_free(sherd__train_check *c)
 {
-    if (c == NULL) return;
+    if (!c) return;
     beside_free(&c->same);
     beside_free(&c->float64);
     sherd__free(c);

@@ -24,7 +24,7 @@
 
 struct sherd__train_keep {
     sherd__chain *chain;
-    char *path; /* of the newest file; NULL: none */
+    char *path;    /* of the newest file; NULL: none */
     uint64_t keep; /* files; 0: all */
     sherd__digest data;
     char arithmetic[ARITHMETIC];
@@ -70,12 +70,9 @@ static bool same_text(const sherd_buf *a, const sherd_buf *b)
 /* What decides, besides recipe, data and seed, every bit of the result. */
 static void name_arithmetic(const sherd__train *t, char out[ARITHMETIC])
 {
-    if (t->secure != NULL)
-        sherd__train_secure_arithmetic(t, out, ARITHMETIC);
-    else if (t->by != NULL)
-        sherd__train_by_name(t, out, ARITHMETIC);
-    else if (t->over.bits == 0)
-        snprintf(out, ARITHMETIC, "float64");
+    if (t->secure) sherd__train_secure_arithmetic(t, out, ARITHMETIC);
+    else if (t->by) sherd__train_by_name(t, out, ARITHMETIC);
+    else if (t->over.bits == 0) snprintf(out, ARITHMETIC, "float64");
     else
         snprintf(out, ARITHMETIC, "fixed point of %u bits%s", t->over.bits,
                  t->over.stochastic ? ", rounded by chance" : "");
@@ -137,9 +134,8 @@ static int add(sherd__train *t, const sherd__train_state *s, sherd_diag *d)
     sherd__buf_init(&recipe, SHERD__RECIPE_BYTES_MAX, 0);
     sherd__chain_member *m = sherd__calloc(FIXED + 4 * layers, sizeof *m);
     layer_names *names = sherd__calloc(layers, sizeof *names);
-    int err = m == NULL || names == NULL ? SHERD_ENOMEM
-                                         : sherd__recipe_print(&t->recipe, SHERD__RECIPE_ALL,
-                                                               &recipe);
+    int err = !m || !names ? SHERD_ENOMEM
+                           : sherd__recipe_print(&t->recipe, SHERD__RECIPE_ALL, &recipe);
     if (err) {
         err = no_memory(d);
         goto out;
@@ -189,15 +185,16 @@ static int same(sherd__npz *z, const char *name, const void *mine, size_t len, c
 {
     int64_t i = sherd__npz_find(z, name);
     const sherd__npz_member *m = i < 0 ? NULL : sherd__npz_member_at(z, (size_t)i);
-    uint8_t *theirs = m != NULL && m->head.data_len == len ? sherd__alloc(len) : NULL;
-    int err = theirs != NULL ? sherd__npz_read(z, (size_t)i, theirs, len, d) : 0;
-    bool equal = theirs != NULL && !err && memcmp(theirs, mine, len) == 0;
+    uint8_t *theirs = m && m->head.data_len == len ? sherd__alloc(len) : NULL;
+    int err = theirs ? sherd__npz_read(z, (size_t)i, theirs, len, d) : 0;
+    bool equal = theirs && !err && memcmp(theirs, mine, len) == 0;
     sherd__free(theirs);
     if (err || equal) return err;
     return sherd__fail(d, SHERD_EFORMAT,
                        "resume it as it was begun, or begin anew in another folder (--initial "
                        "takes "
-                       "its weights)", "%s: %s", sherd__npz_where(z), differs);
+                       "its weights)",
+                       "%s: %s", sherd__npz_where(z), differs);
 }
 
 static int same_recipe(const sherd__train *t, sherd_diag *d)
@@ -244,14 +241,12 @@ static int take_state(sherd__train *t, sherd__npz *z, sherd_diag *d)
     int64_t step = -1, hits = -1, seen = -1, examples = -1, begun = -1;
     size_t bytes = o->state_len * sherd_dtype_size(o->spec.dtype);
     void *state = sherd__alloc(bytes);
-    if (state == NULL) return no_memory(d);
+    if (!state) return no_memory(d);
     int err = sherd__npz_take(z, "step", SHERD_I64, &step, sizeof step, d);
     if (!err) err = sherd__npz_take(z, "epoch_hits", SHERD_I64, &hits, sizeof hits, d);
     if (!err) err = sherd__npz_take(z, "epoch_seen", SHERD_I64, &seen, sizeof seen, d);
-    if (!err)
-        err = sherd__npz_take(z, "step_examples", SHERD_I64, &examples, sizeof examples, d);
-    if (!err)
-        err = sherd__npz_take(z, "step_cost", SHERD_F64, &s.step_cost, sizeof s.step_cost, d);
+    if (!err) err = sherd__npz_take(z, "step_examples", SHERD_I64, &examples, sizeof examples, d);
+    if (!err) err = sherd__npz_take(z, "step_cost", SHERD_F64, &s.step_cost, sizeof s.step_cost, d);
     if (!err) err = sherd__npz_take(z, "epoch_cost", SHERD_F64, &s.cost, sizeof s.cost, d);
     if (!err) err = sherd__npz_take(z, "cost", SHERD_F64, &s.last_cost, sizeof s.last_cost, d);
     if (!err)
@@ -291,26 +286,27 @@ static int open_newest(sherd__npz **z, const sherd__train_keep *k, sherd_diag *d
 
 int sherd__train_keep_open(sherd__train *t, sherd_diag *d)
 {
-    static const char *const of_folder[] = {"resume", "checkpoint-every", "checkpoint-keep", NULL};
+    static const char *const of_folder[] = { "resume", "checkpoint-every", "checkpoint-keep",
+                                             NULL };
     const char *folder = sherd__opt_text(t->cli, "checkpoint");
     bool resume = sherd__opt_flag(t->cli, "resume");
     sherd__chain_link newest;
     sherd__npz *z = NULL;
-    if (folder == NULL)
-        return sherd__opts_idle(t->cli, of_folder) == NULL
+    if (!folder)
+        return !sherd__opts_idle(t->cli, of_folder)
                    ? 0
                    : sherd__fail(d, SHERD_EINVAL, "add --checkpoint FOLDER",
                                  "--resume, --checkpoint-every and --checkpoint-keep need a folder "
                                  "of checkpoints");
     sherd__train_keep *k = t->keep = sherd__calloc(1, sizeof *k);
-    if (k == NULL) return no_memory(d);
+    if (!k) return no_memory(d);
     if (sherd__opt_given(t->cli, "checkpoint-keep"))
         k->keep = (uint64_t)sherd__opt_int(t->cli, "checkpoint-keep");
     int err = sherd__chain_open(&k->chain, folder, resume, d);
     if (err || !sherd__chain_newest(k->chain, &newest)) return err;
     size_t size = strlen(folder) + 1 + sizeof newest.name;
     k->path = sherd__alloc(size);
-    if (k->path == NULL) return no_memory(d);
+    if (!k->path) return no_memory(d);
     snprintf(k->path, size, "%s/%s", folder, newest.name);
     uint8_t seed[32];
     err = open_newest(&z, k, d);
@@ -327,10 +323,10 @@ int sherd__train_keep_load(sherd__train *t, sherd_diag *d)
 {
     sherd__train_keep *k = t->keep;
     sherd__npz *z = NULL;
-    if (k == NULL) return 0;
+    if (!k) return 0;
     name_arithmetic(t, k->arithmetic);
     int err = sherd__data_digest(&t->data, &k->data, d);
-    if (err || k->path == NULL) return err;
+    if (err || !k->path) return err;
     err = same_recipe(t, d);
     if (!err) err = open_newest(&z, k, d);
     if (!err)
@@ -346,21 +342,21 @@ int sherd__train_keep_load(sherd__train *t, sherd_diag *d)
 
 int sherd__train_keep_begin(sherd__train *t, sherd_diag *d)
 {
-    if (t->keep == NULL || t->keep->path != NULL) return 0;
+    if (!t->keep || t->keep->path) return 0;
     return add(t, sherd__trainer_state(t->trainer), d);
 }
 
 int sherd__train_keep_sums(sherd__train *t, sherd__sumlist **out, sherd_diag *d)
 {
     *out = NULL;
-    if (t->keep == NULL) return 0;
+    if (!t->keep) return 0;
     const char *folder = sherd__opt_text(t->cli, "checkpoint");
-    return sherd__sumlist_open(out, folder, t->keep->path == NULL, d);
+    return sherd__sumlist_open(out, folder, !t->keep->path, d);
 }
 
 void sherd__train_keep_free(sherd__train_keep *k)
 {
-    if (k == NULL) return;
+    if (!k) return;
     sherd__chain_close(k->chain);
     sherd__free(k->path);
     sherd__free(k);

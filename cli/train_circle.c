@@ -25,7 +25,9 @@ static bool wanted(const sherd__cli *cli)
 
 int sherd__train_circle_judge(sherd__cli *cli, sherd_diag *d)
 {
-    static const struct { const char *name, *why; } against[] = {
+    static const struct {
+        const char *name, *why;
+    } against[] = {
         { "async", "a sum among nodes waits for all of them" },
         { "float-gradients", "sums of floats hang on their order, and nodes would not agree" },
         { "in-process", "threads of one process have nothing to send each other" },
@@ -43,7 +45,7 @@ int sherd__train_circle_read(sherd__train *t, sherd_diag *d)
 {
     if (!wanted(t->cli)) return 0;
     sherd__train_circle *c = t->circle = sherd__calloc(1, sizeof *c);
-    if (c == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to train");
+    if (!c) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to train");
     bool ring = sherd__opt_choice(t->cli, "aggregate") == SHERD__AGGREGATE_RING;
     c->kind = ring ? SHERD__REDUCE_RING : SHERD__REDUCE_HALVING;
     return 0;
@@ -53,12 +55,16 @@ int sherd__train_circle_open(sherd__train *t, const sherd__gradients_options *g,
                              sherd_diag *d)
 {
     sherd__train_circle *c = t->circle;
-    assert(t->over.cluster != NULL && "who is judged to train so has nodes");
-    sherd__circle_options o = {
-        .recipe = &t->recipe, .data = &t->data.train, .network = g->network,
-        .optimiser = g->optimiser, .kind = c->kind, .shards = g->shards,
-        .batch = sherd__trainer_order(t->trainer)->batch, .bits = g->bits,
-        .allow_drop = allow_drop };
+    assert(t->over.cluster && "who is judged to train so has nodes");
+    sherd__circle_options o = { .recipe = &t->recipe,
+                                .data = &t->data.train,
+                                .network = g->network,
+                                .optimiser = g->optimiser,
+                                .kind = c->kind,
+                                .shards = g->shards,
+                                .batch = sherd__trainer_order(t->trainer)->batch,
+                                .bits = g->bits,
+                                .allow_drop = allow_drop };
     int err = sherd__circle_open(&c->lead, t->over.cluster, &o, d);
     if (err) return err;
     err = sherd__stepper_circle(&t->stepper, g, c->lead, t->keep != NULL, d);
@@ -72,7 +78,7 @@ int sherd__train_circle_open(sherd__train *t, const sherd__gradients_options *g,
 static const sherd__circle_stats *count(const sherd__train *t)
 {
     sherd__train_circle *c = t->circle;
-    if (c->lead.ops != NULL) sherd__circle_count(&c->lead, &c->stats);
+    if (c->lead.ops) sherd__circle_count(&c->lead, &c->stats);
     return &c->stats;
 }
 
@@ -97,10 +103,10 @@ json_t *sherd__train_circle_links(const sherd__train *t)
         sherd__circle_link_bytes b = sherd__circle_links_of(&c->lead, i);
         sherd_node_info info;
         sherd_cluster_node(t->over.cluster, i, &info);
-        json_array_append_new(links, json_pack("{s:s, s:I, s:I, s:I}", "node", info.name,
-                                               "bytes_out", (json_int_t)b.out, "bytes_in",
-                                               (json_int_t)b.in, "blocks_in",
-                                               (json_int_t)b.bodies));
+        json_array_append_new(links,
+                              json_pack("{s:s, s:I, s:I, s:I}", "node", info.name, "bytes_out",
+                                        (json_int_t)b.out, "bytes_in", (json_int_t)b.in,
+                                        "blocks_in", (json_int_t)b.bodies));
     }
     return links;
 }
@@ -110,11 +116,10 @@ json_t *sherd__train_circle_json(const sherd__train *t)
     const sherd__circle_stats *s = count(t);
     return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "by",
                      sherd__reduce_name(t->circle->kind), "members", (json_int_t)s->members,
-                     "rounds", (json_int_t)s->rounds,
-                     "repeated", (json_int_t)s->repeated, "link_bytes_out",
-                     (json_int_t)s->link_out, "link_bytes_in", (json_int_t)s->link_in,
-                     "examples_bytes", (json_int_t)s->examples_out,
-                     "links", sherd__train_circle_links(t));
+                     "rounds", (json_int_t)s->rounds, "repeated", (json_int_t)s->repeated,
+                     "link_bytes_out", (json_int_t)s->link_out, "link_bytes_in",
+                     (json_int_t)s->link_in, "examples_bytes", (json_int_t)s->examples_out, "links",
+                     sherd__train_circle_links(t));
 }
 
 void sherd__train_circle_free(sherd__train_circle *c)

@@ -21,8 +21,8 @@ struct sherd__train_by {
     sherd__gradients_options o; /* without network, optimiser and engine */
     bool in_process, allow_drop;
     uint32_t threads;
-    sherd__jsonl trace;         /* --trace; its fd -1: none */
-    bool failed;                /* a line of it could not be written */
+    sherd__jsonl trace; /* --trace; its fd -1: none */
+    bool failed;        /* a line of it could not be written */
 };
 
 /* ---- options --------------------------------------------------------------------------------- */
@@ -34,39 +34,44 @@ static bool by_gradients(const sherd__cli *cli)
 
 static int no_effect(sherd__cli *cli, bool gradients, sherd_diag *d)
 {
-    static const char *const ours[] = {"shards", "async", "staleness-max", "local-steps",
-                                       "local-batch", "average", "in-process", "allow-drop",
-                                       "float-gradients", "trace", "aggregate", "survivors",
-                                       "simulate", NULL};
-    static const char *const theirs[] = {"scheme", "spare", "group", "exposure", "exposure-max",
-                                         "encoding", "elementwise", "rounding", "mode", "strict",
-                                         NULL};
+    static const char *const ours[] = { "shards",      "async",       "staleness-max",
+                                        "local-steps", "local-batch", "average",
+                                        "in-process",  "allow-drop",  "float-gradients",
+                                        "trace",       "aggregate",   "survivors",
+                                        "simulate",    NULL };
+    static const char *const theirs[] = { "scheme",       "spare",    "group",       "exposure",
+                                          "exposure-max", "encoding", "elementwise", "rounding",
+                                          "mode",         "strict",   NULL };
     bool secure = gradients && sherd__opt_choice(cli, "aggregate") == SHERD__AGGREGATE_SECURE;
     const char *name = sherd__opts_idle(cli, gradients ? theirs : ours);
-    if (name == NULL && gradients && !secure && sherd__opt_idle(cli, "colluding"))
-        name = "colluding";
-    return name == NULL
-               ? 0
-               : sherd__fail(d, SHERD_EINVAL, gradients ? "leave it out, or train --by products"
-                                                        : "add --by gradients, or leave it out",
-                             "--%s has no effect by %s%s", name,
-                             gradients ? "gradients" : "products",
-                             gradients ? ": nodes see examples and weights in clear" : "");
+    if (!name && gradients && !secure && sherd__opt_idle(cli, "colluding")) name = "colluding";
+    return !name ? 0
+                 : sherd__fail(d, SHERD_EINVAL,
+                               gradients ? "leave it out, or train --by products"
+                                         : "add --by gradients, or leave it out",
+                               "--%s has no effect by %s%s", name,
+                               gradients ? "gradients" : "products",
+                               gradients ? ": nodes see examples and weights in clear" : "");
 }
 
 static int judge(sherd__cli *cli, sherd_diag *d)
 {
-    static const struct { const char *name, *needs, *remedy; } pairs[] = {
-        {"staleness-max", "async", "add --async: without it no gradient misses an update"},
-        {"local-batch", "local-steps", "add --local-steps N, or say --batch for a step's examples"},
-        {"average", "local-steps", "add --local-steps N: weights are averaged between those"}};
-    static const struct { const char *a, *b, *why; } against[] = {
-        {"check", "async", "asynchronous updates come in another order each time"},
-        {"check", "allow-drop", "what is dropped is another gradient"},
-        {"check", "float-gradients", "floats depend on who computes them"},
-        {"bits", "float-gradients", "floats have no fixed width"},
-        {"nodes", "in-process", "threads are on this machine"},
-        {"allow-drop", "in-process", "threads are not lost"}};
+    static const struct {
+        const char *name, *needs, *remedy;
+    } pairs[] = {
+        { "staleness-max", "async", "add --async: without it no gradient misses an update" },
+        { "local-batch", "local-steps",
+          "add --local-steps N, or say --batch for a step's examples" },
+        { "average", "local-steps", "add --local-steps N: weights are averaged between those" }
+    };
+    static const struct {
+        const char *a, *b, *why;
+    } against[] = { { "check", "async", "asynchronous updates come in another order each time" },
+                    { "check", "allow-drop", "what is dropped is another gradient" },
+                    { "check", "float-gradients", "floats depend on who computes them" },
+                    { "bits", "float-gradients", "floats have no fixed width" },
+                    { "nodes", "in-process", "threads are on this machine" },
+                    { "allow-drop", "in-process", "threads are not lost" } };
     for (size_t i = 0; i < sizeof against / sizeof *against; i++)
         if (sherd__opts_clash(cli, against[i].a, against[i].b))
             return sherd__fail(d, SHERD_EINVAL, "leave one of them out",
@@ -83,26 +88,27 @@ static int judge(sherd__cli *cli, sherd_diag *d)
  * hidden is nothing to be forgotten, whoever asked for it. */
 static int judge_together(sherd__cli *cli, sherd_diag *d)
 {
-    static const char *const theirs[] = {"nodes", "local", "async", "in-process", "allow-drop",
-                                         "float-gradients", "check", "aggregate", NULL};
+    static const char *const theirs[] = { "nodes",      "local",      "async",
+                                          "in-process", "allow-drop", "float-gradients",
+                                          "check",      "aggregate",  NULL };
     const char *name = NULL;
     if (!by_gradients(cli))
         return sherd__fail(d, SHERD_EINVAL, "add --by gradients",
                            "processes that are equals train by gradients only");
     if (sherd__opt_choice(cli, "aggregate") == SHERD__AGGREGATE_SECURE) name = "aggregate";
-    if (name == NULL) name = sherd__opts_idle(cli, theirs);
-    return name == NULL ? 0 : sherd__fail(d, SHERD_EINVAL, "leave it out",
-                                          "--%s has no meaning among processes that are equals",
-                                          name);
+    if (!name) name = sherd__opts_idle(cli, theirs);
+    return !name ? 0
+                 : sherd__fail(d, SHERD_EINVAL, "leave it out",
+                               "--%s has no meaning among processes that are equals", name);
 }
 
 int sherd__train_by_judge(sherd__cli *cli, sherd_diag *d)
 {
-    bool gradients = by_gradients(cli), nodes = sherd__opt_given(cli, "local") ||
-                                                sherd__opt_given(cli, "nodes");
+    bool gradients = by_gradients(cli),
+         nodes = sherd__opt_given(cli, "local") || sherd__opt_given(cli, "nodes");
     if (!gradients && !nodes) (void)sherd__opt_idle(cli, "by"); /* typed, it asks for nodes */
     int err = no_effect(cli, gradients, d);
-    if (!err && sherd__train_others() != NULL) err = judge_together(cli, d);
+    if (!err && sherd__train_others()) err = judge_together(cli, d);
     if (err || !gradients) return err;
     err = sherd__train_secure_judge(cli, d);
     if (!err) err = sherd__train_circle_judge(cli, d);
@@ -114,10 +120,10 @@ int sherd__train_by_read(sherd__train *t, sherd_diag *d)
     sherd__cli *cli = t->cli;
     if (!by_gradients(cli)) return 0;
     sherd__train_by *b = t->by = sherd__calloc(1, sizeof *b);
-    if (b == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to train");
+    if (!b) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to train");
     b->train = t;
     b->trace.fd = -1;
-    b->in_process = sherd__opt_flag(cli, "in-process") || sherd__train_others() != NULL;
+    b->in_process = sherd__opt_flag(cli, "in-process") || sherd__train_others();
     b->allow_drop = sherd__opt_flag(cli, "allow-drop");
     b->threads = sherd__opt_given(cli, "local") ? (uint32_t)sherd__opt_int(cli, "local")
                                                 : sherd__cpu_usable();
@@ -137,7 +143,7 @@ int sherd__train_by_read(sherd__train *t, sherd_diag *d)
                                                         : SHERD__FIXED_BITS;
     t->over.here = true;
     t->over.nodes = !b->in_process;
-    if (sherd__train_others() != NULL)
+    if (sherd__train_others())
         t->over.says = "by all processes, which see examples and weights in clear";
     t->over.bits = b->o.bits;
     int err = sherd__train_secure_read(t, d);
@@ -154,8 +160,8 @@ static void trace_line(sherd__train_by *b, json_t *o)
 static void on_trace(void *ctx, const sherd__train_trace *x)
 {
     json_t *o = json_pack("{s:s, s:I, s:s, s:I, s:f, s:f}", "event", "pass", "version",
-                          (json_int_t)x->version, "node", x->node, "shards",
-                          (json_int_t)x->shards, "asked", x->asked, "answered", x->answered);
+                          (json_int_t)x->version, "node", x->node, "shards", (json_int_t)x->shards,
+                          "asked", x->asked, "answered", x->answered);
     json_object_set_new(o, "forward", json_real(x->forward));
     json_object_set_new(o, "last_params", json_real(x->last_params));
     json_object_set_new(o, "top_left", json_real(x->top_left));
@@ -185,11 +191,10 @@ static void fill(const sherd__train *t, sherd__gradients_options *o, sherd__trai
 
 uint32_t sherd__train_by_threads(const sherd__train *t)
 {
-    return t->by != NULL && t->by->in_process ? t->by->threads : 0;
+    return t->by && t->by->in_process ? t->by->threads : 0;
 }
 
-static int threads(sherd__gradient_engine *e, const sherd__train *t, unsigned count,
-                   sherd_diag *d)
+static int threads(sherd__gradient_engine *e, const sherd__train *t, unsigned count, sherd_diag *d)
 {
     size_t batch = sherd__trainer_order(t->trainer)->batch;
     return sherd__gradients_here(e, &t->recipe, &t->data.train,
@@ -213,32 +218,38 @@ static int over_nodes(sherd__gradient_engine *e, const sherd__train *t, sherd_di
     uint32_t nodes = sherd_cluster_size(t->over.cluster);
     size_t batch = sherd__trainer_order(t->trainer)->batch;
     if (nodes > b->o.shards && nodes > 1)
-        sherd__cli_warn(t->cli, "%" PRIu32 " shards for %" PRIu32 " nodes: some have nothing to "
-                        "do; --shards %" PRIu32 " gives each one", b->o.shards, nodes, nodes);
-    sherd__train_options o = {
-        .recipe = &t->recipe, .data = &t->data.train, .shards = b->o.shards, .batch = batch,
-        .bits = b->o.bits, .allow_drop = b->allow_drop, .async = b->o.async,
-        .staleness_max = b->o.staleness_max,
-        .recurring = t->recipe.order == SHERD__ORDER_GIVEN ||
-                     t->recipe.order == SHERD__ORDER_BATCHES,
-        .trace = b->trace.fd >= 0 ? on_trace : NULL, .trace_ctx = b};
+        sherd__cli_warn(t->cli,
+                        "%" PRIu32 " shards for %" PRIu32 " nodes: some have nothing to "
+                        "do; --shards %" PRIu32 " gives each one",
+                        b->o.shards, nodes, nodes);
+    sherd__train_options o = { .recipe = &t->recipe,
+                               .data = &t->data.train,
+                               .shards = b->o.shards,
+                               .batch = batch,
+                               .bits = b->o.bits,
+                               .allow_drop = b->allow_drop,
+                               .async = b->o.async,
+                               .staleness_max = b->o.staleness_max,
+                               .recurring = t->recipe.order == SHERD__ORDER_GIVEN ||
+                                            t->recipe.order == SHERD__ORDER_BATCHES,
+                               .trace = b->trace.fd >= 0 ? on_trace : NULL,
+                               .trace_ctx = b };
     return sherd__train_engine(e, t->over.cluster, &o, d);
 }
 
 int sherd__train_by_suits(const sherd__train *t, sherd_diag *d)
 {
     const sherd__collective *others = sherd__train_others();
-    const char *what = others != NULL ? "processes" : t->over.nodes ? "nodes" : "threads";
+    const char *what = others ? "processes" : t->over.nodes ? "nodes" : "threads";
     uint32_t many = 0;
     int err = 0;
-    if (t->by == NULL || t->secure != NULL) return 0;
+    if (!t->by || t->secure) return 0;
     size_t batch = sherd__trainer_order(t->trainer)->batch;
-    if (others != NULL) many = others->size;
+    if (others) many = others->size;
     else if (t->over.nodes) err = sherd__nodes_count(&many, NULL, t->cli, d);
     else if (sherd__opt_given(t->cli, "local")) many = t->by->threads;
     if (err || many <= batch) return err;
-    return sherd__fail(d, SHERD_EINVAL,
-                       "start fewer, or take a larger --batch",
+    return sherd__fail(d, SHERD_EINVAL, "start fewer, or take a larger --batch",
                        "%" PRIu32 " %s for steps of %zu examples", many, what, batch);
 }
 
@@ -247,18 +258,18 @@ int sherd__train_by_open(sherd__train *t, sherd_diag *d)
     sherd__train_by *b = t->by;
     const char *path = sherd__opt_text(t->cli, "trace");
     sherd__gradients_options o;
-    int err = path != NULL ? sherd__jsonl_open(&b->trace, path, false, d) : 0;
+    int err = path ? sherd__jsonl_open(&b->trace, path, false, d) : 0;
     if (err) return err;
     fill(t, &o, t->trainer);
     if (b->trace.fd >= 0) {
         o.note = on_update;
         o.note_ctx = b;
     }
-    if (t->secure != NULL) return sherd__train_secure_open(t, &o, d);
-    if (t->circle != NULL) return sherd__train_circle_open(t, &o, b->allow_drop, d);
-    err = sherd__train_others() != NULL     ? together(&o.engine, t, d)
-              : b->in_process               ? threads(&o.engine, t, b->threads, d)
-                                            : over_nodes(&o.engine, t, d);
+    if (t->secure) return sherd__train_secure_open(t, &o, d);
+    if (t->circle) return sherd__train_circle_open(t, &o, b->allow_drop, d);
+    err = sherd__train_others() ? together(&o.engine, t, d)
+          : b->in_process       ? threads(&o.engine, t, b->threads, d)
+                                : over_nodes(&o.engine, t, d);
     if (err) return err;
     err = sherd__stepper_gradients(&t->stepper, &o, d);
     if (err) sherd__gradient_engine_free(o.engine);
@@ -308,12 +319,12 @@ void sherd__train_by_print(const sherd__train *t)
 {
     const sherd__gradients_stats *s = sherd__gradients_stats_of(&t->stepper);
     printf("by gradients: %" PRIu64 " update%s", s->updates, s->updates == 1 ? "" : "s");
-    if (sherd__train_others() != NULL)
+    if (sherd__train_others())
         printf(", among %" PRIu32 " process%s by %s", sherd__train_others()->size,
                sherd__train_others()->size == 1 ? "" : "es", sherd__train_others()->name);
     else if (t->by->in_process)
         printf(", %" PRIu32 " thread%s", t->by->threads, t->by->threads == 1 ? "" : "s");
-    if (t->circle != NULL) sherd__train_circle_print(t);
+    if (t->circle) sherd__train_circle_print(t);
     if (t->by->o.async)
         printf(", staleness %.2f on average, %" PRIu64 " at most", mean_staleness(s),
                s->staleness_most);
@@ -327,13 +338,13 @@ json_t *sherd__train_by_json(const sherd__train *t)
     const sherd__gradients_stats *s = sherd__gradients_stats_of(&t->stepper);
     json_t *j = json_pack("{s:I, s:b, s:b, s:I, s:I}", "shards", (json_int_t)o->shards, "async",
                           (int)o->async, "in_process",
-                          (int)(t->by->in_process && sherd__train_others() == NULL), "local_steps",
+                          (int)(t->by->in_process && !sherd__train_others()), "local_steps",
                           (json_int_t)o->local_steps, "updates", (json_int_t)s->updates);
-    if (sherd__train_others() != NULL)
-        json_object_set_new(j, "among", json_pack("{s:s, s:I}", "by", sherd__train_others()->name,
-                                                  "processes",
-                                                  (json_int_t)sherd__train_others()->size));
-    if (t->circle != NULL) json_object_set_new(j, "circle", sherd__train_circle_json(t));
+    if (sherd__train_others())
+        json_object_set_new(j, "among",
+                            json_pack("{s:s, s:I}", "by", sherd__train_others()->name, "processes",
+                                      (json_int_t)sherd__train_others()->size));
+    if (t->circle) json_object_set_new(j, "circle", sherd__train_circle_json(t));
     json_object_set_new(j, "staleness_mean", json_real(mean_staleness(s)));
     json_object_set_new(j, "staleness_most", json_integer((json_int_t)s->staleness_most));
     json_object_set_new(j, "dropped", json_integer((json_int_t)s->dropped));
@@ -343,7 +354,7 @@ json_t *sherd__train_by_json(const sherd__train *t)
 
 int sherd__train_by_end(sherd__train *t, int err, sherd_diag *d)
 {
-    if (t->by == NULL || t->by->trace.fd < 0) return err;
+    if (!t->by || t->by->trace.fd < 0) return err;
     int e = sherd__jsonl_sync(&t->by->trace, err ? NULL : d);
     if (!e && t->by->failed)
         e = sherd__fail(err ? NULL : d, SHERD_EIO, NULL, "%s: cannot write", t->by->trace.path);
@@ -352,7 +363,7 @@ int sherd__train_by_end(sherd__train *t, int err, sherd_diag *d)
 
 void sherd__train_by_free(sherd__train_by *b)
 {
-    if (b == NULL) return;
+    if (!b) return;
     sherd__jsonl_close(&b->trace);
     sherd__free(b);
 }

@@ -33,12 +33,12 @@ static void surround(const double *points, size_t len, double low[2], double hig
 static int decide(sherd__train *t, const sherd__plot *p, uint32_t *regions, sherd_diag *d)
 {
     sherd__network *n = sherd__trainer_network(t->trainer);
-    sherd__engine here = {.maps = false};
+    sherd__engine here = { .maps = false };
     size_t width = sherd__network_width(n), batch = sherd__trainer_order(t->trainer)->batch;
     size_t cells = (size_t)SIDE * SIDE, room = batch < cells ? batch : cells;
     double *x = sherd__calloc(2 * room, sizeof *x);
-    int err = x == NULL ? sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for --plot")
-                        : sherd_multiplier_local(0, &here.products, d);
+    int err = !x ? sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for --plot")
+                 : sherd_multiplier_local(0, &here.products, d);
     for (size_t at = 0; at < cells && !err; at += room) {
         size_t len = cells - at < room ? cells - at : room;
         const double *y;
@@ -47,7 +47,7 @@ static int decide(sherd__train *t, const sherd__plot *p, uint32_t *regions, sher
             x[2 * i] = p->low[0] + col / SIDE * (p->high[0] - p->low[0]);
             x[2 * i + 1] = p->low[1] + row / SIDE * (p->high[1] - p->low[1]);
         }
-        sherd__batch b = {.x = sherd_view_c(x, SHERD_F64, len, 2)};
+        sherd__batch b = { .x = sherd_view_c(x, SHERD_F64, len, 2) };
         err = sherd__network_forward(n, here, &b, false, &y, d);
         for (size_t i = 0; i < len && !err; i++) {
             const double *out = y + i * width;
@@ -66,11 +66,10 @@ static int add_plane(sherd__train *t, sherd__plot *p, double **points, uint32_t 
                      sherd_diag *d)
 {
     const sherd__dataset *s = &t->data.train;
-    if (s->x.cols != 2 || s->targets.labels == NULL) return 0;
+    if (s->x.cols != 2 || !s->targets.labels) return 0;
     *points = sherd__calloc(s->x.rows, 2 * sizeof **points);
     *regions = sherd__calloc((size_t)SIDE * SIDE, sizeof **regions);
-    if (*points == NULL || *regions == NULL)
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for --plot");
+    if (!*points || !*regions) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for --plot");
     sherd__view_dense_f64(s->x, *points, 2);
     p->points = *points;
     p->labels = s->targets.labels;
@@ -84,17 +83,17 @@ static int add_plane(sherd__train *t, sherd__plot *p, double **points, uint32_t 
 /* plane false: curves alone. */
 static int draw(sherd__train *t, const char *path, bool plane, sherd_diag *d)
 {
-    sherd_diag why = {0};
+    sherd_diag why = { 0 };
     double *points = NULL;
     uint32_t *regions = NULL;
     bool drawn = true;
-    sherd__plot p = {.title = t->name, .epochs_len = t->told_len};
+    sherd__plot p = { .title = t->name, .epochs_len = t->told_len };
     sherd__plot_epoch *epochs = sherd__calloc(t->told_len, sizeof *epochs);
-    int err = epochs != NULL ? 0 : sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for --plot");
+    int err = epochs ? 0 : sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for --plot");
     for (size_t i = 0; i < t->told_len && !err; i++) {
         const sherd__train_epoch *e = &t->told[i].e;
-        epochs[i] = (sherd__plot_epoch){(double)e->epoch, e->cost, e->validation_cost, e->accuracy,
-                                        e->validation_accuracy};
+        epochs[i] = (sherd__plot_epoch){ (double)e->epoch, e->cost, e->validation_cost, e->accuracy,
+                                         e->validation_accuracy };
     }
     p.epochs = epochs;
     if (!err && plane) err = add_plane(t, &p, &points, &regions, d);
@@ -111,8 +110,8 @@ static int draw(sherd__train *t, const char *path, bool plane, sherd_diag *d)
 int sherd__train_plot(sherd__train *t, int err, sherd_diag *d)
 {
     const char *path = sherd__opt_text(t->cli, "plot");
-    sherd_diag mine = {0};
-    if (path == NULL || (err && t->told_len == 0)) return err;
+    sherd_diag mine = { 0 };
+    if (!path || (err && t->told_len == 0)) return err;
     if (!err) return draw(t, path, true, d);
     if (draw(t, path, err != SHERD_ERANGE, &mine) != 0) /* diverged weights divide no plane */
         sherd__cli_warn(t->cli, "%s", mine.message);

@@ -29,12 +29,12 @@ EMBED(sherd__recipe_deep, "deep.conf");
 static const struct {
     const char *name, *text, *end;
 } recipes[] = {
-    {"mnist", sherd__recipe_mnist, sherd__recipe_mnist_end},
-    {"mnist-proper", sherd__recipe_mnist_proper, sherd__recipe_mnist_proper_end},
-    {"spiral", sherd__recipe_spiral, sherd__recipe_spiral_end},
-    {"parabola", sherd__recipe_parabola, sherd__recipe_parabola_end},
-    {"lenet", sherd__recipe_lenet, sherd__recipe_lenet_end},
-    {"deep", sherd__recipe_deep, sherd__recipe_deep_end},
+    { "mnist", sherd__recipe_mnist, sherd__recipe_mnist_end },
+    { "mnist-proper", sherd__recipe_mnist_proper, sherd__recipe_mnist_proper_end },
+    { "spiral", sherd__recipe_spiral, sherd__recipe_spiral_end },
+    { "parabola", sherd__recipe_parabola, sherd__recipe_parabola_end },
+    { "lenet", sherd__recipe_lenet, sherd__recipe_lenet_end },
+    { "deep", sherd__recipe_deep, sherd__recipe_deep_end },
 };
 #define RECIPES (sizeof recipes / sizeof *recipes)
 
@@ -56,8 +56,7 @@ static int unknown(const char *name, sherd_diag *d)
     char hint[120];
     for (size_t i = 0; i <= RECIPES; i++) known[i] = sherd__train_recipe_name(i);
     const char *near = sherd__suggest(name, known);
-    if (near != NULL)
-        snprintf(hint, sizeof hint, "did you mean %s?", near);
+    if (near) snprintf(hint, sizeof hint, "did you mean %s?", near);
     else
         snprintf(hint, sizeof hint,
                  "mnist, mnist-proper, spiral, parabola, lenet, deep, or a file");

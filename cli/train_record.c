@@ -30,12 +30,12 @@ int sherd__train_record_rows(const sherd__train *t, sherd_diag *d)
     const char *dir = sherd__opt_text(t->cli, "record");
     const uint32_t *order = sherd__train_order_fixed(sherd__trainer_order(t->trainer));
     size_t n = t->data.train.x.rows;
-    if (dir == NULL || t->by != NULL || (order == NULL && t->data.from == NULL)) return 0;
+    if (!dir || t->by || (!order && !t->data.from)) return 0;
     uint32_t *rows = sherd__calloc(n, sizeof *rows);
-    if (rows == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!rows) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     for (size_t i = 0; i < n; i++) {
-        uint32_t r = order != NULL ? order[i] : (uint32_t)i;
-        rows[i] = t->data.from != NULL ? t->data.from[r] : r;
+        uint32_t r = order ? order[i] : (uint32_t)i;
+        rows[i] = t->data.from ? t->data.from[r] : r;
     }
     int err = save(dir, rows, n, d);
     sherd__free(rows);

@@ -25,14 +25,16 @@ struct sherd__train_secure {
     double clip, noise, delta;
     uint64_t rows, places; /* of each node, of a step and of an epoch */
     size_t stand_in_batch;
-    sherd__summer summer;  /* the stepper's, once it is open */
+    sherd__summer summer; /* the stepper's, once it is open */
     sherd__dataset stand_in;
     sherd__sumlist *sums; /* beside the checkpoints; NULL: there are none */
 };
 
 static int judge(sherd__cli *cli, sherd_diag *d)
 {
-    static const struct { const char *name, *why; } against[] = {
+    static const struct {
+        const char *name, *why;
+    } against[] = {
         { "shards", "each node's data are one" },
         { "async", "a sum needs all who are in it" },
         { "local-steps", "nodes give gradients" },
@@ -61,8 +63,10 @@ static int judge(sherd__cli *cli, sherd_diag *d)
                            "--aggregate secure needs --nodes FILE: nodes that bring their own "
                            "data");
     if (!sherd__opt_given(cli, "examples"))
-        return sherd__fail(d, SHERD_EINVAL, "give the number of the node that has most; others are "
-                           "filled up with empty places", "--aggregate secure needs --examples N: "
+        return sherd__fail(d, SHERD_EINVAL,
+                           "give the number of the node that has most; others are "
+                           "filled up with empty places",
+                           "--aggregate secure needs --examples N: "
                            "how many examples of each node an epoch goes over, the same for all");
     return 0;
 }
@@ -72,9 +76,9 @@ int sherd__train_secure_judge(sherd__cli *cli, sherd_diag *d)
     static const char *const ours[] = { "survivors", "simulate", "clip", "noise", "delta", NULL };
     if (sherd__opt_choice(cli, "aggregate") == SHERD__AGGREGATE_SECURE) return judge(cli, d);
     const char *name = sherd__opts_idle(cli, ours);
-    return name == NULL ? 0 : sherd__fail(d, SHERD_EINVAL,
-                                          "add --aggregate secure, or leave it out",
-                                          "--%s has no effect without --aggregate secure", name);
+    return !name ? 0
+                 : sherd__fail(d, SHERD_EINVAL, "add --aggregate secure, or leave it out",
+                               "--%s has no effect without --aggregate secure", name);
 }
 
 int sherd__train_secure_read(sherd__train *t, sherd_diag *d)
@@ -83,7 +87,7 @@ int sherd__train_secure_read(sherd__train *t, sherd_diag *d)
     bool simulate = sherd__opt_flag(cli, "simulate");
     if (sherd__opt_choice(cli, "aggregate") != SHERD__AGGREGATE_SECURE) return 0;
     sherd__train_secure *s = t->secure = sherd__calloc(1, sizeof *s);
-    if (s == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to train");
+    if (!s) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to train");
     s->simulate = simulate;
     s->colluding = (uint32_t)sherd__opt_int(cli, "colluding");
     if (sherd__opt_given(cli, "clip")) s->clip = sherd__opt_real(cli, "clip");
@@ -94,8 +98,8 @@ int sherd__train_secure_read(sherd__train *t, sherd_diag *d)
     if (s->survivors > 0 && s->survivors < SURVIVORS_LEAST)
         return sherd__fail(d, SHERD_EINVAL, "leave it out for the least that is safe",
                            "%s %u: expected %d or more, since of a sum of two each node can take "
-                           "its own part and have the other's", sherd__opt_where(cli, "survivors"),
-                           s->survivors, SURVIVORS_LEAST);
+                           "its own part and have the other's",
+                           sherd__opt_where(cli, "survivors"), s->survivors, SURVIVORS_LEAST);
     t->over.bits = 0;
     t->over.says = simulate ? "simulated secure aggregation of data dealt from here: nothing is "
                               "hidden"
@@ -111,14 +115,18 @@ static void warn_rows(const sherd__train *t)
     const sherd__policy usual = SHERD__POLICY_DEFAULT;
     uint64_t last = s->places % s->rows;
     if (!s->simulate && s->rows > usual.rows_max)
-        sherd__cli_warn(t->cli, "a round goes over %" PRIu64 " places of each node: nodes with the "
+        sherd__cli_warn(t->cli,
+                        "a round goes over %" PRIu64 " places of each node: nodes with the "
                         "preset --max-rows (%" PRIu64 ") refuse this training; choose a smaller "
-                        "--batch", s->rows, usual.rows_max);
+                        "--batch",
+                        s->rows, usual.rows_max);
     if (s->simulate || last == 0 || last >= usual.rows_min || s->rows < usual.rows_min) return;
-    sherd__cli_warn(t->cli, "the last round of an epoch goes over %" PRIu64 " of the %" PRIu64
+    sherd__cli_warn(t->cli,
+                    "the last round of an epoch goes over %" PRIu64 " of the %" PRIu64
                     " places of each node: nodes with the preset --min-rows (%" PRIu64 ") refuse "
                     "this training; --examples %" PRIu64 " adds empty places, or choose another "
-                    "--batch", last, s->places, usual.rows_min, s->places - last + usual.rows_min);
+                    "--batch",
+                    last, s->places, usual.rows_min, s->places - last + usual.rows_min);
 }
 
 /* Places and rounds: functions of options and of the number of nodes alone. */
@@ -149,13 +157,13 @@ static int make_stand_in(sherd__train *t, size_t width, sherd_diag *d)
     if (!sherd__form_size(t->recipe.in, &inputs)) return SHERD_ESHAPE;
     x->owned[0] = sherd__calloc(inputs, sizeof(double));
     x->owned[1] = sherd__calloc(width, sizeof(double));
-    if (x->owned[0] == NULL || x->owned[1] == NULL)
+    if (!x->owned[0] || !x->owned[1])
         return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to train");
     x->x = sherd_view_c(x->owned[0], SHERD_F64, 1, inputs);
     x->x.rows = steps * s->stand_in_batch;
     x->x.row_stride = 0;
     x->width = width;
-    bool values = s->simulate ? t->data.train.targets.labels == NULL : t->recipe.target_values;
+    bool values = s->simulate ? !t->data.train.targets.labels : t->recipe.target_values;
     if (values) x->targets.values = x->owned[1];
     else x->targets.labels = x->owned[1];
     x->classes = values ? 0 : width;
@@ -192,11 +200,16 @@ int sherd__train_secure_trainer(sherd__train *t, sherd_diag *d)
 int sherd__train_secure_open(sherd__train *t, const sherd__gradients_options *g, sherd_diag *d)
 {
     sherd__train_secure *s = t->secure;
-    assert(t->over.cluster != NULL && "who is judged to train so has nodes");
-    sherd__secure_options o = { .recipe = &t->recipe, .colluding = s->colluding,
-                                .survivors = s->survivors, .rows = s->rows, .places = s->places,
-                                .clip = s->clip, .noise = s->noise,
-                                .deal = s->simulate ? &t->data.train : NULL, .sums = s->sums };
+    assert(t->over.cluster && "who is judged to train so has nodes");
+    sherd__secure_options o = { .recipe = &t->recipe,
+                                .colluding = s->colluding,
+                                .survivors = s->survivors,
+                                .rows = s->rows,
+                                .places = s->places,
+                                .clip = s->clip,
+                                .noise = s->noise,
+                                .deal = s->simulate ? &t->data.train : NULL,
+                                .sums = s->sums };
     int err = sherd__secure_open(&s->summer, t->over.cluster, &o, d);
     if (err) return err;
     const sherd__train_state *state = sherd__trainer_state(t->trainer);
@@ -209,8 +222,10 @@ int sherd__train_secure_open(sherd__train *t, const sherd__gradients_options *g,
 void sherd__train_secure_arithmetic(const sherd__train *t, char *out, size_t size)
 {
     const sherd__train_secure *s = t->secure;
-    int at = snprintf(out, size, "secure sums of gradients, float64, %" PRIu64 " of %" PRIu64
-                      " examples of each node", s->rows, s->places);
+    int at = snprintf(out, size,
+                      "secure sums of gradients, float64, %" PRIu64 " of %" PRIu64
+                      " examples of each node",
+                      s->rows, s->places);
     if (s->clip > 0 && at > 0 && (size_t)at < size)
         snprintf(out + at, size - (size_t)at, ", clipped at %.17g", s->clip);
 }
@@ -218,7 +233,7 @@ void sherd__train_secure_arithmetic(const sherd__train *t, char *out, size_t siz
 sherd__train_privacy sherd__train_secure_privacy(const sherd__train *t)
 {
     const sherd__train_secure *s = t->secure;
-    if (s == NULL || t->stepper.ops == NULL) return (sherd__train_privacy){ NAN, NAN, 0 };
+    if (!s || !t->stepper.ops) return (sherd__train_privacy){ NAN, NAN, 0 };
     sherd__secure_spent spent = sherd__secure_spent_of(&s->summer);
     double epsilon = sherd__privacy_epsilon(spent.rho, s->delta);
     return (sherd__train_privacy){ isfinite(epsilon) ? epsilon : NAN, s->delta, spent.rounds };
@@ -229,10 +244,10 @@ void sherd__train_secure_print(const sherd__train *t)
     const sherd__train_privacy p = sherd__train_secure_privacy(t);
     if (isfinite(p.epsilon))
         printf("privacy: epsilon %.4g at delta %g for an example that is present or not, after "
-               "%" PRIu64 " round%s (noise %g, clipped at %g)\n", p.epsilon, p.delta, p.rounds,
-               p.rounds == 1 ? "" : "s", t->secure->noise, t->secure->clip);
-    else
-        printf("privacy: no bound, since rounds had no noise (--clip, --noise)\n");
+               "%" PRIu64 " round%s (noise %g, clipped at %g)\n",
+               p.epsilon, p.delta, p.rounds, p.rounds == 1 ? "" : "s", t->secure->noise,
+               t->secure->clip);
+    else printf("privacy: no bound, since rounds had no noise (--clip, --noise)\n");
 }
 
 json_t *sherd__train_secure_json(const sherd__train *t)
@@ -251,7 +266,7 @@ json_t *sherd__train_secure_json(const sherd__train *t)
 
 void sherd__train_secure_free(sherd__train_secure *s)
 {
-    if (s == NULL) return;
+    if (!s) return;
     sherd__dataset_fini(&s->stand_in);
     sherd__sumlist_close(s->sums);
     sherd__free(s);

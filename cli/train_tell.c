@@ -24,12 +24,9 @@ static void set_real(json_t *o, const char *key, double x)
 
 static const char *figure(double x, const char *format, char out[24])
 {
-    if (isnan(x))
-        snprintf(out, 24, "-");
-    else if (fabs(x) >= 1e6)
-        snprintf(out, 24, "%.4e", x);
-    else
-        snprintf(out, 24, format, x);
+    if (isnan(x)) snprintf(out, 24, "-");
+    else if (fabs(x) >= 1e6) snprintf(out, 24, "%.4e", x);
+    else snprintf(out, 24, format, x);
     return out;
 }
 
@@ -67,9 +64,9 @@ static void set_where(const sherd__train *t, json_t *o)
     uint32_t nodes = sherd__over_traffic_now(&t->over).nodes;
     json_object_set_new(o, "by", json_string(t->stepper.ops->name));
     json_object_set_new(o, "nodes", json_integer(nodes));
-    if (sherd__train_others() != NULL)
+    if (sherd__train_others())
         json_object_set_new(o, "among", json_string(sherd__train_others()->name));
-    if (nodes > 0 && t->by == NULL)
+    if (nodes > 0 && !t->by)
         json_object_set_new(o, "scheme", json_string(sherd__scheme_name(t->over.opt.scheme)));
     json_object_set_new(o, "bits", json_integer(t->over.bits));
 }
@@ -77,7 +74,7 @@ static void set_where(const sherd__train *t, json_t *o)
 int sherd__train_log_open(sherd__train *t, sherd_diag *d)
 {
     const char *path = sherd__opt_text(t->cli, "log");
-    if (path == NULL) return 0;
+    if (!path) return 0;
     int err = sherd__jsonl_open(&t->log, path, t->first_step > 0, d); /* resumed: its log goes on */
     if (err) return err;
     json_t *o = event("start");
@@ -86,8 +83,7 @@ int sherd__train_log_open(sherd__train *t, sherd_diag *d)
     json_object_set_new(o, "data", sherd__cli_json_text(t->data.says));
     if (t->data.train.x.rows > 0) /* else nobody here knows */
         json_object_set_new(o, "examples", json_integer((json_int_t)t->data.train.x.rows));
-    json_object_set_new(o, "steps",
-                        json_integer((json_int_t)sherd__trainer_steps(t->trainer)));
+    json_object_set_new(o, "steps", json_integer((json_int_t)sherd__trainer_steps(t->trainer)));
     json_object_set_new(o, "from_step", json_integer((json_int_t)t->first_step));
     json_object_set_new(o, "epochs", json_integer((json_int_t)epochs_of(t)));
     set_where(t, o);
@@ -117,15 +113,15 @@ static json_t *epoch_object(const sherd__told_epoch *e)
 
 void sherd__train_say_start(const sherd__train *t)
 {
-    if (t->keep != NULL && t->first_step == 0 && sherd__opt_flag(t->cli, "resume"))
+    if (t->keep && t->first_step == 0 && sherd__opt_flag(t->cli, "resume"))
         sherd__cli_say(t->cli, "%s held no checkpoint: this run begins anew",
                        sherd__opt_text(t->cli, "checkpoint"));
-    if (t->keep == NULL && sherd__opt_text(t->cli, "output") == NULL)
+    if (!t->keep && sherd__opt_text(t->cli, "output") == NULL)
         sherd__cli_say(t->cli, "no -o MODEL.npz: the model will not be kept");
     if (t->data.embedded && t->recipe.data == SHERD__DATA_IDX)
         sherd__cli_say(t->cli, "no --data DIR: training on digits that come with sherd, not on "
-                       "MNIST");
-    if (t->secure != NULL)
+                               "MNIST");
+    if (t->secure)
         sherd__cli_say(t->cli, "%s: %zu parameters, %" PRIu64 " rounds; %s; %s", t->name,
                        sherd__network_count(sherd__trainer_network(t->trainer)),
                        sherd__trainer_steps(t->trainer), t->data.says, sherd__over_says(&t->over));
@@ -148,13 +144,13 @@ void sherd__train_progress(sherd__train *t)
         return;
     t->progress.drawn = now;
     if (s->seen > 0) cost = s->cost / (double)s->seen;
-    if (s->seen > 0 && t->data.train.targets.labels != NULL)
-        accuracy = (double)s->hits / (double)s->seen;
-    int at = snprintf(text, sizeof text, "epoch %" PRIu64 "/%" PRIu64 "  loss %s  accuracy %s  "
-                      "%.0f examples/s", (s->step - 1) / each + 1, epochs_of(t),
-                      figure(cost, "%.5f", c), figure(accuracy, "%.4f", a),
-                      (double)t->examples / (now - t->began + 1e-9));
-    if (t->over.cluster != NULL) {
+    if (s->seen > 0 && t->data.train.targets.labels) accuracy = (double)s->hits / (double)s->seen;
+    int at = snprintf(text, sizeof text,
+                      "epoch %" PRIu64 "/%" PRIu64 "  loss %s  accuracy %s  "
+                      "%.0f examples/s",
+                      (s->step - 1) / each + 1, epochs_of(t), figure(cost, "%.5f", c),
+                      figure(accuracy, "%.4f", a), (double)t->examples / (now - t->began + 1e-9));
+    if (t->over.cluster) {
         sherd__over_traffic x = sherd__over_traffic_now(&t->over);
         snprintf(text + at, sizeof text - (size_t)at, "  %" PRIu32 " node%s  %s", x.up,
                  x.up == 1 ? "" : "s", sherd__cli_bytes(x.bytes_out + x.bytes_in, bytes));
@@ -172,25 +168,29 @@ int sherd__train_tell_epoch(sherd__train *t, const sherd__train_epoch *e, sherd_
     if (t->told_len == t->told_cap) {
         size_t cap = t->told_cap > 0 ? 2 * t->told_cap : 64;
         void *more = sherd__realloc(t->told, cap * sizeof *t->told);
-        if (more == NULL)
-            return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for %zu epochs", cap);
+        if (!more) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for %zu epochs", cap);
         t->told = more;
         t->told_cap = cap;
     }
     sherd__told_epoch *told = &t->told[t->told_len++];
-    *told = (sherd__told_epoch){
-        .e = *e, .seconds = now - t->began, .bytes_out = x.bytes_out, .bytes_in = x.bytes_in,
-        .epsilon = privacy.epsilon, .delta = privacy.delta,
-        .examples_per_second =
-            (double)(t->examples - t->told_examples) / (now - t->told_at + 1e-9)};
+    *told = (sherd__told_epoch){ .e = *e,
+                                 .seconds = now - t->began,
+                                 .bytes_out = x.bytes_out,
+                                 .bytes_in = x.bytes_in,
+                                 .epsilon = privacy.epsilon,
+                                 .delta = privacy.delta,
+                                 .examples_per_second = (double)(t->examples - t->told_examples) /
+                                                        (now - t->told_at + 1e-9) };
     sherd__train_check_float64(t, &told->float64_accuracy, &told->float64_validation);
     t->told_at = now;
     t->told_examples = t->examples;
     char c[24], a[24], v[24];
     if (t->cli->verbose > 0) {
         sherd__progress_clear();
-        sherd__cli_note(t->cli, "epoch %" PRIu64 ", step %" PRIu64 ": cost %s, accuracy %s, "
-                        "validation %s", e->epoch, e->step, figure(e->cost, "%.7f", c),
+        sherd__cli_note(t->cli,
+                        "epoch %" PRIu64 ", step %" PRIu64 ": cost %s, accuracy %s, "
+                        "validation %s",
+                        e->epoch, e->step, figure(e->cost, "%.7f", c),
                         figure(e->accuracy, "%.5f", a), figure(e->validation_accuracy, "%.5f", v));
     }
     if (t->log.fd < 0) return 0;
@@ -198,7 +198,7 @@ int sherd__train_tell_epoch(sherd__train *t, const sherd__train_epoch *e, sherd_
     json_object_set_new(o, "schema", json_string(LOG_SCHEMA));
     json_object_set_new(o, "event", json_string("epoch"));
     json_object_set_new(o, "nodes", json_integer(x.up));
-    if (t->circle != NULL) json_object_set_new(o, "links", sherd__train_circle_links(t));
+    if (t->circle) json_object_set_new(o, "links", sherd__train_circle_links(t));
     return log_line(t, o, d);
 }
 
@@ -225,8 +225,9 @@ static void print_row(const sherd__told_epoch *e, bool check)
     printf("%8" PRIu64 " %12s %9s %11s", e->e.epoch, figure(e->e.cost, "%.7f", c),
            figure(e->e.accuracy, "%.5f", a), figure(e->e.validation_accuracy, "%.5f", v));
     if (check)
-        printf(" %9s", figure(isnan(e->float64_validation) ? e->float64_accuracy
-                                                           : e->float64_validation, "%.5f", f));
+        printf(" %9s",
+               figure(isnan(e->float64_validation) ? e->float64_accuracy : e->float64_validation,
+                      "%.5f", f));
     printf(" %10s %12.0f\n", sherd__cli_seconds(e->seconds, s), e->examples_per_second);
 }
 
@@ -244,7 +245,7 @@ static void print_table(const sherd__train *t)
 
 static void print_end(const sherd__train *t)
 {
-    static const char *const lines[] = {"log", "trace"};
+    static const char *const lines[] = { "log", "trace" };
     const char *output = sherd__opt_text(t->cli, "output");
     sherd__over_traffic x = sherd__over_traffic_now(&t->over);
     char s[24], out[24], in[24];
@@ -261,17 +262,17 @@ static void print_end(const sherd__train *t)
                    sherd__cli_bytes(x.bytes_out, out), sherd__cli_bytes(x.bytes_in, in));
         printf("\n");
     }
-    if (t->by != NULL) sherd__train_by_print(t);
-    if (t->secure != NULL) sherd__train_secure_print(t);
+    if (t->by) sherd__train_by_print(t);
+    if (t->secure) sherd__train_secure_print(t);
     sherd__train_check_count(t, &parameters, &epochs);
-    if (t->check != NULL)
+    if (t->check)
         printf("checked: all %" PRIu64 " parameters equal the same training here, bit for bit, "
-               "after %s%" PRIu64 " epoch%s\n", parameters, epochs == 1 ? "" : "each of ", epochs,
-               epochs == 1 ? "" : "s");
-    if (output != NULL) printf("model: %s\n", output);
+               "after %s%" PRIu64 " epoch%s\n",
+               parameters, epochs == 1 ? "" : "each of ", epochs, epochs == 1 ? "" : "s");
+    if (output) printf("model: %s\n", output);
     if (t->plotted) printf("plot: %s\n", sherd__opt_text(t->cli, "plot"));
     for (size_t i = 0; i < 2; i++)
-        if (sherd__opt_text(t->cli, lines[i]) != NULL)
+        if (sherd__opt_text(t->cli, lines[i]))
             printf("%s: %s\n", lines[i], sherd__opt_text(t->cli, lines[i]));
 }
 
@@ -297,14 +298,13 @@ static json_t *result_object(const sherd__train *t)
                         json_real((double)t->examples / (t->seconds + 1e-9)));
     json_object_set_new(o, "bytes_out", json_integer((json_int_t)x.bytes_out));
     json_object_set_new(o, "bytes_in", json_integer((json_int_t)x.bytes_in));
-    if (t->check != NULL)
-        json_object_set_new(o, "check", json_pack("{s:b, s:I}", "equal", 1, "epochs",
-                                                  (json_int_t)checked));
-    if (t->by != NULL && t->stepper.ops != NULL)
-        json_object_set_new(o, t->secure != NULL ? "aggregate" : "gradients",
-                            t->secure != NULL ? sherd__train_secure_json(t)
-                                              : sherd__train_by_json(t));
-    if (output != NULL) json_object_set_new(o, "model", sherd__cli_json_text(output));
+    if (t->check)
+        json_object_set_new(o, "check",
+                            json_pack("{s:b, s:I}", "equal", 1, "epochs", (json_int_t)checked));
+    if (t->by && t->stepper.ops)
+        json_object_set_new(o, t->secure ? "aggregate" : "gradients",
+                            t->secure ? sherd__train_secure_json(t) : sherd__train_by_json(t));
+    if (output) json_object_set_new(o, "model", sherd__cli_json_text(output));
     if (t->plotted)
         json_object_set_new(o, "plot", sherd__cli_json_text(sherd__opt_text(t->cli, "plot")));
     return o;
@@ -316,10 +316,12 @@ static json_t *result_object(const sherd__train *t)
 static void warn_of_rise(const sherd__train *t)
 {
     double guess = t->recipe.loss == SHERD__LOSS_CROSS_ENTROPY
-                       ? log((double)sherd__network_width(sherd__trainer_network(t->trainer))) : 0;
+                       ? log((double)sherd__network_width(sherd__trainer_network(t->trainer)))
+                       : 0;
     char last[24], first[24];
     if (!(t->last.cost > 2 * t->first_cost && t->last.cost > 2 * guess)) return;
-    sherd__cli_warn(t->cli, "the cost rose from %s in the first step to %s in the last epoch: a "
+    sherd__cli_warn(t->cli,
+                    "the cost rose from %s in the first step to %s in the last epoch: a "
                     "smaller rate may help, or inputs scaled to about 1",
                     figure(t->first_cost, "%.5g", first), figure(t->last.cost, "%.5g", last));
 }

@@ -27,14 +27,15 @@ const sherd__collective *sherd__train_others(void)
 
 bool sherd__train_is_first(void)
 {
-    return others == NULL || others->rank == 0;
+    return !others || others->rank == 0;
 }
 
 void sherd__train_leave_to_first(sherd__cli *cli)
 {
-    static const char *const names[] = {"output", "log", "trace", "plot", "checkpoint",
-                                        "checkpoint-every", "checkpoint-keep", "resume",
-                                        "initial", "json"};
+    static const char *const names[] = {
+        "output",          "log",    "trace",   "plot", "checkpoint", "checkpoint-every",
+        "checkpoint-keep", "resume", "initial", "json"
+    };
     if (sherd__train_is_first()) return;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) sherd__opt_forget(cli, names[i]);
     cli->json = false;
@@ -43,12 +44,12 @@ void sherd__train_leave_to_first(sherd__cli *cli)
 
 int sherd__train_share_seed(sherd__train *t, sherd_diag *d)
 {
-    return others != NULL ? sherd__collective_share(others, t->seed, sizeof t->seed, d) : 0;
+    return others ? sherd__collective_share(others, t->seed, sizeof t->seed, d) : 0;
 }
 
 int sherd__train_judge_together(const sherd__train *t, int err, sherd_diag *d)
 {
-    if (others == NULL) return err;
+    if (!others) return err;
     err = sherd__collective_tell(others, err, d);
     t->cli->told = err && !sherd__train_is_first();
     return err;
@@ -85,7 +86,8 @@ static int same_training(const sherd__train *t, sherd_diag *d)
     return err != SHERD_EFORMAT ? err
                                 : sherd__fail(d, err, "give all of them the same files and options",
                                               "process %u has another recipe or other data, shards "
-                                              "or width of numbers than process 0", who);
+                                              "or width of numbers than process 0",
+                                              who);
 }
 
 /* All that a step depends on. Gradients too: scales are decided by them. */
@@ -114,7 +116,7 @@ static int share_state(sherd__train *t, sherd_diag *d)
 
 int sherd__train_share_start(sherd__train *t, sherd_diag *d)
 {
-    if (others == NULL) return 0;
+    if (!others) return 0;
     sherd__limit_writes(true); /* this process ends when all do, and the first may write */
     int err = same_training(t, d);
     return err ? err : share_state(t, d);
@@ -122,5 +124,5 @@ int sherd__train_share_start(sherd__train *t, sherd_diag *d)
 
 int sherd__train_stop_together(int why, sherd_diag *d)
 {
-    return others != NULL ? sherd__collective_agree(others, why, NULL, d) : why;
+    return others ? sherd__collective_agree(others, why, NULL, d) : why;
 }

@@ -18,11 +18,11 @@
 #include "matrix/local.h"
 
 #define DAY 86400.0
-#define REHEARSED_S 0.02     /* a product is timed for so long ... */
-#define REHEARSED_LEAST 4u   /* ... or so often: the first times start threads and touch memory */
-#define REHEARSED_MOST 256u  /* rows and columns of its operands */
-#define WATCHED_S 3.0        /* of steps, before their pace is believed, ... */
-#define WATCHED_STEPS 2u     /* ... and how many */
+#define REHEARSED_S 0.02    /* a product is timed for so long ... */
+#define REHEARSED_LEAST 4u  /* ... or so often: the first times start threads and touch memory */
+#define REHEARSED_MOST 256u /* rows and columns of its operands */
+#define WATCHED_S 3.0       /* of steps, before their pace is believed, ... */
+#define WATCHED_STEPS 2u    /* ... and how many */
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
@@ -36,7 +36,8 @@ static void plus(uint64_t *sum, uint64_t count, uint64_t size)
 static uint64_t of_optimiser(const sherd__recipe *r, uint64_t count, size_t size)
 {
     uint64_t bytes = 0, vectors = r->optimiser.method == SHERD__ADAM       ? 2
-                                  : r->optimiser.method == SHERD__MOMENTUM ? 1 : 0;
+                                  : r->optimiser.method == SHERD__MOMENTUM ? 1
+                                                                           : 0;
     plus(&bytes, count, vectors * size);
     return bytes;
 }
@@ -76,7 +77,7 @@ static int compare(const sherd__train *t, uint64_t need, size_t count, sherd_dia
 {
     char takes[24], has[24], each[48] = "";
     const sherd__collective *others = sherd__train_others();
-    uint32_t here = others != NULL ? others->here : 1;
+    uint32_t here = others ? others->here : 1;
     uint64_t all = 0, there = sherd__memory_told("");
     plus(&all, here, need);
     if (here > 1) snprintf(each, sizeof each, " in %u processes of this host", here);
@@ -89,7 +90,8 @@ static int compare(const sherd__train *t, uint64_t need, size_t count, sherd_dia
     return sherd__fail(d, SHERD_ENOMEM,
                        "fewer or narrower layers, a smaller batch or fewer examples need less",
                        "%s: training takes %s of memory or more%s (%zu parameters), and %s are "
-                       "available", t->name, sherd__cli_bytes(all, takes), each, count,
+                       "available",
+                       t->name, sherd__cli_bytes(all, takes), each, count,
                        sherd__cli_bytes(there, has));
 }
 
@@ -97,7 +99,7 @@ static int weigh(const sherd__train *t, size_t examples, size_t *width, sherd_di
 {
     const sherd__recipe *r = &t->recipe;
     sherd__network_weight w;
-    sherd_diag mine = {0};
+    sherd_diag mine = { 0 };
     uint64_t need = 0;
     size_t batch = examples == 0 ? 1 : r->batch == 0 || r->batch > examples ? examples : r->batch;
     int err = weigh_networks(t, batch, &w, &need, &mine);
@@ -105,7 +107,7 @@ static int weigh(const sherd__train *t, size_t examples, size_t *width, sherd_di
         return sherd__fail(d, err == SHERD_EINVAL ? SHERD_EFORMAT : err, mine.hint, "%s: %s",
                            t->name, mine.message);
     *width = w.width;
-    if (examples == 0 && t->secure == NULL) weigh_examples(r, &need);
+    if (examples == 0 && !t->secure) weigh_examples(r, &need);
     return compare(t, need, w.count, d);
 }
 
@@ -158,17 +160,19 @@ static double rehearse(const sherd__train *t)
     unsigned times = 0;
     double all, least = INFINITY, until = sherd__clock_s() + REHEARSED_S;
     const sherd__layer *l = largest(sherd__trainer_network(t->trainer), &all);
-    if (l == NULL) return 0;
+    if (!l) return 0;
     size_t rows = part(sherd__trainer_order(t->trainer)->batch * l->out.height * l->out.width);
     size_t inner = part(l->rows), cols = part(l->cols);
     sherd_dtype type = t->recipe.precision;
-    sherd_multiplier here = {0};
+    sherd_multiplier here = { 0 };
     void *a = sherd__calloc(rows * inner, sizeof(double));
     void *b = sherd__calloc(inner * cols, sizeof(double));
     void *c = sherd__calloc(rows * cols, sizeof(double));
-    const sherd__tiled p = {.type = type, .c = c, .ldc = cols,
-                            .a = sherd_view_c(a, type, rows, inner),
-                            .b = sherd_view_c(b, type, inner, cols)};
+    const sherd__tiled p = { .type = type,
+                             .c = c,
+                             .ldc = cols,
+                             .a = sherd_view_c(a, type, rows, inner),
+                             .b = sherd_view_c(b, type, inner, cols) };
     int err = a && b && c ? sherd_multiplier_local(0, &here, NULL) : SHERD_ENOMEM;
     do {
         double began = sherd__clock_s();
@@ -189,7 +193,7 @@ static double hands(const sherd__train *t)
 {
     uint32_t nodes = sherd__train_by_threads(t);
     const sherd__collective *others = sherd__train_others();
-    if (others != NULL) return (double)others->size;
+    if (others) return (double)others->size;
     if (nodes == 0 && t->over.nodes && sherd__nodes_count(&nodes, NULL, t->cli, NULL) != 0)
         nodes = 1;
     return nodes > 1 ? nodes : 1;
@@ -209,9 +213,10 @@ void sherd__train_foretell(sherd__train *t)
     double all = step * (double)steps_left(t);
     if (all < DAY) return;
     t->foretold = true;
-    sherd__cli_warn(t->cli, "this training takes %s or more: %" PRIu64 " steps, whose products "
-                    "take %.2g s each by the pace that was measured here", long_time(all, text),
-                    steps_left(t), step);
+    sherd__cli_warn(t->cli,
+                    "this training takes %s or more: %" PRIu64 " steps, whose products "
+                    "take %.2g s each by the pace that was measured here",
+                    long_time(all, text), steps_left(t), step);
 }
 
 void sherd__train_pace(sherd__train *t)
@@ -223,6 +228,8 @@ void sherd__train_pace(sherd__train *t)
     double step = took / (double)made, all = step * (double)steps_left(t);
     t->foretold = true; /* once */
     if (all < DAY) return;
-    sherd__cli_warn(t->cli, "this training takes another %s: %" PRIu64 " steps, and the first %"
-                    PRIu64 " took %.2g s each", long_time(all, text), steps_left(t), made, step);
+    sherd__cli_warn(t->cli,
+                    "this training takes another %s: %" PRIu64 " steps, and the first %" PRIu64
+                    " took %.2g s each",
+                    long_time(all, text), steps_left(t), made, step);
 }

@@ -20,18 +20,29 @@ typedef struct unit {
 } unit;
 
 static const unit size_units[] = {
-    {"", 1},           {"K", 1024},       {"M", 1048576},       {"G", 1073741824},
-    {"T", 1099511627776}, {"KiB", 1024},  {"MiB", 1048576},     {"GiB", 1073741824},
-    {"TiB", 1099511627776}, {"k", 1024},  {"m", 1048576},       {"g", 1073741824},
-    {"t", 1099511627776}, {NULL, 0},
+    { "", 1 },
+    { "K", 1024 },
+    { "M", 1048576 },
+    { "G", 1073741824 },
+    { "T", 1099511627776 },
+    { "KiB", 1024 },
+    { "MiB", 1048576 },
+    { "GiB", 1073741824 },
+    { "TiB", 1099511627776 },
+    { "k", 1024 },
+    { "m", 1048576 },
+    { "g", 1073741824 },
+    { "t", 1099511627776 },
+    { NULL, 0 },
 };
 
 static const unit time_units[] = {
-    {"", 1000}, {"s", 1000}, {"ms", 1}, {"m", 60000}, {"min", 60000}, {"h", 3600000}, {NULL, 0},
+    { "", 1000 },     { "s", 1000 },    { "ms", 1 }, { "m", 60000 },
+    { "min", 60000 }, { "h", 3600000 }, { NULL, 0 },
 };
 
-static int wrong(const char *text, const char *where, int code,
-                 const char *hint, const char *expected, sherd_diag *d)
+static int wrong(const char *text, const char *where, int code, const char *hint,
+                 const char *expected, sherd_diag *d)
 {
     return sherd__fail(d, code, hint, "%s: expected %s, found '%s'", where, expected, text);
 }
@@ -50,13 +61,12 @@ static double quantity(const char *text, const unit *units)
     double v = strtod(text, &end);
     if (end == text || errno == ERANGE || !isfinite(v)) return NAN;
     while (*end == ' ') end++;
-    for (const unit *u = units; u->name != NULL; u++)
+    for (const unit *u = units; u->name; u++)
         if (strcmp(end, u->name) == 0) return rint(v * u->factor);
     return NAN;
 }
 
-static int parse_size(sherd__value *v, const char *text, const char *where, int code,
-                      sherd_diag *d)
+static int parse_size(sherd__value *v, const char *text, const char *where, int code, sherd_diag *d)
 {
     double q = quantity(text, size_units);
     if (!(q >= 1 && q < 9007199254740992.0))
@@ -66,8 +76,7 @@ static int parse_size(sherd__value *v, const char *text, const char *where, int 
     return 0;
 }
 
-static int parse_time(sherd__value *v, const char *text, const char *where, int code,
-                      sherd_diag *d)
+static int parse_time(sherd__value *v, const char *text, const char *where, int code, sherd_diag *d)
 {
     double q = quantity(text, time_units);
     if (!(q >= 1 && q <= 4294967295.0))
@@ -80,7 +89,7 @@ static int parse_time(sherd__value *v, const char *text, const char *where, int 
 static int parse_int(sherd__value *v, const sherd__option *o, const char *text, const char *where,
                      int code, sherd_diag *d)
 {
-    if (o->word != NULL && strcmp(text, o->word) == 0) {
+    if (o->word && strcmp(text, o->word) == 0) {
         v->integer = o->word_value;
         return 0;
     }
@@ -89,15 +98,14 @@ static int parse_int(sherd__value *v, const sherd__option *o, const char *text, 
     char *end = NULL;
     errno = 0;
     intmax_t n = *digits >= '0' && *digits <= '9' ? strtoimax(text, &end, 10) : 0;
-    bool bad = end == NULL || *end != '\0' || errno == ERANGE;
+    bool bad = !end || *end != '\0' || errno == ERANGE;
     if (!bad && !any) bad = (double)n < o->min || (double)n > o->max;
     if (bad) {
         char expected[128];
         int at = any ? snprintf(expected, sizeof expected, "a whole number")
                      : snprintf(expected, sizeof expected, "a whole number from %.0f to %.0f",
                                 o->min, o->max);
-        if (o->word != NULL)
-            snprintf(expected + at, sizeof expected - (size_t)at, ", or %s", o->word);
+        if (o->word) snprintf(expected + at, sizeof expected - (size_t)at, ", or %s", o->word);
         return wrong(text, where, code, NULL, expected, d);
     }
     v->integer = n;
@@ -107,7 +115,7 @@ static int parse_int(sherd__value *v, const sherd__option *o, const char *text, 
 static int parse_real(sherd__value *v, const sherd__option *o, const char *text, const char *where,
                       int code, sherd_diag *d)
 {
-    if (o->word != NULL && strcmp(text, o->word) == 0) {
+    if (o->word && strcmp(text, o->word) == 0) {
         v->real = HUGE_VAL;
         return 0;
     }
@@ -122,18 +130,16 @@ static int parse_real(sherd__value *v, const sherd__option *o, const char *text,
         int at = any ? snprintf(expected, sizeof expected, "a number")
                      : snprintf(expected, sizeof expected, "a number from %g to %g", o->min,
                                 o->max);
-        if (o->word != NULL)
-            snprintf(expected + at, sizeof expected - (size_t)at, ", or %s", o->word);
+        if (o->word) snprintf(expected + at, sizeof expected - (size_t)at, ", or %s", o->word);
         return wrong(text, where, code, NULL, expected, d);
     }
     v->real = x;
     return 0;
 }
 
-static int parse_flag(sherd__value *v, const char *text, const char *where, int code,
-                      sherd_diag *d)
+static int parse_flag(sherd__value *v, const char *text, const char *where, int code, sherd_diag *d)
 {
-    static const char *const words[] = {"no", "yes", "0", "1", "false", "true", "off", "on"};
+    static const char *const words[] = { "no", "yes", "0", "1", "false", "true", "off", "on" };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strcmp(text, words[i]) == 0) {
             v->integer = (int64_t)(i & 1);
@@ -145,25 +151,25 @@ static int parse_flag(sherd__value *v, const char *text, const char *where, int 
 static int parse_choice(sherd__value *v, const sherd__option *o, const char *text,
                         const char *where, int code, sherd_diag *d)
 {
-    for (int i = 0; o->choices[i] != NULL; i++)
+    for (int i = 0; o->choices[i]; i++)
         if (strcmp(text, o->choices[i]) == 0) {
             v->integer = i;
             return 0;
         }
     char expected[160] = "";
     size_t at = 0;
-    for (int i = 0; o->choices[i] != NULL && at < sizeof expected; i++) {
-        const char *between = i == 0 ? "" : o->choices[i + 1] == NULL ? " or " : ", ";
+    for (int i = 0; o->choices[i] && at < sizeof expected; i++) {
+        const char *between = i == 0 ? "" : !o->choices[i + 1] ? " or " : ", ";
         at += (size_t)snprintf(expected + at, sizeof expected - at, "%s%s", between, o->choices[i]);
     }
     const char *near = sherd__suggest(text, o->choices);
     char hint[80];
-    if (near != NULL) snprintf(hint, sizeof hint, "did you mean %s?", near);
-    return wrong(text, where, code, near != NULL ? hint : NULL, expected, d);
+    if (near) snprintf(hint, sizeof hint, "did you mean %s?", near);
+    return wrong(text, where, code, near ? hint : NULL, expected, d);
 }
 
-static int parse_count(sherd__value *v, const sherd__option *o, const char *text,
-                       const char *where, int code, sherd_diag *d)
+static int parse_count(sherd__value *v, const sherd__option *o, const char *text, const char *where,
+                       int code, sherd_diag *d)
 {
     sherd__option as_int = *o;
     as_int.min = 0;
@@ -174,7 +180,7 @@ static int parse_count(sherd__value *v, const sherd__option *o, const char *text
 int sherd__value_parse(sherd__value *out, const sherd__option *o, const char *text,
                        const char *where, int code, sherd_diag *d)
 {
-    sherd__value v = {.where = where, .text = text};
+    sherd__value v = { .where = where, .text = text };
     int err = 0;
     switch (o->type) {
     case SHERD__FLAG: err = parse_flag(&v, text, where, code, d); break;

@@ -8,5 +8,5 @@ SHERD__VERBS(XX)
 #undef XX
 
 #define XX(name) &sherd__verb_##name,
-const sherd__verb *const sherd__verbs[] = {SHERD__VERBS(XX) NULL};
+const sherd__verb *const sherd__verbs[] = { SHERD__VERBS(XX) NULL };
 #undef XX

@@ -22,9 +22,9 @@
 
 typedef struct verification {
     sherd__certificate cert;
-    sherd__work w;       /* operands, and what sherd__work_check needs */
-    sherd__operand out;  /* C */
-    double *copy;        /* C packed, where its file is not */
+    sherd__work w;      /* operands, and what sherd__work_check needs */
+    sherd__operand out; /* C */
+    double *copy;       /* C packed, where its file is not */
     char signer[SHERD__FINGERPRINT_TEXT];
 } verification;
 
@@ -39,7 +39,7 @@ static int check_signer(verification *v, sherd__cli *cli, sherd_diag *d)
     if (err) return sherd__fail(d, err, NULL, "cannot compute a fingerprint");
     memcpy(have.sha256, sum.sha256, sizeof have.sha256);
     sherd__fingerprint_text(&have, v->signer);
-    if (wanted == NULL) return 0;
+    if (!wanted) return 0;
     if (strncmp(wanted, "key=", 4) == 0) wanted += 4;
     if (sherd__fingerprint_parse(&want, wanted) != 0)
         return sherd__fail(d, SHERD_EINVAL, "give what `sherd keygen --show` prints",
@@ -114,8 +114,7 @@ static int open_all(verification *v, sherd__cli *cli, sherd_diag *d)
     if (cli->args_len != (int)w->in_len + 2)
         return sherd__fail(d, SHERD_EINVAL, "sherd verify CERT.json A.npy [B.npy] C.npy",
                            "%s certifies %s (operands: %u): expected %u files besides it, found %d",
-                           cli->args[0], w->operation, w->in_len, w->in_len + 1,
-                           cli->args_len - 1);
+                           cli->args[0], w->operation, w->in_len, w->in_len + 1, cli->args_len - 1);
     for (unsigned i = 0; i < w->in_len && !err; i++)
         err = open_matrix(&w->in[i], cli->args[1 + i], &v->cert.inputs[i], d);
     if (!err) err = open_matrix(&v->out, cli->args[1 + w->in_len], &v->cert.result, d);
@@ -162,12 +161,12 @@ static int pack_result(verification *v, sherd_diag *d)
 {
     size_t ld = 0, len;
     const double *own = sherd__view_borrow_f64(v->out.view, &ld);
-    if (own != NULL && ld == v->w.cols) {
+    if (own && ld == v->w.cols) {
         v->w.c = (double *)(uintptr_t)own; /* read only from here on */
         return 0;
     }
     if (!sherd__mul(v->w.rows, v->w.cols, &len) || !sherd__mul(len, sizeof(double), &len) ||
-        (v->copy = sherd__alloc(len)) == NULL)
+        !(v->copy = sherd__alloc(len)))
         return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for %s", v->out.path);
     sherd__view_dense_f64(v->out.view, v->copy, v->w.cols);
     v->w.c = v->copy;
@@ -188,8 +187,8 @@ static int recompute(verification *v, sherd_diag *d)
     uint64_t wrong = x->bitwise ? x->found.count - x->found.equal : x->found.beyond;
     return sherd__fail(d, SHERD_EDIFFERS, "compute the result again",
                        "%s: %llu of %llu entries differ from the centralized result%s, the first "
-                       "at row %zu, column %zu", v->out.path, (unsigned long long)wrong,
-                       (unsigned long long)x->found.count,
+                       "at row %zu, column %zu",
+                       v->out.path, (unsigned long long)wrong, (unsigned long long)x->found.count,
                        x->bitwise ? "" : " by more than gamma_k |A||B|", row, col);
 }
 
@@ -199,18 +198,22 @@ static int recompute(verification *v, sherd_diag *d)
 static void say_check(const sherd__certificate *c, const sherd__cli *cli)
 {
     if (strcmp(c->check, "sample") == 0)
-        sherd__cli_say(cli, "the coordinator says that it recomputed a sample of every answer: one "
-                            "wrong entry was missed with probability %.2g",
+        sherd__cli_say(cli,
+                       "the coordinator says that it recomputed a sample of every answer: one "
+                       "wrong entry was missed with probability %.2g",
                        c->sample_missed_ppm * 1e-6);
     else if (c->freivalds_error_log2 < 0 && c->freivalds_modulus_bits < 61)
-        sherd__cli_say(cli, "the coordinator says that it checked every answer (Freivalds, trials: "
-                            "%" PRIu32 ", modulo each prime): a wrong one passed with probability "
-                            "2^%" PRId32, c->freivalds_trials, c->freivalds_error_log2);
+        sherd__cli_say(cli,
+                       "the coordinator says that it checked every answer (Freivalds, trials: "
+                       "%" PRIu32 ", modulo each prime): a wrong one passed with probability "
+                       "2^%" PRId32,
+                       c->freivalds_trials, c->freivalds_error_log2);
     else if (c->freivalds_error_log2 < 0)
-        sherd__cli_say(cli, "the coordinator says that it checked every answer (Freivalds, trials: "
-                            "%" PRIu32 ", modulo 2^%" PRIu32 "-1): a wrong one passed with "
-                            "probability 2^%" PRId32, c->freivalds_trials,
-                       c->freivalds_modulus_bits, c->freivalds_error_log2);
+        sherd__cli_say(cli,
+                       "the coordinator says that it checked every answer (Freivalds, trials: "
+                       "%" PRIu32 ", modulo 2^%" PRIu32 "-1): a wrong one passed with "
+                       "probability 2^%" PRId32,
+                       c->freivalds_trials, c->freivalds_modulus_bits, c->freivalds_error_log2);
     else
         sherd__cli_say(cli, "the coordinator says that it checked every answer for gross errors "
                             "(Freivalds with real weights and a tolerance)");
@@ -221,8 +224,7 @@ static void say_scheme(const sherd__certificate *c, const sherd__cli *cli)
     if (c->colluding)
         sherd__cli_say(cli, "scheme: %s, against any %" PRIu32 " of %" PRIu32 " domains together",
                        c->scheme, c->colluding, c->domains);
-    else
-        sherd__cli_say(cli, "scheme: %s, which claims no privacy", c->scheme);
+    else sherd__cli_say(cli, "scheme: %s, which claims no privacy", c->scheme);
 }
 
 static json_t *check_object(const sherd__certificate *c)
@@ -241,17 +243,18 @@ static void say(const verification *v, const sherd__cli *cli)
     char t[24], far[200];
     sherd__cli_say(cli, "signed by %s%s", v->signer,
                    sherd__opt_given(cli, "signer") ? "" : " (--signer compares it with yours)");
-    sherd__cli_say(cli, "digests: %s", c->has_inputs ? "inputs and result are the certified ones"
-                                                     : "the result is the certified one; the "
-                                                       "certificate leaves the inputs out");
+    sherd__cli_say(cli, "digests: %s",
+                   c->has_inputs ? "inputs and result are the certified ones"
+                                 : "the result is the certified one; the "
+                                   "certificate leaves the inputs out");
     if (v->w.verdict.bitwise)
         sherd__cli_say(cli, "equal: yes, bit for bit (%llu entries, computed here in %s)",
-                       (unsigned long long)x->count,
-                       sherd__cli_seconds(v->w.verdict.seconds, t));
+                       (unsigned long long)x->count, sherd__cli_seconds(v->w.verdict.seconds, t));
     else
-        sherd__cli_say(cli, "equal: yes, within gamma_k |A||B| in every entry; largest difference "
-                            "%.3g; computed here in %s", x->max_abs,
-                       sherd__cli_seconds(v->w.verdict.seconds, t));
+        sherd__cli_say(cli,
+                       "equal: yes, within gamma_k |A||B| in every entry; largest difference "
+                       "%.3g; computed here in %s",
+                       x->max_abs, sherd__cli_seconds(v->w.verdict.seconds, t));
     if (c->exact)
         sherd__cli_say(cli, "%s", sherd__work_distance_text(&v->w.verdict.from_float, far));
     say_check(c, cli);
@@ -309,8 +312,9 @@ static int run_verify(sherd__cli *cli, sherd_diag *d)
         return sherd__fail(d, SHERD_EOPEN, "check the path and its permissions",
                            "%s: cannot open: %s", cli->args[0], strerror(errno));
     if (cli->args_len < 3)
-        return sherd__fail(d, SHERD_EINVAL, "sherd verify CERT.json A.npy [B.npy] C.npy, or a "
-                                            "folder of checkpoints",
+        return sherd__fail(d, SHERD_EINVAL,
+                           "sherd verify CERT.json A.npy [B.npy] C.npy, or a "
+                           "folder of checkpoints",
                            "%s: expected the certificate's matrices behind it, found %d",
                            cli->args[0], cli->args_len - 1);
     if (sherd__opt_given(cli, "head"))
@@ -318,7 +322,7 @@ static int run_verify(sherd__cli *cli, sherd_diag *d)
                            "leave --head out: --signer holds a certificate to a key",
                            "--head is for checkpoints: %s is no folder", cli->args[0]);
     verification *v = sherd__calloc(1, sizeof *v);
-    if (v == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!v) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     v->w.cli = cli;
     int err = sherd__certificate_load(&v->cert, cli->args[0], d);
     bool loaded = err == 0;
@@ -331,8 +335,7 @@ static int run_verify(sherd__cli *cli, sherd_diag *d)
     if (cli->json && loaded)
         err = err ? sherd__cli_json_fail(cli, tell(v, cli), err, d)
                   : sherd__cli_json_end(cli, tell(v, cli), d);
-    else if (!err)
-        say(v, cli);
+    else if (!err) say(v, cli);
     for (unsigned i = 0; i < 2; i++) sherd_npy_close(v->w.in[i].file);
     sherd_npy_close(v->out.file);
     if (loaded) sherd__certificate_fini(&v->cert);
@@ -342,21 +345,24 @@ static int run_verify(sherd__cli *cli, sherd_diag *d)
 }
 
 static const sherd__example examples[] = {
-    {"sherd verify C.json A.npy B.npy C.npy", "checks signature and digests and computes C again"},
-    {"sherd verify C.json A.npy B.npy C.npy --signer key=sha256:...",
-     "the same, and only if this coordinator signed it"},
-    {"sherd verify S.json A.npy S.npy --json", "an element-wise result, told to a program"},
-    {"sherd verify run --head sha256:...", "the checkpoints of a training, up to this head"},
-    {0},
+    { "sherd verify C.json A.npy B.npy C.npy",
+      "checks signature and digests and computes C again" },
+    { "sherd verify C.json A.npy B.npy C.npy --signer key=sha256:...",
+      "the same, and only if this coordinator signed it" },
+    { "sherd verify S.json A.npy S.npy --json", "an element-wise result, told to a program" },
+    { "sherd verify run --head sha256:...", "the checkpoints of a training, up to this head" },
+    { 0 },
 };
 
+/* clang-format off */
 static const sherd__option options[] = {
-    {.name = "signer", .type = SHERD__TEXT, .arg = "KEY",
-     .help = "accept only this coordinator's signature: key=sha256:..."},
-    {.name = "head", .type = SHERD__TEXT, .arg = "HASH",
-     .help = "checkpoints: accept only a chain that ends in this file, sha256:..."},
-    {0},
+    { .name = "signer", .type = SHERD__TEXT, .arg = "KEY",
+      .help = "accept only this coordinator's signature: key=sha256:..." },
+    { .name = "head", .type = SHERD__TEXT, .arg = "HASH",
+      .help = "checkpoints: accept only a chain that ends in this file, sha256:..." },
+    { 0 },
 };
+/* clang-format on */
 
 const sherd__verb sherd__verb_verify = {
     .name = "verify",

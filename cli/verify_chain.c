@@ -17,13 +17,14 @@ static int check_arguments(const sherd__cli *cli, const char *head, sherd_diag *
     if (cli->args_len != 1)
         return sherd__fail(d, SHERD_EINVAL, "sherd verify FOLDER",
                            "%s is a folder of checkpoints: expected nothing behind it, found "
-                           "'%.60s'", cli->args[0], cli->args[1]);
+                           "'%.60s'",
+                           cli->args[0], cli->args[1]);
     if (sherd__opt_given(cli, "signer"))
         return sherd__fail(d, SHERD_EINVAL, "leave --signer out",
                            "checkpoints are not signed: --head holds them to a hash");
     size_t mark = sizeof "sha256:" - 1;
-    if (head == NULL || (strncmp(head, "sha256:", mark) == 0 && strlen(head) == mark + 64 &&
-                         strspn(head + mark, "0123456789abcdef") == 64))
+    if (!head || (strncmp(head, "sha256:", mark) == 0 && strlen(head) == mark + 64 &&
+                  strspn(head + mark, "0123456789abcdef") == 64))
         return SHERD_OK;
     return sherd__fail(d, SHERD_EINVAL, "give what `sherd verify` printed, or the file head",
                        "--head: expected sha256: and 64 hexadecimal digits, found '%.80s'", head);
@@ -31,7 +32,7 @@ static int check_arguments(const sherd__cli *cli, const char *head, sherd_diag *
 
 static int check_head(const char *folder, const char *head, const char *hex, sherd_diag *d)
 {
-    if (head == NULL || strcmp(head + sizeof "sha256:" - 1, hex) == 0) return SHERD_OK;
+    if (!head || strcmp(head + sizeof "sha256:" - 1, hex) == 0) return SHERD_OK;
     return sherd__fail(d, SHERD_ECHAIN, NULL, "%s: ends in sha256:%s, not in %s", folder, hex,
                        head);
 }

@@ -16,17 +16,20 @@ static const struct {
     const char *library, *symbol;
     int takes; /* -1: no argument */
 } asked[] = {
-    {"libuv", "uv_version_string", -1},    {"libsodium", "sodium_version_string", -1},
-    {"openssl", "OpenSSL_version", 6},     {"libzip", "zip_libzip_version", -1},
-    {"zlib", "zlibVersion", -1},           {"jansson", "jansson_version_str", -1},
-    {"openblas", "openblas_get_config", -1},
+    { "libuv", "uv_version_string", -1 },
+    { "libsodium", "sodium_version_string", -1 },
+    { "openssl", "OpenSSL_version", 6 },
+    { "libzip", "zip_libzip_version", -1 },
+    { "zlib", "zlibVersion", -1 },
+    { "jansson", "jansson_version_str", -1 },
+    { "openblas", "openblas_get_config", -1 },
 };
 
 /* A string that a loaded library tells about itself, or NULL. */
 static const char *ask(const char *symbol, int argument)
 {
     void *address = dlsym(RTLD_DEFAULT, symbol);
-    if (address == NULL) return NULL;
+    if (!address) return NULL;
     if (argument >= 0) {
         const char *(*with_argument)(int);
         memcpy(&with_argument, &address, sizeof address);
@@ -50,7 +53,7 @@ const char *sherd__library_name(size_t i)
 const char *sherd__library_version(size_t i, char out[64])
 {
     const char *told = ask(asked[i].symbol, asked[i].takes);
-    if (told == NULL) return "not loaded";
+    if (!told) return "not loaded";
     const char *blas = "OpenBLAS ";
     if (strncmp(told, blas, strlen(blas)) == 0) told += strlen(blas);
     snprintf(out, 64, "%.*s", (int)strcspn(told, " "), told);
@@ -78,10 +81,10 @@ static int run_version(sherd__cli *cli, sherd_diag *d)
 }
 
 static const sherd__example examples[] = {
-    {"sherd version", "ours and those of the libraries in use"},
-    {"sherd version --json", "the same as one JSON object"},
-    {"sherd --version", "the same as `sherd version`"},
-    {0},
+    { "sherd version", "ours and those of the libraries in use" },
+    { "sherd version --json", "the same as one JSON object" },
+    { "sherd --version", "the same as `sherd version`" },
+    { 0 },
 };
 
 const sherd__verb sherd__verb_version = {

@@ -34,7 +34,7 @@ static int open_operand(sherd__operand *in, const char *path, bool column, sherd
 
 static bool has(const sherd__cli *cli, const char *name)
 {
-    for (const sherd__option *o = cli->verb->options; o->name != NULL; o++)
+    for (const sherd__option *o = cli->verb->options; o->name; o++)
         if (strcmp(o->name, name) == 0) return true;
     return false;
 }
@@ -102,12 +102,12 @@ static int judge_options(const sherd__work *w, sherd_diag *d)
 {
     static const struct {
         const char *name, *needs;
-    } pairs[] = {{"certificate-public", "certificate"},
-                 {"operation", "meta"},
-                 {"reuse-metadata", "meta"}};
-    static const char *const of_permute[] = {"group", "shuffle-rows", "exposure", "exposure-max",
-                                             "seed", "meta"};
-    static const char *const of_share[] = {"bits-b", "colluding", "spare", "public"};
+    } pairs[] = { { "certificate-public", "certificate" },
+                  { "operation", "meta" },
+                  { "reuse-metadata", "meta" } };
+    static const char *const of_permute[] = { "group",        "shuffle-rows", "exposure",
+                                              "exposure-max", "seed",         "meta" };
+    static const char *const of_share[] = { "bits-b", "colluding", "spare", "public" };
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
         if (asked(w->cli, pairs[i].name) && !sherd__opt_given(w->cli, pairs[i].needs))
             return sherd__fail(d, SHERD_EINVAL, "give both or neither",
@@ -131,8 +131,8 @@ static int judge_options(const sherd__work *w, sherd_diag *d)
     if (w->op == 0 && (w->opt.masks != NULL) != (w->opt.scheme == SHERD_BLIND))
         return sherd__fail(d, SHERD_EINVAL,
                            "give both: --scheme blind --masks FILE (sherd prepare)",
-                           w->opt.masks != NULL ? "--masks has no effect under --scheme %s"
-                                                : "--scheme %s needs --masks",
+                           w->opt.masks ? "--masks has no effect under --scheme %s"
+                                        : "--scheme %s needs --masks",
                            scheme);
     if (sherd__work_private(w) && asked(w->cli, "mode") && sherd__opt_choice(w->cli, "mode") == 0)
         return sherd__fail(d, SHERD_EINVAL, "leave it out: private schemes compute in fixed point",
@@ -192,8 +192,7 @@ int sherd__work_digests(sherd__work *w, sherd_diag *d)
         pthread_join(w->digester, NULL);
         w->digesting = false;
         if (w->digest_err)
-            return sherd__fail(d, w->digest_err, w->digest_diag.hint, "%s",
-                               w->digest_diag.message);
+            return sherd__fail(d, w->digest_err, w->digest_diag.hint, "%s", w->digest_diag.message);
     } else {
         int err = digest_all(w, d);
         if (err) return err;
@@ -213,7 +212,7 @@ static int make_room(sherd__work *w, sherd_diag *d)
                            w->cols);
     uint64_t there = sherd__memory_available();
     if (bytes <= there) w->c = sherd__alloc(bytes);
-    if (w->c == NULL) {
+    if (!w->c) {
         char takes[24], has[24];
         return sherd__fail(d, SHERD_ENOMEM, "free memory, or compute the product in parts",
                            "out of memory for the result: %zu x %zu are %s, and %s are available",
@@ -287,15 +286,16 @@ int sherd__work_compute(sherd__work *w, const char *label, sherd_diag *d)
     sherd__progress_fini(&w->progress);
     w->ended = sherd__clock_s();
     for (unsigned i = 0; i < w->in_len && !err; i++)
-        if (w->in[i].file != NULL) err = sherd_npy_check(w->in[i].file, d);
+        if (w->in[i].file) err = sherd_npy_check(w->in[i].file, d);
     return err;
 }
 
 void sherd__work_foretell(sherd__work *w)
 {
-    sherd_diag ignored = {0}; /* what keeps it from being foretold, the run will tell */
-    sherd_forecast_options f = {.cluster = w->cluster, .no_products = w->cli->verbose == 0,
-                                .result = w->c};
+    sherd_diag ignored = { 0 }; /* what keeps it from being foretold, the run will tell */
+    sherd_forecast_options f = { .cluster = w->cluster,
+                                 .no_products = w->cli->verbose == 0,
+                                 .result = w->c };
     if (w->op != 0 || (!w->cli->json && (w->cli->quiet || w->cli->verbose == 0))) return;
     double began = sherd__clock_s();
     if (w->opt.scheme == SHERD_PERMUTE) sherd__work_seed_settle(w); /* so that both deal alike */
@@ -325,8 +325,9 @@ static int judge(const sherd__work *w, sherd_diag *d)
     if (v->bitwise)
         return sherd__fail(d, SHERD_EDIFFERS, suspect(w),
                            "%llu of %llu entries differ from the centralized result, the first at "
-                           "row %zu, column %zu", (unsigned long long)(x->count - x->equal),
-                           (unsigned long long)x->count, x->bit_row, x->bit_col);
+                           "row %zu, column %zu",
+                           (unsigned long long)(x->count - x->equal), (unsigned long long)x->count,
+                           x->bit_row, x->bit_col);
     return sherd__fail(d, SHERD_EDIFFERS, suspect(w),
                        "%llu of %llu entries differ from the centralized result by more than "
                        "gamma_k |A||B|, the first at row %zu, column %zu",
@@ -337,7 +338,8 @@ static int judge(const sherd__work *w, sherd_diag *d)
 int sherd__work_go_on(sherd_diag *d)
 {
     return sherd__cli_interrupted() == 0
-               ? 0 : sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted; nothing was written");
+               ? 0
+               : sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted; nothing was written");
 }
 
 static int commit_result(sherd__work *w, sherd_diag *d)
@@ -352,15 +354,16 @@ static int commit_result(sherd__work *w, sherd_diag *d)
 /* From here on nothing is asked of signals: both appear, or an error says which does not. */
 static int commit(sherd__work *w, sherd_diag *d)
 {
-    sherd_diag mine = {0};
+    sherd_diag mine = { 0 };
     int err = commit_result(w, d);
     w->committed = err == 0;
-    if (err || w->certificate == NULL) return err;
+    if (err || !w->certificate) return err;
     err = sherd__file_commit(w->certificate, &mine);
     w->certificate = NULL;
     w->certified = err == 0;
     return err ? sherd__fail(d, err, mine.hint, "%s is written, its certificate is not: %s",
-                             sherd__path_tail(sherd__opt_text(w->cli, "output")), mine.message) : 0;
+                             sherd__path_tail(sherd__opt_text(w->cli, "output")), mine.message)
+               : 0;
 }
 
 /* What fixed point cannot hold is found before nodes are started. */
@@ -386,7 +389,7 @@ static int note_nodes(sherd__work *w, sherd_diag *d)
 {
     uint32_t n = sherd_cluster_size(w->cluster);
     w->up = sherd__calloc(n, sizeof *w->up);
-    if (w->up == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!w->up) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     for (uint32_t i = 0; i < n; i++) {
         sherd_node_info info;
         sherd_cluster_node(w->cluster, i, &info);

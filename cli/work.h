@@ -28,56 +28,56 @@ typedef struct sherd__operand {
 
 /** How far the fixed-point product is from the float64 one, entry by entry. */
 typedef struct sherd__distance {
-    double largest, bound;  /* largest difference, and what quantisation may make it */
-    size_t row, col;        /* of the largest */
-    double off, whole;      /* sums of squares: of differences, of the float64 product */
+    double largest, bound; /* largest difference, and what quantisation may make it */
+    size_t row, col;       /* of the largest */
+    double off, whole;     /* sums of squares: of differences, of the float64 product */
 } sherd__distance;
 
 /** What --check found. */
 typedef struct sherd__verdict {
-    bool done;   /* a comparison was made */
-    bool equal;  /* bit for bit, or in float mode within gamma_k |A||B| */
+    bool done;    /* a comparison was made */
+    bool equal;   /* bit for bit, or in float mode within gamma_k |A||B| */
     bool bitwise; /* judged by bits */
     sherd__compare found;
     sherd__distance from_float; /* exact products */
-    double seconds;      /* of the local computation and the comparison */
-    uint64_t blas_calls; /* of it */
+    double seconds;             /* of the local computation and the comparison */
+    uint64_t blas_calls;        /* of it */
 } sherd__verdict;
 
 typedef struct sherd__work {
     sherd__cli *cli;
-    const char *operation;  /* "multiply", or an element-wise one */
-    sherd_elementwise op;   /* or 0: a product */
+    const char *operation; /* "multiply", or an element-wise one */
+    sherd_elementwise op;  /* or 0: a product */
     sherd__operand in[2];
     unsigned in_len;
-    size_t rows, cols;      /* of the result */
+    size_t rows, cols; /* of the result */
     double *c;
     sherd_npy_writer *writer;
     sherd__file *certificate; /* written, and not there yet; NULL: none */
-    bool committed;         /* the result is there, whatever fails now */
-    bool certified;         /* so is its certificate */
+    bool committed;           /* the result is there, whatever fails now */
+    bool certified;           /* so is its certificate */
 
     sherd_product_options opt;
-    uint8_t seed[32];       /* what opt.seed points to */
+    uint8_t seed[32]; /* what opt.seed points to */
     sherd_meta *meta;
     sherd_shuffles shuffles;
-    bool dry;               /* nothing will be sent: metadata stays unused */
-    bool reused;            /* metadata that served other operands, by --reuse-metadata */
+    bool dry;    /* nothing will be sent: metadata stays unused */
+    bool reused; /* metadata that served other operands, by --reuse-metadata */
 
     sherd_cluster *cluster;
-    bool *up;               /* of its nodes, when it was opened */
+    bool *up; /* of its nodes, when it was opened */
     sherd__progress_line progress;
     sherd_report report;
-    bool foretold;          /* forecast holds what was expected of this run */
+    bool foretold; /* forecast holds what was expected of this run */
     sherd_forecast forecast;
     sherd__verdict verdict;
-    bool measures;          /* --check of an exact product measures its distance from float64,
+    bool measures;               /* --check of an exact product measures its distance from float64,
                                too */
     double began, opened, ended; /* sherd__clock_s: start, nodes up, result here */
     double foretelling;          /* seconds between the last two, which are no part of the work */
 
-    bool digested;          /* in[].digest are known */
-    bool digesting;         /* a thread is at it */
+    bool digested;  /* in[].digest are known */
+    bool digesting; /* a thread is at it */
     pthread_t digester;
     int digest_err;
     sherd_diag digest_diag;

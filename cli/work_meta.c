@@ -22,8 +22,7 @@
 
 static bool fits(const sherd__work *w, const sherd_meta_operation *op)
 {
-    if (w->op != 0)
-        return (int)op->kind == (int)w->op && op->n == w->rows && op->m == w->cols;
+    if (w->op != 0) return (int)op->kind == (int)w->op && op->n == w->rows && op->m == w->cols;
     return op->kind == SHERD_META_DOT && op->n == w->rows && op->m == w->cols &&
            op->k == w->in[0].view.cols;
 }
@@ -34,7 +33,7 @@ static int find_operation(sherd__work *w, const char *path, size_t *at, sherd_di
     size_t found = 0, count = sherd_meta_count(w->meta);
     for (size_t i = 0; i < count; i++) {
         const sherd_meta_operation *op = sherd_meta_at(w->meta, i);
-        if (name != NULL ? strcmp(op->name, name) != 0 : !fits(w, op)) continue;
+        if (name ? strcmp(op->name, name) != 0 : !fits(w, op)) continue;
         *at = i;
         found++;
     }
@@ -43,19 +42,19 @@ static int find_operation(sherd__work *w, const char *path, size_t *at, sherd_di
         const sherd_meta_operation *op = sherd_meta_at(w->meta, *at);
         return sherd__fail(d, SHERD_ESHAPE, "sherd meta show lists the operations",
                            "%s: operation %s is %s of %llu x %llu x %llu, which these operands are "
-                           "not", path, op->name, sherd_meta_kind_name(op->kind),
+                           "not",
+                           path, op->name, sherd_meta_kind_name(op->kind),
                            (unsigned long long)op->n, (unsigned long long)op->k,
                            (unsigned long long)op->m);
     }
     if (found > 1)
         return sherd__fail(d, SHERD_EINVAL, "name one with --operation",
                            "%s: %zu operations are of this kind and shape", path, found);
-    return name != NULL
-               ? sherd__fail(d, SHERD_EFORMAT, "sherd meta show lists the operations",
-                             "%s: has no operation '%s'", path, name)
-               : sherd__fail(d, SHERD_ESHAPE, "sherd meta show lists the operations",
-                             "%s: none of its %zu operations is %s of this shape", path, count,
-                             w->op == 0 ? "a product" : w->operation);
+    return name ? sherd__fail(d, SHERD_EFORMAT, "sherd meta show lists the operations",
+                              "%s: has no operation '%s'", path, name)
+                : sherd__fail(d, SHERD_ESHAPE, "sherd meta show lists the operations",
+                              "%s: none of its %zu operations is %s of this shape", path, count,
+                              w->op == 0 ? "a product" : w->operation);
 }
 
 /* The file's settings count; an option that says otherwise is an error, not ignored. */
@@ -80,7 +79,7 @@ static int take_settings(sherd__work *w, const char *path, sherd_diag *d)
         w->opt.group = s->group;
         w->opt.shuffle_rows = s->shuffle_rows;
     }
-    if (odd == NULL) return 0;
+    if (!odd) return 0;
     return sherd__fail(d, SHERD_EINVAL, "leave it out: the metadata decides",
                        "%s disagrees with %s", sherd__opt_where(cli, odd), path);
 }
@@ -88,7 +87,7 @@ static int take_settings(sherd__work *w, const char *path, sherd_diag *d)
 /* The reuse rule over SHA-256 of the operands' digests, in order. */
 static int use(sherd__work *w, const char *path, size_t at, sherd_diag *d)
 {
-    uint8_t both[2 * SHERD__DIGEST_BYTES] = {0};
+    uint8_t both[2 * SHERD__DIGEST_BYTES] = { 0 };
     sherd__digest operands;
     sherd_meta_usage usage;
     int err = sherd__work_digests(w, d);
@@ -98,8 +97,8 @@ static int use(sherd__work *w, const char *path, size_t at, sherd_diag *d)
     err = sherd__digest_labelled(&operands, "sherd-operands-v1", both,
                                  w->in_len * SHERD__DIGEST_BYTES);
     if (err) return sherd__fail(d, err, NULL, "cannot digest the operands");
-    err = sherd_meta_use(w->meta, at, operands.sha256,
-                         sherd__opt_flag(w->cli, "reuse-metadata"), &usage, d);
+    err = sherd_meta_use(w->meta, at, operands.sha256, sherd__opt_flag(w->cli, "reuse-metadata"),
+                         &usage, d);
     if (err) return err;
     w->reused = usage == SHERD_META_REUSED;
     if (usage != SHERD_META_FIRST_USE) return 0;
@@ -118,7 +117,7 @@ static int lock(int *fd, const char *path, sherd_diag *d)
         *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         if (*fd < 0) return 0;
         while (flock(*fd, LOCK_EX | LOCK_NB) != 0 && (errno == EWOULDBLOCK || errno == EINTR)) {
-            static const struct timespec moment = {0, 20000000};
+            static const struct timespec moment = { 0, 20000000 };
             int err = sherd__work_go_on(d);
             if (err) return err;
             nanosleep(&moment, NULL);
@@ -167,15 +166,15 @@ static int use_metadata(sherd__work *w, const char *path, sherd_diag *d)
 int sherd__work_seed(sherd__work *w, sherd_diag *d)
 {
     const char *seed = sherd__opt_text(w->cli, "seed"), *meta = sherd__opt_text(w->cli, "meta");
-    if (meta != NULL) return use_metadata(w, meta, d);
-    if (seed == NULL) return 0;
+    if (meta) return use_metadata(w, meta, d);
+    if (!seed) return 0;
     w->opt.seed = w->seed;
     return sherd__seed_read(w->seed, seed, d);
 }
 
 void sherd__work_seed_settle(sherd__work *w)
 {
-    if (w->opt.seed != NULL || w->opt.shuffles != NULL) return;
+    if (w->opt.seed || w->opt.shuffles) return;
     sherd_entropy os = sherd__entropy_os();
     os.fill(os.ctx, w->seed, sizeof w->seed);
     w->opt.seed = w->seed;

@@ -10,7 +10,8 @@ const char *sherd_strerror(int err)
 {
     switch (err) {
     case SHERD_OK: return "success";
-#define XX(num, name, exit, text) case SHERD_##name: return text;
+#define XX(num, name, exit, text)                                                                  \
+    case SHERD_##name: return text;
         SHERD_ERR_MAP(XX)
 #undef XX
     default: return "unknown error";
@@ -21,7 +22,8 @@ const char *sherd_err_name(int err)
 {
     switch (err) {
     case SHERD_OK: return "OK";
-#define XX(num, name, exit, text) case SHERD_##name: return #name;
+#define XX(num, name, exit, text)                                                                  \
+    case SHERD_##name: return #name;
         SHERD_ERR_MAP(XX)
 #undef XX
     default: return "EUNKNOWN";
@@ -32,7 +34,8 @@ int sherd_err_exit(int err)
 {
     switch (err) {
     case SHERD_OK: return 0;
-#define XX(num, name, exit, text) case SHERD_##name: return exit;
+#define XX(num, name, exit, text)                                                                  \
+    case SHERD_##name: return exit;
         SHERD_ERR_MAP(XX)
 #undef XX
     default: return 1;

@@ -16,7 +16,10 @@ typedef struct sherd__fresh {
     double at; /* when it was measured; 0: never */
 } sherd__fresh;
 
-#define SHERD__FRESH { .lock = PTHREAD_MUTEX_INITIALIZER }
+#define SHERD__FRESH                                                                               \
+    {                                                                                              \
+        .lock = PTHREAD_MUTEX_INITIALIZER                                                          \
+    }
 #define SHERD__FRESH_S 1.0
 
 /** Takes the lock (sherd__fresh_unlock). True: it is time to measure again. */

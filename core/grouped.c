@@ -16,7 +16,7 @@ _Static_assert(sizeof(sherd__table_key) == crypto_shorthash_KEYBYTES, "SipHash's
 enum { CAP_FIRST = 16 };
 
 typedef struct sherd__group {
-    sherd__chained chained; /* first */
+    sherd__chained chained;              /* first */
     struct sherd__group *before, *after; /* of those given up */
     sherd__grouped_item *first;
     uint64_t job;
@@ -155,15 +155,16 @@ static void free_group(sherd__grouped *g, group *it)
     sherd__budget_give(&g->budget, sizeof(group));
 }
 
-int sherd__grouped_add(sherd__grouped *g, sherd__grouped_item *item, uint64_t job,
-                       uint64_t number)
+int sherd__grouped_add(sherd__grouped *g, sherd__grouped_item *item, uint64_t job, uint64_t number)
 {
     uint64_t hash = hash_of(g, job, UINT64_MAX);
     if (!grow(g, &g->items, g->all)) return SHERD_ENOMEM;
     group *of = find_group(g, job, hash);
     if (!of && !(of = make_group(g, job, hash))) return SHERD_ENOMEM;
     *item = (sherd__grouped_item){ .chained = { .hash = hash_of(g, job, number) },
-                                   .next = of->first, .group = of, .number = number };
+                                   .next = of->first,
+                                   .group = of,
+                                   .number = number };
     put_in(&g->items, &item->chained);
     if (of->first) of->first->prev = item;
     of->first = item;

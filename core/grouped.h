@@ -55,13 +55,13 @@ typedef struct sherd__grouped_item {
 typedef struct sherd__grouped {
     sherd__table_key key;
     sherd__budget budget;
-    size_t len;                  /* items that can be found */
-    size_t all;                  /* and those of jobs given up */
+    size_t len; /* items that can be found */
+    size_t all; /* and those of jobs given up */
     sherd__buckets items, groups;
     size_t groups_len;
     struct sherd__group *given_up;
-    bool over;                   /* all jobs are given up */
-    size_t from;                 /* of groups: their first bucket with one in it, if over */
+    bool over;   /* all jobs are given up */
+    size_t from; /* of groups: their first bucket with one in it, if over */
 } sherd__grouped;
 
 /** Frees the table. It must be empty. */

@@ -15,8 +15,8 @@ typedef struct sherd__index {
     sherd__table_key key;
     size_t entry, name; /* bytes of an entry, and of these the name's, which come first */
     sherd_buf entries;
-    uint32_t *slots;    /* number of an entry and 1; 0: none. At most half are taken */
-    size_t cap;         /* 0 or a power of two */
+    uint32_t *slots; /* number of an entry and 1; 0: none. At most half are taken */
+    size_t cap;      /* 0 or a power of two */
 } sherd__index;
 
 /** Entries of `entry` bytes, a multiple of 8, take bytes_max in all at most. */

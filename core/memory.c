@@ -43,9 +43,15 @@ typedef struct group_files {
 } group_files;
 
 static const group_files versions[] = {
-    { "::", "/sys/fs/cgroup", "memory.max", "memory.current",
+    { "::",
+      "/sys/fs/cgroup",
+      "memory.max",
+      "memory.current",
       { "inactive_file ", "active_file " } },
-    { ":memory:", "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
+    { ":memory:",
+      "/sys/fs/cgroup/memory",
+      "memory.limit_in_bytes",
+      "memory.usage_in_bytes",
       { "total_inactive_file ", "total_active_file " } },
 };
 

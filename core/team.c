@@ -111,7 +111,7 @@ int sherd__team_new(sherd__team **out, unsigned threads)
     if (threads > SHERD__TEAM_MOST) threads = SHERD__TEAM_MOST;
     sherd__team *t = sherd__calloc(1, sizeof *t + threads * sizeof *t->workers);
     *out = t;
-    if (t == NULL) return SHERD_ENOMEM;
+    if (!t) return SHERD_ENOMEM;
     t->threads = threads;
     t->started = 1;
     pthread_mutex_init(&t->lock, NULL);
@@ -122,7 +122,7 @@ int sherd__team_new(sherd__team **out, unsigned threads)
 
 void sherd__team_free(sherd__team *t)
 {
-    if (t == NULL) return;
+    if (!t) return;
     pthread_mutex_lock(&t->lock);
     atomic_store(&t->stop, true);
     pthread_cond_broadcast(&t->more);
@@ -136,7 +136,7 @@ void sherd__team_free(sherd__team *t)
 
 unsigned sherd__team_threads(const sherd__team *t)
 {
-    return t != NULL ? t->threads : 1;
+    return t ? t->threads : 1;
 }
 
 static void start_threads(sherd__team *t)
@@ -174,7 +174,7 @@ static void run_part(sherd__team *t, size_t count)
 void sherd__team_run(sherd__team *t, size_t count, void (*fn)(void *ctx, size_t i, unsigned thread),
                      void *ctx)
 {
-    if (t == NULL || t->threads == 1 || count <= 1) {
+    if (!t || t->threads == 1 || count <= 1) {
         for (size_t i = 0; i < count; i++) fn(ctx, i, 0);
         return;
     }

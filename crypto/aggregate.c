@@ -19,7 +19,7 @@
 
 struct sherd__aggregate_mask {
     sherd__aggregate a;
-    size_t piece; /* L */
+    size_t piece;    /* L */
     uint64_t *terms; /* threshold x piece */
     size_t bytes;
     bool used;
@@ -98,13 +98,13 @@ int sherd__aggregate_mask_new(sherd__aggregate_mask **out, const sherd__aggregat
     size_t n = 0;
     *out = NULL;
     sherd__aggregate_mask *m = sherd__calloc(1, sizeof *m);
-    if (m == NULL) return SHERD_ENOMEM;
+    if (!m) return SHERD_ENOMEM;
     m->a = *a;
     m->piece = sherd__aggregate_piece_len(a);
     int err = SHERD_ENOMEM;
     if (sherd__mul(m->piece, a->threshold, &n) && sherd__mul(n, sizeof *m->terms, &m->bytes))
         m->terms = sherd__alloc_large(m->bytes);
-    if (m->terms != NULL) {
+    if (m->terms) {
         e->fill(e->ctx, key, sizeof key);
         err = sherd__keystream_init(&ks, key);
         sherd__wipe(key, sizeof key);
@@ -118,8 +118,8 @@ int sherd__aggregate_mask_new(sherd__aggregate_mask **out, const sherd__aggregat
 
 void sherd__aggregate_mask_free(sherd__aggregate_mask *m)
 {
-    if (m == NULL) return;
-    if (m->terms != NULL) sherd__wipe(m->terms, m->bytes);
+    if (!m) return;
+    if (m->terms) sherd__wipe(m->terms, m->bytes);
     sherd__free(m->terms);
     sherd__free(m);
 }
@@ -238,7 +238,7 @@ int sherd__aggregate_reveal(const sherd__aggregate *a, const uint64_t *uploads, 
                                    who[j], a->nodes);
     size_t len = (size_t)u * u + 2 * (size_t)u + 1;
     uint64_t *rows = sherd__calloc(len, sizeof *rows);
-    if (rows == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a sum");
+    if (!rows) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a sum");
     uint64_t *at = rows + (size_t)u * u, *whole = at + u;
     for (uint32_t j = 0; j < u; j++) at[j] = (uint64_t)who[j] + 1;
     vanishing(at, u, whole);

@@ -79,8 +79,8 @@ int sherd__aggregate_hide(sherd__aggregate_mask *m, const int64_t *x, uint64_t *
  * other's pieces. So a coordinator cannot have all but one compute what it knows (Pasquini et al.,
  * CCS 2022, "model inconsistency"). */
 #define SHERD__SEAL_KEY 32u
-#define SHERD__ABOUT 32u       /* bytes of a digest */
-#define SHERD__SEAL_EXTRA 96u  /* bytes that sealing adds */
+#define SHERD__ABOUT 32u      /* bytes of a digest */
+#define SHERD__SEAL_EXTRA 96u /* bytes that sealing adds */
 
 typedef struct sherd__seal_key {
     uint8_t open[SHERD__SEAL_KEY];

@@ -19,12 +19,12 @@ struct sherd__aggregate_member {
     sherd__seal_key own;
     uint8_t (*keys)[32];
     sherd__aggregate_mask *mask;
-    size_t piece;     /* numbers of one */
-    uint64_t *pieces; /* nodes x piece */
-    uint8_t *bytes;   /* of one piece, on its way in or out */
-    bool *held;       /* pieces[i] has come */
+    size_t piece;                       /* numbers of one */
+    uint64_t *pieces;                   /* nodes x piece */
+    uint8_t *bytes;                     /* of one piece, on its way in or out */
+    bool *held;                         /* pieces[i] has come */
     uint32_t *survivors, survivors_len; /* of this round, as this node was told; 0: not yet */
-    bool *confirmed;  /* node i was told the same */
+    bool *confirmed;                    /* node i was told the same */
     bool answered;
 };
 
@@ -49,7 +49,7 @@ int sherd__aggregate_member_new(sherd__aggregate_member **out, const sherd__aggr
     if (self >= a->nodes)
         return sherd__fail(d, SHERD_EINVAL, NULL, "node %u of %u", self, a->nodes);
     sherd__aggregate_member *m = sherd__calloc(1, sizeof *m);
-    if (m == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to aggregate");
+    if (!m) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to aggregate");
     m->a = *a;
     m->self = self;
     m->job = job;
@@ -63,8 +63,7 @@ int sherd__aggregate_member_new(sherd__aggregate_member **out, const sherd__aggr
         m->pieces = sherd__alloc_large(all);
         m->bytes = sherd__alloc(each);
     }
-    if (m->keys == NULL || m->held == NULL || m->survivors == NULL || m->confirmed == NULL ||
-        m->pieces == NULL || m->bytes == NULL) {
+    if (!m->keys || !m->held || !m->survivors || !m->confirmed || !m->pieces || !m->bytes) {
         sherd__aggregate_member_free(m);
         return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for %u pieces of %zu numbers",
                            a->nodes, sherd__aggregate_piece_len(a));
@@ -78,19 +77,19 @@ static void forget_round(sherd__aggregate_member *m)
 {
     sherd__aggregate_mask_free(m->mask);
     m->mask = NULL;
-    for (uint32_t i = 0; i < m->a.nodes && m->held != NULL && m->pieces != NULL; i++) {
+    for (uint32_t i = 0; i < m->a.nodes && m->held && m->pieces; i++) {
         if (m->held[i]) sherd__wipe(m->pieces + i * m->piece, piece_bytes(m));
         m->held[i] = false;
     }
-    if (m->bytes != NULL) sherd__wipe(m->bytes, piece_bytes(m));
-    if (m->confirmed != NULL) memset(m->confirmed, 0, m->a.nodes * sizeof *m->confirmed);
+    if (m->bytes) sherd__wipe(m->bytes, piece_bytes(m));
+    if (m->confirmed) memset(m->confirmed, 0, m->a.nodes * sizeof *m->confirmed);
     m->survivors_len = 0;
     m->answered = false;
 }
 
 void sherd__aggregate_member_free(sherd__aggregate_member *m)
 {
-    if (m == NULL) return;
+    if (!m) return;
     forget_round(m);
     sherd__free(m->keys);
     sherd__free(m->held);
@@ -103,8 +102,7 @@ void sherd__aggregate_member_free(sherd__aggregate_member *m)
 }
 
 int sherd__aggregate_begin(sherd__aggregate_member *m, uint64_t round,
-                           const uint8_t about[SHERD__ABOUT], const sherd_entropy *e,
-                           sherd_diag *d)
+                           const uint8_t about[SHERD__ABOUT], const sherd_entropy *e, sherd_diag *d)
 {
     if (round <= m->round)
         return sherd__fail(d, SHERD_EINVAL, "rounds only ascend, so that no mask serves two",
@@ -122,7 +120,7 @@ int sherd__aggregate_begin(sherd__aggregate_member *m, uint64_t round,
 
 static int check_other(const sherd__aggregate_member *m, uint32_t node, sherd_diag *d)
 {
-    if (m->mask == NULL) return sherd__fail(d, SHERD_EINVAL, NULL, "no round has begun");
+    if (!m->mask) return sherd__fail(d, SHERD_EINVAL, NULL, "no round has begun");
     if (node >= m->a.nodes || node == m->self)
         return sherd__fail(d, SHERD_EINVAL, NULL, "node %u: expected one of %u but %u", node,
                            m->a.nodes, m->self);
@@ -141,7 +139,7 @@ int sherd__aggregate_send(sherd__aggregate_member *m, uint32_t to, uint8_t *seal
     int err = check_other(m, to, d);
     if (err != 0) return err;
     uint64_t *piece = sherd__alloc(piece_bytes(m));
-    if (piece == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a piece");
+    if (!piece) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a piece");
     sherd__aggregate_piece(m->mask, to, piece);
     sherd__aggregate_print(piece, m->piece, m->bytes);
     sherd__wipe(piece, piece_bytes(m));
@@ -160,8 +158,8 @@ int sherd__aggregate_receive(sherd__aggregate_member *m, uint32_t from, const ui
         return sherd__fail(d, SHERD_EINVAL, NULL, "node %u has sent its piece of round %llu", from,
                            (unsigned long long)m->round);
     uint64_t *piece = m->pieces + from * m->piece;
-    err = sherd__unseal(m->bytes, piece_bytes(m), sealed, place_of(m, from, m->self),
-                        m->keys[from], &m->own);
+    err = sherd__unseal(m->bytes, piece_bytes(m), sealed, place_of(m, from, m->self), m->keys[from],
+                        &m->own);
     if (err == 0) err = sherd__aggregate_parse(m->bytes, m->piece, piece);
     if (err != 0)
         return sherd__fail(d, err, NULL, "node %u's piece is not what it sealed for round %llu",
@@ -173,7 +171,7 @@ int sherd__aggregate_receive(sherd__aggregate_member *m, uint32_t from, const ui
 int sherd__aggregate_upload(sherd__aggregate_member *m, const int64_t *x, uint64_t *out,
                             sherd_diag *d)
 {
-    if (m->mask == NULL) return sherd__fail(d, SHERD_EINVAL, NULL, "no round has begun");
+    if (!m->mask) return sherd__fail(d, SHERD_EINVAL, NULL, "no round has begun");
     int err = sherd__aggregate_hide(m->mask, x, out);
     if (err == SHERD_EINVAL)
         return sherd__fail(d, err, NULL, "round %llu has had its upload",
@@ -190,7 +188,7 @@ int sherd__aggregate_upload(sherd__aggregate_member *m, const int64_t *x, uint64
 static int check_survivors(const sherd__aggregate_member *m, const uint32_t *survivors,
                            uint32_t len, sherd_diag *d)
 {
-    if (m->mask == NULL) return sherd__fail(d, SHERD_EINVAL, NULL, "no round has begun");
+    if (!m->mask) return sherd__fail(d, SHERD_EINVAL, NULL, "no round has begun");
     if (m->survivors_len > 0)
         return sherd__fail(d, SHERD_EINVAL, "two sums of one round could be subtracted",
                            "round %llu has had its survivors", (unsigned long long)m->round);
@@ -251,8 +249,7 @@ static int check_answer(const sherd__aggregate_member *m, sherd_diag *d)
                            m->a.threshold);
     for (uint32_t i = 0; i < m->survivors_len; i++)
         if (!m->held[m->survivors[i]])
-            return sherd__fail(d, SHERD_ECLOSED, NULL, "no piece of node %u came",
-                               m->survivors[i]);
+            return sherd__fail(d, SHERD_ECLOSED, NULL, "no piece of node %u came", m->survivors[i]);
     return SHERD_OK;
 }
 

@@ -47,8 +47,7 @@ void sherd__about(uint8_t out[SHERD__ABOUT], const sherd__about_part *parts, siz
 }
 
 void sherd__confirmation(uint8_t out[SHERD__CONFIRMATION], uint64_t job, uint64_t round,
-                         const uint8_t about[SHERD__ABOUT], const uint32_t *survivors,
-                         uint32_t len)
+                         const uint8_t about[SHERD__ABOUT], const uint32_t *survivors, uint32_t len)
 {
     static const char tag[32] = "sherd survivors 1";
     uint8_t list[4 * SHERD__AGGREGATE_NODES_MAX];
@@ -56,14 +55,15 @@ void sherd__confirmation(uint8_t out[SHERD__CONFIRMATION], uint64_t job, uint64_
     memcpy(out, tag, sizeof tag);
     sherd__put_u64(out + 32, job);
     sherd__put_u64(out + 40, round);
-    sherd__about(out + 48, (const sherd__about_part[]){ { about, SHERD__ABOUT },
-                                                        { list, 4 * (size_t)len } }, 2);
+    sherd__about(out + 48,
+                 (const sherd__about_part[]){ { about, SHERD__ABOUT }, { list, 4 * (size_t)len } },
+                 2);
 }
 
 /* A wiped copy is the price of libsodium's one-piece interface. */
 static void forget(uint8_t *plain, size_t len)
 {
-    if (plain != NULL) sherd__wipe(plain, len);
+    if (plain) sherd__wipe(plain, len);
     sherd__free(plain);
 }
 
@@ -80,7 +80,7 @@ int sherd__seal(uint8_t *out, const uint8_t *in, size_t len, sherd__seal_place p
     size_t all;
     if (!sherd__add(len, PLACE, &all)) return SHERD_ENOMEM;
     uint8_t *plain = sherd__alloc(all);
-    if (plain == NULL) return SHERD_ENOMEM;
+    if (!plain) return SHERD_ENOMEM;
     put_place(plain, place);
     if (len > 0) memcpy(plain + PLACE, in, len);
     randombytes_buf(out, NONCE);
@@ -97,7 +97,7 @@ int sherd__unseal(uint8_t *out, size_t len, const uint8_t *in, sherd__seal_place
     size_t all;
     if (!sherd__add(len, PLACE, &all)) return SHERD_ENOMEM;
     uint8_t *plain = sherd__alloc(all);
-    if (plain == NULL) return SHERD_ENOMEM;
+    if (!plain) return SHERD_ENOMEM;
     put_place(expected, place);
     bool sealed = crypto_box_open_easy(plain, in + NONCE, all + crypto_box_MACBYTES, in, from,
                                        key->secret) == 0;

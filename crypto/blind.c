@@ -34,25 +34,25 @@ typedef struct blind_probe {
 typedef struct blind_cell {
     size_t rows;
     blind_probe *probe;
-    double *r;                  /* by prime and trial: rows each */
-    uint32_t want[4][TRIALS];   /* (rT*U)*(B*s) */
+    double *r;                /* by prime and trial: rows each */
+    uint32_t want[4][TRIALS]; /* (rT*U)*(B*s) */
 } blind_cell;
 
 typedef struct blind {
     sherd__blind_params p;
     size_t n, k, m, run_rows;
     uint32_t panels, tiles;
-    blind_cell **cells;   /* (tile, panel, slot) */
-    blind_probe **probes; /* by tile */
-    sherd__masks *masks;  /* NULL until armed */
+    blind_cell **cells;      /* (tile, panel, slot) */
+    blind_probe **probes;    /* by tile */
+    sherd__masks *masks;     /* NULL until armed */
     sherd__binding *binding; /* runs: (panel, slot) */
     uint64_t first_row;
     sherd__crt crt;
     uint8_t dtype_b;
-    double *x, *u;        /* run_rows x k: quantised; masked */
-    double *ru;           /* by prime and trial: k each */
-    double *line;         /* (primes + 1) x tile_cols */
-    uint8_t *packed;      /* 3 x tile_cols */
+    double *x, *u;   /* run_rows x k: quantised; masked */
+    double *ru;      /* by prime and trial: k each */
+    double *line;    /* (primes + 1) x tile_cols */
+    uint8_t *packed; /* 3 x tile_cols */
 } blind;
 
 static void wipe_free(void *p, size_t len)
@@ -208,8 +208,8 @@ static int hide_rows(blind *h, sherd__cell c, blind_cell *cell, size_t row0, uin
         double *ru = h->ru + t * h->k;
         uint32_t p = h->p.primes[t / TRIALS];
         sherd__residue_from_f64(ru, h->k, p, ru);
-        cell->want[t / TRIALS][t % TRIALS] =
-            sherd__fvp_dot(ru, cell->probe->vs + t * h->k, h->k, p);
+        cell->want[t / TRIALS][t % TRIALS] = sherd__fvp_dot(ru, cell->probe->vs + t * h->k, h->k,
+                                                            p);
     }
     return err;
 }
@@ -232,9 +232,12 @@ static blind_cell *cell_new(blind *h, sherd__cell at, size_t rows)
 static sherd__fragment_info block(const blind *h, uint8_t origin, size_t rows, size_t cols)
 {
     return (sherd__fragment_info){
-        .origin = origin, .dtype = SHERD__RESIDUES, .primes = (uint8_t)h->p.primes_len,
+        .origin = origin,
+        .dtype = SHERD__RESIDUES,
+        .primes = (uint8_t)h->p.primes_len,
         .rows = rows,
-        .cols = cols, .len = (uint64_t)rows * cols * SHERD__RESIDUE_BYTES * h->p.primes_len,
+        .cols = cols,
+        .len = (uint64_t)rows * cols * SHERD__RESIDUE_BYTES * h->p.primes_len,
     };
 }
 
@@ -288,8 +291,8 @@ static int blind_resident(void *ctx, uint32_t slot, uint32_t tile, sherd_fragmen
 {
     const blind *h = ctx;
     (void)slot;
-    return sherd__blind_tile(out, h->p.b, &h->p.fixed_b, h->dtype_b,
-                             (size_t)tile * h->p.tile_cols, tile_width(h, tile));
+    return sherd__blind_tile(out, h->p.b, &h->p.fixed_b, h->dtype_b, (size_t)tile * h->p.tile_cols,
+                             tile_width(h, tile));
 }
 
 /* ---- answers --------------------------------------------------------------------------------- */
@@ -349,8 +352,9 @@ static int unmask_row(blind *h, const blind_cell *c, size_t i, size_t row, size_
     for (uint32_t q = 0; q < h->p.primes_len; q++) {
         uint32_t p = h->p.primes[q];
         double *y = h->line + (size_t)q * h->p.tile_cols;
-        int err = sherd__residue_unpack(
-            body + SHERD__RESIDUE_BYTES * ((size_t)q * c->rows + i) * width, width, p, y, NULL);
+        int err = sherd__residue_unpack(body + SHERD__RESIDUE_BYTES * ((size_t)q * c->rows + i) *
+                                                   width,
+                                        width, p, y, NULL);
         if (!err)
             err = h->p.source.row(h->p.source.ctx, h->first_row + row, q, from, width, h->packed);
         if (!err) err = sherd__residue_unpack(h->packed, width, p, rb, NULL);
@@ -412,7 +416,10 @@ static void blind_shape(const void *ctx, sherd__scheme_shape *out)
     size_t row0, rows = slot_rows(h, 0, &row0);
     if (rows > h->p.panel_rows) rows = h->p.panel_rows;
     *out = (sherd__scheme_shape){
-        .slots = h->p.slots, .tiles = h->tiles, .panels = h->panels, .resident = true,
+        .slots = h->p.slots,
+        .tiles = h->tiles,
+        .panels = h->panels,
+        .resident = true,
         .shared = true,
         .result_max = (uint64_t)rows * h->p.tile_cols * SHERD__RESIDUE_BYTES * h->p.primes_len,
         .primes_len = h->p.primes_len,
@@ -429,9 +436,18 @@ static void blind_entries(const void *ctx, sherd__cell cell, uint64_t *a, uint64
 }
 
 static const sherd__scheme scheme_blind = {
-    .abi = SHERD__SCHEME_ABI, .name = "blind", .shape = blind_shape, .hide = blind_hide,
-    .resident = blind_resident, .check = blind_check, .fold = blind_fold, .entries = blind_entries,
-    .sizes = blind_sizes, .changed = blind_changed, .finish = blind_finish, .free = blind_free,
+    .abi = SHERD__SCHEME_ABI,
+    .name = "blind",
+    .shape = blind_shape,
+    .hide = blind_hide,
+    .resident = blind_resident,
+    .check = blind_check,
+    .fold = blind_fold,
+    .entries = blind_entries,
+    .sizes = blind_sizes,
+    .changed = blind_changed,
+    .finish = blind_finish,
+    .free = blind_free,
 };
 
 static int open_blind(blind *h)

@@ -28,14 +28,14 @@ typedef struct sherd__blind_source {
 } sherd__blind_source;
 
 typedef struct sherd__blind_params {
-    sherd_view a, b;     /* n x k, k x m; borrowed */
-    double *c;           /* n x m result, row stride ldc; borrowed; NULL: nothing will be run */
+    sherd_view a, b; /* n x k, k x m; borrowed */
+    double *c;       /* n x m result, row stride ldc; borrowed; NULL: nothing will be run */
     size_t ldc;
     uint32_t slots;
-    size_t panel_rows;   /* rows of A that one cell covers, at most */
-    size_t tile_cols;    /* columns of B that one tile covers, at most */
+    size_t panel_rows;             /* rows of A that one cell covers, at most */
+    size_t tile_cols;              /* columns of B that one tile covers, at most */
     sherd__fixed fixed_a, fixed_b; /* both at most 26 bits */
-    uint32_t primes_len; /* 1..4 */
+    uint32_t primes_len;           /* 1..4 */
     uint32_t primes[4];
     sherd__blind_source source;
     /** Strikes the masks off and gives them out by sherd__blind_arm: called by the first hide, on

@@ -64,11 +64,17 @@ int sherd__blind_tile(sherd_fragment **out, sherd_view b, const sherd__fixed *fi
     *out = NULL;
     blind_tile *t = sherd__calloc(1, sizeof *t);
     if (!t) return SHERD_ENOMEM;
-    *t = (blind_tile){ .v = b, .fixed = *fixed, .from = from, .width = width,
-                       .size = sherd_dtype_size((sherd_dtype)dtype), .made = SIZE_MAX };
+    *t = (blind_tile){ .v = b,
+                       .fixed = *fixed,
+                       .from = from,
+                       .width = width,
+                       .size = sherd_dtype_size((sherd_dtype)dtype),
+                       .made = SIZE_MAX };
     t->row = sherd__alloc(t->width * sizeof *t->row);
     t->bytes = sherd__alloc(t->width * t->size);
-    sherd__fragment_info info = { .origin = SHERD__HIDDEN, .dtype = dtype, .rows = b.rows,
+    sherd__fragment_info info = { .origin = SHERD__HIDDEN,
+                                  .dtype = dtype,
+                                  .rows = b.rows,
                                   .cols = t->width,
                                   .len = (uint64_t)b.rows * t->width * t->size };
     int err = t->row && t->bytes ? SHERD_OK : SHERD_ENOMEM;

@@ -294,15 +294,29 @@ static void deal_entries(const void *ctx, sherd__cell cell, uint64_t *a, uint64_
 }
 
 static const sherd__scheme scheme_permute = {
-    .abi = SHERD__SCHEME_ABI, .name = "permute", .shape = deal_shape, .hide = sherd__deal_hide,
-    .resident = sherd__deal_resident, .check = sherd__deal_check, .fold = sherd__deal_fold,
-    .entries = deal_entries, .sizes = sherd__deal_sizes, .finish = sherd__deal_finish,
+    .abi = SHERD__SCHEME_ABI,
+    .name = "permute",
+    .shape = deal_shape,
+    .hide = sherd__deal_hide,
+    .resident = sherd__deal_resident,
+    .check = sherd__deal_check,
+    .fold = sherd__deal_fold,
+    .entries = deal_entries,
+    .sizes = sherd__deal_sizes,
+    .finish = sherd__deal_finish,
     .free = deal_free,
 };
 static const sherd__scheme scheme_plain = {
-    .abi = SHERD__SCHEME_ABI, .name = "plain", .shape = deal_shape, .hide = sherd__deal_hide,
-    .resident = sherd__deal_resident, .check = sherd__deal_check, .fold = sherd__deal_fold,
-    .entries = deal_entries, .sizes = sherd__deal_sizes, .finish = sherd__deal_finish,
+    .abi = SHERD__SCHEME_ABI,
+    .name = "plain",
+    .shape = deal_shape,
+    .hide = sherd__deal_hide,
+    .resident = sherd__deal_resident,
+    .check = sherd__deal_check,
+    .fold = sherd__deal_fold,
+    .entries = deal_entries,
+    .sizes = sherd__deal_sizes,
+    .finish = sherd__deal_finish,
     .free = deal_free,
 };
 

@@ -24,8 +24,8 @@
 #include "sherd/mat.h"
 
 typedef struct sherd__deal_params {
-    sherd_view a, b;           /* n x k, k x m; borrowed */
-    double *c;                 /* n x m result, row stride ldc; borrowed */
+    sherd_view a, b; /* n x k, k x m; borrowed */
+    double *c;       /* n x m result, row stride ldc; borrowed */
     size_t ldc;
     uint32_t slots;
     const uint32_t *exposures; /* k slots, copied; NULL: plain */
@@ -39,9 +39,9 @@ typedef struct sherd__deal_params {
     bool finite;               /* neither operand holds NaN or infinity */
     bool exact;
     sherd__fixed fixed_a, fixed_b; /* exact: how operands are quantised */
-    uint32_t primes_len;       /* exact: 0 where one f64 product holds it */
+    uint32_t primes_len;           /* exact: 0 where one f64 product holds it */
     uint32_t primes[4];
-    sherd_entropy entropy;     /* check vectors: fresh, never from the seed */
+    sherd_entropy entropy; /* check vectors: fresh, never from the seed */
 } sherd__deal_params;
 
 /** The narrowest kind of element that carries an operand without loss. f: of exact mode only. */

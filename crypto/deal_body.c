@@ -53,7 +53,8 @@ static uint32_t widest(const deal_slot *s)
 void sherd__deal_size(const deal *d, const deal_slot *s, size_t rows, deal_size *out)
 {
     size_t each = sherd_dtype_size((sherd_dtype)d->dtype_a);
-    *out = (deal_size){ .widest = widest(s), .rows = (uint64_t)rows * s->ngroups,
+    *out = (deal_size){ .widest = widest(s),
+                        .rows = (uint64_t)rows * s->ngroups,
                         .len = 8 * (uint64_t)s->ngroups + (uint64_t)rows * s->ncols * each };
     if (d->csr) sherd__deal_measure(d, s, rows, out);
 }
@@ -83,7 +84,9 @@ void sherd__deal_body_begin(deal_body *b, const deal *d, const deal_slot *s, con
                             uint8_t *bytes)
 {
     unsigned width = sherd__csr_width(size->widest);
-    *b = (deal_body){ .dtype = d->dtype_a, .encoding = size->encoding, .bytes = bytes,
+    *b = (deal_body){ .dtype = d->dtype_a,
+                      .encoding = size->encoding,
+                      .bytes = bytes,
                       .values = 8 * (size_t)s->ngroups };
     if (size->encoding != SHERD__CSR) return;
     b->width = width;

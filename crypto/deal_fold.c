@@ -40,8 +40,8 @@ static int check_wide(const deal *d, const deal_cell *cell, const deal_probe *p,
         int err = wide_row(d, cell, body, width, t);
         if (err) return err;
         for (size_t j = 0; j < width; j++)
-            dot =
-                sherd__f127_add(dot, sherd__f127_mul(sherd__f127_from(d->wide_line[j]), p->s61[j]));
+            dot = sherd__f127_add(dot,
+                                  sherd__f127_mul(sherd__f127_from(d->wide_line[j]), p->s61[j]));
         sum = sherd__f127_add(sum, sherd__f127_mul(cell->r61[t], dot));
     }
     return sum == cell->ru_vs127 ? SHERD_OK : SHERD_EWRONG;
@@ -86,8 +86,8 @@ static int check_tainted_row(deal *d, const deal_cell *cell, const deal_slot *s,
         }
         if (isfinite(y[j])) return SHERD_EWRONG;
         if (sherd__entropy_below(&d->p.entropy, one_in)) continue;
-        int err =
-            check_kind(d, s, &s->groups[q], cell->row[t], perm ? perm[from + j] : from + j, y[j]);
+        int err = check_kind(d, s, &s->groups[q], cell->row[t], perm ? perm[from + j] : from + j,
+                             y[j]);
         if (err) return err;
     }
     return SHERD_OK;
@@ -228,8 +228,7 @@ int sherd__deal_fold(void *ctx, sherd__cell at, const uint8_t *body)
         for (uint32_t q = 1; q < s->ngroups; q++) first[q] = first[q - 1] + cell->count[q - 1];
         for (uint32_t i = 0; i < s->ngroups && !err; i++) {
             uint32_t q = s->ascending ? s->ascending[i] : i;
-            if (cell->count[q])
-                err = fold_group(d, cell, s, q, first[q], body, width, from);
+            if (cell->count[q]) err = fold_group(d, cell, s, q, first[q], body, width, from);
         }
         sherd__free(first);
     }

@@ -91,8 +91,8 @@ static void note_row(deal *d, deal_cell *cell, const deal_probe *p, size_t r, co
     if (d->p.primes_len) {
         cell->dot[i] = 0;
         for (uint32_t j = 0; j < len; j++) {
-            sherd__f127 product =
-                sherd__f127_mul(sherd__f127_from((int64_t)x[j]), p->vs127[first + j]);
+            sherd__f127 product = sherd__f127_mul(sherd__f127_from((int64_t)x[j]),
+                                                  p->vs127[first + j]);
             cell->dot[i] = sherd__f127_add(cell->dot[i], product);
         }
         return;
@@ -129,8 +129,8 @@ static int weigh_rows(deal *d, deal_cell *cell)
         sherd__f61_draw(&d->p.entropy, cell->rows, r);
         if (cell->dot)
             for (size_t i = 0; i < cell->rows; i++)
-                cell->ru_vs127 =
-                    sherd__f127_add(cell->ru_vs127, sherd__f127_mul(r[i], cell->dot[i]));
+                cell->ru_vs127 = sherd__f127_add(cell->ru_vs127,
+                                                 sherd__f127_mul(r[i], cell->dot[i]));
         else cell->ru_vs61 = sherd__f61_dot(r, cell->r61, cell->rows);
         sherd__free(cell->dot);
         cell->dot = NULL;
@@ -200,13 +200,22 @@ static void describe(const deal *d, const deal_slot *s, sherd__cell at, size_t r
                      sherd__fragment_info *result)
 {
     *left = (sherd__fragment_info){
-        .origin = SHERD__HIDDEN, .dtype = d->dtype_a, .encoding = size->encoding,
-        .groups = s->ngroups, .rows = rows, .cols = size->widest, .len = size->len,
+        .origin = SHERD__HIDDEN,
+        .dtype = d->dtype_a,
+        .encoding = size->encoding,
+        .groups = s->ngroups,
+        .rows = rows,
+        .cols = size->widest,
+        .len = size->len,
     };
     size_t width = deal_tile_width(d, at.tile), r = d->p.primes_len;
     *result = (sherd__fragment_info){
-        .origin = SHERD__RESULT, .dtype = r ? SHERD__RESIDUES : SHERD_F64, .primes = (uint8_t)r,
-        .rows = rows, .cols = width, .len = (uint64_t)rows * width * (r ? 3 * r : 8),
+        .origin = SHERD__RESULT,
+        .dtype = r ? SHERD__RESIDUES : SHERD_F64,
+        .primes = (uint8_t)r,
+        .rows = rows,
+        .cols = width,
+        .len = (uint64_t)rows * width * (r ? 3 * r : 8),
     };
 }
 

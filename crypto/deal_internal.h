@@ -20,31 +20,31 @@ typedef struct deal_group {
  * answer a new one is drawn, and those cells are weighed once more before they are judged.
  */
 typedef struct deal_probe {
-    unsigned refs;              /* one is the block's own, while it is the current one */
+    unsigned refs; /* one is the block's own, while it is the current one */
     size_t width;
-    double *s, *vs, *abs_vs;    /* float: weights, V*s, |V||s| */
-    uint8_t *taint;             /* operands with NaN or infinity: groups x width; such a column of a
+    double *s, *vs, *abs_vs; /* float: weights, V*s, |V||s| */
+    uint8_t *taint;          /* operands with NaN or infinity: groups x width; such a column of a
                                    group holds one and does not take part in its V*s */
-    uint64_t *s61, *vs61;       /* exact: modulo 2^61-1 */
-    sherd__f127 *vs127;         /* exact beyond 61 bits: V*s modulo 2^127-1; then no vs61 */
+    uint64_t *s61, *vs61;    /* exact: modulo 2^61-1 */
+    sherd__f127 *vs127;      /* exact beyond 61 bits: V*s modulo 2^127-1; then no vs61 */
 } deal_probe;
 
 typedef struct deal_slot {
-    uint32_t *cols;    /* ascending within a group, groups one after another; plain: NULL */
+    uint32_t *cols; /* ascending within a group, groups one after another; plain: NULL */
     uint32_t ncols;
-    deal_group *groups;   /* in the order in which they travel */
-    uint32_t *ascending;  /* places of groups, by leader: the order in which answers are added */
+    deal_group *groups;  /* in the order in which they travel */
+    uint32_t *ascending; /* places of groups, by leader: the order in which answers are added */
     uint32_t ngroups;
     size_t row0, rows; /* of A */
 } deal_slot;
 
 /** What the coordinator remembers of a cell between hiding and folding it. */
 typedef struct deal_cell {
-    size_t rows;        /* rows of the answer, all groups */
-    deal_probe *probe;  /* what it was hidden under */
-    uint32_t *count;    /* per group */
-    uint32_t *row;      /* rows of C, group after group */
-    double *r;          /* float: weights (0: a row with NaN or infinity); NULL if exact */
+    size_t rows;       /* rows of the answer, all groups */
+    deal_probe *probe; /* what it was hidden under */
+    uint32_t *count;   /* per group */
+    uint32_t *row;     /* rows of C, group after group */
+    double *r;         /* float: weights (0: a row with NaN or infinity); NULL if exact */
     uint64_t *r61;
     bool csr;                /* how it was sent */
     double ru_vs, tolerance; /* float: (rT*U)*(V*s), and how far an honest answer may be off */
@@ -56,25 +56,25 @@ typedef struct deal_cell {
 typedef struct deal {
     sherd__deal_params p;
     size_t n, k, m;
-    size_t n_max;            /* rows that buffers are sized for */
+    size_t n_max; /* rows that buffers are sized for */
     uint32_t panels, tiles;
     deal_slot *slots;
-    deal_cell **cells;       /* by deal_index */
-    deal_probe **probes;     /* the current ones: slots (1 where plain) x tiles; NULL: not drawn */
-    uint32_t *perms;         /* cached permutations, m each; NULL: derived when needed */
-    uint32_t *rowperms;      /* cached row orders, n each; NULL likewise */
-    uint32_t *colbuf, *rowbuf;  /* compute thread's scratch: m, n */
-    uint32_t *inverse;          /* likewise, m: of the permutation that is being undone */
-    double *panel;           /* panel_rows x widest slot */
-    double *line;            /* three of max(m, k) */
-    size_t line_len;         /* max(m, k) */
+    deal_cell **cells;   /* by deal_index */
+    deal_probe **probes; /* the current ones: slots (1 where plain) x tiles; NULL: not drawn */
+    uint32_t *perms;     /* cached permutations, m each; NULL: derived when needed */
+    uint32_t *rowperms;  /* cached row orders, n each; NULL likewise */
+    uint32_t *colbuf, *rowbuf; /* compute thread's scratch: m, n */
+    uint32_t *inverse;         /* likewise, m: of the permutation that is being undone */
+    double *panel;             /* panel_rows x widest slot */
+    double *line;              /* three of max(m, k) */
+    size_t line_len;           /* max(m, k) */
     size_t widest;
     uint8_t dtype_a, dtype_b; /* on the wire */
     sherd__crt crt;
-    sherd__i128 *wide;       /* n x m sums, where residues are in use */
-    double *residues;        /* primes x tile_cols of one answer row */
+    sherd__i128 *wide; /* n x m sums, where residues are in use */
+    double *residues;  /* primes x tile_cols of one answer row */
     sherd__i128 *wide_line;
-    bool csr;                /* zeros are left out of panels where that makes them smaller */
+    bool csr; /* zeros are left out of panels where that makes them smaller */
     uint64_t skipped, fragments, csr_cells;
 } deal;
 
@@ -82,21 +82,21 @@ typedef struct deal {
 typedef struct deal_size {
     uint8_t encoding;
     uint32_t widest;
-    uint64_t rows, values;       /* that stay; their numbers */
-    uint64_t entries, len;       /* of these what is not zero; bytes */
+    uint64_t rows, values; /* that stay; their numbers */
+    uint64_t entries, len; /* of these what is not zero; bytes */
 } deal_size;
 
 /** A left block that is being written: where its next bytes go. */
 typedef struct deal_body {
     uint8_t dtype, encoding;
-    unsigned width;                /* CSR, as the three below */
+    unsigned width; /* CSR, as the three below */
     uint8_t *bytes;
     size_t counts, columns, values;
 } deal_body;
 
 static inline bool deal_plain(const deal *d)
 {
-    return d->p.exposures == NULL;
+    return !d->p.exposures;
 }
 
 static inline size_t deal_index(const deal *d, sherd__cell c)

@@ -82,18 +82,15 @@ static int probe_group(deal *d, const deal_slot *s, uint32_t q, uint32_t tile, d
     const double *weights = p->s;
     int err = p->taint ? taint_group(d, s, q, tile, p) : SHERD_OK;
     if (p->taint) {
-        for (size_t j = 0; j < p->width; j++)
-            masked[j] = p->taint[q * p->width + j] ? 0 : p->s[j];
+        for (size_t j = 0; j < p->width; j++) masked[j] = p->taint[q * p->width + j] ? 0 : p->s[j];
         weights = masked;
     }
     for (uint32_t at = g->first; at < g->first + g->len && !err; at++) {
         err = sherd__deal_shuffled_row(d, s, q, at, tile, d->line, d->colbuf, &perm, row);
         if (err) break;
         if (p->vs127) p->vs127[at] = wide_dot(row, p->s61, p->width);
-        else if (p->vs61)
-            err = sherd__f61_right(row, 1, p->width, p->width, p->s61, &p->vs61[at]);
-        else
-            sherd__fv_right_f64(row, 1, p->width, p->width, weights, &p->vs[at], &p->abs_vs[at]);
+        else if (p->vs61) err = sherd__f61_right(row, 1, p->width, p->width, p->s61, &p->vs61[at]);
+        else sherd__fv_right_f64(row, 1, p->width, p->width, weights, &p->vs[at], &p->abs_vs[at]);
     }
     return err;
 }

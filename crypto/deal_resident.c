@@ -31,10 +31,10 @@ typedef struct resident {
     deal *d;
     uint32_t slot, tile, group;
     size_t row_bytes;
-    uint32_t made;         /* row of the slot that `bytes` holds, or UINT32_MAX */
-    uint8_t *bytes;        /* row_bytes */
-    double *line, *row;    /* m each */
-    uint32_t *scratch;     /* m */
+    uint32_t made;      /* row of the slot that `bytes` holds, or UINT32_MAX */
+    uint8_t *bytes;     /* row_bytes */
+    double *line, *row; /* m each */
+    uint32_t *scratch;  /* m */
     const uint32_t *perm;
 } resident;
 
@@ -58,8 +58,8 @@ static int resident_row(resident *r, uint32_t at, uint8_t *out)
     if (q != r->group) r->perm = NULL;
     r->group = q;
     size_t width = deal_tile_width(d, r->tile);
-    double *row =
-        d->dtype_b == SHERD_F64 && (uintptr_t)out % 8 == 0 ? (double *)(void *)out : r->row;
+    double *row = d->dtype_b == SHERD_F64 && (uintptr_t)out % 8 == 0 ? (double *)(void *)out
+                                                                     : r->row;
     int err = sherd__deal_shuffled_row(d, s, q, at, r->tile, r->line, r->scratch, &r->perm, row);
     if (!err && (uint8_t *)row != out) sherd__deal_narrow(d->dtype_b, row, width, out);
     return err;
@@ -124,13 +124,18 @@ int sherd__deal_resident(void *ctx, uint32_t slot, uint32_t tile, sherd_fragment
     r->row = sherd__alloc(width * sizeof *r->row);
     r->scratch = sherd__alloc(d->m * sizeof *r->scratch);
     sherd__fragment_info info = {
-        .origin = SHERD__HIDDEN, .dtype = d->dtype_b, .groups = s->ngroups, .rows = s->ncols,
-        .cols = width, .len = 8 * (uint64_t)s->ngroups + (uint64_t)s->ncols * r->row_bytes,
+        .origin = SHERD__HIDDEN,
+        .dtype = d->dtype_b,
+        .groups = s->ngroups,
+        .rows = s->ncols,
+        .cols = width,
+        .len = 8 * (uint64_t)s->ngroups + (uint64_t)s->ncols * r->row_bytes,
     };
     int err = r->bytes && r->line && r->row && r->scratch ? SHERD_OK : SHERD_ENOMEM;
     if (!err)
-        err = sherd__fragment_new_source(
-            out, &info, (sherd__fragment_source){ resident_fill, resident_free, r });
+        err = sherd__fragment_new_source(out, &info,
+                                         (sherd__fragment_source){ resident_fill, resident_free,
+                                                                   r });
     if (err) resident_free(r);
     return err;
 }

@@ -15,7 +15,7 @@
 #include "matrix/funcs.h"
 #include "matrix/view.h"
 
-#define SAMPLE_MIN 64u /* entries recomputed of an answer, at least */
+#define SAMPLE_MIN 64u  /* entries recomputed of an answer, at least */
 #define SAMPLE_PART 64u /* one in so many */
 
 typedef struct ew {
@@ -23,12 +23,12 @@ typedef struct ew {
     size_t n, m;
     unsigned arity;
     uint32_t panels;
-    uint32_t **positions;  /* per slot, ascending */
+    uint32_t **positions; /* per slot, ascending */
     uint32_t *planned;
-    uint32_t *perms;       /* n x m, or NULL: derived row by row */
-    uint32_t *scratch;     /* m: compute thread */
-    uint32_t *cols;        /* m */
-    double *line;          /* m */
+    uint32_t *perms;   /* n x m, or NULL: derived row by row */
+    uint32_t *scratch; /* m: compute thread */
+    uint32_t *cols;    /* m */
+    double *line;      /* m */
 } ew;
 
 static size_t rows_of(const ew *e, sherd__cell c, size_t *first)
@@ -82,8 +82,9 @@ static int make_operand(ew *e, sherd__cell at, sherd_view v, sherd_fragment **ou
             }
         }
     }
-    sherd__fragment_info info = { .origin = SHERD__HIDDEN, .dtype = dtype, .groups = 1,
-                                  .rows = rows, .cols = cols, .len = len };
+    sherd__fragment_info info = {
+        .origin = SHERD__HIDDEN, .dtype = dtype, .groups = 1, .rows = rows, .cols = cols, .len = len
+    };
     if (!err) err = sherd__fragment_take(out, &info, body, NULL, NULL);
     if (err) sherd__free(body);
     return err;
@@ -95,8 +96,10 @@ static int ew_hide(void *ctx, sherd__cell at, sherd__cell_work *out)
     size_t first, rows = rows_of(e, at, &first), cols = e->planned[at.slot];
     *out = (sherd__cell_work){ .empty = rows == 0 || cols == 0 };
     if (out->empty) return SHERD_OK;
-    out->result = (sherd__fragment_info){ .origin = SHERD__RESULT, .dtype = SHERD_F64,
-                                          .rows = rows, .cols = cols,
+    out->result = (sherd__fragment_info){ .origin = SHERD__RESULT,
+                                          .dtype = SHERD_F64,
+                                          .rows = rows,
+                                          .cols = cols,
                                           .len = (uint64_t)rows * cols * sizeof(double) };
     int err = make_operand(e, at, e->p.a, &out->left);
     if (!err && e->arity == 2) err = make_operand(e, at, e->p.b, &out->right);
@@ -183,8 +186,9 @@ static int ew_fold(void *ctx, sherd__cell at, const uint8_t *body)
 static void ew_shape(const void *ctx, sherd__scheme_shape *out)
 {
     const ew *e = ctx;
-    *out = (sherd__scheme_shape){ .slots = e->p.slots, .tiles = e->m ? 1 : 0, .panels = e->panels,
-                                  .paired = e->arity == 2 };
+    *out = (sherd__scheme_shape){
+        .slots = e->p.slots, .tiles = e->m ? 1 : 0, .panels = e->panels, .paired = e->arity == 2
+    };
     for (uint32_t i = 0; i < e->p.slots; i++) {
         uint64_t len = (uint64_t)e->p.panel_rows * e->planned[i] * sizeof(double);
         if (len > out->result_max) out->result_max = len;
@@ -220,8 +224,15 @@ static void ew_free(void *ctx)
 }
 
 static const sherd__scheme scheme_elementwise = {
-    .abi = SHERD__SCHEME_ABI, .name = "permute", .shape = ew_shape, .hide = ew_hide,
-    .check = ew_check, .fold = ew_fold, .entries = ew_entries, .finish = ew_finish, .free = ew_free,
+    .abi = SHERD__SCHEME_ABI,
+    .name = "permute",
+    .shape = ew_shape,
+    .hide = ew_hide,
+    .check = ew_check,
+    .fold = ew_fold,
+    .entries = ew_entries,
+    .finish = ew_finish,
+    .free = ew_free,
 };
 
 static int deal_positions(ew *e)

@@ -13,16 +13,16 @@
 #include "sherd/mat.h"
 
 typedef struct sherd__elementwise_params {
-    uint32_t op;               /* matrix/funcs.h */
-    sherd_view a, b;           /* n x m each; b ignored for one operand; borrowed */
-    double *out;               /* n x m, row stride ldo */
+    uint32_t op;     /* matrix/funcs.h */
+    sherd_view a, b; /* n x m each; b ignored for one operand; borrowed */
+    double *out;     /* n x m, row stride ldo */
     size_t ldo;
     uint32_t slots;
     const uint32_t *exposures; /* m slots; read while opening only */
     sherd__perm_source perm;   /* row NULL: plain, nothing is shuffled */
     size_t panel_rows;
-    size_t perm_cache;         /* bytes for keeping permutations */
-    sherd_entropy entropy;     /* which entries are recomputed */
+    size_t perm_cache;     /* bytes for keeping permutations */
+    sherd_entropy entropy; /* which entries are recomputed */
 } sherd__elementwise_params;
 
 int sherd__elementwise_open(sherd__hiding *out, const sherd__elementwise_params *p) SHERD_MUST;

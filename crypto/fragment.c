@@ -174,11 +174,11 @@ int sherd__fragment_info_check(const sherd__fragment_info *i, sherd_diag *d)
     if (i->rows > UINT32_MAX || i->cols > UINT32_MAX)
         return sherd__fail(d, SHERD_EFRAME, NULL, "a fragment of %llu x %llu",
                            (unsigned long long)i->rows, (unsigned long long)i->cols);
-    if (i->encoding == SHERD__CSR &&
-        (i->origin != SHERD__HIDDEN || i->primes || i->groups == 0))
+    if (i->encoding == SHERD__CSR && (i->origin != SHERD__HIDDEN || i->primes || i->groups == 0))
         return sherd__fail(d, SHERD_EFRAME, NULL,
                            "CSR with origin %u, %u primes, %u groups: only hidden blocks with a "
-                           "table are", i->origin, i->primes, i->groups);
+                           "table are",
+                           i->origin, i->primes, i->groups);
     return length_check(i, each, d);
 }
 
@@ -247,7 +247,8 @@ static int entries_check(sherd__fragment_check *c, const sherd__fragment_info *i
                                    (unsigned long long)(csr.entries - c->entries));
             uint64_t to = here < c->entries ? 0 : here - c->entries < n ? here - c->entries : n;
             if (!ascends(body + csr.columns + c->entries * csr.width, csr.width, c->within, to,
-                         &c->last) || (to && c->last >= cols))
+                         &c->last) ||
+                (to && c->last >= cols))
                 return sherd__fail(d, SHERD_EFRAME, NULL,
                                    "row %llu of group %u: columns do not ascend below %llu",
                                    (unsigned long long)c->row, c->group, (unsigned long long)cols);

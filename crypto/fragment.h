@@ -56,9 +56,9 @@ typedef struct sherd__fragment_info {
     uint8_t encoding; /* SHERD__DENSE, SHERD__CSR */
     uint8_t primes;   /* 0, or how many residue blocks */
     uint32_t groups;
-    uint64_t rows;    /* sum of rows_q */
-    uint64_t cols;    /* of the widest group; cols of the matrix where groups <= 1 */
-    uint64_t len;     /* bytes of the body, table included */
+    uint64_t rows; /* sum of rows_q */
+    uint64_t cols; /* of the widest group; cols of the matrix where groups <= 1 */
+    uint64_t len;  /* bytes of the body, table included */
 } sherd__fragment_info;
 
 const sherd__fragment_info *sherd__fragment_info_of(const sherd_fragment *f);
@@ -74,9 +74,9 @@ const uint8_t *sherd__fragment_bytes(const sherd_fragment *f);
 
 /** Where the sections of a CSR body are. */
 typedef struct sherd__csr {
-    unsigned width;                    /* bytes of a count and of a column: 1, 2 or 4 */
-    uint64_t entries;                  /* at most rows * cols */
-    uint64_t counts, columns, values;  /* offsets in the body; they end where the next begins */
+    unsigned width;                   /* bytes of a count and of a column: 1, 2 or 4 */
+    uint64_t entries;                 /* at most rows * cols */
+    uint64_t counts, columns, values; /* offsets in the body; they end where the next begins */
 } sherd__csr;
 
 /** False, and *out untouched, where info is not CSR or no number of entries gives its length. */

@@ -24,8 +24,8 @@ int sherd__fragment_new_source(sherd_fragment **out, const sherd__fragment_info 
  * memory back when the fragment is freed (NULL: sherd__free). On failure bytes stay the caller's.
  */
 int sherd__fragment_take(sherd_fragment **out, const sherd__fragment_info *info, uint8_t *bytes,
-                         void (*release)(void *ctx, uint8_t *bytes, uint64_t len), void *ctx)
-    SHERD_MUST;
+                         void (*release)(void *ctx, uint8_t *bytes, uint64_t len),
+                         void *ctx) SHERD_MUST;
 
 /**
  * Checks that an info can be the description of a body: known origin, dtype, encoding; groups and

@@ -28,11 +28,11 @@ void sherd__fv_weights(const sherd_entropy *e, size_t n, double *out)
 
 SHERD__CLONES
 static void lanes_dot(const double *y, const double *s, size_t eights, double sum[LANES],
-                             double size[LANES])
+                      double size[LANES])
 {
-    f64x8 total = {0}, magnitude = {0};
-    const i64x8 positive = {INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX,
-                            INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX};
+    f64x8 total = { 0 }, magnitude = { 0 };
+    const i64x8 positive = { INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX,
+                             INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX };
     for (size_t i = 0; i < eights; i++) {
         f64x8 a, b, product;
         memcpy(&a, y + LANES * i, sizeof a);
@@ -62,7 +62,7 @@ double sherd__fv_dot_f64(const double *y, const double *s, size_t n, double *abs
             sum[i] += sum[i + step];
             size[i] += size[i + step];
         }
-    if (abs_acc != NULL) *abs_acc += size[0];
+    if (abs_acc) *abs_acc += size[0];
     return sum[0];
 }
 

@@ -135,7 +135,7 @@ int sherd__f61_right(const double *x, size_t rows, size_t cols, size_t ld, const
 static bool left_columns(const double *x, size_t rows, size_t cols, size_t ld, const uint64_t *r,
                          uint64_t *acc)
 {
-    i128 sum[CHUNK] = {0};
+    i128 sum[CHUNK] = { 0 };
     int64_t whole[CHUNK];
     for (size_t i = 0; i < rows; i++) {
         if (!to_integers(x + i * ld, cols, whole)) return false;

@@ -77,7 +77,7 @@ SHERD__CLONES_WHOLE
 static void dots(const double *x, const double *y, const double *s, const double *t, size_t n,
                  double out[4])
 {
-    f64x8 xs = {0}, xt = {0}, ys = {0}, yt = {0}, a, b, c, d;
+    f64x8 xs = { 0 }, xt = { 0 }, ys = { 0 }, yt = { 0 }, a, b, c, d;
     size_t i = 0;
     for (; i + 8 <= n; i += 8) {
         memcpy(&a, x + i, sizeof a);
@@ -105,7 +105,7 @@ static void dots(const double *x, const double *y, const double *s, const double
 static void two_rows(const double *x, const double *y, size_t n, const double *const s[2],
                      uint32_t p, double sum[2][2])
 {
-    double some[4], all[4] = {0};
+    double some[4], all[4] = { 0 };
     for (size_t j = 0; j < n; j += CHUNK) {
         dots(x + j, y + j, s[0] + j, s[1] + j, n - j < CHUNK ? n - j : CHUNK, some);
         for (int i = 0; i < 4; i++) all[i] += some[i];
@@ -119,7 +119,7 @@ static void two_rows(const double *x, const double *y, size_t n, const double *c
 
 uint32_t sherd__fvp_dot(const double *a, const double *b, size_t n, uint32_t p)
 {
-    const double *const s[2] = {b, b};
+    const double *const s[2] = { b, b };
     double sum[2][2];
     two_rows(a, a, n, s, p, sum);
     return (uint32_t)(sum[0][0] < 0.0 ? sum[0][0] + (double)p : sum[0][0]);
@@ -185,12 +185,11 @@ static void add_four(const double *x, size_t ld, size_t n, const sherd__fvp_sum 
                      size_t i)
 {
     for (; len >= 2; len -= 2, sum += 2) {
-        const double *const r[4] = {sum[0].r[0] + i, sum[0].r[1] + i, sum[1].r[0] + i,
-                                    sum[1].r[1] + i};
+        const double *const r[4] = { sum[0].r[0] + i, sum[0].r[1] + i, sum[1].r[0] + i,
+                                     sum[1].r[1] + i };
         add_rows_twice(x, ld, n, r, sum[0].acc[0], sum[0].acc[1], sum[1].acc[0], sum[1].acc[1]);
     }
-    if (len > 0)
-        add_rows(x, ld, n, sum->r[0] + i, sum->r[1] + i, sum->acc[0], sum->acc[1]);
+    if (len > 0) add_rows(x, ld, n, sum->r[0] + i, sum->r[1] + i, sum->acc[0], sum->acc[1]);
 }
 
 void sherd__fvp_left_many(const double *x, size_t rows, size_t cols, size_t ld,
@@ -198,21 +197,20 @@ void sherd__fvp_left_many(const double *x, size_t rows, size_t cols, size_t ld,
 {
     for (size_t i = 0, some; i < rows; i += some, *since += some) {
         some = rows - i < 4 ? 1 : 4;
-        for (size_t q = 0; q < len && *since + some > CHUNK; q++)
+        for (size_t q = 0; q<len && * since + some> CHUNK; q++)
             for (int t = 0; t < 2; t++)
                 sherd__residue_from_f64(sum[q].acc[t], cols, sum[q].p, sum[q].acc[t]);
         if (*since + some > CHUNK) *since = 0;
         if (some == 4) add_four(x + i * ld, ld, cols, sum, len, i);
         for (size_t q = 0; q < len && some == 1; q++)
-            add_row(x + i * ld, cols, sum[q].r[0][i], sum[q].r[1][i], sum[q].acc[0],
-                    sum[q].acc[1]);
+            add_row(x + i * ld, cols, sum[q].r[0][i], sum[q].r[1][i], sum[q].acc[0], sum[q].acc[1]);
     }
 }
 
 void sherd__fvp_left(const double *x, size_t rows, size_t cols, size_t ld, const double *const r[2],
                      uint32_t p, double *const acc[2], size_t *since)
 {
-    const sherd__fvp_sum sum = {p, {r[0], r[1]}, {acc[0], acc[1]}};
+    const sherd__fvp_sum sum = { p, { r[0], r[1] }, { acc[0], acc[1] } };
     sherd__fvp_left_many(x, rows, cols, ld, &sum, 1, since);
 }
 
@@ -227,7 +225,7 @@ static int short_rows(const uint8_t *packed, size_t rows, size_t cols, const dou
     size_t step = TOGETHER / cols;
     for (size_t i = 0; i < rows; i += step) {
         size_t some = rows - i < step ? rows - i : step;
-        double *const out[2] = {y[0] + i, y[1] + i};
+        double *const out[2] = { y[0] + i, y[1] + i };
         int err = sherd__residue_unpack(packed + i * cols * SHERD__RESIDUE_BYTES, some * cols, p, x,
                                         NULL);
         if (err != 0) return err;
@@ -242,7 +240,7 @@ static int long_rows(const uint8_t *packed, size_t rows, size_t cols, const doub
     double x[2][CHUNK], some[4];
     for (size_t i = 0; i < rows; i += 2) {
         size_t second = i + 1 < rows ? i + 1 : i;
-        double all[4] = {0};
+        double all[4] = { 0 };
         for (size_t j = 0; j < cols; j += CHUNK) {
             size_t n = cols - j < CHUNK ? cols - j : CHUNK;
             int err = sherd__residue_unpack(packed + (i * cols + j) * SHERD__RESIDUE_BYTES, n, p,
@@ -267,7 +265,7 @@ int sherd__fvp_answer(const uint8_t *packed, size_t rows, size_t cols, const dou
                       const double *const s[2], uint32_t p, uint32_t out[2])
 {
     double y[2][CHUNK];
-    uint64_t sum[2] = {0, 0};
+    uint64_t sum[2] = { 0, 0 };
     uint32_t most, wide[2];
     if (sherd__fvp_answer_wide(packed, rows, cols, r, s, p, &most, wide)) {
         if (most >= p) return SHERD_EFRAME;

@@ -105,7 +105,7 @@ bool sherd__fvp_answer_wide(const uint8_t *packed, size_t rows, size_t cols,
     const field f = field_of(p);
     const size_t each = cols * SHERD__RESIDUE_BYTES;
     __m512d x = _mm512_setzero_pd(), y = x;
-    sums t = {x, y, _mm512_setzero_si512()};
+    sums t = { x, y, _mm512_setzero_si512() };
     for (size_t i = 0; i < rows; i++) {
         row(&t, packed + each * i, cols, s, &f);
         x = _mm512_fmadd_pd(_mm512_set1_pd(r[0][i]), t.x, x);

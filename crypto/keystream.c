@@ -57,8 +57,8 @@ int sherd__keystream_read(sherd__keystream *ks, uint64_t nonce, uint64_t block, 
     uint8_t *at = out;
     while (len > 0) {
         uint64_t blocks = (UINT64_C(1) << 32) - (block & UINT32_MAX);
-        size_t n = len / SHERD__KEYSTREAM_BLOCK >= blocks
-                       ? (size_t)blocks * SHERD__KEYSTREAM_BLOCK : len;
+        size_t n = len / SHERD__KEYSTREAM_BLOCK >= blocks ? (size_t)blocks * SHERD__KEYSTREAM_BLOCK
+                                                          : len;
         int err = read_span(ks->cipher, nonce, block, at, n);
         if (err) return err;
         at += n;

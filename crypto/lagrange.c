@@ -113,7 +113,7 @@ static uint32_t alpha_point(const void *ctx, uint32_t i)
 void sherd__lcc_decode_weights(const sherd__lcc *c, uint32_t p, uint32_t block,
                                const uint32_t *share, uint32_t len, double *w)
 {
-    struct answers a = {c, share};
+    struct answers a = { c, share };
     for (uint32_t i = 0; i < len; i++)
         w[i] = basis(alpha_point, &a, len, i, sherd__lcc_beta(block), p);
 }
@@ -202,7 +202,7 @@ void sherd__lcc_encode(const double *w, uint32_t shares, uint32_t blocks, uint32
         size_t part = n - at < CHUNK ? n - at : CHUNK;
         for (uint32_t j = 0; j < blocks; j++) x[j] = in[j] + at;
         for (uint32_t i = 0; i < shares; i++) {
-            if (out[i] == NULL) continue;
+            if (!out[i]) continue;
             sum(blocks, w + (size_t)i * blocks, x, part, p, partial, words);
             sherd__residue_pack_words(words, part, out[i] + SHERD__RESIDUE_BYTES * at);
         }

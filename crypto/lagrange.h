@@ -15,7 +15,7 @@
 
 #include "sherd/err.h"
 
-#define SHERD__LCC_BLOCKS_MAX 64u  /* K + T */
+#define SHERD__LCC_BLOCKS_MAX 64u /* K + T */
 #define SHERD__LCC_SHARES_MAX 4096u
 
 typedef struct sherd__lcc {

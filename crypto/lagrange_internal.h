@@ -27,7 +27,7 @@ typedef struct lcc_division {
 static inline lcc_division lcc_divide_by(uint32_t p)
 {
     double whole = (double)((UINT64_C(1) << 51) / p);
-    return (lcc_division){whole * 0x1p-51, LCC_MAGIC - 3.0 * whole, p};
+    return (lcc_division){ whole * 0x1p-51, LCC_MAGIC - 3.0 * whole, p };
 }
 
 /** sherd__lcc_encode of the first columns, with AVX-512 and up to LCC_TERMS blocks and masks: how

@@ -93,10 +93,10 @@ typedef struct constants {
 
 INLINED constants constants_of(uint32_t p, double start)
 {
-    static const uint8_t bytes[64] = {0,  1,  2,  4,  5,  6,  8,  9,  10, 12, 13, 14,
-                                      16, 17, 18, 20, 21, 22, 24, 25, 26, 28, 29, 30,
-                                      32, 33, 34, 36, 37, 38, 40, 41, 42, 44, 45, 46,
-                                      48, 49, 50, 52, 53, 54, 56, 57, 58, 60, 61, 62};
+    static const uint8_t bytes[64] = { 0,  1,  2,  4,  5,  6,  8,  9,  10, 12, 13, 14,
+                                       16, 17, 18, 20, 21, 22, 24, 25, 26, 28, 29, 30,
+                                       32, 33, 34, 36, 37, 38, 40, 41, 42, 44, 45, 46,
+                                       48, 49, 50, 52, 53, 54, 56, 57, 58, 60, 61, 62 };
     return (constants){
         .fraction = _mm512_set1_pd(0x1p32 / (double)p),
         .magic = _mm512_set1_pd(LCC_MAGIC),
@@ -162,7 +162,7 @@ INLINED void encode(uint32_t terms, bool floats, uint32_t shares, uint32_t p, do
         begin(terms, x, at, (1u << left) - 1, &k, y);
         for (uint32_t i = 0; i < shares; i++) {
             for (uint32_t j = terms - 1; j > 0; j--) y[j - 1] = _mm512_add_epi32(y[j - 1], y[j]);
-            if (out[i] == NULL) continue;
+            if (!out[i]) continue;
             __m512i r = residues_of(floats, y[0], &k);
             __builtin_prefetch((const void *)((uintptr_t)out[i] + byte + AHEAD), 1);
             if (room) _mm512_storeu_si512(out[i] + byte, r);

@@ -39,8 +39,8 @@ INLINED void constants_of(uint32_t p, constants *k)
     k->start = _mm512_set1_pd(d.start);
     k->p = _mm512_set1_epi32((int)p);
     k->even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-    k->bytes =
-        _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 0, 0, 0, 0));
+    k->bytes = _mm512_broadcast_i32x4(
+        _mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 0, 0, 0, 0));
     k->words = _mm512_setr_epi32(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 3, 3, 3, 3);
 }
 
@@ -99,7 +99,7 @@ INLINED void encode(uint32_t terms, bool two, const double *w, const double *u, 
 
 #define CASE(terms)                                                                                \
     case terms:                                                                                    \
-        if (next != NULL) encode(terms, true, w, u, p, in, groups, out, next);                     \
+        if (next) encode(terms, true, w, u, p, in, groups, out, next);                             \
         else encode(terms, false, w, w, p, in, groups, out, NULL);                                 \
         break
 
@@ -131,8 +131,8 @@ size_t sherd__lcc_encode_wide(const double *w, uint32_t shares, uint32_t blocks,
         some = groups - g < chunk ? groups - g : chunk;
         for (uint32_t j = 0; j < blocks; j++) x[j] = in[j] + GROUP * g;
         for (uint32_t i = 0, next; i < shares; i = next + 1) {
-            for (; i < shares && out[i] == NULL; i++) continue;
-            for (next = i + 1; next < shares && out[next] == NULL; next++) continue;
+            for (; i < shares && !out[i]; i++) continue;
+            for (next = i + 1; next < shares && !out[next]; next++) continue;
             if (i < shares)
                 encode_chunk(blocks, w + (size_t)i * blocks,
                              next < shares ? w + (size_t)next * blocks : NULL, p, x, some,

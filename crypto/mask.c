@@ -46,9 +46,9 @@ static int make(sherd__masks **out)
     *out = NULL;
     if (sodium_init() < 0) return SHERD_EINTERNAL;
     sherd__masks *m = sherd__calloc(1, sizeof *m);
-    if (m == NULL) return SHERD_ENOMEM;
+    if (!m) return SHERD_ENOMEM;
     m->key = sodium_malloc(KEY); /* a lock that is refused (RLIMIT_MEMLOCK) is no failure */
-    if (m->key == NULL) {
+    if (!m->key) {
         sherd__free(m);
         return SHERD_ENOMEM;
     }
@@ -81,7 +81,7 @@ int sherd__masks_clone(sherd__masks **out, const sherd__masks *m)
 
 void sherd__masks_free(sherd__masks *m)
 {
-    if (m == NULL) return;
+    if (!m) return;
     for (size_t i = 0; i < CIPHERS; i++)
         if (m->ciphers[i].id.role != 0) sherd__keystream_fini(&m->ciphers[i].ks);
     sodium_free(m->key); /* wipes */
@@ -231,6 +231,6 @@ int sherd__masks_part(sherd__masks *m, const sherd__mask_id *id, uint64_t row0, 
 int sherd__masks_row(sherd__masks *m, sherd__mask_role role, uint32_t t, uint32_t prime_index,
                      uint32_t p, uint64_t row, size_t n, double *out)
 {
-    sherd__mask_id id = {.role = role, .t = t, .prime_index = prime_index, .p = p, .width = n};
+    sherd__mask_id id = { .role = role, .t = t, .prime_index = prime_index, .p = p, .width = n };
     return sherd__masks_part(m, &id, row, 1, 0, n, out, n);
 }

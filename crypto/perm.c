@@ -18,7 +18,10 @@
 enum { WORDS = 4096, BLOCK_WORDS = SHERD__KEYSTREAM_BLOCK / 8 };
 
 /* While i > above, one word serves q draws. Part of the format. */
-static const struct { uint32_t above; uint32_t q; } bands[] = {
+static const struct {
+    uint32_t above;
+    uint32_t q;
+} bands[] = {
     { UINT32_C(1) << 30, 1 }, { UINT32_C(1) << 19, 2 }, { UINT32_C(1) << 14, 3 },
     { UINT32_C(1) << 11, 4 }, { UINT32_C(1) << 9, 5 },  { 6, 6 },
 };
@@ -97,8 +100,8 @@ static inline __attribute__((always_inline)) int draw(uint64_t w, uint32_t i, ui
 /* batch_T: q steps from i down. shuffle_T: from i down for as long as words [*at, end) last; the
  * new i. inv may be NULL; it lacks position 0 until the end. */
 #define DEFINE_SHUFFLE(T)                                                                          \
-    static inline __attribute__((always_inline)) uint32_t batch_##T(T *p, T *inv, uint32_t i,      \
-                                                                    uint32_t q, uint64_t w)        \
+    static inline __attribute__((always_inline))                                                   \
+    uint32_t batch_##T(T *p, T *inv, uint32_t i, uint32_t q, uint64_t w)                           \
     {                                                                                              \
         uint32_t d[6];                                                                             \
         if (!draw(w, i, q, d)) return i;                                                           \
@@ -112,8 +115,8 @@ static inline __attribute__((always_inline)) int draw(uint64_t w, uint32_t i, ui
         }                                                                                          \
         return i - q;                                                                              \
     }                                                                                              \
-    static inline __attribute__((always_inline)) uint32_t steps_##T(                               \
-        T *p, T *inv, uint32_t i, const uint64_t **at, const uint64_t *end)                        \
+    static inline __attribute__((always_inline))                                                   \
+    uint32_t steps_##T(T *p, T *inv, uint32_t i, const uint64_t **at, const uint64_t *end)         \
     {                                                                                              \
         const uint64_t *w = *at;                                                                   \
         for (; i > bands[0].above && w < end; w++) i = batch_##T(p, inv, i, 1, word_le(w));        \
@@ -129,8 +132,7 @@ static inline __attribute__((always_inline)) int draw(uint64_t w, uint32_t i, ui
     static uint32_t shuffle_##T(void *row, void *inverse, uint32_t i, const uint64_t **at,         \
                                 const uint64_t *end)                                               \
     {                                                                                              \
-        return inverse ? steps_##T(row, inverse, i, at, end)                                       \
-                       : steps_##T(row, NULL, i, at, end);                                         \
+        return inverse ? steps_##T(row, inverse, i, at, end) : steps_##T(row, NULL, i, at, end);   \
     }                                                                                              \
     static void begin_##T(void *row, uint32_t n)                                                   \
     {                                                                                              \
@@ -253,8 +255,9 @@ static int all_rows(generator *g, uint64_t row, size_t nrows, unsigned width, ui
         } else {
             err = sherd__keystream_read(&g->ks, 0, row * blocks, g->words,
                                         count * (size_t)blocks * SHERD__KEYSTREAM_BLOCK);
-            if (!err) err = short_rows(g, row, count, (size_t)blocks * BLOCK_WORDS, perm, inverse,
-                                       row_bytes);
+            if (!err)
+                err = short_rows(g, row, count, (size_t)blocks * BLOCK_WORDS, perm, inverse,
+                                 row_bytes);
         }
         row += count;
         nrows -= count;
@@ -264,8 +267,8 @@ static int all_rows(generator *g, uint64_t row, size_t nrows, unsigned width, ui
     return err;
 }
 
-int sherd__perm_rows(const uint8_t key[32], uint64_t row0, size_t nrows, uint32_t n,
-                     unsigned width, void *perm, void *inverse)
+int sherd__perm_rows(const uint8_t key[32], uint64_t row0, size_t nrows, uint32_t n, unsigned width,
+                     void *perm, void *inverse)
 {
     generator g = { .n = n, .needed = sherd__perm_words_needed(n) };
     if ((width != 1 && width != 2 && width != 4) || width < sherd__perm_width(n))

@@ -58,8 +58,8 @@ unsigned sherd__perm_width(uint64_t n);
  * row's inverse in the same form. Errors: SHERD_EINVAL (width), SHERD_ENOMEM, SHERD_EINTERNAL
  * (keystream); the outputs then hold no secret that is not theirs, but no defined rows either.
  */
-int sherd__perm_rows(const uint8_t key[32], uint64_t row0, size_t nrows, uint32_t n,
-                     unsigned width, void *perm, void *inverse) SHERD_MUST;
+int sherd__perm_rows(const uint8_t key[32], uint64_t row0, size_t nrows, uint32_t n, unsigned width,
+                     void *perm, void *inverse) SHERD_MUST;
 
 /** One row as u32. A call costs about 1 us beside the row: for many rows ask sherd__perm_rows. */
 int sherd__perm_row(const uint8_t key[32], uint64_t row, uint32_t n, uint32_t *perm) SHERD_MUST;

@@ -32,8 +32,7 @@ uint64_t sherd__privacy_variance(const sherd__privacy_round *r)
 static double tau_of(uint32_t n, double variance)
 {
     double sum = 0;
-    for (uint32_t k = 1; k < n; k++)
-        sum += exp(-2 * M_PI * M_PI * variance * k / (k + 1.0));
+    for (uint32_t k = 1; k < n; k++) sum += exp(-2 * M_PI * M_PI * variance * k / (k + 1.0));
     return 10 * sum;
 }
 
@@ -49,8 +48,7 @@ double sherd__privacy_cost(const sherd__privacy_round *r)
 
 static double epsilon_at(double alpha, double rho, double delta)
 {
-    return alpha * rho +
-           (-log(delta) + (alpha - 1) * log1p(-1 / alpha) - log(alpha)) / (alpha - 1);
+    return alpha * rho + (-log(delta) + (alpha - 1) * log1p(-1 / alpha) - log(alpha)) / (alpha - 1);
 }
 
 /* The function has one minimum over log(alpha - 1): found by golden sections. Any order is valid,

@@ -26,23 +26,23 @@ typedef struct sherd__cell {
 
 typedef struct sherd__scheme_shape {
     uint32_t slots, tiles, panels; /* every slot has `panels` panels in each of `tiles` tiles */
-    bool resident;  /* multiply by a block that is resident per (slot, tile) */
-    bool shared;    /* the resident block of a tile is the same for every slot */
-    bool paired;    /* B travels in the cells as A does: what is shown of one is shown of the
+    bool resident;                 /* multiply by a block that is resident per (slot, tile) */
+    bool shared;                   /* the resident block of a tile is the same for every slot */
+    bool paired;        /* B travels in the cells as A does: what is shown of one is shown of the
                        other */
-    bool ordered;   /* answers are folded in ascending (tile, panel, slot): sums of floats */
-    uint32_t threshold;  /* 0: every cell is folded. Else slots are shares of one encoding: any so
+    bool ordered;       /* answers are folded in ascending (tile, panel, slot): sums of floats */
+    uint32_t threshold; /* 0: every cell is folded. Else slots are shares of one encoding: any so
                             many answers of a (tile, panel) are decoded together and the rest is not
                             needed; a slot belongs to one domain for good, and a domain to one
                             slot */
-    bool left_stays;     /* the left operand's blocks stay at the nodes, one per (slot, panel), over
+    bool left_stays;    /* the left operand's blocks stay at the nodes, one per (slot, panel), over
                             tiles and further runs; those of the right one go with each run */
     uint32_t lefts, left_from; /* left_stays: how many panels stay, and the first of them that this
                             run takes; lefts 0: it takes all */
-    bool transposed;     /* result = left^T * right: SHERD__OP_MULTIPLY_T */
-    sherd_windows windows;  /* window 0: none; else nodes multiply those of the left blocks' rows */
-    uint64_t result_max; /* bytes of the largest answer */
-    uint32_t primes_len; /* 0: f64 arithmetic at the node */
+    bool transposed;           /* result = left^T * right: SHERD__OP_MULTIPLY_T */
+    sherd_windows windows; /* window 0: none; else nodes multiply those of the left blocks' rows */
+    uint64_t result_max;   /* bytes of the largest answer */
+    uint32_t primes_len;   /* 0: f64 arithmetic at the node */
     uint32_t primes[4];
 } sherd__scheme_shape;
 
@@ -51,7 +51,7 @@ typedef struct sherd__cell_work {
     sherd_fragment *left, *right; /* the receiver's to free; right NULL unless it travels per
                                      cell */
     sherd__fragment_info result;
-    bool empty;                   /* nothing to compute: fold it at once, nothing travels */
+    bool empty; /* nothing to compute: fold it at once, nothing travels */
 } sherd__cell_work;
 
 /** The sizes of a cell: what its task's fragments and its answer will be. */
@@ -60,8 +60,11 @@ typedef struct sherd__cell_sizes {
     bool empty;                               /* nothing to compute, nothing travels */
 } sherd__cell_sizes;
 
-typedef enum sherd__changed { SHERD__UNCHANGED, SHERD__LEFT_CHANGED,
-                              SHERD__RIGHT_CHANGED } sherd__changed;
+typedef enum sherd__changed {
+    SHERD__UNCHANGED,
+    SHERD__LEFT_CHANGED,
+    SHERD__RIGHT_CHANGED
+} sherd__changed;
 
 typedef struct sherd__scheme {
     uint32_t abi;

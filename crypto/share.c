@@ -91,9 +91,9 @@ static int bind_right(share *d, const sherd__fixed *fixed)
         each = share_tile_runs(d);
     }
     if (!sherd__mul(d->tiles, each, &runs)) return SHERD_ENOMEM;
-    int err = d->b_binding ? sherd__binding_reset(d->b_binding, runs, (double)fixed->bound)
-                           : sherd__binding_new(&d->b_binding, runs, (double)fixed->bound,
-                                                &d->p.entropy);
+    int err = d->b_binding
+                  ? sherd__binding_reset(d->b_binding, runs, (double)fixed->bound)
+                  : sherd__binding_new(&d->b_binding, runs, (double)fixed->bound, &d->p.entropy);
     d->b.binding = d->b_binding;
     d->b.run_rows = d->transposed ? SIZE_MAX : d->loop.rows;
     return err;
@@ -205,18 +205,38 @@ static int share_fold(void *ctx, sherd__cell cell, const uint8_t *body)
 }
 
 static const sherd__scheme scheme_share = {
-    .abi = SHERD__SCHEME_ABI, .name = "share", .shape = share_shape, .hide = sherd__share_hide,
-    .spare = sherd__share_spare, .resident = sherd__share_resident, .left = sherd__share_left,
-    .check = sherd__share_check, .fold = share_fold, .decode = sherd__share_decode,
-    .entries = share_entries, .sizes = sherd__share_sizes, .changed = sherd__share_changed,
-    .finish = share_finish, .free = share_free,
+    .abi = SHERD__SCHEME_ABI,
+    .name = "share",
+    .shape = share_shape,
+    .hide = sherd__share_hide,
+    .spare = sherd__share_spare,
+    .resident = sherd__share_resident,
+    .left = sherd__share_left,
+    .check = sherd__share_check,
+    .fold = share_fold,
+    .decode = sherd__share_decode,
+    .entries = share_entries,
+    .sizes = sherd__share_sizes,
+    .changed = sherd__share_changed,
+    .finish = share_finish,
+    .free = share_free,
 };
 static const sherd__scheme scheme_share1 = {
-    .abi = SHERD__SCHEME_ABI, .name = "share1", .shape = share_shape, .hide = sherd__share_hide,
-    .spare = sherd__share_spare, .resident = sherd__share_resident, .left = sherd__share_left,
-    .check = sherd__share_check, .fold = share_fold, .decode = sherd__share_decode,
-    .entries = share_entries, .sizes = sherd__share_sizes, .changed = sherd__share_changed,
-    .finish = share_finish, .free = share_free,
+    .abi = SHERD__SCHEME_ABI,
+    .name = "share1",
+    .shape = share_shape,
+    .hide = sherd__share_hide,
+    .spare = sherd__share_spare,
+    .resident = sherd__share_resident,
+    .left = sherd__share_left,
+    .check = sherd__share_check,
+    .fold = share_fold,
+    .decode = sherd__share_decode,
+    .entries = share_entries,
+    .sizes = sherd__share_sizes,
+    .changed = sherd__share_changed,
+    .finish = share_finish,
+    .free = share_free,
 };
 
 /* Or only A's encoding, for products to come. */
@@ -281,7 +301,8 @@ static bool take_rows(share *d, sherd_rows rows)
     d->rows = rows;
     d->first = (uint32_t)(rows.first / part) * d->part_panels;
     d->panels = d->k ? (uint32_t)(rows.count / part * d->part_panels +
-                                  panels_of(d, rows.count % part)) : 0;
+                                  panels_of(d, rows.count % part))
+                     : 0;
     return true;
 }
 
@@ -289,17 +310,22 @@ static int open_left(share *d)
 {
     const sherd__lcc *c = &d->p.code;
     if (!lay_out(d)) return SHERD_ENOMEM;
-    d->a = (share_operand){ .v = d->p.a, .fixed = d->p.fixed_a, .blocks = c->blocks,
-                            .masks = c->masks, .terms = c->blocks + c->masks,
-                            .role = SHERD__MASK_LEFT, .run_rows = SIZE_MAX,
+    d->a = (share_operand){ .v = d->p.a,
+                            .fixed = d->p.fixed_a,
+                            .blocks = c->blocks,
+                            .masks = c->masks,
+                            .terms = c->blocks + c->masks,
+                            .role = SHERD__MASK_LEFT,
+                            .run_rows = SIZE_MAX,
                             .windows = d->windows.count ? &d->windows : NULL };
     d->panel = sherd__calloc(d->lefts, sizeof *d->panel);
     if (!d->panel) return SHERD_ENOMEM;
     int err = sherd__crt_init(&d->crt, d->p.primes, d->p.primes_len);
     if (!err) err = weights(d);
     if (!err) err = sherd__masks_new(&d->a_masks, &d->p.entropy);
-    if (!err) err = sherd__binding_new(&d->a_binding, d->lefts, (double)d->p.fixed_a.bound,
-                                      &d->p.entropy);
+    if (!err)
+        err = sherd__binding_new(&d->a_binding, d->lefts, (double)d->p.fixed_a.bound,
+                                 &d->p.entropy);
     d->a.binding = d->a_binding;
     return err;
 }
@@ -350,8 +376,9 @@ static bool in_range(const share *d, size_t terms, bool transposed, const sherd_
     most /= panel;
     *group = most < UINT32_MAX ? (uint32_t)most : UINT32_MAX;
     sherd__u128 all;
-    return !__builtin_mul_overflow((sherd__u128)terms * d->p.fixed_a.bound,
-                                   (sherd__u128)b->bound, &all) && all <= INT64_MAX;
+    return !__builtin_mul_overflow((sherd__u128)terms * d->p.fixed_a.bound, (sherd__u128)b->bound,
+                                   &all) &&
+           all <= INT64_MAX;
 }
 
 int sherd__share_next(sherd__hiding *h, sherd_rows rows, sherd_view b, bool transposed, double *c,

@@ -23,24 +23,24 @@
 #include "sherd/multiplier.h"
 
 typedef struct sherd__share_params {
-    sherd_view a, b;     /* n x k, k x m; borrowed */
-    double *c;           /* n x m result, row stride ldc; borrowed. NULL: nothing will be decoded */
+    sherd_view a, b; /* n x k, k x m; borrowed */
+    double *c;       /* n x m result, row stride ldc; borrowed. NULL: nothing will be decoded */
     size_t ldc;
     sherd__lcc code;
-    bool public_b;       /* share1 */
-    bool left_stays;     /* A's shares stay at the nodes for further products (sherd__share_next) */
+    bool public_b;   /* share1 */
+    bool left_stays; /* A's shares stay at the nodes for further products (sherd__share_next) */
     sherd_windows windows; /* window 0: none. left_stays: the rows of `a` are images, and A is the
                               matrix of their windows: images are cut into blocks and coded, and
                               nodes take the windows of their shares, which are shares of the
                               windows */
-    size_t part_rows;    /* left_stays: rows of `a` that are cut into K blocks together, so that a
+    size_t part_rows;      /* left_stays: rows of `a` that are cut into K blocks together, so that a
                             product may take some parts of A alone; 0: all of them */
-    size_t panel_rows;   /* rows of its share that one cell covers, at most */
-    size_t tile_cols;    /* columns of B that one tile covers, at most */
+    size_t panel_rows;     /* rows of its share that one cell covers, at most */
+    size_t tile_cols;      /* columns of B that one tile covers, at most */
     sherd__fixed fixed_a, fixed_b;
     uint32_t primes_len; /* 1..4 */
     uint32_t primes[4];
-    size_t check_bytes;  /* left_stays: room for what checks know of A from one product to the next;
+    size_t check_bytes; /* left_stays: room for what checks know of A from one product to the next;
                             what it does not hold is made again for each */
     sherd_entropy entropy; /* masks and check vectors */
 } sherd__share_params;

@@ -84,7 +84,7 @@ typedef struct answers {
     const uint8_t **bodies; /* by slot, ascending */
     const uint8_t **at;     /* scratch */
     const double *w;
-    size_t rows, width;     /* of each */
+    size_t rows, width; /* of each */
     uint32_t tile, panel;
 } answers;
 
@@ -178,8 +178,7 @@ static void add_group(const share *d, share_tile *tile, size_t all, size_t from,
 static int room_for_sum(const share *d, share_tile *tile, size_t all)
 {
     if (!tile->sum) tile->sum = sherd__share_secret(d->p.primes_len, all, 1, sizeof *tile->sum);
-    if (d->group && !tile->whole)
-        tile->whole = sherd__share_secret(all, 1, 1, sizeof *tile->whole);
+    if (d->group && !tile->whole) tile->whole = sherd__share_secret(all, 1, 1, sizeof *tile->whole);
     return tile->sum && (tile->whole || !d->group) ? SHERD_OK : SHERD_ENOMEM;
 }
 
@@ -279,7 +278,10 @@ int sherd__share_decode(void *ctx, uint32_t tile, uint32_t panel, const uint32_t
     share *d = ctx;
     uint32_t *order = sherd__alloc(len * sizeof *order);
     const uint8_t **by = sherd__alloc(2 * (size_t)len * sizeof *by);
-    answers a = { .slots = order, .bodies = by, .tile = tile, .panel = panel,
+    answers a = { .slots = order,
+                  .bodies = by,
+                  .tile = tile,
+                  .panel = panel,
                   .rows = d->transposed ? d->k : sherd__share_answer_rows(d, panel),
                   .width = share_tile_width(d, tile) };
     int err = order && by ? SHERD_OK : SHERD_ENOMEM;

@@ -169,7 +169,8 @@ static void project_left(const share *d, const share_operand *o, const share_spa
         for (uint32_t i = first; i < end; i++) {
             const double *r = probe->r + (size_t)i * TRIALS * span->rows + row;
             double *acc = probe->left + ((size_t)i * TRIALS * o->terms + j) * cols;
-            sum[i - first] = (sherd__fvp_sum){ d->p.primes[i], { r, r + span->rows },
+            sum[i - first] = (sherd__fvp_sum){ d->p.primes[i],
+                                               { r, r + span->rows },
                                                { acc, acc + (size_t)o->terms * cols } };
         }
         sherd__fvp_left_many(term[j], rows, cols, cols, sum, end - first, &since[q][j]);
@@ -228,8 +229,7 @@ int sherd__share_pass(const share *d, share_scratch *s, const share_operand *o, 
         for (uint32_t q = 0; q < d->p.primes_len && !err; q++) {
             err = sherd__share_terms(d, s, o, masks, span, row, rows, q, term);
             if (err) break;
-            if (probe && probe->left)
-                project_left(d, o, span, row, rows, q, term, probe, since);
+            if (probe && probe->left) project_left(d, o, span, row, rows, q, term, probe, since);
             if (probe && probe->right) project_right(d, s, o, span, row, rows, q, term, probe);
             if (out) encode(d, o, span, row, rows, q, term, out);
         }

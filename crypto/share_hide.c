@@ -44,9 +44,14 @@ share_span sherd__share_span_a(const share *d, uint32_t panel)
 {
     share_part p = sherd__share_part(d, panel);
     size_t at = panel_at(d, panel);
-    return (share_span){ .row = p.row + at, .rows = sherd__share_panel_rows(d, panel),
-                         .cols = d->p.a.cols, .at = at, .height = p.height, .from = p.from,
-                         .limit = p.rows, .run = d->first + panel };
+    return (share_span){ .row = p.row + at,
+                         .rows = sherd__share_panel_rows(d, panel),
+                         .cols = d->p.a.cols,
+                         .at = at,
+                         .height = p.height,
+                         .from = p.from,
+                         .limit = p.rows,
+                         .run = d->first + panel };
 }
 
 /* D has the rows of this product alone, one for each of A: with windows some for each of p.a. */
@@ -67,8 +72,11 @@ share_span sherd__share_span_d(const share *d, uint32_t tile, uint32_t panel)
 
 share_span sherd__share_span_b(const share *d, uint32_t tile)
 {
-    return (share_span){ .rows = d->k, .col = (size_t)tile * d->tile_cols,
-                         .cols = share_tile_width(d, tile), .height = d->k, .limit = d->k,
+    return (share_span){ .rows = d->k,
+                         .col = (size_t)tile * d->tile_cols,
+                         .cols = share_tile_width(d, tile),
+                         .height = d->k,
+                         .limit = d->k,
                          .run = tile * share_tile_runs(d) };
 }
 
@@ -145,8 +153,12 @@ static int take(share *d, share_batch *b, const share_operand *o, sherd__masks *
 static sherd__fragment_info residues(const share *d, uint8_t origin, size_t rows, size_t cols)
 {
     return (sherd__fragment_info){
-        .origin = origin, .dtype = SHERD__RESIDUES, .primes = (uint8_t)d->p.primes_len,
-        .rows = rows, .cols = cols, .len = sherd__share_bytes(d, rows, cols),
+        .origin = origin,
+        .dtype = SHERD__RESIDUES,
+        .primes = (uint8_t)d->p.primes_len,
+        .rows = rows,
+        .cols = cols,
+        .len = sherd__share_bytes(d, rows, cols),
     };
 }
 

@@ -22,10 +22,10 @@ typedef struct share_operand {
     sherd__fixed fixed;
     uint32_t blocks, masks, terms;
     sherd__mask_role role;
-    const double *w[4];  /* by prime: shares x terms, canonical */
+    const double *w[4];            /* by prime: shares x terms, canonical */
     const sherd__windows *windows; /* what probes multiply are those of its rows; NULL: its rows */
-    sherd__binding *binding; /* of what its masks hide; NULL: there are none */
-    size_t run_rows;         /* of a run of the binding: those of a span are cut from its first */
+    sherd__binding *binding;       /* of what its masks hide; NULL: there are none */
+    size_t run_rows; /* of a run of the binding: those of a span are cut from its first */
 } share_operand;
 
 /**
@@ -81,10 +81,10 @@ typedef struct share_panel {
 } share_panel;
 
 typedef struct share_tile {
-    double *s;   /* [q][t][width] */
-    double *vs;  /* [q][t][term][k] = terms of B * s */
-    double *sum; /* transposed: [q][k][width] of the panels decoded so far, or of the group's */
-    int64_t *whole;   /* [k][width] of the groups before */
+    double *s;      /* [q][t][width] */
+    double *vs;     /* [q][t][term][k] = terms of B * s */
+    double *sum;    /* transposed: [q][k][width] of the panels decoded so far, or of the group's */
+    int64_t *whole; /* [k][width] of the groups before */
     uint32_t decoded; /* panels */
     uint32_t summed;  /* of them in sum */
 } share_tile;
@@ -112,7 +112,7 @@ typedef struct share_chunk {
     share_scratch terms; /* data is the first term */
     uint32_t tile, prime;
     size_t first, rows;
-    uint64_t used;       /* 0: holds nothing */
+    uint64_t used; /* 0: holds nothing */
 } share_chunk;
 
 /** What the loop thread has of its own. */
@@ -120,7 +120,7 @@ typedef struct share_loop {
     sherd__masks *masks; /* of B */
     share_chunk chunk[SHARE_CHUNKS];
     uint32_t chunks;
-    size_t rows;         /* of a chunk, at most */
+    size_t rows; /* of a chunk, at most */
     uint64_t clock;
 } share_loop;
 
@@ -128,33 +128,33 @@ typedef struct share {
     sherd__share_params p;
     uint32_t threshold;
     bool transposed;
-    size_t n, k, m;      /* n: rows of p.a, which are images where there are windows */
-    sherd__windows windows; /* count 0: none */
-    size_t each;         /* rows of A for each of p.a: windows of an image, or 1 */
-    size_t h;            /* rows of a share of A, of a whole part */
+    size_t n, k, m;              /* n: rows of p.a, which are images where there are windows */
+    sherd__windows windows;      /* count 0: none */
+    size_t each;                 /* rows of A for each of p.a: windows of an image, or 1 */
+    size_t h;                    /* rows of a share of A, of a whole part */
     uint32_t part_panels, lefts; /* panels of a whole part, and of A */
-    sherd_rows rows;     /* of p.a, in this product */
+    sherd_rows rows;             /* of p.a, in this product */
     size_t tile_cols;
     uint32_t group; /* transposed: panels whose sum the primes hold; 0: all of them */
     uint32_t first, panels, tiles; /* of this product: its first panel of A, and how many */
     sherd__crt crt;
-    double *weights;     /* all of the operands' w */
+    double *weights; /* all of the operands' w */
     const double *b_weights[4];
-    share_operand a, b;  /* b: B, or D where transposed */
+    share_operand a, b; /* b: B, or D where transposed */
     sherd__masks *a_masks, *b_masks;
     sherd__binding *a_binding, *b_binding;
     share_scratch scratch;
-    share_panel *panel;  /* lefts; use share_panel_of */
+    share_panel *panel; /* lefts; use share_panel_of */
     share_tile *tile;
-    share_spot *spot;    /* tiles x panels */
-    double *rt;          /* transposed: [q][t][k] */
-    double *across;      /* windows: [q][t][each], see share_panel.r */
-    double *spread;      /* windows: [t][rows of answers], r of the panel that is being judged */
-    size_t held;         /* bytes of ru and ur of panels that nothing is open of */
+    share_spot *spot; /* tiles x panels */
+    double *rt;       /* transposed: [q][t][k] */
+    double *across;   /* windows: [q][t][each], see share_panel.r */
+    double *spread;   /* windows: [t][rows of answers], r of the panel that is being judged */
+    size_t held;      /* bytes of ru and ur of panels that nothing is open of */
     share_weights cache[SHARE_WEIGHTS];
     uint32_t cache_next;
-    double *line;        /* decode: a piece of residues by prime and block, and one of values */
-    uint8_t dtype_b;     /* of B at the node */
+    double *line;    /* decode: a piece of residues by prime and block, and one of values */
+    uint8_t dtype_b; /* of B at the node */
     uint8_t dead[SHERD__LCC_SHARES_MAX / 8]; /* a bit per slot: nobody will ask for its share */
     share_loop loop;
 } share;

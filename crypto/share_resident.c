@@ -22,8 +22,7 @@
 
 void sherd__share_loop_free(share *d)
 {
-    for (uint32_t i = 0; i < SHARE_CHUNKS; i++)
-        sherd__share_scratch_free(&d->loop.chunk[i].terms);
+    for (uint32_t i = 0; i < SHARE_CHUNKS; i++) sherd__share_scratch_free(&d->loop.chunk[i].terms);
     sherd__masks_free(d->loop.masks);
     d->loop = (share_loop){ 0 };
 }
@@ -121,9 +120,9 @@ typedef struct resident {
     share *d;
     uint32_t slot, tile;
     size_t width, row_bytes;
-    double *line;   /* share1: a row of B, and its bytes */
+    double *line; /* share1: a row of B, and its bytes */
     uint8_t *bytes;
-    uint64_t made;  /* row of the body that they are, or UINT64_MAX */
+    uint64_t made; /* row of the body that they are, or UINT64_MAX */
 } resident;
 
 static void resident_free(void *ctx)
@@ -154,9 +153,8 @@ static int resident_fill(void *ctx, uint64_t offset, uint8_t *out, size_t len)
 {
     resident *r = ctx;
     if (!r->d->p.public_b) {
-        int err = sherd__share_changed(r->d)
-                      ? SHERD_EIO
-                      : read_share(r->d, r->slot, r->tile, offset, out, len);
+        int err = sherd__share_changed(r->d) ? SHERD_EIO
+                                             : read_share(r->d, r->slot, r->tile, offset, out, len);
         if (err != SHERD_EIO) return err;
         memset(out, 0, len); /* the session goes on, for other jobs; this one is about to end */
         return SHERD_OK;
@@ -183,8 +181,8 @@ int sherd__share_resident(void *ctx, uint32_t slot, uint32_t tile, sherd_fragmen
     if (!r) return SHERD_ENOMEM;
     *r = (resident){ .d = d, .slot = slot, .tile = tile, .made = UINT64_MAX };
     r->width = share_tile_width(d, tile);
-    r->row_bytes = r->width * (residues ? SHERD__RESIDUE_BYTES
-                                        : sherd_dtype_size((sherd_dtype)d->dtype_b));
+    r->row_bytes = r->width *
+                   (residues ? SHERD__RESIDUE_BYTES : sherd_dtype_size((sherd_dtype)d->dtype_b));
     int err = SHERD_OK;
     if (d->p.public_b) {
         r->line = sherd__alloc(r->width * sizeof *r->line);
@@ -193,8 +191,12 @@ int sherd__share_resident(void *ctx, uint32_t slot, uint32_t tile, sherd_fragmen
     }
     size_t primes = residues ? d->p.primes_len : 0;
     sherd__fragment_info info = {
-        .origin = SHERD__HIDDEN, .dtype = d->dtype_b, .primes = (uint8_t)primes, .rows = d->k,
-        .cols = r->width, .len = (uint64_t)d->k * r->row_bytes * (primes ? primes : 1),
+        .origin = SHERD__HIDDEN,
+        .dtype = d->dtype_b,
+        .primes = (uint8_t)primes,
+        .rows = d->k,
+        .cols = r->width,
+        .len = (uint64_t)d->k * r->row_bytes * (primes ? primes : 1),
     };
     const sherd__fragment_source source = { resident_fill, resident_free, r };
     if (!err) err = sherd__fragment_new_source(out, &info, source);

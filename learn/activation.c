@@ -53,7 +53,7 @@ static int apply(sherd__engine e, sherd_op op, const double *a, const double *b,
                  double *out, sherd_diag *d)
 {
     sherd_view va = sherd_view_c(a, SHERD_F64, 1, n), vb = sherd_view_c(b, SHERD_F64, 1, n);
-    return sherd_multiplier_map(e.products, op, va, b != NULL ? &vb : NULL, out, n, d);
+    return sherd_multiplier_map(e.products, op, va, b ? &vb : NULL, out, n, d);
 }
 
 static int forward_by(sherd_op op, const sherd__layer *l, const sherd__layer_call *call,
@@ -125,7 +125,7 @@ static int sigmoid_backward(sherd__layer *l, const sherd__layer_call *call, sher
 {
     size_t n = count_of(l, call);
     double *y = call->y, *s = l->scratch;
-    if (call->dx == NULL) return SHERD_OK;
+    if (!call->dx) return SHERD_OK;
     if (!call->engine.maps) return backward_here(SHERD_SIGMOID, l, call);
     int err = apply(call->engine, SHERD_SQUARE, y, NULL, n, s, d);
     if (err == 0) err = apply(call->engine, SHERD_MINUS, y, s, n, s, d);
@@ -138,7 +138,7 @@ static int tanh_backward(sherd__layer *l, const sherd__layer_call *call, sherd_d
 {
     size_t n = count_of(l, call);
     double *y = call->y, *s = l->scratch;
-    if (call->dx == NULL) return SHERD_OK;
+    if (!call->dx) return SHERD_OK;
     if (!call->engine.maps) return backward_here(SHERD_TANH, l, call);
     int err = apply(call->engine, SHERD_SQUARE, y, NULL, n, s, d);
     if (err == 0) err = apply(call->engine, SHERD_TIMES, call->dy, s, n, s, d);

@@ -20,23 +20,23 @@ enum { SHERD__CIRCLE_MOST = 64 }; /* members */
 /** A step as it is asked for, and what came of it. Arrays are by shard, but for scales and most
  *  (by tier); borrowed. */
 typedef struct sherd__circle_step {
-    uint64_t version;          /* updates made before */
+    uint64_t version; /* updates made before */
     const uint32_t *rows;
-    const sherd__rows *list;   /* which they are, from `first` on */
+    const sherd__rows *list; /* which they are, from `first` on */
     size_t first;
-    const size_t *at;          /* shard i has rows[at[i]] to rows[at[i + 1] - 1] */
+    const size_t *at; /* shard i has rows[at[i]] to rows[at[i + 1] - 1] */
     uint32_t shards;
     const int32_t *scales;
     unsigned room;
     const sherd__local_steps *local; /* NULL: gradients */
     double rate;
-    double weight;             /* of all shards: examples, or weights of local steps */
+    double weight; /* of all shards: examples, or weights of local steps */
     /* what comes back */
     double *costs;
     uint64_t *hits;
-    bool *dropped;             /* its member was lost, and nobody graded it */
+    bool *dropped; /* its member was lost, and nobody graded it */
     double *most, l2;
-    uint32_t members;          /* in it */
+    uint32_t members; /* in it */
 } sherd__circle_step;
 
 /** Who leads a circle. Constant and shared; every slot is mandatory. */

@@ -35,17 +35,31 @@ static int none(sherd_diag *d, const char *what, uint64_t v)
 
 void sherd__circle_plan_write(uint8_t out[8 * SHERD__CIRCLE_PLAN], const sherd__circle_plan *p)
 {
-    const uint64_t v[SHERD__CIRCLE_PLAN] = {
-        SHERD__CIRCLE_FORMAT, p->kind, p->members, p->self, p->id, p->recipe, p->state, p->bits,
-        p->batch, p->examples, p->round, p->optimiser.method, bits_of(p->optimiser.beta1),
-        bits_of(p->optimiser.beta2), bits_of(p->optimiser.epsilon) };
+    const uint64_t v[SHERD__CIRCLE_PLAN] = { SHERD__CIRCLE_FORMAT,
+                                             p->kind,
+                                             p->members,
+                                             p->self,
+                                             p->id,
+                                             p->recipe,
+                                             p->state,
+                                             p->bits,
+                                             p->batch,
+                                             p->examples,
+                                             p->round,
+                                             p->optimiser.method,
+                                             bits_of(p->optimiser.beta1),
+                                             bits_of(p->optimiser.beta2),
+                                             bits_of(p->optimiser.epsilon) };
     for (size_t i = 0; i < SHERD__CIRCLE_PLAN; i++) sherd__put_u64(out + 8 * i, v[i]);
 }
 
 int sherd__circle_plan_parse(sherd__circle_plan *out, const uint8_t *bytes, size_t len,
                              sherd_diag *d)
 {
-    static const struct { const char *name; uint64_t least, most; } of[12] = {
+    static const struct {
+        const char *name;
+        uint64_t least, most;
+    } of[12] = {
         { "format", SHERD__CIRCLE_FORMAT, SHERD__CIRCLE_FORMAT },
         { "schedule", SHERD__REDUCE_RING, SHERD__REDUCE_HALVING },
         { "members", 1, SHERD__CIRCLE_MOST },
@@ -67,12 +81,20 @@ int sherd__circle_plan_parse(sherd__circle_plan *out, const uint8_t *bytes, size
         if (v[i] < of[i].least || v[i] > of[i].most) return none(d, of[i].name, v[i]);
     }
     if (v[3] >= v[2]) return none(d, "member", v[3]);
-    *out = (sherd__circle_plan){
-        .kind = (sherd__reduce)v[1], .members = (uint32_t)v[2], .self = (uint32_t)v[3],
-        .id = v[4], .recipe = (uint32_t)v[5], .state = (uint32_t)v[6], .bits = (unsigned)v[7],
-        .batch = (size_t)v[8], .examples = (uint32_t)v[9], .round = v[10],
-        .optimiser = { .method = (sherd__method)v[11], .beta1 = number_at(bytes + 96),
-                       .beta2 = number_at(bytes + 104), .epsilon = number_at(bytes + 112) } };
+    *out = (sherd__circle_plan){ .kind = (sherd__reduce)v[1],
+                                 .members = (uint32_t)v[2],
+                                 .self = (uint32_t)v[3],
+                                 .id = v[4],
+                                 .recipe = (uint32_t)v[5],
+                                 .state = (uint32_t)v[6],
+                                 .bits = (unsigned)v[7],
+                                 .batch = (size_t)v[8],
+                                 .examples = (uint32_t)v[9],
+                                 .round = v[10],
+                                 .optimiser = { .method = (sherd__method)v[11],
+                                                .beta1 = number_at(bytes + 96),
+                                                .beta2 = number_at(bytes + 104),
+                                                .epsilon = number_at(bytes + 112) } };
     return SHERD_OK; /* the optimiser judges its own numbers */
 }
 
@@ -81,13 +103,13 @@ int sherd__circle_plan_parse(sherd__circle_plan *out, const uint8_t *bytes, size
 void sherd__circle_round_write(uint8_t out[8 * SHERD__CIRCLE_STEP], const sherd__circle_round *r)
 {
     const uint64_t v[9] = { SHERD__CIRCLE_FORMAT, r->round, r->commit, bits_of(r->rate),
-                            bits_of(r->by), r->local, r->packs, r->list.kind, r->list.len };
+                            bits_of(r->by),       r->local, r->packs,  r->list.kind,
+                            r->list.len };
     for (size_t i = 0; i < 9; i++) sherd__put_u64(out + 8 * i, v[i]);
     memcpy(out + 72, r->list.key, sizeof r->list.key);
 }
 
-static int read_list(sherd__circle_round *r, uint32_t examples, const uint8_t *bytes,
-                     sherd_diag *d)
+static int read_list(sherd__circle_round *r, uint32_t examples, const uint8_t *bytes, sherd_diag *d)
 {
     uint64_t packs = sherd__get_u64(bytes + 48), kind = sherd__get_u64(bytes + 56);
     uint64_t len = sherd__get_u64(bytes + 64);
@@ -109,7 +131,8 @@ int sherd__circle_round_parse(sherd__circle_round *out, sherd__plan *shards, uin
     uint64_t format = sherd__get_u64(bytes), local = sherd__get_u64(bytes + 40);
     sherd__circle_round r = { .round = sherd__get_u64(bytes + 8),
                               .commit = sherd__get_u64(bytes + 16),
-                              .rate = number_at(bytes + 24), .by = number_at(bytes + 32),
+                              .rate = number_at(bytes + 24),
+                              .by = number_at(bytes + 32),
                               .local = local != 0 };
     if (format != SHERD__CIRCLE_FORMAT) return none(d, "format", format);
     if (r.round == 0) return none(d, "round", r.round);
@@ -161,8 +184,7 @@ int sherd__circle_state_parse(sherd__circle_question *out, const uint8_t *bytes,
 
 void sherd__circle_where_write(uint8_t out[8 * SHERD__CIRCLE_WHERE], const sherd__circle_where *w)
 {
-    const uint64_t v[SHERD__CIRCLE_WHERE] = { w->round, w->phase, w->step, w->bytes,
-                                              w->worked_us };
+    const uint64_t v[SHERD__CIRCLE_WHERE] = { w->round, w->phase, w->step, w->bytes, w->worked_us };
     for (size_t i = 0; i < SHERD__CIRCLE_WHERE; i++) sherd__put_u64(out + 8 * i, v[i]);
 }
 
@@ -171,9 +193,8 @@ bool sherd__circle_where_parse(sherd__circle_where *out,
 {
     uint64_t phase = sherd__get_u64(bytes + 8), step = sherd__get_u64(bytes + 16);
     if (phase > SHERD__CIRCLE_BROKEN || step > 2 * SHERD__CIRCLE_MOST) return false;
-    *out = (sherd__circle_where){ sherd__get_u64(bytes), (sherd__circle_phase)phase,
-                                  (uint32_t)step, sherd__get_u64(bytes + 24),
-                                  sherd__get_u64(bytes + 32) };
+    *out = (sherd__circle_where){ sherd__get_u64(bytes), (sherd__circle_phase)phase, (uint32_t)step,
+                                  sherd__get_u64(bytes + 24), sherd__get_u64(bytes + 32) };
     return true;
 }
 

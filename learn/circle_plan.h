@@ -10,11 +10,11 @@
 
 enum {
     SHERD__CIRCLE_FORMAT = 3,
-    SHERD__CIRCLE_PLAN = 15,   /* numbers of a plan of MEET */
-    SHERD__CIRCLE_STEP = 13,   /* of STEP, before the plan of its shards */
-    SHERD__CIRCLE_STATE = 5,   /* of STATE */
-    SHERD__CIRCLE_WHERE = 5,   /* of the answer to WHERE */
-    SHERD__CIRCLE_FIGURES = 5  /* that REDUCE gives behind the tiers: l2, print; bytes out and in on
+    SHERD__CIRCLE_PLAN = 15,  /* numbers of a plan of MEET */
+    SHERD__CIRCLE_STEP = 13,  /* of STEP, before the plan of its shards */
+    SHERD__CIRCLE_STATE = 5,  /* of STATE */
+    SHERD__CIRCLE_WHERE = 5,  /* of the answer to WHERE */
+    SHERD__CIRCLE_FIGURES = 5 /* that REDUCE gives behind the tiers: l2, print; bytes out and in on
                                   links so far; of these, bodies that came */
 };
 
@@ -46,13 +46,13 @@ int sherd__circle_plan_parse(sherd__circle_plan *out, const uint8_t *bytes, size
  * blocks, whose rows stay known by number. Packs are counted from 0 in a session and sent in order.
  */
 typedef struct sherd__circle_round {
-    uint64_t round;    /* ascending, from 1 */
-    uint64_t commit;   /* the round whose sum is to be in the parameters */
-    double rate;       /* of that update */
-    double by;         /* what this round's sum is divided by, above 0 */
-    bool local;        /* it is of local steps */
-    uint32_t packs;    /* that were sent so far */
-    sherd__rows list;  /* of which the shards are stretches; `examples` is the plan's, not here */
+    uint64_t round;   /* ascending, from 1 */
+    uint64_t commit;  /* the round whose sum is to be in the parameters */
+    double rate;      /* of that update */
+    double by;        /* what this round's sum is divided by, above 0 */
+    bool local;       /* it is of local steps */
+    uint32_t packs;   /* that were sent so far */
+    sherd__rows list; /* of which the shards are stretches; `examples` is the plan's, not here */
 } sherd__circle_round;
 
 void sherd__circle_round_write(uint8_t out[8 * SHERD__CIRCLE_STEP], const sherd__circle_round *r);
@@ -72,7 +72,7 @@ typedef struct sherd__circle_question {
     uint64_t commit;
     double rate;
     uint64_t len;
-    bool bare;         /* without the gradient, which is that of a round that was given up where one
+    bool bare; /* without the gradient, which is that of a round that was given up where one
                           was: zeros stand for it, and nothing in the hash */
 } sherd__circle_question;
 
@@ -82,22 +82,22 @@ int sherd__circle_state_parse(sherd__circle_question *out, const uint8_t *bytes,
                               sherd_diag *d) SHERD_MUST;
 
 typedef enum sherd__circle_phase {
-    SHERD__CIRCLE_NOWHERE,    /* no round is open */
+    SHERD__CIRCLE_NOWHERE, /* no round is open */
     SHERD__CIRCLE_GRADING,
     SHERD__CIRCLE_EXCHANGING,
-    SHERD__CIRCLE_SUMMED,     /* the sum is there */
-    SHERD__CIRCLE_BROKEN      /* the round cannot be ended */
+    SHERD__CIRCLE_SUMMED, /* the sum is there */
+    SHERD__CIRCLE_BROKEN  /* the round cannot be ended */
 } sherd__circle_phase;
 
 /** How far a member has come. */
 typedef struct sherd__circle_where {
     uint64_t round;
     sherd__circle_phase phase;
-    uint32_t step;            /* of the exchange; it has handed on what is its to send in it. Where
+    uint32_t step;      /* of the exchange; it has handed on what is its to send in it. Where
                                  it is broken: the member at the other end of what broke, or its own
                                  number */
-    uint64_t bytes;           /* that have moved for it on links, either way */
-    uint64_t worked_us;       /* processor time of the node, whatever it did */
+    uint64_t bytes;     /* that have moved for it on links, either way */
+    uint64_t worked_us; /* processor time of the node, whatever it did */
 } sherd__circle_where;
 
 void sherd__circle_where_write(uint8_t out[8 * SHERD__CIRCLE_WHERE], const sherd__circle_where *w);

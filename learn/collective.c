@@ -17,7 +17,7 @@ typedef struct among {
     sherd__gradient_engine inner;
     sherd__part **parts; /* of this round, as posted; c->size */
     uint32_t posted, given;
-    int64_t *words;      /* failures of c->size, then costs and hits of all shards */
+    int64_t *words; /* failures of c->size, then costs and hits of all shards */
 } among;
 
 int sherd__collective_share(const sherd__collective *c, void *bytes, size_t len, sherd_diag *d)

@@ -72,13 +72,13 @@ static int forward_by(sherd__layer *l, const sherd__layer_call *call, sherd_view
 static int backward_by(sherd__layer *l, const sherd__layer_call *call, sherd_view windows,
                        bool *down, sherd_diag *d)
 {
-    double *to = call->dx != NULL ? l->scratch : NULL;
+    double *to = call->dx ? l->scratch : NULL;
     bool image = false;
     *down = to != NULL;
     if (sherd__here_can(call, windows))
         return sherd__here_backward(l, call, windows, call->y, call->dy, to, d);
     int err = sherd__products_backward(l, call, windows, NULL, d);
-    if (err == 0 && to != NULL) err = sherd__products_image(l, call, &image, d);
+    if (err == 0 && to) err = sherd__products_image(l, call, &image, d);
     *down = to != NULL && !image;
     return err == 0 && *down ? sherd__products_down(l, call, windows.rows, to, d) : err;
 }
@@ -94,7 +94,7 @@ static int backward_by32(sherd__layer *l, const sherd__layer_call *call, sherd_v
 {
     *down = call->dx32 != NULL;
     return sherd__here_backward32(l, call, windows, call->y32, call->dy32,
-                                  call->dx32 != NULL ? l->scratch32 : NULL, d);
+                                  call->dx32 ? l->scratch32 : NULL, d);
 }
 
 #define REAL double

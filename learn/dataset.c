@@ -20,13 +20,13 @@ void sherd__dataset_fini(sherd__dataset *s)
 
 static int check_targets(const sherd__dataset *s, const char *name, sherd_diag *d)
 {
-    for (size_t i = 0; s->targets.labels != NULL && i < s->x.rows; i++)
+    for (size_t i = 0; s->targets.labels && i < s->x.rows; i++)
         if (s->targets.labels[i] >= s->width)
             return sherd__fail(d, SHERD_EFORMAT,
                                "the last layer has one output for each class, counted from 0",
                                "%s: row %zu has the label %u: expected one below %zu", name, i,
                                s->targets.labels[i], s->width);
-    for (size_t i = 0; s->targets.values != NULL && i < s->x.rows * s->width; i++)
+    for (size_t i = 0; s->targets.values && i < s->x.rows * s->width; i++)
         if (!isfinite(s->targets.values[i]))
             return sherd__fail(d, SHERD_ERANGE, "leave such rows out, or fill in what is missing",
                                "%s: row %zu has the target %g", name, i / s->width,
@@ -44,7 +44,7 @@ int sherd__dataset_check(const sherd__dataset *s, const char *name, size_t input
         return sherd__fail(d, SHERD_ESHAPE, "`input` in the recipe says what the network takes",
                            "%s: examples have %zu numbers: the network takes %zu", name, s->x.cols,
                            inputs);
-    if (s->targets.values != NULL && s->width != width)
+    if (s->targets.values && s->width != width)
         return sherd__fail(d, SHERD_ESHAPE, "the last layer has as many outputs as a target",
                            "%s: targets have %zu numbers: the network gives %zu", name, s->width,
                            width);
@@ -63,8 +63,8 @@ sherd__dataset sherd__dataset_part(const sherd__dataset *s, size_t first, size_t
     sherd__dataset part = *s;
     memset(part.owned, 0, sizeof part.owned);
     part.x = sherd_view_sub(s->x, first, rows, 0, s->x.cols);
-    if (s->targets.values != NULL) part.targets.values = s->targets.values + first * s->width;
-    if (s->targets.labels != NULL) part.targets.labels = s->targets.labels + first;
+    if (s->targets.values) part.targets.values = s->targets.values + first * s->width;
+    if (s->targets.labels) part.targets.labels = s->targets.labels + first;
     return part;
 }
 
@@ -124,25 +124,21 @@ int sherd__dataset_copy(sherd__dataset *out, const sherd__dataset *s, const uint
     uint8_t *x = r.owned[0] = sherd__alloc_large(bytes);
     uint8_t *to = r.owned[1] = sherd__alloc(targets);
     double *scratch = sherd__calloc(s->x.cols, sizeof *scratch);
-    if (x == NULL || to == NULL || scratch == NULL) {
+    if (!x || !to || !scratch) {
         sherd__free(scratch);
         sherd__dataset_fini(&r);
         return no_memory(len, s->x.cols, d);
     }
     for (size_t i = 0; i < len; i++) {
-        size_t row = rows != NULL ? rows[i] : i;
+        size_t row = rows ? rows[i] : i;
         copy_row(s->x, row, divide, t, x + i * each, scratch);
-        if (labels)
-            memcpy(to + i * target_size, s->targets.labels + row, target_size);
-        else
-            memcpy(to + i * target_size, s->targets.values + row * s->width, target_size);
+        if (labels) memcpy(to + i * target_size, s->targets.labels + row, target_size);
+        else memcpy(to + i * target_size, s->targets.values + row * s->width, target_size);
     }
     sherd__free(scratch);
     r.x = sherd_view_c(x, t, len, s->x.cols);
-    if (labels)
-        r.targets.labels = r.owned[1];
-    else
-        r.targets.values = r.owned[1];
+    if (labels) r.targets.labels = r.owned[1];
+    else r.targets.values = r.owned[1];
     *out = r;
     return SHERD_OK;
 }

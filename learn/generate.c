@@ -24,9 +24,8 @@ static int make(sherd__dataset *out, const char *what, size_t rows, size_t cols,
         return sherd__fail(d, SHERD_EINVAL, NULL, "%s: %zu examples of %zu numbers", what, rows,
                            cols);
     if (!sherd__mul(rows, cols, &bytes) || !sherd__mul(bytes, size, &bytes) ||
-        !sherd__mul(rows, target, &targets) ||
-        (out->owned[0] = sherd__alloc_large(bytes)) == NULL ||
-        (out->owned[1] = sherd__alloc(targets)) == NULL) {
+        !sherd__mul(rows, target, &targets) || !(out->owned[0] = sherd__alloc_large(bytes)) ||
+        !(out->owned[1] = sherd__alloc(targets))) {
         sherd__dataset_fini(out);
         return sherd__fail(d, SHERD_ENOMEM, "take fewer examples",
                            "%s: no memory for %zu examples of %zu numbers", what, rows, cols);

@@ -20,14 +20,14 @@
 struct sherd__grader {
     sherd__network *network;
     sherd_multiplier products;
-    sherd_multiplier_ops ops;    /* of `products`, where it takes turns with others */
+    sherd_multiplier_ops ops; /* of `products`, where it takes turns with others */
     size_t batch, tiers, inputs;
-    size_t *layer_of, *tier_of;  /* tier to layer, and back */
+    size_t *layer_of, *tier_of; /* tier to layer, and back */
     unsigned bits;
-    double *before;              /* local steps: parameters as given */
+    double *before; /* local steps: parameters as given */
     /* the pass under way */
     const sherd__grading *how;
-    double rows;                 /* examples of the pass, as a factor */
+    double rows; /* examples of the pass, as a factor */
     bool local;
 };
 
@@ -370,8 +370,7 @@ int sherd__grader_run(sherd__grader *g, const sherd__shard *s, const sherd__grad
     uint64_t hit = 0;
     g->how = how;
     g->local = how->local.steps > 0;
-    int err = g->local ? run_local(g, s, &sum, &hit, d)
-                       : learn(g, s, 0, s->x.rows, &sum, &hit, d);
+    int err = g->local ? run_local(g, s, &sum, &hit, d) : learn(g, s, 0, s->x.rows, &sum, &hit, d);
     g->how = NULL;
     for (size_t t = 0; t < g->tiers; t++) sherd__grader_lend(g, t, NULL);
     if (err) return err;

@@ -25,7 +25,7 @@
 
 /** Examples of one shard; borrowed. */
 typedef struct sherd__shard {
-    sherd_view x;           /* at least one row */
+    sherd_view x; /* at least one row */
     sherd__targets targets;
 } sherd__shard;
 
@@ -39,7 +39,7 @@ typedef struct sherd__local_steps {
     uint64_t steps; /* 0: none; the gradient is asked for */
     uint64_t batch; /* 0: all examples of the shard */
     double rate, l2;
-    double weight;  /* above 0 */
+    double weight; /* above 0 */
 } sherd__local_steps;
 
 /** How one shard is to be graded. Arrays are by tier; all borrowed. */
@@ -47,9 +47,9 @@ typedef struct sherd__grading {
     const int32_t *scales; /* of the integers; not looked at with bits 0 */
     unsigned room;         /* an entry may be at most 2^room, either way; 0..62 */
     sherd__local_steps local;
-    void *const *sums;     /* tier's count of int64_t (bits 0: double), added to; on failure
+    void *const *sums; /* tier's count of int64_t (bits 0: double), added to; on failure
                               undefined */
-    bool fresh;            /* sums hold nothing yet, whatever is there */
+    bool fresh;        /* sums hold nothing yet, whatever is there */
     /** Called before parameters of a tier are read: they must be in sherd__grader_params when it
      *  returns, or lent (sherd__grader_lend). NULL: they are. A failure ends the pass with that
      *  error. */

@@ -48,8 +48,7 @@ sherd__version *sherd__gradients_version(gradients *g, sherd_diag *d)
             (void)sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a copy of the parameters");
             return NULL;
         }
-        memcpy(g->current->values, sherd__network_params(g->o.network),
-               g->count * sizeof(double));
+        memcpy(g->current->values, sherd__network_params(g->o.network), g->count * sizeof(double));
     }
     sherd__version_hold(g->current);
     return g->current;
@@ -160,7 +159,9 @@ void sherd__gradients_most(const gradients *g, double *most)
 void sherd__gradients_scales_of(const gradients *g, const double *most, double rate,
                                 double examples, unsigned room, unsigned try, int32_t *scales)
 {
-    int lower = try < 2 ? 16 * (int)try : GRADIENTS_DIGITS * ((int)try - 2);
+    int lower = try < 2 ? 16 * (int)
+    try : GRADIENTS_DIGITS
+        *((int)try - 2);
     for (size_t t = 0; t < g->tiers; t++) {
         double bound;
         int e = 0;
@@ -190,8 +191,11 @@ double sherd__gradients_local(const gradients *g, double rate, const size_t *cut
     double kept = 1 - g->o.recipe->l2 * rate;
     for (uint32_t i = 0; i < n; i++) {
         sherd__local_steps *l = &out[i];
-        *l = (sherd__local_steps){ .steps = g->o.local_steps, .batch = g->o.local_batch,
-                                   .rate = rate, .l2 = g->o.recipe->l2, .weight = 1 };
+        *l = (sherd__local_steps){ .steps = g->o.local_steps,
+                                   .batch = g->o.local_batch,
+                                   .rate = rate,
+                                   .l2 = g->o.recipe->l2,
+                                   .weight = 1 };
         if (g->o.weighted) {
             double share = (double)(cuts[i + 1] - cuts[i]) / (double)most;
             uint64_t steps = (uint64_t)rint((double)l->steps * share);
@@ -225,10 +229,16 @@ static int round_trip(gradients *g, const sherd__step *s, uint32_t shards, uint3
         sherd__part *p = &g->parts[i];
         uint32_t from = (uint32_t)((uint64_t)shards * i / parts);
         uint32_t to = (uint32_t)((uint64_t)shards * (i + 1) / parts);
-        *p = (sherd__part){ .first = from, .shards = to - from, .rows = s->rows, .at = g->cuts,
-                            .scales = g->scales, .room = sherd__gradients_room(shards),
-                            .local = g->o.local_steps ? g->local : NULL, .sums = &g->sums,
-                            .costs = g->costs, .hits = g->hits };
+        *p = (sherd__part){ .first = from,
+                            .shards = to - from,
+                            .rows = s->rows,
+                            .at = g->cuts,
+                            .scales = g->scales,
+                            .room = sherd__gradients_room(shards),
+                            .local = g->o.local_steps ? g->local : NULL,
+                            .sums = &g->sums,
+                            .costs = g->costs,
+                            .hits = g->hits };
         p->params = sherd__gradients_version(g, d);
         err = p->params ? g->o.engine.ops->post(g->o.engine.ctx, p, d) : SHERD_ENOMEM;
         if (err) parts = i;
@@ -248,8 +258,8 @@ static int round_trip(gradients *g, const sherd__step *s, uint32_t shards, uint3
 }
 
 /* Rounds until everything fits. */
-static int grade(gradients *g, const sherd__step *s, uint32_t shards, uint32_t parts,
-                 double weight, sherd_diag *d)
+static int grade(gradients *g, const sherd__step *s, uint32_t shards, uint32_t parts, double weight,
+                 sherd_diag *d)
 {
     int err = SHERD_EBUSY;
     for (unsigned try = 0; try < GRADIENTS_TRIES && err == SHERD_EBUSY; try++) {
@@ -304,9 +314,8 @@ static int sync_step(gradients *g, const sherd__step *s, sherd__step_result *out
     do { /* once, unless whoever had a part of it is lost, and parts may be dropped */
         uint32_t parts = g->o.engine.ops->workers(g->o.engine.ctx);
         if (parts > shards) parts = shards;
-        weight = g->o.local_steps
-                     ? sherd__gradients_local(g, s->rate, g->cuts, shards, g->local)
-                     : (double)s->len;
+        weight = g->o.local_steps ? sherd__gradients_local(g, s->rate, g->cuts, shards, g->local)
+                                  : (double)s->len;
         int err = grade(g, s, shards, parts, weight, d);
         if (err) return err;
         r = count(g, parts, &weight, &u);
@@ -315,8 +324,8 @@ static int sync_step(gradients *g, const sherd__step *s, sherd__step_result *out
         return sherd__fail(d, SHERD_EFEWNODES, NULL, "no shard of step %llu was graded",
                            (unsigned long long)s->number);
     r.cost = r.cost / (double)u.examples + sherd__gradients_l2(g);
-    sherd__gradients_sum sum = { &g->sums, g->scales,
-                                 g->o.local_steps ? weight * s->rate : weight, false };
+    sherd__gradients_sum sum = { &g->sums, g->scales, g->o.local_steps ? weight * s->rate : weight,
+                                 false };
     sherd__gradients_apply(g, s->rate, &u, &sum);
     *out = r;
     return SHERD_OK;
@@ -327,8 +336,7 @@ static int sync_step(gradients *g, const sherd__step *s, sherd__step_result *out
 static int step(void *ctx, const sherd__step *s, sherd__step_result *out, sherd_diag *d)
 {
     gradients *g = ctx;
-    if (g->broken)
-        return sherd__fail(d, SHERD_EFEWNODES, NULL, "who computed gradients is gone");
+    if (g->broken) return sherd__fail(d, SHERD_EFEWNODES, NULL, "who computed gradients is gone");
     if (s->len == 0) return sherd__fail(d, SHERD_EINVAL, NULL, "a step without examples");
     return g->o.async ? sherd__gradients_async_step(g, s, out, d) : sync_step(g, s, out, d);
 }
@@ -421,8 +429,10 @@ int sherd__gradients_check(const sherd__gradients_options *o, sherd_diag *d)
         return sherd__fail(d, SHERD_EINVAL, NULL, "%u shards: at most %u", o->shards,
                            SHERD__SHARDS_MAX);
     if (sherd__network_dtype(o->network) != SHERD_F64)
-        return sherd__fail(d, SHERD_EINVAL, "train it in f64", "gradients travel in f64 alone, the "
-                           "network is in %s", sherd_dtype_name(sherd__network_dtype(o->network)));
+        return sherd__fail(d, SHERD_EINVAL, "train it in f64",
+                           "gradients travel in f64 alone, the "
+                           "network is in %s",
+                           sherd_dtype_name(sherd__network_dtype(o->network)));
     if (o->local_steps && o->optimiser->spec.method != SHERD__SGD)
         return sherd__fail(d, SHERD_EINVAL, "take sgd, or no local steps",
                            "local steps are those of plain descent, the optimiser is %s",

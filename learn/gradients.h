@@ -80,18 +80,18 @@ typedef struct sherd__part {
     uint32_t first, shards; /* of the step: shard i has rows[at[i]] to rows[at[i + 1] - 1] */
     const uint32_t *rows;   /* of the training data */
     const size_t *at;
-    const int32_t *scales;  /* by tier */
+    const int32_t *scales; /* by tier */
     unsigned room;
     const sherd__local_steps *local; /* by shard of the step; NULL: gradients */
     /* what comes back */
-    sherd__sums *sums;      /* added to; several parts may share them: the engine adds in turn */
-    double *costs;          /* by shard of the step: sums over its examples */
+    sherd__sums *sums; /* added to; several parts may share them: the engine adds in turn */
+    double *costs;     /* by shard of the step: sums over its examples */
     uint64_t *hits;
-    bool dropped;           /* its node was lost and nobody took over: nothing was added */
-    int err;                /* it could not be computed, with errors of sherd__grader_run. Its sums
+    bool dropped;   /* its node was lost and nobody took over: nothing was added */
+    int err;        /* it could not be computed, with errors of sherd__grader_run. Its sums
                                are undefined then */
-    uint32_t by;            /* who: number of node or thread */
-    sherd_diag why;         /* of err */
+    uint32_t by;    /* who: number of node or thread */
+    sherd_diag why; /* of err */
     struct sherd__part *next; /* the engine's, while it has the part */
 } sherd__part;
 
@@ -119,8 +119,8 @@ typedef struct sherd__gradient_engine {
 /** Threads of this process, at least 1; `batch` is the most examples of a shard. Borrows the data.
  *  SHERD_ENOMEM, errors of sherd__grader_new. */
 int sherd__gradients_here(sherd__gradient_engine *out, const sherd__recipe *r,
-                          const sherd__dataset *data, size_t batch, unsigned bits,
-                          unsigned threads, sherd_diag *d) SHERD_MUST;
+                          const sherd__dataset *data, size_t batch, unsigned bits, unsigned threads,
+                          sherd_diag *d) SHERD_MUST;
 /** A zeroed one is allowed. */
 void sherd__gradient_engine_free(sherd__gradient_engine e);
 
@@ -136,7 +136,7 @@ typedef struct sherd__gradients_update {
     uint64_t staleness; /* of the oldest part in it; synchronous: 0 */
     uint32_t by;        /* whose part that was */
     uint32_t parts, dropped;
-    uint64_t examples;  /* in it */
+    uint64_t examples; /* in it */
 } sherd__gradients_update;
 
 typedef struct sherd__gradients_stats {
@@ -152,9 +152,9 @@ typedef struct sherd__gradients_options {
     sherd__network *network;
     sherd__optimiser *optimiser;
     sherd__gradient_engine engine;
-    uint32_t shards;        /* 0: SHERD__SHARDS_DEFAULT. A step of fewer examples has as many as it
+    uint32_t shards; /* 0: SHERD__SHARDS_DEFAULT. A step of fewer examples has as many as it
                                has examples */
-    unsigned bits;          /* of fixed point, as the engine's; 0: float64 */
+    unsigned bits;   /* of fixed point, as the engine's; 0: float64 */
     bool async;
     uint64_t staleness_max; /* UINT64_MAX: any */
     uint64_t local_steps;   /* of every shard between two averagings; 0: gradients */

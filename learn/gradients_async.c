@@ -13,18 +13,18 @@
 #include "learn/gradients_state.h"
 
 typedef struct piece {
-    sherd__part part; /* first: the engine hands it back */
+    sherd__part part;          /* first: the engine hands it back */
     struct piece *next, *also; /* also: of all pieces */
     uint32_t *rows;
-    size_t room;               /* of rows */
-    size_t *cuts;              /* by shard of it, one more than those; so are the next three */
+    size_t room;  /* of rows */
+    size_t *cuts; /* by shard of it, one more than those; so are the next three */
     sherd__local_steps *local;
     double *costs;
     uint64_t *hits;
     int32_t *scales;
     sherd__sums sums;
-    double rate, weight;       /* weight: examples, or what local steps weigh */
-    double share;              /* of the step, and so of the rate */
+    double rate, weight; /* weight: examples, or what local steps weigh */
+    double share;        /* of the step, and so of the rate */
     size_t examples;
     unsigned tries;
 } piece;
@@ -102,8 +102,7 @@ static void apply_held(gradients *g)
     for (piece *p = g->held; p; p = p->next) {
         uint64_t stale = staleness(g, p);
         last = (sherd__gradients_sum){ &p->sums, p->scales,
-                                       g->o.local_steps ? weight * p->rate : weight,
-                                       p != g->held };
+                                       g->o.local_steps ? weight * p->rate : weight, p != g->held };
         if (p->next) sherd__gradients_take(g, &last);
         rate += p->rate * p->share;
         if (stale >= u.staleness) {
@@ -219,10 +218,16 @@ static int send_shards(gradients *g, const sherd__step *s, uint32_t first, uint3
     unsigned room = sherd__gradients_room(shards);
     sherd__gradients_scales(g, s->rate, p->weight, room, 0, p->scales);
     sherd__sums_clear(&p->sums);
-    p->part = (sherd__part){ .params = sherd__gradients_version(g, d), .shards = n,
-                             .rows = p->rows, .at = p->cuts, .scales = p->scales, .room = room,
-                             .local = g->o.local_steps ? p->local : NULL, .sums = &p->sums,
-                             .costs = p->costs, .hits = p->hits };
+    p->part = (sherd__part){ .params = sherd__gradients_version(g, d),
+                             .shards = n,
+                             .rows = p->rows,
+                             .at = p->cuts,
+                             .scales = p->scales,
+                             .room = room,
+                             .local = g->o.local_steps ? p->local : NULL,
+                             .sums = &p->sums,
+                             .costs = p->costs,
+                             .hits = p->hits };
     int err = p->part.params ? post(g, p, d) : SHERD_ENOMEM;
     if (err) give_piece(g, p);
     return err;
@@ -238,8 +243,7 @@ static uint32_t most_under_way(const gradients *g)
 static uint32_t grain(const gradients *g, uint32_t shards)
 {
     uint32_t most = shards / most_under_way(g);
-    return most > 1 && g->o.engine.ops->grain
-               ? g->o.engine.ops->grain(g->o.engine.ctx, most) : 1;
+    return most > 1 && g->o.engine.ops->grain ? g->o.engine.ops->grain(g->o.engine.ctx, most) : 1;
 }
 
 /* Every shard goes out once, and one part at least is back. */

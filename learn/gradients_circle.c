@@ -95,12 +95,21 @@ static int step(void *ctx, const sherd__step *at, sherd__step_result *out, sherd
     uint32_t shards = sherd__gradients_cut(g, at->len);
     double weight = (double)at->len;
     if (g->o.local_steps) weight = sherd__gradients_local(g, at->rate, g->cuts, shards, g->local);
-    sherd__circle_step s = {
-        .version = g->updates, .rows = at->rows, .list = at->list, .first = at->first,
-        .at = g->cuts, .shards = shards,
-        .scales = g->scales, .room = sherd__gradients_room(shards),
-        .local = g->o.local_steps ? g->local : NULL, .rate = at->rate, .weight = weight,
-        .costs = g->costs, .hits = g->hits, .dropped = c->dropped, .most = c->most };
+    sherd__circle_step s = { .version = g->updates,
+                             .rows = at->rows,
+                             .list = at->list,
+                             .first = at->first,
+                             .at = g->cuts,
+                             .shards = shards,
+                             .scales = g->scales,
+                             .room = sherd__gradients_room(shards),
+                             .local = g->o.local_steps ? g->local : NULL,
+                             .rate = at->rate,
+                             .weight = weight,
+                             .costs = g->costs,
+                             .hits = g->hits,
+                             .dropped = c->dropped,
+                             .most = c->most };
     int err = ask(c, &s, d);
     if (err) return err;
     sherd__gradients_update u = { .version = g->updates };
@@ -133,8 +142,8 @@ static int settle(void *ctx, sherd_diag *d)
     if (err) return err;
     memcpy(sherd__network_params(g->o.network), c->state, count * sizeof *c->state);
     if (c->state_len > count) {
-        memcpy(sherd__network_layer(g->o.network, g->layers[0])->weights_gradient,
-               c->state + count, count * sizeof *c->state);
+        memcpy(sherd__network_layer(g->o.network, g->layers[0])->weights_gradient, c->state + count,
+               count * sizeof *c->state);
         if (o->state_len) memcpy(o->state, c->state + 2 * count, o->state_len * sizeof *c->state);
         sherd__optimiser_resume(o, (uint64_t)c->state[c->state_len - 1]);
     }

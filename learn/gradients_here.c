@@ -19,8 +19,8 @@ typedef struct hand {
     pthread_t thread;
     bool runs;
     sherd__grader *grader;
-    void *x, *targets;  /* one shard, gathered */
-    void **sums;        /* by tier, of one part */
+    void *x, *targets; /* one shard, gathered */
+    void **sums;       /* by tier, of one part */
 } hand;
 
 struct here {
@@ -212,8 +212,8 @@ static int start(here *a, uint32_t number, const sherd__recipe *r, unsigned bits
 }
 
 int sherd__gradients_here(sherd__gradient_engine *out, const sherd__recipe *r,
-                          const sherd__dataset *data, size_t batch, unsigned bits,
-                          unsigned threads, sherd_diag *d)
+                          const sherd__dataset *data, size_t batch, unsigned bits, unsigned threads,
+                          sherd_diag *d)
 {
     *out = (sherd__gradient_engine){ 0 };
     here *a = sherd__calloc(1, sizeof *a);

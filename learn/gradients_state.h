@@ -18,8 +18,8 @@
 /* What all steps and pieces of one stepper share. */
 typedef struct gradients {
     sherd__gradients_options o;
-    size_t tiers, count;         /* count: parameters */
-    size_t *layers, *at;         /* by tier: layer, and where its parameters begin */
+    size_t tiers, count; /* count: parameters */
+    size_t *layers, *at; /* by tier: layer, and where its parameters begin */
     size_t *counts;
     uint64_t updates;
     sherd__gradients_stats stats;
@@ -27,11 +27,11 @@ typedef struct gradients {
     size_t blocks;               /* of an update */
     double *block_peaks, *peaks; /* max |gradient|, by block and by tier; not finite: unknown */
     bool peaks_known;
-    sherd__team *team;           /* NULL: the network is small */
-    bool broken;                 /* the engine has failed */
+    sherd__team *team; /* NULL: the network is small */
+    bool broken;       /* the engine has failed */
     /* synchronous */
-    sherd__part *parts;          /* room for SHERD__SHARDS_MAX */
-    size_t *cuts;                /* shards + 1 */
+    sherd__part *parts; /* room for SHERD__SHARDS_MAX */
+    size_t *cuts;       /* shards + 1 */
     double *costs;
     uint64_t *hits;
     sherd__local_steps *local;
@@ -40,8 +40,8 @@ typedef struct gradients {
     /* asynchronous */
     struct piece *pieces, *idle, *held; /* pieces: all of them */
     uint32_t under_way;
-    uint64_t *versions;          /* of those under way: how stale they may become */
-    double applied_cost;         /* of pieces applied since the step began */
+    uint64_t *versions;  /* of those under way: how stale they may become */
+    double applied_cost; /* of pieces applied since the step began */
     uint64_t applied, applied_hits;
 } gradients;
 
@@ -50,7 +50,7 @@ typedef struct sherd__gradients_sum {
     const sherd__sums *sums;
     const int32_t *scales; /* by tier; not looked at for floats */
     double by;
-    bool add;              /* to the gradient, else in its place */
+    bool add; /* to the gradient, else in its place */
 } sherd__gradients_sum;
 
 /** Memory for a network's tiers; what was given before a failure is sherd__gradients_fini's. */

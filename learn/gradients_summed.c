@@ -18,9 +18,9 @@
 #define FIRST_EXAMPLES 65536.0 /* what the first step makes room for */
 
 typedef struct summed {
-    gradients g;      /* first: what is shared with other steppers by gradients */
+    gradients g; /* first: what is shared with other steppers by gradients */
     sherd__summer summer;
-    int32_t *scales;  /* by tier, and of the cost */
+    int32_t *scales; /* by tier, and of the cost */
     int64_t *sum;
     double examples, cost; /* of the step before */
 } summed;
@@ -32,7 +32,9 @@ typedef struct figures {
 
 static void choose_scales(summed *s, double rate, unsigned room, unsigned try)
 {
-    int lower = try < 2 ? 16 * (int)try : GRADIENTS_DIGITS * ((int)try - 2), e;
+    int lower = try < 2 ? 16 * (int)
+    try : GRADIENTS_DIGITS
+        *((int)try - 2), e;
     double cost = try < 2 && s->cost > 0 ? s->cost : s->summer.clip > 0 ? 4 : 1;
     sherd__gradients_scales(&s->g, rate, s->examples, room, try, s->scales);
     /* With clipping an example's cost counts up to 1: room for four times the mean. */
@@ -115,7 +117,8 @@ static int step(void *ctx, const sherd__step *at, sherd__step_result *out, sherd
     int err = ask(s, at, &in, d);
     if (!err) err = read_figures(s, &f, d);
     if (err) return err;
-    sherd__gradients_update u = { .version = g->updates, .parts = in,
+    sherd__gradients_update u = { .version = g->updates,
+                                  .parts = in,
                                   .dropped = s->summer.parties > in ? s->summer.parties - in : 0,
                                   .examples = (uint64_t)rint(f.examples) };
     sherd__step_result r = { .cost = f.cost + sherd__gradients_l2(g),
@@ -166,9 +169,13 @@ int sherd__stepper_summed(sherd__stepper *out, const sherd__gradients_options *o
     *out = (sherd__stepper){ 0 };
     summed *s = sherd__calloc(1, sizeof *s);
     if (!s) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for gradients");
-    s->g.o = (sherd__gradients_options){ .recipe = opt->recipe, .network = opt->network,
-                                         .optimiser = opt->optimiser, .note = opt->note,
-                                         .note_ctx = opt->note_ctx, .shards = 1, .bits = 2 };
+    s->g.o = (sherd__gradients_options){ .recipe = opt->recipe,
+                                         .network = opt->network,
+                                         .optimiser = opt->optimiser,
+                                         .note = opt->note,
+                                         .note_ctx = opt->note_ctx,
+                                         .shards = 1,
+                                         .bits = 2 };
     s->summer = summer;
     s->examples = examples ? (double)examples : FIRST_EXAMPLES;
     s->cost = examples ? fabs(cost) : 0;

@@ -47,8 +47,7 @@ static void take(const gradients *g, const sherd__gradients_sum *s, size_t t, si
     if (s->sums->whole)
         take_whole(to, (const int64_t *)s->sums->of[t] + from, n, ldexp(1, -s->scales[t]), s->by,
                    s->add);
-    else
-        take_real(to, (const double *)s->sums->of[t] + from, n, s->by, s->add);
+    else take_real(to, (const double *)s->sums->of[t] + from, n, s->by, s->add);
 }
 
 void sherd__gradients_take(gradients *g, const sherd__gradients_sum *s)
@@ -99,7 +98,7 @@ typedef struct update {
     gradients *g;
     const sherd__gradients_sum *sum; /* NULL: the gradient is there */
     double rate;
-    sherd__version *copy;            /* NULL: none */
+    sherd__version *copy; /* NULL: none */
 } update;
 
 static void block(void *ctx, size_t i, unsigned thread)

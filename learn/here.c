@@ -13,13 +13,13 @@
 #include "matrix/funcs.h"
 #include "matrix/local.h"
 
-#define BLOCK 32u   /* columns that are summed together */
-#define FEW 16384u  /* numbers that no second thread is woken for */
+#define BLOCK 32u  /* columns that are summed together */
+#define FEW 16384u /* numbers that no second thread is woken for */
 
 bool sherd__here_can(const sherd__layer_call *call, sherd_view x)
 {
     const sherd__engine *e = &call->engine;
-    bool exact = sherd__local_fixed(e->products) && !e->keeps && call->kept == NULL;
+    bool exact = sherd__local_fixed(e->products) && !e->keeps && !call->kept;
     return (exact || sherd__local_is(e->products)) && sherd__tiled_takes(x);
 }
 

@@ -32,7 +32,7 @@ typedef struct sherd__form {
 /** Where arithmetic happens. */
 typedef struct sherd__engine {
     sherd_multiplier products;
-    bool maps; /* sigmoid, tanh, ReLU and their gradients too go through `products`; same bits */
+    bool maps;  /* sigmoid, tanh, ReLU and their gradients too go through `products`; same bits */
     bool keeps; /* inputs of layers stay with `products` from the forward pass to the backward one,
                    and windows of images are taken there: pays where both passes take the same
                    shares; same bits */
@@ -59,16 +59,31 @@ typedef struct sherd__layer {
     size_t rows, cols;   /* of the weights; 0 and 0 without any. There are cols biases. */
     size_t scratch_each; /* numbers of scratch for one example */
     sherd_dtype dtype;   /* SHERD_F64 or SHERD_F32: which one of each pair below */
-    union { double *weights; float *weights32; };                   /* rows x cols */
-    union { double *biases; float *biases32; };                     /* cols */
-    union { double *weights_gradient; float *weights_gradient32; }; /* the same shapes */
-    union { double *biases_gradient; float *biases_gradient32; };
-    union { double *scratch; float *scratch32; };
-    sherd_kept *held;  /* between two passes: the left operand of both (engine.keeps) */
-    size_t from;     /* of all parameters of the network, the first of this layer */
-    double x_peak;   /* max |x| of the pass under way, as products left it (sherd__tiled.peak_a) */
-    bool updated;    /* set by the pass back: call->update has been made of the weights */
-    bool bias_total; /* every bias gets the sum over all of them (sherd__network_spec) */
+    union {
+        double *weights;
+        float *weights32;
+    }; /* rows x cols */
+    union {
+        double *biases;
+        float *biases32;
+    }; /* cols */
+    union {
+        double *weights_gradient;
+        float *weights_gradient32;
+    }; /* the same shapes */
+    union {
+        double *biases_gradient;
+        float *biases_gradient32;
+    };
+    union {
+        double *scratch;
+        float *scratch32;
+    };
+    sherd_kept *held; /* between two passes: the left operand of both (engine.keeps) */
+    size_t from;      /* of all parameters of the network, the first of this layer */
+    double x_peak;    /* max |x| of the pass under way, as products left it (sherd__tiled.peak_a) */
+    bool updated;     /* set by the pass back: call->update has been made of the weights */
+    bool bias_total;  /* every bias gets the sum over all of them (sherd__network_spec) */
 } sherd__layer;
 
 /** What becomes of a layer's gradient: a step of the optimiser (begun), which a layer may make part
@@ -98,12 +113,21 @@ typedef struct sherd__layer_call {
     sherd_kept *kept; /* x again, where the multiplier holds it (sherd__layer_keep), from example
                          `first` on; or NULL */
     size_t first;
-    union { double *y; float *y32; }; /* examples x out: forward writes, backward reads it */
-    bool unbiased;    /* forward: leave biases out */
-    double *y_peak;   /* forward: gets max |y|, or 0: not known; NULL: nobody asks */
-    bool returns;     /* forward: backward follows, with the same x */
-    union { double *dy; float *dy32; }; /* examples x out: d cost / dy; backward may overwrite it */
-    union { double *dx; float *dx32; }; /* examples x in, gets d cost / dx; NULL where nobody needs
+    union {
+        double *y;
+        float *y32;
+    };              /* examples x out: forward writes, backward reads it */
+    bool unbiased;  /* forward: leave biases out */
+    double *y_peak; /* forward: gets max |y|, or 0: not known; NULL: nobody asks */
+    bool returns;   /* forward: backward follows, with the same x */
+    union {
+        double *dy;
+        float *dy32;
+    }; /* examples x out: d cost / dy; backward may overwrite it */
+    union {
+        double *dx;
+        float *dx32;
+    };                 /* examples x in, gets d cost / dx; NULL where nobody needs
                                            it. dy itself for SHERD__LAYER_IN_PLACE */
     sherd__team *team; /* for passes over elements; may be NULL */
     /** A layer that says SHERD__LAYER_FINISHES: the sherd_op of the layer above, which it then is
@@ -175,8 +199,7 @@ int sherd__layer_keep(const sherd__layer *l, sherd__engine e, sherd_view x, size
 /** Leaves call->x with the multiplier for the way back, and images for their windows, where that
  *  pays; where nodes have no room for it, it travels twice, or as windows. *held: it is there, or
  *  was before; the functions below do not read x then. Errors of sherd_multiplier_keep_as. */
-int sherd__products_hold(sherd__layer *l, const sherd__layer_call *call, bool *held,
-                         sherd_diag *d);
+int sherd__products_hold(sherd__layer *l, const sherd__layer_call *call, bool *held, sherd_diag *d);
 /** y = x W, plus biases unless call->unbiased; x is call->x, or the windows of a convolution.
  *  Errors of the multiplier. */
 int sherd__products_forward(sherd__layer *l, const sherd__layer_call *call, sherd_view x,
@@ -205,8 +228,8 @@ void sherd__products_release(sherd__layer *l, sherd__engine e);
 bool sherd__here_can(const sherd__layer_call *call, sherd_view x);
 /** y = x W, plus biases unless call->unbiased, then call->then; y is x.rows x cols.
  *  SHERD_ENOMEM. */
-int sherd__here_forward(sherd__layer *l, const sherd__layer_call *call, sherd_view x,
-                        double *y, sherd_diag *d);
+int sherd__here_forward(sherd__layer *l, const sherd__layer_call *call, sherd_view x, double *y,
+                        sherd_diag *d);
 /** dy times the slope of call->then at y, in place; gradients of biases and weights; dx = dy W^T
  *  unless dx is NULL. The bias gradients have the bits of sherd__bias_gradient. call->update is
  *  made of the weights (l->updated), unless dx is where x is. SHERD_ENOMEM. */
@@ -215,8 +238,8 @@ int sherd__here_backward(sherd__layer *l, const sherd__layer_call *call, sherd_v
 /** g += l2 w, n numbers. */
 void sherd__here_l2(double l2, size_t n, const double *w, double *g);
 void sherd__here_l232(double l2, size_t n, const float *w, float *g);
-int sherd__here_forward32(sherd__layer *l, const sherd__layer_call *call, sherd_view x,
-                          float *y, sherd_diag *d);
+int sherd__here_forward32(sherd__layer *l, const sherd__layer_call *call, sherd_view x, float *y,
+                          sherd_diag *d);
 int sherd__here_backward32(sherd__layer *l, const sherd__layer_call *call, sherd_view x,
                            const float *y, float *dy, float *dx, sherd_diag *d);
 

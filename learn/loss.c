@@ -24,17 +24,18 @@ const char *sherd__loss_name(sherd__loss loss)
 static int check(sherd__loss loss, size_t m, size_t width, sherd__targets t, sherd_diag *d)
 {
     const char *name = sherd__loss_name(loss);
-    if (name == NULL) return sherd__fail(d, SHERD_EINVAL, NULL, "%d is no loss", (int)loss);
+    if (!name) return sherd__fail(d, SHERD_EINVAL, NULL, "%d is no loss", (int)loss);
     if ((t.values != NULL) == (t.labels != NULL))
         return sherd__fail(d, SHERD_EINVAL, NULL, "targets are either values or labels");
-    if (loss == SHERD__LOSS_CROSS_ENTROPY && t.labels == NULL)
+    if (loss == SHERD__LOSS_CROSS_ENTROPY && !t.labels)
         return sherd__fail(d, SHERD_EINVAL, "use the squared loss for values",
                            "the cross-entropy loss takes labels, values given");
-    for (size_t r = 0; t.labels != NULL && r < m; r++)
+    for (size_t r = 0; t.labels && r < m; r++)
         if (t.labels[r] >= width)
             return sherd__fail(d, SHERD_EINVAL, "labels count from 0",
                                "example %zu of the batch has label %u, the network has %zu "
-                               "outputs", r, (unsigned)t.labels[r], width);
+                               "outputs",
+                               r, (unsigned)t.labels[r], width);
     return SHERD_OK;
 }
 

@@ -16,11 +16,11 @@
 struct sherd__member {
     sherd__recipe recipe;
     sherd__grader *grader;
-    gradients *g;          /* tiers, network, optimiser: no more of it is in use */
+    gradients *g; /* tiers, network, optimiser: no more of it is in use */
     sherd__network *network;
     sherd__optimiser optimiser;
     uint64_t committed, absorbed;
-    bool local;            /* what was absorbed */
+    bool local;                 /* what was absorbed */
     uint64_t print, next_print; /* of all that is committed; with what is absorbed */
 };
 
@@ -54,8 +54,9 @@ int sherd__member_new(sherd__member **out, const sherd__member_options *o, sherd
     m->recipe.precision = SHERD_F64;
     int err = sherd__grader_new(&m->grader, &m->recipe, o->batch, o->bits, false, d);
     if (!err) err = sherd__recipe_network(&m->recipe, 1, &m->network, d);
-    if (!err) err = sherd__optimiser_init(&m->optimiser, &o->optimiser,
-                                          sherd__network_count(m->network), d);
+    if (!err)
+        err = sherd__optimiser_init(&m->optimiser, &o->optimiser, sherd__network_count(m->network),
+                                    d);
     if (!err && !(m->g = sherd__calloc(1, sizeof *m->g))) err = SHERD_ENOMEM;
     if (!err) {
         m->g->o.recipe = &m->recipe;
@@ -229,8 +230,12 @@ int sherd__member_grade(sherd__member *m, const sherd__shard *s, const sherd__gr
 {
     void *of[SHERD__RECIPE_LAYERS_MAX];
     const double *params = sherd__network_params(m->network);
-    sherd__grading all = { .scales = how->scales, .room = how->room, .local = how->local,
-                           .sums = of, .stop = how->stop, .ctx = how->ctx };
+    sherd__grading all = { .scales = how->scales,
+                           .room = how->room,
+                           .local = how->local,
+                           .sums = of,
+                           .stop = how->stop,
+                           .ctx = how->ctx };
     for (size_t t = 0; t < m->g->tiers; t++) {
         of[t] = sums + m->g->at[t];
         memcpy(sherd__grader_params(m->grader, t), params + m->g->at[t],
@@ -250,8 +255,7 @@ static uint64_t print_of(uint64_t print, uint64_t round, const int64_t *sums, si
 }
 
 void sherd__member_absorb(sherd__member *m, uint64_t round, const int64_t *sums,
-                          const int32_t *scales, double by, bool local,
-                          sherd__member_figures *out)
+                          const int32_t *scales, double by, bool local, sherd__member_figures *out)
 {
     gradients *g = m->g;
     void *of[SHERD__RECIPE_LAYERS_MAX];

@@ -20,8 +20,8 @@ typedef struct sherd__member sherd__member;
 typedef struct sherd__member_options {
     const sherd__recipe *recipe; /* of the network; copied */
     sherd__optimiser_spec optimiser;
-    size_t batch;                /* most examples of a shard */
-    unsigned bits;               /* 2 to 53 */
+    size_t batch;  /* most examples of a shard */
+    unsigned bits; /* 2 to 53 */
 } sherd__member_options;
 
 /** Bytes that one will hold at most; UINT64_MAX where that wraps. Errors of sherd__grader_memory.
@@ -71,13 +71,12 @@ int sherd__member_grade(sherd__member *m, const sherd__shard *s, const sherd__gr
 /** What all members know of a sum, and must agree on. */
 typedef struct sherd__member_figures {
     double most[SHERD__RECIPE_LAYERS_MAX]; /* by tier: the gradient's largest entry */
-    double l2;       /* what the parameters before the update add to the cost */
-    uint64_t print;  /* of this sum and all that were committed; against accidents, not liars */
+    double l2;      /* what the parameters before the update add to the cost */
+    uint64_t print; /* of this sum and all that were committed; against accidents, not liars */
 } sherd__member_figures;
 
 /** The gradient of the sum of all: sums 2^-scale / by, and L2 unless it is of local steps. */
 void sherd__member_absorb(sherd__member *m, uint64_t round, const int64_t *sums,
-                          const int32_t *scales, double by, bool local,
-                          sherd__member_figures *out);
+                          const int32_t *scales, double by, bool local, sherd__member_figures *out);
 
 #endif

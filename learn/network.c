@@ -40,8 +40,7 @@ static int fit(sherd__network *n, const sherd__network_spec *spec, sherd_diag *d
         l->in = in;
         l->bias_total = spec->bias_total;
         l->dtype = n->dtype;
-        if (l->spec.kind == NULL)
-            return sherd__fail(d, SHERD_EINVAL, NULL, "layer %zu has no kind", i);
+        if (!l->spec.kind) return sherd__fail(d, SHERD_EINVAL, NULL, "layer %zu has no kind", i);
         int err = l->spec.kind->fit(l, d);
         if (err != 0) return err;
         if (!sherd__mul(l->rows, l->cols, &weights) || !sherd__add(weights, l->cols, &all) ||
@@ -110,10 +109,8 @@ static bool lay_out(sherd__network *n, room *r)
         sherd__form_size(l->out, &each); /* counted by fit */
         most = each > most ? each : most;
         bool shared = traits & SHERD__LAYER_ALIAS || (traits & SHERD__LAYER_IN_PLACE && !needed);
-        if (shared)
-            n->outs[i] = i > 0 ? n->outs[i - 1] : NULL;
-        else if (!take(r, n, each, &n->outs[i]))
-            return false;
+        if (shared) n->outs[i] = i > 0 ? n->outs[i - 1] : NULL;
+        else if (!take(r, n, each, &n->outs[i])) return false;
         if (l->scratch_each > 0 && !take(r, n, l->scratch_each, &scratch)) return false;
         l->scratch = scratch;
         if (!(traits & SHERD__LAYER_ALIAS)) needed = traits & SHERD__LAYER_IN_PLACE;
@@ -124,14 +121,13 @@ static bool lay_out(sherd__network *n, room *r)
 static bool allocate(sherd__network *n)
 {
     room r = { 0 };
-    if (!lay_out(n, &r) || (r.at = n->room = sherd__alloc_pages(r.used)) == NULL) return false;
+    if (!lay_out(n, &r) || !(r.at = n->room = sherd__alloc_pages(r.used))) return false;
     r.used = 0;
     n->params = numbers(n);
     n->gradient = numbers(n);
-    if (n->dtype == SHERD_F32 &&
-        (n->told = sherd__calloc(n->batch, n->width * sizeof *n->told)) == NULL)
+    if (n->dtype == SHERD_F32 && !(n->told = sherd__calloc(n->batch, n->width * sizeof *n->told)))
         return false;
-    return lay_out(n, &r) && n->params != NULL && n->gradient != NULL;
+    return lay_out(n, &r) && n->params && n->gradient;
 }
 
 static int check_spec(const sherd__network_spec *spec, size_t *size, sherd_diag *d)
@@ -142,7 +138,7 @@ static int check_spec(const sherd__network_spec *spec, size_t *size, sherd_diag 
     if (!sherd__form_size(spec->in, size) || *size == 0)
         return sherd__fail(d, SHERD_EINVAL, NULL, "an input of %zu x %zu x %zu numbers",
                            spec->in.height, spec->in.width, spec->in.channels);
-    if (sherd__loss_name(spec->loss) == NULL)
+    if (!sherd__loss_name(spec->loss))
         return sherd__fail(d, SHERD_EINVAL, NULL, "%d is no loss", (int)spec->loss);
     if (spec->dtype != 0 && spec->dtype != SHERD_F64 && spec->dtype != SHERD_F32)
         return sherd__fail(d, SHERD_EINVAL, NULL, "a network of dtype %d: expected f64 or f32",
@@ -166,7 +162,7 @@ static int begin(sherd__network *n, const sherd__network_spec *spec, sherd_diag 
     n->l2 = spec->l2;
     n->layers = sherd__calloc(n->len, sizeof *n->layers);
     n->outs = sherd__calloc(n->len, sizeof *n->outs);
-    return n->layers == NULL || n->outs == NULL ? SHERD_ENOMEM : fit(n, spec, d);
+    return !n->layers || !n->outs ? SHERD_ENOMEM : fit(n, spec, d);
 }
 
 int sherd__network_weigh(const sherd__network_spec *spec, sherd__network_weight *out, sherd_diag *d)
@@ -192,7 +188,7 @@ int sherd__network_new(const sherd__network_spec *spec, sherd__network **out, sh
 {
     *out = NULL;
     sherd__network *n = sherd__calloc(1, sizeof *n);
-    if (n == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a network");
+    if (!n) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a network");
     int err = begin(n, spec, d);
     if (err == 0 && !allocate(n)) err = SHERD_ENOMEM;
     if (err != 0) {
@@ -200,7 +196,8 @@ int sherd__network_new(const sherd__network_spec *spec, sherd__network **out, sh
         return err != SHERD_ENOMEM ? err
                                    : sherd__fail(d, err, "a smaller batch needs less",
                                                  "no memory for a network of %zu layers and "
-                                                 "batches of %zu", spec->len, spec->batch);
+                                                 "batches of %zu",
+                                                 spec->len, spec->batch);
     }
     cut_vectors(n);
     size_t bytes = spec->unset ? 0 : n->count * sherd_dtype_size(n->dtype);
@@ -212,7 +209,7 @@ int sherd__network_new(const sherd__network_spec *spec, sherd__network **out, sh
 
 void sherd__network_free(sherd__network *n)
 {
-    if (n == NULL) return;
+    if (!n) return;
     sherd__free(n->layers);
     sherd__free(n->outs);
     sherd__free(n->params);
@@ -311,7 +308,7 @@ void sherd__network_apart(sherd__network *n, sherd__layer_apart apart)
 
 void sherd__network_hook(sherd__network *n, const sherd__network_hooks *hooks)
 {
-    n->hooks = hooks != NULL ? *hooks : (sherd__network_hooks){ 0 };
+    n->hooks = hooks ? *hooks : (sherd__network_hooks){ 0 };
 }
 
 /* ---- drawing --------------------------------------------------------------------------------- */
@@ -324,10 +321,8 @@ void sherd__network_draw(sherd__network *n, const sherd_entropy *e, double scale
         double pair[2], by = scale > 0 || count == 0 ? scale : sqrt(2.0 / (double)l->rows);
         for (size_t k = 0; k < count; k++) {
             if (k % 2 == 0) sherd__draw_normal(e, pair);
-            if (n->dtype == SHERD_F32)
-                l->weights32[k] = (float)(by * pair[k % 2]);
-            else
-                l->weights[k] = by * pair[k % 2];
+            if (n->dtype == SHERD_F32) l->weights32[k] = (float)(by * pair[k % 2]);
+            else l->weights[k] = by * pair[k % 2];
         }
         memset(l->biases, 0, l->cols * sherd_dtype_size(n->dtype));
     }

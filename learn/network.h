@@ -148,7 +148,7 @@ int sherd__network_learn(sherd__network *n, sherd__engine e, const sherd__batch 
  * may have been made in part.
  */
 int sherd__network_step(sherd__network *n, sherd__engine e, const sherd__batch *batch,
-                        sherd__optimiser *o, double rate, bool keep, double *cost,
-                        const double **y, sherd_diag *d) SHERD_MUST;
+                        sherd__optimiser *o, double rate, bool keep, double *cost, const double **y,
+                        sherd_diag *d) SHERD_MUST;
 
 #endif

@@ -18,7 +18,7 @@ static const sherd__layer *keeper(const sherd__network *n)
     size_t i = 0;
     while (i < n->len && n->layers[i].spec.kind->traits & SHERD__LAYER_ALIAS) i++;
     const sherd__layer *l = i < n->len && n->layers[i].cols > 0 ? &n->layers[i] : NULL;
-    return l != NULL && sherd__layer_windows(l).row <= SHERD__WINDOW_MAX ? l : NULL;
+    return l && sherd__layer_windows(l).row <= SHERD__WINDOW_MAX ? l : NULL;
 }
 
 bool sherd__network_keeps(const sherd__network *n)
@@ -31,7 +31,7 @@ int sherd__network_keep(const sherd__network *n, sherd__engine e, sherd_view x, 
 {
     const sherd__layer *l = keeper(n);
     *kept = NULL;
-    return l == NULL ? SHERD_OK : sherd__layer_keep(l, e, x, part, kept, d);
+    return !l ? SHERD_OK : sherd__layer_keep(l, e, x, part, kept, d);
 }
 
 static int check_kept(const sherd__network *n, sherd__engine e, const sherd__batch *b,
@@ -40,8 +40,8 @@ static int check_kept(const sherd__network *n, sherd__engine e, const sherd__bat
     size_t rows, cols, part, each = 1;
     const sherd__layer *l = keeper(n);
     e.products.ops->kept_shape(b->kept, &rows, &cols, &part);
-    if (l != NULL && sherd__layer_windows(l).count > 0) each = sherd__layer_windows(l).count;
-    if (l == NULL || cols != l->rows || rows % each != 0 || b->first > rows / each ||
+    if (l && sherd__layer_windows(l).count > 0) each = sherd__layer_windows(l).count;
+    if (!l || cols != l->rows || rows % each != 0 || b->first > rows / each ||
         b->x.rows > rows / each - b->first)
         return sherd__fail(d, SHERD_ESHAPE, NULL,
                            "%zu x %zu are kept for a batch of %zu x %zu from row %zu on", rows,
@@ -59,8 +59,8 @@ static int check_batch(const sherd__network *n, sherd__engine e, const sherd__ba
                            "the network takes %zu numbers an example, the batch has %zu", n->size,
                            b->x.cols);
     if (b->x.rows == 0 || b->x.rows > n->batch)
-        return sherd__fail(d, SHERD_ESHAPE, NULL,
-                           "a batch of %zu examples: expected 1 to %zu", b->x.rows, n->batch);
+        return sherd__fail(d, SHERD_ESHAPE, NULL, "a batch of %zu examples: expected 1 to %zu",
+                           b->x.rows, n->batch);
     if (n->dtype == SHERD_F32 && (!sherd__local_is(e.products) || e.maps))
         return sherd__fail(d, SHERD_EUNSUPPORTED, "products by nodes and in fixed point take f64",
                            "a network of f32 is computed on this machine, in floats");
@@ -68,7 +68,7 @@ static int check_batch(const sherd__network *n, sherd__engine e, const sherd__ba
         return sherd__fail(d, SHERD_EUNSUPPORTED, "copy it, or use f64",
                            "a network of f32 reads rows of f64, f32 or u8, not of %s",
                            sherd_dtype_name(b->x.dtype));
-    return b->kept != NULL ? check_kept(n, e, b, d) : SHERD_OK;
+    return b->kept ? check_kept(n, e, b, d) : SHERD_OK;
 }
 
 /* x as row-major f32 in the network's own memory, by way of some doubles. */
@@ -94,8 +94,7 @@ static sherd_view input_of(sherd__network *n, const sherd__batch *b)
         return sherd_view_c(n->input, SHERD_F32, b->x.rows, n->size);
     }
     const double *own = sherd__view_borrow_f64(b->x, &ld);
-    if (own != NULL && ld == n->size)
-        return sherd_view_c(own, SHERD_F64, b->x.rows, n->size);
+    if (own && ld == n->size) return sherd_view_c(own, SHERD_F64, b->x.rows, n->size);
     sherd__view_dense_f64(b->x, n->input, n->size);
     return sherd_view_c(n->input, SHERD_F64, b->x.rows, n->size);
 }
@@ -113,11 +112,12 @@ static bool finishes(const sherd__network *n, sherd__engine e, const sherd__laye
 static sherd__layer_call call_of(const sherd__network *n, sherd__engine e, const sherd__batch *b,
                                  sherd_view input, size_t i)
 {
-    sherd__layer_call call = { .engine = e, .examples = input.rows,
+    sherd__layer_call call = { .engine = e,
+                               .examples = input.rows,
                                .team = sherd__local_team(e.products) };
     const void *below = i > 0 ? n->outs[i - 1] : NULL;
     size_t size;
-    if (below == NULL) {
+    if (!below) {
         call.x = input;
         call.kept = b->kept;
         call.first = b->first;
@@ -154,7 +154,7 @@ static int run_forward(sherd__network *n, sherd__engine e, const sherd__batch *b
         size_t above = i + 1 + (call.then != 0);
         if (above < n->len) n->layers[above].x_peak = 0;
         if (above < n->len && n->layers[above].cols > 0) call.y_peak = &n->layers[above].x_peak;
-        if (l->cols > 0 && n->hooks.before_forward != NULL)
+        if (l->cols > 0 && n->hooks.before_forward)
             err = n->hooks.before_forward(n->hooks.ctx, i, d);
         if (err == 0) err = forward(l, &call, d);
         if (call.then != 0) i++;
@@ -167,15 +167,14 @@ static void add_l2(const sherd__network *n, sherd__layer *l)
     if (n->l2 <= 0) return;
     if (n->dtype == SHERD_F32)
         sherd__here_l232(n->l2, l->rows * l->cols, l->weights32, l->weights_gradient32);
-    else
-        sherd__here_l2(n->l2, l->rows * l->cols, l->weights, l->weights_gradient);
+    else sherd__here_l2(n->l2, l->rows * l->cols, l->weights, l->weights_gradient);
 }
 
 /* Whether layers may update weights on the way back: nobody else is to see gradients, and nothing
  * but memory can fail. */
 static bool updates(const sherd__network *n, sherd__engine e, const sherd__layer_update *how)
 {
-    return how != NULL && sherd__local_is(e.products) && !e.maps && n->hooks.after_backward == NULL;
+    return how && sherd__local_is(e.products) && !e.maps && !n->hooks.after_backward;
 }
 
 /* `how` NULL: gradients only. */
@@ -191,7 +190,7 @@ static int run_backward(sherd__network *n, sherd__engine e, const sherd__batch *
         if (i > n->first && l->spec.kind->op != 0 && call_of(n, e, b, input, i - 1).then != 0)
             continue; /* the layer below does it */
         if (updates(n, e, how)) call.update = how;
-        if (n->apart.take != NULL) call.apart = &n->apart;
+        if (n->apart.take) call.apart = &n->apart;
         call.dy = n->delta[at];
         if (!in_place) at = 1 - at;
         call.dx = i > n->first ? n->delta[at] : NULL;
@@ -199,7 +198,7 @@ static int run_backward(sherd__network *n, sherd__engine e, const sherd__batch *
         err = backward(l, &call, d);
         if (err != 0 || l->cols == 0) continue;
         if (!l->updated) add_l2(n, l);
-        if (n->hooks.after_backward != NULL) err = n->hooks.after_backward(n->hooks.ctx, i, d);
+        if (n->hooks.after_backward) err = n->hooks.after_backward(n->hooks.ctx, i, d);
     }
     return err;
 }
@@ -234,7 +233,7 @@ static double l2_cost(const sherd__network *n)
 
 static const void *output_of(const sherd__network *n, sherd_view input)
 {
-    return n->outs[n->len - 1] != NULL ? n->outs[n->len - 1] : input.data;
+    return n->outs[n->len - 1] ? n->outs[n->len - 1] : input.data;
 }
 
 /* Outputs as the caller gets them. */
@@ -264,11 +263,10 @@ static int pass(sherd__network *n, sherd__engine e, const sherd__batch *batch, s
     int err = run_forward(n, e, batch, input, false, true, d);
     const void *out = output_of(n, input);
     if (err != 0) return err;
-    err = n->dtype == SHERD_F32
-              ? sherd__loss_gradient32(n->loss, out, input.rows, n->width, batch->targets, c,
-                                       n->delta[0], d)
-              : sherd__loss_gradient(n->loss, out, input.rows, n->width, batch->targets, c,
-                                     n->delta[0], d);
+    err = n->dtype == SHERD_F32 ? sherd__loss_gradient32(n->loss, out, input.rows, n->width,
+                                                         batch->targets, c, n->delta[0], d)
+                                : sherd__loss_gradient(n->loss, out, input.rows, n->width,
+                                                       batch->targets, c, n->delta[0], d);
     if (err != 0) return err;
     *c += l2_cost(n);
     if (!n->steady && !isfinite(*c))
@@ -277,7 +275,7 @@ static int pass(sherd__network *n, sherd__engine e, const sherd__batch *batch, s
     const bool begins = updates(n, e, how);
     if (begins) sherd__optimiser_begin(how->optimiser);
     err = run_backward(n, e, batch, input, how, d);
-    if (err != 0 || how == NULL) return err;
+    if (err != 0 || !how) return err;
     if (!begins) sherd__optimiser_begin(how->optimiser);
     finish_update(n, e, how);
     return SHERD_OK;
@@ -294,7 +292,7 @@ static int learn(sherd__network *n, sherd__engine e, const sherd__batch *batch,
     for (size_t i = 0; i < n->len; i++) sherd__products_release(&n->layers[i], e);
     if (err != 0) return err;
     *cost = c;
-    if (y != NULL) *y = tell(n, output_of(n, input), input.rows);
+    if (y) *y = tell(n, output_of(n, input), input.rows);
     return SHERD_OK;
 }
 
@@ -305,8 +303,8 @@ int sherd__network_learn(sherd__network *n, sherd__engine e, const sherd__batch 
 }
 
 int sherd__network_step(sherd__network *n, sherd__engine e, const sherd__batch *batch,
-                        sherd__optimiser *o, double rate, bool keep, double *cost,
-                        const double **y, sherd_diag *d)
+                        sherd__optimiser *o, double rate, bool keep, double *cost, const double **y,
+                        sherd_diag *d)
 {
     sherd__layer_update how = { .optimiser = o, .rate = rate, .l2 = n->l2, .keep = keep };
     return learn(n, e, batch, &how, cost, y, d);

@@ -8,7 +8,7 @@
 struct sherd__network {
     sherd__layer *layers;
     sherd_dtype dtype;
-    void **outs; /* each layer's outputs; several may be the same memory */
+    void **outs;                    /* each layer's outputs; several may be the same memory */
     size_t len, batch, size, width; /* size: numbers in one input */
     size_t count;
     size_t first;  /* lowest layer with parameters; len: none */
@@ -16,8 +16,14 @@ struct sherd__network {
     bool any_view; /* the lowest layer that computes takes any view */
     sherd__loss loss;
     double l2;
-    union { double *params; float *params32; };
-    union { double *gradient; float *gradient32; };
+    union {
+        double *params;
+        float *params32;
+    };
+    union {
+        double *gradient;
+        float *gradient32;
+    };
     void *room;     /* outputs, scratch of layers, and the following */
     void *input;    /* x in the network's dtype, unless any_view */
     void *delta[2]; /* d cost / d outputs of a layer, and of the one below */

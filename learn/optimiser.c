@@ -34,7 +34,7 @@ int sherd__optimiser_init(sherd__optimiser *out, const sherd__optimiser_spec *sp
 {
     sherd__optimiser o = { .spec = *spec, .count = count };
     *out = (sherd__optimiser){ 0 };
-    if (sherd__method_name(spec->method) == NULL)
+    if (!sherd__method_name(spec->method))
         return sherd__fail(d, SHERD_EINVAL, NULL, "%d is no optimiser", (int)spec->method);
     o.spec.beta1 = or_else(spec->beta1, 0.9);
     o.spec.beta2 = or_else(spec->beta2, 0.999);
@@ -51,7 +51,7 @@ int sherd__optimiser_init(sherd__optimiser *out, const sherd__optimiser_spec *sp
                            o.spec.epsilon);
     size_t vectors = spec->method == SHERD__ADAM ? 2 : spec->method == SHERD__MOMENTUM ? 1 : 0;
     if (!sherd__mul(count, vectors, &o.state_len) ||
-        (o.state = sherd__calloc(o.state_len, sherd_dtype_size(o.spec.dtype))) == NULL)
+        !(o.state = sherd__calloc(o.state_len, sherd_dtype_size(o.spec.dtype))))
         return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the state of %zu parameters",
                            count);
     o.power1 = o.power2 = 1;
@@ -97,8 +97,8 @@ void sherd__optimiser_resume(sherd__optimiser *o, uint64_t steps)
 #define R(name) name##32
 #include "learn/optimiser.inc"
 
-void sherd__optimiser_apply(sherd__optimiser *o, double rate, size_t from, size_t n,
-                            double *params, const double *gradient)
+void sherd__optimiser_apply(sherd__optimiser *o, double rate, size_t from, size_t n, double *params,
+                            const double *gradient)
 {
     apply(o, rate, from, n, params + from, gradient + from);
 }

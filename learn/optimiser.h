@@ -22,9 +22,9 @@ typedef enum sherd__method {
 
 typedef struct sherd__optimiser_spec {
     sherd__method method;
-    double beta1;   /* momentum; Adam's first moment. 0: 0.9 */
-    double beta2;   /* Adam's second moment. 0: 0.999 */
-    double epsilon; /* Adam. 0: 1e-8 */
+    double beta1;      /* momentum; Adam's first moment. 0: 0.9 */
+    double beta2;      /* Adam's second moment. 0: 0.999 */
+    double epsilon;    /* Adam. 0: 1e-8 */
     sherd_dtype dtype; /* of parameters, gradient and state: SHERD_F64 or SHERD_F32. 0: f64 */
 } sherd__optimiser_spec;
 
@@ -32,10 +32,13 @@ typedef struct sherd__optimiser {
     sherd__optimiser_spec spec; /* defaults filled in */
     size_t count;               /* parameters */
     size_t state_len;           /* 0, count or 2 count */
-    union { double *state; float *state32; }; /* v; m, then v; of the spec's dtype. Owned; the
+    union {
+        double *state;
+        float *state32;
+    };                     /* v; m, then v; of the spec's dtype. Owned; the
                                                  caller may restore its contents */
-    uint64_t steps;             /* begun so far */
-    double power1, power2;      /* Adam: beta1 and beta2 to the power of `steps` */
+    uint64_t steps;        /* begun so far */
+    double power1, power2; /* Adam: beta1 and beta2 to the power of `steps` */
 } sherd__optimiser;
 
 /** "sgd", "momentum", "adam"; NULL for a number that is no method. */
@@ -56,8 +59,8 @@ void sherd__optimiser_begin(sherd__optimiser *o);
 void sherd__optimiser_resume(sherd__optimiser *o, uint64_t steps);
 /** Updates parameters [from, from + n) of the step begun; params and gradient point at the first of
  *  all `count`. Each range exactly once a step. */
-void sherd__optimiser_apply(sherd__optimiser *o, double rate, size_t from, size_t n,
-                            double *params, const double *gradient);
+void sherd__optimiser_apply(sherd__optimiser *o, double rate, size_t from, size_t n, double *params,
+                            const double *gradient);
 
 /** The same by several threads (NULL: one), params and gradient being of the spec's dtype and
  *  pointing at number `from` itself: a gradient need not lie with all others. Ranges that are apart

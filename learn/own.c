@@ -32,8 +32,10 @@ static int check_columns(const sherd__own_grader *g, sherd_diag *d)
     bool apart = g->data.y.rows > 0;
     size_t targets = targets_of(g), want = apart ? g->inputs : g->inputs + targets;
     if (g->data.x.cols == want && (!apart || g->data.y.cols == targets)) return SHERD_OK;
-    return sherd__fail(d, SHERD_ESHAPE, NULL, "the network takes %zu inputs and %zu target%s, the "
-                       "examples have %zu columns%s", g->inputs, targets, targets == 1 ? "" : "s",
+    return sherd__fail(d, SHERD_ESHAPE, NULL,
+                       "the network takes %zu inputs and %zu target%s, the "
+                       "examples have %zu columns%s",
+                       g->inputs, targets, targets == 1 ? "" : "s",
                        g->data.x.cols + (apart ? g->data.y.cols : 0),
                        apart ? " in two members" : "");
 }
@@ -212,8 +214,8 @@ static void add_scaled(double *restrict sum, const double *restrict x, size_t n,
 }
 
 /* Without clipping: batches, whose sum is rounded once. */
-static int grade_batches(sherd__own_grader *g, uint64_t first, uint64_t rows,
-                         const int32_t *scales, unsigned room, int64_t *out, sherd_diag *d)
+static int grade_batches(sherd__own_grader *g, uint64_t first, uint64_t rows, const int32_t *scales,
+                         unsigned room, int64_t *out, sherd_diag *d)
 {
     double most = ldexp(1, (int)room), cost = 0;
     int64_t *extra = out + g->count;

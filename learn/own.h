@@ -45,9 +45,9 @@ typedef struct sherd__own {
 typedef struct sherd__own_options {
     const sherd__recipe *recipe;
     const sherd__own *data;
-    bool values;            /* targets are values; else labels */
-    double divide;          /* inputs are divided by it */
-    double clip;            /* norm of one example's gradient at most, in that range; 0: none */
+    bool values;             /* targets are values; else labels */
+    double divide;           /* inputs are divided by it */
+    double clip;             /* norm of one example's gradient at most, in that range; 0: none */
     bool (*stop)(void *ctx); /* asked before each pass over a chunk of examples: true ends the call
                                with SHERD_EINTERRUPTED. Must not depend on examples. NULL: never */
     void *stop_ctx;

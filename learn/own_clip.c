@@ -34,7 +34,7 @@
 #include "matrix/local.h"
 #include "matrix/view.h"
 
-#define BLOCK 32u        /* columns that are added up together */
+#define BLOCK 32u /* columns that are added up together */
 #define CHUNK_MOST 64u
 #define POWER_MOST 1000  /* exponents of scales, either way: their powers of two are normal */
 #define NEAREST 0x1.8p52 /* added and taken off, it rounds a number below 2^51 to a whole one */
@@ -58,8 +58,7 @@ static size_t each_len(const sherd__own_tier *t)
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
-int sherd__own_chunk(const sherd__recipe *r, bool clips, size_t *chunk, size_t *kept,
-                     sherd_diag *d)
+int sherd__own_chunk(const sherd__recipe *r, bool clips, size_t *chunk, size_t *kept, sherd_diag *d)
 {
     sherd__form in = r->in;
     *kept = clips ? BLOCK : 0;
@@ -101,7 +100,9 @@ int sherd__own_clip_new(sherd__own_grader *g)
         size_t numbers;
         if (l->cols == 0) continue;
         sherd__own_tier *t = &g->apart[tier_of(g, l)];
-        *t = (sherd__own_tier){ .rows = l->rows, .cols = l->cols, .total = l->bias_total,
+        *t = (sherd__own_tier){ .rows = l->rows,
+                                .cols = l->cols,
+                                .total = l->bias_total,
                                 .dense = sherd__layer_windows(l).count == 0 };
         if (!sherd__mul(t->dense ? t->cols : each_len(t), g->chunk, &numbers)) return SHERD_ENOMEM;
         double **to = t->dense ? &t->dy : &t->each;
@@ -202,7 +203,9 @@ static int make_each(sherd__own_grader *g, sherd__own_tier *t, sherd_view x, con
 {
     double *to = t->each + i * each_len(t);
     const double *from = dy + i * rows * t->cols;
-    sherd__tiled p = { .type = SHERD_F64, .c = to, .ldc = t->cols,
+    sherd__tiled p = { .type = SHERD_F64,
+                       .c = to,
+                       .ldc = t->cols,
                        .a = sherd_view_t(sherd_view_sub(x, i * rows, rows, 0, x.cols)),
                        .b = sherd_view_c(from, SHERD_F64, rows, t->cols) };
     int err = sherd__local_multiply(g->products, &p, d);

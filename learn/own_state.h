@@ -17,22 +17,22 @@ struct sherd__own_grader {
     double divide, clip;
     bool (*stop)(void *ctx);
     void *stop_ctx;
-    bool values;           /* targets are values; else labels */
+    bool values; /* targets are values; else labels */
     size_t inputs, width, count, chunk;
     size_t tiers, at[SHERD__RECIPE_LAYERS_MAX + 1]; /* tier t has parameters at[t] to at[t+1] */
     sherd__network *network;
     sherd_multiplier products;
-    double *x, *targets;   /* chunk x inputs, chunk x width */
+    double *x, *targets; /* chunk x inputs, chunk x width */
     uint32_t *labels;
     uint8_t *absent;
-    double *sum;           /* count numbers: of gradients; with clipping, whole numbers */
+    double *sum; /* count numbers: of gradients; with clipping, whole numbers */
     /* with clipping */
     sherd__own_tier *apart;
-    double unit;           /* clip, of the pass under way */
-    double *norms, *by;    /* of each example of the chunk: its squared norm, its factor */
-    double *squared;       /* likewise: sums of squares of its integers */
-    double *slope;         /* width numbers of scratch */
-    size_t examples;       /* of the pass under way */
+    double unit;        /* clip, of the pass under way */
+    double *norms, *by; /* of each example of the chunk: its squared norm, its factor */
+    double *squared;    /* likewise: sums of squares of its integers */
+    double *slope;      /* width numbers of scratch */
+    size_t examples;    /* of the pass under way */
     sherd__loss loss;
 };
 

@@ -32,8 +32,8 @@ static double number_of(uint64_t bits)
 
 void sherd__plan_write(uint8_t *out, const sherd__plan *p, const int32_t *scales)
 {
-    const uint64_t head[SHERD__PLAN_HEAD] = { SHERD__PLAN_FORMAT, p->recipe, p->bits, p->room,
-                                              p->tiers, p->params, p->shards, p->batch };
+    const uint64_t head[SHERD__PLAN_HEAD] = { SHERD__PLAN_FORMAT, p->recipe, p->bits,   p->room,
+                                              p->tiers,           p->params, p->shards, p->batch };
     for (size_t i = 0; i < SHERD__PLAN_HEAD; i++) sherd__put_u64(out + 8 * i, head[i]);
     out += 8 * SHERD__PLAN_HEAD;
     for (uint32_t t = 0; t < p->tiers; t++)
@@ -43,16 +43,26 @@ void sherd__plan_write(uint8_t *out, const sherd__plan *p, const int32_t *scales
 void sherd__plan_write_shard(uint8_t *out, const sherd__plan *p, uint32_t i,
                              const sherd__plan_shard *s)
 {
-    const uint64_t v[SHERD__PLAN_SHARD] = { s->x, s->targets, s->first, s->rows, s->drop,
-                                            s->local.steps, s->local.batch, bits_of(s->local.rate),
-                                            bits_of(s->local.l2), bits_of(s->local.weight) };
+    const uint64_t v[SHERD__PLAN_SHARD] = { s->x,
+                                            s->targets,
+                                            s->first,
+                                            s->rows,
+                                            s->drop,
+                                            s->local.steps,
+                                            s->local.batch,
+                                            bits_of(s->local.rate),
+                                            bits_of(s->local.l2),
+                                            bits_of(s->local.weight) };
     out += 8 * (SHERD__PLAN_HEAD + (size_t)p->tiers + SHERD__PLAN_SHARD * (size_t)i);
     for (size_t k = 0; k < SHERD__PLAN_SHARD; k++) sherd__put_u64(out + 8 * k, v[k]);
 }
 
 static int check_head(const uint64_t *h, size_t len, sherd_diag *d)
 {
-    static const struct { const char *name; uint64_t least, most; } of[SHERD__PLAN_HEAD] = {
+    static const struct {
+        const char *name;
+        uint64_t least, most;
+    } of[SHERD__PLAN_HEAD] = {
         { "format", SHERD__PLAN_FORMAT, SHERD__PLAN_FORMAT },
         { "recipe", 1, UINT32_MAX },
         { "bits", 0, 53 },
@@ -64,9 +74,9 @@ static int check_head(const uint64_t *h, size_t len, sherd_diag *d)
     };
     for (size_t i = 0; i < SHERD__PLAN_HEAD; i++)
         if (h[i] < of[i].least || h[i] > of[i].most)
-            return sherd__fail(d, SHERD_EFORMAT, NULL, "a plan with %s %" PRIu64
-                               ": expected %" PRIu64 " to %" PRIu64, of[i].name, h[i], of[i].least,
-                               of[i].most);
+            return sherd__fail(d, SHERD_EFORMAT, NULL,
+                               "a plan with %s %" PRIu64 ": expected %" PRIu64 " to %" PRIu64,
+                               of[i].name, h[i], of[i].least, of[i].most);
     size_t want = sherd__plan_size((uint32_t)h[4], (uint32_t)h[6]);
     if (len != want)
         return sherd__fail(d, SHERD_EFORMAT, NULL, "a plan of %zu bytes: expected %zu", len, want);
@@ -82,9 +92,14 @@ int sherd__plan_parse(sherd__plan *out, const uint8_t *bytes, size_t len, sherd_
     int err = check_head(h, len, d);
     if (err) return err;
     if (h[2] == 1) return sherd__fail(d, SHERD_EFORMAT, NULL, "a plan with one bit");
-    sherd__plan p = { .recipe = (uint32_t)h[1], .bits = (unsigned)h[2], .room = (unsigned)h[3],
-                      .tiers = (uint32_t)h[4], .params = (uint32_t)h[5], .shards = (uint32_t)h[6],
-                      .batch = (size_t)h[7], .bytes = bytes + sizeof h };
+    sherd__plan p = { .recipe = (uint32_t)h[1],
+                      .bits = (unsigned)h[2],
+                      .room = (unsigned)h[3],
+                      .tiers = (uint32_t)h[4],
+                      .params = (uint32_t)h[5],
+                      .shards = (uint32_t)h[6],
+                      .batch = (size_t)h[7],
+                      .bytes = bytes + sizeof h };
     for (uint32_t t = 0; t < p.tiers; t++) {
         int64_t scale = (int64_t)sherd__get_u64(p.bytes + 8 * (size_t)t);
         if (scale < -SCALE_MOST || scale > SCALE_MOST)
@@ -109,10 +124,16 @@ sherd__plan_shard sherd__plan_shard_at(const sherd__plan *p, uint32_t i)
     const uint8_t *at = p->bytes + 8 * ((size_t)p->tiers + SHERD__PLAN_SHARD * (size_t)i);
     uint64_t v[SHERD__PLAN_SHARD];
     for (size_t k = 0; k < SHERD__PLAN_SHARD; k++) v[k] = sherd__get_u64(at + 8 * k);
-    return (sherd__plan_shard){ .x = block_of(v[0]), .targets = block_of(v[1]), .first = v[2],
-                                .rows = v[3], .drop = v[4] != 0,
-                                .local = { .steps = v[5], .batch = v[6], .rate = number_of(v[7]),
-                                           .l2 = number_of(v[8]), .weight = number_of(v[9]) } };
+    return (sherd__plan_shard){ .x = block_of(v[0]),
+                                .targets = block_of(v[1]),
+                                .first = v[2],
+                                .rows = v[3],
+                                .drop = v[4] != 0,
+                                .local = { .steps = v[5],
+                                           .batch = v[6],
+                                           .rate = number_of(v[7]),
+                                           .l2 = number_of(v[8]),
+                                           .weight = number_of(v[9]) } };
 }
 
 bool sherd__plan_shard_sized(const sherd__plan_shard *s, size_t batch)

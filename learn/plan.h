@@ -36,12 +36,12 @@ typedef struct sherd__plan {
     uint32_t tiers;
     uint32_t params; /* block of tier 0's parameters; tier t's is t further */
     uint32_t shards;
-    size_t batch;    /* most examples of a shard in this training */
+    size_t batch;         /* most examples of a shard in this training */
     const uint8_t *bytes; /* behind the head */
 } sherd__plan;
 
 typedef struct sherd__plan_shard {
-    uint32_t x, targets; /* blocks */
+    uint32_t x, targets;  /* blocks */
     uint64_t first, rows; /* of them */
     bool drop;            /* the blocks are not needed after the round */
     sherd__local_steps local;

@@ -27,12 +27,10 @@ static size_t stride_of(const sherd__layer *l)
 static int pool_fit(sherd__layer *l, sherd_diag *d)
 {
     size_t w = l->spec.window, n;
-    if (w == 0)
-        return sherd__fail(d, SHERD_EINVAL, "give it a window", "a pool without a window");
+    if (w == 0) return sherd__fail(d, SHERD_EINVAL, "give it a window", "a pool without a window");
     if (w > l->in.height || w > l->in.width)
-        return sherd__fail(d, SHERD_ESHAPE, NULL,
-                           "a pool's window of %zu on an image of %zu x %zu", w, l->in.height,
-                           l->in.width);
+        return sherd__fail(d, SHERD_ESHAPE, NULL, "a pool's window of %zu on an image of %zu x %zu",
+                           w, l->in.height, l->in.width);
     if (!sherd__form_size(l->in, &n) || w > UINT16_MAX) /* places of a square are 32-bit numbers */
         return sherd__fail(d, SHERD_ESHAPE, NULL, "a pool's input is too large to count");
     l->out = (sherd__form){ (l->in.height - w) / stride_of(l) + 1,
@@ -57,10 +55,18 @@ typedef struct pieces {
 static pieces pieces_of(const sherd__layer *l)
 {
     const size_t channels = l->in.channels, across = stride_of(l) * channels;
-    const pieces squares = { .outer = channels, .x_outer = 1, .y_outer = 1,
-                             .inner = l->out.width, .x_step = across, .y_step = channels };
-    const pieces one = { .outer = l->out.width, .x_outer = across, .y_outer = channels,
-                         .inner = channels, .x_step = 1, .y_step = 1 };
+    const pieces squares = { .outer = channels,
+                             .x_outer = 1,
+                             .y_outer = 1,
+                             .inner = l->out.width,
+                             .x_step = across,
+                             .y_step = channels };
+    const pieces one = { .outer = l->out.width,
+                         .x_outer = across,
+                         .y_outer = channels,
+                         .inner = channels,
+                         .x_step = 1,
+                         .y_step = 1 };
     return channels < FEW ? squares : one;
 }
 

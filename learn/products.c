@@ -21,8 +21,10 @@ sherd__windows sherd__layer_windows(const sherd__layer *l)
 {
     sherd__windows w = { .count = 0 };
     const sherd_windows of = {
-        .height = (uint32_t)l->in.height,   .width = (uint32_t)l->in.width,
-        .channels = (uint32_t)l->in.channels, .window = (uint32_t)l->spec.window,
+        .height = (uint32_t)l->in.height,
+        .width = (uint32_t)l->in.width,
+        .channels = (uint32_t)l->in.channels,
+        .window = (uint32_t)l->spec.window,
         .stride = l->spec.stride > 0 ? (uint32_t)l->spec.stride : 1,
         .padding = (uint32_t)l->spec.padding,
     };
@@ -34,7 +36,8 @@ int sherd__layer_keep(const sherd__layer *l, sherd__engine e, sherd_view x, size
                       sherd_kept **kept, sherd_diag *d)
 {
     sherd__windows w = sherd__layer_windows(l);
-    const sherd_keeping how = { .part = part, .windows = w.count > 0 ? &w.of : NULL,
+    const sherd_keeping how = { .part = part,
+                                .windows = w.count > 0 ? &w.of : NULL,
                                 .cols = l->cols };
     return sherd_multiplier_keep_as(e.products, x, &how, kept, d);
 }
@@ -60,10 +63,9 @@ static int multiply(const sherd__layer *l, const sherd__layer_call *call, sherd_
     sherd_multiplier m = call->engine.products;
     sherd__windows w = sherd__layer_windows(l);
     size_t each = w.count > 0 ? w.count : 1;
-    sherd_rows rows = { call->kept != NULL ? call->first * each : 0, call->examples * each };
-    sherd_kept *kept = call->kept != NULL ? call->kept : l->held;
-    if (kept != NULL)
-        return sherd_multiplier_multiply_rows(m, kept, rows, transposed, b, c, l->cols, d);
+    sherd_rows rows = { call->kept ? call->first * each : 0, call->examples * each };
+    sherd_kept *kept = call->kept ? call->kept : l->held;
+    if (kept) return sherd_multiplier_multiply_rows(m, kept, rows, transposed, b, c, l->cols, d);
     return sherd_multiplier_multiply(m, transposed ? sherd_view_t(x) : x, b, c, l->cols, d);
 }
 
@@ -93,7 +95,7 @@ int sherd__products_backward(sherd__layer *l, const sherd__layer_call *call, she
     sherd__products_release(l, call->engine);
     if (err != 0) return err;
     sherd__bias_gradient(l, x.rows, call->dy);
-    return dx == NULL ? SHERD_OK : sherd__products_down(l, call, x.rows, dx, d);
+    return !dx ? SHERD_OK : sherd__products_down(l, call, x.rows, dx, d);
 }
 
 void sherd__products_release(sherd__layer *l, sherd__engine e)
@@ -127,9 +129,12 @@ int sherd__products_image(const sherd__layer *l, const sherd__layer_call *call, 
 {
     sherd_multiplier m = call->engine.products;
     const sherd_windows windows = {
-        .height = (uint32_t)l->out.height, .width = (uint32_t)l->out.width,
-        .channels = (uint32_t)l->cols,     .window = (uint32_t)l->spec.window,
-        .stride = 1, .padding = (uint32_t)(l->spec.window - 1 - l->spec.padding),
+        .height = (uint32_t)l->out.height,
+        .width = (uint32_t)l->out.width,
+        .channels = (uint32_t)l->cols,
+        .window = (uint32_t)l->spec.window,
+        .stride = 1,
+        .padding = (uint32_t)(l->spec.window - 1 - l->spec.padding),
     };
     const sherd_keeping how = { call->examples, &windows, l->in.channels };
     sherd_diag mine = { 0 };
@@ -140,7 +145,7 @@ int sherd__products_image(const sherd__layer *l, const sherd__layer_call *call, 
                                  l->out.height * l->out.width * l->cols);
     size_t rows = l->spec.window * l->spec.window * l->cols, len = rows * l->in.channels;
     double *turned = sherd__alloc(len * sizeof *turned); /* as many as the weights */
-    if (turned == NULL)
+    if (!turned)
         return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the weights of a convolution");
     turn_round(l, turned);
     int err = sherd_multiplier_keep_as(m, dy, &how, &kept, &mine);

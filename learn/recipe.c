@@ -61,7 +61,7 @@ static bool cut_words(const char *text, char *out, sherd__recipe_value *v)
 
 static int find_key(const char *name)
 {
-    for (int i = 0; sherd__recipe_keys[i].name != NULL; i++)
+    for (int i = 0; sherd__recipe_keys[i].name; i++)
         if (strcmp(sherd__recipe_keys[i].name, name) == 0) return i;
     return -1;
 }
@@ -71,14 +71,12 @@ static int unknown_key(const reader *rd, const char *where, const char *name, sh
     const char *known[KEYS_MAX + 1];
     char hint[120];
     size_t len = 0;
-    for (const sherd__recipe_key *k = sherd__recipe_keys; k->name != NULL; k++)
+    for (const sherd__recipe_key *k = sherd__recipe_keys; k->name; k++)
         if (k->part <= rd->part) known[len++] = k->name;
     known[len] = NULL;
     const char *near = sherd__suggest(name, known);
-    if (near != NULL)
-        snprintf(hint, sizeof hint, "did you mean %s?", near);
-    else
-        snprintf(hint, sizeof hint, "docs/TRAINING.md lists all keys");
+    if (near) snprintf(hint, sizeof hint, "did you mean %s?", near);
+    else snprintf(hint, sizeof hint, "docs/TRAINING.md lists all keys");
     return sherd__fail(d, SHERD_EFORMAT, hint, "%s: unknown key '%.60s'", where, name);
 }
 
@@ -103,7 +101,7 @@ static int take_line(reader *rd, char *line, char *words, size_t number, sherd_d
     char *name = trim(line);
     if (*name == '\0') return SHERD_OK;
     char *eq = strchr(name, '=');
-    if (eq == NULL)
+    if (!eq)
         return sherd__fail(d, SHERD_EFORMAT, "lines read `key = value`; # starts a comment",
                            "%s: expected `key = value`, found '%.60s'", where, name);
     *eq = '\0';
@@ -124,7 +122,7 @@ static int take_line(reader *rd, char *line, char *words, size_t number, sherd_d
 static int judge(const reader *rd, sherd_diag *d)
 {
     const sherd__recipe *r = &rd->recipe;
-    for (int i = 0; sherd__recipe_keys[i].name != NULL; i++)
+    for (int i = 0; sherd__recipe_keys[i].name; i++)
         if (sherd__recipe_keys[i].required && sherd__recipe_keys[i].part <= rd->part &&
             rd->lines[i] == 0)
             return sherd__fail(d, SHERD_EFORMAT, "docs/TRAINING.md lists all keys",
@@ -173,17 +171,16 @@ int sherd__recipe_parse(sherd__recipe *out, const char *text, size_t len, const 
     }
     int err = check_bytes(text, len, where, d);
     if (err != 0) return err;
-    char *copy = sherd__alloc(2 * (len + 1)), *words = copy == NULL ? NULL : copy + len + 1;
-    if (copy == NULL)
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "%s: no memory to read it", where);
+    char *copy = sherd__alloc(2 * (len + 1)), *words = !copy ? NULL : copy + len + 1;
+    if (!copy) return sherd__fail(d, SHERD_ENOMEM, NULL, "%s: no memory to read it", where);
     memcpy(copy, text, len);
     copy[len] = '\0';
     sherd__recipe_defaults(&rd.recipe);
-    for (char *line = copy; line != NULL && err == 0;) {
+    for (char *line = copy; line && err == 0;) {
         char *end = strchr(line, '\n');
-        if (end != NULL) *end = '\0';
+        if (end) *end = '\0';
         err = take_line(&rd, line, words, ++number, d);
-        line = end != NULL ? end + 1 : NULL;
+        line = end ? end + 1 : NULL;
     }
     if (err == 0) err = judge(&rd, d);
     if (err == 0) *out = rd.recipe;
@@ -197,7 +194,7 @@ int sherd__recipe_print(const sherd__recipe *r, sherd__recipe_part part, sherd_b
 {
     char value[128], line[192];
     size_t was = out->len;
-    for (const sherd__recipe_key *k = sherd__recipe_keys; k->name != NULL; k++) {
+    for (const sherd__recipe_key *k = sherd__recipe_keys; k->name; k++) {
         for (size_t i = 0; k->part <= part && k->write(r, i, value); i++) {
             int n = snprintf(line, sizeof line, "%s = %s\n", k->name, value);
             int err = sherd__buf_append(out, line, (size_t)n);
@@ -214,8 +211,13 @@ int sherd__recipe_print(const sherd__recipe *r, sherd__recipe_part part, sherd_b
 
 static sherd__network_spec spec_of(const sherd__recipe *r, size_t batch)
 {
-    return (sherd__network_spec){ .in = r->in, .layers = r->layers, .len = r->len, .batch = batch,
-                                  .loss = r->loss, .l2 = r->l2, .bias_total = r->bias_total,
+    return (sherd__network_spec){ .in = r->in,
+                                  .layers = r->layers,
+                                  .len = r->len,
+                                  .batch = batch,
+                                  .loss = r->loss,
+                                  .l2 = r->l2,
+                                  .bias_total = r->bias_total,
                                   .dtype = r->precision };
 }
 

@@ -28,10 +28,8 @@ static int read_input(sherd__recipe *r, const sherd__recipe_value *v, sherd_diag
 static bool write_input(const sherd__recipe *r, size_t i, char out[128])
 {
     if (i > 0) return false;
-    if (r->in.height == 1 && r->in.width == 1)
-        snprintf(out, 128, "%zu", r->in.channels);
-    else
-        snprintf(out, 128, "%zu x %zu x %zu", r->in.height, r->in.width, r->in.channels);
+    if (r->in.height == 1 && r->in.width == 1) snprintf(out, 128, "%zu", r->in.channels);
+    else snprintf(out, 128, "%zu x %zu x %zu", r->in.height, r->in.width, r->in.channels);
     return true;
 }
 
@@ -206,8 +204,10 @@ static int read_holdout(sherd__recipe *r, const sherd__recipe_value *v, sherd_di
 {
     double x;
     if (v->len != 1 || !sherd__word_number(v->words[0], &x) || !(x >= 0 && x < 1))
-        return sherd__recipe_expected(v, "the fraction of the examples that validation takes, 0 to "
-                                         "below 1", NULL, d);
+        return sherd__recipe_expected(v,
+                                      "the fraction of the examples that validation takes, 0 to "
+                                      "below 1",
+                                      NULL, d);
     r->holdout = x;
     return SHERD_OK;
 }
@@ -310,8 +310,9 @@ static int read_method(sherd__recipe *r, const sherd__recipe_value *v, sherd_dia
     for (size_t k = 1; k < v->len; k++)
         if (!sherd__word_number(v->words[k], &x[k - 1]) || !(x[k - 1] > 0 && x[k - 1] < 1))
             return sherd__recipe_expected(v, what, "these lie between 0 and 1", d);
-    r->optimiser = (sherd__optimiser_spec){ .method = (sherd__method)(i + 1), .beta1 = x[0],
-                                            .beta2 = x[1], .epsilon = x[2] };
+    r->optimiser = (sherd__optimiser_spec){
+        .method = (sherd__method)(i + 1), .beta1 = x[0], .beta2 = x[1], .epsilon = x[2]
+    };
     return SHERD_OK;
 }
 
@@ -351,12 +352,12 @@ static int read_schedule(sherd__recipe *r, const sherd__recipe_value *v, sherd_d
     uint64_t period = 0;
     int i, err = sherd__recipe_first_of(v, schedule_names, what, &i, d);
     if (err) return err;
-    if (i == 0 ? v->len != 1
-               : v->len != 4 || !sherd__word_number(v->words[1], &factor) || factor < 0 ||
-                     (i == SHERD__STEPWISE && factor == 0) ||
-                     strcmp(v->words[2], i == SHERD__LINEAR ? "over" : "every") != 0 ||
-                     !sherd__word_count(v->words[3], SHERD__RECIPE_COUNT_MAX, &period) ||
-                     period == 0)
+    if (i == 0
+            ? v->len != 1
+            : v->len != 4 || !sherd__word_number(v->words[1], &factor) || factor < 0 ||
+                  (i == SHERD__STEPWISE && factor == 0) ||
+                  strcmp(v->words[2], i == SHERD__LINEAR ? "over" : "every") != 0 ||
+                  !sherd__word_count(v->words[3], SHERD__RECIPE_COUNT_MAX, &period) || period == 0)
         return sherd__recipe_expected(v, what, NULL, d);
     r->schedule.kind = (sherd__schedule_kind)i;
     r->schedule.factor = factor;

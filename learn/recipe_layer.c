@@ -11,9 +11,9 @@
 #include "core/diag.h"
 
 static const sherd__layer_kind *const kinds[] = {
-    &sherd__layer_dense,   &sherd__layer_conv2d,  &sherd__layer_max_pool,
+    &sherd__layer_dense,        &sherd__layer_conv2d,  &sherd__layer_max_pool,
     &sherd__layer_average_pool, &sherd__layer_flatten, &sherd__layer_relu,
-    &sherd__layer_sigmoid, &sherd__layer_tanh,    &sherd__layer_softmax,
+    &sherd__layer_sigmoid,      &sherd__layer_tanh,    &sherd__layer_softmax,
 };
 #define KINDS (sizeof kinds / sizeof *kinds)
 
@@ -74,10 +74,8 @@ int sherd__recipe_read_layer(sherd__recipe *r, const sherd__recipe_value *v, she
     if (numbers &&
         (v->len < 2 || !sherd__word_count(v->words[1], SHERD__RECIPE_SIDE_MAX, &n) || n == 0))
         return number_expected(v, d);
-    if (pool)
-        l.window = (size_t)n;
-    else
-        l.units = (size_t)n;
+    if (pool) l.window = (size_t)n;
+    else l.units = (size_t)n;
     bool more = pool || l.kind == &sherd__layer_conv2d;
     if (more ? !read_parts(v, 2, &l) : v->len != (numbers ? 2u : 1u))
         return sherd__recipe_expected(v, what, NULL, d);
@@ -95,14 +93,10 @@ bool sherd__recipe_write_layer(const sherd__recipe *r, size_t i, char out[128])
     const char *name = l->kind->name;
     bool conv = l->kind == &sherd__layer_conv2d;
     int at;
-    if (conv)
-        at = snprintf(out, 128, "%s %zu window %zu", name, l->units, l->window);
-    else if (l->window > 0)
-        at = snprintf(out, 128, "%s %zu", name, l->window);
-    else if (l->units > 0)
-        at = snprintf(out, 128, "%s %zu", name, l->units);
-    else
-        at = snprintf(out, 128, "%s", name);
+    if (conv) at = snprintf(out, 128, "%s %zu window %zu", name, l->units, l->window);
+    else if (l->window > 0) at = snprintf(out, 128, "%s %zu", name, l->window);
+    else if (l->units > 0) at = snprintf(out, 128, "%s %zu", name, l->units);
+    else at = snprintf(out, 128, "%s", name);
     if (l->stride != (conv ? 1 : l->window))
         at += snprintf(out + at, 128 - (size_t)at, " stride %zu", l->stride);
     if (l->padding > 0) snprintf(out + at, 128 - (size_t)at, " padding %zu", l->padding);

@@ -16,7 +16,7 @@
 int sherd__recipe_expected(const sherd__recipe_value *v, const char *what, const char *hint,
                            sherd_diag *d)
 {
-    if (hint == NULL) hint = "docs/TRAINING.md lists the values of each key";
+    if (!hint) hint = "docs/TRAINING.md lists the values of each key";
     return sherd__fail(d, SHERD_EFORMAT, hint, "%s: %s: expected %s, found '%.80s'", v->where,
                        v->key, what, v->text);
 }
@@ -50,14 +50,14 @@ int sherd__recipe_first_of(const sherd__recipe_value *v, const char *const *list
                            int *out, sherd_diag *d)
 {
     char hint[80];
-    for (int i = 0; v->len > 0 && list[i] != NULL; i++)
+    for (int i = 0; v->len > 0 && list[i]; i++)
         if (strcmp(v->words[0], list[i]) == 0) {
             *out = i;
             return SHERD_OK;
         }
     const char *near = v->len > 0 ? sherd__suggest(v->words[0], list) : NULL;
-    if (near != NULL) snprintf(hint, sizeof hint, "did you mean %s?", near);
-    return sherd__recipe_expected(v, what, near != NULL ? hint : NULL, d);
+    if (near) snprintf(hint, sizeof hint, "did you mean %s?", near);
+    return sherd__recipe_expected(v, what, near ? hint : NULL, d);
 }
 
 int sherd__recipe_one_of(const sherd__recipe_value *v, const char *const *list, const char *what,
@@ -70,8 +70,8 @@ int sherd__recipe_one_of(const sherd__recipe_value *v, const char *const *list, 
     return SHERD_OK;
 }
 
-int sherd__recipe_count(const sherd__recipe_value *v, uint64_t min, const char *what,
-                        uint64_t *out, sherd_diag *d)
+int sherd__recipe_count(const sherd__recipe_value *v, uint64_t min, const char *what, uint64_t *out,
+                        sherd_diag *d)
 {
     uint64_t n;
     if (v->len != 1 || !sherd__word_count(v->words[0], SHERD__RECIPE_COUNT_MAX, &n) || n < min)
@@ -84,8 +84,8 @@ int sherd__recipe_count_or_all(const sherd__recipe_value *v, size_t *out, sherd_
 {
     uint64_t n = 0;
     bool all = v->len == 1 && strcmp(v->words[0], "all") == 0;
-    if (!all && (v->len != 1 || !sherd__word_count(v->words[0], SHERD__RECIPE_SIDE_MAX, &n) ||
-                 n == 0))
+    if (!all &&
+        (v->len != 1 || !sherd__word_count(v->words[0], SHERD__RECIPE_SIDE_MAX, &n) || n == 0))
         return sherd__recipe_expected(v, "a number of examples, or all", NULL, d);
     *out = (size_t)n;
     return SHERD_OK;
@@ -111,8 +111,6 @@ void sherd__recipe_print_number(char *out, size_t size, double x)
 
 void sherd__recipe_print_count_or_all(char *out, size_t size, size_t n)
 {
-    if (n == 0)
-        snprintf(out, size, "all");
-    else
-        snprintf(out, size, "%zu", n);
+    if (n == 0) snprintf(out, size, "all");
+    else snprintf(out, size, "%zu", n);
 }

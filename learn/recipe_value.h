@@ -39,8 +39,8 @@ int sherd__recipe_first_of(const sherd__recipe_value *v, const char *const *list
 /** Values of one word: one of a list, a count of `min` or more, a number, a count or "all" (0). */
 int sherd__recipe_one_of(const sherd__recipe_value *v, const char *const *list, const char *what,
                          int *out, sherd_diag *d);
-int sherd__recipe_count(const sherd__recipe_value *v, uint64_t min, const char *what,
-                        uint64_t *out, sherd_diag *d);
+int sherd__recipe_count(const sherd__recipe_value *v, uint64_t min, const char *what, uint64_t *out,
+                        sherd_diag *d);
 int sherd__recipe_number(const sherd__recipe_value *v, double min, double max, const char *what,
                          double *out, sherd_diag *d);
 int sherd__recipe_count_or_all(const sherd__recipe_value *v, size_t *out, sherd_diag *d);

@@ -27,9 +27,9 @@ typedef struct sherd__reduce_part {
 } sherd__reduce_part;
 
 typedef struct sherd__reduce_step {
-    uint32_t to, from;           /* workers */
-    sherd__reduce_part out, in;  /* what is sent, as it is when the step begins; what comes */
-    bool add;                    /* what comes is added to what is there; else it takes its place */
+    uint32_t to, from;          /* workers */
+    sherd__reduce_part out, in; /* what is sent, as it is when the step begins; what comes */
+    bool add;                   /* what comes is added to what is there; else it takes its place */
 } sherd__reduce_step;
 
 /** "ring", "halving-doubling"; NULL for a number that is neither. */

@@ -25,28 +25,28 @@ enum {
     SHERD__SECURE_PLAN = 12,  /* numbers: format, recipe, nodes, threshold, colluding, self, rows,
                                  places, clip (f64), noise (f64), inputs, targets */
     SHERD__SECURE_TRAINING = 32, /* bytes of the plan's rows to noise, which all are told alike */
-    SHERD__SECURE_SEAL = 6,   /* format, round, digest of what it is about (4) */
-    SHERD__SECURE_HIDE = 3,   /* format, round, step; then a scale for each tier, and one for the
+    SHERD__SECURE_SEAL = 6,      /* format, round, digest of what it is about (4) */
+    SHERD__SECURE_HIDE = 3,      /* format, round, step; then a scale for each tier, and one for the
                                  cost */
-    SHERD__SECURE_CONFIRM = 2, /* format, round; then the survivors, ascending */
-    SHERD__SECURE_CHECK = 2,  /* format, round */
-    SHERD__SECURE_OPEN = 2,   /* format, round; then for each member that confirms, ascending: */
+    SHERD__SECURE_CONFIRM = 2,   /* format, round; then the survivors, ascending */
+    SHERD__SECURE_CHECK = 2,     /* format, round */
+    SHERD__SECURE_OPEN = 2,      /* format, round; then for each member that confirms, ascending: */
     SHERD__SECURE_CONFIRMED = 9, /* its number, its signature (8) */
-    SHERD__SECURE_EXTRA = 3,  /* numbers behind the gradient: examples, cost, hits */
-    SHERD__SECURE_CARD = 128, /* bytes: identity's public key, seal key, signature */
+    SHERD__SECURE_EXTRA = 3,     /* numbers behind the gradient: examples, cost, hits */
+    SHERD__SECURE_CARD = 128,    /* bytes: identity's public key, seal key, signature */
     SHERD__SECURE_STATEMENT = 76, /* bytes that are signed with it */
-    SHERD__SECURE_SIGNATURE = 64 /* bytes: what a CONFIRM gives */
+    SHERD__SECURE_SIGNATURE = 64  /* bytes: what a CONFIRM gives */
 };
 
 /** What is trained, and by whom. */
 typedef struct sherd__secure_plan {
-    uint32_t recipe;    /* block: its whole text */
+    uint32_t recipe;                      /* block: its whole text */
     uint32_t nodes, threshold, colluding; /* crypto/aggregate.h */
-    uint32_t self;      /* which of them the receiver is */
-    uint64_t rows;      /* places of a round, of each node; 1 to places */
-    uint64_t places;    /* of an epoch, of each node */
-    double clip;        /* norm of one example's gradient at most; 0: none (learn/own.h) */
-    double noise;       /* multiplier of crypto/privacy.h; 0: none. Not without clip */
+    uint32_t self;                        /* which of them the receiver is */
+    uint64_t rows;                        /* places of a round, of each node; 1 to places */
+    uint64_t places;                      /* of an epoch, of each node */
+    double clip;         /* norm of one example's gradient at most; 0: none (learn/own.h) */
+    double noise;        /* multiplier of crypto/privacy.h; 0: none. Not without clip */
     uint32_t x, targets; /* blocks of examples that the coordinator deals (which hides nothing);
                             0: the node's own */
 } sherd__secure_plan;

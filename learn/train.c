@@ -23,11 +23,11 @@ struct sherd__trainer {
     sherd__train_order order;
     sherd__train_state state;
     uint64_t steps;
-    uint32_t *rows;      /* of the step */
-    sherd__rows list;    /* that they stand in */
-    uint8_t *x;          /* the same, gathered */
+    uint32_t *rows;   /* of the step */
+    sherd__rows list; /* that they stand in */
+    uint8_t *x;       /* the same, gathered */
     uint8_t *targets;
-    uint64_t gathered;   /* fixed orders: the batch that x holds; UINT64_MAX: none */
+    uint64_t gathered;                  /* fixed orders: the batch that x holds; UINT64_MAX: none */
     sherd_kept *kept, *kept_validation; /* the data, during a run */
 };
 
@@ -40,8 +40,7 @@ static bool fixed(const sherd__train_order *o)
 
 static size_t target_size(const sherd__dataset *s)
 {
-    return s->targets.labels != NULL ? sizeof *s->targets.labels
-                                     : s->width * sizeof *s->targets.values;
+    return s->targets.labels ? sizeof *s->targets.labels : s->width * sizeof *s->targets.values;
 }
 
 static bool take_memory(sherd__trainer *t)
@@ -52,11 +51,11 @@ static bool take_memory(sherd__trainer *t)
         !sherd__mul(t->order.batch, sizeof *t->rows, &rows))
         return false;
     t->rows = sherd__alloc(rows);
-    if (t->rows == NULL) return false;
+    if (!t->rows) return false;
     if (t->order.order == SHERD__ORDER_GIVEN) return true; /* batches are views of the data */
     t->x = sherd__alloc_large(x);
     t->targets = sherd__alloc(targets);
-    return t->x != NULL && t->targets != NULL;
+    return t->x && t->targets;
 }
 
 int sherd__trainer_new(sherd__trainer **out, const sherd__recipe *r, const sherd__dataset *data,
@@ -65,10 +64,10 @@ int sherd__trainer_new(sherd__trainer **out, const sherd__recipe *r, const sherd
     sherd_entropy_seeded state;
     *out = NULL;
     sherd__trainer *t = sherd__calloc(1, sizeof *t);
-    if (t == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to train");
+    if (!t) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to train");
     t->recipe = *r;
     t->data = *data;
-    if (validation != NULL) t->validation = *validation;
+    if (validation) t->validation = *validation;
     t->gathered = UINT64_MAX;
     t->state.last_cost = t->state.last_accuracy = t->state.last_validation = NAN;
     int err = sherd__train_order_init(&t->order, r->order, data->x.rows, r->batch, seed, d);
@@ -99,7 +98,7 @@ int sherd__trainer_new(sherd__trainer **out, const sherd__recipe *r, const sherd
 
 void sherd__trainer_free(sherd__trainer *t)
 {
-    if (t == NULL) return;
+    if (!t) return;
     sherd__network_free(t->network);
     sherd__optimiser_fini(&t->optimiser);
     sherd__train_order_fini(&t->order);
@@ -141,15 +140,13 @@ static void gather(sherd__trainer *t, size_t len)
 {
     sherd_view x = t->data.x;
     size_t size = sherd_dtype_size(x.dtype), each = target_size(&t->data);
-    const uint8_t *targets = t->data.targets.labels != NULL
-                                 ? (const uint8_t *)t->data.targets.labels
-                                 : (const uint8_t *)t->data.targets.values;
+    const uint8_t *targets = t->data.targets.labels ? (const uint8_t *)t->data.targets.labels
+                                                    : (const uint8_t *)t->data.targets.values;
     for (size_t i = 0; i < len; i++) {
         const uint8_t *from = (const uint8_t *)x.data +
                               (ptrdiff_t)t->rows[i] * x.row_stride * (ptrdiff_t)size;
         uint8_t *to = t->x + i * x.cols * size;
-        if (x.col_stride == 1)
-            memcpy(to, from, x.cols * size);
+        if (x.col_stride == 1) memcpy(to, from, x.cols * size);
         else
             for (size_t c = 0; c < x.cols; c++)
                 memcpy(to + c * size, from + (ptrdiff_t)c * x.col_stride * (ptrdiff_t)size, size);
@@ -166,31 +163,30 @@ static sherd__batch view_batch(const sherd__trainer *t, size_t first, size_t len
 static sherd__batch gathered_batch(const sherd__trainer *t, size_t len)
 {
     sherd__batch b = { .x = sherd_view_c(t->x, t->data.x.dtype, len, t->data.x.cols) };
-    if (t->data.targets.labels != NULL)
-        b.targets.labels = (const uint32_t *)(const void *)t->targets;
-    else
-        b.targets.values = (const double *)(const void *)t->targets;
+    if (t->data.targets.labels) b.targets.labels = (const uint32_t *)(const void *)t->targets;
+    else b.targets.values = (const double *)(const void *)t->targets;
     return b;
 }
 
 /* What step `number` is made of. */
 static sherd__step prepare(sherd__trainer *t, uint64_t number, bool rows_only)
 {
-    sherd__step s = { .number = number, .rows = t->rows,
+    sherd__step s = { .number = number,
+                      .rows = t->rows,
                       .rate = sherd__schedule_rate(&t->recipe.schedule, number) };
     s.len = sherd__train_order_rows(&t->order, number, t->rows);
     t->list = sherd__train_order_list(&t->order, number, &s.first);
     s.list = &t->list;
     if (rows_only) return s;
     uint64_t batch = fixed(&t->order) ? sherd__train_order_batch(&t->order, number) : UINT64_MAX;
-    if (t->x == NULL) {
+    if (!t->x) {
         s.batch = view_batch(t, (size_t)batch * t->order.batch, s.len);
     } else {
         if (batch == UINT64_MAX || batch != t->gathered) gather(t, s.len);
         t->gathered = batch;
         s.batch = gathered_batch(t, s.len);
     }
-    if (t->kept != NULL) {
+    if (t->kept) {
         s.batch.kept = t->kept;
         s.batch.first = (size_t)batch * t->order.batch;
     }
@@ -209,10 +205,10 @@ static int keep_data(sherd__trainer *t, sherd__engine e, sherd_diag *d)
     sherd__dataset copy = { 0 };
     int err = SHERD_OK;
     if (!fixed(&t->order) || !sherd__network_keeps(t->network)) return SHERD_OK;
-    if (rows != NULL) err = sherd__dataset_copy(&copy, &t->data, rows, t->data.x.rows, 1, d);
+    if (rows) err = sherd__dataset_copy(&copy, &t->data, rows, t->data.x.rows, 1, d);
     if (err == 0)
-        err = sherd__network_keep(t->network, e, rows != NULL ? copy.x : t->data.x,
-                                  t->order.batch, &t->kept, d);
+        err = sherd__network_keep(t->network, e, rows ? copy.x : t->data.x, t->order.batch,
+                                  &t->kept, d);
     sherd__dataset_fini(&copy);
     return err;
 }
@@ -240,8 +236,9 @@ int sherd__train_evaluate(sherd__network *n, sherd__engine e, const sherd__recip
     int err = SHERD_OK;
     batch = batch < data->x.rows ? batch : data->x.rows;
     double *dy = sherd__mul(batch, width, &room) && sherd__mul(room, sizeof *dy, &bytes)
-                     ? sherd__alloc(bytes) : NULL;
-    if (dy == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for an evaluation");
+                     ? sherd__alloc(bytes)
+                     : NULL;
+    if (!dy) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for an evaluation");
     for (size_t at = 0; at < data->x.rows && err == 0; at += batch) {
         size_t len = data->x.rows - at < batch ? data->x.rows - at : batch;
         sherd__dataset part = sherd__dataset_part(data, at, len);
@@ -249,10 +246,9 @@ int sherd__train_evaluate(sherd__network *n, sherd__engine e, const sherd__recip
         const double *y;
         double c = 0;
         err = sherd__network_forward(n, e, &b, r->validation_unbiased, &y, d);
-        if (err == 0)
-            err = sherd__loss_gradient(r->loss, y, len, width, part.targets, &c, dy, d);
+        if (err == 0) err = sherd__loss_gradient(r->loss, y, len, width, part.targets, &c, dy, d);
         sum += c * (double)len;
-        if (err == 0 && part.targets.labels != NULL)
+        if (err == 0 && part.targets.labels)
             hits += (double)sherd__labels_hit(y, len, width, part.targets.labels);
     }
     sherd__free(dy);
@@ -318,7 +314,7 @@ static int make_step(run *r, double *rate, sherd_diag *d)
     st->step_cost = result.cost;
     st->step_examples = examples;
     *rate = s.rate;
-    return r->calls->step != NULL ? r->calls->step(r->calls->ctx, &s, &result, d) : SHERD_OK;
+    return r->calls->step ? r->calls->step(r->calls->ctx, &s, &result, d) : SHERD_OK;
 }
 
 /* What was under way, and is only found to have diverged now, is of the last step. */
@@ -336,10 +332,14 @@ static int end_epoch(run *r, double rate, sherd_diag *d)
     sherd__train_state *st = &t->state;
     bool last = st->step == t->steps;
     sherd__train_epoch e = { .epoch = (st->step + t->order.per_epoch - 1) / t->order.per_epoch,
-                             .step = st->step, .cost = st->cost / (double)st->seen,
-                             .accuracy = t->data.targets.labels != NULL
-                                             ? (double)st->hits / (double)st->seen : NAN,
-                             .validation_cost = NAN, .validation_accuracy = NAN, .rate = rate };
+                             .step = st->step,
+                             .cost = st->cost / (double)st->seen,
+                             .accuracy = t->data.targets.labels
+                                             ? (double)st->hits / (double)st->seen
+                                             : NAN,
+                             .validation_cost = NAN,
+                             .validation_accuracy = NAN,
+                             .rate = rate };
     bool report = last || e.epoch % t->recipe.report_every == 0;
     bool judged = report && t->validation.x.rows > 0;
     bool spared = r->calls->figures && r->stepper.ops->traits & SHERD__STEPPER_FAR;
@@ -358,12 +358,12 @@ static int end_epoch(run *r, double rate, sherd_diag *d)
     if (report) st->last_validation = e.validation_accuracy;
     st->cost = 0;
     st->hits = st->seen = 0;
-    return r->calls->epoch != NULL ? r->calls->epoch(r->calls->ctx, &e, report, d) : SHERD_OK;
+    return r->calls->epoch ? r->calls->epoch(r->calls->ctx, &e, report, d) : SHERD_OK;
 }
 
 static int checkpoint(run *r, sherd_diag *d)
 {
-    if (r->calls->checkpoint == NULL) return SHERD_OK;
+    if (!r->calls->checkpoint) return SHERD_OK;
     int err = settle(r, d);
     if (err == 0) err = check_params(r, d);
     return err != 0 ? err : r->calls->checkpoint(r->calls->ctx, &r->t->state, d);
@@ -374,8 +374,9 @@ static int stop(run *r, sherd_diag *d)
     int err = settle(r, d);
     if (err == 0 && r->t->state.step > 0) err = checkpoint(r, d);
     if (err != 0) return err;
-    return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted after %" PRIu64 " of %" PRIu64
-                       " steps", r->t->state.step, r->t->steps);
+    return sherd__fail(d, SHERD_EINTERRUPTED, NULL,
+                       "interrupted after %" PRIu64 " of %" PRIu64 " steps", r->t->state.step,
+                       r->t->steps);
 }
 
 static int loop(run *r, sherd_diag *d)
@@ -386,8 +387,7 @@ static int loop(run *r, sherd_diag *d)
     if (r->calls->until > 0 && r->calls->until < end) end = r->calls->until;
     while (st->step < end && err == 0) {
         double rate = 0;
-        if (r->calls->interrupted != NULL && r->calls->interrupted(r->calls->ctx))
-            return stop(r, d);
+        if (r->calls->interrupted && r->calls->interrupted(r->calls->ctx)) return stop(r, d);
         err = make_step(r, &rate, d);
         if (err == SHERD_EINTERRUPTED) {
             if (!(r->stepper.ops->traits & SHERD__STEPPER_ROWS))
@@ -406,7 +406,7 @@ int sherd__trainer_run(sherd__trainer *t, sherd__stepper s, sherd__engine e,
                        const sherd__train_calls *calls, sherd_diag *d)
 {
     static const sherd__train_calls none;
-    run r = { t, s, e, calls != NULL ? calls : &none };
+    run r = { t, s, e, calls ? calls : &none };
     int err = SHERD_OK;
     t->gathered = UINT64_MAX;
     if (r.calls->keep && !(s.ops->traits & SHERD__STEPPER_ROWS)) {

@@ -31,9 +31,9 @@ typedef struct sherd__train_order {
     size_t examples, batch; /* batch: 1..examples */
     uint64_t per_epoch;     /* steps */
     uint8_t seed[32];
-    uint32_t *rows;         /* scratch: the shuffle of one epoch (given, drawn: none) */
-    uint32_t *batches;      /* ORDER_BATCHES: the order of batches in one epoch */
-    uint64_t epoch;         /* the one that scratch holds; UINT64_MAX: none */
+    uint32_t *rows;    /* scratch: the shuffle of one epoch (given, drawn: none) */
+    uint32_t *batches; /* ORDER_BATCHES: the order of batches in one epoch */
+    uint64_t epoch;    /* the one that scratch holds; UINT64_MAX: none */
 } sherd__train_order;
 
 /** batch 0: all examples. SHERD_EINVAL: a batch larger than the data, or more than UINT32_MAX
@@ -56,15 +56,15 @@ const uint32_t *sherd__train_order_fixed(const sherd__train_order *o);
 /* ---- one step -------------------------------------------------------------------------------- */
 
 typedef struct sherd__step {
-    uint64_t number;      /* from 0 */
+    uint64_t number; /* from 0 */
     double rate;
     const uint32_t *rows; /* of the training data, in their order */
     size_t len;
     const sherd__rows *list; /* that they are from `first` on; NULL: not told */
     size_t first;
-    sherd__batch batch;   /* the same rows, gathered; x.data is NULL for a stepper that says
+    sherd__batch batch; /* the same rows, gathered; x.data is NULL for a stepper that says
                              SHERD__STEPPER_ROWS */
-    bool gradient;        /* the network's gradient is to be that of the step afterwards */
+    bool gradient;      /* the network's gradient is to be that of the step afterwards */
 } sherd__step;
 
 typedef struct sherd__step_result {
@@ -110,10 +110,10 @@ void sherd__stepper_free(sherd__stepper s);
 /** Besides parameters and optimiser, what a run must remember to go on as if nothing had happened.
  *  Plain data. */
 typedef struct sherd__train_state {
-    uint64_t step;  /* steps complete */
-    double cost;    /* sum over the epoch's steps so far of cost times examples */
-    uint64_t hits;  /* of them */
-    uint64_t seen;  /* examples of them */
+    uint64_t step;          /* steps complete */
+    double cost;            /* sum over the epoch's steps so far of cost times examples */
+    uint64_t hits;          /* of them */
+    uint64_t seen;          /* examples of them */
     double step_cost;       /* of the last step, per example */
     uint64_t step_examples; /* of it; 0: there was none */
     double last_cost, last_accuracy, last_validation; /* of the last epoch that was evaluated; NAN:
@@ -126,7 +126,7 @@ typedef struct sherd__train_epoch {
     uint64_t step;
     double cost, accuracy; /* of its steps, each before its update; accuracy NAN for values */
     double validation_cost, validation_accuracy; /* after the last; NAN: no validation data */
-    double rate;           /* of the last step */
+    double rate;                                 /* of the last step */
 } sherd__train_epoch;
 
 /** Called from the loop; each may be NULL. A failure ends the run with that error. */

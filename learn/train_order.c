@@ -54,10 +54,9 @@ int sherd__train_order_init(sherd__train_order *o, sherd__order order, size_t ex
     memcpy(o->seed, seed, sizeof o->seed);
     if (order == SHERD__ORDER_SHUFFLED || order == SHERD__ORDER_BATCHES)
         o->rows = sherd__calloc(examples, sizeof *o->rows);
-    if (order == SHERD__ORDER_BATCHES)
-        o->batches = sherd__calloc(o->per_epoch, sizeof *o->batches);
-    if ((order == SHERD__ORDER_SHUFFLED && o->rows == NULL) ||
-        (order == SHERD__ORDER_BATCHES && (o->rows == NULL || o->batches == NULL))) {
+    if (order == SHERD__ORDER_BATCHES) o->batches = sherd__calloc(o->per_epoch, sizeof *o->batches);
+    if ((order == SHERD__ORDER_SHUFFLED && !o->rows) ||
+        (order == SHERD__ORDER_BATCHES && (!o->rows || !o->batches))) {
         sherd__train_order_fini(o);
         return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to order %zu examples", examples);
     }
@@ -104,8 +103,7 @@ sherd__rows sherd__train_order_list(sherd__train_order *o, uint64_t number, size
     switch (o->order) {
     case SHERD__ORDER_DRAWN:
         return list_of(o, SHERD__ROWS_DRAWN, n, o->batch, "drawn rows", number);
-    case SHERD__ORDER_SHUFFLED:
-        return list_of(o, SHERD__ROWS_SHUFFLED, n, n, "shuffle", epoch);
+    case SHERD__ORDER_SHUFFLED: return list_of(o, SHERD__ROWS_SHUFFLED, n, n, "shuffle", epoch);
     case SHERD__ORDER_BATCHES: return list_of(o, SHERD__ROWS_SHUFFLED, n, n, "rows", 0);
     case SHERD__ORDER_GIVEN: break;
     }
@@ -123,7 +121,6 @@ size_t sherd__train_order_rows(sherd__train_order *o, uint64_t number, uint32_t 
     if (o->order == SHERD__ORDER_SHUFFLED) turn_to(o, number / o->per_epoch);
     size_t first = (size_t)sherd__train_order_batch(o, number) * o->batch;
     size_t len = o->examples - first < o->batch ? o->examples - first : o->batch;
-    for (size_t i = 0; i < len; i++)
-        rows[i] = o->rows != NULL ? o->rows[first + i] : (uint32_t)(first + i);
+    for (size_t i = 0; i < len; i++) rows[i] = o->rows ? o->rows[first + i] : (uint32_t)(first + i);
     return len;
 }

@@ -23,9 +23,10 @@ static int step(void *ctx, const sherd__step *s, sherd__step_result *out, sherd_
                                   s->gradient, &cost, &y, d);
     if (err != 0) return err;
     out->cost = cost;
-    out->hits = s->batch.targets.labels == NULL
-                    ? 0 : sherd__labels_hit(y, s->len, sherd__network_width(p->network),
-                                            s->batch.targets.labels);
+    out->hits = !s->batch.targets.labels
+                    ? 0
+                    : sherd__labels_hit(y, s->len, sherd__network_width(p->network),
+                                        s->batch.targets.labels);
     return SHERD_OK;
 }
 
@@ -43,7 +44,7 @@ int sherd__stepper_products(sherd__stepper *out, sherd__network *n, sherd__optim
 {
     products *p = sherd__calloc(1, sizeof *p);
     *out = (sherd__stepper){ 0 };
-    if (p == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a stepper");
+    if (!p) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a stepper");
     *p = (products){ n, o, e };
     *out = (sherd__stepper){ &ops, p };
     return SHERD_OK;
@@ -51,5 +52,5 @@ int sherd__stepper_products(sherd__stepper *out, sherd__network *n, sherd__optim
 
 void sherd__stepper_free(sherd__stepper s)
 {
-    if (s.ops != NULL) s.ops->free(s.ctx);
+    if (s.ops) s.ops->free(s.ctx);
 }

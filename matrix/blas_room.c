@@ -54,7 +54,7 @@ static bool asleep(int tasks, const char *tid)
     if (len <= 0) return true;
     text[len] = '\0';
     const char *end = strrchr(text, ')');
-    return end != NULL && end[1] == ' ' && end[2] == 'S';
+    return end && end[1] == ' ' && end[2] == 'S';
 }
 
 /* Whether every thread but this one sleeps; false where that cannot be asked. */
@@ -62,12 +62,11 @@ static bool others_asleep(void)
 {
     char own[24];
     DIR *dir = opendir("/proc/self/task");
-    if (dir == NULL) return false;
+    if (!dir) return false;
     snprintf(own, sizeof own, "%ld", syscall(SYS_gettid));
     bool all = true;
-    for (struct dirent *e; all && (e = readdir(dir)) != NULL;)
-        if (e->d_name[0] != '.' && strcmp(e->d_name, own) != 0)
-            all = asleep(dirfd(dir), e->d_name);
+    for (struct dirent *e; all && (e = readdir(dir));)
+        if (e->d_name[0] != '.' && strcmp(e->d_name, own) != 0) all = asleep(dirfd(dir), e->d_name);
     closedir(dir);
     return all;
 }
@@ -89,14 +88,14 @@ int sherd__blas_settle(sherd_diag *d)
     double before = others_used();
     for (double end = sherd__clock_s() + SETTLE_SECONDS; sherd__clock_s() < end;) {
         if (others_asleep()) return SHERD_OK;
-        if (sherd__blas_room(1))
-            before = others_used();
+        if (sherd__blas_room(1)) before = others_used();
         else if (others_used() - before > SPIN_SECONDS * n)
             return sherd__fail(d, SHERD_ENOMEM,
                                "raise the limit (ulimit -v, ulimit -d), or set "
                                "OPENBLAS_NUM_THREADS=1",
                                "too little address space: OpenBLAS needs %zu MiB for each of %d "
-                               "threads", BUFFER >> 20, n);
+                               "threads",
+                               BUFFER >> 20, n);
         nanosleep(&(struct timespec){ 0, 1000000 }, NULL);
     }
     return SHERD_OK;

@@ -7,8 +7,7 @@
 #ifndef MATRIX_CLONES_H
 #define MATRIX_CLONES_H
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
-    !defined(__SANITIZE_THREAD__)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__)
 #define SHERD__CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 /** For loops that call fma. */
 #define SHERD__CLONES_FMA __attribute__((target_clones("avx512f", "fma", "default")))

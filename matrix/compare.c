@@ -25,7 +25,7 @@
 
 void sherd__compare_init(sherd__compare *out)
 {
-    *out = (sherd__compare){0};
+    *out = (sherd__compare){ 0 };
 }
 
 /* Doubles in order as integers: adjacent ones are one apart, -0 and +0 the same. */
@@ -71,10 +71,8 @@ static void unequal(sherd__compare *out, double c, double r, size_t row, size_t 
         return;
     }
     keep_first(out->count - out->equal == 1, row, col, &out->bit_row, &out->bit_col);
-    if (isfinite(r) && isfinite(c))
-        finite_entry(out, c, r, row, col);
-    else
-        out->mismatched++;
+    if (isfinite(r) && isfinite(c)) finite_entry(out, c, r, row, col);
+    else out->mismatched++;
 }
 
 /* Sums of squares over a row's finite entries: in doubles if that loses nothing, else again with
@@ -101,8 +99,8 @@ static void squares(const double *c, const double *ref, size_t m, long double *d
     *r2 += wide_r;
 }
 
-static void measure(sherd__compare *out, const double *c, size_t ldc, const double *ref,
-                    size_t ldr, size_t row0, size_t col0, size_t rows, size_t m)
+static void measure(sherd__compare *out, const double *c, size_t ldc, const double *ref, size_t ldr,
+                    size_t row0, size_t col0, size_t rows, size_t m)
 {
     for (size_t i = 0; i < rows; i++) {
         const double *x = c + i * ldc, *r = ref + i * ldr;
@@ -136,7 +134,7 @@ double sherd__compare_frobenius(const sherd__compare *x)
 /* One panel of C: its product and the product of the magnitudes, and which of A's rows and B's
  * columns hold NaN or infinity. */
 typedef struct panel {
-    double *a, *b;         /* ROWS x DEPTH and DEPTH x COLS parts of the operands */
+    double *a, *b;          /* ROWS x DEPTH and DEPTH x COLS parts of the operands */
     double *product, *size; /* ROWS x COLS: A*B and |A|*|B| */
     bool *bad_row, *bad_col;
     size_t r0, rows, c0, cols;
@@ -162,12 +160,12 @@ static int panel_init(panel *p, size_t n, size_t k, size_t m)
     n = least(n, ROWS);
     k = least(k, DEPTH);
     m = least(m, COLS);
-    *p = (panel){.a = sherd__alloc(n * k * sizeof(double)),
-                 .b = sherd__alloc(k * m * sizeof(double)),
-                 .product = sherd__alloc(n * m * sizeof(double)),
-                 .size = sherd__alloc(n * m * sizeof(double)),
-                 .bad_row = sherd__alloc(n * sizeof(bool)),
-                 .bad_col = sherd__alloc(m * sizeof(bool))};
+    *p = (panel){ .a = sherd__alloc(n * k * sizeof(double)),
+                  .b = sherd__alloc(k * m * sizeof(double)),
+                  .product = sherd__alloc(n * m * sizeof(double)),
+                  .size = sherd__alloc(n * m * sizeof(double)),
+                  .bad_row = sherd__alloc(n * sizeof(bool)),
+                  .bad_col = sherd__alloc(m * sizeof(bool)) };
     return p->a && p->b && p->product && p->size && p->bad_row && p->bad_col ? SHERD_OK
                                                                              : SHERD_ENOMEM;
 }
@@ -180,8 +178,8 @@ static void magnitudes(double *x, size_t rows, size_t cols, bool *bad_row, bool 
             double *e = x + i * cols + j;
             *e = fabs(*e);
             if (*e < HUGE_VAL) continue;
-            if (bad_row != NULL) bad_row[i] = true;
-            if (bad_col != NULL) bad_col[j] = true;
+            if (bad_row) bad_row[i] = true;
+            if (bad_col) bad_col[j] = true;
         }
 }
 
@@ -275,7 +273,7 @@ static void judge(const panel *p, sherd_view a, sherd_view b, const double *c, s
 int sherd__compare_product(sherd_view a, sherd_view b, const double *c, size_t ldc,
                            sherd__compare *out, sherd_diag *d)
 {
-    sherd__compare sum = {0};
+    sherd__compare sum = { 0 };
     panel p;
     int err = sherd__product_shapes(a, b, ldc, d);
     if (err != 0) return err;

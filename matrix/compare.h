@@ -11,22 +11,22 @@
 #include "sherd/mat.h"
 
 typedef struct sherd__compare {
-    uint64_t count;          /* entries compared */
-    uint64_t equal;          /* bit for bit; any NaN equals any NaN, +0 and -0 differ */
-    uint64_t close;          /* numpy.isclose(c, reference, equal_nan=True), its tolerances */
-    uint64_t mismatched;     /* NaN or infinity on one side only, or of opposite signs */
-    double max_abs;          /* largest |c - reference| over entries finite on both sides */
+    uint64_t count;      /* entries compared */
+    uint64_t equal;      /* bit for bit; any NaN equals any NaN, +0 and -0 differ */
+    uint64_t close;      /* numpy.isclose(c, reference, equal_nan=True), its tolerances */
+    uint64_t mismatched; /* NaN or infinity on one side only, or of opposite signs */
+    double max_abs;      /* largest |c - reference| over entries finite on both sides */
     size_t abs_row, abs_col;
-    uint64_t max_ulp;        /* steps between adjacent doubles, over the same entries */
+    uint64_t max_ulp; /* steps between adjacent doubles, over the same entries */
     size_t ulp_row, ulp_col;
-    size_t bit_row, bit_col; /* the first entry that is not bit-equal, if equal < count */
+    size_t bit_row, bit_col;    /* the first entry that is not bit-equal, if equal < count */
     long double sum_d2, sum_r2; /* sums of squares; see sherd__compare_frobenius */
 
     /* Set by sherd__compare_product only. */
-    uint64_t beyond;         /* entries with |c - A*B| > gamma_k*(|A|*|B|), or of a wrong class */
-    uint64_t unjudged;       /* |A|*|B| overflows though A's row and B's column are finite */
+    uint64_t beyond;   /* entries with |c - A*B| > gamma_k*(|A|*|B|), or of a wrong class */
+    uint64_t unjudged; /* |A|*|B| overflows though A's row and B's column are finite */
     size_t beyond_row, beyond_col; /* the first of `beyond` */
-    double worst;            /* largest |c - reference| / bound; may pass 1, see below */
+    double worst;                  /* largest |c - reference| / bound; may pass 1, see below */
 } sherd__compare;
 
 /** An empty comparison: sherd__compare_rows adds to it, in any number of calls. */

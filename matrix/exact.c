@@ -55,7 +55,7 @@ int sherd__crt_init(sherd__crt *crt, const uint32_t *primes, size_t count)
         for (size_t j = 0; j < i; j++)
             if (primes[i] == primes[j]) return SHERD_EINVAL;
     }
-    *crt = (sherd__crt){.count = count};
+    *crt = (sherd__crt){ .count = count };
     for (size_t i = 0; i < count; i++) {
         crt->p[i] = primes[i];
         for (size_t j = 0; j < i; j++) crt->inverse[i][j] = invert(primes[j], primes[i]);
@@ -113,7 +113,7 @@ void sherd__crt_i128(const sherd__crt *crt, const double *const *residue, size_t
 /* d1 + p1*d2 is below 2^46, so the one rounding is the outer fma's. */
 SHERD__CLONES_FMA
 static void join(const double *d0, const double *d1, const double *d2, size_t n, double p0,
-                        double p1, double *out)
+                 double p1, double *out)
 {
     for (size_t i = 0; i < n; i++) out[i] = fma(p0, d1[i] + p1 * d2[i], d0[i]);
 }

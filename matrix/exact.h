@@ -27,7 +27,7 @@ int sherd__exact_in_f64(size_t k, uint64_t amax, uint64_t bmax);
 
 /** Constants of a recombination. Plain data. */
 typedef struct sherd__crt {
-    size_t count;                     /* primes, 1..4 */
+    size_t count; /* primes, 1..4 */
     uint32_t p[SHERD__TABLE_PRIMES];
     uint32_t inverse[SHERD__TABLE_PRIMES][SHERD__TABLE_PRIMES]; /* [i][j]: p_j^-1 mod p_i, j < i */
 } sherd__crt;

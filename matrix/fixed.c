@@ -43,8 +43,7 @@ static int not_whole(sherd_view v, const char *name, sherd_diag *d)
                                    x);
         }
     /* An i64 just above 2^53 that rounds to it. */
-    return sherd__fail(d, SHERD_ERANGE, "scale the data",
-                       "%s: holds integers beyond 2^53", name);
+    return sherd__fail(d, SHERD_ERANGE, "scale the data", "%s: holds integers beyond 2^53", name);
 }
 
 static int choose_whole(sherd_view v, const sherd__scan *scan, const char *name, sherd__fixed *out,
@@ -52,19 +51,19 @@ static int choose_whole(sherd_view v, const sherd__scan *scan, const char *name,
 {
     if (!scan->integers || scan->inexact || scan->max_abs > 0x1p53) return not_whole(v, name, d);
     uint64_t largest = (uint64_t)scan->max_abs, bound = (UINT64_C(1) << length(largest)) - 1;
-    *out = (sherd__fixed){.scale = 0,
-                          .bits = 1 + length(bound),
-                          .integers = true,
-                          .bound = bound,
-                          .largest = largest,
-                          .max_abs = scan->max_abs};
+    *out = (sherd__fixed){ .scale = 0,
+                           .bits = 1 + length(bound),
+                           .integers = true,
+                           .bound = bound,
+                           .largest = largest,
+                           .max_abs = scan->max_abs };
     return SHERD_OK;
 }
 
 int sherd__fixed_choose(sherd_view v, unsigned bits, const char *name, sherd__fixed *out,
                         sherd_diag *d)
 {
-    sherd__scan scan = {.nonfinite = 0};
+    sherd__scan scan = { .nonfinite = 0 };
     double max_abs = 0.0;
     int err = sherd__view_check(v, name, d);
     if (err != 0) return err;
@@ -89,7 +88,7 @@ void sherd__fixed_of_peak(double max_abs, unsigned bits, sherd__fixed *out)
 {
     int top = (int)bits - 1, exponent;
     uint64_t bound = (UINT64_C(1) << top) - 1;
-    sherd__fixed f = {.bits = bits, .bound = bound, .max_abs = max_abs};
+    sherd__fixed f = { .bits = bits, .bound = bound, .max_abs = max_abs };
     if (max_abs > 0.0) {
         (void)frexp(max_abs, &exponent); /* max|x| in [2^(e-1), 2^e) */
         f.scale = top - exponent < top ? top - exponent : top;
@@ -133,7 +132,7 @@ void sherd__fixed_row(const sherd__fixed *f, sherd_view v, size_t r, size_t c0, 
 {
     size_t ld;
     const double *own = sherd__view_borrow_f64(v, &ld);
-    if (own != NULL) {
+    if (own) {
         quantise(own + r * ld + c0, n, ldexp(1.0, f->scale), out);
         return;
     }
@@ -162,7 +161,7 @@ void sherd__fixed_turns(const sherd__fixed *f, sherd_view v, const size_t *row, 
     const double factor = ldexp(1.0, f->scale);
     size_t ld, piece = count > 1 ? PIECE : n;
     const double *own = sherd__view_borrow_f64(v, &ld);
-    if (own == NULL || f->bound > UINT64_C(1) << 50) {
+    if (!own || f->bound > UINT64_C(1) << 50) {
         for (size_t j = 0; j < count; j++) sherd__fixed_row(f, v, row[j], c0, n, out[j]);
         return;
     }
@@ -184,11 +183,11 @@ void sherd__fixed_dense(const sherd__fixed *f, sherd_view v, double *out, size_t
     double factor = ldexp(1.0, f->scale);
     size_t own_ld;
     const double *own = sherd__view_borrow_f64(v, &own_ld);
-    if (own != NULL && own_ld == v.cols && ld == v.cols) {
+    if (own && own_ld == v.cols && ld == v.cols) {
         quantise(own, v.rows * v.cols, factor, out);
         return;
     }
-    if (own != NULL) {
+    if (own) {
         for (size_t r = 0; r < v.rows; r++)
             quantise(own + r * own_ld, v.cols, factor, out + r * ld);
         return;
@@ -235,7 +234,7 @@ static void measure_chunk(const double *x, size_t n, int scale, sherd__fixed_los
 void sherd__fixed_measure(sherd_view v, int scale, sherd__fixed_loss *out)
 {
     double x[512];
-    *out = (sherd__fixed_loss){.nonzeros = 0};
+    *out = (sherd__fixed_loss){ .nonzeros = 0 };
     if (whole_dtype(v.dtype)) return;
     for (size_t r = 0; r < v.rows; r++)
         for (size_t c = 0; c < v.cols; c += sizeof x / sizeof *x) {

@@ -14,10 +14,10 @@
 
 #include "sherd/mat.h"
 
-#define SHERD__FIXED_BITS 17u    /* default b */
+#define SHERD__FIXED_BITS 17u /* default b */
 #define SHERD__FIXED_BITS_MIN 2u
 #define SHERD__FIXED_BITS_MAX 53u
-#define SHERD__PRIVATE_BITS 26u  /* at most, where products modulo primes must hold any value */
+#define SHERD__PRIVATE_BITS 26u /* at most, where products modulo primes must hold any value */
 
 typedef struct sherd__fixed {
     int scale;        /* s: a stands for a * 2^-s */

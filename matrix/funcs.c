@@ -55,17 +55,17 @@ enum { MINUS, TIMES };
     TWO(target, suffix, minus)                                                                     \
     TWO(target, suffix, times)                                                                     \
     static const level level_##suffix = {                                                          \
-        .one = {[EXP] = exp_##suffix,                                                              \
-                [LOG] = log_##suffix,                                                              \
-                [TANH] = tanh_##suffix,                                                            \
-                [SIGMOID] = sigmoid_##suffix,                                                      \
-                [RELU] = relu_##suffix,                                                            \
-                [SQUARE] = square_##suffix},                                                       \
-        .two = {[MINUS] = minus_##suffix, [TIMES] = times_##suffix},                               \
-        .one32 = {[EXP] = exp32_##suffix,                                                          \
-                  [TANH] = tanh32_##suffix,                                                        \
-                  [SIGMOID] = sigmoid32_##suffix,                                                  \
-                  [RELU] = relu32_##suffix},                                                       \
+        .one = { [EXP] = exp_##suffix,                                                             \
+                 [LOG] = log_##suffix,                                                             \
+                 [TANH] = tanh_##suffix,                                                           \
+                 [SIGMOID] = sigmoid_##suffix,                                                     \
+                 [RELU] = relu_##suffix,                                                           \
+                 [SQUARE] = square_##suffix },                                                     \
+        .two = { [MINUS] = minus_##suffix, [TIMES] = times_##suffix },                             \
+        .one32 = { [EXP] = exp32_##suffix,                                                         \
+                   [TANH] = tanh32_##suffix,                                                       \
+                   [SIGMOID] = sigmoid32_##suffix,                                                 \
+                   [RELU] = relu32_##suffix },                                                     \
     };
 
 #define NOTHING
@@ -108,7 +108,7 @@ bool sherd__funcs_force(unsigned n)
 static const level *chosen(void)
 {
     const level *l = atomic_load_explicit(&forced, memory_order_relaxed);
-    if (l != NULL) return l;
+    if (l) return l;
     return level_of(level_runs(3) ? 3 : level_runs(2) ? 2 : 1);
 }
 
@@ -179,21 +179,21 @@ static const struct operation {
     void (*one)(const double *x, size_t n, double *out);
     void (*two)(const double *a, const double *b, size_t n, double *out);
 } operations[] = {
-    [SHERD_SIGMOID] = {"sigmoid", sherd__sigmoid_f64, NULL},
-    [SHERD_MINUS] = {"minus", NULL, sherd__minus_f64},
-    [SHERD_SQUARE] = {"square", sherd__square_f64, NULL},
-    [SHERD_TIMES] = {"multiply", NULL, sherd__times_f64},
-    [SHERD_RELU] = {"relu", sherd__relu_f64, NULL},
-    [SHERD_TANH] = {"tanh", sherd__tanh_f64, NULL},
-    [SHERD_EXP] = {"exp", sherd__exp_f64, NULL},
+    [SHERD_SIGMOID] = { "sigmoid", sherd__sigmoid_f64, NULL },
+    [SHERD_MINUS] = { "minus", NULL, sherd__minus_f64 },
+    [SHERD_SQUARE] = { "square", sherd__square_f64, NULL },
+    [SHERD_TIMES] = { "multiply", NULL, sherd__times_f64 },
+    [SHERD_RELU] = { "relu", sherd__relu_f64, NULL },
+    [SHERD_TANH] = { "tanh", sherd__tanh_f64, NULL },
+    [SHERD_EXP] = { "exp", sherd__exp_f64, NULL },
 };
 
 #define OPERATIONS (sizeof operations / sizeof *operations)
 
 unsigned sherd__map_arity(uint32_t op)
 {
-    if (op >= OPERATIONS || operations[op].name == NULL) return 0;
-    return operations[op].one != NULL ? 1 : 2;
+    if (op >= OPERATIONS || !operations[op].name) return 0;
+    return operations[op].one ? 1 : 2;
 }
 
 const char *sherd__map_name(uint32_t op)
@@ -204,7 +204,7 @@ const char *sherd__map_name(uint32_t op)
 uint32_t sherd__map_find(const char *name)
 {
     for (uint32_t op = 0; op < OPERATIONS; op++)
-        if (operations[op].name != NULL && strcmp(name, operations[op].name) == 0) return op;
+        if (operations[op].name && strcmp(name, operations[op].name) == 0) return op;
     return 0;
 }
 
@@ -212,9 +212,7 @@ int sherd__map_f64(uint32_t op, const double *a, const double *b, size_t n, doub
 {
     unsigned arity = sherd__map_arity(op);
     if (arity == 0 || (b != NULL) != (arity == 2)) return SHERD_EINVAL;
-    if (arity == 1)
-        operations[op].one(a, n, out);
-    else
-        operations[op].two(a, b, n, out);
+    if (arity == 1) operations[op].one(a, n, out);
+    else operations[op].two(a, b, n, out);
     return SHERD_OK;
 }

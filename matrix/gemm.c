@@ -35,8 +35,7 @@ static void scale(size_t n, size_t m, double beta, double *c, size_t ldc)
 {
     if (beta == 1.0 || m == 0) return;
     for (size_t i = 0; i < n; i++) {
-        if (beta == 0.0)
-            memset(c + i * ldc, 0, m * sizeof *c);
+        if (beta == 0.0) memset(c + i * ldc, 0, m * sizeof *c);
         else
             for (size_t j = 0; j < m; j++) c[i * ldc + j] *= beta;
     }
@@ -57,8 +56,7 @@ static void row_add(size_t m, double x, const double *b, double *c)
 }
 
 SHERD__CLONES
-static void row_set2(size_t m, double x, const double *b, double y, const double *e,
-                            double *c)
+static void row_set2(size_t m, double x, const double *b, double y, const double *e, double *c)
 {
     for (size_t j = 0; j < m; j++) c[j] = x * b[j] + y * e[j] + 0.0;
 }
@@ -125,8 +123,8 @@ static int addressable(size_t rows, size_t cols, size_t ld)
 static int multiply(size_t n, size_t k, size_t m, left a, const double *b, size_t ldb, double beta,
                     double *c, size_t ldc)
 {
-    if (!addressable(a.transposed ? k : n, a.transposed ? n : k, a.ld) ||
-        !addressable(k, m, ldb) || !addressable(n, m, ldc))
+    if (!addressable(a.transposed ? k : n, a.transposed ? n : k, a.ld) || !addressable(k, m, ldb) ||
+        !addressable(n, m, ldc))
         return SHERD_EINVAL;
     if (n == 0 || m == 0) return SHERD_OK;
     if (k == 0) {
@@ -179,7 +177,7 @@ bool sherd__blas_by_many(void)
 const char *sherd__blas_core(void)
 {
     const char *core = openblas_get_corename();
-    return core == NULL ? "unknown" : core;
+    return !core ? "unknown" : core;
 }
 
 uint64_t sherd__blas_calls(void)
@@ -236,13 +234,13 @@ int sherd__gemm_selftest(sherd_diag *d)
         double beta;
         bool transposed;
     } cases[] = {
-        {1, 1, 1, 94906265, 0.0, false},      {67, 512, 43, 4194296, 0.0, false},
-        {67, 512, 43, 4194296, 1.0, false},   {33, 1, 71, 94906264, 1.0, false},
-        {13, 2, 5, 67108863, 0.0, false},     {5, 1024, 131, 2965820, 0.0, false},
-        {129, 7, 3, 33554431, 1.0, false},    {1, 1024, 257, 2965820, 1.0, false},
-        {257, 1024, 1, 2965820, 0.0, false},  {150, 255, 160, 4194296, 1.0, false},
-        {67, 512, 43, 4194296, 1.0, true},    {131, 1024, 5, 2965820, 0.0, true},
-        {1, 1024, 129, 2965820, 0.0, true},   {17, 2, 31, 67108863, 0.0, true},
+        { 1, 1, 1, 94906265, 0.0, false },     { 67, 512, 43, 4194296, 0.0, false },
+        { 67, 512, 43, 4194296, 1.0, false },  { 33, 1, 71, 94906264, 1.0, false },
+        { 13, 2, 5, 67108863, 0.0, false },    { 5, 1024, 131, 2965820, 0.0, false },
+        { 129, 7, 3, 33554431, 1.0, false },   { 1, 1024, 257, 2965820, 1.0, false },
+        { 257, 1024, 1, 2965820, 0.0, false }, { 150, 255, 160, 4194296, 1.0, false },
+        { 67, 512, 43, 4194296, 1.0, true },   { 131, 1024, 5, 2965820, 0.0, true },
+        { 1, 1024, 129, 2965820, 0.0, true },  { 17, 2, 31, 67108863, 0.0, true },
     };
     size_t max = 0;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -251,7 +249,7 @@ int sherd__gemm_selftest(sherd_diag *d)
         if (len > max) max = len;
     }
     double *buf = sherd__alloc(max * sizeof *buf);
-    if (buf == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for BLAS's self-test");
+    if (!buf) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for BLAS's self-test");
     int err = SHERD_OK;
     for (size_t i = 0; i < sizeof cases / sizeof *cases && err == 0; i++)
         err = selftest_shape(cases[i].n, cases[i].k, cases[i].m, cases[i].h, cases[i].beta,
@@ -272,7 +270,7 @@ double sherd__gemm_gflops(size_t dim)
     if (dim == 0 || !sherd__mul(dim, dim, &len) || !sherd__mul(len, 3 * sizeof(double), &bytes))
         return 0.0;
     double *buf = sherd__calloc(bytes, 1), best = 0.0;
-    if (buf == NULL) return 0.0;
+    if (!buf) return 0.0;
     for (int round = 0; round < 4; round++) {
         double t = seconds();
         int err = sherd__gemm_f64(dim, dim, dim, buf, dim, buf + len, dim, 0.0, buf + 2 * len, dim);

@@ -14,9 +14,9 @@ static const struct {
     size_t size;
     const char *name;
 } dtypes[] = {
-    [SHERD_F64] = {8, "<f8"}, [SHERD_F32] = {4, "<f4"}, [SHERD_U8] = {1, "|u1"},
-    [SHERD_U16] = {2, "<u2"}, [SHERD_U32] = {4, "<u4"}, [SHERD_I8] = {1, "|i1"},
-    [SHERD_I16] = {2, "<i2"}, [SHERD_I32] = {4, "<i4"}, [SHERD_I64] = {8, "<i8"},
+    [SHERD_F64] = { 8, "<f8" }, [SHERD_F32] = { 4, "<f4" }, [SHERD_U8] = { 1, "|u1" },
+    [SHERD_U16] = { 2, "<u2" }, [SHERD_U32] = { 4, "<u4" }, [SHERD_I8] = { 1, "|i1" },
+    [SHERD_I16] = { 2, "<i2" }, [SHERD_I32] = { 4, "<i4" }, [SHERD_I64] = { 8, "<i8" },
 };
 
 static int known(sherd_dtype t)
@@ -36,12 +36,12 @@ const char *sherd_dtype_name(sherd_dtype t)
 
 sherd_view sherd_view_c(const void *data, sherd_dtype dtype, size_t rows, size_t cols)
 {
-    return (sherd_view){.data = data,
-                        .dtype = dtype,
-                        .rows = rows,
-                        .cols = cols,
-                        .row_stride = (ptrdiff_t)cols,
-                        .col_stride = 1};
+    return (sherd_view){ .data = data,
+                         .dtype = dtype,
+                         .rows = rows,
+                         .cols = cols,
+                         .row_stride = (ptrdiff_t)cols,
+                         .col_stride = 1 };
 }
 
 sherd_view sherd_view_t(sherd_view v)
@@ -88,7 +88,7 @@ int sherd__view_check(sherd_view v, const char *name, sherd_diag *d)
         return sherd__fail(d, SHERD_EINVAL, NULL, "%s: %d is not an element type", name,
                            (int)v.dtype);
     if (v.rows == 0 || v.cols == 0) return SHERD_OK;
-    if (v.data == NULL)
+    if (!v.data)
         return sherd__fail(d, SHERD_EINVAL, NULL, "%s: %zu x %zu elements, but no data", name,
                            v.rows, v.cols);
     if (add_extent(v.rows, v.row_stride, size, &span) ||

@@ -20,7 +20,7 @@
 
 static int check_abi(sherd_multiplier m, sherd_diag *d)
 {
-    if (m.ops == NULL) return sherd__fail(d, SHERD_EINVAL, NULL, "no multiplier was given");
+    if (!m.ops) return sherd__fail(d, SHERD_EINVAL, NULL, "no multiplier was given");
     if (m.ops->abi != SHERD_MULTIPLIER_ABI)
         return sherd__fail(d, SHERD_EINVAL, "build it against this version's headers",
                            "multiplier of interface version %u, expected %u", m.ops->abi,
@@ -48,7 +48,8 @@ static int check_windows(sherd_view a, const sherd_windows *w, sherd_diag *d)
     if (a.cols != s.image || !sherd__mul(a.rows, s.count, &rows))
         return sherd__fail(d, SHERD_ESHAPE, NULL,
                            "an operand of %zu x %zu: its rows are to be images of %zu numbers, of "
-                           "%zu windows each", a.rows, a.cols, s.image, s.count);
+                           "%zu windows each",
+                           a.rows, a.cols, s.image, s.count);
     return SHERD_OK;
 }
 
@@ -58,7 +59,7 @@ int sherd_multiplier_keep_as(sherd_multiplier m, sherd_view a, const sherd_keepi
     *kept = NULL;
     int err = check_abi(m, d);
     if (err == 0) err = sherd__view_check(a, "A", d);
-    if (err == 0 && how->windows != NULL) err = check_windows(a, how->windows, d);
+    if (err == 0 && how->windows) err = check_windows(a, how->windows, d);
     if (err != 0) return err;
     if (how->part == 0)
         return sherd__fail(d, SHERD_EINVAL, NULL, "an operand cannot be kept in parts of 0 rows");
@@ -68,7 +69,7 @@ int sherd_multiplier_keep_as(sherd_multiplier m, sherd_view a, const sherd_keepi
 int sherd_multiplier_keep_parts(sherd_multiplier m, sherd_view a, size_t part, sherd_kept **kept,
                                 sherd_diag *d)
 {
-    const sherd_keeping how = {.part = part};
+    const sherd_keeping how = { .part = part };
     return sherd_multiplier_keep_as(m, a, &how, kept, d);
 }
 
@@ -96,7 +97,7 @@ int sherd_multiplier_multiply_rows(sherd_multiplier m, sherd_kept *kept, sherd_r
     sherd_view shape = sherd_view_c("", SHERD_U8, 0, 0);
     size_t part;
     if (err != 0) return err;
-    if (kept == NULL) return sherd__fail(d, SHERD_EINVAL, NULL, "no kept operand was given");
+    if (!kept) return sherd__fail(d, SHERD_EINVAL, NULL, "no kept operand was given");
     m.ops->kept_shape(kept, &shape.rows, &shape.cols, &part);
     err = check_rows(rows, shape.rows, part, d);
     shape.rows = rows.count;
@@ -109,17 +110,17 @@ int sherd_multiplier_multiply_rows(sherd_multiplier m, sherd_kept *kept, sherd_r
 int sherd_multiplier_multiply_kept(sherd_multiplier m, sherd_kept *kept, bool transposed,
                                    sherd_view b, double *c, size_t ldc, sherd_diag *d)
 {
-    sherd_rows all = {.first = 0};
+    sherd_rows all = { .first = 0 };
     size_t cols, part;
     int err = check_abi(m, d);
     if (err != 0) return err;
-    if (kept != NULL) m.ops->kept_shape(kept, &all.count, &cols, &part);
+    if (kept) m.ops->kept_shape(kept, &all.count, &cols, &part);
     return sherd_multiplier_multiply_rows(m, kept, all, transposed, b, c, ldc, d);
 }
 
 void sherd_multiplier_release(sherd_multiplier m, sherd_kept *kept)
 {
-    if (kept != NULL) m.ops->release(m.ctx, kept);
+    if (kept) m.ops->release(m.ctx, kept);
 }
 
 int sherd_multiplier_map(sherd_multiplier m, sherd_op op, sherd_view a, const sherd_view *b,
@@ -128,14 +129,14 @@ int sherd_multiplier_map(sherd_multiplier m, sherd_op op, sherd_view a, const sh
     unsigned arity = sherd__map_arity(op);
     int err = check_abi(m, d);
     if (err == 0) err = sherd__view_check(a, "A", d);
-    if (err == 0 && b != NULL) err = sherd__view_check(*b, "B", d);
+    if (err == 0 && b) err = sherd__view_check(*b, "B", d);
     if (err != 0) return err;
     if (arity == 0)
         return sherd__fail(d, SHERD_EINVAL, NULL, "%d is no element-wise operation", (int)op);
     if ((b != NULL) != (arity == 2))
         return sherd__fail(d, SHERD_EINVAL, NULL, "%s takes %u operand%s, %u given",
-                           sherd__map_name(op), arity, arity == 1 ? "" : "s", b != NULL ? 2u : 1u);
-    if (b != NULL && (b->rows != a.rows || b->cols != a.cols))
+                           sherd__map_name(op), arity, arity == 1 ? "" : "s", b ? 2u : 1u);
+    if (b && (b->rows != a.rows || b->cols != a.cols))
         return sherd__fail(d, SHERD_ESHAPE, "element-wise operations need equal shapes",
                            "A is %zu x %zu, B is %zu x %zu", a.rows, a.cols, b->rows, b->cols);
     if (ld < a.cols)
@@ -147,7 +148,7 @@ int sherd_multiplier_map(sherd_multiplier m, sherd_op op, sherd_view a, const sh
 
 void sherd_multiplier_free(sherd_multiplier m)
 {
-    if (m.ops != NULL) m.ops->free(m.ctx);
+    if (m.ops) m.ops->free(m.ctx);
 }
 
 /* --- local ----------------------------------------------------------------------------------- */
@@ -170,12 +171,12 @@ static int choose(const local *l, sherd_view v, double *peak, const char *name, 
                   sherd_diag *d)
 {
     bool floats = v.dtype == SHERD_F64 || v.dtype == SHERD_F32;
-    if (floats && peak != NULL && *peak > 0) {
+    if (floats && peak && *peak > 0) {
         sherd__fixed_of_peak(*peak, l->bits, out);
         return SHERD_OK;
     }
     int err = sherd__fixed_choose(v, l->bits, name, out, d);
-    if (err == 0 && floats && peak != NULL) *peak = out->max_abs;
+    if (err == 0 && floats && peak) *peak = out->max_abs;
     return err;
 }
 
@@ -186,7 +187,7 @@ static int local_product(const local *l, sherd_view a, const sherd__fixed *fa, s
     sherd__fixed fixed_a, fixed_b;
     int err = SHERD_OK;
     if (l->bits == 0) return sherd__reference_float(a, b, c, ldc, d);
-    if (fa == NULL) {
+    if (!fa) {
         err = sherd__fixed_choose(a, l->bits, "A", &fixed_a, d);
         fa = &fixed_a;
     }
@@ -207,22 +208,22 @@ static int local_keep(void *ctx, sherd_view a, const sherd_keeping *how, sherd_k
     const local *l = ctx;
     size_t len;
     sherd_kept *kept = sherd__calloc(1, sizeof *kept);
-    int err = kept == NULL ? SHERD_ENOMEM : SHERD_OK;
+    int err = !kept ? SHERD_ENOMEM : SHERD_OK;
     if (err == 0 && l->bits != 0) err = sherd__fixed_choose(a, l->bits, "A", &kept->fixed, d);
     if (err == 0 && (!sherd__mul(a.rows, a.cols, &len) || !sherd__mul(len, sizeof(double), &len) ||
-                     (kept->data = sherd__alloc(len)) == NULL))
+                     !(kept->data = sherd__alloc(len))))
         err = SHERD_ENOMEM;
     if (err != 0) {
         sherd__free(kept);
-        return err == SHERD_ENOMEM ? sherd__fail(d, err, NULL,
-                                                 "no memory to keep an operand of %zu x %zu",
-                                                 a.rows, a.cols)
-                                   : err;
+        return err == SHERD_ENOMEM
+                   ? sherd__fail(d, err, NULL, "no memory to keep an operand of %zu x %zu", a.rows,
+                                 a.cols)
+                   : err;
     }
     kept->rows = a.rows;
     kept->cols = a.cols;
     kept->part = how->part;
-    if (how->windows != NULL) (void)sherd__windows_fit(how->windows, &kept->windows); /* it does */
+    if (how->windows) (void)sherd__windows_fit(how->windows, &kept->windows); /* it does */
     sherd__view_dense_f64(a, kept->data, a.cols);
     *out = kept;
     return SHERD_OK;
@@ -241,8 +242,7 @@ static int local_multiply_kept(void *ctx, sherd_kept *kept, sherd_rows rows, boo
                                  (void **)&laid, d);
     if (err != 0) return err;
     if (windows) a = sherd_view_c(laid, SHERD_F64, rows.count, kept->windows.row);
-    else
-        a = sherd_view_c(kept->data + rows.first * kept->cols, SHERD_F64, rows.count, kept->cols);
+    else a = sherd_view_c(kept->data + rows.first * kept->cols, SHERD_F64, rows.count, kept->cols);
     if (transposed) a = sherd_view_t(a);
     err = local_product(l, a, l->bits == 0 ? NULL : &kept->fixed, b, c, ldc, d);
     sherd__free(laid);
@@ -275,8 +275,8 @@ static int local_map(void *ctx, sherd_op op, sherd_view a, const sherd_view *b, 
         for (size_t c = 0; c < a.cols; c += CHUNK) {
             size_t n = a.cols - c < CHUNK ? a.cols - c : CHUNK;
             sherd__view_row_f64(a, r, c, n, x);
-            if (b != NULL) sherd__view_row_f64(*b, r, c, n, y);
-            int err = sherd__map_f64(op, x, b != NULL ? y : NULL, n, out + r * ld + c);
+            if (b) sherd__view_row_f64(*b, r, c, n, y);
+            int err = sherd__map_f64(op, x, b ? y : NULL, n, out + r * ld + c);
             if (err != 0) return err;
         }
     return SHERD_OK;
@@ -304,15 +304,15 @@ static const sherd_multiplier_ops local_ops = {
 
 int sherd_multiplier_local(unsigned bits, sherd_multiplier *out, sherd_diag *d)
 {
-    *out = (sherd_multiplier){0};
+    *out = (sherd_multiplier){ 0 };
     if (bits != 0 && (bits < SHERD__FIXED_BITS_MIN || bits > SHERD__FIXED_BITS_MAX))
         return sherd__fail(d, SHERD_EINVAL, "0 is float64, 17 the usual fixed point",
                            "%u bits: expected 0, or %u to %u", bits, SHERD__FIXED_BITS_MIN,
                            SHERD__FIXED_BITS_MAX);
     local *l = sherd__calloc(1, sizeof *l);
-    if (l == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a multiplier");
+    if (!l) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a multiplier");
     l->bits = bits;
-    *out = (sherd_multiplier){&local_ops, l};
+    *out = (sherd_multiplier){ &local_ops, l };
     return SHERD_OK;
 }
 
@@ -332,11 +332,11 @@ sherd__team *sherd__local_team(sherd_multiplier m)
     if (m.ops != &local_ops) return NULL;
     if (threads > SHERD__TEAM_MOST) threads = SHERD__TEAM_MOST;
     local *l = m.ctx;
-    if (l->team != NULL && sherd__team_threads(l->team) != threads) {
+    if (l->team && sherd__team_threads(l->team) != threads) {
         sherd__team_free(l->team);
         l->team = NULL;
     }
-    if (l->team == NULL && threads > 1 && sherd__team_new(&l->team, threads) != 0) l->team = NULL;
+    if (!l->team && threads > 1 && sherd__team_new(&l->team, threads) != 0) l->team = NULL;
     return l->team;
 }
 

@@ -71,8 +71,8 @@ typedef struct exact {
     const sherd__tiled *p;
     const sherd__fixed *a, *b;
     sherd__team *team;
-    bool scaled;               /* C comes without 2^(sA+sB) */
-    size_t first, rows, each;  /* rows that are complete; those of a part */
+    bool scaled;              /* C comes without 2^(sA+sB) */
+    size_t first, rows, each; /* rows that are complete; those of a part */
     double peaks[SHERD__TEAM_MOST];
 } exact;
 
@@ -86,8 +86,8 @@ static void finish_part(void *ctx, size_t i, unsigned thread)
     if (!x->scaled && ld == m) sherd__fixed_unscale(x->a, x->b, c, rows * m);
     for (size_t r = 0; r < rows && !x->scaled && ld != m; r++)
         sherd__fixed_unscale(x->a, x->b, c + r * ld, m);
-    if (p->finish != NULL) p->finish(p->ctx, row, 0, rows, m, c, ld);
-    if (p->peak_c == NULL) return;
+    if (p->finish) p->finish(p->ctx, row, 0, rows, m, c, ld);
+    if (!p->peak_c) return;
     sherd_view done = sherd_view_sub(sherd_view_c(c, SHERD_F64, rows, ld), 0, rows, 0, m);
     if (!sherd__view_peak(done, &peak)) peak = INFINITY;
     if (peak > x->peaks[thread]) x->peaks[thread] = peak;
@@ -109,7 +109,7 @@ static int exact_thin(exact *x, sherd_diag *d)
 {
     sherd_view a = x->p->a;
     double *qa = doubles(a.rows, a.cols);
-    if (qa == NULL) return no_memory(d, "A in fixed point", a.rows, a.cols);
+    if (!qa) return no_memory(d, "A in fixed point", a.rows, a.cols);
     sherd__fixed_dense(x->a, a, qa, a.cols);
     sherd__thin_exact(qa, a.rows, x->p->b, x->b, x->p->c, x->p->ldc);
     finish(x, 0, a.rows);
@@ -133,11 +133,10 @@ static int exact_direct(exact *x, const double *qb, sherd_diag *d)
 {
     sherd_view a = x->p->a;
     size_t k = a.cols, m = x->p->b.cols, ldc = x->p->ldc, panel = rows_in_cache(a, m), ld;
-    bool lies_t = sherd__view_borrow_f64(a, &ld) == NULL &&
-                  sherd__view_borrow_f64(sherd_view_t(a), &ld) != NULL;
+    bool lies_t = !sherd__view_borrow_f64(a, &ld) && sherd__view_borrow_f64(sherd_view_t(a), &ld);
     double *qa = doubles(panel, k);
     int err = SHERD_OK;
-    if (qa == NULL) return no_memory(d, "a panel of A", panel, k);
+    if (!qa) return no_memory(d, "a panel of A", panel, k);
     for (size_t r = 0; r < a.rows && err == 0; r += panel) {
         size_t n = a.rows - r < panel ? a.rows - r : panel;
         double *cr = (double *)x->p->c + r * ldc;
@@ -192,9 +191,9 @@ static int exact_residues(exact *x, const double *qb, sherd_diag *d)
                            "%zu products of %llu and %llu exceed what four primes can hold", k,
                            (unsigned long long)fa->largest, (unsigned long long)fb->largest);
     err = sherd__crt_init(&crt, table->p, primes);
-    residue_work w = {doubles(panel, k), doubles(panel, k), doubles(k, m),
-                      doubles(primes * panel, m)};
-    if (w.qa == NULL || w.ra == NULL || w.rb == NULL || w.rc == NULL)
+    residue_work w = { doubles(panel, k), doubles(panel, k), doubles(k, m),
+                       doubles(primes * panel, m) };
+    if (!w.qa || !w.ra || !w.rb || !w.rc)
         err = no_memory(d, "residues of A, B and C", 2 * panel + primes * panel, k > m ? k : m);
     for (size_t r = 0; r < a.rows && err == 0; r += panel) {
         size_t n = a.rows - r < panel ? a.rows - r : panel;
@@ -215,7 +214,7 @@ static int multiply(exact *x, sherd_diag *d)
     bool direct = sherd__exact_in_f64(a.cols, x->a->largest, x->b->largest);
     if (direct && sherd__thin_fits(a.rows, b, x->b)) return exact_thin(x, d);
     double *qb = doubles(b.rows, b.cols);
-    if (qb == NULL) return no_memory(d, "B in fixed point", b.rows, b.cols);
+    if (!qb) return no_memory(d, "B in fixed point", b.rows, b.cols);
     sherd__fixed_dense(x->b, b, qb, b.cols);
     x->scaled = !direct;
     int err = direct ? exact_direct(x, qb, d) : exact_residues(x, qb, d);
@@ -226,11 +225,11 @@ static int multiply(exact *x, sherd_diag *d)
 int sherd__reference_finished(const sherd__tiled *p, const sherd__fixed *fa, const sherd__fixed *fb,
                               sherd__team *team, sherd_diag *d)
 {
-    exact x = {.p = p, .a = fa, .b = fb, .team = team};
+    exact x = { .p = p, .a = fa, .b = fb, .team = team };
     double peak = 0;
     int err = sherd__product_shapes(p->a, p->b, p->ldc, d);
     if (err == 0 && p->a.rows > 0 && p->b.cols > 0) err = multiply(&x, d);
-    if (err != 0 || p->peak_c == NULL) return err;
+    if (err != 0 || !p->peak_c) return err;
     for (unsigned i = 0; i < sherd__team_threads(team); i++)
         if (x.peaks[i] > peak) peak = x.peaks[i];
     *p->peak_c = isfinite(peak) ? peak : 0;
@@ -240,7 +239,7 @@ int sherd__reference_finished(const sherd__tiled *p, const sherd__fixed *fa, con
 int sherd__reference_exact(sherd_view a, sherd_view b, const sherd__fixed *fa,
                            const sherd__fixed *fb, double *c, size_t ldc, sherd_diag *d)
 {
-    sherd__tiled p = {.type = SHERD_F64, .a = a, .b = b, .c = c, .ldc = ldc};
+    sherd__tiled p = { .type = SHERD_F64, .a = a, .b = b, .c = c, .ldc = ldc };
     return sherd__reference_finished(&p, fa, fb, NULL, d);
 }
 
@@ -254,8 +253,8 @@ int sherd__reference_i128(sherd_view a, sherd_view b, const sherd__fixed *fa,
                                &most) ||
         most >> 127 != 0)
         return sherd__fail(d, SHERD_ERANGE, "use fewer bits", "sums exceed 127 bits");
-    double *row = doubles(2, a.cols), *col = row == NULL ? NULL : row + a.cols;
-    if (row == NULL) return no_memory(d, "a row and a column", 2, a.cols);
+    double *row = doubles(2, a.cols), *col = !row ? NULL : row + a.cols;
+    if (!row) return no_memory(d, "a row and a column", 2, a.cols);
     sherd_view bt = sherd_view_t(b);
     for (size_t j = 0; j < b.cols; j++) {
         sherd__fixed_row(fb, bt, j, 0, bt.cols, col);
@@ -280,19 +279,19 @@ int sherd__reference_float(sherd_view a, sherd_view b, double *c, size_t ldc, sh
     int err = sherd__product_shapes(a, b, ldc, d);
     if (err != 0) return err;
     const double *pa = sherd__view_borrow_f64(a, &lda), *pb = sherd__view_borrow_f64(b, &ldb);
-    if (pb == NULL) {
+    if (!pb) {
         db = doubles(k, m);
-        if (db == NULL) return no_memory(d, "B as doubles", k, m);
+        if (!db) return no_memory(d, "B as doubles", k, m);
         sherd__view_dense_f64(b, db, m);
         pb = db;
         ldb = m;
     }
-    if (pa != NULL) {
+    if (pa) {
         err = sherd__gemm_f64(a.rows, k, m, pa, lda, pb, ldb, 0.0, c, ldc);
         goto out;
     }
     da = doubles(panel, k);
-    if (da == NULL) {
+    if (!da) {
         err = no_memory(d, "a panel of A", panel, k);
         goto out;
     }

@@ -23,8 +23,7 @@ int sherd__product_shapes(sherd_view a, sherd_view b, size_t ldc, sherd_diag *d)
  * SHERD_ESHAPE, SHERD_ERANGE (more than four primes), SHERD_ENOMEM.
  */
 int sherd__reference_exact(sherd_view a, sherd_view b, const sherd__fixed *fa,
-                           const sherd__fixed *fb, double *c, size_t ldc,
-                           sherd_diag *d) SHERD_MUST;
+                           const sherd__fixed *fb, double *c, size_t ldc, sherd_diag *d) SHERD_MUST;
 /** The same of p->a and p->b to p->c, and p->peak_c. p->finish sees whole rows, a few at a time, by
  *  threads of `team` (NULL: the caller's alone) if they are many. p->type is SHERD_F64, p->c not
  *  NULL, p->add false; the rest of p is not looked at. */

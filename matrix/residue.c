@@ -20,8 +20,8 @@
 #define BLOCK_MAX 4096u
 
 /* The largest primes for which blocks of 1024 and 512 rows are exact, downwards. */
-const sherd__primes sherd__primes_default = {{5931641, 5931637, 5931559, 5931533}, 1024};
-const sherd__primes sherd__primes_wide = {{8388593, 8388587, 8388581, 8388571}, 512};
+const sherd__primes sherd__primes_default = { { 5931641, 5931637, 5931559, 5931533 }, 1024 };
+const sherd__primes sherd__primes_wide = { { 8388593, 8388587, 8388581, 8388571 }, 512 };
 
 bool sherd__prime_ok(uint32_t p)
 {
@@ -51,8 +51,7 @@ static void reduce(double *x, size_t n, double p, double inverse)
 
 /* The same, and canonical. + 0.0: no negative zeros. */
 SHERD__CLONES_FMA
-static void canonise(const double *x, size_t n, double p, double inverse, double h,
-                            double *out)
+static void canonise(const double *x, size_t n, double p, double inverse, double h, double *out)
 {
     for (size_t i = 0; i < n; i++) {
         double q = x[i] * inverse + ROUND - ROUND;
@@ -88,19 +87,17 @@ static int multiply(uint32_t p, bool transposed, size_t n, size_t k, size_t m, c
     do {
         size_t part = k - l < block ? k - l : block;
         double beta = l == 0 ? 0.0 : 1.0;
-        int err = transposed ? sherd__gemm_t_f64(n, part, m, a + l * lda, lda, b + l * ldb, ldb,
-                                                 beta, c, ldc)
-                             : sherd__gemm_f64(n, part, m, a + l, lda, b + l * ldb, ldb, beta, c,
-                                               ldc);
+        int err = transposed
+                      ? sherd__gemm_t_f64(n, part, m, a + l * lda, lda, b + l * ldb, ldb, beta, c,
+                                          ldc)
+                      : sherd__gemm_f64(n, part, m, a + l, lda, b + l * ldb, ldb, beta, c, ldc);
         if (err != 0) return err;
         l += part;
         bool last = l == k;
         for (size_t i = 0; i < n; i++) {
             double *row = c + i * ldc;
-            if (last)
-                canonise(row, m, f, inverse, h, row);
-            else
-                reduce(row, m, f, inverse);
+            if (last) canonise(row, m, f, inverse, h, row);
+            else reduce(row, m, f, inverse);
         }
     } while (l < k);
     return SHERD_OK;
@@ -161,7 +158,7 @@ int sherd__residue_selftest(sherd_diag *d)
 {
     int err = SHERD_OK;
     double *buf = sherd__alloc((9 * 1100 + 1100 * 14 + 9 * 17) * sizeof *buf);
-    if (buf == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the self-test");
+    if (!buf) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the self-test");
     for (size_t i = 0; i < 8 * SHERD__TABLE_PRIMES && err == 0; i++) {
         const sherd__primes *table = i & 1 ? &sherd__primes_wide : &sherd__primes_default;
         err = selftest_prime(table->p[i / 8], (i & 2) != 0, (i & 4) != 0, buf, d);

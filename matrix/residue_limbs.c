@@ -22,15 +22,15 @@
 #include "matrix/residue.h"
 
 enum {
-    TILE = 16,             /* rows or columns of a strip */
-    STEP = 64,             /* terms of a tile */
+    TILE = 16, /* rows or columns of a strip */
+    STEP = 64, /* terms of a tile */
     LIMBS = 3,
-    LIMB = TILE * STEP,    /* bytes of a tile */
-    ROWS = 1024,           /* of A that are sorted at a time, columns of B, terms */
+    LIMB = TILE * STEP, /* bytes of a tile */
+    ROWS = 1024,        /* of A that are sorted at a time, columns of B, terms */
     COLS = 256,
     DEPTH = SHERD__LIMBS_DEPTH,
-    WIDE = 64,             /* columns that are sorted together, and multiplied by */
-    HIGH = 128             /* rows, a part that stays in the second-level cache */
+    WIDE = 64, /* columns that are sorted together, and multiplied by */
+    HIGH = 128 /* rows, a part that stays in the second-level cache */
 };
 _Static_assert(SHERD__LIMBS_MOST == (size_t)LIMBS * ROWS * DEPTH && COLS <= ROWS, "room");
 _Static_assert(3 * 255 * 255 <= UINT32_MAX / DEPTH, "sums of 32 bits");
@@ -90,7 +90,7 @@ static void ask(void)
 {
     enum { REQUEST = 0x1023, TILE_DATA = 18 }; /* ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA */
     const char *core = getenv("OPENBLAS_CORETYPE");
-    if (core != NULL && core[0] != '\0') return;
+    if (core && core[0] != '\0') return;
     if (!SHERD__IS_V4_BYTES || !__builtin_cpu_supports("amx-tile") ||
         !__builtin_cpu_supports("amx-int8"))
         return;
@@ -138,9 +138,11 @@ INLINED limbs sorted(const uint8_t *in, size_t n, const sorting *s)
         part[i] = _mm512_maskz_loadu_epi8(mask, in + STEP * i);
     }
     for (size_t l = 0; l < LIMBS; l++)
-        out.x[l] = _mm512_permutex2var_epi8(
-            _mm512_permutex2var_epi8(part[0], _mm512_loadu_si512(s->first[l]), part[1]),
-            _mm512_loadu_si512(s->last[l]), part[2]);
+        out.x[l] = _mm512_permutex2var_epi8(_mm512_permutex2var_epi8(part[0],
+                                                                     _mm512_loadu_si512(
+                                                                         s->first[l]),
+                                                                     part[1]),
+                                            _mm512_loadu_si512(s->last[l]), part[2]);
     return out;
 }
 
@@ -166,8 +168,8 @@ TILES static bool sort_rows(const uint8_t *in, size_t rows, size_t k, size_t str
             size_t n = r >= rows ? 0 : k - c < STEP ? k - c : STEP;
             limbs v = sorted(n ? in + r * stride + LIMBS * c : in, n, &s);
             bad |= beyond(v, p);
-            for (size_t l = 0; l < LIMBS; l++) _mm512_storeu_si512(strip + l * LIMB + r * STEP,
-                                                                   v.x[l]);
+            for (size_t l = 0; l < LIMBS; l++)
+                _mm512_storeu_si512(strip + l * LIMB + r * STEP, v.x[l]);
         }
     return bad != 0;
 }
@@ -242,8 +244,8 @@ static const struct {
     uint8_t rows[16];
 } shape = {
     .palette = 1,
-    .bytes = {STEP, STEP, STEP, STEP, STEP, STEP, STEP, STEP},
-    .rows = {TILE, TILE, TILE, TILE, TILE, TILE, TILE, TILE},
+    .bytes = { STEP, STEP, STEP, STEP, STEP, STEP, STEP, STEP },
+    .rows = { TILE, TILE, TILE, TILE, TILE, TILE, TILE, TILE },
 };
 
 enum { SUMS = 5, SUM = TILE * TILE };
@@ -290,7 +292,7 @@ typedef struct field {
 
 TILES static field field_of(uint32_t p)
 {
-    uint8_t join[64] = {0}, spread[64] = {0};
+    uint8_t join[64] = { 0 }, spread[64] = { 0 };
     int32_t high = (int32_t)((UINT32_C(1) << 24) % p);
     for (unsigned i = 0; i < TILE * LIMBS; i++) {
         join[i] = (uint8_t)(i / LIMBS * 4 + i % LIMBS);
@@ -439,8 +441,14 @@ int sherd__limbs_multiply(const sherd__limbs *x, sherd__team *team, uint8_t *lef
     for (size_t row = 0; row < x->n; row += ROWS)
         for (size_t from = 0; from < x->k; from += DEPTH) {
             size_t k = least(DEPTH, x->k - from);
-            part t = {.x = x, .row = row, .rows = least(ROWS, x->n - row), .from = from, .k = k,
-                      .strip = strip_of(k), .left = left, .right = right};
+            part t = { .x = x,
+                       .row = row,
+                       .rows = least(ROWS, x->n - row),
+                       .from = from,
+                       .k = k,
+                       .strip = strip_of(k),
+                       .left = left,
+                       .right = right };
             if (!multiply_part(&t, team)) return SHERD_EFRAME;
         }
     return SHERD_OK;

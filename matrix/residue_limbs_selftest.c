@@ -17,11 +17,11 @@ typedef struct room {
 
 static bool room_for(room *r, size_t n, size_t k, size_t m)
 {
-    const sherd__limbs x = {.transposed = true, .n = n, .k = k, .m = m};
+    const sherd__limbs x = { .transposed = true, .n = n, .k = k, .m = m };
     size_t left, right;
     sherd__limbs_room(&x, &left, &right);
     r->all = sherd__calloc(left + right + 64 + SHERD__RESIDUE_BYTES * (n * k + k * m + n * m), 1);
-    if (r->all == NULL) return false;
+    if (!r->all) return false;
     r->left = r->all + (64 - (uintptr_t)r->all % 64) % 64;
     r->right = r->left + left;
     r->a = r->right + right;
@@ -66,7 +66,7 @@ static void sum_up(const room *r, bool transposed, uint64_t sums[TEST_N][TEST_M]
 
 static int selftest_prime(const room *r, uint32_t p, bool extreme, bool transposed, sherd_diag *d)
 {
-    const sherd__limbs x = {p, transposed, TEST_N, TEST_K, TEST_M, r->a, r->b, r->out, false, 0};
+    const sherd__limbs x = { p, transposed, TEST_N, TEST_K, TEST_M, r->a, r->b, r->out, false, 0 };
     uint64_t sums[TEST_N][TEST_M];
     fill(r->a, (size_t)TEST_N * TEST_K, p, extreme);
     fill(r->b, (size_t)TEST_K * TEST_M, p, extreme);
@@ -81,7 +81,8 @@ static int selftest_prime(const room *r, uint32_t p, bool extreme, bool transpos
             if (got != want)
                 return sherd__fail(d, SHERD_EDEVICE, "set OPENBLAS_CORETYPE to an older core",
                                    "AMX: element (%zu, %zu) of a product modulo %u is %u, expected "
-                                   "%u", i, j, p, got, want);
+                                   "%u",
+                                   i, j, p, got, want);
         }
     return SHERD_OK;
 }
@@ -116,7 +117,9 @@ double sherd__limbs_gflops(sherd__team *team, size_t n, size_t k, size_t m)
     if (k > MOST) k = MOST;
     if (m > MOST) m = MOST;
     if (!sherd__limbs_here() || n == 0 || k == 0 || m == 0 || !room_for(&r, n, k, m)) return 0;
-    const sherd__limbs x = {sherd__primes_default.p[0], false, n, k, m, r.a, r.b, r.out, false, 0};
+    const sherd__limbs x = {
+        sherd__primes_default.p[0], false, n, k, m, r.a, r.b, r.out, false, 0
+    };
     for (int round = 0; round < ROUNDS; round++) {
         double took = seconds(team);
         int err = sherd__limbs_multiply(&x, team, r.left, r.right);

@@ -118,7 +118,7 @@ static uint32_t unpack(const uint8_t *in, size_t n, uint32_t p, double *out)
 int sherd__residue_unpack(const uint8_t *in, size_t n, uint32_t p, double *out, size_t *bad)
 {
     if (unpack(in, n, p, out) < p) return SHERD_OK;
-    if (bad != NULL)
+    if (bad)
         for (*bad = 0; get_u24(in + 3 * *bad) < p;) ++*bad;
     return SHERD_EFRAME;
 }

@@ -47,10 +47,10 @@ INLINED __m512i packed(__m512d low, __m512d high, const packing *k)
 SHERD__V4_BYTES
 bool sherd__residue_pack_wide(const double *x, size_t n, uint32_t p, uint8_t *out)
 {
-    static const uint8_t bytes[64] = {0,  1,  2,  4,  5,  6,  8,  9,  10, 12, 13, 14,
-                                      16, 17, 18, 20, 21, 22, 24, 25, 26, 28, 29, 30,
-                                      32, 33, 34, 36, 37, 38, 40, 41, 42, 44, 45, 46,
-                                      48, 49, 50, 52, 53, 54, 56, 57, 58, 60, 61, 62};
+    static const uint8_t bytes[64] = { 0,  1,  2,  4,  5,  6,  8,  9,  10, 12, 13, 14,
+                                       16, 17, 18, 20, 21, 22, 24, 25, 26, 28, 29, 30,
+                                       32, 33, 34, 36, 37, 38, 40, 41, 42, 44, 45, 46,
+                                       48, 49, 50, 52, 53, 54, 56, 57, 58, 60, 61, 62 };
     if (!SHERD__IS_V4_BYTES) return false;
     const packing k = {
         .magic = _mm512_set1_pd(MAGIC),
@@ -103,10 +103,9 @@ bool sherd__residue_unpack_wide(const uint8_t *in, size_t n, uint32_t p, double 
     __m512i largest = _mm512_setzero_si512();
     size_t i = 0;
     for (; n - i >= 2 * EIGHT; i += EIGHT) /* 32 bytes are read of 48 */
-        _mm512_storeu_pd(
-            out + i,
-            unpacked(_mm256_loadu_si256((const void *)(in + SHERD__RESIDUE_BYTES * i)), &k,
-                     &largest));
+        _mm512_storeu_pd(out + i,
+                         unpacked(_mm256_loadu_si256((const void *)(in + SHERD__RESIDUE_BYTES * i)),
+                                  &k, &largest));
     for (; i < n; i += EIGHT) {
         uint32_t left = n - i < EIGHT ? (uint32_t)(n - i) : EIGHT;
         __mmask32 mask = (UINT32_C(1) << left * SHERD__RESIDUE_BYTES) - 1;

@@ -36,9 +36,9 @@ typedef struct rounding {
 
 static void empty(room *r)
 {
-    if (r->data != NULL) sherd__wipe(r->data, r->len * sizeof *r->data);
+    if (r->data) sherd__wipe(r->data, r->len * sizeof *r->data);
     sherd__free(r->data);
-    *r = (room){NULL, 0};
+    *r = (room){ NULL, 0 };
 }
 
 static int grow(room *r, size_t rows, size_t cols)
@@ -46,10 +46,10 @@ static int grow(room *r, size_t rows, size_t cols)
     size_t len, bytes;
     if (!sherd__mul(rows, cols, &len) || !sherd__mul(len, sizeof *r->data, &bytes))
         return SHERD_ENOMEM;
-    if (len <= r->len && r->data != NULL) return SHERD_OK;
+    if (len <= r->len && r->data) return SHERD_OK;
     empty(r);
     r->data = sherd__alloc_large(bytes);
-    if (r->data == NULL) return SHERD_ENOMEM;
+    if (!r->data) return SHERD_ENOMEM;
     r->len = len;
     return SHERD_OK;
 }
@@ -57,7 +57,7 @@ static int grow(room *r, size_t rows, size_t cols)
 /* The finaliser of SplitMix64, over the words one after the other. */
 static uint64_t key_of(const rounding *r, uint64_t step, uint64_t tensor)
 {
-    const uint64_t words[] = {r->seed[0], r->seed[1], r->seed[2], r->seed[3], step, tensor};
+    const uint64_t words[] = { r->seed[0], r->seed[1], r->seed[2], r->seed[3], step, tensor };
     uint64_t z = 0;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         z = (z ^ words[i]) + UINT64_C(0x9e3779b97f4a7c15);
@@ -107,9 +107,9 @@ static int rounding_keep(void *ctx, sherd_view a, const sherd_keeping *how, sher
                          sherd_diag *d)
 {
     rounding *r = ctx;
-    room copy = {NULL, 0};
+    room copy = { NULL, 0 };
     sherd_kept *kept = sherd__calloc(1, sizeof *kept);
-    if (kept == NULL)
+    if (!kept)
         return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to keep an operand of %zu x %zu",
                            a.rows, a.cols);
     kept->m = r->inner;
@@ -175,17 +175,17 @@ static const sherd_multiplier_ops rounding_ops = {
 int sherd__rounding_new(sherd_multiplier *out, sherd_multiplier inner, unsigned bits,
                         const uint8_t seed[32], sherd_diag *d)
 {
-    *out = (sherd_multiplier){NULL, NULL};
+    *out = (sherd_multiplier){ NULL, NULL };
     if (bits < SHERD__FIXED_BITS_MIN || bits > SHERD__FIXED_BITS_MAX)
         return sherd__fail(d, SHERD_EINVAL, "17 is the usual fixed point",
                            "stochastic rounding to %u bits: expected %u to %u", bits,
                            SHERD__FIXED_BITS_MIN, SHERD__FIXED_BITS_MAX);
     rounding *r = sherd__calloc(1, sizeof *r);
-    if (r == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a multiplier");
+    if (!r) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a multiplier");
     r->inner = inner;
     r->bits = bits;
     for (unsigned i = 0; i < 4; i++) r->seed[i] = sherd__get_u64(seed + 8 * i);
-    *out = (sherd_multiplier){&rounding_ops, r};
+    *out = (sherd_multiplier){ &rounding_ops, r };
     return SHERD_OK;
 }
 

@@ -34,19 +34,19 @@ typedef struct scaling {
 
 static void empty(room *r)
 {
-    if (r->data != NULL) sherd__wipe(r->data, r->len * sizeof *r->data);
+    if (r->data) sherd__wipe(r->data, r->len * sizeof *r->data);
     sherd__free(r->data);
-    *r = (room){NULL, 0};
+    *r = (room){ NULL, 0 };
 }
 
 static int grow(room *r, size_t rows, size_t cols, sherd_diag *d)
 {
     size_t len, bytes;
     bool fits = sherd__mul(rows, cols, &len) && sherd__mul(len, sizeof *r->data, &bytes);
-    if (fits && len <= r->len && r->data != NULL) return SHERD_OK;
+    if (fits && len <= r->len && r->data) return SHERD_OK;
     empty(r);
     if (fits) r->data = sherd__alloc_large(bytes);
-    if (r->data == NULL)
+    if (!r->data)
         return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to scale an operand of %zu x %zu",
                            rows, cols);
     r->len = len;
@@ -98,9 +98,9 @@ static int scaling_keep(void *ctx, sherd_view a, const sherd_keeping *how, sherd
                         sherd_diag *d)
 {
     scaling *s = ctx;
-    room copy = {NULL, 0};
+    room copy = { NULL, 0 };
     sherd_kept *kept = sherd__calloc(1, sizeof *kept);
-    if (kept == NULL)
+    if (!kept)
         return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to keep an operand of %zu x %zu",
                            a.rows, a.cols);
     kept->m = s->inner;
@@ -169,10 +169,10 @@ static const sherd_multiplier_ops scaling_ops = {
 int sherd__scaling_new(sherd_multiplier *out, sherd_multiplier inner, sherd_diag *d)
 {
     scaling *s = sherd__calloc(1, sizeof *s);
-    *out = (sherd_multiplier){NULL, NULL};
-    if (s == NULL) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a multiplier");
+    *out = (sherd_multiplier){ NULL, NULL };
+    if (!s) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a multiplier");
     s->inner = inner;
-    *out = (sherd_multiplier){&scaling_ops, s};
+    *out = (sherd_multiplier){ &scaling_ops, s };
     return SHERD_OK;
 }
 

@@ -103,7 +103,7 @@ static const double *piece(const sherd_view *v, size_t r, size_t c, size_t n, do
 {
     size_t ld;
     const double *own = sherd__view_borrow_f64(*v, &ld);
-    if (own != NULL) return own + r * ld + c;
+    if (own) return own + r * ld + c;
     sherd__view_row_f64(*v, r, c, n, x);
     return x;
 }
@@ -145,9 +145,9 @@ bool sherd__view_peak(sherd_view v, double *max_abs)
 void sherd__view_scan(sherd_view v, sherd__scan *out)
 {
     double x[CHUNK];
-    totals t = {.min = INF_BITS - 1};
+    totals t = { .min = INF_BITS - 1 };
     sherd_view s = one_row(along_memory(v));
-    *out = (sherd__scan){.integers = true};
+    *out = (sherd__scan){ .integers = true };
     if (v.rows == 0 || v.cols == 0) return;
     for (size_t r = 0; r < s.rows; r++)
         for (size_t c = 0; c < s.cols; c += CHUNK) {
@@ -200,9 +200,12 @@ uint64_t sherd__view_nonzeros(sherd_view v)
         switch (v.dtype) {
         case SHERD_F64: sum += nonzeros_double(p, s.cols); break;
         case SHERD_F32: sum += nonzeros_float(p, s.cols); break;
-        case SHERD_U8: case SHERD_I8: sum += nonzeros_uint8_t(p, s.cols); break;
-        case SHERD_U16: case SHERD_I16: sum += nonzeros_uint16_t(p, s.cols); break;
-        case SHERD_U32: case SHERD_I32: sum += nonzeros_uint32_t(p, s.cols); break;
+        case SHERD_U8:
+        case SHERD_I8: sum += nonzeros_uint8_t(p, s.cols); break;
+        case SHERD_U16:
+        case SHERD_I16: sum += nonzeros_uint16_t(p, s.cols); break;
+        case SHERD_U32:
+        case SHERD_I32: sum += nonzeros_uint32_t(p, s.cols); break;
         case SHERD_I64: sum += nonzeros_uint64_t(p, s.cols); break;
         }
     }

@@ -13,7 +13,7 @@
 typedef double vec __attribute__((vector_size(64)));
 typedef double vec_any __attribute__((vector_size(64), aligned(8), may_alias));
 
-#define WIDE 32u      /* columns that four vectors hold */
+#define WIDE 32u     /* columns that four vectors hold */
 #define PACK_USES 4u /* times that each row of B is used, from which on packing pays */
 
 #define LOAD(p) (*(const vec_any *)(const void *)(p))

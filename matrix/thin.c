@@ -37,8 +37,7 @@ static void add_four(double *restrict c, size_t m, const double *restrict b, siz
 }
 
 SHERD__CLONES_WHOLE
-static void add_one(double *restrict c, size_t m, const double *restrict b, double x,
-                    double factor)
+static void add_one(double *restrict c, size_t m, const double *restrict b, double x, double factor)
 {
     for (size_t j = 0; j < m; j++) c[j] += x * (b[j] * factor + ROUND - ROUND);
 }
@@ -48,7 +47,7 @@ typedef double parts __attribute__((vector_size(8 * sizeof(double)), aligned(8),
 SHERD__CLONES_WHOLE
 static double dot(const double *a, const double *b, size_t n, double factor)
 {
-    parts s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};
+    parts s0 = { 0 }, s1 = { 0 }, s2 = { 0 }, s3 = { 0 };
     double sum = 0;
     size_t i = 0;
     for (; i + PARTS <= n; i += PARTS) {
@@ -71,7 +70,7 @@ void sherd__thin_exact(const double *qa, size_t rows, sherd_view b, const sherd_
     size_t k = b.rows, m = b.cols, ld;
     double factor = ldexp(1.0, fb->scale);
     const double *at = sherd__view_borrow_f64(b, &ld);
-    if (at == NULL) { /* columns of B are rows of memory */
+    if (!at) { /* columns of B are rows of memory */
         at = sherd__view_borrow_f64(sherd_view_t(b), &ld);
         for (size_t j = 0; j < m; j++)
             for (size_t i = 0; i < rows; i++)

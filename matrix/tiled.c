@@ -21,8 +21,8 @@
 #define PANELS 14u
 #define SHARED ((size_t)2 << 20) /* bytes of panels that are made beforehand at most */
 #define SECOND SHERD__TILED_SECOND
-#define SMALL 40000u            /* multiplications that no second thread is woken for */
-#define FEW 8u         /* pieces of shared panels that no second thread is woken for */
+#define SMALL 40000u /* multiplications that no second thread is woken for */
+#define FEW 8u       /* pieces of shared panels that no second thread is woken for */
 #define LINE SHERD__TILED_LINE
 
 /* ---- which kernels --------------------------------------------------------------------------- */
@@ -80,8 +80,7 @@ static bool known(sherd_dtype t)
 
 bool sherd__tiled_takes(sherd_view v)
 {
-    return known(v.dtype) &&
-           (v.col_stride == 1 || v.row_stride == 1 || v.cols <= 1 || v.rows <= 1);
+    return known(v.dtype) && (v.col_stride == 1 || v.row_stride == 1 || v.cols <= 1 || v.rows <= 1);
 }
 
 /* Rows whose elements lie together; with one row or column, whichever is true. */
@@ -126,7 +125,7 @@ static void cut_parts(job *j, unsigned threads)
     bool small_b = fits(j->cols, j->depths, j->slot_b, SHARED);
     bool ready_a = j->direct_a || small_a;
     bool a_stays = ready_a && j->n < j->m && fits(j->n, j->k, size, SECOND);
-    bool b_stays = small_b && !a_stays && (j->direct_a || j->p->c == NULL) &&
+    bool b_stays = small_b && !a_stays && (j->direct_a || !j->p->c) &&
                    fits(j->m, j->k, size, SECOND);
     bool again = !ready_a && !small_b; /* each part makes panels of B again: few parts, then */
     size_t want = threads == 1 ? 1 : (again ? 1 : 6) * (size_t)threads;
@@ -149,7 +148,7 @@ static bool grow(void **memory, size_t *size, size_t need)
     sherd__free(*memory);
     *size = 0;
     *memory = sherd__alloc_pages(need);
-    if (*memory == NULL) return false;
+    if (!*memory) return false;
     *size = need;
     return true;
 }
@@ -160,7 +159,7 @@ static bool own_c(job *j, size_t *bytes)
 {
     size_t panels = j->order == SHERD__PAST_B ? 1 : ceil_of(j->rows, j->row_parts);
     *bytes = 0;
-    if (j->p->c != NULL) return true;
+    if (j->p->c) return true;
     j->own_ldc = ceil_of(j->cols, j->col_parts) * j->t->cols;
     return sherd__mul(panels * j->t->rows, j->own_ldc, bytes) &&
            sherd__mul(*bytes, j->t->size, bytes);
@@ -169,7 +168,7 @@ static bool own_c(job *j, size_t *bytes)
 /* Memory for the panels, bounded by SHARED and the number of threads, and for C. */
 static bool make_room(job *j, unsigned threads, sherd__tiled_room *room)
 {
-    size_t panels = j->direct_a || j->share_a         ? 0
+    size_t panels = j->direct_a || j->share_a   ? 0
                     : j->order == SHERD__PAST_B ? 1
                                                 : ceil_of(j->rows, j->row_parts);
     size_t a = j->share_a ? j->rows * j->depths * j->slot_a : 0, c, need;
@@ -202,9 +201,9 @@ static bool is_small(const job *j)
 static int multiply(const sherd__tiled *p, sherd__team *team, sherd__tiled_room *room)
 {
     job j = { .p = p, .t = tiles_of(p->type), .n = p->a.rows, .k = p->a.cols, .m = p->b.cols };
-    if (j.t == NULL) return SHERD_EINVAL;
-    assert(p->a.cols == p->b.rows && (p->c == NULL || p->ldc >= j.m));
-    assert(sherd__tiled_takes(p->a) && sherd__tiled_takes(p->b) && (p->c != NULL || !p->add));
+    if (!j.t) return SHERD_EINVAL;
+    assert(p->a.cols == p->b.rows && (!p->c || p->ldc >= j.m));
+    assert(sherd__tiled_takes(p->a) && sherd__tiled_takes(p->b) && (p->c || !p->add));
     if (j.n == 0 || j.m == 0) return SHERD_OK;
     if (is_small(&j)) team = NULL;
     unsigned threads = sherd__team_threads(team);
@@ -238,8 +237,7 @@ static int multiply(const sherd__tiled *p, sherd__team *team, sherd__tiled_room 
 static bool better_turned(const sherd__tiled *p)
 {
     size_t n = p->a.rows, m = p->b.cols, bytes;
-    return !by_rows(p->b) && by_rows(p->a) && m > n && n > 1 && p->a.cols > 16 && !p->add &&
-           p->c != NULL &&
+    return !by_rows(p->b) && by_rows(p->a) && m > n && n > 1 && p->a.cols > 16 && !p->add && p->c &&
            sherd__mul(n, m, &bytes) && sherd__mul(bytes, sherd_dtype_size(p->type), &bytes) &&
            bytes <= SHARED;
 }
@@ -263,9 +261,8 @@ static void turn_columns(void *ctx, size_t i, unsigned thread)
         for (size_t j = 0; j < cols; j++)
             if (p->type == SHERD_F64)
                 ((word8 *)(void *)c)[r * p->ldc + j] = ((const word8 *)t->from)[(col + j) * n + r];
-            else
-                ((word4 *)(void *)c)[r * p->ldc + j] = ((const word4 *)t->from)[(col + j) * n + r];
-    if (p->finish != NULL) p->finish(p->ctx, 0, col, n, cols, c, p->ldc);
+            else ((word4 *)(void *)c)[r * p->ldc + j] = ((const word4 *)t->from)[(col + j) * n + r];
+    if (p->finish) p->finish(p->ctx, 0, col, n, cols, c, p->ldc);
 }
 
 int sherd__tiled_multiply(const sherd__tiled *p, sherd__team *team, sherd__tiled_room *room)
@@ -274,8 +271,11 @@ int sherd__tiled_multiply(const sherd__tiled *p, sherd__team *team, sherd__tiled
     if (!better_turned(p)) return multiply(p, team, room);
     size_t n = p->a.rows, m = p->b.cols, need = n * m * sherd_dtype_size(p->type);
     if (!grow(&room->turned, &room->turned_size, need)) return SHERD_ENOMEM;
-    sherd__tiled back = { .type = p->type, .a = sherd_view_t(p->b), .b = sherd_view_t(p->a),
-                          .c = room->turned, .ldc = n };
+    sherd__tiled back = { .type = p->type,
+                          .a = sherd_view_t(p->b),
+                          .b = sherd_view_t(p->a),
+                          .c = room->turned,
+                          .ldc = n };
     int err = multiply(&back, team, room);
     if (err == 0)
         sherd__team_run(n * m > SMALL ? team : NULL, ceil_of(m, COLUMNS), turn_columns,

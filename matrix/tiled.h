@@ -32,7 +32,7 @@ typedef struct sherd__tiled {
      *  nothing. */
     void (*finish)(void *ctx, size_t row, size_t col, size_t rows, size_t cols, void *c, size_t ld);
     void *ctx;
-    bool add;         /* C += A*B; then c is not NULL */
+    bool add; /* C += A*B; then c is not NULL */
     /** In fixed point alone (matrix/local.h). max |x| of an operand, 0 where nobody knows, and then
      *  it is found and left there; of C as `finish` leaves it, 0 where that is not finite. NULL:
      *  neither known nor wanted. */

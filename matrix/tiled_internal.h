@@ -60,8 +60,8 @@ enum { SHERD__READS_F64, SHERD__READS_F32, SHERD__READS_U8, SHERD__READS };
 
 /** Kernels of one type for one set of instructions. */
 typedef struct sherd__tiles {
-    unsigned rows, cols; /* of the largest tile */
-    size_t size;         /* bytes of a number */
+    unsigned rows, cols;                   /* of the largest tile */
+    size_t size;                           /* bytes of a number */
     sherd__tiles_fn *by_rows, *by_columns; /* how A's panel lies */
     sherd__tiles_reader readers[SHERD__READS];
 } sherd__tiles;
@@ -94,18 +94,18 @@ typedef struct sherd__tiled_job {
     const sherd__tiled *p;
     const sherd__tiles *t;
     const sherd__tiles_reader *read_a, *read_b;
-    bool a_rows, b_rows;        /* how operands lie */
-    bool direct_a, direct_b;    /* read where they are; of B, panels below shared_b */
-    bool share_a;               /* A is brought into panels beforehand */
-    size_t shared_b;            /* so are the panels of B from here on */
+    bool a_rows, b_rows;     /* how operands lie */
+    bool direct_a, direct_b; /* read where they are; of B, panels below shared_b */
+    bool share_a;            /* A is brought into panels beforehand */
+    size_t shared_b;         /* so are the panels of B from here on */
     size_t n, k, m;
-    size_t rows, cols, depths;  /* panels of A, panels of B, pieces of k */
+    size_t rows, cols, depths; /* panels of A, panels of B, pieces of k */
     sherd__tiled_cuts row_cuts, depth_cuts;
     size_t row_parts, col_parts;
     sherd__tiled_order order;
-    size_t slot_a, slot_b;      /* bytes of a panel's piece */
-    char *all_a, *all_b;        /* panels made beforehand, piece by piece */
-    char *own;                  /* for each thread: panels of A, one of B, and C if nobody has it */
+    size_t slot_a, slot_b; /* bytes of a panel's piece */
+    char *all_a, *all_b;   /* panels made beforehand, piece by piece */
+    char *own;             /* for each thread: panels of A, one of B, and C if nobody has it */
     size_t own_a, own_ldc, own_size;
 } sherd__tiled_job;
 

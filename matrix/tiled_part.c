@@ -63,8 +63,7 @@ static void pack_b(const sherd__tiled_job *j, size_t piece, size_t c, char *to)
     size_t l = step_of(j, piece), k = step_of(j, piece + 1) - l;
     if (j->b_rows)
         j->read_b->strip(element(&j->p->b, l, col), j->p->b.row_stride, k, cols, j->t->cols, to);
-    else
-        j->read_b->turned(element(&j->p->b, l, col), j->p->b.col_stride, k, cols, j->t->cols, to);
+    else j->read_b->turned(element(&j->p->b, l, col), j->p->b.col_stride, k, cols, j->t->cols, to);
 }
 
 void sherd__tiled_share(void *ctx, size_t i, unsigned thread)
@@ -72,8 +71,7 @@ void sherd__tiled_share(void *ctx, size_t i, unsigned thread)
     const sherd__tiled_job *j = ctx;
     size_t in_a = j->share_a ? j->rows * j->depths : 0, cols = j->cols - j->shared_b;
     (void)thread;
-    if (i < in_a)
-        pack_a(j, i / j->rows, i % j->rows, j->all_a + i * j->slot_a);
+    if (i < in_a) pack_a(j, i / j->rows, i % j->rows, j->all_a + i * j->slot_a);
     else
         pack_b(j, (i - in_a) / cols, j->shared_b + (i - in_a) % cols,
                j->all_b + (i - in_a) * j->slot_b);
@@ -118,8 +116,7 @@ static sherd__ahead ahead_in_b(const sherd__tiled_job *j, size_t piece, size_t c
     if (piece >= j->depths || c >= j->shared_b) return nothing;
     if (j->b_rows && i * in_line <= j->t->cols && at < j->m)
         return (sherd__ahead){ element(&j->p->b, l, at), j->p->b.row_stride * size };
-    if (!j->b_rows && col + i < j->m)
-        return (sherd__ahead){ element(&j->p->b, l, col + i), size };
+    if (!j->b_rows && col + i < j->m) return (sherd__ahead){ element(&j->p->b, l, col + i), size };
     return nothing;
 }
 
@@ -141,9 +138,9 @@ static sherd__ahead ahead_of_rows(const sherd__tiled_job *j, size_t r, size_t en
     size_t size = sherd_dtype_size(j->p->a.dtype), next = row_of(j, r + 1);
     if (j->a_rows && !j->share_a)
         return r + 1 < end ? along_rows(element(&j->p->a, next, 0), row_of(j, r + 2) - next,
-                                            j->k * size, j->p->a.row_stride * (ptrdiff_t)size, i, k)
-                               : nothing;
-    if (j->p->beside == NULL) return nothing;
+                                        j->k * size, j->p->a.row_stride * (ptrdiff_t)size, i, k)
+                           : nothing;
+    if (!j->p->beside) return nothing;
     size_t row = row_of(j, r), stride = j->p->ldc * j->t->size;
     return along_rows((const char *)j->p->beside + row * stride, next - row, j->m * j->t->size,
                       (ptrdiff_t)stride, i, k);
@@ -156,7 +153,7 @@ typedef struct part {
     const sherd__tiled_job *j;
     size_t r0, r1, c0, c1;
     char *own_a, *own_b;
-    char *c;         /* of C, or of memory that stands for it: that of panels r0 and c0 */
+    char *c; /* of C, or of memory that stands for it: that of panels r0 and c0 */
     size_t ldc;
 } part;
 
@@ -167,10 +164,17 @@ static void add_tile(const part *s, size_t piece, size_t r, size_t c, panel a, p
     size_t row = row_of(j, r), rows = row_of(j, r + 1) - row, col = c * j->t->cols;
     size_t k = step_of(j, piece + 1) - step_of(j, piece);
     size_t at = (row - row_of(j, s->r0)) * s->ldc + col - s->c0 * j->t->cols;
-    sherd__tile tile = { .rows = (unsigned)rows, .cols = (unsigned)least(j->m - col, j->t->cols),
-                         .k = k, .a = a.at, .a_stride = a.stride, .b = b.at, .b_stride = b.stride,
-                         .c = s->c + at * j->t->size, .ldc = s->ldc,
-                         .add = piece > 0 || j->p->add, .next = next };
+    sherd__tile tile = { .rows = (unsigned)rows,
+                         .cols = (unsigned)least(j->m - col, j->t->cols),
+                         .k = k,
+                         .a = a.at,
+                         .a_stride = a.stride,
+                         .b = b.at,
+                         .b_stride = b.stride,
+                         .c = s->c + at * j->t->size,
+                         .ldc = s->ldc,
+                         .add = piece > 0 || j->p->add,
+                         .next = next };
     (j->a_rows ? j->t->by_rows : j->t->by_columns)(&tile);
 }
 
@@ -182,7 +186,7 @@ static void finish(const part *s, size_t r0, size_t r1)
     char *c = s->c + (row - row_of(j, s->r0)) * s->ldc * j->t->size;
     for (size_t i = 0; i < rows && j->depths == 0 && !j->p->add; i++)
         memset(c + i * s->ldc * j->t->size, 0, cols * j->t->size);
-    if (j->p->finish != NULL) j->p->finish(j->p->ctx, row, col, rows, cols, c, s->ldc);
+    if (j->p->finish) j->p->finish(j->p->ctx, row, col, rows, cols, c, s->ldc);
 }
 
 /* A stays in the second cache, strips of B pass by. */
@@ -211,8 +215,7 @@ static void past_b(const part *s)
     for (size_t r = s->r0; r < s->r1; r++) {
         size_t i = 0;
         row.r0 = r;
-        if (j->p->c != NULL)
-            row.c = s->c + (row_of(j, r) - row_of(j, s->r0)) * s->ldc * j->t->size;
+        if (j->p->c) row.c = s->c + (row_of(j, r) - row_of(j, s->r0)) * s->ldc * j->t->size;
         for (size_t piece = 0; piece < j->depths; piece++) {
             panel a = panel_of_a(j, piece, r, s->own_a);
             size_t k = step_of(j, piece + 1) - step_of(j, piece);
@@ -263,8 +266,11 @@ void sherd__tiled_part(void *ctx, size_t i, unsigned thread)
 {
     const sherd__tiled_job *j = ctx;
     char *own = j->own + thread * j->own_size;
-    part s = { .j = j, .own_a = own, .own_b = own + j->own_a,
-               .c = own + j->own_a + j->slot_b, .ldc = j->own_ldc };
+    part s = { .j = j,
+               .own_a = own,
+               .own_b = own + j->own_a,
+               .c = own + j->own_a + j->slot_b,
+               .ldc = j->own_ldc };
     const size_t row = i / j->col_parts, col = i % j->col_parts;
     const sherd__tiled_cuts rows = sherd__tiled_cut(j->rows, j->row_parts);
     const sherd__tiled_cuts cols = sherd__tiled_cut(j->cols, j->col_parts);
@@ -272,7 +278,7 @@ void sherd__tiled_part(void *ctx, size_t i, unsigned thread)
     s.r1 = sherd__tiled_from(rows, row + 1);
     s.c0 = sherd__tiled_from(cols, col);
     s.c1 = sherd__tiled_from(cols, col + 1);
-    if (j->p->c != NULL) {
+    if (j->p->c) {
         s.ldc = j->p->ldc;
         s.c = (char *)j->p->c + (row_of(j, s.r0) * s.ldc + s.c0 * j->t->cols) * j->t->size;
     }

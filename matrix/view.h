@@ -34,8 +34,8 @@ typedef struct sherd__scan {
     uint64_t nonfinite;      /* how many NaN and infinities */
     size_t bad_row, bad_col; /* the first of them in row order, if any */
     double bad_value;
-    bool integers;           /* every value is finite and a whole number */
-    bool inexact;            /* some i64 is not a double: max_abs is of the rounded value */
+    bool integers; /* every value is finite and a whole number */
+    bool inexact;  /* some i64 is not a double: max_abs is of the rounded value */
 } sherd__scan;
 
 void sherd__view_scan(sherd_view v, sherd__scan *out);

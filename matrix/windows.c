@@ -29,8 +29,7 @@ bool sherd__windows_fit(const sherd_windows *w, sherd__windows *out)
     s.high = along(w, w->height);
     s.wide = along(w, w->width);
     if (s.high == 0 || s.wide == 0 || !sherd__mul(s.high, s.wide, &s.count) ||
-        !sherd__mul(w->height, w->width, &s.image) ||
-        !sherd__mul(s.image, w->channels, &s.image) ||
+        !sherd__mul(w->height, w->width, &s.image) || !sherd__mul(s.image, w->channels, &s.image) ||
         !sherd__mul(w->window, w->window, &s.row) || !sherd__mul(s.row, w->channels, &s.row) ||
         !sherd__mul(s.count, s.row, &all) || !sherd__mul(all, sizeof(double), &all))
         return false;
@@ -87,8 +86,8 @@ int sherd__windows_lay(const sherd__windows *w, const void *images, size_t each,
 {
     size_t len;
     *out = sherd__mul(rows, w->row, &len) && sherd__mul(len, each, &len) ? sherd__alloc_large(len)
-                                                                        : NULL;
-    if (*out == NULL)
+                                                                         : NULL;
+    if (!*out)
         return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for %zu windows of %zu numbers", rows,
                            w->row);
     sherd__windows_rows(w, images, each, first, rows, *out);

@@ -30,8 +30,8 @@ static int sum(void *ctx, int64_t *values, size_t n, sherd_diag *d)
     for (size_t at = 0; at < n; at += PIECE) {
         int len = (int)(n - at < PIECE ? n - at : PIECE);
         /* unsigned: sums wrap around */
-        if (MPI_Allreduce(MPI_IN_PLACE, values + at, len, MPI_UINT64_T, MPI_SUM,
-                          MPI_COMM_WORLD) != MPI_SUCCESS)
+        if (MPI_Allreduce(MPI_IN_PLACE, values + at, len, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD) !=
+            MPI_SUCCESS)
             return sherd__fail(d, SHERD_ENET, NULL, "MPI_Allreduce failed");
     }
     return SHERD_OK;
@@ -57,9 +57,10 @@ static void warn_of_alone(int rank, int size, int alone)
     if (MPI_Reduce(&alone, &all, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD) != MPI_SUCCESS ||
         rank != 0 || all == 0)
         return;
-    fprintf(stderr, "sherd-mpi: warning: no thread can be started in %d of %d processes, as "
-                    "OpenBLAS would have to: their products use one thread\n  try: raise the limit "
-                    "(ulimit -u, ulimit -v, the control group's pids)\n",
+    fprintf(stderr,
+            "sherd-mpi: warning: no thread can be started in %d of %d processes, as "
+            "OpenBLAS would have to: their products use one thread\n  try: raise the limit "
+            "(ulimit -u, ulimit -v, the control group's pids)\n",
             all, size);
 }
 
@@ -111,7 +112,7 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     warn_of_alone(rank, size, alone);
     char **args = sherd__calloc((size_t)argc + 1, sizeof *args);
-    if (args == NULL) return leave(rank, 1);
+    if (!args) return leave(rank, 1);
     int n = arguments(argc, argv, args, &trusted);
     if (argc < 2 || strcmp(argv[1], "train") != 0)
         return refuse(rank, "trains, and does nothing else",
@@ -123,11 +124,14 @@ int main(int argc, char **argv)
         int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
         if (null >= 0) (void)dup2(null, STDOUT_FILENO);
     } else {
-        fprintf(stderr, "sherd-mpi: %d processes; data, weights and gradients are in clear among "
-                        "them\n", size);
+        fprintf(stderr,
+                "sherd-mpi: %d processes; data, weights and gradients are in clear among "
+                "them\n",
+                size);
     }
-    const sherd__collective c = {"MPI, in clear", (uint32_t)rank, (uint32_t)size,
-                                 (uint32_t)count_here(), sum, NULL};
+    const sherd__collective c = {
+        "MPI, in clear", (uint32_t)rank, (uint32_t)size, (uint32_t)count_here(), sum, NULL
+    };
     sherd__train_among(&c);
     int status = sherd__cli_main(n, args);
     sherd__free(args);

@@ -11,7 +11,7 @@
 
 struct sherd__account {
     sherd__fingerprint key;
-    bool named;           /* key counts: else it is of one session */
+    bool named; /* key counts: else it is of one session */
     sherd__pool *pool;
     sherd__turn turn;     /* of the loop, for all these connections */
     uint32_t connections; /* that came; counted by those who let them in */

@@ -60,8 +60,8 @@ int sherd__address_find(char out[SHERD__ADDRESS_TEXT], const char *host, uv_loop
         return SHERD_OK;
     }
     int err = uv_async_init(loop, &wake, on_answer);
-    if (err) return sherd__fail(d, SHERD_ENET, NULL, "cannot wait for a name: %s",
-                                uv_strerror(err));
+    if (err)
+        return sherd__fail(d, SHERD_ENET, NULL, "cannot wait for a name: %s", uv_strerror(err));
     wake.data = &closed;
     err = sherd__lookup_start(&l, host, 0, NULL, answered, &wake);
     if (err) {

@@ -24,12 +24,12 @@ typedef struct sherd__backend_options {
 
 typedef struct sherd__backend_caps {
     char name[16];
-    char core[32];    /* OpenBLAS core, GPU model */
+    char core[32]; /* OpenBLAS core, GPU model */
     uint32_t threads;
-    double gflops;    /* measured by open's self-test */
+    double gflops;         /* measured by open's self-test */
     double residue_gflops; /* likewise, from packed residues to packed residues, where they are not
                               taken apart and multiplied in f64; else 0 */
-    uint64_t scratch; /* most temporary memory of run, bytes, beside blocks and result */
+    uint64_t scratch;      /* most temporary memory of run, bytes, beside blocks and result */
 } sherd__backend_caps;
 
 typedef struct sherd__backend {

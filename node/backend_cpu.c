@@ -26,8 +26,8 @@
 #include "node/cpu.h"
 #include "node/outer.h"
 
-#define STRIP 128u  /* inner size, for each BLAS thread, of residues: a strip of B stays in L2 */
-#define CELL 96u    /* rows of a cell whose blocks have about a megabyte */
+#define STRIP 128u /* inner size, for each BLAS thread, of residues: a strip of B stays in L2 */
+#define CELL 96u   /* rows of a cell whose blocks have about a megabyte */
 
 _Static_assert(SHERD__CSR_ROWS == CPU_PANEL, "one panel's rows are taken apart at a time");
 _Static_assert(SHERD__LIMBS_MOST + CPU_LINE <= CPU_AREA * sizeof(double),
@@ -83,8 +83,11 @@ int sherd__cpu_convert(cpu *c, const cpu_operand *o, cpu_range rows, cpu_range c
                        sherd_diag *d)
 {
     sherd__cpu_use(c, area, rows.len * cols.len);
-    sherd_view v = { .data = o->values, .rows = o->rows, .cols = o->cols,
-                     .row_stride = (ptrdiff_t)o->cols, .col_stride = 1 };
+    sherd_view v = { .data = o->values,
+                     .rows = o->rows,
+                     .cols = o->cols,
+                     .row_stride = (ptrdiff_t)o->cols,
+                     .col_stride = 1 };
     int err = 0;
     if (o->dtype != SHERD__RESIDUES) v.dtype = (sherd_dtype)o->dtype;
     for (size_t r = 0; r < rows.len && !err; r++) {
@@ -220,8 +223,9 @@ static int multiply_modular(cpu *c, const cpu_operand *a, const cpu_operand *b, 
                             bool add, sherd_diag *d)
 {
     size_t m = (size_t)b->cols;
-    cpu_operand had = { .values = out, .rows = cpu_height(a), .cols = m, .dtype = SHERD__RESIDUES,
-                        .prime = a->prime };
+    cpu_operand had = {
+        .values = out, .rows = cpu_height(a), .cols = m, .dtype = SHERD__RESIDUES, .prime = a->prime
+    };
     for (size_t r = 0; r < cpu_height(a); r += CPU_PANEL) {
         for (size_t j = 0; j < m; j += CPU_PANEL) {
             cpu_range rows = cpu_panel(cpu_height(a), r), cols = cpu_panel(m, j);
@@ -295,8 +299,7 @@ static int multiply_groups(cpu *c, const sherd__task *t, uint32_t q, const sherd
     for (uint32_t g = 0; g < sherd__groups_of(a); g++) {
         sherd__group ga = sherd__group_at(left, g, u), gb = sherd__group_at(right, g, v);
         uint32_t p = t->primes_len ? t->primes[q] : 0;
-        cpu_operand x = { ga.values, ga.rows, ga.cols, a->dtype, p,
-                      t->op == SHERD__OP_MULTIPLY_T };
+        cpu_operand x = { ga.values, ga.rows, ga.cols, a->dtype, p, t->op == SHERD__OP_MULTIPLY_T };
         cpu_operand y = { gb.values, gb.rows, gb.cols, b->dtype, p, false };
         int err = !p ? multiply_plain(c, &x, &y, t->result.dtype, out, d)
                      : multiply_residues(c, &x, &y, out, false, d);
@@ -327,8 +330,8 @@ static int run_multiply(cpu *c, const sherd__task *t, const sherd_fragment *left
     bool dense = sherd__fragment_info_of(left)->encoding == SHERD__DENSE;
     for (uint32_t q = 0; q < primes && !err; q++)
         err = t->windows.window ? multiply_windows(c, t, q, left, right, out + q * each, d)
-            : dense ? multiply_groups(c, t, q, left, right, out + q * each, d)
-                    : sherd__cpu_csr(c, t, q, left, right, out + q * each, d);
+              : dense           ? multiply_groups(c, t, q, left, right, out + q * each, d)
+                                : sherd__cpu_csr(c, t, q, left, right, out + q * each, d);
     return err;
 }
 
@@ -338,8 +341,8 @@ static int run_map(cpu *c, const sherd__task *t, const sherd_fragment *left,
     enum { CHUNK = 4096 };
     const sherd__fragment_info *i = sherd__fragment_info_of(left);
     size_t n = i->rows * i->cols;
-    cpu_operand a = { sherd__group_first(left), 1, n, i->dtype, 0, false }, b = { .rows = 1,
-                                                                              .cols = n };
+    cpu_operand a = { sherd__group_first(left), 1, n, i->dtype, 0, false },
+                b = { .rows = 1, .cols = n };
     if (right) {
         b.values = sherd__group_first(right);
         b.dtype = sherd__fragment_info_of(right)->dtype;

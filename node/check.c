@@ -181,8 +181,9 @@ static int check_windows(const sherd__task *t, const sherd_fragment *left,
         b->rows != (transposed ? rows : w.row))
         return sherd__fail(d, SHERD_ESHAPE, NULL,
                            "left is %llu x %llu, images of %zu with %zu windows of %zu; right is "
-                           "%llu x %llu", (ull)a->rows, (ull)a->cols, w.image, w.count, w.row,
-                           (ull)b->rows, (ull)b->cols);
+                           "%llu x %llu",
+                           (ull)a->rows, (ull)a->cols, w.image, w.count, w.row, (ull)b->rows,
+                           (ull)b->cols);
     return check_result(t, transposed ? w.row : rows, b->cols, d);
 }
 

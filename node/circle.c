@@ -81,9 +81,11 @@ static int check_result(const sherd__task *t, uint8_t dtype, uint64_t cols, sher
     if (i->encoding == SHERD__DENSE && i->groups == 0 && i->dtype == dtype && i->rows == 1 &&
         i->cols == cols)
         return SHERD_OK;
-    return sherd__fail(d, SHERD_ESHAPE, NULL, "the result is %llu x %llu of dtype %u, expected 1 "
-                       "x %llu of %u", (unsigned long long)i->rows, (unsigned long long)i->cols,
-                       i->dtype, (unsigned long long)cols, dtype);
+    return sherd__fail(d, SHERD_ESHAPE, NULL,
+                       "the result is %llu x %llu of dtype %u, expected 1 "
+                       "x %llu of %u",
+                       (unsigned long long)i->rows, (unsigned long long)i->cols, i->dtype,
+                       (unsigned long long)cols, dtype);
 }
 
 static int read_head(const sherd__circle *c, const sherd__block *left, sherd__circle_round *head,
@@ -198,8 +200,9 @@ static int find_shards(sherd__circle *c, sherd_diag *d)
 static int run_step(sherd__circle *c, uint8_t *out, sherd_diag *d)
 {
     int32_t scales[SHERD__RECIPE_LAYERS_MAX];
-    sherd__grading how = { .scales = scales, .room = c->shards_of.room, .stop = nobody_waits,
-                           .ctx = c };
+    sherd__grading how = {
+        .scales = scales, .room = c->shards_of.room, .stop = nobody_waits, .ctx = c
+    };
     int err = find_shards(c, d);
     if (!err) err = sherd__member_commit(c->member, c->head.commit, c->head.rate, d);
     for (uint32_t t = 0; t < c->shards_of.tiers; t++)
@@ -276,8 +279,7 @@ static int run_state(sherd__circle *c, const sherd__task *t, const sherd_fragmen
     if (err) return err;
     if (t->result.dtype == SHERD_I64)
         sherd__member_state_hash(c->member, q.bare, (size_t)q.len, out);
-    else
-        sherd__member_state(c->member, q.bare, (double *)(void *)out, (size_t)q.len);
+    else sherd__member_state(c->member, q.bare, (double *)(void *)out, (size_t)q.len);
     return SHERD_OK;
 }
 
@@ -286,11 +288,11 @@ static void run_where(const sherd__circle *c, uint8_t *out)
 {
     sherd__circle_where w = { .round = c->round, .step = c->step };
     bool broken = c->open && c->err;
-    w.phase = c->exchanging         ? SHERD__CIRCLE_EXCHANGING
-              : c->summed           ? SHERD__CIRCLE_SUMMED
-              : broken              ? SHERD__CIRCLE_BROKEN
-              : c->open             ? SHERD__CIRCLE_GRADING
-                                    : SHERD__CIRCLE_NOWHERE;
+    w.phase = c->exchanging ? SHERD__CIRCLE_EXCHANGING
+              : c->summed   ? SHERD__CIRCLE_SUMMED
+              : broken      ? SHERD__CIRCLE_BROKEN
+              : c->open     ? SHERD__CIRCLE_GRADING
+                            : SHERD__CIRCLE_NOWHERE;
     if (broken) w.step = c->culprit;
     w.bytes = sherd__circle_moved(c);
     w.worked_us = (uint64_t)(1e6 * sherd__clock_worked_s());

@@ -35,8 +35,7 @@ typedef struct sherd__circle sherd__circle;
 /** Links to members. link_up or link_down follows on open, not from inside it. */
 typedef struct sherd__circle_links {
     /** Connects to this member and no other, as a coordinator with the node's own key. */
-    int (*open)(void *ctx, void **link, sherd__circle *c, uint32_t member,
-                const sherd__peer *peer);
+    int (*open)(void *ctx, void **link, sherd__circle *c, uint32_t member, const sherd__peer *peer);
     /** The link's session has something to send. */
     void (*flush)(void *ctx, void *link);
     /** Nothing is told of it any more. */
@@ -45,8 +44,8 @@ typedef struct sherd__circle_links {
 } sherd__circle_links;
 
 typedef struct sherd__circle_site {
-    const sherd_identity *identity;    /* NULL: it takes no part */
-    const sherd__peers *peers;         /* with whom it may meet; NULL: whom the coordinator names */
+    const sherd_identity *identity; /* NULL: it takes no part */
+    const sherd__peers *peers;      /* with whom it may meet; NULL: whom the coordinator names */
     sherd__circle_links links;
     /** Whether this key is a coordinator's here: such a one is not let in as a member. */
     bool (*coordinator)(void *ctx, const sherd__fingerprint *key);
@@ -55,9 +54,9 @@ typedef struct sherd__circle_site {
     bool (*taken)(void *ctx, uint64_t name);
     void *taken_ctx;
     sherd__pool *pool;
-    sherd__later later;                /* of what is as large as its network */
-    sherd__store *store;               /* tells the circle of blocks that leave it */
-    bool turns;                        /* what is long goes on in the loop's next turn */
+    sherd__later later;  /* of what is as large as its network */
+    sherd__store *store; /* tells the circle of blocks that leave it */
+    bool turns;          /* what is long goes on in the loop's next turn */
 } sherd__circle_site;
 
 /** Whether this operation is one of these. */
@@ -76,8 +75,8 @@ int sherd__circle_admit(sherd__circle *c, const sherd__task *t, const sherd__blo
 
 typedef enum sherd__circle_turn {
     SHERD__CIRCLE_WAIT,
-    SHERD__CIRCLE_GO,     /* to be run, then done */
-    SHERD__CIRCLE_NOW,    /* to be run here and now, by the loop's thread; never done */
+    SHERD__CIRCLE_GO,  /* to be run, then done */
+    SHERD__CIRCLE_NOW, /* to be run here and now, by the loop's thread; never done */
     SHERD__CIRCLE_REFUSE
 } sherd__circle_turn;
 

@@ -55,7 +55,7 @@ static bool dense(const sherd_fragment *f, uint8_t dtype)
 {
     const sherd__fragment_info *i = sherd__fragment_info_of(f);
     return i->encoding == SHERD__DENSE && i->groups == 0 && i->rows == 1 && i->dtype == dtype &&
-           sherd__fragment_bytes(f) != NULL;
+           sherd__fragment_bytes(f);
 }
 
 static int read_plan(const sherd__block *left, sherd__circle_plan *p, sherd_diag *d)
@@ -107,8 +107,7 @@ static int read_roster(const sherd__circle *c, const sherd__circle_plan *p,
     if (out->len != p->members)
         err = sherd__fail(d, SHERD_EFORMAT, NULL, "a roster of %zu for %u members", out->len,
                           p->members);
-    for (uint32_t i = 0; i < p->members && !err; i++)
-        err = check_member(c, p, i, &out->list[i], d);
+    for (uint32_t i = 0; i < p->members && !err; i++) err = check_member(c, p, i, &out->list[i], d);
     if (err) sherd__peers_fini(out);
     return err;
 }
@@ -128,8 +127,10 @@ static int read_recipe(const sherd__circle *c, uint64_t job, uint32_t number, sh
 
 static sherd__member_options options_of(const sherd__circle *c)
 {
-    return (sherd__member_options){ .recipe = &c->recipe, .optimiser = c->plan.optimiser,
-                                    .batch = c->plan.batch, .bits = c->plan.bits };
+    return (sherd__member_options){ .recipe = &c->recipe,
+                                    .optimiser = c->plan.optimiser,
+                                    .batch = c->plan.batch,
+                                    .bits = c->plan.bits };
 }
 
 /* Everything of before goes, and room is made for a new member. */
@@ -198,8 +199,7 @@ int sherd__circle_meet(sherd__circle *c, sherd_diag *d)
     if (err) return err;
     const sherd_fragment *f = c->state->fragment;
     const void *bytes = sherd__fragment_bytes(f);
-    return sherd__member_load(c->member, c->plan.round, bytes, sherd__fragment_info_of(f)->cols,
-                              d);
+    return sherd__member_load(c->member, c->plan.round, bytes, sherd__fragment_info_of(f)->cols, d);
 }
 
 /* ---- CONNECT --------------------------------------------------------------------------------- */
@@ -209,10 +209,9 @@ static void want(sherd__circle *c, uint32_t member)
     circle_peer *p = &c->peers[member];
     if (p->wanted) return;
     p->wanted = true;
-    int err = c->site.links.open
-                  ? c->site.links.open(c->site.links.ctx, &p->link, c, member,
-                                       &c->roster.list[member])
-                  : SHERD_EUNSUPPORTED;
+    int err = c->site.links.open ? c->site.links.open(c->site.links.ctx, &p->link, c, member,
+                                                      &c->roster.list[member])
+                                 : SHERD_EUNSUPPORTED;
     if (err) {
         p->link = NULL;
         p->err = err;

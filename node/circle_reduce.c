@@ -103,8 +103,9 @@ static void free_sending(void *ctx)
 static int send_part(sherd__circle *c, circle_peer *p, stretch what)
 {
     uint64_t len = (uint64_t)what.len[0] + what.len[1];
-    sherd__fragment_info info = { .origin = SHERD__HIDDEN, .dtype = SHERD_I64, .rows = 1,
-                                  .cols = len, .len = 8 * len };
+    sherd__fragment_info info = {
+        .origin = SHERD__HIDDEN, .dtype = SHERD_I64, .rows = 1, .cols = len, .len = 8 * len
+    };
     sherd_fragment *f;
     sending *s = sherd__alloc(sizeof *s);
     if (!s) return SHERD_ENOMEM;
@@ -156,8 +157,7 @@ static void fail(sherd__circle *c, int err, const char *what, uint32_t member)
 {
     if (c->err || !c->open) return;
     c->culprit = member;
-    c->err = sherd__fail(&c->why, err, NULL, "%s member %u: %s", what, member,
-                         sherd_strerror(err));
+    c->err = sherd__fail(&c->why, err, NULL, "%s member %u: %s", what, member, sherd_strerror(err));
     c->exchanging = false;
 }
 

@@ -31,22 +31,22 @@ typedef struct circle_peer {
 
 typedef struct circle_piece {
     uint64_t round;
-    sherd_fragment *body;   /* NULL: none is here */
+    sherd_fragment *body; /* NULL: none is here */
 } circle_piece;
 
 struct sherd__circle {
     sherd__circle_site site;
-    bool running;           /* between GO and done */
-    atomic_bool forget;     /* then; the compute thread looks at it between local steps */
-    atomic_bool unwanted;   /* as long as it runs: it was called off */
+    bool running;         /* between GO and done */
+    atomic_bool forget;   /* then; the compute thread looks at it between local steps */
+    atomic_bool unwanted; /* as long as it runs: it was called off */
     /* since MEET */
-    uint64_t job;           /* 0: none */
+    uint64_t job; /* 0: none */
     bool met;
     sherd__circle_plan plan;
     sherd__recipe recipe;
     sherd__peers roster;
     sherd__member *member;
-    sherd__block *state;    /* of MEET, held while it runs */
+    sherd__block *state; /* of MEET, held while it runs */
     uint64_t reserved;
     sherd__packs packs;
     sherd__pack_chunk *old; /* packs of before, still held */
@@ -57,18 +57,18 @@ struct sherd__circle {
     uint64_t round;
     sherd__plan shards_of;
     sherd__circle_round head;
-    uint8_t *scratch;       /* for shards that are not in one place; NULL: no room */
+    uint8_t *scratch; /* for shards that are not in one place; NULL: no room */
     uint64_t scratch_len;
-    circle_sum *sum;        /* NULL: none */
+    circle_sum *sum; /* NULL: none */
     uint32_t step, steps;
-    size_t added;           /* numbers of the step's in part that are taken */
-    bool adding;            /* the rest is, and steps behind it, in the next turn */
-    bool open;              /* from STEP to the sum, or the round's end without one */
+    size_t added; /* numbers of the step's in part that are taken */
+    bool adding;  /* the rest is, and steps behind it, in the next turn */
+    bool open;    /* from STEP to the sum, or the round's end without one */
     bool exchanging, summed;
-    uint64_t bytes[3];      /* out, in, and bodies in: as REDUCE tells them */
+    uint64_t bytes[3]; /* out, in, and bodies in: as REDUCE tells them */
     uint64_t bodies_in;
-    int err;                /* the round cannot be ended */
-    uint32_t culprit;       /* then: the member at the other end, or this one */
+    int err;          /* the round cannot be ended */
+    uint32_t culprit; /* then: the member at the other end, or this one */
     sherd_diag why;
     circle_piece pieces[CIRCLE_STEPS];
 };

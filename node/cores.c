@@ -21,7 +21,7 @@
 #include "core/diag.h"
 
 #define CROWDED_LOOKS 2u
-#define LEAST_SHARE 5u /* of the time since the look before: what is less is not worth a move */
+#define LEAST_SHARE 5u   /* of the time since the look before: what is less is not worth a move */
 #define BESIDE_SHARE 10u /* of that time: threads beside the loop's compute, it does not */
 
 struct sherd__cores {
@@ -76,7 +76,7 @@ static bool each_thread(bool (*fn)(pid_t thread, void *ctx), void *ctx)
 {
     DIR *dir = opendir("/proc/self/task");
     bool all = dir != NULL;
-    for (const struct dirent *e; all && (e = readdir(dir)) != NULL;)
+    for (const struct dirent *e; all && (e = readdir(dir));)
         if (e->d_name[0] != '.') all = fn((pid_t)strtol(e->d_name, NULL, 10), ctx);
     if (dir) closedir(dir);
     return all;

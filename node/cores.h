@@ -21,8 +21,8 @@
 
 #include "sherd/err.h"
 
-#define SHERD__CORES_LOOK_MS 250u    /* between two looks */
-#define SHERD__CORES_AWAY_MS 2000u   /* how long a node gives way at first; then twice that, ... */
+#define SHERD__CORES_LOOK_MS 250u  /* between two looks */
+#define SHERD__CORES_AWAY_MS 2000u /* how long a node gives way at first; then twice that, ... */
 #define SHERD__CORES_AWAY_MAX_MS 64000u
 
 /** When to be bound, from what threads of a process did since the look before. */

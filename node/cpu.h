@@ -22,7 +22,7 @@ typedef struct cpu {
     double *all;
     size_t used[4]; /* doubles written in each of them since the last wipe */
     uint32_t threads;
-    sherd__team *team; /* for sherd__limbs_multiply; NULL: one thread, or it is not here */
+    sherd__team *team;   /* for sherd__limbs_multiply; NULL: one thread, or it is not here */
     sherd__csr_rows csr; /* of the left block, where it is sparse */
 } cpu;
 
@@ -31,7 +31,7 @@ typedef struct cpu_operand {
     const uint8_t *values;
     uint64_t rows, cols;
     uint8_t dtype;
-    uint32_t prime; /* 0: plain arithmetic */
+    uint32_t prime;  /* 0: plain arithmetic */
     bool transposed; /* a left factor of which the transpose is meant */
 } cpu_operand;
 

@@ -26,8 +26,8 @@ typedef struct sherd__csr_block {
 typedef struct sherd__csr_rows {
     size_t n;
     uint64_t next[SHERD__CSR_ROWS], end[SHERD__CSR_ROWS]; /* entries of the block */
-    uint32_t count[SHERD__CSR_ROWS]; /* of the current range of columns */
-    size_t taken;                    /* sum of count */
+    uint32_t count[SHERD__CSR_ROWS];                      /* of the current range of columns */
+    size_t taken;                                         /* sum of count */
 } sherd__csr_rows;
 
 /** f is CSR, its body in memory. */

@@ -19,8 +19,7 @@ int sherd__examples_fit(const sherd__block *xs, const sherd__block *ts, uint64_t
         return sherd__fail(d, SHERD_ESHAPE, NULL, "block %u holds no targets of %llu examples",
                            ts->number, (unsigned long long)x->rows);
     if (rows > x->rows || first > x->rows - rows)
-        return sherd__fail(d, SHERD_ESHAPE, NULL,
-                           "rows %llu and %llu more of a block of %llu",
+        return sherd__fail(d, SHERD_ESHAPE, NULL, "rows %llu and %llu more of a block of %llu",
                            (unsigned long long)first, (unsigned long long)rows,
                            (unsigned long long)x->rows);
     return SHERD_OK;
@@ -51,7 +50,8 @@ sherd__shard sherd__examples_shard(const sherd__examples *e)
                                   (size_t)x->rows, (size_t)x->cols);
     const void *targets = sherd__fragment_bytes(e->targets->fragment);
     sherd__shard out = { .x = sherd_view_sub(all, (size_t)e->what.first, (size_t)e->what.rows, 0,
-                                        all.cols), .targets = { .labels = NULL } };
+                                             all.cols),
+                         .targets = { .labels = NULL } };
     if (t->dtype == SHERD_U32) out.targets.labels = (const uint32_t *)targets + e->what.first;
     else out.targets.values = (const double *)targets + e->what.first * t->cols;
     return out;

@@ -11,7 +11,7 @@
 typedef struct sherd__examples {
     sherd__block *x, *targets; /* held; NULL: none */
     sherd__plan_shard what;
-    double cost;               /* once graded */
+    double cost; /* once graded */
     uint64_t hits;
 } sherd__examples;
 

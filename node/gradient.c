@@ -66,10 +66,8 @@ static int need(void *ctx, size_t t, sherd_diag *d)
     }
     if (err) return err;
     const void *params = sherd__fragment_bytes(r->tier[t].params->fragment);
-    if (r->shard[r->at].what.local.steps == 0)
-        sherd__grader_lend(g, t, params);
-    else
-        memcpy(sherd__grader_params(g, t), params, sherd__grader_count(g, t) * sizeof(double));
+    if (r->shard[r->at].what.local.steps == 0) sherd__grader_lend(g, t, params);
+    else memcpy(sherd__grader_params(g, t), params, sherd__grader_count(g, t) * sizeof(double));
     return SHERD_OK;
 }
 
@@ -117,8 +115,13 @@ void sherd__round_begin(sherd__round *r)
 
 void sherd__round_run(sherd__round *r)
 {
-    sherd__grading how = { .scales = r->scales, .room = r->room, .sums = r->sums, .need = need,
-                           .done = done, .stop = nobody_waits, .ctx = r };
+    sherd__grading how = { .scales = r->scales,
+                           .room = r->room,
+                           .sums = r->sums,
+                           .need = need,
+                           .done = done,
+                           .stop = nobody_waits,
+                           .ctx = r };
     r->times[SHERD__PLAN_FORWARD] = sherd__round_now(r);
     for (r->at = 0; r->at < r->shards && !r->err; r->at++) {
         sherd__examples *s = &r->shard[r->at];

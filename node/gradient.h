@@ -34,13 +34,13 @@ typedef struct sherd__round sherd__round;
 /** What all rounds of a client share. Zero-initialise and fill in what is above models. */
 typedef struct sherd__gradient_site {
     sherd__pool *pool;
-    sherd__later later;          /* of networks that were computed with */
+    sherd__later later; /* of networks that were computed with */
     sherd__store *store;
-    double gflops;               /* of this node, f64 */
-    void (*wake)(void *ctx);     /* from the compute thread: a tier is computed. NULL: passes begin
+    double gflops;           /* of this node, f64 */
+    void (*wake)(void *ctx); /* from the compute thread: a tier is computed. NULL: passes begin
                                     when all parameters are there */
     void *wake_ctx;
-    double (*clock)(void);       /* seconds, for the times in answers; NULL: they are 0 */
+    double (*clock)(void); /* seconds, for the times in answers; NULL: they are 0 */
     struct sherd__model *models;
     sherd__round *rounds;
 } sherd__gradient_site;

@@ -67,8 +67,7 @@ static int find_model(sherd__gradient_site *site, uint64_t job, const sherd__pla
         }
     sherd__gradient_forget(site, job);
     sherd__block *text = sherd__store_find(site->store, job, p->recipe);
-    if (!text)
-        return sherd__fail(d, SHERD_EINVAL, NULL, "no block %u of this job here", p->recipe);
+    if (!text) return sherd__fail(d, SHERD_EINVAL, NULL, "no block %u of this job here", p->recipe);
     const sherd__fragment_info *info = sherd__fragment_info_of(text->fragment);
     if (info->dtype != SHERD_U8 || info->encoding != SHERD__DENSE || info->groups ||
         info->rows != 1)
@@ -89,9 +88,14 @@ static int find_model(sherd__gradient_site *site, uint64_t job, const sherd__pla
         sherd__pool_unreserve(site->pool, bytes + sizeof(model));
         return sherd__fail(d, err, NULL, "out of memory");
     }
-    *m = (model){ .job = job, .recipe = p->recipe, .bits = p->bits, .batch = p->batch,
-                  .grader = m->grader, .flops = flops_of(&recipe),
-                  .reserved = bytes + sizeof(model), .next = site->models };
+    *m = (model){ .job = job,
+                  .recipe = p->recipe,
+                  .bits = p->bits,
+                  .batch = p->batch,
+                  .grader = m->grader,
+                  .flops = flops_of(&recipe),
+                  .reserved = bytes + sizeof(model),
+                  .next = site->models };
     *out = site->models = m;
     return SHERD_OK;
 }
@@ -166,9 +170,15 @@ static int open_round(sherd__gradient_site *site, const sherd__task *t, sherd__r
         sherd__pool_unreserve(site->pool, memory);
         return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     }
-    *r = (sherd__round){ .site = site, .job = t->job, .number = t->left, .plan = plan,
-                         .tiers = p.tiers, .shards = p.shards, .room = p.room,
-                         .params = p.params, .reserved = memory };
+    *r = (sherd__round){ .site = site,
+                         .job = t->job,
+                         .number = t->left,
+                         .plan = plan,
+                         .tiers = p.tiers,
+                         .shards = p.shards,
+                         .room = p.room,
+                         .params = p.params,
+                         .reserved = memory };
     sherd__block_hold(plan);
     pthread_condattr_t attr;
     pthread_condattr_init(&attr);
@@ -210,8 +220,7 @@ static int check_task(const sherd__round *r, const sherd__task *t, sherd_diag *d
 {
     uint32_t i = t->right - r->params;
     if (t->primes_len || t->right < r->params || i >= r->tiers)
-        return sherd__fail(d, SHERD_EINVAL, NULL, "block %u holds parameters of no tier",
-                           t->right);
+        return sherd__fail(d, SHERD_EINVAL, NULL, "block %u holds parameters of no tier", t->right);
     if (r->tier[i].there)
         return sherd__fail(d, SHERD_EINVAL, NULL, "tier %u was asked for already", i);
     const sherd__fragment_info *a = &t->result;

@@ -25,8 +25,8 @@ typedef struct sherd__model {
 typedef struct tier {
     sherd__task what;
     sherd__block *params;
-    uint8_t *out;         /* the answer's; NULL once it is given away */
-    bool there;           /* its task has come */
+    uint8_t *out; /* the answer's; NULL once it is given away */
+    bool there;   /* its task has come */
     bool computed, given, cancelled;
 } tier;
 
@@ -34,26 +34,26 @@ struct sherd__round {
     sherd__gradient_site *site;
     sherd__round *next;
     uint64_t job;
-    uint32_t number;      /* of the plan's block */
+    uint32_t number; /* of the plan's block */
     sherd__block *plan;
     model *model;
     uint32_t tiers, shards;
     unsigned room;
-    uint32_t params;      /* block of tier 0 */
+    uint32_t params; /* block of tier 0 */
     int32_t *scales;
     tier *tier;
     sherd__examples *shard;
     void **sums;
     uint64_t reserved;
-    uint32_t tasks;       /* that have come */
+    uint32_t tasks; /* that have come */
     bool queued, running, ended, gone;
     pthread_mutex_t lock; /* guards there, computed, given, gone and times, while a pass runs */
     pthread_cond_t came;
-    uint32_t at;          /* the pass: shard */
+    uint32_t at; /* the pass: shard */
     bool parked;
     int err;
     sherd_diag why;
-    double base;          /* all times count from the first task */
+    double base; /* all times count from the first task */
     double times[SHERD__PLAN_TIMES];
 };
 

@@ -7,8 +7,7 @@ static sherd__lines_of *place_of(sherd__lines *l, const sherd__fingerprint *key)
     for (unsigned i = 0; i < SHERD__LINES_KEYS; i++) {
         sherd__lines_of *o = &l->of[i];
         if (o->count > 0 && sherd__fingerprint_equal(&o->key, key)) return o;
-        if (o->count == 0 ? oldest->count > 0
-                          : oldest->count > 0 && o->since_ms < oldest->since_ms)
+        if (o->count == 0 ? oldest->count > 0 : oldest->count > 0 && o->since_ms < oldest->since_ms)
             oldest = o;
     }
     *oldest = (sherd__lines_of){ .key = *key };

@@ -26,13 +26,13 @@ enum {
 typedef struct conn {
     sherd__members *members;
     sherd_link *link;
-    sherd__circle *circle;  /* opened here, and the circle still has it */
+    sherd__circle *circle; /* opened here, and the circle still has it */
     uint32_t member;
     bool came, over;
-    bool displaced;         /* it counts for no account any more */
-    sherd__fingerprint key; /* of who came */
-    uint64_t id;            /* the circle that it brings blocks of; 0: it has brought none */
-    uint64_t bodies;        /* of it, that somebody has */
+    bool displaced;          /* it counts for no account any more */
+    sherd__fingerprint key;  /* of who came */
+    uint64_t id;             /* the circle that it brings blocks of; 0: it has brought none */
+    uint64_t bodies;         /* of it, that somebody has */
     sherd__account *account; /* that it counts for */
     struct conn *prev, *next;
 } conn;
@@ -42,7 +42,7 @@ struct sherd__members {
     sherd__worker *worker;
     conn *conns;
     uint32_t count;
-    uint32_t looked; /* which of them is looked at next */
+    uint32_t looked;       /* which of them is looked at next */
     sherd__lines lines[2]; /* notes, problems: by the key of the coordinator */
 };
 
@@ -107,9 +107,7 @@ static void on_event_out(void *ctx, sherd_link *l, sherd__event *e)
     case SHERD__EV_READY:
         sherd__worker_link_up(w, circle, c->member, sherd__link_session(l));
         break;
-    case SHERD__EV_REFUSED:
-        sherd__worker_link_refused(w, circle, c->member, &e->refusal);
-        break;
+    case SHERD__EV_REFUSED: sherd__worker_link_refused(w, circle, c->member, &e->refusal); break;
     case SHERD__EV_CLOSED:
         c->circle = NULL;
         say(c->members, c->account, true, "no link to", sherd__link_peer_address(l), e->text);
@@ -124,10 +122,11 @@ static int open_link(void *ctx, void **link, sherd__circle *circle, uint32_t mem
 {
     sherd__members *m = ctx;
     sherd_diag d = { .code = 0 };
-    sherd__link_options o = {
-        .loop = m->opt.loop, .identity = m->opt.identity,
-        .session = { .role = SHERD__COORDINATOR,
-                     .hello = { .minor_max = SHERD__MINOR, .software = "sherd " SHERD_VERSION } } };
+    sherd__link_options o = { .loop = m->opt.loop,
+                              .identity = m->opt.identity,
+                              .session = { .role = SHERD__COORDINATOR,
+                                           .hello = { .minor_max = SHERD__MINOR,
+                                                      .software = "sherd " SHERD_VERSION } } };
     sherd__account *a = sherd__worker_circle_account(m->worker, circle);
     if (a->opened >= m->opt.most(m->opt.ctx, a)) return SHERD_EBUSY;
     conn *c = new_conn(m);
@@ -239,8 +238,7 @@ static conn *surplus(sherd__members *m, const sherd__account *a)
     m->looked %= m->count;
     for (uint32_t i = 0; i < m->looked; i++) c = c->next;
     for (; left > 0 && !found; left--, m->looked++, c = c->next ? c->next : m->conns)
-        if (counts_for(c, a, &c->key) && wants(m, a, &c->key) < 0)
-            found = oldest_of(m, a, &c->key);
+        if (counts_for(c, a, &c->key) && wants(m, a, &c->key) < 0) found = oldest_of(m, a, &c->key);
     return found;
 }
 
@@ -328,8 +326,7 @@ static void on_event_in(void *ctx, sherd_link *l, sherd__event *e)
     default: err = SHERD_EUNASKED; break; /* tasks, drops: a member may send its blocks only */
     }
     if (!err) return;
-    say(m, c->account, true, "turned away member", from,
-        "it sent what is not a member's to send");
+    say(m, c->account, true, "turned away member", from, "it sent what is not a member's to send");
     sherd__link_close(l, SHERD_EUNASKED, "a member sends blocks of its circle only");
 }
 

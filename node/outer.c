@@ -20,13 +20,13 @@ typedef struct cursor {
     const sherd_fragment *left, *right;
     uint8_t left_dtype, right_dtype;
     uint32_t group, groups;
-    uint64_t width;                /* columns of the result */
-    uint64_t first;                /* result row at which the group begins */
-    sherd__group u, v;             /* of the current group */
-    bool loaded;                   /* `b` holds v */
-    uint64_t left_from, left_len;  /* rows of u that `a` holds */
+    uint64_t width;               /* columns of the result */
+    uint64_t first;               /* result row at which the group begins */
+    sherd__group u, v;            /* of the current group */
+    bool loaded;                  /* `b` holds v */
+    uint64_t left_from, left_len; /* rows of u that `a` holds */
     double a[LEFT_MAX];
-    double b[];                    /* width */
+    double b[]; /* width */
 } cursor;
 
 bool sherd__outer_fits(const sherd__task *t, const sherd_fragment *left)
@@ -146,8 +146,12 @@ int sherd__outer_source(sherd__fragment_source *out, const sherd_fragment *left,
     size_t size = sizeof(cursor) + b->cols * sizeof(double); /* cols < 2^32 */
     cursor *c = sherd__alloc(size);
     if (!c) return SHERD_ENOMEM;
-    *c = (cursor){ .left = left, .right = right, .left_dtype = a->dtype, .right_dtype = b->dtype,
-                   .groups = sherd__groups_of(a), .width = b->cols };
+    *c = (cursor){ .left = left,
+                   .right = right,
+                   .left_dtype = a->dtype,
+                   .right_dtype = b->dtype,
+                   .groups = sherd__groups_of(a),
+                   .width = b->cols };
     rewind_cursor(c);
     if (memory) *memory = size;
     *out = (sherd__fragment_source){ fill, free_cursor, c };

@@ -15,7 +15,7 @@
 
 enum {
     ALIGN = 64,
-    CHUNK = 256,          /* packs */
+    CHUNK = 256, /* packs */
     /* packs between two steps: of as many as members may be lost, each with all of its shards */
     UNSEEN_MOST = SHERD__CIRCLE_MOST * SHERD__SHARDS_MAX
 };
@@ -73,8 +73,9 @@ static bool widen(sherd__packs *p, uint32_t chunks)
     if (chunks <= p->room) return true;
     uint32_t room = p->room ? p->room : 16;
     while (room < chunks) room *= 2;
-    sherd__pack_chunk **wider = (sherd__pack_chunk **)(void *)
-        sherd__pool_get(p->pool, sizeof *wider * (uint64_t)room);
+    sherd__pack_chunk **wider = (sherd__pack_chunk **)(void *)sherd__pool_get(p->pool,
+                                                                              sizeof *wider *
+                                                                                  (uint64_t)room);
     if (!wider) return false;
     if (p->room) memcpy(wider, p->chunks, sizeof *wider * p->room);
     memset(wider + p->room, 0, sizeof *wider * (room - p->room));
@@ -325,7 +326,8 @@ sherd__shard sherd__packs_shard(const sherd__packs *p, const sherd__plan_shard *
         targets = t_to;
     }
     sherd__shard out = { .x = sherd_view_c(from, (sherd_dtype)x->dtype, (size_t)what->rows,
-                                      (size_t)x->cols), .targets = { .labels = NULL } };
+                                           (size_t)x->cols),
+                         .targets = { .labels = NULL } };
     if (labels) out.targets.labels = (const uint32_t *)(const void *)targets;
     else out.targets.values = (const double *)(const void *)targets;
     return out;

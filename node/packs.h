@@ -34,9 +34,9 @@ typedef struct sherd__packs {
     uint32_t x_size;            /* bytes of the widest kind of inputs that came */
     bool values;                /* some targets are f64 */
     bool cleared;
-    sherd__packed *rows;        /* of every example */
-    sherd__rows list;           /* that `numbers` are for; len 0: none */
-    bool listed;                /* and are */
+    sherd__packed *rows; /* of every example */
+    sherd__rows list;    /* that `numbers` are for; len 0: none */
+    bool listed;         /* and are */
     uint32_t *numbers;
 } sherd__packs;
 

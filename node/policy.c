@@ -18,24 +18,33 @@ int sherd__policy_join(const sherd__policy *p, const sherd__secure_plan *plan, b
                        sherd_diag *d)
 {
     if (!peers && !p->any_peers)
-        return sherd__fail(d, SHERD_EREFUSED, NULL, "policy: this node has no list of its peers "
+        return sherd__fail(d, SHERD_EREFUSED, NULL,
+                           "policy: this node has no list of its peers "
                            "(--peers), and takes part in no sum without one");
     if (plan->nodes < p->nodes_min)
-        return sherd__fail(d, SHERD_EREFUSED, NULL, "policy: this node takes part in sums of at "
-                           "least %u nodes (--min-nodes)", p->nodes_min);
+        return sherd__fail(d, SHERD_EREFUSED, NULL,
+                           "policy: this node takes part in sums of at "
+                           "least %u nodes (--min-nodes)",
+                           p->nodes_min);
     if (plan->colluding < p->colluding_min)
-        return sherd__fail(d, SHERD_EREFUSED, NULL, "policy: this node takes part in sums that "
+        return sherd__fail(d, SHERD_EREFUSED, NULL,
+                           "policy: this node takes part in sums that "
                            "withstand at least %u colluding nodes (--min-colluding)",
                            p->colluding_min);
     if (few_rows(p, plan))
-        return sherd__fail(d, SHERD_EREFUSED, NULL, "policy: this node takes part in rounds of at "
+        return sherd__fail(d, SHERD_EREFUSED, NULL,
+                           "policy: this node takes part in rounds of at "
                            "least %" PRIu64 " places of each node, the last of an epoch too "
-                           "(--min-rows)", p->rows_min);
+                           "(--min-rows)",
+                           p->rows_min);
     if (p->rows_max && plan->rows > p->rows_max)
-        return sherd__fail(d, SHERD_EREFUSED, NULL, "policy: this node takes part in rounds of at "
-                           "most %" PRIu64 " places of each node (--max-rows)", p->rows_max);
+        return sherd__fail(d, SHERD_EREFUSED, NULL,
+                           "policy: this node takes part in rounds of at "
+                           "most %" PRIu64 " places of each node (--max-rows)",
+                           p->rows_max);
     if (isfinite(p->epsilon) && !(plan->noise > 0))
-        return sherd__fail(d, SHERD_EREFUSED, NULL, "policy: this node takes part in sums with "
+        return sherd__fail(d, SHERD_EREFUSED, NULL,
+                           "policy: this node takes part in sums with "
                            "noise only (--epsilon)");
     return SHERD_OK;
 }

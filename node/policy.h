@@ -30,17 +30,18 @@ typedef struct sherd__policy {
 
 /** What the command gives a node unless its owner says otherwise. */
 #define SHERD__POLICY_DEFAULT                                                                      \
-    { .nodes_min = 3, .colluding_min = 1, .rows_min = 32,                                         \
-      .rows_max = 1048576, .rounds_max = 10000, .rounds_day = 20000, .epsilon = 8,                 \
-      .delta = 1e-6 }
+    {                                                                                              \
+        .nodes_min = 3, .colluding_min = 1, .rows_min = 32, .rows_max = 1048576,                   \
+        .rounds_max = 10000, .rounds_day = 20000, .epsilon = 8, .delta = 1e-6                      \
+    }
 
 enum { SHERD__LEDGER_DIGEST = 32 };
 
 /** One upload, before it is computed. */
 typedef struct sherd__charge {
     uint8_t coordinator[SHERD__LEDGER_DIGEST]; /* whose training it is: the print of its key */
-    uint64_t job, first, rows;             /* the places that it reads */
-    double rho;                            /* what it costs (crypto/privacy.h); may be infinite */
+    uint64_t job, first, rows;                 /* the places that it reads */
+    double rho;                          /* what it costs (crypto/privacy.h); may be infinite */
     uint8_t about[SHERD__LEDGER_DIGEST]; /* what is computed: parameters, places */
     const uint8_t (*keys)[SHERD__LEDGER_DIGEST]; /* of all members, ascending; borrowed */
     uint32_t nodes, threshold;

@@ -20,9 +20,9 @@
 #define BUFFER_COST 4096u /* what a stale buffer counts in a slice beside its bytes */
 #define PAGE 4096u
 #define PIECES_MOST 16384u /* buffers; those beyond are not kept: room is made at once */
-#define READY_MOST ((uint64_t)256 << 20) /* bytes likewise, of several clients */
+#define READY_MOST ((uint64_t)256 << 20)  /* bytes likewise, of several clients */
 #define SHRINK_TURN ((uint64_t)256 << 20) /* that are freed for room in a turn of several clients */
-#define KEPT_MOST ((uint64_t)64 << 20) /* larger ones, where many pages may be untouched, go */
+#define KEPT_MOST ((uint64_t)64 << 20)    /* larger ones, where many pages may be untouched, go */
 
 typedef struct kept {
     struct kept *next;
@@ -36,7 +36,7 @@ typedef struct list {
 struct sherd__pool {
     sherd__pool *of; /* this is a share of that one; NULL: it has buffers of its own */
     sherd__pool_stats stats;
-    size_t pieces; /* kept buffers */
+    size_t pieces;   /* kept buffers */
     uint64_t shrunk; /* bytes that were freed for room since the turn */
     bool sole;
     bool dirty;    /* some buffers in lists are not wiped */

@@ -23,11 +23,11 @@ typedef struct sherd__pool sherd__pool;
 
 typedef struct sherd__pool_stats {
     uint64_t budget;
-    uint64_t used;     /* bytes in buffers handed out, and reserved */
-    uint64_t kept;     /* bytes in buffers that wait for reuse; used + kept <= budget */
-    uint64_t stale;    /* of these, in buffers that are wiped before they are handed out */
-    uint64_t peak;     /* most that used ever was */
-    uint64_t refused;  /* requests that found no room */
+    uint64_t used;    /* bytes in buffers handed out, and reserved */
+    uint64_t kept;    /* bytes in buffers that wait for reuse; used + kept <= budget */
+    uint64_t stale;   /* of these, in buffers that are wiped before they are handed out */
+    uint64_t peak;    /* most that used ever was */
+    uint64_t refused; /* requests that found no room */
 } sherd__pool_stats;
 
 int sherd__pool_new(sherd__pool **out, uint64_t budget) SHERD_MUST;

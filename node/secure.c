@@ -96,11 +96,11 @@ bool sherd__secure_dense(const sherd_fragment *f, uint8_t dtype)
 {
     const sherd__fragment_info *i = sherd__fragment_info_of(f);
     return i->encoding == SHERD__DENSE && i->groups == 0 && i->dtype == dtype &&
-           sherd__fragment_bytes(f) != NULL;
+           sherd__fragment_bytes(f);
 }
 
 int sherd__secure_check_block(const sherd_fragment *f, uint8_t dtype, uint64_t rows, uint64_t cols,
-                       const char *what, sherd_diag *d)
+                              const char *what, sherd_diag *d)
 {
     const sherd__fragment_info *i = f ? sherd__fragment_info_of(f) : NULL;
     if (f && sherd__secure_dense(f, dtype) && i->rows == rows && i->cols == cols) return SHERD_OK;
@@ -109,7 +109,7 @@ int sherd__secure_check_block(const sherd_fragment *f, uint8_t dtype, uint64_t r
 }
 
 int sherd__secure_check_result(const sherd__task *t, uint8_t dtype, uint64_t rows, uint64_t cols,
-                        sherd_diag *d)
+                               sherd_diag *d)
 {
     const sherd__fragment_info *i = &t->result;
     if (i->encoding == SHERD__DENSE && i->groups == 0 && i->dtype == dtype && i->rows == rows &&

@@ -43,7 +43,7 @@ typedef struct sherd__secure_site {
     sherd__later later;
     sherd__pool *pool;
     sherd__store *store;
-    sherd_entropy entropy; /* of masks; fill NULL: the system's */
+    sherd_entropy entropy;                     /* of masks; fill NULL: the system's */
     uint8_t coordinator[SHERD__LEDGER_DIGEST]; /* the print of the client's key; zeros: unknown */
 } sherd__secure_site;
 

@@ -9,20 +9,20 @@
 
 struct sherd__secure {
     sherd__secure_site site;
-    uint32_t admitted;    /* tasks that are not done */
+    uint32_t admitted;       /* tasks that are not done */
     const atomic_bool *stop; /* of the task that runs */
-    uint64_t forget;      /* job to be forgotten then; 0: none */
+    uint64_t forget;         /* job to be forgotten then; 0: none */
     uint64_t reserved;
     /* since JOIN */
-    uint64_t job;         /* 0: none */
+    uint64_t job; /* 0: none */
     sherd__secure_plan plan;
     sherd__recipe recipe;
     sherd__block *x, *targets; /* dealt; NULL: its own */
     bool joined;
     sherd__own_grader *grader;
     sherd__own dealt;
-    double budget;        /* rho of the policy's epsilon and delta */
-    size_t tiers, count;  /* count: parameters */
+    double budget;       /* rho of the policy's epsilon and delta */
+    size_t tiers, count; /* count: parameters */
     sherd__aggregate a;
     sherd__seal_key key;
     uint8_t card[SHERD__SECURE_CARD];
@@ -30,17 +30,17 @@ struct sherd__secure {
                                        for all */
     /* since ROSTER */
     sherd__aggregate_member *member;
-    uint8_t (*signers)[32]; /* public key of each member */
-    int64_t *sum;         /* what is hidden, and then what is sent, a.len numbers */
-    int64_t *noise;       /* of this round, a.len numbers; NULL: none */
-    uint8_t roster[SHERD__ABOUT];   /* what is trained, with whom */
-    uint8_t about[SHERD__ABOUT];    /* what this round was said to be about */
-    uint8_t bound[SHERD__ABOUT];    /* that, among the members that this node knows: what is sealed
+    uint8_t (*signers)[32];       /* public key of each member */
+    int64_t *sum;                 /* what is hidden, and then what is sent, a.len numbers */
+    int64_t *noise;               /* of this round, a.len numbers; NULL: none */
+    uint8_t roster[SHERD__ABOUT]; /* what is trained, with whom */
+    uint8_t about[SHERD__ABOUT];  /* what this round was said to be about */
+    uint8_t bound[SHERD__ABOUT];  /* that, among the members that this node knows: what is sealed
                                        and signed in it */
     uint64_t round;
     bool hidden, checked, opened;  /* asked for in this round */
-    bool whole;           /* all pieces of the survivors have been received */
-    bool given;           /* its upload of this round was computed */
+    bool whole;                    /* all pieces of the survivors have been received */
+    bool given;                    /* its upload of this round was computed */
     uint8_t charged[SHERD__ABOUT]; /* under what the upload of this round is in the ledger */
 };
 

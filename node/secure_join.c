@@ -28,9 +28,11 @@ static int read_recipe(sherd__secure *s, sherd_diag *d)
     if (err) return err; /* before more of it is read than recipes have */
     uint8_t plan[SHERD__SECURE_TRAINING];
     sherd__secure_training(plan, &s->plan);
-    sherd__about(s->training, (const sherd__about_part[]){
-                                  { sherd__fragment_bytes(b->fragment), (size_t)i->len },
-                                  { plan, sizeof plan } }, 2);
+    sherd__about(s->training,
+                 (const sherd__about_part[]){
+                     { sherd__fragment_bytes(b->fragment), (size_t)i->len },
+                     { plan, sizeof plan } },
+                 2);
     return SHERD_OK;
 }
 
@@ -83,22 +85,22 @@ static int measure(sherd__secure *s, sherd_diag *d)
     int err = sherd__recipe_tiers(&s->recipe, &s->tiers, counts, d);
     bool fits = true;
     for (size_t t = 0; t < s->tiers && !err && fits; t++) fits = sherd__add(len, counts[t], &len);
-    if (!err && !fits)
-        err = sherd__fail(d, SHERD_ESHAPE, NULL, "a network too large to count");
+    if (!err && !fits) err = sherd__fail(d, SHERD_ESHAPE, NULL, "a network too large to count");
     s->count = len - SHERD__SECURE_EXTRA;
     s->a = (sherd__aggregate){ s->plan.nodes, s->plan.threshold, s->plan.colluding, len };
     return err;
 }
 
 int sherd__secure_admit_join(sherd__secure *s, const sherd__task *t, const sherd__block *left,
-                      sherd_diag *d)
+                             sherd_diag *d)
 {
     const sherd__secure_self *self = &s->site.self;
     uint64_t grader = 0;
     sherd__secure_leave(s);
     s->job = t->job;
-    int err = sherd__secure_dense(left->fragment, SHERD_I64) ? SHERD_OK
-              : sherd__fail(d, SHERD_EFORMAT, NULL, "block %u is no plan", t->left);
+    int err = sherd__secure_dense(left->fragment, SHERD_I64)
+                  ? SHERD_OK
+                  : sherd__fail(d, SHERD_EFORMAT, NULL, "block %u is no plan", t->left);
     if (!err)
         err = sherd__secure_plan_parse(&s->plan, sherd__fragment_bytes(left->fragment),
                                        (size_t)sherd__fragment_info_of(left->fragment)->len, d);
@@ -131,7 +133,8 @@ static int take_dealt(sherd__secure *s, sherd_diag *d)
         .x = sherd_view_c(sherd__fragment_bytes(s->x->fragment), (sherd_dtype)x->dtype,
                           (size_t)x->rows, (size_t)x->cols),
         .y = sherd_view_c(sherd__fragment_bytes(s->targets->fragment), (sherd_dtype)t->dtype,
-                          (size_t)t->rows, (size_t)t->cols) };
+                          (size_t)t->rows, (size_t)t->cols)
+    };
     return SHERD_OK;
 }
 
@@ -142,9 +145,11 @@ int sherd__secure_run_join(sherd__secure *s, const sherd__task *t, uint8_t *out,
     if (!err && s->plan.x) err = take_dealt(s, d);
     if (err) return err;
     /* What is dealt has been divided. */
-    sherd__own_options own = { .recipe = &s->recipe, .clip = s->plan.clip,
+    sherd__own_options own = { .recipe = &s->recipe,
+                               .clip = s->plan.clip,
                                .data = s->plan.x ? &s->dealt : s->site.self.data,
-                               .stop = sherd__secure_stopped, .stop_ctx = s,
+                               .stop = sherd__secure_stopped,
+                               .stop_ctx = s,
                                .divide = s->plan.x ? 1 : s->recipe.divide_inputs,
                                .values = s->plan.x ? s->dealt.y.dtype == SHERD_F64
                                                    : s->recipe.target_values };
@@ -187,7 +192,8 @@ static int check_signature(const sherd__secure *s, uint32_t i, const uint8_t *ca
     if (signed_as(s, &s->plan, i, card)) return SHERD_OK;
     other.x = !other.x;
     if (!signed_as(s, &other, i, card)) return stranger(d, i, "has not signed its key");
-    return sherd__fail(d, SHERD_EREFUSED, NULL, "policy: this node takes part in sums over members "
+    return sherd__fail(d, SHERD_EREFUSED, NULL,
+                       "policy: this node takes part in sums over members "
                        "that all have examples of their own, or are all dealt theirs");
 }
 
@@ -196,8 +202,9 @@ static int check_card(const sherd__secure *s, uint32_t i, const uint8_t *cards, 
     const uint8_t *card = cards + (size_t)i * SHERD__SECURE_CARD;
     sherd__fingerprint key;
     if (i == s->plan.self)
-        return memcmp(card, s->card, sizeof s->card) ? stranger(d, i, "is given another card than "
-                                                                      "the one it made")
+        return memcmp(card, s->card, sizeof s->card) ? stranger(d, i,
+                                                                "is given another card than "
+                                                                "the one it made")
                                                      : SHERD_OK;
     int err = check_signature(s, i, card, d);
     if (err) return err;
@@ -247,8 +254,9 @@ static int take_cards(sherd__secure *s, const uint8_t *cards, sherd_diag *d)
     uint8_t(*keys)[SHERD__SEAL_KEY] = sherd__calloc(nodes, sizeof *keys);
     uint8_t(*signers)[KEY_AT] = sherd__calloc(nodes, sizeof *signers);
     int64_t *sum = sherd__alloc_large(s->a.len * sizeof *sum);
-    int err = keys && signers && sum ? SHERD_OK
-              : sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for %u keys", nodes);
+    int err = keys && signers && sum
+                  ? SHERD_OK
+                  : sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for %u keys", nodes);
     for (uint32_t i = 0; i < nodes && !err; i++) {
         memcpy(signers[i], cards + (size_t)i * SHERD__SECURE_CARD, sizeof signers[i]);
         memcpy(keys[i], cards + (size_t)i * SHERD__SECURE_CARD + KEY_AT, sizeof keys[i]);
@@ -268,7 +276,7 @@ static int take_cards(sherd__secure *s, const uint8_t *cards, sherd_diag *d)
 }
 
 int sherd__secure_run_roster(sherd__secure *s, const sherd__task *t, const sherd_fragment *right,
-                      uint8_t *out, sherd_diag *d)
+                             uint8_t *out, sherd_diag *d)
 {
     uint32_t nodes = s->plan.nodes;
     if (!s->joined || s->member)
@@ -283,9 +291,10 @@ int sherd__secure_run_roster(sherd__secure *s, const sherd__task *t, const sherd
     if (err) return err;
     err = take_cards(s, cards, d);
     if (err) return err;
-    sherd__about(s->roster, (const sherd__about_part[]){
-                                { s->training, sizeof s->training },
-                                { cards, (size_t)nodes * SHERD__SECURE_CARD } }, 2);
+    sherd__about(s->roster,
+                 (const sherd__about_part[]){ { s->training, sizeof s->training },
+                                              { cards, (size_t)nodes * SHERD__SECURE_CARD } },
+                 2);
     sherd__put_u64(out, nodes);
     return SHERD_OK;
 }

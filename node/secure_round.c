@@ -58,9 +58,10 @@ static int draw_noise(sherd__secure *s, sherd_diag *d)
     int err = s->noise ? SHERD_OK : SHERD_ENOMEM;
     for (size_t at = 0, len; at < s->a.len && !err; at += len) {
         len = s->a.len - at < NOISE_PART ? s->a.len - at : NOISE_PART;
-        err = sherd__secure_stopped(s) ? SHERD_EINTERRUPTED
-              : sherd__gaussian_draw(s->noise + at, len, sherd__privacy_variance(&r),
-                                     &s->site.entropy);
+        err = sherd__secure_stopped(s)
+                  ? SHERD_EINTERRUPTED
+                  : sherd__gaussian_draw(s->noise + at, len, sherd__privacy_variance(&r),
+                                         &s->site.entropy);
     }
     for (size_t i = 0; i < s->a.len && !err; i++)
         s->noise[i] = s->noise[i] > most ? most : s->noise[i] < -most ? -most : s->noise[i];
@@ -69,7 +70,7 @@ static int draw_noise(sherd__secure *s, sherd_diag *d)
 }
 
 int sherd__secure_run_seal(sherd__secure *s, const sherd__task *t, const sherd_fragment *left,
-                    uint8_t *out, sherd_diag *d)
+                           uint8_t *out, sherd_diag *d)
 {
     uint64_t len;
     uint8_t bound[SHERD__ABOUT];
@@ -79,8 +80,10 @@ int sherd__secure_run_seal(sherd__secure *s, const sherd__task *t, const sherd_f
     if (err) return err;
     uint64_t round = sherd__get_u64(sherd__fragment_bytes(left) + 8);
     const uint8_t *about = sherd__fragment_bytes(left) + 16;
-    sherd__about(bound, (const sherd__about_part[]){ { s->roster, sizeof s->roster },
-                                                     { about, sizeof s->about } }, 2);
+    sherd__about(bound,
+                 (const sherd__about_part[]){ { s->roster, sizeof s->roster },
+                                              { about, sizeof s->about } },
+                 2);
     err = sherd__aggregate_begin(s->member, round, bound, &s->site.entropy, d);
     if (err) return err;
     s->round = 0; /* the one before is over for the member, too; this one waits for its noise */
@@ -103,8 +106,8 @@ static int read_scales(const sherd_fragment *left, size_t tiers, int32_t *scales
     const uint8_t *at = sherd__fragment_bytes(left) + 8 * SHERD__SECURE_HIDE;
     for (size_t i = 0; i <= tiers; i++) {
         int64_t v = (int64_t)sherd__get_u64(at + 8 * i);
-        if (v < -1000 || v > 1000) return sherd__fail(d, SHERD_EFORMAT, NULL, "a scale of %lld",
-                                                      (long long)v);
+        if (v < -1000 || v > 1000)
+            return sherd__fail(d, SHERD_EFORMAT, NULL, "a scale of %lld", (long long)v);
         scales[i] = (int32_t)v;
     }
     return SHERD_OK;
@@ -128,11 +131,12 @@ static int check_about(const sherd__secure *s, const sherd_fragment *left,
                        const sherd_fragment *right, sherd_diag *d)
 {
     uint8_t about[SHERD__ABOUT];
-    sherd__about(about, (const sherd__about_part[]){
-                            { s->roster, sizeof s->roster },
-                            { sherd__fragment_bytes(left),
-                              (size_t)sherd__fragment_info_of(left)->len },
-                            { sherd__fragment_bytes(right), s->count * sizeof(double) } }, 3);
+    sherd__about(about,
+                 (const sherd__about_part[]){
+                     { s->roster, sizeof s->roster },
+                     { sherd__fragment_bytes(left), (size_t)sherd__fragment_info_of(left)->len },
+                     { sherd__fragment_bytes(right), s->count * sizeof(double) } },
+                 3);
     if (!memcmp(about, s->about, sizeof about)) return SHERD_OK;
     return sherd__fail(d, SHERD_EINVAL, NULL,
                        "round %llu is about other parameters, scales or members than was said",
@@ -180,15 +184,21 @@ static int digest_members(const sherd__secure *s, const uint32_t *who, uint32_t 
 static int charge(sherd__secure *s, uint64_t first, uint64_t rows, sherd_diag *d)
 {
     const sherd__privacy_round r = sherd__secure_privacy(&s->plan, s->count);
-    sherd__charge c = { .job = s->job, .first = first, .rows = rows, .nodes = s->a.nodes,
-                        .threshold = s->a.threshold, .rho = sherd__privacy_cost(&r) };
+    sherd__charge c = { .job = s->job,
+                        .first = first,
+                        .rows = rows,
+                        .nodes = s->a.nodes,
+                        .threshold = s->a.threshold,
+                        .rho = sherd__privacy_cost(&r) };
     uint8_t places[16];
     if (s->plan.x) return SHERD_OK;
     sherd__put_u64(places, first);
     sherd__put_u64(places + 8, rows);
-    sherd__about(c.about, (const sherd__about_part[]){
-                              { sherd__own_params(s->grader), s->count * sizeof(double) },
-                              { places, sizeof places } }, 2);
+    sherd__about(c.about,
+                 (const sherd__about_part[]){
+                     { sherd__own_params(s->grader), s->count * sizeof(double) },
+                     { places, sizeof places } },
+                 2);
     uint8_t(*keys)[32] = sort_keys(s, NULL, s->a.nodes);
     if (!keys) return no_keys(d);
     c.keys = (const uint8_t(*)[32])keys;
@@ -200,7 +210,7 @@ static int charge(sherd__secure *s, uint64_t first, uint64_t rows, sherd_diag *d
 }
 
 int sherd__secure_run_hide(sherd__secure *s, const sherd__task *t, const sherd_fragment *left,
-                    const sherd_fragment *right, uint8_t *out, sherd_diag *d)
+                           const sherd_fragment *right, uint8_t *out, sherd_diag *d)
 {
     int32_t scales[SHERD__RECIPE_LAYERS_MAX + 1];
     uint64_t len, first;
@@ -259,8 +269,9 @@ static int check_survivors(sherd__secure *s, const uint32_t *who, uint32_t len, 
             return sherd__fail(d, SHERD_EINVAL, NULL, "there is no member %u", who[i]);
     if (s->plan.x) return SHERD_OK;
     int err = digest_members(s, who, len, members, d);
-    return err ? err : sherd__policy_confirm(s->site.self.policy, s->site.self.ledger, s->charged,
-                                             members, d);
+    return err ? err
+               : sherd__policy_confirm(s->site.self.policy, s->site.self.ledger, s->charged,
+                                       members, d);
 }
 
 int sherd__secure_run_confirm(sherd__secure *s, const sherd__task *t, const sherd_fragment *left,
@@ -297,13 +308,13 @@ static int check_confirmed(sherd__secure *s, const uint8_t *at, uint64_t len, sh
     int err = SHERD_OK;
     for (uint64_t i = 0; i < len && !err; i++) {
         const uint8_t *signature = at + 8 * (SHERD__SECURE_CONFIRMED * i + 1);
-        bool signs = who[i] < s->a.nodes &&
-                     sherd__identity_verify(s->signers[who[i]], statement, sizeof statement,
-                                            signature);
+        bool signs = who[i] < s->a.nodes && sherd__identity_verify(s->signers[who[i]], statement,
+                                                                   sizeof statement, signature);
         err = signs ? sherd__aggregate_confirmed(s->member, who[i], d)
-                    : sherd__fail(d, SHERD_EAUTH, NULL, "member %u has not confirmed these "
-                                  "survivors of round %llu", who[i],
-                                  (unsigned long long)s->round);
+                    : sherd__fail(d, SHERD_EAUTH, NULL,
+                                  "member %u has not confirmed these "
+                                  "survivors of round %llu",
+                                  who[i], (unsigned long long)s->round);
     }
     return err;
 }
@@ -317,8 +328,9 @@ static int bind_survivors(sherd__secure *s, sherd_diag *d)
     const uint32_t *who = sherd__aggregate_survivors(s->member, &len);
     if (s->plan.x) return SHERD_OK;
     int err = digest_members(s, who, len, members, d);
-    return err ? err : sherd__policy_open(s->site.self.policy, s->site.self.ledger, s->charged,
-                                          members, d);
+    return err ? err
+               : sherd__policy_open(s->site.self.policy, s->site.self.ledger, s->charged, members,
+                                    d);
 }
 
 /* What the survivors have sealed for this node, a row of each. bad: 1 where it is not that; or
@@ -374,7 +386,7 @@ static int open_sum(sherd__secure *s, uint8_t *out, sherd_diag *d)
 }
 
 int sherd__secure_run_open(sherd__secure *s, const sherd__task *t, const sherd_fragment *left,
-                    const sherd_fragment *right, uint8_t *out, sherd_diag *d)
+                           const sherd_fragment *right, uint8_t *out, sherd_diag *d)
 {
     uint64_t len = 0;
     size_t most = SHERD__SECURE_OPEN + SHERD__SECURE_CONFIRMED * (size_t)s->a.nodes;

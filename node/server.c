@@ -29,8 +29,8 @@
 
 #define HANDOFF_MS 10000u
 #define CONNECTIONS 64u
-#define COMPUTE_MS 2000u     /* how long an ending node waits for its running product */
-#define QUEUE_MAX 1024u      /* of the executor: two tasks, and sessions that are wiped */
+#define COMPUTE_MS 2000u /* how long an ending node waits for its running product */
+#define QUEUE_MAX 1024u  /* of the executor: two tasks, and sessions that are wiped */
 #define REUSE_BYTES ((size_t)64 << 20)
 
 typedef struct server server;
@@ -62,15 +62,15 @@ struct server {
     conn *conns;
     uint64_t sessions;
     bool loop_up, ending;
-    bool released;           /* by a parent that may end now (opt->stay) */
-    uint64_t ending_ms;      /* when the last connection was gone */
+    bool released;                     /* by a parent that may end now (opt->stay) */
+    uint64_t ending_ms;                /* when the last connection was gone */
     sherd__lines turned_away, refused; /* turned_away: of strangers, all together */
-    bool accept_told;        /* accept has given its reason: the link's own is skipped */
+    bool accept_told;                  /* accept has given its reason: the link's own is skipped */
     uv_async_t wake;
     uv_signal_t signals[4];
     uv_pipe_t parent;
     uv_timer_t drain;
-    unsigned handles;        /* of the four above that are initialised, for closing */
+    unsigned handles; /* of the four above that are initialised, for closing */
 };
 
 static void say(server *s, sherd__node_level level, const char *fmt, ...)
@@ -185,9 +185,12 @@ static void describe_session(const server *s, uint64_t memory, sherd__session_op
 {
     sherd__hello *h = &o->hello;
     o->role = SHERD__NODE;
-    *h = (sherd__hello){ .minor_max = SHERD__MINOR, .features = features_of(s),
-                         .software = "sherd " SHERD_VERSION, .threads = s->caps.threads,
-                         .memory = memory, .gflops = s->caps.gflops,
+    *h = (sherd__hello){ .minor_max = SHERD__MINOR,
+                         .features = features_of(s),
+                         .software = "sherd " SHERD_VERSION,
+                         .threads = s->caps.threads,
+                         .memory = memory,
+                         .gflops = s->caps.gflops,
                          .residue_gflops = s->caps.residue_gflops };
     memcpy(h->blas_core, s->caps.core, sizeof h->blas_core);
     memcpy(h->backend, s->caps.name, sizeof h->backend);
@@ -507,18 +510,26 @@ static int start_compute(server *s, sherd_diag *d)
     s->handles = 2;
     if (s->cores) sherd__cores_watch(s->cores, &s->loop);
     err = sherd__executor_new(&s->executor, QUEUE_MAX, wake, &s->wake);
-    sherd__members_options m = { &s->loop, s->identity, members_say, connections_most,
-                                 members_drained, s };
+    sherd__members_options m = { &s->loop,         s->identity,     members_say,
+                                 connections_most, members_drained, s };
     if (!err) err = sherd__members_new(&s->members, &m);
     if (err) return sherd__fail(d, err, NULL, "no memory for the task loop");
-    sherd__worker_options w = { .backend = o->backend, .backend_ctx = s->backend_ctx,
-                                .caps = s->caps, .executor = s->executor, .memory = o->memory,
-                                .flush = flush, .wake = wake, .wake_ctx = &s->wake,
-                                .self = { .identity = s->identity, .data = o->data,
+    sherd__worker_options w = { .backend = o->backend,
+                                .backend_ctx = s->backend_ctx,
+                                .caps = s->caps,
+                                .executor = s->executor,
+                                .memory = o->memory,
+                                .flush = flush,
+                                .wake = wake,
+                                .wake_ctx = &s->wake,
+                                .self = { .identity = s->identity,
+                                          .data = o->data,
                                           .peers = o->peers_file ? &s->peers : NULL,
-                                          .policy = o->policy, .ledger = o->ledger },
+                                          .policy = o->policy,
+                                          .ledger = o->ledger },
                                 .links = sherd__members_links(s->members),
-                                .coordinator = is_coordinator, .coordinator_ctx = s,
+                                .coordinator = is_coordinator,
+                                .coordinator_ctx = s,
                                 .clock = sherd__clock_s };
     err = sherd__worker_new(&s->worker, &w);
     sherd__members_serve(s->members, s->worker);
@@ -528,8 +539,12 @@ static int start_compute(server *s, sherd_diag *d)
 static int start_listening(server *s, sherd_diag *d)
 {
     const sherd__node_options *o = s->opt;
-    sherd__listen_options l = { .loop = &s->loop, .identity = s->identity, .allow = allow,
-                                .accept = accept_link, .rejected = rejected, .named = is_named,
+    sherd__listen_options l = { .loop = &s->loop,
+                                .identity = s->identity,
+                                .allow = allow,
+                                .accept = accept_link,
+                                .rejected = rejected,
+                                .named = is_named,
                                 .ctx = s,
                                 .links_max = connections_of(s) };
     char number[SHERD__ADDRESS_TEXT];
@@ -540,7 +555,9 @@ static int start_listening(server *s, sherd_diag *d)
 static void announce(server *s)
 {
     const sherd__node_options *o = s->opt;
-    sherd__peer p = { .port = sherd__listener_port(s->listener), .has_key = true, .weight = 1,
+    sherd__peer p = { .port = sherd__listener_port(s->listener),
+                      .has_key = true,
+                      .weight = 1,
                       .key = *sherd__identity_fingerprint(s->identity) };
     char line[1024];
     bool any = strcmp(o->host, "0.0.0.0") == 0 || strcmp(o->host, "::") == 0;

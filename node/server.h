@@ -24,12 +24,15 @@ typedef struct sherd__node_tap {
     void *ctx;
 } sherd__node_tap;
 
-typedef enum sherd__node_level { SHERD__NODE_NOTE, SHERD__NODE_SAY, SHERD__NODE_WARN }
-    sherd__node_level;
+typedef enum sherd__node_level {
+    SHERD__NODE_NOTE,
+    SHERD__NODE_SAY,
+    SHERD__NODE_WARN
+} sherd__node_level;
 
 typedef struct sherd__node_options {
-    const char *host; /* address to listen on */
-    uint16_t port;    /* 0: the system chooses */
+    const char *host;          /* address to listen on */
+    uint16_t port;             /* 0: the system chooses */
     const char *name, *domain; /* of the line that the node prints; may be NULL */
 
     /* Either key and allow-list from files, or both from the parent over an inherited pipe. */
@@ -38,10 +41,10 @@ typedef struct sherd__node_options {
     bool stay;                         /* unless the parent has written something to it before */
 
     const sherd__backend *backend;
-    uint32_t threads; /* compute threads; 0: the backend's choice */
-    const char *cores; /* to be bound to (node/cores.h): "0,2,3"; NULL: none */
-    bool quick;       /* sherd__backend_options.quick */
-    uint64_t memory;  /* budget for blocks, arriving bodies and results */
+    uint32_t threads;         /* compute threads; 0: the backend's choice */
+    const char *cores;        /* to be bound to (node/cores.h): "0,2,3"; NULL: none */
+    bool quick;               /* sherd__backend_options.quick */
+    uint64_t memory;          /* budget for blocks, arriving bodies and results */
     uint32_t connections_max; /* 0: 64 */
 
     const sherd__own *data; /* examples of its own, for secure aggregation; borrowed. NULL: none */

@@ -131,8 +131,8 @@ void sherd__worker_run(task *t)
         t->err = sherd__circle_run(t->client->circle, &t->what, t->left->fragment, right, t->out,
                                    &d);
     else
-        t->err = w->opt.backend->run(w->opt.backend_ctx, &t->what, t->left->fragment, right,
-                                     t->out, &d);
+        t->err = w->opt.backend->run(w->opt.backend_ctx, &t->what, t->left->fragment, right, t->out,
+                                     &d);
     if (t->err) set_text(t->text, t->err, d.message);
 }
 
@@ -310,11 +310,11 @@ static int check_task(sherd__client *c, const sherd__task *what, const sherd__bl
     if (sherd__circle_op(what->op)) return sherd__worker_circle(c, what, left, right, d);
     if (!sherd__secure_op(what->op))
         return sherd__task_check(what, left->fragment, right ? right->fragment : NULL, d);
-    sherd__secure_site site = { .self = w->opt.self, .pool = c->pool, .store = &c->store,
-                                .later = sherd__worker_later(c) };
+    sherd__secure_site site = {
+        .self = w->opt.self, .pool = c->pool, .store = &c->store, .later = sherd__worker_later(c)
+    };
     const sherd__account *account = &c->tenant->account;
-    if (account->named)
-        memcpy(site.coordinator, account->key.sha256, sizeof site.coordinator);
+    if (account->named) memcpy(site.coordinator, account->key.sha256, sizeof site.coordinator);
     if (!c->secure && sherd__secure_new(&c->secure, &site))
         return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     return sherd__secure_admit(c->secure, what, left, right, d);
@@ -344,8 +344,13 @@ static int accept_task(sherd__client *c, const sherd__task *what, task **out, sh
                            (unsigned long long)what->result.len, (unsigned long long)m->used,
                            (unsigned long long)m->budget);
     }
-    *t = (task){ .client = c, .what = *what, .left = left, .right = right, .reserved = cost,
-                  .secure = secure, .circle = sherd__circle_op(what->op) };
+    *t = (task){ .client = c,
+                 .what = *what,
+                 .left = left,
+                 .right = right,
+                 .reserved = cost,
+                 .secure = secure,
+                 .circle = sherd__circle_op(what->op) };
     sherd__block_hold(left);
     if (right) sherd__block_hold(right);
     w->stats.queued++;
@@ -494,10 +499,13 @@ int sherd__worker_join(sherd__worker *w, sherd__client **out, void *tag,
     sherd__table_key_draw(&c->store.table.key, &w->opt.entropy);
     c->tasks.key = c->store.table.key;
     c->tasks.budget = c->store.table.budget = sherd__pool_budget(c->pool);
-    c->site = (sherd__gradient_site){ .pool = c->pool, .store = &c->store,
+    c->site = (sherd__gradient_site){ .pool = c->pool,
+                                      .store = &c->store,
                                       .later = sherd__worker_later(c),
-                                      .gflops = w->opt.caps.gflops, .wake = w->opt.wake,
-                                      .wake_ctx = w->opt.wake_ctx, .clock = w->opt.clock };
+                                      .gflops = w->opt.caps.gflops,
+                                      .wake = w->opt.wake,
+                                      .wake_ctx = w->opt.wake_ctx,
+                                      .clock = w->opt.clock };
     c->next = w->clients;
     if (c->next) c->next->prev = c;
     w->clients = c;

@@ -47,7 +47,7 @@ typedef struct sherd__worker_options {
      *  in slices, and poll is not needed. */
     void (*wake)(void *ctx);
     void *wake_ctx;
-    sherd__secure_self self; /* zeroed: no secure aggregation */
+    sherd__secure_self self;   /* zeroed: no secure aggregation */
     sherd__circle_links links; /* to members of circles; zeroed: none */
     /** Whether this key may give tasks here; NULL: nobody is asked. */
     bool (*coordinator)(void *ctx, const sherd__fingerprint *key);
@@ -65,11 +65,11 @@ typedef struct sherd__worker_stats {
     uint64_t inline_tasks;          /* of these, on the loop's thread */
     uint64_t streamed_tasks;        /* of these, produced while sent */
     uint64_t refused, cancelled;
-    uint64_t blocks_in, bytes_in;   /* bodies stored */
-    uint64_t bytes_out;             /* bodies of results handed to a session */
+    uint64_t blocks_in, bytes_in; /* bodies stored */
+    uint64_t bytes_out;           /* bodies of results handed to a session */
     uint64_t clients_now, clients;
-    uint64_t queued;                /* tasks accepted and not answered, now */
-    uint64_t reaped;                /* records freed in slices: tasks, blocks, answers */
+    uint64_t queued; /* tasks accepted and not answered, now */
+    uint64_t reaped; /* records freed in slices: tasks, blocks, answers */
 } sherd__worker_stats;
 
 /** The executor outlives the worker's use of it: free the worker only once it is drained. */

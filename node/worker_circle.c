@@ -27,10 +27,15 @@ int sherd__worker_circle(sherd__client *c, const sherd__task *what, const sherd_
                          const sherd__block *right, sherd_diag *d)
 {
     sherd__worker *w = c->worker;
-    sherd__circle_site site = { .identity = w->opt.self.identity, .peers = w->opt.self.peers,
-                                .links = w->opt.links, .coordinator = is_coordinator,
-                                .coordinator_ctx = w, .taken = name_taken, .taken_ctx = c,
-                                .pool = c->pool, .store = &c->store,
+    sherd__circle_site site = { .identity = w->opt.self.identity,
+                                .peers = w->opt.self.peers,
+                                .links = w->opt.links,
+                                .coordinator = is_coordinator,
+                                .coordinator_ctx = w,
+                                .taken = name_taken,
+                                .taken_ctx = c,
+                                .pool = c->pool,
+                                .store = &c->store,
                                 .later = sherd__worker_later(c),
                                 .turns = w->opt.wake != NULL };
     if (!c->circle && sherd__circle_new(&c->circle, &site))

@@ -131,8 +131,14 @@ static void end_later(void *client, void (*end)(void *what), void *what, uint64_
     bool room = w->opt.wake && w->endings_len < ENDINGS_MOST;
     ending *e = room ? sherd__alloc(sizeof *e) : NULL;
     if (e) {
-        *e = (ending){ { .run = run_ending, .done = on_ended }, w, NULL, w->endings, c->pool,
-                       reserved, end, what };
+        *e = (ending){ { .run = run_ending, .done = on_ended },
+                       w,
+                       NULL,
+                       w->endings,
+                       c->pool,
+                       reserved,
+                       end,
+                       what };
         if (!sherd__executor_submit(w->opt.executor, &e->work)) {
             if (e->next) e->next->prev = e;
             w->endings = e;

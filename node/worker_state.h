@@ -17,17 +17,17 @@
 
 #define RUNNING_MAX 2u
 #define ENDINGS_MOST 512u /* that wait for the compute thread, which has room for twice as many */
-#define ASIDE_MAX 256u /* tasks of a circle that a client may have waiting */
-#define TURN_US 2000.0 /* estimated work on the loop's thread before others have their turn */
-#define TURN_LEAD_US 1e6 /* that a key's tasks may have taken more than those of one that waits */
-#define STIRRED_TURN 4u /* circles that go on in a turn, each of another key */
-#define REAP_TURN 1024u /* records that are freed in a turn */
+#define ASIDE_MAX 256u    /* tasks of a circle that a client may have waiting */
+#define TURN_US 2000.0    /* estimated work on the loop's thread before others have their turn */
+#define TURN_LEAD_US 1e6  /* that a key's tasks may have taken more than those of one that waits */
+#define STIRRED_TURN 4u   /* circles that go on in a turn, each of another key */
+#define REAP_TURN 1024u   /* records that are freed in a turn */
 #define REAP_AT_ONCE 512u /* by CANCELs and DROPs in a turn, before the next one frees the rest */
 #define WIPE_TURN (4u << 20) /* bytes that are wiped in a turn */
-#define REAP_RELIEF 16384u /* in a turn, where memory is wanted: keys' for themselves; others' */
+#define REAP_RELIEF 16384u   /* in a turn, where memory is wanted: keys' for themselves; others' */
 
 typedef struct task {
-    sherd_work work; /* first: the executor hands it back */
+    sherd_work work;          /* first: the executor hands it back */
     sherd__grouped_item item; /* of its client's table, while `listed` */
     struct task *prev, *next; /* in the queue, or of those set aside */
     struct task *next_round;  /* of rounds in the queue */
@@ -53,38 +53,38 @@ typedef struct task {
  * long as the worker: sessions and answers under way point to its pool, and the allow-list bounds
  * how many there are. */
 typedef struct tenant {
-    sherd__account account;          /* first: the list of all has these */
-    sherd__client *last;             /* ring of its clients with queued tasks: as w->last */
-    double used_us;                  /* that its tasks took (worker_turns.c) */
-    size_t relieved;                 /* its records that were freed since the turn, for its room */
-    uint64_t went;                   /* the last turn in which a circle of it went on */
-    struct tenant *turn_next;        /* ring of tenants with queued tasks; NULL: not in it */
+    sherd__account account;   /* first: the list of all has these */
+    sherd__client *last;      /* ring of its clients with queued tasks: as w->last */
+    double used_us;           /* that its tasks took (worker_turns.c) */
+    size_t relieved;          /* its records that were freed since the turn, for its room */
+    uint64_t went;            /* the last turn in which a circle of it went on */
+    struct tenant *turn_next; /* ring of tenants with queued tasks; NULL: not in it */
 } tenant;
 
 struct sherd__client {
     sherd__worker *worker;
     tenant *tenant;
-    sherd__pool *pool;               /* the tenant's */
+    sherd__pool *pool;      /* the tenant's */
     sherd_session *session; /* NULL before the first event and after the last */
     void *tag;
     sherd__store store;
     sherd__gradient_site site;
-    sherd__secure *secure;           /* NULL: never asked for */
-    sherd__circle *circle;           /* likewise */
-    task *aside;                     /* tasks of it that cannot be done yet */
+    sherd__secure *secure; /* NULL: never asked for */
+    sherd__circle *circle; /* likewise */
+    task *aside;           /* tasks of it that cannot be done yet */
     uint32_t aside_len;
     bool moving;
-    bool stirred;                    /* some of them may go on: a turn of the loop sees to it */
-    sherd__client *stirred_next;     /* then: who is seen to after it */
-    uint32_t asked;                  /* tasks of rounds that are not answered */
-    sherd__grouped tasks;            /* accepted and not started, by name */
-    task *head, *last;               /* the queue */
-    task *rounds;                    /* of these, rounds */
-    uint32_t running;                /* with the executor */
+    bool stirred;                /* some of them may go on: a turn of the loop sees to it */
+    sherd__client *stirred_next; /* then: who is seen to after it */
+    uint32_t asked;              /* tasks of rounds that are not answered */
+    sherd__grouped tasks;        /* accepted and not started, by name */
+    task *head, *last;           /* the queue */
+    task *rounds;                /* of these, rounds */
+    uint32_t running;            /* with the executor */
     bool closed;
-    sherd_session *over;             /* the session of a closed one, until it is freed; or NULL */
-    sherd__client *turn_next;        /* ring of the tenant's with queued tasks; NULL: not in it */
-    sherd__client *prev, *next;      /* all clients */
+    sherd_session *over;        /* the session of a closed one, until it is freed; or NULL */
+    sherd__client *turn_next;   /* ring of the tenant's with queued tasks; NULL: not in it */
+    sherd__client *prev, *next; /* all clients */
 };
 
 struct sherd__worker {
@@ -93,19 +93,19 @@ struct sherd__worker {
     sherd__worker_stats stats;
     sherd__client *clients;
     sherd__client *stirred, *stirred_last; /* in the order in which they were */
-    uint64_t went;                   /* turns in which these went on */
-    sherd__account *accounts;        /* of all tenants */
-    tenant *last;                    /* whose turn was last; its turn_next is the next one's */
-    sherd__client *inside;           /* whose event is being handled: its link flushes after it */
+    uint64_t went;                         /* turns in which these went on */
+    sherd__account *accounts;              /* of all tenants */
+    tenant *last;          /* whose turn was last; its turn_next is the next one's */
+    sherd__client *inside; /* whose event is being handled: its link flushes after it */
     task *running[RUNNING_MAX];
     uint32_t running_len;
     bool pumping;
-    double served_us;                /* the least used_us of those in the ring, when last served */
-    struct ending *endings;          /* with the compute thread */
+    double served_us;       /* the least used_us of those in the ring, when last served */
+    struct ending *endings; /* with the compute thread */
     uint32_t endings_len;
-    size_t reaped, relieved;         /* records freed since its turn: by CANCEL or DROP; for
+    size_t reaped, relieved; /* records freed since its turn: by CANCEL or DROP; for
                                         room of other keys */
-    double turn_us;                  /* estimated, of work on the loop's thread since its turn */
+    double turn_us;          /* estimated, of work on the loop's thread since its turn */
 };
 
 /* worker.c */

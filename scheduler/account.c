@@ -21,9 +21,9 @@ typedef struct shown {
 
 struct sherd__account {
     uint32_t domains, parts;
-    shown *shown;     /* side, domain, part */
-    uint64_t *seen;   /* side, domain */
-    double *planned;  /* side, domain */
+    shown *shown;    /* side, domain, part */
+    uint64_t *seen;  /* side, domain */
+    double *planned; /* side, domain */
 };
 
 static shown *shown_of(const sherd__account *a, unsigned side, uint32_t domain, uint32_t part)

@@ -26,7 +26,7 @@ void sherd__caller_wake(sherd_cluster *c)
 }
 
 int sherd__caller_await(sherd_cluster *c, sherd__work w, sherd__caller_there *there, void *ctx,
-                      sherd_diag *d)
+                        sherd_diag *d)
 {
     bool is_there;
     pthread_mutex_lock(&c->lock);
@@ -37,7 +37,7 @@ int sherd__caller_await(sherd_cluster *c, sherd__work w, sherd__caller_there *th
 }
 
 int sherd__caller_begin(sherd_cluster *c, sherd__work w, sherd__caller_there *there, void *ctx,
-                      sherd_diag *d)
+                        sherd_diag *d)
 {
     int err = sherd__cluster_over(c, d);
     if (err) return err;

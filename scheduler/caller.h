@@ -16,12 +16,12 @@ typedef bool sherd__caller_there(void *ctx);
 void sherd__caller_changed(void *cluster);
 /** Hands it to the loop and waits. Errors as of sherd__caller_await. */
 int sherd__caller_begin(sherd_cluster *c, sherd__work w, sherd__caller_there *there, void *ctx,
-                      sherd_diag *d) SHERD_MUST;
+                        sherd_diag *d) SHERD_MUST;
 /** The loop has something to look at. */
 void sherd__caller_wake(sherd_cluster *c);
 /** Waits until it is there. Otherwise the work is over, and why that is is the error. */
 int sherd__caller_await(sherd_cluster *c, sherd__work w, sherd__caller_there *there, void *ctx,
-                      sherd_diag *d) SHERD_MUST;
+                        sherd_diag *d) SHERD_MUST;
 /** Waits until the loop has ended a work that was told to finish. */
 void sherd__caller_finished(sherd_cluster *c);
 

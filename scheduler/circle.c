@@ -61,7 +61,8 @@ static void free_leader(void *ctx)
 }
 
 static const sherd__circle_ops cluster_ops = {
-    .name = "circle", .step = step, .state = state, .free = free_leader };
+    .name = "circle", .step = step, .state = state, .free = free_leader
+};
 
 static int make_job(leader *l, const sherd__circle_options *opt, sherd_diag *d)
 {
@@ -71,7 +72,8 @@ static int make_job(leader *l, const sherd__circle_options *opt, sherd_diag *d)
     sherd_entropy os = sherd__entropy_os();
     bool fresh = opt->optimiser->steps == 0; /* nothing but parameters is not 0 then */
     sherd__version *v = sherd__version_new(fresh ? opt->optimiser->count
-                                                 : sherd__circle_state_len(opt->optimiser), 0);
+                                                 : sherd__circle_state_len(opt->optimiser),
+                                           0);
     sherd__buf_init(&text, SHERD__RECIPE_BYTES_MAX, 0);
     int err = v ? sherd__recipe_tiers(opt->recipe, &tiers, counts, d) : SHERD_ENOMEM;
     if (!err) err = sherd__recipe_print(opt->recipe, SHERD__RECIPE_NETWORK, &text);
@@ -80,9 +82,18 @@ static int make_job(leader *l, const sherd__circle_options *opt, sherd_diag *d)
         else sherd__circle_state_of(opt->network, opt->optimiser, v->values);
         sherd__cluster_job_options(l->cluster, &job);
         sherd__circle_job_options o = {
-            .train = *opt, .text = (const char *)text.data, .text_len = text.len, .tiers = tiers,
-            .state = v, .id = job.id, .nodes = job.nodes, .owner = job.owner, .peer = peer_of,
-            .peer_ctx = l->cluster, .changed = sherd__caller_changed, .changed_ctx = l->cluster,
+            .train = *opt,
+            .text = (const char *)text.data,
+            .text_len = text.len,
+            .tiers = tiers,
+            .state = v,
+            .id = job.id,
+            .nodes = job.nodes,
+            .owner = job.owner,
+            .peer = peer_of,
+            .peer_ctx = l->cluster,
+            .changed = sherd__caller_changed,
+            .changed_ctx = l->cluster,
         };
         os.fill(os.ctx, o.names, sizeof o.names);
         if (!o.train.shards) o.train.shards = SHERD__SHARDS_DEFAULT;

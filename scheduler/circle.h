@@ -18,15 +18,15 @@
 #include "sherd/cluster.h"
 
 typedef struct sherd__circle_options {
-    const sherd__recipe *recipe;       /* borrowed, until the leader is freed, as is the data */
+    const sherd__recipe *recipe; /* borrowed, until the leader is freed, as is the data */
     const sherd__dataset *data;
-    const sherd__network *network;     /* where the training begins; read once */
+    const sherd__network *network; /* where the training begins; read once */
     const sherd__optimiser *optimiser;
     sherd__reduce kind;
-    uint32_t shards;                   /* as the stepper's */
-    size_t batch;                      /* most examples of a step */
-    unsigned bits;                     /* as the stepper's, not 0 */
-    bool allow_drop;                   /* a lost node's shards do not count in the step that it is
+    uint32_t shards; /* as the stepper's */
+    size_t batch;    /* most examples of a step */
+    unsigned bits;   /* as the stepper's, not 0 */
+    bool allow_drop; /* a lost node's shards do not count in the step that it is
                                           lost in; else others grade them */
 } sherd__circle_options;
 
@@ -38,11 +38,11 @@ typedef struct sherd__circle_link_bytes {
 
 /** What the leader has seen. */
 typedef struct sherd__circle_stats {
-    uint32_t members;                  /* now */
-    uint64_t rounds, repeated;         /* complete; and those that were begun anew */
-    uint64_t link_out, link_in;        /* bytes on links between members, as their openers tell:
+    uint32_t members;           /* now */
+    uint64_t rounds, repeated;  /* complete; and those that were begun anew */
+    uint64_t link_out, link_in; /* bytes on links between members, as their openers tell:
                                           both ways of every link */
-    uint64_t examples_out;             /* bytes of examples sent, to all members together */
+    uint64_t examples_out;      /* bytes of examples sent, to all members together */
 } sherd__circle_stats;
 
 /**

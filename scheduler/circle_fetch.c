@@ -72,8 +72,10 @@ static void differ(sherd__circle_job *j)
     while (memcmp(j->nodes[j->node_of[i]].hash, first, SHERD__HASH) == 0) i++;
     snprintf(text, sizeof text, "%s and %s hold different weights",
              sherd__work_name(&j->w, j->node_of[0]), sherd__work_name(&j->w, j->node_of[i]));
-    sherd__work_stop(&j->w, SHERD_EWRONG, "one of them computes wrongly: train without them in "
-                     "turn, from the last checkpoint", text);
+    sherd__work_stop(&j->w, SHERD_EWRONG,
+                     "one of them computes wrongly: train without them in "
+                     "turn, from the last checkpoint",
+                     text);
 }
 
 void sherd__circle_end_fetch(sherd__circle_job *j)
@@ -93,8 +95,9 @@ void sherd__circle_end_fetch(sherd__circle_job *j)
         uint32_t node = j->node_of[i];
         bool holds = memcmp(j->nodes[node].hash, right, sizeof right) == 0;
         if (holds && (node != giver || memcmp(got, right, sizeof right) == 0)) continue;
-        sherd__circle_leave_out(j, node, holds ? "gave other weights than it holds"
-                                               : "holds other weights than most");
+        sherd__circle_leave_out(j, node,
+                                holds ? "gave other weights than it holds"
+                                      : "holds other weights than most");
         wrong = true;
     }
     if (wrong) {

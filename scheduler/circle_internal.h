@@ -5,7 +5,6 @@
 #ifndef SCHEDULER_CIRCLE_INTERNAL_H
 #define SCHEDULER_CIRCLE_INTERNAL_H
 
-
 #include "learn/circle_plan.h"
 #include "learn/member.h"
 #include "scheduler/circle_job.h"
@@ -24,36 +23,36 @@ typedef struct circle_pack {
 } circle_pack;
 
 typedef struct member {
-    sherd__work_node w;      /* first */
-    bool out;                /* takes no part, or no more */
-    bool known;              /* it has been up */
-    bool loaded;             /* it has the state */
-    bool stood;              /* it was of a circle that stood */
-    bool in;                 /* of the circle, as number `self` */
+    sherd__work_node w; /* first */
+    bool out;           /* takes no part, or no more */
+    bool known;         /* it has been up */
+    bool loaded;        /* it has the state */
+    bool stood;         /* it was of a circle that stood */
+    bool in;            /* of the circle, as number `self` */
     uint32_t self;
-    uint32_t asked;          /* tasks that are open */
+    uint32_t asked; /* tasks that are open */
     bool has_text;
-    uint32_t state;          /* block of it, until the node has read it; 0: none */
+    uint32_t state; /* block of it, until the node has read it; 0: none */
     uint32_t next_block;
-    uint8_t *has;            /* a bit for each example: it was sent */
-    uint64_t kept;           /* bytes of those that it keeps */
-    uint32_t packs;          /* sent in this session */
-    circle_pack *spent;      /* to be dropped after the round */
+    uint8_t *has;       /* a bit for each example: it was sent */
+    uint64_t kept;      /* bytes of those that it keeps */
+    uint32_t packs;     /* sent in this session */
+    circle_pack *spent; /* to be dropped after the round */
     uint32_t spent_len;
-    uint32_t from, to;       /* its shards, as numbers in the job's list */
-    bool graded, summed;     /* in this round */
-    bool refused;            /* its part of this round: it says that something does not fit */
-    bool denied;             /* what the member that is doubted says: it has found otherwise */
-    bool told, moved;        /* since members were last asked where they are */
+    uint32_t from, to;   /* its shards, as numbers in the job's list */
+    bool graded, summed; /* in this round */
+    bool refused;        /* its part of this round: it says that something does not fit */
+    bool denied;         /* what the member that is doubted says: it has found otherwise */
+    bool told, moved;    /* since members were last asked where they are */
     sherd__circle_where where;
-    uint64_t asked_ms;       /* since when it owes an answer where it is; 0: it does not */
-    uint64_t alive_ms;       /* when it last told that it computes */
-    uint32_t looks;          /* since it was last known to */
-    uint64_t disputes;       /* nodes, as bits: of it and them one is at fault */
-    uint64_t breaks;         /* likewise, of links; since a round was complete */
-    bool breaking;           /* it has refused a sum, and is to say whose link that is about */
-    uint32_t put_off;        /* times */
-    uint64_t again_ms;       /* not before then does it come in */
+    uint64_t asked_ms;         /* since when it owes an answer where it is; 0: it does not */
+    uint64_t alive_ms;         /* when it last told that it computes */
+    uint32_t looks;            /* since it was last known to */
+    uint64_t disputes;         /* nodes, as bits: of it and them one is at fault */
+    uint64_t breaks;           /* likewise, of links; since a round was complete */
+    bool breaking;             /* it has refused a sum, and is to say whose link that is about */
+    uint32_t put_off;          /* times */
+    uint64_t again_ms;         /* not before then does it come in */
     uint8_t hash[SHERD__HASH]; /* of its state, as it says */
     int64_t links[SHERD__CIRCLE_MOST];
     sherd__circle_link_bytes links_now, links_before; /* as last told, under the stats' lock; in
@@ -62,7 +61,7 @@ typedef struct member {
 } member;
 
 struct sherd__circle_job {
-    sherd__work_state w;     /* first */
+    sherd__work_state w; /* first */
     sherd__circle_job_options o;
     char *text;
     member *nodes;
@@ -71,35 +70,35 @@ struct sherd__circle_job {
     size_t examples;
     phase phase;
     uint64_t meetings;
-    uint64_t id;             /* of the circle as it last met */
-    bool stood;              /* once at least */
-    bool broken;             /* it has to meet before anything else */
-    bool anew;               /* broken off since a round was complete: no node comes in before one
+    uint64_t id;    /* of the circle as it last met */
+    bool stood;     /* once at least */
+    bool broken;    /* it has to meet before anything else */
+    bool anew;      /* broken off since a round was complete: no node comes in before one
                                 is, or one that comes and goes would hold up all */
-    uint32_t order;          /* in which members are numbered; 0: as nodes are, else shuffled */
-    uint32_t tasks;          /* numbers given */
+    uint32_t order; /* in which members are numbered; 0: as nodes are, else shuffled */
+    uint32_t tasks; /* numbers given */
     uint64_t now_ms;
-    uint64_t round, commit;  /* the last that was started; the last that is complete */
-    double rate;             /* of its update */
-    uint32_t failed;         /* rounds, since one was complete */
-    uint64_t graded_ms;      /* when the last member of this round had graded */
-    uint64_t moved_ms;       /* a sum: when it was last known to move */
-    uint64_t asked_ms;       /* a sum: since when members are asked; 0: they are not */
-    uint64_t begun_ms;       /* when the phase began, for those that have no other clock */
+    uint64_t round, commit; /* the last that was started; the last that is complete */
+    double rate;            /* of its update */
+    uint32_t failed;        /* rounds, since one was complete */
+    uint64_t graded_ms;     /* when the last member of this round had graded */
+    uint64_t moved_ms;      /* a sum: when it was last known to move */
+    uint64_t asked_ms;      /* a sum: since when members are asked; 0: they are not */
+    uint64_t begun_ms;      /* when the phase began, for those that have no other clock */
     uint32_t looks;
-    double *fetch;           /* where a state goes that is fetched */
-    sherd__version *stock;   /* one for nodes that came; o.state, once all agree on it */
+    double *fetch;         /* where a state goes that is fetched */
+    sherd__version *stock; /* one for nodes that came; o.state, once all agree on it */
     size_t fetch_len;
-    double usual_ms;         /* moving average from there to its end; 0: not known */
-    sherd__circle_ask *ask;  /* under way */
-    uint32_t turned;         /* by how many members shards are dealt further */
-    uint32_t doubted;        /* the member (node + 1) that says alone that a step does not fit */
-    uint32_t doubted_part;   /* which part of the deal that is about */
-    int refused;             /* of whoever refused last; what it said */
+    double usual_ms;        /* moving average from there to its end; 0: not known */
+    sherd__circle_ask *ask; /* under way */
+    uint32_t turned;        /* by how many members shards are dealt further */
+    uint32_t doubted;       /* the member (node + 1) that says alone that a step does not fit */
+    uint32_t doubted_part;  /* which part of the deal that is about */
+    int refused;            /* of whoever refused last; what it said */
     char why[SHERD__TEXT_MAX + 420];
-    uint32_t *shards;        /* that count in this round, ascending */
+    uint32_t *shards; /* that count in this round, ascending */
     uint32_t shards_len;
-    sherd__mail mail;   /* asked: a sherd__circle_ask */
+    sherd__mail mail;          /* asked: a sherd__circle_ask */
     sherd__circle_stats stats; /* under its lock */
 };
 
@@ -112,8 +111,7 @@ int sherd__circle_send_connect(sherd__circle_job *j, uint32_t node) SHERD_MUST;
 /** STEP and REDUCE; `by` is what the sum is divided by. */
 int sherd__circle_send_step(sherd__circle_job *j, uint32_t node, double by) SHERD_MUST;
 /** The first `len` numbers of its state, or a hash of them. */
-int sherd__circle_send_state(sherd__circle_job *j, uint32_t node, size_t len,
-                             bool hash) SHERD_MUST;
+int sherd__circle_send_state(sherd__circle_job *j, uint32_t node, size_t len, bool hash) SHERD_MUST;
 int sherd__circle_send_where(sherd__circle_job *j, uint32_t node) SHERD_MUST;
 
 /* circle_rows.c */

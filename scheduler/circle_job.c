@@ -161,15 +161,12 @@ static void on_result(sherd__circle_job *j, uint32_t node, sherd__event *e)
     m->asked--;
     m->w.accepted++;
     switch (e->task.op) {
-    case SHERD__OP_CONNECT:
-        memcpy(m->links, bytes, j->members * sizeof *m->links);
-        break;
+    case SHERD__OP_CONNECT: memcpy(m->links, bytes, j->members * sizeof *m->links); break;
     case SHERD__OP_STEP:
         sherd__work_took(&j->w, node, j->now_ms);
         if (!sherd__circle_take_costs(j, m, bytes))
             j->w.owner.expel(j->w.owner.ctx, node, SHERD_EWRONG, "told a cost that is no number");
-        else if (sherd__circle_settled(j))
-            sherd__circle_watch_round(j);
+        else if (sherd__circle_settled(j)) sherd__circle_watch_round(j);
         break;
     case SHERD__OP_REDUCE: sherd__circle_take_figures(j, m, bytes); break;
     case SHERD__OP_STATE: sherd__circle_take_state(j, m, e); break;
@@ -290,11 +287,21 @@ static void progress(const void *ctx, uint64_t *so_far, uint64_t *all)
 
 static const sherd__work_ops circle_ops = {
     .lasting = true,
-    .node_up = node_up, .node_down = node_down, .node_banned = node_banned,
-    .node_barred = node_barred, .event = event, .tick = tick, .pump = pump,
-    .done = sherd__work_done, .fail = sherd__work_fail, .end = sherd__work_end,
-    .rest = sherd__work_rest, .idle = sherd__work_idle, .node_tasks = sherd__work_node_tasks,
-    .progress = progress, .waiting = sherd__work_waiting,
+    .node_up = node_up,
+    .node_down = node_down,
+    .node_banned = node_banned,
+    .node_barred = node_barred,
+    .event = event,
+    .tick = tick,
+    .pump = pump,
+    .done = sherd__work_done,
+    .fail = sherd__work_fail,
+    .end = sherd__work_end,
+    .rest = sherd__work_rest,
+    .idle = sherd__work_idle,
+    .node_tasks = sherd__work_node_tasks,
+    .progress = progress,
+    .waiting = sherd__work_waiting,
 };
 
 sherd__work sherd__circle_job_work(sherd__circle_job *j)
@@ -352,10 +359,15 @@ int sherd__circle_job_new(sherd__circle_job **out, const sherd__circle_job_optio
     j->o = *opt;
     j->examples = opt->train.data->x.rows;
     sherd__version_hold(j->o.state);
-    j->w = (sherd__work_state){ .id = opt->id, .len = opt->nodes, .stride = sizeof *j->nodes,
-                                .owner = opt->owner, .changed = opt->changed,
-                                .changed_ctx = opt->changed_ctx, .busy = busy,
-                                .wanted = "gradients of ", .silent = "computes no gradient" };
+    j->w = (sherd__work_state){ .id = opt->id,
+                                .len = opt->nodes,
+                                .stride = sizeof *j->nodes,
+                                .owner = opt->owner,
+                                .changed = opt->changed,
+                                .changed_ctx = opt->changed_ctx,
+                                .busy = busy,
+                                .wanted = "gradients of ",
+                                .silent = "computes no gradient" };
     sherd__mail_init(&j->mail);
     j->text = sherd__alloc(opt->text_len);
     j->shards = sherd__calloc(shards, sizeof *j->shards);

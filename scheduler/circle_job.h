@@ -19,19 +19,19 @@
 typedef struct sherd__circle_job sherd__circle_job;
 
 typedef struct sherd__circle_job_options {
-    sherd__circle_options train;  /* network is not looked at */
-    const char *text;             /* the network, as nodes are sent it; copied */
+    sherd__circle_options train; /* network is not looked at */
+    const char *text;            /* the network, as nodes are sent it; copied */
     size_t text_len;
     size_t tiers;
-    sherd__version *state;        /* where it begins; held until all have it */
-    uint64_t id;                  /* random */
-    uint8_t names[32];            /* secret: what its meetings are called */
+    sherd__version *state; /* where it begins; held until all have it */
+    uint64_t id;           /* random */
+    uint8_t names[32];     /* secret: what its meetings are called */
     uint32_t nodes;
     sherd__job_owner owner;
     /** Where this node is, and its key; outlives the job. */
     const sherd__peer *(*peer)(void *ctx, uint32_t node);
     void *peer_ctx;
-    void (*changed)(void *ctx);   /* whoever waits should look */
+    void (*changed)(void *ctx); /* whoever waits should look */
     void *changed_ctx;
 } sherd__circle_job_options;
 
@@ -40,12 +40,11 @@ typedef struct sherd__circle_ask {
     sherd__circle_step *step;
     double *state;
     size_t len;
-    int err;                      /* a step's: SHERD_EBUSY, SHERD_ERANGE; why says so */
+    int err; /* a step's: SHERD_EBUSY, SHERD_ERANGE; why says so */
     sherd_diag why;
 } sherd__circle_ask;
 
-int sherd__circle_job_new(sherd__circle_job **out,
-                          const sherd__circle_job_options *opt) SHERD_MUST;
+int sherd__circle_job_new(sherd__circle_job **out, const sherd__circle_job_options *opt) SHERD_MUST;
 /** Only once the loop has let go of it. NULL is allowed. */
 void sherd__circle_job_free(sherd__circle_job *j);
 sherd__work sherd__circle_job_work(sherd__circle_job *j);

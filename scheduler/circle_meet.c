@@ -46,8 +46,7 @@ static void take_numbers(sherd__circle_job *j)
     sherd__circle_trust(j);
     for (uint32_t i = 0; i < j->o.nodes; i++) {
         member *m = &j->nodes[i];
-        m->in = m->w.session && !m->out && (m->loaded || j->o.state) &&
-                j->now_ms >= m->again_ms;
+        m->in = m->w.session && !m->out && (m->loaded || j->o.state) && j->now_ms >= m->again_ms;
         if (m->in) j->node_of[j->members++] = i;
     }
     sherd__circle_shuffle(j->order, j->node_of, j->members);
@@ -93,8 +92,8 @@ void sherd__circle_begin_meet(sherd__circle_job *j)
     if (err) sherd__work_stop(&j->w, err, NULL, "cannot write down who is in the circle");
     for (uint32_t i = 0; i < j->members && !j->w.done; i++) {
         uint32_t node = j->node_of[i];
-        sherd__circle_sent(j, node, sherd__circle_send_meet(j, node, (const char *)roster.data,
-                                                            roster.len));
+        sherd__circle_sent(j, node,
+                           sherd__circle_send_meet(j, node, (const char *)roster.data, roster.len));
     }
     sherd__buf_fini(&roster);
 }
@@ -191,9 +190,8 @@ void sherd__circle_judge_links(sherd__circle_job *j)
             if (i != k && j->nodes[j->node_of[i]].links[k])
                 sherd__circle_dispute(j, j->node_of[i], j->node_of[k]);
     snprintf(name, sizeof name, "%s", sherd__work_name(&j->w, j->node_of[to]));
-    snprintf(text, sizeof text, "%s cannot reach %s: %s",
-             sherd__work_name(&j->w, j->node_of[from]), name,
-             sherd_strerror((int)j->nodes[j->node_of[from]].links[to]));
+    snprintf(text, sizeof text, "%s cannot reach %s: %s", sherd__work_name(&j->w, j->node_of[from]),
+             name, sherd_strerror((int)j->nodes[j->node_of[from]].links[to]));
     if (!j->stood && is_busy(j->nodes[j->node_of[from]].links[to])) {
         snprintf(why, sizeof why, "has a link that does not come up (%s)", text);
         sherd__circle_put_off(j, j->node_of[most_links(j, to)], why);
@@ -201,8 +199,10 @@ void sherd__circle_judge_links(sherd__circle_job *j)
         return;
     }
     if (!j->stood) {
-        sherd__work_stop(&j->w, SHERD_ECONNECT, "nodes connect to each other at the addresses of "
-                         "the node file: these must be right from everywhere", text);
+        sherd__work_stop(&j->w, SHERD_ECONNECT,
+                         "nodes connect to each other at the addresses of "
+                         "the node file: these must be right from everywhere",
+                         text);
         return;
     }
     sherd__work_say(&j->w, "%s", text);

@@ -14,8 +14,8 @@
 #include "core/diag.h"
 #include "scheduler/circle_internal.h"
 
-#define AGAIN_MS 1000u  /* the first time, then twice as long each time */
-#define AGAIN_MOST 12u  /* doublings: an hour */
+#define AGAIN_MS 1000u /* the first time, then twice as long each time */
+#define AGAIN_MOST 12u /* doublings: an hour */
 
 void sherd__circle_put_off(sherd__circle_job *j, uint32_t node, const char *why)
 {

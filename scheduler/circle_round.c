@@ -110,8 +110,10 @@ void sherd__circle_end_step(sherd__circle_job *j)
         char text[1000];
         snprintf(text, sizeof text, "%s and %s came to different sums",
                  sherd__work_name(&j->w, j->node_of[0]), sherd__work_name(&j->w, j->node_of[i]));
-        sherd__work_stop(&j->w, SHERD_EWRONG, "one of them computes wrongly: train without them "
-                         "in turn, from the last checkpoint", text);
+        sherd__work_stop(&j->w, SHERD_EWRONG,
+                         "one of them computes wrongly: train without them "
+                         "in turn, from the last checkpoint",
+                         text);
         return;
     }
     for (size_t t = 0; t < tiers; t++) s->most[t] = number(first->figures[t]);

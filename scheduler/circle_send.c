@@ -26,10 +26,18 @@ static int ask(sherd__circle_job *j, uint32_t node, uint32_t op, uint32_t left, 
                unsigned flags, uint8_t dtype, uint64_t cols)
 {
     member *m = &j->nodes[node];
-    sherd__task t = { .job = j->o.id, .task = ++j->tasks, .attempt = 1, .op = op, .left = left,
-                      .right = right, .flags = flags,
-                      .result = { .origin = SHERD__RESULT, .dtype = dtype, .rows = 1,
-                                  .cols = cols, .len = 8 * cols } };
+    sherd__task t = { .job = j->o.id,
+                      .task = ++j->tasks,
+                      .attempt = 1,
+                      .op = op,
+                      .left = left,
+                      .right = right,
+                      .flags = flags,
+                      .result = { .origin = SHERD__RESULT,
+                                  .dtype = dtype,
+                                  .rows = 1,
+                                  .cols = cols,
+                                  .len = 8 * cols } };
     int err = sherd__session_task(m->w.session, &t);
     if (err) return err;
     m->asked++;
@@ -65,11 +73,15 @@ int sherd__circle_send_meet(sherd__circle_job *j, uint32_t node, const char *ros
         err = put_copy(j, m, TEXT_BLOCK, SHERD_U8, j->text, j->o.text_len);
         m->has_text = !err;
     }
-    sherd__circle_plan p = {
-        .kind = j->o.train.kind, .members = j->members, .self = m->self, .id = j->id,
-        .recipe = TEXT_BLOCK, .bits = j->o.train.bits,
-        .batch = sherd__shard_most(j->o.train.batch, j->o.train.shards),
-        .examples = (uint32_t)j->examples, .optimiser = j->o.train.optimiser->spec };
+    sherd__circle_plan p = { .kind = j->o.train.kind,
+                             .members = j->members,
+                             .self = m->self,
+                             .id = j->id,
+                             .recipe = TEXT_BLOCK,
+                             .bits = j->o.train.bits,
+                             .batch = sherd__shard_most(j->o.train.batch, j->o.train.shards),
+                             .examples = (uint32_t)j->examples,
+                             .optimiser = j->o.train.optimiser->spec };
     p.round = j->commit;
     if (!m->loaded) p.state = m->next_block++;
     m->state = p.state;
@@ -79,8 +91,9 @@ int sherd__circle_send_meet(sherd__circle_job *j, uint32_t node, const char *ros
     m->next_block += 2;
     if (!err) err = put_copy(j, m, at, SHERD_I64, plan, SHERD__CIRCLE_PLAN);
     if (!err) err = put_copy(j, m, at + 1, SHERD_U8, roster, len);
-    return err ? err : ask(j, node, SHERD__OP_MEET, at, at + 1,
-                           SHERD__DROP_LEFT | SHERD__DROP_RIGHT, SHERD_I64, 1);
+    return err ? err
+               : ask(j, node, SHERD__OP_MEET, at, at + 1, SHERD__DROP_LEFT | SHERD__DROP_RIGHT,
+                     SHERD_I64, 1);
 }
 
 int sherd__circle_send_connect(sherd__circle_job *j, uint32_t node)
@@ -94,8 +107,7 @@ int sherd__circle_send_connect(sherd__circle_job *j, uint32_t node)
 /* ---- steps ----------------------------------------------------------------------------------- */
 
 /* Shards as stretches of the step's list; what the member lacks of them goes ahead. */
-static int send_shards(sherd__circle_job *j, uint32_t node, uint8_t *bytes,
-                       const sherd__plan *plan)
+static int send_shards(sherd__circle_job *j, uint32_t node, uint8_t *bytes, const sherd__plan *plan)
 {
     const sherd__circle_step *s = j->ask->step;
     member *m = &j->nodes[node];
@@ -116,10 +128,18 @@ int sherd__circle_send_step(sherd__circle_job *j, uint32_t node, double by)
     member *m = &j->nodes[node];
     const sherd__circle_step *s = j->ask->step;
     const size_t head = 8 * SHERD__CIRCLE_STEP;
-    sherd__circle_round r = { .round = j->round, .commit = j->commit, .rate = j->rate, .by = by,
-                              .local = s->local != NULL, .list = *s->list };
-    sherd__plan plan = { .recipe = TEXT_BLOCK, .bits = j->o.train.bits, .room = s->room,
-                         .tiers = (uint32_t)j->o.tiers, .params = 1, .shards = m->to - m->from,
+    sherd__circle_round r = { .round = j->round,
+                              .commit = j->commit,
+                              .rate = j->rate,
+                              .by = by,
+                              .local = s->local != NULL,
+                              .list = *s->list };
+    sherd__plan plan = { .recipe = TEXT_BLOCK,
+                         .bits = j->o.train.bits,
+                         .room = s->room,
+                         .tiers = (uint32_t)j->o.tiers,
+                         .params = 1,
+                         .shards = m->to - m->from,
                          .batch = sherd__shard_most(j->o.train.batch, j->o.train.shards) };
     size_t len = head + sherd__plan_size(plan.tiers, plan.shards);
     if (m->next_block >= sherd__circle_pack(0) - 4 ||
@@ -156,8 +176,9 @@ int sherd__circle_send_state(sherd__circle_job *j, uint32_t node, size_t len, bo
     const sherd__circle_question q = { j->commit, j->rate, len, j->stock != NULL };
     sherd__circle_state_write(bytes, &q);
     int err = put_copy(j, m, at, SHERD_I64, bytes, SHERD__CIRCLE_STATE);
-    return err ? err : ask(j, node, SHERD__OP_STATE, at, 0, SHERD__DROP_LEFT,
-                           hash ? SHERD_I64 : SHERD_F64, hash ? SHERD__HASH / 8 : len);
+    return err ? err
+               : ask(j, node, SHERD__OP_STATE, at, 0, SHERD__DROP_LEFT,
+                     hash ? SHERD_I64 : SHERD_F64, hash ? SHERD__HASH / 8 : len);
 }
 
 int sherd__circle_send_where(sherd__circle_job *j, uint32_t node)

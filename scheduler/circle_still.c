@@ -10,9 +10,10 @@
  */
 #include "scheduler/circle_internal.h"
 
-#define QUIET_MS 5000.0      /* at least, without anything that moves */
-#define QUIET_TIMES 10.0     /* of what a step takes */
-#define ALIVE_SHARE 500u     /* it computes: this part of the time, or more. A node that has nothing
+#define QUIET_MS 5000.0  /* at least, without anything that moves */
+#define QUIET_TIMES 10.0 /* of what a step takes */
+#define ALIVE_SHARE                                                                                \
+    500u                     /* it computes: this part of the time, or more. A node that has nothing
                                 to do but pings takes a tenth of that */
 #define BELIEVED_MS 600000.0 /* at least, on its word */
 #define BELIEVED_TIMES 30.0

@@ -12,9 +12,9 @@
 
 #include "scheduler/circle_internal.h"
 
-#define QUIET_MS 5000.0      /* at least, without anything that moves */
-#define QUIET_TIMES 10.0     /* of what a sum takes */
-#define MOVED_BYTES 4096u    /* more than sessions say to each other by themselves */
+#define QUIET_MS 5000.0   /* at least, without anything that moves */
+#define QUIET_TIMES 10.0  /* of what a sum takes */
+#define MOVED_BYTES 4096u /* more than sessions say to each other by themselves */
 #define ORDERS 64u
 
 /* Milliseconds after which members are asked, and asked again. */
@@ -120,8 +120,10 @@ static void suspect(sherd__circle_job *j, uint32_t sender, const uint32_t *waits
     char text[1000], name[400];
     uint64_t before = j->nodes[sender].disputes;
     snprintf(name, sizeof name, "%s", sherd__work_name(&j->w, sender));
-    snprintf(text, sizeof text, "a sum stands still: %s waits for a part from %s, which says that "
-             "it has handed it on", sherd__work_name(&j->w, waits[0]), name);
+    snprintf(text, sizeof text,
+             "a sum stands still: %s waits for a part from %s, which says that "
+             "it has handed it on",
+             sherd__work_name(&j->w, waits[0]), name);
     sherd__work_say(&j->w, "%s", text);
     for (uint32_t i = 0; i < n; i++) sherd__circle_dispute(j, waits[i], sender);
     if (convict_all(j, sender, waits, n, text)) return;

@@ -245,13 +245,20 @@ void sherd__cluster_nodes(sherd_cluster *c, sherd__nodes *out)
         c->budgets[i] -= c->budgets[i] < c->held ? c->budgets[i] : c->held;
     uint32_t up = rooms_of(c, c->rooms);
     pthread_mutex_unlock(&c->lock);
-    *out = (sherd__nodes){ .count = c->count, .domain = c->domain_of, .domains = c->domains,
-                           .memory = least, .smallest = smallest,
-                           .budgets = usable ? c->budgets : NULL, .usable = usable,
-                           .rooms = up ? c->rooms : NULL, .rooms_len = up,
+    *out = (sherd__nodes){ .count = c->count,
+                           .domain = c->domain_of,
+                           .domains = c->domains,
+                           .memory = least,
+                           .smallest = smallest,
+                           .budgets = usable ? c->budgets : NULL,
+                           .usable = usable,
+                           .rooms = up ? c->rooms : NULL,
+                           .rooms_len = up,
                            .gflops = slowest,
                            .older = usable > newer ? usable - newer : 0,
-                           .gflops_most = fastest, .threads = threads, .remote = !c->simulated,
+                           .gflops_most = fastest,
+                           .threads = threads,
+                           .remote = !c->simulated,
                            .residue_gflops = isfinite(residues) ? residues : 0,
                            .residue_gflops_most = residues > 0 ? residues_most : 0,
                            .domain_fault = c->domain_fault[0] ? c->domain_fault : NULL,
@@ -270,7 +277,8 @@ void sherd__cluster_tell_small(sherd_cluster *c, uint32_t node)
     if (tell)
         sherd__cluster_say(c, SHERD_LOG_WARN,
                            "%s says that it has room for %s, which is too little for this work: it "
-                           "counts as lost", n->label, sherd__plan_bytes_text((double)memory, has));
+                           "counts as lost",
+                           n->label, sherd__plan_bytes_text((double)memory, has));
 }
 
 uint64_t sherd__cluster_pass_over(sherd_cluster *c, uint64_t memory)

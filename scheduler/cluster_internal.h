@@ -16,7 +16,7 @@ typedef struct sherd__run_result {
     sherd_node_state *states;
     uint64_t work_out, work_in; /* of all nodes; 0 before */
     sherd__job_stats stats;
-    uint32_t bans;              /* since sherd__cluster_call, and the nodes' names; "" before */
+    uint32_t bans; /* since sherd__cluster_call, and the nodes' names; "" before */
     char banned[256];
     double seconds;
 } sherd__run_result;
@@ -49,8 +49,8 @@ void sherd__cluster_call(sherd_cluster *c);
  * each.
  */
 int sherd__cluster_run(sherd_cluster *c, sherd_job *job, bool last,
-                       const sherd_product_options *opt, sherd__run_result *r, sherd_diag *d)
-    SHERD_MUST;
+                       const sherd_product_options *opt, sherd__run_result *r,
+                       sherd_diag *d) SHERD_MUST;
 /** Where B is some rows or columns of an operand: the operand's fixed point (exact mode), and how
  *  what B shows is counted. */
 typedef struct sherd__resident_part {

@@ -8,13 +8,13 @@
 #include "scheduler/cluster_state.h"
 #include "sherd/version.h"
 
-#define RETRY_MS 300u          /* between attempts to reach a node again */
-#define RETRIES_MAX 5u         /* of one job; a node that was lost earlier is tried once per job */
-#define RETRY_LATER_MS 2000u   /* where a job lasts, behind those */
-#define STALLS_MAX 2u          /* sessions in a row that end in silence, until a node is shut out */
+#define RETRY_MS 300u        /* between attempts to reach a node again */
+#define RETRIES_MAX 5u       /* of one job; a node that was lost earlier is tried once per job */
+#define RETRY_LATER_MS 2000u /* where a job lasts, behind those */
+#define STALLS_MAX 2u        /* sessions in a row that end in silence, until a node is shut out */
 #define SHUT_MS UINT64_C(30000) /* an expelled node that was silent is given nothing for so long */
 #define SHUT_DOUBLED 7u
-#define STEADY_MS 10000u       /* up for so long, a node is then worth quick attempts again */
+#define STEADY_MS 10000u /* up for so long, a node is then worth quick attempts again */
 #define SOFTWARE "sherd " SHERD_VERSION
 
 /* A link has no session before TLS is up. */
@@ -111,12 +111,15 @@ static void note_end(sherd_cluster *c, pool_node *n, int err, const char *text)
 static void connect_node(sherd_cluster *c, pool_node *n)
 {
     sherd__link_options lo = {
-        .loop = &c->loop, .identity = c->identity,
+        .loop = &c->loop,
+        .identity = c->identity,
         .session = { .role = SHERD__COORDINATOR,
                      .hello = { .minor_max = SHERD__MINOR, .software = SOFTWARE },
-                     .place = sherd__buffers_place, .unplace = sherd__buffers_unplace,
+                     .place = sherd__buffers_place,
+                     .unplace = sherd__buffers_unplace,
                      .place_ctx = c->answers },
-        .owner = { on_event, on_closed, n }, .connect_timeout_ms = c->o.connect_timeout_ms,
+        .owner = { on_event, on_closed, n },
+        .connect_timeout_ms = c->o.connect_timeout_ms,
     };
     sherd_diag d = { 0 };
     if (n->record) {
@@ -305,10 +308,17 @@ int sherd__cluster_coding(sherd_cluster *c, uint64_t job, const sherd__prepared 
     if (!c->record || !p->threshold) return SHERD_OK;
     p->hiding.ops->shape(p->hiding.ctx, &shape);
     const sherd__record_coded coded = {
-        .job = job, .scheme = p->hiding.ops->name, .blocks = p->code.blocks,
-        .masks = p->code.masks, .shares = p->code.shares, .rows = p->coded_rows,
-        .cols = p->coded_cols, .part = p->coded_part, .panel = p->plan.panel_rows,
-        .stays = shape.left_stays, .largest = p->fixed_a.largest,
+        .job = job,
+        .scheme = p->hiding.ops->name,
+        .blocks = p->code.blocks,
+        .masks = p->code.masks,
+        .shares = p->code.shares,
+        .rows = p->coded_rows,
+        .cols = p->coded_cols,
+        .part = p->coded_part,
+        .panel = p->plan.panel_rows,
+        .stays = shape.left_stays,
+        .largest = p->fixed_a.largest,
         .right = shape.left_stays ? 0 : p->fixed_b.largest,
     };
     return sherd__record_coding(c->record, &coded, d);

@@ -28,9 +28,15 @@ static uint32_t connect_limit_ms(const sherd_cluster *c)
 static int take_local(sherd_cluster *c, sherd_diag *d)
 {
     sherd__launch_options lo = {
-        .nodes = c->o.local_nodes, .program = c->o.program, .verb = c->o.program_verb,
-        .memory = c->o.node_memory, .unbound = c->o.unbound, .timeout_ms = c->o.timeout_ms,
-        .least = c->o.nodes_min, .spare = c->o.spare, .interrupted = c->o.interrupted,
+        .nodes = c->o.local_nodes,
+        .program = c->o.program,
+        .verb = c->o.program_verb,
+        .memory = c->o.node_memory,
+        .unbound = c->o.unbound,
+        .timeout_ms = c->o.timeout_ms,
+        .least = c->o.nodes_min,
+        .spare = c->o.spare,
+        .interrupted = c->o.interrupted,
         .ctx = c->o.ctx,
     };
     int err = sherd__identity_new(&c->identity);
@@ -73,9 +79,10 @@ static int take_file(sherd_cluster *c, sherd_diag *d)
         const sherd__peer *p = &peers.list[i];
         if (strcmp(p->role, "coordinator") == 0) continue;
         if (!p->has_key || p->port == 0 || strcmp(p->host, "*") == 0)
-            err =
-                sherd__fail(d, SHERD_EFORMAT, "paste the line that the node prints when it starts",
-                            "%s: node %zu has no %s", file, i + 1, p->has_key ? "address" : "key");
+            err = sherd__fail(d, SHERD_EFORMAT,
+                              "paste the line that the node prints when it starts",
+                              "%s: node %zu has no %s", file, i + 1,
+                              p->has_key ? "address" : "key");
         else c->nodes[c->count++].peer = *p;
         here = here && sherd__peer_loopback(p);
     }
@@ -104,9 +111,10 @@ static int wait_for_names(sherd_cluster *c, sherd__names *names, sherd_diag *d)
     pthread_mutex_unlock(&c->lock);
     if (stop) return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted");
     if (missing < c->count && over)
-        return sherd__fail(
-            d, SHERD_ETIMEOUT, "write its address instead, or give it more with --timeout",
-            "the time given is over, and the name %s is not resolved", c->nodes[missing].peer.host);
+        return sherd__fail(d, SHERD_ETIMEOUT,
+                           "write its address instead, or give it more with --timeout",
+                           "the time given is over, and the name %s is not resolved",
+                           c->nodes[missing].peer.host);
     return SHERD_OK;
 }
 
@@ -123,8 +131,9 @@ static int number_domains(sherd_cluster *c, sherd_diag *d)
     while (!err && unnamed < c->count && peers[unnamed]->domain[0]) unnamed++;
     if (!err) err = sherd__names_start(&names, peers, c->count);
     if (!err) err = wait_for_names(c, names, d);
-    if (!err) err = sherd__domains_number(peers, c->count, sherd__names_addresses, names,
-                                          c->domain_of, &c->domains, split);
+    if (!err)
+        err = sherd__domains_number(peers, c->count, sherd__names_addresses, names, c->domain_of,
+                                    &c->domains, split);
     if (!err && !c->o.local_nodes)
         (void)sherd__domains_fault(peers, c->count, unnamed, split, c->o.same_host_domains,
                                    c->domain_fault, sizeof c->domain_fault, &c->domain_hint);
@@ -199,8 +208,7 @@ static int start_loop(sherd_cluster *c, sherd_diag *d)
     bool runs = !err && uv_thread_create(&c->thread, sherd__cluster_loop, c) == 0;
     sherd__signals_restore(&before);
     if (err) return sherd__fail(d, err, NULL, "cannot start the compute thread");
-    if (!runs)
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "cannot start the loop thread");
+    if (!runs) return sherd__fail(d, SHERD_ENOMEM, NULL, "cannot start the loop thread");
     c->thread_runs = true;
     return SHERD_OK;
 }
@@ -215,10 +223,10 @@ static bool turned_away(const pool_node *n)
 
 /* How it stands with the nodes while they are waited for. */
 typedef struct standing {
-    double began, until; /* until: when waiting is over */
+    double began, until;                 /* until: when waiting is over */
     uint32_t up, open, domains, missing; /* missing: which of those that are not up to speak of */
     bool away, stop, enough, over;
-    int err;                    /* of that one */
+    int err; /* of that one */
     char why[SHERD__TEXT_MAX];
 } standing;
 
@@ -257,7 +265,8 @@ static void hurry(const sherd_cluster *c, standing *s, double now)
 {
     int64_t end = c->open_until > 0 ? (int64_t)(c->open_until * 1e3) : INT64_MAX;
     double until = (double)sherd__patience_until((int64_t)(s->began * 1e3), (int64_t)(now * 1e3),
-                                                 end) * 1e-3;
+                                                 end) *
+                   1e-3;
     if (until < s->until) s->until = until;
     s->enough = true;
 }
@@ -266,12 +275,10 @@ static void hurry(const sherd_cluster *c, standing *s, double now)
 static void tell_missing(const sherd_cluster *c, uint32_t i, double waited, char *why, size_t size)
 {
     const pool_node *n = &c->nodes[i];
-    if (n->last_text[0])
-        snprintf(why, size, "%s", n->last_text);
+    if (n->last_text[0]) snprintf(why, size, "%s", n->last_text);
     else if (c->launch && sherd__launch_stopped(c->launch, i))
         snprintf(why, size, "its process, %ld, is stopped", (long)n->pid);
-    else
-        snprintf(why, size, "it has not answered within %.3g s", waited);
+    else snprintf(why, size, "it has not answered within %.3g s", waited);
 }
 
 /* What a link tells ends in its remedy, behind a semicolon; behind those of a local node that never
@@ -346,8 +353,10 @@ static int wait_for_nodes(sherd_cluster *c, sherd_diag *d)
                            "the time given is over; %u of %u nodes are up, %s is not", s.up,
                            c->count, c->nodes[s.missing].label);
     if (s.up < want)
-        return fail_missing(c, &s, s.err && (s.away || s.up == 0 || !c->o.nodes_min)
-                                       ? s.err : SHERD_EFEWNODES, d);
+        return fail_missing(c, &s,
+                            s.err && (s.away || s.up == 0 || !c->o.nodes_min) ? s.err
+                                                                              : SHERD_EFEWNODES,
+                            d);
     say_missing(c, &s);
     return SHERD_OK;
 }

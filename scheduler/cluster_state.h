@@ -26,32 +26,32 @@ typedef struct pool_node {
     sherd_cluster *cluster;
     uint32_t index;
     sherd__peer peer;
-    char label[400];           /* "node-3 (127.0.0.1:7003)" */
+    char label[400]; /* "node-3 (127.0.0.1:7003)" */
     uint32_t domain;
     pid_t pid;
-    sherd_link *link;          /* loop thread's, as everything below */
+    sherd_link *link; /* loop thread's, as everything below */
     bool up, banned, touched;
-    bool absent;               /* a local node that never listened, and is no more */
-    bool given_up;             /* it was not reached, and nothing more was tried at once */
-    bool expelled;             /* from the job that runs */
+    bool absent;   /* a local node that never listened, and is no more */
+    bool given_up; /* it was not reached, and nothing more was tried at once */
+    bool expelled; /* from the job that runs */
     sherd__delivery delivery;
-    uint32_t stalls;           /* sessions that ended in silence since it last answered a task */
-    uint32_t silences;         /* works that it was expelled from for want of answers */
-    uint64_t shut_until_ms;    /* it is given nothing before, since its last silence */
-    uint64_t up_ms;            /* since when it is up */
-    uint64_t sessions;         /* so far: the number of the current one */
+    uint32_t stalls;        /* sessions that ended in silence since it last answered a task */
+    uint32_t silences;      /* works that it was expelled from for want of answers */
+    uint64_t shut_until_ms; /* it is given nothing before, since its last silence */
+    uint64_t up_ms;         /* since when it is up */
+    uint64_t sessions;      /* so far: the number of the current one */
     uint32_t retries;
-    uint64_t retry_ms;         /* when to connect again; 0: not to */
+    uint64_t retry_ms; /* when to connect again; 0: not to */
     sherd__hello hello;
     sherd__session_stats past; /* of earlier sessions: bytes only */
     uint64_t tasks;
     sherd__record_peer *record;
     int last_err;
     char last_text[SHERD__TEXT_MAX];
-    sherd_node_info info;      /* snapshot, under the lock, as what follows */
-    uint32_t ban;              /* the number of its ban, 1..; 0: it is not banned */
-    bool windows;              /* it takes windows of images */
-    bool told_small;           /* that it is passed over for its memory */
+    sherd_node_info info; /* snapshot, under the lock, as what follows */
+    uint32_t ban;         /* the number of its ban, 1..; 0: it is not banned */
+    bool windows;         /* it takes windows of images */
+    bool told_small;      /* that it is passed over for its memory */
 } pool_node;
 
 struct sherd_cluster {
@@ -60,8 +60,8 @@ struct sherd_cluster {
     uv_timer_t tick;
     uv_thread_t thread;
     bool loop_made, thread_runs;
-    bool ended;                /* sherd_cluster_end: no loop, no nodes */
-    bool record_told;          /* loop thread's: that recording has stopped */
+    bool ended;       /* sherd_cluster_end: no loop, no nodes */
+    bool record_told; /* loop thread's: that recording has stopped */
     sherd_identity *identity;
     sherd__launch *launch;
     sherd__record *record;
@@ -72,25 +72,25 @@ struct sherd_cluster {
     uint32_t count, domains;
     uint32_t *domain_of;
     bool simulated;
-    char domain_fault[900];    /* why domains are not to be counted on; empty: they are */
+    char domain_fault[900]; /* why domains are not to be counted on; empty: they are */
     const char *domain_hint;
     sherd_cluster_options o;
-    double open_until;         /* when opening must be done; 0: no such time */
+    double open_until; /* when opening must be done; 0: no such time */
 
-    sherd__work work;          /* loop thread's: the one that runs */
+    sherd__work work; /* loop thread's: the one that runs */
     bool job_last, job_ended;
     uint64_t deadline_ms;
     uint32_t open_links;
     bool closing;
 
-    pthread_mutex_t lock;      /* guards what follows, and the nodes' info */
+    pthread_mutex_t lock; /* guards what follows, and the nodes' info */
     pthread_cond_t changed;
-    sherd__work next_work;     /* request */
+    sherd__work next_work; /* request */
     bool next_last, next_drop, close_wanted, stop_wanted, job_waits, publish_wanted;
-    uint64_t *budgets;         /* the calling thread's: sherd__nodes.budgets */
-    uint64_t *rooms;           /* likewise: sherd__nodes.rooms */
-    uint64_t needed;           /* bytes that a node has to declare for the work that is on */
-    uint64_t held;             /* bytes of every node that kept operands take */
+    uint64_t *budgets; /* the calling thread's: sherd__nodes.budgets */
+    uint64_t *rooms;   /* likewise: sherd__nodes.rooms */
+    uint64_t needed;   /* bytes that a node has to declare for the work that is on */
+    uint64_t held;     /* bytes of every node that kept operands take */
     uint32_t next_timeout_ms;
     bool job_done;
     sherd_progress progress;
@@ -99,7 +99,7 @@ struct sherd_cluster {
     char log[CLUSTER_LOG_LINES][CLUSTER_LOG_LINE];
     sherd_log_level log_level[CLUSTER_LOG_LINES];
     uint32_t log_from, log_len;
-    uint32_t log_lost;         /* lines that found no room, and the gravest level among them */
+    uint32_t log_lost; /* lines that found no room, and the gravest level among them */
     sherd_log_level log_lost_level;
 };
 

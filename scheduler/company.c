@@ -20,16 +20,16 @@
 #include "matrix/residue_limbs.h"
 
 #define ENOUGH_S 0.05
-#define SIDE_MOST 640u               /* of doubles */
-#define ROWS_MOST 1024u              /* of residues */
-#define COLS_MOST 2048u              /* so that rows of the right operand lie pages apart */
+#define SIDE_MOST 640u                     /* of doubles */
+#define ROWS_MOST 1024u                    /* of residues */
+#define COLS_MOST 2048u                    /* so that rows of the right operand lie pages apart */
 #define MEMORY (SHERD__COMPANY_MEMBER / 2) /* of operands: more than a core's caches keep */
 #define LINE 64u
 
 typedef struct member {
     sherd__company *company;
     uint8_t *memory, *first, *scratch[2];
-    size_t set, sets;                /* which operands are next, of how many */
+    size_t set, sets; /* which operands are next, of how many */
     double flops, busy_s;
     pthread_t thread;
 } member;
@@ -100,8 +100,13 @@ static bool multiply(member *m)
     parts p = parts_of(w);
     uint8_t *set = m->first + m->set++ % m->sets * p.all;
     if (w->residues) {
-        sherd__limbs x = { .p = sherd__primes_default.p[0], .n = w->rows, .k = w->inner,
-                           .m = w->cols, .a = set, .b = set + p.right, .out = set + p.out };
+        sherd__limbs x = { .p = sherd__primes_default.p[0],
+                           .n = w->rows,
+                           .k = w->inner,
+                           .m = w->cols,
+                           .a = set,
+                           .b = set + p.right,
+                           .out = set + p.out };
         return sherd__limbs_multiply(&x, NULL, m->scratch[0], m->scratch[1]) == SHERD_OK;
     }
     return sherd__gemm_f64(w->rows, w->inner, w->cols, (const double *)(const void *)set, w->inner,

@@ -22,10 +22,10 @@ typedef struct sherd__cost_input {
     uint64_t bytes_out, bytes_in; /* through sessions */
     uint64_t bytes_first;         /* of bytes_out, blocks that stay at the nodes */
     uint64_t tasks;
-    double flops;                 /* multiply-adds count two */
-    double convert_s;             /* one core's seconds of what nodes do to blocks before products
+    double flops;     /* multiply-adds count two */
+    double convert_s; /* one core's seconds of what nodes do to blocks before products
                                      and to answers after them */
-    double busiest;               /* share of flops and of convert_s that one node has, at most;
+    double busiest;   /* share of flops and of convert_s that one node has, at most;
                                      1/nodes: even */
     /* The compute thread here, and blocks that are made on the loop thread as they are sent;
      * seconds. */
@@ -33,12 +33,12 @@ typedef struct sherd__cost_input {
     uint64_t positions; /* that hide_s and fold_s are of, one after the other; 0: too many for the
                            first or the last to count */
     /* Machines and links. */
-    double node_gflops;           /* of one node by itself */
-    uint32_t node_threads;        /* that it has for them; 0: 1 */
-    uint32_t cores;               /* here */
-    bool local;                   /* the nodes share them */
-    double session_rate;          /* bytes a second that one thread puts through sessions */
-    double link_rate;             /* bytes a second of the links together, each way; local: no
+    double node_gflops;    /* of one node by itself */
+    uint32_t node_threads; /* that it has for them; 0: 1 */
+    uint32_t cores;        /* here */
+    bool local;            /* the nodes share them */
+    double session_rate;   /* bytes a second that one thread puts through sessions */
+    double link_rate;      /* bytes a second of the links together, each way; local: no
                                      matter */
 } sherd__cost_input;
 
@@ -54,7 +54,7 @@ typedef struct sherd__cost {
                                                  for */
     double first_s;                           /* until the blocks that stay are there */
     double seconds;
-    sherd__cost_bound bound;                  /* what sets the pace */
+    sherd__cost_bound bound; /* what sets the pace */
 } sherd__cost;
 
 /** All rates must be positive. */

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define KEPT 0.9      /* of a moving average */
+#define KEPT 0.9 /* of a moving average */
 #define FORGIVEN 0.125
 
 static int ascending(const void *a, const void *b)
@@ -31,8 +31,8 @@ void sherd__delivery_peers_of(sherd__delivery_peers *out, const sherd__delivery 
     for (int rates = 0; rates < 2; rates++) {
         size_t known = 0;
         for (uint32_t i = 0; i < len; i++) {
-            const sherd__delivery *d =
-                (const sherd__delivery *)(const void *)((const char *)first + i * stride);
+            const sherd__delivery *d = (const sherd__delivery *)(const void *)((const char *)first +
+                                                                               i * stride);
             double x = rates ? d->rate : d->usual_ms;
             if (d->up && x > 0) room[known++] = x;
         }
@@ -42,8 +42,9 @@ void sherd__delivery_peers_of(sherd__delivery_peers *out, const sherd__delivery 
 
 void sherd__delivery_begin(sherd__delivery *d, uint64_t moved, uint64_t now_ms)
 {
-    *d = (sherd__delivery){ .up = true, .at_ms = now_ms, .moved = moved, .rate = d->rate,
-                            .excess_ms = d->excess_ms };
+    *d = (sherd__delivery){
+        .up = true, .at_ms = now_ms, .moved = moved, .rate = d->rate, .excess_ms = d->excess_ms
+    };
 }
 
 void sherd__delivery_end(sherd__delivery *d)
@@ -96,8 +97,7 @@ double sherd__delivery_usual(const sherd__delivery *d, const sherd__delivery_pee
 
 static double beyond(const sherd__delivery *d, const sherd__delivery_peers *peers)
 {
-    return fmax(0, d->charge_ms -
-                       SHERD__DELIVERY_EXCESS_TIMES * sherd__delivery_usual(d, peers));
+    return fmax(0, d->charge_ms - SHERD__DELIVERY_EXCESS_TIMES * sherd__delivery_usual(d, peers));
 }
 
 void sherd__delivery_made(sherd__delivery *d, const sherd__delivery_peers *peers, uint64_t moved,

@@ -16,15 +16,15 @@
 
 /** What a node is charged with, in one work after another: to be zeroed once. */
 typedef struct sherd__delivery {
-    bool up;              /* it is a peer of the others */
-    bool owes;            /* an answer is awaited */
-    uint64_t at_ms;       /* charged until then */
-    uint64_t moved;       /* bytes of work that had moved, both ways */
-    double charge_ms;     /* since its last answer, less what bytes paid for */
-    double took_ms;       /* since its last answer */
-    double usual_ms;      /* from answer to answer, moving average; 0: none yet */
-    double rate;          /* bytes a ms of time in which it owed answers, likewise; 0: not known */
-    double excess_ms;     /* what answers took beyond what is usual, less what has been forgiven */
+    bool up;          /* it is a peer of the others */
+    bool owes;        /* an answer is awaited */
+    uint64_t at_ms;   /* charged until then */
+    uint64_t moved;   /* bytes of work that had moved, both ways */
+    double charge_ms; /* since its last answer, less what bytes paid for */
+    double took_ms;   /* since its last answer */
+    double usual_ms;  /* from answer to answer, moving average; 0: none yet */
+    double rate;      /* bytes a ms of time in which it owed answers, likewise; 0: not known */
+    double excess_ms; /* what answers took beyond what is usual, less what has been forgiven */
 } sherd__delivery;
 
 /** What is usual among all; 0: not known. */

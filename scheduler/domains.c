@@ -114,8 +114,9 @@ int sherd__domains_number(sherd__peer *const *peers, uint32_t count, sherd__addr
     find_split(h, first, count, split);
     for (uint32_t i = 0; i < count; i++) {
         const sherd__peer *of = peers[first[i]];
-        if (!h[i].named) snprintf(peers[i]->domain, sizeof peers[i]->domain, "%.63s",
-                                  h[first[i]].named ? of->domain : h[first[i]].name);
+        if (!h[i].named)
+            snprintf(peers[i]->domain, sizeof peers[i]->domain, "%.63s",
+                     h[first[i]].named ? of->domain : h[first[i]].name);
         domain_of[i] = UINT32_MAX;
         for (uint32_t j = 0; j < i && domain_of[i] == UINT32_MAX; j++)
             if (first[j] == first[i]) domain_of[i] = domain_of[j];
@@ -131,8 +132,8 @@ size_t sherd__addresses_written(void *ctx, const char *name, struct in6_addr *ou
     struct in6_addr a = { 0 };
     (void)ctx;
     a.s6_addr[10] = a.s6_addr[11] = 0xff; /* IPv4 as mapped IPv6 */
-    if (room == 0 || (inet_pton(AF_INET, name, &a.s6_addr[12]) != 1 &&
-                      inet_pton(AF_INET6, name, &a) != 1))
+    if (room == 0 ||
+        (inet_pton(AF_INET, name, &a.s6_addr[12]) != 1 && inet_pton(AF_INET6, name, &a) != 1))
         return 0;
     out[0] = a;
     return 1;
@@ -155,8 +156,8 @@ bool sherd__domains_fault(sherd__peer *const *peers, uint32_t count, uint32_t un
              "node file, lines %" PRIu32 " and %" PRIu32 ": %s:%u (domain %s) and %s:%u (domain "
              "%s) are one host: who runs it sees both",
              peers[split[0]]->line, peers[split[1]]->line, peers[split[0]]->host,
-             peers[split[0]]->port, peers[split[0]]->domain,
-             peers[split[1]]->host, peers[split[1]]->port, peers[split[1]]->domain);
+             peers[split[0]]->port, peers[split[0]]->domain, peers[split[1]]->host,
+             peers[split[1]]->port, peers[split[1]]->domain);
     *hint = "give them one domain, or say --same-host-domains if they are apart all the same "
             "(tunnels, a simulation)";
     return true;

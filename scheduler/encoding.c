@@ -91,7 +91,7 @@ double sherd__interface_rate(const char *folder)
     DIR *dir = opendir(folder);
     double best = 0;
     if (!dir) return 0;
-    for (struct dirent *e; (e = readdir(dir)) != NULL;) {
+    for (struct dirent *e; (e = readdir(dir));) {
         double rate = e->d_name[0] == '.' ? 0 : interface_speed(folder, e->d_name);
         if (rate > best) best = rate;
     }

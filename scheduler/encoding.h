@@ -17,24 +17,24 @@
 #include <stdint.h>
 
 typedef struct sherd__encoding_input {
-    uint64_t rows, cols;     /* of A */
+    uint64_t rows, cols; /* of A */
     uint64_t nonzeros;
-    uint64_t groups;         /* of all slots; plain: 1, of which every row of A has one piece */
-    uint64_t widest;         /* columns of the widest group */
-    bool skips;              /* pieces of zeros are not sent in any encoding */
-    size_t value_bytes;      /* of A on the wire */
-    uint64_t m;              /* columns of B */
-    uint64_t tiles;          /* times that A travels */
+    uint64_t groups;    /* of all slots; plain: 1, of which every row of A has one piece */
+    uint64_t widest;    /* columns of the widest group */
+    bool skips;         /* pieces of zeros are not sent in any encoding */
+    size_t value_bytes; /* of A on the wire */
+    uint64_t m;         /* columns of B */
+    uint64_t tiles;     /* times that A travels */
     uint32_t primes_len;
-    uint32_t nodes;          /* that compute at a time */
-    double gflops;           /* of the slowest node; 0: as this process */
-    uint32_t threads;        /* of a node; 0: 1 */
-    double link;             /* bytes a second */
+    uint32_t nodes;   /* that compute at a time */
+    double gflops;    /* of the slowest node; 0: as this process */
+    uint32_t threads; /* of a node; 0: 1 */
+    double link;      /* bytes a second */
 } sherd__encoding_input;
 
 typedef struct sherd__encoding {
     bool csr;
-    double dense_s, csr_s;   /* predicted, as above */
+    double dense_s, csr_s; /* predicted, as above */
 } sherd__encoding;
 
 void sherd__encoding_choose(sherd__encoding *out, const sherd__encoding_input *in);

@@ -85,7 +85,7 @@ typedef struct forecast {
     char domain_fault[900];
     double *c, *own_c;
     double prepare_s; /* what it took: a scan of the operands, room for the result */
-    bool alike; /* shapes alone */
+    bool alike;       /* shapes alone */
     sherd__prepared p;
 } forecast;
 
@@ -127,8 +127,8 @@ static int read_nodes(forecast *w, const sherd_forecast_options *f, sherd_diag *
 {
     sherd__peers peers = { 0 };
     int err = sherd__peers_load(&peers, f->nodes_file, d);
-    if (!err && number_nodes(w, f, &peers)) err = sherd__fail(d, SHERD_ENOMEM, NULL,
-                                                              "out of memory");
+    if (!err && number_nodes(w, f, &peers))
+        err = sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     sherd__peers_fini(&peers);
     return err;
 }
@@ -143,8 +143,11 @@ static int find_nodes(forecast *w, const sherd_forecast_options *f, sherd_diag *
     w->domain = sherd__calloc(f->nodes, sizeof *w->domain);
     if (!w->domain) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     for (uint32_t i = 0; i < f->nodes; i++) w->domain[i] = i;
-    w->nodes = (sherd__nodes){ .count = f->nodes, .domain = w->domain, .domains = f->nodes,
-                               .memory = f->node_memory, .usable = f->nodes,
+    w->nodes = (sherd__nodes){ .count = f->nodes,
+                               .domain = w->domain,
+                               .domains = f->nodes,
+                               .memory = f->node_memory,
+                               .usable = f->nodes,
                                .remote = f->remote };
     return SHERD_OK;
 }
@@ -161,8 +164,10 @@ static int take_result(forecast *w, double *given, sherd_diag *d)
         char hint[160];
         size_t row = w->b.cols > RESULT_MAX / sizeof *w->c ? 0 : w->b.cols * sizeof *w->c;
         if (row)
-            snprintf(hint, sizeof hint, "plan %zu of its rows, and scale up; multiply --dry-run "
-                                        "tells bytes of any size", (size_t)(RESULT_MAX / row));
+            snprintf(hint, sizeof hint,
+                     "plan %zu of its rows, and scale up; multiply --dry-run "
+                     "tells bytes of any size",
+                     (size_t)(RESULT_MAX / row));
         return sherd__fail(d, SHERD_ERANGE, row ? hint : "plan some of its columns, and scale up",
                            "a result of %zu x %zu is too large to be rehearsed with: above %u MB",
                            w->a.rows, w->b.cols, (unsigned)(RESULT_MAX / 1000000));
@@ -192,8 +197,8 @@ static void look(sherd_forecast *out, const forecast *w)
     out->node_memory = p->plan.node_bytes;
     for (uint32_t i = 0; i < 2; i++) {
         uint32_t domain;
-        *(i ? &out->exposure_b : &out->exposure_a) =
-            sherd__ledger_planned(p->ledger, (int)i, &domain);
+        *(i ? &out->exposure_b : &out->exposure_a) = sherd__ledger_planned(p->ledger, (int)i,
+                                                                           &domain);
     }
 }
 
@@ -296,18 +301,31 @@ static void predict(sherd_forecast *out, const forecast *w, const sherd__traffic
                     const measured *m, double told)
 {
     static const char *const bounds[] = {
-        [SHERD__BOUND_CORES] = "cores", [SHERD__BOUND_NODES] = "nodes",
-        [SHERD__BOUND_LINKS] = "links", [SHERD__BOUND_HERE] = "here",
+        [SHERD__BOUND_CORES] = "cores",
+        [SHERD__BOUND_NODES] = "nodes",
+        [SHERD__BOUND_LINKS] = "links",
+        [SHERD__BOUND_HERE] = "here",
     };
     double threads = w->nodes.threads ? w->nodes.threads : 1;
     double speed = told > 0 ? told : m->gflops > 0 ? m->gflops * threads : w->nodes.gflops;
     sherd__cost_input in = {
-        .bytes_out = t->out, .bytes_in = t->in, .bytes_first = t->first, .tasks = t->tasks,
-        .flops = t->multiplied, .convert_s = conversions(t, m), .busiest = t->busiest,
-        .hide_s = m->own.hide_s, .fold_s = m->own.fold_s, .fill_s = m->own.fill_s,
-        .positions = out->panels * out->tiles, .cores = sherd__cpu_usable(),
-        .local = !w->nodes.remote, .node_gflops = speed, .node_threads = w->nodes.threads,
-        .session_rate = out->rates.session, .link_rate = out->rates.link,
+        .bytes_out = t->out,
+        .bytes_in = t->in,
+        .bytes_first = t->first,
+        .tasks = t->tasks,
+        .flops = t->multiplied,
+        .convert_s = conversions(t, m),
+        .busiest = t->busiest,
+        .hide_s = m->own.hide_s,
+        .fold_s = m->own.fold_s,
+        .fill_s = m->own.fill_s,
+        .positions = out->panels * out->tiles,
+        .cores = sherd__cpu_usable(),
+        .local = !w->nodes.remote,
+        .node_gflops = speed,
+        .node_threads = w->nodes.threads,
+        .session_rate = out->rates.session,
+        .link_rate = out->rates.link,
     };
     sherd__cost cost;
     if (!(in.node_gflops > 0)) in.node_gflops = 1;

@@ -12,22 +12,22 @@
 /** What will travel. */
 typedef struct sherd__traffic {
     uint64_t tasks, tasks_csr; /* and of these, with a left block in CSR */
-    uint64_t out, in;      /* bytes of PUT and TASK, and of RESULT, headers included */
-    uint64_t first;        /* of out: blocks that stay at the nodes */
-    uint64_t left, answer; /* bodies alone, of the cells' left blocks and of results */
-    double flops;          /* of all tasks; multiply-adds count two */
-    double multiplied;     /* of flops, those that are no streams (below) */
-    bool residues;         /* left operands of all of them travel as packed residues, and right ones
+    uint64_t out, in;          /* bytes of PUT and TASK, and of RESULT, headers included */
+    uint64_t first;            /* of out: blocks that stay at the nodes */
+    uint64_t left, answer;     /* bodies alone, of the cells' left blocks and of results */
+    double flops;              /* of all tasks; multiply-adds count two */
+    double multiplied;         /* of flops, those that are no streams (below) */
+    bool residues; /* left operands of all of them travel as packed residues, and right ones
                               do or are integers */
     double unpacked, packed; /* bytes of packed residues that nodes take apart, and make */
     double widened;          /* of narrower types that they make doubles of, as floats */
     struct {
         double packed, widened; /* of these, for right operands */
     } right;
-    double laid;             /* of right blocks of doubles, once for each product with them */
-    double streamed;         /* of answers that are made as they are sent */
-    double busiest;        /* share of the answers' and operands' bytes that one slot has */
-    bool at_most;          /* how much of it travels depends on who is first: spare shares that come
+    double laid;     /* of right blocks of doubles, once for each product with them */
+    double streamed; /* of answers that are made as they are sent */
+    double busiest;  /* share of the answers' and operands' bytes that one slot has */
+    bool at_most;    /* how much of it travels depends on who is first: spare shares that come
                               late are not asked for, and an idle node helps only where there is
                               time */
 } sherd__traffic;

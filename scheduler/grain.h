@@ -11,13 +11,13 @@
 
 #include <stdint.h>
 
-#define SHERD__GRAIN_PARTS 16u      /* between two looks */
-#define SHERD__GRAIN_BUSY 0.125     /* of the time: parts become larger */
-#define SHERD__GRAIN_IDLE 0.03125   /* or smaller; half as many shards make it twice as busy */
+#define SHERD__GRAIN_PARTS 16u    /* between two looks */
+#define SHERD__GRAIN_BUSY 0.125   /* of the time: parts become larger */
+#define SHERD__GRAIN_IDLE 0.03125 /* or smaller; half as many shards make it twice as busy */
 
 typedef struct sherd__grain {
-    uint32_t shards;    /* of a part; 0: nothing is known */
-    uint64_t parts;     /* as at the look before; so are the next two */
+    uint32_t shards; /* of a part; 0: nothing is known */
+    uint64_t parts;  /* as at the look before; so are the next two */
     double now, busy;
 } sherd__grain;
 

@@ -135,8 +135,7 @@ static void convict(sherd_job *j, uint32_t node, const char *what)
     if (j->o.strict && !j->err)
         end_with(j, SHERD_EWRONG, "leave --strict out to have its work done by the other nodes",
                  text);
-    else
-        sherd__job_say(j, SHERD_LOG_WARN, "%s: banned", text);
+    else sherd__job_say(j, SHERD_LOG_WARN, "%s: banned", text);
 }
 
 void sherd__job_judged(sherd_job *j, uint64_t ordinal, uint32_t attempt, int err)
@@ -227,8 +226,7 @@ void sherd__job_node_up(sherd_job *j, uint32_t node, sherd_session *s, uint64_t 
     n->state = NODE_UP;
     n->progress_ms = now_ms;
     sherd__delivery_begin(n->delivery, sherd__session_moved(s), now_ms);
-    if (j->shape.windows.window &&
-        !(sherd__session_peer(s)->features & SHERD__FEATURE_WINDOWS)) {
+    if (j->shape.windows.window && !(sherd__session_peer(s)->features & SHERD__FEATURE_WINDOWS)) {
         if (!gone)
             sherd__job_say(j, SHERD_LOG_WARN, "%s takes no windows of images: it is an older one",
                            sherd__job_name(j, node));

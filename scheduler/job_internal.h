@@ -23,7 +23,7 @@ typedef struct job_trial {
 } job_trial;
 
 typedef struct job_node {
-    sherd_session *session; /* while up */
+    sherd_session *session;  /* while up */
     uint64_t session_number; /* of the session that `holds` is about */
     node_state state;
     uint32_t domain;
@@ -32,25 +32,25 @@ typedef struct job_node {
     uint64_t heard_ms;      /* last answer, needed or not, or the session's beginning */
     uint64_t mute_ms;       /* on trial in earlier runs since then */
     job_trial trial;
-    uint32_t under_way;     /* its cells hiding, sent or judging */
-    uint32_t sent;          /* of these: it owes their answers */
+    uint32_t under_way; /* its cells hiding, sent or judging */
+    uint32_t sent;      /* of these: it owes their answers */
     sherd__delivery *delivery;
     uint32_t depth;
-    uint32_t refusals;      /* in a row, of one task at a time */
-    uint32_t refused_upto;  /* attempts that were made when the last refusal was counted */
+    uint32_t refusals;     /* in a row, of one task at a time */
+    uint32_t refused_upto; /* attempts that were made when the last refusal was counted */
     bool convicted;
-    bool absent;            /* it was away when the job began, and is not waited for */
+    bool absent; /* it was away when the job began, and is not waited for */
     uint64_t accepted;
-    uint8_t *holds;         /* right blocks that stay, by slot * tiles + tile */
-    uint8_t *lefts;         /* LEFT_* by slot and panel of all left blocks that stay, or NULL */
+    uint8_t *holds; /* right blocks that stay, by slot * tiles + tile */
+    uint8_t *lefts; /* LEFT_* by slot and panel of all left blocks that stay, or NULL */
 } job_node;
 
 /* Answers that have passed their check, by cell; the executor's alone while the job runs. */
 typedef struct job_folding {
     sherd_fragment **held;
     uint8_t *ready;
-    uint32_t *have;  /* threshold: answers by position */
-    uint64_t next;   /* ordered: the cell to fold next */
+    uint32_t *have; /* threshold: answers by position */
+    uint64_t next;  /* ordered: the cell to fold next */
     uint64_t folded;
 } job_folding;
 
@@ -62,21 +62,21 @@ struct sherd_job {
     size_t holds_room;
     job_cell *cells;
     job_node *nodes;
-    uint32_t *owner;       /* per slot: node, or NOBODY */
-    uint64_t *todo_from;   /* per slot: no cell at a lower position is to be done */
-    uint8_t *dead;         /* threshold, a bit per domain: neither given nor asked for a share */
+    uint32_t *owner;     /* per slot: node, or NOBODY */
+    uint64_t *todo_from; /* per slot: no cell at a lower position is to be done */
+    uint8_t *dead;       /* threshold, a bit per domain: neither given nor asked for a share */
     job_folding folding;
     uint64_t folded;       /* as far as the loop thread knows */
     uint64_t fold_pos;     /* ordered, threshold: the first position that is not folded */
     uint32_t *accepted_at; /* threshold: accepted answers by position */
     uint32_t attempts, blocks;
-    uint32_t pieces;       /* of work that the executor holds */
+    uint32_t pieces;             /* of work that the executor holds */
     sherd__delivery *deliveries; /* where the owner has none */
     sherd__delivery_peers peers; /* as of the last tick */
-    double *medians;       /* room for them */
-    uint64_t now_ms;       /* as last told */
+    double *medians;             /* room for them */
+    uint64_t now_ms;             /* as last told */
     bool finishing, done, starved;
-    uint32_t alive;        /* starved: domains whose share could still be answered then */
+    uint32_t alive; /* starved: domains whose share could still be answered then */
     int err;
     sherd_diag diag;
     sherd__job_stats stats;

@@ -46,7 +46,8 @@ static int allocate_cells(sherd_job *j)
     j->folding.have = sherd__calloc(positions, sizeof *j->folding.have);
     j->accepted_at = sherd__calloc(positions, sizeof *j->accepted_at);
     return j->cells && j->folding.held && j->folding.ready && j->folding.have && j->accepted_at
-               ? SHERD_OK : SHERD_ENOMEM;
+               ? SHERD_OK
+               : SHERD_ENOMEM;
 }
 
 static int allocate_holds(sherd_job *j)
@@ -75,9 +76,9 @@ static int allocate(sherd_job *j)
     for (uint32_t i = 0; i < j->o.nodes; i++) {
         job_node *n = &j->nodes[i];
         n->depth = j->o.depth;
-        n->delivery = j->deliveries ? &j->deliveries[i]
-                                    : (void *)((char *)j->o.deliveries +
-                                               i * j->o.deliveries_stride);
+        n->delivery = j->deliveries
+                          ? &j->deliveries[i]
+                          : (void *)((char *)j->o.deliveries + i * j->o.deliveries_stride);
         n->domain = j->o.domain[i];
         if (j->shape.left_stays && !(n->lefts = sherd__calloc(job_lefts(j), 1)))
             return SHERD_ENOMEM;

@@ -90,7 +90,7 @@ static void note_dead(sherd_job *j)
     for (uint32_t i = 0; i < j->o.nodes; i++) {
         const job_node *n = &j->nodes[i];
         if (n->domain < j->shape.slots && n->state != NODE_GONE)
-            j->dead[n->domain / 8] &= (uint8_t)~(1 << n->domain % 8);
+            j->dead[n->domain / 8] &= (uint8_t) ~(1 << n->domain % 8);
     }
     for (uint32_t i = 0; i < j->o.nodes; i++) {
         const job_node *n = &j->nodes[i];
@@ -126,8 +126,8 @@ static void count_shares(sherd_job *j)
         j->alive = shares_alive(j);
         sherd__job_stop(j, SHERD_EFEWNODES,
                         "start more nodes, or allow more of them to be missing with --spare",
-                        "%u of %u domains can still answer, and %u must%s%s",
-                        j->alive, j->shape.slots, j->shape.threshold,
+                        "%u of %u domains can still answer, and %u must%s%s", j->alive,
+                        j->shape.slots, j->shape.threshold,
                         j->last_refusal[0] ? "; last refusal: " : "", j->last_refusal);
     }
 }

@@ -83,8 +83,8 @@ static int ensure_resident(sherd_job *j, job_node *n, sherd__cell cell, uint32_t
     sherd_fragment *f;
     *block = right_number(j, at);
     if (n->holds[at]) return SHERD_OK;
-    int err =
-        j->hiding.ops->resident(j->hiding.ctx, j->shape.shared ? 0 : cell.slot, cell.tile, &f);
+    int err = j->hiding.ops->resident(j->hiding.ctx, j->shape.shared ? 0 : cell.slot, cell.tile,
+                                      &f);
     if (err) return err;
     err = sherd__session_put(n->session, j->o.id, *block, f);
     if (err) sherd__fragment_free(f);
@@ -175,9 +175,12 @@ int sherd__job_send(sherd_job *j, uint64_t ordinal, sherd__cell_work *work)
     job_cell *c = &j->cells[ordinal];
     job_node *n = &j->nodes[c->node];
     sherd__cell cell = job_cell_at(j, ordinal);
-    sherd__task task = { .job = j->o.id, .task = (uint32_t)ordinal + 1, .attempt = c->attempt,
+    sherd__task task = { .job = j->o.id,
+                         .task = (uint32_t)ordinal + 1,
+                         .attempt = c->attempt,
                          .op = j->shape.transposed ? SHERD__OP_MULTIPLY_T : j->o.op,
-                         .windows = j->shape.windows, .result = work->result,
+                         .windows = j->shape.windows,
+                         .result = work->result,
                          .primes_len = j->shape.primes_len };
     memcpy(task.primes, j->shape.primes, sizeof task.primes);
     drop_old_tiles(j, c->node, cell);

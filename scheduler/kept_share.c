@@ -13,15 +13,15 @@
 struct sherd__kept_share {
     sherd_cluster *cluster;
     sherd_view a;
-    sherd_keeping how;      /* how.windows NULL, or what follows */
+    sherd_keeping how; /* how.windows NULL, or what follows */
     sherd_windows windows;
     sherd_product_options opt;
-    uint32_t spare; /* as asked; opt.spare is 0 once shares had to be made anew */
+    uint32_t spare;     /* as asked; opt.spare is 0 once shares had to be made anew */
     sherd__nodes nodes; /* as they were when the shares were made */
     sherd__prepared p;
-    sherd_job *job;     /* NULL: there are no shares */
+    sherd_job *job; /* NULL: there are no shares */
     uint32_t encodings;
-    uint32_t alive;     /* where the last product starved: the domains that could still answer */
+    uint32_t alive; /* where the last product starved: the domains that could still answer */
 };
 
 #define NOT_STARVED UINT32_MAX
@@ -100,9 +100,8 @@ static int once(sherd__kept_share *k, sherd_rows rows, bool transposed, sherd_vi
     return err;
 }
 
-int sherd__kept_share_multiply(sherd__kept_share *k, sherd_rows rows, bool transposed,
-                               sherd_view b, double *out, size_t ldc, sherd_report *r,
-                               sherd_diag *d)
+int sherd__kept_share_multiply(sherd__kept_share *k, sherd_rows rows, bool transposed, sherd_view b,
+                               double *out, size_t ldc, sherd_report *r, sherd_diag *d)
 {
     sherd_diag own = { 0 };
     double began = sherd__clock_s();

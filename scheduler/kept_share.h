@@ -20,9 +20,8 @@ int sherd__kept_share_new(sherd__kept_share **out, sherd_cluster *c, sherd_view 
  *  its windows, where windows are kept), whole parts. SHERD_ERANGE: sums over the rows of several
  *  parts that neither the primes nor 63 bits hold. As sherd_multiply otherwise; after a failure, or
  *  when too few domains are left, A is coded and sent anew. r may be NULL. */
-int sherd__kept_share_multiply(sherd__kept_share *k, sherd_rows rows, bool transposed,
-                               sherd_view b, double *out, size_t ldc, sherd_report *r,
-                               sherd_diag *d) SHERD_MUST;
+int sherd__kept_share_multiply(sherd__kept_share *k, sherd_rows rows, bool transposed, sherd_view b,
+                               double *out, size_t ldc, sherd_report *r, sherd_diag *d) SHERD_MUST;
 /** The nodes drop their shares and wipe them. NULL is allowed. */
 void sherd__kept_share_free(sherd__kept_share *k);
 

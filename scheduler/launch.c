@@ -141,8 +141,8 @@ static int start_one(local_node *n, const sherd__launch_options *o, const sherd_
     int pipe_end = -1, out[2] = { -1, -1 };
     int err = make_pipe(n, &o->allow, &pipe_end, d);
     if (!err) err = open_stderr(n, o->log_dir, d);
-    if (!err && (pipe2(out, O_CLOEXEC) || raise_fd(&pipe_end) || raise_fd(&out[1]) ||
-                 raise_fd(&n->err)))
+    if (!err &&
+        (pipe2(out, O_CLOEXEC) || raise_fd(&pipe_end) || raise_fd(&out[1]) || raise_fd(&n->err)))
         err = sherd__fail(d, SHERD_EIO, "raise the limit of open files (ulimit -n)",
                           "cannot start %s: %s", n->is.peer.name, strerror(errno));
     n->out = out[0];
@@ -158,8 +158,9 @@ int sherd__launch_start(sherd__launch **out, const sherd__launch_options *o, she
 {
     sherd__command c = { .env = NULL };
     *out = NULL;
-    if (o->nodes == 0) return sherd__fail(d, SHERD_EINVAL, "start at least one",
-                                           "0 local nodes are to be started");
+    if (o->nodes == 0)
+        return sherd__fail(d, SHERD_EINVAL, "start at least one",
+                           "0 local nodes are to be started");
     int err = sherd__command_allowed(d);
     if (err) return err;
     sherd__launch *l = sherd__calloc(1, sizeof *l + o->nodes * sizeof *l->nodes);

@@ -21,25 +21,25 @@ typedef struct sherd__launch sherd__launch;
 
 typedef struct sherd__launch_options {
     uint32_t nodes;
-    const char *program;       /* the sherd command, looked for in PATH where it has no slash; NULL:
+    const char *program;      /* the sherd command, looked for in PATH where it has no slash; NULL:
                                   "sherd". Never by itself this executable: a program that is not
                                   sherd would start itself, and those themselves, without end */
-    const char *verb;          /* its verb that runs a node; NULL: "node" */
-    uint64_t memory;           /* budget of each, bytes; 0: half of this machine's, shared */
-    uint32_t threads;          /* BLAS threads of each; 0: max(1, cores / nodes) */
-    bool unbound;              /* no cores of their own (node/cores.h), also where they have as many
+    const char *verb;         /* its verb that runs a node; NULL: "node" */
+    uint64_t memory;          /* budget of each, bytes; 0: half of this machine's, shared */
+    uint32_t threads;         /* BLAS threads of each; 0: max(1, cores / nodes) */
+    bool unbound;             /* no cores of their own (node/cores.h), also where they have as many
                                   threads together as there are cores */
-    uint32_t deadline_ms;      /* for all of them to listen; 0: 10 s, and 100 ms more a node; not
+    uint32_t deadline_ms;     /* for all of them to listen; 0: 10 s, and 100 ms more a node; not
                                   counted is what one of them waits for a processor, as far as six
                                   times as long */
-    uint32_t timeout_ms;       /* the caller's own time, where that is less; 0: as much as it
+    uint32_t timeout_ms;      /* the caller's own time, where that is less; 0: as much as it
                                   takes */
-    uint32_t least;            /* fewer that listen, others being stopped or killed:
+    uint32_t least;           /* fewer that listen, others being stopped or killed:
                                   SHERD_EFEWNODES; 0: all */
-    uint32_t spare;            /* so many may be late: not waited for much longer than the others
+    uint32_t spare;           /* so many may be late: not waited for much longer than the others
                                   took (patience.h) */
-    sherd__fingerprint allow;  /* the only key that they let in */
-    const char *log_dir;       /* not NULL: the nodes are to outlive this process once they are
+    sherd__fingerprint allow; /* the only key that they let in */
+    const char *log_dir;      /* not NULL: the nodes are to outlive this process once they are
                                   released; what they say goes into NAME.log there */
     /** Asked about ten times a second while waiting; true ends it with SHERD_EINTERRUPTED. */
     bool (*interrupted)(void *ctx);
@@ -50,10 +50,10 @@ typedef struct sherd__launch_options {
 uint64_t sherd__launch_memory(uint32_t nodes);
 
 typedef struct sherd__launched {
-    pid_t pid;          /* 0 once it has been waited for */
-    uint64_t started;   /* sherd__process_started(pid): no later process of that number has it */
-    sherd__peer peer;   /* host, port, key, name "node-1", ...; ready for sherd__link_connect */
-    char absent[200];   /* why it does not listen and never will, port and pid being 0; empty: it
+    pid_t pid;        /* 0 once it has been waited for */
+    uint64_t started; /* sherd__process_started(pid): no later process of that number has it */
+    sherd__peer peer; /* host, port, key, name "node-1", ...; ready for sherd__link_connect */
+    char absent[200]; /* why it does not listen and never will, port and pid being 0; empty: it
                            does */
 } sherd__launched;
 

@@ -91,7 +91,8 @@ int sherd__command_allowed(sherd_diag *d)
                        "name the sherd command as the cluster's `program`, or do what the first "
                        "argument says before a cluster is opened",
                        "this process was started as a node, by process %.20s, and would start "
-                       "nodes itself, without end", by);
+                       "nodes itself, without end",
+                       by);
 }
 
 int sherd__command_make(sherd__command *c, const sherd__launch_options *o)
@@ -101,10 +102,13 @@ int sherd__command_make(sherd__command *c, const sherd__launch_options *o)
     snprintf(c->threads, sizeof c->threads, "%u", threads);
     snprintf(c->memory, sizeof c->memory, "%llu", (unsigned long long)memory);
     snprintf(c->pipe, sizeof c->pipe, "%d", SHERD__CHILD_PIPE);
-    const char *argv[] = { "sherd", o->verb ? o->verb : "node", "--listen", "127.0.0.1:0",
-                           "--parent-pipe", c->pipe, "--threads",  c->threads,
-                           "--memory",  c->memory,   "--selftest", "quick",
-                           "--name",    c->name };
+    const char *argv[] = { "sherd",         o->verb ? o->verb : "node",
+                           "--listen",      "127.0.0.1:0",
+                           "--parent-pipe", c->pipe,
+                           "--threads",     c->threads,
+                           "--memory",      c->memory,
+                           "--selftest",    "quick",
+                           "--name",        c->name };
     size_t len = sizeof argv / sizeof *argv;
     memcpy(c->argv, argv, sizeof argv);
     c->each = cores_of(c, o, threads);

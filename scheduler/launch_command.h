@@ -15,8 +15,8 @@ typedef struct sherd__command {
     char threads[16], memory[24], name[32], blas[40], omp[40], pipe[8], by[40];
     char cores[CPU_SETSIZE * 5 + 1]; /* "0,1,..."; empty: as the system pleases */
     const char *argv[20];
-    char **env;      /* borrows from environ, and from here */
-    uint32_t each;   /* cores of each node; 0: none of its own */
+    char **env;    /* borrows from environ, and from here */
+    uint32_t each; /* cores of each node; 0: none of its own */
     cpu_set_t usable;
 } sherd__command;
 

@@ -17,8 +17,8 @@ typedef struct local_node {
     int err;                /* its stderr, a file; -1: none */
     char line[LINE_MAX_BYTES];
     size_t line_len;
-    bool up;                /* it has printed its line */
-    int64_t stopped_ms;     /* since when it is seen to be stopped; 0: it is not */
+    bool up;            /* it has printed its line */
+    int64_t stopped_ms; /* since when it is seen to be stopped; 0: it is not */
 } local_node;
 
 struct sherd__launch {

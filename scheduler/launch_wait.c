@@ -45,8 +45,7 @@ static void how_ended(int status, char *out, size_t size)
     if (WIFSIGNALED(status))
         snprintf(out, size, "killed by signal %d (%s)", WTERMSIG(status),
                  strsignal(WTERMSIG(status)));
-    else
-        snprintf(out, size, "exit status %d", WEXITSTATUS(status));
+    else snprintf(out, size, "exit status %d", WEXITSTATUS(status));
 }
 
 bool sherd__local_reap(local_node *n, bool wait, int *status)
@@ -64,8 +63,8 @@ bool sherd__local_reap(local_node *n, bool wait, int *status)
 bool sherd__local_stopped(const local_node *n)
 {
     siginfo_t is = { .si_pid = 0 };
-    return n->is.pid &&
-           waitid(P_PID, (id_t)n->is.pid, &is, WSTOPPED | WNOHANG | WNOWAIT) == 0 && is.si_pid;
+    return n->is.pid && waitid(P_PID, (id_t)n->is.pid, &is, WSTOPPED | WNOHANG | WNOWAIT) == 0 &&
+           is.si_pid;
 }
 
 bool sherd__launch_stopped(sherd__launch *l, uint32_t i)
@@ -115,8 +114,8 @@ typedef struct waiting {
     sherd__launch *l;
     const sherd__launch_options *o;
     int64_t began, deadline;
-    int64_t end;        /* of the caller's time; INT64_MAX: none */
-    bool hurried;       /* only nodes that may be missing are missing */
+    int64_t end;  /* of the caller's time; INT64_MAX: none */
+    bool hurried; /* only nodes that may be missing are missing */
     uint32_t up, lost;
     const local_node *first; /* that is lost */
 } waiting;
@@ -127,8 +126,8 @@ static bool awaited(const local_node *n)
 }
 
 /* The work is to begin without it. */
-__attribute__((format(printf, 3, 4)))
-static void give_up(waiting *w, local_node *n, const char *fmt, ...)
+__attribute__((format(printf, 3, 4))) static void give_up(waiting *w, local_node *n,
+                                                          const char *fmt, ...)
 {
     int status;
     va_list ap;
@@ -244,8 +243,8 @@ static int late(waiting *w, int64_t now, sherd_diag *d)
                        now > w->end ? "give it more with --timeout"
                                     : "start fewer nodes, or give this machine more time",
                        "%u of %u local nodes do not listen after %.3g s, %s among them%s%s",
-                       l->len - w->up, l->len, (double)(now - w->began) / 1e3,
-                       first->is.peer.name, words[0] ? "; it said: " : "", words);
+                       l->len - w->up, l->len, (double)(now - w->began) / 1e3, first->is.peer.name,
+                       words[0] ? "; it said: " : "", words);
 }
 
 /* Which ones are lost, and whether enough are left. */

@@ -22,23 +22,23 @@ struct sherd_ledger {
     sherd__scheme_shape shape;
     uint32_t domains;
     uint64_t total_a, total_b;
-    double max_fraction;      /* as given; 0: from the plan */
+    double max_fraction; /* as given; 0: from the plan */
     uint32_t *domain_of_slot;
     double bound_a, bound_b;
-    double share_a;           /* the largest share of A that the plan gives a domain, and which */
+    double share_a; /* the largest share of A that the plan gives a domain, and which */
     uint32_t domain_a;
     size_t left_bytes;
-    given *given;             /* per domain */
+    given *given; /* per domain */
     uint8_t *bits;
-    uint64_t *sums;           /* scratch: two per domain */
-    uint64_t *right_from;     /* per slot and tile: entries of the slot's tiles before it */
-    uint64_t *right_all;      /* per slot: entries of all its tiles */
-    uint64_t *before, *whole; /* per slot, where B is a part of an operand; else NULL */
+    uint64_t *sums;                /* scratch: two per domain */
+    uint64_t *right_from;          /* per slot and tile: entries of the slot's tiles before it */
+    uint64_t *right_all;           /* per slot: entries of all its tiles */
+    uint64_t *before, *whole;      /* per slot, where B is a part of an operand; else NULL */
     sherd__account *own, *account; /* of B: ours; the one that counts */
     unsigned side;
-    uint32_t *share_of;       /* threshold: per domain, the slot whose share it was given, or
+    uint32_t *share_of; /* threshold: per domain, the slot whose share it was given, or
                                  NOTHING */
-    uint32_t *holder;         /* and per slot the domain */
+    uint32_t *holder;   /* and per slot the domain */
 };
 
 #define NOTHING UINT32_MAX
@@ -150,8 +150,7 @@ int sherd__ledger_new(sherd_ledger **out, const sherd__ledger_options *opt)
     l->right_from = sherd__calloc((size_t)l->shape.slots * l->shape.tiles, sizeof *l->right_from);
     l->right_all = sherd__calloc(l->shape.slots, sizeof *l->right_all);
     if (!l->given || !l->bits || !l->sums || !l->domain_of_slot || !l->right_from ||
-        !l->right_all ||
-        sherd__account_new(&l->own, l->domains, l->shape.slots)) {
+        !l->right_all || sherd__account_new(&l->own, l->domains, l->shape.slots)) {
         sherd__ledger_free(l);
         return SHERD_ENOMEM;
     }
@@ -241,8 +240,7 @@ static bool may_hold(const sherd_ledger *l, uint32_t domain, uint32_t slot)
 static bool known(const sherd_ledger *l, uint32_t domain, sherd__cell cell)
 {
     return domain < l->domains && cell.slot < l->shape.slots &&
-           (l->shape.threshold ||
-            (cell.tile < l->shape.tiles && cell.panel < l->shape.panels));
+           (l->shape.threshold || (cell.tile < l->shape.tiles && cell.panel < l->shape.panels));
 }
 
 bool sherd__ledger_may(const sherd_ledger *l, uint32_t domain, sherd__cell cell)
@@ -282,7 +280,7 @@ int sherd__ledger_give(sherd_ledger *l, uint32_t domain, sherd__cell cell)
 
 void sherd__ledger_next_left(sherd_ledger *l)
 {
-    if (l->shape.threshold) return; /* the shares stay where they are */
+    if (l->shape.threshold) return;                 /* the shares stay where they are */
     l->hiding.ops->shape(l->hiding.ctx, &l->shape); /* it may have fewer panels */
     set_bounds(l);
     for (uint32_t d = 0; d < l->domains; d++) {

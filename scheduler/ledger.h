@@ -15,7 +15,7 @@ typedef struct sherd_ledger sherd_ledger;
 typedef struct sherd__ledger_options {
     const sherd__hiding *hiding; /* for shape and entries; outlives the ledger */
     uint32_t domains;
-    double max_fraction;         /* of either operand to one domain; 0: twice the largest planned */
+    double max_fraction; /* of either operand to one domain; 0: twice the largest planned */
     const uint32_t *domain_of_slot; /* slots: the domain that the plan gives each slot to; copied */
 } sherd__ledger_options;
 

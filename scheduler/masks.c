@@ -34,9 +34,14 @@ typedef struct making {
 
 static void info_of(sherd_masks_info *out, const sherd__maskfile_head *h, uint64_t left)
 {
-    *out = (sherd_masks_info){ .k = h->k, .m = h->m, .rows = h->rows, .left = left,
-                               .bytes = sherd__maskfile_bytes(h), .bits_a = h->bits_a,
-                               .bits_b = h->bits_b, .primes = h->primes_len };
+    *out = (sherd_masks_info){ .k = h->k,
+                               .m = h->m,
+                               .rows = h->rows,
+                               .left = left,
+                               .bytes = sherd__maskfile_bytes(h),
+                               .bits_a = h->bits_a,
+                               .bits_b = h->bits_b,
+                               .primes = h->primes_len };
     memcpy(out->b_sha256, h->b.sha256, sizeof out->b_sha256);
 }
 
@@ -60,9 +65,9 @@ static int choose(making *mk, const sherd_masks_options *opt, sherd_diag *d)
              sherd__fixed_hold(&mk->fixed, mk->b, opt->bits_b ? h->bits_b : 26, name, &mine))
         err = sherd__fail(d, SHERD_ERANGE,
                           opt->bits_b && mk->fixed.bits <= SHERD__PRIVATE_BITS
-                                      ? "give more --bits-b, or none: integers are then taken as "
-                                        "they are"
-                                      : "scale B: masks hold 26 bits at most",
+                              ? "give more --bits-b, or none: integers are then taken as "
+                                "they are"
+                              : "scale B: masks hold 26 bits at most",
                           "%s", mine.message);
     if (err) return err;
     uint64_t amax = (UINT64_C(1) << (h->bits_a - 1)) - 1,

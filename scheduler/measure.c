@@ -29,26 +29,26 @@
 #define TICK_MS 100u
 #define TIMEOUT_MS 60000u
 #define CONNECT_MS 10000u
-#define WINDOW 3u            /* large blocks on their way */
+#define WINDOW 3u /* large blocks on their way */
 #define COMPARE_EVERY 64u
-#define BLOCK_ONE 1u         /* 1 x 1, stays */
-#define BLOCK_KEPT 2u        /* the right operand that stays */
-#define BLOCK_ROW 3u         /* 1 x rows, to look into a large block */
-#define BLOCK_COL 4u         /* rows x 1 and 1 x cols, whose product is as large as a block */
+#define BLOCK_ONE 1u  /* 1 x 1, stays */
+#define BLOCK_KEPT 2u /* the right operand that stays */
+#define BLOCK_ROW 3u  /* 1 x rows, to look into a large block */
+#define BLOCK_COL 4u  /* rows x 1 and 1 x cols, whose product is as large as a block */
 #define BLOCK_LINE 5u
-#define BLOCK_FIRST 16u      /* of the blocks that come and go */
+#define BLOCK_FIRST 16u /* of the blocks that come and go */
 
 /* What is being measured. */
 typedef struct course {
     uint64_t job;
-    size_t rows, cols;        /* of the block of each request */
+    size_t rows, cols; /* of the block of each request */
     uint32_t depth, total, sent, received;
-    bool whole;               /* the task multiplies with the block, else it only follows it */
-    bool back;                /* what follows it answers with as many bytes */
-    const double *block;      /* of every request; rows x cols */
-    const double *expected;   /* whole: its product with BLOCK_KEPT, rows x kept_cols */
+    bool whole;             /* the task multiplies with the block, else it only follows it */
+    bool back;              /* what follows it answers with as many bytes */
+    const double *block;    /* of every request; rows x cols */
+    const double *expected; /* whole: its product with BLOCK_KEPT, rows x kept_cols */
     size_t kept_cols;
-    double *began;            /* by request, where latencies are wanted; then how long it took */
+    double *began; /* by request, where latencies are wanted; then how long it took */
 } course;
 
 struct sherd__measure {
@@ -61,10 +61,10 @@ struct sherd__measure {
     sherd__launch *launch;
     sherd_link *link;
     sherd__buffers *answers;
-    bool ready, over, gone;   /* over: nothing can be sent any more */
+    bool ready, over, gone; /* over: nothing can be sent any more */
     uint64_t deadline_ms;
     course *now;
-    int err;                  /* of what is under way */
+    int err; /* of what is under way */
     sherd_diag why;
 };
 
@@ -89,8 +89,11 @@ static int put(sherd__measure *m, uint64_t job, uint32_t number, const double *v
                size_t cols)
 {
     if (m->over) return SHERD_ECLOSED;
-    sherd__fragment_info info = { .origin = SHERD__HIDDEN, .dtype = SHERD_F64, .rows = rows,
-                                  .cols = cols, .len = 8 * (uint64_t)rows * cols };
+    sherd__fragment_info info = { .origin = SHERD__HIDDEN,
+                                  .dtype = SHERD_F64,
+                                  .rows = rows,
+                                  .cols = cols,
+                                  .len = 8 * (uint64_t)rows * cols };
     sherd_fragment *f;
     int err = sherd__fragment_take(&f, &info, (uint8_t *)(uintptr_t)values, keep, NULL);
     if (err) return err;
@@ -102,10 +105,18 @@ static int put(sherd__measure *m, uint64_t job, uint32_t number, const double *v
 static int ask(sherd__measure *m, uint64_t job, uint32_t number, uint32_t left, uint32_t right,
                uint32_t flags, size_t rows, size_t cols)
 {
-    sherd__task t = { .job = job, .task = number, .attempt = 1, .op = SHERD__OP_MULTIPLY,
-                      .flags = flags, .left = left, .right = right,
-                      .result = { .origin = SHERD__RESULT, .dtype = SHERD_F64, .rows = rows,
-                                  .cols = cols, .len = 8 * (uint64_t)rows * cols } };
+    sherd__task t = { .job = job,
+                      .task = number,
+                      .attempt = 1,
+                      .op = SHERD__OP_MULTIPLY,
+                      .flags = flags,
+                      .left = left,
+                      .right = right,
+                      .result = { .origin = SHERD__RESULT,
+                                  .dtype = SHERD_F64,
+                                  .rows = rows,
+                                  .cols = cols,
+                                  .len = 8 * (uint64_t)rows * cols } };
     return sherd__session_task(sherd__link_session(m->link), &t);
 }
 
@@ -136,11 +147,11 @@ static void on_result(sherd__measure *m, const sherd__event *e)
     c->received++;
     if (c->began) c->began[number - 1] = sherd__clock_s() - c->began[number - 1];
     bool compare = c->expected && number % COMPARE_EVERY == 1;
-    if (compare && memcmp(sherd__fragment_bytes(e->fragment), c->expected,
-                          8 * c->rows * c->kept_cols) != 0)
+    if (compare &&
+        memcmp(sherd__fragment_bytes(e->fragment), c->expected, 8 * c->rows * c->kept_cols) != 0)
         fail(m, SHERD_EDIFFERS, "the node's product differs from the one computed here");
-    if (!c->whole && sherd__session_drop(sherd__link_session(m->link), c->job,
-                                         BLOCK_FIRST + number) != SHERD_OK)
+    if (!c->whole &&
+        sherd__session_drop(sherd__link_session(m->link), c->job, BLOCK_FIRST + number) != SHERD_OK)
         fail(m, SHERD_ENOMEM, "cannot drop a block");
     send_more(m, c);
 }
@@ -244,8 +255,15 @@ static int look(sherd__measure *m, uint64_t job, const double *values, size_t ro
                 const double *row, const double *expected, sherd_diag *d)
 {
     double seconds;
-    course c = { .job = job, .rows = 1, .cols = rows, .depth = 1, .total = 1, .whole = true,
-                 .block = row, .expected = expected, .kept_cols = cols };
+    course c = { .job = job,
+                 .rows = 1,
+                 .cols = rows,
+                 .depth = 1,
+                 .total = 1,
+                 .whole = true,
+                 .block = row,
+                 .expected = expected,
+                 .kept_cols = cols };
     int err = put(m, job, BLOCK_KEPT, values, rows, cols);
     return err ? sherd__fail(d, err, NULL, "cannot send a block") : run(m, &c, &seconds, d);
 }
@@ -273,8 +291,11 @@ int sherd__measure_blocks(sherd__measure *m, size_t rows, size_t cols, uint32_t 
 {
     const double one = 1;
     size_t n;
-    course c = { .job = sherd__entropy_u64(&m->entropy) | 1, .rows = rows, .cols = cols,
-                 .depth = WINDOW, .total = count };
+    course c = { .job = sherd__entropy_u64(&m->entropy) | 1,
+                 .rows = rows,
+                 .cols = cols,
+                 .depth = WINDOW,
+                 .total = count };
     double *values = sherd__mul(rows, cols, &n) ? integers(n, c.job) : NULL;
     if (!values) return no_memory(d);
     c.block = values;
@@ -291,8 +312,12 @@ int sherd__measure_exchange(sherd__measure *m, size_t rows, size_t cols, uint32_
                             double *seconds, sherd_diag *d)
 {
     size_t n;
-    course c = { .job = sherd__entropy_u64(&m->entropy) | 1, .rows = rows, .cols = cols,
-                 .depth = count, .total = count, .back = true };
+    course c = { .job = sherd__entropy_u64(&m->entropy) | 1,
+                 .rows = rows,
+                 .cols = cols,
+                 .depth = count,
+                 .total = count,
+                 .back = true };
     double *values = sherd__mul(rows, cols, &n) ? integers(n, c.job) : NULL;
     if (!values) return no_memory(d);
     c.block = values;
@@ -324,8 +349,13 @@ int sherd__measure_products(sherd__measure *m, uint32_t dim, uint32_t depth, uin
                             double *seconds, double *median, sherd_diag *d)
 {
     size_t n = (size_t)dim * dim;
-    course c = { .job = sherd__entropy_u64(&m->entropy) | 1, .rows = dim, .cols = dim,
-                 .depth = depth, .total = tasks, .whole = true, .kept_cols = dim };
+    course c = { .job = sherd__entropy_u64(&m->entropy) | 1,
+                 .rows = dim,
+                 .cols = dim,
+                 .depth = depth,
+                 .total = tasks,
+                 .whole = true,
+                 .kept_cols = dim };
     double *a = integers(n, c.job), *b = integers(n, ~c.job), *ab = sherd__alloc(8 * n);
     c.began = median ? sherd__calloc(tasks, sizeof *c.began) : NULL;
     int err = a && b && ab && (c.began || !median) ? SHERD_OK : no_memory(d);
@@ -365,8 +395,12 @@ static int start_loop(sherd__measure *m, sherd_diag *d)
 
 static int start_node(sherd__measure *m, sherd_diag *d)
 {
-    sherd__launch_options lo = { .nodes = 1, .program = m->o.program, .memory = m->o.node_memory,
-                                 .threads = 1, .interrupted = m->o.interrupted, .ctx = m->o.ctx };
+    sherd__launch_options lo = { .nodes = 1,
+                                 .program = m->o.program,
+                                 .memory = m->o.node_memory,
+                                 .threads = 1,
+                                 .interrupted = m->o.interrupted,
+                                 .ctx = m->o.ctx };
     int err = sherd__identity_new(&m->identity);
     if (err) return sherd__fail(d, err, NULL, "cannot make a key: %s", sherd_strerror(err));
     lo.allow = *sherd__identity_fingerprint(m->identity);
@@ -376,7 +410,8 @@ static int start_node(sherd__measure *m, sherd_diag *d)
 static int connect_node(sherd__measure *m, sherd_diag *d)
 {
     const sherd__peer *p = &sherd__launch_node(m->launch, 0)->peer;
-    sherd__link_options lo = { .loop = &m->loop, .identity = m->identity,
+    sherd__link_options lo = { .loop = &m->loop,
+                               .identity = m->identity,
                                .session = { .role = SHERD__COORDINATOR,
                                             .hello = { .software = "sherd " SHERD_VERSION },
                                             .place = sherd__buffers_place,

@@ -15,9 +15,9 @@
 typedef struct sherd__measure sherd__measure;
 
 typedef struct sherd__measure_options {
-    const char *program;   /* the sherd command; NULL: "sherd" in PATH */
-    uint64_t node_memory;  /* 0: half of this machine's */
-    uint32_t timeout_ms;   /* of each measurement; 0: 60000 */
+    const char *program;  /* the sherd command; NULL: "sherd" in PATH */
+    uint64_t node_memory; /* 0: half of this machine's */
+    uint32_t timeout_ms;  /* of each measurement; 0: 60000 */
     /** Asked about ten times a second; true ends a measurement with SHERD_EINTERRUPTED. */
     bool (*interrupted)(void *ctx);
     void *ctx;

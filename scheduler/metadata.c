@@ -235,7 +235,8 @@ int sherd_meta_use(sherd_meta *meta, size_t i, const uint8_t digest[32], bool re
         return sherd__fail(d, SHERD_EEXPOSURE,
                            "build new metadata, or allow it with --reuse-metadata",
                            "%s: operation %s has served other operands: the same exposures and "
-                           "permutations twice tell nodes more", sherd__meta_where(meta), op->name);
+                           "permutations twice tell nodes more",
+                           sherd__meta_where(meta), op->name);
     *usage = same ? SHERD_META_SAME_USE : op->used ? SHERD_META_REUSED : SHERD_META_FIRST_USE;
     if (op->used) return SHERD_OK;
     op->used = true;

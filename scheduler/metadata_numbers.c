@@ -57,15 +57,17 @@ int sherd__meta_derive_exposures(const sherd_meta *meta, const uint8_t seed[32],
                                s->balanced, out);
     sherd__wipe(key, sizeof key);
     return err ? sherd__fail(d, err, NULL, "operation %s: exposures: %s", meta->f.ops[i].name,
-                             sherd_strerror(err)) : SHERD_OK;
+                             sherd_strerror(err))
+               : SHERD_OK;
 }
 
 static int no_such_node(const sherd_meta *meta, size_t i, uint64_t row, uint32_t node,
                         sherd_diag *d)
 {
     return sherd__fail(d, SHERD_EFORMAT, "`sherd meta verify` names all that is wrong",
-                       "%s: operation %s, row %" PRIu64 ": exposure %" PRIu32 " is none of the %"
-                       PRIu32 " nodes", sherd__meta_where(meta), meta->f.ops[i].name, row, node,
+                       "%s: operation %s, row %" PRIu64 ": exposure %" PRIu32
+                       " is none of the %" PRIu32 " nodes",
+                       sherd__meta_where(meta), meta->f.ops[i].name, row, node,
                        meta->f.settings.nodes);
 }
 
@@ -121,13 +123,13 @@ int sherd_meta_exposure_counts(sherd_meta *meta, size_t i, uint64_t *counts, she
                                  s->balanced, counts);
     sherd__wipe(key, sizeof key);
     return err ? sherd__fail(d, err, NULL, "operation %s: exposures: %s", meta->f.ops[i].name,
-                             sherd_strerror(err)) : SHERD_OK;
+                             sherd_strerror(err))
+               : SHERD_OK;
 }
 
 /* Reads `rows` rows from a reader into table (row after row, checked). first: their number. */
-static int read_rows(const sherd_meta *meta, size_t i, sherd_meta_table table,
-                     sherd__npz_reader *r, uint64_t first, uint64_t rows, uint8_t *out,
-                     sherd_diag *d)
+static int read_rows(const sherd_meta *meta, size_t i, sherd_meta_table table, sherd__npz_reader *r,
+                     uint64_t first, uint64_t rows, uint8_t *out, sherd_diag *d)
 {
     uint64_t all, cols;
     unsigned width = sherd__metafile_table(&meta->f, i, table, &all, &cols);
@@ -140,8 +142,9 @@ static int read_rows(const sherd_meta *meta, size_t i, sherd_meta_table table,
         if (at >= 0)
             err = sherd__fail(d, SHERD_EFORMAT, "restore the file from a copy",
                               "%s: operation %s, row %" PRIu64 " of %s is no permutation (position "
-                              "%" PRId64 ")", sherd__meta_where(meta), meta->f.ops[i].name,
-                              first + q, sherd__metafile_table_name(table), at);
+                              "%" PRId64 ")",
+                              sherd__meta_where(meta), meta->f.ops[i].name, first + q,
+                              sherd__metafile_table_name(table), at);
     }
     if (seen) sherd__wipe(seen, (size_t)cols);
     sherd__free(seen);
@@ -184,11 +187,12 @@ static int rows_of_seed(const sherd_meta *meta, size_t i, sherd_meta_table table
     if (perm) sherd__wipe(perm, (size_t)cols * 4);
     sherd__free(perm);
     return err ? sherd__fail(d, err, NULL, "operation %s: permutations: %s", meta->f.ops[i].name,
-                             sherd_strerror(err)) : SHERD_OK;
+                             sherd_strerror(err))
+               : SHERD_OK;
 }
 
-int sherd_meta_rows(sherd_meta *meta, size_t i, sherd_meta_table table, uint64_t step,
-                    uint64_t row, uint64_t rows, uint32_t *out, sherd_diag *d)
+int sherd_meta_rows(sherd_meta *meta, size_t i, sherd_meta_table table, uint64_t step, uint64_t row,
+                    uint64_t rows, uint32_t *out, sherd_diag *d)
 {
     uint64_t all = 0, cols = 0;
     int err = sherd__meta_index(meta, i, d);

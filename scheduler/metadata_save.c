@@ -46,12 +46,13 @@ static int derive(saving *s, size_t i, sherd_meta_table table, uint64_t row, siz
     err = sherd__perm_rows(key, row, rows, (uint32_t)cols, width, inverse ? s->scratch : out,
                            inverse ? out : NULL);
     sherd__wipe(key, sizeof key);
-    return err ? sherd__fail(d, err, NULL, "operation %s: permutations: %s",
-                             s->meta->f.ops[i].name, sherd_strerror(err)) : SHERD_OK;
+    return err ? sherd__fail(d, err, NULL, "operation %s: permutations: %s", s->meta->f.ops[i].name,
+                             sherd_strerror(err))
+               : SHERD_OK;
 }
 
-static int copy(saving *s, size_t i, sherd_meta_table table, uint64_t row, size_t rows,
-                size_t cols, unsigned width, uint8_t *out, sherd_diag *d)
+static int copy(saving *s, size_t i, sherd_meta_table table, uint64_t row, size_t rows, size_t cols,
+                unsigned width, uint8_t *out, sherd_diag *d)
 {
     int err = need_scratch(s, cols, d);
     if (!err && row == 0) {
@@ -75,9 +76,8 @@ static int fill_rows(void *ctx, size_t i, sherd_meta_table table, uint64_t row, 
     uint64_t all, cols;
     double began = sherd__clock_s();
     unsigned width = sherd__metafile_table(&s->meta->f, i, table, &all, &cols);
-    int err = s->derives
-                  ? derive(s, i, table, row, rows, (size_t)cols, width, out, d)
-                  : copy(s, i, table, row, rows, (size_t)cols, width, out, d);
+    int err = s->derives ? derive(s, i, table, row, rows, (size_t)cols, width, out, d)
+                         : copy(s, i, table, row, rows, (size_t)cols, width, out, d);
     if (s->seconds) s->seconds[i] += sherd__clock_s() - began;
     return err ? err : sherd__meta_step(s->meta, (uint64_t)rows * cols * width, d);
 }
@@ -92,16 +92,16 @@ static int copy_exposures(sherd_meta *meta, size_t i, uint32_t *out, sherd_diag 
     if (memcmp(sha256, meta->f.exposures_sha256[i], sizeof sha256) == 0) return SHERD_OK;
     return sherd__fail(d, SHERD_EFORMAT, "restore the file from a copy",
                        "%s: operation %s: the exposures have another digest than the manifest "
-                       "gives", sherd__meta_where(meta), meta->f.ops[i].name);
+                       "gives",
+                       sherd__meta_where(meta), meta->f.ops[i].name);
 }
 
 static int fill_exposures(void *ctx, size_t i, uint32_t *out, sherd_diag *d)
 {
     saving *s = ctx;
     double began = sherd__clock_s();
-    int err = s->derives
-                  ? sherd__meta_derive_exposures(s->meta, s->meta->f.seed, i, out, d)
-                  : copy_exposures(s->meta, i, out, d);
+    int err = s->derives ? sherd__meta_derive_exposures(s->meta, s->meta->f.seed, i, out, d)
+                         : copy_exposures(s->meta, i, out, d);
     if (s->seconds) s->seconds[i] += sherd__clock_s() - began;
     return err;
 }
@@ -133,7 +133,7 @@ int sherd_meta_save(sherd_meta *meta, const char *path, const sherd_meta_save_op
 int sherd_meta_save_again(sherd_meta *meta, const char *path, sherd_diag *d)
 {
     sherd_meta_save_options opt = { .expanded = sherd_meta_expanded(meta),
-                                    .without_seed = sherd_meta_seed(meta) == NULL };
+                                    .without_seed = !sherd_meta_seed(meta) };
     for (size_t i = 0; meta->f.npz && i < sherd__npz_count(meta->f.npz); i++)
         opt.deflate |= sherd__npz_member_at(meta->f.npz, i)->deflated;
     return save(meta, path, &opt, !sherd_meta_expanded(meta), NULL, d);

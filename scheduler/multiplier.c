@@ -26,9 +26,9 @@ typedef struct remote {
     sherd_cluster *cluster;
     sherd_product_options opt;
     uint8_t seed[32];
-    uint64_t operation; /* of the next product or kept operand */
-    uint64_t held;      /* bytes of kept operands at a node, clear schemes */
-    uint64_t uses;      /* of kept operands so far */
+    uint64_t operation;     /* of the next product or kept operand */
+    uint64_t held;          /* bytes of kept operands at a node, clear schemes */
+    uint64_t uses;          /* of kept operands so far */
     sherd_multiplier local; /* private schemes: element-wise operations stay here */
 } remote;
 
@@ -43,9 +43,9 @@ struct sherd_kept {
     sherd_view view; /* of data: row-major, the caller's dtype; of images, where windows are kept */
     uint8_t *data;
     size_t part;
-    sherd__windows windows;   /* count 0: none */
-    sherd__fixed fixed;       /* exact, clear schemes: of all rows */
-    uint64_t operation;       /* one a direction */
+    sherd__windows windows; /* count 0: none */
+    sherd__fixed fixed;     /* exact, clear schemes: of all rows */
+    uint64_t operation;     /* one a direction */
     sherd__account *account;
     direction *sent;
     sherd__kept_share *share; /* private schemes; then none of the four above */
@@ -128,7 +128,7 @@ struct direction {
     size_t exposures;         /* of these, as many */
     sherd_resident *resident; /* NULL: not sent */
     size_t n_max;
-    uint64_t used;            /* number of its last use */
+    uint64_t used; /* number of its last use */
 };
 
 static void forget(remote *m, direction *dir)
@@ -159,7 +159,7 @@ static void remote_release(void *ctx, sherd_kept *k)
 {
     remote *m = ctx;
     sherd__kept_share_free(k->share);
-    for (direction *dir; (dir = k->sent) != NULL;) {
+    for (direction *dir; (dir = k->sent);) {
         k->sent = dir->next;
         forget(m, dir);
         shuffles_fini(&dir->shuffles, dir->exposures);
@@ -317,8 +317,7 @@ static int send_rows(remote *m, sherd_kept *k, direction *dir, sherd_view right,
 }
 
 /* Has the operand's rows at the nodes, for products of n rows. */
-static int send(remote *m, sherd_kept *k, direction *dir, sherd_view right, size_t n,
-                sherd_diag *d)
+static int send(remote *m, sherd_kept *k, direction *dir, sherd_view right, size_t n, sherd_diag *d)
 {
     if (dir->resident && n <= dir->n_max) return SHERD_OK;
     size_t room = n > 2 * dir->n_max ? n : 2 * dir->n_max; /* growing widths are sent seldom */

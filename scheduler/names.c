@@ -50,8 +50,7 @@ int sherd__names_start(sherd__names **out, sherd__peer *const *peers, uint32_t c
         put_host(next, peers[i]);
         if (sherd__peer_loopback(peers[i]) || find(n, next->host)) continue;
         next->peer = i;
-        int err = sherd__lookup_start(&next->lookup, next->host, peers[i]->port, NULL, NULL,
-                                      NULL);
+        int err = sherd__lookup_start(&next->lookup, next->host, peers[i]->port, NULL, NULL, NULL);
         if (err) {
             sherd__names_free(n);
             return err;

@@ -20,7 +20,8 @@
 
 enum { ROWS = 128, COLS = 1024, ENTRIES = ROWS * COLS, ROUNDS = 5 };
 
-#define WINDOW (3u << 20) /* where one round finds what came: ENTRIES of any type, near each other
+#define WINDOW                                                                                     \
+    (3u << 20)            /* where one round finds what came: ENTRIES of any type, near each other
                              or as part of longer rows */
 #define APART (12u << 20) /* from one to the next */
 #define MEMORY ((size_t)ROUNDS * APART)
@@ -28,15 +29,16 @@ enum { ROWS = 128, COLS = 1024, ENTRIES = ROWS * COLS, ROUNDS = 5 };
 #define UNKNOWN 1e9 /* where there is no memory to measure with */
 
 typedef struct bench {
-    double *x, *y;   /* ENTRIES each, of zeros */
-    uint8_t *memory; /* zeros too */
-    uint8_t *body;   /* the window of this round */
-    double *rs;    /* check vectors, two of each */
+    double *x, *y;       /* ENTRIES each, of zeros */
+    uint8_t *memory;     /* zeros too */
+    uint8_t *body;       /* the window of this round */
+    double *rs;          /* check vectors, two of each */
     sherd__masks *masks; /* of a key of their own, which hide nothing */
 } bench;
 
-static sherd__pace pace = { UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN,
-                            UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN };
+static sherd__pace pace = {
+    UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN
+};
 static sherd__fresh fresh = SHERD__FRESH;
 
 /* ROWS columns of COLS rows, as nodes take a strip of the inner size. */
@@ -81,7 +83,8 @@ static void stream(bench *b)
 
 static void mask(bench *b)
 {
-    const sherd__mask_id id = { .role = SHERD__MASK_LEFT, .p = sherd__primes_default.p[0],
+    const sherd__mask_id id = { .role = SHERD__MASK_LEFT,
+                                .p = sherd__primes_default.p[0],
                                 .width = COLS };
     (void)!sherd__masks_part(b->masks, &id, 0, ROWS, 0, COLS, b->x, COLS);
 }
@@ -120,11 +123,13 @@ static double rate_of(void (*work)(bench *), bench *b, size_t entry)
 }
 
 _Static_assert(WINDOW >= (size_t)COLS * COLS * SHERD__RESIDUE_BYTES &&
-               WINDOW >= ENTRIES * sizeof(double), "a round fits into its window");
+                   WINDOW >= ENTRIES * sizeof(double),
+               "a round fits into its window");
 
 static void measure(void)
 {
-    bench b = { .x = sherd__calloc(ENTRIES, sizeof *b.x), .y = sherd__calloc(ENTRIES, sizeof *b.y),
+    bench b = { .x = sherd__calloc(ENTRIES, sizeof *b.x),
+                .y = sherd__calloc(ENTRIES, sizeof *b.y),
                 .memory = sherd__alloc(MEMORY),
                 .rs = sherd__calloc(4 * COLS, sizeof *b.rs) };
     sherd_entropy os = sherd__entropy_os();

@@ -10,8 +10,8 @@
 
 #include "core/diag.h"
 
-#define CELL_MAX (UINT64_C(16) << 20)  /* bytes: beyond this nothing is gained */
-#define DEPTH_MIN 3u                   /* one being sent, one computed, one coming back */
+#define CELL_MAX (UINT64_C(16) << 20) /* bytes: beyond this nothing is gained */
+#define DEPTH_MIN 3u                  /* one being sent, one computed, one coming back */
 #define DEPTH_MAX 64u
 #define PANELS_MIN 6u                  /* of one slot, where there are rows enough: for overlap */
 #define SMALL_CELL (UINT64_C(1) << 20) /* not cut any further for the sake of overlap */
@@ -47,7 +47,8 @@ static int too_little(const sherd__plan_input *in, double row, sherd_diag *d)
     return sherd__fail(
         d, SHERD_EFEWNODES, "give the nodes (or --memory) more room, or use more nodes",
         "the work does not fit: %s has %s and the coordinator %s; one row and one column "
-        "need about %s at a node and %s here", in->smallest ? in->smallest : "a node",
+        "need about %s at a node and %s here",
+        in->smallest ? in->smallest : "a node",
         sherd__plan_bytes_text((double)in->node_memory, there),
         sherd__plan_bytes_text((double)in->memory, here),
         sherd__plan_bytes_text(need > need_row ? need : need_row, want_there),

@@ -14,23 +14,23 @@
 typedef struct sherd__plan_input {
     size_t n, k, m;
     uint32_t slots;
-    size_t widest;          /* columns of A of the widest slot; plain: k */
-    double rows_kept;       /* rows of an answer for one row of A, in the widest slot: its groups,
+    size_t widest;         /* columns of A of the widest slot; plain: k */
+    double rows_kept;      /* rows of an answer for one row of A, in the widest slot: its groups,
                                less what zeros are expected to save */
-    size_t rows_longest;    /* rows of A in the longest slot */
-    size_t size_a, size_b;  /* bytes of an operand's element on the wire */
-    uint32_t primes_len;    /* 0: answers are f64 */
-    uint64_t memory;        /* the coordinator's, for cells under way and permutations */
-    uint64_t node_memory;   /* the smallest node's */
-    const char *smallest;   /* its name; NULL: a node */
+    size_t rows_longest;   /* rows of A in the longest slot */
+    size_t size_a, size_b; /* bytes of an operand's element on the wire */
+    uint32_t primes_len;   /* 0: answers are f64 */
+    uint64_t memory;       /* the coordinator's, for cells under way and permutations */
+    uint64_t node_memory;  /* the smallest node's */
+    const char *smallest;  /* its name; NULL: a node */
 } sherd__plan_input;
 
 typedef struct sherd__plan {
     size_t panel_rows, tile_cols;
-    uint32_t depth;         /* cells under way per node */
-    uint64_t perm_cache;    /* bytes */
-    uint64_t cell_bytes;    /* of the largest cell, operands and answer, as expected */
-    uint64_t node_bytes;    /* most that one node holds, as expected */
+    uint32_t depth;      /* cells under way per node */
+    uint64_t perm_cache; /* bytes */
+    uint64_t cell_bytes; /* of the largest cell, operands and answer, as expected */
+    uint64_t node_bytes; /* most that one node holds, as expected */
 } sherd__plan;
 
 /** "6.3 GB", "820 KB": powers of 1000, as everywhere in messages; returns out. */

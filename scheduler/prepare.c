@@ -72,7 +72,8 @@ static int take_exposures(sherd__prepared *p, size_t len, const uint32_t *stored
         if (stored[c] >= p->slots)
             return sherd__fail(d, SHERD_EFORMAT, "use metadata that was built for this many nodes",
                                "exposure %zu names node %" PRIu32 ", and there are %" PRIu32
-                               ", numbered from 0", c, stored[c], p->slots);
+                               ", numbered from 0",
+                               c, stored[c], p->slots);
     memcpy(p->exposures, stored, len * sizeof *stored);
     return SHERD_OK;
 }
@@ -175,10 +176,16 @@ static int plan(sherd__prepared *p, sherd_view a, sherd_view b, const sherd__nod
     p->size_a = a.data ? wire_size(a, p->exact, &p->fixed_a) : 8;
     p->size_b = wire_size(b, p->exact, &p->fixed_b);
     sherd__plan_input in = {
-        .n = a.rows, .k = a.cols, .m = b.cols, .slots = p->slots, .widest = widest,
+        .n = a.rows,
+        .k = a.cols,
+        .m = b.cols,
+        .slots = p->slots,
+        .widest = widest,
         .rows_kept = (double)groups * (g == 1 && !plain ? density : 1),
         .rows_longest = plain ? (a.rows + p->slots - 1) / p->slots : a.rows,
-        .size_a = p->size_a, .size_b = p->size_b, .primes_len = p->primes_len,
+        .size_a = p->size_a,
+        .size_b = p->size_b,
+        .primes_len = p->primes_len,
         .memory = opt->memory ? opt->memory : SHERD__MEMORY_DEFAULT,
     };
     return sherd__prepare_cut(p, &in, nodes, d);
@@ -234,7 +241,9 @@ static int set_up_ledger(sherd__prepared *p, const sherd__nodes *nodes,
                          const sherd_product_options *opt, sherd_diag *d)
 {
     sherd__ledger_options lo = {
-        .hiding = &p->hiding, .domains = nodes->domains, .max_fraction = opt->exposure_max,
+        .hiding = &p->hiding,
+        .domains = nodes->domains,
+        .max_fraction = opt->exposure_max,
         .domain_of_slot = nodes->domain,
     };
     int err = sherd__ledger_new(&p->ledger, &lo);
@@ -325,9 +334,16 @@ static void set_up_encoding(sherd__prepared *p, sherd_view a, sherd_view b, size
         groups += (p->planned[i] + g - 1) / g;
     p->asked = opt->encoding;
     p->encoding_in = (sherd__encoding_input){
-        .cols = a.cols, .groups = plain ? 1 : groups, .widest = g, .skips = p->b_finite && !plain,
-        .value_bytes = p->size_a, .m = b.cols, .tiles = shape.tiles, .primes_len = p->primes_len,
-        .nodes = nodes->remote ? nodes->count : sharing(nodes->count), .gflops = nodes->gflops,
+        .cols = a.cols,
+        .groups = plain ? 1 : groups,
+        .widest = g,
+        .skips = p->b_finite && !plain,
+        .value_bytes = p->size_a,
+        .m = b.cols,
+        .tiles = shape.tiles,
+        .primes_len = p->primes_len,
+        .nodes = nodes->remote ? nodes->count : sharing(nodes->count),
+        .gflops = nodes->gflops,
         .threads = nodes->threads,
         .link = opt->link_rate > 0 ? opt->link_rate : sherd__link_rate(!nodes->remote),
     };
@@ -347,11 +363,22 @@ static int fill_in(sherd__prepared *p, sherd_view a, sherd_view b, double *c, si
     err = plan(p, a, b, nodes, opt, widest, density, d);
     if (err) return err;
     sherd__deal_params deal = {
-        .a = a, .b = b, .c = c, .ldc = ldc, .slots = p->slots, .exposures = p->exposures,
-        .group = opt->group ? opt->group : SHERD__GROUP_ALL, .panel_rows = p->plan.panel_rows,
-        .tile_cols = p->plan.tile_cols, .perm_cache = p->plan.perm_cache,
-        .skip_zeros = p->b_finite && !plain, .finite = finite, .exact = opt->exact,
-        .fixed_a = p->fixed_a, .fixed_b = p->fixed_b, .primes_len = p->primes_len,
+        .a = a,
+        .b = b,
+        .c = c,
+        .ldc = ldc,
+        .slots = p->slots,
+        .exposures = p->exposures,
+        .group = opt->group ? opt->group : SHERD__GROUP_ALL,
+        .panel_rows = p->plan.panel_rows,
+        .tile_cols = p->plan.tile_cols,
+        .perm_cache = p->plan.perm_cache,
+        .skip_zeros = p->b_finite && !plain,
+        .finite = finite,
+        .exact = opt->exact,
+        .fixed_a = p->fixed_a,
+        .fixed_b = p->fixed_b,
+        .primes_len = p->primes_len,
         .entropy = p->entropy,
     };
     memcpy(deal.primes, sherd__primes_default.p, sizeof deal.primes);
@@ -377,9 +404,12 @@ int sherd__prepare_part(sherd__prepared *p, sherd_view a, sherd_view b, const sh
                         double *c, size_t ldc, const sherd__nodes *nodes,
                         const sherd_product_options *opt, sherd_diag *d)
 {
-    *p = (sherd__prepared){ .op = SHERD__OP_MULTIPLY, .exact = opt->exact, .as = as,
-                            .shape_only = a.data == NULL,
-                            .name_a = sherd__name_a(opt), .name_b = sherd__name_b(opt),
+    *p = (sherd__prepared){ .op = SHERD__OP_MULTIPLY,
+                            .exact = opt->exact,
+                            .as = as,
+                            .shape_only = !a.data,
+                            .name_a = sherd__name_a(opt),
+                            .name_b = sherd__name_b(opt),
                             .entropy = sherd__prepare_entropy(nodes) };
     int err = check_options(opt, nodes, d);
     if (!err && a.cols != b.rows)
@@ -398,12 +428,12 @@ int sherd__prepare_part(sherd__prepared *p, sherd_view a, sherd_view b, const sh
         err = sherd__prepare_blind(p, a, b, c, ldc, nodes, opt, d);
     else if (!err && private_scheme(opt->scheme))
         err = sherd__prepare_share(p, a, b, c, ldc, nodes, opt, d);
-    else if (!err)
-        err = fill_in(p, a, b, c, ldc, nodes, opt, d);
+    else if (!err) err = fill_in(p, a, b, c, ldc, nodes, opt, d);
     if (err) {
         sherd__prepared_fini(p);
-        return d && d->code ? err : sherd__fail(d, err, NULL, "cannot prepare the product: %s",
-                                                 sherd_strerror(err));
+        return d && d->code ? err
+                            : sherd__fail(d, err, NULL, "cannot prepare the product: %s",
+                                          sherd_strerror(err));
     }
     return SHERD_OK;
 }
@@ -427,22 +457,30 @@ static void plan_apply(sherd__prepared *p, size_t n, size_t widest, unsigned ari
         cell = node;
     }
     double rows = cell / row < 1 ? 1 : cell / row;
-    p->plan = (sherd__plan){ .panel_rows = rows > (double)n ? n : (size_t)rows, .tile_cols = 1,
-                             .depth = 3, .perm_cache = memory / 4 };
+    p->plan = (sherd__plan){ .panel_rows = rows > (double)n ? n : (size_t)rows,
+                             .tile_cols = 1,
+                             .depth = 3,
+                             .perm_cache = memory / 4 };
     if (p->plan.panel_rows == 0) p->plan.panel_rows = 1;
 }
 
 static int fill_in_apply(sherd__prepared *p, sherd_view a, sherd_view b, double *out, size_t ldo,
-                         const sherd__nodes *nodes, const sherd_product_options *opt,
-                         sherd_diag *d)
+                         const sherd__nodes *nodes, const sherd_product_options *opt, sherd_diag *d)
 {
     int err = draw(p, a.cols, opt, d);
     if (err) return err;
     plan_apply(p, a.rows, widest_slot(p, a.cols), sherd__map_arity(p->op), nodes, opt);
     sherd__elementwise_params ew = {
-        .op = p->op, .a = a, .b = b, .out = out, .ldo = ldo, .slots = p->slots,
-        .exposures = p->exposures, .panel_rows = p->plan.panel_rows,
-        .perm_cache = p->plan.perm_cache, .entropy = p->entropy,
+        .op = p->op,
+        .a = a,
+        .b = b,
+        .out = out,
+        .ldo = ldo,
+        .slots = p->slots,
+        .exposures = p->exposures,
+        .panel_rows = p->plan.panel_rows,
+        .perm_cache = p->plan.perm_cache,
+        .entropy = p->entropy,
     };
     if (opt->scheme == SHERD_PERMUTE) ew.perm = perm_source(p, opt);
     err = sherd__elementwise_open(&p->hiding, &ew);
@@ -457,8 +495,10 @@ int sherd__prepare_apply(sherd__prepared *p, uint32_t op, sherd_view a, sherd_vi
                          size_t ldo, const sherd__nodes *nodes, const sherd_product_options *opt,
                          sherd_diag *d)
 {
-    *p = (sherd__prepared){ .op = op, .elementwise = true,
-                            .name_a = sherd__name_a(opt), .name_b = sherd__name_b(opt),
+    *p = (sherd__prepared){ .op = op,
+                            .elementwise = true,
+                            .name_a = sherd__name_a(opt),
+                            .name_b = sherd__name_b(opt),
                             .entropy = sherd__prepare_entropy(nodes) };
     int err = check_options(opt, nodes, d);
     unsigned arity = sherd__map_arity(op);
@@ -483,8 +523,9 @@ int sherd__prepare_apply(sherd__prepared *p, uint32_t op, sherd_view a, sherd_vi
     if (!err) err = fill_in_apply(p, a, b, out, ldo, nodes, opt, d);
     if (err) {
         sherd__prepared_fini(p);
-        return d && d->code ? err : sherd__fail(d, err, NULL, "cannot prepare the operation: %s",
-                                                 sherd_strerror(err));
+        return d && d->code ? err
+                            : sherd__fail(d, err, NULL, "cannot prepare the operation: %s",
+                                          sherd_strerror(err));
     }
     return SHERD_OK;
 }

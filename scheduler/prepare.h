@@ -20,22 +20,22 @@ typedef struct sherd__nodes {
     uint32_t count;
     const uint32_t *domain; /* per node, 0.. */
     uint32_t domains;
-    uint64_t memory;        /* of the smallest, as it declared, less what is kept there */
-    const char *smallest;   /* its name; NULL: none stands out */
+    uint64_t memory;         /* of the smallest, as it declared, less what is kept there */
+    const char *smallest;    /* its name; NULL: none stands out */
     const uint64_t *budgets; /* of each usable domain's smallest node, ascending; NULL: all alike */
-    const uint64_t *rooms;  /* of each node that is up, ascending; NULL: memory */
+    const uint64_t *rooms;   /* of each node that is up, ascending; NULL: memory */
     uint32_t rooms_len;
-    uint32_t usable;        /* domains of which a node is up and none has lied */
-    uint32_t older;         /* of these, such as take no windows of images */
+    uint32_t usable;                        /* domains of which a node is up and none has lied */
+    uint32_t older;                         /* of these, such as take no windows of images */
     const char *domain_fault, *domain_hint; /* why domains are not to be counted on; NULL: they
                                                are */
-    double gflops;          /* of the slowest, as it measured; 0: not known */
-    double gflops_most;     /* of the fastest */
-    double residue_gflops;  /* of packed residues, in the same way; 0: not all nodes multiply them
+    double gflops;                          /* of the slowest, as it measured; 0: not known */
+    double gflops_most;                     /* of the fastest */
+    double residue_gflops; /* of packed residues, in the same way; 0: not all nodes multiply them
                                as they travel */
     double residue_gflops_most;
-    uint32_t threads;       /* most that one has */
-    bool remote;            /* not all are on loopback */
+    uint32_t threads;             /* most that one has */
+    bool remote;                  /* not all are on loopback */
     const sherd_entropy *entropy; /* NULL: the system's. A simulation's own, which replays it */
 } sherd__nodes;
 
@@ -43,13 +43,13 @@ typedef struct sherd__prepared {
     sherd__hiding hiding;
     sherd_ledger *ledger;
     sherd__plan plan;
-    uint32_t op;           /* sherd__op */
+    uint32_t op; /* sherd__op */
     bool elementwise, exact, shape_only;
     const char *name_a, *name_b; /* in messages */
     sherd__fixed fixed_a, fixed_b;
     const sherd__fixed *as; /* while preparing: what fixed_b is to be; NULL: it is chosen */
     uint32_t primes_len;
-    bool tolerant;         /* float: the check has a tolerance */
+    bool tolerant; /* float: the check has a tolerance */
     double check_error;
     uint64_t entries_a;
     size_t size_a, size_b; /* bytes of an operand's element on the wire; of A: at most */
@@ -57,21 +57,21 @@ typedef struct sherd__prepared {
     uint32_t *planned;     /* per slot */
     uint32_t slots;
     bool b_finite;
-    sherd_encoding asked;  /* permute, plain: how A travels, as asked for and as it was chosen */
+    sherd_encoding asked; /* permute, plain: how A travels, as asked for and as it was chosen */
     sherd__encoding_input encoding_in;
     sherd__encoding encoding;
-    sherd__lcc code;       /* share: the code, and how many answers decode */
+    sherd__lcc code; /* share: the code, and how many answers decode */
     uint32_t threshold;
     size_t coded_rows, coded_cols, coded_part; /* share: A, and rows of it that are cut together */
-    uint64_t kept_bytes;   /* of an A that stays, at each node */
-    uint64_t node_memory;  /* what nodes are counted on to have: those that declared less are passed
+    uint64_t kept_bytes;                       /* of an A that stays, at each node */
+    uint64_t node_memory; /* what nodes are counted on to have: those that declared less are passed
                               over; 0: none is */
     sherd__maskfile *masks; /* blind: open, and locked where a run will follow */
     uint64_t mask_rows;     /* that the run will use up */
     sherd_diag mask_fault;  /* what went wrong with them during the run */
-    sherd_entropy entropy; /* masks and check vectors: fresh, never from the seed */
+    sherd_entropy entropy;  /* masks and check vectors: fresh, never from the seed */
     uint8_t seed[32], perm_key[32], rows_key[32]; /* wiped */
-    sherd_shuffles shuffles; /* what opt->shuffles pointed to */
+    sherd_shuffles shuffles;                      /* what opt->shuffles pointed to */
 } sherd__prepared;
 
 /**
@@ -107,8 +107,8 @@ uint64_t sherd__prepare_least(const sherd_product_options *opt);
 int sherd__prepare_exposures(size_t len, uint32_t nodes, const sherd_product_options *opt,
                              sherd_diag *d) SHERD_MUST;
 /** The next A (at most the rows prepared for) and where its product goes. */
-int sherd__prepared_next(sherd__prepared *p, sherd_view a, double *c, size_t ldc,
-                         uint32_t bits, sherd_diag *d) SHERD_MUST;
+int sherd__prepared_next(sherd__prepared *p, sherd_view a, double *c, size_t ldc, uint32_t bits,
+                         sherd_diag *d) SHERD_MUST;
 /** SHERD_EEXPOSURE, by a domain's name, where the plan alone would break the exposure bound:
  *  nothing was sent then, and nothing should be. Preparing has asked it of the first A. */
 int sherd__prepared_allowed(const sherd__prepared *p, const sherd__nodes *nodes,

@@ -57,10 +57,10 @@ static int check_primes(const sherd__maskfile_head *h, const char *path, sherd_d
     uint64_t amax = (UINT64_C(1) << (h->bits_a - 1)) - 1,
              bmax = (UINT64_C(1) << (h->bits_b - 1)) - 1;
     size_t need;
-    bool held =
-        !sherd__exact_primes_needed((size_t)h->k, amax, bmax, &sherd__primes_default, &need) &&
-        need <= h->primes_len &&
-        !memcmp(h->primes, sherd__primes_default.p, h->primes_len * sizeof h->primes[0]);
+    bool held = !sherd__exact_primes_needed((size_t)h->k, amax, bmax, &sherd__primes_default,
+                                            &need) &&
+                need <= h->primes_len &&
+                !memcmp(h->primes, sherd__primes_default.p, h->primes_len * sizeof h->primes[0]);
     return held ? SHERD_OK
                 : sherd__fail(d, SHERD_EVERSION, "prepare new masks",
                               "%s: masks modulo primes that this version does not use", path);
@@ -127,10 +127,17 @@ static int plan(sherd__prepared *p, sherd_view a, sherd_view b, const sherd__nod
     p->size_a = SHERD__RESIDUE_BYTES * (size_t)p->primes_len;
     p->size_b = sherd_dtype_size((sherd_dtype)sherd__deal_dtype(b, true, &p->fixed_b));
     sherd__plan_input in = {
-        .n = a.rows, .k = a.cols, .m = b.cols, .slots = p->slots, .widest = a.cols, .rows_kept = 1,
-        .rows_longest = (a.rows + p->slots - 1) / p->slots, .size_a = p->size_a,
+        .n = a.rows,
+        .k = a.cols,
+        .m = b.cols,
+        .slots = p->slots,
+        .widest = a.cols,
+        .rows_kept = 1,
+        .rows_longest = (a.rows + p->slots - 1) / p->slots,
+        .size_a = p->size_a,
         .size_b = p->size_b,
-        .primes_len = p->primes_len, .memory = opt->memory ? opt->memory : SHERD__MEMORY_DEFAULT,
+        .primes_len = p->primes_len,
+        .memory = opt->memory ? opt->memory : SHERD__MEMORY_DEFAULT,
     };
     return sherd__prepare_cut(p, &in, nodes, d);
 }
@@ -138,7 +145,8 @@ static int plan(sherd__prepared *p, sherd_view a, sherd_view b, const sherd__nod
 /* All of B is public, and of A nothing is shown: the default bound, which holds for any plan. */
 static int set_up_ledger(sherd__prepared *p, const sherd__nodes *nodes)
 {
-    sherd__ledger_options lo = { .hiding = &p->hiding, .domains = nodes->domains,
+    sherd__ledger_options lo = { .hiding = &p->hiding,
+                                 .domains = nodes->domains,
                                  .domain_of_slot = nodes->domain };
     return sherd__ledger_new(&p->ledger, &lo);
 }
@@ -146,10 +154,20 @@ static int set_up_ledger(sherd__prepared *p, const sherd__nodes *nodes)
 static int open_scheme(sherd__prepared *p, sherd_view a, sherd_view b, double *c, size_t ldc)
 {
     sherd__blind_params bp = {
-        .a = a, .b = b, .c = c, .ldc = ldc, .slots = p->slots, .panel_rows = p->plan.panel_rows,
-        .tile_cols = p->plan.tile_cols, .fixed_a = p->fixed_a, .fixed_b = p->fixed_b,
-        .primes_len = p->primes_len, .source = { read_row, p },
-        .strike = p->mask_rows ? strike : NULL, .strike_ctx = p, .entropy = p->entropy,
+        .a = a,
+        .b = b,
+        .c = c,
+        .ldc = ldc,
+        .slots = p->slots,
+        .panel_rows = p->plan.panel_rows,
+        .tile_cols = p->plan.tile_cols,
+        .fixed_a = p->fixed_a,
+        .fixed_b = p->fixed_b,
+        .primes_len = p->primes_len,
+        .source = { read_row, p },
+        .strike = p->mask_rows ? strike : NULL,
+        .strike_ctx = p,
+        .entropy = p->entropy,
     };
     memcpy(bp.primes, sherd__primes_default.p, sizeof bp.primes);
     int err = sherd__blind_open(&p->hiding, &bp);
@@ -172,7 +190,7 @@ int sherd__prepare_blind(sherd__prepared *p, sherd_view a, sherd_view b, double 
     int err = sherd__maskfile_open(&p->masks, opt->masks, opt->masks_state, c != NULL, d);
     if (err) return err;
     const sherd__maskfile_head *h = sherd__maskfile_head_of(p->masks);
-    bool shape = c == NULL && b.row_stride == 0 && b.col_stride == 0; /* one number for all of it */
+    bool shape = !c && b.row_stride == 0 && b.col_stride == 0; /* one number for all of it */
     err = check_b(h, b, shape, opt->masks, d);
     if (!err) err = check_widths(h, opt, d);
     if (!err) err = check_primes(h, opt->masks, d);

@@ -20,11 +20,11 @@
 #define SMALL_CELL (UINT64_C(1) << 20)
 #define PANELS_MIN 4u /* fewer than of other schemes: a node converts all of B for each */
 #define DEPTH 2u
-#define KEPT 0.3 /* of the memory, for what checks know of a kept operand's panels */
-#define KEPT_COLS 512u /* of a tile, where the right operands are not known yet */
+#define KEPT 0.3         /* of the memory, for what checks know of a kept operand's panels */
+#define KEPT_COLS 512u   /* of a tile, where the right operands are not known yet */
 #define GROUPED_MIN 512u /* rows of a panel of an operand that is kept: fewer is too many answers */
 
-#define U8_BITS 9u    /* with a sign */
+#define U8_BITS 9u /* with a sign */
 
 /* The width that the range proof counts with: of the element type where that is narrow, else what
  * the caller allows. */
@@ -37,7 +37,8 @@ static int bound(sherd__fixed *f, sherd_view v, unsigned bits, const char *name,
     if (v.dtype == SHERD_U8 && bits < U8_BITS)
         return sherd__fail(d, SHERD_EINVAL, hint,
                            "%s: holds bytes (u8), which take %u bits with their sign, and %u were "
-                           "asked for", name, U8_BITS, bits);
+                           "asked for",
+                           name, U8_BITS, bits);
     if (v.dtype == SHERD_U8) {
         f->bits = U8_BITS;
         f->bound = 255;
@@ -48,8 +49,10 @@ static int bound(sherd__fixed *f, sherd_view v, unsigned bits, const char *name,
         return sherd__fail(d, err, "scale the data: private schemes hold 26 bits at most", "%s",
                            mine.message);
     if (err)
-        return sherd__fail(d, err, "give more bits, 26 at most: they are not chosen by what an "
-                                   "operand holds, since their number shows", "%s", mine.message);
+        return sherd__fail(d, err,
+                           "give more bits, 26 at most: they are not chosen by what an "
+                           "operand holds, since their number shows",
+                           "%s", mine.message);
     f->bits = bits;
     f->bound = (UINT64_C(1) << (bits - 1)) - 1;
     return SHERD_OK;
@@ -104,7 +107,8 @@ static int too_few(const sherd__nodes *nodes, uint32_t need, const sherd_product
                                     : "start more nodes in domains of their own, or lower "
                                       "--colluding or --spare",
                        "%u domain%s of nodes %s up%s; --scheme %s with --colluding %u and --spare "
-                       "%u needs %u or more", nodes->usable, nodes->usable == 1 ? "" : "s",
+                       "%u needs %u or more",
+                       nodes->usable, nodes->usable == 1 ? "" : "s",
                        nodes->usable == 1 ? "is" : "are", older,
                        opt->scheme == SHERD_SHARE1 ? "share1" : "share", opt->colluding, opt->spare,
                        need);
@@ -267,10 +271,9 @@ static int fit(sherd__prepared *p, const work *k, double kept, const sherd__node
         uint64_t node = nodes->budgets ? nodes->budgets[i] : nodes->memory;
         sherd_diag *why = i == spare ? d : NULL;
         sherd__plan out;
-        int err = kept > 0.6 * (double)node
-                      ? keeps_too_little(node, kept, why)
-                      : plan(&out, p, k, memory, node - (uint64_t)kept,
-                             spare ? NULL : nodes->smallest, why);
+        int err = kept > 0.6 * (double)node ? keeps_too_little(node, kept, why)
+                                            : plan(&out, p, k, memory, node - (uint64_t)kept,
+                                                   spare ? NULL : nodes->smallest, why);
         if (err && i == spare) return err;
         if (err || tasks_of(&out, k) > 2 * fewest) break;
         fewest = fmin(fewest, tasks_of(&out, k));
@@ -326,8 +329,9 @@ static int set_up_ledger(sherd__prepared *p, const sherd__nodes *nodes)
     uint32_t *own = sherd__calloc(p->code.shares, sizeof *own); /* slot s is domain s's */
     if (!own) return SHERD_ENOMEM;
     for (uint32_t s = 0; s < p->code.shares; s++) own[s] = s;
-    sherd__ledger_options lo = { .hiding = &p->hiding, .domains = nodes->domains,
-                                 .max_fraction = 1, .domain_of_slot = own };
+    sherd__ledger_options lo = {
+        .hiding = &p->hiding, .domains = nodes->domains, .max_fraction = 1, .domain_of_slot = own
+    };
     int err = sherd__ledger_new(&p->ledger, &lo);
     sherd__free(own);
     return err;
@@ -339,10 +343,20 @@ static int open_scheme(sherd__prepared *p, sherd_view a, size_t part, const sher
                        const sherd_product_options *opt)
 {
     sherd__share_params sp = {
-        .a = a, .b = b, .c = c, .ldc = ldc, .code = p->code,
-        .public_b = opt->scheme == SHERD_SHARE1, .left_stays = part > 0, .part_rows = part,
-        .panel_rows = p->plan.panel_rows, .tile_cols = p->plan.tile_cols, .fixed_a = p->fixed_a,
-        .fixed_b = p->fixed_b, .primes_len = p->primes_len, .entropy = p->entropy,
+        .a = a,
+        .b = b,
+        .c = c,
+        .ldc = ldc,
+        .code = p->code,
+        .public_b = opt->scheme == SHERD_SHARE1,
+        .left_stays = part > 0,
+        .part_rows = part,
+        .panel_rows = p->plan.panel_rows,
+        .tile_cols = p->plan.tile_cols,
+        .fixed_a = p->fixed_a,
+        .fixed_b = p->fixed_b,
+        .primes_len = p->primes_len,
+        .entropy = p->entropy,
     };
     uint64_t memory = opt->memory ? opt->memory : SHERD__MEMORY_DEFAULT;
     if (windows) sp.windows = *windows;
@@ -461,8 +475,10 @@ int sherd__prepare_kept(sherd__prepared *p, sherd_view a, const sherd_keeping *h
     size_t part = how->part;
     const sherd__nodes some = able(all_nodes, how->windows != NULL), *nodes = &some;
     if (part > a.rows) part = a.rows ? a.rows : 1;
-    *p = (sherd__prepared){ .op = SHERD__OP_MULTIPLY, .exact = true,
-                            .name_a = sherd__name_a(opt), .name_b = sherd__name_b(opt),
+    *p = (sherd__prepared){ .op = SHERD__OP_MULTIPLY,
+                            .exact = true,
+                            .name_a = sherd__name_a(opt),
+                            .name_b = sherd__name_b(opt),
                             .entropy = sherd__prepare_entropy(nodes) };
     p->planned = sherd__calloc(nodes->count, sizeof *p->planned);
     if (!p->planned) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
@@ -486,7 +502,8 @@ int sherd__prepared_right(sherd__prepared *p, sherd_rows rows, sherd_view b, boo
     if (err == SHERD_ERANGE)
         return sherd__fail(d, err, "keep it in larger parts, or use fewer bits",
                            "sums over %zu rows are beyond what the kept operand was coded for: "
-                           "its parts are smaller", b.rows);
+                           "its parts are smaller",
+                           b.rows);
     return err ? sherd__fail(d, err, NULL, "the kept operand cannot be used: %s",
                              sherd_strerror(err))
                : SHERD_OK;
@@ -504,15 +521,17 @@ static int code_share(void *ctx, const sherd__nodes *nodes, double *tasks, sherd
     sherd__prepared *p = t->p;
     int err = choose_code(p, t->a.rows, nodes, t->opt, d);
     const work k = { .rows = err ? 0 : (t->a.rows + p->code.blocks - 1) / p->code.blocks,
-                     .left = t->a.cols, .each = 1, .right = t->b.cols, .inner = t->a.cols };
+                     .left = t->a.cols,
+                     .each = 1,
+                     .right = t->b.cols,
+                     .inner = t->a.cols };
     if (!err) err = fit(p, &k, 0, nodes, t->opt, d);
     if (!err) *tasks = tasks_of(&p->plan, &k);
     return err;
 }
 
 int sherd__prepare_share(sherd__prepared *p, sherd_view a, sherd_view b, double *c, size_t ldc,
-                         const sherd__nodes *all, const sherd_product_options *opt,
-                         sherd_diag *d)
+                         const sherd__nodes *all, const sherd_product_options *opt, sherd_diag *d)
 {
     const sherd__nodes some = able(all, false), *nodes = &some;
     p->exact = true;

@@ -11,11 +11,11 @@
 #include "sherd/forecast.h"
 #include "wire/carry.h"
 
-#define ROWS 8u                            /* of the result, from each node */
-#define SMALL (UINT64_C(256) << 10)        /* bytes for each node, at first */
+#define ROWS 8u                     /* of the result, from each node */
+#define SMALL (UINT64_C(256) << 10) /* bytes for each node, at first */
 #define LARGE (UINT64_C(8) << 20)
-#define ALL (UINT64_C(64) << 20)           /* for all nodes together */
-#define SLOW_S 0.1                         /* SMALL has told enough then */
+#define ALL (UINT64_C(64) << 20) /* for all nodes together */
+#define SLOW_S 0.1               /* SMALL has told enough then */
 
 typedef struct probed {
     double bytes, seconds;
@@ -58,7 +58,7 @@ int sherd_rates_probe(sherd_rates *rates, sherd_cluster *c, sherd_diag *d)
     probed sum;
     rates->session = sherd__carry_rate();
     if (sherd_cluster_simulated(c)) return SHERD_OK; /* there is no link but this */
-    int err = both_ways(&sum, c, SMALL, d); /* also wakes what sleeps */
+    int err = both_ways(&sum, c, SMALL, d);          /* also wakes what sleeps */
     if (!err && sum.seconds < SLOW_S) err = both_ways(&sum, c, most < LARGE ? most : LARGE, d);
     if (err) return err;
     double rate = sum.bytes / (sum.seconds > 0 ? sum.seconds : 1e-9);

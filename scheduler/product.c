@@ -20,8 +20,9 @@
 
 void sherd_product_options_init(sherd_product_options *opt)
 {
-    *opt = (sherd_product_options){ .scheme = SHERD_PERMUTE, .bits = SHERD__FIXED_BITS,
-                                     .colluding = 1 };
+    *opt = (sherd_product_options){ .scheme = SHERD_PERMUTE,
+                                    .bits = SHERD__FIXED_BITS,
+                                    .colluding = 1 };
 }
 
 void sherd_report_fini(sherd_report *r)
@@ -77,8 +78,7 @@ static void report_fill(sherd_report *r, const sherd__prepared *p, const sherd__
     r->tasks_repeated = run->stats.repeated;
     r->panels = shape.panels;
     r->tiles = shape.tiles;
-    if (!p->elementwise && !p->threshold && !p->masks)
-        report_deal(r, p);
+    if (!p->elementwise && !p->threshold && !p->masks) report_deal(r, p);
     r->blocks = p->code.blocks;
     r->threshold = p->threshold;
     r->masks_left = p->masks ? sherd__maskfile_left(p->masks) : 0;
@@ -135,7 +135,8 @@ int sherd__product_run(sherd_cluster *c, sherd_job *job, bool last, const sherd_
     sherd_report own;
     int err = report_init(&own, nodes->count);
     if (err) return sherd__fail(d, err, NULL, "out of memory");
-    sherd__run_result result = { .bytes_out = own.bytes_out, .bytes_in = own.bytes_in,
+    sherd__run_result result = { .bytes_out = own.bytes_out,
+                                 .bytes_in = own.bytes_in,
                                  .states = own.states };
     err = judge(sherd__cluster_run(c, job, last, opt, &result, d), &result, opt->strict, d);
     report_fill(&own, p, nodes, &result);

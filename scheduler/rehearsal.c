@@ -19,16 +19,16 @@
 
 #define ENOUGH_S 0.03
 #define POSITIONS_MAX 4u
-#define WINDOW 2u           /* positions on their way */
-#define CHUNKS_MAX 4u       /* of a slot's resident block */
-#define ANSWERS_BYTES (64u << 20) /* more than a core finds in any cache */
+#define WINDOW 2u                                /* positions on their way */
+#define CHUNKS_MAX 4u                            /* of a slot's resident block */
+#define ANSWERS_BYTES (64u << 20)                /* more than a core finds in any cache */
 #define ANSWERS_MAX (2u * SHERD__LCC_BLOCKS_MAX) /* 2 K + 2 T - 1 of K + T points */
 
 typedef struct rehearsal {
     sherd__prepared *p;
     sherd__scheme_shape shape;
     sherd__cell_work *kept; /* WINDOW of each slot */
-    uint8_t *zeros; /* zeros_len, at least one answer */
+    uint8_t *zeros;         /* zeros_len, at least one answer */
     uint64_t zeros_len, at;
     double hide_s, fold_s; /* of the last position */
 } rehearsal;

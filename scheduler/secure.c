@@ -80,9 +80,18 @@ static int make_job(summer *s, const sherd__secure_options *opt, sherd_diag *d)
     if (!err) {
         sherd__cluster_job_options(s->cluster, &job);
         sherd__secure_job_options o = {
-            .train = *opt, .text = (const char *)text.data, .text_len = text.len, .tiers = tiers,
-            .count = count, .id = job.id, .nodes = job.nodes, .owner = job.owner, .key = key_of,
-            .key_ctx = s->cluster, .changed = sherd__caller_changed, .changed_ctx = s->cluster,
+            .train = *opt,
+            .text = (const char *)text.data,
+            .text_len = text.len,
+            .tiers = tiers,
+            .count = count,
+            .id = job.id,
+            .nodes = job.nodes,
+            .owner = job.owner,
+            .key = key_of,
+            .key_ctx = s->cluster,
+            .changed = sherd__caller_changed,
+            .changed_ctx = s->cluster,
         };
         err = sherd__secure_job_new(&s->job, &o);
     }
@@ -118,7 +127,10 @@ int sherd__secure_open(sherd__summer *out, sherd_cluster *c, const sherd__secure
         free_summer(s);
         return err;
     }
-    *out = (sherd__summer){ .ops = &cluster_ops, .ctx = s, .parties = s->first.nodes,
-                            .most = sherd_cluster_size(c), .clip = opt->clip };
+    *out = (sherd__summer){ .ops = &cluster_ops,
+                            .ctx = s,
+                            .parties = s->first.nodes,
+                            .most = sherd_cluster_size(c),
+                            .clip = opt->clip };
     return SHERD_OK;
 }

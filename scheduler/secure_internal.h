@@ -3,7 +3,6 @@
 #ifndef SCHEDULER_SECURE_INTERNAL_H
 #define SCHEDULER_SECURE_INTERNAL_H
 
-
 #include "learn/secure.h"
 #include "scheduler/secure_job.h"
 #include "scheduler/mail.h"
@@ -11,27 +10,26 @@
 
 enum { SECURE_FIRST_BLOCK = 16 }; /* of rounds; those below are of the whole job */
 
-typedef enum phase { HEARING, JOINING, ROSTER, IDLE, GATHERING, HIDING, CONFIRMING,
-                     OPENING } phase;
+typedef enum phase { HEARING, JOINING, ROSTER, IDLE, GATHERING, HIDING, CONFIRMING, OPENING } phase;
 
 typedef struct member {
-    sherd__work_node w;     /* first */
-    bool out;               /* takes no part, or no more */
-    bool waits;             /* up, and not of this roster: it came, or came back, later */
-    bool away;              /* down, and may be back at once */
-    uint64_t lost_ms;       /* when it was lost */
-    uint32_t losses;        /* of it, in what was asked for and is not opened yet */
-    bool known;             /* was of a roster that all agreed on */
-    bool joined;            /* this session has blocks of the job */
-    bool checks;            /* tells which pieces it cannot open (SHERD__OP_CHECK) */
-    bool clean;             /* it can open all of this round, or does not check */
-    bool told;              /* that it complains was said */
-    bool bound;             /* in the sum that is asked for again */
-    bool opened;            /* in the sum that was opened last */
-    uint32_t tries;         /* of JOIN, while it was busy */
-    uint64_t again_ms;      /* when to ask it to JOIN once more; 0: not to */
-    uint32_t self;          /* number in the roster */
-    uint32_t asked;         /* tasks that are open */
+    sherd__work_node w; /* first */
+    bool out;           /* takes no part, or no more */
+    bool waits;         /* up, and not of this roster: it came, or came back, later */
+    bool away;          /* down, and may be back at once */
+    uint64_t lost_ms;   /* when it was lost */
+    uint32_t losses;    /* of it, in what was asked for and is not opened yet */
+    bool known;         /* was of a roster that all agreed on */
+    bool joined;        /* this session has blocks of the job */
+    bool checks;        /* tells which pieces it cannot open (SHERD__OP_CHECK) */
+    bool clean;         /* it can open all of this round, or does not check */
+    bool told;          /* that it complains was said */
+    bool bound;         /* in the sum that is asked for again */
+    bool opened;        /* in the sum that was opened last */
+    uint32_t tries;     /* of JOIN, while it was busy */
+    uint64_t again_ms;  /* when to ask it to JOIN once more; 0: not to */
+    uint32_t self;      /* number in the roster */
+    uint32_t asked;     /* tasks that are open */
     uint32_t next_block;
     bool sealed, hidden;    /* answered in this round; before: sealed when it has joined */
     sherd_fragment *pieces; /* what it sealed */
@@ -39,39 +37,39 @@ typedef struct member {
 } member;
 
 struct sherd__secure_job {
-    sherd__work_state w;    /* first */
+    sherd__work_state w; /* first */
     sherd__secure_job_options o;
     char *text;
     member *nodes;
-    uint32_t *node_of;      /* roster: member to node */
+    uint32_t *node_of; /* roster: member to node */
     phase phase;
     sherd__aggregate a;
-    uint32_t tasks;         /* numbers given */
-    uint32_t least;         /* survivors that the first roster needed: none needs fewer */
-    bool begun;             /* a roster was agreed on */
+    uint32_t tasks; /* numbers given */
+    uint32_t least; /* survivors that the first roster needed: none needs fewer */
+    bool begun;     /* a roster was agreed on */
     bool clocked;
-    uint64_t began_ms;      /* when it began, once clocked */
-    bool anew;              /* this one will not do: another one without some */
-    uint32_t bound;         /* the next roster is of these members; 0: of all that are up */
-    bool exact;             /* ... and all of them are in it, and in the sum */
-    uint64_t bound_step;    /* for sums of this step */
-    uint64_t opened_step;   /* of the sum that was opened last; UINT64_MAX: none was */
-    uint32_t bound_least;   /* survivors that a roster of these needs at least */
-    int refused;            /* code of the last refusal of a JOIN or ROSTER, and its text */
+    uint64_t began_ms;    /* when it began, once clocked */
+    bool anew;            /* this one will not do: another one without some */
+    uint32_t bound;       /* the next roster is of these members; 0: of all that are up */
+    bool exact;           /* ... and all of them are in it, and in the sum */
+    uint64_t bound_step;  /* for sums of this step */
+    uint64_t opened_step; /* of the sum that was opened last; UINT64_MAX: none was */
+    uint32_t bound_least; /* survivors that a roster of these needs at least */
+    int refused;          /* code of the last refusal of a JOIN or ROSTER, and its text */
     char refusal[SHERD__TEXT_MAX + 420];
-    uint8_t *blames;        /* nodes x nodes: 1 where the row's cannot open what the column's has
+    uint8_t *blames; /* nodes x nodes: 1 where the row's cannot open what the column's has
                                sealed for it, in some round */
-    double *spent;          /* what rounds cost the places of each window of an epoch; under
+    double *spent;   /* what rounds cost the places of each window of an epoch; under
                                mail.lock, as rounds_asked is */
     size_t windows;
     uint64_t rounds_asked;
     uint8_t roster[SHERD__ABOUT];
     uint8_t seal[8 * SHERD__SECURE_SEAL]; /* questions of the round, the same for all */
     uint8_t hide[8 * (SHERD__SECURE_HIDE + SHERD__RECIPE_LAYERS_MAX + 1)];
-    size_t hide_len;        /* numbers */
+    size_t hide_len; /* numbers */
     uint64_t round;
     uint64_t now_ms;
-    uint32_t answers;       /* of this round */
+    uint32_t answers;                  /* of this round */
     uint8_t bound_about[SHERD__ABOUT]; /* what members seal and sign in it */
     uint32_t confirmed_len; /* members that have signed its survivors, U of them at most */
     uint8_t *confirmed;     /* their numbers and signatures, as OPEN has them */
@@ -81,7 +79,7 @@ struct sherd__secure_job {
     uint32_t survivors_len;
     sherd__secure_sum *sum; /* under way */
     uint64_t done_sums, asked_sums;
-    sherd__mail mail;  /* asked: a sherd__secure_sum */
+    sherd__mail mail;       /* asked: a sherd__secure_sum */
     sherd__aggregate first; /* what the first roster agreed on: as it is once the work stands */
 };
 

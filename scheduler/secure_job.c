@@ -40,7 +40,8 @@ static void ask_to_join(sherd__secure_job *j, uint32_t node)
 static int agree(sherd__secure_job *j, uint32_t n, sherd_diag *d)
 {
     uint32_t u = j->o.train.survivors, t = j->o.train.colluding ? j->o.train.colluding : 1;
-    j->a = (sherd__aggregate){ .nodes = n, .colluding = t,
+    j->a = (sherd__aggregate){ .nodes = n,
+                               .colluding = t,
                                .len = j->o.count + SHERD__SECURE_EXTRA };
     if (j->begun) u = sherd__secure_needed(j, n);
     j->a.threshold = u ? u : sherd__aggregate_threshold(n, t);
@@ -67,12 +68,15 @@ static void begin_join(sherd__secure_job *j)
     if (err && j->refused) {
         sherd__work_stop(&j->w, j->refused,
                          j->refused == SHERD_EAUTH ? "the node's --peers lists the keys it accepts"
-                                                   : NULL, j->refusal);
+                                                   : NULL,
+                         j->refusal);
         return;
     }
     if (err) {
-        sherd__work_stop(&j->w, err, n < 3 ? "start more nodes with sherd node --data"
-                                           : d.hint[0] ? d.hint : NULL,
+        sherd__work_stop(&j->w, err,
+                         n < 3       ? "start more nodes with sherd node --data"
+                         : d.hint[0] ? d.hint
+                                     : NULL,
                          n < 3 ? "secure aggregation needs 3 nodes that take part" : d.message);
         return;
     }
@@ -105,8 +109,10 @@ static void take_card(sherd__secure_job *j, uint32_t node, const uint8_t *card)
     member *m = &j->nodes[node];
     uint8_t statement[SHERD__SECURE_STATEMENT];
     sherd__fingerprint key;
-    sherd__secure_plan p = { .nodes = j->a.nodes, .threshold = j->a.threshold,
-                             .colluding = j->a.colluding, .x = j->o.train.deal != NULL };
+    sherd__secure_plan p = { .nodes = j->a.nodes,
+                             .threshold = j->a.threshold,
+                             .colluding = j->a.colluding,
+                             .x = j->o.train.deal != NULL };
     sherd__fingerprint_public(&key, card);
     sherd__secure_statement(statement, j->o.id, &p, m->self, card + 32);
     if (!sherd__fingerprint_equal(&key, j->o.key(j->o.key_ctx, node)) ||
@@ -178,7 +184,8 @@ static void become_ready(sherd__secure_job *j)
     sherd__free(j->pieces);
     sherd__free(j->confirmed);
     j->pieces = sherd__mul(j->a.threshold, sherd__aggregate_piece_len(&j->a), &room)
-                    ? sherd__calloc(room, sizeof *j->pieces) : NULL;
+                    ? sherd__calloc(room, sizeof *j->pieces)
+                    : NULL;
     j->confirmed = sherd__calloc(j->a.threshold, 8 * SHERD__SECURE_CONFIRMED);
     if (!j->pieces || !j->confirmed) {
         sherd__secure_no_memory(j);
@@ -213,8 +220,8 @@ static void move(sherd__secure_job *j)
         if (!open_tasks(j)) sherd__secure_begin_confirm(j);
         break;
     case CONFIRMING:
-        if (!open_tasks(j) || (j->confirmed_len == j->a.threshold &&
-                               sherd__secure_clean(j) >= j->a.threshold))
+        if (!open_tasks(j) ||
+            (j->confirmed_len == j->a.threshold && sherd__secure_clean(j) >= j->a.threshold))
             sherd__secure_begin_open(j);
         break;
     case OPENING:
@@ -287,8 +294,11 @@ static void on_refused(sherd__secure_job *j, uint32_t node, const sherd__event *
     } else if (op == SHERD__OP_CONFIRM || op == SHERD__OP_CHECK || op == SHERD__OP_OPEN) {
         sherd__work_say(&j->w, "%s: its answer is missing", text);
     } else {
-        sherd__work_say(&j->w, op == SHERD__OP_ROSTER && j->begun
-                                   ? "%s" : "%s: it takes no part in the training any more", text);
+        sherd__work_say(&j->w,
+                        op == SHERD__OP_ROSTER && j->begun
+                            ? "%s"
+                            : "%s: it takes no part in the training any more",
+                        text);
         if (meeting) {
             j->refused = r->code;
             memcpy(j->refusal, text, sizeof j->refusal);
@@ -343,9 +353,10 @@ static void node_down(void *ctx, uint32_t node, bool back, const char *why, uint
     m->away = back && !m->out;
     m->asked = 0;
     m->again_ms = 0;
-    const char *what = !was ? "in no sum"
+    const char *what = !was                               ? "in no sum"
                        : j->phase == HIDING && !m->hidden ? "not in this sum"
-                       : j->phase >= HIDING ? "still in this sum" : "in no sum until it is back";
+                       : j->phase >= HIDING               ? "still in this sum"
+                                                          : "in no sum until it is back";
     if (was || waited) {
         sherd__work_say(&j->w, "%s is lost: %s; what it has is %s", sherd__work_name(&j->w, node),
                         why, what);
@@ -412,11 +423,22 @@ static void progress(const void *ctx, uint64_t *so_far, uint64_t *all)
 }
 
 static const sherd__work_ops secure_ops = {
-    .node_up = node_up, .node_down = node_down, .node_banned = node_banned,
-    .node_barred = node_barred, .event = event, .lasting = true, .tick = tick, .pump = pump,
-    .done = sherd__work_done, .fail = sherd__work_fail, .end = sherd__work_end,
-    .rest = sherd__work_rest, .idle = sherd__work_idle, .node_tasks = sherd__work_node_tasks,
-    .progress = progress, .waiting = sherd__secure_waiting,
+    .node_up = node_up,
+    .node_down = node_down,
+    .node_banned = node_banned,
+    .node_barred = node_barred,
+    .event = event,
+    .lasting = true,
+    .tick = tick,
+    .pump = pump,
+    .done = sherd__work_done,
+    .fail = sherd__work_fail,
+    .end = sherd__work_end,
+    .rest = sherd__work_rest,
+    .idle = sherd__work_idle,
+    .node_tasks = sherd__work_node_tasks,
+    .progress = progress,
+    .waiting = sherd__secure_waiting,
 };
 
 sherd__work sherd__secure_job_work(sherd__secure_job *j)
@@ -475,10 +497,16 @@ int sherd__secure_job_new(sherd__secure_job **out, const sherd__secure_job_optio
     sherd__secure_job *j = *out = sherd__calloc(1, sizeof *j);
     if (!j) return SHERD_ENOMEM;
     j->o = *opt;
-    j->w = (sherd__work_state){ .id = opt->id, .len = opt->nodes, .stride = sizeof *j->nodes,
-                                .owner = opt->owner, .changed = opt->changed,
-                                .changed_ctx = opt->changed_ctx, .busy = busy, .wanted = "",
-                                .silent = "does not answer", .apart = true };
+    j->w = (sherd__work_state){ .id = opt->id,
+                                .len = opt->nodes,
+                                .stride = sizeof *j->nodes,
+                                .owner = opt->owner,
+                                .changed = opt->changed,
+                                .changed_ctx = opt->changed_ctx,
+                                .busy = busy,
+                                .wanted = "",
+                                .silent = "does not answer",
+                                .apart = true };
     j->opened_step = UINT64_MAX;
     sherd__mail_init(&j->mail);
     j->text = sherd__alloc(opt->text_len);

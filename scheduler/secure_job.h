@@ -27,7 +27,7 @@ typedef struct sherd__secure_job sherd__secure_job;
 
 typedef struct sherd__secure_job_options {
     sherd__secure_options train;
-    const char *text;    /* the recipe; copied */
+    const char *text; /* the recipe; copied */
     size_t text_len;
     size_t tiers, count; /* count: parameters */
     uint64_t id;         /* random */
@@ -42,14 +42,14 @@ typedef struct sherd__secure_job_options {
 
 /** A sum: asked for, and what came of it. */
 typedef struct sherd__secure_sum {
-    sherd__version *params;   /* held by the caller until it is over */
-    const int32_t *scales;    /* tiers + 1 */
-    uint64_t step;            /* which examples, where a sum is not over all */
-    sherd__aggregate a;       /* of this sum */
-    const uint64_t *uploads;  /* a.len: their sum; the job's until the next one is asked for */
-    const uint64_t *answers;  /* U pieces; the job's */
+    sherd__version *params;  /* held by the caller until it is over */
+    const int32_t *scales;   /* tiers + 1 */
+    uint64_t step;           /* which examples, where a sum is not over all */
+    sherd__aggregate a;      /* of this sum */
+    const uint64_t *uploads; /* a.len: their sum; the job's until the next one is asked for */
+    const uint64_t *answers; /* U pieces; the job's */
     uint32_t who[SHERD__AGGREGATE_NODES_MAX]; /* whose answers these are, U of them */
-    uint32_t in;              /* members in the sum */
+    uint32_t in;                              /* members in the sum */
 } sherd__secure_sum;
 
 int sherd__secure_job_new(sherd__secure_job **out, const sherd__secure_job_options *opt) SHERD_MUST;

@@ -13,7 +13,8 @@
 #include "core/diag.h"
 #include "scheduler/secure_internal.h"
 
-#define LOSSES_MAX 5u /* of one member before a sum is opened: as often as a cluster tries to reach
+#define LOSSES_MAX                                                                                 \
+    5u /* of one member before a sum is opened: as often as a cluster tries to reach
                          one quickly */
 
 /* ---- who is there -------------------------------------------------------------------------- */
@@ -31,8 +32,10 @@ void sherd__secure_lost(sherd__secure_job *j, uint32_t node)
     m->lost_ms = j->now_ms;
     if (m->out || ++m->losses < LOSSES_MAX) return;
     m->out = true;
-    sherd__work_say(&j->w, "%s takes no part in the training any more: it was lost %u times before "
-                    "a sum was opened", sherd__work_name(&j->w, node), m->losses);
+    sherd__work_say(&j->w,
+                    "%s takes no part in the training any more: it was lost %u times before "
+                    "a sum was opened",
+                    sherd__work_name(&j->w, node), m->losses);
 }
 
 void sherd__secure_leave_out(sherd__secure_job *j, uint32_t node)
@@ -61,10 +64,11 @@ bool sherd__secure_judge(sherd__secure_job *j)
         for (uint32_t i = 0; i < j->o.nodes; i++) {
             uint32_t n = count_blames(j, i, by);
             if (j->nodes[i].out || n <= j->a.colluding) continue;
-            sherd__work_say(&j->w, by ? "%s takes no part in the training any more: it says that "
-                                        "it cannot open what %u others sealed for it"
-                                      : "%s takes no part in the training any more: what it "
-                                        "sealed %u others cannot open",
+            sherd__work_say(&j->w,
+                            by ? "%s takes no part in the training any more: it says that "
+                                 "it cannot open what %u others sealed for it"
+                               : "%s takes no part in the training any more: what it "
+                                 "sealed %u others cannot open",
                             sherd__work_name(&j->w, i), n);
             sherd__secure_leave_out(j, i);
             any = true;
@@ -229,9 +233,8 @@ bool sherd__secure_bind_named(sherd__secure_job *j, uint64_t step)
         return true;
     }
     char text[200], key[SHERD__FINGERPRINT_TEXT];
-    const sherd__sumlist_step was = j->o.train.sums
-                                        ? sherd__sumlist_find(j->o.train.sums, step)
-                                        : (sherd__sumlist_step){ 0 };
+    const sherd__sumlist_step was = j->o.train.sums ? sherd__sumlist_find(j->o.train.sums, step)
+                                                    : (sherd__sumlist_step){ 0 };
     j->bound = (uint32_t)was.len;
     j->exact = was.opened;
     j->bound_step = step;
@@ -246,10 +249,14 @@ bool sherd__secure_bind_named(sherd__secure_job *j, uint64_t step)
         if (node < j->o.nodes) j->nodes[node].bound = true;
         if (node < j->o.nodes || !was.opened) continue;
         sherd__fingerprint_text(&wanted, key);
-        snprintf(text, sizeof text, "step %" PRIu64 " was to be summed over %zu nodes before, and "
-                 "one of them is not in the node file: key=%s", step, was.len, key);
-        sherd__work_stop(&j->w, SHERD_EFEWNODES, "over others the difference would tell what "
-                         "single nodes have: it is made over the same ones or not at all", text);
+        snprintf(text, sizeof text,
+                 "step %" PRIu64 " was to be summed over %zu nodes before, and "
+                 "one of them is not in the node file: key=%s",
+                 step, was.len, key);
+        sherd__work_stop(&j->w, SHERD_EFEWNODES,
+                         "over others the difference would tell what "
+                         "single nodes have: it is made over the same ones or not at all",
+                         text);
         return false;
     }
     return true;
@@ -275,12 +282,14 @@ void sherd__secure_too_few(sherd__secure_job *j, uint32_t have, const char *what
     char text[400], missing[200];
     if (j->bound) {
         name_missing(j, missing, sizeof missing);
-        snprintf(text, sizeof text, "a sum over %u nodes was not opened, and over others it would "
-                 "tell what single nodes have; not there: %s", j->bound,
-                 missing[0] ? missing : "an answer of some");
+        snprintf(text, sizeof text,
+                 "a sum over %u nodes was not opened, and over others it would "
+                 "tell what single nodes have; not there: %s",
+                 j->bound, missing[0] ? missing : "an answer of some");
         sherd__work_stop(&j->w, SHERD_EFEWNODES,
                          "start these nodes again; --resume makes the step over the same ones, or "
-                         "not at all", text);
+                         "not at all",
+                         text);
         return;
     }
     snprintf(text, sizeof text, "%u of %u nodes %s: %u are needed to open the sum", have,

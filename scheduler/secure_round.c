@@ -103,8 +103,7 @@ static void ask_sealers(sherd__secure_job *j, int (*send)(sherd__secure_job *, m
     for (uint32_t i = 0; i < j->a.nodes && !j->w.done; i++) {
         uint32_t node = j->node_of[i];
         member *m = &j->nodes[node];
-        if (sherd__secure_in(m) && m->sealed && m->clean)
-            sherd__secure_sent(j, node, send(j, m));
+        if (sherd__secure_in(m) && m->sealed && m->clean) sherd__secure_sent(j, node, send(j, m));
     }
 }
 
@@ -160,16 +159,20 @@ void sherd__secure_unopened(sherd__secure_job *j)
     if (lost && !j->exact) sherd__secure_bind(j, opening);
     if (!lost || !sherd__secure_hope(j)) {
         bool signed_by_few = j->confirmed_len < j->a.threshold;
-        sherd__secure_too_few(j, opening ? j->answers : signed_by_few ? j->confirmed_len
-                                                                     : sherd__secure_clean(j),
+        sherd__secure_too_few(j,
+                              opening         ? j->answers
+                              : signed_by_few ? j->confirmed_len
+                                              : sherd__secure_clean(j),
                               opening         ? "answered"
                               : signed_by_few ? "confirmed whose sum it is"
                                               : "can open what the others have sealed");
         return;
     }
     if (j->exact)
-        sherd__work_say(&j->w, "a sum could not be opened: it is asked for again when all %u nodes "
-                        "that are in it are up", j->bound);
+        sherd__work_say(&j->w,
+                        "a sum could not be opened: it is asked for again when all %u nodes "
+                        "that are in it are up",
+                        j->bound);
     ask_again(j);
 }
 

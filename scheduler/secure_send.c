@@ -35,9 +35,15 @@ static int put_copy(sherd__secure_job *j, member *m, uint32_t block, uint8_t dty
 static int ask(sherd__secure_job *j, member *m, uint32_t op, uint32_t left, uint32_t right,
                uint8_t dtype, uint64_t rows, uint64_t cols)
 {
-    sherd__task t = { .job = j->o.id, .task = ++j->tasks, .attempt = 1, .op = op, .left = left,
+    sherd__task t = { .job = j->o.id,
+                      .task = ++j->tasks,
+                      .attempt = 1,
+                      .op = op,
+                      .left = left,
                       .right = right,
-                      .result = { .origin = SHERD__RESULT, .dtype = dtype, .rows = rows,
+                      .result = { .origin = SHERD__RESULT,
+                                  .dtype = dtype,
+                                  .rows = rows,
                                   .cols = cols,
                                   .len = sherd_dtype_size((sherd_dtype)dtype) * rows * cols } };
     if (op != SHERD__OP_JOIN && op != SHERD__OP_ROSTER)
@@ -85,10 +91,14 @@ static int deal(sherd__secure_job *j, member *m)
 
 sherd__secure_plan sherd__secure_plan_of(const sherd__secure_job *j)
 {
-    return (sherd__secure_plan){ .recipe = TEXT_BLOCK, .nodes = j->a.nodes,
-                                 .threshold = j->a.threshold, .colluding = j->a.colluding,
-                                 .rows = j->o.train.rows, .places = j->o.train.places,
-                                 .clip = j->o.train.clip, .noise = j->o.train.noise };
+    return (sherd__secure_plan){ .recipe = TEXT_BLOCK,
+                                 .nodes = j->a.nodes,
+                                 .threshold = j->a.threshold,
+                                 .colluding = j->a.colluding,
+                                 .rows = j->o.train.rows,
+                                 .places = j->o.train.places,
+                                 .clip = j->o.train.clip,
+                                 .noise = j->o.train.noise };
 }
 
 int sherd__secure_send_join(sherd__secure_job *j, member *m)
@@ -132,11 +142,13 @@ void sherd__secure_about_roster(sherd__secure_job *j, const uint8_t *cards)
     uint8_t plan[SHERD__SECURE_TRAINING], training[SHERD__ABOUT];
     const sherd__secure_plan p = sherd__secure_plan_of(j);
     sherd__secure_training(plan, &p);
-    sherd__about(training, (const sherd__about_part[]){ { j->text, j->o.text_len },
-                                                        { plan, sizeof plan } }, 2);
-    sherd__about(j->roster, (const sherd__about_part[]){
-                                { training, sizeof training },
-                                { cards, (size_t)j->a.nodes * SHERD__SECURE_CARD } }, 2);
+    sherd__about(training,
+                 (const sherd__about_part[]){ { j->text, j->o.text_len }, { plan, sizeof plan } },
+                 2);
+    sherd__about(j->roster,
+                 (const sherd__about_part[]){ { training, sizeof training },
+                                              { cards, (size_t)j->a.nodes * SHERD__SECURE_CARD } },
+                 2);
 }
 
 void sherd__secure_about_round(sherd__secure_job *j)
@@ -150,13 +162,15 @@ void sherd__secure_about_round(sherd__secure_job *j)
         sherd__put_u64(j->hide + 8 * (SHERD__SECURE_HIDE + t),
                        (uint64_t)(int64_t)j->sum->scales[t]);
     memcpy(j->seal, j->hide, 16);
-    sherd__about(j->seal + 16, (const sherd__about_part[]){
-                                   { j->roster, sizeof j->roster },
-                                   { j->hide, 8 * j->hide_len },
-                                   { v->values, v->count * sizeof *v->values } }, 3);
-    sherd__about(j->bound_about, (const sherd__about_part[]){
-                                     { j->roster, sizeof j->roster },
-                                     { j->seal + 16, SHERD__ABOUT } }, 2);
+    sherd__about(j->seal + 16,
+                 (const sherd__about_part[]){ { j->roster, sizeof j->roster },
+                                              { j->hide, 8 * j->hide_len },
+                                              { v->values, v->count * sizeof *v->values } },
+                 3);
+    sherd__about(j->bound_about,
+                 (const sherd__about_part[]){ { j->roster, sizeof j->roster },
+                                              { j->seal + 16, SHERD__ABOUT } },
+                 2);
 }
 
 int sherd__secure_send_hide(sherd__secure_job *j, member *m)
@@ -218,8 +232,7 @@ int sherd__secure_send_confirm(sherd__secure_job *j, member *m)
         sherd__put_u64(question + 8 * (SHERD__SECURE_CONFIRM + i), j->survivors[i]);
     uint32_t at = m->next_block++;
     int err = put(j, m, at, SHERD_I64, 1, SHERD__SECURE_CONFIRM + len, question, NULL, NULL);
-    if (!err)
-        err = ask(j, m, SHERD__OP_CONFIRM, at, 0, SHERD_U8, 1, SHERD__SECURE_SIGNATURE);
+    if (!err) err = ask(j, m, SHERD__OP_CONFIRM, at, 0, SHERD_U8, 1, SHERD__SECURE_SIGNATURE);
     return err || !m->checks ? err : send_check(j, m);
 }
 
@@ -234,6 +247,7 @@ int sherd__secure_send_open(sherd__secure_job *j, member *m)
     m->next_block += 2;
     int err = put(j, m, at, SHERD_I64, 1, n, question, NULL, NULL);
     if (!err && !m->checks) err = put_pieces(j, m, at + 1); /* else it has them */
-    return err ? err : ask(j, m, SHERD__OP_OPEN, at, m->checks ? 0 : at + 1, SHERD_I64, 1,
-                           sherd__aggregate_piece_len(&j->a));
+    return err ? err
+               : ask(j, m, SHERD__OP_OPEN, at, m->checks ? 0 : at + 1, SHERD_I64, 1,
+                     sherd__aggregate_piece_len(&j->a));
 }

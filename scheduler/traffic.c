@@ -87,9 +87,12 @@ static void count_cell(count *c, sherd__cell cell, const sherd__cell_sizes *s)
     uint32_t after = 1 + c->shape.slots * c->shape.tiles;
     c->attempt++;
     if (s->empty) return;
-    sherd__task task = { .op = c->p->op, .flags = SHERD__DROP_LEFT, .left = after + c->passing++,
+    sherd__task task = { .op = c->p->op,
+                         .flags = SHERD__DROP_LEFT,
+                         .left = after + c->passing++,
                          .right = c->shape.resident ? right_number(c, cell) : 0,
-                         .primes_len = c->shape.primes_len, .result = s->result };
+                         .primes_len = c->shape.primes_len,
+                         .result = s->result };
     for (uint32_t i = 0; i < task.primes_len; i++) task.primes[i] = c->shape.primes[i];
     t->out += sherd__size_put(&s->left);
     t->left += s->left.len;

@@ -116,9 +116,17 @@ static int make_job(engine *e, sherd_diag *d)
     if (!err) {
         sherd__cluster_job_options(e->cluster, &job);
         sherd__train_job_options o = {
-            .train = e->o, .text = (const char *)text.data, .text_len = text.len, .tiers = tiers,
-            .counts = counts, .executor = job.executor, .id = job.id, .nodes = job.nodes,
-            .owner = job.owner, .changed = sherd__caller_changed, .changed_ctx = e->cluster,
+            .train = e->o,
+            .text = (const char *)text.data,
+            .text_len = text.len,
+            .tiers = tiers,
+            .counts = counts,
+            .executor = job.executor,
+            .id = job.id,
+            .nodes = job.nodes,
+            .owner = job.owner,
+            .changed = sherd__caller_changed,
+            .changed_ctx = e->cluster,
         };
         err = sherd__train_job_new(&e->job, &o);
     }

@@ -24,29 +24,29 @@
 /** One pass of a node, as its answer tells it: when, in seconds since the node got its first task.
  *  */
 typedef struct sherd__train_trace {
-    uint64_t version;        /* of the parameters: updates made before */
+    uint64_t version; /* of the parameters: updates made before */
     const char *node;
     uint32_t shards;
-    double forward;          /* the pass began */
-    double last_params;      /* the last parameters came */
-    double top_left;         /* the top layer's gradient was handed to the connection */
-    double lowest_backward;  /* the lowest layer's backward pass began (of the last shard) */
-    double computed;         /* the pass ended */
-    double asked, answered;  /* as seen here, seconds since the engine began */
+    double forward;         /* the pass began */
+    double last_params;     /* the last parameters came */
+    double top_left;        /* the top layer's gradient was handed to the connection */
+    double lowest_backward; /* the lowest layer's backward pass began (of the last shard) */
+    double computed;        /* the pass ended */
+    double asked, answered; /* as seen here, seconds since the engine began */
 } sherd__train_trace;
 
 typedef struct sherd__train_options {
-    const sherd__recipe *recipe;  /* borrowed, until the engine is freed */
-    const sherd__dataset *data;   /* likewise */
-    uint32_t shards;              /* as the stepper's */
-    size_t batch;                 /* most examples of a step */
-    unsigned bits;                /* as the stepper's */
-    bool recurring;               /* the same rows come again (orders given, batches): nodes keep
+    const sherd__recipe *recipe; /* borrowed, until the engine is freed */
+    const sherd__dataset *data;  /* likewise */
+    uint32_t shards;             /* as the stepper's */
+    size_t batch;                /* most examples of a step */
+    unsigned bits;               /* as the stepper's */
+    bool recurring;              /* the same rows come again (orders given, batches): nodes keep
                                      what they were sent, up to a quarter of their memory */
-    bool allow_drop;              /* what a lost node had under way is not given to another one */
-    bool async;                   /* as the stepper's: a node gets its next part while it computes
+    bool allow_drop;             /* what a lost node had under way is not given to another one */
+    bool async;                  /* as the stepper's: a node gets its next part while it computes
                                      one, unless the bound on staleness would then have it wait */
-    uint64_t staleness_max;       /* as the stepper's */
+    uint64_t staleness_max;      /* as the stepper's */
     void (*trace)(void *ctx, const sherd__train_trace *t); /* on the calling thread; NULL: none */
     void *trace_ctx;
 } sherd__train_options;

@@ -13,7 +13,7 @@
 #include "core/bytes.h"
 #include "scheduler/train_internal.h"
 
-#define ADD_HERE 8192u        /* numbers of a tier that are added on the loop's thread */
+#define ADD_HERE 8192u /* numbers of a tier that are added on the loop's thread */
 
 typedef struct add {
     sherd_work work; /* first: the executor hands it back */
@@ -38,11 +38,15 @@ static void note_trace(sherd__train_job *j, uint32_t node, const flight *f, cons
         j->traces_len--;
     }
     j->traces[(j->traces_from + j->traces_len++) % TRACES] = (sherd__train_trace){
-        .version = f->part->params->number, .node = sherd__work_name(&j->w, node),
+        .version = f->part->params->number,
+        .node = sherd__work_name(&j->w, node),
         .shards = f->part->shards,
-        .forward = t[SHERD__PLAN_FORWARD], .last_params = t[SHERD__PLAN_LAST_PARAMS],
-        .top_left = t[SHERD__PLAN_TOP_LEFT], .lowest_backward = t[SHERD__PLAN_LOWEST_BACKWARD],
-        .computed = t[SHERD__PLAN_COMPUTED], .asked = f->asked,
+        .forward = t[SHERD__PLAN_FORWARD],
+        .last_params = t[SHERD__PLAN_LAST_PARAMS],
+        .top_left = t[SHERD__PLAN_TOP_LEFT],
+        .lowest_backward = t[SHERD__PLAN_LOWEST_BACKWARD],
+        .computed = t[SHERD__PLAN_COMPUTED],
+        .asked = f->asked,
         .answered = (double)(now_ms - j->began_ms) * 1e-3,
     };
     pthread_mutex_unlock(&j->lock);

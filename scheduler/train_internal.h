@@ -14,49 +14,49 @@
 typedef struct flight {
     struct flight *next;
     sherd__part *part;
-    uint32_t adding;   /* tiers that the executor holds */
-    uint32_t left;     /* tiers that were not added */
-    double asked;      /* seconds */
-    bool over;         /* failed: nothing more is added */
-    bool added[];      /* by tier */
+    uint32_t adding; /* tiers that the executor holds */
+    uint32_t left;   /* tiers that were not added */
+    double asked;    /* seconds */
+    bool over;       /* failed: nothing more is added */
+    bool added[];    /* by tier */
 } flight;
 
 /* A part at a node. */
 typedef struct given {
     flight *flight;
-    uint32_t plan, params;   /* blocks of it */
-    uint32_t answered;       /* tiers of it */
-    uint32_t attempt;        /* of tier 0; tier t's is t further */
+    uint32_t plan, params; /* blocks of it */
+    uint32_t answered;     /* tiers of it */
+    uint32_t attempt;      /* of tier 0; tier t's is t further */
 } given;
 
-enum { GIVEN_MOST = 2 };     /* one is computed while the other travels */
+enum { GIVEN_MOST = 2 }; /* one is computed while the other travels */
 
 typedef struct train_node {
     sherd__work_node w;      /* first */
     uint64_t session_number; /* of the session that the next two are about */
     sherd__keep keep;
     bool has_text;
-    bool back;               /* it may return */
-    bool unfit;              /* cannot compute gradients, or not these */
-    bool closing;            /* its session takes no more */
-    given has[GIVEN_MOST];   /* the eldest first */
+    bool back;             /* it may return */
+    bool unfit;            /* cannot compute gradients, or not these */
+    bool closing;          /* its session takes no more */
+    given has[GIVEN_MOST]; /* the eldest first */
     uint32_t has_len;
 } train_node;
 
 enum { TRACES = 256, TEXT_BLOCK = 1 };
 
 struct sherd__train_job {
-    sherd__work_state w;     /* first */
+    sherd__work_state w; /* first */
     sherd__train_job_options o;
     char *text;
-    size_t *counts, *at;     /* at: where a tier's parameters begin */
+    size_t *counts, *at; /* at: where a tier's parameters begin */
     train_node *nodes;
     flight *todo;
     uint32_t attempts;
-    uint32_t pieces;         /* that the executor holds */
+    uint32_t pieces; /* that the executor holds */
     uint64_t parts, parts_back;
     uint64_t began_ms;
-    pthread_mutex_t lock;    /* guards what follows */
+    pthread_mutex_t lock; /* guards what follows */
     sherd__part *posted, **posted_last;
     sherd__part *back, **back_last;
     bool finish;

@@ -43,10 +43,10 @@ static void count_nodes(sherd__train_job *j)
     pthread_mutex_unlock(&j->lock);
     if (up + open + away == 0)
         sherd__work_stop(&j->w, SHERD_EFEWNODES,
-             unfit ? "update the nodes, or give them more --memory"
-                   : "start nodes again and resume",
-             unfit ? "no node is left that can compute these gradients"
-                   : "no node is left to compute gradients");
+                         unfit ? "update the nodes, or give them more --memory"
+                               : "start nodes again and resume",
+                         unfit ? "no node is left that can compute these gradients"
+                               : "no node is left to compute gradients");
     if (other) j->w.changed(j->w.changed_ctx);
 }
 
@@ -212,8 +212,8 @@ static void on_unfit(sherd__train_job *j, uint32_t node, const sherd__refusal *r
 {
     train_node *n = &j->nodes[node];
     n->unfit = true;
-    sherd__work_say(&j->w, "%s cannot take part in the training: %s",
-                    sherd__work_name(&j->w, node), r->text);
+    sherd__work_say(&j->w, "%s cannot take part in the training: %s", sherd__work_name(&j->w, node),
+                    r->text);
     sherd__work_forget(&j->w, node);
     sherd__train_forget(n);
     lose(j, n);
@@ -283,8 +283,7 @@ static void node_down(void *ctx, uint32_t node, bool back, const char *why, uint
                         fewer == shards ? "do not count in this step"
                         : fewer         ? "go to another node, or do not count in this step"
                                         : "go to another node");
-    else if (was)
-        sherd__work_say(&j->w, "%s is lost: %s", sherd__work_name(&j->w, node), why);
+    else if (was) sherd__work_say(&j->w, "%s is lost: %s", sherd__work_name(&j->w, node), why);
     lose(j, n);
     count_nodes(j);
 }
@@ -332,11 +331,21 @@ static void progress(const void *ctx, uint64_t *so_far, uint64_t *all)
 }
 
 static const sherd__work_ops train_ops = {
-    .node_up = node_up, .node_down = node_down, .node_banned = node_banned,
-    .node_barred = node_barred, .event = event, .tick = sherd__work_tick, .pump = pump,
-    .done = sherd__work_done, .fail = sherd__work_fail, .end = sherd__work_end,
-    .rest = sherd__work_rest, .idle = idle, .node_tasks = sherd__work_node_tasks,
-    .progress = progress, .waiting = sherd__work_waiting,
+    .node_up = node_up,
+    .node_down = node_down,
+    .node_banned = node_banned,
+    .node_barred = node_barred,
+    .event = event,
+    .tick = sherd__work_tick,
+    .pump = pump,
+    .done = sherd__work_done,
+    .fail = sherd__work_fail,
+    .end = sherd__work_end,
+    .rest = sherd__work_rest,
+    .idle = idle,
+    .node_tasks = sherd__work_node_tasks,
+    .progress = progress,
+    .waiting = sherd__work_waiting,
 };
 
 sherd__work sherd__train_job_work(sherd__train_job *j)
@@ -386,11 +395,16 @@ int sherd__train_job_new(sherd__train_job **out, const sherd__train_job_options 
     sherd__train_job *j = *out = sherd__calloc(1, sizeof *j);
     if (!j) return SHERD_ENOMEM;
     j->o = *opt;
-    j->w = (sherd__work_state){ .id = opt->id, .len = opt->nodes, .stride = sizeof *j->nodes,
-                                .owner = opt->owner, .changed = opt->changed,
-                                .changed_ctx = opt->changed_ctx, .busy = busy,
+    j->w = (sherd__work_state){ .id = opt->id,
+                                .len = opt->nodes,
+                                .stride = sizeof *j->nodes,
+                                .owner = opt->owner,
+                                .changed = opt->changed,
+                                .changed_ctx = opt->changed_ctx,
+                                .busy = busy,
                                 .wanted = "gradients of ",
-                                .silent = "computes no gradient", .apart = true };
+                                .silent = "computes no gradient",
+                                .apart = true };
     j->posted_last = &j->posted;
     j->back_last = &j->back;
     j->open = opt->nodes;

@@ -21,12 +21,12 @@ typedef struct sherd__train_job sherd__train_job;
 
 typedef struct sherd__train_job_options {
     sherd__train_options train;
-    const char *text;        /* the network, as nodes are sent it; copied */
+    const char *text; /* the network, as nodes are sent it; copied */
     size_t text_len;
     size_t tiers;
-    const size_t *counts;    /* numbers by tier; copied */
+    const size_t *counts; /* numbers by tier; copied */
     sherd_executor *executor;
-    uint64_t id;             /* random */
+    uint64_t id; /* random */
     uint32_t nodes;
     sherd__job_owner owner;
     /** A part has come back, the nodes that can be used are others, or it is over: whoever waits

@@ -83,8 +83,8 @@ int sherd__keep_send(sherd__keep *n, const sherd__keep_to *to, const uint32_t *r
     }
     err = sherd__train_put(to->session, to->job, out->targets, labels ? SHERD_U32 : SHERD_F64, len,
                            width, (sherd__train_bytes){ t, NULL, NULL });
-    out->drop = !err && !note(n, to, rows, len, hash, (uint64_t)x_len + t_len, out->x,
-                              out->targets);
+    out->drop = !err &&
+                !note(n, to, rows, len, hash, (uint64_t)x_len + t_len, out->x, out->targets);
     return err;
 }
 

@@ -9,7 +9,9 @@ int sherd__train_put(sherd_session *s, uint64_t job, uint32_t block, uint8_t dty
                      uint64_t cols, sherd__train_bytes from)
 {
     sherd_fragment *f;
-    sherd__fragment_info info = { .origin = SHERD__HIDDEN, .dtype = dtype, .rows = rows,
+    sherd__fragment_info info = { .origin = SHERD__HIDDEN,
+                                  .dtype = dtype,
+                                  .rows = rows,
                                   .cols = cols,
                                   .len = sherd_dtype_size((sherd_dtype)dtype) * rows * cols };
     int err = sherd__fragment_take(&f, &info, from.bytes, from.release, from.ctx);

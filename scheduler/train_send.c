@@ -40,8 +40,11 @@ void sherd__train_forget(train_node *n)
 static int send_plan(sherd__train_job *j, train_node *n, given *g)
 {
     const sherd__part *p = g->flight->part;
-    sherd__plan plan = { .recipe = TEXT_BLOCK, .bits = j->o.train.bits, .room = p->room,
-                         .tiers = (uint32_t)j->o.tiers, .shards = p->shards,
+    sherd__plan plan = { .recipe = TEXT_BLOCK,
+                         .bits = j->o.train.bits,
+                         .room = p->room,
+                         .tiers = (uint32_t)j->o.tiers,
+                         .shards = p->shards,
                          .batch = sherd__shard_most(j->o.train.batch, j->o.train.shards) };
     const sherd__keep_to to = { n->w.session, j->o.id, j->o.train.data, j->o.train.recurring };
     size_t len = sherd__plan_size(plan.tiers, plan.shards);
@@ -82,11 +85,18 @@ static int send_tier(sherd__train_job *j, train_node *n, const given *g, uint32_
     if (err) return err;
     uint64_t numbers = sherd__plan_numbers(j->counts[t], t, p->shards);
     sherd__task task = {
-        .job = j->o.id, .task = g->params + t, .attempt = g->attempt + t, .op = SHERD__OP_GRADIENT,
-        .flags = SHERD__DROP_RIGHT | (t == 0 ? SHERD__DROP_LEFT : 0u), .left = g->plan,
+        .job = j->o.id,
+        .task = g->params + t,
+        .attempt = g->attempt + t,
+        .op = SHERD__OP_GRADIENT,
+        .flags = SHERD__DROP_RIGHT | (t == 0 ? SHERD__DROP_LEFT : 0u),
+        .left = g->plan,
         .right = g->params + t,
-        .result = { .origin = SHERD__RESULT, .dtype = j->o.train.bits ? SHERD_I64 : SHERD_F64,
-                    .rows = 1, .cols = numbers, .len = 8 * numbers },
+        .result = { .origin = SHERD__RESULT,
+                    .dtype = j->o.train.bits ? SHERD_I64 : SHERD_F64,
+                    .rows = 1,
+                    .cols = numbers,
+                    .len = 8 * numbers },
     };
     return sherd__session_task(n->w.session, &task);
 }

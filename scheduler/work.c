@@ -81,10 +81,21 @@ static void waiting(const void *ctx, uint64_t now_ms, char *out, size_t size)
 }
 
 static const sherd__work_ops job_ops = {
-    .node_up = node_up, .node_down = node_down, .node_banned = node_banned,
-    .node_barred = node_barred, .event = event, .tick = tick, .pump = pump, .done = done,
-    .fail = fail, .end = end, .rest = rest, .idle = idle, .node_tasks = node_tasks,
-    .progress = progress, .waiting = waiting,
+    .node_up = node_up,
+    .node_down = node_down,
+    .node_banned = node_banned,
+    .node_barred = node_barred,
+    .event = event,
+    .tick = tick,
+    .pump = pump,
+    .done = done,
+    .fail = fail,
+    .end = end,
+    .rest = rest,
+    .idle = idle,
+    .node_tasks = node_tasks,
+    .progress = progress,
+    .waiting = waiting,
 };
 
 sherd__work sherd__job_work(sherd_job *j)

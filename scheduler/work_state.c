@@ -18,7 +18,7 @@
 #define FLOOR_MS 20000.0    /* likewise, where others have answered */
 #define PATIENCE_FIRST_MS 600000.0
 #define PATIENCE_TIMES 30.0
-#define MOVED_BYTES 4096u   /* more than questions and answers of how far it is */
+#define MOVED_BYTES 4096u /* more than questions and answers of how far it is */
 
 /* ---- telling --------------------------------------------------------------------------------- */
 
@@ -71,8 +71,8 @@ static sherd__delivery_peers peers_of(sherd__work_state *w)
     }
     if (w->len > 0)
         sherd__delivery_peers_of(&p, &sherd__work_node_at(w, 0)->delivery, w->stride,
-                                 w->len < SHERD__AGGREGATE_NODES_MAX
-                                     ? w->len : SHERD__AGGREGATE_NODES_MAX,
+                                 w->len < SHERD__AGGREGATE_NODES_MAX ? w->len
+                                                                     : SHERD__AGGREGATE_NODES_MAX,
                                  room);
     return p;
 }

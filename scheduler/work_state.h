@@ -14,31 +14,31 @@
 
 /** First member of what a work notes of a node. */
 typedef struct sherd__work_node {
-    sherd_session *session; /* while up; borrowed */
-    bool heard;             /* it came up, or is known not to */
-    bool silent;            /* it has been expelled for want of patience */
-    uint64_t since_ms;      /* when it was last asked */
-    uint64_t answered_ms;   /* when it last answered */
+    sherd_session *session;      /* while up; borrowed */
+    bool heard;                  /* it came up, or is known not to */
+    bool silent;                 /* it has been expelled for want of patience */
+    uint64_t since_ms;           /* when it was last asked */
+    uint64_t answered_ms;        /* when it last answered */
     uint64_t progress_ms, moved; /* when bytes of work last moved, and how many had */
     sherd__delivery delivery;
-    uint64_t accepted;      /* answers */
+    uint64_t accepted; /* answers */
 } sherd__work_node;
 
 /** First member of a work. Set up by hand, from its options; done, err and diag follow. */
 typedef struct sherd__work_state {
     uint64_t id;
-    uint32_t len;           /* nodes */
-    void *nodes;            /* each begins with a sherd__work_node */
-    size_t stride;          /* bytes of one */
+    uint32_t len;  /* nodes */
+    void *nodes;   /* each begins with a sherd__work_node */
+    size_t stride; /* bytes of one */
     sherd__job_owner owner;
     void (*changed)(void *ctx); /* whoever waits should look */
     void *changed_ctx;
     /** An answer of this node is awaited. */
     bool (*busy)(const sherd__work_node *n);
-    bool apart;             /* no node's answer waits for another node */
-    const char *wanted;     /* "gradients of ": what it is asked for, before its name */
-    const char *silent;     /* "computes no gradient": what is said of one that takes too long */
-    double usual_ms;        /* moving average of what an answer takes; 0: not known */
+    bool apart;         /* no node's answer waits for another node */
+    const char *wanted; /* "gradients of ": what it is asked for, before its name */
+    const char *silent; /* "computes no gradient": what is said of one that takes too long */
+    double usual_ms;    /* moving average of what an answer takes; 0: not known */
     bool done;
     int err;
     sherd_diag diag;

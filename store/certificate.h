@@ -26,7 +26,8 @@
 #define SHERD__CERTIFICATE_BYTES_MAX ((size_t)1 << 20)
 #define SHERD__CERTIFICATE_CORES 64u
 #define SHERD__CERTIFICATE_WARNINGS 16u
-#define SHERD__CERTIFICATE_NODES 3000u /* that are listed: the file stays readable, in both
+#define SHERD__CERTIFICATE_NODES                                                                   \
+    3000u /* that are listed: the file stays readable, in both
                                           senses */
 
 typedef enum sherd__certified {
@@ -50,36 +51,36 @@ typedef struct sherd__certificate {
     int64_t created_unix;
     char operation[24]; /* "product", or an element-wise one: "sigmoid", "multiply" */
     sherd__certificate_matrix inputs[2], result;
-    uint32_t inputs_len;       /* 1 or 2 */
-    bool has_inputs;           /* input digests are given */
+    uint32_t inputs_len; /* 1 or 2 */
+    bool has_inputs;     /* input digests are given */
 
-    bool exact;                /* fixed point; else floats */
-    uint32_t bits[2];          /* exact: of A and of B; 0: integers taken as they are */
+    bool exact;                     /* fixed point; else floats */
+    uint32_t bits[2];               /* exact: of A and of B; 0: integers taken as they are */
     uint32_t primes[4], primes_len; /* 0: one product in doubles sufficed */
-    bool norms_leaked;         /* the number of primes was fitted to the data */
+    bool norms_leaked;              /* the number of primes was fitted to the data */
 
-    char scheme[16];           /* "permute", "plain" */
-    uint64_t group;            /* permute: 0: all */
-    char exposure[16];         /* "uniform", "balanced" */
+    char scheme[16];   /* "permute", "plain" */
+    uint64_t group;    /* permute: 0: all */
+    char exposure[16]; /* "uniform", "balanced" */
     bool shuffle_rows;
-    uint32_t colluding;        /* T; 0 where the scheme claims no privacy */
+    uint32_t colluding; /* T; 0 where the scheme claims no privacy */
     bool has_seed;
     sherd__digest seed_commitment;
-    bool reused_metadata;      /* served other operands before: --reuse-metadata */
+    bool reused_metadata; /* served other operands before: --reuse-metadata */
 
     /* How answers were checked before use. "freivalds": exact, two-sided, modulo 2^modulus_bits -
      * 1; "freivalds-float": real weights and a tolerance, which finds gross errors only; "sample":
      * entries recomputed at secret places. */
     char check[16];
-    uint32_t freivalds_trials; /* per answer; 0: none were checked so */
+    uint32_t freivalds_trials;       /* per answer; 0: none were checked so */
     uint32_t freivalds_modulus_bits; /* 0: no modulus */
     int32_t freivalds_error_log2; /* a wrong answer, each by itself, passes with probability 2^this;
                                      0: no bound */
-    uint32_t sample_missed_ppm; /* "sample": chance in a million that one wrong entry is missed */
+    uint32_t sample_missed_ppm;   /* "sample": chance in a million that one wrong entry is missed */
     sherd__certified equal;
 
     uint32_t nodes, domains;
-    bool domains_simulated;    /* one host played all nodes */
+    bool domains_simulated;        /* one host played all nodes */
     sherd__certificate_node *list; /* owned; which nodes, `nodes` of them, or none: list_len 0 */
     uint32_t list_len;
     char sherd_version[32], protocol_version[16], blas_version[96];
@@ -88,8 +89,8 @@ typedef struct sherd__certificate {
     char warnings[SHERD__CERTIFICATE_WARNINGS][200];
     uint32_t warnings_len;
 
-    bool has_signature;        /* what follows: set by reading and by signing */
-    uint8_t key[32];           /* the coordinator's raw Ed25519 public key */
+    bool has_signature; /* what follows: set by reading and by signing */
+    uint8_t key[32];    /* the coordinator's raw Ed25519 public key */
     uint8_t signature[64];
 } sherd__certificate;
 

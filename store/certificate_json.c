@@ -20,8 +20,8 @@ typedef enum kind { TEXT, BOOL, U32, I32, DIGEST } kind;
 static const struct member {
     const char *group, *name; /* group NULL: the member is the root's */
     kind kind;
-    size_t at, size;          /* in sherd__certificate */
-    size_t flag_at;           /* DIGEST: the bool that says whether it is given */
+    size_t at, size; /* in sherd__certificate */
+    size_t flag_at;  /* DIGEST: the bool that says whether it is given */
 } members[] = {
 #define AT(field) offsetof(sherd__certificate, field), sizeof(((sherd__certificate *)0)->field)
     { NULL, "operation", TEXT, AT(operation), 0 },
@@ -165,8 +165,9 @@ static int set_special(const sherd__certificate *c, json_t *root)
     int bad = json_object_set_new(root, "schema", json_string(SCHEMA));
     bad |= json_object_set_new(root, "created", time_json(c->created_unix));
     if (c->has_inputs)
-        bad |= json_object_set_new(
-            root, "notice", json_string("Whoever holds this can test guesses of the inputs."));
+        bad |= json_object_set_new(root, "notice",
+                                   json_string(
+                                       "Whoever holds this can test guesses of the inputs."));
     bad |= json_object_set_new(root, "inputs", inputs);
     for (uint32_t i = 0; i < c->inputs_len; i++)
         bad |= json_array_append_new(inputs, matrix_json(&c->inputs[i], c->has_inputs));
@@ -221,8 +222,7 @@ int sherd__certificate_to_json(const sherd__certificate *c, json_t **out, sherd_
 {
     const char *wrong = out_of_range(c);
     *out = NULL;
-    if (wrong)
-        return sherd__fail(d, SHERD_EINVAL, NULL, "certificate: %s out of range", wrong);
+    if (wrong) return sherd__fail(d, SHERD_EINVAL, NULL, "certificate: %s out of range", wrong);
     json_t *root = json_object();
     int bad = root ? 0 : -1;
     for (size_t i = 0; i < COUNT(groups); i++)
@@ -268,8 +268,8 @@ static int wrong(const reader *r, const char *group, const char *name, const cha
     char found[96];
     describe(found, sizeof found, group ? json_object_get(r->root, group) : r->root, name);
     return sherd__fail(r->d, SHERD_EFORMAT, "take the file as sherd wrote it",
-                       "%s: certificate member %s%s%s: expected %s%s", r->where,
-                       group ? group : "", group ? "." : "", name, expected, found);
+                       "%s: certificate member %s%s%s: expected %s%s", r->where, group ? group : "",
+                       group ? "." : "", name, expected, found);
 }
 
 static bool read_digest(sherd__digest *out, const json_t *v)
@@ -444,21 +444,21 @@ static int read_special(sherd__certificate *c, const json_t *root, const reader 
 {
     const json_t *group = json_object_get(json_object_get(root, "scheme"), "group");
     const json_t *nodes = json_object_get(root, "nodes");
-    const char *equal =
-        json_string_value(json_object_get(json_object_get(root, "verification"), "equal"));
+    const char *equal = json_string_value(
+        json_object_get(json_object_get(root, "verification"), "equal"));
     bool all = json_is_string(group) && !strcmp(json_string_value(group), "all");
     size_t verdict = 0;
     if (!read_time(&c->created_unix, json_string_value(json_object_get(root, "created"))))
         return wrong(r, NULL, "created", "a time, 2026-01-31T12:00:00Z");
-    if ((group || grouped(c)) && !all &&
-        (!read_u64(&c->group, group, INT64_MAX) || c->group == 0))
+    if ((group || grouped(c)) && !all && (!read_u64(&c->group, group, INT64_MAX) || c->group == 0))
         return wrong(r, "scheme", "group", "\"all\" or a number from 1");
     while (verdict < COUNT(verdicts) && (!equal || strcmp(equal, verdicts[verdict]))) verdict++;
     if (verdict == COUNT(verdicts))
         return wrong(r, "verification", "equal", "\"yes\", \"no\" or \"unchecked\"");
     c->equal = (sherd__certified)verdict;
     if (!known_check(c->check))
-        return wrong(r, "verification", "method", "\"freivalds\", \"freivalds-float\" or "
+        return wrong(r, "verification", "method",
+                     "\"freivalds\", \"freivalds-float\" or "
                      "\"sample\"");
     if (!read_lines(c->cores[0], sizeof c->cores[0], &c->cores_len, SHERD__CERTIFICATE_CORES,
                     json_object_get(nodes, "cores")))

@@ -22,7 +22,7 @@
 
 struct sherd__chain {
     char *folder;
-    int fd; /* of the folder: carries the lock */
+    int fd;                     /* of the folder: carries the lock */
     sherd__chain_report walked; /* and kept up to date */
     bool unsure; /* an addition failed: what became of its file has to be looked up */
 };

@@ -32,7 +32,7 @@
 typedef struct sherd__chain_link {
     char name[SHERD__CHAIN_NAME]; /* of the file in the folder; empty: there is none */
     uint64_t number;
-    sherd__digest hash;           /* of its bytes */
+    sherd__digest hash; /* of its bytes */
 } sherd__chain_link;
 
 /** What a walk found. */
@@ -57,9 +57,9 @@ typedef struct sherd__chain sherd__chain;
 
 /** One array of a checkpoint: C order, borrowed until the call returns. */
 typedef struct sherd__chain_member {
-    const char *name;  /* not format, number or previous */
+    const char *name; /* not format, number or previous */
     sherd_dtype dtype;
-    unsigned ndim;     /* 1: rows is 1 */
+    unsigned ndim; /* 1: rows is 1 */
     size_t rows, cols;
     const void *values;
 } sherd__chain_member;

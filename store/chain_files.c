@@ -81,7 +81,7 @@ int sherd__chain_list(const char *folder, uint64_t **numbers, size_t *len, sherd
         return sherd__fail(d, SHERD_EOPEN, NULL, "%s: cannot look into the folder: %s",
                            sherd__path_tail(folder), strerror_r(errno, text, sizeof text));
     int err = SHERD_OK;
-    for (struct dirent *e; !err && (e = readdir(dir)) != NULL;)
+    for (struct dirent *e; !err && (e = readdir(dir));)
         if (number_of(e->d_name, &number) && *len < SHERD__CHAIN_MAX)
             err = append(numbers, len, &cap, number);
     closedir(dir);
@@ -151,8 +151,7 @@ int sherd__chain_head(const char *folder, sherd__chain_link *out, sherd_diag *d)
     if (err == SHERD_EOPEN) err = SHERD_OK; /* there is none */
     else if (err == SHERD_EFORMAT || (!err && !parse_head((const char *)text, len, &link)))
         err = sherd__fail(d, SHERD_ECHAIN, SHERD__CHAIN_ELSEWHERE,
-                          "%s: is damaged: expected 'NAME sha256:HASH'",
-                          sherd__path_tail(path));
+                          "%s: is damaged: expected 'NAME sha256:HASH'", sherd__path_tail(path));
     else if (err) err = sherd__fail(d, err, why.hint, "%s", why.message);
     if (!err) *out = link;
     sherd__free(text);

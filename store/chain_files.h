@@ -8,7 +8,7 @@
 /** More than this is no checkpoint of ours: a member, and all of them. */
 #define CHAIN_BYTES_MAX (UINT64_C(1) << 40)
 /** What to do with a broken chain. */
-#define SHERD__CHAIN_ELSEWHERE \
+#define SHERD__CHAIN_ELSEWHERE                                                                     \
     "go on from an earlier checkpoint, in another folder: --initial takes its weights"
 
 /** "FOLDER/NAME"; the caller's, or NULL. */

@@ -28,8 +28,8 @@ static int damaged(const char *folder, const char *name, int err, const sherd_di
 {
     if (err == SHERD_ENOMEM || err == SHERD_EVERSION || err == SHERD_EIO || err == SHERD_EOPEN)
         return sherd__fail(d, err, why->hint, "%s", why->message);
-    return sherd__fail(d, SHERD_ECHAIN, SHERD__CHAIN_ELSEWHERE,
-                       "%s/%s: is damaged (%s)", sherd__path_tail(folder), name, why->message);
+    return sherd__fail(d, SHERD_ECHAIN, SHERD__CHAIN_ELSEWHERE, "%s/%s: is damaged (%s)",
+                       sherd__path_tail(folder), name, why->message);
 }
 
 static int read_format(sherd__npz *z, sherd_diag *d)
@@ -116,7 +116,8 @@ static int visit(const char *folder, uint64_t number, const sherd__chain_link *b
     if (same(&o.previous, &before->hash)) return SHERD_OK;
     return sherd__fail(d, SHERD_ECHAIN, SHERD__CHAIN_ELSEWHERE,
                        "%s/%s: does not follow on %s: that has been changed, or one between them "
-                       "is missing", sherd__path_tail(folder), out->name, before->name);
+                       "is missing",
+                       sherd__path_tail(folder), out->name, before->name);
 }
 
 /* The head names the last file, or the one before it where the writer was killed in between. */

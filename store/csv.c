@@ -97,7 +97,7 @@ static int quoted_field(reader *r, field *f)
     f->at = p;
     for (;; p++) {
         p = p < r->end ? memchr(p, '"', (size_t)(r->end - p)) : NULL;
-        if (p == NULL)
+        if (!p)
             return fail(r, f->begin, SHERD_EFORMAT, "close it, or leave all quotes out",
                         "a quote that is never closed");
         if (r->end - p > 1 && p[1] == '"') p++; /* "" stands for one */
@@ -250,8 +250,7 @@ static int take_label(const reader *r, const field *f, size_t col, uint32_t *out
     if (!(x >= 0 && x < 4294967295.0) || x != (double)(uint32_t)x)
         return fail(r, f->begin, SHERD_EFORMAT,
                     "labels are whole numbers from 0; `targets = values` is for others",
-                    "field %zu: expected a label, found %s", col + 1,
-                    shown(f->at, f->len, text));
+                    "field %zu: expected a label, found %s", col + 1, shown(f->at, f->len, text));
     *out = (uint32_t)x;
     return 0;
 }
@@ -281,13 +280,13 @@ static int look_at_names(reader *r, size_t *found)
         int err = next_field(r, &f);
         if (err) return err;
         field *kind = is_number(&f) ? &number : &word;
-        if (kind->begin == NULL) *kind = f;
-        if (name == NULL || !is_named(&f, name)) continue;
+        if (!kind->begin) *kind = f;
+        if (!name || !is_named(&f, name)) continue;
         r->label = r->cols;
         ++*found;
     }
-    r->header = number.begin == NULL;
-    if (r->header || word.begin == NULL) return 0;
+    r->header = !number.begin;
+    if (r->header || !word.begin) return 0;
     return fail(r, word.begin, SHERD_EFORMAT,
                 "a header has names only: rename the columns; a line of data has numbers only",
                 "expected all names or all numbers in the first line, found %s beside %s",
@@ -300,20 +299,18 @@ static int place_targets(reader *r, size_t found)
     const sherd__csv_want *w = r->want;
     char name[SHOWN + 8];
     r->targets = w->targets;
-    bool named = w->label != NULL && w->targets == 1;
+    bool named = w->label && w->targets == 1;
     bool bare = w->inputs > 0 && r->cols == w->inputs && found == 0;
     if (bare) r->targets = 0;
     if (named && found != 1 && !bare)
         return fail(r, r->line_at, SHERD_EFORMAT, "leave `label` out where it is the last column",
                     "expected a header with one column %s, found %s",
                     shown((const uint8_t *)w->label, strlen(w->label), name),
-                    found > 1  ? "more than one"
+                    found > 1   ? "more than one"
                     : r->header ? "none of that name"
                                 : "numbers");
-    if (r->targets != 1)
-        r->label = r->cols;
-    else if (!named)
-        r->label = r->cols - 1;
+    if (r->targets != 1) r->label = r->cols;
+    else if (!named) r->label = r->cols - 1;
     if (r->cols > r->targets) return 0;
     return fail(r, r->line_at, SHERD_ESHAPE, "fields are separated by commas",
                 "expected inputs and %zu target column%s, found %zu field%s", r->targets,
@@ -353,7 +350,7 @@ static size_t rows_at_most(const reader *r)
     size_t lines = 1, len = (size_t)(r->end - r->at), fields = len / 2 + 1;
     for (const uint8_t *p = r->at; p < r->end; p++, lines++) {
         p = memchr(p, '\n', (size_t)(r->end - p));
-        if (p == NULL) break;
+        if (!p) break;
     }
     return lines < fields / r->cols + 1 ? lines : fields / r->cols + 1;
 }
@@ -363,7 +360,7 @@ static int read_row(reader *r, sherd__csv *x)
     double *inputs = x->x + x->rows * x->inputs, *values = NULL;
     size_t n = 0, col = 0, inputs_end = r->cols - r->targets;
     field f = { 0 };
-    if (x->values != NULL) values = x->values + x->rows * r->targets;
+    if (x->values) values = x->values + x->rows * r->targets;
     for (; !f.last; col++) {
         int err = next_field(r, &f);
         if (err) return err;
@@ -371,12 +368,9 @@ static int read_row(reader *r, sherd__csv *x)
             return fail(r, f.begin, SHERD_EFORMAT, NULL,
                         "expected %zu fields as in the first line, found more", r->cols);
         bool target = r->label < r->cols ? col == r->label : col >= inputs_end;
-        if (!target)
-            err = take_number(r, &f, col, &inputs[n++]);
-        else if (x->labels != NULL)
-            err = take_label(r, &f, col, &x->labels[x->rows]);
-        else
-            err = take_number(r, &f, col, values++);
+        if (!target) err = take_number(r, &f, col, &inputs[n++]);
+        else if (x->labels) err = take_label(r, &f, col, &x->labels[x->rows]);
+        else err = take_number(r, &f, col, values++);
         if (err) return err;
     }
     if (col < r->cols)
@@ -406,7 +400,7 @@ static int make_room(reader *r, sherd__csv *x)
     if (fits) x->x = sherd__alloc(n);
     if (fits && r->targets > 0 && r->want->labels) x->labels = sherd__alloc(m / 2);
     else if (fits && r->targets > 0) x->values = sherd__alloc(m);
-    if (x->x != NULL && (r->targets == 0 || x->labels != NULL || x->values != NULL)) return 0;
+    if (x->x && (r->targets == 0 || x->labels || x->values)) return 0;
     return sherd__fail(r->d, SHERD_ENOMEM, "a .npy is read without copies",
                        "%s: no memory for %zu lines of %zu fields", r->where, rows, r->cols);
 }
@@ -427,8 +421,14 @@ int sherd__csv_parse(sherd__csv *out, const uint8_t *bytes, size_t len, const ch
                      const sherd__csv_want *want, sherd_diag *d)
 {
     sherd__csv x = { 0 };
-    reader r = { .at = bytes, .end = bytes + len, .line_at = bytes, .line = 1, .where = where,
-                 .want = want, .c = newlocale(LC_ALL_MASK, "C", (locale_t)0), .d = d };
+    reader r = { .at = bytes,
+                 .end = bytes + len,
+                 .line_at = bytes,
+                 .line = 1,
+                 .where = where,
+                 .want = want,
+                 .c = newlocale(LC_ALL_MASK, "C", (locale_t)0),
+                 .d = d };
     if (r.c == (locale_t)0) return sherd__fail(d, SHERD_ENOMEM, NULL, "%s: out of memory", where);
     int err = read_all(&r, &x);
     freelocale(r.c);

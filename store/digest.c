@@ -76,10 +76,8 @@ int sherd__digest_end(sherd__digest_stream *s, sherd__digest *out, sherd_diag *d
     int err = SHERD_OK;
     if (s->seen != s->rows)
         err = sherd__fail(d, SHERD_EINVAL, NULL, "%zu of %zu rows were digested", s->seen, s->rows);
-    else if (EVP_DigestFinal_ex(s->md, sum, NULL) != 1)
-        err = fail_hash(d);
-    else
-        memcpy(out->sha256, sum, SHERD__DIGEST_BYTES);
+    else if (EVP_DigestFinal_ex(s->md, sum, NULL) != 1) err = fail_hash(d);
+    else memcpy(out->sha256, sum, SHERD__DIGEST_BYTES);
     sherd__digest_free(s);
     return err;
 }
@@ -128,6 +126,5 @@ int sherd__digest_bytes(sherd__digest *out, const void *bytes, size_t len)
 
 void sherd__digest_text(const sherd__digest *g, char out[SHERD__DIGEST_TEXT])
 {
-    for (size_t i = 0; i < SHERD__DIGEST_BYTES; i++)
-        snprintf(out + 2 * i, 3, "%02x", g->sha256[i]);
+    for (size_t i = 0; i < SHERD__DIGEST_BYTES; i++) snprintf(out + 2 * i, 3, "%02x", g->sha256[i]);
 }

@@ -24,8 +24,8 @@
 #include "core/alloc.h"
 #include "core/diag.h"
 
-#define HIDDEN_MAX 64      /* writers of one target at a time, and leftovers among live ones */
-#define HIDDEN_STEM 200    /* bytes of the target's name that the hidden one repeats */
+#define HIDDEN_MAX 64   /* writers of one target at a time, and leftovers among live ones */
+#define HIDDEN_STEM 200 /* bytes of the target's name that the hidden one repeats */
 #define HIDDEN_SIZE (HIDDEN_STEM + 24)
 #define WRITE_CHUNK ((size_t)1 << 30)
 #define PATH_SHOWN 160
@@ -108,7 +108,7 @@ void sherd__file_sweep(int dir)
         return;
     }
     rewinddir(all);
-    for (struct dirent *e; (e = readdir(all)) != NULL;)
+    for (struct dirent *e; (e = readdir(all));)
         if (is_hidden(e->d_name)) (void)sweep(dir, e->d_name);
     closedir(all);
 }

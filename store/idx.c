@@ -60,16 +60,15 @@ static int parse_head(sherd__idx *x, const uint8_t *head, size_t have, const cha
         return sherd__fail(d, SHERD_EFORMAT, REMEDY,
                            "%s: claims %u x %u x %u values, more than the %zu that are read", where,
                            x->shape[0], x->ndim > 1 ? x->shape[1] : 1u,
-                           x->ndim > 2 ? x->shape[2] : 1u,
-                           SHERD__IDX_BYTES_MAX);
+                           x->ndim > 2 ? x->shape[2] : 1u, SHERD__IDX_BYTES_MAX);
     return SHERD_OK;
 }
 
 static int fail_size(const char *where, size_t need, size_t have, sherd_diag *d)
 {
     return sherd__fail(d, SHERD_EFORMAT, REMEDY, "%s: %s: needs %zu bytes, has %s%zu", where,
-                       have < need ? "truncated" : "too long", need,
-                       have < need ? "" : "at least ", have);
+                       have < need ? "truncated" : "too long", need, have < need ? "" : "at least ",
+                       have);
 }
 
 static int parse_plain(sherd__idx *x, const uint8_t *bytes, size_t len, const char *where,

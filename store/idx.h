@@ -19,7 +19,7 @@
 typedef struct sherd__idx {
     uint8_t *values; /* rows x cols, row-major */
     size_t rows, cols;
-    unsigned ndim;      /* of the file: 1..3 */
+    unsigned ndim; /* of the file: 1..3 */
     uint32_t shape[3];
 } sherd__idx;
 

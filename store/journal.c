@@ -79,11 +79,10 @@ static int read_lines(sherd__journal *j, void *ctx, sherd_diag *d)
     else if (!err && !number) number++, err = SHERD_EFORMAT;
     sherd__free(text);
     if (err == SHERD_ENOMEM) return no_memory(j->kind, d);
-    return err != SHERD_EFORMAT
-               ? err
-               : sherd__fail(d, SHERD_EFORMAT, "restore it from a backup",
-                             "%s:%zu: this is not a line of a %s", sherd__path_tail(j->path),
-                             number, j->kind->name);
+    return err != SHERD_EFORMAT ? err
+                                : sherd__fail(d, SHERD_EFORMAT, "restore it from a backup",
+                                              "%s:%zu: this is not a line of a %s",
+                                              sherd__path_tail(j->path), number, j->kind->name);
 }
 
 /* Gives a synced file its name, unless there is one by then: of two processes that find none, one
@@ -114,8 +113,10 @@ static int lock(sherd__journal *j, sherd_diag *d)
     struct stat st;
     j->fd = open(j->path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (j->fd < 0 && errno == ELOOP)
-        return sherd__fail(d, SHERD_EOPEN, "name the file itself", "%s: is a symbolic link, not a "
-                           "%s", sherd__path_tail(j->path), j->kind->name);
+        return sherd__fail(d, SHERD_EOPEN, "name the file itself",
+                           "%s: is a symbolic link, not a "
+                           "%s",
+                           sherd__path_tail(j->path), j->kind->name);
     if (j->fd < 0 || fstat(j->fd, &st) != 0) return fail_file(j, SHERD_EOPEN, "add to", d);
     if (!S_ISREG(st.st_mode))
         return sherd__fail(d, SHERD_EOPEN, "name a file, or one that is to be made",
@@ -123,8 +124,10 @@ static int lock(sherd__journal *j, sherd_diag *d)
                            j->kind->name);
     if (flock(j->fd, LOCK_EX | LOCK_NB) == 0) return SHERD_OK;
     if (errno != EWOULDBLOCK) return fail_file(j, SHERD_EIO, "lock", d);
-    return sherd__fail(d, SHERD_EBUSY, "end that process first", "%s: another process has this %s "
-                       "open", sherd__path_tail(j->path), j->kind->name);
+    return sherd__fail(d, SHERD_EBUSY, "end that process first",
+                       "%s: another process has this %s "
+                       "open",
+                       sherd__path_tail(j->path), j->kind->name);
 }
 
 /* A new one is locked before it has a name: nobody else can have added to it. */

@@ -47,13 +47,13 @@ typedef struct known {
 
 struct sherd__ledger {
     sherd__journal *journal;
-    bool settled;        /* the file was read: costs are counted as they come */
+    bool settled; /* the file was read: costs are counted as they come */
     sherd__costs costs;
-    sherd__index jobs;   /* of job_count */
-    sherd_buf days;      /* of day_count, by ascending day */
+    sherd__index jobs; /* of job_count */
+    sherd_buf days;    /* of day_count, by ascending day */
     sherd__rosters rosters;
-    uint64_t named;      /* bytes of such lines, of no upload so far */
-    sherd__index sums;   /* of known */
+    uint64_t named;    /* bytes of such lines, of no upload so far */
+    sherd__index sums; /* of known */
     uint64_t uploads;
 };
 
@@ -228,9 +228,11 @@ static bool read_upload(const char *text, sherd__ledger_upload *u, uint32_t *num
 {
     int year, month, day, used = 0;
     char rho[32], about[HEX + 2], by[HEX + 2], *end;
-    int n = sscanf(text, "upload %4d-%2d-%2d %16" SCNx64 " %20" SCNu64 " %20" SCNu64
-                   " %31s %65s %10" SCNu32 " %10" SCNu32 " %65s%n", &year, &month, &day, &u->job,
-                   &u->first, &u->rows, rho, about, number, &u->threshold, by, &used);
+    int n = sscanf(text,
+                   "upload %4d-%2d-%2d %16" SCNx64 " %20" SCNu64 " %20" SCNu64
+                   " %31s %65s %10" SCNu32 " %10" SCNu32 " %65s%n",
+                   &year, &month, &day, &u->job, &u->first, &u->rows, rho, about, number,
+                   &u->threshold, by, &used);
     if (n != 11 || text[used] || year < 1970 || month < 1 || month > 12 || day < 1 || day > 31 ||
         u->rows == 0 || u->first + u->rows < u->first)
         return false;
@@ -275,7 +277,9 @@ static int take_line(void *ctx, const char *at, const char *end)
 /* ---- the file -------------------------------------------------------------------------------- */
 
 static const sherd__journal_kind kind = {
-    .first = "sherd-ledger-1\n", .name = "privacy ledger", .line = take_line,
+    .first = "sherd-ledger-1\n",
+    .name = "privacy ledger",
+    .line = take_line,
     .missing = "what was spent is in it",
     .remedy = "put it back; where these data have given nothing yet, leave out --require-ledger",
 };
@@ -285,8 +289,7 @@ static int init(sherd__ledger *l)
     sherd_entropy os = sherd__entropy_os();
     sherd__table_key key;
     sherd__table_key_draw(&key, &os);
-    sherd__index_init(&l->jobs, sizeof(job_count), offsetof(job_count, uploads),
-                      LIST_MAX, &key);
+    sherd__index_init(&l->jobs, sizeof(job_count), offsetof(job_count, uploads), LIST_MAX, &key);
     sherd__index_init(&l->sums, sizeof(known), SHERD__LEDGER_KEY, LIST_MAX, &key);
     sherd__buf_init(&l->days, LIST_MAX, 0);
     int err = sherd__rosters_init(&l->rosters, &key);
@@ -347,9 +350,10 @@ static int print_upload(sherd_buf *out, const sherd__ledger_upload *u, uint32_t 
     date_of(u->day, date);
     sodium_bin2hex(about, sizeof about, u->about, sizeof u->about);
     sodium_bin2hex(by, sizeof by, u->by, sizeof u->by);
-    int n = snprintf(text, sizeof text, "upload %s %016" PRIx64 " %" PRIu64 " %" PRIu64
-                     " %.17g %s %" PRIu32 " %" PRIu32 " %s\n", date, u->job, u->first, u->rows,
-                     u->rho, about, number, u->threshold, by);
+    int n = snprintf(text, sizeof text,
+                     "upload %s %016" PRIx64 " %" PRIu64 " %" PRIu64 " %.17g %s %" PRIu32
+                     " %" PRIu32 " %s\n",
+                     date, u->job, u->first, u->rows, u->rho, about, number, u->threshold, by);
     return sherd__buf_append(out, text, (size_t)n);
 }
 

@@ -35,25 +35,25 @@ enum {
 };
 
 typedef struct sherd__ledger_upload {
-    int64_t day;         /* since 1970-01-01 */
+    int64_t day; /* since 1970-01-01 */
     uint64_t job, first, rows;
     double rho;
     uint8_t about[SHERD__LEDGER_KEY];
     const uint8_t (*keys)[SHERD__LEDGER_KEY]; /* of the roster, ascending; borrowed */
     uint32_t nodes, threshold;
-    uint8_t by[SHERD__LEDGER_KEY];            /* the print of the coordinator's key */
+    uint8_t by[SHERD__LEDGER_KEY]; /* the print of the coordinator's key */
 } sherd__ledger_upload;
 
 /** What is known of sums of one ABOUT; pointers are valid until the next call. */
 typedef struct sherd__ledger_known {
     const uint8_t (*keys)[SHERD__LEDGER_KEY]; /* of the last upload's roster; NULL: none */
     uint32_t nodes, threshold;
-    const uint8_t *opened;                    /* MEMBERS of the bind; NULL: none */
+    const uint8_t *opened; /* MEMBERS of the bind; NULL: none */
 } sherd__ledger_known;
 
 typedef struct sherd__ledger_sum {
     uint64_t uploads;
-    double rho;          /* of the place that was charged most */
+    double rho; /* of the place that was charged most */
 } sherd__ledger_sum;
 
 /** Opens the ledger, making it where it does not exist and `must_exist` is false. Errors of

@@ -24,11 +24,13 @@ typedef struct context {
     sherd_diag *d;
 } context;
 
-static const char *const file_keys[] = { "format", "tool", "form", "scheme", "nodes", "group",
-                                         "exposure", "shuffle_rows", "seed_commitment",
-                                         "operations", NULL };
-static const char *const operation_keys[] = { "name", "kind", "shape", "operands",
-                                              "exposures_sha256", NULL };
+static const char *const file_keys[] = {
+    "format",          "tool",       "form", "scheme", "nodes", "group", "exposure", "shuffle_rows",
+    "seed_commitment", "operations", NULL
+};
+static const char *const operation_keys[] = {
+    "name", "kind", "shape", "operands", "exposures_sha256", NULL
+};
 
 /* ---- fields ---------------------------------------------------------------------------------- */
 
@@ -42,7 +44,8 @@ static int only_keys(const context *c, json_t *object, const char *const *keys)
 {
     const char *key;
     json_t *value;
-    json_object_foreach (object, key, value) {
+    json_object_foreach(object, key, value)
+    {
         size_t i = 0;
         while (keys[i] && strcmp(keys[i], key) != 0) i++;
         if (!keys[i])

@@ -24,8 +24,10 @@ static int fail_errno(const char *path, int code, const char *what, int e, sherd
     char buf[96];
     if (e == ENOMEM) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     if (e == ECANCELED)
-        return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "%s: interrupted before its writer had "
-                           "ended", sherd__path_tail(path));
+        return sherd__fail(d, SHERD_EINTERRUPTED, NULL,
+                           "%s: interrupted before its writer had "
+                           "ended",
+                           sherd__path_tail(path));
     const char *hint = "check the disk";
     if (code == SHERD_EOPEN) hint = "check the path and its permissions";
     return sherd__fail(d, code, hint, "%s: cannot %s: %s", sherd__path_tail(path), what,
@@ -43,8 +45,8 @@ void sherd__file_stop_at(int fd)
    neither. 0 or an errno, ECANCELED where the reading has to stop. */
 static int wait_for_writer(int fd)
 {
-    struct pollfd two[] = {{.fd = fd, .events = POLLIN},
-                           {.fd = atomic_load(&stop_fd), .events = POLLIN}};
+    struct pollfd two[] = { { .fd = fd, .events = POLLIN },
+                            { .fd = atomic_load(&stop_fd), .events = POLLIN } };
     while (poll(two, 2, -1) < 0)
         if (errno != EINTR) return errno;
     return two[1].revents ? ECANCELED : 0;
@@ -148,8 +150,8 @@ int sherd__map_open(sherd__map *m, const char *path, size_t read_max, sherd_diag
     if (regular && r.len != size) {
         sherd__free(bytes);
         return sherd__fail(d, SHERD_EIO, "let its writer finish first",
-                           "%s: %zu bytes long when opened, %zu when read",
-                           sherd__path_tail(path), size, r.len);
+                           "%s: %zu bytes long when opened, %zu when read", sherd__path_tail(path),
+                           size, r.len);
     }
     r.bytes = r.owned = bytes;
     r.fd = -1;

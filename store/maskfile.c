@@ -158,8 +158,8 @@ static int read_head(sherd__maskfile *f, sherd_diag *d)
     if (e) return fail_file(f, "read it", e, d);
     if (memcmp(head, SHERD__MASKFILE_MAGIC, 8) != 0) err = no_masks_fail(f, d);
     if (!err) err = check_head(f, head, (uint64_t)st.st_size, d);
-    if (!err && !sherd__mark_get(head + SHERD__MASKFILE_AT_MARK, 'M', f->head.id, f->tag_key,
-                                 &f->used))
+    if (!err &&
+        !sherd__mark_get(head + SHERD__MASKFILE_AT_MARK, 'M', f->head.id, f->tag_key, &f->used))
         err = damaged(f, "the mark of used rows", d);
     sherd__wipe(head, sizeof head);
     return err;

@@ -28,8 +28,8 @@ void sherd__maskfile_tag_key(uint8_t out[32], const uint8_t root[32])
     derive(out, root, "sherd mask file tags v1");
 }
 
-void sherd__maskfile_row_tag(uint8_t out[SHERD__MASKFILE_TAG], const uint8_t key[32],
-                             uint64_t row, const uint8_t *bytes, size_t len)
+void sherd__maskfile_row_tag(uint8_t out[SHERD__MASKFILE_TAG], const uint8_t key[32], uint64_t row,
+                             const uint8_t *bytes, size_t len)
 {
     crypto_generichash_state st;
     uint8_t head[9] = { 'R' };

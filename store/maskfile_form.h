@@ -15,8 +15,8 @@ enum { SHERD__MASKFILE_AT_KEY = 32, SHERD__MASKFILE_AT_TAG = 160, SHERD__MASKFIL
 void sherd__maskfile_mask_key(uint8_t out[32], const uint8_t root[32]);
 void sherd__maskfile_tag_key(uint8_t out[32], const uint8_t root[32]);
 
-void sherd__maskfile_row_tag(uint8_t out[SHERD__MASKFILE_TAG], const uint8_t key[32],
-                             uint64_t row, const uint8_t *bytes, size_t len);
+void sherd__maskfile_row_tag(uint8_t out[SHERD__MASKFILE_TAG], const uint8_t key[32], uint64_t row,
+                             const uint8_t *bytes, size_t len);
 /** Of the bytes before the tag. */
 void sherd__maskfile_head_tag(uint8_t out[32], const uint8_t key[32], const uint8_t *head);
 

@@ -104,14 +104,14 @@ int sherd__state_folder(char **out, const char *folder, sherd_diag *d)
         return folder ? sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory")
                       : sherd__fail(d, SHERD_EOPEN, "set HOME or XDG_STATE_HOME",
                                     "there is no folder to keep the counters of masks in");
-    int err =
-        *path ? make_folders(path, d) : fail_path(path, SHERD_EOPEN, "use this path", ENOENT, d);
+    int err = *path ? make_folders(path, d)
+                    : fail_path(path, SHERD_EOPEN, "use this path", ENOENT, d);
     if (!err && stat(path, &st) != 0) err = fail_path(path, SHERD_EOPEN, "look at it", errno, d);
     if (!err && (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 022))
-        err =
-            sherd__fail(d, SHERD_EOPEN, "chmod 700 it, or set XDG_STATE_HOME to a folder of yours",
-                        "%s: others may write here, and so change what masks count as used",
-                        sherd__path_tail(path));
+        err = sherd__fail(d, SHERD_EOPEN,
+                          "chmod 700 it, or set XDG_STATE_HOME to a folder of yours",
+                          "%s: others may write here, and so change what masks count as used",
+                          sherd__path_tail(path));
     if (err) sherd__free(path);
     else *out = path;
     return err;
@@ -158,7 +158,8 @@ static int open_counter(int *fd, const char *path, bool use, const char *name, s
 {
     *fd = open(path, (use ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     if (*fd < 0 && errno == ENOENT)
-        return sherd__fail(d, SHERD_EEXPOSURE, "use masks on the machine and account that prepared "
+        return sherd__fail(d, SHERD_EEXPOSURE,
+                           "use masks on the machine and account that prepared "
                            "them, or prepare new ones",
                            "%s: its counter %s is not there: nobody can say which rows were used",
                            name, sherd__path_tail(path));

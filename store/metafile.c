@@ -24,11 +24,14 @@
 
 /* ---- operations ------------------------------------------------------------------------------ */
 
-static const struct { sherd_meta_kind kind; const char *name; } kinds[] = {
-    { SHERD_META_DOT, "dot" },       { SHERD_META_SIGMOID, "sigmoid" },
-    { SHERD_META_MINUS, "minus" },   { SHERD_META_SQUARE, "square" },
-    { SHERD_META_RELU, "relu" },     { SHERD_META_MULTIPLY, "multiply" },
-    { SHERD_META_TANH, "tanh" },     { SHERD_META_EXP, "exp" },
+static const struct {
+    sherd_meta_kind kind;
+    const char *name;
+} kinds[] = {
+    { SHERD_META_DOT, "dot" },     { SHERD_META_SIGMOID, "sigmoid" },
+    { SHERD_META_MINUS, "minus" }, { SHERD_META_SQUARE, "square" },
+    { SHERD_META_RELU, "relu" },   { SHERD_META_MULTIPLY, "multiply" },
+    { SHERD_META_TANH, "tanh" },   { SHERD_META_EXP, "exp" },
 };
 
 const char *sherd_meta_kind_name(sherd_meta_kind kind)
@@ -176,10 +179,11 @@ static int expect(const sherd__metafile *f, const char *name, sherd_dtype dtype,
         return sherd__fail(d, SHERD_EFORMAT, HINT, "%s: %s is of %s, expected %s", where, name,
                            sherd_dtype_name(h->dtype), sherd_dtype_name(dtype));
     if (h->ndim != ndim || h->rows != rows || h->cols != cols || (h->fortran && ndim == 2))
-        return sherd__fail(
-            d, SHERD_EFORMAT, HINT,
-            "%s: %s is a %u-dimensional %zu x %zu%s, expected %" PRIu64 " x %" PRIu64, where, name,
-            h->ndim, h->rows, h->cols, h->fortran ? " in Fortran order" : "", rows, cols);
+        return sherd__fail(d, SHERD_EFORMAT, HINT,
+                           "%s: %s is a %u-dimensional %zu x %zu%s, expected %" PRIu64
+                           " x %" PRIu64,
+                           where, name, h->ndim, h->rows, h->cols,
+                           h->fortran ? " in Fortran order" : "", rows, cols);
     *found = (size_t)i;
     return SHERD_OK;
 }
@@ -258,8 +262,8 @@ int sherd__metafile_open_bytes(sherd__metafile *f, const uint8_t *bytes, size_t 
                                const char *where, sherd_diag *d)
 {
     *f = (sherd__metafile){ .count = 0 };
-    int err = sherd__npz_open_bytes(&f->npz, bytes, len, where, UNPACKED_BASE,
-                                    UNPACKED_PER_BYTE, d);
+    int err = sherd__npz_open_bytes(&f->npz, bytes, len, where, UNPACKED_BASE, UNPACKED_PER_BYTE,
+                                    d);
     return err ? err : read_opened(f, d);
 }
 

@@ -13,14 +13,14 @@
 
 typedef struct sherd__metafile {
     sherd_meta_settings settings;
-    bool expanded;          /* of the loaded file */
+    bool expanded; /* of the loaded file */
     bool has_seed;
-    uint8_t seed[32];       /* where has_seed; wiped by fini */
+    uint8_t seed[32]; /* where has_seed; wiped by fini */
     uint8_t commitment[32];
     size_t count, room;
     sherd_meta_operation *ops;
     uint8_t (*exposures_sha256)[32]; /* expanded: per operation; NULL otherwise */
-    sherd__npz *npz;        /* the loaded file, or NULL */
+    sherd__npz *npz;                 /* the loaded file, or NULL */
 } sherd__metafile;
 
 /** Frees, closes and wipes; safe on a zeroed struct. */
@@ -61,8 +61,8 @@ void sherd__metafile_exposures_sha256(uint8_t out[32], const uint32_t *exposures
 typedef struct sherd__metafile_source {
     int (*exposures)(void *ctx, size_t i, uint32_t *out, sherd_diag *d);
     /** Rows in ascending order, table after table, in the width of sherd__metafile_table. */
-    int (*rows)(void *ctx, size_t i, sherd_meta_table table, uint64_t row, size_t rows,
-                void *out, sherd_diag *d);
+    int (*rows)(void *ctx, size_t i, sherd_meta_table table, uint64_t row, size_t rows, void *out,
+                sherd_diag *d);
     void *ctx;
 } sherd__metafile_source;
 

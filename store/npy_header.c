@@ -117,11 +117,20 @@ static int refuse_dtype(const cursor *c, const char *descr)
         why = "holds Python objects, which are never read";
         hint = "re-save it with numpy.save(path, array.astype(float), allow_pickle=False)";
         break;
-    case 'c': why = "is complex"; hint = "save real and imaginary parts apart"; break;
-    case 'b': why = "is boolean"; hint = "re-save it with .astype('|u1')"; break;
+    case 'c':
+        why = "is complex";
+        hint = "save real and imaginary parts apart";
+        break;
+    case 'b':
+        why = "is boolean";
+        hint = "re-save it with .astype('|u1')";
+        break;
     case 'U':
     case 'S': why = "is text"; break;
-    case 'V': why = "is a structure"; hint = "save each field apart"; break;
+    case 'V':
+        why = "is a structure";
+        hint = "save each field apart";
+        break;
     case 'u': hint = "re-save it with .astype('<i8') if the values fit, else .astype('<f8')"; break;
     case 'f':
         if (descr[2] == '2') hint = "re-save it with .astype('<f4')";
@@ -289,8 +298,12 @@ int sherd__npy_header_parse(sherd__npy_header *out, const uint8_t *bytes, size_t
         return sherd__fail(d, SHERD_ESHAPE, "copy the file again, or re-save it",
                            "%s: claims %" PRIu64 " x %" PRIu64 " values, too many for any file",
                            where, rows, cols);
-    *out = (sherd__npy_header){ .dtype = o.dtype, .fortran = o.fortran, .ndim = o.ndim,
-                                .rows = rows, .cols = cols, .data_at = at + dict_len,
+    *out = (sherd__npy_header){ .dtype = o.dtype,
+                                .fortran = o.fortran,
+                                .ndim = o.ndim,
+                                .rows = rows,
+                                .cols = cols,
+                                .data_at = at + dict_len,
                                 .data_len = data_len };
     return SHERD_OK;
 }

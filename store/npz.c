@@ -93,8 +93,7 @@ static int check_stat(sherd__npz *z, size_t i, zip_stat_t *st, sherd_diag *d)
     const uint64_t need = ZIP_STAT_NAME | ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE |
                           ZIP_STAT_COMP_METHOD | ZIP_STAT_ENCRYPTION_METHOD;
     zip_stat_init(st);
-    if (zip_stat_index(z->zip, i, 0, st) != 0)
-        return fail_zip(z->where, zip_get_error(z->zip), d);
+    if (zip_stat_index(z->zip, i, 0, st) != 0) return fail_zip(z->where, zip_get_error(z->zip), d);
     if ((st->valid & need) != need)
         return sherd__fail(d, SHERD_EFORMAT, COPY_AGAIN, "%s: member %zu lacks a name or size",
                            z->where, i);

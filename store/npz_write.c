@@ -32,8 +32,8 @@ typedef struct member {
     size_t head_len, rows, row_bytes;
     uint64_t size;
     /* while it is read */
-    uint64_t at;      /* bytes given so far */
-    uint8_t *buffer;  /* rows */
+    uint64_t at;            /* bytes given so far */
+    uint8_t *buffer;        /* rows */
     size_t row, from, have; /* next row to fill; unread part of the buffer */
     zip_error_t error;
 } member;
@@ -183,11 +183,13 @@ static zip_int64_t sink_source(void *ctx, void *data, zip_uint64_t len, zip_sour
     sherd__npz_writer *w = ctx;
     switch (cmd) {
     case ZIP_SOURCE_SUPPORTS:
-        return zip_source_make_command_bitmap(
-            ZIP_SOURCE_OPEN, ZIP_SOURCE_READ, ZIP_SOURCE_CLOSE, ZIP_SOURCE_STAT, ZIP_SOURCE_ERROR,
-            ZIP_SOURCE_FREE, ZIP_SOURCE_SEEK, ZIP_SOURCE_TELL, ZIP_SOURCE_BEGIN_WRITE,
-            ZIP_SOURCE_COMMIT_WRITE, ZIP_SOURCE_ROLLBACK_WRITE, ZIP_SOURCE_WRITE,
-            ZIP_SOURCE_SEEK_WRITE, ZIP_SOURCE_TELL_WRITE, ZIP_SOURCE_REMOVE, -1);
+        return zip_source_make_command_bitmap(ZIP_SOURCE_OPEN, ZIP_SOURCE_READ, ZIP_SOURCE_CLOSE,
+                                              ZIP_SOURCE_STAT, ZIP_SOURCE_ERROR, ZIP_SOURCE_FREE,
+                                              ZIP_SOURCE_SEEK, ZIP_SOURCE_TELL,
+                                              ZIP_SOURCE_BEGIN_WRITE, ZIP_SOURCE_COMMIT_WRITE,
+                                              ZIP_SOURCE_ROLLBACK_WRITE, ZIP_SOURCE_WRITE,
+                                              ZIP_SOURCE_SEEK_WRITE, ZIP_SOURCE_TELL_WRITE,
+                                              ZIP_SOURCE_REMOVE, -1);
     case ZIP_SOURCE_STAT: { /* there is nothing yet */
         zip_stat_t *st = data;
         if (len < sizeof *st) return -1;

@@ -12,8 +12,7 @@
 bool sherd__view_packed(sherd_view v)
 {
     if (v.rows == 0 || v.cols == 0) return true;
-    return (v.cols == 1 || v.col_stride == 1) &&
-           (v.rows == 1 || v.row_stride == (ptrdiff_t)v.cols);
+    return (v.cols == 1 || v.col_stride == 1) && (v.rows == 1 || v.row_stride == (ptrdiff_t)v.cols);
 }
 
 /* Values of any type are moved as words of their size. */

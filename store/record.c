@@ -58,8 +58,8 @@ static int fail_record(const sherd__record *r, int code, const char *what, int e
 {
     char buf[96];
     const char *hint = e == ENOSPC || e == EDQUOT ? "free some room, or record elsewhere"
-                       : e == EFBIG ? "raise the file size limit (ulimit -f)"
-                                    : "give a new folder that can be written to";
+                       : e == EFBIG               ? "raise the file size limit (ulimit -f)"
+                                                  : "give a new folder that can be written to";
     return sherd__fail(d, code, hint, "%s: cannot %s: %s", sherd__path_tail(r->dir), what,
                        strerror_r(e, buf, sizeof buf));
 }
@@ -76,7 +76,7 @@ static int check_empty(const sherd__record *r, sherd_diag *d)
         return fail_record(r, SHERD_EOPEN, "look into it", e, d);
     }
     int err = SHERD_OK;
-    for (struct dirent *e; !err && (e = readdir(list)) != NULL;)
+    for (struct dirent *e; !err && (e = readdir(list));)
         if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
             err = sherd__fail(d, SHERD_EOPEN, "give a folder that does not exist yet",
                               "%s: holds \"%.60s\" already; a record wants a folder of its own",
@@ -232,12 +232,10 @@ void sherd__record_tap(void *peer, bool out, const uint8_t *bytes, size_t len)
     stream *s = out ? &p->sent : &p->received;
     if (r->error.code || s->fd < 0 || len == 0) return;
     int e = sherd__write_all(s->fd, -1, bytes, len);
-    if (e)
-        (void)fail_record(r, SHERD_EIO, "write the record", e, &r->error);
+    if (e) (void)fail_record(r, SHERD_EIO, "write the record", e, &r->error);
     else if (EVP_DigestUpdate(s->md, bytes, len) != 1)
         (void)sherd__fail(&r->error, SHERD_EINTERNAL, NULL, "SHA-256 failed in OpenSSL");
-    else
-        s->len += len;
+    else s->len += len;
 }
 
 uint64_t sherd__record_sent(const sherd__record_peer *p)
@@ -267,8 +265,8 @@ int sherd__record_coding(sherd__record *r, const sherd__record_coded *c, sherd_d
                        ", \"masks\": %" PRIu32 ", \"shares\": %" PRIu32 ", \"rows\": %" PRIu64
                        ", \"cols\": %" PRIu64 ", \"part\": %" PRIu64 ", \"panel\": %" PRIu64
                        ", \"stays\": %s, \"largest\": %" PRIu64 ", \"right\": %" PRIu64 "}\n",
-                       c->job, c->scheme, c->blocks, c->masks, c->shares, c->rows, c->cols,
-                       c->part, c->panel, c->stays ? "true" : "false", c->largest, c->right);
+                       c->job, c->scheme, c->blocks, c->masks, c->shares, c->rows, c->cols, c->part,
+                       c->panel, c->stays ? "true" : "false", c->largest, c->right);
     int fd = openat(r->dir_fd, "coded.jsonl", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (fd < 0) return fail_record(r, SHERD_EOPEN, "open coded.jsonl", errno, d);
     int e = sherd__write_all(fd, -1, (const uint8_t *)line, (size_t)len);

@@ -65,14 +65,14 @@ void sherd__record_peer_end(sherd__record_peer *p);
  */
 typedef struct sherd__record_coded {
     uint64_t job;
-    const char *scheme;     /* "share", "share1" */
+    const char *scheme;             /* "share", "share1" */
     uint32_t blocks, masks, shares; /* K, T, N */
-    uint64_t rows, cols;    /* of the operand */
-    uint64_t part;          /* rows that are cut into K blocks together; the last may be less */
-    uint64_t panel;         /* rows of a share in one block that travels, at most */
-    bool stays;             /* blocks are numbered by panels, and serve many products */
-    uint64_t largest;       /* magnitude in fixed point: the scale, in whatever unit the data are */
-    uint64_t right;         /* that of B; 0: A stays, and each product has another */
+    uint64_t rows, cols;            /* of the operand */
+    uint64_t part;    /* rows that are cut into K blocks together; the last may be less */
+    uint64_t panel;   /* rows of a share in one block that travels, at most */
+    bool stays;       /* blocks are numbered by panels, and serve many products */
+    uint64_t largest; /* magnitude in fixed point: the scale, in whatever unit the data are */
+    uint64_t right;   /* that of B; 0: A stays, and each product has another */
 } sherd__record_coded;
 
 /** Appends a line to DIR/coded.jsonl, at once: a killed process leaves it. From any thread, but one

@@ -17,10 +17,10 @@
 enum { SHERD__ROSTER_KEY = 32, SHERD__ROSTER_MOST = 1024 };
 
 typedef struct sherd__rosters {
-    sherd__index members;                /* of keys */
-    sherd__index sets;                   /* by digest of their spans */
-    sherd_buf spans;                     /* of all sets, one behind the other */
-    uint8_t (*keys)[SHERD__ROSTER_KEY];  /* of the set that was asked for */
+    sherd__index members;               /* of keys */
+    sherd__index sets;                  /* by digest of their spans */
+    sherd_buf spans;                    /* of all sets, one behind the other */
+    uint8_t (*keys)[SHERD__ROSTER_KEY]; /* of the set that was asked for */
 } sherd__rosters;
 
 /** From member `first` to `last`. */
@@ -31,7 +31,7 @@ typedef struct sherd__roster_span {
 /** A set, known or not. */
 typedef struct sherd__roster {
     uint8_t digest[SHERD__HASH];
-    uint32_t number;                          /* sherd__rosters_len: it is a new one */
+    uint32_t number; /* sherd__rosters_len: it is a new one */
     uint32_t nodes, spans_len;
     uint32_t unknown_len;
     uint16_t unknown[SHERD__ROSTER_MOST];     /* which of its keys are new members */

@@ -67,7 +67,8 @@ sherd__sumlist_step sherd__sumlist_find(const sherd__sumlist *s, uint64_t step)
     list = entries(&s->asked, &all);
     while (!asked && all > 0) asked = list[--all].step == step ? &list[all] : NULL;
     const entry *e = opened ? opened : asked;
-    return (sherd__sumlist_step){ .who = e ? keys_at(s, e->from) : NULL, .len = e ? e->len : 0,
+    return (sherd__sumlist_step){ .who = e ? keys_at(s, e->from) : NULL,
+                                  .len = e ? e->len : 0,
                                   .threshold = asked ? asked->threshold : 0,
                                   .opened = opened != NULL };
 }
@@ -163,8 +164,9 @@ int sherd__sumlist_open(sherd__sumlist **out, const char *folder, bool fresh, sh
         sherd__buf_init(&s->keys, LIST_MAX, 0);
         sherd__buf_init(&s->asked, LIST_MAX, 0);
         snprintf(path, size, "%s/" NAME, folder);
-        err = sherd__journal_open(&s->journal, path, fresh ? SHERD__JOURNAL_FRESH
-                                                           : SHERD__JOURNAL_EXISTING, &kind, s, d);
+        err = sherd__journal_open(&s->journal, path,
+                                  fresh ? SHERD__JOURNAL_FRESH : SHERD__JOURNAL_EXISTING, &kind, s,
+                                  d);
     }
     sherd__free(path);
     if (err) sherd__sumlist_close(s);
@@ -227,8 +229,7 @@ static int append(sherd__sumlist *s, bool opened, entry e, const sherd__digest *
 static int sort_keys(sherd__sumlist *s, const sherd__digest *who, size_t len, sherd__digest **out,
                      sherd_diag *d)
 {
-    if (s->broken)
-        return sherd__fail(d, SHERD_EIO, NULL, "the list of sums could not be written");
+    if (s->broken) return sherd__fail(d, SHERD_EIO, NULL, "the list of sums could not be written");
     if (len == 0 || len > SHERD__SUMLIST_NODES)
         return sherd__fail(d, SHERD_EINVAL, NULL, "a sum over %zu nodes", len);
     sherd__digest *keys = *out = sherd__alloc(len * sizeof *keys);
@@ -239,7 +240,7 @@ static int sort_keys(sherd__sumlist *s, const sherd__digest *who, size_t len, sh
 }
 
 int sherd__sumlist_add(sherd__sumlist *s, uint64_t step, const sherd__digest *who, size_t len,
-                    sherd_diag *d)
+                       sherd_diag *d)
 {
     sherd__digest *keys = NULL;
     int err = sort_keys(s, who, len, &keys, d);
@@ -247,10 +248,11 @@ int sherd__sumlist_add(sherd__sumlist *s, uint64_t step, const sherd__digest *wh
     const sherd__sumlist_step was = sherd__sumlist_find(s, step);
     if (was.opened ? was.len != len || memcmp(was.who, keys, len * sizeof *keys) != 0
                    : !above_all(s, step))
-        err = sherd__fail(d, SHERD_EINVAL, NULL, "step %" PRIu64 " has had a sum over %zu other "
-                          "nodes", step, was.len);
-    else if (!was.opened)
-        err = append(s, true, (entry){ .step = step, .len = len }, keys, d);
+        err = sherd__fail(d, SHERD_EINVAL, NULL,
+                          "step %" PRIu64 " has had a sum over %zu other "
+                          "nodes",
+                          step, was.len);
+    else if (!was.opened) err = append(s, true, (entry){ .step = step, .len = len }, keys, d);
     sherd__free(keys);
     return err;
 }

@@ -45,7 +45,7 @@ typedef struct sherd__sumlist_step {
     const sherd__digest *who; /* ascending: over whom its sum was to be opened, or else its last
                                  round was begun; NULL: nothing was. Valid until the next call */
     size_t len;
-    uint32_t threshold;       /* of its last round; 0: of none */
+    uint32_t threshold; /* of its last round; 0: of none */
     bool opened;
 } sherd__sumlist_step;
 sherd__sumlist_step sherd__sumlist_find(const sherd__sumlist *s, uint64_t step);
@@ -55,7 +55,7 @@ sherd__sumlist_step sherd__sumlist_find(const sherd__sumlist *s, uint64_t step);
  * SHERD_ENOMEM: nobody may be asked.
  */
 int sherd__sumlist_add(sherd__sumlist *s, uint64_t step, const sherd__digest *who, size_t len,
-                    sherd_diag *d) SHERD_MUST;
+                       sherd_diag *d) SHERD_MUST;
 /** A round of this step begins among these, which costs privacy whatever comes of it. Not synced.
  *  Errors of sherd__sumlist_add. */
 int sherd__sumlist_ask(sherd__sumlist *s, uint64_t step, uint32_t threshold,

@@ -20,7 +20,7 @@ test | lint | fuzz) lists="tools/packages-build.txt tools/packages-test.txt" ;;
 *) echo "usage: tools/setup.sh [--check] build|test|lint|fuzz" >&2; exit 2 ;;
 esac
 wanted='s/[#?].*//'
-case $1 in lint | fuzz) wanted="s/^? *\(.*for:$1\)/\1/; s/[#?].*//" ;; esac
+[ "$1" = test ] || wanted="s/^? *\(.*for:$1\)/\1/; s/[#?].*//"
 
 packages() {
     # shellcheck disable=SC2086

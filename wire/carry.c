@@ -22,11 +22,11 @@
 #include "wire/link_state.h"
 #include "wire/tls.h"
 
-#define MEMORY (16u << 20) /* at either end: more than a core's caches keep */
-#define WARM (4u << 20)    /* bytes before the clocks run: windows open, pages are there */
+#define MEMORY (16u << 20)  /* at either end: more than a core's caches keep */
+#define WARM (4u << 20)     /* bytes before the clocks run: windows open, pages are there */
 #define MEASURED (6u << 20) /* and between two looks at them */
 #define ROUNDS 5
-#define PATIENCE_S 5       /* of either end for the other */
+#define PATIENCE_S 5 /* of either end for the other */
 
 static double rate;
 static sherd__fresh fresh = SHERD__FRESH;

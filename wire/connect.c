@@ -49,10 +49,8 @@ static void on_connect(uv_connect_t *req, int status)
 {
     sherd_link *l = req->data;
     if (l->state == LINK_CLOSING) return;
-    if (status < 0)
-        attempt_failed(l, status);
-    else
-        sherd__link_begin(l);
+    if (status < 0) attempt_failed(l, status);
+    else sherd__link_begin(l);
 }
 
 static void attempt(sherd_link *l, const struct sockaddr *addr)
@@ -76,8 +74,8 @@ static void on_answer(uv_async_t *h)
     sherd__link_end_lookup(l);
     if (error) {
         l->state = LINK_CONNECTING;
-        fail_later(l, SHERD_ECONNECT, "check the host's name", "name not resolved: ",
-                   gai_strerror(error));
+        fail_later(l, SHERD_ECONNECT, "check the host's name",
+                   "name not resolved: ", gai_strerror(error));
     } else {
         l->next_address = found->ai_next;
         attempt(l, found->ai_addr);
@@ -131,12 +129,9 @@ int sherd__link_connect(sherd_link **out, const sherd__link_options *opt, const 
     }
     l->owner = opt->owner;
     l->owned = true;
-    if (uv_ip4_addr(host, port, &v4) == 0)
-        attempt(l, (const struct sockaddr *)&v4);
-    else if (uv_ip6_addr(host, port, &v6) == 0)
-        attempt(l, (const struct sockaddr *)&v6);
-    else
-        resolve(l, host, port);
+    if (uv_ip4_addr(host, port, &v4) == 0) attempt(l, (const struct sockaddr *)&v4);
+    else if (uv_ip6_addr(host, port, &v6) == 0) attempt(l, (const struct sockaddr *)&v6);
+    else resolve(l, host, port);
     sherd__link_arm(l);
     *out = l;
     return SHERD_OK;

@@ -183,8 +183,7 @@ static int open_private(const char *path, sherd_diag *d, int *err)
         *err = sherd__fail(d, SHERD_EKEY, "chmod 600 the file, or make a new key if others saw it",
                            "%s: mode %04o lets others use the key, expected 0600", path,
                            (unsigned)(st.st_mode & 07777));
-    else
-        return fd;
+    else return fd;
     close(fd);
     return -1;
 }
@@ -206,8 +205,7 @@ int sherd__identity_load(sherd_identity **out, const char *path, sherd_diag *d)
     if (n < 0)
         err = sherd__fail(d, SHERD_EOPEN, NULL, "%s: cannot read the key: %s", path,
                           strerror(errno));
-    else
-        err = parse(out, pem, len, path, d);
+    else err = parse(out, pem, len, path, d);
     close(fd);
     sodium_memzero(pem, sizeof pem);
     return err;

@@ -8,8 +8,8 @@
 #include "wire/identity.h"
 
 struct sherd_identity {
-    EVP_PKEY *key;                 /* Ed25519, private */
-    X509 *cert;                    /* self-signed with it; only its public key means anything */
+    EVP_PKEY *key; /* Ed25519, private */
+    X509 *cert;    /* self-signed with it; only its public key means anything */
     uint8_t public_key[32];
     sherd__fingerprint fingerprint;
 };

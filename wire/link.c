@@ -28,8 +28,8 @@
 #include "wire/link_state.h"
 
 #define KEEPALIVE_S 10
-#define DIRECT_MIN 4096u /* bytes of a body worth a read of their own */
-#define UNACKED_MS 20000 /* data that nobody acknowledges: the peer's machine is gone */
+#define DIRECT_MIN 4096u   /* bytes of a body worth a read of their own */
+#define UNACKED_MS 20000   /* data that nobody acknowledges: the peer's machine is gone */
 #define AT_ONCE (1u << 20) /* written in one go before the loop gets its turn */
 
 static void pump(sherd_link *l);
@@ -167,10 +167,8 @@ void sherd__link_fail(sherd_link *l, int code, const char *hint, const char *fmt
     vsnprintf(message, sizeof message, fmt, ap);
     va_end(ap);
     join(text, message, hint);
-    if (l->owned)
-        emit_closed(l, code, text);
-    else
-        sherd__listener_reject(l, code, text);
+    if (l->owned) emit_closed(l, code, text);
+    else sherd__listener_reject(l, code, text);
     wind_down(l);
 }
 
@@ -179,10 +177,8 @@ static void end_session(sherd_link *l, int code, const char *text)
 {
     sherd__event ev;
     sherd__session_eof(l->session, code, text, &ev);
-    if (ev.kind == SHERD__EV_CLOSED)
-        emit(l, &ev);
-    else
-        emit_closed(l, code, text);
+    if (ev.kind == SHERD__EV_CLOSED) emit(l, &ev);
+    else emit_closed(l, code, text);
 }
 
 /* The connection itself is gone: error is libuv's. */
@@ -197,10 +193,8 @@ static void lost(sherd_link *l, int error)
                  early ? " during the handshake; is it a sherd that knows our key?"
                        : " without a goodbye; did its process end?");
         l->write_broken = true; /* nobody would read what is left to say */
-        if (l->session)
-            end_session(l, code, text);
-        else
-            sherd__link_fail(l, code, NULL, "%s", text);
+        if (l->session) end_session(l, code, text);
+        else sherd__link_fail(l, code, NULL, "%s", text);
     }
     sherd__link_shut(l);
 }
@@ -283,8 +277,7 @@ static void linger(sherd_link *l)
         sherd__link_shut(l);
         return;
     }
-    if (l->paused || l->behind)
-        (void)uv_read_start((uv_stream_t *)&l->tcp, on_alloc, on_read);
+    if (l->paused || l->behind) (void)uv_read_start((uv_stream_t *)&l->tcp, on_alloc, on_read);
 }
 
 /* Sends n bytes at p: at once where the socket takes them (and `hurry`), else by a request. Returns
@@ -482,10 +475,8 @@ void sherd__link_pause(sherd_link *l, bool paused)
     if (paused == l->paused || l->state != LINK_UP) return;
     l->paused = paused;
     sherd__session_hold(l->session, paused, uv_now(l->loop));
-    if (paused)
-        (void)uv_read_stop((uv_stream_t *)&l->tcp);
-    else
-        (void)uv_read_start((uv_stream_t *)&l->tcp, on_alloc, on_read);
+    if (paused) (void)uv_read_stop((uv_stream_t *)&l->tcp);
+    else (void)uv_read_start((uv_stream_t *)&l->tcp, on_alloc, on_read);
     sherd__link_arm(l);
 }
 
@@ -494,10 +485,8 @@ void sherd__link_pause(sherd_link *l, bool paused)
 static void expire(sherd_link *l)
 {
     if (l->write_broken && l->state <= LINK_UP) { /* and no reason has come */
-        if (sherd__tls_failure(l->tls)->code)
-            tls_failed(l);
-        else
-            lost(l, l->last_error);
+        if (sherd__tls_failure(l->tls)->code) tls_failed(l);
+        else lost(l, l->last_error);
         return;
     }
     switch (l->state) {

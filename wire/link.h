@@ -42,10 +42,10 @@ typedef struct sherd__link_owner {
 
 typedef struct sherd__link_options {
     uv_loop_t *loop;
-    const sherd_identity *identity;    /* ours; outlives the link */
-    sherd__session_options session;    /* now_ms is filled in by the link */
+    const sherd_identity *identity; /* ours; outlives the link */
+    sherd__session_options session; /* now_ms is filled in by the link */
     sherd__link_owner owner;
-    uint32_t connect_timeout_ms;       /* 0: 5000 */
+    uint32_t connect_timeout_ms; /* 0: 5000 */
 } sherd__link_options;
 
 /** Connects to host:port and accepts exactly `key` there. Returns at once; events follow. */
@@ -68,8 +68,8 @@ typedef struct sherd__listen_options {
      *  kept for such, and a quarter for others. May be NULL: it names none, and none is kept. */
     bool (*named)(void *ctx, const char *peer_address);
     void *ctx;
-    uint32_t half_open_max; /* connections still in handshake, all together; 0: 64 */
-    uint32_t links_max;     /* connections past their handshake; 0: 1024 */
+    uint32_t half_open_max;        /* connections still in handshake, all together; 0: 64 */
+    uint32_t links_max;            /* connections past their handshake; 0: 1024 */
     uint32_t handshake_timeout_ms; /* TCP up to TLS done; 0: 5000 */
 } sherd__listen_options;
 

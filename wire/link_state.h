@@ -55,8 +55,8 @@ struct sherd_link {
     uint64_t deadline, armed; /* of the state; of the timer. UINT64_MAX: none */
     uint32_t timeout_ms;      /* for the connection to come up, for messages */
     bool tcp_open, answer_open, writing, paused, write_broken;
-    bool behind;              /* a node: not read until the loop's next turn, see link.c */
-    sherd__turn turn;         /* where the owner has none */
+    bool behind;      /* a node: not read until the loop's next turn, see link.c */
+    sherd__turn turn; /* where the owner has none */
     sherd__turn_part part;
 
     sherd__link_owner owner;
@@ -83,7 +83,7 @@ struct sherd_link {
     uint64_t born_ms;
     sherd__source source;
 
-    const uint8_t *rest;      /* of `plain`: what a later turn handles */
+    const uint8_t *rest; /* of `plain`: what a later turn handles */
     size_t rest_len;
     uint8_t *in, *plain;
 };

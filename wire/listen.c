@@ -62,10 +62,8 @@ static void remember(sherd_listener *s, sherd_link *l)
 {
     l->listener = s;
     l->older = s->newest;
-    if (s->newest)
-        s->newest->newer = l;
-    else
-        s->oldest = l;
+    if (s->newest) s->newest->newer = l;
+    else s->oldest = l;
     s->newest = l;
     s->links++;
     s->half_open++;
@@ -142,8 +140,7 @@ typedef bool same_fn(const sherd__source *a, const sherd__source *b);
 static uint32_t count(const sherd_listener *s, const sherd__source *of, same_fn *same)
 {
     uint32_t n = 0;
-    for (const sherd_link *l = s->oldest; l; l = l->newer)
-        n += !l->owned && same(&l->source, of);
+    for (const sherd_link *l = s->oldest; l; l = l->newer) n += !l->owned && same(&l->source, of);
     return n;
 }
 

@@ -48,17 +48,21 @@ static int decode(void *msg, const pb_msgdesc_t *fields, const uint8_t *body, si
 static void copy_text(char *out, size_t size, const char *text)
 {
     size_t n = 0;
-    for (; n + 1 < size && text[n]; n++)
-        out[n] = text[n] >= ' ' && text[n] <= '~' ? text[n] : '?';
+    for (; n + 1 < size && text[n]; n++) out[n] = text[n] >= ' ' && text[n] <= '~' ? text[n] : '?';
     out[n] = 0;
 }
 
 size_t sherd__message_hello(uint8_t *out, const sherd__hello *h)
 {
     sherd_pb_Hello m = {
-        .minor_min = h->minor_min, .minor_max = h->minor_max, .features = h->features,
-        .threads = h->threads,     .memory = h->memory,       .gflops = h->gflops,
-        .has_residue_gflops = h->residue_gflops != 0, .residue_gflops = h->residue_gflops,
+        .minor_min = h->minor_min,
+        .minor_max = h->minor_max,
+        .features = h->features,
+        .threads = h->threads,
+        .memory = h->memory,
+        .gflops = h->gflops,
+        .has_residue_gflops = h->residue_gflops != 0,
+        .residue_gflops = h->residue_gflops,
     };
     copy_text(m.software, sizeof m.software, h->software);
     copy_text(m.blas_core, sizeof m.blas_core, h->blas_core);
@@ -72,16 +76,22 @@ int sherd__message_hello_parse(sherd__hello *out, const uint8_t *body, size_t le
     int err = decode(&m, sherd_pb_Hello_fields, body, len, "HELLO or WELCOME", d);
     if (err) return err;
     if (m.minor_min > m.minor_max)
-        return sherd__fail(d, SHERD_EFRAME, NULL, "minor versions %" PRIu32 " to %" PRIu32
-                           ": the least is above the greatest", m.minor_min, m.minor_max);
+        return sherd__fail(d, SHERD_EFRAME, NULL,
+                           "minor versions %" PRIu32 " to %" PRIu32
+                           ": the least is above the greatest",
+                           m.minor_min, m.minor_max);
     if (!isfinite(m.gflops) || m.gflops < 0)
         return sherd__fail(d, SHERD_EFRAME, NULL, "a speed of %g GF/s", m.gflops);
     if (!isfinite(m.residue_gflops) || m.residue_gflops < 0)
         return sherd__fail(d, SHERD_EFRAME, NULL, "a speed of %g GF/s modulo primes",
                            m.residue_gflops);
     *out = (sherd__hello){
-        .minor_min = m.minor_min, .minor_max = m.minor_max, .features = m.features,
-        .threads = m.threads,     .memory = m.memory,       .gflops = m.gflops,
+        .minor_min = m.minor_min,
+        .minor_max = m.minor_max,
+        .features = m.features,
+        .threads = m.threads,
+        .memory = m.memory,
+        .gflops = m.gflops,
         .residue_gflops = m.residue_gflops,
     };
     copy_text(out->software, sizeof out->software, m.software);
@@ -93,8 +103,14 @@ int sherd__message_hello_parse(sherd__hello *out, const uint8_t *body, size_t le
 static sherd_pb_Description description_of(const sherd__fragment_info *i)
 {
     return (sherd_pb_Description){
-        .origin = i->origin, .dtype = i->dtype, .encoding = i->encoding, .primes = i->primes,
-        .groups = i->groups, .rows = i->rows,   .cols = i->cols,         .len = i->len,
+        .origin = i->origin,
+        .dtype = i->dtype,
+        .encoding = i->encoding,
+        .primes = i->primes,
+        .groups = i->groups,
+        .rows = i->rows,
+        .cols = i->cols,
+        .len = i->len,
     };
 }
 
@@ -106,10 +122,14 @@ static int info_of(sherd__fragment_info *out, const sherd_pb_Description *m, she
                            ", encoding %" PRIu32 ", primes %" PRIu32 ": each at most 255",
                            m->origin, m->dtype, m->encoding, m->primes);
     sherd__fragment_info info = {
-        .origin = (uint8_t)m->origin,     .dtype = (uint8_t)m->dtype,
-        .encoding = (uint8_t)m->encoding, .primes = (uint8_t)m->primes,
-        .groups = m->groups,              .rows = m->rows,
-        .cols = m->cols,                  .len = m->len,
+        .origin = (uint8_t)m->origin,
+        .dtype = (uint8_t)m->dtype,
+        .encoding = (uint8_t)m->encoding,
+        .primes = (uint8_t)m->primes,
+        .groups = m->groups,
+        .rows = m->rows,
+        .cols = m->cols,
+        .len = m->len,
     };
     int err = sherd__fragment_info_check(&info, d);
     if (!err) *out = info;
@@ -133,8 +153,8 @@ int sherd__message_description_parse(sherd__fragment_info *out, uint32_t *attemp
     int err = decode(&m, sherd_pb_Description_fields, body, len, "description", d);
     if (err) return err;
     if (m.has_attempt != (attempt != NULL))
-        return sherd__fail(d, SHERD_EFRAME, NULL, "%s", attempt ? "RESULT without its attempt"
-                                                                : "PUT with an attempt");
+        return sherd__fail(d, SHERD_EFRAME, NULL, "%s",
+                           attempt ? "RESULT without its attempt" : "PUT with an attempt");
     err = info_of(&info, &m, d);
     if (err) return err;
     *out = info;
@@ -145,17 +165,26 @@ int sherd__message_description_parse(sherd__fragment_info *out, uint32_t *attemp
 static sherd_pb_Windows windows_of(const sherd_windows *w)
 {
     return (sherd_pb_Windows){
-        .height = w->height, .width = w->width,   .channels = w->channels,
-        .window = w->window, .stride = w->stride, .padding = w->padding,
+        .height = w->height,
+        .width = w->width,
+        .channels = w->channels,
+        .window = w->window,
+        .stride = w->stride,
+        .padding = w->padding,
     };
 }
 
 size_t sherd__message_task(uint8_t *out, const sherd__task *t)
 {
     sherd_pb_Task m = {
-        .op = t->op, .flags = t->flags, .left = t->left, .right = t->right,
-        .primes_count = (pb_size_t)t->primes_len, .result = description_of(&t->result),
-        .has_windows = t->windows.window != 0, .windows = windows_of(&t->windows),
+        .op = t->op,
+        .flags = t->flags,
+        .left = t->left,
+        .right = t->right,
+        .primes_count = (pb_size_t)t->primes_len,
+        .result = description_of(&t->result),
+        .has_windows = t->windows.window != 0,
+        .windows = windows_of(&t->windows),
     };
     memcpy(m.primes, t->primes, sizeof m.primes);
     return encode(out, sherd_pb_Task_fields, &m);
@@ -167,7 +196,10 @@ int sherd__message_task_parse(sherd__task *out, const uint8_t *body, size_t len,
     int err = decode(&m, sherd_pb_Task_fields, body, len, "TASK", d);
     if (err) return err;
     sherd__task t = {
-        .op = m.op, .flags = m.flags, .left = m.left, .right = m.right,
+        .op = m.op,
+        .flags = m.flags,
+        .left = m.left,
+        .right = m.right,
         .primes_len = m.primes_count,
     };
     if (m.left == 0) return sherd__fail(d, SHERD_EFRAME, NULL, "TASK without a left block");
@@ -176,8 +208,9 @@ int sherd__message_task_parse(sherd__task *out, const uint8_t *body, size_t len,
     for (uint32_t i = 0; i < t.primes_len; i++) {
         t.primes[i] = m.primes[i];
         if (m.primes[i] < 3 || m.primes[i] >= 1u << 24)
-            return sherd__fail(d, SHERD_EFRAME, NULL, "TASK modulo %" PRIu32
-                               ": expected a prime of at most 24 bits", m.primes[i]);
+            return sherd__fail(d, SHERD_EFRAME, NULL,
+                               "TASK modulo %" PRIu32 ": expected a prime of at most 24 bits",
+                               m.primes[i]);
     }
     if (m.result.has_attempt) return sherd__fail(d, SHERD_EFRAME, NULL, "TASK with two attempts");
     err = info_of(&t.result, &m.result, d);
@@ -208,8 +241,7 @@ size_t sherd__message_refuse(uint8_t *out, const sherd__refusal *r)
     return encode(out, sherd_pb_Refuse_fields, &m);
 }
 
-int sherd__message_refuse_parse(sherd__refusal *out, const uint8_t *body, size_t len,
-                                sherd_diag *d)
+int sherd__message_refuse_parse(sherd__refusal *out, const uint8_t *body, size_t len, sherd_diag *d)
 {
     sherd_pb_Refuse m = sherd_pb_Refuse_init_zero;
     int err = decode(&m, sherd_pb_Refuse_fields, body, len, "REFUSE", d);
@@ -218,7 +250,8 @@ int sherd__message_refuse_parse(sherd__refusal *out, const uint8_t *body, size_t
         return sherd__fail(d, SHERD_EFRAME, NULL, "REFUSE of kind %" PRIu32, m.what);
     if (m.code >= 0 || m.code < CODE_MIN)
         return sherd__fail(d, SHERD_EFRAME, NULL, "REFUSE with code %" PRId32, m.code);
-    *out = (sherd__refusal){ .block = m.what == WHAT_BLOCK, .task = m.what == WHAT_TASK,
+    *out = (sherd__refusal){ .block = m.what == WHAT_BLOCK,
+                             .task = m.what == WHAT_TASK,
                              .code = code_of(m.code) };
     copy_text(out->text, sizeof out->text, m.text);
     return SHERD_OK;

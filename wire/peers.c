@@ -128,8 +128,7 @@ static int parse_address(sherd__peer *p, span s, const char *where, sherd_diag *
     bool good;
     if (host.len >= 2 && host.at[0] == '[' && host.at[host.len - 1] == ']')
         good = parse_ipv6(p->host, sizeof p->host, (span){ host.at + 1, host.len - 2 });
-    else
-        good = copy_text(p->host, sizeof p->host, host, ".-_");
+    else good = copy_text(p->host, sizeof p->host, host, ".-_");
     if (!good)
         return sherd__fail(d, SHERD_EFORMAT,
                            memchr(host.at, ':', host.len) ? "write IPv6 as [address]:port"
@@ -207,7 +206,8 @@ static int parse_value(sherd__peer *p, const char *word, span s, const char *whe
         if (parse_weight(&p->weight, s)) return SHERD_OK;
         return sherd__fail(d, SHERD_EFORMAT, "for example weight=1.5",
                            "%s: weight \"%s\" is not a number above 0 and below 1000000, with six "
-                           "decimals at most", where, quote(s).text);
+                           "decimals at most",
+                           where, quote(s).text);
     default:
         if (copy_text(word[0] == 'n' ? p->name : p->domain, sizeof p->name, s, others))
             return SHERD_OK;
@@ -232,7 +232,8 @@ static int parse_field(sherd__peer *p, span s, unsigned *seen, const char *where
         return parse_value(p, words[i], (span){ equals + 1, s.len - len - 1 }, where, d);
     }
     const char *near = copy_text(word, sizeof word, (span){ s.at, len }, "_-")
-                           ? sherd__suggest(word, words) : NULL;
+                           ? sherd__suggest(word, words)
+                           : NULL;
     snprintf(hint, sizeof hint, "did you mean %s=?", near ? near : "");
     return sherd__fail(d, SHERD_EFORMAT, near ? hint : EXAMPLE, "%s: unknown word \"%s\"", where,
                        quote(s).text);
@@ -274,8 +275,7 @@ static void format_weight(double weight, char *out, size_t size)
 int sherd__peer_format(const sherd__peer *p, char *out, size_t size)
 {
     char address[sizeof p->host + 16], key[SHERD__FINGERPRINT_TEXT] = "", weight[48];
-    if (strcmp(p->host, "*") == 0)
-        snprintf(address, sizeof address, "*");
+    if (strcmp(p->host, "*") == 0) snprintf(address, sizeof address, "*");
     else
         snprintf(address, sizeof address, strchr(p->host, ':') ? "[%s]:%u" : "%s:%u", p->host,
                  p->port);

@@ -23,8 +23,8 @@
 #define SHERD__RECORD_OPTIONAL 1u       /* flags, bit 0 */
 
 /* Longest bodies by kind of record. */
-#define SHERD__CONTROL_MAX 1024u    /* protobuf bodies */
-#define SHERD__UNKNOWN_MAX 65536u   /* optional records of a type that is not known: skipped */
+#define SHERD__CONTROL_MAX 1024u  /* protobuf bodies */
+#define SHERD__UNKNOWN_MAX 65536u /* optional records of a type that is not known: skipped */
 
 /* The numbers travel and are never reused. */
 typedef enum sherd__record_type {

@@ -56,7 +56,8 @@ static void leave_place(const void **place)
 
 static int ask(const sherd__lookup *l, int flags, struct addrinfo **list)
 {
-    struct addrinfo hints = { .ai_flags = flags, .ai_family = AF_UNSPEC,
+    struct addrinfo hints = { .ai_flags = flags,
+                              .ai_family = AF_UNSPEC,
                               .ai_socktype = SOCK_STREAM };
     return getaddrinfo(l->host, l->service, &hints, list);
 }

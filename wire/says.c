@@ -39,7 +39,9 @@ static const char *const table[] = {
 
 /* Texts with words like these have details, and are said without them: they are about what the peer
  * itself asked for. */
-static const struct { const char *words, *text; } general[] = {
+static const struct {
+    const char *words, *text;
+} general[] = {
     { "no block ", "a block that it names is not here" },
     { " is no plan", "the block of a plan holds none" },
     { " is no recipe", "the block of a recipe holds none" },

@@ -278,9 +278,11 @@ static void check_stalls(sherd_session *s)
                            SHERD__STALL_MS);
     if (!a->active || s->now_ms < a->window_ms + SHERD__STALL_MS) return;
     if (a->got - a->window_got < SHERD__STALL_BYTES)
-        sherd__session_end(s, SHERD_ESILENT, true, "body %" PRIu32 " stalled at %" PRIu64 " of %"
-                           PRIu64 " bytes: %" PRIu64 " in %u ms", a->task.task, a->got, a->info.len,
-                           a->got - a->window_got, SHERD__STALL_MS);
+        sherd__session_end(s, SHERD_ESILENT, true,
+                           "body %" PRIu32 " stalled at %" PRIu64 " of %" PRIu64 " bytes: %" PRIu64
+                           " in %u ms",
+                           a->task.task, a->got, a->info.len, a->got - a->window_got,
+                           SHERD__STALL_MS);
     a->window_ms = s->now_ms;
     a->window_got = a->got;
 }
@@ -292,8 +294,7 @@ static void check_life(sherd_session *s)
         if (silent_ms >= SHERD__DEAD_MS)
             sherd__session_end(s, SHERD_ESILENT, true, "peer was silent for %" PRIu64 " ms",
                                silent_ms);
-        else
-            check_stalls(s);
+        else check_stalls(s);
     }
     if (s->ended || s->now_ms < ping_at(s)) return;
     s->ping_ms = s->now_ms;
@@ -378,7 +379,8 @@ int sherd__session_put(sherd_session *s, uint64_t job, uint32_t block, sherd_fra
         return SHERD_EINVAL;
     int err = sherd__bulks_reserve(&s->bulks);
     if (err) return err;
-    sherd__bulk item = { .kind = SHERD__BULK_FRAGMENT, .fragment = f,
+    sherd__bulk item = { .kind = SHERD__BULK_FRAGMENT,
+                         .fragment = f,
                          .task = { .job = job, .task = block } };
     sherd__bulk_push(s, &item);
     return SHERD_OK;
@@ -495,7 +497,6 @@ int sherd__session_refuse(sherd_session *s, const sherd__refusal *r)
     int err = sherd__control_refuse(s, r, SHERD__ANSWERS_MAX);
     if (err == SHERD_EBUSY)
         sherd__session_end(s, SHERD_EBUSY, true, "peer does not read its answers");
-    else if (!err && open)
-        sherd__tasks_remove(&s->open, open);
+    else if (!err && open) sherd__tasks_remove(&s->open, open);
     return err;
 }

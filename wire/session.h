@@ -27,20 +27,20 @@ typedef enum sherd__op {
     SHERD__OP_MULTIPLY_T = 2, /* left^T * right, one group each */
     SHERD__OP_GRADIENT = 3,   /* left: a plan, right: a tier's parameters (docs/PROTOCOL.md) */
     /* Training by nodes that add up among themselves (learn/circle.h): */
-    SHERD__OP_MEET = 4,       /* left: who is in it and what is trained, right: a roster */
-    SHERD__OP_CONNECT = 5,    /* links to other members; gives which failed */
-    SHERD__OP_STEP = 6,       /* left: a round; gives what its shards cost */
-    SHERD__OP_REDUCE = 7,     /* left: the same; the sum over all members, and figures of it */
+    SHERD__OP_MEET = 4,    /* left: who is in it and what is trained, right: a roster */
+    SHERD__OP_CONNECT = 5, /* links to other members; gives which failed */
+    SHERD__OP_STEP = 6,    /* left: a round; gives what its shards cost */
+    SHERD__OP_REDUCE = 7,  /* left: the same; the sum over all members, and figures of it */
     /* Secure aggregation, by nodes with data of their own (learn/secure.h; CONFIRM and CHECK): */
-    SHERD__OP_JOIN = 8,       /* left: what is trained; gives a key, signed */
-    SHERD__OP_ROSTER = 9,     /* right: everybody's keys */
-    SHERD__OP_SEAL = 10,      /* a round begins; gives pieces of a mask, sealed */
-    SHERD__OP_HIDE = 11,      /* right: parameters; gives gradient and mask, added up */
-    SHERD__OP_OPEN = 12,      /* left: who confirms, right: pieces of the survivors, if they were
+    SHERD__OP_JOIN = 8,     /* left: what is trained; gives a key, signed */
+    SHERD__OP_ROSTER = 9,   /* right: everybody's keys */
+    SHERD__OP_SEAL = 10,    /* a round begins; gives pieces of a mask, sealed */
+    SHERD__OP_HIDE = 11,    /* right: parameters; gives gradient and mask, added up */
+    SHERD__OP_OPEN = 12,    /* left: who confirms, right: pieces of the survivors, if they were
                                  not checked; gives their sum */
-    SHERD__OP_STATE = 13,     /* of a circle: parameters, and what belongs to them */
-    SHERD__OP_WHERE = 14,     /* of a circle: how far a round has come */
-    SHERD__OP_CONFIRM = 15,   /* of a sum: its survivors; gives a signature of that */
+    SHERD__OP_STATE = 13,   /* of a circle: parameters, and what belongs to them */
+    SHERD__OP_WHERE = 14,   /* of a circle: how far a round has come */
+    SHERD__OP_CONFIRM = 15, /* of a sum: its survivors; gives a signature of that */
     SHERD__OP_SIGMOID = 16,
     SHERD__OP_MINUS = 17,
     SHERD__OP_SQUARE = 18,
@@ -48,12 +48,12 @@ typedef enum sherd__op {
     SHERD__OP_RELU = 20,
     SHERD__OP_TANH = 21,
     SHERD__OP_EXP = 22,
-    SHERD__OP_CHECK = 23      /* right: pieces of the survivors; gives which are not sealed well */
+    SHERD__OP_CHECK = 23 /* right: pieces of the survivors; gives which are not sealed well */
 } sherd__op;
 
-enum { /* sherd__task.flags */
-    SHERD__DROP_LEFT = 1,  /* the node drops the block once the task is done */
-    SHERD__DROP_RIGHT = 2
+enum {                       /* sherd__task.flags */
+       SHERD__DROP_LEFT = 1, /* the node drops the block once the task is done */
+       SHERD__DROP_RIGHT = 2
 };
 
 #define SHERD__PRIMES_MAX 4
@@ -61,12 +61,12 @@ enum { /* sherd__task.flags */
 
 /** What a task asks: result = op(left, right), over blocks that were PUT under the same job. */
 typedef struct sherd__task {
-    uint64_t job;           /* random, never reused */
+    uint64_t job; /* random, never reused */
     uint32_t task, attempt;
-    uint32_t op;            /* sherd__op */
+    uint32_t op; /* sherd__op */
     uint32_t flags;
-    uint32_t left, right;   /* block numbers; right = 0: none */
-    uint32_t primes_len;    /* 0: plain f64 arithmetic; else modulo each of these */
+    uint32_t left, right; /* block numbers; right = 0: none */
+    uint32_t primes_len;  /* 0: plain f64 arithmetic; else modulo each of these */
     uint32_t primes[SHERD__PRIMES_MAX];
     sherd_windows windows; /* window 0: none. Else, of a product: the rows of left are images, and
                               the matrix of their windows is meant */
@@ -101,15 +101,15 @@ typedef struct sherd__hello {
 
 typedef enum sherd__event_kind {
     SHERD__EV_NONE = 0,
-    SHERD__EV_READY,    /* handshake done; event.hello is the peer's */
-    SHERD__EV_BLOCK,    /* node: block complete; event.fragment is the receiver's to free */
-    SHERD__EV_DROP,     /* node: event.job, event.block (0: the whole job) */
-    SHERD__EV_TASK,     /* node: event.task */
-    SHERD__EV_CANCEL,   /* node: event.job, event.number = task (0: all of the job), event.task has
+    SHERD__EV_READY,   /* handshake done; event.hello is the peer's */
+    SHERD__EV_BLOCK,   /* node: block complete; event.fragment is the receiver's to free */
+    SHERD__EV_DROP,    /* node: event.job, event.block (0: the whole job) */
+    SHERD__EV_TASK,    /* node: event.task */
+    SHERD__EV_CANCEL,  /* node: event.job, event.number = task (0: all of the job), event.task has
                            the attempt. The session has answered: give no RESULT or REFUSE. */
-    SHERD__EV_RESULT,   /* coordinator: event.task as it was sent, event.fragment the receiver's */
-    SHERD__EV_REFUSED,  /* coordinator: event.refusal */
-    SHERD__EV_CLOSED    /* the session is over: event.err and event.text say why; event.refusal.code
+    SHERD__EV_RESULT,  /* coordinator: event.task as it was sent, event.fragment the receiver's */
+    SHERD__EV_REFUSED, /* coordinator: event.refusal */
+    SHERD__EV_CLOSED   /* the session is over: event.err and event.text say why; event.refusal.code
                            is the code of the peer's BYE, if one came. Always the last, once. */
 } sherd__event_kind;
 
@@ -135,7 +135,7 @@ typedef struct sherd__event {
 /** Counters: bytes are plaintext protocol bytes, headers included (what a recorder sees). */
 typedef struct sherd__session_stats {
     uint64_t bytes_in, bytes_out;
-    uint64_t work_in, work_out; /* of these, PUT, TASK and RESULT: what wire/size.h foretells */
+    uint64_t work_in, work_out;   /* of these, PUT, TASK and RESULT: what wire/size.h foretells */
     uint64_t moved_in, moved_out; /* bytes of bodies that have come, of those asked for; of blocks
                                      and tasks that have been handed to the transport */
     uint64_t unsent;              /* of the latter, as sherd__session_unsent was told last */
@@ -146,9 +146,9 @@ typedef struct sherd__session_stats {
 
 typedef struct sherd__session_options {
     sherd__role role;
-    sherd__hello hello;       /* ours */
+    sherd__hello hello; /* ours */
     uint64_t now_ms;
-    uint64_t block_max;       /* node: a longer block is refused, its body skipped; 0: any */
+    uint64_t block_max; /* node: a longer block is refused, its body skipped; 0: any */
     /**
      * Memory for the body of an arriving block (node) or result (coordinator), after every check of
      * its description. NULL: no room; a node then REFUSEs the block and skips its body; a

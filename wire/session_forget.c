@@ -83,8 +83,7 @@ static bool take_back_whole(sherd_session *s, uint64_t before, uint64_t job, uin
 {
     for (uint64_t q = before; q-- > s->bulks.head;) {
         sherd__bulk *item = bulk_at(s, q);
-        if (item->kind != SHERD__BULK_FRAGMENT || item->task.job != job ||
-            item->task.task != block)
+        if (item->kind != SHERD__BULK_FRAGMENT || item->task.job != job || item->task.task != block)
             continue;
         if (item->described) return false;
         make_nothing(s, item);
@@ -101,8 +100,7 @@ void sherd__bulk_cancel(sherd_session *s, uint64_t sequence)
     item->cancelled = true;
     if (t->flags & SHERD__DROP_LEFT && take_back_whole(s, sequence, t->job, t->left))
         t->flags &= ~(uint32_t)SHERD__DROP_LEFT;
-    if (t->flags & SHERD__DROP_RIGHT && t->right &&
-        take_back_whole(s, sequence, t->job, t->right))
+    if (t->flags & SHERD__DROP_RIGHT && t->right && take_back_whole(s, sequence, t->job, t->right))
         t->flags &= ~(uint32_t)SHERD__DROP_RIGHT;
 }
 
@@ -113,8 +111,7 @@ int sherd__session_forget(sherd_session *s, uint64_t job)
         return SHERD_EINVAL; /* a session that is over, or leaves, has let go of everything */
     if (sherd__tasks_first(&s->open, job)) err = sherd__session_cancel(s, job, 0, 0);
     taken = take_back(s, job, 0);
-    if (taken)
-        return sherd__session_end(s, taken, true, "cannot end a body that is under way");
+    if (taken) return sherd__session_end(s, taken, true, "cannot end a body that is under way");
     return err ? err : sherd__session_drop(s, job, 0);
 }
 
@@ -123,7 +120,6 @@ int sherd__session_retract(sherd_session *s, uint64_t job, uint32_t block)
     if (job == 0 || block == 0 || s->opt.role != SHERD__COORDINATOR || !sherd__session_ready(s))
         return SHERD_EINVAL;
     int taken = take_back(s, job, block);
-    if (taken)
-        return sherd__session_end(s, taken, true, "cannot end a body that is under way");
+    if (taken) return sherd__session_end(s, taken, true, "cannot end a body that is under way");
     return sherd__session_drop(s, job, block);
 }

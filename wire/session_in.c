@@ -45,15 +45,15 @@ static void arrival_place(sherd_session *s)
     a->placed = s->opt.place != NULL; /* for no bytes, too: a body is more than its bytes */
     if (a->placed)
         a->bytes = s->opt.place(s->opt.place_ctx, a->task.job, a->task.task, a->info.len);
-    else if (a->info.len <= SIZE_MAX)
-        a->bytes = sherd__alloc((size_t)a->info.len);
+    else if (a->info.len <= SIZE_MAX) a->bytes = sherd__alloc((size_t)a->info.len);
 }
 
 static void arrival_begin(sherd_session *s, const sherd__task *task,
                           const sherd__fragment_info *info)
 {
-    s->arrival = (sherd__arrival){ .active = true, .task = *task, .info = *info,
-                                   .window_ms = s->now_ms };
+    s->arrival = (sherd__arrival){
+        .active = true, .task = *task, .info = *info, .window_ms = s->now_ms
+    };
 }
 
 /* A REFUSE that the node's session gives by itself. */
@@ -61,8 +61,9 @@ static int answer_refuse(sherd_session *s, const sherd__refusal *r)
 {
     int err = sherd__control_refuse(s, r, SHERD__ANSWERS_MAX);
     if (!err) return SHERD_OK;
-    return sherd__session_end(s, err, true, err == SHERD_EBUSY ? "peer does not read its answers"
-                                                               : "no memory left for answers");
+    return sherd__session_end(s, err, true,
+                              err == SHERD_EBUSY ? "peer does not read its answers"
+                                                 : "no memory left for answers");
 }
 
 /* The node's own REFUSE of the block that is arriving; its body is skipped. */
@@ -140,8 +141,10 @@ static int put_begin(sherd_session *s, const uint8_t *body, sherd__event *event)
     int err = sherd__message_description_parse(&info, NULL, body, s->body_len, &d);
     if (err) return ends(s, &d);
     if (info.origin != SHERD__HIDDEN)
-        return sherd__session_end(s, SHERD_EFRAME, true, "PUT of a fragment of origin %u: "
-                                  "expected %u", info.origin, SHERD__HIDDEN);
+        return sherd__session_end(s, SHERD_EFRAME, true,
+                                  "PUT of a fragment of origin %u: "
+                                  "expected %u",
+                                  info.origin, SHERD__HIDDEN);
     arrival_begin(s, &name, &info);
     if (s->opt.block_max && info.len > s->opt.block_max) {
         err = refuse_block(s, SHERD_EREFUSED, "the block is larger than this node takes");
@@ -162,9 +165,10 @@ static bool same_info(const sherd__fragment_info *a, const sherd__fragment_info 
 
 static int unasked(sherd_session *s, const char *what, uint32_t attempt)
 {
-    return sherd__session_end(s, SHERD_EUNASKED, true, "%s for task %" PRIu32 ", attempt %" PRIu32
-                              " of job %016" PRIx64 ", which is not open", what, s->rec.number,
-                              attempt, s->rec.job);
+    return sherd__session_end(s, SHERD_EUNASKED, true,
+                              "%s for task %" PRIu32 ", attempt %" PRIu32 " of job %016" PRIx64
+                              ", which is not open",
+                              what, s->rec.number, attempt, s->rec.job);
 }
 
 static int result_begin(sherd_session *s, const uint8_t *body, sherd__event *event)
@@ -178,10 +182,11 @@ static int result_begin(sherd_session *s, const uint8_t *body, sherd__event *eve
     sherd__open_task *open = sherd__tasks_find(&s->open, s->rec.job, s->rec.number, attempt);
     if (!open) return unasked(s, "RESULT", attempt);
     if (!same_info(&info, &open->task.result))
-        return sherd__session_end(s, SHERD_EFRAME, true, "RESULT of task %" PRIu32 ": %" PRIu64
-                                  " x %" PRIu64 ", %" PRIu64 " bytes of dtype %u: expected %" PRIu64
-                                  " x %" PRIu64 ", %" PRIu64 " bytes of dtype %u", s->rec.number,
-                                  info.rows, info.cols, info.len, info.dtype,
+        return sherd__session_end(s, SHERD_EFRAME, true,
+                                  "RESULT of task %" PRIu32 ": %" PRIu64 " x %" PRIu64 ", %" PRIu64
+                                  " bytes of dtype %u: expected %" PRIu64 " x %" PRIu64 ", %" PRIu64
+                                  " bytes of dtype %u",
+                                  s->rec.number, info.rows, info.cols, info.len, info.dtype,
                                   open->task.result.rows, open->task.result.cols,
                                   open->task.result.len, open->task.result.dtype);
     bool cancelled = open->cancelled;
@@ -190,8 +195,8 @@ static int result_begin(sherd_session *s, const uint8_t *body, sherd__event *eve
     if (!cancelled) {
         arrival_place(s);
         if (!s->arrival.bytes)
-            return sherd__session_end(s, SHERD_ENOMEM, true, "no memory for a result of %" PRIu64
-                                      " bytes", info.len);
+            return sherd__session_end(s, SHERD_ENOMEM, true,
+                                      "no memory for a result of %" PRIu64 " bytes", info.len);
     }
     return arrival_advance(s, event);
 }
@@ -206,10 +211,12 @@ static int hello_done(sherd_session *s, const uint8_t *body, sherd__event *event
     uint32_t minor = h.minor_max < mine->minor_max ? h.minor_max : mine->minor_max;
     if (minor < h.minor_min || minor < mine->minor_min ||
         (s->opt.role == SHERD__COORDINATOR && h.minor_min != h.minor_max))
-        return sherd__session_end(s, SHERD_EVERSION, true, "peer (%s) speaks minor versions "
+        return sherd__session_end(s, SHERD_EVERSION, true,
+                                  "peer (%s) speaks minor versions "
                                   "%" PRIu32 " to %" PRIu32 ", this side (%s) %" PRIu32
-                                  " to %" PRIu32, h.software, h.minor_min, h.minor_max,
-                                  mine->software, mine->minor_min, mine->minor_max);
+                                  " to %" PRIu32,
+                                  h.software, h.minor_min, h.minor_max, mine->software,
+                                  mine->minor_min, mine->minor_max);
     if (s->opt.role == SHERD__NODE) {
         uint8_t out[SHERD__CONTROL_MAX];
         sherd__hello welcome = *mine;
@@ -244,19 +251,26 @@ static int task_done(sherd_session *s, const uint8_t *body, sherd__event *event)
     t.attempt = s->rec.part;
     s->stats.tasks++;
     if (!known_op(t.op)) {
-        sherd__refusal r = { .job = t.job, .task = t.task, .attempt = t.attempt,
-                             .code = SHERD_EUNSUPPORTED, .text = "operation is not known here" };
+        sherd__refusal r = { .job = t.job,
+                             .task = t.task,
+                             .attempt = t.attempt,
+                             .code = SHERD_EUNSUPPORTED,
+                             .text = "operation is not known here" };
         return answer_refuse(s, &r);
     }
     int err = sherd__tasks_add(&s->open, &t, 0);
     if (err == SHERD_EINVAL)
-        return sherd__session_end(s, SHERD_EFRAME, true, "TASK %" PRIu32 ", attempt %" PRIu32
-                                  " is open already", t.task, t.attempt);
+        return sherd__session_end(s, SHERD_EFRAME, true,
+                                  "TASK %" PRIu32 ", attempt %" PRIu32 " is open already", t.task,
+                                  t.attempt);
     if (err == SHERD_EBUSY)
         return sherd__session_end(s, SHERD_EFRAME, true, "more than %u open tasks",
                                   SHERD__TASKS_MAX);
     if (err) {
-        sherd__refusal r = { .job = t.job, .task = t.task, .attempt = t.attempt, .code = err,
+        sherd__refusal r = { .job = t.job,
+                             .task = t.task,
+                             .attempt = t.attempt,
+                             .code = err,
                              .text = "no room in the table of tasks" };
         return answer_refuse(s, &r);
     }
@@ -297,8 +311,10 @@ static int refuse_done(sherd_session *s, const uint8_t *body, sherd__event *even
 /* Every TASK is answered once: a cancelled one, here and now, with a REFUSE. */
 static int cancel_one(sherd_session *s, sherd__open_task *open)
 {
-    sherd__refusal r = { .job = open->task.job, .task = open->task.task,
-                         .attempt = open->task.attempt, .code = SHERD_EINTERRUPTED };
+    sherd__refusal r = { .job = open->task.job,
+                         .task = open->task.task,
+                         .attempt = open->task.attempt,
+                         .code = SHERD_EINTERRUPTED };
     sherd__tasks_remove(&s->open, open);
     return answer_refuse(s, &r);
 }
@@ -332,8 +348,8 @@ static int cancel_done(sherd_session *s, sherd__event *event)
         if (!open) return SHERD_OK; /* answered already: the two crossed */
         err = cancel_one(s, open);
     } else if (r->part) {
-        return sherd__session_end(s, SHERD_EFRAME, true, "CANCEL of attempt %" PRIu32
-                                  " of a whole job", r->part);
+        return sherd__session_end(s, SHERD_EFRAME, true,
+                                  "CANCEL of attempt %" PRIu32 " of a whole job", r->part);
     } else {
         err = cancel_job(s);
     }
@@ -348,8 +364,10 @@ static int cancel_done(sherd_session *s, sherd__event *event)
 static int pong_done(sherd_session *s)
 {
     if (s->rec.number <= s->pong_heard || s->rec.number > s->ping_sent)
-        return sherd__session_end(s, SHERD_EUNASKED, true, "PONG %" PRIu32 ": the last PING was "
-                                  "%" PRIu32, s->rec.number, s->ping_sent);
+        return sherd__session_end(s, SHERD_EUNASKED, true,
+                                  "PONG %" PRIu32 ": the last PING was "
+                                  "%" PRIu32,
+                                  s->rec.number, s->ping_sent);
     s->pong_heard = s->rec.number;
     return SHERD_OK;
 }
@@ -426,13 +444,15 @@ static int chunk_begin(sherd_session *s)
     const sherd__record *r = &s->rec;
     sherd__arrival *a = &s->arrival;
     if (!a->active || r->job != a->task.job || r->number != a->task.task || r->part != a->part + 1)
-        return sherd__session_end(s, SHERD_EFRAME, true, "part %" PRIu32 " of body %" PRIu32
-                                  " does not belong here", r->part, r->number);
+        return sherd__session_end(s, SHERD_EFRAME, true,
+                                  "part %" PRIu32 " of body %" PRIu32 " does not belong here",
+                                  r->part, r->number);
     uint64_t rest = a->info.len - a->got;
     uint64_t expected = rest < SHERD__CHUNK ? rest : SHERD__CHUNK;
     if (r->body_len != expected)
-        return sherd__session_end(s, SHERD_EFRAME, true, "part %" PRIu32 " has %" PRIu64
-                                  " bytes: expected %" PRIu64, r->part, r->body_len, expected);
+        return sherd__session_end(s, SHERD_EFRAME, true,
+                                  "part %" PRIu32 " has %" PRIu64 " bytes: expected %" PRIu64,
+                                  r->part, r->body_len, expected);
     a->part = r->part;
     s->phase = SHERD__IN_CHUNK;
     return SHERD_OK;

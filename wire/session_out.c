@@ -15,8 +15,11 @@
 #include "wire/session_state.h"
 #include "wire/size.h"
 
-enum { LEND_MIN = 64 * 1024 /* bytes of a chunk worth an offer of its own */,
-       BULKS_FIRST = 16, ENTRY_BYTES = 64 /* what an entry counts beside its body */ };
+enum {
+    LEND_MIN = 64 * 1024 /* bytes of a chunk worth an offer of its own */,
+    BULKS_FIRST = 16,
+    ENTRY_BYTES = 64 /* what an entry counts beside its body */
+};
 
 /* ---- the bulk queue ---- */
 
@@ -138,8 +141,10 @@ int sherd__control_refuse(sherd_session *s, const sherd__refusal *r, size_t most
     sherd__refusal said = *r;
     snprintf(said.text, sizeof said.text, "%s", sherd__says(r->code, r->text));
     if (s->opt.withheld && strcmp(said.text, r->text)) s->opt.withheld(s->opt.withheld_ctx, r);
-    sherd__record rec = { .type = SHERD__REC_REFUSE, .job = r->job,
-                          .number = r->block ? r->block : r->task, .part = r->attempt,
+    sherd__record rec = { .type = SHERD__REC_REFUSE,
+                          .job = r->job,
+                          .number = r->block ? r->block : r->task,
+                          .part = r->attempt,
                           .body_len = sherd__message_refuse(body, &said) };
     int err = sherd__control_push(s, &rec, body, most);
     if (!err) s->stats.refusals++;
@@ -220,8 +225,11 @@ static bool offer_task(sherd_session *s, const sherd__bulk *item)
                (!right || offer_drop(s, t->job, t->right));
     }
     size_t len = sherd__message_task(offer_body(s), t);
-    offer_record(s, &(sherd__record){ .type = SHERD__REC_TASK, .job = t->job, .number = t->task,
-                                      .part = t->attempt, .body_len = len });
+    offer_record(s, &(sherd__record){ .type = SHERD__REC_TASK,
+                                      .job = t->job,
+                                      .number = t->task,
+                                      .part = t->attempt,
+                                      .body_len = len });
     return true;
 }
 
@@ -230,9 +238,10 @@ static bool offer_description(sherd_session *s, sherd__bulk *item)
     bool result = s->opt.role == SHERD__NODE;
     if (offer_room(s) < SHERD__RECORD_BYTES + SHERD__CONTROL_MAX) return false;
     size_t len = sherd__message_description(offer_body(s), sherd__fragment_info_of(item->fragment),
-                                           result ? &item->task.attempt : NULL);
+                                            result ? &item->task.attempt : NULL);
     offer_record(s, &(sherd__record){ .type = result ? SHERD__REC_RESULT : SHERD__REC_PUT,
-                                      .job = item->task.job, .number = item->task.task,
+                                      .job = item->task.job,
+                                      .number = item->task.task,
                                       .body_len = len });
     item->described = true;
     return true;
@@ -252,10 +261,12 @@ static bool offer_chunk(sherd_session *s, sherd__bulk *item)
                            (unsigned long long)item->offset);
         return false;
     }
-    offer_record(s, &(sherd__record){
-                        .type = s->opt.role == SHERD__NODE ? SHERD__REC_RESULT : SHERD__REC_PUT,
-                        .job = item->task.job, .number = item->task.task, .part = ++item->part,
-                        .body_len = len });
+    offer_record(s, &(sherd__record){ .type = s->opt.role == SHERD__NODE ? SHERD__REC_RESULT
+                                                                         : SHERD__REC_PUT,
+                                      .job = item->task.job,
+                                      .number = item->task.task,
+                                      .part = ++item->part,
+                                      .body_len = len });
     if (bytes) {
         s->offer_len -= len; /* the body is not there, it follows */
         s->offer_work -= len;
@@ -293,7 +304,7 @@ static bool offer_bulk(sherd_session *s)
 static void offer_fill(sherd_session *s)
 {
     s->offer_len = s->offer_sent = s->offer_work = 0;
-    if (s->bye_offered) return; /* nothing follows a goodbye */
+    if (s->bye_offered) return;                       /* nothing follows a goodbye */
     if (s->stats.records_out == 0) offer_controls(s); /* nothing overtakes HELLO or WELCOME */
     offer_pings(s);
     offer_controls(s);

@@ -23,21 +23,28 @@
 /* A tick that comes this much too late says that we, not the peer, were asleep. */
 #define SHERD__LATE_MS 1000u
 
-typedef enum sherd__phase { SHERD__IN_HEADER, SHERD__IN_CONTROL, SHERD__IN_CHUNK, SHERD__IN_SKIP }
-    sherd__phase;
+typedef enum sherd__phase {
+    SHERD__IN_HEADER,
+    SHERD__IN_CONTROL,
+    SHERD__IN_CHUNK,
+    SHERD__IN_SKIP
+} sherd__phase;
 
-typedef enum sherd__bulk_kind { SHERD__BULK_FRAGMENT, SHERD__BULK_TASK, SHERD__BULK_DROP }
-    sherd__bulk_kind;
+typedef enum sherd__bulk_kind {
+    SHERD__BULK_FRAGMENT,
+    SHERD__BULK_TASK,
+    SHERD__BULK_DROP
+} sherd__bulk_kind;
 
 /** One entry of the bulk queue: sent in order, fragments chunk by chunk. */
 typedef struct sherd__bulk {
     sherd__bulk_kind kind;
-    bool described;       /* fragment: its first record is out */
-    bool cancelled;       /* task: only its drops remain */
-    uint32_t part;        /* fragment: parts sent */
-    uint64_t offset;      /* fragment: bytes sent */
+    bool described;  /* fragment: its first record is out */
+    bool cancelled;  /* task: only its drops remain */
+    uint32_t part;   /* fragment: parts sent */
+    uint64_t offset; /* fragment: bytes sent */
     sherd_fragment *fragment;
-    sherd__task task;     /* task whole; else job, and the block or task number in task.task */
+    sherd__task task; /* task whole; else job, and the block or task number in task.task */
 } sherd__bulk;
 
 /** Ring of bulk entries; sequence numbers count entries over the session's life. */
@@ -50,13 +57,13 @@ typedef struct sherd__bulks {
 /** The body that is arriving: at most one at a time. */
 typedef struct sherd__arrival {
     bool active;
-    bool placed;           /* bytes came from options.place */
-    sherd__task task;      /* result: the task as it was sent; block: job, number in task.task */
+    bool placed;      /* bytes came from options.place */
+    sherd__task task; /* result: the task as it was sent; block: job, number in task.task */
     sherd__fragment_info info;
-    uint8_t *bytes;        /* NULL: the body is skipped */
+    uint8_t *bytes; /* NULL: the body is skipped */
     uint64_t got;
-    uint32_t part;         /* the last one that arrived */
-    sherd__fragment_check check; /* node: of all parts that arrived */
+    uint32_t part;                  /* the last one that arrived */
+    sherd__fragment_check check;    /* node: of all parts that arrived */
     uint64_t window_ms, window_got; /* progress is measured since then */
 } sherd__arrival;
 
@@ -88,11 +95,11 @@ struct sherd_session {
 
     /* out */
     sherd__bulks bulks;
-    sherd__bulks unsent;  /* node: those that a session that is over has not sent */
-    sherd_buf controls;   /* whole records */
-    size_t controls_sent; /* of them already offered */
+    sherd__bulks unsent;     /* node: those that a session that is over has not sent */
+    sherd_buf controls;      /* whole records */
+    size_t controls_sent;    /* of them already offered */
     size_t controls_counted; /* of their memory, in the budget */
-    uint64_t bulk_bytes;  /* of bodies and records waiting in bulks */
+    uint64_t bulk_bytes;     /* of bodies and records waiting in bulks */
     uint32_t ping_sent, pong_heard, pong_due; /* numbers; pong_due 0: none */
     bool ping_due, bye_due, bye_offered;
     int bye_code;

@@ -112,10 +112,8 @@ static int judge_key(X509_STORE_CTX *store, void *arg)
     bool good = false;
     if (key && EVP_PKEY_is_a(key, "ED25519") && !sherd__fingerprint_of(&t->peer_key, key)) {
         t->has_peer_key = true;
-        if (t->policy.pinned)
-            good = sherd__fingerprint_equal(&t->peer_key, &t->pinned);
-        else
-            good = t->policy.allow && t->policy.allow(t->policy.ctx, &t->peer_key);
+        if (t->policy.pinned) good = sherd__fingerprint_equal(&t->peer_key, &t->pinned);
+        else good = t->policy.allow && t->policy.allow(t->policy.ctx, &t->peer_key);
     }
     t->denied = !good;
     X509_STORE_CTX_set_error(store, good ? X509_V_OK : X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT);
@@ -126,8 +124,7 @@ static int judge_key(X509_STORE_CTX *store, void *arg)
 static void printable(char *out, size_t n, const uint8_t *in, size_t len)
 {
     size_t keep = len < n ? len : n;
-    for (size_t i = 0; i < keep; i++)
-        out[i] = in[i] >= 0x20 && in[i] < 0x7f ? (char)in[i] : '.';
+    for (size_t i = 0; i < keep; i++) out[i] = in[i] >= 0x20 && in[i] < 0x7f ? (char)in[i] : '.';
     memcpy(out + keep, len > n ? "..." : "", len > n ? 4 : 1);
 }
 
@@ -372,10 +369,8 @@ int sherd__tls_new(sherd_tls **out, sherd_tls_context *c, const sherd__tls_polic
     SSL_set_bio(t->ssl, bio, bio);
     bio = NULL;
     SSL_set_app_data(t->ssl, t);
-    if (c->server)
-        SSL_set_accept_state(t->ssl);
-    else
-        SSL_set_connect_state(t->ssl);
+    if (c->server) SSL_set_accept_state(t->ssl);
+    else SSL_set_connect_state(t->ssl);
     if (!c->server && shake_hands(t)) goto out;
     *out = t;
     return SHERD_OK;

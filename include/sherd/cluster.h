@@ -28,29 +28,29 @@ typedef enum sherd_log_level { SHERD_LOG_DEBUG, SHERD_LOG_INFO, SHERD_LOG_WARN }
 /** Zero-initialise, then set what differs: exactly one of local_nodes and nodes_file. Texts are
  *  read while the cluster is opened, and not kept; functions and ctx are called until it ends. */
 typedef struct sherd_cluster_options {
-    uint32_t local_nodes;    /* start this many processes on loopback, one simulated domain each */
-    const char *program;     /* the sherd command for local nodes, looked for in PATH where it has
+    uint32_t local_nodes;     /* start this many processes on loopback, one simulated domain each */
+    const char *program;      /* the sherd command for local nodes, looked for in PATH where it has
                                 no slash; NULL: "sherd". A program may name itself, if it runs a
                                 node where its first argument is program_verb */
     const char *program_verb; /* its verb that runs a node; NULL: "node" */
-    uint64_t node_memory;    /* budget of each local node, bytes; 0: a share of this machine's */
-    bool unbound;            /* local nodes run on any core. Else each has cores of its own where
+    uint64_t node_memory;     /* budget of each local node, bytes; 0: a share of this machine's */
+    bool unbound;             /* local nodes run on any core. Else each has cores of its own where
                                 they have as many threads together as there are cores, and gives
                                 them up as long as somebody else is busy there */
-    const char *nodes_file;  /* connect to these nodes instead (grammar: sherd(1), NODE FILES) */
-    const char *key_file;    /* our key, which those nodes must allow */
-    uint32_t nodes_min;      /* fewer nodes up within the connect time: SHERD_EFEWNODES; 0: all.
+    const char *nodes_file;   /* connect to these nodes instead (grammar: sherd(1), NODE FILES) */
+    const char *key_file;     /* our key, which those nodes must allow */
+    uint32_t nodes_min;       /* fewer nodes up within the connect time: SHERD_EFEWNODES; 0: all.
                                 Those that turn us away, have another key or speak another version
                                 are named to `log` and counted as lost, as those that are away */
-    uint32_t spare;          /* domains that the work can do without: once all but so many are up,
+    uint32_t spare;           /* domains that the work can do without: once all but so many are up,
                                 the others are waited for about as long again; who comes later
                                 still takes part */
     uint32_t connect_timeout_ms; /* for one node to answer; 0: 10000 */
-    uint32_t timeout_ms;     /* for all of opening, local nodes' start included; beyond it
+    uint32_t timeout_ms;         /* for all of opening, local nodes' start included; beyond it
                                 SHERD_ETIMEOUT, however many nodes are up. 0: no such bound */
-    bool same_host_domains;  /* private schemes take domains that are on one host for adversaries of
+    bool same_host_domains; /* private schemes take domains that are on one host for adversaries of
                                 their own; else that is SHERD_EFORMAT there */
-    const char *record_dir;  /* write all bytes sent to and received from each node there */
+    const char *record_dir; /* write all bytes sent to and received from each node there */
     /** Asked about ten times a second while a call waits; true ends it with SHERD_EINTERRUPTED. */
     bool (*interrupted)(void *ctx);
     /** What happens, for people: nodes lost, banned, work moved. Called on the calling thread. */
@@ -66,11 +66,11 @@ typedef enum sherd_node_state {
 } sherd_node_state;
 
 typedef struct sherd_node_info {
-    char name[64];      /* "node 3", or name= of the node file */
-    char address[280];  /* host:port */
+    char name[64];     /* "node 3", or name= of the node file */
+    char address[280]; /* host:port */
     char domain[64];
-    char key[56];       /* sha256:... */
-    pid_t pid;          /* of a local node; else 0 */
+    char key[56]; /* sha256:... */
+    pid_t pid;    /* of a local node; else 0 */
     sherd_node_state state;
     char blas_core[32]; /* as the node says */
     uint32_t threads;

@@ -69,9 +69,9 @@ typedef enum sherd_err_blame {
 
 /** One failure told to a person. Plain data; message and hint are always terminated. */
 typedef struct sherd_diag {
-    int code;           /* SHERD_E*, 0 while nothing went wrong */
-    char message[480];  /* one sentence: what, where, found and expected */
-    char hint[240];     /* the remedy, or empty */
+    int code;          /* SHERD_E*, 0 while nothing went wrong */
+    char message[480]; /* one sentence: what, where, found and expected */
+    char hint[240];    /* the remedy, or empty */
 } sherd_diag;
 
 SHERD_API const char *sherd_strerror(int err);

@@ -35,30 +35,30 @@ typedef struct sherd_rates {
 typedef struct sherd_forecast {
     sherd_scheme scheme;
     uint32_t nodes, primes;
-    uint32_t blocks, threshold;   /* share, share1: K, and how many answers decode; else 0 */
-    uint32_t slack;               /* share, share1: nodes that may be missing; else 0 */
-    uint64_t panels, tiles;       /* that the work is cut into, of every slot */
-    uint64_t tasks;               /* of those that are not empty: what there is to compute */
-    sherd_encoding encoding;      /* permute, plain: how A travels; else AUTO */
-    uint64_t tasks_csr;           /* tasks whose panel travels in CSR */
+    uint32_t blocks, threshold;        /* share, share1: K, and how many answers decode; else 0 */
+    uint32_t slack;                    /* share, share1: nodes that may be missing; else 0 */
+    uint64_t panels, tiles;            /* that the work is cut into, of every slot */
+    uint64_t tasks;                    /* of those that are not empty: what there is to compute */
+    sherd_encoding encoding;           /* permute, plain: how A travels; else AUTO */
+    uint64_t tasks_csr;                /* tasks whose panel travels in CSR */
     double dense_seconds, csr_seconds; /* predicted, of what the two encodings do not have in
                                           common; 0, 0: there was nothing to choose */
-    uint64_t bytes_out, bytes_in; /* of blocks, tasks and results, headers included: what
+    uint64_t bytes_out, bytes_in;      /* of blocks, tasks and results, headers included: what
                                      sherd_report counts in work_out and work_in */
-    bool at_most;                 /* less may travel: spare answers that come late, or where idle
+    bool at_most;                  /* less may travel: spare answers that come late, or where idle
                                      nodes help others */
-    double flops;                 /* of all nodes together; multiply-adds count two */
-    uint64_t node_memory;         /* most that one node holds at a time */
+    double flops;                  /* of all nodes together; multiply-adds count two */
+    uint64_t node_memory;          /* most that one node holds at a time */
     double exposure_a, exposure_b; /* of the most exposed node */
-    double seconds;               /* predicted, nodes up and operands in memory to result in
+    double seconds;                /* predicted, nodes up and operands in memory to result in
                                      memory */
     double nodes_s, links_s, here_s, cores_s; /* of products, links, this machine's own work, and
                                                  all that shares its cores (0: the nodes are
                                                  elsewhere), each by itself */
-    const char *bound;            /* which of them sets the pace: "nodes", "links", "here",
+    const char *bound;  /* which of them sets the pace: "nodes", "links", "here",
                                      "cores" */
-    double own_seconds;           /* the same product by dgemm here; 0: not known */
-    sherd_rates rates;            /* as they were used */
+    double own_seconds; /* the same product by dgemm here; 0: not known */
+    sherd_rates rates;  /* as they were used */
 } sherd_forecast;
 
 /** Zero-initialise, then set what differs. */
@@ -69,14 +69,14 @@ typedef struct sherd_forecast_options {
     bool same_host_domains; /* of nodes_file, as in sherd_cluster_options */
     uint32_t nodes;         /* so many, each a domain of its own */
     uint64_t node_memory;
-    bool remote;            /* they are on other machines */
+    bool remote; /* they are on other machines */
     sherd_rates rates;
-    bool no_products;       /* compute none here: speeds are then what the nodes say of
+    bool no_products; /* compute none here: speeds are then what the nodes say of
                                themselves, and own_seconds goes by those where they are here, unless
                                rates.gflops is given */
-    bool no_time;           /* bytes alone: nothing is computed, hidden or folded, seconds are 0 and
+    bool no_time;     /* bytes alone: nothing is computed, hidden or folded, seconds are 0 and
                                rates unknown */
-    double *result;         /* n x m doubles to work in, which are overwritten; NULL: allocated */
+    double *result;   /* n x m doubles to work in, which are overwritten; NULL: allocated */
 } sherd_forecast_options;
 
 /**

@@ -17,13 +17,13 @@ extern "C" {
 
 /** Zero-initialise, then set what differs. */
 typedef struct sherd_masks_options {
-    uint64_t rows;        /* of all the A together that these masks will serve */
-    uint32_t bits_a;      /* width of A's entries, sign included, 2 to 26; 0: 17 */
-    uint32_t bits_b;      /* of B's; 0: as A's, or what B's integers need */
-    const char *state;    /* folder of the counters of used rows; NULL: the user's,
+    uint64_t rows;     /* of all the A together that these masks will serve */
+    uint32_t bits_a;   /* width of A's entries, sign included, 2 to 26; 0: 17 */
+    uint32_t bits_b;   /* of B's; 0: as A's, or what B's integers need */
+    const char *state; /* folder of the counters of used rows; NULL: the user's,
                              $XDG_STATE_HOME/sherd/masks */
-    uint64_t memory;      /* for the work; 0: 64 MiB */
-    const char *name;     /* what messages call B; NULL: B */
+    uint64_t memory;   /* for the work; 0: 64 MiB */
+    const char *name;  /* what messages call B; NULL: B */
     /** Told the rows done from time to time, on the calling thread; not 0 stops with
      *  SHERD_EINTERRUPTED. Told of all rows, B is not read any more and the file has no name yet:
      *  the moment to ask whether B's file is what it was. */
@@ -32,9 +32,9 @@ typedef struct sherd_masks_options {
 } sherd_masks_options;
 
 typedef struct sherd_masks_info {
-    uint64_t k, m;        /* shape of B */
-    uint64_t rows, left;  /* all; not used yet */
-    uint64_t bytes;       /* of the file */
+    uint64_t k, m;       /* shape of B */
+    uint64_t rows, left; /* all; not used yet */
+    uint64_t bytes;      /* of the file */
     uint32_t bits_a, bits_b, primes;
     uint8_t b_sha256[32]; /* digest of B, as certificates have it */
 } sherd_masks_info;

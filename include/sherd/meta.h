@@ -171,7 +171,7 @@ SHERD_API int sherd_meta_exposure_counts(sherd_meta *meta, size_t i, uint64_t *c
 typedef enum sherd_meta_table {
     SHERD_META_ENSHUFFLES,
     SHERD_META_UNSHUFFLES,
-    SHERD_META_ROWS,  /* with shuffle_rows, dot only */
+    SHERD_META_ROWS, /* with shuffle_rows, dot only */
     SHERD_META_UNROWS
 } sherd_meta_table;
 

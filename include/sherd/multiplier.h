@@ -46,10 +46,10 @@ typedef struct sherd_rows {
 
 /** How an operand is kept. */
 typedef struct sherd_keeping {
-    size_t part;  /* rows of A that a product takes all of or none of; at least 1 */
+    size_t part;                  /* rows of A that a product takes all of or none of; at least 1 */
     const sherd_windows *windows; /* what is kept is the matrix of windows of A's rows, which are
                                      images; NULL: A */
-    size_t cols;  /* of right operands to come, as far as is known, to plan by; 0: not known */
+    size_t cols; /* of right operands to come, as far as is known, to plan by; 0: not known */
 } sherd_keeping;
 
 /**

@@ -32,9 +32,9 @@ typedef enum sherd_scheme {
  *  case, and all are where B holds NaN or infinity (zeros count then), or of single columns (group
  *  1). */
 typedef enum sherd_encoding {
-    SHERD_ENCODING_AUTO = 0,  /* by predicted time, from how many entries are zero */
+    SHERD_ENCODING_AUTO = 0, /* by predicted time, from how many entries are zero */
     SHERD_ENCODING_DENSE = 1,
-    SHERD_ENCODING_CSR = 2    /* zeros are left out */
+    SHERD_ENCODING_CSR = 2 /* zeros are left out */
 } sherd_encoding;
 
 typedef enum sherd_elementwise {
@@ -63,7 +63,7 @@ typedef struct sherd_shuffles {
 } sherd_shuffles;
 
 typedef struct sherd_progress {
-    uint64_t done, total;       /* tasks: one per node, row panel and column tile */
+    uint64_t done, total; /* tasks: one per node, row panel and column tile */
     uint64_t bytes_out, bytes_in;
     uint32_t nodes_up;
     double seconds;
@@ -72,35 +72,35 @@ typedef struct sherd_progress {
 /** Zero-initialise with sherd_product_options_init, then set what differs. */
 typedef struct sherd_product_options {
     sherd_scheme scheme;
-    bool exact;            /* fixed point, bit for bit; else float64 as BLAS computes it */
-    uint32_t bits;         /* exact: width b that floats are rounded to, 2..26; integers are taken
+    bool exact;      /* fixed point, bit for bit; else float64 as BLAS computes it */
+    uint32_t bits;   /* exact: width b that floats are rounded to, 2..26; integers are taken
                               as they are, as wide as the largest of them needs */
-    uint32_t bits_b;       /* private schemes: width of B where it is another than A's; 0: as bits
+    uint32_t bits_b; /* private schemes: width of B where it is another than A's; 0: as bits
                               (blind: as the masks say) */
-    bool bits_bind;        /* exact: integers beyond `bits` are SHERD_ERANGE */
+    bool bits_bind;  /* exact: integers beyond `bits` are SHERD_ERANGE */
     const char *name_a, *name_b; /* what messages call the operands; NULL: A and B */
-    uint32_t group;        /* permute: columns that share one permutation; 0: all of a node's */
-    bool balanced;         /* permute: deal equal counts instead of drawing uniformly */
-    bool shuffle_rows;     /* permute: A's rows travel in another order in every group */
+    uint32_t group;    /* permute: columns that share one permutation; 0: all of a node's */
+    bool balanced;     /* permute: deal equal counts instead of drawing uniformly */
+    bool shuffle_rows; /* permute: A's rows travel in another order in every group */
     sherd_encoding encoding;
-    double link_rate;      /* bytes a second that links carry, for the choice of the encoding; 0: as
+    double link_rate;   /* bytes a second that links carry, for the choice of the encoding; 0: as
                               this machine enciphers where nodes are on loopback, else as its
                               fastest network interface says (1 Gbit/s where none does) */
-    uint32_t colluding;    /* share, share1: T, domains that may put together what they see; 1 or
+    uint32_t colluding; /* share, share1: T, domains that may put together what they see; 1 or
                               more */
-    const char *masks;     /* blind: file of sherd_masks_prepare for this B; bits 0: as it says */
+    const char *masks;  /* blind: file of sherd_masks_prepare for this B; bits 0: as it says */
     const char *masks_state; /* folder of the counters of used masks; NULL: the user's (masks.h) */
-    uint32_t spare;        /* share, share1: S, nodes that may be missing without doing work
+    uint32_t spare;          /* share, share1: S, nodes that may be missing without doing work
                               again */
-    double exposure_max;   /* largest fraction of an operand a domain may be given; 0: twice the
+    double exposure_max;     /* largest fraction of an operand a domain may be given; 0: twice the
                               largest planned share */
-    const uint8_t *seed;   /* 32 bytes; NULL: fresh */
-    uint64_t operation;    /* index in the manifest that permutations are derived for */
+    const uint8_t *seed;     /* 32 bytes; NULL: fresh */
+    uint64_t operation;      /* index in the manifest that permutations are derived for */
     const sherd_shuffles *shuffles; /* NULL: derived from the seed */
-    uint64_t memory;       /* coordinator's working memory besides operands and result; 0: 192
+    uint64_t memory;     /* coordinator's working memory besides operands and result; 0: 192
                               MiB */
-    bool strict;           /* a node's wrong answer is SHERD_EWRONG instead of a warning */
-    uint32_t timeout_ms;   /* for the whole call, preparing included: once that is done
+    bool strict;         /* a node's wrong answer is SHERD_EWRONG instead of a warning */
+    uint32_t timeout_ms; /* for the whole call, preparing included: once that is done
                               nothing is sent if no time is left; 0: none (silent or stalled nodes
                               still end) */
     void (*progress)(void *ctx, const sherd_progress *p); /* calling thread, at most 10 Hz */
@@ -113,17 +113,17 @@ typedef struct sherd_product_options {
  * whole and frees nothing of it: one that is used again is given to sherd_report_fini first.
  */
 typedef struct sherd_report {
-    uint32_t nodes;             /* length of the arrays */
-    uint32_t *planned;          /* columns of A (permute) or rows (plain) dealt to each node */
-    double *exposed_a, *exposed_b; /* fraction of each operand's entries each node was given */
+    uint32_t nodes;                 /* length of the arrays */
+    uint32_t *planned;              /* columns of A (permute) or rows (plain) dealt to each node */
+    double *exposed_a, *exposed_b;  /* fraction of each operand's entries each node was given */
     uint64_t *bytes_out, *bytes_in; /* of this call, per node, protocol bytes */
-    sherd_node_state *states;   /* of each node when the call was over; sherd_cluster_node may
+    sherd_node_state *states;       /* of each node when the call was over; sherd_cluster_node may
                                    know of later things */
     uint64_t work_out, work_in; /* of these, of all nodes together: blocks, tasks and results, with
                                    their headers. What sherd_forecast foretells */
     uint64_t tasks, tasks_repeated; /* accepted; sent again because a node was lost or wrong */
-    uint64_t fragments;         /* permute: (row, group) pieces that a node multiplied */
-    uint64_t panels, tiles;     /* row panels and column tiles of the plan */
+    uint64_t fragments;             /* permute: (row, group) pieces that a node multiplied */
+    uint64_t panels, tiles;         /* row panels and column tiles of the plan */
     uint64_t rows_skipped;      /* wholly zero rows (entries, where group = 1) that were not sent */
     sherd_encoding encoding;    /* permute, plain: of the plan, DENSE or CSR; else AUTO */
     uint64_t tasks_csr;         /* tasks whose panel travelled in CSR, repeated ones once */
@@ -134,16 +134,16 @@ typedef struct sherd_report {
     uint32_t encodings;         /* share: 1, and one more for each time all shares were made anew */
     uint64_t masks_left;        /* blind: rows of masks that no product has used yet */
     uint32_t nodes_lost, nodes_banned; /* in this call, between its jobs too */
-    char banned[256];           /* names of those that were banned */
-    int scale_a, scale_b;       /* exact: exponents s of the fixed point */
-    uint32_t bits_a, bits_b;    /* exact: width of each operand, sign included */
-    uint32_t primes;            /* exact: 0 where one f64 product holds it */
-    double check_error;         /* exact: that a wrong answer, each by itself, is accepted; element-
+    char banned[256];                  /* names of those that were banned */
+    int scale_a, scale_b;              /* exact: exponents s of the fixed point */
+    uint32_t bits_a, bits_b;           /* exact: width of each operand, sign included */
+    uint32_t primes;                   /* exact: 0 where one f64 product holds it */
+    double check_error;  /* exact: that a wrong answer, each by itself, is accepted; element-
                                    wise: that one wrong entry is missed; float: 1, there is no
                                    bound */
-    bool check_tolerant;        /* float products: the check catches gross errors only */
-    uint8_t seed[32];           /* the seed that was used: a secret of the coordinator */
-    double seconds;             /* of the call */
+    bool check_tolerant; /* float products: the check catches gross errors only */
+    uint8_t seed[32];    /* the seed that was used: a secret of the coordinator */
+    double seconds;      /* of the call */
 } sherd_report;
 
 SHERD_API void sherd_product_options_init(sherd_product_options *opt);
@@ -185,10 +185,10 @@ typedef struct sherd_resident sherd_resident;
  * what *opt points to (names, progress_ctx, shuffles), though not its seed, which is copied.
  */
 SHERD_API int sherd_resident_new(sherd_resident **out, sherd_cluster *c, sherd_view b, size_t n_max,
-                         const sherd_product_options *opt, sherd_diag *d) SHERD_MUST;
+                                 const sherd_product_options *opt, sherd_diag *d) SHERD_MUST;
 /** C = A * kept B; as sherd_multiply otherwise. */
 SHERD_API int sherd_resident_multiply(sherd_resident *kept, sherd_view a, double *out, size_t ldc,
-                                  sherd_report *r, sherd_diag *d) SHERD_MUST;
+                                      sherd_report *r, sherd_diag *d) SHERD_MUST;
 SHERD_API void sherd_resident_free(sherd_resident *kept);
 
 /**

@@ -25,12 +25,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
             continue;
         }
         uint32_t labels = 0;
-        assert(x.rows > 0 && x.inputs > 0 && (x.labels == NULL || x.values == NULL));
+        assert(x.rows > 0 && x.inputs > 0 && (!x.labels || !x.values));
         for (size_t i = 0; i < x.rows * x.inputs; i++) assert(isfinite(x.x[i]));
-        for (size_t i = 0; x.values != NULL && i < x.rows * wants[w].targets; i++)
+        for (size_t i = 0; x.values && i < x.rows * wants[w].targets; i++)
             assert(isfinite(x.values[i]));
-        for (size_t i = 0; x.labels != NULL && i < x.rows; i++) labels |= x.labels[i];
-        assert(x.labels == NULL || labels <= UINT32_MAX);
+        for (size_t i = 0; x.labels && i < x.rows; i++) labels |= x.labels[i];
+        assert(!x.labels || labels <= UINT32_MAX);
         sherd__csv_fini(&x);
     }
     return 0;

@@ -27,7 +27,9 @@ static void begin(void)
     if (*path) return;
     bool shm = access("/dev/shm", W_OK) == 0;
     snprintf(path, sizeof path, "%s/ledger-XXXXXX",
-             shm ? "/dev/shm" : tmp && strlen(tmp) < 40 ? tmp : "/tmp");
+             shm                       ? "/dev/shm"
+             : tmp && strlen(tmp) < 40 ? tmp
+                                       : "/tmp");
     int fd = mkstemp(path);
     if (fd < 0 || atexit(clean) != 0) abort();
     close(fd);
@@ -45,8 +47,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     const sherd__ledger_sum was = sherd__ledger_all(l);
     double before = sherd__ledger_spent(l, 5, 100);
     assert(was.rho >= before && before >= 0);
-    sherd__ledger_upload u = { .day = 20000, .job = 3, .first = 7, .rows = 9, .rho = 0.5,
-                               .about = { 9 }, .keys = keys, .nodes = 2, .threshold = 2 };
+    sherd__ledger_upload u = { .day = 20000,
+                               .job = 3,
+                               .first = 7,
+                               .rows = 9,
+                               .rho = 0.5,
+                               .about = { 9 },
+                               .keys = keys,
+                               .nodes = 2,
+                               .threshold = 2 };
     uint64_t job = sherd__ledger_job(l, u.by, 3);
     assert(sherd__ledger_charge(l, &u, NULL) == 0);
     const uint8_t *opened = sherd__ledger_known_of(l, u.about).opened;

@@ -33,7 +33,9 @@ static void begin(void)
     if (*dir) return;
     bool shm = access("/dev/shm", W_OK) == 0;
     snprintf(dir, sizeof dir, "%s/maskfile-XXXXXX",
-             shm ? "/dev/shm" : tmp && strlen(tmp) < 40 ? tmp : "/tmp");
+             shm                       ? "/dev/shm"
+             : tmp && strlen(tmp) < 40 ? tmp
+                                       : "/tmp");
     if (sodium_init() < 0 || !mkdtemp(dir)) abort();
     snprintf(path, sizeof path, "%s/masks", dir);
     snprintf(state, sizeof state, "%s/state", dir);

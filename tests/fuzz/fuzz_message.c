@@ -77,9 +77,7 @@ static void legal(unsigned kind, const message *m)
         assert(m->refusal.code < 0 && (m->refusal.block != 0) != (m->refusal.task != 0));
         printable(m->refusal.text, sizeof m->refusal.text);
         break;
-    default:
-        assert(m->code <= 0);
-        printable(m->text, sizeof m->text);
+    default: assert(m->code <= 0); printable(m->text, sizeof m->text);
     }
 }
 

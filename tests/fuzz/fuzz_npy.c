@@ -24,7 +24,7 @@ static void open_file(const uint8_t *data, size_t len)
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     int err = sherd_npy_open(&f, path, &d);
     if (err) {
-        assert(f == NULL && d.code == err && d.message[0]);
+        assert(!f && d.code == err && d.message[0]);
     } else {
         sherd_view v = sherd_npy_view(f);
         size_t size = sherd_dtype_size(v.dtype);

@@ -14,8 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 static void drain(side *e, uint64_t now)
 {
     const uint8_t *out;
-    for (size_t n; (n = sherd__session_pending(e->s, now, &out)) > 0;)
-        sherd__session_sent(e->s, n);
+    for (size_t n; (n = sherd__session_pending(e->s, now, &out)) > 0;) sherd__session_sent(e->s, n);
 }
 
 static void leave_alone(side *e)
@@ -49,8 +48,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
         int err = sherd__session_feed(e->s, data + off, n, now, &used, &ev);
         assert(used <= n && (used > 0 || err));
         assert((err != 0) == (ev.kind == SHERD__EV_CLOSED));
-        if (ev.fragment) assert(!sherd__fragment_table_check(
-            sherd__fragment_info_of(ev.fragment), sherd__fragment_bytes(ev.fragment), NULL));
+        if (ev.fragment)
+            assert(!sherd__fragment_table_check(sherd__fragment_info_of(ev.fragment),
+                                                sherd__fragment_bytes(ev.fragment), NULL));
         side_event(e, &ev);
         off += used;
         if (coordinator && !asked && sherd__session_ready(e->s)) {

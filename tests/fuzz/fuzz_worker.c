@@ -98,8 +98,8 @@ static void hear(void *ctx, sherd__event *e)
 }
 
 /* What one session sends the other has; bytes moved. */
-static size_t move(sherd_session *from, sherd_session *to,
-                   void (*take)(void *ctx, sherd__event *e), void *ctx)
+static size_t move(sherd_session *from, sherd_session *to, void (*take)(void *ctx, sherd__event *e),
+                   void *ctx)
 {
     const uint8_t *bytes;
     size_t len = sherd__session_pending(from, NOW, &bytes);
@@ -211,11 +211,12 @@ static void drop_wires(sherd__worker *worker)
 static void refuse_wires(const peer *p, uint32_t step)
 {
     const steps *m = &p->steps;
-    sherd__refusal r = { .job = CIRCLES + m->circle, .code = SHERD_ENOMEM,
+    sherd__refusal r = { .job = CIRCLES + m->circle,
+                         .code = SHERD_ENOMEM,
                          .block = sherd__circle_block(m->circle_round, step % 2) };
     for (uint32_t i = 0; i < wires_len; i++)
-        if (wires[i].open) sherd__worker_link_refused(p->worker, wires[i].circle,
-                                                      wires[i].member, &r);
+        if (wires[i].open)
+            sherd__worker_link_refused(p->worker, wires[i].circle, wires[i].member, &r);
 }
 
 static void free_wires(void)
@@ -233,8 +234,9 @@ static void bring(peer *p, script *s)
     const sherd__fingerprint *key = sherd__identity_fingerprint(puppet[1]);
     uint64_t id = sherd__worker_member(p->worker, key), round = p->steps.circle_round;
     uint32_t block = next(s) % 4 ? sherd__circle_block(round, next(s) % 2) : number(s);
-    sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = SHERD_I64, .rows = 1,
-                               .cols = 1 + next(s) % 2 };
+    sherd__fragment_info i = {
+        .origin = SHERD__HIDDEN, .dtype = SHERD_I64, .rows = 1, .cols = 1 + next(s) % 2
+    };
     sherd_fragment *f;
     i.len = 8 * i.cols;
     sherd__account *account = NULL;
@@ -258,7 +260,10 @@ static void part(peer *p)
 static void block(peer *p, uint32_t number_, uint8_t dtype, uint64_t rows, uint64_t cols,
                   const void *bytes)
 {
-    sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = dtype, .rows = rows, .cols = cols,
+    sherd__fragment_info i = { .origin = SHERD__HIDDEN,
+                               .dtype = dtype,
+                               .rows = rows,
+                               .cols = cols,
                                .len = rows * cols * sherd_dtype_size((sherd_dtype)dtype) };
     sherd_fragment *f;
     uint8_t *copy = calloc(1, i.len + 1);
@@ -301,7 +306,8 @@ static void ask(peer *p, script *s)
     case 3: hiding(m, &q); break;
     case 4: ask_confirm(m, &q); break;
     case 5: ask_open(m, &q, m->checking == ((spoil & 16) != 0)); break;
-    case 6: case 7: {
+    case 6:
+    case 7: {
         static const double start[COUNT] = { 0.5, -0.25, 0.125 };
         block(p, TEXT, SHERD_U8, 1, sizeof layers - 1, layers);
         block(p, START, SHERD_F64, 1, COUNT, start);
@@ -309,7 +315,8 @@ static void ask(peer *p, script *s)
         break;
     }
     case 8: ask_bare(&q, SHERD__OP_CONNECT, 1 + (spoil >> 4) % 2); break;
-    case 9: case 10: ask_step(m, &q, kind == 10); break;
+    case 9:
+    case 10: ask_step(m, &q, kind == 10); break;
     case 11: ask_state(m, &q, spoil & 16); break;
     case 12: ask_bare(&q, SHERD__OP_WHERE, SHERD__CIRCLE_WHERE); break;
     case 13: send_pack(p, s); return;
@@ -336,9 +343,15 @@ static void ask(peer *p, script *s)
     const uint32_t right = q.right_cols ? PARAMS : 0;
     block(p, QUESTION, SHERD_I64, 1, q.left_len, q.left);
     if (right) block(p, right, q.right_dtype, q.right_rows, q.right_cols, q.right);
-    sherd__task t = { .job = JOB, .task = number_of(m, &q, p->tasks), .attempt = ASKED,
-                      .op = q.op, .left = QUESTION, .right = right,
-                      .result = { .origin = SHERD__RESULT, .dtype = q.dtype, .rows = q.rows,
+    sherd__task t = { .job = JOB,
+                      .task = number_of(m, &q, p->tasks),
+                      .attempt = ASKED,
+                      .op = q.op,
+                      .left = QUESTION,
+                      .right = right,
+                      .result = { .origin = SHERD__RESULT,
+                                  .dtype = q.dtype,
+                                  .rows = q.rows,
                                   .cols = q.cols,
                                   .len = q.rows * q.cols *
                                          sherd_dtype_size((sherd_dtype)q.dtype) } };
@@ -355,8 +368,7 @@ static void many(peer *p, script *s)
 static void put(peer *p, script *s)
 {
     static const uint8_t dtypes[] = { SHERD_F64, SHERD_U8, SHERD_U32, SHERD_I64, SHERD_U16 };
-    sherd__fragment_info i = { .origin = SHERD__HIDDEN,
-                               .dtype = dtypes[next(s) % sizeof dtypes] };
+    sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = dtypes[next(s) % sizeof dtypes] };
     uint32_t job = next(s) % 4, block = number(s);
     bool text = next(s) % 2; /* rows as a recipe or plan has them: 1 x bytes of the script */
     if (text) i.dtype = SHERD_U8;
@@ -377,7 +389,7 @@ static void put(peer *p, script *s)
 static void give(peer *p, script *s)
 {
     static const uint8_t dtypes[] = { SHERD_F64, SHERD_U8, SHERD_U32, SHERD_I64 };
-    p->steps.era++; /* a round may begin by that */
+    p->steps.era++;                         /* a round may begin by that */
     sherd__task t = { .job = next(s) % 4 }; /* one after the other, the same by every compiler */
     t.task = number(s);
     t.op = next(s) % 24;
@@ -389,8 +401,7 @@ static void give(peer *p, script *s)
     t.result = (sherd__fragment_info){ .origin = SHERD__RESULT, .dtype = dtypes[next(s) % 4] };
     t.result.rows = number(s) % 64;
     t.result.cols = number(s) % 64;
-    t.result.len = t.result.rows * t.result.cols *
-                   sherd_dtype_size((sherd_dtype)t.result.dtype) *
+    t.result.len = t.result.rows * t.result.cols * sherd_dtype_size((sherd_dtype)t.result.dtype) *
                    (t.primes_len ? t.primes_len : 1);
     p->tasks += sherd__session_task(p->co, &t) == 0;
 }
@@ -399,11 +410,14 @@ static void act(peer *p, script *s, sherd_executor *executor)
 {
     const uint32_t kind = next(s) % 16;
     switch (kind) {
-    case 0: case 1: put(p, s); break;
-    case 2: case 3: give(p, s); break;
+    case 0:
+    case 1: put(p, s); break;
+    case 2:
+    case 3: give(p, s); break;
     case 4: many(p, s); break;
     case 5: drop_wires(p->worker); break;
-    case 6: case 7: {
+    case 6:
+    case 7: {
         uint32_t job = next(s) % 4, which = number(s);
         if (kind == 7) (void)!sherd__session_drop(p->co, job, which);
         else (void)!sherd__session_cancel(p->co, job, which, next(s) % 2);
@@ -415,7 +429,11 @@ static void act(peer *p, script *s, sherd_executor *executor)
         (void)sherd__executor_drain(executor);
         exchange(p);
         break;
-    case 10: case 11: case 12: case 13: case 14: ask(p, s); break;
+    case 10:
+    case 11:
+    case 12:
+    case 13:
+    case 14: ask(p, s); break;
     default:
         if (next(s) % 4 > 0) {
             (void)sherd__executor_drain(executor);
@@ -470,13 +488,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     if (how & 4) policy.epsilon = INFINITY;
     if (how & 8) policy.rows_min = 1;
     policy.any_peers = how & 16;
-    sherd__worker_options o = {
-        .backend = &sherd__backend_cpu, .backend_ctx = cpu,
-        .memory = how & 2 ? 64 << 10 : 16 * MIB,
-        .self = { .identity = identity, .data = &own, .policy = &policy,
-                  .peers = how & 32 ? &peers_file : NULL, .ledger = { &charges_ops, NULL } },
-        .links = { open_wire, flush_wire, close_wire, NULL },
-        .wake = how & 64 ? wake : NULL };
+    sherd__worker_options o = { .backend = &sherd__backend_cpu,
+                                .backend_ctx = cpu,
+                                .memory = how & 2 ? 64 << 10 : 16 * MIB,
+                                .self = { .identity = identity,
+                                          .data = &own,
+                                          .policy = &policy,
+                                          .peers = how & 32 ? &peers_file : NULL,
+                                          .ledger = { &charges_ops, NULL } },
+                                .links = { open_wire, flush_wire, close_wire, NULL },
+                                .wake = how & 64 ? wake : NULL };
     o.caps.gflops = how & 1 ? 50 : 1e-3; /* at once, or by the executor */
     memset(&charges, 0, sizeof charges);
     woken = false;

@@ -23,10 +23,27 @@ static const char network[] = "input = 2\nlayer = dense 1\nloss = squared\ntarge
 
 static const char layers[] = "input = 2\nlayer = dense 1\nloss = squared\n";
 
-enum { N = 3, U = 3, COUNT = 3, LEN = COUNT + SHERD__SECURE_EXTRA, PIECE = 3,
-       SEALED = 8 * PIECE + 96, PLACES = 40, STATE = 3 * COUNT + 1, /* of momentum */
-       JOB = 2, TEXT = 1, PLAN = 2, CARDS = 3, QUESTION = 4, PARAMS = 5, PIECES = 6, START = 7,
-       INPUTS = 8, TARGETS = 9, CIRCLES = 1000 /* ids of them count from there */ };
+enum {
+    N = 3,
+    U = 3,
+    COUNT = 3,
+    LEN = COUNT + SHERD__SECURE_EXTRA,
+    PIECE = 3,
+    SEALED = 8 * PIECE + 96,
+    PLACES = 40,
+    STATE = 3 * COUNT + 1, /* of momentum */
+    JOB = 2,
+    TEXT = 1,
+    PLAN = 2,
+    CARDS = 3,
+    QUESTION = 4,
+    PARAMS = 5,
+    PIECES = 6,
+    START = 7,
+    INPUTS = 8,
+    TARGETS = 9,
+    CIRCLES = 1000 /* ids of them count from there */
+};
 
 /* What a coordinator knows of a sum, and of a circle. */
 typedef struct steps {
@@ -38,7 +55,7 @@ typedef struct steps {
     uint8_t bound[SHERD__ABOUT], about[SHERD__ABOUT];
     double params[COUNT];
     uint8_t pieces[N][SEALED], signatures[N][SHERD__SECURE_SIGNATURE];
-    bool checking; /* pieces of the round were given to be checked */
+    bool checking;                        /* pieces of the round were given to be checked */
     uint32_t era, answered[32], unsealed; /* of answers: 1 + the era; 0: none */
     uint64_t circle, circle_round, made;
     uint32_t packs;
@@ -79,8 +96,13 @@ static uint64_t bits_of(double x)
 
 static sherd__secure_plan plan_of(const steps *m)
 {
-    return (sherd__secure_plan){ .recipe = TEXT, .nodes = N, .threshold = U, .colluding = 1,
-                                 .rows = PLACES, .places = PLACES, .clip = m->clip,
+    return (sherd__secure_plan){ .recipe = TEXT,
+                                 .nodes = N,
+                                 .threshold = U,
+                                 .colluding = 1,
+                                 .rows = PLACES,
+                                 .places = PLACES,
+                                 .clip = m->clip,
                                  .noise = m->noise };
 }
 
@@ -89,8 +111,11 @@ static void ask_join(steps *m, question *q)
     sherd__secure_plan p = plan_of(m);
     uint8_t bytes[8 * SHERD__SECURE_PLAN];
     sherd__secure_plan_write(bytes, &p);
-    *q = (question){ .op = SHERD__OP_JOIN, .left_len = SHERD__SECURE_PLAN, .dtype = SHERD_U8,
-                     .rows = 1, .cols = SHERD__SECURE_CARD };
+    *q = (question){ .op = SHERD__OP_JOIN,
+                     .left_len = SHERD__SECURE_PLAN,
+                     .dtype = SHERD_U8,
+                     .rows = 1,
+                     .cols = SHERD__SECURE_CARD };
     memcpy(q->left, bytes, sizeof bytes);
     m->round = 0;
 }
@@ -129,8 +154,14 @@ static void ask_roster(steps *m, question *q)
 static void hiding(const steps *m, question *q)
 {
     const uint64_t numbers[] = { SHERD__SECURE_FORMAT, m->round, 0, 20, 20 };
-    *q = (question){ .op = SHERD__OP_HIDE, .left_len = 5, .right_rows = 1, .right_cols = COUNT,
-                     .right_dtype = SHERD_F64, .dtype = SHERD_I64, .rows = 1, .cols = LEN };
+    *q = (question){ .op = SHERD__OP_HIDE,
+                     .left_len = 5,
+                     .right_rows = 1,
+                     .right_cols = COUNT,
+                     .right_dtype = SHERD_F64,
+                     .dtype = SHERD_I64,
+                     .rows = 1,
+                     .cols = LEN };
     memcpy(q->left, numbers, sizeof numbers);
     memcpy(q->right, m->params, sizeof m->params);
 }
@@ -145,20 +176,30 @@ static void ask_seal(steps *m, question *q)
     m->params[0] = (double)m->round / 64;
     hiding(m, q);
     sherd__secure_training(plan, &p);
-    sherd__about(training, (const sherd__about_part[]){ { network, sizeof network - 1 },
-                                                        { plan, sizeof plan } }, 2);
-    sherd__about(all, (const sherd__about_part[]){ { training, sizeof training },
-                                                   { m->cards, sizeof m->cards } }, 2);
-    sherd__about(m->about, (const sherd__about_part[]){ { all, sizeof all }, { q->left, 40 },
-                                                        { m->params, sizeof m->params } }, 3);
-    sherd__about(m->bound, (const sherd__about_part[]){ { all, sizeof all },
-                                                        { m->about, sizeof m->about } }, 2);
+    sherd__about(training,
+                 (const sherd__about_part[]){ { network, sizeof network - 1 },
+                                              { plan, sizeof plan } },
+                 2);
+    sherd__about(all,
+                 (const sherd__about_part[]){ { training, sizeof training },
+                                              { m->cards, sizeof m->cards } },
+                 2);
+    sherd__about(m->about,
+                 (const sherd__about_part[]){
+                     { all, sizeof all }, { q->left, 40 }, { m->params, sizeof m->params } },
+                 3);
+    sherd__about(m->bound,
+                 (const sherd__about_part[]){ { all, sizeof all }, { m->about, sizeof m->about } },
+                 2);
     for (uint32_t i = 1; i < N; i++)
         if (m->member[i] && !sherd__aggregate_begin(m->member[i], m->round, m->bound, &e, NULL))
             (void)!sherd__aggregate_send(m->member[i], 0, m->pieces[i], NULL);
     m->checking = false;
-    *q = (question){ .op = SHERD__OP_SEAL, .left_len = SHERD__SECURE_SEAL, .dtype = SHERD_U8,
-                     .rows = N, .cols = SEALED };
+    *q = (question){ .op = SHERD__OP_SEAL,
+                     .left_len = SHERD__SECURE_SEAL,
+                     .dtype = SHERD_U8,
+                     .rows = N,
+                     .cols = SEALED };
     q->left[0] = SHERD__SECURE_FORMAT;
     q->left[1] = m->round;
     memcpy(q->left + 2, m->about, sizeof m->about);
@@ -171,8 +212,12 @@ static void ask_confirm(steps *m, question *q)
     sherd__confirmation(text, JOB, m->round, m->bound, who, N);
     for (int i = 1; i < N; i++)
         if (sherd__identity_sign(puppet[i], text, sizeof text, m->signatures[i]) != 0) abort();
-    *q = (question){ .op = SHERD__OP_CONFIRM, .left = { SHERD__SECURE_FORMAT, m->round, 0, 1, 2 },
-                     .left_len = 5, .dtype = SHERD_U8, .rows = 1, .cols = SHERD__SECURE_SIGNATURE };
+    *q = (question){ .op = SHERD__OP_CONFIRM,
+                     .left = { SHERD__SECURE_FORMAT, m->round, 0, 1, 2 },
+                     .left_len = 5,
+                     .dtype = SHERD_U8,
+                     .rows = 1,
+                     .cols = SHERD__SECURE_SIGNATURE };
 }
 
 /* What every member has sealed for the node. */
@@ -187,17 +232,24 @@ static void add_pieces(const steps *m, question *q)
 static void ask_check(steps *m, question *q)
 {
     m->checking = true;
-    *q = (question){ .op = SHERD__OP_CHECK, .left = { SHERD__SECURE_FORMAT, m->round },
-                     .left_len = SHERD__SECURE_CHECK, .dtype = SHERD_U8, .rows = 1, .cols = N };
+    *q = (question){ .op = SHERD__OP_CHECK,
+                     .left = { SHERD__SECURE_FORMAT, m->round },
+                     .left_len = SHERD__SECURE_CHECK,
+                     .dtype = SHERD_U8,
+                     .rows = 1,
+                     .cols = N };
     add_pieces(m, q);
 }
 
 /* Without pieces where they have been checked. */
 static void ask_open(const steps *m, question *q, bool pieces)
 {
-    *q = (question){ .op = SHERD__OP_OPEN, .left = { SHERD__SECURE_FORMAT, m->round },
+    *q = (question){ .op = SHERD__OP_OPEN,
+                     .left = { SHERD__SECURE_FORMAT, m->round },
                      .left_len = SHERD__SECURE_OPEN + N * SHERD__SECURE_CONFIRMED,
-                     .dtype = SHERD_I64, .rows = 1, .cols = PIECE };
+                     .dtype = SHERD_I64,
+                     .rows = 1,
+                     .cols = PIECE };
     for (uint64_t i = 0; i < N; i++) {
         uint64_t *at = q->left + SHERD__SECURE_OPEN + SHERD__SECURE_CONFIRMED * i;
         at[0] = i;
@@ -241,16 +293,28 @@ static void check_answer(steps *m, const sherd__task *t, const uint8_t *bytes, u
 static void ask_meet(steps *m, question *q, const sherd_identity *node, bool two, bool on)
 {
     sherd__circle_plan p = { .kind = m->circle % 2 ? SHERD__REDUCE_RING : SHERD__REDUCE_HALVING,
-                             .members = two ? 2 : 1, .id = CIRCLES + ++m->circle, .recipe = TEXT,
-                             .state = on ? 0 : START, .round = on ? m->made : 0, .bits = 17,
-                             .batch = 8, .examples = 8,
+                             .members = two ? 2 : 1,
+                             .id = CIRCLES + ++m->circle,
+                             .recipe = TEXT,
+                             .state = on ? 0 : START,
+                             .round = on ? m->made : 0,
+                             .bits = 17,
+                             .batch = 8,
+                             .examples = 8,
                              .optimiser = { .method = SHERD__MOMENTUM } };
     char line[256];
-    *q = (question){ .op = SHERD__OP_MEET, .left_len = SHERD__CIRCLE_PLAN, .right_dtype = SHERD_U8,
-                     .right_rows = 1, .dtype = SHERD_I64, .rows = 1, .cols = 1 };
+    *q = (question){ .op = SHERD__OP_MEET,
+                     .left_len = SHERD__CIRCLE_PLAN,
+                     .right_dtype = SHERD_U8,
+                     .right_rows = 1,
+                     .dtype = SHERD_I64,
+                     .rows = 1,
+                     .cols = 1 };
     sherd__circle_plan_write((uint8_t *)q->left, &p);
     for (int i = 0; i < 1 + two; i++) {
-        sherd__peer member = { .port = (uint16_t)(9 + i), .host = "127.0.0.1", .has_key = true,
+        sherd__peer member = { .port = (uint16_t)(9 + i),
+                               .host = "127.0.0.1",
+                               .has_key = true,
                                .weight = 1,
                                .key = *sherd__identity_fingerprint(i ? puppet[1] : node) };
         (void)sherd__peer_format(&member, line, sizeof line);
@@ -269,13 +333,43 @@ static void ask_step(steps *m, question *q, bool reduce)
         m->made = m->circle_round;
         m->circle_round++;
     }
-    const uint64_t numbers[] = {
-        SHERD__CIRCLE_FORMAT, m->circle_round, m->made, bits_of(0.5), bits_of(4), 0, m->packs, 0, 8,
-        0, 0, 0, 0, 1, TEXT, 17, 60, 1, 10, 1, 8, 20, 0, 0, m->circle_round % 4, 4, 0, 0, 0, 0, 0,
-        bits_of(1) };
+    const uint64_t numbers[] = { SHERD__CIRCLE_FORMAT,
+                                 m->circle_round,
+                                 m->made,
+                                 bits_of(0.5),
+                                 bits_of(4),
+                                 0,
+                                 m->packs,
+                                 0,
+                                 8,
+                                 0,
+                                 0,
+                                 0,
+                                 0,
+                                 1,
+                                 TEXT,
+                                 17,
+                                 60,
+                                 1,
+                                 10,
+                                 1,
+                                 8,
+                                 20,
+                                 0,
+                                 0,
+                                 m->circle_round % 4,
+                                 4,
+                                 0,
+                                 0,
+                                 0,
+                                 0,
+                                 0,
+                                 bits_of(1) };
     *q = (question){ .op = reduce ? SHERD__OP_REDUCE : SHERD__OP_STEP,
-                     .left_len = sizeof numbers / 8, .dtype = reduce ? SHERD_F64 : SHERD_I64,
-                     .rows = 1, .cols = reduce ? 1 + SHERD__CIRCLE_FIGURES : 3 };
+                     .left_len = sizeof numbers / 8,
+                     .dtype = reduce ? SHERD_F64 : SHERD_I64,
+                     .rows = 1,
+                     .cols = reduce ? 1 + SHERD__CIRCLE_FIGURES : 3 };
     memcpy(q->left, numbers, sizeof numbers);
 }
 
@@ -283,10 +377,15 @@ static void ask_step(steps *m, question *q, bool reduce)
 static void ask_gradient(question *q)
 {
     static const double params[COUNT] = { 0.5, -0.25, 0.125 };
-    const uint64_t numbers[] = { 1, TEXT, 17, 60, 1, PARAMS, 1, 8, 20, INPUTS, TARGETS, 0, 8, 0, 0,
-                                 0, 0, 0, bits_of(1) };
-    *q = (question){ .op = SHERD__OP_GRADIENT, .left_len = sizeof numbers / 8, .right_rows = 1,
-                     .right_cols = COUNT, .right_dtype = SHERD_F64, .dtype = SHERD_I64, .rows = 1,
+    const uint64_t numbers[] = { 1,       TEXT, 17, 60, 1, PARAMS, 1, 8, 20,        INPUTS,
+                                 TARGETS, 0,    8,  0,  0, 0,      0, 0, bits_of(1) };
+    *q = (question){ .op = SHERD__OP_GRADIENT,
+                     .left_len = sizeof numbers / 8,
+                     .right_rows = 1,
+                     .right_cols = COUNT,
+                     .right_dtype = SHERD_F64,
+                     .dtype = SHERD_I64,
+                     .rows = 1,
                      .cols = COUNT + 2 + 5 };
     memcpy(q->left, numbers, sizeof numbers);
     memcpy(q->right, params, sizeof params);
@@ -295,15 +394,19 @@ static void ask_gradient(question *q)
 static void ask_state(const steps *m, question *q, bool hash)
 {
     const uint64_t numbers[] = { SHERD__CIRCLE_FORMAT, m->circle_round, bits_of(0.5), STATE, hash };
-    *q = (question){ .op = SHERD__OP_STATE, .left_len = 5, .dtype = hash ? SHERD_I64 : SHERD_F64,
-                     .rows = 1, .cols = hash ? 4 : STATE };
+    *q = (question){ .op = SHERD__OP_STATE,
+                     .left_len = 5,
+                     .dtype = hash ? SHERD_I64 : SHERD_F64,
+                     .rows = 1,
+                     .cols = hash ? 4 : STATE };
     memcpy(q->left, numbers, sizeof numbers);
 }
 
 static void ask_bare(question *q, uint32_t op, uint64_t cols)
 {
-    *q = (question){ .op = op, .left = { 1 }, .left_len = 1, .dtype = SHERD_I64, .rows = 1,
-                     .cols = cols };
+    *q = (question){
+        .op = op, .left = { 1 }, .left_len = 1, .dtype = SHERD_I64, .rows = 1, .cols = cols
+    };
 }
 
 /* ---- a ledger -------------------------------------------------------------------------------- */
@@ -387,6 +490,6 @@ static int charges_bind(void *ctx, const uint8_t about[SHERD__LEDGER_DIGEST],
 }
 
 static const sherd__ledger_ops charges_ops = { charges_spent, charges_rounds, charges_today,
-                                               charges_known, charges_add, charges_bind };
+                                               charges_known, charges_add,    charges_bind };
 
 #endif

@@ -78,7 +78,9 @@ void joined_settle(joined *j, sherd_executor *executor)
 void joined_put(joined *j, uint64_t job, uint32_t block, uint8_t dtype, uint64_t rows,
                 uint64_t cols, const void *bytes)
 {
-    sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = dtype, .rows = rows,
+    sherd__fragment_info i = { .origin = SHERD__HIDDEN,
+                               .dtype = dtype,
+                               .rows = rows,
                                .cols = cols,
                                .len = sherd_dtype_size((sherd_dtype)dtype) * rows * cols };
     sherd_fragment *f;
@@ -92,9 +94,15 @@ void joined_put(joined *j, uint64_t job, uint32_t block, uint8_t dtype, uint64_t
 void joined_ask(joined *j, uint64_t job, uint32_t number, uint32_t op, uint32_t left,
                 uint32_t right, uint8_t dtype, uint64_t rows, uint64_t cols)
 {
-    sherd__task t = { .job = job, .task = number, .attempt = 1, .op = op, .left = left,
+    sherd__task t = { .job = job,
+                      .task = number,
+                      .attempt = 1,
+                      .op = op,
+                      .left = left,
                       .right = right,
-                      .result = { .origin = SHERD__RESULT, .dtype = dtype, .rows = rows,
+                      .result = { .origin = SHERD__RESULT,
+                                  .dtype = dtype,
+                                  .rows = rows,
                                   .cols = cols,
                                   .len = sherd_dtype_size((sherd_dtype)dtype) * rows * cols } };
     assert_int_equal(sherd__session_task(j->co, &t), SHERD_OK);

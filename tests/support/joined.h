@@ -10,10 +10,10 @@
 typedef struct joined {
     sherd_session *co, *no;
     sherd__worker *worker;
-    sherd__client *client; /* NULL: the node has ended it */
+    sherd__client *client;                    /* NULL: the node has ended it */
     void (*hear)(void *ctx, sherd__event *e); /* freed behind it: its fragment */
     void *ctx;
-    bool paused;           /* the coordinator does not read what the node sends */
+    bool paused;                    /* the coordinator does not read what the node sends */
     char withheld[SHERD__TEXT_MAX]; /* the latest reason that the coordinator is not given */
 } joined;
 

@@ -4,9 +4,14 @@
 #include <math.h>
 #include <string.h>
 
-const sherd__policy policy_of_tests = { .nodes_min = 3, .colluding_min = 1, .rows_min = 1,
-                                        .rounds_max = UINT64_MAX, .rounds_day = UINT64_MAX,
-                                        .epsilon = INFINITY, .delta = 1e-6, .any_peers = true };
+const sherd__policy policy_of_tests = { .nodes_min = 3,
+                                        .colluding_min = 1,
+                                        .rows_min = 1,
+                                        .rounds_max = UINT64_MAX,
+                                        .rounds_day = UINT64_MAX,
+                                        .epsilon = INFINITY,
+                                        .delta = 1e-6,
+                                        .any_peers = true };
 
 static double spent(void *ctx, uint64_t first, uint64_t rows)
 {
@@ -47,7 +52,8 @@ static sherd__charged charged(void *ctx, const uint8_t about[SHERD__LEDGER_DIGES
     sherd__charged out = { 0 };
     for (size_t i = l->len; i-- > 0 && !out.keys;)
         if (!memcmp(l->charges[i].about, about, SHERD__LEDGER_DIGEST))
-            out = (sherd__charged){ .keys = l->keys[i], .nodes = l->charges[i].nodes,
+            out = (sherd__charged){ .keys = l->keys[i],
+                                    .nodes = l->charges[i].nodes,
                                     .threshold = l->charges[i].threshold };
     for (size_t i = 0; i < l->binds; i++)
         if (!memcmp(l->bound[i][0], about, SHERD__LEDGER_DIGEST)) out.opened = l->bound[i][1];

@@ -12,8 +12,8 @@ typedef struct memory_ledger {
     size_t len, binds;
     uint8_t bound[MEMORY_LEDGER_MAX][2][SHERD__LEDGER_DIGEST]; /* what, and to whom */
     uint64_t today;
-    bool full;                      /* a charge or bind fails */
-    bool named;                     /* a charge is refused: its set of members would be new */
+    bool full;  /* a charge or bind fails */
+    bool named; /* a charge is refused: its set of members would be new */
 } memory_ledger;
 
 sherd__ledger_ref memory_ledger_ref(memory_ledger *l);

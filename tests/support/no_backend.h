@@ -11,7 +11,6 @@ static int never_run(void *ctx, const sherd__task *t, const sherd_fragment *left
     return SHERD_EINTERNAL;
 }
 
-static const sherd__backend none = { .abi = SHERD__BACKEND_ABI, .name = "none",
-                                     .run = never_run };
+static const sherd__backend none = { .abi = SHERD__BACKEND_ABI, .name = "none", .run = never_run };
 
 #endif

@@ -5,7 +5,10 @@
 
 #include "sherd/err.h"
 
-static const struct { int code; const char *text; } table[] = {
+static const struct {
+    int code;
+    const char *text;
+} table[] = {
     { SHERD_OK, "" },
     { SHERD_ENOMEM, "no memory for it" },
     { SHERD_EINVAL, "it names what is not here, or comes at the wrong step" },

@@ -98,9 +98,15 @@ void blinded_new(blinded *x)
     x->qb = calloc(x->k * x->m + 1, 8);
     memset(x->c, 0x7f, (x->n * x->m + 1) * 8);
     x->p = (sherd__blind_params){
-        .a = sherd_view_c(x->a, x->ta, x->n, x->k), .b = sherd_view_c(x->b, x->tb, x->k, x->m),
-        .c = x->c, .ldc = x->m, .slots = x->slots, .panel_rows = x->panel_rows,
-        .tile_cols = x->tile_cols, .primes_len = x->primes_len, .source = { read_rb, x },
+        .a = sherd_view_c(x->a, x->ta, x->n, x->k),
+        .b = sherd_view_c(x->b, x->tb, x->k, x->m),
+        .c = x->c,
+        .ldc = x->m,
+        .slots = x->slots,
+        .panel_rows = x->panel_rows,
+        .tile_cols = x->tile_cols,
+        .primes_len = x->primes_len,
+        .source = { read_rb, x },
         .entropy = blind_rng,
     };
     memcpy(x->p.primes, sherd__primes_default.p, sizeof x->p.primes);
@@ -109,7 +115,8 @@ void blinded_new(blinded *x)
     sherd__fixed_dense(&x->p.fixed_a, x->p.a, x->qa, x->k);
     sherd__fixed_dense(&x->p.fixed_b, x->p.b, x->qb, x->m);
     assert_int_equal(sherd__reference_exact(x->p.a, x->p.b, &x->p.fixed_a, &x->p.fixed_b, x->ref,
-                                            x->m, NULL), 0);
+                                            x->m, NULL),
+                     0);
     blind_rng.fill(blind_rng.ctx, x->key, sizeof x->key);
     prepare_masks(x);
     assert_int_equal(sherd__blind_open(&x->h, &x->p), 0);
@@ -133,8 +140,8 @@ static void left_is_masked(const blinded *x, sherd__cell c, const sherd_fragment
 {
     const sherd__fragment_info *i = sherd__fragment_info_of(left);
     const uint8_t *body = sherd__fragment_bytes(left);
-    size_t row0 =
-        c.slot * (x->n / x->slots) + (c.slot < x->n % x->slots ? c.slot : x->n % x->slots);
+    size_t row0 = c.slot * (x->n / x->slots) +
+                  (c.slot < x->n % x->slots ? c.slot : x->n % x->slots);
     row0 += c.panel * x->panel_rows;
     assert_int_equal(i->origin, SHERD__HIDDEN);
     assert_int_equal(i->dtype, SHERD__RESIDUES);
@@ -145,7 +152,8 @@ static void left_is_masked(const blinded *x, sherd__cell c, const sherd_fragment
     for (uint32_t q = 0; q < x->primes_len; q++) {
         uint32_t p = sherd__primes_default.p[q];
         assert_int_equal(sherd__residue_unpack(body + 3 * q * i->rows * x->k, i->rows * x->k, p, u,
-                                               NULL), 0);
+                                               NULL),
+                         0);
         for (size_t t = 0; t < i->rows * x->k; t++) {
             double want = x->qa[row0 * x->k + t] + x->r[q * x->n * x->k + row0 * x->k + t];
             sherd__residue_from_f64(&want, 1, p, &want);
@@ -184,8 +192,12 @@ uint8_t *blind_answer(const blinded *x, sherd__cell c, sherd__cell_work *work)
     assert_null(work->right);
     assert_int_equal(x->h.ops->resident(x->h.ctx, c.slot, c.tile, &right), SHERD_OK);
     right = in_memory(right);
-    sherd__task task = { .job = 1, .task = 1, .attempt = 1, .op = SHERD__OP_MULTIPLY,
-                         .result = work->result, .primes_len = s.primes_len };
+    sherd__task task = { .job = 1,
+                         .task = 1,
+                         .attempt = 1,
+                         .op = SHERD__OP_MULTIPLY,
+                         .result = work->result,
+                         .primes_len = s.primes_len };
     memcpy(task.primes, s.primes, sizeof task.primes);
     uint8_t *body = malloc(work->result.len + 1);
     if (sherd__backend_cpu.run(backend, &task, work->left, right, body, &d))
@@ -237,18 +249,26 @@ void blind_run(blinded *x)
 blinded blind_case(void)
 {
     static const sherd_dtype types[] = { SHERD_F64, SHERD_U8, SHERD_I32 };
-    blinded x = { .n = blind_below(24), .k = blind_below(24), .m = blind_below(24),
-                  .slots = 1 + (uint32_t)blind_below(8), .panel_rows = 1 + blind_below(9),
-                  .tile_cols = 1 + blind_below(30), .ta = types[blind_below(3)],
-                  .tb = types[blind_below(3)], .bits_a = 2 + (unsigned)blind_below(25),
-                  .bits_b = 2 + (unsigned)blind_below(25), .zeros = (unsigned)blind_below(11),
+    blinded x = { .n = blind_below(24),
+                  .k = blind_below(24),
+                  .m = blind_below(24),
+                  .slots = 1 + (uint32_t)blind_below(8),
+                  .panel_rows = 1 + blind_below(9),
+                  .tile_cols = 1 + blind_below(30),
+                  .ta = types[blind_below(3)],
+                  .tb = types[blind_below(3)],
+                  .bits_a = 2 + (unsigned)blind_below(25),
+                  .bits_b = 2 + (unsigned)blind_below(25),
+                  .zeros = (unsigned)blind_below(11),
                   .first = blind_below(3) * UINT64_C(1000000) };
     size_t need;
-    assert_int_equal(
-        sherd__exact_primes_needed(24, UINT64_C(1) << (x.bits_a - 1 < 8 ? 8 : x.bits_a - 1),
-                                   UINT64_C(1) << (x.bits_b - 1 < 8 ? 8 : x.bits_b - 1),
-                                   &sherd__primes_default, &need),
-        0);
+    assert_int_equal(sherd__exact_primes_needed(24,
+                                                UINT64_C(1)
+                                                    << (x.bits_a - 1 < 8 ? 8 : x.bits_a - 1),
+                                                UINT64_C(1)
+                                                    << (x.bits_b - 1 < 8 ? 8 : x.bits_b - 1),
+                                                &sherd__primes_default, &need),
+                     0);
     x.primes_len = (uint32_t)(need + blind_below(5 - need));
     return x;
 }

@@ -22,9 +22,9 @@ typedef struct blinded {
     uint64_t first;                 /* row of the masks */
     uint8_t key[32];
     void *a, *b;
-    double *c, *ref, *qa, *qb;      /* quantised */
-    uint8_t *rb;                    /* by row of A, prime, column: packed */
-    double *r;                      /* by prime, row, column */
+    double *c, *ref, *qa, *qb; /* quantised */
+    uint8_t *rb;               /* by row of A, prime, column: packed */
+    double *r;                 /* by prime, row, column */
     sherd__blind_params p;
     sherd__hiding h;
 } blinded;

@@ -107,13 +107,18 @@ void scheme_run(const sherd__hiding *h, uint32_t op, scheme_visit spoil)
                     assert_int_equal(sherd__fragment_table_check(info, bytes, NULL), 0);
                     sherd__fragment_free(src);
                 }
-                sherd__task task = { .job = 1, .task = 1, .attempt = 1, .op = op,
-                                     .result = w.result, .primes_len = s.primes_len };
+                sherd__task task = { .job = 1,
+                                     .task = 1,
+                                     .attempt = 1,
+                                     .op = op,
+                                     .result = w.result,
+                                     .primes_len = s.primes_len };
                 memcpy(task.primes, s.primes, sizeof task.primes);
                 uint8_t *body = sherd__alloc(w.result.len);
                 sherd_diag d = { 0 };
                 assert_int_equal(sherd__fragment_table_check(sherd__fragment_info_of(w.left),
-                                                             sherd__fragment_bytes(w.left), &d), 0);
+                                                             sherd__fragment_bytes(w.left), &d),
+                                 0);
                 if (sherd__backend_cpu.run(backend, &task, w.left, right, body, &d))
                     fail_msg("%s", d.message);
                 if (spoil) spoil(h, c, body, w.result.len);
@@ -156,11 +161,19 @@ void scheme_multiply(const scheme_fixture *f, scheme_visit spoil)
     sherd__perm_key(rows_key, seed, SHERD__ROWS_LABEL, 3, 0);
     assert_int_equal(sherd__exposures(key, f->k, f->slots, f->balanced, expo), 0);
     sherd__deal_params p = {
-        .a = sherd_view_c(da, f->ta, f->n, f->k), .b = sherd_view_c(db, f->tb, f->k, f->m),
-        .c = c, .ldc = f->m, .slots = f->slots, .exposures = f->plain ? NULL : expo,
-        .group = f->group, .panel_rows = f->panel_rows, .tile_cols = f->tile_cols,
-        .perm_cache = f->cache, .skip_zeros = !f->plain && !f->odd_b,
-        .finite = !f->odd_a && !f->odd_b, .exact = f->exact,
+        .a = sherd_view_c(da, f->ta, f->n, f->k),
+        .b = sherd_view_c(db, f->tb, f->k, f->m),
+        .c = c,
+        .ldc = f->m,
+        .slots = f->slots,
+        .exposures = f->plain ? NULL : expo,
+        .group = f->group,
+        .panel_rows = f->panel_rows,
+        .tile_cols = f->tile_cols,
+        .perm_cache = f->cache,
+        .skip_zeros = !f->plain && !f->odd_b,
+        .finite = !f->odd_a && !f->odd_b,
+        .exact = f->exact,
         .entropy = scheme_rng,
     };
     if (!f->plain) p.perm = sherd__perm_from_key(key);
@@ -171,7 +184,8 @@ void scheme_multiply(const scheme_fixture *f, scheme_visit spoil)
         assert_int_equal(sherd__fixed_choose(p.b, f->bits, "B", &p.fixed_b, NULL), 0);
         if (!sherd__exact_in_f64(f->k, p.fixed_a.bound, p.fixed_b.bound))
             assert_int_equal(sherd__exact_primes_needed(f->k, p.fixed_a.bound, p.fixed_b.bound,
-                                                        &sherd__primes_default, &primes), 0);
+                                                        &sherd__primes_default, &primes),
+                             0);
         p.primes_len = (uint32_t)primes;
         memcpy(p.primes, sherd__primes_default.p, sizeof p.primes);
         assert_int_equal(sherd__reference_exact(p.a, p.b, &p.fixed_a, &p.fixed_b, ref, f->m, NULL),
@@ -206,16 +220,21 @@ scheme_fixture scheme_random(void)
 {
     static const sherd_dtype types[] = { SHERD_F64, SHERD_F32, SHERD_U8, SHERD_I32 };
     static const uint32_t groups[] = { 1, 2, 3, 5, SHERD__GROUP_ALL };
-    scheme_fixture f = { .n = scheme_below(24), .k = scheme_below(24), .m = scheme_below(24),
+    scheme_fixture f = { .n = scheme_below(24),
+                         .k = scheme_below(24),
+                         .m = scheme_below(24),
                          .ta = types[scheme_below(4)],
-                  .tb = types[scheme_below(4)], .slots = 1 + (uint32_t)scheme_below(8),
-                  .group = groups[scheme_below(5)],
-                  .plain = scheme_below(4) == 0, .exact = scheme_below(2),
-                  .balanced = scheme_below(2),
-                  .bits = (unsigned[]){ 2, 9, 17, 26 }[scheme_below(4)],
-                  .zeros = (unsigned)scheme_below(11),
-                  .panel_rows = 1 + scheme_below(9), .tile_cols = 1 + scheme_below(30),
-                  .cache = scheme_below(2) ? 1 << 20 : 0 };
+                         .tb = types[scheme_below(4)],
+                         .slots = 1 + (uint32_t)scheme_below(8),
+                         .group = groups[scheme_below(5)],
+                         .plain = scheme_below(4) == 0,
+                         .exact = scheme_below(2),
+                         .balanced = scheme_below(2),
+                         .bits = (unsigned[]){ 2, 9, 17, 26 }[scheme_below(4)],
+                         .zeros = (unsigned)scheme_below(11),
+                         .panel_rows = 1 + scheme_below(9),
+                         .tile_cols = 1 + scheme_below(30),
+                         .cache = scheme_below(2) ? 1 << 20 : 0 };
     f.shuffle_rows = !f.plain && scheme_below(3) == 0;
     f.csr = scheme_below(2);
     return f;
@@ -244,9 +263,13 @@ void scheme_apply(uint32_t op, size_t n, size_t m, uint32_t slots, bool permute,
     for (size_t i = 0; i < n * m && i < 7; i++) a[scheme_below(n * m)] = odd[i];
     scheme_rng.fill(scheme_rng.ctx, key, sizeof key);
     assert_int_equal(sherd__exposures(key, m, slots, 0, expo), 0);
-    sherd__elementwise_params p = { .op = op, .a = sherd_view_c(a, SHERD_F64, n, m),
-                                    .b = sherd_view_c(b, SHERD_F64, n, m), .out = out, .ldo = m,
-                                    .slots = slots, .exposures = expo,
+    sherd__elementwise_params p = { .op = op,
+                                    .a = sherd_view_c(a, SHERD_F64, n, m),
+                                    .b = sherd_view_c(b, SHERD_F64, n, m),
+                                    .out = out,
+                                    .ldo = m,
+                                    .slots = slots,
+                                    .exposures = expo,
                                     .panel_rows = 1 + scheme_below(5),
                                     .perm_cache = scheme_below(2) ? 1 << 20 : 0,
                                     .entropy = scheme_rng };

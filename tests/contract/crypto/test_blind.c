@@ -40,8 +40,15 @@ static void sizes_zero_and_one_work(void **state)
 static void a_panel_longer_than_a_run_works(void **state)
 {
     (void)state;
-    blinded x = { .n = 70, .k = 2000, .m = 5, .slots = 1, .panel_rows = 70, .tile_cols = 5,
-                  .bits_a = 26, .bits_b = 26, .primes_len = 4 };
+    blinded x = { .n = 70,
+                  .k = 2000,
+                  .m = 5,
+                  .slots = 1,
+                  .panel_rows = 70,
+                  .tile_cols = 5,
+                  .bits_a = 26,
+                  .bits_b = 26,
+                  .primes_len = 4 };
     x.ta = x.tb = SHERD_F64;
     blind_run(&x);
 }
@@ -49,9 +56,17 @@ static void a_panel_longer_than_a_run_works(void **state)
 static void nothing_is_hidden_before_masks_are_given(void **state)
 {
     (void)state;
-    blinded x = { .n = 3, .k = 4, .m = 2, .slots = 1, .panel_rows = 3, .tile_cols = 2,
+    blinded x = { .n = 3,
+                  .k = 4,
+                  .m = 2,
+                  .slots = 1,
+                  .panel_rows = 3,
+                  .tile_cols = 2,
                   .ta = SHERD_F64,
-                  .tb = SHERD_F64, .bits_a = 17, .bits_b = 17, .primes_len = 2 };
+                  .tb = SHERD_F64,
+                  .bits_a = 17,
+                  .bits_b = 17,
+                  .primes_len = 2 };
     sherd__cell_work w;
     blinded_new(&x);
     assert_int_equal(x.h.ops->hide(x.h.ctx, (sherd__cell){ 0, 0, 0 }, &w), SHERD_EINTERNAL);
@@ -68,8 +83,17 @@ static void zeros_travel_like_any_value(void **state)
 {
     (void)state;
     for (unsigned zeros = 0; zeros <= 10; zeros += 10) {
-        blinded x = { .n = 8, .k = 16, .m = 4, .slots = 2, .panel_rows = 4, .tile_cols = 4,
-                      .ta = SHERD_F64, .tb = SHERD_F64, .bits_a = 17, .bits_b = 17, .primes_len = 2,
+        blinded x = { .n = 8,
+                      .k = 16,
+                      .m = 4,
+                      .slots = 2,
+                      .panel_rows = 4,
+                      .tile_cols = 4,
+                      .ta = SHERD_F64,
+                      .tb = SHERD_F64,
+                      .bits_a = 17,
+                      .bits_b = 17,
+                      .primes_len = 2,
                       .zeros = zeros };
         sherd__cell_work w;
         blinded_new(&x);
@@ -89,9 +113,18 @@ static void what_travels_looks_uniform_in_every_prime(void **state)
 {
     (void)state;
     enum { BINS = 256, N = 64, K = 512 };
-    blinded x = { .n = N, .k = K, .m = 1, .slots = 1, .panel_rows = N, .tile_cols = 1,
+    blinded x = { .n = N,
+                  .k = K,
+                  .m = 1,
+                  .slots = 1,
+                  .panel_rows = N,
+                  .tile_cols = 1,
                   .ta = SHERD_U8,
-                  .tb = SHERD_U8, .bits_a = 9, .bits_b = 9, .primes_len = 2, .zeros = 10 };
+                  .tb = SHERD_U8,
+                  .bits_a = 9,
+                  .bits_b = 9,
+                  .primes_len = 2,
+                  .zeros = 10 };
     sherd__cell_work w;
     blinded_new(&x);
     assert_int_equal(sherd__blind_arm(&x.h, x.key, 0), 0);
@@ -125,9 +158,17 @@ static void what_travels_looks_uniform_in_every_prime(void **state)
 static void a_failed_allocation_is_said_and_leaks_nothing(void **state)
 {
     (void)state;
-    blinded x = { .n = 5, .k = 4, .m = 6, .slots = 2, .panel_rows = 2, .tile_cols = 3,
+    blinded x = { .n = 5,
+                  .k = 4,
+                  .m = 6,
+                  .slots = 2,
+                  .panel_rows = 2,
+                  .tile_cols = 3,
                   .ta = SHERD_F64,
-                  .tb = SHERD_F64, .bits_a = 17, .bits_b = 17, .primes_len = 2 };
+                  .tb = SHERD_F64,
+                  .bits_a = 17,
+                  .bits_b = 17,
+                  .primes_len = 2 };
     sherd__cell_work w;
     sherd__hiding h;
     blinded_new(&x);

@@ -40,9 +40,9 @@ static bool spoil(const blinded *x, const sherd__fragment_info *r, uint8_t *body
     case 1: put3(at, (v + p - 1) % p); return true;
     case 2: put3(at, (uint32_t)blind_below(p)); return get3(at) != v;
     case 3: put3(at, p + (uint32_t)blind_below((1u << 24) - p)); return true; /* no residue */
-    case 4: put3(at, w), put3(to, v); return v != w;                    /* permuted */
+    case 4: put3(at, w), put3(to, v); return v != w;                          /* permuted */
     case 5: put3(at, (v + 1) % p), put3(to, (get3(to) + p - 1) % p); return i != j;
-    default: memcpy(body, other, r->len); return true;                  /* of another cell */
+    default: memcpy(body, other, r->len); return true; /* of another cell */
     }
 }
 
@@ -101,8 +101,16 @@ static void what_was_hidden_before_a_wrong_answer_is_judged_by_new_vectors(void 
 {
     (void)state;
     for (int of_tile = 0; of_tile < 2; of_tile++) {
-        blinded x = { .n = 6, .k = 4, .m = 5, .slots = 1, .panel_rows = 3, .tile_cols = 3,
-                      .ta = SHERD_F64, .tb = SHERD_F64, .bits_a = 17, .bits_b = 17,
+        blinded x = { .n = 6,
+                      .k = 4,
+                      .m = 5,
+                      .slots = 1,
+                      .panel_rows = 3,
+                      .tile_cols = 3,
+                      .ta = SHERD_F64,
+                      .tb = SHERD_F64,
+                      .bits_a = 17,
+                      .bits_b = 17,
                       .primes_len = 2 };
         sherd__cell_work v, w;
         sherd__cell liar = { 0, 0, 0 }, other = { 0, of_tile ? 1u : 0u, 1 };
@@ -135,10 +143,17 @@ static void rows_that_changed_are_not_hidden_again(void **state)
 {
     (void)state;
     for (int i = 0; i < 60; i++) {
-        blinded x = { .n = 8 + blind_below(30), .k = 1 + blind_below(20), .m = 2 + blind_below(12),
-                      .slots = 1 + (uint32_t)blind_below(3), .panel_rows = 1 + blind_below(5),
-                      .primes_len = 3, .ta = SHERD_I32, .tb = SHERD_I32, .bits_a = 17,
-                      .bits_b = 17, .first = blind_below(1000) };
+        blinded x = { .n = 8 + blind_below(30),
+                      .k = 1 + blind_below(20),
+                      .m = 2 + blind_below(12),
+                      .slots = 1 + (uint32_t)blind_below(3),
+                      .panel_rows = 1 + blind_below(5),
+                      .primes_len = 3,
+                      .ta = SHERD_I32,
+                      .tb = SHERD_I32,
+                      .bits_a = 17,
+                      .bits_b = 17,
+                      .first = blind_below(1000) };
         x.tile_cols = 1 + blind_below(x.m); /* the cells of one tile hide all rows */
         blinded_new(&x);
         assert_int_equal(sherd__blind_arm(&x.h, x.key, x.first), 0);
@@ -174,10 +189,17 @@ static void rows_beyond_what_masks_hide_are_not_sent(void **state)
     (void)state;
     static const double far[] = { 1e25, -1e25, 1e17, NAN, INFINITY };
     for (size_t i = 0; i < 50; i++) {
-        blinded x = { .n = 8 + blind_below(30), .k = 1 + blind_below(20),
-                      .m = 2 + blind_below(12), .slots = 1,
-                      .panel_rows = 1 + blind_below(5), .primes_len = 3, .ta = SHERD_F64,
-                      .tb = SHERD_F64, .bits_a = 17, .bits_b = 17, .first = blind_below(1000) };
+        blinded x = { .n = 8 + blind_below(30),
+                      .k = 1 + blind_below(20),
+                      .m = 2 + blind_below(12),
+                      .slots = 1,
+                      .panel_rows = 1 + blind_below(5),
+                      .primes_len = 3,
+                      .ta = SHERD_F64,
+                      .tb = SHERD_F64,
+                      .bits_a = 17,
+                      .bits_b = 17,
+                      .first = blind_below(1000) };
         x.tile_cols = x.m;
         blinded_new(&x);
         assert_int_equal(sherd__blind_arm(&x.h, x.key, x.first), 0);
@@ -204,8 +226,17 @@ static void rows_beyond_what_masks_hide_are_not_sent(void **state)
 static void a_check_does_not_judge_by_rows_that_changed(void **state)
 {
     (void)state;
-    blinded x = { .n = 6, .k = 9, .m = 7, .slots = 1, .panel_rows = 3, .tile_cols = 7,
-                  .primes_len = 3, .ta = SHERD_I32, .tb = SHERD_I32, .bits_a = 17, .bits_b = 17 };
+    blinded x = { .n = 6,
+                  .k = 9,
+                  .m = 7,
+                  .slots = 1,
+                  .panel_rows = 3,
+                  .tile_cols = 7,
+                  .primes_len = 3,
+                  .ta = SHERD_I32,
+                  .tb = SHERD_I32,
+                  .bits_a = 17,
+                  .bits_b = 17 };
     blinded_new(&x);
     assert_int_equal(sherd__blind_arm(&x.h, x.key, 0), 0);
     sherd__cell_work w[2];

@@ -53,9 +53,16 @@ static void sparse_operands_travel_without_their_zeros(void **state)
         assert_int_equal(sherd__exposures(key, K, 2, true, expo), 0);
         sherd__deal_params p = { .a = sherd_view_c(a, t, N, K),
                                  .b = sherd_view_c(b, SHERD_F64, K, M),
-                                 .c = c, .ldc = M, .slots = 2, .exposures = round & 8 ? NULL : expo,
-                                 .group = groups[round >> 1 & 1], .panel_rows = 30, .tile_cols = M,
-                                 .skip_zeros = !(round & 8), .finite = true, .exact = true,
+                                 .c = c,
+                                 .ldc = M,
+                                 .slots = 2,
+                                 .exposures = round & 8 ? NULL : expo,
+                                 .group = groups[round >> 1 & 1],
+                                 .panel_rows = 30,
+                                 .tile_cols = M,
+                                 .skip_zeros = !(round & 8),
+                                 .finite = true,
+                                 .exact = true,
                                  .entropy = scheme_rng };
         if (!(round & 8)) p.perm = sherd__perm_from_key(key);
         assert_int_equal(sherd__fixed_choose(p.a, 17, "A", &p.fixed_a, NULL), 0);
@@ -86,12 +93,19 @@ static void a_panel_fuller_than_the_others_travels_dense(void **state)
     uint8_t a[4 * 8] = { 0 }, key[32] = { 1 };
     double b[8 * 2] = { 1, 2, 3 }, c[4 * 2];
     uint32_t expo[8] = { 0 };
-    memset(a, 7, 16);    /* two rows full, and one entry in the others */
+    memset(a, 7, 16); /* two rows full, and one entry in the others */
     a[16 + 3] = 1;
     sherd__deal_params p = { .a = sherd_view_c(a, SHERD_U8, 4, 8),
-                             .b = sherd_view_c(b, SHERD_F64, 8, 2), .c = c, .ldc = 2, .slots = 1,
-                             .exposures = expo, .group = SHERD__GROUP_ALL, .panel_rows = 2,
-                             .tile_cols = 2, .skip_zeros = true, .finite = true,
+                             .b = sherd_view_c(b, SHERD_F64, 8, 2),
+                             .c = c,
+                             .ldc = 2,
+                             .slots = 1,
+                             .exposures = expo,
+                             .group = SHERD__GROUP_ALL,
+                             .panel_rows = 2,
+                             .tile_cols = 2,
+                             .skip_zeros = true,
+                             .finite = true,
                              .entropy = scheme_rng };
     p.perm = sherd__perm_from_key(key);
     sherd__hiding h;
@@ -119,9 +133,17 @@ static void sizes_zero_and_one_work(void **state)
 static void a_product_beyond_2_53_is_exact(void **state)
 {
     (void)state;
-    scheme_fixture f = { .n = 9, .k = 40, .m = 11, .ta = SHERD_F64, .tb = SHERD_F64, .slots = 3,
-                  .group = 4,
-                  .exact = true, .bits = 26, .panel_rows = 4, .tile_cols = 7 };
+    scheme_fixture f = { .n = 9,
+                         .k = 40,
+                         .m = 11,
+                         .ta = SHERD_F64,
+                         .tb = SHERD_F64,
+                         .slots = 3,
+                         .group = 4,
+                         .exact = true,
+                         .bits = 26,
+                         .panel_rows = 4,
+                         .tile_cols = 7 };
     scheme_multiply(&f, NULL);
     f.plain = true;
     scheme_multiply(&f, NULL);
@@ -154,9 +176,17 @@ static void zero_entries_are_not_sent(void **state)
     uint32_t expo[2] = { 0, 0 };
     uint8_t key[32] = { 1 };
     sherd__deal_params p = { .a = sherd_view_c(a, SHERD_F64, 3, 2),
-                             .b = sherd_view_c(b, SHERD_F64, 2, 2), .c = c, .ldc = 2, .slots = 1,
-                             .exposures = expo, .group = 1, .panel_rows = 8, .tile_cols = 8,
-                             .skip_zeros = true, .finite = true, .entropy = scheme_rng };
+                             .b = sherd_view_c(b, SHERD_F64, 2, 2),
+                             .c = c,
+                             .ldc = 2,
+                             .slots = 1,
+                             .exposures = expo,
+                             .group = 1,
+                             .panel_rows = 8,
+                             .tile_cols = 8,
+                             .skip_zeros = true,
+                             .finite = true,
+                             .entropy = scheme_rng };
     p.perm = sherd__perm_from_key(key);
     sherd__hiding h;
     sherd__cell_work w;
@@ -164,8 +194,8 @@ static void zero_entries_are_not_sent(void **state)
     assert_int_equal(sherd__deal_open(&h, &p), 0);
     assert_int_equal(h.ops->hide(h.ctx, (sherd__cell){ 0, 0, 0 }, &w), 0);
     const sherd__fragment_info *info = sherd__fragment_info_of(w.left);
-    assert_int_equal(info->rows, 2);                 /* two entries are not zero */
-    assert_int_equal(info->len, 2 * 8 + 2 * 8);      /* the table of two groups, and they */
+    assert_int_equal(info->rows, 2);            /* two entries are not zero */
+    assert_int_equal(info->len, 2 * 8 + 2 * 8); /* the table of two groups, and they */
     sherd__deal_counts(&h, &skipped, &sent);
     assert_int_equal(skipped, 4);
     assert_int_equal(sent, 2);
@@ -184,9 +214,16 @@ static void deal_forty(uint32_t group, double *sent, double *sum)
         b[i] = 1;
     }
     sherd__deal_params p = { .a = sherd_view_c(a, SHERD_F64, 1, 40),
-                             .b = sherd_view_c(b, SHERD_F64, 40, 1), .c = sum, .ldc = 1, .slots = 1,
-                             .exposures = expo, .group = group, .panel_rows = 8, .tile_cols = 8,
-                             .finite = true, .entropy = scheme_rng };
+                             .b = sherd_view_c(b, SHERD_F64, 40, 1),
+                             .c = sum,
+                             .ldc = 1,
+                             .slots = 1,
+                             .exposures = expo,
+                             .group = group,
+                             .panel_rows = 8,
+                             .tile_cols = 8,
+                             .finite = true,
+                             .entropy = scheme_rng };
     p.perm = sherd__perm_from_key(key);
     sherd__hiding h;
     sherd__cell_work w;
@@ -207,15 +244,14 @@ static void groups_travel_in_a_drawn_order_and_add_up_in_their_own(void **state)
     double first[40], again[40], sum, now, ascending = 0;
     unsigned same = 0, steps = 0;
     deal_forty(1, first, &sum);
-    for (unsigned i = 0; i < 40; i++)
-        ascending += (i % 3 == 0 ? 1e16 : i % 3 == 1 ? 1 : -1e16) + i;
+    for (unsigned i = 0; i < 40; i++) ascending += (i % 3 == 0 ? 1e16 : i % 3 == 1 ? 1 : -1e16) + i;
     assert_true(sum == ascending);
     for (unsigned k = 0; k < 10; k++) {
         deal_forty(1, again, &now);
         assert_true(now == sum); /* bits do not depend on the draw */
         for (unsigned i = 0; i < 40; i++) same += again[i] == first[i];
     }
-    assert_true(same < 100); /* of 400, about 10 by chance */
+    assert_true(same < 100);                   /* of 400, about 10 by chance */
     deal_forty(SHERD__GROUP_ALL, again, &now); /* one group: in A's order */
     for (unsigned i = 0; i < 40; i++) steps += again[i] == first[i];
     assert_true(steps < 12);
@@ -237,9 +273,16 @@ static void every_failed_allocation_is_survived(void **state)
     for (int i = 0; i < 12; i++) a[i] = b[i] = i;
     for (size_t n = 1, seen = n; seen >= n; n++) {
         sherd__deal_params p = { .a = sherd_view_c(a, SHERD_F64, 3, 4),
-                                 .b = sherd_view_c(b, SHERD_F64, 4, 3), .c = c, .ldc = 3,
-                                 .slots = 2, .exposures = expo, .group = 1, .panel_rows = 2,
-                                 .tile_cols = 2, .perm_cache = 1000, .finite = true,
+                                 .b = sherd_view_c(b, SHERD_F64, 4, 3),
+                                 .c = c,
+                                 .ldc = 3,
+                                 .slots = 2,
+                                 .exposures = expo,
+                                 .group = 1,
+                                 .panel_rows = 2,
+                                 .tile_cols = 2,
+                                 .perm_cache = 1000,
+                                 .finite = true,
                                  .entropy = scheme_rng };
         p.perm = sherd__perm_from_key(key);
         sherd__hiding h;

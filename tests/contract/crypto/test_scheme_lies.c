@@ -191,10 +191,15 @@ static void what_was_hidden_before_a_wrong_answer_is_judged_by_new_vectors(void 
         for (int i = 0; i < N * K; i++) a_data[i] = i + 1;
         for (int i = 0; i < K * M; i++) b_data[i] = 100 - 7 * i;
         sherd__deal_params p = { .a = sherd_view_c(a_data, SHERD_F64, N, K),
-                                 .b = sherd_view_c(b_data, SHERD_F64, K, M), .c = c, .ldc = M,
-                                 .slots = 1, .group = SHERD__GROUP_ALL, .panel_rows = ROWS,
+                                 .b = sherd_view_c(b_data, SHERD_F64, K, M),
+                                 .c = c,
+                                 .ldc = M,
+                                 .slots = 1,
+                                 .group = SHERD__GROUP_ALL,
+                                 .panel_rows = ROWS,
                                  .tile_cols = COLS,
-                                 .finite = true, .exact = round & 2,
+                                 .finite = true,
+                                 .exact = round & 2,
                                  .entropy = { fill_or_nothing, NULL } };
         sherd__cell liar = { 0, 0, 0 }, other = { 0, round & 1, 1 };
         sherd__hiding h;

@@ -76,7 +76,10 @@ static uint8_t *answer(const sherd__hiding *h, const sherd__scheme_shape *s, she
     if (!w.left) assert_int_equal(h->ops->left(h->ctx, c.slot, c.panel, &w.left), 0);
     if (!w.right) assert_int_equal(h->ops->resident(h->ctx, c.slot, c.tile, &w.right), 0);
     sherd_fragment *left = arrive(w.left), *right = arrive(w.right);
-    sherd__task task = { .job = 1, .task = 1, .attempt = 1, .result = w.result,
+    sherd__task task = { .job = 1,
+                         .task = 1,
+                         .attempt = 1,
+                         .result = w.result,
                          .op = s->transposed ? SHERD__OP_MULTIPLY_T : SHERD__OP_MULTIPLY,
                          .primes_len = s->primes_len };
     memcpy(task.primes, s->primes, sizeof task.primes);
@@ -129,8 +132,14 @@ static void multiply(size_t n, size_t k, size_t m, bool public_b, bool stays, un
     double *c = calloc((n + k) * m + 1, sizeof *c);
     sherd_view a = sherd_view_c(da, SHERD_F64, n, k), b = sherd_view_c(db, SHERD_F64, k, m);
     sherd_view d = sherd_view_c(dd, SHERD_F64, n, m);
-    sherd__share_params p = { .a = a, .b = b, .c = c, .ldc = m, .code = { blocks, 1, 8 },
-                              .public_b = public_b, .left_stays = stays, .entropy = rng,
+    sherd__share_params p = { .a = a,
+                              .b = b,
+                              .c = c,
+                              .ldc = m,
+                              .code = { blocks, 1, 8 },
+                              .public_b = public_b,
+                              .left_stays = stays,
+                              .entropy = rng,
                               .panel_rows = 1 + below(below(2) ? n : 2),
                               .tile_cols = 1 + below(m) };
     sherd__fixed fd;
@@ -140,7 +149,8 @@ static void multiply(size_t n, size_t k, size_t m, bool public_b, bool stays, un
     assert_int_equal(sherd__fixed_choose(b, bits, "B", &p.fixed_b, NULL), 0);
     assert_int_equal(sherd__fixed_choose(d, bits, "D", &fd, NULL), 0);
     assert_int_equal(sherd__exact_primes_needed(terms, p.fixed_a.bound, p.fixed_b.bound,
-                                                &sherd__primes_default, &primes), 0);
+                                                &sherd__primes_default, &primes),
+                     0);
     p.primes_len = (uint32_t)primes;
     memcpy(p.primes, sherd__primes_default.p, sizeof p.primes);
     assert_int_equal(sherd__share_open(&h, &p), 0);
@@ -158,7 +168,8 @@ static void multiply(size_t n, size_t k, size_t m, bool public_b, bool stays, un
         sherd_view dy = sherd_view_sub(d, rows.first, rows.count, 0, m);
         bool back = i % 2 && !public_b;
         assert_int_equal(sherd__share_next(&h, rows, back ? dy : b, back, c, m,
-                                           back ? &fd : &p.fixed_b), 0);
+                                           back ? &fd : &p.fixed_b),
+                         0);
         run_all(&h, back ? sherd_view_t(some) : some, back ? dy : b, &p.fixed_a,
                 back ? &fd : &p.fixed_b, c);
     }

@@ -33,7 +33,11 @@ static void store(uint8_t *at, uint8_t dtype, double v)
 {
     switch (dtype) {
     case SHERD_F64: memcpy(at, &v, 8); break;
-    case SHERD_F32: { float x = (float)v; memcpy(at, &x, 4); break; }
+    case SHERD_F32: {
+        float x = (float)v;
+        memcpy(at, &x, 4);
+        break;
+    }
     case SHERD_U8: *at = (uint8_t)v; break;
     case SHERD_I8: *at = (uint8_t)(int8_t)v; break;
     case SHERD_U16: sherd__put_u16(at, (uint16_t)v); break;
@@ -97,10 +101,14 @@ void block_free(block *b)
 sherd__task task_product(const sherd_fragment *a, const sherd_fragment *b, uint8_t dtype)
 {
     uint64_t n = sherd__fragment_info_of(a)->rows, m = sherd__fragment_info_of(b)->cols;
-    sherd__task t = { .job = 1, .task = 1, .attempt = 1, .op = SHERD__OP_MULTIPLY, .left = 1,
-                      .right = 2 };
-    t.result = (sherd__fragment_info){ .origin = SHERD__RESULT, .dtype = dtype, .rows = n,
-                                       .cols = m, .len = n * m * sherd__wire_size(dtype) };
+    sherd__task t = {
+        .job = 1, .task = 1, .attempt = 1, .op = SHERD__OP_MULTIPLY, .left = 1, .right = 2
+    };
+    t.result = (sherd__fragment_info){ .origin = SHERD__RESULT,
+                                       .dtype = dtype,
+                                       .rows = n,
+                                       .cols = m,
+                                       .len = n * m * sherd__wire_size(dtype) };
     return t;
 }
 
@@ -114,8 +122,7 @@ double *block_product(const block *a, const block *b, size_t n, size_t m)
         size_t rows = a->p.rows[q], g = a->p.cols[q];
         for (size_t i = 0; i < rows; i++)
             for (size_t k = 0; k < g; k++)
-                for (size_t j = 0; j < m; j++)
-                    c[(row + i) * m + j] += u[i * g + k] * v[k * m + j];
+                for (size_t j = 0; j < m; j++) c[(row + i) * m + j] += u[i * g + k] * v[k * m + j];
         u += rows * g;
         v += g * m;
         row += rows;
@@ -169,8 +176,12 @@ sherd_fragment *residues_new(uint32_t groups, uint32_t rows, uint32_t cols, uint
                              const uint32_t *values)
 {
     size_t n = (size_t)rows * cols * r;
-    sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = SHERD__RESIDUES,
-                               .primes = (uint8_t)r, .groups = groups, .rows = rows, .cols = cols,
+    sherd__fragment_info i = { .origin = SHERD__HIDDEN,
+                               .dtype = SHERD__RESIDUES,
+                               .primes = (uint8_t)r,
+                               .groups = groups,
+                               .rows = rows,
+                               .cols = cols,
                                .len = 8 * (uint64_t)groups + 3 * n };
     uint8_t *body = malloc(i.len + 1);
     if (groups) {
@@ -199,11 +210,19 @@ uint32_t *residues_draw(uint32_t rows, uint32_t cols, uint32_t r, bool worst)
 
 sherd__task task_modular(uint32_t n, uint32_t m, uint32_t r)
 {
-    sherd__task t = { .job = 1, .task = 1, .attempt = 1, .op = SHERD__OP_MULTIPLY, .left = 1,
-                      .right = 2, .primes_len = r };
+    sherd__task t = { .job = 1,
+                      .task = 1,
+                      .attempt = 1,
+                      .op = SHERD__OP_MULTIPLY,
+                      .left = 1,
+                      .right = 2,
+                      .primes_len = r };
     memcpy(t.primes, backend_primes, sizeof backend_primes);
-    t.result = (sherd__fragment_info){ .origin = SHERD__RESULT, .dtype = SHERD__RESIDUES,
-                                       .primes = (uint8_t)r, .rows = n, .cols = m,
+    t.result = (sherd__fragment_info){ .origin = SHERD__RESULT,
+                                       .dtype = SHERD__RESIDUES,
+                                       .primes = (uint8_t)r,
+                                       .rows = n,
+                                       .cols = m,
                                        .len = (uint64_t)n * m * 3 * r };
     return t;
 }

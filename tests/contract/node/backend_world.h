@@ -19,7 +19,10 @@ extern sherd_entropy backend_rnd;
 int backend_open_all(void **s);
 int backend_close_all(void **s);
 int backend_choose(void **state);
-#define EACH(test, i) { #test, test, backend_choose, NULL, (void *)(uintptr_t)(i) }
+#define EACH(test, i)                                                                              \
+    {                                                                                              \
+#test, test, backend_choose, NULL, (void *)(uintptr_t)(i)                                  \
+    }
 /** Runs a task on it; words where it fails, and else none. */
 int backend_run(const sherd__task *t, const sherd_fragment *a, const sherd_fragment *b,
                 uint8_t *out);

@@ -101,9 +101,10 @@ static void products_of_all_dtypes_and_awkward_sizes_equal_the_loop(void **s)
     (void)s;
     static const uint8_t dtypes[] = { SHERD_F64, SHERD_F32, SHERD_U8,  SHERD_U16, SHERD_U32,
                                       SHERD_I8,  SHERD_I16, SHERD_I32, SHERD_I64 };
-    static const uint32_t sizes[][3] = { { 1, 1, 1 },   { 0, 3, 2 },   { 3, 0, 2 },  { 3, 2, 0 },
-                                         { 1, 17, 33 }, { 33, 17, 1 }, { 7, 13, 5 },
-                                         { 64, 64, 64 } };
+    static const uint32_t sizes[][3] = {
+        { 1, 1, 1 },   { 0, 3, 2 },   { 3, 0, 2 },  { 3, 2, 0 },
+        { 1, 17, 33 }, { 33, 17, 1 }, { 7, 13, 5 }, { 64, 64, 64 }
+    };
     for (size_t i = 0; i < sizeof dtypes; i++) {
         for (size_t j = 0; j < sizeof dtypes; j++) {
             for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
@@ -118,8 +119,9 @@ static void products_of_all_dtypes_and_awkward_sizes_equal_the_loop(void **s)
 static void products_beyond_one_panel_equal_the_loop(void **s)
 {
     (void)s;
-    static const uint32_t sizes[][3] = { { 1030, 9, 5 }, { 5, 2055, 9 }, { 3, 7, 1030 },
-                                         { 1025, 3, 1025 }, { 2, 1024, 2 } };
+    static const uint32_t sizes[][3] = {
+        { 1030, 9, 5 }, { 5, 2055, 9 }, { 3, 7, 1030 }, { 1025, 3, 1025 }, { 2, 1024, 2 }
+    };
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
         plan a = plan_dense(0, sizes[k][0], sizes[k][1], SHERD_I16);
         plan b = plan_dense(1, sizes[k][1], sizes[k][2], SHERD_F32);

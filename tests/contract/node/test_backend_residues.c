@@ -45,8 +45,9 @@ static void check_residues_so(uint32_t n, uint32_t k, uint32_t m, uint32_t r, bo
                 uint64_t sum = 0;
                 for (uint32_t x = 0; x < k; x++) {
                     size_t at = transposed ? (size_t)x * n + i : (size_t)i * k + x;
-                    sum = (sum + (uint64_t)a[(size_t)q * n * k + at] *
-                           b[((size_t)q * k + x) * m + j]) % backend_primes[q];
+                    sum = (sum +
+                           (uint64_t)a[(size_t)q * n * k + at] * b[((size_t)q * k + x) * m + j]) %
+                          backend_primes[q];
                 }
                 assert_int_equal(residue_at(out + 3 * (((size_t)q * n + i) * m + j)), sum);
             }
@@ -72,8 +73,8 @@ static void check_residues(uint32_t n, uint32_t k, uint32_t m, uint32_t r, bool 
 static void residues_multiply_exactly_worst_values_included(void **s)
 {
     (void)s;
-    static const uint32_t sizes[][3] = { { 1, 1, 1 },    { 0, 2, 3 },     { 2, 0, 3 },
-                                         { 5, 7, 3 },    { 3, 1500, 4 },  { 2, 4097, 3 },
+    static const uint32_t sizes[][3] = { { 1, 1, 1 },    { 0, 2, 3 },    { 2, 0, 3 },
+                                         { 5, 7, 3 },    { 3, 1500, 4 }, { 2, 4097, 3 },
                                          { 1027, 5, 2 }, { 2, 3, 1027 } };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         for (uint32_t r = 1; r <= SHERD__PRIMES_MAX; r++) {
@@ -182,8 +183,8 @@ static void check_integers_so(uint32_t n, uint32_t k, uint32_t m, uint8_t dtype,
 static void residues_multiply_with_integers_of_every_size(void **s)
 {
     (void)s;
-    static const uint32_t sizes[][3] = { { 1, 1, 1 },   { 0, 2, 3 },    { 2, 0, 3 },
-                                         { 5, 7, 3 },   { 17, 65, 70 }, { 2, 3, 1100 },
+    static const uint32_t sizes[][3] = { { 1, 1, 1 },    { 0, 2, 3 },     { 2, 0, 3 },
+                                         { 5, 7, 3 },    { 17, 65, 70 },  { 2, 3, 1100 },
                                          { 3, 2049, 5 }, { 1, 50000, 60 } };
     static const uint8_t dtypes[] = { SHERD_I8, SHERD_U8, SHERD_I32, SHERD_I64 };
     for (size_t i = 0; i < 2 * sizeof sizes / sizeof *sizes; i++) {
@@ -303,8 +304,8 @@ static void windows_of_residues_multiply_exactly(void **s)
 {
     (void)s;
     static const sherd_windows of[] = {
-        { 1, 1, 1, 1, 1, 0 }, { 5, 4, 2, 3, 1, 1 }, { 7, 6, 3, 2, 3, 0 }, { 40, 36, 1, 2, 1, 1 },
-        { 9, 9, 31, 8, 1, 0 }, { 3, 3, 1, 3, 1, 2 },
+        { 1, 1, 1, 1, 1, 0 },   { 5, 4, 2, 3, 1, 1 },  { 7, 6, 3, 2, 3, 0 },
+        { 40, 36, 1, 2, 1, 1 }, { 9, 9, 31, 8, 1, 0 }, { 3, 3, 1, 3, 1, 2 },
     };
     for (size_t i = 0; i < sizeof of / sizeof *of; i++)
         for (unsigned k = 0; k < 8; k++) {

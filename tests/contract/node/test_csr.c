@@ -193,8 +193,14 @@ static void compare(const operand *a, const operand *b, uint8_t dtype)
     const sherd__fragment_info *ai = sherd__fragment_info_of(a->f);
     size_t n = ai->rows, m = sherd__fragment_info_of(b->f)->cols;
     unsigned r = dtype == SHERD__RESIDUES ? 2 : 0;
-    sherd__task t = { .job = 1, .task = 1, .attempt = 1, .op = SHERD__OP_MULTIPLY, .left = 1,
-                      .right = 2, .primes_len = r, .primes = { primes[0], primes[1] } };
+    sherd__task t = { .job = 1,
+                      .task = 1,
+                      .attempt = 1,
+                      .op = SHERD__OP_MULTIPLY,
+                      .left = 1,
+                      .right = 2,
+                      .primes_len = r,
+                      .primes = { primes[0], primes[1] } };
     t.result = (sherd__fragment_info){ .origin = SHERD__RESULT,
                                        .dtype = dtype,
                                        .rows = n,
@@ -223,8 +229,8 @@ static void compare(const operand *a, const operand *b, uint8_t dtype)
     free(out);
 }
 
-static const uint8_t kinds[] = { SHERD_F64, SHERD_U8, SHERD_I16, SHERD_F32, SHERD_I32, SHERD_U16,
-                                 SHERD_I8,  SHERD_U32, SHERD_I64 };
+static const uint8_t kinds[] = { SHERD_F64, SHERD_U8, SHERD_I16, SHERD_F32, SHERD_I32,
+                                 SHERD_U16, SHERD_I8, SHERD_U32, SHERD_I64 };
 
 static void one_group(uint32_t n, uint32_t k, uint32_t m, unsigned per_mille, unsigned kind,
                       uint8_t dtype)
@@ -246,20 +252,22 @@ static void products_at_every_density_equal_the_loop(void **s)
 {
     (void)s;
     static const unsigned densities[] = { 0, 1, 10, 50, 100, 200, 299, 301, 500, 900, 1000 };
-    static const uint32_t sizes[][3] = { { 1, 1, 1 },  { 0, 3, 2 },   { 3, 0, 2 },   { 3, 2, 0 },
-                                         { 9, 40, 7 }, { 33, 17, 41 }, { 50, 300, 35 },
-                                         { 20, 256, 72 }, { 64, 112, 128 } };
+    static const uint32_t sizes[][3] = { { 1, 1, 1 },     { 0, 3, 2 },     { 3, 0, 2 },
+                                         { 3, 2, 0 },     { 9, 40, 7 },    { 33, 17, 41 },
+                                         { 50, 300, 35 }, { 20, 256, 72 }, { 64, 112, 128 } };
     for (unsigned i = 0; i < sizeof densities / sizeof *densities; i++)
         for (unsigned j = 0; j < sizeof sizes / sizeof *sizes; j++)
             for (unsigned k = 0; k < 9; k++)
                 one_group(sizes[j][0], sizes[j][1], sizes[j][2], densities[i], 10 * k + i + j,
-                          k % 3 == 0 ? SHERD_F32 : k % 3 == 1 ? SHERD_F64 : SHERD__RESIDUES);
+                          k % 3 == 0   ? SHERD_F32
+                          : k % 3 == 1 ? SHERD_F64
+                                       : SHERD__RESIDUES);
 }
 
 static void products_beyond_one_panel_equal_the_loop(void **s)
 {
     (void)s;
-    static const uint32_t sizes[][3] = { { 1030, 9, 5 },    { 5, 2055, 9 },    { 3, 7, 1030 },
+    static const uint32_t sizes[][3] = { { 1030, 9, 5 },    { 5, 2055, 9 },  { 3, 7, 1030 },
                                          { 1025, 3, 1025 }, { 2, 70000, 3 }, { 4, 3100, 1060 },
                                          { 40, 1500, 20 } };
     static const unsigned densities[] = { 0, 1, 30, 250, 600 };
@@ -304,8 +312,12 @@ static void integers_beyond_2_to_53_are_rejected_modulo_primes(void **s)
     make_csr(&a, 0);
     make_dense(&b);
     sherd__task t = { .op = SHERD__OP_MULTIPLY, .primes_len = 1, .primes = { primes[0] } };
-    t.result = (sherd__fragment_info){ .origin = SHERD__RESULT, .dtype = SHERD__RESIDUES, .rows = 1,
-                                       .cols = 1, .primes = 1, .len = 3 };
+    t.result = (sherd__fragment_info){ .origin = SHERD__RESULT,
+                                       .dtype = SHERD__RESIDUES,
+                                       .rows = 1,
+                                       .cols = 1,
+                                       .primes = 1,
+                                       .len = 3 };
     uint8_t out[64];
     sherd_diag d = { .code = 0 };
     assert_int_equal(backend->run(ctx, &t, a.f, b.f, out, &d), SHERD_OK);
@@ -328,8 +340,9 @@ static void csr_is_refused_anywhere_but_on_the_left_of_a_product(void **s)
     make_csr(&a, 0);
     make_dense(&b);
     sherd__task t = { .op = SHERD__OP_MULTIPLY };
-    t.result = (sherd__fragment_info){ .origin = SHERD__RESULT, .dtype = SHERD_F64, .rows = 3,
-                                       .cols = 3, .len = sizeof out };
+    t.result = (sherd__fragment_info){
+        .origin = SHERD__RESULT, .dtype = SHERD_F64, .rows = 3, .cols = 3, .len = sizeof out
+    };
     sherd_diag d = { .code = 0 };
     assert_int_equal(backend->run(ctx, &t, a.f, b.f, out, &d), SHERD_OK);
     assert_int_equal(backend->run(ctx, &t, b.f, a.f, out, &d), SHERD_EUNSUPPORTED);
@@ -352,10 +365,18 @@ static void a_small_block_of_a_huge_shape_costs_little(void **s)
     (void)s;
     enum { ROWS = 2000, COLS = 20000000 };
     uint8_t *wide = calloc(1, 8 + COLS), *narrow = calloc(1, 8 + 4 * ROWS + 5);
-    sherd__fragment_info bi = { .origin = SHERD__HIDDEN, .dtype = SHERD_U8, .groups = 1,
-                                .rows = COLS, .cols = 1, .len = 8 + COLS };
-    sherd__fragment_info ai = { .origin = SHERD__HIDDEN, .dtype = SHERD_U8, .groups = 1,
-                                .encoding = SHERD__CSR, .rows = ROWS, .cols = COLS,
+    sherd__fragment_info bi = { .origin = SHERD__HIDDEN,
+                                .dtype = SHERD_U8,
+                                .groups = 1,
+                                .rows = COLS,
+                                .cols = 1,
+                                .len = 8 + COLS };
+    sherd__fragment_info ai = { .origin = SHERD__HIDDEN,
+                                .dtype = SHERD_U8,
+                                .groups = 1,
+                                .encoding = SHERD__CSR,
+                                .rows = ROWS,
+                                .cols = COLS,
                                 .len = 8 + 4 * ROWS + 5 };
     sherd__put_u32(wide, COLS);
     sherd__put_u32(wide + 4, 1);
@@ -369,8 +390,9 @@ static void a_small_block_of_a_huge_shape_costs_little(void **s)
     finish(&a, &ai, narrow);
     finish(&b, &bi, wide);
     sherd__task t = { .op = SHERD__OP_MULTIPLY };
-    t.result = (sherd__fragment_info){ .origin = SHERD__RESULT, .dtype = SHERD_F64, .rows = ROWS,
-                                       .cols = 1, .len = 8 * ROWS };
+    t.result = (sherd__fragment_info){
+        .origin = SHERD__RESULT, .dtype = SHERD_F64, .rows = ROWS, .cols = 1, .len = 8 * ROWS
+    };
     double *out = malloc(8 * ROWS);
     sherd_diag d = { .code = 0 };
     assert_int_equal(backend->run(ctx, &t, a.f, b.f, (uint8_t *)out, &d), SHERD_OK);

@@ -22,14 +22,19 @@ void circle_run_begin(run *r, world *w, const training *t)
     for (size_t i = 0; i < COUNT; i++) g[i] = t->before;
     assert_int_equal(sherd__optimiser_init(&r->optimiser,
                                            &(sherd__optimiser_spec){ .method = t->method }, COUNT,
-                                           &d), 0);
+                                           &d),
+                     0);
 }
 
 sherd__gradients_options circle_options(world *w, const training *t, run *r)
 {
-    return (sherd__gradients_options){ .recipe = &w->recipe, .data = &w->data,
-                                       .network = r->network, .optimiser = &r->optimiser,
-                                       .shards = t->shards, .bits = 20, .local_steps = t->local,
+    return (sherd__gradients_options){ .recipe = &w->recipe,
+                                       .data = &w->data,
+                                       .network = r->network,
+                                       .optimiser = &r->optimiser,
+                                       .shards = t->shards,
+                                       .bits = 20,
+                                       .local_steps = t->local,
                                        .weighted = t->local > 1 };
 }
 
@@ -60,7 +65,8 @@ void circle_run_here(run *r, world *w, const training *t)
     circle_run_begin(r, w, t);
     sherd__gradients_options g = circle_options(w, t, r);
     assert_int_equal(sherd__gradients_here(&g.engine, &w->recipe, &w->data,
-                                           sherd__shard_most(t->batch, t->shards), 20, 1, &d), 0);
+                                           sherd__shard_most(t->batch, t->shards), 20, 1, &d),
+                     0);
     assert_int_equal(sherd__stepper_gradients(&r->stepper, &g, &d), 0);
     assert_int_equal(circle_run_steps(r, t, STEPS, &d), 0);
 }

@@ -25,7 +25,7 @@ static const char text[] = "input = 6\nlayer = dense 5\nlayer = tanh\nlayer = de
 
 typedef struct link {
     struct sim_node *from, *to;
-    sherd__circle *circle;  /* NULL: given up by its opener */
+    sherd__circle *circle; /* NULL: given up by its opener */
     uint32_t member;
     sherd_session *out, *in;
     uint64_t id;
@@ -44,8 +44,8 @@ static sherd_identity *identity[NODES];
 static uint8_t *place(void *ctx, uint64_t job, uint32_t number, uint64_t len)
 {
     link *l = ctx;
-    uint8_t *bytes = sherd__worker_member_place(l->to->worker, &l->account, &l->from->peer.key,
-                                                job, number, len);
+    uint8_t *bytes = sherd__worker_member_place(l->to->worker, &l->account, &l->from->peer.key, job,
+                                                number, len);
     if (bytes) l->bodies++;
     return bytes;
 }
@@ -71,8 +71,9 @@ static int open_link(void *ctx, void **out, sherd__circle *circle, uint32_t numb
     assert_ptr_not_equal(l->to, n);
     sherd__session_options s = { .role = SHERD__COORDINATOR, .now_ms = 1 };
     assert_int_equal(sherd__session_new(&l->out, &s), 0);
-    s = (sherd__session_options){ .role = SHERD__NODE, .now_ms = 1, .place = place,
-                                  .unplace = unplace, .place_ctx = l };
+    s = (sherd__session_options){
+        .role = SHERD__NODE, .now_ms = 1, .place = place, .unplace = unplace, .place_ctx = l
+    };
     assert_int_equal(sherd__session_new(&l->in, &s), 0);
     l->id = l->to->up ? sherd__worker_member(l->to->worker, &n->peer.key) : 0;
     l->up = true;
@@ -228,10 +229,12 @@ static void start_node(world *w, uint32_t i)
     n->peer.weight = 1;
     n->peer.key = *sherd__identity_fingerprint(identity[i]);
     assert_int_equal(sherd__executor_new_inline(&n->executor), 0);
-    sherd__worker_options o = {
-        .backend = &none, .memory = (uint64_t)16 << 20, .executor = n->executor,
-        .self = { .identity = identity[i], .peers = doubts ? &w->peers : NULL },
-        .links = { open_link, flush_link, close_link, n } };
+    sherd__worker_options o = { .backend = &none,
+                                .memory = (uint64_t)16 << 20,
+                                .executor = n->executor,
+                                .self = { .identity = identity[i],
+                                          .peers = doubts ? &w->peers : NULL },
+                                .links = { open_link, flush_link, close_link, n } };
     assert_int_equal(sherd__worker_new(&n->worker, &o), 0);
     sherd__session_options s = { .role = SHERD__COORDINATOR, .now_ms = 1 };
     assert_int_equal(sherd__session_new(&n->co, &s), 0);
@@ -345,8 +348,10 @@ static void refuse(world *w, uint32_t i, sherd__event *e)
     sherd__fragment_free(e->fragment);
     e->fragment = NULL;
     e->kind = SHERD__EV_REFUSED;
-    e->refusal = (sherd__refusal){ .job = e->job, .task = e->task.task,
-                                   .attempt = e->task.attempt, .code = w->refuse_code,
+    e->refusal = (sherd__refusal){ .job = e->job,
+                                   .task = e->task.task,
+                                   .attempt = e->task.attempt,
+                                   .code = w->refuse_code,
                                    .text = "another job is under way" };
 }
 
@@ -487,8 +492,9 @@ static void lead_free(void *ctx)
     (void)ctx;
 }
 
-static const sherd__circle_ops lead = { .name = "sim", .step = lead_step, .state = lead_state,
-                                        .free = lead_free };
+static const sherd__circle_ops lead = {
+    .name = "sim", .step = lead_step, .state = lead_state, .free = lead_free
+};
 
 /* ---- a training ------------------------------------------------------------------------------ */
 
@@ -505,7 +511,8 @@ void circle_world_open(world *w, const training *t)
     w->memory = (uint64_t)16 << 20;
     w->count = t->nodes;
     assert_int_equal(sherd__recipe_parse(&w->recipe, text, strlen(text), "test",
-                                         SHERD__RECIPE_NETWORK, &d), 0);
+                                         SHERD__RECIPE_NETWORK, &d),
+                     0);
     assert_int_equal(sherd__generate_random(&w->data, ROWS, 6, 3, seed, &d), 0);
 }
 
@@ -514,13 +521,25 @@ void circle_job_open(world *w, const training *t, run *r)
     sherd_diag d = { 0 };
     sherd__version *v = sherd__version_new(sherd__circle_state_len(&r->optimiser), 0);
     sherd__circle_state_of(r->network, &r->optimiser, v->values);
-    sherd__circle_job_options o = {
-        .train = { .recipe = &w->recipe, .data = &w->data, .optimiser = &r->optimiser,
-                   .kind = t->kind, .shards = t->shards, .batch = t->batch, .bits = 20,
-                   .allow_drop = t->allow_drop },
-        .text = text, .text_len = strlen(text), .tiers = 2, .state = v, .id = 77,
-        .names = { w->secret }, .nodes = w->count, .peer = peer, .peer_ctx = w, .changed = changed,
-        .owner = { touch, expel, note, name, w } };
+    sherd__circle_job_options o = { .train = { .recipe = &w->recipe,
+                                               .data = &w->data,
+                                               .optimiser = &r->optimiser,
+                                               .kind = t->kind,
+                                               .shards = t->shards,
+                                               .batch = t->batch,
+                                               .bits = 20,
+                                               .allow_drop = t->allow_drop },
+                                    .text = text,
+                                    .text_len = strlen(text),
+                                    .tiers = 2,
+                                    .state = v,
+                                    .id = 77,
+                                    .names = { w->secret },
+                                    .nodes = w->count,
+                                    .peer = peer,
+                                    .peer_ctx = w,
+                                    .changed = changed,
+                                    .owner = { touch, expel, note, name, w } };
     assert_int_equal(sherd__circle_job_new(&w->job, &o), 0);
     sherd__version_release(v);
     make_keys(w);
@@ -530,7 +549,8 @@ void circle_job_open(world *w, const training *t, run *r)
     w->stands = sherd__circle_job_ready(w->job);
     sherd__gradients_options g = circle_options(w, t, r);
     assert_int_equal(sherd__stepper_circle(&r->stepper, &g, (sherd__circle_lead){ &lead, w }, true,
-                                           &d), 0);
+                                           &d),
+                     0);
 }
 
 uint64_t circle_world_name(const world *w)

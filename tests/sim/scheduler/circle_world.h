@@ -9,8 +9,15 @@
 #include "node/account.h"
 #include "scheduler/circle_job.h"
 
-enum { COUNT = 6 * 5 + 5 + 5 * 3 + 3, NODES = 8, ROWS = 60, STEPS = 6, NOBODY = 100, ALL = 101,
-       ROW = 6 * 8 + 4 + 4 }; /* bytes of an example: inputs, label, number */
+enum {
+    COUNT = 6 * 5 + 5 + 5 * 3 + 3,
+    NODES = 8,
+    ROWS = 60,
+    STEPS = 6,
+    NOBODY = 100,
+    ALL = 101,
+    ROW = 6 * 8 + 4 + 4
+}; /* bytes of an example: inputs, label, number */
 
 typedef struct sim_node {
     struct world *world;
@@ -55,14 +62,14 @@ typedef struct world {
     bool later;                   /* once the circle stands */
     uint32_t slow;                /* computes nothing until then, and says that it does */
     uint64_t slow_until;
-    uint64_t idle;                /* virtual ms that pass when nothing moves */
-    uint32_t refuses, refused;    /* a node that refuses this operation, so many times */
+    uint64_t idle;             /* virtual ms that pass when nothing moves */
+    uint32_t refuses, refused; /* a node that refuses this operation, so many times */
     uint64_t refuse_times;
     int refuse_code;
-    uint64_t refused_under;       /* what the meeting was called that it refused last */
-    uint8_t secret;               /* what meetings are called follows from it */
-    uint64_t pace;                /* virtual ms that pass while bytes move; 0: none */
-    bool stands, tamper;          /* tamper: a bit of the second half of a sum, once */
+    uint64_t refused_under;          /* what the meeting was called that it refused last */
+    uint8_t secret;                  /* what meetings are called follows from it */
+    uint64_t pace;                   /* virtual ms that pass while bytes move; 0: none */
+    bool stands, tamper;             /* tamper: a bit of the second half of a sum, once */
     uint64_t body_bytes, link_bytes; /* between members */
 } world;
 
@@ -71,15 +78,15 @@ typedef struct training {
     uint32_t nodes, shards;
     sherd__method method;
     uint64_t local;
-    double before;      /* every entry of the gradient before the first step */
+    double before; /* every entry of the gradient before the first step */
     sherd__order order;
     bool allow_drop;
     size_t batch;
 } training;
 
 /* Two rows are left for every third step: fewer than shards. */
-static const training usual = { SHERD__REDUCE_RING, 3, 5, SHERD__SGD, 0, 0, SHERD__ORDER_SHUFFLED,
-                                false, 29 };
+static const training usual = { SHERD__REDUCE_RING,    3,     5, SHERD__SGD, 0, 0,
+                                SHERD__ORDER_SHUFFLED, false, 29 };
 
 typedef struct run {
     sherd__network *network;

@@ -22,8 +22,8 @@
 const char secure_text[] = "input = 6\nlayer = dense 5\nlayer = tanh\nlayer = dense 3\n"
                            "loss = cross-entropy\ndata = file\nepochs = 1\nrate = 0.5\n";
 const int32_t secure_scales[3] = { 30, 31, 25 };
-const uint32_t secure_phases[] = { SHERD__OP_JOIN, SHERD__OP_ROSTER, SHERD__OP_SEAL, SHERD__OP_HIDE,
-                                   SHERD__OP_CONFIRM, SHERD__OP_OPEN };
+const uint32_t secure_phases[] = { SHERD__OP_JOIN, SHERD__OP_ROSTER,  SHERD__OP_SEAL,
+                                   SHERD__OP_HIDE, SHERD__OP_CONFIRM, SHERD__OP_OPEN };
 
 /* ---- the coordinator's surroundings -------------------------------------------------------- */
 
@@ -83,8 +83,9 @@ void secure_connect(sim_node *n)
 {
     sherd__session_free(n->co);
     sherd__session_free(n->no);
-    sherd__session_options s = { .role = SHERD__COORDINATOR, .now_ms = 1, .tap = hear,
-                                 .tap_ctx = n };
+    sherd__session_options s = {
+        .role = SHERD__COORDINATOR, .now_ms = 1, .tap = hear, .tap_ctx = n
+    };
     assert_int_equal(sherd__session_new(&n->co, &s), 0);
     s = (sherd__session_options){ .role = SHERD__NODE, .now_ms = 1 };
     s.hello.features = SHERD__FEATURE_SECURE | SHERD__FEATURE_DATA |
@@ -109,10 +110,13 @@ static void start_node(world *w, uint32_t i)
     }
     n->own.x = sherd_view_c(n->examples, SHERD_F64, n->rows, INPUTS + 1);
     assert_int_equal(sherd__executor_new_inline(&n->executor), 0);
-    sherd__worker_options o = { .backend = &none, .memory = (uint64_t)16 << 20,
+    sherd__worker_options o = { .backend = &none,
+                                .memory = (uint64_t)16 << 20,
                                 .executor = n->executor,
-                                .self = { .identity = n->identity, .data = &n->own,
-                                          .peers = n->peers, .policy = &policy_of_tests,
+                                .self = { .identity = n->identity,
+                                          .data = &n->own,
+                                          .peers = n->peers,
+                                          .policy = &policy_of_tests,
                                           .ledger = memory_ledger_ref(&n->ledger) } };
     assert_int_equal(sherd__worker_new(&n->worker, &o), 0);
     if (!n->absent) secure_connect(n);
@@ -308,11 +312,21 @@ void secure_settle(world *w)
 static void begin_job(world *w)
 {
     sherd__secure_job_options o = {
-        .train = { .recipe = &w->recipe, .rows = ROWS, .places = ROWS, .survivors = w->survivors,
-                   .colluding = w->colluding, .sums = w->sums },
-        .text = secure_text, .text_len = sizeof secure_text - 1, .tiers = 2, .count = COUNT,
+        .train = { .recipe = &w->recipe,
+                   .rows = ROWS,
+                   .places = ROWS,
+                   .survivors = w->survivors,
+                   .colluding = w->colluding,
+                   .sums = w->sums },
+        .text = secure_text,
+        .text_len = sizeof secure_text - 1,
+        .tiers = 2,
+        .count = COUNT,
         .id = 77 + w->job_id++,
-        .nodes = w->count, .owner = { touch, expel, note, name, w }, .key = key, .key_ctx = w,
+        .nodes = w->count,
+        .owner = { touch, expel, note, name, w },
+        .key = key,
+        .key_ctx = w,
         .changed = changed,
     };
     assert_int_equal(sherd__secure_job_new(&w->job, &o), 0);
@@ -357,7 +371,8 @@ void secure_begin_some(world *w, uint32_t nodes, uint32_t survivors, uint32_t co
     w->node[0].peers = peers;
     w->lost[0] = NOBODY;
     assert_int_equal(sherd__recipe_parse(&w->recipe, secure_text, sizeof secure_text - 1, "t",
-                                         SHERD__RECIPE_ALL, NULL), 0);
+                                         SHERD__RECIPE_ALL, NULL),
+                     0);
     for (uint32_t i = 0; i < nodes; i++) start_node(w, i);
     w->survivors = survivors;
     w->colluding = colluding;

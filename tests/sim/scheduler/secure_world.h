@@ -12,12 +12,21 @@
 #include "scheduler/secure_job.h"
 #include "tests/support/memory_ledger.h"
 
-enum { INPUTS = 6, CLASSES = 3, COUNT = 6 * 5 + 5 + 5 * 3 + 3, LEN = COUNT + SHERD__SECURE_EXTRA,
-       NODES = 7, ROWS = 40, NOBODY = 100, STEPS = 64, SLACK = 8 };
+enum {
+    INPUTS = 6,
+    CLASSES = 3,
+    COUNT = 6 * 5 + 5 + 5 * 3 + 3,
+    LEN = COUNT + SHERD__SECURE_EXTRA,
+    NODES = 7,
+    ROWS = 40,
+    NOBODY = 100,
+    STEPS = 64,
+    SLACK = 8
+};
 extern const char secure_text[]; /* the recipe */
 extern const int32_t secure_scales[3];
 extern const uint32_t secure_phases[]; /* operations, in the order of a training */
-enum { ROUND = 2, PHASES = 6 }; /* those of a round, and where they end */
+enum { ROUND = 2, PHASES = 6 };        /* those of a round, and where they end */
 
 typedef struct sim_node {
     sherd_identity *identity;
@@ -30,8 +39,8 @@ typedef struct sim_node {
     sherd__client *client;
     sherd_session *co, *no;
     bool up, expelled, absent; /* absent: not there at first */
-    bool older;     /* confirms nothing */
-    bool unchecking; /* checks no pieces */
+    bool older;                /* confirms nothing */
+    bool unchecking;           /* checks no pieces */
     uint64_t sessions;
     const sherd__peers *peers;
     bool hidden;    /* its upload of this sum has come */
@@ -52,28 +61,28 @@ typedef struct world {
     /* what is to happen: after the at-th answer to `op`, from whomever, these are lost */
     uint32_t op, at, seen;
     uint32_t lost[NODES], lost_len;
-    struct befallen {              /* and after that, in turn */
+    struct befallen { /* and after that, in turn */
         uint32_t op, at, lost[NODES], lost_len;
     } then[2];
-    bool back;                     /* whoever is lost may be back at once */
-    bool returns;                  /* and is */
-    bool banned;                   /* and never may: it broke the protocol */
-    uint32_t flaps, flap_op;       /* nodes (bits) whose link breaks, and stands again, with
+    bool back;               /* whoever is lost may be back at once */
+    bool returns;            /* and is */
+    bool banned;             /* and never may: it broke the protocol */
+    uint32_t flaps, flap_op; /* nodes (bits) whose link breaks, and stands again, with
                                       each answer to this */
-    uint32_t spoil;                /* members (bits) that cannot open what node 0 seals for them */
-    uint32_t accuse;               /* members whose pieces node 0 says it cannot open */
-    bool forge;                    /* node 0 signs something else than its survivors */
-    uint32_t often;                /* one in so many results loses somebody; 0: none */
+    uint32_t spoil;          /* members (bits) that cannot open what node 0 seals for them */
+    uint32_t accuse;         /* members whose pieces node 0 says it cannot open */
+    bool forge;              /* node 0 signs something else than its survivors */
+    uint32_t often;          /* one in so many results loses somebody; 0: none */
     uint64_t now;
     /* whose uploads were to be opened under these parameters: one set of them for each sum, and
        for each step of a training that goes on from a checkpoint */
     uint32_t sum_number, opened_number, opened, opened_of[STEPS];
     uint64_t step;
     bool stepped;
-    sherd__sumlist *sums;          /* what the coordinator keeps of that; NULL: nothing */
+    sherd__sumlist *sums; /* what the coordinator keeps of that; NULL: nothing */
     uint32_t survivors, colluding;
     uint64_t job_id;
-    uint32_t life;                 /* results until the coordinator is killed; 0: it is not */
+    uint32_t life; /* results until the coordinator is killed; 0: it is not */
     bool killed;
     /* every mask and every key that any node has made */
     uint64_t masks[4000], keys[4000];

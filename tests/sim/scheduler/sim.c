@@ -21,9 +21,9 @@
 #define TICK_MS 100u
 #define END_MS 120000u
 
-static const char *const fault_names[] = { "none", "kill", "cut", "stop", "pause", "lie", "garbage",
-                                           "twice", "drop", "slow", "collude", "freeze", "chatter",
-                                           "drip" };
+static const char *const fault_names[] = { "none",    "kill",    "cut",     "stop", "pause",
+                                           "lie",     "garbage", "twice",   "drop", "slow",
+                                           "collude", "freeze",  "chatter", "drip" };
 
 const char *sim_fault_name(sim_fault f)
 {
@@ -142,16 +142,19 @@ static void make_nodes(sim *s)
         sim_pipe_clear(&n->up);
         if (sherd__executor_new_inline(&n->executor)) abort();
         n->backend = backend;
-        sherd__worker_options wo = { .backend = &liar, .backend_ctx = n, .caps = caps,
-                                     .executor = n->executor, .memory = o->node_memory };
+        sherd__worker_options wo = { .backend = &liar,
+                                     .backend_ctx = n,
+                                     .caps = caps,
+                                     .executor = n->executor,
+                                     .memory = o->node_memory };
         if (sherd__worker_new(&n->worker, &wo)) abort();
     }
     for (uint32_t f = 0; f < o->faulty && f < o->nodes; f++) {
         sim_node *n;
         do n = &s->nodes[sim_below(s, o->nodes)];
         while (n->fault);
-        n->fault = o->fault == SIM_FAULTS ? (sim_fault)(1 + sim_below(s,
-                                                                      SIM_FAULTS - 1)) : o->fault;
+        n->fault = o->fault == SIM_FAULTS ? (sim_fault)(1 + sim_below(s, SIM_FAULTS - 1))
+                                          : o->fault;
         n->fault_at = o->fault_early ? sim_below(s, 4) : sim_below(s, 12);
     }
 }
@@ -256,9 +259,15 @@ static void run_once(sim *s, sherd__prepared *p, const sherd__nodes *nodes, uint
 {
     sim_outcome *out = s->out;
     sherd__job_stats stats;
-    sherd__job_options jo = { .hiding = &p->hiding, .ledger = p->ledger, .executor = s->executor,
-                              .op = p->op, .id = 77 + nth, .nodes = nodes->count,
-                              .domain = nodes->domain, .depth = p->plan.depth, .return_ms = 1500,
+    sherd__job_options jo = { .hiding = &p->hiding,
+                              .ledger = p->ledger,
+                              .executor = s->executor,
+                              .op = p->op,
+                              .id = 77 + nth,
+                              .nodes = nodes->count,
+                              .domain = nodes->domain,
+                              .depth = p->plan.depth,
+                              .return_ms = 1500,
                               .strict = s->o->product.strict,
                               .owner = { job_touch, job_expel, job_log, job_name, s } };
     if (sherd__job_new(&s->job, &jo) || sherd__prepared_ready(p, d)) abort();
@@ -305,8 +314,11 @@ void sim_run(const sim_options *o, sim_outcome *out)
 
     uint32_t *domain = calloc(o->nodes, sizeof *domain);
     for (uint32_t i = 0; i < o->nodes; i++) domain[i] = i;
-    sherd__nodes nodes = { .count = o->nodes, .domain = domain, .domains = o->nodes,
-                           .memory = o->node_memory, .usable = o->nodes,
+    sherd__nodes nodes = { .count = o->nodes,
+                           .domain = domain,
+                           .domains = o->nodes,
+                           .memory = o->node_memory,
+                           .usable = o->nodes,
                            .entropy = &s.rng };
     sherd_product_options po = o->product;
     bool coded = po.scheme == SHERD_SHARE || po.scheme == SHERD_SHARE1;

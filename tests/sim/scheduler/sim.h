@@ -35,31 +35,31 @@ typedef struct sim_options {
     uint64_t seed;
     uint32_t nodes;
     size_t n, k, m;
-    sherd_windows windows;    /* window 0: none; else A is kept: n images of k numbers */
-    bool transposed;          /* windows: A^T B, else A B */
+    sherd_windows windows; /* window 0: none; else A is kept: n images of k numbers */
+    bool transposed;       /* windows: A^T B, else A B */
     sherd_product_options product;
     uint64_t node_memory;
-    uint32_t delay_ms;        /* longest delay of a piece of bytes */
-    uint32_t faulty;          /* this many nodes have a fault each */
-    sim_fault fault;          /* SIM_FAULTS: drawn */
-    bool fault_early;         /* before the first answer */
+    uint32_t delay_ms; /* longest delay of a piece of bytes */
+    uint32_t faulty;   /* this many nodes have a fault each */
+    sim_fault fault;   /* SIM_FAULTS: drawn */
+    bool fault_early;  /* before the first answer */
 } sim_options;
 
 typedef struct sim_outcome {
-    int err;                  /* of the job */
+    int err; /* of the job */
     char message[480];
-    bool equal;               /* C is the reference, bit for bit (exact) or within 1e-9 */
+    bool equal; /* C is the reference, bit for bit (exact) or within 1e-9 */
     uint64_t virtual_ms;
-    uint64_t log_hash;        /* of every event in order */
+    uint64_t log_hash; /* of every event in order */
     uint64_t events;
     uint32_t banned, lost;
     uint64_t repeated;
     uint32_t threshold, encodings; /* share: answers that decode; times that shares were made */
     uint64_t cancelled;
-    double exposure;          /* largest fraction of A that a domain was given, and the bound */
+    double exposure; /* largest fraction of A that a domain was given, and the bound */
     double bound;
-    uint32_t struck;          /* faults that happened before the job was done */
-    bool hung;                /* the virtual clock ran far beyond any deadline */
+    uint32_t struck; /* faults that happened before the job was done */
+    bool hung;       /* the virtual clock ran far beyond any deadline */
 } sim_outcome;
 
 /** Runs one schedule; asserts nothing. */

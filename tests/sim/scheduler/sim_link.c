@@ -80,10 +80,13 @@ static void pull(sim *s, sim_node *n, sherd_session *session, pipe_end *to, bool
 
 void sim_connect(sim *s, sim_node *n)
 {
-    sherd__session_options here = { .role = SHERD__COORDINATOR, .now_ms = s->now,
+    sherd__session_options here = { .role = SHERD__COORDINATOR,
+                                    .now_ms = s->now,
                                     .hello = { .software = "sim" } };
-    sherd__session_options there = { .role = SHERD__NODE, .now_ms = s->now,
-                                     .hello = { .software = "sim", .memory = s->o->node_memory,
+    sherd__session_options there = { .role = SHERD__NODE,
+                                     .now_ms = s->now,
+                                     .hello = { .software = "sim",
+                                                .memory = s->o->node_memory,
                                                 .features = SHERD__FEATURE_WINDOWS } };
     n->retry_ms = 0;
     if (n->dead || n->stopped) { /* nobody answers: as a refused or stalled connection */

@@ -33,15 +33,15 @@ typedef struct sim_node {
     pipe_end down, up;           /* to the node, from it */
     bool dead, stopped, lying, colluding, banned;
     bool frozen, dripping;
-    uint64_t chatter_ms;         /* when it sends the next; 0: it does not */
+    uint64_t chatter_ms; /* when it sends the next; 0: it does not */
     uint32_t slow_ms;
     uint64_t resume_ms, retry_ms;
     unsigned retries;
     uint64_t sessions;
     sim_fault fault;
-    uint64_t fault_at;           /* count of its pieces of bytes, either way */
+    uint64_t fault_at; /* count of its pieces of bytes, either way */
     uint64_t pieces;
-    uint8_t *last;               /* what it last sent: to be sent twice */
+    uint8_t *last; /* what it last sent: to be sent twice */
     size_t last_len;
     void *backend;
 } sim_node;

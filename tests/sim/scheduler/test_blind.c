@@ -56,9 +56,12 @@ static sim_options drawn(uint64_t seed)
 {
     sherd_entropy_seeded st;
     sherd_entropy e = sherd__entropy_seeded(&st, seed ^ UINT64_C(0xb11d));
-    sim_options o = { .seed = seed, .nodes = 1 + (uint32_t)sherd__entropy_below(&e, 8),
-                      .n = 1 + sherd__entropy_below(&e, 90), .k = 1 + sherd__entropy_below(&e, 40),
-                      .m = 1 + sherd__entropy_below(&e, 40), .node_memory = 1 << 22 };
+    sim_options o = { .seed = seed,
+                      .nodes = 1 + (uint32_t)sherd__entropy_below(&e, 8),
+                      .n = 1 + sherd__entropy_below(&e, 90),
+                      .k = 1 + sherd__entropy_below(&e, 40),
+                      .m = 1 + sherd__entropy_below(&e, 40),
+                      .node_memory = 1 << 22 };
     sherd_product_options_init(&o.product);
     o.product.scheme = SHERD_BLIND;
     o.product.exact = true;
@@ -73,7 +76,7 @@ static void run(const sim_options *o, sim_outcome *r)
 {
     sherd_masks_info info;
     sim_run(o, r);
-    const char *what = r->hung               ? "it hangs"
+    const char *what = r->hung                    ? "it hangs"
                        : r->err == 0 && !r->equal ? "the product is wrong"
                        : r->exposure != 0         ? "entries of A count as shown"
                                                   : NULL;

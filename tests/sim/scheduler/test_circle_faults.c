@@ -117,8 +117,7 @@ static void liars_who_agree_take_no_more_than_one_honest_node_each(void **unused
         t.nodes = 2 * liars + 1 + (uint32_t)(seed / 4) % (NODES - 2 * liars);
         t.kind = (sherd__reduce)(1 + seed % 2);
         circle_trial_open(&x, seed, &t);
-        while ((uint32_t)__builtin_popcount(x.w.agree) < liars)
-            x.w.agree |= 1u << draw() % t.nodes;
+        while ((uint32_t)__builtin_popcount(x.w.agree) < liars) x.w.agree |= 1u << draw() % t.nodes;
         circle_trial_start(&x);
         circle_trial_train(&x);
         for (uint32_t i = 0; i < t.nodes; i++)

@@ -56,8 +56,10 @@ static void who_is_busy_when_members_meet_comes_in_later(void **unused)
         circle_trial_start(&x);
         x.w.pace = 50;
         circle_trial_train(&x);
-        snprintf(line, sizeof line, "n%u refuses (another job is under way): the training goes on "
-                 "without it, and asks again in 1 s", x.w.refuses);
+        snprintf(line, sizeof line,
+                 "n%u refuses (another job is under way): the training goes on "
+                 "without it, and asks again in 1 s",
+                 x.w.refuses);
         if (!strstr(x.w.log, line)) fail_msg("seed %d: %s", (int)seed, x.w.log);
         if (x.s.members != x.t.nodes) fail_msg("seed %d: %u: %s", (int)seed, x.s.members, x.w.log);
         circle_trial_close(&x);
@@ -145,11 +147,11 @@ static void who_finds_alone_that_a_step_does_not_fit_goes(void **unused)
     for (uint64_t seed = 1; seed <= 40; seed++) {
         trial x;
         begin(&x, seed, 2);
-        refuses(&x, SHERD__OP_STEP, seed % 4 ? SHERD_EBUSY : SHERD_ERANGE,
-                seed % 3 ? ALWAYS : 1);
+        refuses(&x, SHERD__OP_STEP, seed % 4 ? SHERD_EBUSY : SHERD_ERANGE, seed % 3 ? ALWAYS : 1);
         circle_trial_start(&x);
         circle_trial_train(&x);
-        one_is_gone(&x, x.w.refuses, "finds a step that does not fit where others find that it "
+        one_is_gone(&x, x.w.refuses,
+                    "finds a step that does not fit where others find that it "
                     "does (n");
         circle_trial_close(&x);
     }
@@ -223,8 +225,7 @@ static void who_computes_nothing_is_found_in_seconds(void **unused)
         circle_trial_start(&x);
         circle_trial_train(&x);
         one_is_gone(&x, x.w.stuck, "does nothing of what it was asked");
-        if (x.w.now - began > 20000)
-            fail_msg("%d ms: %s", (int)(x.w.now - began), x.w.log);
+        if (x.w.now - began > 20000) fail_msg("%d ms: %s", (int)(x.w.now - began), x.w.log);
         circle_trial_close(&x);
     }
 }

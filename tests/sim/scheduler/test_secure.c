@@ -252,7 +252,9 @@ static size_t found(const uint64_t *set, const uint8_t *bytes, size_t len)
 static void put(sim_node *n, uint32_t block, uint8_t dtype, uint64_t rows, uint64_t cols,
                 const void *bytes)
 {
-    sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = dtype, .rows = rows,
+    sherd__fragment_info i = { .origin = SHERD__HIDDEN,
+                               .dtype = dtype,
+                               .rows = rows,
                                .cols = cols,
                                .len = sherd_dtype_size((sherd_dtype)dtype) * rows * cols };
     sherd_fragment *f;
@@ -265,8 +267,9 @@ static void put(sim_node *n, uint32_t block, uint8_t dtype, uint64_t rows, uint6
 /* The same gradient by SHERD__OP_GRADIENT, of examples that the coordinator deals. */
 static void ask_in_clear(world *w, sim_node *n)
 {
-    sherd__plan plan = { .recipe = 1, .bits = 40, .room = 50, .tiers = 2, .params = 5, .shards = 1,
-                         .batch = ROWS };
+    sherd__plan plan = {
+        .recipe = 1, .bits = 40, .room = 50, .tiers = 2, .params = 5, .shards = 1, .batch = ROWS
+    };
     sherd__plan_shard shard = { .x = 2, .targets = 3, .rows = n->rows };
     uint8_t bytes[400];
     double x[ROWS * INPUTS];
@@ -283,10 +286,17 @@ static void ask_in_clear(world *w, sim_node *n)
     put(n, 4, SHERD_I64, 1, sherd__plan_size(2, 1) / 8, bytes);
     for (uint32_t t = 0; t < 2; t++) {
         uint64_t cols = sherd__plan_numbers(t ? 18 : 35, t, 1);
-        sherd__task task = { .job = 78, .task = t + 1, .attempt = 1, .op = SHERD__OP_GRADIENT,
-                             .left = 4, .right = 5 + t,
-                             .result = { .origin = SHERD__RESULT, .dtype = SHERD_I64, .rows = 1,
-                                         .cols = cols, .len = 8 * cols } };
+        sherd__task task = { .job = 78,
+                             .task = t + 1,
+                             .attempt = 1,
+                             .op = SHERD__OP_GRADIENT,
+                             .left = 4,
+                             .right = 5 + t,
+                             .result = { .origin = SHERD__RESULT,
+                                         .dtype = SHERD_I64,
+                                         .rows = 1,
+                                         .cols = cols,
+                                         .len = 8 * cols } };
         put(n, 5 + t, SHERD_F64, 1, t ? 18 : 35, w->params->values + (t ? 35 : 0));
         assert_int_equal(sherd__session_task(n->co, &task), 0);
     }

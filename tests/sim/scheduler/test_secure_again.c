@@ -59,8 +59,9 @@ static uint64_t run(world *w, uint64_t at)
     for (; at < STEPS && !w->killed && !is_over(w, &err, NULL); at++) {
         go_to(w, at);
         secure_begin_ask(w);
-        for (unsigned go = 0; go < 9 && !w->killed && !is_over(w, &err, NULL) &&
-                              !sherd__secure_job_answered(w->job); go++) {
+        for (unsigned go = 0;
+             go < 9 && !w->killed && !is_over(w, &err, NULL) && !sherd__secure_job_answered(w->job);
+             go++) {
             secure_settle(w);
             if (!w->killed) secure_pass(w);
         }

@@ -206,7 +206,8 @@ static void a_sum_waits_for_those_that_may_be_back_at_once(void **s)
             for (uint32_t i = 0; i < 5; i++)
                 answers[i] = w.sum.answers + i * sherd__aggregate_piece_len(&w.sum.a);
             assert_int_equal(sherd__aggregate_reveal(&w.sum.a, w.sum.uploads, w.sum.who, answers,
-                                                     w.out, NULL), 0);
+                                                     w.out, NULL),
+                             0);
             secure_is_sum_without(&w, (uint32_t[]){ 2, 3 }, 2);
             secure_end(&w);
         }
@@ -371,8 +372,9 @@ static void whoever_comes_and_goes_sums_are_those_of_the_uploads(void **s)
             for (size_t k = 0; k < COUNT; k++) w.params->values[k] *= 0.97;
             const sherd__work_ops *job = sherd__secure_job_work(w.job).ops;
             secure_begin_ask(&w);
-            for (unsigned go = 0; go < 200 && !sherd__secure_job_answered(w.job) &&
-                                  !job->done(w.job, &err, NULL); go++) {
+            for (unsigned go = 0;
+                 go < 200 && !sherd__secure_job_answered(w.job) && !job->done(w.job, &err, NULL);
+                 go++) {
                 secure_settle(&w); /* it waits for somebody to be back */
                 for (uint32_t i = 0; i < w.count; i++)
                     if (!w.node[i].up && !w.node[i].expelled) secure_connect(&w.node[i]);
@@ -384,7 +386,8 @@ static void whoever_comes_and_goes_sums_are_those_of_the_uploads(void **s)
             for (uint32_t i = 0; i < w.sum.a.threshold; i++)
                 answers[i] = w.sum.answers + i * sherd__aggregate_piece_len(&w.sum.a);
             assert_int_equal(sherd__aggregate_reveal(&w.sum.a, w.sum.uploads, w.sum.who, answers,
-                                                     w.out, NULL), 0);
+                                                     w.out, NULL),
+                             0);
             secure_is_sum_of_uploads(&w);
             sums++;
         }

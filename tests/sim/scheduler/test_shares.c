@@ -26,9 +26,12 @@ static sim_options drawn(uint64_t seed)
 {
     sherd_entropy_seeded state;
     sherd_entropy e = sherd__entropy_seeded(&state, seed ^ UINT64_C(0x5a4e));
-    sim_options o = { .seed = seed, .nodes = 3 + (uint32_t)sherd__entropy_below(&e, 14),
-                      .n = 1 + sherd__entropy_below(&e, 30), .k = 1 + sherd__entropy_below(&e, 20),
-                      .m = 1 + sherd__entropy_below(&e, 20), .node_memory = 1 << 22 };
+    sim_options o = { .seed = seed,
+                      .nodes = 3 + (uint32_t)sherd__entropy_below(&e, 14),
+                      .n = 1 + sherd__entropy_below(&e, 30),
+                      .k = 1 + sherd__entropy_below(&e, 20),
+                      .m = 1 + sherd__entropy_below(&e, 20),
+                      .node_memory = 1 << 22 };
     sherd_product_options_init(&o.product);
     bool both = sherd__entropy_below(&e, 4) != 0;
     o.product.scheme = both ? SHERD_SHARE : SHERD_SHARE1;
@@ -58,7 +61,8 @@ static uint32_t slack(const sim_options *o)
 static void describe(const sim_options *o, const sim_outcome *r, const char *what)
 {
     fail_msg("seed %llu: %s (error %d \"%s\", after %llu ms, %u encodings, %s on %u of %u nodes, "
-             "%u colluding, %u spare)", (unsigned long long)o->seed, what, r->err, r->message,
+             "%u colluding, %u spare)",
+             (unsigned long long)o->seed, what, r->err, r->message,
              (unsigned long long)r->virtual_ms, r->encodings, sim_fault_name(o->fault), o->faulty,
              o->nodes, o->product.colluding, o->product.spare);
 }
@@ -112,8 +116,9 @@ static void products_of_windows_stand_as_many_faults(void **state)
         sim_options o = drawn(seed);
         sim_outcome r;
         uint32_t side = 1 + (uint32_t)(seed % 3);
-        o.windows = (sherd_windows){ 3, 2 + side, 1 + (uint32_t)(seed & 1), side,
-                                     1 + (uint32_t)(seed / 3 % 2), side - 1 };
+        o.windows = (sherd_windows){
+            3, 2 + side, 1 + (uint32_t)(seed & 1), side, 1 + (uint32_t)(seed / 3 % 2), side - 1
+        };
         o.k = (size_t)o.windows.height * o.windows.width * o.windows.channels;
         o.transposed = seed / 2 & 1;
         o.product.scheme = SHERD_SHARE;

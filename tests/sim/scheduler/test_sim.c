@@ -23,9 +23,12 @@ static sim_options drawn(uint64_t seed)
     static const uint32_t groups[] = { 0, 1, 2, 3 };
     sherd_entropy_seeded state;
     sherd_entropy e = sherd__entropy_seeded(&state, seed ^ UINT64_C(0x5eed));
-    sim_options o = { .seed = seed, .nodes = 3 + (uint32_t)sherd__entropy_below(&e, 6),
-                      .n = 1 + sherd__entropy_below(&e, 90), .k = 1 + sherd__entropy_below(&e, 40),
-                      .m = 1 + sherd__entropy_below(&e, 40), .node_memory = 1 << 22 };
+    sim_options o = { .seed = seed,
+                      .nodes = 3 + (uint32_t)sherd__entropy_below(&e, 6),
+                      .n = 1 + sherd__entropy_below(&e, 90),
+                      .k = 1 + sherd__entropy_below(&e, 40),
+                      .m = 1 + sherd__entropy_below(&e, 40),
+                      .node_memory = 1 << 22 };
     sherd_product_options_init(&o.product);
     o.product.scheme = sherd__entropy_below(&e, 3) ? SHERD_PERMUTE : SHERD_PLAIN;
     o.product.exact = sherd__entropy_below(&e, 2);

@@ -58,9 +58,9 @@ typedef struct sim {
     sherd__work work;
     fault fault;
     uint32_t victims, struck, under_way;
-    uint32_t each; /* parts that a node is given at once */
+    uint32_t each;  /* parts that a node is given at once */
     uint32_t grain; /* shards of a part, asynchronously */
-    uint64_t most; /* tasks that a node had not answered */
+    uint64_t most;  /* tasks that a node had not answered */
     bool ended;
 } sim;
 
@@ -105,11 +105,14 @@ static void changed(void *ctx)
 
 static void connect(sim *s, sim_node *n)
 {
-    sherd__session_options o = { .role = SHERD__COORDINATOR, .now_ms = s->now,
+    sherd__session_options o = { .role = SHERD__COORDINATOR,
+                                 .now_ms = s->now,
                                  .hello = { .minor_max = SHERD__MINOR } };
     assert_int_equal(sherd__session_new(&n->co, &o), 0);
-    o = (sherd__session_options){ .role = SHERD__NODE, .now_ms = s->now,
-                                  .hello = { .minor_max = SHERD__MINOR, .memory = 64 << 20,
+    o = (sherd__session_options){ .role = SHERD__NODE,
+                                  .now_ms = s->now,
+                                  .hello = { .minor_max = SHERD__MINOR,
+                                             .memory = 64 << 20,
                                              .features = SHERD__FEATURE_GRADIENTS } };
     assert_int_equal(sherd__worker_join(n->worker, &n->client, n, NULL, 0), 0);
     sherd__worker_session(n->client, &o);
@@ -284,8 +287,7 @@ static void no_free(void *ctx)
     (void)ctx;
 }
 
-static const sherd__gradient_engine_ops sim_ops = { "sim", workers, grain, post, next,
-                                                    no_free };
+static const sherd__gradient_engine_ops sim_ops = { "sim", workers, grain, post, next, no_free };
 
 /* ---- a training ------------------------------------------------------------------------------ */
 
@@ -348,7 +350,8 @@ static int no_product(void *ctx, const sherd__task *t, const sherd_fragment *l,
     return SHERD_EINTERNAL;
 }
 
-static const sherd__backend backend = { .abi = SHERD__BACKEND_ABI, .name = "none",
+static const sherd__backend backend = { .abi = SHERD__BACKEND_ABI,
+                                        .name = "none",
                                         .run = no_product };
 
 /* Asynchronously, nodes get one part at a time by even seeds and two by odd ones, of one to three
@@ -367,12 +370,22 @@ static void sim_run(sim *s, uint64_t seed, uint32_t nodes, fault f, uint32_t vic
     s->grain = 1 + (uint32_t)(seed / 2 % 3);
     assert_int_equal(sherd__executor_new_inline(&s->executor), 0);
     assert_int_equal(sherd__recipe_tiers(&recipe, &tiers, counts, NULL), 0);
-    sherd__train_job_options o = {
-        .train = { .recipe = &recipe, .data = &data, .shards = g.shards, .batch = ROWS, .bits = 17,
-                   .recurring = seed % 2, .allow_drop = allow_drop },
-        .text = text, .text_len = strlen(text), .tiers = tiers, .counts = counts,
-        .executor = s->executor, .id = 99, .nodes = nodes,
-        .owner = { touch, expel, quiet, name, s }, .changed = changed };
+    sherd__train_job_options o = { .train = { .recipe = &recipe,
+                                              .data = &data,
+                                              .shards = g.shards,
+                                              .batch = ROWS,
+                                              .bits = 17,
+                                              .recurring = seed % 2,
+                                              .allow_drop = allow_drop },
+                                   .text = text,
+                                   .text_len = strlen(text),
+                                   .tiers = tiers,
+                                   .counts = counts,
+                                   .executor = s->executor,
+                                   .id = 99,
+                                   .nodes = nodes,
+                                   .owner = { touch, expel, quiet, name, s },
+                                   .changed = changed };
     assert_int_equal(sherd__train_job_new(&s->job, &o), 0);
     s->work = sherd__train_job_work(s->job);
     for (uint32_t i = 0; i < nodes; i++) {
@@ -380,7 +393,8 @@ static void sim_run(sim *s, uint64_t seed, uint32_t nodes, fault f, uint32_t vic
         n->all = s;
         n->index = i;
         assert_int_equal(sherd__executor_new_inline(&n->executor), 0);
-        sherd__worker_options w = { .backend = &backend, .executor = n->executor,
+        sherd__worker_options w = { .backend = &backend,
+                                    .executor = n->executor,
                                     .memory = 64 << 20 };
         w.caps.gflops = 1;
         assert_int_equal(sherd__worker_new(&n->worker, &w), 0);
@@ -414,7 +428,8 @@ static void choose(const char *which)
 {
     text = which;
     assert_int_equal(sherd__recipe_parse(&recipe, text, strlen(text), "t", SHERD__RECIPE_NETWORK,
-                                         NULL), 0);
+                                         NULL),
+                     0);
 }
 
 static int set_up(void **state)
@@ -427,7 +442,8 @@ static int set_up(void **state)
         inputs[i] = (double)sherd__entropy_below(&e, 2000) / 1000 - 1;
     for (size_t i = 0; i < ROWS; i++) labels[i] = (uint32_t)sherd__entropy_below(&e, CLASSES);
     data = (sherd__dataset){ .x = sherd_view_c(inputs, SHERD_F64, ROWS, INPUTS),
-                             .targets = { .labels = labels }, .classes = CLASSES,
+                             .targets = { .labels = labels },
+                             .classes = CLASSES,
                              .width = CLASSES };
     return 0;
 }

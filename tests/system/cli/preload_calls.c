@@ -70,8 +70,8 @@ WRAP(ssize_t, pwrite, -1, ENOSPC, (int fd, const void *bytes, size_t len, off_t 
      (fd, bytes, len, at))
 
 WRAP(int, pipe2, -1, EMFILE, (int fds[2], int flags), (fds, flags))
-WRAP(int, sigaction, -1, EINVAL,
-     (int number, const struct sigaction *act, struct sigaction *was), (number, act, was))
+WRAP(int, sigaction, -1, EINVAL, (int number, const struct sigaction *act, struct sigaction *was),
+     (number, act, was))
 WRAP(ssize_t, read, -1, EIO, (int fd, void *bytes, size_t len), (fd, bytes, len))
 WRAP(ssize_t, writev, -1, ENOBUFS, (int fd, const struct iovec *bytes, int len), (fd, bytes, len))
 

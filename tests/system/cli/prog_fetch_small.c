@@ -18,9 +18,10 @@ extern const sherd__fetch_set sherd__fetch_sets[2] __attribute__((alias("small")
 int main(int argc, char **argv)
 {
     FILE *f = fopen(getenv("FETCH_TABLE"), "r");
-    if (f == NULL) return 99;
-    small[0] = (sherd__fetch_set){ .name = "mnist", .what = "small files",
-                                  .mirrors = { "https://127.0.0.1:1/" } };
+    if (!f) return 99;
+    small[0] = (sherd__fetch_set){ .name = "mnist",
+                                   .what = "small files",
+                                   .mirrors = { "https://127.0.0.1:1/" } };
     for (unsigned i = 0; i < SHERD__FETCH_FILES; i++) {
         if (fscanf(f, "%63s %zu %64s", names[i], &small[0].files[i].size, sums[i]) != 3) return 99;
         small[0].files[i].name = names[i];

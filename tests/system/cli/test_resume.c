@@ -109,7 +109,7 @@ static void put(const char *path, const void *bytes, size_t len)
 static char *get(const char *path, size_t *len)
 {
     FILE *f = fopen(path, "rb");
-    if (f == NULL) return NULL;
+    if (!f) return NULL;
     char *bytes = malloc(1u << 20);
     assert_non_null(bytes);
     *len = fread(bytes, 1, 1u << 20, f);
@@ -125,9 +125,14 @@ static pid_t start(const char *every, bool resume, long fail)
     if (pid > 0) return pid;
     snprintf(text, sizeof text, "%ld", fail);
     setenv("FAIL_AT", text, 1);
-    const char *argv[] = { "test_resume", "sherd", "train", "my.conf", "-q", "--seed", "seed",
-                           "--checkpoint", "run", "--checkpoint-every", every, "-o", "model.npz",
-                           resume ? "--resume" : NULL, NULL };
+    const char *argv[] = { "test_resume", "sherd",
+                           "train",       "my.conf",
+                           "-q",          "--seed",
+                           "seed",        "--checkpoint",
+                           "run",         "--checkpoint-every",
+                           every,         "-o",
+                           "model.npz",   resume ? "--resume" : NULL,
+                           NULL };
     int out = open("out", O_WRONLY | O_CREAT | O_APPEND, 0644);
     if (out >= 0) dup2(out, 1);
     if (out >= 0) dup2(out, 2);
@@ -154,7 +159,8 @@ static void write_recipe(unsigned steps)
                      "input = 2\nlayer = dense 17\nlayer = tanh\nlayer = dense 3\n"
                      "loss = cross-entropy\nl2 = 0.001\ndata = spiral\nexamples = 91\nclasses = 3\n"
                      "holdout = 0.1\nbatch = 20\norder = shuffled\nsteps = %u\nrate = 0.01\n"
-                     "method = adam\n", steps);
+                     "method = adam\n",
+                     steps);
     put("my.conf", text, (size_t)n);
 }
 
@@ -195,7 +201,7 @@ static int setup(void **state)
     uint8_t seed[32];
     (void)state;
     for (unsigned i = 0; i < 32; i++) seed[i] = (uint8_t)(7 * i + 1);
-    if (mkdtemp(folder) == NULL || chdir(folder) != 0) return -1;
+    if (!mkdtemp(folder) || chdir(folder) != 0) return -1;
     setenv("HOME", folder, 1);
     setenv("XDG_CONFIG_HOME", folder, 1);
     put("seed", seed, sizeof seed);

@@ -83,8 +83,9 @@ static int grade_and_hide(const test_case *c, double clip)
     static sherd__recipe r;
     const size_t cols = c->inputs + c->targets;
     const sherd__own own = { .x = sherd_view_c(examples, SHERD_F64, ROWS, cols) };
-    const sherd__own_options o = { .recipe = &r, .data = &own, .values = c->values, .divide = 2,
-                                   .clip = clip };
+    const sherd__own_options o = {
+        .recipe = &r, .data = &own, .values = c->values, .divide = 2, .clip = clip
+    };
     sherd__own_grader *g = NULL;
     size_t tiers = 0, counts[SHERD__RECIPE_LAYERS_MAX], count = 0;
     int err = sherd__recipe_parse(&r, c->text, strlen(c->text), "case", SHERD__RECIPE_ALL, NULL);

@@ -124,16 +124,20 @@ static void the_published_run_on_mnist_is_reproduced(void **s)
     sherd__optimiser o;
     sherd__engine e = { .maps = false };
     sherd_diag d = { 0 };
-    if (folder == NULL) folder = "../shared/data/mnist";
+    if (!folder) folder = "../shared/data/mnist";
     if (access(folder, R_OK) != 0) skip();
     if (sherd__idx_set_load(&set, folder, "train", &d) != SHERD_OK) fail_msg("%s", d.message);
-    sherd__network_spec spec = { .in = { 28, 28, 1 }, .layers = layers, .len = 4,
-                                 .batch = set.images.rows, .loss = SHERD__LOSS_SQUARED,
+    sherd__network_spec spec = { .in = { 28, 28, 1 },
+                                 .layers = layers,
+                                 .len = 4,
+                                 .batch = set.images.rows,
+                                 .loss = SHERD__LOSS_SQUARED,
                                  .bias_total = true };
     assert_int_equal(sherd__network_new(&spec, &n, &d), SHERD_OK);
     assert_int_equal(sherd_multiplier_local(0, &e.products, &d), SHERD_OK);
     assert_int_equal(sherd__optimiser_init(&o, &(sherd__optimiser_spec){ .method = SHERD__SGD },
-                                           sherd__network_count(n), &d), SHERD_OK);
+                                           sherd__network_count(n), &d),
+                     SHERD_OK);
     published_weights(n);
     uint32_t *labels = labels_of(&set.labels);
     sherd__batch b = { .x = sherd__idx_view(&set.images), .targets.labels = labels };

@@ -38,8 +38,9 @@ static inline void write_files(void)
 static inline int canary_begin(void **s)
 {
     (void)s;
-    const char *argv[] = { "sherd", "node", "--listen", "127.0.0.1:0", "--key", key_path,
-                           "--allow", allow_path, "--selftest", "quick", "--memory", "3G", NULL };
+    const char *argv[] = { "sherd",    "node",    "--listen", "127.0.0.1:0", "--key",
+                           key_path,   "--allow", allow_path, "--selftest",  "quick",
+                           "--memory", "3G",      NULL };
     bool found;
     sherd_diag d = { .code = 0 };
     hub_open(&bad);
@@ -85,16 +86,16 @@ static inline void probe(tie *t, const char *beside)
     double ms = loop_ms() - from;
     if (ms > worst_ms) worst_ms = ms;
     if (ms > MOST_MS) fail_msg("%s: the canary waited for %.0f ms of the loop", beside, ms);
-    if (ms > 20) print_message("# %s: %.1f ms of the loop, %d ms in all\n", beside, ms,
-                               (int)(clock_ms() - began));
+    if (ms > 20)
+        print_message("# %s: %.1f ms of the loop, %d ms in all\n", beside, ms,
+                      (int)(clock_ms() - began));
 }
 
 /* What the kernel takes of a crowd's records while the node stands still is there at once. */
 static inline void crowd_waits(tie *canary, const char *what, int crowd)
 {
     uint32_t before = canary->refused;
-    for (int64_t until = clock_ms() + 1000; clock_ms() < until;)
-        uv_run(&bad.loop, UV_RUN_NOWAIT);
+    for (int64_t until = clock_ms() + 1000; clock_ms() < until;) uv_run(&bad.loop, UV_RUN_NOWAIT);
     tie_ask(canary, 7, ++asked, 1, 1);
     for (int i = 0; i < 10; i++) uv_run(&good.loop, UV_RUN_NOWAIT);
     double from = loop_ms();

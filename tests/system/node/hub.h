@@ -34,9 +34,9 @@ typedef struct tie {
     char text[SHERD__TEXT_MAX];
     sherd__hello hello;
     uint32_t results, refused;
-    sherd__refusal refusal;   /* the latest */
-    double first, last;       /* values of the latest result */
-    uint32_t task;            /* its number */
+    sherd__refusal refusal; /* the latest */
+    double first, last;     /* values of the latest result */
+    uint32_t task;          /* its number */
     void (*on_result)(struct tie *t);
 } tie;
 
@@ -70,8 +70,8 @@ static inline void hub_close(hub *h)
         uv_timer_start(&(h)->limit, hub_late, (ms), 0);                                            \
         while ((value) < (want) && !(h)->late) uv_run(&(h)->loop, UV_RUN_ONCE);                    \
         uv_timer_stop(&(h)->limit);                                                                \
-        if ((value) < (want)) fail_msg("%s did not reach %s within %u ms", #value, #want,          \
-                                       (unsigned)(ms));                                            \
+        if ((value) < (want))                                                                      \
+            fail_msg("%s did not reach %s within %u ms", #value, #want, (unsigned)(ms));           \
     } while (0)
 
 static inline void tie_result(tie *t, sherd__event *e)
@@ -93,9 +93,15 @@ static inline void tie_event(void *ctx, sherd_link *l, sherd__event *e)
     tie *t = ctx;
     (void)l;
     switch (e->kind) {
-    case SHERD__EV_READY: t->ready = true; t->hello = e->hello; break;
+    case SHERD__EV_READY:
+        t->ready = true;
+        t->hello = e->hello;
+        break;
     case SHERD__EV_RESULT: tie_result(t, e); break;
-    case SHERD__EV_REFUSED: t->refused++; t->refusal = e->refusal; break;
+    case SHERD__EV_REFUSED:
+        t->refused++;
+        t->refusal = e->refusal;
+        break;
     case SHERD__EV_CLOSED:
         t->closed = true;
         t->err = e->err;
@@ -114,7 +120,8 @@ static inline void tie_gone(void *ctx, sherd_link *l)
 static inline void tie_begin(hub *h, tie *t, const sherd__peer *p)
 {
     memset(t, 0, sizeof *t);
-    sherd__link_options o = { .loop = &h->loop, .identity = h->me,
+    sherd__link_options o = { .loop = &h->loop,
+                              .identity = h->me,
                               .owner = { tie_event, tie_gone, t } };
     o.session.role = SHERD__COORDINATOR;
     o.session.hello = (sherd__hello){ .software = "sherd tests" };
@@ -137,8 +144,11 @@ static inline void tie_down(hub *h, tie *t)
 static inline void tie_put(tie *t, uint64_t job, uint32_t block, uint64_t rows, uint64_t cols,
                            double value)
 {
-    sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = SHERD_F64, .rows = rows,
-                               .cols = cols, .len = 8 * rows * cols };
+    sherd__fragment_info i = { .origin = SHERD__HIDDEN,
+                               .dtype = SHERD_F64,
+                               .rows = rows,
+                               .cols = cols,
+                               .len = 8 * rows * cols };
     double *v = malloc(i.len + 8);
     for (uint64_t k = 0; k < rows * cols; k++) v[k] = value;
     sherd_fragment *f;
@@ -148,10 +158,17 @@ static inline void tie_put(tie *t, uint64_t job, uint32_t block, uint64_t rows, 
 
 static inline sherd__task tie_task(uint64_t job, uint32_t number, uint64_t n, uint64_t m)
 {
-    return (sherd__task){ .job = job, .task = number, .attempt = 1, .op = SHERD__OP_MULTIPLY,
-                          .left = 1, .right = 2,
-                          .result = { .origin = SHERD__RESULT, .dtype = SHERD_F64, .rows = n,
-                                      .cols = m, .len = 8 * n * m } };
+    return (sherd__task){ .job = job,
+                          .task = number,
+                          .attempt = 1,
+                          .op = SHERD__OP_MULTIPLY,
+                          .left = 1,
+                          .right = 2,
+                          .result = { .origin = SHERD__RESULT,
+                                      .dtype = SHERD_F64,
+                                      .rows = n,
+                                      .cols = m,
+                                      .len = 8 * n * m } };
 }
 
 static inline void tie_ask(tie *t, uint64_t job, uint32_t number, uint64_t n, uint64_t m)
@@ -166,7 +183,9 @@ static inline sherd__launch *hub_launch(hub *h, uint32_t nodes, uint64_t memory)
 {
     sherd__launch *l;
     sherd_diag d = { .code = 0 };
-    sherd__launch_options o = { .nodes = nodes, .program = getenv("SHERD"), .memory = memory,
+    sherd__launch_options o = { .nodes = nodes,
+                                .program = getenv("SHERD"),
+                                .memory = memory,
                                 .allow = *sherd__identity_fingerprint(h->me) };
     if (sherd__launch_start(&l, &o, &d)) fail_msg("%s", d.message);
     return l;

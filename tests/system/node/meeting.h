@@ -8,13 +8,13 @@
 enum { JOB = 7, CIRCLE = 99 };
 
 typedef struct meeting {
-    uint64_t id;           /* 0: CIRCLE */
+    uint64_t id; /* 0: CIRCLE */
     sherd__reduce kind;
     const sherd_identity *const *others;
     uint32_t others_len;
     const uint16_t *ports; /* theirs; NULL: 1 */
     const char *network;
-    uint32_t count;        /* its parameters */
+    uint32_t count; /* its parameters */
 } meeting;
 
 static inline void put(tie *t, uint64_t job, uint32_t block, uint8_t dtype, const void *bytes,
@@ -25,8 +25,9 @@ static inline void put(tie *t, uint64_t job, uint32_t block, uint8_t dtype, cons
     uint8_t *copy = malloc(len);
     assert_non_null(copy);
     memcpy(copy, bytes, len);
-    sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = dtype, .rows = 1, .cols = cols,
-                               .len = len };
+    sherd__fragment_info i = {
+        .origin = SHERD__HIDDEN, .dtype = dtype, .rows = 1, .cols = cols, .len = len
+    };
     assert_int_equal(sherd__fragment_take(&f, &i, copy, NULL, NULL), 0);
     assert_int_equal(sherd__session_put(sherd__link_session(t->link), job, block, f), 0);
 }
@@ -36,9 +37,17 @@ static inline void meeting_ask(hub *h, tie *t, uint32_t task, uint32_t op, uint3
                                uint64_t cols)
 {
     uint32_t before = t->results;
-    sherd__task q = { .job = JOB, .task = task, .attempt = 1, .op = op, .left = 3, .right = right,
-                      .result = { .origin = SHERD__RESULT, .dtype = SHERD_I64, .rows = 1,
-                                  .cols = cols, .len = 8 * cols } };
+    sherd__task q = { .job = JOB,
+                      .task = task,
+                      .attempt = 1,
+                      .op = op,
+                      .left = 3,
+                      .right = right,
+                      .result = { .origin = SHERD__RESULT,
+                                  .dtype = SHERD_I64,
+                                  .rows = 1,
+                                  .cols = cols,
+                                  .len = 8 * cols } };
     assert_int_equal(sherd__session_task(sherd__link_session(t->link), &q), 0);
     sherd__link_flush(t->link);
     hub_wait(h, t->results + t->refused, before + 1, 10000);
@@ -50,9 +59,16 @@ static inline void meeting_begin(hub *h, tie *t, const sherd__peer *self, const 
     double *params = calloc(m->count, sizeof *params);
     uint8_t plan[8 * SHERD__CIRCLE_PLAN];
     char roster[4096], key[SHERD__FINGERPRINT_TEXT];
-    sherd__circle_plan p = { .kind = m->kind, .members = 1 + m->others_len, .self = 0,
-                             .id = m->id ? m->id : CIRCLE, .recipe = 1, .state = 2, .bits = 20,
-                             .batch = 4, .examples = 4, .optimiser = { .method = SHERD__SGD } };
+    sherd__circle_plan p = { .kind = m->kind,
+                             .members = 1 + m->others_len,
+                             .self = 0,
+                             .id = m->id ? m->id : CIRCLE,
+                             .recipe = 1,
+                             .state = 2,
+                             .bits = 20,
+                             .batch = 4,
+                             .examples = 4,
+                             .optimiser = { .method = SHERD__SGD } };
     assert_non_null(params);
     sherd__fingerprint_text(&self->key, key);
     int len = snprintf(roster, sizeof roster, "%s:%u key=%s\n", self->host, self->port, key);

@@ -19,11 +19,11 @@ extern char **environ;
 
 typedef struct proc {
     pid_t pid;
-    int out, err;      /* its stdout, a pipe; its stderr, a file in memory */
-    char line[1200];   /* what it printed first */
-    sherd__peer peer;  /* of that line */
-    char words[4096];  /* all of stderr, once it has ended */
-    int status;        /* exit status; -signal */
+    int out, err;     /* its stdout, a pipe; its stderr, a file in memory */
+    char line[1200];  /* what it printed first */
+    sherd__peer peer; /* of that line */
+    char words[4096]; /* all of stderr, once it has ended */
+    int status;       /* exit status; -signal */
 } proc;
 
 static inline const char *command_under_test(void)

@@ -72,12 +72,12 @@ size_t __wrap_sherd__message_hello(uint8_t *body, const sherd__hello *hello);
 void __real_sherd__link_begin(sherd_link *l);
 void __wrap_sherd__link_begin(sherd_link *l);
 
-static char mode[16];   /* empty: behaves */
-static unsigned after;  /* proper results that are left */
-static bool poisoned;   /* the next bytes offered are to be garbage, or the last ones */
-static bool answering;  /* idle: a result is among the bytes that are next */
+static char mode[16];        /* empty: behaves */
+static unsigned after;       /* proper results that are left */
+static bool poisoned;        /* the next bytes offered are to be garbage, or the last ones */
+static bool answering;       /* idle: a result is among the bytes that are next */
 static uint64_t answered_ms; /* when it went out; 0: none yet */
-static bool serving;    /* there is a session: a product is a task's, no longer the self-test's */
+static bool serving; /* there is a session: a product is a task's, no longer the self-test's */
 
 static bool is(const char *name)
 {
@@ -163,14 +163,20 @@ int __wrap_sherd__session_result(sherd_session *s, const sherd__task *task, sher
     if (is("wronglen")) return send_wrong_length(s, task, f);
     if (is("crash")) raise(SIGKILL);
     if (is("refuse")) {
-        sherd__refusal r = { .job = task->job, .task = task->task, .attempt = task->attempt,
-                             .code = SHERD_ENOMEM, .text = "does not feel like it" };
+        sherd__refusal r = { .job = task->job,
+                             .task = task->task,
+                             .attempt = task->attempt,
+                             .code = SHERD_ENOMEM,
+                             .text = "does not feel like it" };
         sherd__fragment_free(f);
         return sherd__session_refuse(s, &r);
     }
     if (is("rewrite") || is("rewind")) {
-        sherd__refusal r = { .job = task->job, .task = task->task, .attempt = task->attempt,
-                             .code = SHERD_EBUSY, .text = "later" };
+        sherd__refusal r = { .job = task->job,
+                             .task = task->task,
+                             .attempt = task->attempt,
+                             .code = SHERD_EBUSY,
+                             .text = "later" };
         bool refuse = is("rewrite");
         mode[0] = '\0';
         rewrite();
@@ -293,7 +299,7 @@ static bool concerns(const char *list, const char *name)
 {
     if (!list) return true;
     size_t len = strlen(name);
-    for (const char *p = list; (p = strstr(p, name)) != NULL; p += len)
+    for (const char *p = list; (p = strstr(p, name)); p += len)
         if ((p == list || p[-1] == ',') && (p[len] == '\0' || p[len] == ',')) return true;
     return false;
 }

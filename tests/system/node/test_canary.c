@@ -6,16 +6,16 @@
 #include <sys/socket.h>
 
 enum {
-    LONG = 1800,      /* rows of the products that keep the compute thread busy */
+    LONG = 1800, /* rows of the products that keep the compute thread busy */
     LONGS = 60,
-    TASKS = 130000,   /* that wait behind them */
-    RECORDS = 2900,   /* 93 KB of CANCELs */
-    FLOOD = 300,      /* connections that begin no handshake */
-    CROWD = 40,       /* connections of one key */
-    BLOCKS = 4,       /* that each of them sends */
-    JOBS = 131000,    /* of a block and a task each */
-    FREED = 1024,     /* records of an ended session, in a turn */
-    SIDE = 512        /* rows of these: 2 MB, which are not cleared in huge pages */
+    TASKS = 130000, /* that wait behind them */
+    RECORDS = 2900, /* 93 KB of CANCELs */
+    FLOOD = 300,    /* connections that begin no handshake */
+    CROWD = 40,     /* connections of one key */
+    BLOCKS = 4,     /* that each of them sends */
+    JOBS = 131000,  /* of a block and a task each */
+    FREED = 1024,   /* records of an ended session, in a turn */
+    SIDE = 512      /* rows of these: 2 MB, which are not cleared in huge pages */
 };
 
 /* Sends what the attacker has queued and a question of its own, with questions of the canary until
@@ -154,7 +154,8 @@ static int stranger(void)
 {
     struct sockaddr_in from = { .sin_family = AF_INET,
                                 .sin_addr = { htonl(INADDR_LOOPBACK + 0x700) } };
-    struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(node.peer.port),
+    struct sockaddr_in to = { .sin_family = AF_INET,
+                              .sin_port = htons(node.peer.port),
                               .sin_addr = { htonl(INADDR_LOOPBACK) } };
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     assert_true(fd >= 0);
@@ -176,7 +177,8 @@ static void a_flood_of_handshakes_keeps_no_good_client_out(void **s)
     int64_t began = clock_ms();
     tie_up(&good, &late, &node.peer); /* fails where it is turned away */
     print_message("# 300 handshakes: at most %.1f ms; a client came in after %.1f ms of the loop, "
-                  "%d ms in all\n", worst_ms, loop_ms() - from, (int)(clock_ms() - began));
+                  "%d ms in all\n",
+                  worst_ms, loop_ms() - from, (int)(clock_ms() - began));
     assert_true(loop_ms() - from < MOST_MS);
     for (int i = 0; i < FLOOD; i++) close(fd[i]);
     tie_down(&good, &late);

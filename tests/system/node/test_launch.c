@@ -118,7 +118,9 @@ static void a_node_that_is_stopped_has_not_ended(void **s)
 static int start_program(const char *program, uint32_t deadline_ms, sherd_diag *d)
 {
     sherd__launch *l;
-    sherd__launch_options o = { .nodes = 2, .program = program, .deadline_ms = deadline_ms,
+    sherd__launch_options o = { .nodes = 2,
+                                .program = program,
+                                .deadline_ms = deadline_ms,
                                 .allow = *sherd__identity_fingerprint(mine.me) };
     int err = sherd__launch_start(&l, &o, d);
     assert_null(l);
@@ -209,7 +211,8 @@ static void a_program_without_a_slash_is_looked_for_in_path(void **s)
 
     setenv("PATH", dir, 1);
     sherd__launch *l;
-    sherd__launch_options o = { .nodes = 1, .program = "sherd-by-name",
+    sherd__launch_options o = { .nodes = 1,
+                                .program = "sherd-by-name",
                                 .allow = *sherd__identity_fingerprint(mine.me) };
     int err = sherd__launch_start(&l, &o, &d);
     setenv("PATH", path, 1);
@@ -247,7 +250,9 @@ static void an_interrupt_ends_the_start_and_leaves_nothing(void **s)
     (void)s;
     sherd__launch *l;
     sherd_diag d = { .code = 0 };
-    sherd__launch_options o = { .nodes = 3, .program = command_under_test(), .interrupted = yes,
+    sherd__launch_options o = { .nodes = 3,
+                                .program = command_under_test(),
+                                .interrupted = yes,
                                 .allow = *sherd__identity_fingerprint(mine.me) };
     assert_int_equal(sherd__launch_start(&l, &o, &d), SHERD_EINTERRUPTED);
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child, no zombie */
@@ -277,7 +282,8 @@ static void killing_the_parent_ends_its_nodes(void **s)
         proc_spawn(&p, "/proc/self/exe", argv, NULL);
         assert_true(proc_line(&p, 30000));
         assert_int_equal(sscanf(p.line, "%ld %ld %ld %ld %ld", &pids[0], &pids[1], &pids[2],
-                                &pids[3], &pids[4]), 5);
+                                &pids[3], &pids[4]),
+                         5);
         for (int i = 0; i < 5; i++) assert_true(process_lives((pid_t)pids[i]));
         send_signal(p.pid, signals[k]);
         proc_wait(&p, 5000);
@@ -300,7 +306,7 @@ static bool cores_of(pid_t pid, cpu_set_t *out)
     snprintf(path, sizeof path, "/proc/%ld/task", (long)pid);
     DIR *dir = opendir(path);
     assert_non_null(dir);
-    for (const struct dirent *e; (e = readdir(dir)) != NULL;) {
+    for (const struct dirent *e; (e = readdir(dir));) {
         cpu_set_t one;
         if (e->d_name[0] == '.') continue;
         if (sched_getaffinity((pid_t)atol(e->d_name), sizeof one, &one)) continue; /* has ended */
@@ -316,8 +322,11 @@ static sherd__launch *launch_threads(uint32_t nodes, uint32_t threads, bool unbo
 {
     sherd__launch *l;
     sherd_diag d = { .code = 0 };
-    sherd__launch_options o = { .nodes = nodes, .program = getenv("SHERD"), .memory = 16 << 20,
-                                .threads = threads, .unbound = unbound,
+    sherd__launch_options o = { .nodes = nodes,
+                                .program = getenv("SHERD"),
+                                .memory = 16 << 20,
+                                .threads = threads,
+                                .unbound = unbound,
                                 .allow = *sherd__identity_fingerprint(mine.me) };
     if (sherd__launch_start(&l, &o, &d)) fail_msg("%s", d.message);
     return l;
@@ -350,8 +359,12 @@ static void other_nodes_run_anywhere(void **s)
     cpu_set_t all, of;
     assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
     uint32_t cores = (uint32_t)CPU_COUNT(&all);
-    struct { uint32_t nodes, threads; bool unbound; } cases[] = {
-        { cores, 1, true }, { cores + 1, 1, false }, { 1, cores, false }, { 2, cores, false } };
+    struct {
+        uint32_t nodes, threads;
+        bool unbound;
+    } cases[] = {
+        { cores, 1, true }, { cores + 1, 1, false }, { 1, cores, false }, { 2, cores, false }
+    };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         if (cases[k].nodes > 16) continue;
         sherd__launch *l = launch_threads(cases[k].nodes, cases[k].threads, cases[k].unbound);

@@ -7,19 +7,19 @@
 
 enum {
     MEMBERS = 16,
-    LINKS = 4,       /* of each that are tried */
-    ALL = 64,        /* connections of a node, by default */
+    LINKS = 4, /* of each that are tried */
+    ALL = 64,  /* connections of a node, by default */
     QUARTER = ALL / 4,
     MOST = (ALL - QUARTER) * 3 / 4, /* of a coordinator's members */
-    FEW = 2,         /* links of each that flood */
+    FEW = 2,                        /* links of each that flood */
     CROWD = FEW * MEMBERS,
     BLOCKS = 4,
     SIDE = 512,
-    SMALL = 5000,    /* blocks of 8 bytes that nobody waits for */
-    WARM = 20000,    /* refusals that let the kernel's windows grow */
+    SMALL = 5000, /* blocks of 8 bytes that nobody waits for */
+    WARM = 20000, /* refusals that let the kernel's windows grow */
     REFUSALS = 60000,
-    SESSIONS = 12,   /* of a circle each */
-    COUNT = 8        /* parameters */
+    SESSIONS = 12, /* of a circle each */
+    COUNT = 8      /* parameters */
 };
 
 static const char network[] = "input = 3\nlayer = dense 2\nloss = squared\n";
@@ -28,8 +28,9 @@ static uint16_t ports[MEMBERS];
 
 static void meet_of(hub *h, tie *t, uint64_t id, sherd__reduce kind)
 {
-    const meeting m = { id, kind, (const sherd_identity *const *)own, MEMBERS, ports, network,
-                        COUNT };
+    const meeting m = {
+        id, kind, (const sherd_identity *const *)own, MEMBERS, ports, network, COUNT
+    };
     tie_up(h, t, &node.peer);
     meeting_begin(h, t, &node.peer, &m);
 }
@@ -41,13 +42,15 @@ static void meet(tie *t, sherd__reduce kind)
 
 static void begin_as(uint32_t member, tie *t)
 {
-    sherd__link_options o = { .loop = &bad.loop, .identity = own[member],
+    sherd__link_options o = { .loop = &bad.loop,
+                              .identity = own[member],
                               .owner = { tie_event, tie_gone, t, NULL } };
     memset(t, 0, sizeof *t);
     o.session.role = SHERD__COORDINATOR;
     o.session.hello = (sherd__hello){ .software = "sherd tests" };
     assert_int_equal(sherd__link_connect(&t->link, &o, node.peer.host, node.peer.port,
-                                         &node.peer.key, NULL), SHERD_OK);
+                                         &node.peer.key, NULL),
+                     SHERD_OK);
 }
 
 static uint32_t come_in(tie *m, uint32_t each)
@@ -196,8 +199,9 @@ static void listen_as_members(void)
 {
     memset(&heard, 0, sizeof heard);
     for (uint32_t i = 0; i < MEMBERS; i++) {
-        sherd__listen_options l = { .loop = &bad.loop, .identity = own[i], .allow = anybody,
-                                    .accept = hear };
+        sherd__listen_options l = {
+            .loop = &bad.loop, .identity = own[i], .allow = anybody, .accept = hear
+        };
         assert_int_equal(sherd__listener_new(&listener[i], &l, "127.0.0.1", 0, NULL), SHERD_OK);
         ports[i] = sherd__listener_port(listener[i]);
     }

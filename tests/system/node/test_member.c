@@ -11,8 +11,11 @@ static void meet_over(hub *h, tie *t, const sherd__peer *node, const hub *member
                       const char *network, uint32_t count)
 {
     const sherd_identity *other = member->me;
-    const meeting m = { .kind = SHERD__REDUCE_RING, .others = &other, .others_len = 1,
-                        .network = network, .count = count };
+    const meeting m = { .kind = SHERD__REDUCE_RING,
+                        .others = &other,
+                        .others_len = 1,
+                        .network = network,
+                        .count = count };
     meeting_begin(h, t, node, &m);
 }
 
@@ -92,8 +95,8 @@ static void blocks_of_many_rounds_need_the_memory_of_one(void **unused)
     sherd__launch *l = hub_launch(&lead, 1, (uint64_t)64 << 20);
     const sherd__peer *node = &sherd__launch_node(l, 0)->peer;
     tie_up(&lead, &t, node);
-    meet_over(&lead, &t, node, &member,
-              "input = 200\nlayer = dense 1000\nloss = squared\n", PARAMS);
+    meet_over(&lead, &t, node, &member, "input = 200\nlayer = dense 1000\nloss = squared\n",
+              PARAMS);
     tie_up(&member, &m, node);
     for (uint32_t round = 1; round <= ROUNDS; round++)
         put(&m, CIRCLE, sherd__circle_block(round, 0), SHERD_I64, values, PARAMS / 2);

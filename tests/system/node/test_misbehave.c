@@ -49,8 +49,12 @@ static void provoke(const char *mode, tie *t, uint32_t events, unsigned ms)
 static void garbage_a_wrong_length_a_second_or_an_unasked_result_end_the_session(void **s)
 {
     (void)s;
-    static const struct { const char *mode; int err; uint32_t events; } cases[] = {
-        { "garbage", SHERD_EFRAME, 1 },  { "wronglen", SHERD_EFRAME, 1 },
+    static const struct {
+        const char *mode;
+        int err;
+        uint32_t events;
+    } cases[] = {
+        { "garbage", SHERD_EFRAME, 1 },   { "wronglen", SHERD_EFRAME, 1 },
         { "unasked", SHERD_EUNASKED, 1 }, { "twice", SHERD_EUNASKED, 2 },
         { "crash", SHERD_ECLOSED, 1 },    { "cut", SHERD_ECLOSED, 1 },
     };

@@ -62,8 +62,8 @@ static int end(void **s)
 
 static void start_with(proc *p, const char *const *more, const char *env)
 {
-    const char *argv[24] = { "sherd", "node", "--listen", "127.0.0.1:0", "--key", key_path,
-                             "--allow", allow_path, "--selftest", "quick", "-v" };
+    const char *argv[24] = { "sherd",   "node",     "--listen",   "127.0.0.1:0", "--key", key_path,
+                             "--allow", allow_path, "--selftest", "quick",       "-v" };
     size_t n = 11;
     while (more && *more) argv[n++] = *more++;
     proc_spawn(p, command_under_test(), argv, env);
@@ -85,8 +85,8 @@ static void start(proc *p, const char *const *more)
 static void a_node_prints_its_line_and_serves_whom_it_allows(void **s)
 {
     (void)s;
-    static const char *const more[] = { "--name", "alpha", "--domain", "here", "--memory", "64M",
-                                        NULL };
+    static const char *const more[] = { "--name",   "alpha", "--domain", "here",
+                                        "--memory", "64M",   NULL };
     proc p;
     tie t;
     allow(&mine, NULL);
@@ -303,8 +303,8 @@ static void a_port_in_use_is_told(void **s)
     assert_int_equal(listen(fd, 1), 0);
     assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &len), 0);
     snprintf(where, sizeof where, "127.0.0.1:%u", ntohs(a.sin_port));
-    const char *argv[] = { "sherd", "node", "--listen", where, "--key", key_path, "--allow",
-                           allow_path, "--selftest", "quick", NULL };
+    const char *argv[] = { "sherd",   "node",     "--listen",   where,   "--key", key_path,
+                           "--allow", allow_path, "--selftest", "quick", NULL };
     allow(&mine, NULL);
     proc_spawn(&p, command_under_test(), argv, NULL);
     assert_false(proc_line(&p, 20000));
@@ -325,8 +325,8 @@ static void keys_and_lists_that_are_missing_or_empty_are_told(void **s)
     proc_wait(&p, 10000);
     assert_int_equal(p.status, 3);
     assert_non_null(strstr(p.words, "nobody"));
-    const char *argv[] = { "sherd", "node", "--key", in_folder(none, "none.key"), "--allow",
-                           allow_path, NULL };
+    const char *argv[] = { "sherd",   "node",     "--key", in_folder(none, "none.key"),
+                           "--allow", allow_path, NULL };
     proc_spawn(&p, command_under_test(), argv, NULL);
     assert_false(proc_line(&p, 20000));
     proc_wait(&p, 10000);

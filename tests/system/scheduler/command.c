@@ -43,8 +43,7 @@ static _Noreturn void become(const command *c, const char *program, const char *
     _exit(127);
 }
 
-void command_start(command *c, const char *program, const char *const *argv,
-                   const char *const *env)
+void command_start(command *c, const char *program, const char *const *argv, const char *const *env)
 {
     *c = (command){ .out = memfd_create("out", MFD_CLOEXEC),
                     .err = memfd_create("err", MFD_CLOEXEC),
@@ -131,8 +130,8 @@ void node_start(command *c, const char *folder, const char *name, const char *al
                 const char *const *more, char line[1024])
 {
     char key[256], fingerprint[64];
-    const char *argv[32] = { "sherd", "node", "--key", key, "--allow", allow, "--name", name,
-                             "--selftest", "quick", "--threads", "1" };
+    const char *argv[32] = { "sherd",  "node", "--key",      key,     "--allow",   allow,
+                             "--name", name,   "--selftest", "quick", "--threads", "1" };
     size_t n = 12;
     snprintf(key, sizeof key, "%s/%s.key", folder, name);
     key_file(key, fingerprint);
@@ -221,7 +220,7 @@ size_t children_of(pid_t parent, pid_t *out, size_t max)
     char state;
     pid_t up;
     if (!d) die("/proc");
-    for (struct dirent *e; n < max && (e = readdir(d)) != NULL;) {
+    for (struct dirent *e; n < max && (e = readdir(d));) {
         pid_t pid = (pid_t)atol(e->d_name);
         if (pid > 0 && look_at(pid, &state, &up) && up == parent && state != 'Z') out[n++] = pid;
     }
@@ -300,7 +299,7 @@ static size_t count_entries(const char *path, bool hidden)
     DIR *d = opendir(path);
     size_t n = 0;
     if (!d) die(path);
-    for (struct dirent *e; (e = readdir(d)) != NULL;)
+    for (struct dirent *e; (e = readdir(d));)
         if (strcmp(e->d_name, ".") && strcmp(e->d_name, "..")) n += !hidden || e->d_name[0] == '.';
     closedir(d);
     return n;

@@ -14,8 +14,8 @@
 
 typedef struct command {
     pid_t pid;
-    int out, err;  /* files in memory */
-    int status;    /* exit status, or -signal; once it has ended */
+    int out, err; /* files in memory */
+    int status;   /* exit status, or -signal; once it has ended */
     bool ended;
     int64_t began_ms, ended_ms;
 } command;

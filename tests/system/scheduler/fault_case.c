@@ -25,8 +25,8 @@
 #define OLD "an earlier result\n"
 
 const char *const fault_names[KINDS] = {
-    "kill", "stop", "reset", "half", "stall", "garbage", "wronglen", "wrong", "twice", "unasked",
-    "slow", "silent", "strict", "bound", "all",
+    "kill",  "stop",    "reset", "half",   "stall",  "garbage", "wronglen", "wrong",
+    "twice", "unasked", "slow",  "silent", "strict", "bound",   "all",
 };
 char fault_top[128];
 calm fault_calm[2][WAYS];
@@ -58,8 +58,8 @@ void fault_begin(fault_command *r, const fault_case *f, const char *program, int
     snprintf(n, sizeof n, "%u", nodes);
     if (mkdir(r->dir, 0700) != 0) abort();
     file_put(r->out, OLD, sizeof OLD - 1);
-    const char *fixed[] = { "sherd", "multiply", a, b, "-o", r->out, "--json", "--progress", "none",
-                            "--memory", "2M" };
+    const char *fixed[] = { "sherd",  "multiply",   a,      b,          "-o", r->out,
+                            "--json", "--progress", "none", "--memory", "2M" };
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) argv[k++] = fixed[i];
     for (const char *const *w = ways[way]; *w; w++) argv[k++] = *w;
     if (way == EXACT || way == FLOAT) argv[k++] = "--seed", argv[k++] = s; /* permute */
@@ -86,7 +86,7 @@ void fault_say_end(fault_case *f, const fault_command *r)
 {
     char *err = command_said(r->c.err), *out = command_said(r->c.out);
     fault_say(f, "; exit %d after %lld ms; stderr: %.300s; stdout: %.200s", r->c.status,
-        (long long)(r->c.ended_ms - r->c.began_ms), err, out);
+              (long long)(r->c.ended_ms - r->c.began_ms), err, out);
     free(err);
     free(out);
 }
@@ -108,8 +108,9 @@ json_t *fault_node(json_t *root, const char *name)
 {
     size_t i;
     json_t *n;
-    json_array_foreach(json_object_get(root, "nodes"), i, n)
-        if (!strcmp(json_string_value(json_object_get(n, "name")), name)) return n;
+    json_array_foreach(json_object_get(root, "nodes"), i,
+                       n) if (!strcmp(json_string_value(json_object_get(n, "name")),
+                                      name)) return n;
     return NULL;
 }
 
@@ -139,8 +140,8 @@ static void await_instant(fault_case *f, fault_command *r, unsigned victim, cons
     int64_t out = 0, in = 0;
     snprintf(sent, sizeof sent, "%s/node-%u.sent", r->record, victim);
     snprintf(received, sizeof received, "%s/node-%u.received", r->record, victim);
-    if (f->index < 2) out = 0;                                   /* it listens */
-    else if (f->index < 4) out = 1;                              /* it has been greeted */
+    if (f->index < 2) out = 0;      /* it listens */
+    else if (f->index < 4) out = 1; /* it has been greeted */
     else if (f->index < 10) out = (int64_t)(100 + f->draw[1] % usual->sent);
     else if (f->index < 16) in = (int64_t)(100 + f->draw[1] % usual->received);
     else in = (int64_t)usual->received + 1; /* its last answer is in, or nearly */
@@ -168,8 +169,8 @@ static void killed_or_stopped(fault_case *f)
     f->struck = fault_count(root, "nodes_lost") == 1 || node_is(root, name, "lost");
     if (way == SHARE) { /* the others are enough: it may end before a silent node counts as lost */
         f->struck = pid != 0;
-        if (fault_count(root, "encodings") != 1) fault_say(f, "shares were made anew"),
-        fault_say_end(f, &r);
+        if (fault_count(root, "encodings") != 1)
+            fault_say(f, "shares were made anew"), fault_say_end(f, &r);
     }
     json_decref(root);
     if (pid && process_alive(pid)) fault_say(f, "node %ld is left", (long)pid);
@@ -244,10 +245,10 @@ static void cut(fault_case *f)
     judge(f, &r, p.struck_ms ? p.struck_ms : r.c.ended_ms, 0, usual);
     json_t *root = command_json(&r.c);
     snprintf(name, sizeof name, "n%u", victim);
-    f->struck = p.struck_ms && (way == SHARE || fault_count(root, "nodes_lost") ||
-                                !node_is(root, name, "up"));
-    if (fault_count(root, "nodes_banned")) fault_say(f, "an honest node was banned"),
-    fault_say_end(f, &r);
+    f->struck = p.struck_ms &&
+                (way == SHARE || fault_count(root, "nodes_lost") || !node_is(root, name, "up"));
+    if (fault_count(root, "nodes_banned"))
+        fault_say(f, "an honest node was banned"), fault_say_end(f, &r);
     json_decref(root);
     proxy_close(&p);
     command_free(&r.c);
@@ -327,9 +328,13 @@ void fault_run(fault_case *f)
 {
     f->ok = true;
     switch (f->kind) {
-    case KILL: case STOP: killed_or_stopped(f); break;
-    case RESET: case HALF: case STALL: cut(f); break;
-    case BOUND: case ALL: too_many(f); break;
+    case KILL:
+    case STOP: killed_or_stopped(f); break;
+    case RESET:
+    case HALF:
+    case STALL: cut(f); break;
+    case BOUND:
+    case ALL: too_many(f); break;
     default: lies(f); break;
     }
 }

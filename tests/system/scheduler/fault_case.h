@@ -12,8 +12,22 @@
 #define FAULT_FEW 4   /* elsewhere */
 
 typedef enum fault_kind {
-    KILL, STOP, RESET, HALF, STALL, GARBAGE, WRONGLEN, WRONG, TWICE, UNASKED, SLOW, SILENT,
-    STRICT, BOUND, ALL, KINDS
+    KILL,
+    STOP,
+    RESET,
+    HALF,
+    STALL,
+    GARBAGE,
+    WRONGLEN,
+    WRONG,
+    TWICE,
+    UNASKED,
+    SLOW,
+    SILENT,
+    STRICT,
+    BOUND,
+    ALL,
+    KINDS
 } fault_kind;
 extern const char *const fault_names[KINDS];
 
@@ -40,7 +54,7 @@ typedef struct calm {
 
 /** The folder: A.npy, B.npy, seed, me.key, and a folder for each case. */
 extern char fault_top[128];
-extern calm fault_calm[2][WAYS];          /* with FAULT_LOCAL nodes, with FAULT_FEW */
+extern calm fault_calm[2][WAYS];           /* with FAULT_LOCAL nodes, with FAULT_FEW */
 extern char fault_shared[FAULT_FEW][1024]; /* lines of the nodes behind the proxy */
 
 /** Runs one case to its end. */

@@ -32,7 +32,8 @@ static bool interrupted(void *ctx)
 sherd_cluster *cluster_of(uint32_t nodes, const char *misbehave)
 {
     return local_open_as((sherd_cluster_options){ .local_nodes = nodes,
-                                                  .interrupted = interrupted }, misbehave);
+                                                  .interrupted = interrupted },
+                         misbehave);
 }
 
 int cluster_begin(void **state)
@@ -91,13 +92,13 @@ operand operand_any(size_t rows, size_t cols)
 static void describe(const sherd_product_options *o, sherd_view a, sherd_view b, const char *what)
 {
     fail_msg("%s: %zu x %zu x %zu, dtypes %d %d, scheme %d exact %d bits %u group %u balanced %d "
-             "rows %d memory %llu", what, a.rows, a.cols, b.cols, a.dtype, b.dtype, o->scheme,
-             o->exact, o->bits, o->group, o->balanced, o->shuffle_rows,
-             (unsigned long long)o->memory);
+             "rows %d memory %llu",
+             what, a.rows, a.cols, b.cols, a.dtype, b.dtype, o->scheme, o->exact, o->bits, o->group,
+             o->balanced, o->shuffle_rows, (unsigned long long)o->memory);
 }
 
 void operand_must_equal(const sherd_product_options *o, sherd_view a, sherd_view b, const double *c,
-                       size_t ldc)
+                        size_t ldc)
 {
     size_t n = a.rows, m = b.cols;
     double *ref = calloc(n * m + 1, 8);
@@ -128,8 +129,8 @@ void operand_must_equal(const sherd_product_options *o, sherd_view a, sherd_view
     free(ref);
 }
 
-void operand_multiply(sherd_cluster *on, const sherd_product_options *o, sherd_view a,
-                          sherd_view b, sherd_report *r)
+void operand_multiply(sherd_cluster *on, const sherd_product_options *o, sherd_view a, sherd_view b,
+                      sherd_report *r)
 {
     size_t ldc = b.cols + cluster_below(3);
     double *c = malloc((a.rows + 1) * (ldc + 1) * 8);

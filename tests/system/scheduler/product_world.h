@@ -28,10 +28,10 @@ operand operand_any(size_t rows, size_t cols);
 /** One value, as type t has it. */
 void operand_put(uint8_t *at, sherd_dtype t, double x);
 /** Exact: the same bits. Float: |C - AB| <= gamma |A||B|, and the same class where not finite. */
-void operand_must_equal(const sherd_product_options *o, sherd_view a, sherd_view b, const double
-                        *c, size_t ldc);
+void operand_must_equal(const sherd_product_options *o, sherd_view a, sherd_view b, const double *c,
+                        size_t ldc);
 /** Multiplies and compares. */
-void operand_multiply(sherd_cluster *on, const sherd_product_options *o, sherd_view a, sherd_view
-                      b, sherd_report *r);
+void operand_multiply(sherd_cluster *on, const sherd_product_options *o, sherd_view a, sherd_view b,
+                      sherd_report *r);
 
 #endif

@@ -15,7 +15,8 @@
 
 static struct sockaddr_in loopback(uint16_t port)
 {
-    return (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(port),
+    return (struct sockaddr_in){ .sin_family = AF_INET,
+                                 .sin_port = htons(port),
                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 }
 

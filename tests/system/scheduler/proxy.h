@@ -16,7 +16,7 @@ typedef enum proxy_fault { PROXY_RESET, PROXY_HALF, PROXY_STALL } proxy_fault;
 
 typedef struct proxy_way {
     uint8_t bytes[PROXY_CHUNK];
-    uint32_t from, to; /* what is held */
+    uint32_t from, to;  /* what is held */
     bool ended, closed; /* no more comes; that was passed on */
 } proxy_way;
 
@@ -30,7 +30,7 @@ typedef struct proxy {
     int listener;
     uint16_t port, node_port;
     proxy_fault fault;
-    int direction;     /* counts bytes that come from this side */
+    int direction; /* counts bytes that come from this side */
     uint64_t after;
     uint64_t seen;
     int64_t struck_ms; /* when, or 0 */

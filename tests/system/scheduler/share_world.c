@@ -62,7 +62,7 @@ void share_must_equal(const double *c, const double *want, size_t len, const cha
 }
 
 void share_multiply(sherd_cluster *c, const sherd_product_options *o, sherd_view a, sherd_view b,
-                     sherd_report *r)
+                    sherd_report *r)
 {
     size_t len = a.rows * b.cols;
     double *got = malloc((len + 1) * sizeof *got), *want = share_reference(a, b);
@@ -85,7 +85,7 @@ void share_path(char out[200], const char *name)
 }
 
 void share_start(command *c, const char *misbehave, const char *a, const char *b,
-                  const char *const *more)
+                 const char *const *more)
 {
     char pa[200], pb[200], pc[200], env[96];
     const char *const envs[] = { env, NULL };

@@ -34,8 +34,8 @@ void share_multiply(sherd_cluster *c, const sherd_product_options *o, sherd_view
 /** A file of the tests' folder. */
 void share_path(char out[200], const char *name);
 /** `sherd multiply A B -o C --scheme share MORE...`; misbehave: NULL or what a node does. */
-void share_start(command *c, const char *misbehave, const char *a, const char *b, const char
-                 *const *more);
+void share_start(command *c, const char *misbehave, const char *a, const char *b,
+                 const char *const *more);
 /** Its JSON, when it has ended with `expected`. */
 json_t *share_finish(command *c, int expected);
 json_int_t share_count(json_t *root, const char *field);

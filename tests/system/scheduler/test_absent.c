@@ -72,8 +72,9 @@ static int end(void **s)
 static void start(command *c, const char *how, const char *const *options)
 {
     char text[64];
-    const char *env[] = { text, NULL }, *argv[32] = { "sherd", "multiply", a, b, "-o", out,
-                                                      "--check", "--json", "--progress", "none" };
+    const char *env[] = { text, NULL },
+               *argv[32] = { "sherd",  "multiply",   a,     b, "-o", out, "--check",
+                             "--json", "--progress", "none" };
     for (unsigned i = 0, at = 10; options[i]; i++) argv[at++] = options[i];
     snprintf(text, sizeof text, "SHERD_TEST_MISBEHAVE=%s@node-3", how ? how : "none");
     file_put(out, OLD, sizeof OLD - 1);
@@ -115,7 +116,9 @@ static void third_is(const command *c, const char *state)
 }
 
 /* What a node does, and what is told of it. */
-static const struct { const char *how, *told, *state; } ways[] = {
+static const struct {
+    const char *how, *told, *state;
+} ways[] = {
     { "stopped", "node-3: its process, ", "lost" },
     { "killed", "node-3: it was killed by signal 9", "lost" },
     { "late", "node-3: it did not listen within ", "lost" },
@@ -133,8 +136,9 @@ static double undisturbed(const char *const *options)
     return took;
 }
 
-static const char *const four_one_spare[] = { "-n", "4", "--scheme", "share", "--spare", "1",
-                                              NULL };
+static const char *const four_one_spare[] = {
+    "-n", "4", "--scheme", "share", "--spare", "1", NULL
+};
 
 /* How long the third node of four was waited for, where it was. */
 static double without_the_third(size_t way)
@@ -179,8 +183,9 @@ static void clear_schemes_do_without_a_node_that_is_stopped_or_killed(void **s)
     (void)s;
     static const char *const schemes[] = { "plain", "permute" };
     for (size_t i = 0; i < 4; i++) {
-        const char *const clear[] = { "-n", "4", "--mode", "exact", "--scheme", schemes[i % 2],
-                                      NULL };
+        const char *const clear[] = {
+            "-n", "4", "--mode", "exact", "--scheme", schemes[i % 2], NULL
+        };
         command c;
         start(&c, ways[i / 2].how, clear);
         char *said = finish(&c, 0);
@@ -196,7 +201,9 @@ static void where_there_is_none_one_sentence_names_the_node(void **s)
 {
     (void)s;
     static const char *const share[] = { "-n", "3", "--scheme", "share", NULL };
-    static const struct { const char *how, *told; } none[] = {
+    static const struct {
+        const char *how, *told;
+    } none[] = {
         { "stopped", "2 of 3 local nodes are up, and 3 are needed; node-3: its process, " },
         { "killed", "3 are needed; node-3: it was killed by signal 9" },
         { "mute", "2 of 3 nodes are up; node-3 (127.0.0.1:" },
@@ -314,9 +321,10 @@ static void list(unsigned real, uint16_t mute_port)
 static void a_remote_node_that_never_says_a_word_is_done_without(void **s)
 {
     (void)s;
-    const char *const spare[] = { "--nodes", nodes_file, "--key", mine, "--scheme", "share",
-                                  "--spare", "1", "--same-host-domains", "--timeout", "25",
-                                  NULL };
+    const char *const spare[] = { "--nodes",   nodes_file, "--key",
+                                  mine,        "--scheme", "share",
+                                  "--spare",   "1",        "--same-host-domains",
+                                  "--timeout", "25",       NULL };
     uint16_t port;
     int fd = mute_listener(&port);
     command c;
@@ -333,7 +341,11 @@ static void a_remote_node_that_never_says_a_word_is_done_without(void **s)
 static void without_a_spare_it_is_named_with_the_right_code(void **s)
 {
     (void)s;
-    static const struct { const char *timeout; int code; const char *told; } runs[] = {
+    static const struct {
+        const char *timeout;
+        int code;
+        const char *told;
+    } runs[] = {
         { "4", 124, "the time given is over; 2 of 3 nodes are up, mute (127.0.0.1:" },
         { "25", 7, "2 of 3 nodes are up; mute (127.0.0.1:" },
     };
@@ -341,8 +353,10 @@ static void without_a_spare_it_is_named_with_the_right_code(void **s)
     int fd = mute_listener(&port);
     list(2, port);
     for (size_t i = 0; i < 2; i++) {
-        const char *const none[] = { "--nodes", nodes_file, "--key", mine, "--scheme", "share",
-                                     "--same-host-domains", "--timeout", runs[i].timeout, NULL };
+        const char *const none[] = {
+            "--nodes",   nodes_file,      "--key", mine, "--scheme", "share", "--same-host-domains",
+            "--timeout", runs[i].timeout, NULL
+        };
         command c;
         start(&c, NULL, none);
         free(finish(&c, runs[i].code));

@@ -21,7 +21,7 @@
 #include "tests/system/scheduler/local_nodes.h"
 #include "tests/system/scheduler/share_world.h"
 
-#define LIAR 1u  /* node-2: what it says behind its last result is no record */
+#define LIAR 1u /* node-2: what it says behind its last result is no record */
 #define DOOMED 0u
 
 int __real_sherd__prepare_multiply(sherd__prepared *p, sherd_view a, sherd_view b, double *c,

@@ -101,7 +101,7 @@ static void with_check_the_comparison_is_computed_here(void **s)
     static const char *const in_floats[] = { "--check", NULL };
     static const char *const exact[] = { "--check", "--mode", "exact", NULL };
     multiplies(in_floats, 2 * VOLUME); /* A B, and |A| |B| to judge it by */
-    multiplies(exact, 2 * VOLUME); /* in fixed point, and in floats to tell how far that is */
+    multiplies(exact, 2 * VOLUME);     /* in fixed point, and in floats to tell how far that is */
 }
 
 static counted demo(const char *samples)

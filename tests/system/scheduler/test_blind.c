@@ -298,8 +298,8 @@ static void note_row(unsigned number, const uint8_t *packed)
     mask_row *m = &seen[seen_len++];
     m->run = number;
     for (unsigned j = 0; j < K; j++) {
-        uint32_t u =
-            packed[3 * j] | (uint32_t)packed[3 * j + 1] << 8 | (uint32_t)packed[3 * j + 2] << 16;
+        uint32_t u = packed[3 * j] | (uint32_t)packed[3 * j + 1] << 8 |
+                     (uint32_t)packed[3 * j + 2] << 16;
         m->r[j] = (uint32_t)((u + PRIME + (int64_t)PRIME - entry(number, j)) % PRIME);
     }
 }
@@ -378,8 +378,8 @@ static int killed_at(unsigned at, size_t *rows)
     snprintf(when, sizeof when, "KILL_AT=%u", at);
     snprintf(file, sizeof file, "KILL_FILE=%s", kill_file);
     const char *const env[] = { preload, on, file, at ? when : NULL, NULL };
-    const char *const words[] = { MULTIPLY, "--nodes", nodes_file, "--key", key, "--memory", "1M",
-                                  NULL };
+    const char *const words[] = { MULTIPLY, "--nodes",  nodes_file, "--key",
+                                  key,      "--memory", "1M",       NULL };
     make_a(++sessions);
     int status = run(sherd_path(), env, words);
     *rows = 0;
@@ -435,9 +435,8 @@ static void two_runs_at_once_share_no_mask(void **s)
         for (unsigned i = 0; i < 2; i++) {
             snprintf(out[i], sizeof out[i], "%s/C%u.npy", top, i);
             snprintf(a[i], sizeof a[i], "%s", a_file);
-            const char *argv[] = { "sherd", "multiply", a[i], b_file, "-o", out[i], "--scheme",
-                                   "blind",
-                                   "--masks", masks, "-n", "1", NULL };
+            const char *argv[] = { "sherd", "multiply", a[i],  b_file, "-o", out[i], "--scheme",
+                                   "blind", "--masks",  masks, "-n",   "1",  NULL };
             command_start(&c[i], sherd_path(), argv, NULL);
         }
         for (unsigned i = 0; i < 2; i++) {

@@ -25,8 +25,15 @@
 
 static const char text[] = "input = 200\nlayer = dense 300\nlayer = tanh\nlayer = dense 10\n"
                            "loss = cross-entropy\nl2 = 0.0001\n";
-enum { COUNT = 200 * 300 + 300 + 300 * 10 + 10, ROWS = 160, BATCH = 80, WARM = 2, STEPS = 6,
-       LONG = 24, MANY_ROWS = 800 };
+enum {
+    COUNT = 200 * 300 + 300 + 300 * 10 + 10,
+    ROWS = 160,
+    BATCH = 80,
+    WARM = 2,
+    STEPS = 6,
+    LONG = 24,
+    MANY_ROWS = 800
+};
 static const uint8_t seed[32] = "sums among nodes";
 
 typedef struct world {
@@ -73,9 +80,13 @@ static sherd__gradients_options begin(run *r, world *w)
     for (size_t i = 0; i < COUNT; i++) p[i] = ((double)((i * 37) % 1009) / 1009 - 0.5) / 8;
     assert_int_equal(sherd__optimiser_init(&r->optimiser,
                                            &(sherd__optimiser_spec){ .method = SHERD__MOMENTUM },
-                                           COUNT, &d), 0);
-    return (sherd__gradients_options){ .recipe = &w->recipe, .data = &w->data, .shards = 8,
-                                       .network = r->network, .optimiser = &r->optimiser,
+                                           COUNT, &d),
+                     0);
+    return (sherd__gradients_options){ .recipe = &w->recipe,
+                                       .data = &w->data,
+                                       .shards = 8,
+                                       .network = r->network,
+                                       .optimiser = &r->optimiser,
                                        .bits = 17 };
 }
 
@@ -91,7 +102,8 @@ static void here(run *r, world *w)
     sherd_diag d = { 0 };
     sherd__gradients_options g = begin(r, w);
     assert_int_equal(sherd__gradients_here(&g.engine, &w->recipe, &w->data,
-                                           sherd__shard_most(ROWS, 8), 17, 1, &d), 0);
+                                           sherd__shard_most(ROWS, 8), 17, 1, &d),
+                     0);
     assert_int_equal(sherd__stepper_gradients(&r->stepper, &g, &d), 0);
 }
 
@@ -100,9 +112,14 @@ static sherd__circle_lead among(run *r, world *w, sherd__reduce kind)
     sherd_diag d = { 0 };
     sherd__circle_lead lead;
     sherd__gradients_options g = begin(r, w);
-    sherd__circle_options o = { .recipe = &w->recipe, .data = &w->data, .network = r->network,
-                                .optimiser = &r->optimiser, .kind = kind, .shards = 8,
-                                .batch = ROWS, .bits = 17 };
+    sherd__circle_options o = { .recipe = &w->recipe,
+                                .data = &w->data,
+                                .network = r->network,
+                                .optimiser = &r->optimiser,
+                                .kind = kind,
+                                .shards = 8,
+                                .batch = ROWS,
+                                .bits = 17 };
     if (sherd__circle_open(&lead, w->cluster, &o, &d)) fail_msg("%s", d.message);
     assert_int_equal(sherd__stepper_circle(&r->stepper, &g, lead, true, &d), 0);
     return lead;
@@ -325,16 +342,27 @@ static void a_node_that_is_slow_in_its_first_step_stays(void **unused)
     sherd__circle_stats s;
     world_open_rows(&w, 3, MANY_ROWS, MANY_ROWS);
     assert_int_equal(sherd__recipe_parse(&w.recipe, large, strlen(large), "test",
-                                         SHERD__RECIPE_NETWORK, &d), 0);
+                                         SHERD__RECIPE_NETWORK, &d),
+                     0);
     assert_int_equal(sherd__recipe_network(&w.recipe, 1, &r.network, &d), 0);
     assert_int_equal(sherd__optimiser_init(&r.optimiser,
                                            &(sherd__optimiser_spec){ .method = SHERD__SGD },
-                                           sherd__network_count(r.network), &d), 0);
-    sherd__gradients_options g = { .recipe = &w.recipe, .data = &w.data, .shards = 8,
-                                   .network = r.network, .optimiser = &r.optimiser, .bits = 17 };
-    sherd__circle_options o = { .recipe = &w.recipe, .data = &w.data, .network = r.network,
-                                .optimiser = &r.optimiser, .kind = SHERD__REDUCE_RING,
-                                .shards = 8, .batch = MANY_ROWS, .bits = 17 };
+                                           sherd__network_count(r.network), &d),
+                     0);
+    sherd__gradients_options g = { .recipe = &w.recipe,
+                                   .data = &w.data,
+                                   .shards = 8,
+                                   .network = r.network,
+                                   .optimiser = &r.optimiser,
+                                   .bits = 17 };
+    sherd__circle_options o = { .recipe = &w.recipe,
+                                .data = &w.data,
+                                .network = r.network,
+                                .optimiser = &r.optimiser,
+                                .kind = SHERD__REDUCE_RING,
+                                .shards = 8,
+                                .batch = MANY_ROWS,
+                                .bits = 17 };
     if (sherd__circle_open(&lead, w.cluster, &o, &d)) fail_msg("%s", d.message);
     assert_int_equal(sherd__stepper_circle(&r.stepper, &g, lead, true, &d), 0);
     k.pid = local_pid(w.cluster, 1);
@@ -372,8 +400,7 @@ static void one_node_is_a_circle(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(
-            nodes_send_two_vectors_less_a_share_and_the_coordinator_hardly_anything),
+        cmocka_unit_test(nodes_send_two_vectors_less_a_share_and_the_coordinator_hardly_anything),
         cmocka_unit_test(a_node_that_is_killed_is_left_behind),
         cmocka_unit_test(a_node_that_stops_ends_the_round_and_not_the_training),
         cmocka_unit_test(a_node_that_stops_before_its_first_step_is_left_behind),

@@ -64,13 +64,14 @@ static const work small = { a, b, "2M" };
 static const work large = { large_a, large_b, "192M" };
 
 /* A command whose nodes take their time for each product, seven processes of its own. */
-static void start_with(command *c, const work *w, unsigned run, const char *slow,
-                       pid_t pids[NODES], bool until_answers)
+static void start_with(command *c, const work *w, unsigned run, const char *slow, pid_t pids[NODES],
+                       bool until_answers)
 {
     char record[200], received[240], env_tmp[200], folder[64];
     const char *env[] = { slow, env_tmp, NULL };
-    const char *argv[] = { "sherd", "multiply", w->a, w->b, "-o", out, "-n", "7", "--memory",
-                           w->memory, "--progress", "none", "--record", record, NULL };
+    const char *argv[] = { "sherd",      "multiply", w->a,       w->b,       "-o",
+                           out,          "-n",       "7",        "--memory", w->memory,
+                           "--progress", "none",     "--record", record,     NULL };
     snprintf(folder, sizeof folder, "record-%u-%d", run, until_answers);
     snprintf(record, sizeof record, "%s/%s", top, folder);
     snprintf(received, sizeof received, "%s/node-1.received", record);
@@ -220,8 +221,8 @@ static void kill_9_while_it_writes_leaves_one_whole_file(void **s)
     (void)s;
     char whole[200], env_tmp[200];
     const char *env[] = { env_tmp, NULL };
-    const char *argv[] = { "sherd", "multiply", a, b, "-o", whole, "-n", "2", "--mode", "exact",
-                           "--progress", "none", NULL };
+    const char *argv[] = { "sherd", "multiply",   a,      b,   "-o", whole, "-n", "2", "--mode",
+                           "exact", "--progress", "none", NULL };
     snprintf(whole, sizeof whole, "%s/whole.npy", top);
     snprintf(env_tmp, sizeof env_tmp, "TMPDIR=%s", tmp);
     command c;

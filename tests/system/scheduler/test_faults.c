@@ -133,9 +133,8 @@ static void check_reference(void)
     snprintf(b, sizeof b, "%s/B.npy", fault_top);
     snprintf(c, sizeof c, "%s/checked.npy", fault_top);
     snprintf(s, sizeof s, "%s/seed", fault_top);
-    const char *argv[] = { "sherd", "multiply", a, b, "-o", c, "-n", "2", "--mode", "exact",
-                           "--check",
-                           "--seed", s, NULL };
+    const char *argv[] = { "sherd", "multiply", a,       b,         "-o",     c, "-n",
+                           "2",     "--mode",   "exact", "--check", "--seed", s, NULL };
     command_start(&k, sherd_path(), argv, NULL);
     if (!command_wait(&k, SET_UP_MS) || k.status)
         fail_msg("exit %d: %s", k.status, command_said(k.err));

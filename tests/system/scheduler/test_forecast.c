@@ -29,8 +29,10 @@ static int begin(void **state)
 {
     (void)state;
     sherd_diag d = { 0 };
-    sherd_cluster_options o = { .local_nodes = NODES, .program = getenv("SHERD"),
-                                .node_memory = 64 << 20, .same_host_domains = true };
+    sherd_cluster_options o = { .local_nodes = NODES,
+                                .program = getenv("SHERD"),
+                                .node_memory = 64 << 20,
+                                .same_host_domains = true };
     signal(SIGPIPE, SIG_IGN);
     rng = sherd__entropy_seeded(&rng_state, 5);
     if (sherd_cluster_open(&cluster, &o, &d)) fail_msg("%s", d.message);
@@ -49,8 +51,8 @@ static sherd_view matrix(size_t rows, size_t cols, unsigned zeros)
 {
     double *x = malloc((rows * cols + 1) * sizeof *x);
     for (size_t i = 0; i < rows * cols; i++)
-        x[i] = sherd__entropy_below(&rng, 100) < zeros
-                   ? 0 : 1 + (double)sherd__entropy_below(&rng, 99);
+        x[i] = sherd__entropy_below(&rng, 100) < zeros ? 0
+                                                       : 1 + (double)sherd__entropy_below(&rng, 99);
     return sherd_view_c(x, SHERD_F64, rows, cols);
 }
 
@@ -96,8 +98,9 @@ static sherd_report compare(sherd_view a, sherd_view b, const sherd_product_opti
                             : r.work_out == f->bytes_out && r.work_in == f->bytes_in;
     if (!right)
         fail_msg("scheme %d group %u exact %d bits %u, %zu x %zu x %zu: %llu out and %llu in, "
-                 "expected %llu and %llu", o->scheme, o->group, o->exact, o->bits, a.rows, a.cols,
-                 b.cols, (unsigned long long)r.work_out, (unsigned long long)r.work_in,
+                 "expected %llu and %llu",
+                 o->scheme, o->group, o->exact, o->bits, a.rows, a.cols, b.cols,
+                 (unsigned long long)r.work_out, (unsigned long long)r.work_in,
                  (unsigned long long)f->bytes_out, (unsigned long long)f->bytes_in);
     if (!f->at_most) assert_int_equal(r.tasks, f->tasks);
     assert_int_equal(r.encoding, f->encoding);
@@ -146,7 +149,7 @@ static void every_scheme_sends_what_was_foretold_to_the_byte(void **state)
 {
     (void)state;
     /* Rows of 7 and more: every node of `plain` has work. */
-    static const size_t sizes[][3] = { { 7, 1, 1 },   { 64, 33, 1 },    { 100, 50, 40 },
+    static const size_t sizes[][3] = { { 7, 1, 1 },    { 64, 33, 1 },    { 100, 50, 40 },
                                        { 301, 7, 63 }, { 2000, 90, 17 }, { 40, 300, 700 } };
     static const uint8_t seed[32] = { 9 };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -224,8 +227,9 @@ static void shapes_alone_give_the_bytes_of_operands_without_zeros(void **state)
         /* 2 n k m, and for shares as many times as there are shares of a K-th, for each prime */
         double plain = 2.0 * 150 * 90 * 40 * (of_data.primes ? of_data.primes : 1);
         if (of_data.blocks == 0) assert_true(of_data.flops == plain);
-        else assert_true(of_data.flops ==
-                         plain / 150 * NODES * ((150 + of_data.blocks - 1) / of_data.blocks));
+        else
+            assert_true(of_data.flops ==
+                        plain / 150 * NODES * ((150 + of_data.blocks - 1) / of_data.blocks));
     }
     forget(a);
     forget(b);

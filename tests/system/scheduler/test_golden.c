@@ -82,7 +82,9 @@ static bool open_site(site *s, uint32_t nodes, uint32_t threads, sherd_cluster *
     if (!mkdtemp(s->dir) || sherd__identity_new(&s->key)) return false;
     snprintf(s->key_file, sizeof s->key_file, "%s/key", s->dir);
     snprintf(s->node_file, sizeof s->node_file, "%s/nodes", s->dir);
-    sherd__launch_options o = { .nodes = nodes, .program = getenv("SHERD"), .memory = 64 << 20,
+    sherd__launch_options o = { .nodes = nodes,
+                                .program = getenv("SHERD"),
+                                .memory = 64 << 20,
                                 .threads = threads,
                                 .allow = *sherd__identity_fingerprint(s->key) };
     if (sherd__identity_save(s->key, s->key_file, &d) || sherd__launch_start(&s->launch, &o, &d))
@@ -96,8 +98,9 @@ static bool open_site(site *s, uint32_t nodes, uint32_t threads, sherd_cluster *
         (void)sherd__peer_format(&p, line, sizeof line);
         fprintf(f, "%s\n", line);
     }
-    sherd_cluster_options co = { .nodes_file = s->node_file, .key_file = s->key_file,
-                                .same_host_domains = true };
+    sherd_cluster_options co = { .nodes_file = s->node_file,
+                                 .key_file = s->key_file,
+                                 .same_host_domains = true };
     if (fclose(f) || sherd_cluster_open(c, &co, &d)) return complain("cluster", d.message, "open");
     return true;
 }

@@ -59,9 +59,9 @@ static int64_t memory_of(pid_t pid, const char *name, const char *field)
 }
 
 typedef struct watched {
-    int64_t coordinator;  /* most anonymous memory */
-    int64_t node;         /* most resident memory of any node */
-    int64_t sum;          /* most proportional memory of all at one time */
+    int64_t coordinator; /* most anonymous memory */
+    int64_t node;        /* most resident memory of any node */
+    int64_t sum;         /* most proportional memory of all at one time */
     size_t nodes;
     int64_t ms;
     json_t *root;
@@ -216,8 +216,8 @@ static void a_hundred_local_nodes_multiply_512_cubed(void **s)
     snprintf(b, sizeof b, "%s/b512.npy", top);
     matrix_file(a, 512, 512, 7);
     matrix_file(b, 512, 512, 8);
-    const char *argv[] = { "sherd", "multiply", a, b, "-o", out, "-n", "100", "--json", "-q",
-                           "--mode", "exact", "--check", NULL };
+    const char *argv[] = { "sherd", "multiply", a,    b,        "-o",    out,       "-n",
+                           "100",   "--json",   "-q", "--mode", "exact", "--check", NULL };
     watched w = watch(argv, true);
     assert_true(json_is_true(json_object_get(json_object_get(w.root, "check"), "equal")));
     print_message("# 100 nodes: %lld ms, %lld MB together, %lld MB the largest\n", (long long)w.ms,

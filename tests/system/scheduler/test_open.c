@@ -43,7 +43,9 @@ static int begin(void **state)
     snprintf(node_file, sizeof node_file, "%s/nodes", dir);
     assert_int_equal(sherd__identity_new(&me) | sherd__identity_new(&stranger), SHERD_OK);
     assert_int_equal(sherd__identity_save(me, key_file, NULL), SHERD_OK);
-    sherd__launch_options o = { .nodes = UP, .program = getenv("SHERD"), .memory = 64 << 20,
+    sherd__launch_options o = { .nodes = UP,
+                                .program = getenv("SHERD"),
+                                .memory = 64 << 20,
                                 .allow = *sherd__identity_fingerprint(me) };
     if (sherd__launch_start(&nodes, &o, &d)) fail_msg("%s", d.message);
     return 0;
@@ -89,16 +91,19 @@ static void write_nodes(const sherd__peer *more, bool together)
 
 static sherd__peer nobody(uint16_t port)
 {
-    sherd__peer p = { .host = "127.0.0.1", .port = port, .has_key = true, .weight = 1,
-                      .name = "absent" };
+    sherd__peer p = {
+        .host = "127.0.0.1", .port = port, .has_key = true, .weight = 1, .name = "absent"
+    };
     p.key = *sherd__identity_fingerprint(stranger);
     return p;
 }
 
 static int open_file(sherd_cluster **c, uint32_t nodes_min, sherd_diag *d)
 {
-    sherd_cluster_options o = { .nodes_file = node_file, .key_file = key_file,
-                                .nodes_min = nodes_min, .connect_timeout_ms = 3000 };
+    sherd_cluster_options o = { .nodes_file = node_file,
+                                .key_file = key_file,
+                                .nodes_min = nodes_min,
+                                .connect_timeout_ms = 3000 };
     return sherd_cluster_open(c, &o, d);
 }
 
@@ -214,8 +219,9 @@ static void opening_beyond_the_time_given_is_a_timeout_however_many_nodes_are_up
         for (unsigned i = 0; i < TRIES && !others_up; i++) {
             sherd_cluster *c;
             sherd_diag d = { 0 };
-            sherd_cluster_options o = { .nodes_file = node_file, .key_file = key_file,
-                                        .nodes_min = least, .timeout_ms = 700 };
+            sherd_cluster_options o = {
+                .nodes_file = node_file, .key_file = key_file, .nodes_min = least, .timeout_ms = 700
+            };
             double began = now();
             assert_int_equal(sherd_cluster_open(&c, &o, &d), SHERD_ETIMEOUT);
             assert_null(c);
@@ -228,7 +234,8 @@ static void opening_beyond_the_time_given_is_a_timeout_however_many_nodes_are_up
         double took = 2;
         for (unsigned i = 0; i < TRIES && took >= ms * 1e-3 + 1; i++) {
             sherd_cluster *c;
-            sherd_cluster_options o = { .local_nodes = 2, .program = getenv("SHERD"),
+            sherd_cluster_options o = { .local_nodes = 2,
+                                        .program = getenv("SHERD"),
                                         .timeout_ms = ms };
             double began = now();
             int err = sherd_cluster_open(&c, &o, NULL);
@@ -273,8 +280,11 @@ static void somebody_else_at_a_nodes_address_is_named_and_done_without(void **st
     sherd_cluster *c;
     sherd_diag d = { 0 };
     sherd_report r;
-    sherd_cluster_options o = { .nodes_file = node_file, .key_file = key_file, .nodes_min = UP,
-                                .connect_timeout_ms = 3000, .log = hear };
+    sherd_cluster_options o = { .nodes_file = node_file,
+                                .key_file = key_file,
+                                .nodes_min = UP,
+                                .connect_timeout_ms = 3000,
+                                .log = hear };
     sherd__peer false_key = nobody(sherd__launch_node(nodes, 0)->peer.port);
     write_nodes(&false_key, false);
     told[0] = '\0';
@@ -287,7 +297,7 @@ static void somebody_else_at_a_nodes_address_is_named_and_done_without(void **st
     sherd_cluster_close(c);
     if (!strstr(told, "going on with 3 of 4 nodes; absent (127.0.0.1:")) fail_msg("%s", told);
     assert_null(strstr(told, "takes over")); /* it was said before that it has no part */
-    int err = open_file(&c, UP + 1, &d); /* where it is needed, why it is not there */
+    int err = open_file(&c, UP + 1, &d);     /* where it is needed, why it is not there */
     assert_true(err < 0);
     assert_int_equal(sherd_err_class(err), SHERD_BLAME_PEER);
     assert_non_null(strstr(d.message, "absent"));
@@ -303,8 +313,12 @@ static bool always(void *ctx)
 static void a_name_server_that_does_not_answer_holds_nobody_up(void **state)
 {
     (void)state;
-    static const struct { uint32_t timeout_ms,
-                          connect_ms; bool stop; int err; const char *says; } ways[] = {
+    static const struct {
+        uint32_t timeout_ms, connect_ms;
+        bool stop;
+        int err;
+        const char *says;
+    } ways[] = {
         { 200, 0, false, SHERD_ETIMEOUT, "the name slow.example is not resolved" },
         { 0, 0, true, SHERD_EINTERRUPTED, "interrupted" },
         { 0, 200, false, SHERD_ECONNECT, "its name is not resolved" },
@@ -316,7 +330,8 @@ static void a_name_server_that_does_not_answer_holds_nobody_up(void **state)
     for (unsigned i = 0; i < sizeof ways / sizeof *ways; i++) {
         sherd_cluster *c;
         sherd_diag d = { 0 };
-        sherd_cluster_options o = { .nodes_file = node_file, .key_file = key_file,
+        sherd_cluster_options o = { .nodes_file = node_file,
+                                    .key_file = key_file,
                                     .timeout_ms = ways[i].timeout_ms,
                                     .connect_timeout_ms = ways[i].connect_ms,
                                     .interrupted = ways[i].stop ? always : NULL };
@@ -335,8 +350,11 @@ static void a_weight_that_would_be_ignored_is_warned_of(void **state)
     for (unsigned i = 0; i < 3; i++) {
         sherd_cluster *c;
         sherd_diag d = { 0 };
-        sherd_cluster_options o = { .nodes_file = node_file, .key_file = key_file, .log = hear,
-                                    .nodes_min = UP, .connect_timeout_ms = 3000 };
+        sherd_cluster_options o = { .nodes_file = node_file,
+                                    .key_file = key_file,
+                                    .log = hear,
+                                    .nodes_min = UP,
+                                    .connect_timeout_ms = 3000 };
         sherd__peer absent = nobody(dead_port());
         absent.weight = weights[i];
         write_nodes(&absent, false);

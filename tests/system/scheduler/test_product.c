@@ -298,8 +298,8 @@ static void with_shuffles(const char *path, const uint8_t *seed, bool dot, bool 
     o.operation = dot ? 0 : 1;
     o.seed = seed;
     if (path) {
-        if (sherd_meta_load(&meta, path, &d) ||
-            sherd_meta_shuffles(meta, dot ? 0 : 1, &s, &d)) fail_msg("%s", d.message);
+        if (sherd_meta_load(&meta, path, &d) || sherd_meta_shuffles(meta, dot ? 0 : 1, &s, &d))
+            fail_msg("%s", d.message);
         o.shuffles = &s;
     }
     sherd_view a = sherd_view_c(x, SHERD_F64, 40, 30), b = sherd_view_c(y, SHERD_F64, 30, 50);
@@ -474,7 +474,8 @@ static void without_memory_a_cluster_does_not_open_and_nothing_is_left(void **st
     for (size_t n = 1; n < 60; n += 6) {
         sherd_cluster *c = NULL;
         sherd_diag d = { 0 };
-        sherd_cluster_options o = { .local_nodes = 2, .program = getenv("SHERD"),
+        sherd_cluster_options o = { .local_nodes = 2,
+                                    .program = getenv("SHERD"),
                                     .connect_timeout_ms = 3000 };
         (void)sherd__alloc_fail_nth(n);
         int err = sherd_cluster_open(&c, &o, &d);

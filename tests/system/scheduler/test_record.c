@@ -94,14 +94,15 @@ static void recorded(const char *const *verb)
     command k;
     snprintf(record, sizeof record, "%s/record-%u", top, ++sessions);
     while (*verb) argv[n++] = *verb++;
-    const char *rest[] = { "-o", c_out, "--nodes", nodes_file, "--key", mine, "--record", record,
-                           "--json", "-q", NULL };
+    const char *rest[] = { "-o",       c_out,  "--nodes", nodes_file, "--key", mine,
+                           "--record", record, "--json",  "-q",       NULL };
     for (const char **r = rest; *r; r++) argv[n++] = *r;
     if (command_run(&k, argv, 60000) != 0)
         fail_msg("%s%s", command_said(k.out), command_said(k.err));
     json_t *root = command_json(&k), *of;
     size_t i;
-    json_array_foreach(json_object_get(root, "nodes"), i, of) {
+    json_array_foreach(json_object_get(root, "nodes"), i, of)
+    {
         char sent[240], received[240], saw[700], said[700];
         const char *name = json_string_value(json_object_get(of, "name"));
         snprintf(sent, sizeof sent, "%s/%s.sent", record, name);
@@ -128,16 +129,16 @@ static void both_sides_of_a_float_product_agree(void **s)
 static void both_sides_of_an_exact_product_in_many_panels_agree(void **s)
 {
     (void)s;
-    const char *verb[] = { "multiply", a, b, "--mode", "exact", "--group", "1", "--memory", "2M",
-                           NULL };
+    const char *verb[] = { "multiply", a,   b,          "--mode", "exact",
+                           "--group",  "1", "--memory", "2M",     NULL };
     recorded(verb);
 }
 
 static void both_sides_of_a_product_in_shares_agree(void **s)
 {
     (void)s;
-    const char *verb[] = { "multiply", a, b, "--scheme", "share", "--same-host-domains", "--memory",
-                           "2M", NULL };
+    const char *verb[] = { "multiply", a,    b,   "--scheme", "share", "--same-host-domains",
+                           "--memory", "2M", NULL };
     recorded(verb);
 }
 
@@ -164,7 +165,8 @@ static void the_sessions_counters_are_the_records_sizes(void **s)
     sherd_npy *fa, *fb;
     sherd_product_options opt;
     snprintf(record, sizeof record, "%s/record-local", top);
-    sherd_cluster_options o = { .local_nodes = NODES, .program = sherd_path(),
+    sherd_cluster_options o = { .local_nodes = NODES,
+                                .program = sherd_path(),
                                 .record_dir = record };
     if (sherd_cluster_open(&cluster, &o, &d)) fail_msg("%s", d.message);
     assert_int_equal(sherd_npy_open(&fa, a, &d), 0);

@@ -175,8 +175,9 @@ static void an_operand_that_is_sent_again_shows_each_node_what_it_has_seen(void 
         size_t w = i < 2 ? 1 : 2;
         bytes_to(bytes[i]);
         if (i == 3) break;
-        assert_int_equal(sherd_multiplier_multiply_kept(
-                             m, kept, false, sherd_view_c(b, SHERD_F64, K, w), c, w, NULL),
+        assert_int_equal(sherd_multiplier_multiply_kept(m, kept, false,
+                                                        sherd_view_c(b, SHERD_F64, K, w), c, w,
+                                                        NULL),
                          0);
     }
     for (uint32_t i = 0; i < NODES; i++) {
@@ -250,7 +251,8 @@ static void what_was_taken_over_still_counts_when_an_operand_is_sent_again(void 
     sherd_kept *kept;
     sherd_product_options o;
     sherd_diag d = { 0 };
-    sherd_cluster_options co = { .local_nodes = 4, .program = getenv("SHERD"),
+    sherd_cluster_options co = { .local_nodes = 4,
+                                 .program = getenv("SHERD"),
                                  .log = note_takeovers };
     if (sherd_cluster_open(&four, &co, &d)) fail_msg("%s", d.message);
     sherd_product_options_init(&o);

@@ -170,7 +170,7 @@ static void shapes_that_divide_by_nothing_are_right(void **s)
 {
     (void)s;
     static const size_t shapes[][3] = {
-        { 1, 1, 1 }, { 2, 1, 1 }, { 3, 1, 7 }, { 7, 9, 1 }, { 1, 40, 5 }, { 11, 13, 17 },
+        { 1, 1, 1 }, { 2, 1, 1 }, { 3, 1, 7 }, { 7, 9, 1 }, { 1, 40, 5 },    { 11, 13, 17 },
         { 0, 5, 4 }, { 5, 4, 0 }, { 5, 0, 4 }, { 0, 0, 0 }, { 64, 33, 129 },
     };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
@@ -287,7 +287,7 @@ typedef struct event {
 /* A record that grows, read as far as it has come. */
 typedef struct tail {
     char file[240];
-    uint16_t type;   /* of the records that are looked for */
+    uint16_t type; /* of the records that are looked for */
     int64_t offset, looked_ms;
     size_t len;
     event e[EVENTS]; /* a task's last record of that type counts */
@@ -348,8 +348,8 @@ static int64_t longest_after(unsigned run)
     share_path(record, name);
     memset(answers, 0, sizeof answers);
     memset(&cancels, 0, sizeof cancels);
-    const char *const more[] = { "-n", "4", "--spare", "1", "--memory", "2M", "--record", record,
-                                 "--json", NULL };
+    const char *const more[] = { "-n", "4",        "--spare", "1",      "--memory",
+                                 "2M", "--record", record,    "--json", NULL };
     share_start(&c, "slow@node-2", "A.npy", "B.npy", more);
     for (unsigned i = 0; i < 4; i++) {
         snprintf(answers[i].file, sizeof answers[i].file, "%s/node-%u.received", record, i + 1);

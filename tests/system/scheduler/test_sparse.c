@@ -32,7 +32,8 @@ static uint64_t spent(const sherd_product_options *o, operand a, operand b, sher
 {
     operand_multiply(cluster, o, a.v, b.v, r);
     uint64_t out = bytes_of_all(r->bytes_out);
-    sherd_report numbers = { .encoding = r->encoding, .tasks = r->tasks,
+    sherd_report numbers = { .encoding = r->encoding,
+                             .tasks = r->tasks,
                              .tasks_csr = r->tasks_csr };
     sherd_report_fini(r);
     *r = numbers;
@@ -44,9 +45,9 @@ static void sparse_operands_give_the_reference_in_fewer_bytes(void **state)
     (void)state;
     static const unsigned densities[] = { 0, 1, 10, 50, 190, 400, 700, 1000 };
     static const sherd_dtype types[] = { SHERD_U8, SHERD_F64, SHERD_I32 };
-    static const size_t sizes[][3] = { { 500, 120, 16 }, { 90, 300, 40 }, { 1, 64, 1 }, { 64, 1,
-                                                                                          9 },
-                                       { 0, 9, 9 },      { 9, 0, 9 },     { 9, 9, 0 } };
+    static const size_t sizes[][3] = { { 500, 120, 16 }, { 90, 300, 40 }, { 1, 64, 1 },
+                                       { 64, 1, 9 },     { 0, 9, 9 },     { 9, 0, 9 },
+                                       { 9, 9, 0 } };
     uint8_t seed[32] = { 7 };
     for (unsigned round = 0; round < 56; round++) {
         const size_t *s = sizes[round / 8 % 7];
@@ -122,8 +123,8 @@ static void a_kept_operand_is_multiplied_by_sparse_and_dense_ones_in_turn(void *
             assert_int_equal(sherd_resident_multiply(kept, a.v, c, 30, &r, NULL), 0);
             operand_must_equal(&o, a.v, b.v, c, 30);
             /* Eight-byte values of which one in sixteen is there, or nearly all. */
-            if (!exact) assert_int_equal(r.encoding, round & 1 ? SHERD_ENCODING_DENSE
-                                                               : SHERD_ENCODING_CSR);
+            if (!exact)
+                assert_int_equal(r.encoding, round & 1 ? SHERD_ENCODING_DENSE : SHERD_ENCODING_CSR);
             sherd_report_fini(&r);
             free(c);
             free(a.memory);

@@ -84,8 +84,7 @@ static void list(unsigned all, unsigned unreachable)
         if (i < unreachable)
             snprintf(text + at, sizeof text - at, "127.0.0.1:%u%s domain=d%u\n", dead_port,
                      strchr(line[i], ' '), i);
-        else
-            snprintf(text + at, sizeof text - at, "%s domain=d%u\n", line[i], i);
+        else snprintf(text + at, sizeof text - at, "%s domain=d%u\n", line[i], i);
     }
     file_put(nodes_file, text, strlen(text));
 }
@@ -93,9 +92,9 @@ static void list(unsigned all, unsigned unreachable)
 static command multiply(int code)
 {
     command c;
-    const char *argv[] = { "sherd", "multiply", a, b, "-o", out, "--nodes", nodes_file, "--key",
-                           mine,
-                           "--mode", "exact", "--exposure", "balanced", "--check", "--json", NULL };
+    const char *argv[] = { "sherd",      "multiply", a,         b,        "-o",     out,
+                           "--nodes",    nodes_file, "--key",   mine,     "--mode", "exact",
+                           "--exposure", "balanced", "--check", "--json", NULL };
     file_put(out, OLD, sizeof OLD - 1);
     int found = command_run(&c, argv, 30000 * patience());
     if (found != code)
@@ -120,8 +119,8 @@ static void a_node_that_cannot_be_reached_is_named_and_done_without(void **s)
     command c = multiply(0);
     json_t *root = command_json(&c);
     assert_true(json_is_true(json_object_get(json_object_get(root, "check"), "equal")));
-    const char *state = json_string_value(json_object_get(
-        json_array_get(json_object_get(root, "nodes"), 0), "state"));
+    const char *state = json_string_value(
+        json_object_get(json_array_get(json_object_get(root, "nodes"), 0), "state"));
     assert_string_equal(state, "lost");
     must_mention(&c, c.err, "n0 (127.0.0.1:");
     must_mention(&c, c.err, "2 of 3 nodes");
@@ -173,9 +172,23 @@ static command with_liar(const char *how, bool strict, int code)
 {
     char env_how[64];
     const char *env[] = { env_how, NULL };
-    const char *argv[] = { "sherd", "multiply", a, b, "-o", out, "-n", "4", "--mode", "exact",
-                           "--exposure", "balanced", "--memory", "2M", "--json",
-                           strict ? "--strict" : NULL, NULL };
+    const char *argv[] = { "sherd",
+                           "multiply",
+                           a,
+                           b,
+                           "-o",
+                           out,
+                           "-n",
+                           "4",
+                           "--mode",
+                           "exact",
+                           "--exposure",
+                           "balanced",
+                           "--memory",
+                           "2M",
+                           "--json",
+                           strict ? "--strict" : NULL,
+                           NULL };
     command c;
     snprintf(env_how, sizeof env_how, "SHERD_TEST_MISBEHAVE=%s@node-3", how);
     file_put(out, OLD, sizeof OLD - 1);
@@ -206,8 +219,8 @@ static void a_liar_is_counted_once_and_named_once(void **s)
         command c = with_liar(ways[i], false, 0);
         json_t *root = command_json(&c);
         assert_int_equal(json_integer_value(json_object_get(root, "nodes_banned")), 1);
-        const char *state = json_string_value(json_object_get(
-            json_array_get(json_object_get(root, "nodes"), 2), "state"));
+        const char *state = json_string_value(
+            json_object_get(json_array_get(json_object_get(root, "nodes"), 2), "state"));
         assert_string_equal(state, "banned");
         char *said = command_said(c.err), *first = strstr(said, ": banned");
         assert_true(first && !strstr(first + 1, ": banned"));

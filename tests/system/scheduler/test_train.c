@@ -55,10 +55,8 @@ static void world_open(world *w, const char *text, size_t rows, uint32_t nodes, 
     if (sherd__recipe_parse(&w->recipe, text, strlen(text), "test", SHERD__RECIPE_NETWORK, &d))
         fail_msg("%s", d.message);
     size_t inputs = w->recipe.in.height * w->recipe.in.width * w->recipe.in.channels;
-    if (inputs == 2)
-        assert_int_equal(sherd__generate_spiral(&w->data, rows, 3, seed, &d), 0);
-    else
-        assert_int_equal(sherd__generate_random(&w->data, rows, inputs, 3, seed, &d), 0);
+    if (inputs == 2) assert_int_equal(sherd__generate_spiral(&w->data, rows, 3, seed, &d), 0);
+    else assert_int_equal(sherd__generate_random(&w->data, rows, inputs, 3, seed, &d), 0);
     w->batch = rows;
     if (nodes) w->cluster = local_open(nodes, NULL, memory);
 }
@@ -104,9 +102,14 @@ static sherd__gradient_engine engine_of(world *w, const sherd__gradients_options
 {
     sherd__gradient_engine e;
     sherd_diag d = { 0 };
-    sherd__train_options o = { .recipe = &w->recipe, .data = &w->data, .shards = g->shards,
-                               .batch = w->batch, .bits = g->bits, .allow_drop = allow_drop,
-                               .recurring = g->shards == 5, .trace = on_trace };
+    sherd__train_options o = { .recipe = &w->recipe,
+                               .data = &w->data,
+                               .shards = g->shards,
+                               .batch = w->batch,
+                               .bits = g->bits,
+                               .allow_drop = allow_drop,
+                               .recurring = g->shards == 5,
+                               .trace = on_trace };
     int err = here ? sherd__gradients_here(&e, &w->recipe, &w->data,
                                            sherd__shard_most(w->batch, g->shards), g->bits, 2, &d)
                    : sherd__train_engine(&e, w->cluster, &o, &d);
@@ -124,7 +127,8 @@ static void run_begin(run *r, world *w, sherd__gradients_options g, bool here, b
     sherd_entropy e = sherd__train_entropy(&state, seed, "weights", 0);
     sherd__network_draw(r->network, &e, 0);
     assert_int_equal(sherd__optimiser_init(&r->optimiser, &spec, sherd__network_count(r->network),
-                                           &d), 0);
+                                           &d),
+                     0);
     g.recipe = &w->recipe;
     g.data = &w->data;
     g.network = r->network;
@@ -141,8 +145,8 @@ static int run_steps(run *r, world *w, uint64_t from, uint64_t to, double rate)
     sherd_diag d = { 0 };
     sherd__train_order order;
     uint32_t *rows = malloc(w->data.x.rows * sizeof *rows);
-    int err = sherd__train_order_init(&order, SHERD__ORDER_SHUFFLED, w->data.x.rows, w->batch,
-                                      seed, &d);
+    int err = sherd__train_order_init(&order, SHERD__ORDER_SHUFFLED, w->data.x.rows, w->batch, seed,
+                                      &d);
     for (uint64_t i = from; i < to && !err; i++) {
         sherd__step_result out;
         size_t len = sherd__train_order_rows(&order, i, rows);
@@ -189,8 +193,14 @@ static void same_bits(const run *r, const double *want)
 static void the_bits_are_those_of_one_process_whatever_the_number_of_nodes(void **s)
 {
     (void)s;
-    static const struct { const char *text; size_t rows, batch; uint32_t shards; } kinds[] = {
-        { spiral, ROWS, ROWS, 4 }, { spiral, ROWS, 37, 5 }, { conv, 60, 25, 8 },
+    static const struct {
+        const char *text;
+        size_t rows, batch;
+        uint32_t shards;
+    } kinds[] = {
+        { spiral, ROWS, ROWS, 4 },
+        { spiral, ROWS, 37, 5 },
+        { conv, 60, 25, 8 },
     };
     const uint32_t counts[] = { 1, 2, 3, 5 };
     for (size_t k = 0; k < 3; k++) {
@@ -397,8 +407,7 @@ static void *slow(void *arg)
 
 static double samples_a_second(world *w, bool async, run *r, uint64_t most)
 {
-    sherd__gradients_options g = { .bits = 17, .shards = 8, .async = async,
-                                   .staleness_max = most };
+    sherd__gradients_options g = { .bits = 17, .shards = 8, .async = async, .staleness_max = most };
     run_begin(r, w, g, false, false);
     pthread_t thread;
     pid_t pid = local_pid(w->cluster, 1);
@@ -422,9 +431,9 @@ static void a_slow_node_holds_up_synchronous_steps_but_not_asynchronous_ones(voi
     run_end(&sync);
     double other = samples_a_second(&w, true, &async, UINT64_MAX);
     print_message("synchronous %.0f, asynchronous %.0f samples/s; staleness %.2f on average, "
-                  "%u at most; costs %.4f and %.4f\n", one, other,
-                  (double)async.stale / (double)async.updates, (unsigned)async.stalest, sync.cost,
-                  async.cost);
+                  "%u at most; costs %.4f and %.4f\n",
+                  one, other, (double)async.stale / (double)async.updates, (unsigned)async.stalest,
+                  sync.cost, async.cost);
     assert_true(async.stale > 0);
     assert_true(async.cost < async.first);
     run_end(&async);
@@ -443,8 +452,9 @@ static void parts_become_larger_where_what_moves_is_much_beside_what_is_computed
                                "layer = dense 3\nloss = cross-entropy\n";
     world w;
     run r;
-    sherd__gradients_options g = { .bits = 17, .shards = 32, .async = true,
-                                   .staleness_max = UINT64_MAX };
+    sherd__gradients_options g = {
+        .bits = 17, .shards = 32, .async = true, .staleness_max = UINT64_MAX
+    };
     double until = sherd__clock_s() + 60;
     uint64_t steps = 0;
     world_open(&w, wide, 64, 1, 0);

@@ -30,8 +30,8 @@ enum { COUNT_MAX = 2000 };
 static double xs[N * K], began_with[COUNT_MAX], want[EPOCHS][COUNT_MAX];
 static uint32_t labels[N];
 static const sherd__layer_spec layers[] = {
-    { .kind = &sherd__layer_dense, .units = HIDDEN }, { .kind = &sherd__layer_sigmoid },
-    { .kind = &sherd__layer_dense, .units = 9 }, { .kind = &sherd__layer_relu },
+    { .kind = &sherd__layer_dense, .units = HIDDEN },  { .kind = &sherd__layer_sigmoid },
+    { .kind = &sherd__layer_dense, .units = 9 },       { .kind = &sherd__layer_relu },
     { .kind = &sherd__layer_dense, .units = CLASSES },
 };
 
@@ -63,9 +63,12 @@ static void strike(const fault *f)
 static void train(sherd_multiplier m, bool maps, bool keeps, bool rounding, const fault *f,
                   double out[EPOCHS][COUNT_MAX])
 {
-    sherd__network_spec spec = { .in = { 1, 1, K }, .layers = layers, .batch = PART,
+    sherd__network_spec spec = { .in = { 1, 1, K },
+                                 .layers = layers,
+                                 .batch = PART,
                                  .len = sizeof layers / sizeof *layers,
-                                 .loss = SHERD__LOSS_CROSS_ENTROPY, .l2 = 1e-3 };
+                                 .loss = SHERD__LOSS_CROSS_ENTROPY,
+                                 .l2 = 1e-3 };
     sherd__optimiser_spec how = { .method = SHERD__MOMENTUM };
     sherd__engine e = { .products = m, .maps = maps, .keeps = keeps };
     sherd__network *n;
@@ -84,8 +87,9 @@ static void train(sherd_multiplier m, bool maps, bool keeps, bool rounding, cons
             size_t first = (3 * i + epoch) % PARTS * PART;
             size_t rows = N - first < PART ? N - first : PART;
             double cost;
-            sherd__batch b = { sherd_view_sub(x, first, rows, 0, K), kept, first,
-                               { .labels = labels + first } };
+            sherd__batch b = {
+                sherd_view_sub(x, first, rows, 0, K), kept, first, { .labels = labels + first }
+            };
             if (epoch == 1 && i == PARTS / 2) strike(f);
             if (rounding) sherd__rounding_step(m, epoch * PARTS + i);
             if (sherd__network_learn(n, e, &b, &cost, NULL, &d)) fail_msg("%s", d.message);
@@ -130,7 +134,9 @@ static void every_scheme_trains_to_the_bits_of_this_machine(void **s)
     (void)s;
     sherd_cluster *c = local_open(5, NULL, 0);
     for (unsigned i = 0; i < 6; i++) {
-        sherd_product_options o = scheme(i < 2 ? SHERD_SHARE : i < 4 ? SHERD_PLAIN : SHERD_PERMUTE,
+        sherd_product_options o = scheme(i < 2   ? SHERD_SHARE
+                                         : i < 4 ? SHERD_PLAIN
+                                                 : SHERD_PERMUTE,
                                          i == 1 ? 2 : 0);
         if (i == 5) o.group = 3;
         trained_over(c, &o, i >= 3, NULL, o.scheme == SHERD_SHARE ? "share" : "a clear scheme");
@@ -144,11 +150,16 @@ static void convolutions_train_to_the_bits_of_this_machine(void **s)
     (void)s;
     static const sherd__layer_spec conv[] = {
         { .kind = &sherd__layer_conv2d, .units = 3, .window = 3, .padding = 1 },
-        { .kind = &sherd__layer_relu }, { .kind = &sherd__layer_average_pool, .window = 2 },
-        { .kind = &sherd__layer_conv2d, .units = 4, .window = 1 }, { .kind = &sherd__layer_relu },
-        { .kind = &sherd__layer_flatten }, { .kind = &sherd__layer_dense, .units = CLASSES },
+        { .kind = &sherd__layer_relu },
+        { .kind = &sherd__layer_average_pool, .window = 2 },
+        { .kind = &sherd__layer_conv2d, .units = 4, .window = 1 },
+        { .kind = &sherd__layer_relu },
+        { .kind = &sherd__layer_flatten },
+        { .kind = &sherd__layer_dense, .units = CLASSES },
     };
-    sherd__network_spec spec = { .in = { 8, 3, 1 }, .layers = conv, .batch = PART,
+    sherd__network_spec spec = { .in = { 8, 3, 1 },
+                                 .layers = conv,
+                                 .batch = PART,
                                  .len = sizeof conv / sizeof *conv,
                                  .loss = SHERD__LOSS_CROSS_ENTROPY };
     sherd_cluster *c = local_open(5, NULL, 0);
@@ -208,7 +219,9 @@ static void a_node_that_dies_within_an_epoch_changes_no_weight(void **s)
     (void)s;
     for (unsigned i = 0; i < 4; i++) {
         sherd_cluster *c = local_open(5, NULL, 0);
-        sherd_product_options o = scheme(i < 2 ? SHERD_SHARE : i == 2 ? SHERD_PLAIN : SHERD_PERMUTE,
+        sherd_product_options o = scheme(i < 2    ? SHERD_SHARE
+                                         : i == 2 ? SHERD_PLAIN
+                                                  : SHERD_PERMUTE,
                                          i == 1);
         fault f = { c, SIGKILL, 2, 1 };
         o.exposure_max = 1;
@@ -257,8 +270,8 @@ static void a_node_that_stalls_within_an_epoch_changes_no_weight(void **s)
     c = local_open(5, "silent:60@node-2", 0);
     o.spare = 0;
     trained_over(c, &o, false, NULL, "a silent node");
-    assert_non_null(strstr(local_warned,
-                           "all shares are made anew for the 4 domains that are left"));
+    assert_non_null(
+        strstr(local_warned, "all shares are made anew for the 4 domains that are left"));
     sherd_cluster_close(c);
 }
 
@@ -302,9 +315,11 @@ static void a_step_sends_shares_of_the_other_operands_alone(void **s)
             sherd_rows rows = { (2 * i + round % 2) * PART, PART };
             uint64_t before = local_sent(c);
             assert_int_equal(sherd_multiplier_multiply_rows(m, kept, rows, false, vw, got, HIDDEN,
-                                                            &d), 0);
+                                                            &d),
+                             0);
             assert_int_equal(sherd_multiplier_multiply_rows(m, kept, rows, true, dy, back, HIDDEN,
-                                                            &d), 0);
+                                                            &d),
+                             0);
             uint64_t up = local_sent(c) - before;
             uint64_t others = NODES * WIRE * (K + PART / BLOCKS) * HIDDEN;
             uint64_t data = round == 2 ? 0 : NODES * WIRE * K * (PART / BLOCKS);
@@ -333,14 +348,16 @@ static void parts_of_a_kept_operand_share_one_bound(void **s)
         o.exposure_max = i == 0 ? 0.3 : i == 1 ? 0.41 : 0;
         assert_int_equal(sherd_multiplier_cluster(&m, c, &o, NULL), 0);
         assert_int_equal(sherd_multiplier_keep_parts(m, sherd_view_c(xs, SHERD_F64, N, K), PART,
-                                                     &kept, NULL), 0);
+                                                     &kept, NULL),
+                         0);
         for (unsigned round = 0; round < 2; round++) {
             for (size_t first = 0; first < N; first += PART) {
                 sherd_rows rows = { first, N - first < PART ? N - first : PART };
                 sherd_view d = sherd_view_c(xs, SHERD_F64, rows.count, 1);
                 sherd_diag why = { 0 };
                 assert_int_equal(sherd_multiplier_multiply_rows(m, kept, rows, false, vw, got, 1,
-                                                                NULL), 0);
+                                                                NULL),
+                                 0);
                 uint64_t before = local_sent(c);
                 int err = sherd_multiplier_multiply_rows(m, kept, rows, true, d, back, 1, &why);
                 assert_int_equal(err, i == 0 ? SHERD_EEXPOSURE : SHERD_OK);

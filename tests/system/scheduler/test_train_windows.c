@@ -29,16 +29,21 @@ static uint32_t labels[N];
 /* The third leaves pixels out, and so its windows are laid out here. */
 static const sherd__layer_spec layers[] = {
     { .kind = &sherd__layer_conv2d, .units = 5, .window = 3, .padding = 1 },
-    { .kind = &sherd__layer_relu }, { .kind = &sherd__layer_average_pool, .window = 2 },
-    { .kind = &sherd__layer_conv2d, .units = 6, .window = 3 }, { .kind = &sherd__layer_tanh },
+    { .kind = &sherd__layer_relu },
+    { .kind = &sherd__layer_average_pool, .window = 2 },
+    { .kind = &sherd__layer_conv2d, .units = 6, .window = 3 },
+    { .kind = &sherd__layer_tanh },
     { .kind = &sherd__layer_conv2d, .units = 4, .window = 1, .stride = 2 },
-    { .kind = &sherd__layer_flatten }, { .kind = &sherd__layer_dense, .units = 3 },
+    { .kind = &sherd__layer_flatten },
+    { .kind = &sherd__layer_dense, .units = 3 },
 };
 
 /* Steps over parts of data that are kept, in turn; `dies`: node 1 does before the fourth. */
 static void train(sherd_multiplier inner, bool keeps, sherd_cluster *dies, double *out)
 {
-    sherd__network_spec spec = { .in = { SIDE, SIDE, 1 }, .layers = layers, .batch = PART,
+    sherd__network_spec spec = { .in = { SIDE, SIDE, 1 },
+                                 .layers = layers,
+                                 .batch = PART,
                                  .len = sizeof layers / sizeof *layers,
                                  .loss = SHERD__LOSS_CROSS_ENTROPY };
     sherd__engine e = { .keeps = keeps, .whole = keeps ? (size_t)1 << 21 : 0 };
@@ -55,8 +60,9 @@ static void train(sherd_multiplier inner, bool keeps, sherd_cluster *dies, doubl
     assert_non_null(kept);
     for (unsigned step = 0; step < STEPS; step++) {
         size_t first = step % 5 * PART, rows = N - first < PART ? N - first : PART;
-        sherd__batch b = { sherd_view_sub(x, first, rows, 0, PIXELS), kept, first,
-                           { .labels = labels + first } };
+        sherd__batch b = {
+            sherd_view_sub(x, first, rows, 0, PIXELS), kept, first, { .labels = labels + first }
+        };
         double cost;
         if (dies && step == 3) send_signal(local_pid(dies, 1), SIGKILL);
         if (sherd__network_learn(n, e, &b, &cost, NULL, &d)) fail_msg("%s", d.message);
@@ -141,7 +147,8 @@ static void a_node_too_old_for_windows_is_not_counted_on(void **s)
     o.scheme = SHERD_SHARE;
     if (sherd_multiplier_cluster(&m, c, &o, &d)) fail_msg("%s", d.message);
     assert_int_equal(sherd_multiplier_keep_as(m, sherd_view_c(xs, SHERD_F64, N, PIXELS), &how,
-                                              &kept, &d), SHERD_EFEWNODES);
+                                              &kept, &d),
+                     SHERD_EFEWNODES);
     assert_string_equal(d.message, "2 domains of nodes are up, besides 1 of older nodes, which "
                                    "take no windows of images; --scheme share with --colluding 1 "
                                    "and --spare 0 needs 3 or more");
@@ -178,8 +185,8 @@ static void what_is_kept_as_windows_costs_what_images_do(void **s)
     }
     uint64_t most = NODES * WIRE * (uint64_t)(N * PIXELS + N * PIXELS * COLS + WINDOW * COLS);
     uint64_t sent = local_sent(c) - before;
-    if (sent < most || sent > most + most / 20) fail_msg("%llu, %llu", (unsigned long long)sent,
-                                                         (unsigned long long)most);
+    if (sent < most || sent > most + most / 20)
+        fail_msg("%llu, %llu", (unsigned long long)sent, (unsigned long long)most);
     sherd_multiplier_release(m, kept);
     sherd_multiplier_free(m);
     sherd_cluster_close(c);

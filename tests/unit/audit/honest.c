@@ -20,7 +20,7 @@ static void encode(honest *h, honest_mask *mask, void *ctx, uint32_t prime)
     const sherd__seen_code *c = &h->code;
     uint32_t p = c->primes[prime], len = c->blocks + c->masks;
     size_t rows = h->seen.rows, cols = h->seen.cols, n = rows * cols;
-    sherd__lcc lcc = {c->blocks, c->masks, c->shares};
+    sherd__lcc lcc = { c->blocks, c->masks, c->shares };
     double *in[64];
     uint8_t *out[64];
     double w[64 * 64];
@@ -70,8 +70,9 @@ void honest_make_under(honest *h, uint32_t k, uint32_t t, uint32_t n, size_t row
 {
     sherd_entropy_seeded state;
     sherd_entropy e = sherd__entropy_seeded(&state, seed);
-    h->code = (sherd__seen_code){.blocks = k, .masks = t, .shares = n, .primes_len = 2,
-                                 .primes = {5931641, 5931637}};
+    h->code = (sherd__seen_code){
+        .blocks = k, .masks = t, .shares = n, .primes_len = 2, .primes = { 5931641, 5931637 }
+    };
     size_t views = (size_t)n * h->code.primes_len;
     h->residues = malloc(views * rows * cols * sizeof *h->residues);
     h->pointers = malloc(views * sizeof *h->pointers);
@@ -79,9 +80,13 @@ void honest_make_under(honest *h, uint32_t k, uint32_t t, uint32_t n, size_t row
     assert_int_equal(sherd__audit_blocks(&h->blocks, k, rows * cols), 0);
     for (size_t i = 0; i < views; i++) h->pointers[i] = h->residues + i * rows * cols;
     for (uint32_t i = 0; i < n; i++) h->domains[i] = i;
-    h->seen = (sherd__seen){.name = "A", .code = &h->code, .rows = rows, .cols = cols,
-                            .residues = h->pointers, .domain = h->domains,
-                            .blocks = (const double *const *)h->blocks};
+    h->seen = (sherd__seen){ .name = "A",
+                             .code = &h->code,
+                             .rows = rows,
+                             .cols = cols,
+                             .residues = h->pointers,
+                             .domain = h->domains,
+                             .blocks = (const double *const *)h->blocks };
     sherd__audit_make_up(&e, h->blocks, k, rows, cols);
     for (uint32_t i = 0; i < h->code.primes_len; i++) encode(h, mask, ctx, i);
 }

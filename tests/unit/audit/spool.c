@@ -53,8 +53,8 @@ static size_t number(uint8_t *p, uint32_t field, uint64_t v)
 static size_t description(uint8_t *p, const sherd__fragment_info *i)
 {
     size_t n = 0;
-    const uint64_t v[] = { i->origin, i->dtype, i->encoding, i->primes, i->groups, i->rows, i->cols,
-                           i->len };
+    const uint64_t v[] = { i->origin, i->dtype, i->encoding, i->primes,
+                           i->groups, i->rows,  i->cols,     i->len };
     for (uint32_t f = 0; f < 8; f++) n += number(p + n, f + 1, v[f]);
     return n;
 }

@@ -20,8 +20,8 @@ static double best_of(const double *cost, size_t rows, size_t cols, size_t r, un
     double best = INFINITY;
     for (size_t c = ascending ? least : 0; c < cols; c++) {
         if (used >> c & 1) continue;
-        double v =
-            cost[r * cols + c] + best_of(cost, rows, cols, r + 1, used | 1u << c, ascending, c + 1);
+        double v = cost[r * cols + c] +
+                   best_of(cost, rows, cols, r + 1, used | 1u << c, ascending, c + 1);
         if (v < best) best = v;
     }
     return best;

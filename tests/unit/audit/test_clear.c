@@ -284,8 +284,8 @@ static void columns_that_were_seen_in_part_are_told(void **state)
     /* beside a sheaf of its own */
     const sherd__sight *parts[2] = { &two, &s };
     sherd__sight joined;
-    assert_int_equal(
-        sherd__sight_make(&two, SHERD__FORM_GROUP, all(), cols, SEEN - 1, 0, N, 400), 0);
+    assert_int_equal(sherd__sight_make(&two, SHERD__FORM_GROUP, all(), cols, SEEN - 1, 0, N, 400),
+                     0);
     s.sheaves[0].keys[0].sum++; /* the narrower one */
     assert_int_equal(sherd__sight_join(&joined, parts, 2, K), 0);
     assert_int_equal(joined.len, 2);
@@ -383,8 +383,9 @@ static void attack_share(sherd__findings *l, bool hidden)
 {
     static uint32_t share[N * K];
     const uint32_t *index[1] = { share };
-    sherd__seen_code code = { .blocks = 1, .masks = 1, .shares = 1, .primes_len = 1,
-                              .primes = { 5931641 } };
+    sherd__seen_code code = {
+        .blocks = 1, .masks = 1, .shares = 1, .primes_len = 1, .primes = { 5931641 }
+    };
     sherd__seen seen = { .name = "A", .code = &code, .rows = N, .cols = K, .residues = index };
     sherd__clear_options opt = { .n = N, .test_rows = 300 };
     sherd_entropy_seeded seed;
@@ -452,9 +453,9 @@ static void labels_that_are_none_are_refused(void **state)
     assert_int_equal(sherd__public_make(&p, data, &l, 100, NULL), SHERD_EFORMAT);
     l = sherd_view_c(wrong, SHERD_F64, 3, 1);
     assert_int_equal(sherd__public_make(&p, data, &l, 100, NULL), SHERD_ESHAPE);
-    assert_int_equal(
-        sherd__public_make(&p, sherd_view_c(pub_pixels, SHERD_U8, 1, K), NULL, 100, NULL),
-        SHERD_EINVAL);
+    assert_int_equal(sherd__public_make(&p, sherd_view_c(pub_pixels, SHERD_U8, 1, K), NULL, 100,
+                                        NULL),
+                     SHERD_EINVAL);
 }
 
 static void want_of_memory_is_told(void **state)

@@ -22,8 +22,12 @@
 #define N ((size_t)ROWS * COLS)
 
 static const sherd__audit_options options = { .seed = 5 };
-static const sherd__seen_code one_time = { .blocks = 1, .masks = 1, .shares = 1, .primes_len = 2,
-                                           .primes = { 5931641, 5931637 }, .one_time = true };
+static const sherd__seen_code one_time = { .blocks = 1,
+                                           .masks = 1,
+                                           .shares = 1,
+                                           .primes_len = 2,
+                                           .primes = { 5931641, 5931637 },
+                                           .one_time = true };
 
 /* One share of `made` data: masked, but for a trace of the data. */
 typedef enum trace { NOTHING, NO_MASK, ZEROS_SHOW, FAINT } trace;
@@ -55,8 +59,9 @@ static void mask(masked *m, trace what)
         }
         m->residues[q] = x;
     }
-    m->seen = (sherd__seen){ .name = "A", .code = &one_time, .rows = ROWS, .cols = COLS,
-                             .residues = m->residues };
+    m->seen = (sherd__seen){
+        .name = "A", .code = &one_time, .rows = ROWS, .cols = COLS, .residues = m->residues
+    };
 }
 
 static void unmask(masked *m)
@@ -79,7 +84,8 @@ static void look(sherd__findings *l, trace what)
     mask(&m, what);
     memset(l, 0, sizeof *l);
     assert_int_equal(sherd__audit_independence(l, &m.seen, (const double *const *)m.blocks, N,
-                                               &options, NULL), 0);
+                                               &options, NULL),
+                     0);
     for (size_t i = 0; i < l->len; i++) assert_string_equal(l->list[i].test, "independence");
     assert_int_equal(sherd__findings_judge(l, SHERD__AUDIT_FAMILY), 0);
     unmask(&m);
@@ -96,7 +102,8 @@ static void a_share_that_hides_depends_on_nothing(void **state)
     sherd__findings_fini(&l);
     honest_make(&h, 3, 2, 9, ROWS, COLS, 3);
     assert_int_equal(sherd__audit_independence(&l, &h.seen, (const double *const *)h.blocks, N,
-                                               &options, NULL), 0);
+                                               &options, NULL),
+                     0);
     assert_int_equal(sherd__findings_judge(&l, SHERD__AUDIT_FAMILY), 0);
     assert_true(l.len > 9 * 3 * 2 * 5);
     assert_int_equal(flagged(&l, NULL), 0);
@@ -192,7 +199,8 @@ static void masks_of_one_product_in_another_are_found(void **state)
     sherd__audit_report_fini(&r);
     sherd__control_fini(&v);
     assert_int_equal(sherd__control_make(&v, SHERD__CONTROL_OFFSET, &h[0].code, ROWS, COLS, NULL,
-                                         6), 0);
+                                         6),
+                     0);
     assert_true(reuse(&r, &v.seen[0], &v.seen[1]) > 0);
     for (size_t i = 0; i < r.findings.len; i++)
         if (r.findings.list[i].flagged) assert_string_equal(r.findings.list[i].test, "offset");

@@ -26,16 +26,23 @@ static sherd__fragment_info floats(const double *x, uint32_t rows, uint32_t cols
     sherd__put_u32(body, rows);
     sherd__put_u32(body + 4, cols);
     memcpy(body + 8, x, (size_t)rows * cols * 8);
-    return (sherd__fragment_info){ .origin = SHERD__HIDDEN, .dtype = SHERD_F64, .groups = 1,
-                                   .rows = rows, .cols = cols, .len = 8 + (size_t)rows * cols * 8 };
+    return (sherd__fragment_info){ .origin = SHERD__HIDDEN,
+                                   .dtype = SHERD_F64,
+                                   .groups = 1,
+                                   .rows = rows,
+                                   .cols = cols,
+                                   .len = 8 + (size_t)rows * cols * 8 };
 }
 
 /* A task of two operands, op as given: TASK by hand, since spool_task multiplies. */
 static void a_task(uint32_t number, uint32_t op, uint32_t left, uint32_t right, uint32_t rows,
                    uint32_t cols)
 {
-    const sherd__fragment_info result = { .origin = SHERD__RESULT, .dtype = SHERD_F64, .rows = rows,
-                                          .cols = cols, .len = (uint64_t)rows * cols * 8 };
+    const sherd__fragment_info result = { .origin = SHERD__RESULT,
+                                          .dtype = SHERD_F64,
+                                          .rows = rows,
+                                          .cols = cols,
+                                          .len = (uint64_t)rows * cols * 8 };
     size_t at = in.len;
     spool_task(&in, JOB, number, left, right, NULL, 0, &result);
     for (size_t i = at + 32; i + 1 < in.len; i++) /* field 1, the op, is the first one */
@@ -93,7 +100,7 @@ static void rows_are_in_the_order_of_their_tasks(void **state)
     assert_true(e.rows == 2 && e.cols == 3 && e.values[0] == -1 && e.values[2] == 2);
     sherd__elements_fini(&e);
     assert_int_equal(sherd__elements_of(&e, &v.nodes[0], JOB + 1, false, 3, 100), 0);
-    assert_true(e.rows == 0 && e.values == NULL);
+    assert_true(e.rows == 0 && !e.values);
     sherd__views_fini(&v);
 }
 
@@ -123,10 +130,9 @@ static void draw(const sherd_entropy *e, double *x, uint8_t *kind, bool noise)
     for (unsigned r = 0; r < ROWS; r++) {
         kind[r] = (uint8_t)sherd__entropy_below(e, 4);
         for (unsigned c = 0; c < COLS; c++)
-            x[r * COLS + c] =
-                unit(e) < (noise ? 0.5 : 0.15 + 0.2 * kind[r])
-                    ? 0
-                    : unit(e) * (noise ? 1 : 1 + kind[r] / 4.0);
+            x[r * COLS + c] = unit(e) < (noise ? 0.5 : 0.15 + 0.2 * kind[r])
+                                  ? 0
+                                  : unit(e) * (noise ? 1 : 1 + kind[r] / 4.0);
     }
 }
 
@@ -144,14 +150,17 @@ static void attack(sherd__findings *l, bool noise, double spoil)
     for (unsigned r = 0; r < ROWS; r++) /* every row's values from another place on */
         for (unsigned c = 0; c < SEEN; c++)
             seen[r * SEEN + c] = a[r * COLS + (r * 7 + c * 3) % COLS] + spoil;
-    const sherd__elements x = { .rows = ROWS, .cols = SEEN, .sent = ROWS, .values = seen,
-                                .largest = noise ? 1 : 1.75 };
+    const sherd__elements x = {
+        .rows = ROWS, .cols = SEEN, .sent = ROWS, .values = seen, .largest = noise ? 1 : 1.75
+    };
     sherd_view of = sherd_view_c(labels, SHERD_F64, ROWS, 1);
     assert_int_equal(sherd__truth_open(&truth, sherd_view_c(a, SHERD_F64, ROWS, COLS), false, 0,
-                                       NULL), 0);
+                                       NULL),
+                     0);
     truth.labels = kind;
     assert_int_equal(sherd__public_make(&pub, sherd_view_c(p, SHERD_F64, ROWS, COLS), &of, ROWS,
-                                        NULL), 0);
+                                        NULL),
+                     0);
     memset(l, 0, sizeof *l);
     assert_int_equal(sherd__audit_elements(l, &x, "A", "node-1", &truth, &pub, ROWS, NULL), 0);
     assert_int_equal(sherd__findings_judge(l, SHERD__AUDIT_FAMILY), 0);

@@ -15,11 +15,12 @@
 
 enum { ROWS = 6, COLS = 5, N = ROWS * COLS, P = 5931641, Q = 5931637 };
 
-static const uint32_t members[] = {0, 1, 2};
-static const sherd__seen_code one = {.blocks = 1, .masks = 1, .shares = 3, .primes_len = 1,
-                                     .primes = {P}};
+static const uint32_t members[] = { 0, 1, 2 };
+static const sherd__seen_code one = {
+    .blocks = 1, .masks = 1, .shares = 3, .primes_len = 1, .primes = { P }
+};
 static double zero[N], data[N];
-static const double *const first[] = {zero}, *const second[] = {data};
+static const double *const first[] = { zero }, *const second[] = { data };
 
 /* An encoder that puts uniform numbers into shares and lets one entry show which operand it was. */
 typedef struct leak {
@@ -44,16 +45,16 @@ static int encode(void *ctx, const double *const *blocks, uint32_t *const *out)
 
 static leak leaking(double chance, uint64_t seed)
 {
-    leak l = {.views = 1, .chance = chance};
+    leak l = { .views = 1, .chance = chance };
     l.entropy = sherd__entropy_seeded(&l.state, seed);
     return l;
 }
 
 static sherd__finding play(leak *l, uint32_t rounds, uint64_t seed)
 {
-    sherd__findings found = {0};
-    sherd__audit_options opt = {.seed = seed, .rounds = rounds};
-    sherd__game g = {"test", &one, members, 1, ROWS, COLS, {first, second}, {encode, l}};
+    sherd__findings found = { 0 };
+    sherd__audit_options opt = { .seed = seed, .rounds = rounds };
+    sherd__game g = { "test", &one, members, 1, ROWS, COLS, { first, second }, { encode, l } };
     l->entropy.ctx = &l->state;
     for (size_t e = 0; e < N; e++) data[e] = (double)(e % 7 * 30);
     assert_int_equal(sherd__audit_game(&found, &g, &opt, NULL), 0);
@@ -111,10 +112,12 @@ static int encode_again(void *ctx, const double *const *blocks, uint32_t *const 
 
 static void a_mask_that_is_used_twice_loses_the_game(void **s)
 {
-    forgetful f = {.l = leaking(0, 10)};
-    sherd__findings found = {0};
-    sherd__audit_options opt = {.seed = 10, .rounds = 1000};
-    sherd__game g = {"test", &one, members, 1, ROWS, COLS, {first, second}, {encode_again, &f}};
+    forgetful f = { .l = leaking(0, 10) };
+    sherd__findings found = { 0 };
+    sherd__audit_options opt = { .seed = 10, .rounds = 1000 };
+    sherd__game g = {
+        "test", &one, members, 1, ROWS, COLS, { first, second }, { encode_again, &f }
+    };
     (void)s;
     f.l.entropy.ctx = &f.l.state;
     assert_int_equal(sherd__audit_game(&found, &g, &opt, NULL), 0);
@@ -132,13 +135,18 @@ static void an_odd_number_of_rounds_is_counted_whole(void **s)
 
 static void the_scheme_wins_against_t_domains(void **s)
 {
-    static const uint32_t shapes[][3] = {{3, 1, 7}, {2, 2, 8}, {5, 2, 16}, {1, 3, 8}, {1, 1, 3}};
-    sherd__findings l = {0};
+    static const uint32_t shapes[][3] = {
+        { 3, 1, 7 }, { 2, 2, 8 }, { 5, 2, 16 }, { 1, 3, 8 }, { 1, 1, 3 }
+    };
+    sherd__findings l = { 0 };
     (void)s;
     for (uint64_t seed = 0; seed < 10; seed++) {
-        sherd__seen_code c = {.blocks = shapes[seed % 5][0], .masks = shapes[seed % 5][1],
-                              .shares = shapes[seed % 5][2], .primes_len = 2, .primes = {P, Q}};
-        sherd__audit_options opt = {.seed = seed};
+        sherd__seen_code c = { .blocks = shapes[seed % 5][0],
+                               .masks = shapes[seed % 5][1],
+                               .shares = shapes[seed % 5][2],
+                               .primes_len = 2,
+                               .primes = { P, Q } };
+        sherd__audit_options opt = { .seed = seed };
         assert_int_equal(sherd__audit_share_games(&l, &c, 6, 6, NULL, &opt, NULL), 0);
     }
     assert_int_equal(sherd__findings_judge(&l, SHERD__AUDIT_FAMILY), 0);
@@ -153,9 +161,9 @@ static void the_scheme_wins_against_t_domains(void **s)
 static void games_that_are_none_are_refused(void **s)
 {
     leak l = leaking(0, 1);
-    sherd__findings found = {0};
-    sherd__audit_options opt = {.seed = 1};
-    sherd__game g = {"test", &one, members, 1, ROWS, COLS, {first, second}, {encode, &l}};
+    sherd__findings found = { 0 };
+    sherd__audit_options opt = { .seed = 1 };
+    sherd__game g = { "test", &one, members, 1, ROWS, COLS, { first, second }, { encode, &l } };
     sherd__seen_code bad = one;
     (void)s;
     l.entropy.ctx = &l.state;
@@ -182,10 +190,10 @@ static void games_that_are_none_are_refused(void **s)
 static void want_of_memory_is_reported_wherever_it_strikes(void **s)
 {
     int err = SHERD_ENOMEM;
-    sherd__audit_options opt = {.seed = 1, .rounds = 4};
+    sherd__audit_options opt = { .seed = 1, .rounds = 4 };
     (void)s;
     for (size_t nth = 1; err != 0; nth++) {
-        sherd__findings l = {0};
+        sherd__findings l = { 0 };
         sherd__alloc_fail_nth(nth);
         err = sherd__audit_share_games(&l, &one, 2, 2, NULL, &opt, NULL);
         sherd__alloc_fail_nth(0);

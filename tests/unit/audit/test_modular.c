@@ -25,8 +25,9 @@ static uint32_t below(uint32_t n)
 
 static sherd__seen_code code(uint32_t k, uint32_t t, uint32_t n)
 {
-    return (sherd__seen_code){.blocks = k, .masks = t, .shares = n, .primes_len = 2,
-                              .primes = {5931641, 8388593}};
+    return (sherd__seen_code){
+        .blocks = k, .masks = t, .shares = n, .primes_len = 2, .primes = { 5931641, 8388593 }
+    };
 }
 
 static void inverses_and_joined_residues_are_right(void **s)
@@ -40,7 +41,8 @@ static void inverses_and_joined_residues_are_right(void **s)
         assert_int_equal(sherd__modular_join((uint32_t)(v % 7), 7, (uint32_t)(v % 5), 5), v);
     uint64_t big = UINT64_C(5931641) * 8388593 - 12345;
     assert_int_equal(sherd__modular_join((uint32_t)(big % 5931641), 5931641,
-                                         (uint32_t)(big % 8388593), 8388593), big);
+                                         (uint32_t)(big % 8388593), 8388593),
+                     big);
     assert_int_equal(sherd__modular_centre(3, 7), 3);
     assert_int_equal(sherd__modular_centre(4, 7), -3);
 }
@@ -51,7 +53,7 @@ static void weights_are_those_of_the_scheme(void **s)
     for (uint32_t k = 1; k < 6; k++) {
         for (uint32_t t = 1; t < 4; t++) {
             sherd__seen_code c = code(k, t, 16);
-            sherd__lcc lcc = {k, t, 16};
+            sherd__lcc lcc = { k, t, 16 };
             for (uint32_t i = 0; i < 32; i++) {
                 uint32_t p = c.primes[i % 2], w[9];
                 double want[9];
@@ -66,7 +68,7 @@ static void weights_are_those_of_the_scheme(void **s)
 
 static void a_share_at_a_blocks_point_is_that_block(void **s)
 {
-    static const uint32_t alpha[] = {9, 2, 4};
+    static const uint32_t alpha[] = { 9, 2, 4 };
     sherd__seen_code c = code(2, 2, 3);
     uint32_t w[4];
     (void)s;
@@ -105,7 +107,7 @@ static void short_multiples_are_the_shortest(void **s)
         assert_int_equal(largest(h, len, PRIME), best);
         for (uint32_t j = 0; j < len; j++) assert_int_equal(h[j], g[j] * scale % PRIME);
     }
-    uint32_t zero[2] = {0, 0};
+    uint32_t zero[2] = { 0, 0 };
     assert_int_equal(sherd__modular_shorten(zero, 2, PRIME), 1);
 }
 
@@ -115,7 +117,7 @@ static void holds(const sherd__unmasked *u, const sherd__seen_code *c, uint32_t 
 {
     uint32_t p = c->primes[prime], len = c->blocks + c->masks, w[64];
     for (uint32_t r = 0; r < u->rows; r++) {
-        uint64_t sum[64] = {0};
+        uint64_t sum[64] = { 0 };
         for (uint32_t i = 0; i < u->members; i++) {
             sherd__modular_weights(c, prime, members[i], w);
             for (uint32_t j = 0; j < len; j++)
@@ -160,15 +162,18 @@ static bool next(uint32_t *chosen, uint32_t size, uint32_t of)
  * prime. */
 static void no_t_shares_of_any_code_in_use_cancel_their_masks(void **s)
 {
-    static const sherd__primes *const tables[] = {&sherd__primes_default, &sherd__primes_wide};
+    static const sherd__primes *const tables[] = { &sherd__primes_default, &sherd__primes_wide };
     size_t all = 0;
     (void)s;
     for (uint32_t n = 3; n <= 16; n++) {
         for (uint32_t t = 1; t <= 3; t++) {
-            uint32_t k = sherd__lcc_blocks(n, t, 0, true), first[3] = {0, 1, 2}, members[3];
+            uint32_t k = sherd__lcc_blocks(n, t, 0, true), first[3] = { 0, 1, 2 }, members[3];
             for (uint32_t which = 0; k > 0 && which < 8; which++) {
-                sherd__seen_code c = {.blocks = k, .masks = t, .shares = n, .primes_len = 1,
-                                      .primes = {tables[which / 4]->p[which % 4]}};
+                sherd__seen_code c = { .blocks = k,
+                                       .masks = t,
+                                       .shares = n,
+                                       .primes_len = 1,
+                                       .primes = { tables[which / 4]->p[which % 4] } };
                 memcpy(members, first, sizeof members);
                 do {
                     sherd__unmasked u;
@@ -185,9 +190,10 @@ static void no_t_shares_of_any_code_in_use_cancel_their_masks(void **s)
 
 static void broken_points_are_found_within_t(void **s)
 {
-    static const uint32_t twins[] = {7, 9, 7, 8}, block[] = {7, 1, 8, 9};
-    static const uint32_t modulo[] = {7, 7 + 5931641, 8, 9}; /* one point modulo the first prime */
-    static const uint32_t pair[] = {0, 2}, first[] = {0, 1}, alone[] = {1};
+    static const uint32_t twins[] = { 7, 9, 7, 8 }, block[] = { 7, 1, 8, 9 };
+    static const uint32_t modulo[] = { 7, 7 + 5931641, 8,
+                                       9 }; /* one point modulo the first prime */
+    static const uint32_t pair[] = { 0, 2 }, first[] = { 0, 1 }, alone[] = { 1 };
     sherd__seen_code c = code(2, 2, 4);
     sherd__unmasked u;
     (void)s;
@@ -211,7 +217,7 @@ static void broken_points_are_found_within_t(void **s)
 
 static void codes_that_are_none_are_refused(void **s)
 {
-    static const uint32_t same[] = {1, 2, 1 + 5931641};
+    static const uint32_t same[] = { 1, 2, 1 + 5931641 };
     sherd__seen_code c = code(2, 1, 4);
     (void)s;
     assert_int_equal(sherd__modular_check(&c, NULL), 0);
@@ -236,7 +242,7 @@ static void codes_that_are_none_are_refused(void **s)
 
 static void want_of_memory_is_reported(void **s)
 {
-    static const uint32_t members[] = {0, 1, 2};
+    static const uint32_t members[] = { 0, 1, 2 };
     sherd__seen_code c = code(2, 1, 4);
     sherd__unmasked u;
     (void)s;

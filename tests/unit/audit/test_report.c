@@ -15,22 +15,45 @@
 static sherd__audit_report a_report(void)
 {
     static uint8_t pictures[4][2 * 9];
-    sherd__audit_report r = { .subject = "a record <script>alert(1)</script>", .form = "x & \"y\"",
-                              .rows = 20, .cols = 9, .nodes = 2, .colluding = 1, .public_rows = 5 };
-    sherd__finding f = { .test = "columns", .statistic = "own", .subject = "A", .who = "node-1",
-                         .value = 0.5, .chance = 1.0 / 9, .low = 0.2, .high = 0.8, .log_p = -30,
+    sherd__audit_report r = { .subject = "a record <script>alert(1)</script>",
+                              .form = "x & \"y\"",
+                              .rows = 20,
+                              .cols = 9,
+                              .nodes = 2,
+                              .colluding = 1,
+                              .public_rows = 5 };
+    sherd__finding f = { .test = "columns",
+                         .statistic = "own",
+                         .subject = "A",
+                         .who = "node-1",
+                         .value = 0.5,
+                         .chance = 1.0 / 9,
+                         .low = 0.2,
+                         .high = 0.8,
+                         .log_p = -30,
                          .sentence = "half of <them>" };
-    sherd__finding m = { .test = "zero mask", .statistic = "F1", .who = "node-2", .value = 1,
+    sherd__finding m = { .test = "zero mask",
+                         .statistic = "F1",
+                         .who = "node-2",
+                         .value = 1,
                          .chance = NAN,
-                         .low = NAN, .high = NAN, .log_p = NAN, .sentence = "a measurement" };
+                         .low = NAN,
+                         .high = NAN,
+                         .log_p = NAN,
+                         .sentence = "a measurement" };
     assert_int_equal(sherd__findings_add(&r.findings, &f), 0);
     assert_int_equal(sherd__findings_add(&r.findings, &m), 0);
     assert_int_equal(sherd__audit_judge(&r, NULL), 0);
     r.scopes[r.scopes_len++] = (sherd__audit_scope){ true, 1, 2, 2, 0, 2 };
     sherd__audit_warn(&r, "cut at byte %d", 7);
     for (unsigned i = 0; i < 4; i++) memset(pictures[i], (int)(60 * i + 1), sizeof pictures[i]);
-    r.gallery = (sherd__gallery){ .rows = 2, .cols = 9, .truth = pictures[0], .seen = pictures[1],
-                                  .placed = pictures[2], .rebuilt = pictures[3], .who = "node-1" };
+    r.gallery = (sherd__gallery){ .rows = 2,
+                                  .cols = 9,
+                                  .truth = pictures[0],
+                                  .seen = pictures[1],
+                                  .placed = pictures[2],
+                                  .rebuilt = pictures[3],
+                                  .who = "node-1" };
     return r;
 }
 
@@ -63,7 +86,7 @@ static void json_has_every_figure_with_its_chance(void **state)
 static size_t count(const char *text, const char *what)
 {
     size_t n = 0;
-    for (const char *p = text; (p = strstr(p, what)) != NULL; p += strlen(what)) n++;
+    for (const char *p = text; (p = strstr(p, what)); p += strlen(what)) n++;
     return n;
 }
 
@@ -106,7 +129,9 @@ static void a_page_loads_nothing_and_believes_nobody(void **state)
 static void a_cut_record_is_told_in_json_and_on_the_page(void **state)
 {
     (void)state;
-    sherd__node_view nodes[4] = { { .domain = 0 }, { .domain = 1 }, { .domain = 2 },
+    sherd__node_view nodes[4] = { { .domain = 0 },
+                                  { .domain = 1 },
+                                  { .domain = 2 },
                                   { .domain = 1, .trouble = "node-4.received was cut" } };
     sherd__views v = { .nodes = nodes, .len = 4, .domains_len = 3 };
     sherd__audit_report r = a_report();
@@ -150,9 +175,12 @@ static void a_control_that_is_missed_ends_the_audit(void **state)
     (void)state;
     sherd__audit_report r = a_report();
     sherd_diag d = { 0 };
-    sherd__finding f = { .test = "control", .statistic = "p", .who = "permute",
+    sherd__finding f = { .test = "control",
+                         .statistic = "p",
+                         .who = "permute",
                          .subject = "permute",
-                         .log_p = log(1e-9), .control = true };
+                         .log_p = log(1e-9),
+                         .control = true };
     assert_int_equal(sherd__findings_add(&r.findings, &f), 0);
     assert_int_equal(sherd__audit_judge(&r, &d), SHERD_EINTERNAL);
     assert_non_null(strstr(d.message, "negative control"));

@@ -37,13 +37,20 @@ static sherd__fragment_info residues(unsigned node, unsigned first, unsigned row
                 body[at + 1] = (uint8_t)(v >> 8);
                 body[at + 2] = (uint8_t)(v >> 16);
             }
-    return (sherd__fragment_info){ .origin = SHERD__HIDDEN, .dtype = SHERD__RESIDUES, .primes = 2,
-                                   .rows = rows, .cols = COLS, .len = at };
+    return (sherd__fragment_info){ .origin = SHERD__HIDDEN,
+                                   .dtype = SHERD__RESIDUES,
+                                   .primes = 2,
+                                   .rows = rows,
+                                   .cols = COLS,
+                                   .len = at };
 }
 
 /* Two rows of a product. */
-static const sherd__fragment_info result = { .origin = SHERD__RESULT, .dtype = SHERD__RESIDUES,
-                                             .primes = 2, .rows = 2, .cols = COLS,
+static const sherd__fragment_info result = { .origin = SHERD__RESULT,
+                                             .dtype = SHERD__RESIDUES,
+                                             .primes = 2,
+                                             .rows = 2,
+                                             .cols = COLS,
                                              .len = 2 * 2 * COLS * 3 };
 
 static void begin(spool *in, spool *out)
@@ -508,7 +515,7 @@ static void a_cut_that_is_not_what_travelled_is_not_used(void **state)
     open_kept(&v, whole, 3, true);
     assert_int_equal(read_shares(&s, &v, JOB, 0, 1, 0, 100, NULL), 0);
     assert_non_null(strstr(s.note, "coded.jsonl"));
-    assert_true(s.seen[0].row == NULL && s.largest == 0 && s.code.blocks == 1);
+    assert_true(!s.seen[0].row && s.largest == 0 && s.code.blocks == 1);
     sherd__shares_fini(&s);
     sherd__views_fini(&v);
 }

@@ -17,13 +17,13 @@
 #include "core/alloc.h"
 #include "honest.h"
 
-static const sherd__audit_options options = {.seed = 1};
+static const sherd__audit_options options = { .seed = 1 };
 
 static size_t flagged(const sherd__findings *l, const char *test)
 {
     size_t n = 0;
     for (size_t i = 0; i < l->len; i++)
-        n += l->list[i].flagged && (test == NULL || strcmp(l->list[i].test, test) == 0);
+        n += l->list[i].flagged && (!test || strcmp(l->list[i].test, test) == 0);
     return n;
 }
 
@@ -33,7 +33,7 @@ static double smallest(const sherd__findings *l, const char *test, const char *s
     double least = 0;
     for (size_t i = 0; i < l->len; i++)
         if (strcmp(l->list[i].test, test) == 0 && l->list[i].log_p < least &&
-            (statistic == NULL || strcmp(l->list[i].statistic, statistic) == 0))
+            (!statistic || strcmp(l->list[i].statistic, statistic) == 0))
             least = l->list[i].log_p;
     return least;
 }
@@ -55,9 +55,9 @@ static void judge(sherd__findings *l)
 
 static void holms_procedure_stops_at_the_first_that_passes(void **s)
 {
-    static const double p[] = {0.012, 0.3, 0.001, 0.026, 0.012, 0.9};
-    static const bool want[] = {false, false, true, false, false, false};
-    sherd__findings l = {0};
+    static const double p[] = { 0.012, 0.3, 0.001, 0.026, 0.012, 0.9 };
+    static const bool want[] = { false, false, true, false, false, false };
+    sherd__findings l = { 0 };
     (void)s;
     for (size_t i = 0; i < 6; i++) {
         sherd__finding f = sherd__finding_of("t", "s", false);
@@ -88,8 +88,8 @@ static void holms_procedure_stops_at_the_first_that_passes(void **s)
 
 static void the_worst_of_each_kind_is_listed_once(void **s)
 {
-    static const double p[] = {-1, -5, -3};
-    sherd__findings l = {0};
+    static const double p[] = { -1, -5, -3 };
+    sherd__findings l = { 0 };
     size_t index[4], count[4];
     (void)s;
     for (size_t i = 0; i < 9; i++) {
@@ -107,7 +107,7 @@ static void the_worst_of_each_kind_is_listed_once(void **s)
 
 static void audit_both(sherd__findings *l, honest *a, honest *b, const sherd__audit_options *opt)
 {
-    sherd__seen seen[2] = {a->seen, b->seen};
+    sherd__seen seen[2] = { a->seen, b->seen };
     assert_int_equal(sherd__audit_uniformity(l, seen, 2, opt, NULL), 0);
     for (uint32_t size = 1; size <= a->code.masks; size++)
         for (int e = 0; e < 2; e++)
@@ -116,13 +116,15 @@ static void audit_both(sherd__findings *l, honest *a, honest *b, const sherd__au
 
 static void honest_shares_are_not_accused_in_200_audits(void **s)
 {
-    static const uint32_t shapes[][3] = {{3, 1, 7}, {3, 1, 8}, {2, 2, 8}, {5, 2, 16}, {1, 3, 7}};
+    static const uint32_t shapes[][3] = {
+        { 3, 1, 7 }, { 3, 1, 8 }, { 2, 2, 8 }, { 5, 2, 16 }, { 1, 3, 7 }
+    };
     size_t tests = 0, below = 0;
     (void)s;
     for (uint64_t seed = 0; seed < 200; seed++) {
         const uint32_t *k = shapes[seed % 5];
-        sherd__audit_options opt = {.seed = seed, .coalitions = 10};
-        sherd__findings l = {0};
+        sherd__audit_options opt = { .seed = seed, .coalitions = 10 };
+        sherd__findings l = { 0 };
         honest a, b;
         honest_make(&a, k[0], k[1], k[2], 9, 15, 2 * seed + 1000);
         honest_make(&b, k[0], k[1], k[2], 9, 11, 2 * seed + 1001);
@@ -146,14 +148,18 @@ static void honest_shares_are_not_accused_in_200_audits(void **s)
 
 static void every_control_is_flagged(void **s)
 {
-    static const uint32_t shapes[][3] = {{3, 1, 7}, {5, 2, 16}, {2, 3, 8}, {1, 1, 3}, {47, 1, 96}};
+    static const uint32_t shapes[][3] = {
+        { 3, 1, 7 }, { 5, 2, 16 }, { 2, 3, 8 }, { 1, 1, 3 }, { 47, 1, 96 }
+    };
     (void)s;
     for (size_t k = 0; k < 5; k++) {
-        sherd__seen_code c = {.blocks = shapes[k][0], .masks = shapes[k][1],
-                              .shares = shapes[k][2], .primes_len = 2,
-                              .primes = {5931641, 5931637}};
-        sherd__audit_options opt = {.seed = k, .rounds = 300};
-        sherd__findings l = {0};
+        sherd__seen_code c = { .blocks = shapes[k][0],
+                               .masks = shapes[k][1],
+                               .shares = shapes[k][2],
+                               .primes_len = 2,
+                               .primes = { 5931641, 5931637 } };
+        sherd__audit_options opt = { .seed = k, .rounds = 300 };
+        sherd__findings l = { 0 };
         sherd__control missed = SHERD__CONTROLS;
         assert_int_equal(sherd__audit_controls(&l, &c, 0, 0, NULL, &opt, NULL), 0);
         assert_int_equal(l.len, SHERD__CONTROLS + 2 * (SHERD__CONTROLS - 3));
@@ -172,7 +178,7 @@ static void every_control_is_flagged(void **s)
 static void bytes_of_more_than_t_shares_look_random_and_their_combination_does_not(void **s)
 {
     honest h;
-    sherd__findings raw = {0}, together = {0};
+    sherd__findings raw = { 0 }, together = { 0 };
     (void)s;
     honest_make(&h, 3, 1, 7, 32, 40, 5);
     assert_int_equal(sherd__audit_uniformity(&raw, &h.seen, 1, &options, NULL), 0);
@@ -197,12 +203,12 @@ static void bytes_of_more_than_t_shares_look_random_and_their_combination_does_n
 
 static void k_plus_t_shares_rebuild_every_entry(void **s)
 {
-    static const uint32_t shapes[][3] = {{3, 1, 7}, {2, 2, 8}, {4, 3, 16}, {1, 1, 3}};
+    static const uint32_t shapes[][3] = { { 3, 1, 7 }, { 2, 2, 8 }, { 4, 3, 16 }, { 1, 1, 3 } };
     (void)s;
     for (size_t k = 0; k < 4; k++) {
         honest h;
-        sherd__findings l = {0};
-        sherd__audit_options opt = {.seed = k, .coalitions = 20};
+        sherd__findings l = { 0 };
+        sherd__audit_options opt = { .seed = k, .coalitions = 20 };
         uint32_t all = shapes[k][0] + shapes[k][1], drawn;
         honest_make(&h, shapes[k][0], shapes[k][1], shapes[k][2], 20, 16, k);
         assert_int_equal(sherd__audit_coalitions(&l, &h.seen, all, &opt, &drawn, NULL), 0);
@@ -231,7 +237,7 @@ static void k_plus_t_shares_rebuild_every_entry(void **s)
 static void a_domain_with_two_shares_is_found_within_t(void **s)
 {
     honest h;
-    sherd__findings l = {0};
+    sherd__findings l = { 0 };
     (void)s;
     honest_make(&h, 3, 1, 7, 16, 16, 8);
     h.domains[5] = 2;
@@ -250,7 +256,7 @@ static void a_domain_with_two_shares_is_found_within_t(void **s)
 static void shares_that_nobody_was_sent_are_left_out(void **s)
 {
     honest h;
-    sherd__findings l = {0};
+    sherd__findings l = { 0 };
     uint32_t drawn;
     (void)s;
     honest_make(&h, 1, 1, 4, 16, 16, 9);
@@ -269,7 +275,7 @@ static void shares_that_nobody_was_sent_are_left_out(void **s)
 static void masks_that_repeat_from_row_to_row_are_found(void **s)
 {
     honest h;
-    sherd__findings l = {0};
+    sherd__findings l = { 0 };
     (void)s;
     honest_make(&h, 1, 1, 3, 24, 24, 10);
     /* Each row gets the first one's mask: its residue, with the other data put into it. */
@@ -294,12 +300,12 @@ static void masks_that_repeat_from_row_to_row_are_found(void **s)
 static void a_mask_used_for_two_encodings_is_found_whatever_the_operands(void **s)
 {
     honest a, b;
-    sherd__findings l = {0};
+    sherd__findings l = { 0 };
     (void)s;
     for (uint32_t k = 1; k <= 7; k += 3) {
         honest_make(&a, k, 2, 9, 16, 20, 12);
         honest_make(&b, k, 2, 9, 16, 20, 12); /* the same seed: the same masks, the same operand */
-        sherd__seen seen[2] = {a.seen, b.seen};
+        sherd__seen seen[2] = { a.seen, b.seen };
         assert_int_equal(sherd__audit_uniformity(&l, seen, 2, &options, NULL), 0);
         judge(&l);
         assert_true(smallest(&l, "differences", "repeats") < log(1e-12));
@@ -313,10 +319,11 @@ static void a_mask_used_for_two_encodings_is_found_whatever_the_operands(void **
 /* One node has it in the sum of its shares, and in no difference. */
 static void a_mask_that_was_negated_is_found_in_sums(void **s)
 {
-    sherd__seen_code c = {.blocks = 3, .masks = 2, .shares = 7, .primes_len = 2,
-                          .primes = {5931641, 5931637}};
+    sherd__seen_code c = {
+        .blocks = 3, .masks = 2, .shares = 7, .primes_len = 2, .primes = { 5931641, 5931637 }
+    };
     sherd__control_view v;
-    sherd__findings l = {0};
+    sherd__findings l = { 0 };
     size_t sums = 0;
     (void)s;
     assert_int_equal(sherd__control_make(&v, SHERD__CONTROL_NEGATED, &c, 32, 40, NULL, 3), 0);
@@ -338,13 +345,13 @@ static void a_mask_that_was_negated_is_found_in_sums(void **s)
 static void a_mask_used_under_two_codes_is_found(void **s)
 {
     honest a, b;
-    sherd__findings l = {0};
+    sherd__findings l = { 0 };
     (void)s;
     honest_make(&a, 3, 1, 7, 16, 20, 21);
     honest_make(&b, 2, 1, 6, 24, 20, 21);
     b.domains[0] = 4; /* who holds share 0 of one may hold another of the other */
     b.domains[4] = 0;
-    sherd__seen seen[2] = {a.seen, b.seen};
+    sherd__seen seen[2] = { a.seen, b.seen };
     assert_int_equal(sherd__audit_uniformity(&l, seen, 2, &options, NULL), 0);
     judge(&l);
     assert_int_equal(flagged(&l, "uniformity"), 0);
@@ -371,7 +378,7 @@ static void a_mask_used_under_two_codes_is_found(void **s)
 static void masks_of_24_bits_reduced_are_found(void **s)
 {
     honest h;
-    sherd__findings l = {0};
+    sherd__findings l = { 0 };
     sherd_entropy_seeded state;
     sherd_entropy e = sherd__entropy_seeded(&state, 3);
     (void)s;
@@ -393,8 +400,8 @@ static void masks_of_24_bits_reduced_are_found(void **s)
 static void views_that_are_none_are_refused(void **s)
 {
     honest h;
-    sherd__findings l = {0};
-    sherd_diag d = {0};
+    sherd__findings l = { 0 };
+    sherd_diag d = { 0 };
     (void)s;
     honest_make(&h, 2, 1, 4, 4, 4, 14);
     h.residues[37] = h.code.primes[0];
@@ -417,7 +424,7 @@ static void views_that_are_none_are_refused(void **s)
 static void single_entries_are_audited_too(void **s)
 {
     honest h, g;
-    sherd__findings l = {0};
+    sherd__findings l = { 0 };
     (void)s;
     honest_make(&h, 1, 1, 3, 1, 1, 15);
     honest_make(&g, 1, 1, 3, 1, 1, 16);
@@ -434,8 +441,8 @@ static void single_entries_are_audited_too(void **s)
 static void the_same_seed_gives_the_same_report(void **s)
 {
     honest h;
-    sherd__findings l[2] = {{0}, {0}};
-    sherd__audit_options opt = {.seed = 4, .coalitions = 5};
+    sherd__findings l[2] = { { 0 }, { 0 } };
+    sherd__audit_options opt = { .seed = 4, .coalitions = 5 };
     (void)s;
     honest_make(&h, 2, 2, 9, 8, 8, 17);
     for (int i = 0; i < 2; i++) {
@@ -459,9 +466,9 @@ static void want_of_memory_is_reported_wherever_it_strikes(void **s)
     (void)s;
     honest_make(&h, 1, 1, 3, 8, 8, 18);
     honest_make(&g, 1, 1, 3, 8, 8, 19);
-    sherd__seen seen[2] = {h.seen, g.seen};
+    sherd__seen seen[2] = { h.seen, g.seen };
     for (size_t nth = 1; err != 0; nth++) {
-        sherd__findings l = {0};
+        sherd__findings l = { 0 };
         sherd__alloc_fail_nth(nth);
         err = sherd__audit_uniformity(&l, seen, 2, &options, NULL);
         if (err == 0) err = sherd__audit_coalitions(&l, &h.seen, 2, &options, NULL, NULL);
@@ -476,8 +483,9 @@ static void want_of_memory_is_reported_wherever_it_strikes(void **s)
 
 static void controls_that_cannot_be_made_are_refused_whole(void **s)
 {
-    sherd__seen_code c = {.blocks = 2, .masks = 1, .shares = 3, .primes_len = 2,
-                          .primes = {5931641, 5931637}};
+    sherd__seen_code c = {
+        .blocks = 2, .masks = 1, .shares = 3, .primes_len = 2, .primes = { 5931641, 5931637 }
+    };
     sherd__control_view v;
     (void)s;
     for (int which = 0; which < SHERD__CONTROLS; which++) {
@@ -486,7 +494,7 @@ static void controls_that_cannot_be_made_are_refused_whole(void **s)
             sherd__alloc_fail_nth(nth);
             err = sherd__control_make(&v, (sherd__control)which, &c, 3, 4, NULL, 1);
             sherd__alloc_fail_nth(0);
-            assert_true(err == 0 || (err == SHERD_ENOMEM && v.memory == NULL));
+            assert_true(err == 0 || (err == SHERD_ENOMEM && !v.memory));
         }
         sherd__control_fini(&v);
     }

@@ -22,7 +22,7 @@ enum { MOST = 8, ROWS = 48, COLS = 40 };
 /* A keystream of words for all encodings: where each mask begins in it, and whether primes have
  * words of their own. */
 typedef struct shared {
-    uint32_t *word;  /* of 30 bits */
+    uint32_t *word; /* of 30 bits */
     size_t len, first[3];
     bool numbers;    /* the same number modulo each prime, not the same fraction of it */
     size_t primes;   /* how much further on the next prime's words are; SIZE_MAX: elsewhere */
@@ -205,9 +205,11 @@ static void multiplied_masks_are_found_at_any_offset(void **state)
         look(&a);
         for (size_t i = 0; i < a.l.len; i++)
             if (a.l.list[i].flagged)
-                assert_non_null(strstr(a.l.list[i].sentence, factors[k] == 5931636 && strstr(
-                                       a.l.list[i].sentence, "5931637") ? "negatives"
-                                                                        : "multiples of one"));
+                assert_non_null(
+                    strstr(a.l.list[i].sentence,
+                           factors[k] == 5931636 && strstr(a.l.list[i].sentence, "5931637")
+                               ? "negatives"
+                               : "multiples of one"));
         assert_int_equal(count(&a), 2);
         for (size_t i = 0; i < 2; i++)
             assert_true(a.l.list[i].value > 1500 && a.l.list[i].log_p < -1000);
@@ -315,8 +317,12 @@ static void a_masked_row_may_go_to_two_nodes(void **state)
 {
     (void)state;
     enum { N = 20 * COLS };
-    static const sherd__seen_code code = { .blocks = 1, .masks = 1, .shares = 1, .primes_len = 2,
-                                           .primes = { 5931641, 5931637 }, .one_time = true };
+    static const sherd__seen_code code = { .blocks = 1,
+                                           .masks = 1,
+                                           .shares = 1,
+                                           .primes_len = 2,
+                                           .primes = { 5931641, 5931637 },
+                                           .one_time = true };
     for (int reuse = 0; reuse < 2; reuse++) {
         uint32_t row[2][20], *x = malloc(4 * N * sizeof *x);
         const uint32_t *at[4] = { x, x + N, x + 2 * N, x + 3 * N };
@@ -338,8 +344,13 @@ static void a_masked_row_may_go_to_two_nodes(void **state)
             }
         for (uint32_t i = 0; i < 20; i++) row[0][i] = i, row[1][i] = reuse ? 20 + i : i;
         for (int d = 0; d < 2; d++)
-            seen[d] = (sherd__seen){ .name = "A", .code = &code, .rows = 20, .cols = COLS,
-                                     .residues = at + 2 * d, .row = row[d], .blocks = &block[d] };
+            seen[d] = (sherd__seen){ .name = "A",
+                                     .code = &code,
+                                     .rows = 20,
+                                     .cols = COLS,
+                                     .residues = at + 2 * d,
+                                     .row = row[d],
+                                     .blocks = &block[d] };
         assert_int_equal(sherd__audit_streams(&l, seen, 2, &options, &reach, NULL), 0);
         assert_int_equal(sherd__findings_judge(&l, SHERD__AUDIT_FAMILY), 0);
         assert_int_equal(l.list[0].flagged, reuse);
@@ -354,8 +365,12 @@ static void a_mask_that_is_used_again_far_behind_is_found(void **state)
 {
     (void)state;
     enum { N = (1 << 20) + 2048, RUN = 700 };
-    static const sherd__seen_code code = { .blocks = 1, .masks = 1, .shares = 1, .primes_len = 1,
-                                           .primes = { 5931641 }, .one_time = true };
+    static const sherd__seen_code code = { .blocks = 1,
+                                           .masks = 1,
+                                           .shares = 1,
+                                           .primes_len = 1,
+                                           .primes = { 5931641 },
+                                           .one_time = true };
     uint32_t *x = malloc(N * sizeof *x);
     const uint32_t *at[1] = { x };
     double *data = calloc(N, sizeof *data);
@@ -366,8 +381,9 @@ static void a_mask_that_is_used_again_far_behind_is_found(void **state)
     sherd_entropy e = sherd__entropy_seeded(&state_, 14);
     sherd__audit_draw(&e, code.primes[0], N, x);
     memcpy(x + N - RUN, x + 5, RUN * sizeof *x);
-    const sherd__seen seen = { .name = "A", .code = &code, .rows = 1, .cols = N, .residues = at,
-                               .blocks = block };
+    const sherd__seen seen = {
+        .name = "A", .code = &code, .rows = 1, .cols = N, .residues = at, .blocks = block
+    };
     assert_int_equal(sherd__audit_streams(&l, &seen, 1, &options, &reach, NULL), 0);
     assert_int_equal(sherd__findings_judge(&l, SHERD__AUDIT_FAMILY), 0);
     assert_true(l.len == 1 && l.list[0].flagged && l.list[0].value >= RUN);

@@ -59,7 +59,7 @@ static double distance(double *p, size_t n)
 static void p_values_are_uniform_where_residues_are(void **s)
 {
     enum { SEEDS = 600 };
-    static const size_t sizes[] = {1, 20, 500, 9000};
+    static const size_t sizes[] = { 1, 20, 500, 9000 };
     double high[SEEDS], low[SEEDS], pairs[SEEDS], small[SEEDS];
     (void)s;
     for (size_t k = 0; k < 4; k++) {
@@ -83,7 +83,7 @@ static void p_values_are_uniform_where_residues_are(void **s)
 
 static void small_moduli_are_not_accused_of_their_cells_being_uneven(void **s)
 {
-    static const uint32_t primes[] = {11, 23, 257, 509, 4099};
+    static const uint32_t primes[] = { 11, 23, 257, 509, 4099 };
     double high[300], low[300];
     (void)s;
     for (size_t k = 0; k < 5; k++) {
@@ -145,7 +145,7 @@ static void chi2_is_right_at_p_of_1e_12(void **s)
     static const struct {
         unsigned cells;
         double ball; /* the urn's: the smaller, the more uneven */
-    } urns[] = {{4, 2.4}, {8, 4}, {64, 20}, {256, 44}};
+    } urns[] = { { 4, 2.4 }, { 8, 4 }, { 64, 20 }, { 256, 44 } };
     enum { DRAWS = 500 };
     (void)s;
     for (size_t k = 0; k < 4; k++) {
@@ -230,7 +230,7 @@ static void the_bias_of_reduced_words_is_seen_from_the_stated_size_on(void **s)
 static void a_guess_is_confirmed_by_equal_entries(void **s)
 {
     static uint64_t guess[MANY];
-    sherd__findings l = {0};
+    sherd__findings l = { 0 };
     sherd__finding about = sherd__finding_of("t", "", false);
     (void)s;
     draw(7, 1000, P);
@@ -245,7 +245,7 @@ static void a_guess_is_confirmed_by_equal_entries(void **s)
 
 static void looks_are_noted_as_asked(void **s)
 {
-    sherd__findings l = {0};
+    sherd__findings l = { 0 };
     sherd__finding about = sherd__finding_of("t", "", false);
     (void)s;
     draw(9, 9000, P);

@@ -157,8 +157,7 @@ static void any_byte_may_be_wrong(void **state)
         sherd__rights b;
         assert_int_equal(sherd__rights_of(&b, &v.nodes[0], JOB), 0);
         sherd__rights_fini(&b);
-        if (sherd__shares_read(&shares, &v, JOB, &want, NULL) == 0)
-            sherd__shares_fini(&shares);
+        if (sherd__shares_read(&shares, &v, JOB, &want, NULL) == 0) sherd__shares_fini(&shares);
         sherd__sight_fini(&s);
         sherd__views_fini(&v);
     }
@@ -313,10 +312,16 @@ static void what_is_said_of_codes_is_read_with_care(void **state)
         "\"shares\": 7, \"rows\": 60, \"cols\": 5, \"part\": 20, \"panel\": 4, \"stays\": true, "
         "\"largest\": 9}";
     static const char *const edits[][2] = {
-        { "deadbeef", "xyzdbeef" }, { "share1", "plain" }, { "\"blocks\": 3", "\"blocks\": 0" },
-        { "\"blocks\": 3", "\"blocks\": 64" }, { "\"part\": 20", "\"part\": 61" },
-        { "\"part\": 20", "\"part\": 2" }, { "\"panel\": 4", "\"panel\": 0" },
-        { "\"rows\": 60", "\"rows\": -1" }, { "true", "1" }, { "\"shares\": 7, ", "" },
+        { "deadbeef", "xyzdbeef" },
+        { "share1", "plain" },
+        { "\"blocks\": 3", "\"blocks\": 0" },
+        { "\"blocks\": 3", "\"blocks\": 64" },
+        { "\"part\": 20", "\"part\": 61" },
+        { "\"part\": 20", "\"part\": 2" },
+        { "\"panel\": 4", "\"panel\": 0" },
+        { "\"rows\": 60", "\"rows\": -1" },
+        { "true", "1" },
+        { "\"shares\": 7, ", "" },
         { "}", "" },
     };
     for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
@@ -344,13 +349,14 @@ static void what_is_said_of_codes_is_read_with_care(void **state)
 }
 
 /* Four nodes, and what an index says of the domain of each. */
-static int four_nodes(sherd__views *v, unsigned version, const char *const domain[4],
-                      sherd_diag *d)
+static int four_nodes(sherd__views *v, unsigned version, const char *const domain[4], sherd_diag *d)
 {
     const char *dir = spool_folder();
     char text[1024], name[40];
-    int len = snprintf(text, sizeof text, "{\"schema\": \"sherd/record/%u\", \"complete\": true, "
-                                          "\"side\": \"coordinator\", \"peers\": [", version);
+    int len = snprintf(text, sizeof text,
+                       "{\"schema\": \"sherd/record/%u\", \"complete\": true, "
+                       "\"side\": \"coordinator\", \"peers\": [",
+                       version);
     *v = (sherd__views){ 0 };
     a_conversation(&in);
     out.len = 0;
@@ -362,8 +368,9 @@ static int four_nodes(sherd__views *v, unsigned version, const char *const domai
         spool_file(dir, name, out.bytes, out.len);
         len += snprintf(text + len, sizeof text - (size_t)len,
                         "%s{\"name\": \"node-%u\", \"key\": \"SHA256:%u\"%s%s, \"sent\": "
-                        "{\"bytes\": %zu}}", i ? ", " : "", i + 1, i,
-                        domain[i][0] ? ", \"domain\": " : "", domain[i], in.len);
+                        "{\"bytes\": %zu}}",
+                        i ? ", " : "", i + 1, i, domain[i][0] ? ", \"domain\": " : "", domain[i],
+                        in.len);
     }
     len += snprintf(text + len, sizeof text - (size_t)len, "]}");
     spool_file(dir, "index.json", text, (size_t)len);
@@ -447,8 +454,11 @@ static void a_block_that_claims_too_much_takes_no_memory(void **state)
     static spool s;
     sherd__views v = { 0 };
     sherd__sight sight;
-    sherd__fragment_info huge = { .origin = SHERD__HIDDEN, .dtype = SHERD_F64, .groups = 1,
-                                  .rows = UINT64_C(1) << 31, .cols = 1 << 10,
+    sherd__fragment_info huge = { .origin = SHERD__HIDDEN,
+                                  .dtype = SHERD_F64,
+                                  .groups = 1,
+                                  .rows = UINT64_C(1) << 31,
+                                  .cols = 1 << 10,
                                   .len = 8 + (UINT64_C(1) << 44) };
     a_conversation(&in);
     s.len = 0;

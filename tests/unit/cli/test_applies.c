@@ -14,9 +14,11 @@
 #include "cli/options.h"
 
 static const sherd__option options[] = {
-    SHERD__OPTS_CLUSTER, SHERD__OPT_CHECK, SHERD__OPTS_SCHEME, SHERD__OPTS_ARITHMETIC, {0}};
+    SHERD__OPTS_CLUSTER, SHERD__OPT_CHECK, SHERD__OPTS_SCHEME, SHERD__OPTS_ARITHMETIC, { 0 }
+};
 static const sherd__verb verb = {
-    .name = "try", .usage = "A", .summary = "s", .options = options, .args_max = 2};
+    .name = "try", .usage = "A", .summary = "s", .options = options, .args_max = 2
+};
 
 static sherd__cli cli;
 static char config[] = "/tmp/sherd-applies-XXXXXX";
@@ -32,8 +34,7 @@ static void parse(const char *line, char *const *env, const char *file)
     fputs(file, f);
     fclose(f);
     snprintf(copy, sizeof copy, "try %s", line);
-    for (char *w = strtok(copy, " "); w != NULL && argc < 15; w = strtok(NULL, " "))
-        argv[argc++] = w;
+    for (char *w = strtok(copy, " "); w && argc < 15; w = strtok(NULL, " ")) argv[argc++] = w;
     argv[argc] = NULL;
     sherd__opts_free(cli.opts);
     cli = (sherd__cli){ .verb = &verb, .title = "try" };
@@ -80,7 +81,7 @@ static void what_was_set_elsewhere_is_as_if_it_were_not(void **state)
     assert_int_equal(sherd__opt_int(&cli, "group"), 0);
     assert_false(sherd__opt_flag(&cli, "check"));
     assert_null(sherd__opt_text(&cli, "nodes"));
-    for (size_t i = 0; names[i] != NULL; i++) {
+    for (size_t i = 0; names[i]; i++) {
         assert_false(sherd__opt_given(&cli, names[i]));
         assert_false(sherd__opt_in_effect(&cli, names[i]));
     }

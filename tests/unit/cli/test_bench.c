@@ -9,7 +9,8 @@
 
 static void the_median_is_the_middle_value(void **state)
 {
-    double one[] = {3}, odd[] = {9, -1, 4}, even[] = {8, 1, 2, 4}, equal[] = {2, 2, 2, 2, 7};
+    double one[] = { 3 }, odd[] = { 9, -1, 4 }, even[] = { 8, 1, 2, 4 },
+           equal[] = { 2, 2, 2, 2, 7 };
     (void)state;
     assert_true(sherd__median(one, 1) == 3);
     assert_true(sherd__median(odd, 3) == 4);
@@ -42,7 +43,7 @@ static const json_t *told(sherd__bench *b, const sherd__figure *f)
 
 static sherd__figure figure(sherd__better better, double target, double a, double c, double e)
 {
-    sherd__figure f = {.name = "x", .what = "x", .unit = "x", .better = better, .target = target};
+    sherd__figure f = { .name = "x", .what = "x", .unit = "x", .better = better, .target = target };
     sherd__figure_add(&f, a);
     sherd__figure_add(&f, c);
     sherd__figure_add(&f, e);
@@ -51,15 +52,17 @@ static sherd__figure figure(sherd__better better, double target, double a, doubl
 
 static void a_target_judges_the_median_from_its_own_side(void **state)
 {
-    sherd__bench b = {.figures = json_array()};
+    sherd__bench b = { .figures = json_array() };
     (void)state;
     static const struct {
         sherd__better better;
         double a, b, c;
         bool reached;
     } cases[] = {
-        {SHERD__LOWER, 1, 99, 10, true},  {SHERD__LOWER, 1, 99, 10.1, false},
-        {SHERD__HIGHER, 1, 99, 10, true}, {SHERD__HIGHER, 1, 99, 9.9, false},
+        { SHERD__LOWER, 1, 99, 10, true },
+        { SHERD__LOWER, 1, 99, 10.1, false },
+        { SHERD__HIGHER, 1, 99, 10, true },
+        { SHERD__HIGHER, 1, 99, 9.9, false },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         sherd__figure f = figure(cases[i].better, 10, cases[i].a, cases[i].b, cases[i].c);
@@ -76,7 +79,7 @@ static void a_target_judges_the_median_from_its_own_side(void **state)
 
 static void a_ratio_of_medians_stands_in_for_the_median_of_ratios(void **state)
 {
-    sherd__bench b = {.figures = json_array()};
+    sherd__bench b = { .figures = json_array() };
     sherd__figure f = figure(SHERD__LOWER, 2.6, 1, 2, 3);
     (void)state;
     f.median = 2.7;
@@ -88,8 +91,10 @@ static void a_ratio_of_medians_stands_in_for_the_median_of_ratios(void **state)
 
 static void nothing_is_judged_without_values_or_where_quick(void **state)
 {
-    sherd__bench b = {.figures = json_array()};
-    sherd__figure none = {.name = "x", .what = "x", .unit = "x", .target = 1, .remark = "no numpy"};
+    sherd__bench b = { .figures = json_array() };
+    sherd__figure none = {
+        .name = "x", .what = "x", .unit = "x", .target = 1, .remark = "no numpy"
+    };
     sherd__figure some = figure(SHERD__LOWER, 10, 1, 2, 3);
     (void)state;
     const json_t *o = told(&b, &none);

@@ -24,19 +24,13 @@ static const struct {
     const char *call;
     unsigned types;
 } calls[] = {
-    {"given", ~0u},
-    {"where", ~0u},
-    {"flag", MASK(FLAG)},
-    {"int", MASK(INT) | MASK(COUNT)},
-    {"real", MASK(REAL)},
-    {"size", MASK(SIZE)},
-    {"time_ms", MASK(TIME)},
-    {"text", MASK(TEXT) | MASK(FILE) | MASK(DIR) | MASK(CHOICE)},
-    {"choice", MASK(CHOICE)},
-    {"idle", ~0u},
-    {"in_effect", ~0u},
-    {"forget", ~0u},
-    {"source", ~0u},
+    { "given", ~0u },           { "where", ~0u },
+    { "flag", MASK(FLAG) },     { "int", MASK(INT) | MASK(COUNT) },
+    { "real", MASK(REAL) },     { "size", MASK(SIZE) },
+    { "time_ms", MASK(TIME) },  { "text", MASK(TEXT) | MASK(FILE) | MASK(DIR) | MASK(CHOICE) },
+    { "choice", MASK(CHOICE) }, { "idle", ~0u },
+    { "in_effect", ~0u },       { "forget", ~0u },
+    { "source", ~0u },
 };
 
 typedef struct wanted {
@@ -80,7 +74,7 @@ static unsigned check_line(const char *file, unsigned number, const char *line)
     for (const char *at = line; (at = strstr(at, "sherd__opt_")) != NULL; at++) {
         char call[16], name[40];
         if (sscanf(at, "sherd__opt_%15[a-z_](%*[^,()], \"%39[a-z-]\")", call, name) != 2) continue;
-        wanted w = {.file = file, .name = name};
+        wanted w = { .file = file, .name = name };
         sherd__verbs_each(gather, &w);
         if (w.types == 0) fail_msg("%s:%u: no verb has an option --%s", file, number, name);
         if ((w.own & ~allowed(call)) != 0 || (w.types & allowed(call)) == 0)

@@ -13,17 +13,12 @@
 #include "core/alloc.h"
 
 static const sherd__option options[] = {
-    SHERD__OPTS_CLUSTER,
-    SHERD__OPT_OUTPUT("C.npy"),
-    SHERD__OPT_SEED,
-    SHERD__OPT_DRY_RUN,
-    SHERD__OPT_CHECK,
-    SHERD__OPTS_SCHEME,
-    SHERD__OPTS_ARITHMETIC,
-    {0},
+    SHERD__OPTS_CLUSTER, SHERD__OPT_OUTPUT("C.npy"), SHERD__OPT_SEED,        SHERD__OPT_DRY_RUN,
+    SHERD__OPT_CHECK,    SHERD__OPTS_SCHEME,         SHERD__OPTS_ARITHMETIC, { 0 },
 };
 static const sherd__verb verb = {
-    .name = "try", .usage = "A B", .summary = "s", .options = options, .args_max = 2};
+    .name = "try", .usage = "A B", .summary = "s", .options = options, .args_max = 2
+};
 
 /* One parse; its pieces stay valid until the next. */
 static sherd__cli cli;
@@ -36,12 +31,11 @@ static int parse_with(const sherd__opts_sources *src, const char *line)
     static char *argv[32];
     int argc = 0;
     snprintf(copy, sizeof copy, "%s", line);
-    for (char *w = strtok(copy, " "); w != NULL && argc < 31; w = strtok(NULL, " "))
-        argv[argc++] = w;
+    for (char *w = strtok(copy, " "); w && argc < 31; w = strtok(NULL, " ")) argv[argc++] = w;
     argv[argc] = NULL;
     sherd__opts_free(cli.opts);
-    cli = (sherd__cli){.verb = &verb, .title = "try"};
-    diag = (sherd_diag){0};
+    cli = (sherd__cli){ .verb = &verb, .title = "try" };
+    diag = (sherd_diag){ 0 };
     return sherd__opts_parse(&cli, argc, argv, src, &help, &diag);
 }
 
@@ -55,7 +49,7 @@ static void assert_fails(int code, const char *line, const char *message, const 
     if (parse(line) != code)
         fail_msg("'%s' gave another code than %d: %s", line, code, diag.message);
     assert_string_equal(diag.message, message);
-    if (hint != NULL) assert_string_equal(diag.hint, hint);
+    if (hint) assert_string_equal(diag.hint, hint);
 }
 
 /* A file that lives as long as the test program. */
@@ -178,12 +172,12 @@ static void a_double_dash_ends_the_options(void **state)
 static void the_stronger_place_wins(void **state)
 {
     (void)state;
-    char *env[] = {"SHERD_GROUP=5", "SHERD_EXPOSURE_MAX=0.5", "PATH=/bin", "SHERD_SCHEME=", NULL};
+    char *env[] = { "SHERD_GROUP=5", "SHERD_EXPOSURE_MAX=0.5", "PATH=/bin", "SHERD_SCHEME=", NULL };
     const char *config = file_with("group = 4\nexposure = balanced\nexposure-max=0.4\n");
     const char *user = file_with("# mine\n\n  group=3\r\nexposure = uniform\nprogress = plain\n"
                                  "timeout = 5s\n");
     const char *system = file_with("timeout = 9s\nprogress = none\nnode-memory = 1G\ncheck");
-    sherd__opts_sources src = {env, user, system};
+    sherd__opts_sources src = { env, user, system };
     char line[128];
     snprintf(line, sizeof line, "try -o x --config %s", config);
     if (parse_with(&src, line) != 0) fail_msg("%s", diag.message);
@@ -209,12 +203,12 @@ static void the_stronger_place_wins(void **state)
 static void of_two_that_exclude_each_other_the_stronger_place_counts(void **state)
 {
     (void)state;
-    char *env[] = {"SHERD_NODES=nodes.txt", NULL};
-    sherd__opts_sources src = {env, NULL, NULL};
+    char *env[] = { "SHERD_NODES=nodes.txt", NULL };
+    sherd__opts_sources src = { env, NULL, NULL };
     assert_int_equal(parse_with(&src, "try -o x -n 3"), 0);
     assert_null(sherd__opt_text(&cli, "nodes"));
     assert_int_equal(sherd__opt_int(&cli, "local"), 3);
-    char *other[] = {"SHERD_LOCAL=3", NULL};
+    char *other[] = { "SHERD_LOCAL=3", NULL };
     src.env = other;
     assert_int_equal(parse_with(&src, "try -o x --nodes f"), 0);
     assert_int_equal(sherd__opt_int(&cli, "local"), 0);
@@ -224,8 +218,8 @@ static void of_two_that_exclude_each_other_the_stronger_place_counts(void **stat
 static void secrets_do_not_come_from_the_environment(void **state)
 {
     (void)state;
-    char *env[] = {"SHERD_SEED=s", "SHERD_KEY=k", "SHERD_OUTPUT=o", "SHERD_HELP=1", NULL};
-    sherd__opts_sources src = {env, NULL, NULL};
+    char *env[] = { "SHERD_SEED=s", "SHERD_KEY=k", "SHERD_OUTPUT=o", "SHERD_HELP=1", NULL };
+    sherd__opts_sources src = { env, NULL, NULL };
     assert_int_equal(parse_with(&src, "try --dry-run"), 0);
     assert_null(sherd__opt_text(&cli, "seed"));
     assert_null(sherd__opt_text(&cli, "key"));
@@ -236,8 +230,8 @@ static void secrets_do_not_come_from_the_environment(void **state)
 static void a_wrong_value_in_the_environment_is_named(void **state)
 {
     (void)state;
-    char *env[] = {"SHERD_GROUP=many", NULL};
-    sherd__opts_sources src = {env, NULL, NULL};
+    char *env[] = { "SHERD_GROUP=many", NULL };
+    sherd__opts_sources src = { env, NULL, NULL };
     assert_int_equal(parse_with(&src, "try -o x --group 3"), SHERD_EINVAL);
     assert_string_equal(diag.message, "SHERD_GROUP: expected a whole number from 1 to 4294967295, "
                                       "or all, found 'many'");
@@ -248,17 +242,17 @@ static void a_wrong_configuration_names_file_and_line(void **state)
 {
     (void)state;
     static const char *const cases[][3] = {
-        {"\n# c\ngroup = x\n", ":3: group: expected a whole number", NULL},
-        {"gruop = 3\n", ":1: no verb has an option 'gruop'", "did you mean group?"},
-        {"group = 3\ngroup = 4\n", ":2: group: is there a second time", "leave one of them out"},
-        {"= 3\n", ":1: expected `option = value`, found ''", NULL},
-        {"group 3\n", ":1: expected `option = value`, found 'group 3'", NULL},
-        {"--group = 3\n", ":1: expected an option's long name, found '--group'", NULL},
-        {"seed = s\n", ":1: seed: cannot be set in a configuration file",
-         "give it on the command line"},
-        {"config = s\n", ":1: config: cannot be set in a configuration file", NULL},
-        {"scheme = plian", ":1: scheme: expected permute, plain, ", "did you mean plain?"},
-        {"progress =\n", ":1: progress: expected auto, bar, plain or none, found ''", NULL},
+        { "\n# c\ngroup = x\n", ":3: group: expected a whole number", NULL },
+        { "gruop = 3\n", ":1: no verb has an option 'gruop'", "did you mean group?" },
+        { "group = 3\ngroup = 4\n", ":2: group: is there a second time", "leave one of them out" },
+        { "= 3\n", ":1: expected `option = value`, found ''", NULL },
+        { "group 3\n", ":1: expected `option = value`, found 'group 3'", NULL },
+        { "--group = 3\n", ":1: expected an option's long name, found '--group'", NULL },
+        { "seed = s\n", ":1: seed: cannot be set in a configuration file",
+          "give it on the command line" },
+        { "config = s\n", ":1: config: cannot be set in a configuration file", NULL },
+        { "scheme = plian", ":1: scheme: expected permute, plain, ", "did you mean plain?" },
+        { "progress =\n", ":1: progress: expected auto, bar, plain or none, found ''", NULL },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *path = file_with(cases[i][0]);
@@ -268,7 +262,7 @@ static void a_wrong_configuration_names_file_and_line(void **state)
         snprintf(expected, sizeof expected, "%s%s", path, cases[i][1]);
         if (strncmp(diag.message, expected, strlen(expected)) != 0)
             fail_msg("case %zu: %s", i, diag.message);
-        if (cases[i][2] != NULL) assert_string_equal(diag.hint, cases[i][2]);
+        if (cases[i][2]) assert_string_equal(diag.hint, cases[i][2]);
         unlink(path);
     }
 }
@@ -277,7 +271,7 @@ static void another_verbs_options_in_a_file_are_left_alone(void **state)
 {
     (void)state;
     const char *path = file_with("json = yes\n");
-    sherd__opts_sources src = {NULL, path, NULL};
+    sherd__opts_sources src = { NULL, path, NULL };
     assert_int_equal(parse_with(&src, "try -o x"), 0);
     assert_true(cli.json);
     unlink(path);
@@ -295,7 +289,7 @@ static void a_binary_or_endless_file_is_refused(void **state)
 static void a_missing_configuration_matters_only_where_it_was_named(void **state)
 {
     (void)state;
-    sherd__opts_sources src = {NULL, "/nowhere/u", "/nowhere/s"};
+    sherd__opts_sources src = { NULL, "/nowhere/u", "/nowhere/s" };
     assert_int_equal(parse_with(&src, "try -o x"), 0);
     assert_int_equal(parse("try -o x --config /nowhere/c"), SHERD_EOPEN);
     assert_non_null(strstr(diag.message, "/nowhere/c"));
@@ -320,12 +314,12 @@ static void bits_mean_exact_unless_float_is_asked_for_as_strongly(void **state)
     assert_int_equal(parse("try -o x --mode float --bits 9"), 0);
     assert_int_equal(sherd__opts_arithmetic(&cli, &exact, &bits, &diag), SHERD_EINVAL);
     assert_string_equal(diag.message, "--bits asks for exact arithmetic, --mode for float");
-    char *env[] = {"SHERD_BITS=9", NULL};
-    sherd__opts_sources src = {env, NULL, NULL};
+    char *env[] = { "SHERD_BITS=9", NULL };
+    sherd__opts_sources src = { env, NULL, NULL };
     assert_int_equal(parse_with(&src, "try -o x --mode float"), 0);
     assert_int_equal(sherd__opts_arithmetic(&cli, &exact, &bits, &diag), 0);
     assert_false(exact);
-    char *mode[] = {"SHERD_MODE=float", NULL};
+    char *mode[] = { "SHERD_MODE=float", NULL };
     src.env = mode;
     assert_int_equal(parse_with(&src, "try -o x --bits 12"), 0);
     assert_int_equal(sherd__opts_arithmetic(&cli, &exact, &bits, &diag), 0);
@@ -336,9 +330,9 @@ static void bits_mean_exact_unless_float_is_asked_for_as_strongly(void **state)
 static void running_out_of_memory_is_an_error_and_leaks_nothing(void **state)
 {
     (void)state;
-    char *env[] = {"SHERD_GROUP=5", "SHERD_EXPOSURE_MAX=0.5", NULL};
+    char *env[] = { "SHERD_GROUP=5", "SHERD_EXPOSURE_MAX=0.5", NULL };
     const char *config = file_with("timeout = 4s\nexposure = balanced\n");
-    sherd__opts_sources src = {env, config, NULL};
+    sherd__opts_sources src = { env, config, NULL };
     int err = SHERD_ENOMEM;
     for (size_t n = 1; err != 0; n++) {
         assert_true(n < 100);

@@ -38,7 +38,7 @@ static int setup(void **state)
         labels[i] = i % 3;
     }
     for (unsigned i = 0; i < SIDE * SIDE; i++) regions[i] = i % SIDE / 2;
-    return mkdtemp(folder) != NULL && chdir(folder) == 0 ? 0 : -1;
+    return mkdtemp(folder) && chdir(folder) == 0 ? 0 : -1;
 }
 
 static int fresh(void **state)
@@ -58,9 +58,16 @@ static int teardown(void **state)
 
 static sherd__plot plot(void)
 {
-    return (sherd__plot){ .title = "it's a_test", .epochs = epochs, .epochs_len = EPOCHS,
-                          .points = points, .labels = labels, .points_len = POINTS,
-                          .regions = regions, .side = SIDE, .low = { -1, -1 }, .high = { 2, 2 } };
+    return (sherd__plot){ .title = "it's a_test",
+                          .epochs = epochs,
+                          .epochs_len = EPOCHS,
+                          .points = points,
+                          .labels = labels,
+                          .points_len = POINTS,
+                          .regions = regions,
+                          .side = SIDE,
+                          .low = { -1, -1 },
+                          .high = { 2, 2 } };
 }
 
 static bool exists(const char *path)
@@ -93,7 +100,7 @@ static void put(const char *path, const char *text, mode_t mode)
 static unsigned count(const char *text, const char *what)
 {
     unsigned n = 0;
-    for (const char *p = text; (p = strstr(p, what)) != NULL; p += strlen(what)) n++;
+    for (const char *p = text; (p = strstr(p, what)); p += strlen(what)) n++;
     return n;
 }
 
@@ -139,7 +146,7 @@ static void the_data_are_those_that_were_measured_to_the_last_bit(void **state)
     assert_non_null(f);
     char line[512];
     unsigned block = 0, blank = 0, rows[3] = { 0 };
-    while (fgets(line, sizeof line, f) != NULL) {
+    while (fgets(line, sizeof line, f)) {
         double v[5];
         if (line[0] == '#') continue;
         if (line[0] == '\n') {
@@ -173,8 +180,8 @@ static void the_data_are_those_that_were_measured_to_the_last_bit(void **state)
 static bool have_gnuplot(void)
 {
     FILE *f = popen("command -v gnuplot", "r");
-    int c = f != NULL ? fgetc(f) : EOF;
-    if (f != NULL) pclose(f);
+    int c = f ? fgetc(f) : EOF;
+    if (f) pclose(f);
     return c != EOF;
 }
 

@@ -21,7 +21,7 @@ static int open_paper(void **state)
     static paper p;
     p.file = open_memstream(&p.text, &p.len);
     *state = &p;
-    return p.file == NULL;
+    return !p.file;
 }
 
 static int close_paper(void **state)

@@ -23,7 +23,7 @@ int __wrap_sherd__cli_interrupted(void);
 
 static double most; /* multiplications of one call */
 static unsigned calls;
-static int came;    /* a signal */
+static int came; /* a signal */
 
 int __wrap_sherd__tiled_multiply(const sherd__tiled *p, sherd__team *team, sherd__tiled_room *room)
 {
@@ -54,15 +54,15 @@ uint64_t __wrap_sherd__memory_available(void)
     return of_machine < of_process ? of_machine : of_process;
 }
 
-static const sherd__option none[] = {{0}};
-static const sherd__verb verb = {.name = "train", .usage = "", .options = none, .args_max = 9};
+static const sherd__option none[] = { { 0 } };
+static const sherd__verb verb = { .name = "train", .usage = "", .options = none, .args_max = 9 };
 
 /* One training, judged; whether it was found to take more than a day. */
 static bool judge(const char *text)
 {
-    sherd__cli cli = {.verb = &verb, .quiet = true};
-    sherd__train t = {.cli = &cli, .log = {.fd = -1}};
-    sherd_diag d = {0};
+    sherd__cli cli = { .verb = &verb, .quiet = true };
+    sherd__train t = { .cli = &cli, .log = { .fd = -1 } };
+    sherd_diag d = { 0 };
     most = calls = 0;
     if (sherd__recipe_parse(&t.recipe, text, strlen(text), "r", SHERD__RECIPE_ALL, &d))
         fail_msg("%s", d.message);
@@ -76,8 +76,9 @@ static bool judge(const char *text)
 }
 
 #define LAYERS "layer = dense 1000\nlayer = relu\nlayer = dense 1000\nlayer = dense 3\n"
-#define REST "input = 2\nloss = cross-entropy\ndata = spiral\nexamples = 600\nclasses = 3\n" \
-             "batch = 300\nrate = 0.1\n"
+#define REST                                                                                       \
+    "input = 2\nloss = cross-entropy\ndata = spiral\nexamples = 600\nclasses = 3\n"                \
+    "batch = 300\nrate = 0.1\n"
 
 static void a_part_of_the_work_is_measured_however_large_the_network(void **s)
 {
@@ -124,15 +125,15 @@ static int alone(void *ctx, int64_t *values, size_t n, sherd_diag *d)
 static int weigh(uint32_t here, sherd_diag *d)
 {
     static const char text[] = LAYERS REST "epochs = 1\n";
-    static const sherd__option options[] = {{.name = "check", .type = SHERD__FLAG}, {0}};
-    static const sherd__verb with = {.name = "train", .usage = "", .options = options};
-    char name[] = "train", *argv[] = {name, NULL};
-    const sherd__collective equals = {"test", 0, 1, here, alone, NULL};
-    sherd__cli cli = {.verb = &with};
-    sherd__train t = {.cli = &cli, .name = "r", .log = {.fd = -1}};
+    static const sherd__option options[] = { { .name = "check", .type = SHERD__FLAG }, { 0 } };
+    static const sherd__verb with = { .name = "train", .usage = "", .options = options };
+    char name[] = "train", *argv[] = { name, NULL };
+    const sherd__collective equals = { "test", 0, 1, here, alone, NULL };
+    sherd__cli cli = { .verb = &with };
+    sherd__train t = { .cli = &cli, .name = "r", .log = { .fd = -1 } };
     size_t width;
     bool help = false;
-    *d = (sherd_diag){0};
+    *d = (sherd_diag){ 0 };
     if (sherd__opts_parse(&cli, 1, argv, NULL, &help, d) ||
         sherd__recipe_parse(&t.recipe, text, strlen(text), "r", SHERD__RECIPE_ALL, d))
         fail_msg("%s", d->message);

@@ -13,8 +13,8 @@ static sherd_diag diag;
 
 static int parse(sherd__value *v, const sherd__option *o, const char *text)
 {
-    diag = (sherd_diag){0};
-    *v = (sherd__value){.integer = -77, .real = -77};
+    diag = (sherd_diag){ 0 };
+    *v = (sherd__value){ .integer = -77, .real = -77 };
     return sherd__value_parse(v, o, text, "--x", SHERD_EINVAL, &diag);
 }
 
@@ -29,7 +29,7 @@ static void assert_refuses(const sherd__option *o, const char *text, const char 
 {
     sherd__value v;
     if (parse(&v, o, text) != SHERD_EINVAL) fail_msg("'%s' was taken", text);
-    if (strstr(diag.message, says) == NULL) fail_msg("'%s': %s", text, diag.message);
+    if (!strstr(diag.message, says)) fail_msg("'%s': %s", text, diag.message);
     assert_int_equal(v.integer, -77);
     assert_true(strncmp(diag.message, "--x: ", 5) == 0);
 }
@@ -37,7 +37,7 @@ static void assert_refuses(const sherd__option *o, const char *text, const char 
 static void sizes_are_powers_of_1024(void **state)
 {
     (void)state;
-    static const sherd__option o = {.name = "x", .type = SHERD__SIZE};
+    static const sherd__option o = { .name = "x", .type = SHERD__SIZE };
     assert_reads(&o, "1", 1);
     assert_reads(&o, "4096", 4096);
     assert_reads(&o, "1K", 1024);
@@ -47,9 +47,9 @@ static void sizes_are_powers_of_1024(void **state)
     assert_reads(&o, "1.5g", 1610612736);
     assert_reads(&o, "2 T", 2199023255552);
     assert_reads(&o, "0.5K", 512);
-    static const char *const wrong[] = {"",   "G",    "-1",   "+1",  "4X",    "4GB", "1e999", "nan",
-                                        "0", "0G", "0.1",
-                                        "0x1", "1 2", "1,5G", "inf", "8388608T", " 1",  "4G "};
+    static const char *const wrong[] = { "",      "G",    "-1",  "+1",       "4X",  "4GB",
+                                         "1e999", "nan",  "0",   "0G",       "0.1", "0x1",
+                                         "1 2",   "1,5G", "inf", "8388608T", " 1",  "4G " };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         assert_refuses(&o, wrong[i], "a size such as 512M");
 }
@@ -57,7 +57,7 @@ static void sizes_are_powers_of_1024(void **state)
 static void times_are_milliseconds_and_seconds_by_default(void **state)
 {
     (void)state;
-    static const sherd__option o = {.name = "x", .type = SHERD__TIME};
+    static const sherd__option o = { .name = "x", .type = SHERD__TIME };
     assert_reads(&o, "30", 30000);
     assert_reads(&o, "30s", 30000);
     assert_reads(&o, "0.25", 250);
@@ -74,14 +74,25 @@ static void times_are_milliseconds_and_seconds_by_default(void **state)
 static void whole_numbers_keep_to_their_range(void **state)
 {
     (void)state;
-    static const sherd__option o = {.name = "x", .type = SHERD__INT, .min = 1, .max = 100};
+    static const sherd__option o = { .name = "x", .type = SHERD__INT, .min = 1, .max = 100 };
     assert_reads(&o, "1", 1);
     assert_reads(&o, "100", 100);
-    static const char *const wrong[] = {"0", "101", "-1", "", "1.0", "1e2", "x", " 1", "1 ", "0x10",
-                                        "--1", "+1", "99999999999999999999"};
+    static const char *const wrong[] = { "0",
+                                         "101",
+                                         "-1",
+                                         "",
+                                         "1.0",
+                                         "1e2",
+                                         "x",
+                                         " 1",
+                                         "1 ",
+                                         "0x10",
+                                         "--1",
+                                         "+1",
+                                         "99999999999999999999" };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         assert_refuses(&o, wrong[i], "a whole number from 1 to 100");
-    static const sherd__option any = {.name = "x", .type = SHERD__INT};
+    static const sherd__option any = { .name = "x", .type = SHERD__INT };
     assert_reads(&any, "-5", -5);
     assert_reads(&any, "9223372036854775807", INT64_MAX);
 }
@@ -89,8 +100,9 @@ static void whole_numbers_keep_to_their_range(void **state)
 static void a_word_may_stand_for_a_number(void **state)
 {
     (void)state;
-    static const sherd__option o = {.name = "x", .type = SHERD__INT, .min = 1, .max = 9,
-                                    .word = "all", .word_value = 0};
+    static const sherd__option o = {
+        .name = "x", .type = SHERD__INT, .min = 1, .max = 9, .word = "all", .word_value = 0
+    };
     assert_reads(&o, "all", 0);
     assert_reads(&o, "9", 9);
     assert_refuses(&o, "0", "from 1 to 9, or all");
@@ -100,7 +112,7 @@ static void a_word_may_stand_for_a_number(void **state)
 static void real_numbers_are_finite_and_in_range(void **state)
 {
     (void)state;
-    static const sherd__option o = {.name = "x", .type = SHERD__REAL, .min = 0.1, .max = 1};
+    static const sherd__option o = { .name = "x", .type = SHERD__REAL, .min = 0.1, .max = 1 };
     sherd__value v;
     assert_int_equal(parse(&v, &o, "0.5"), 0);
     assert_true(v.real == 0.5);
@@ -114,8 +126,9 @@ static void real_numbers_are_finite_and_in_range(void **state)
 static void an_unknown_choice_names_the_nearest(void **state)
 {
     (void)state;
-    static const sherd__option o = {.name = "x", .type = SHERD__CHOICE,
-                                    .choices = sherd__choices_progress};
+    static const sherd__option o = { .name = "x",
+                                     .type = SHERD__CHOICE,
+                                     .choices = sherd__choices_progress };
     assert_reads(&o, "auto", 0);
     assert_reads(&o, "none", 3);
     assert_refuses(&o, "plian", "expected auto, bar, plain or none, found 'plian'");
@@ -127,7 +140,7 @@ static void an_unknown_choice_names_the_nearest(void **state)
 static void flags_from_files_say_yes_or_no(void **state)
 {
     (void)state;
-    static const sherd__option o = {.name = "x", .type = SHERD__FLAG};
+    static const sherd__option o = { .name = "x", .type = SHERD__FLAG };
     assert_reads(&o, "yes", 1);
     assert_reads(&o, "on", 1);
     assert_reads(&o, "true", 1);
@@ -141,7 +154,7 @@ static void flags_from_files_say_yes_or_no(void **state)
 static void a_path_is_not_empty(void **state)
 {
     (void)state;
-    static const sherd__option o = {.name = "x", .type = SHERD__FILE};
+    static const sherd__option o = { .name = "x", .type = SHERD__FILE };
     sherd__value v;
     assert_int_equal(parse(&v, &o, "a b"), 0);
     assert_string_equal(v.text, "a b");

@@ -64,7 +64,7 @@ static void exactly_the_nth_allocation_fails(void **state)
         assert_string_equal(got[3] ? got[3] : keep, "kept");
         if (got[3]) keep = got[3];
         assert_int_equal(sherd__alloc_fail_nth(0), 4);
-        for (size_t i = 0; i < 4; i++) assert_int_equal(got[i] == NULL, i + 1 == n);
+        for (size_t i = 0; i < 4; i++) assert_int_equal(!got[i], i + 1 == n);
         for (size_t i = 0; i < 3; i++) sherd__free(got[i]);
     }
     void *p = sherd__alloc(1);

@@ -44,8 +44,17 @@ static void numbers_lie_little_endian_and_come_back(void **state)
 static void sizes_that_would_wrap_are_refused_and_leave_out_alone(void **state)
 {
     (void)state;
-    static const size_t edge[] = { 0, 1, 2, 3, (size_t)1 << 31, (size_t)1 << 32, SIZE_MAX / 3,
-                                   SIZE_MAX / 2, SIZE_MAX / 2 + 1, SIZE_MAX - 1, SIZE_MAX };
+    static const size_t edge[] = { 0,
+                                   1,
+                                   2,
+                                   3,
+                                   (size_t)1 << 31,
+                                   (size_t)1 << 32,
+                                   SIZE_MAX / 3,
+                                   SIZE_MAX / 2,
+                                   SIZE_MAX / 2 + 1,
+                                   SIZE_MAX - 1,
+                                   SIZE_MAX };
     enum { N = sizeof edge / sizeof *edge };
     for (int i = 0; i < N * N; i++) {
         size_t a = edge[i / N], b = edge[i % N], out = 77;

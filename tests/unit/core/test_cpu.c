@@ -33,9 +33,18 @@ static void only_usable_processors_count(void **s)
 static void a_quota_is_so_many_processors(void **s)
 {
     (void)s;
-    static const struct { const char *text; uint32_t quota; } of[] = {
-        { "200000 100000\n", 2 }, { "150000 100000\n", 2 }, { "1000 100000\n", 1 },
-        { "max 100000\n", 0 }, { "", 0 }, { "100000", 0 }, { "100000 0", 0 }, { "-1 5", 0 },
+    static const struct {
+        const char *text;
+        uint32_t quota;
+    } of[] = {
+        { "200000 100000\n", 2 },
+        { "150000 100000\n", 2 },
+        { "1000 100000\n", 1 },
+        { "max 100000\n", 0 },
+        { "", 0 },
+        { "100000", 0 },
+        { "100000 0", 0 },
+        { "-1 5", 0 },
         { "1e300 1", 0 },
     };
     for (size_t i = 0; i < sizeof of / sizeof *of; i++) {

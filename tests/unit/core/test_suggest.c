@@ -45,8 +45,9 @@ static void the_nearest_wins_and_the_first_of_a_tie(void **s)
 static void a_word_cut_short_is_found_where_it_begins_one_alone(void **s)
 {
     (void)s;
-    static const char *const known[] = { "plain", "secure", "ring", "halving-doubling",
-                                         "checkpoint-every", "checkpoint-keep", NULL };
+    static const char *const known[] = {
+        "plain", "secure", "ring", "halving-doubling", "checkpoint-every", "checkpoint-keep", NULL
+    };
     assert_string_equal(sherd__suggest("halving", known), "halving-doubling");
     assert_string_equal(sherd__suggest("HALV", known), "halving-doubling");
     assert_null(sherd__suggest("ha", known));

@@ -99,7 +99,7 @@ static void threads_that_sleep_are_woken_and_waited_for(void **s)
     memset(&seen, 0, sizeof seen);
     for (size_t i = 0; i < 10; i++) {
         if (i == 1) atomic_store(&seen.ascending, 0); /* the first loop started them */
-        rest(2000000); /* longer than they look for work */
+        rest(2000000);                                /* longer than they look for work */
         sherd__team_run(t, 4, slow, &seen);
         assert_int_equal(seen.inside, 0);
         for (size_t k = 0; k < 4; k++) assert_int_equal(seen.times[k], i + 1);

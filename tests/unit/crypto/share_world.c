@@ -50,7 +50,7 @@ static void *random_matrix(size_t rows, size_t cols, sherd_dtype t, bool zero, d
 }
 
 void share_set_view(fixture f, size_t rows, size_t cols, bool zero, void **data, sherd_view *v,
-                     sherd__fixed *fixed)
+                    sherd__fixed *fixed)
 {
     free(*data);
     *data = random_matrix(rows, cols, f.type, zero, f.all);
@@ -95,14 +95,25 @@ void share_open(product *x, fixture f)
     set_reference(x);
     size_t terms = f.k > share_rows(x).count || f.grouped ? f.k : share_rows(x).count;
     assert_int_equal(sherd__exact_primes_needed(terms, x->fa.bound, x->fb.bound,
-                                                &sherd__primes_default, &primes), 0);
+                                                &sherd__primes_default, &primes),
+                     0);
     x->p = (sherd__share_params){
-        .a = x->a, .b = x->b, .c = x->c, .ldc = f.m, .code = { f.blocks, f.masks, f.shares },
-        .public_b = f.public_b, .left_stays = f.left_stays, .windows = f.windows,
-        .part_rows = f.part, .panel_rows = f.panel_rows,
-        .tile_cols = f.tile_cols, .fixed_a = x->fa, .fixed_b = x->fb,
+        .a = x->a,
+        .b = x->b,
+        .c = x->c,
+        .ldc = f.m,
+        .code = { f.blocks, f.masks, f.shares },
+        .public_b = f.public_b,
+        .left_stays = f.left_stays,
+        .windows = f.windows,
+        .part_rows = f.part,
+        .panel_rows = f.panel_rows,
+        .tile_cols = f.tile_cols,
+        .fixed_a = x->fa,
+        .fixed_b = x->fb,
         .primes_len = (uint32_t)(primes < f.primes ? f.primes : primes),
-        .check_bytes = f.check_bytes, .entropy = scheme_rng,
+        .check_bytes = f.check_bytes,
+        .entropy = scheme_rng,
     };
     memcpy(x->p.primes, sherd__primes_default.p, sizeof x->p.primes);
     if (x->w.count) x->p.c = NULL; /* products come later */
@@ -181,7 +192,7 @@ static int64_t value_at(const sherd__fragment_info *i, const uint8_t *body, uint
 }
 
 uint8_t *share_compute(const product *x, sherd_fragment *u, const uint8_t *ub, sherd_fragment *v,
-                        const uint8_t *vb, const sherd__fragment_info *result)
+                       const uint8_t *vb, const sherd__fragment_info *result)
 {
     sherd__fragment_info left = *sherd__fragment_info_of(u), *ui = &left;
     const sherd__fragment_info *vi = sherd__fragment_info_of(v);
@@ -228,8 +239,8 @@ uint8_t *share_answer(product *x, sherd__cell c, uint64_t *len)
     assert_false(w.empty);
     u = w.left;
     v = w.right;
-    assert_true((u == NULL) == x->s.left_stays);
-    assert_true((v == NULL) == x->s.resident);
+    assert_true((!u) == x->s.left_stays);
+    assert_true((!v) == x->s.resident);
     if (!u) assert_int_equal(ops->left(x->h.ctx, c.slot, c.panel, &u), 0);
     if (!v) assert_int_equal(ops->resident(x->h.ctx, c.slot, c.tile, &v), 0);
     uint8_t *ub = share_read(u), *vb = share_read(v);
@@ -260,7 +271,7 @@ uint32_t share_random_set(uint32_t n, uint32_t take)
 }
 
 void share_decode_from(product *x, uint32_t tile, uint32_t panel, uint8_t *const *body,
-                        uint32_t set)
+                       uint32_t set)
 {
     uint32_t slots[32], len = 0;
     const uint8_t *bodies[32];
@@ -300,9 +311,13 @@ void share_run(product *x, const uint32_t *sets, size_t nsets)
 fixture share_random_fixture(void)
 {
     static const sherd_dtype types[] = { SHERD_F64, SHERD_U8, SHERD_I32 };
-    fixture f = { .n = 1 + share_below(20), .k = 1 + share_below(16), .m = 1 + share_below(16),
-                  .public_b = share_below(3) == 0, .panel_rows = 1 + share_below(8),
-                  .tile_cols = 1 + share_below(18), .type = types[share_below(3)],
+    fixture f = { .n = 1 + share_below(20),
+                  .k = 1 + share_below(16),
+                  .m = 1 + share_below(16),
+                  .public_b = share_below(3) == 0,
+                  .panel_rows = 1 + share_below(8),
+                  .tile_cols = 1 + share_below(18),
+                  .type = types[share_below(3)],
                   .bits = (unsigned[]){ 2, 9, 17, 26 }[share_below(4)],
                   .primes = 1 + (unsigned)share_below(4) };
     f.blocks = 1 + (uint32_t)share_below(f.n < 4 ? f.n : 4);

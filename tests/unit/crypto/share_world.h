@@ -57,7 +57,7 @@ sherd_view share_left(product *x);
 
 /** A matrix of f's type, drawn or all alike; *data is freed and taken anew. */
 void share_set_view(fixture f, size_t rows, size_t cols, bool zero, void **data, sherd_view *v,
-                     sherd__fixed *fixed);
+                    sherd__fixed *fixed);
 void share_open(product *x, fixture f);
 void share_close(product *x);
 /** Another right operand for the same shares of A. */
@@ -69,7 +69,7 @@ void share_is_exact(const product *x);
 uint8_t *share_read(sherd_fragment *f);
 /** The product of two blocks modulo every prime, by a plain loop. */
 uint8_t *share_compute(const product *x, sherd_fragment *u, const uint8_t *ub, sherd_fragment *v,
-                        const uint8_t *vb, const sherd__fragment_info *result);
+                       const uint8_t *vb, const sherd__fragment_info *result);
 /** The honest answer of a cell, and how long it is (unless NULL). */
 uint8_t *share_answer(product *x, sherd__cell c, uint64_t *len);
 int share_judge(product *x, sherd__cell c, const uint8_t *body);
@@ -80,7 +80,7 @@ uint8_t *share_hidden(product *x, sherd__cell c, uint64_t *len);
 uint32_t share_random_set(uint32_t n, uint32_t take);
 /** Decodes a position from the answers of a set of slots, given in any order. */
 void share_decode_from(product *x, uint32_t tile, uint32_t panel, uint8_t *const *body,
-                        uint32_t set);
+                       uint32_t set);
 /** Runs every position; `sets` (NULL: drawn) are what each is decoded from, in turn. */
 void share_run(product *x, const uint32_t *sets, size_t nsets);
 

@@ -51,8 +51,8 @@ static unsigned bits(unsigned set)
 
 static void any_u_answers_give_the_sum_over_any_survivors(void **state)
 {
-    static const uint32_t shapes[][3] = { { 3, 3, 1 }, { 4, 3, 1 }, { 5, 4, 1 }, { 5, 4, 2 },
-                                          { 7, 5, 1 }, { 7, 6, 4 } };
+    static const uint32_t shapes[][3] = { { 3, 3, 1 }, { 4, 3, 1 }, { 5, 4, 1 },
+                                          { 5, 4, 2 }, { 7, 5, 1 }, { 7, 6, 4 } };
     uint64_t round = 1;
     (void)state;
     for (size_t q = 0; q < sizeof shapes / sizeof *shapes; q++) {
@@ -171,9 +171,9 @@ static void every_round_has_another_mask(void **state)
 
 static void thresholds_that_would_open_a_mask_are_refused(void **state)
 {
-    const sherd__aggregate bad[] = { { 2, 2, 1, 1 },    { 3, 2, 1, 1 }, { 3, 4, 1, 1 },
-                                     { 5, 3, 1, 1 },    { 5, 3, 2, 1 }, { 4, 4, 0, 1 },
-                                     { 7, 4, 1, 1 },    { 4, 4, 3, 1 }, { 7, 5, 1, 0 },
+    const sherd__aggregate bad[] = { { 2, 2, 1, 1 },     { 3, 2, 1, 1 }, { 3, 4, 1, 1 },
+                                     { 5, 3, 1, 1 },     { 5, 3, 2, 1 }, { 4, 4, 0, 1 },
+                                     { 7, 4, 1, 1 },     { 4, 4, 3, 1 }, { 7, 5, 1, 0 },
                                      { 1025, 600, 1, 1 } };
     sherd_diag d = { 0 };
     (void)state;

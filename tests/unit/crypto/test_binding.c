@@ -250,8 +250,17 @@ static void rows_of_a_that_changed_are_not_hidden_again(void **state)
 static void what_is_bound_is_the_copy_that_was_hidden(void **state)
 {
     (void)state;
-    fixture d = { .n = 40, .k = 60, .m = 30, .blocks = 2, .masks = 1, .shares = 5,
-                  .panel_rows = 7, .tile_cols = 30, .type = SHERD_U8, .bits = 8, .primes = 2 };
+    fixture d = { .n = 40,
+                  .k = 60,
+                  .m = 30,
+                  .blocks = 2,
+                  .masks = 1,
+                  .shares = 5,
+                  .panel_rows = 7,
+                  .tile_cols = 30,
+                  .type = SHERD_U8,
+                  .bits = 8,
+                  .primes = 2 };
     for (int i = 0; i < 20; i++) {
         product x;
         share_open(&x, d);
@@ -292,8 +301,17 @@ static void a_b_that_changed_is_sent_as_zeros(void **state)
 {
     (void)state;
     /* 14 MB of terms for each prime: more than the cache keeps. */
-    fixture d = { .n = 2, .k = 3000, .m = 300, .blocks = 1, .masks = 1, .shares = 8,
-                  .panel_rows = 2, .tile_cols = 150, .type = SHERD_U8, .bits = 8, .primes = 2 };
+    fixture d = { .n = 2,
+                  .k = 3000,
+                  .m = 300,
+                  .blocks = 1,
+                  .masks = 1,
+                  .shares = 8,
+                  .panel_rows = 2,
+                  .tile_cols = 150,
+                  .type = SHERD_U8,
+                  .bits = 8,
+                  .primes = 2 };
     product x;
     sherd_fragment *f, *g;
     share_open(&x, d);
@@ -347,8 +365,17 @@ static void rows_beyond_what_masks_hide_are_not_sent(void **state)
 static void a_b_beyond_what_masks_hide_is_sent_as_zeros(void **state)
 {
     (void)state;
-    fixture d = { .n = 2, .k = 3000, .m = 300, .blocks = 1, .masks = 1, .shares = 8,
-                  .panel_rows = 2, .tile_cols = 150, .type = SHERD_F64, .bits = 17, .primes = 2 };
+    fixture d = { .n = 2,
+                  .k = 3000,
+                  .m = 300,
+                  .blocks = 1,
+                  .masks = 1,
+                  .shares = 8,
+                  .panel_rows = 2,
+                  .tile_cols = 150,
+                  .type = SHERD_F64,
+                  .bits = 17,
+                  .primes = 2 };
     for (unsigned i = 0; i < FAR; i++) {
         product x;
         sherd_fragment *f;
@@ -371,8 +398,17 @@ static void a_b_beyond_what_masks_hide_is_sent_as_zeros(void **state)
 static void a_check_does_not_judge_by_an_operand_that_changed(void **state)
 {
     (void)state;
-    fixture d = { .n = 40, .k = 60, .m = 30, .blocks = 2, .masks = 1, .shares = 5,
-                  .panel_rows = 7, .tile_cols = 30, .type = SHERD_U8, .bits = 8, .primes = 2 };
+    fixture d = { .n = 40,
+                  .k = 60,
+                  .m = 30,
+                  .blocks = 2,
+                  .masks = 1,
+                  .shares = 5,
+                  .panel_rows = 7,
+                  .tile_cols = 30,
+                  .type = SHERD_U8,
+                  .bits = 8,
+                  .primes = 2 };
     for (int i = 0; i < 4; i++) {
         product x;
         share_open(&x, d);

@@ -63,23 +63,29 @@ static bool allowed(const sherd__fragment_info *i)
 
 static uint64_t edge(void)
 {
-    static const uint64_t edges[] = { 0, 1, 2, 3, 255, 65536, UINT32_MAX, (uint64_t)UINT32_MAX + 1,
-                                      UINT64_C(1) << 62, UINT64_MAX };
+    static const uint64_t edges[] = {
+        0, 1, 2, 3, 255, 65536, UINT32_MAX, (uint64_t)UINT32_MAX + 1, UINT64_C(1) << 62, UINT64_MAX
+    };
     return below(2) ? below(20) : edges[below(10)];
 }
 
 static void a_description_is_allowed_exactly_where_its_sums_agree(void **state)
 {
     (void)state;
-    static const uint32_t groups[] = { 0, 0, 1, 1, 2, 7, SHERD__GROUPS_MAX, SHERD__GROUPS_MAX + 1,
-                                       UINT32_MAX };
+    static const uint32_t groups[] = {
+        0, 0, 1, 1, 2, 7, SHERD__GROUPS_MAX, SHERD__GROUPS_MAX + 1, UINT32_MAX
+    };
     unsigned good = 0, csr = 0;
     for (unsigned round = 0; round < 200000; round++) {
         sherd__fragment_info i = {
             .origin = (uint8_t)(below(16) ? 1 + below(2) : below(256)),
-            .dtype = (uint8_t)(below(16) ? 1 + below(9) : below(2) ? SHERD__RESIDUES : below(256)),
+            .dtype = (uint8_t)(below(16)  ? 1 + below(9)
+                               : below(2) ? SHERD__RESIDUES
+                                          : below(256)),
             .encoding = (uint8_t)(below(16) ? below(2) : below(256)),
-            .groups = groups[below(9)], .rows = edge(), .cols = edge(),
+            .groups = groups[below(9)],
+            .rows = edge(),
+            .cols = edge(),
         };
         i.primes = (uint8_t)(i.dtype == SHERD__RESIDUES ? below(6) : below(16) ? 0 : below(256));
         i.len = i.rows * i.cols * element(i.dtype) * (i.primes ? i.primes : 1) +
@@ -180,8 +186,12 @@ static void sums_that_wrap_in_the_table_are_refused(void **state)
     sherd__put_u32(bytes + 4, UINT32_MAX);
     sherd__put_u32(bytes + 8, 1);
     sherd__put_u32(bytes + 12, UINT32_MAX);
-    sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = SHERD_U8, .groups = 2, .rows = 0,
-                               .cols = UINT32_MAX, .len = 16 };
+    sherd__fragment_info i = { .origin = SHERD__HIDDEN,
+                               .dtype = SHERD_U8,
+                               .groups = 2,
+                               .rows = 0,
+                               .cols = UINT32_MAX,
+                               .len = 16 };
     assert_int_equal(sherd__fragment_table_check(&i, bytes, NULL), SHERD_EFRAME);
 }
 
@@ -199,7 +209,9 @@ static body sparse(uint32_t groups, uint32_t wide_cols, uint64_t one_in)
     static uint32_t column[80 * 300];
     uint32_t rows[8], cols[8];
     size_t n = 0, entries = 0;
-    body b = { .info = { .origin = SHERD__HIDDEN, .dtype = SHERD_U16, .encoding = SHERD__CSR,
+    body b = { .info = { .origin = SHERD__HIDDEN,
+                         .dtype = SHERD_U16,
+                         .encoding = SHERD__CSR,
                          .groups = groups } };
     for (uint32_t q = 0; q < groups; q++) {
         rows[q] = (uint32_t)below(9);
@@ -316,8 +328,12 @@ static void a_csr_body_agrees_with_its_description_or_is_refused(void **state)
 static void a_csr_body_has_a_greatest_length(void **state)
 {
     (void)state;
-    sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = SHERD_U8, .groups = 1,
-                               .encoding = SHERD__CSR, .rows = SHERD__CSR_MAX - 8, .cols = 1,
+    sherd__fragment_info i = { .origin = SHERD__HIDDEN,
+                               .dtype = SHERD_U8,
+                               .groups = 1,
+                               .encoding = SHERD__CSR,
+                               .rows = SHERD__CSR_MAX - 8,
+                               .cols = 1,
                                .len = SHERD__CSR_MAX };
     assert_int_equal(sherd__fragment_info_check(&i, NULL), SHERD_OK);
     i.rows++;
@@ -354,9 +370,12 @@ static void random_bytes_as_a_csr_body_are_never_read_beyond_their_end(void **st
 {
     (void)state;
     for (unsigned round = 0; round < 20000; round++) {
-        sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = SHERD_U8,
-                                   .encoding = SHERD__CSR, .groups = 1 + (uint32_t)below(3),
-                                   .rows = below(6), .cols = widths[below(5)] };
+        sherd__fragment_info i = { .origin = SHERD__HIDDEN,
+                                   .dtype = SHERD_U8,
+                                   .encoding = SHERD__CSR,
+                                   .groups = 1 + (uint32_t)below(3),
+                                   .rows = below(6),
+                                   .cols = widths[below(5)] };
         i.len = sherd__csr_len(i.groups, i.rows, i.cols, below(12), 1);
         uint8_t *bytes = malloc(i.len); /* exactly: the sanitizer sees the byte behind */
         body b = { i, bytes };
@@ -388,8 +407,9 @@ static void bytes_are_read_in_any_range_and_given_back_to_whom_they_belong(void 
     uint64_t len = 0;
     sherd_fragment *f;
     for (uint8_t k = 0; k < 24; k++) bytes[k] = k;
-    sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = SHERD_F64, .rows = 3, .cols = 1,
-                               .len = 24 };
+    sherd__fragment_info i = {
+        .origin = SHERD__HIDDEN, .dtype = SHERD_F64, .rows = 3, .cols = 1, .len = 24
+    };
     assert_int_equal(sherd__fragment_take(&f, &i, bytes, count_release, &len), SHERD_OK);
     assert_ptr_equal(sherd__fragment_bytes(f), bytes);
     for (size_t from = 0; from <= 24; from++) {
@@ -429,8 +449,9 @@ static void a_source_is_asked_within_its_length_only_and_freed_once(void **state
     uint8_t out[24];
     sherd_fragment *f;
     sherd__fragment_source source = { fill, freed, NULL };
-    sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = SHERD_F64, .rows = 3, .cols = 1,
-                               .len = 24 };
+    sherd__fragment_info i = {
+        .origin = SHERD__HIDDEN, .dtype = SHERD_F64, .rows = 3, .cols = 1, .len = 24
+    };
     assert_int_equal(sherd__fragment_new_source(&f, &i, source), SHERD_OK);
     assert_null(sherd__fragment_bytes(f));
     assert_int_equal(sherd__fragment_read(f, 8, out, 8), SHERD_OK);
@@ -449,8 +470,9 @@ static void on_failure_the_bytes_and_the_source_stay_the_callers(void **state)
     sherd_fragment *f;
     unsigned before = frees;
     sherd__fragment_source source = { fill, freed, NULL };
-    sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = SHERD_F64, .rows = 3, .cols = 1,
-                               .len = 24 };
+    sherd__fragment_info i = {
+        .origin = SHERD__HIDDEN, .dtype = SHERD_F64, .rows = 3, .cols = 1, .len = 24
+    };
     (void)sherd__alloc_fail_nth(1);
     assert_int_equal(sherd__fragment_take(&f, &i, bytes, NULL, NULL), SHERD_ENOMEM);
     assert_null(f);
@@ -460,8 +482,13 @@ static void on_failure_the_bytes_and_the_source_stay_the_callers(void **state)
     i.len = 25; /* no description of anything */
     assert_int_equal(sherd__fragment_take(&f, &i, bytes, NULL, NULL), SHERD_EINVAL);
     assert_int_equal(sherd__fragment_new_source(&f, &i, source), SHERD_EINVAL);
-    sherd__fragment_info csr = { .origin = SHERD__HIDDEN, .dtype = SHERD_U8, .encoding = SHERD__CSR,
-                                 .groups = 1, .rows = 2, .cols = 2, .len = 8 + 2 + 2 };
+    sherd__fragment_info csr = { .origin = SHERD__HIDDEN,
+                                 .dtype = SHERD_U8,
+                                 .encoding = SHERD__CSR,
+                                 .groups = 1,
+                                 .rows = 2,
+                                 .cols = 2,
+                                 .len = 8 + 2 + 2 };
     assert_int_equal(sherd__fragment_info_check(&csr, NULL), SHERD_OK);
     assert_int_equal(sherd__fragment_new_source(&f, &csr, source), SHERD_EINVAL); /* dense only */
     assert_null(f);

@@ -54,7 +54,7 @@ static uint64_t slow_mod(i128 x)
 static void field_operations_equal_128_bit_remainders(void **s)
 {
     (void)s;
-    const uint64_t edge[] = {0, 1, 2, SHERD__F61 - 1, SHERD__F61 - 2, UINT64_C(1) << 60};
+    const uint64_t edge[] = { 0, 1, 2, SHERD__F61 - 1, SHERD__F61 - 2, UINT64_C(1) << 60 };
     for (size_t i = 0; i < 20000; i++) {
         uint64_t a = i < 36 ? edge[i / 6] : (draw() << 11 ^ draw()) % SHERD__F61;
         uint64_t b = i < 36 ? edge[i % 6] : (draw() << 11 ^ draw()) % SHERD__F61;
@@ -100,8 +100,8 @@ static void dots_are_exact_for_the_worst_values_and_every_length(void **s)
 static void values_that_are_no_integers_are_the_peers_fault(void **s)
 {
     (void)s;
-    static const double bad[] = {NAN,     HUGE_VAL, -HUGE_VAL, 0.5,  0x1p53,
-                                 -0x1p53, 1e300,    0x1p-1074, -1.25};
+    static const double bad[] = { NAN,     HUGE_VAL, -HUGE_VAL, 0.5,  0x1p53,
+                                  -0x1p53, 1e300,    0x1p-1074, -1.25 };
     double y[1200];
     uint64_t t[1200], out = 9, acc = 4, left[1200];
     sherd__f61_draw(&entropy, 1200, t);
@@ -124,7 +124,7 @@ static void draws_are_below_q_and_fill_the_range(void **s)
     (void)s;
     enum { N = 20000 };
     static uint64_t t[N];
-    size_t eighth[8] = {0};
+    size_t eighth[8] = { 0 };
     sherd__f61_draw(&entropy, N, t);
     for (size_t i = 0; i < N; i++) {
         assert_true(t[i] < SHERD__F61);
@@ -146,11 +146,11 @@ static void what_is_not_below_the_modulus_is_drawn_again(void **s)
 {
     (void)s;
     size_t calls = 0;
-    sherd_entropy e = {all_ones_then_zero, &calls};
-    uint64_t t[2] = {5, 5};
+    sherd_entropy e = { all_ones_then_zero, &calls };
+    uint64_t t[2] = { 5, 5 };
     sherd__f61_draw(&e, 2, t);
     assert_true(calls == 4 && t[0] == 0 && t[1] == 0);
-    double r[2] = {5, 5};
+    double r[2] = { 5, 5 };
     calls = 0;
     sherd__fvp_draw(&e, 5931641, 2, r);
     assert_true(calls == 4 && r[0] == 0 && r[1] == 0);
@@ -165,7 +165,7 @@ typedef struct product {
 
 static product make(size_t n, size_t k, size_t m, int64_t limit)
 {
-    product p = {n, k, m, malloc(n * k * 8 + 8), malloc(k * m * 8 + 8), malloc(n * m * 8 + 8)};
+    product p = { n, k, m, malloc(n * k * 8 + 8), malloc(k * m * 8 + 8), malloc(n * m * 8 + 8) };
     for (size_t i = 0; i < n * k; i++) p.u[i] = whole(limit);
     for (size_t i = 0; i < k * m; i++) p.v[i] = whole(limit);
     assert_int_equal(sherd__gemm_f64(n, k, m, p.u, k, p.v, m, 0.0, p.y, m), SHERD_OK);
@@ -186,8 +186,8 @@ typedef struct vectors {
 
 static vectors project(const product *p, bool zero)
 {
-    vectors x = {calloc(p->n + 1, 8), calloc(p->m + 1, 8), calloc(p->k + 1, 8), calloc(p->k + 1, 8),
-                 0};
+    vectors x = { calloc(p->n + 1, 8), calloc(p->m + 1, 8), calloc(p->k + 1, 8),
+                  calloc(p->k + 1, 8), 0 };
     if (!zero) {
         sherd__f61_draw(&entropy, p->n, x.r);
         sherd__f61_draw(&entropy, p->m, x.s);
@@ -215,17 +215,17 @@ static bool passes(const product *p, const vectors *x)
     uint64_t acc = 0;
     size_t third = p->n / 3;
     assert_int_equal(sherd__f61_answer(p->y, third, p->m, p->m, x->r, x->s, &acc), SHERD_OK);
-    assert_int_equal(
-        sherd__f61_answer(p->y + third * p->m, p->n - third, p->m, p->m, x->r + third, x->s, &acc),
-        SHERD_OK);
+    assert_int_equal(sherd__f61_answer(p->y + third * p->m, p->n - third, p->m, p->m, x->r + third,
+                                       x->s, &acc),
+                     SHERD_OK);
     return acc == x->want;
 }
 
 static void honest_integer_products_pass(void **s)
 {
     (void)s;
-    static const size_t shapes[][3] = {{0, 3, 2},    {3, 0, 2},     {3, 2, 0},   {1, 1, 1},
-                                       {2, 7, 1300}, {70, 600, 33}, {5000, 3, 2}};
+    static const size_t shapes[][3] = { { 0, 3, 2 },    { 3, 0, 2 },     { 3, 2, 0 },   { 1, 1, 1 },
+                                        { 2, 7, 1300 }, { 70, 600, 33 }, { 5000, 3, 2 } };
     for (size_t i = 0; i < 7; i++) {
         product p = make(shapes[i][0], shapes[i][1], shapes[i][2], 65535);
         vectors x = project(&p, false);
@@ -295,8 +295,8 @@ typedef struct weights {
 
 static weights weight_vectors(const product *p)
 {
-    weights x = {calloc(p->n + 1, 8), calloc(p->m + 1, 8), calloc(p->k + 1, 8),
-               calloc(p->k + 1, 8), calloc(p->k + 1, 8), calloc(p->k + 1, 8)};
+    weights x = { calloc(p->n + 1, 8), calloc(p->m + 1, 8), calloc(p->k + 1, 8),
+                  calloc(p->k + 1, 8), calloc(p->k + 1, 8), calloc(p->k + 1, 8) };
     sherd__fv_weights(&entropy, p->n, x.r);
     sherd__fv_weights(&entropy, p->m, x.s);
     return x;
@@ -335,7 +335,7 @@ static void masked_dots_skip_what_is_not_finite_in_a_fixed_order(void **s)
     (void)s;
     double y[41], t[41];
     for (size_t n = 0; n <= 41; n++) {
-        double lanes[8] = {0}, sizes[8] = {0}, size = 1.0;
+        double lanes[8] = { 0 }, sizes[8] = { 0 }, size = 1.0;
         for (size_t i = 0; i < n; i++) {
             y[i] = real();
             t[i] = i % 5 == 3 ? 0.0 : draw() & 1 ? 1.0 : -1.0;
@@ -360,8 +360,9 @@ static void honest_float_products_pass_and_gross_errors_do_not(void **s)
 {
     (void)s;
     static const size_t shapes[][3] = {
-        {1, 1, 1}, {3, 0, 4}, {200, 1, 90}, {60, 500, 70}, {400, 30, 3}};
-    static const int scales[] = {0, 300, -500, -530};
+        { 1, 1, 1 }, { 3, 0, 4 }, { 200, 1, 90 }, { 60, 500, 70 }, { 400, 30, 3 }
+    };
+    static const int scales[] = { 0, 300, -500, -530 };
     for (size_t i = 0; i < 5; i++)
         for (size_t z = 0; z < 4; z++)
             for (int round = 0; round < 20; round++) {
@@ -450,7 +451,7 @@ static void errors_that_would_cancel_under_signs_do_not_pass(void **s)
         weights x = weight_vectors(&p);
         weight_project(&p, &x);
         size_t i = draw() % p.n, j = draw() % p.m, l = (j + 1 + draw() % (p.m - 1)) % p.m;
-        double e = round % 2 ? 1e-3 : -1e-3, before[2] = {p.y[i * p.m + j], p.y[i * p.m + l]};
+        double e = round % 2 ? 1e-3 : -1e-3, before[2] = { p.y[i * p.m + j], p.y[i * p.m + l] };
         p.y[i * p.m + j] += 1e-3;
         p.y[i * p.m + l] += e;
         assert_int_equal(weight_judge(&p, &x), SHERD__REJECTED);

@@ -62,15 +62,18 @@ static int set_wide(void **s)
     return 0;
 }
 
-#define UNIT_TEST_PLAIN(f) {#f " (plain)", f, set_plain, set_wide, NULL}
+#define UNIT_TEST_PLAIN(f)                                                                         \
+    {                                                                                              \
+#f " (plain)", f, set_plain, set_wide, NULL                                                \
+    }
 
 /* Few are drawn in another way than many. */
 static void weights_are_uniform_however_many_are_drawn(void **s)
 {
     (void)s;
-    static const size_t lengths[] = {0, 1, 63, 64, 65, 1000, 3000};
+    static const size_t lengths[] = { 0, 1, 63, 64, 65, 1000, 3000 };
     static double x[3001];
-    uint32_t count[11] = {0}, again = 0, all = 0;
+    uint32_t count[11] = { 0 }, again = 0, all = 0;
     for (int i = 0; i < 300; i++)
         for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++) {
             size_t n = lengths[k];
@@ -94,7 +97,7 @@ static void weights_are_uniform_however_many_are_drawn(void **s)
 static void packed_residues_are_checked_two_trials_at_once(void **s)
 {
     (void)s;
-    static const uint32_t primes[] = {5, 5931641, 8388593};
+    static const uint32_t primes[] = { 5, 5931641, 8388593 };
     for (size_t q = 0; q < 3; q++) {
         enum { N = 1300, K = 21, M = 530 };
         uint32_t p = primes[q], left[2], right[2];
@@ -111,12 +114,12 @@ static void packed_residues_are_checked_two_trials_at_once(void **s)
             sherd__fvp_draw(&entropy, p, N, r[i]);
             sherd__fvp_draw(&entropy, p, M, t[i]);
         }
-        double *const to[2] = {ru[0], ru[1]}, *const by[2] = {vs[0], vs[1]};
-        const double *const rs[2] = {r[0], r[1]}, *const ts[2] = {t[0], t[1]};
+        double *const to[2] = { ru[0], ru[1] }, *const by[2] = { vs[0], vs[1] };
+        const double *const rs[2] = { r[0], r[1] }, *const ts[2] = { t[0], t[1] };
         size_t since = 0;
         memset(ru, 0, sizeof ru);
         for (size_t at = 0, rows; at < N; at += rows) { /* panels of 1, 2, 3, ... rows */
-            const double *const part[2] = {r[0] + at, r[1] + at};
+            const double *const part[2] = { r[0] + at, r[1] + at };
             rows = at % 9 + 1 < N - at ? at % 9 + 1 : N - at;
             sherd__fvp_left(u + at * K, rows, K, K, part, p, to, &since);
         }
@@ -149,13 +152,13 @@ static void a_residue_not_below_its_prime_is_refused_wherever_it_stands(void **s
 {
     (void)s;
     enum { N = 9 };
-    static const size_t widths[] = {1, 7, 600}; /* short rows together, long ones by themselves */
+    static const size_t widths[] = { 1, 7, 600 }; /* short rows together, long ones by themselves */
     static double zero[N * 600];
     const uint32_t p = 5931641;
     for (size_t w = 0; w < 3; w++) {
         size_t m = widths[w], last = N * m - 1;
         uint8_t *packed = calloc(N * m, 3);
-        const double *const none[2] = {zero, zero};
+        const double *const none[2] = { zero, zero };
         uint32_t out[2];
         for (size_t at = 0; at <= last; at += at + 1 < last ? m : 1) {
             for (uint32_t odd = p - 1; odd <= p + 1; odd++) {
@@ -176,9 +179,9 @@ static void residue_sums_stay_exact_for_the_largest_values(void **s)
     static double y[N], v[N], ones[N];
     static uint8_t packed[3 * N];
     const uint32_t p = 8388593;
-    const double *const by[2] = {v, y}, *const unit[2] = {ones, ones};
-    double acc[2] = {0.0, 0.0}, *const to[2] = {acc, acc + 1};
-    uint64_t sum[2] = {0, 0};
+    const double *const by[2] = { v, y }, *const unit[2] = { ones, ones };
+    double acc[2] = { 0.0, 0.0 }, *const to[2] = { acc, acc + 1 };
+    uint64_t sum[2] = { 0, 0 };
     uint32_t out[2];
     size_t since = 0;
     for (size_t i = 0; i < N; i++) {
@@ -196,7 +199,7 @@ static void residue_sums_stay_exact_for_the_largest_values(void **s)
     for (size_t i = 0; i < 3 * N; i++) packed[i] = (uint8_t)((p - 1) >> i % 3 * 8);
     for (size_t i = 0; i < N; i++) ones[i] = (p - 1) / 2; /* and the largest as they travel */
     for (size_t rows = 1; rows <= N; rows += N - 1) {
-        const double *const most[2] = {ones, ones};
+        const double *const most[2] = { ones, ones };
         uint64_t h = (p - 1) / 2, want = (p - h * N % p) % p * h % p;
         assert_int_equal(sherd__fvp_answer(packed, rows, N / rows, most, most, p, out), SHERD_OK);
         assert_true(out[0] == want && out[1] == want);
@@ -220,7 +223,7 @@ static int64_t balanced(int64_t x, uint32_t p)
 static void residue_kernels_equal_int64_for_every_shape(void **s)
 {
     (void)s;
-    static const size_t sizes[] = {0, 1, 2, 3, 4, 5, 7, 8, 9, 17, 511, 512, 513, 1030};
+    static const size_t sizes[] = { 0, 1, 2, 3, 4, 5, 7, 8, 9, 17, 511, 512, 513, 1030 };
     enum { SIZES = sizeof sizes / sizeof *sizes, MOST = 1030 };
     const uint32_t p = 8388593;
     const double h = (p - 1) / 2;
@@ -228,11 +231,11 @@ static void residue_kernels_equal_int64_for_every_shape(void **s)
     uint8_t *packed = malloc(3 * MOST * MOST);
     for (size_t i = 0; i < MOST * MOST; i++) x[i] = i % 3 ? whole((int64_t)h) : i % 2 ? h : -h;
     for (size_t i = 0; i < 4 * MOST; i++) v[i] = i % 3 ? whole((int64_t)h) : h;
-    const double *const r[2] = {v, v + MOST}, *const t[2] = {v + 2 * MOST, v + 3 * MOST};
-    double *const out[2] = {v + 4 * MOST, v + 5 * MOST};
+    const double *const r[2] = { v, v + MOST }, *const t[2] = { v + 2 * MOST, v + 3 * MOST };
+    double *const out[2] = { v + 4 * MOST, v + 5 * MOST };
     for (size_t shape = 0; shape < SIZES * SIZES; shape++) {
         size_t rows = sizes[shape / SIZES], cols = sizes[shape % SIZES], since = 0;
-        uint32_t got[2] = {7, 7};
+        uint32_t got[2] = { 7, 7 };
         for (size_t i = 0; i < rows; i++)
             sherd__residue_pack(x + i * MOST, cols, p, packed + 3 * i * cols);
         assert_int_equal(sherd__fvp_answer(packed, rows, cols, r, t, p, got), SHERD_OK);
@@ -277,12 +280,13 @@ static void several_primes_at_once_equal_one_after_the_other(void **s)
         memset(one, 0, sizeof one);
         memset(many, 0, sizeof many);
         for (size_t q = 0; q < len; q++) {
-            const double *const both[2] = {r + 2 * q * N, r + (2 * q + 1) * N};
-            double *const to[2] = {one[2 * q], one[2 * q + 1]};
+            const double *const both[2] = { r + 2 * q * N, r + (2 * q + 1) * N };
+            double *const to[2] = { one[2 * q], one[2 * q + 1] };
             size_t since = 0;
             sherd__fvp_left(x, N, K, LD, both, sherd__primes_default.p[q], to, &since);
-            sum[q] = (sherd__fvp_sum){sherd__primes_default.p[q], {both[0], both[1]},
-                                      {many[2 * q], many[2 * q + 1]}};
+            sum[q] = (sherd__fvp_sum){ sherd__primes_default.p[q],
+                                       { both[0], both[1] },
+                                       { many[2 * q], many[2 * q + 1] } };
         }
         for (size_t at = 0, rows; at < N; at += rows) { /* panels of 1, 2, 3, ... rows */
             rows = at % 9 + 1 < N - at ? at % 9 + 1 : N - at;

@@ -37,14 +37,15 @@ static int64_t *samples(uint64_t variance, uint64_t seed)
 /* Chi-squared of the counts of -most..most against exp(-x^2 / (2 variance)) normalised. */
 static void small_variances_have_the_exact_probabilities(void **s)
 {
-    static const struct { uint64_t variance; int most; } of[] = { { 1, 4 }, { 2, 5 }, { 3, 6 },
-                                                                  { 10, 12 }, { 400, 70 } };
+    static const struct {
+        uint64_t variance;
+        int most;
+    } of[] = { { 1, 4 }, { 2, 5 }, { 3, 6 }, { 10, 12 }, { 400, 70 } };
     (void)s;
     for (size_t k = 0; k < sizeof of / sizeof *of; k++) {
         int most = of[k].most;
         double count[2 * 70 + 1] = { 0 }, total = 0, beyond = 0, chi = 0;
-        for (int x = -2000; x <= 2000; x++)
-            total += exp(-x * x / (2.0 * (double)of[k].variance));
+        for (int x = -2000; x <= 2000; x++) total += exp(-x * x / (2.0 * (double)of[k].variance));
         int64_t *x = samples(of[k].variance, 100 + k);
         for (size_t i = 0; i < DRAWS; i++) {
             if (llabs(x[i]) <= most) count[x[i] + most]++;
@@ -143,7 +144,8 @@ static void variances_out_of_range_are_refused(void **s)
     (void)s;
     assert_int_equal(sherd__gaussian_draw(&x, 1, 0, &e), SHERD_EINVAL);
     assert_int_equal(sherd__gaussian_draw(&x, 1, SHERD__GAUSSIAN_VARIANCE + 1, &e), SHERD_EINVAL);
-    const sherd__privacy_round largest = { .threshold = 3, .colluding = 2,
+    const sherd__privacy_round largest = { .threshold = 3,
+                                           .colluding = 2,
                                            .gradient = UINT64_C(1) << 32,
                                            .noise = SHERD__PRIVACY_NOISE_MAX };
     assert_true(sherd__privacy_variance(&largest) <= SHERD__GAUSSIAN_VARIANCE);
@@ -189,7 +191,9 @@ static void epsilon_is_above_the_exact_one_and_near_it(void **s)
  * Harvard Data Science Review, 2022). */
 static void published_figures_lie_where_their_rounding_puts_them(void **s)
 {
-    static const struct { double rho, epsilon; } of[] = { { 2.56, 17.14 }, { 0.07, 2.47 } };
+    static const struct {
+        double rho, epsilon;
+    } of[] = { { 2.56, 17.14 }, { 0.07, 2.47 } };
     (void)s;
     for (size_t i = 0; i < 2; i++) {
         assert_true(sherd__privacy_epsilon(of[i].rho - 0.005, 1e-10) <= of[i].epsilon + 0.005);

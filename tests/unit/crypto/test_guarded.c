@@ -74,7 +74,8 @@ static found search(void)
         if (sscanf(line, "%llx-%llx %7s", &from, &to, mode) == 3) {
             bool own = (uintptr_t)room >= from && (uintptr_t)room < to;
             here = mode[0] == 'r' && !own && to - from <= LARGEST
-                       ? count_in(memory, room, (uintptr_t)from, (size_t)(to - from)) : 0;
+                       ? count_in(memory, room, (uintptr_t)from, (size_t)(to - from))
+                       : 0;
             f.all += here;
         } else if (!strncmp(line, "VmFlags:", 8) && !strstr(line, " dd")) {
             f.open += here;

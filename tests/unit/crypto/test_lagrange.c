@@ -76,7 +76,8 @@ static void the_number_of_blocks_is_as_large_as_the_threshold_allows(void **s)
 {
     (void)s;
     static const uint32_t table[][4] = {
-        {3, 1, 0, 1}, {5, 1, 0, 2}, {7, 1, 0, 3}, {8, 1, 1, 3}, {16, 2, 3, 5}};
+        { 3, 1, 0, 1 }, { 5, 1, 0, 2 }, { 7, 1, 0, 3 }, { 8, 1, 1, 3 }, { 16, 2, 3, 5 }
+    };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         assert_int_equal(sherd__lcc_blocks(table[i][0], table[i][1], table[i][2], true),
                          table[i][3]);
@@ -98,13 +99,13 @@ static void no_point_of_a_share_is_a_point_of_a_block(void **s)
     (void)s;
     for (size_t i = 0; i < PRIMES; i++)
         for (uint32_t terms = 2; terms <= MOST; terms++) {
-            const sherd__lcc c = {terms - 1, 1, SHERD__LCC_SHARES_MAX};
+            const sherd__lcc c = { terms - 1, 1, SHERD__LCC_SHARES_MAX };
             static bool seen[MOST + SHERD__LCC_SHARES_MAX + 1];
             memset(seen, 0, sizeof seen);
             assert_int_equal(sherd__lcc_check(&c, prime(i)), SHERD_OK);
             for (uint32_t j = 0; j < terms + c.shares; j++) {
-                uint32_t x =
-                    (j < terms ? sherd__lcc_beta(j) : sherd__lcc_alpha(&c, j - terms)) % prime(i);
+                uint32_t x = (j < terms ? sherd__lcc_beta(j) : sherd__lcc_alpha(&c, j - terms)) %
+                             prime(i);
                 assert_true(x < sizeof seen);
                 assert_false(seen[x]);
                 seen[x] = true;
@@ -115,11 +116,12 @@ static void no_point_of_a_share_is_a_point_of_a_block(void **s)
 static void what_is_no_code_is_refused(void **s)
 {
     (void)s;
-    static const sherd__lcc bad[] = {{0, 1, 3},  {1, 0, 3},   {1, 1, 0},           {64, 1, 3},
-                                     {63, 2, 3}, {1, 64, 3},  {UINT32_MAX, 1, 1},  {1, UINT32_MAX,
-                                                                                    1},
-                                     {1, 1, 4097}, {UINT32_MAX, 2, UINT32_MAX}};
-    const sherd__lcc good = {3, 1, 7}, largest = {62, 2, 4096}, tiny = {2, 2, 3};
+    static const sherd__lcc bad[] = { { 0, 1, 3 },          { 1, 0, 3 },
+                                      { 1, 1, 0 },          { 64, 1, 3 },
+                                      { 63, 2, 3 },         { 1, 64, 3 },
+                                      { UINT32_MAX, 1, 1 }, { 1, UINT32_MAX, 1 },
+                                      { 1, 1, 4097 },       { UINT32_MAX, 2, UINT32_MAX } };
+    const sherd__lcc good = { 3, 1, 7 }, largest = { 62, 2, 4096 }, tiny = { 2, 2, 3 };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_equal(sherd__lcc_check(&bad[i], 5931641), SHERD_EINVAL);
     assert_int_equal(sherd__lcc_check(&good, 5931641), SHERD_OK);
@@ -149,7 +151,9 @@ static void weights_carry_monomials(const double *w, const uint32_t *x, uint32_t
 static void weights_interpolate_every_polynomial(void **s)
 {
     (void)s;
-    static const sherd__lcc codes[] = {{1, 1, 3}, {3, 1, 7}, {5, 2, 16}, {2, 3, 40}, {60, 4, 130}};
+    static const sherd__lcc codes[] = {
+        { 1, 1, 3 }, { 3, 1, 7 }, { 5, 2, 16 }, { 2, 3, 40 }, { 60, 4, 130 }
+    };
     for (size_t i = 0; i < PRIMES; i++)
         for (size_t k = 0; k < sizeof codes / sizeof *codes; k++) {
             const sherd__lcc *c = &codes[k];
@@ -196,7 +200,7 @@ static void every_minor_of_the_masks_is_invertible(void **s)
     for (size_t i = 0; i < PRIMES; i++)
         for (uint32_t masks = 1; masks <= 3; masks++)
             for (uint32_t blocks = 1; blocks <= 8; blocks++) {
-                const sherd__lcc c = {blocks, masks, 16};
+                const sherd__lcc c = { blocks, masks, 16 };
                 minors_of(&c, prime(i));
             }
 }
@@ -276,7 +280,7 @@ static void any_threshold_of_eight_answers_decode_and_one_fewer_does_not(void **
         for (uint32_t masks = 1; masks <= 3; masks++)
             for (uint32_t blocks = 1; blocks <= 6; blocks++)
                 for (int both = 0; both < 2; both++) {
-                    run r = {.c = {blocks, masks, 8}, .p = prime(i)};
+                    run r = { .c = { blocks, masks, 8 }, .p = prime(i) };
                     uint32_t set[8], len = sherd__lcc_threshold(blocks, masks, both);
                     if (len > 8 || blocks + masks > 8) continue;
                     answer_all(&r, both);
@@ -298,7 +302,7 @@ static void one_answer_fewer_leaves_every_block_open(void **s)
     (void)s;
     for (size_t i = 0; i < PRIMES; i++)
         for (uint32_t blocks = 1; blocks <= 3; blocks++) {
-            const sherd__lcc c = {blocks, 1, 8};
+            const sherd__lcc c = { blocks, 1, 8 };
             uint32_t p = prime(i), len = sherd__lcc_threshold(blocks, 1, true), set[8];
             first_subset(set, len - 1);
             do
@@ -331,8 +335,8 @@ static void count_tuples(const sherd__lcc *c, uint32_t p, const double *blocks, 
     for (uint32_t j = 0; j < terms; j++) {
         in[j] = x[j];
         for (uint32_t i = 0; i < n; i++) {
-            uint32_t digit =
-                j < c->blocks ? 0 : i / (uint32_t)power(p, j - c->blocks, 1u << 20) % p;
+            uint32_t digit = j < c->blocks ? 0
+                                           : i / (uint32_t)power(p, j - c->blocks, 1u << 20) % p;
             x[j][i] = j < c->blocks ? blocks[j] : (double)digit - (double)((p - 1) / 2);
         }
     }
@@ -352,9 +356,11 @@ static void count_tuples(const sherd__lcc *c, uint32_t p, const double *blocks, 
 static void shares_of_colluders_are_uniform_whatever_the_data(void **s)
 {
     (void)s;
-    static const struct { sherd__lcc c; uint32_t p; } cases[] = {
-        {{1, 1, 3}, 5}, {{2, 1, 2}, 5}, {{1, 1, 4}, 7}, {{2, 1, 4}, 7}, {{1, 2, 4}, 7},
-        {{2, 2, 3}, 7}, {{3, 1, 3}, 7}};
+    static const struct {
+        sherd__lcc c;
+        uint32_t p;
+    } cases[] = { { { 1, 1, 3 }, 5 }, { { 2, 1, 2 }, 5 }, { { 1, 1, 4 }, 7 }, { { 2, 1, 4 }, 7 },
+                  { { 1, 2, 4 }, 7 }, { { 2, 2, 3 }, 7 }, { { 3, 1, 3 }, 7 } };
     uint32_t count[7 * 7 * 7], set[4];
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         const sherd__lcc *c = &cases[k].c;
@@ -378,8 +384,8 @@ static void shares_of_colluders_are_uniform_whatever_the_data(void **s)
 static void one_colluder_more_learns_of_the_data(void **s)
 {
     (void)s;
-    const sherd__lcc c = {1, 1, 3};
-    const uint32_t set[2] = {0, 2};
+    const sherd__lcc c = { 1, 1, 3 };
+    const uint32_t set[2] = { 0, 2 };
     const double one = 1.0, two = 2.0;
     uint32_t a[7 * 7 * 7], b[7 * 7 * 7];
     count_tuples(&c, 7, &one, set, 2, a);

@@ -43,8 +43,8 @@ size_t __wrap_sherd__lcc_encode_wide(const double *w, uint32_t shares, uint32_t 
     return plain ? 0 : __real_sherd__lcc_encode_wide(w, shares, blocks, p, in, n, out);
 }
 
-static const size_t lengths[] = {0, 1, 2, 3, 7, 8, 9, 10, 11, 15, 16, 17, 18, 19, 31, 33, 100,
-                                 511, 512, 513, 1100};
+static const size_t lengths[] = { 0,  1,  2,  3,  7,  8,   9,   10,  11,  15,  16,
+                                  17, 18, 19, 31, 33, 100, 511, 512, 513, 1100 };
 enum { LENGTHS = sizeof lengths / sizeof *lengths };
 
 static void fill(double *x, size_t n, uint32_t p, int kind)
@@ -58,7 +58,7 @@ static void shares_equal_int64_for_every_number_of_terms_and_length(void **s)
 {
     plain = *s != NULL;
     enum { N = 1100, SHARES = 3 };
-    static const uint32_t primes[] = {5, 251, 5931641, 8388593};
+    static const uint32_t primes[] = { 5, 251, 5931641, 8388593 };
     for (uint32_t terms = 1; terms <= MOST; terms += 1 + terms / 20)
         for (size_t l = 0; l < LENGTHS; l++) {
             size_t n = lengths[l];
@@ -134,10 +134,11 @@ static void check_code(const sherd__lcc *c, uint32_t p, size_t n)
 static void shares_of_every_code_equal_int64(void **s)
 {
     (void)s;
-    static const sherd__lcc codes[] = {{3, 1, 7}, {3, 1, 8}, {2, 1, 5}, {1, 1, 3}, {1, 1, 2},
-                                       {2, 2, 8}, {4, 1, 9}, {1, 3, 7}, {5, 2, 16}, {3, 1, 13},
-                                       {3, 1, 14}, {4, 1, 8}, {1, 2, 24}, {3, 3, 6}, {3, 3, 7}};
-    static const uint32_t primes[] = {5931641, 5931533, 8388593, 1048573, 524309, 262139, 251};
+    static const sherd__lcc codes[] = { { 3, 1, 7 },  { 3, 1, 8 },  { 2, 1, 5 },  { 1, 1, 3 },
+                                        { 1, 1, 2 },  { 2, 2, 8 },  { 4, 1, 9 },  { 1, 3, 7 },
+                                        { 5, 2, 16 }, { 3, 1, 13 }, { 3, 1, 14 }, { 4, 1, 8 },
+                                        { 1, 2, 24 }, { 3, 3, 6 },  { 3, 3, 7 } };
+    static const uint32_t primes[] = { 5931641, 5931533, 8388593, 1048573, 524309, 262139, 251 };
     size_t fast = 0, all = 0;
     plain = false;
     for (size_t k = 0; k < sizeof codes / sizeof *codes; k++)
@@ -147,7 +148,7 @@ static void shares_of_every_code_equal_int64(void **s)
             fast += stepped, all++;
         }
     if (fast) assert_true(all / 5 < fast && fast < all * 9 / 10); /* both were tried */
-    const sherd__lcc usual = {3, 1, 7};
+    const sherd__lcc usual = { 3, 1, 7 };
     for (size_t l = 0; l < LENGTHS; l++) check_code(&usual, 5931641, lengths[l]);
 #ifdef SHERD__IS_V4_BYTES
     if (SHERD__IS_V4_BYTES) assert_true(stepped);
@@ -159,11 +160,11 @@ static void weights_of_other_points_are_taken_as_they_are(void **s)
 {
     (void)s;
     enum { N = 37 };
-    const sherd__lcc c = {3, 1, 7};
+    const sherd__lcc c = { 3, 1, 7 };
     const uint32_t p = 5931641;
     double x[4][N], w[7 * 4];
     uint8_t bytes[7][3 * N], *out[7];
-    const double *const in[] = {x[0], x[1], x[2], x[3]};
+    const double *const in[] = { x[0], x[1], x[2], x[3] };
     plain = false;
     for (uint32_t i = 0; i < 7; i++) sherd__lcc_encode_weights(&c, p, i, w + 4 * i);
     for (int i = 0; i < 7; i++) out[i] = bytes[i];
@@ -187,7 +188,7 @@ static void answers_decode_like_int64_for_every_number_and_length(void **s)
 {
     (void)s;
     enum { N = 1100, BLOCKS = 3 };
-    static const uint32_t primes[] = {5, 251, 5931641, 8388593};
+    static const uint32_t primes[] = { 5, 251, 5931641, 8388593 };
     for (uint32_t len = 1; len < 2 * MOST; len += 1 + len / 8)
         for (size_t l = 0; l < LENGTHS; l++) {
             size_t n = lengths[l];
@@ -208,8 +209,8 @@ static void answers_decode_like_int64_for_every_number_and_length(void **s)
                 for (size_t i = 0; i < n; i++) {
                     int64_t sum = 0;
                     for (uint32_t j = 0; j < len; j++)
-                        sum +=
-                            (int64_t)w[(uint32_t)q * len + j] * (int64_t)x[j * N + i] % (int64_t)p;
+                        sum += (int64_t)w[(uint32_t)q * len + j] * (int64_t)x[j * N + i] %
+                               (int64_t)p;
                     assert_int_equal(lcc_mod((int64_t)out[q][i], p), lcc_mod(sum, p));
                 }
             }
@@ -228,8 +229,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shares_equal_int64_for_every_number_of_terms_and_length),
-        {"shares equal int64 (plain)", shares_equal_int64_for_every_number_of_terms_and_length,
-         NULL, NULL, &plain},
+        { "shares equal int64 (plain)", shares_equal_int64_for_every_number_of_terms_and_length,
+          NULL, NULL, &plain },
         cmocka_unit_test(shares_of_every_code_equal_int64),
         cmocka_unit_test(weights_of_other_points_are_taken_as_they_are),
         cmocka_unit_test(answers_decode_like_int64_for_every_number_and_length),

@@ -34,16 +34,16 @@ static void fill_known(void *ctx, void *out, size_t len)
 static sherd__masks *masks_of(uint8_t byte)
 {
     sherd__masks *m;
-    const sherd_entropy e = {fill_known, &byte};
+    const sherd_entropy e = { fill_known, &byte };
     assert_int_equal(sherd__masks_new(&m, &e), SHERD_OK);
     return m;
 }
 
 /* --- words that are chosen ------------------------------------------------------------------- */
 
-static const uint32_t *chosen;    /* words of nonce 0 */
-static const uint32_t *spare;     /* of every other nonce, a block; NULL: it is an error to ask */
-static uint64_t asked;            /* the last other nonce */
+static const uint32_t *chosen; /* words of nonce 0 */
+static const uint32_t *spare;  /* of every other nonce, a block; NULL: it is an error to ask */
+static uint64_t asked;         /* the last other nonce */
 
 int __real_sherd__keystream_read(sherd__keystream *ks, uint64_t nonce, uint64_t block, void *out,
                                  size_t len);
@@ -53,7 +53,7 @@ int __wrap_sherd__keystream_read(sherd__keystream *ks, uint64_t nonce, uint64_t 
 int __wrap_sherd__keystream_read(sherd__keystream *ks, uint64_t nonce, uint64_t block, void *out,
                                  size_t len)
 {
-    if (chosen == NULL) return __real_sherd__keystream_read(ks, nonce, block, out, len);
+    if (!chosen) return __real_sherd__keystream_read(ks, nonce, block, out, len);
     if (nonce == 0) {
         memcpy(out, chosen + 16 * block, len);
     } else {
@@ -94,7 +94,7 @@ static void defined_key(uint8_t byte, const sherd__mask_id *id, uint8_t key[KEY]
 
 static uint32_t defined_word(const uint8_t key[KEY], uint64_t nonce, uint64_t word)
 {
-    uint8_t block[64] = {0}, n[8];
+    uint8_t block[64] = { 0 }, n[8];
     sherd__put_u64(n, nonce);
     crypto_stream_chacha20_xor_ic(block, block, 64, n, word / 16, key);
     return sherd__get_u32(block + word % 16 * 4);
@@ -122,15 +122,15 @@ static uint32_t wasteful_prime(void)
 static void elements_are_what_the_header_says(void **s)
 {
     (void)s;
-    static const size_t widths[] = {1, 2, 10, 15, 16, 17, 100, 784, 4096, 4097, 9000};
-    const uint32_t primes[] = {5, 5931641, 8388593, wasteful_prime()};
+    static const size_t widths[] = { 1, 2, 10, 15, 16, 17, 100, 784, 4096, 4097, 9000 };
+    const uint32_t primes[] = { 5, 5931641, 8388593, wasteful_prime() };
     static double got[64 * 9000];
     size_t dropped = 0;
     sherd__masks *m = masks_of(7);
     for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
         for (uint32_t q = 0; q < 4; q++) {
-            const sherd__mask_id id = {w % 2 ? SHERD__MASK_LEFT : SHERD__MASK_RIGHT, (uint32_t)w, q,
-                                       primes[q], widths[w]};
+            const sherd__mask_id id = { w % 2 ? SHERD__MASK_LEFT : SHERD__MASK_RIGHT, (uint32_t)w,
+                                        q, primes[q], widths[w] };
             uint64_t row0 = w % 3 ? w * 1000 : UINT64_C(1) << 40;
             size_t n = widths[w], rows = 9000 / n < 3 ? 3 : 9000 / n > 64 ? 64 : 9000 / n;
             uint8_t key[KEY];
@@ -151,11 +151,11 @@ static void any_part_is_that_part_of_the_whole(void **s)
     (void)s;
     enum { ROWS = 40, WIDTH = 5000 };
     static double whole[ROWS * WIDTH], part[ROWS * (WIDTH + 1) + 1];
-    static const size_t widths[] = {1, 9, 33, 700, WIDTH};
+    static const size_t widths[] = { 1, 9, 33, 700, WIDTH };
     uint64_t state = 3;
     sherd__masks *m = masks_of(1);
     for (size_t w = 0; w < 5; w++) {
-        const sherd__mask_id id = {SHERD__MASK_LEFT, 2, 1, wasteful_prime(), widths[w]};
+        const sherd__mask_id id = { SHERD__MASK_LEFT, 2, 1, wasteful_prime(), widths[w] };
         size_t n = widths[w];
         assert_int_equal(sherd__masks_part(m, &id, 5, ROWS, 0, n, whole, n), SHERD_OK);
         for (int i = 0; i < 200; i++) {
@@ -181,7 +181,7 @@ static void any_part_is_that_part_of_the_whole(void **s)
 
 static double take(sherd__masks *m, uint32_t p, const uint32_t *words, size_t *again)
 {
-    const sherd__mask_id id = {SHERD__MASK_LEFT, 0, 0, p, 16};
+    const sherd__mask_id id = { SHERD__MASK_LEFT, 0, 0, p, 16 };
     double out[16];
     asked = 0;
     chosen = words;
@@ -196,8 +196,9 @@ static double take(sherd__masks *m, uint32_t p, const uint32_t *words, size_t *a
 static void every_residue_is_given_by_equally_many_words(void **s)
 {
     (void)s;
-    const uint32_t primes[] = {5, 7, 251, 257, 5931641, 5931533, 8388593, 8388571,
-                               wasteful_prime()};
+    const uint32_t primes[] = {
+        5, 7, 251, 257, 5931641, 5931533, 8388593, 8388571, wasteful_prime()
+    };
     const int64_t range = INT64_C(1) << 30, half = range / 2;
     static const uint32_t zeros[16];
     sherd__masks *m = masks_of(9);
@@ -212,7 +213,7 @@ static void every_residue_is_given_by_equally_many_words(void **s)
             assert_int_equal(last - first + 1, range / p);
             assert_true(first >= -half && last < half);
             for (int64_t v = first - 1; v <= last + 1; v += v == first ? last - first : 1) {
-                uint32_t words[16] = {0};
+                uint32_t words[16] = { 0 };
                 size_t again;
                 if (v < -half || v >= half) continue;
                 words[9] = (uint32_t)(uint64_t)v << 2 | (uint32_t)(v & 3);
@@ -231,7 +232,7 @@ static void every_residue_is_given_by_equally_many_words(void **s)
 static void a_dropped_word_is_replaced_until_one_is_kept(void **s)
 {
     (void)s;
-    uint32_t words[16] = {0}, others[64];
+    uint32_t words[16] = { 0 }, others[64];
     size_t again;
     sherd__masks *m = masks_of(3);
     words[9] = 0x80000001; /* the tie, which is dropped for every p */
@@ -259,17 +260,17 @@ static void masks_are_uniform_and_independent_of_each_other(void **s)
     (void)s;
     enum { N = 1 << 20, WIDTH = 1 << 10, CELLS = 16 };
     static double x[4][N];
-    static const sherd__mask_id ids[4] = {{SHERD__MASK_LEFT, 0, 0, 5931641, WIDTH},
-                                          {SHERD__MASK_LEFT, 0, 1, 5931637, WIDTH},
-                                          {SHERD__MASK_LEFT, 1, 0, 5931641, WIDTH},
-                                          {SHERD__MASK_RIGHT, 0, 0, 5931641, WIDTH}};
+    static const sherd__mask_id ids[4] = { { SHERD__MASK_LEFT, 0, 0, 5931641, WIDTH },
+                                           { SHERD__MASK_LEFT, 0, 1, 5931637, WIDTH },
+                                           { SHERD__MASK_LEFT, 1, 0, 5931641, WIDTH },
+                                           { SHERD__MASK_RIGHT, 0, 0, 5931641, WIDTH } };
     sherd__masks *m = masks_of(77);
     for (int i = 0; i < 4; i++)
         assert_int_equal(sherd__masks_part(m, &ids[i], 0, N / WIDTH, 0, WIDTH, x[i], WIDTH),
                          SHERD_OK);
     for (int i = 0; i < 4; i++)
         for (int j = i; j < 4; j++) { /* i = j: an element and its neighbour */
-            uint32_t count[CELLS * CELLS] = {0};
+            uint32_t count[CELLS * CELLS] = { 0 };
             for (size_t k = 0; k + 1 < N; k++) {
                 double a = (x[i][k] + ids[i].p / 2) / ids[i].p;
                 double b = (x[j][i == j ? k + 1 : k] + ids[j].p / 2) / ids[j].p;
@@ -280,8 +281,8 @@ static void masks_are_uniform_and_independent_of_each_other(void **s)
             assert_true(deviate(count, CELLS * CELLS, (N - 1.0) / (CELLS * CELLS)) < 0.54);
             assert_true(deviate(count, CELLS * CELLS, (N - 1.0) / (CELLS * CELLS)) > -0.54);
         }
-    const sherd__mask_id tiny = {SHERD__MASK_LEFT, 0, 2, 7, WIDTH};
-    uint32_t count[7] = {0};
+    const sherd__mask_id tiny = { SHERD__MASK_LEFT, 0, 2, 7, WIDTH };
+    uint32_t count[7] = { 0 };
     assert_int_equal(sherd__masks_part(m, &tiny, 0, N / WIDTH, 0, WIDTH, x[0], WIDTH), SHERD_OK);
     for (size_t k = 0; k < N; k++) count[(int)x[0][k] + 3]++;
     assert_true(deviate(count, 7, N / 7.0) < 4);
@@ -303,7 +304,7 @@ static void two_encodings_share_no_row(void **s)
     enum { ROWS = 50, N = 300 };
     static double a[ROWS * N], b[ROWS * N];
     const sherd_entropy os = sherd__entropy_os();
-    const sherd__mask_id id = {SHERD__MASK_LEFT, 0, 0, 5931641, N};
+    const sherd__mask_id id = { SHERD__MASK_LEFT, 0, 0, 5931641, N };
     sherd__masks *m, *o;
     assert_int_equal(sherd__masks_new(&m, &os), SHERD_OK);
     assert_int_equal(sherd__masks_new(&o, &os), SHERD_OK);
@@ -327,11 +328,12 @@ static void every_part_of_a_masks_name_counts(void **s)
     enum { N = 400 };
     const uint32_t p = 5931641;
     const sherd__mask_id ids[] = {
-        {SHERD__MASK_LEFT, 0, 0, p, N},        {SHERD__MASK_RIGHT, 0, 0, p, N},
-        {SHERD__MASK_LEFT, 1, 0, p, N},        {SHERD__MASK_LEFT, 64, 0, p, N},
-        {SHERD__MASK_LEFT, 0, 1, p, N},        {SHERD__MASK_LEFT, 0, 2, p, N},
-        {SHERD__MASK_LEFT, 0, 1, 5931637, N},  {SHERD__MASK_LEFT, 0, 0, p, N + 1},
-        {SHERD__MASK_LEFT, 0, 0, p, 2 * N},    {SHERD__MASK_LEFT, 0, 0, 5931637, N}};
+        { SHERD__MASK_LEFT, 0, 0, p, N },       { SHERD__MASK_RIGHT, 0, 0, p, N },
+        { SHERD__MASK_LEFT, 1, 0, p, N },       { SHERD__MASK_LEFT, 64, 0, p, N },
+        { SHERD__MASK_LEFT, 0, 1, p, N },       { SHERD__MASK_LEFT, 0, 2, p, N },
+        { SHERD__MASK_LEFT, 0, 1, 5931637, N }, { SHERD__MASK_LEFT, 0, 0, p, N + 1 },
+        { SHERD__MASK_LEFT, 0, 0, p, 2 * N },   { SHERD__MASK_LEFT, 0, 0, 5931637, N }
+    };
     enum { IDS = sizeof ids / sizeof *ids };
     static double x[IDS + 1][N];
     sherd__masks *m = masks_of(1), *o = masks_of(2);
@@ -374,7 +376,7 @@ static void without_memory_there_are_no_masks(void **s)
 {
     (void)s;
     uint8_t byte = 1;
-    const sherd_entropy e = {fill_known, &byte};
+    const sherd_entropy e = { fill_known, &byte };
     sherd__masks *m = masks_of(1), *o = m;
     sherd__alloc_fail_nth(1);
     assert_int_equal(sherd__masks_new(&o, &e), SHERD_ENOMEM);

@@ -105,8 +105,9 @@ static void rows_keys_and_exposures_are_those_of_the_independent_program(void **
 
 static uint32_t get(const void *p, unsigned width, size_t i)
 {
-    return width == 1 ? ((const uint8_t *)p)[i]
-         : width == 2 ? ((const uint16_t *)p)[i] : ((const uint32_t *)p)[i];
+    return width == 1   ? ((const uint8_t *)p)[i]
+           : width == 2 ? ((const uint16_t *)p)[i]
+                        : ((const uint32_t *)p)[i];
 }
 
 /* Every width, many rows at once from any row on, against single rows. */

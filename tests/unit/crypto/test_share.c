@@ -23,10 +23,20 @@ static void sums_over_many_rows_need_no_third_prime(void **state)
     (void)state;
     static const double signs[] = { 1, -1, 0 };
     for (size_t i = 0; i < 9; i++) {
-        fixture f = { .n = 9000, .k = 3, .m = 2, .blocks = 2, .masks = 1, .shares = 5,
-                      .left_stays = true, .panel_rows = i < 6 ? 1000 : 300, .tile_cols = 1,
-                      .type = SHERD_F64, .bits = 17, .grouped = true,
-                      .all = signs[i % 3] * 65535 / 65536, .part = i < 3 ? 0 : 4500 };
+        fixture f = { .n = 9000,
+                      .k = 3,
+                      .m = 2,
+                      .blocks = 2,
+                      .masks = 1,
+                      .shares = 5,
+                      .left_stays = true,
+                      .panel_rows = i < 6 ? 1000 : 300,
+                      .tile_cols = 1,
+                      .type = SHERD_F64,
+                      .bits = 17,
+                      .grouped = true,
+                      .all = signs[i % 3] * 65535 / 65536,
+                      .part = i < 3 ? 0 : 4500 };
         product x;
         share_open(&x, f);
         assert_int_equal(x.p.primes_len, 2);
@@ -44,9 +54,19 @@ static void sums_over_many_rows_need_no_third_prime(void **state)
 static void sums_that_no_group_holds_are_refused(void **state)
 {
     (void)state;
-    fixture f = { .n = 9000, .k = 3, .m = 2, .blocks = 2, .masks = 1, .shares = 5,
-                  .left_stays = true, .panel_rows = 2048, .tile_cols = 1, .type = SHERD_F64,
-                  .bits = 17, .grouped = true, .all = 65535.0 / 65536 };
+    fixture f = { .n = 9000,
+                  .k = 3,
+                  .m = 2,
+                  .blocks = 2,
+                  .masks = 1,
+                  .shares = 5,
+                  .left_stays = true,
+                  .panel_rows = 2048,
+                  .tile_cols = 1,
+                  .type = SHERD_F64,
+                  .bits = 17,
+                  .grouped = true,
+                  .all = 65535.0 / 65536 };
     for (unsigned i = 0; i < 4; i++) {
         product x;
         f.panel_rows = i == 0 ? 2049 : 2048;
@@ -64,9 +84,19 @@ static void sums_that_no_group_holds_are_refused(void **state)
 static void sums_over_windows_are_counted_as_such(void **state)
 {
     (void)state;
-    fixture f = { .n = 4500, .m = 2, .blocks = 2, .masks = 1, .shares = 5, .left_stays = true,
-                  .tile_cols = 1, .type = SHERD_F64, .bits = 17, .grouped = true, .primes = 2,
-                  .all = 65535.0 / 65536, .windows = { 1, 2, 1, 1, 1, 0 } };
+    fixture f = { .n = 4500,
+                  .m = 2,
+                  .blocks = 2,
+                  .masks = 1,
+                  .shares = 5,
+                  .left_stays = true,
+                  .tile_cols = 1,
+                  .type = SHERD_F64,
+                  .bits = 17,
+                  .grouped = true,
+                  .primes = 2,
+                  .all = 65535.0 / 65536,
+                  .windows = { 1, 2, 1, 1, 1, 0 } };
     for (unsigned i = 0; i < 2; i++) {
         product x;
         f.panel_rows = i ? 1024 : 1025;
@@ -111,8 +141,15 @@ static void empty_products_have_no_cells(void **state)
 {
     (void)state;
     for (unsigned i = 1; i < 8; i++) {
-        fixture f = { .n = i & 1 ? 0 : 3, .k = i & 2 ? 0 : 2, .m = i & 4 ? 0 : 4, .blocks = 2,
-                      .masks = 1, .shares = 5, .panel_rows = 2, .tile_cols = 3, .type = SHERD_F64,
+        fixture f = { .n = i & 1 ? 0 : 3,
+                      .k = i & 2 ? 0 : 2,
+                      .m = i & 4 ? 0 : 4,
+                      .blocks = 2,
+                      .masks = 1,
+                      .shares = 5,
+                      .panel_rows = 2,
+                      .tile_cols = 3,
+                      .type = SHERD_F64,
                       .bits = 17 };
         product x;
         share_open(&x, f);
@@ -131,9 +168,17 @@ static void from_all_sets(bool public_b, uint32_t blocks, unsigned primes)
     for (uint32_t s = 0; s < 256; s++)
         if ((uint32_t)__builtin_popcount(s) == r) sets[nsets++] = s;
     /* As many panels as sets: each is decoded from another one. */
-    fixture f = { .n = nsets * blocks - (blocks > 1 && nsets > 1), .k = 3, .m = 2,
-                  .blocks = blocks, .masks = 1, .shares = 8, .public_b = public_b,
-                  .panel_rows = 1, .tile_cols = 2, .bits = 17, .type = SHERD_F64,
+    fixture f = { .n = nsets * blocks - (blocks > 1 && nsets > 1),
+                  .k = 3,
+                  .m = 2,
+                  .blocks = blocks,
+                  .masks = 1,
+                  .shares = 8,
+                  .public_b = public_b,
+                  .panel_rows = 1,
+                  .tile_cols = 2,
+                  .bits = 17,
+                  .type = SHERD_F64,
                   .primes = primes };
     product x;
     share_open(&x, f);
@@ -194,7 +239,8 @@ static void windows_of_shares_are_shares_of_windows(void **state)
         x.c = realloc(x.c, (x.f.k * 2 + 1) * sizeof *x.c);
         x.c_rows = x.f.k;
         assert_int_equal(sherd__reference_exact(sherd_view_t(some), x.b, &x.fa, &x.fb, x.ref, 2,
-                                                NULL), 0);
+                                                NULL),
+                         0);
         assert_int_equal(sherd__share_next(&x.h, rows, x.b, true, x.c, 2, &x.fb), 0);
         x.h.ops->shape(x.h.ctx, &x.s);
         share_run(&x, NULL, 0);
@@ -206,8 +252,17 @@ static void windows_of_shares_are_shares_of_windows(void **state)
 static void windows_do_not_travel(void **state)
 {
     (void)state;
-    fixture f = { .n = 6, .m = 2, .blocks = 2, .masks = 1, .shares = 5, .panel_rows = 3,
-                  .tile_cols = 2, .left_stays = true, .type = SHERD_F64, .bits = 9, .primes = 2,
+    fixture f = { .n = 6,
+                  .m = 2,
+                  .blocks = 2,
+                  .masks = 1,
+                  .shares = 5,
+                  .panel_rows = 3,
+                  .tile_cols = 2,
+                  .left_stays = true,
+                  .type = SHERD_F64,
+                  .bits = 9,
+                  .primes = 2,
                   .windows = { 5, 4, 2, 3, 1, 1 } };
     product x;
     sherd__cell_sizes sizes;
@@ -238,8 +293,16 @@ static size_t allocations_of_a_hide(product *x, sherd__cell c)
 static void shares_of_the_dead_are_not_made_unless_asked_for(void **state)
 {
     (void)state;
-    fixture f = { .n = 12, .k = 4, .m = 3, .blocks = 2, .masks = 1, .shares = 9, .panel_rows = 2,
-                  .tile_cols = 3, .type = SHERD_F64, .bits = 17 };
+    fixture f = { .n = 12,
+                  .k = 4,
+                  .m = 3,
+                  .blocks = 2,
+                  .masks = 1,
+                  .shares = 9,
+                  .panel_rows = 2,
+                  .tile_cols = 3,
+                  .type = SHERD_F64,
+                  .bits = 17 };
     product x;
     share_open(&x, f);
     uint8_t dead[2] = { 0x28, 0x01 }; /* 3, 5 and 8 */
@@ -276,8 +339,17 @@ static void *read_all_of_b(void *arg)
 static void b_is_sent_by_one_thread_while_another_hides(void **state)
 {
     (void)state;
-    fixture f = { .n = 40, .k = 60, .m = 50, .blocks = 2, .masks = 1, .shares = 5, .panel_rows = 5,
-                  .tile_cols = 20, .type = SHERD_F64, .bits = 17, .primes = 2 };
+    fixture f = { .n = 40,
+                  .k = 60,
+                  .m = 50,
+                  .blocks = 2,
+                  .masks = 1,
+                  .shares = 5,
+                  .panel_rows = 5,
+                  .tile_cols = 20,
+                  .type = SHERD_F64,
+                  .bits = 17,
+                  .primes = 2 };
     product x;
     pthread_t loop;
     void *failed;
@@ -302,8 +374,17 @@ static void b_is_sent_by_one_thread_while_another_hides(void **state)
 static void codes_that_are_none_are_refused(void **state)
 {
     (void)state;
-    fixture f = { .n = 6, .k = 3, .m = 2, .blocks = 2, .masks = 1, .shares = 5, .panel_rows = 2,
-                  .tile_cols = 2, .type = SHERD_F64, .bits = 17, .left_stays = true };
+    fixture f = { .n = 6,
+                  .k = 3,
+                  .m = 2,
+                  .blocks = 2,
+                  .masks = 1,
+                  .shares = 5,
+                  .panel_rows = 2,
+                  .tile_cols = 2,
+                  .type = SHERD_F64,
+                  .bits = 17,
+                  .left_stays = true };
     product x;
     share_open(&x, f);
     sherd__share_params good = x.p, p = good;
@@ -328,8 +409,7 @@ static void codes_that_are_none_are_refused(void **state)
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
         product y;
         share_open(&y, f);
-        assert_int_equal(sherd__share_next(&y.h, none[i], y.b, false, y.c, 2, &y.fb),
-                         SHERD_EINVAL);
+        assert_int_equal(sherd__share_next(&y.h, none[i], y.b, false, y.c, 2, &y.fb), SHERD_EINVAL);
         share_close(&y);
     }
     wide.bound = UINT64_C(1) << 52;
@@ -355,8 +435,16 @@ static void codes_that_are_none_are_refused(void **state)
 static void windows_that_are_none_are_refused(void **state)
 {
     (void)state;
-    fixture f = { .n = 6, .m = 2, .blocks = 2, .masks = 1, .shares = 5, .panel_rows = 2,
-                  .tile_cols = 2, .type = SHERD_F64, .bits = 9, .left_stays = true,
+    fixture f = { .n = 6,
+                  .m = 2,
+                  .blocks = 2,
+                  .masks = 1,
+                  .shares = 5,
+                  .panel_rows = 2,
+                  .tile_cols = 2,
+                  .type = SHERD_F64,
+                  .bits = 9,
+                  .left_stays = true,
                   .windows = { 3, 3, 1, 2, 1, 0 } };
     product x;
     sherd__hiding h;
@@ -383,8 +471,17 @@ static void windows_that_are_none_are_refused(void **state)
 static void a_product_may_come_after_its_left_operand(void **state)
 {
     (void)state;
-    fixture f = { .n = 9, .k = 4, .m = 5, .blocks = 2, .masks = 1, .shares = 6, .panel_rows = 2,
-                  .tile_cols = 3, .type = SHERD_F64, .bits = 17, .left_stays = true };
+    fixture f = { .n = 9,
+                  .k = 4,
+                  .m = 5,
+                  .blocks = 2,
+                  .masks = 1,
+                  .shares = 6,
+                  .panel_rows = 2,
+                  .tile_cols = 3,
+                  .type = SHERD_F64,
+                  .bits = 17,
+                  .left_stays = true };
     for (int transposed = 0; transposed < 2; transposed++) {
         product x;
         share_open(&x, f);
@@ -439,8 +536,17 @@ static void poor_product(product *x, size_t nth)
 static void every_failed_allocation_is_survived(void **state)
 {
     (void)state;
-    fixture f = { .n = 5, .k = 2, .m = 3, .blocks = 2, .masks = 1, .shares = 5, .panel_rows = 2,
-                  .tile_cols = 2, .type = SHERD_F64, .bits = 17, .primes = 2 };
+    fixture f = { .n = 5,
+                  .k = 2,
+                  .m = 3,
+                  .blocks = 2,
+                  .masks = 1,
+                  .shares = 5,
+                  .panel_rows = 2,
+                  .tile_cols = 2,
+                  .type = SHERD_F64,
+                  .bits = 17,
+                  .primes = 2 };
     for (int stays = 0; stays < 5; stays++) { /* the last two: with windows */
         f.left_stays = stays;
         f.public_b = false;

@@ -57,8 +57,17 @@ static void blocks_of_b_do_not_depend_on_how_they_are_read(void **state)
 {
     (void)state;
     /* 14 MB of terms for each prime: more than the cache keeps. */
-    fixture f = { .n = 2, .k = 3000, .m = 300, .blocks = 1, .masks = 1, .shares = 8,
-                  .panel_rows = 2, .tile_cols = 300, .type = SHERD_U8, .bits = 8, .primes = 2 };
+    fixture f = { .n = 2,
+                  .k = 3000,
+                  .m = 300,
+                  .blocks = 1,
+                  .masks = 1,
+                  .shares = 8,
+                  .panel_rows = 2,
+                  .tile_cols = 300,
+                  .type = SHERD_U8,
+                  .bits = 8,
+                  .primes = 2 };
     product x;
     share_open(&x, f);
     uint64_t len;
@@ -95,9 +104,18 @@ static void nothing_alike(const uint8_t *a, const uint8_t *b, uint64_t len)
 static void two_encodings_have_nothing_in_common(void **state)
 {
     (void)state;
-    fixture f = { .n = 60, .k = 40, .m = 50, .blocks = 2, .masks = 1, .shares = 5,
-                  .left_stays = true, .panel_rows = 30, .tile_cols = 25, .type = SHERD_F64,
-                  .bits = 9, .primes = 2 };
+    fixture f = { .n = 60,
+                  .k = 40,
+                  .m = 50,
+                  .blocks = 2,
+                  .masks = 1,
+                  .shares = 5,
+                  .left_stays = true,
+                  .panel_rows = 30,
+                  .tile_cols = 25,
+                  .type = SHERD_F64,
+                  .bits = 9,
+                  .primes = 2 };
     product x, y;
     share_open(&x, f);
     share_open(&y, f);
@@ -131,9 +149,19 @@ static void parts_of_an_operand_have_masks_of_their_own(void **state)
 {
     (void)state;
     enum { PARTS = 4, PART = 24 };
-    fixture f = { .n = PARTS * PART, .k = 40, .m = 2, .blocks = 2, .masks = 1, .shares = 5,
-                  .left_stays = true, .panel_rows = 30, .tile_cols = 2, .type = SHERD_F64,
-                  .bits = 9, .primes = 2, .part = PART };
+    fixture f = { .n = PARTS * PART,
+                  .k = 40,
+                  .m = 2,
+                  .blocks = 2,
+                  .masks = 1,
+                  .shares = 5,
+                  .left_stays = true,
+                  .panel_rows = 30,
+                  .tile_cols = 2,
+                  .type = SHERD_F64,
+                  .bits = 9,
+                  .primes = 2,
+                  .part = PART };
     product x;
     uint8_t *made[PARTS];
     uint64_t len;
@@ -210,8 +238,18 @@ static uint64_t unsigned_of(double w, uint32_t p)
 static void two_shares_of_nothing_look_uniform_and_three_do_not(void **state)
 {
     (void)state;
-    fixture f = { .n = 128, .k = 64, .m = 3, .blocks = 2, .masks = 2, .shares = 7, .zero_a = true,
-                  .panel_rows = 64, .tile_cols = 8, .type = SHERD_F64, .bits = 17, .primes = 2 };
+    fixture f = { .n = 128,
+                  .k = 64,
+                  .m = 3,
+                  .blocks = 2,
+                  .masks = 2,
+                  .shares = 7,
+                  .zero_a = true,
+                  .panel_rows = 64,
+                  .tile_cols = 8,
+                  .type = SHERD_F64,
+                  .bits = 17,
+                  .primes = 2 };
     product x;
     share_open(&x, f);
     uint32_t p = x.s.primes[0];

@@ -100,8 +100,17 @@ static size_t must_refuse(product *x, const answers *a, const answers *old, size
 static void what_checks_know_of_a_kept_operand_keeps_to_its_room(void **state)
 {
     (void)state;
-    fixture f = { .n = 60, .k = 8, .m = 3, .blocks = 2, .masks = 1, .shares = 5, .panel_rows = 3,
-                  .tile_cols = 2, .left_stays = true, .type = SHERD_F64, .bits = 17 };
+    fixture f = { .n = 60,
+                  .k = 8,
+                  .m = 3,
+                  .blocks = 2,
+                  .masks = 1,
+                  .shares = 5,
+                  .panel_rows = 3,
+                  .tile_cols = 2,
+                  .left_stays = true,
+                  .type = SHERD_F64,
+                  .bits = 17 };
     for (unsigned i = 0; i < 3; i++) {
         f.check_bytes = (size_t[]){ 0, 5000, 1u << 20 }[i];
         product x;
@@ -137,8 +146,16 @@ static void shares_of_a_are_projected_while_they_are_made(void **state)
 {
     (void)state;
     for (unsigned transposed = 0; transposed < 2; transposed++) {
-        fixture f = { .n = 12, .k = 4, .m = 3, .blocks = 2, .masks = 1, .shares = 5,
-                      .panel_rows = 2, .tile_cols = 3, .left_stays = true, .type = SHERD_F64,
+        fixture f = { .n = 12,
+                      .k = 4,
+                      .m = 3,
+                      .blocks = 2,
+                      .masks = 1,
+                      .shares = 5,
+                      .panel_rows = 2,
+                      .tile_cols = 3,
+                      .left_stays = true,
+                      .type = SHERD_F64,
                       .bits = 17 };
         sherd_fragment *u;
         product x;
@@ -182,8 +199,17 @@ static void ten_thousand_wrong_answers_are_refused(void **state)
 static void errors_that_add_up_to_nothing_are_refused(void **state)
 {
     (void)state;
-    fixture f = { .n = 8, .k = 5, .m = 6, .blocks = 2, .masks = 1, .shares = 5, .panel_rows = 4,
-                  .tile_cols = 6, .type = SHERD_F64, .bits = 17, .primes = 2 };
+    fixture f = { .n = 8,
+                  .k = 5,
+                  .m = 6,
+                  .blocks = 2,
+                  .masks = 1,
+                  .shares = 5,
+                  .panel_rows = 4,
+                  .tile_cols = 6,
+                  .type = SHERD_F64,
+                  .bits = 17,
+                  .primes = 2 };
     for (int i = 0; i < 100; i++) {
         product x;
         share_open(&x, f);
@@ -208,8 +234,17 @@ static void errors_that_add_up_to_nothing_are_refused(void **state)
 static void errors_that_cancel_across_windows_are_refused(void **state)
 {
     (void)state;
-    fixture f = { .n = 4, .m = 2, .blocks = 1, .masks = 1, .shares = 3, .panel_rows = 4,
-                  .tile_cols = 2, .left_stays = true, .type = SHERD_F64, .bits = 9, .primes = 1,
+    fixture f = { .n = 4,
+                  .m = 2,
+                  .blocks = 1,
+                  .masks = 1,
+                  .shares = 3,
+                  .panel_rows = 4,
+                  .tile_cols = 2,
+                  .left_stays = true,
+                  .type = SHERD_F64,
+                  .bits = 9,
+                  .primes = 1,
                   .windows = { 3, 3, 1, 2, 1, 0 } };
     for (int i = 0; i < 40; i++) {
         product x;
@@ -233,8 +268,18 @@ static void errors_that_cancel_across_windows_are_refused(void **state)
 static void a_wrong_answer_has_all_check_vectors_drawn_anew(void **state)
 {
     (void)state;
-    fixture f = { .n = 8, .k = 5, .m = 6, .blocks = 2, .masks = 1, .shares = 5, .panel_rows = 2,
-                  .tile_cols = 3, .type = SHERD_F64, .bits = 17, .primes = 2, .left_stays = true };
+    fixture f = { .n = 8,
+                  .k = 5,
+                  .m = 6,
+                  .blocks = 2,
+                  .masks = 1,
+                  .shares = 5,
+                  .panel_rows = 2,
+                  .tile_cols = 3,
+                  .type = SHERD_F64,
+                  .bits = 17,
+                  .primes = 2,
+                  .left_stays = true };
     for (int transposed = 0; transposed < 2; transposed++) {
         product x;
         share_open(&x, f);
@@ -263,8 +308,17 @@ static void a_wrong_answer_has_all_check_vectors_drawn_anew(void **state)
 static void a_wrong_answer_has_the_numbers_of_places_drawn_anew(void **state)
 {
     (void)state;
-    fixture f = { .n = 4, .m = 2, .blocks = 1, .masks = 1, .shares = 3, .panel_rows = 4,
-                  .tile_cols = 2, .left_stays = true, .type = SHERD_F64, .bits = 9, .primes = 1,
+    fixture f = { .n = 4,
+                  .m = 2,
+                  .blocks = 1,
+                  .masks = 1,
+                  .shares = 3,
+                  .panel_rows = 4,
+                  .tile_cols = 2,
+                  .left_stays = true,
+                  .type = SHERD_F64,
+                  .bits = 9,
+                  .primes = 1,
                   .windows = { 3, 3, 1, 2, 1, 0 } };
     double before[2 * 4]; /* of the first prime */
     product x;
@@ -292,8 +346,18 @@ static void a_wrong_answer_has_the_numbers_of_places_drawn_anew(void **state)
 static void what_was_projected_of_a_serves_the_next_product(void **state)
 {
     (void)state;
-    fixture f = { .n = 800, .k = 2, .m = 1, .blocks = 2, .masks = 1, .shares = 5, .panel_rows = 50,
-                  .tile_cols = 1, .type = SHERD_F64, .bits = 17, .primes = 2, .left_stays = true,
+    fixture f = { .n = 800,
+                  .k = 2,
+                  .m = 1,
+                  .blocks = 2,
+                  .masks = 1,
+                  .shares = 5,
+                  .panel_rows = 50,
+                  .tile_cols = 1,
+                  .type = SHERD_F64,
+                  .bits = 17,
+                  .primes = 2,
+                  .left_stays = true,
                   .check_bytes = 1u << 20 };
     product x;
     share_open(&x, f);
@@ -304,7 +368,7 @@ static void what_was_projected_of_a_serves_the_next_product(void **state)
     share_run(&x, NULL, 0);
     /* B's masks and s, no r: 8 panels' */
     uint64_t second = share_scheme_state.drawn - start - first;
-    assert_true(second + 8 * 2 * 32 <= first);            /* keys, one a prime */
+    assert_true(second + 8 * 2 * 32 <= first); /* keys, one a prime */
     share_close(&x);
 }
 

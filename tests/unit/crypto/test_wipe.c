@@ -148,9 +148,15 @@ static void shares_leave_nothing(void **state)
     for (size_t i = 0; i < ROWS * INNER; i++) a[i] = (double)(i % 101) / 7 + 1;
     for (size_t i = 0; i < INNER * COLS; i++) b[i] = (double)(i % 89) / 9 + 1;
     sherd__share_params p = {
-        .a = sherd_view_c(a, SHERD_F64, ROWS, INNER), .ldc = COLS, .c = c,
-        .b = sherd_view_c(b, SHERD_F64, INNER, COLS), .code = { 2, 1, 5 }, .panel_rows = 16,
-        .tile_cols = 28, .primes_len = 2, .entropy = { fill, &x },
+        .a = sherd_view_c(a, SHERD_F64, ROWS, INNER),
+        .ldc = COLS,
+        .c = c,
+        .b = sherd_view_c(b, SHERD_F64, INNER, COLS),
+        .code = { 2, 1, 5 },
+        .panel_rows = 16,
+        .tile_cols = 28,
+        .primes_len = 2,
+        .entropy = { fill, &x },
     };
     sherd__hiding h;
     memcpy(p.primes, sherd__primes_default.p, sizeof p.primes);
@@ -177,9 +183,15 @@ static void a_share_that_could_not_be_sent_leaves_nothing(void **state)
     for (size_t n = 1; reached; n++) {
         uint32_t x = 9;
         sherd__share_params p = {
-            .a = sherd_view_c(a, SHERD_F64, ROWS, INNER), .ldc = COLS, .c = c,
-            .b = sherd_view_c(b, SHERD_F64, INNER, COLS), .code = { 2, 1, 5 }, .panel_rows = 64,
-            .tile_cols = 56, .primes_len = 2, .entropy = { fill, &x },
+            .a = sherd_view_c(a, SHERD_F64, ROWS, INNER),
+            .ldc = COLS,
+            .c = c,
+            .b = sherd_view_c(b, SHERD_F64, INNER, COLS),
+            .code = { 2, 1, 5 },
+            .panel_rows = 64,
+            .tile_cols = 56,
+            .primes_len = 2,
+            .entropy = { fill, &x },
         };
         memcpy(p.primes, sherd__primes_default.p, sizeof p.primes);
         assert_int_equal(sherd__fixed_choose(p.a, 17, "A", &p.fixed_a, NULL), 0);
@@ -219,9 +231,15 @@ static void masked_rows_leave_nothing(void **state)
     for (size_t n = 1; reached; n++) {
         uint32_t x = 9;
         sherd__blind_params p = {
-            .a = sherd_view_c(a, SHERD_F64, ROWS, INNER), .ldc = WIDE, .c = c,
-            .b = sherd_view_c(b, SHERD_F64, INNER, WIDE), .slots = 1, .panel_rows = ROWS,
-            .tile_cols = WIDE, .primes_len = 2, .source = { no_product, NULL },
+            .a = sherd_view_c(a, SHERD_F64, ROWS, INNER),
+            .ldc = WIDE,
+            .c = c,
+            .b = sherd_view_c(b, SHERD_F64, INNER, WIDE),
+            .slots = 1,
+            .panel_rows = ROWS,
+            .tile_cols = WIDE,
+            .primes_len = 2,
+            .source = { no_product, NULL },
             .entropy = { fill, &x },
         };
         memcpy(p.primes, sherd__primes_default.p, sizeof p.primes);

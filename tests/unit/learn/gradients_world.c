@@ -39,14 +39,14 @@ int grad_set_up(void **s)
 {
     (void)s;
     grad_choose(NULL);
-    for (size_t i = 0; i < ROWS * INPUTS; i++)
-        inputs[i] = (double)draw() / 0x1p30 - 1;
+    for (size_t i = 0; i < ROWS * INPUTS; i++) inputs[i] = (double)draw() / 0x1p30 - 1;
     for (uint32_t i = 0; i < ROWS; i++) {
         labels[i] = (uint32_t)(draw() % CLASSES);
         grad_order[i] = i * 7 % ROWS;
     }
     grad_data = (sherd__dataset){ .x = sherd_view_c(inputs, SHERD_F64, ROWS, INPUTS),
-                                  .targets = { .labels = labels }, .classes = CLASSES,
+                                  .targets = { .labels = labels },
+                                  .classes = CLASSES,
                                   .width = CLASSES };
     return 0;
 }
@@ -77,7 +77,8 @@ void grad_begin(grad_run *r, sherd__gradient_engine engine, sherd__gradients_opt
     sherd__optimiser_spec spec = { .method = SHERD__SGD };
     if (!o.local_steps) spec.method = SHERD__MOMENTUM;
     assert_int_equal(sherd__optimiser_init(&r->optimiser, &spec, sherd__network_count(r->network),
-                                           &d), 0);
+                                           &d),
+                     0);
     o.recipe = &grad_recipe;
     o.data = &grad_data;
     o.network = r->network;
@@ -122,13 +123,12 @@ sherd__gradient_engine grad_threads(unsigned n, unsigned bits)
 }
 
 void grad_params_after(double *out, sherd__gradient_engine e, sherd__gradients_options o,
-                         size_t len)
+                       size_t len)
 {
     grad_run r;
     grad_begin(&r, e, o);
     grad_steps(&r, 6, len);
-    memcpy(out, sherd__network_params(r.network),
-           sherd__network_count(r.network) * sizeof(double));
+    memcpy(out, sherd__network_params(r.network), sherd__network_count(r.network) * sizeof(double));
     grad_end(&r);
 }
 
@@ -218,8 +218,8 @@ static void mock_free(void *ctx)
     sherd__grader_free(((mock *)ctx)->grader);
 }
 
-static const sherd__gradient_engine_ops mock_ops = { "mock", mock_workers, mock_grain, mock_post,
-                                                     mock_next, mock_free };
+static const sherd__gradient_engine_ops mock_ops = { "mock",    mock_workers, mock_grain,
+                                                     mock_post, mock_next,    mock_free };
 
 sherd__gradient_engine mock_engine(mock *m, unsigned bits)
 {

@@ -50,13 +50,13 @@ typedef struct mock {
     sherd__grader *grader;
     sherd__part *queue[64];
     uint32_t len, workers;
-    uint32_t grain, roomy;    /* shards of a part; the most that it was ever allowed */
-    uint32_t lost;            /* this part in the order of posts is dropped */
+    uint32_t grain, roomy;     /* shards of a part; the most that it was ever allowed */
+    uint32_t lost;             /* this part in the order of posts is dropped */
     bool oldest_last, reverse; /* neither: by chance */
-    uint32_t posts, most;     /* most: under way at once */
-    unsigned fail_after;      /* next fails then; 0: never */
+    uint32_t posts, most;      /* most: under way at once */
+    unsigned fail_after;       /* next fails then; 0: never */
     unsigned nexts;
-    const sherd__sums *sums;  /* of the last part */
+    const sherd__sums *sums; /* of the last part */
     int32_t scales[3];
     sherd__local_steps local[8]; /* of shards */
 } mock;

@@ -53,7 +53,10 @@ static int plain_map(void *ctx, sherd_op op, sherd_view a, const sherd_view *b, 
 }
 
 const sherd_multiplier_ops net_plain = {
-    .abi = SHERD_MULTIPLIER_ABI, .name = "loops", .multiply = plain_multiply, .map = plain_map,
+    .abi = SHERD_MULTIPLIER_ABI,
+    .name = "loops",
+    .multiply = plain_multiply,
+    .map = plain_map,
 };
 
 sherd_multiplier net_local(unsigned bits)
@@ -74,41 +77,61 @@ const plan net_plans[] = {
     { { 1, 1, 7 }, { DENSE(5), TANH, DENSE(3), TANH }, SHERD__LOSS_SQUARED, 0 },
     { { 1, 1, 7 }, { DENSE(5), SOFTMAX, DENSE(3), SOFTMAX }, SHERD__LOSS_SQUARED, 0 },
     /* activations upon each other, and upon the input: nobody's input may be overwritten */
-    { { 1, 1, 7 }, { DENSE(5), TANH, RELU, SIGMOID, DENSE(3), FLATTEN, SOFTMAX, TANH },
-      SHERD__LOSS_SQUARED, 0 },
+    { { 1, 1, 7 },
+      { DENSE(5), TANH, RELU, SIGMOID, DENSE(3), FLATTEN, SOFTMAX, TANH },
+      SHERD__LOSS_SQUARED,
+      0 },
     { { 1, 7, 1 }, { FLATTEN, SIGMOID, TANH, FLATTEN, DENSE(3) }, SHERD__LOSS_SQUARED, 0 },
     { { 7, 1, 1 }, { FLATTEN, DENSE(3) }, SHERD__LOSS_SQUARED, 0 },
     { { 5, 7, 2 }, { CONV(3, 3, 0, 0), FLATTEN, DENSE(3) }, SHERD__LOSS_CROSS_ENTROPY, 0.01 },
-    { { 5, 7, 2 }, { CONV(3, 3, 0, 1), RELU, CONV(2, 3, 2, 2), TANH, FLATTEN, DENSE(3) },
-      SHERD__LOSS_SQUARED, 0 },
+    { { 5, 7, 2 },
+      { CONV(3, 3, 0, 1), RELU, CONV(2, 3, 2, 2), TANH, FLATTEN, DENSE(3) },
+      SHERD__LOSS_SQUARED,
+      0 },
     { { 5, 5, 1 }, { CONV(2, 1, 3, 0), CONV(4, 2, 0, 0) }, SHERD__LOSS_SQUARED, 0 },
-    { { 7, 5, 1 }, { CONV(3, 2, 0, 0), AVERAGE_POOL(2, 0), RELU, FLATTEN, DENSE(3) },
-      SHERD__LOSS_CROSS_ENTROPY, 0 },
-    { { 7, 5, 1 }, { CONV(3, 2, 0, 0), TANH, AVERAGE_POOL(3, 1), FLATTEN, DENSE(3) },
-      SHERD__LOSS_SQUARED, 0 },
-    { { 7, 5, 1 }, { CONV(3, 2, 0, 0), MAX_POOL(2, 0), SIGMOID, FLATTEN, DENSE(3) },
-      SHERD__LOSS_CROSS_ENTROPY, 0 },
-    { { 7, 5, 1 }, { CONV(3, 2, 0, 0), SIGMOID, MAX_POOL(3, 1), FLATTEN, DENSE(3) },
-      SHERD__LOSS_SQUARED, 0 },
-    { { 5, 7, 2 }, { CONV(3, 3, 0, 1), TANH, CONV(2, 3, 0, 1), RELU, CONV(2, 2, 1, 0), FLATTEN,
-                     DENSE(3) }, SHERD__LOSS_SQUARED, 0 },
+    { { 7, 5, 1 },
+      { CONV(3, 2, 0, 0), AVERAGE_POOL(2, 0), RELU, FLATTEN, DENSE(3) },
+      SHERD__LOSS_CROSS_ENTROPY,
+      0 },
+    { { 7, 5, 1 },
+      { CONV(3, 2, 0, 0), TANH, AVERAGE_POOL(3, 1), FLATTEN, DENSE(3) },
+      SHERD__LOSS_SQUARED,
+      0 },
+    { { 7, 5, 1 },
+      { CONV(3, 2, 0, 0), MAX_POOL(2, 0), SIGMOID, FLATTEN, DENSE(3) },
+      SHERD__LOSS_CROSS_ENTROPY,
+      0 },
+    { { 7, 5, 1 },
+      { CONV(3, 2, 0, 0), SIGMOID, MAX_POOL(3, 1), FLATTEN, DENSE(3) },
+      SHERD__LOSS_SQUARED,
+      0 },
+    { { 5, 7, 2 },
+      { CONV(3, 3, 0, 1), TANH, CONV(2, 3, 0, 1), RELU, CONV(2, 2, 1, 0), FLATTEN, DENSE(3) },
+      SHERD__LOSS_SQUARED,
+      0 },
     /* most pixels lie in no window */
-    { { 6, 4, 1 }, { CONV(2, 1, 0, 0), CONV(3, 1, 3, 0), FLATTEN, DENSE(3) },
-      SHERD__LOSS_CROSS_ENTROPY, 0 },
+    { { 6, 4, 1 },
+      { CONV(2, 1, 0, 0), CONV(3, 1, 3, 0), FLATTEN, DENSE(3) },
+      SHERD__LOSS_CROSS_ENTROPY,
+      0 },
 };
 _Static_assert(sizeof net_plans / sizeof *net_plans == NET_PLANS, "a plan is missing");
 
 static size_t plan_len(const plan *p)
 {
     size_t len = 0;
-    while (len < LAYERS_MAX && p->layers[len].kind != NULL) len++;
+    while (len < LAYERS_MAX && p->layers[len].kind) len++;
     return len;
 }
 
 sherd__network_spec net_spec(const plan *p)
 {
-    return (sherd__network_spec){ .in = p->in, .layers = p->layers, .len = plan_len(p),
-                                  .batch = ROWS, .loss = p->loss, .l2 = p->l2 };
+    return (sherd__network_spec){ .in = p->in,
+                                  .layers = p->layers,
+                                  .len = plan_len(p),
+                                  .batch = ROWS,
+                                  .loss = p->loss,
+                                  .l2 = p->l2 };
 }
 
 sherd__network *net_made(const plan *p)
@@ -131,10 +154,8 @@ sherd__batch net_batch(const plan *p, size_t rows)
 {
     size_t size = p->in.height * p->in.width * p->in.channels;
     sherd__batch b = { .x = sherd_view_c(net_inputs, SHERD_F64, rows, size) };
-    if (p->loss == SHERD__LOSS_CROSS_ENTROPY)
-        b.targets.labels = net_labels;
-    else
-        b.targets.values = net_wanted;
+    if (p->loss == SHERD__LOSS_CROSS_ENTROPY) b.targets.labels = net_labels;
+    else b.targets.values = net_wanted;
     return b;
 }
 

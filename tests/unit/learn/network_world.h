@@ -19,16 +19,42 @@ typedef struct plan {
     double l2;
 } plan;
 
-#define DENSE(n) { .kind = &sherd__layer_dense, .units = (n) }
-#define RELU { .kind = &sherd__layer_relu }
-#define SIGMOID { .kind = &sherd__layer_sigmoid }
-#define TANH { .kind = &sherd__layer_tanh }
-#define SOFTMAX { .kind = &sherd__layer_softmax }
-#define FLATTEN { .kind = &sherd__layer_flatten }
-#define CONV(n, w, s, p) \
-    { .kind = &sherd__layer_conv2d, .units = (n), .window = (w), .stride = (s), .padding = (p) }
-#define MAX_POOL(w, s) { .kind = &sherd__layer_max_pool, .window = (w), .stride = (s) }
-#define AVERAGE_POOL(w, s) { .kind = &sherd__layer_average_pool, .window = (w), .stride = (s) }
+#define DENSE(n)                                                                                   \
+    {                                                                                              \
+        .kind = &sherd__layer_dense, .units = (n)                                                  \
+    }
+#define RELU                                                                                       \
+    {                                                                                              \
+        .kind = &sherd__layer_relu                                                                 \
+    }
+#define SIGMOID                                                                                    \
+    {                                                                                              \
+        .kind = &sherd__layer_sigmoid                                                              \
+    }
+#define TANH                                                                                       \
+    {                                                                                              \
+        .kind = &sherd__layer_tanh                                                                 \
+    }
+#define SOFTMAX                                                                                    \
+    {                                                                                              \
+        .kind = &sherd__layer_softmax                                                              \
+    }
+#define FLATTEN                                                                                    \
+    {                                                                                              \
+        .kind = &sherd__layer_flatten                                                              \
+    }
+#define CONV(n, w, s, p)                                                                           \
+    {                                                                                              \
+        .kind = &sherd__layer_conv2d, .units = (n), .window = (w), .stride = (s), .padding = (p)   \
+    }
+#define MAX_POOL(w, s)                                                                             \
+    {                                                                                              \
+        .kind = &sherd__layer_max_pool, .window = (w), .stride = (s)                               \
+    }
+#define AVERAGE_POOL(w, s)                                                                         \
+    {                                                                                              \
+        .kind = &sherd__layer_average_pool, .window = (w), .stride = (s)                           \
+    }
 
 #define NET_PLANS 19u
 extern const plan net_plans[NET_PLANS];

@@ -35,7 +35,9 @@ static int set_up(void **state)
         rows[i] = i * 7 % ROWS;
     }
     data = (sherd__dataset){ .x = sherd_view_c(inputs, SHERD_F64, ROWS, INPUTS),
-                             .targets = { .labels = labels }, .classes = 3, .width = 3 };
+                             .targets = { .labels = labels },
+                             .classes = 3,
+                             .width = 3 };
     return 0;
 }
 
@@ -94,13 +96,17 @@ static void train(member *m, sherd__gradient_engine engine)
         sherd__optimiser_init(&o, &spec, sherd__network_count(n), &d))
         abort();
     sherd__network_draw(n, &e, 0);
-    sherd__gradients_options g = { .recipe = &recipe, .data = &data, .network = n, .optimiser = &o,
-                                   .engine = engine, .shards = SHARDS, .bits = 17,
+    sherd__gradients_options g = { .recipe = &recipe,
+                                   .data = &data,
+                                   .network = n,
+                                   .optimiser = &o,
+                                   .engine = engine,
+                                   .shards = SHARDS,
+                                   .bits = 17,
                                    .staleness_max = UINT64_MAX };
     if (sherd__stepper_gradients(&s, &g, &d)) abort();
     for (uint64_t i = 0; i < STEPS && !m->err; i++) {
-        sherd__step step = { .number = i, .rate = 0.1, .rows = rows,
-                             .len = i == 3 ? 4 : ROWS };
+        sherd__step step = { .number = i, .rate = 0.1, .rows = rows, .len = i == 3 ? 4 : ROWS };
         sherd__step_result r;
         m->err = s.ops->step(s.ctx, &step, &r, &d);
         m->cost = r.cost;

@@ -127,7 +127,7 @@ static void a_parabola_is_one(void **s)
     sherd__dataset x;
     assert_int_equal(sherd__generate_parabola(&x, 50, NULL), SHERD_OK);
     const double *p = x.x.data;
-    assert_true(p[0] == -2 && p[49] == 2 && x.width == 1 && x.targets.labels == NULL);
+    assert_true(p[0] == -2 && p[49] == 2 && x.width == 1 && !x.targets.labels);
     for (size_t i = 0; i < 50; i++) assert_true(x.targets.values[i] == p[i] * p[i]);
     for (size_t i = 1; i < 50; i++) assert_true(fabs(p[i] - p[i - 1] - 4.0 / 49) < 1e-15);
     sherd__dataset_fini(&x);
@@ -188,8 +188,9 @@ static void bad_examples_are_named_by_row(void **s)
     (void)s;
     double x[6] = { 1, 2, 3, 4, 5, 6 }, values[3] = { 1, 2, 3 };
     uint32_t labels[3] = { 0, 2, 1 };
-    sherd__dataset set = { .x = sherd_view_c(x, SHERD_F64, 3, 2), .targets.labels = labels,
-                           .classes = 3, .width = 3 };
+    sherd__dataset set = {
+        .x = sherd_view_c(x, SHERD_F64, 3, 2), .targets.labels = labels, .classes = 3, .width = 3
+    };
     sherd_diag d = { 0 };
     assert_int_equal(sherd__dataset_check(&set, "f", 2, 3, &d), SHERD_OK);
     assert_int_equal(sherd__dataset_check(&set, "f", 2, 2, &d), SHERD_EFORMAT);
@@ -215,7 +216,7 @@ static void a_part_sees_its_rows_and_targets(void **s)
     sherd__dataset x;
     assert_int_equal(sherd__generate_parabola(&x, 10, NULL), SHERD_OK);
     sherd__dataset part = sherd__dataset_part(&x, 4, 3);
-    assert_true(part.x.rows == 3 && part.owned[0] == NULL);
+    assert_true(part.x.rows == 3 && !part.owned[0]);
     for (size_t i = 0; i < 3; i++)
         assert_true(sherd__view_at(part.x, i, 0) == ((const double *)x.x.data)[4 + i] &&
                     part.targets.values[i] == x.targets.values[4 + i]);
@@ -228,8 +229,11 @@ static void copies_take_rows_and_divide(void **s)
     uint8_t bytes[12] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 200, 255 };
     uint32_t labels[4] = { 3, 2, 1, 0 };
     const uint32_t rows[] = { 3, 0, 3 };
-    sherd__dataset set = { .x = sherd_view_c(bytes, SHERD_U8, 4, 3), .targets.labels = labels,
-                           .classes = 4, .width = 4 }, copy;
+    sherd__dataset set = { .x = sherd_view_c(bytes, SHERD_U8, 4, 3),
+                           .targets.labels = labels,
+                           .classes = 4,
+                           .width = 4 },
+                   copy;
     static const struct {
         double divide;
         sherd_dtype dtype;

@@ -69,7 +69,7 @@ static void an_update_of_many_numbers_is_one_of_each(void **s)
     mock m = { .workers = 2 };
     grad_run r;
     grad_choose("input = 6\nlayer = dense 9000\nlayer = relu\nlayer = dense 21\nlayer = tanh\n"
-           "layer = dense 3\nloss = cross-entropy\nl2 = 0.01\n");
+                "layer = dense 3\nloss = cross-entropy\nl2 = 0.01\n");
     grad_begin(&r, mock_engine(&m, 17), (sherd__gradients_options){ .bits = 17, .shards = 4 });
     size_t count = sherd__network_count(r.network), bytes = count * sizeof(double);
     double *params = malloc(bytes), *gradient = malloc(bytes), most[3];
@@ -116,10 +116,13 @@ static void a_step_is_that_of_the_whole_batch(void **s)
         memcpy(sherd__network_params(n), sherd__network_params(r.network), sizeof(double) * COUNT);
         assert_int_equal(sherd__optimiser_init(&o, &spec, COUNT, &d), 0);
         assert_int_equal(sherd__stepper_products(&central, n, &o,
-                                                 (sherd__engine){ .products = products }, &d), 0);
+                                                 (sherd__engine){ .products = products }, &d),
+                         0);
         sherd__shard_inputs(&grad_data, grad_order, ROWS, x);
         sherd__shard_targets(&grad_data, grad_order, ROWS, l);
-        sherd__step step = { .rate = 0.1, .rows = grad_order, .len = ROWS,
+        sherd__step step = { .rate = 0.1,
+                             .rows = grad_order,
+                             .len = ROWS,
                              .batch = { .x = sherd_view_c(x, SHERD_F64, ROWS, INPUTS),
                                         .targets = { .labels = l } } };
         for (unsigned i = 0; i < 5; i++) {
@@ -129,8 +132,8 @@ static void a_step_is_that_of_the_whole_batch(void **s)
             assert_true(fabs(out.cost - r.cost) < 1e-9);
             assert_int_equal(out.hits, r.hits);
             for (size_t k = 0; k < COUNT; k++)
-                assert_true(fabs(sherd__network_params(n)[k] -
-                                 sherd__network_params(r.network)[k]) < 1e-9);
+                assert_true(
+                    fabs(sherd__network_params(n)[k] - sherd__network_params(r.network)[k]) < 1e-9);
         }
         sherd__stepper_free(central);
         sherd__optimiser_fini(&o);
@@ -192,8 +195,9 @@ static void a_step_of_which_all_was_dropped_is_made_by_others(void **s)
         grad_run r, calm;
         sherd_diag d = { 0 };
         mock m = { .workers = 1, .lost = 1 }, whole = { .workers = 1 };
-        sherd__gradients_options o = { .bits = 17, .shards = 1, .async = async > 0,
-                                       .staleness_max = UINT64_MAX };
+        sherd__gradients_options o = {
+            .bits = 17, .shards = 1, .async = async > 0, .staleness_max = UINT64_MAX
+        };
         grad_begin(&r, mock_engine(&m, 17), o);
         grad_begin(&calm, mock_engine(&whole, 17), o);
         if (grad_step(&r, 0, ROWS, 0.1, &d)) fail_msg("%s", d.message);
@@ -260,8 +264,8 @@ static void an_engine_that_fails_ends_the_steps(void **s)
         sherd_diag d = { 0 };
         mock m = { .workers = 3, .fail_after = 2 };
         grad_begin(&r, mock_engine(&m, 17),
-              (sherd__gradients_options){ .bits = 17, .async = async > 0,
-                                          .staleness_max = UINT64_MAX });
+                   (sherd__gradients_options){
+                       .bits = 17, .async = async > 0, .staleness_max = UINT64_MAX });
         assert_int_equal(grad_step(&r, 0, ROWS, 0.1, &d), SHERD_EFEWNODES);
         assert_int_equal(grad_step(&r, 1, ROWS, 0.1, &d), SHERD_EFEWNODES);
         grad_end(&r);
@@ -318,8 +322,8 @@ static void shards_that_lack_steps_weigh_what_these_would_have_contracted(void *
         double rate = 0.1, kept = 1 - grad_recipe.l2 * rate, less = weighted ? kept * kept : 1;
         double before[COUNT], all = 1 + 3 * less;
         grad_begin(&r, mock_engine(&m, 17),
-              (sherd__gradients_options){ .bits = 17, .shards = 4, .local_steps = 24,
-                                          .weighted = weighted > 0 });
+                   (sherd__gradients_options){
+                       .bits = 17, .shards = 4, .local_steps = 24, .weighted = weighted > 0 });
         memcpy(before, sherd__network_params(r.network), sizeof before);
         assert_int_equal(grad_step(&r, 0, ROWS, rate, &d), 0);
         for (size_t i = 0; i < 4; i++) {
@@ -423,8 +427,12 @@ static void no_allocation_that_fails_leaks_or_lies(void **s)
         sherd__step_result out = { 0 };
         assert_int_equal(sherd__recipe_network(&grad_recipe, ROWS, &net, &d), 0);
         assert_int_equal(sherd__optimiser_init(&o, &spec, COUNT, &d), 0);
-        sherd__gradients_options op = { .recipe = &grad_recipe, .data = &grad_data, .network = net,
-                                        .optimiser = &o, .bits = 17, .async = n % 2,
+        sherd__gradients_options op = { .recipe = &grad_recipe,
+                                        .data = &grad_data,
+                                        .network = net,
+                                        .optimiser = &o,
+                                        .bits = 17,
+                                        .async = n % 2,
                                         .staleness_max = 2 };
         sherd__alloc_fail_nth(n);
         int err = sherd__gradients_here(&e, &grad_recipe, &grad_data, ROWS, 17, 2, &d);

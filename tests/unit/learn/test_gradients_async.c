@@ -20,8 +20,8 @@ static void no_gradient_is_staler_than_the_bound(void **s)
             grad_run r;
             mock m = { .workers = 5, .oldest_last = k == 0, .reverse = k == 1 };
             grad_begin(&r, mock_engine(&m, 17),
-                  (sherd__gradients_options){ .bits = 17, .shards = 5, .async = true,
-                                              .staleness_max = most });
+                       (sherd__gradients_options){
+                           .bits = 17, .shards = 5, .async = true, .staleness_max = most });
             grad_steps(&r, 20, ROWS);
             const sherd__gradients_stats *st = sherd__gradients_stats_of(&r.stepper);
             assert_true(r.stalest <= most);
@@ -40,8 +40,8 @@ static void without_a_bound_everything_is_applied_as_it_comes(void **s)
     grad_run r;
     mock m = { .workers = 4, .oldest_last = true };
     grad_begin(&r, mock_engine(&m, 17),
-          (sherd__gradients_options){ .bits = 17, .shards = 4, .async = true,
-                                      .staleness_max = UINT64_MAX });
+               (sherd__gradients_options){
+                   .bits = 17, .shards = 4, .async = true, .staleness_max = UINT64_MAX });
     grad_steps(&r, 10, ROWS);
     assert_int_equal(r.updates, 40);
     assert_true(r.stalest >= 30); /* the very first one comes last */
@@ -56,8 +56,11 @@ static void asynchronous_training_comes_down_too(void **s)
         sherd_diag d = { 0 };
         double first;
         grad_begin(&r, grad_threads(3, 17),
-              (sherd__gradients_options){ .bits = 17, .shards = 3, .async = true,
-                                          .staleness_max = 4, .local_steps = local * 2 });
+                   (sherd__gradients_options){ .bits = 17,
+                                               .shards = 3,
+                                               .async = true,
+                                               .staleness_max = 4,
+                                               .local_steps = local * 2 });
         assert_int_equal(grad_step(&r, 0, ROWS, 0.1, &d), 0);
         first = r.cost;
         for (unsigned i = 1; i < 200; i++)
@@ -73,8 +76,8 @@ static void one_worker_without_delay_is_a_series_of_steps(void **s)
     (void)s;
     grad_run r;
     grad_begin(&r, grad_threads(1, 17),
-          (sherd__gradients_options){ .bits = 17, .shards = 4, .async = true,
-                                      .staleness_max = UINT64_MAX });
+               (sherd__gradients_options){
+                   .bits = 17, .shards = 4, .async = true, .staleness_max = UINT64_MAX });
     grad_steps(&r, 3, ROWS);
     assert_int_equal(r.updates, 12);
     assert_int_equal(r.stalest, 0);
@@ -88,8 +91,11 @@ static void a_part_of_all_shards_is_a_whole_step(void **s)
     for (unsigned k = 0; k < 3; k++) { /* gradients; local steps; weighted ones */
         grad_run here, there;
         mock one = { .workers = 1 }, all = { .workers = 1, .grain = 5 };
-        sherd__gradients_options o = { .bits = 17, .shards = 5, .staleness_max = UINT64_MAX,
-                                       .local_steps = k ? 4 : 0, .weighted = k == 2 };
+        sherd__gradients_options o = { .bits = 17,
+                                       .shards = 5,
+                                       .staleness_max = UINT64_MAX,
+                                       .local_steps = k ? 4 : 0,
+                                       .weighted = k == 2 };
         grad_begin(&here, mock_engine(&one, 17), o);
         o.async = true;
         grad_begin(&there, mock_engine(&all, 17), o);
@@ -117,8 +123,12 @@ static void weighted_shards_lack_steps_however_small_parts_are(void **s)
     sherd_diag d = { 0 };
     mock m = { .workers = 1, .grain = 1 };
     grad_begin(&r, mock_engine(&m, 17),
-          (sherd__gradients_options){ .bits = 17, .shards = 4, .async = true, .local_steps = 24,
-                                      .weighted = true, .staleness_max = UINT64_MAX });
+               (sherd__gradients_options){ .bits = 17,
+                                           .shards = 4,
+                                           .async = true,
+                                           .local_steps = 24,
+                                           .weighted = true,
+                                           .staleness_max = UINT64_MAX });
     assert_int_equal(grad_step(&r, 0, ROWS, 0.1, &d), 0);
     assert_int_equal(r.stepper.ops->settle(r.stepper.ctx, &d), 0);
     assert_int_equal(m.posts, 4);
@@ -135,8 +145,8 @@ static void shards_of_a_part_count_together(void **s)
     sherd_diag d = { 0 };
     mock m = { .workers = 2, .grain = 3 };
     grad_begin(&r, mock_engine(&m, 17),
-          (sherd__gradients_options){ .bits = 17, .shards = 8, .async = true,
-                                      .staleness_max = UINT64_MAX });
+               (sherd__gradients_options){
+                   .bits = 17, .shards = 8, .async = true, .staleness_max = UINT64_MAX });
     grad_steps(&r, 10, ROWS);
     assert_int_equal(r.stepper.ops->settle(r.stepper.ctx, &d), 0);
     const sherd__gradients_stats *st = sherd__gradients_stats_of(&r.stepper);
@@ -154,8 +164,8 @@ static void however_large_parts_are_everybody_has_one_of_each_step(void **s)
         grad_run r;
         mock m = { .workers = workers, .grain = 99 };
         grad_begin(&r, mock_engine(&m, 17),
-              (sherd__gradients_options){ .bits = 17, .shards = 8, .async = true,
-                                          .staleness_max = UINT64_MAX });
+                   (sherd__gradients_options){
+                       .bits = 17, .shards = 8, .async = true, .staleness_max = UINT64_MAX });
         grad_steps(&r, 4, ROWS);
         assert_int_equal(m.roomy, workers <= 4 ? 8 / workers : 0);
         assert_true(m.posts >= 4 * (workers < 8 ? workers : 8));

@@ -35,8 +35,8 @@ static void check_gradients(const plan *p, ptrdiff_t number, size_t rows)
         double want = (up - net_cost(n, e, &b)) / (2 * h);
         w[k] = was;
         if (!(fabs(got[k] - want) <= 1e-6 * (1 + fabs(want))))
-            fail_msg("plan %td, parameter %zu: gradient %.12g, difference %.12g", number, k,
-                     got[k], want);
+            fail_msg("plan %td, parameter %zu: gradient %.12g, difference %.12g", number, k, got[k],
+                     want);
         most = fmax(most, fabs(want));
     }
     assert_true(most > 1e-3); /* a flat cost would prove nothing */

@@ -46,15 +46,23 @@ static const plan plans[] = {
     { { 1, 1, 7 }, { DENSE(5), SIGMOID, DENSE(3), SIGMOID }, SHERD__LOSS_SQUARED, 0 },
     { { 1, 1, 7 }, { DENSE(5), TANH, DENSE(3), TANH }, SHERD__LOSS_SQUARED, 0.1 },
     { { 1, 1, 7 }, { DENSE(5), SOFTMAX, DENSE(3), SOFTMAX }, SHERD__LOSS_SQUARED, 0 },
-    { { 1, 1, 7 }, { DENSE(5), TANH, RELU, SIGMOID, DENSE(3), FLATTEN, SOFTMAX, TANH },
-      SHERD__LOSS_SQUARED, 0 },
+    { { 1, 1, 7 },
+      { DENSE(5), TANH, RELU, SIGMOID, DENSE(3), FLATTEN, SOFTMAX, TANH },
+      SHERD__LOSS_SQUARED,
+      0 },
     { { 1, 7, 1 }, { FLATTEN, SIGMOID, TANH, FLATTEN, DENSE(3) }, SHERD__LOSS_SQUARED, 0 },
-    { { 5, 7, 2 }, { CONV(3, 3, 0, 1), RELU, CONV(2, 3, 2, 2), TANH, FLATTEN, DENSE(3) },
-      SHERD__LOSS_SQUARED, 0 },
-    { { 7, 5, 1 }, { CONV(3, 2, 0, 0), AVERAGE_POOL(2, 0), RELU, FLATTEN, DENSE(3) },
-      SHERD__LOSS_CROSS_ENTROPY, 0.01 },
-    { { 7, 5, 1 }, { CONV(3, 2, 0, 0), SIGMOID, MAX_POOL(3, 1), FLATTEN, DENSE(3) },
-      SHERD__LOSS_SQUARED, 0 },
+    { { 5, 7, 2 },
+      { CONV(3, 3, 0, 1), RELU, CONV(2, 3, 2, 2), TANH, FLATTEN, DENSE(3) },
+      SHERD__LOSS_SQUARED,
+      0 },
+    { { 7, 5, 1 },
+      { CONV(3, 2, 0, 0), AVERAGE_POOL(2, 0), RELU, FLATTEN, DENSE(3) },
+      SHERD__LOSS_CROSS_ENTROPY,
+      0.01 },
+    { { 7, 5, 1 },
+      { CONV(3, 2, 0, 0), SIGMOID, MAX_POOL(3, 1), FLATTEN, DENSE(3) },
+      SHERD__LOSS_SQUARED,
+      0 },
 };
 #define PLANS (sizeof plans / sizeof *plans)
 
@@ -65,9 +73,14 @@ static sherd__network *made(const plan *p, sherd_dtype dtype, bool total)
     sherd_diag d = { 0 };
     sherd_entropy_seeded state;
     sherd_entropy e = sherd__entropy_seeded(&state, 5);
-    while (len < LAYERS_MAX && p->layers[len].kind != NULL) len++;
-    sherd__network_spec spec = { .in = p->in, .layers = p->layers, .len = len, .batch = ROWS,
-                                 .loss = p->loss, .l2 = p->l2, .bias_total = total,
+    while (len < LAYERS_MAX && p->layers[len].kind) len++;
+    sherd__network_spec spec = { .in = p->in,
+                                 .layers = p->layers,
+                                 .len = len,
+                                 .batch = ROWS,
+                                 .loss = p->loss,
+                                 .l2 = p->l2,
+                                 .bias_total = total,
                                  .dtype = dtype };
     if (sherd__network_new(&spec, &n, &d) != SHERD_OK) fail_msg("%s", d.message);
     assert_int_equal(sherd__network_dtype(n), dtype);
@@ -89,14 +102,13 @@ static void equal_params(sherd__network *a, sherd__network *b)
 
 static sherd__batch batch_of(const plan *p, sherd_dtype dtype, size_t rows)
 {
-    const void *x = dtype == SHERD_F64 ? (const void *)wide_inputs
-                    : dtype == SHERD_F32 ? (const void *)inputs : (const void *)bytes;
+    const void *x = dtype == SHERD_F64   ? (const void *)wide_inputs
+                    : dtype == SHERD_F32 ? (const void *)inputs
+                                         : (const void *)bytes;
     size_t size = p->in.height * p->in.width * p->in.channels;
     sherd__batch b = { .x = sherd_view_c(x, dtype, rows, size) };
-    if (p->loss == SHERD__LOSS_CROSS_ENTROPY)
-        b.targets.labels = labels;
-    else
-        b.targets.values = wanted;
+    if (p->loss == SHERD__LOSS_CROSS_ENTROPY) b.targets.labels = labels;
+    else b.targets.values = wanted;
     return b;
 }
 
@@ -211,8 +223,12 @@ static void other_dtypes_and_missing_memory_are_refused(void **s)
 {
     (void)s;
     static const sherd__layer_spec layers[] = { CONV(2, 2, 0, 0), FLATTEN, DENSE(3) };
-    sherd__network_spec spec = { .in = { 3, 3, 1 }, .layers = layers, .len = 3, .batch = ROWS,
-                                 .loss = SHERD__LOSS_SQUARED, .dtype = SHERD_U8 };
+    sherd__network_spec spec = { .in = { 3, 3, 1 },
+                                 .layers = layers,
+                                 .len = 3,
+                                 .batch = ROWS,
+                                 .loss = SHERD__LOSS_SQUARED,
+                                 .dtype = SHERD_U8 };
     sherd__network *n;
     assert_int_equal(sherd__network_new(&spec, &n, NULL), SHERD_EINVAL);
     spec.dtype = SHERD_F32;
@@ -235,7 +251,8 @@ static int long_multiply(void *ctx, sherd_view a, sherd_view b, double *c, size_
     return sherd_multiplier_multiply(*(sherd_multiplier *)ctx, a, b, c, ldc, d);
 }
 
-static const sherd_multiplier_ops long_ops = { .abi = SHERD_MULTIPLIER_ABI, .name = "long",
+static const sherd_multiplier_ops long_ops = { .abi = SHERD_MULTIPLIER_ABI,
+                                               .name = "long",
                                                .multiply = long_multiply };
 
 static void products_and_activations_in_one_are_what_they_are_apart(void **s)
@@ -333,8 +350,8 @@ static void threads_change_no_bit(void **s)
 {
     (void)s;
     enum { BATCH = 700, IN = 50, WIDTH = 45 };
-    static const sherd__layer_spec layers[] = { DENSE(WIDTH), SIGMOID, DENSE(WIDTH), TANH, RELU,
-                                                DENSE(3) };
+    static const sherd__layer_spec layers[] = { DENSE(WIDTH), SIGMOID, DENSE(WIDTH),
+                                                TANH,         RELU,    DENSE(3) };
     static double x[BATCH * IN];
     static uint32_t classes[BATCH];
     unsigned was = sherd__blas_threads();
@@ -344,8 +361,11 @@ static void threads_change_no_bit(void **s)
         double *after[2];
         size_t count = 0;
         for (unsigned threads = 1; threads <= 3; threads += 2) {
-            sherd__network_spec spec = { .in = { 1, 1, IN }, .layers = layers, .len = 6,
-                                         .batch = BATCH, .loss = SHERD__LOSS_CROSS_ENTROPY,
+            sherd__network_spec spec = { .in = { 1, 1, IN },
+                                         .layers = layers,
+                                         .len = 6,
+                                         .batch = BATCH,
+                                         .loss = SHERD__LOSS_CROSS_ENTROPY,
                                          .dtype = f32 ? SHERD_F32 : SHERD_F64 };
             sherd__optimiser_spec how = { .method = SHERD__ADAM, .dtype = spec.dtype };
             sherd__batch b = { .x = sherd_view_c(x, SHERD_F64, BATCH, IN),

@@ -86,7 +86,7 @@ static void input_may_be_kept_or_come_as_any_view(void **s)
         assert_memory_equal(sherd__network_gradient(a), sherd__network_gradient(b), len);
         other.first = 1; /* more than is kept behind it */
         sherd_diag d = { 0 };
-        if (other.kept != NULL)
+        if (other.kept)
             assert_int_equal(sherd__network_learn(b, e, &other, &cost, NULL, &d), SHERD_ESHAPE);
         sherd_multiplier_release(e.products, other.kept);
         sherd__network_free(a);
@@ -134,8 +134,9 @@ static void a_batch_may_be_parts_of_what_is_kept(void **s)
 static void what_no_layer_takes_is_not_kept(void **s)
 {
     (void)s;
-    const plan p = { { 7, 5, 1 }, { AVERAGE_POOL(2, 0), FLATTEN, DENSE(3) }, SHERD__LOSS_SQUARED,
-                     0 };
+    const plan p = {
+        { 7, 5, 1 }, { AVERAGE_POOL(2, 0), FLATTEN, DENSE(3) }, SHERD__LOSS_SQUARED, 0
+    };
     sherd__network *n = net_made(&p);
     sherd__engine e = { .products = net_local(17) };
     sherd__batch batch = net_batch(&p, ROWS);
@@ -161,8 +162,11 @@ static void windows_too_long_for_nodes_are_not_kept(void **s)
             { .kind = &sherd__layer_conv2d, .units = 1, .window = side },
             { .kind = &sherd__layer_flatten },
         };
-        sherd__network_spec spec = { .in = { side, side, 1 }, .layers = layers, .len = 2,
-                                     .batch = 1, .loss = SHERD__LOSS_SQUARED };
+        sherd__network_spec spec = { .in = { side, side, 1 },
+                                     .layers = layers,
+                                     .len = 2,
+                                     .batch = 1,
+                                     .loss = SHERD__LOSS_SQUARED };
         sherd__network *n;
         assert_int_equal(sherd__network_new(&spec, &n, NULL), SHERD_OK);
         assert_int_equal(sherd__network_keeps(n), side < SIDE);
@@ -175,7 +179,7 @@ typedef struct counted {
     sherd_multiplier inner;
     unsigned kept, held, products, of_kept, calls, fail_at;
     size_t numbers; /* that were kept */
-    bool full; /* nothing can be kept */
+    bool full;      /* nothing can be kept */
 } counted;
 
 static int counted_multiply(void *ctx, sherd_view a, sherd_view b, double *c, size_t ldc,
@@ -199,8 +203,8 @@ static int counted_keep(void *ctx, sherd_view a, const sherd_keeping *how, sherd
     return sherd_multiplier_keep_as(m->inner, a, how, kept, d);
 }
 
-static int counted_rows(void *ctx, sherd_kept *kept, sherd_rows rows, bool transposed,
-                        sherd_view b, double *c, size_t ldc, sherd_diag *d)
+static int counted_rows(void *ctx, sherd_kept *kept, sherd_rows rows, bool transposed, sherd_view b,
+                        double *c, size_t ldc, sherd_diag *d)
 {
     counted *m = ctx;
     m->of_kept++;
@@ -223,8 +227,12 @@ static void counted_release(void *ctx, sherd_kept *kept)
 }
 
 static const sherd_multiplier_ops counted_ops = {
-    .abi = SHERD_MULTIPLIER_ABI, .name = "counted", .multiply = counted_multiply,
-    .keep = counted_keep, .multiply_kept = counted_rows, .kept_shape = counted_shape,
+    .abi = SHERD_MULTIPLIER_ABI,
+    .name = "counted",
+    .multiply = counted_multiply,
+    .keep = counted_keep,
+    .multiply_kept = counted_rows,
+    .kept_shape = counted_shape,
     .release = counted_release,
 };
 

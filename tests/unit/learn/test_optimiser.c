@@ -135,9 +135,9 @@ static void impossible_optimisers_are_refused(void **s)
 {
     (void)s;
     static const sherd__optimiser_spec bad[] = {
-        { (sherd__method)0, 0, 0, 0, 0 }, { (sherd__method)4, 0, 0, 0, 0 },
-        { SHERD__ADAM, 1, 0, 0, 0 },      { SHERD__ADAM, 0, 1.5, 0, 0 },
-        { SHERD__ADAM, 0, 0, -1, 0 },     { SHERD__MOMENTUM, NAN, 0, 0, 0 },
+        { (sherd__method)0, 0, 0, 0, 0 },  { (sherd__method)4, 0, 0, 0, 0 },
+        { SHERD__ADAM, 1, 0, 0, 0 },       { SHERD__ADAM, 0, 1.5, 0, 0 },
+        { SHERD__ADAM, 0, 0, -1, 0 },      { SHERD__MOMENTUM, NAN, 0, 0, 0 },
         { SHERD__SGD, 0, 0, 0, SHERD_U8 },
     };
     sherd__optimiser o;

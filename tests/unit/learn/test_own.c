@@ -42,7 +42,8 @@ static void make(unsigned k, size_t rows)
 {
     size_t counts[SHERD__RECIPE_LAYERS_MAX], cols;
     assert_int_equal(sherd__recipe_parse(&recipe, texts[k], strlen(texts[k]), "t",
-                                         SHERD__RECIPE_ALL, NULL), 0);
+                                         SHERD__RECIPE_ALL, NULL),
+                     0);
     assert_int_equal(sherd__recipe_tiers(&recipe, &tiers, counts, NULL), 0);
     count = 0;
     for (size_t t = 0; t < tiers; t++) count += counts[t];
@@ -59,12 +60,12 @@ static void make(unsigned k, size_t rows)
 static sherd__own_grader *begin(double clip)
 {
     sherd__own_grader *g;
-    sherd__own_options o = { .recipe = &recipe, .data = &own, .divide = 1, .clip = clip,
-                             .values = recipe.target_values };
+    sherd__own_options o = {
+        .recipe = &recipe, .data = &own, .divide = 1, .clip = clip, .values = recipe.target_values
+    };
     assert_int_equal(sherd__own_new(&g, &o, NULL), 0);
     draw_state = 77;
-    for (size_t i = 0; i < count; i++)
-        sherd__own_params(g)[i] = (double)draw() / 0x1p31 - 0.5;
+    for (size_t i = 0; i < count; i++) sherd__own_params(g)[i] = (double)draw() / 0x1p31 - 0.5;
     return g;
 }
 
@@ -394,12 +395,15 @@ static void a_round_stops_between_chunks(void **s)
         sherd__own_grader *g;
         unsigned left = 3;
         make(0, 9);
-        sherd__own_options o = { .recipe = &recipe, .data = &own, .divide = 1, .clip = clips,
-                                 .stop = stop_at_last, .stop_ctx = &left };
+        sherd__own_options o = { .recipe = &recipe,
+                                 .data = &own,
+                                 .divide = 1,
+                                 .clip = clips,
+                                 .stop = stop_at_last,
+                                 .stop_ctx = &left };
         assert_int_equal(sherd__own_new(&g, &o, NULL), 0);
         memset(sherd__own_params(g), 0, count * sizeof(double));
-        assert_int_equal(sherd__own_grade(g, 0, 100000, scales, 50, out, NULL),
-                         SHERD_EINTERRUPTED);
+        assert_int_equal(sherd__own_grade(g, 0, 100000, scales, 50, out, NULL), SHERD_EINTERRUPTED);
         assert_int_equal(left, 0);
         left = 100;
         assert_int_equal(sherd__own_grade(g, 0, 5, scales, 50, out, NULL), 0);
@@ -411,8 +415,14 @@ static void a_round_stops_between_chunks(void **s)
 static bool plan_may_clip_at(double clip)
 {
     uint8_t bytes[8 * SHERD__SECURE_PLAN];
-    sherd__secure_plan p = { .recipe = 1, .nodes = 4, .threshold = 3, .colluding = 1, .rows = 32,
-                             .places = 64, .clip = clip }, out;
+    sherd__secure_plan p = { .recipe = 1,
+                             .nodes = 4,
+                             .threshold = 3,
+                             .colluding = 1,
+                             .rows = 32,
+                             .places = 64,
+                             .clip = clip },
+                       out;
     sherd__secure_plan_write(bytes, &p);
     return sherd__secure_plan_parse(&out, bytes, sizeof bytes, NULL) == SHERD_OK;
 }
@@ -421,9 +431,9 @@ static void a_plan_has_a_clipping_norm_of_this_range(void **s)
 {
     (void)s;
     const double fine[] = { 0, SHERD__OWN_CLIP_LEAST, 1, SHERD__OWN_CLIP_MOST };
-    const double not[] = { 0x1p-101, 0x1p101, 0x1p-500, -1, 5e-324, INFINITY, NAN };
+    const double not [] = { 0x1p-101, 0x1p101, 0x1p-500, -1, 5e-324, INFINITY, NAN };
     for (size_t i = 0; i < sizeof fine / sizeof *fine; i++) assert_true(plan_may_clip_at(fine[i]));
-    for (size_t i = 0; i < sizeof not / sizeof *not; i++) assert_false(plan_may_clip_at(not[i]));
+    for (size_t i = 0; i < sizeof not / sizeof *not ; i++) assert_false(plan_may_clip_at(not [i]));
 }
 
 static void columns_that_do_not_fit_are_refused(void **s)

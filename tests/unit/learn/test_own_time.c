@@ -25,8 +25,14 @@
 #include "matrix/gemm.h"
 #include "tests/support/draw.h"
 
-enum { RUNS = 15, TRIES = 6, ROWS_MAX = 64, COLS_MAX = 1600, COUNT_MAX = 1050000,
-       HIDDEN_COUNT = 200000 };
+enum {
+    RUNS = 15,
+    TRIES = 6,
+    ROWS_MAX = 64,
+    COLS_MAX = 1600,
+    COUNT_MAX = 1050000,
+    HIDDEN_COUNT = 200000
+};
 #define RATIO 1.3 /* of which 1.0 to 1.1 is seen, and 1.5 to 4 with a branch on an example */
 
 #define REST "data = file\nepochs = 1\nrate = 1\n"
@@ -36,7 +42,7 @@ typedef double params(size_t i);
 typedef struct test_case {
     const char *text;
     size_t rows, inputs;
-    params *at; /* parameter i */
+    params *at;       /* parameter i */
     double low, high; /* examples of the one kind are all `low`, of the other between both */
     bool spoilt;      /* some of the other kind are no examples; else images rise */
 } test_case;
@@ -68,13 +74,17 @@ static double saturating(size_t i)
 
 static const test_case cases[] = {
     { "input = 40 x 40 x 1\nlayer = conv2d 1 window 1\nlayer = relu\nlayer = max-pool 16 stride 1\n"
-      "layer = dense 2\nloss = cross-entropy\n" REST, 32, 1600, passing, 0.3, 0.34, false },
+      "layer = dense 2\nloss = cross-entropy\n" REST,
+      32, 1600, passing, 0.3, 0.34, false },
     { "input = 20 x 20 x 1\nlayer = max-pool 9 stride 2\n"
-      "layer = dense 2\nloss = cross-entropy\n" REST, 64, 400, drawn, -1, 1, true },
+      "layer = dense 2\nloss = cross-entropy\n" REST,
+      64, 400, drawn, -1, 1, true },
     { "input = 10 x 10 x 6\nlayer = conv2d 6 window 1\nlayer = max-pool 3 stride 1\n"
-      "layer = dense 2\nloss = cross-entropy\n" REST, 16, 600, drawn, -1, 1, true },
+      "layer = dense 2\nloss = cross-entropy\n" REST,
+      16, 600, drawn, -1, 1, true },
     { "input = 20 x 20 x 1\nlayer = conv2d 2 window 3\nlayer = tanh\nlayer = average-pool 5\n"
-      "layer = dense 2\nloss = cross-entropy\n" REST, 16, 400, drawn, -1, 1, true },
+      "layer = dense 2\nloss = cross-entropy\n" REST,
+      16, 400, drawn, -1, 1, true },
     { FLAT "relu\nlayer = dense 8\nloss = cross-entropy\n" REST, 64, 64, drawn, -1, 1, true },
     { FLAT "sigmoid\nlayer = dense 8\nloss = squared\n" REST, 64, 64, drawn, -900, 900, true },
     { FLAT "tanh\nlayer = dense 8\nloss = cross-entropy\n" REST, 64, 64, drawn, -30, 30, true },
@@ -94,12 +104,14 @@ static void fill(const test_case *c)
     for (size_t r = 0; r < c->rows; r++)
         for (size_t j = 0; j <= c->inputs; j++) {
             size_t at = r * (c->inputs + 1) + j;
-            double by = c->rows == 1 ? 1
-                        : (double)(draw() % 2) * (c->spoilt ? (double)draw() / 0x1p31
-                                                            : (double)j / (double)c->inputs);
+            double by = c->rows == 1
+                            ? 1
+                            : (double)(draw() % 2) * (c->spoilt ? (double)draw() / 0x1p31
+                                                                : (double)j / (double)c->inputs);
             of_one[at] = j < c->inputs ? c->low : 0;
             of_other[at] = j < c->inputs ? c->low + (c->high - c->low) * by
-                           : c->rows > 1 ? (double)(draw() % (c->spoilt ? 3 : 2)) : 0;
+                           : c->rows > 1 ? (double)(draw() % (c->spoilt ? 3 : 2))
+                                         : 0;
             if (c->spoilt && draw() % (4 * c->inputs) == 0) of_other[at] = odd[draw() % 4];
         }
 }
@@ -111,7 +123,8 @@ static sherd__own_grader *begin(const test_case *c, const double *examples, doub
     sherd__own_grader *g;
     size_t tiers, counts[SHERD__RECIPE_LAYERS_MAX], count = 0;
     assert_int_equal(sherd__recipe_parse(&r, c->text, strlen(c->text), "t", SHERD__RECIPE_ALL,
-                                         NULL), 0);
+                                         NULL),
+                     0);
     assert_int_equal(sherd__recipe_tiers(&r, &tiers, counts, NULL), 0);
     for (size_t t = 0; t < tiers; t++) count += counts[t];
     assert_true(count <= COUNT_MAX && c->rows <= ROWS_MAX && c->inputs <= COLS_MAX);
@@ -210,8 +223,7 @@ static void the_time_does_not_depend_on_examples(void **s)
             sherd__own_grader *other = begin(&cases[k], of_other, clips);
             for (unsigned i = 0; i < TRIES && least >= RATIO; i++)
                 least = fmin(least, compare(one, other, cases[k].rows));
-            if (least >= RATIO)
-                print_message("%sclip %u: %.2f\n", cases[k].text, clips, least);
+            if (least >= RATIO) print_message("%sclip %u: %.2f\n", cases[k].text, clips, least);
             sherd__own_free(one);
             sherd__own_free(other);
             assert_true(least < RATIO);

@@ -32,9 +32,11 @@ static double some_slope(void)
 static sherd__layer layer(size_t height, size_t width, size_t channels, size_t window,
                           size_t stride, sherd_dtype dtype)
 {
-    sherd__layer l = { .spec = { .kind = &sherd__layer_max_pool, .window = window,
-                                 .stride = stride },
-                       .in = { height, width, channels }, .dtype = dtype };
+    sherd__layer l = {
+        .spec = { .kind = &sherd__layer_max_pool, .window = window, .stride = stride },
+        .in = { height, width, channels },
+        .dtype = dtype
+    };
     assert_int_equal(l.spec.kind->fit(&l, NULL), 0);
     assert_true(EXAMPLES * height * width * channels <= MOST);
     return l;
@@ -86,7 +88,7 @@ static sherd__layer layer(size_t height, size_t width, size_t channels, size_t w
         assert_int_equal(l.spec.kind->forward##suffix(&l, &c, NULL), 0);                           \
         assert_int_equal(l.spec.kind->backward##suffix(&l, &c, NULL), 0);                          \
         assert_memory_equal(y##suffix, want_y##suffix, outs * sizeof(T));                          \
-        assert_memory_equal(dx##suffix, want_dx##suffix, EXAMPLES * in * sizeof(T));               \
+        assert_memory_equal(dx##suffix, want_dx##suffix, EXAMPLES *in * sizeof(T));                \
     }
 
 TYPE(double, , SHERD_F64)

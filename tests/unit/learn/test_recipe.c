@@ -98,8 +98,8 @@ static void every_line_of_a_recipe_is_read(void **s)
 static void the_recipes_of_the_examples_are_read_and_stand(void **s)
 {
     (void)s;
-    static const char *const names[] = { "mnist", "mnist-proper", "spiral", "parabola", "lenet",
-                                         "deep" };
+    static const char *const names[] = { "mnist",    "mnist-proper", "spiral",
+                                         "parabola", "lenet",        "deep" };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char path[80], text[4096];
         sherd__recipe r;
@@ -169,12 +169,11 @@ static char *with(const char *line)
     size_t n = strcspn(line, "=");
     snprintf(start, sizeof start, "\n%.*s=", (int)n, line);
     const char *at = strstr(whole, start);
-    if (at == NULL) {
+    if (!at) {
         snprintf(text, sizeof text, "%s\n%s", whole, line);
     } else {
         const char *end = strchr(at + 1, '\n');
-        snprintf(text, sizeof text, "%.*s\n%s%s", (int)(at - whole), whole, line,
-                 end != NULL ? end : "");
+        snprintf(text, sizeof text, "%.*s\n%s%s", (int)(at - whole), whole, line, end ? end : "");
     }
     return text;
 }
@@ -183,37 +182,57 @@ static void wrong_values_are_told_with_line_and_key(void **s)
 {
     (void)s;
     static const char *const lines[][2] = {
-        { "input = 0", "input: expected" },         { "input = 28 x 28", "input: expected" },
-        { "input = 28 y 28 y 1", "input: expected" }, { "input = -4", "found '-4'" },
+        { "input = 0", "input: expected" },
+        { "input = 28 x 28", "input: expected" },
+        { "input = 28 y 28 y 1", "input: expected" },
+        { "input = -4", "found '-4'" },
         { "input = 99999999999999999999", "input: expected" },
-        { "layer = dense", "layer: expected" },     { "layer = dense 0", "layer: expected" },
-        { "layer = dense 4 4", "layer: expected" }, { "layer = relu 4", "layer: expected" },
-        { "layer = conv2d 4", "layer: expected" },  { "layer = conv2d 4 window", "expected" },
+        { "layer = dense", "layer: expected" },
+        { "layer = dense 0", "layer: expected" },
+        { "layer = dense 4 4", "layer: expected" },
+        { "layer = relu 4", "layer: expected" },
+        { "layer = conv2d 4", "layer: expected" },
+        { "layer = conv2d 4 window", "expected" },
         { "layer = conv2d 4 window 0", "expected" },
         { "layer = conv2d 4 window 3 window 3", "expected" },
-        { "layer = max-pool 2 padding 1", "expected" }, { "layer =", "layer: expected" },
+        { "layer = max-pool 2 padding 1", "expected" },
+        { "layer =", "layer: expected" },
         { "loss = square", "loss: expected squared or cross-entropy" },
-        { "loss = squared 1", "loss: expected" },   { "l2 = -1", "l2: expected" },
-        { "l2 = nan", "l2: expected" },             { "l2 = 1e999", "l2: expected" },
-        { "l2 = 0x1p3", "l2: expected" },           { "data = mnist", "data: expected" },
-        { "examples = 0", "examples: expected" },   { "examples = some", "examples: expected" },
-        { "classes = 0", "classes: expected" },     { "divide_inputs = 0", "expected a number" },
-        { "holdout = 1", "holdout: expected" },     { "holdout = -0.1", "holdout: expected" },
-        { "weights = normal", "weights: expected" }, { "weights = normal 0", "weights: expected" },
-        { "batch = 0", "batch: expected" },         { "batch = 1.5", "batch: expected" },
-        { "order = random", "order: expected" },    { "epochs = 0", "epochs: expected" },
+        { "loss = squared 1", "loss: expected" },
+        { "l2 = -1", "l2: expected" },
+        { "l2 = nan", "l2: expected" },
+        { "l2 = 1e999", "l2: expected" },
+        { "l2 = 0x1p3", "l2: expected" },
+        { "data = mnist", "data: expected" },
+        { "examples = 0", "examples: expected" },
+        { "examples = some", "examples: expected" },
+        { "classes = 0", "classes: expected" },
+        { "divide_inputs = 0", "expected a number" },
+        { "holdout = 1", "holdout: expected" },
+        { "holdout = -0.1", "holdout: expected" },
+        { "weights = normal", "weights: expected" },
+        { "weights = normal 0", "weights: expected" },
+        { "batch = 0", "batch: expected" },
+        { "batch = 1.5", "batch: expected" },
+        { "order = random", "order: expected" },
+        { "epochs = 0", "epochs: expected" },
         { "report_every = 0", "report_every: expected" },
-        { "method = sgd 0.9", "method: expected" }, { "method = adam 0.9", "method: expected" },
-        { "method = momentum 1", "method: expected" }, { "rate = 0", "rate: expected" },
-        { "rate = fast", "found 'fast'" },          { "schedule = linear 0", "schedule: expected" },
+        { "method = sgd 0.9", "method: expected" },
+        { "method = adam 0.9", "method: expected" },
+        { "method = momentum 1", "method: expected" },
+        { "rate = 0", "rate: expected" },
+        { "rate = fast", "found 'fast'" },
+        { "schedule = linear 0", "schedule: expected" },
         { "schedule = stepwise 0 every 4", "schedule: expected" },
         { "schedule = inverse 1 over 4", "schedule: expected" },
         { "schedule = linear 0 over 0", "schedule: expected" },
-        { "warmup = -1", "warmup: expected" },      { "targets = both", "targets: expected" },
+        { "warmup = -1", "warmup: expected" },
+        { "targets = both", "targets: expected" },
         { "precision = f16", "precision: expected f64 or f32" },
         { "bias_gradient = sum", "bias_gradient: expected" },
         { "validation_biases = maybe", "validation_biases: expected" },
-        { "steps = 5", "both epochs and steps" },   { "rate", "expected `key = value`" },
+        { "steps = 5", "both epochs and steps" },
+        { "rate", "expected `key = value`" },
         { "= 4", "unknown key ''" },
     };
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
@@ -222,7 +241,7 @@ static void wrong_values_are_told_with_line_and_key(void **s)
         memset(&r, 0x5a, sizeof r);
         was = r;
         if (parse(&r, with(lines[i][0]), &d) != SHERD_EFORMAT) fail_msg("%s passes", lines[i][0]);
-        if (strstr(d.message, lines[i][1]) == NULL || strncmp(d.message, "r.conf", 6) != 0)
+        if (!strstr(d.message, lines[i][1]) || strncmp(d.message, "r.conf", 6) != 0)
             fail_msg("%s: %s", lines[i][0], d.message);
         assert_memory_equal(&r, &was, sizeof r);
     }
@@ -243,8 +262,8 @@ static void an_unknown_key_names_its_line_and_the_nearest(void **s)
 static void a_missing_key_is_named(void **s)
 {
     (void)s;
-    static const char *const keys[] = { "input", "loss", "data", "rate", "epochs", "classes",
-                                        "examples" };
+    static const char *const keys[] = { "input",  "loss",    "data",    "rate",
+                                        "epochs", "classes", "examples" };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         char text[sizeof whole], start[40];
         sherd__recipe r;
@@ -255,7 +274,7 @@ static void a_missing_key_is_named(void **s)
         assert_non_null(at);
         at[1] = '#';
         assert_int_equal(parse(&r, text, &d), SHERD_EFORMAT);
-        if (strstr(d.message, keys[i]) == NULL) fail_msg("%s: %s", keys[i], d.message);
+        if (!strstr(d.message, keys[i])) fail_msg("%s: %s", keys[i], d.message);
     }
 }
 
@@ -374,10 +393,10 @@ static void every_key_is_documented(void **s)
     assert_non_null(f);
     text[fread(text, 1, sizeof text - 1, f)] = '\0';
     fclose(f);
-    for (const sherd__recipe_key *k = sherd__recipe_keys; k->name != NULL; k++) {
+    for (const sherd__recipe_key *k = sherd__recipe_keys; k->name; k++) {
         char row[60];
         snprintf(row, sizeof row, "%s`%s`", strcmp(k->name, "steps") != 0 ? "\n| " : "", k->name);
-        if (strstr(text, row) == NULL) fail_msg("docs/TRAINING.md lacks %s", k->name);
+        if (!strstr(text, row)) fail_msg("docs/TRAINING.md lacks %s", k->name);
     }
 }
 

@@ -24,8 +24,10 @@ static sherd__recipe recipe_of(const char *more)
     char text[600];
     sherd__recipe r;
     sherd_diag d = { 0 };
-    snprintf(text, sizeof text, "input = 2\nlayer = dense 12\nlayer = tanh\nlayer = dense 3\n"
-             "loss = cross-entropy\ndata = spiral\nexamples = 61\nclasses = 3\n%s", more);
+    snprintf(text, sizeof text,
+             "input = 2\nlayer = dense 12\nlayer = tanh\nlayer = dense 3\n"
+             "loss = cross-entropy\ndata = spiral\nexamples = 61\nclasses = 3\n%s",
+             more);
     if (sherd__recipe_parse(&r, text, strlen(text), "r", SHERD__RECIPE_ALL, &d) != SHERD_OK)
         fail_msg("%s", d.message);
     return r;
@@ -48,7 +50,8 @@ static rig rig_of(const char *more, unsigned bits)
         fail_msg("%s", d.message);
     assert_int_equal(sherd_multiplier_local(bits, &g.e.products, NULL), SHERD_OK);
     assert_int_equal(sherd__stepper_products(&g.stepper, sherd__trainer_network(g.t),
-                                             sherd__trainer_optimiser(g.t), g.e, NULL), SHERD_OK);
+                                             sherd__trainer_optimiser(g.t), g.e, NULL),
+                     SHERD_OK);
     return g;
 }
 
@@ -163,7 +166,7 @@ typedef struct fake {
     rig *g;
     unsigned traits;
     uint64_t nan_at, spoil_at, fail_at, late_at; /* step numbers from 1; 0: never */
-    uint64_t stop_at; /* interrupted within that step */
+    uint64_t stop_at;                            /* interrupted within that step */
     size_t settled, stepped, kept;
     char calls[200]; /* s step, t settle, e epoch, r epoch with report, c checkpoint */
 } fake;
@@ -182,16 +185,16 @@ static void look(fake *f, const sherd__step *s)
     for (size_t i = 0; i < s->len; i++) {
         assert_int_equal(s->batch.targets.labels[i], data->targets.labels[s->rows[i]]);
         for (size_t c = 0; c < 2; c++)
-            assert_true(sherd__view_at(s->batch.x, i, c) ==
-                        sherd__view_at(data->x, s->rows[i], c));
+            assert_true(sherd__view_at(s->batch.x, i, c) == sherd__view_at(data->x, s->rows[i], c));
     }
-    if (s->batch.kept == NULL) return;
+    if (!s->batch.kept) return;
     const double unit[4] = { 1, 0, 0, 1 };
     double y[2 * 61];
-    assert_int_equal(sherd_multiplier_multiply_rows(
-                         f->g->e.products, s->batch.kept,
-                         (sherd_rows){ s->batch.first, s->len }, false,
-                         sherd_view_c(unit, SHERD_F64, 2, 2), y, 2, NULL), SHERD_OK);
+    assert_int_equal(sherd_multiplier_multiply_rows(f->g->e.products, s->batch.kept,
+                                                    (sherd_rows){ s->batch.first, s->len }, false,
+                                                    sherd_view_c(unit, SHERD_F64, 2, 2), y, 2,
+                                                    NULL),
+                     SHERD_OK);
     for (size_t i = 0; i < 2 * s->len; i++)
         assert_true(y[i] == sherd__view_at(data->x, s->rows[i / 2], i % 2));
     f->kept++;
@@ -202,10 +205,8 @@ static int fake_step(void *ctx, const sherd__step *s, sherd__step_result *out, s
     fake *f = ctx;
     f->stepped++;
     note(f, 's');
-    if (f->traits & SHERD__STEPPER_ROWS)
-        assert_null(s->batch.x.data);
-    else
-        look(f, s);
+    if (f->traits & SHERD__STEPPER_ROWS) assert_null(s->batch.x.data);
+    else look(f, s);
     if (s->number + 1 == f->stop_at) {
         f->stepped--; /* as if it had not begun */
         return SHERD_EINTERRUPTED;
@@ -292,7 +293,8 @@ static void calls_come_settled_and_in_order(void **s)
     (void)s;
     rig g = rig_of("rate = 1\nsteps = 10\nbatch = 16\nreport_every = 2\n", 0);
     fake f = { 0 };
-    sherd__train_calls calls = { .epoch = on_epoch, .checkpoint = on_checkpoint,
+    sherd__train_calls calls = { .epoch = on_epoch,
+                                 .checkpoint = on_checkpoint,
                                  .checkpoint_every = 3 };
     assert_int_equal(run_fake(&g, &f, calls, NULL), SHERD_OK);
     /* epochs of 4 steps, the last of 2; checkpoints after 3, 6, 9 and at the end */
@@ -319,7 +321,8 @@ static void figures_weigh_steps_by_their_examples(void **s)
 {
     (void)s;
     rig g = rig_of("order = given\nrate = 1\nsteps = 6\nbatch = 20\n"
-                   "schedule = inverse 1 every 1\n", 0);
+                   "schedule = inverse 1 every 1\n",
+                   0);
     sherd__train_epoch all[2];
     fake f = { 0 };
     g.data.owned[2] = all;
@@ -411,7 +414,8 @@ static void an_interrupted_run_is_settled_and_has_a_checkpoint(void **s)
                                  .interrupted = interrupted_after_five };
     assert_int_equal(run_fake(&g, &f, calls, &d), SHERD_EINTERRUPTED);
     assert_string_equal(d.message, "interrupted after 5 of 10 steps");
-    assert_string_equal(f.calls, "ssssts" "ttc");
+    assert_string_equal(f.calls, "ssssts"
+                                 "ttc");
     rig_free(&g);
 }
 
@@ -452,7 +456,8 @@ static void what_a_step_says_is_said(void **s)
 static void evaluate(const rig *g, sherd_kept *kept, size_t batch, double *cost, double *accuracy)
 {
     assert_int_equal(sherd__train_evaluate(sherd__trainer_network(g->t), g->e, &g->recipe, &g->data,
-                                           kept, batch, cost, accuracy, NULL), SHERD_OK);
+                                           kept, batch, cost, accuracy, NULL),
+                     SHERD_OK);
 }
 
 static void an_evaluation_does_not_depend_on_its_batches(void **s)
@@ -495,7 +500,7 @@ static void without_memory_there_is_no_trainer(void **s)
         sherd_diag d = { 0 };
         sherd__alloc_fail_nth(++n);
         err = sherd__trainer_new(&t, &r, &data, NULL, seed, &d);
-        if (err == SHERD_ENOMEM) assert_true(t == NULL && d.message[0] != '\0');
+        if (err == SHERD_ENOMEM) assert_true(!t && d.message[0] != '\0');
     }
     sherd__alloc_fail_nth(0);
     assert_int_equal(err, SHERD_OK);

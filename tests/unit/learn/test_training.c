@@ -34,8 +34,12 @@ static int draw_digits(void **s)
 static void train(const sherd__layer_spec *layers, size_t len, unsigned bits, size_t epochs,
                   size_t *hits, double *out, size_t room)
 {
-    sherd__network_spec spec = { .in = { 28, 28, 1 }, .layers = layers, .len = len,
-                                 .batch = BATCH, .loss = SHERD__LOSS_CROSS_ENTROPY, .l2 = 1e-4 };
+    sherd__network_spec spec = { .in = { 28, 28, 1 },
+                                 .layers = layers,
+                                 .len = len,
+                                 .batch = BATCH,
+                                 .loss = SHERD__LOSS_CROSS_ENTROPY,
+                                 .l2 = 1e-4 };
     sherd__engine e = { .maps = false };
     sherd__network *n;
     sherd__optimiser o;
@@ -44,7 +48,8 @@ static void train(const sherd__layer_spec *layers, size_t len, unsigned bits, si
     assert_int_equal(sherd__network_new(&spec, &n, NULL), SHERD_OK);
     assert_int_equal(sherd_multiplier_local(bits, &e.products, NULL), SHERD_OK);
     assert_int_equal(sherd__optimiser_init(&o, &(sherd__optimiser_spec){ .method = SHERD__ADAM },
-                                           sherd__network_count(n), NULL), SHERD_OK);
+                                           sherd__network_count(n), NULL),
+                     SHERD_OK);
     sherd__network_draw(n, &entropy, 0);
     for (size_t i = 0; i < epochs; i++) {
         *hits = 0;
@@ -52,8 +57,8 @@ static void train(const sherd__layer_spec *layers, size_t len, unsigned bits, si
             sherd_diag d = { 0 };
             const double *y;
             double cost;
-            sherd__batch b = { .x = sherd_view_c(pixels + k * SHERD__DIGIT_PIXELS, SHERD_F64,
-                                                 BATCH, SHERD__DIGIT_PIXELS),
+            sherd__batch b = { .x = sherd_view_c(pixels + k * SHERD__DIGIT_PIXELS, SHERD_F64, BATCH,
+                                                 SHERD__DIGIT_PIXELS),
                                .targets.labels = digits + k };
             if (sherd__network_learn(n, e, &b, &cost, &y, &d) != SHERD_OK)
                 fail_msg("%s", d.message);

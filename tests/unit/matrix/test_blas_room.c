@@ -25,7 +25,7 @@ static void close_address_space(void)
 {
     assert_int_equal(getrlimit(RLIMIT_AS, &was), 0);
     free(malloc(100000)); /* to read a folder takes 32 KiB */
-    struct rlimit none = {1, was.rlim_max};
+    struct rlimit none = { 1, was.rlim_max };
     assert_int_equal(setrlimit(RLIMIT_AS, &none), 0);
 }
 
@@ -137,7 +137,7 @@ static void restless_threads_are_an_error_only_where_room_is_short(void **s)
     if (sherd__blas_threads() < 2) skip(); /* nothing to wait for */
     int on = 1;
     pthread_t t;
-    sherd_diag d = {0};
+    sherd_diag d = { 0 };
     assert_int_equal(product(), SHERD_OK);
     assert_int_equal(sherd__blas_settle(&d), SHERD_OK);
     await_rest();

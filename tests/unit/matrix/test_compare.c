@@ -29,8 +29,8 @@ static double real(void)
 static void measures_are_what_a_hand_count_gives(void **s)
 {
     (void)s;
-    double ref[8] = {1.0, 2.0, NAN, HUGE_VAL, -0.0, 1e-300, 4.0, -1.0};
-    double c[8] = {1.0, 2.0 + 0x1p-51, NAN, HUGE_VAL, 0.0, 0.0, NAN, 1.0};
+    double ref[8] = { 1.0, 2.0, NAN, HUGE_VAL, -0.0, 1e-300, 4.0, -1.0 };
+    double c[8] = { 1.0, 2.0 + 0x1p-51, NAN, HUGE_VAL, 0.0, 0.0, NAN, 1.0 };
     sherd__compare x;
     sherd__compare_init(&x);
     sherd__compare_rows(&x, c, 4, ref, 4, 10, 1, 4);
@@ -76,7 +76,7 @@ static void shuffled_product(const double *a, const double *b, size_t n, size_t 
 static void honest_products_in_any_order_pass_and_one_wrong_entry_fails(void **s)
 {
     (void)s;
-    static const size_t ks[] = {1, 2, 3, 4, 5, 8, 50, 2100};
+    static const size_t ks[] = { 1, 2, 3, 4, 5, 8, 50, 2100 };
     for (size_t z = 0; z < 8; z++)
         for (int round = 0; round < 4; round++) {
             size_t n = z == 7 ? 3 : 40, k = ks[z], m = z == 7 ? 4 : 30;
@@ -146,7 +146,7 @@ static void an_entry_between_one_and_two_bounds_is_judged_against_the_exact_prod
 static void nan_and_infinity_must_be_where_the_operands_put_them(void **s)
 {
     (void)s;
-    double a[6] = {1, 2, NAN, 4, HUGE_VAL, 6}, b[4] = {1, -1, 2, 0}, c[6];
+    double a[6] = { 1, 2, NAN, 4, HUGE_VAL, 6 }, b[4] = { 1, -1, 2, 0 }, c[6];
     sherd_view va = sherd_view_c(a, SHERD_F64, 3, 2), vb = sherd_view_c(b, SHERD_F64, 2, 2);
     shuffled_product(a, b, 3, 2, 2, c);
     sherd__compare x;
@@ -159,7 +159,7 @@ static void nan_and_infinity_must_be_where_the_operands_put_them(void **s)
     c[4] = -c[4]; /* the other infinity */
     assert_int_equal(sherd__compare_product(va, vb, c, 2, &x, NULL), SHERD_OK);
     assert_true(x.beyond == 1 && x.beyond_row == 2);
-    double big[2] = {1e300, -1e300}, col[2] = {1e300, 1e300}, one = 0.0;
+    double big[2] = { 1e300, -1e300 }, col[2] = { 1e300, 1e300 }, one = 0.0;
     assert_int_equal(sherd__compare_product(sherd_view_c(big, SHERD_F64, 1, 2),
                                             sherd_view_c(col, SHERD_F64, 2, 1), &one, 1, &x, NULL),
                      SHERD_OK);
@@ -189,9 +189,9 @@ static void panels_cover_large_shapes_exactly_once(void **s)
 static void empty_products_and_failed_allocations_are_survived(void **s)
 {
     (void)s;
-    double a[4] = {1, 2, 3, 4}, c[4] = {0};
+    double a[4] = { 1, 2, 3, 4 }, c[4] = { 0 };
     sherd_view v = sherd_view_c(a, SHERD_F64, 2, 2);
-    sherd__compare x = {.count = 77};
+    sherd__compare x = { .count = 77 };
     assert_int_equal(sherd__compare_product(sherd_view_c(a, SHERD_F64, 2, 0),
                                             sherd_view_c(a, SHERD_F64, 0, 2), c, 2, &x, NULL),
                      SHERD_OK);

@@ -42,9 +42,9 @@ static void the_number_of_primes_is_as_the_bits_say(void **s)
     assert_int_equal(sherd__exact_primes_needed(1, 0, b17, &sherd__primes_default, &r), 0);
     assert_int_equal(r, 1);
     r = 77;
-    assert_int_equal(
-        sherd__exact_primes_needed(SIZE_MAX, UINT64_MAX, UINT64_MAX, &sherd__primes_default, &r),
-        SHERD_ERANGE);
+    assert_int_equal(sherd__exact_primes_needed(SIZE_MAX, UINT64_MAX, UINT64_MAX,
+                                                &sherd__primes_default, &r),
+                     SHERD_ERANGE);
     assert_int_equal(sherd__exact_primes_needed(60000, UINT64_C(1) << 52, UINT64_C(1) << 52,
                                                 &sherd__primes_default, &r),
                      SHERD_ERANGE);
@@ -94,11 +94,11 @@ static void recombination_returns_every_integer_in_range(void **s)
     enum { N = 3000 };
     static double residues[4][N], back[N];
     static sherd__i128 x[N], y[N];
-    const sherd__primes *tables[] = {&sherd__primes_default, &sherd__primes_wide};
+    const sherd__primes *tables[] = { &sherd__primes_default, &sherd__primes_wide };
     for (int t = 0; t < 2; t++)
         for (size_t n = 1; n <= 4; n++) {
             sherd__crt crt;
-            const double *parts[4] = {residues[0], residues[1], residues[2], residues[3]};
+            const double *parts[4] = { residues[0], residues[1], residues[2], residues[3] };
             sherd__i128 m = product_of(tables[t]->p, n), half = (m - 1) / 2;
             assert_int_equal(sherd__crt_init(&crt, tables[t]->p, n), SHERD_OK);
             for (size_t i = 0; i < N; i++) {
@@ -126,8 +126,8 @@ static void primes_that_cannot_recombine_are_refused(void **s)
 {
     (void)s;
     sherd__crt crt;
-    assert_int_equal(sherd__crt_init(&crt, (const uint32_t[]){7, 7}, 2), SHERD_EINVAL);
-    assert_int_equal(sherd__crt_init(&crt, (const uint32_t[]){9, 7}, 2), SHERD_EINVAL);
+    assert_int_equal(sherd__crt_init(&crt, (const uint32_t[]){ 7, 7 }, 2), SHERD_EINVAL);
+    assert_int_equal(sherd__crt_init(&crt, (const uint32_t[]){ 9, 7 }, 2), SHERD_EINVAL);
     assert_int_equal(sherd__crt_init(&crt, sherd__primes_wide.p, 0), SHERD_EINVAL);
     assert_int_equal(sherd__crt_init(&crt, sherd__primes_wide.p, 5), SHERD_EINVAL);
 }
@@ -135,11 +135,11 @@ static void primes_that_cannot_recombine_are_refused(void **s)
 static void scaling_back_never_makes_a_nan_of_a_number(void **s)
 {
     (void)s;
-    double x[4] = {0.0, -0.0, 3.0, -1.0};
+    double x[4] = { 0.0, -0.0, 3.0, -1.0 };
     sherd__exact_unscale(x, 4, -2048);
     assert_true(x[0] == 0.0 && x[1] == 0.0 && !signbit(x[1]) && x[2] == HUGE_VAL &&
                 x[3] == -HUGE_VAL);
-    double y[2] = {3.0, -5.0};
+    double y[2] = { 3.0, -5.0 };
     sherd__exact_unscale(y, 2, -1021);
     assert_true(y[0] == 0x1.8p1022 && y[1] == -0x1.4p1023);
     sherd__exact_unscale(y, 2, 1021 + 104);

@@ -37,30 +37,31 @@ static int slow_scale(double max, unsigned b)
 static void the_exponent_is_the_largest_that_fits(void **s)
 {
     (void)s;
-    static const double edges[] = {0.0,
-                                   1.0,
-                                   0.5,
-                                   65535.0,
-                                   65535.4999,
-                                   65535.5,
-                                   65536.0,
-                                   32767.75,
-                                   0x1p-1074,
-                                   0x1p-1022,
-                                   0x1.fffffffffffffp1023,
-                                   0x1p1023,
-                                   3.0,
-                                   0x1.fffep0,
-                                   0x1.ffffp0,
-                                   0x1.fffffp-20,
-                                   1e-5};
+    static const double edges[] = { 0.0,
+                                    1.0,
+                                    0.5,
+                                    65535.0,
+                                    65535.4999,
+                                    65535.5,
+                                    65536.0,
+                                    32767.75,
+                                    0x1p-1074,
+                                    0x1p-1022,
+                                    0x1.fffffffffffffp1023,
+                                    0x1p1023,
+                                    3.0,
+                                    0x1.fffep0,
+                                    0x1.ffffp0,
+                                    0x1.fffffp-20,
+                                    1e-5 };
     for (unsigned b = 2; b <= 53; b++)
         for (size_t i = 0; i < 60; i++) {
-            double x[3] = {0.0, 0.0, 0.0};
+            double x[3] = { 0.0, 0.0, 0.0 };
             x[i % 3] = i < 17 ? edges[i] : ldexp(real(), (int)(draw() % 80) - 40);
             sherd__fixed f;
-            assert_int_equal(
-                sherd__fixed_choose(sherd_view_c(x, SHERD_F64, 1, 3), b, "A", &f, NULL), SHERD_OK);
+            assert_int_equal(sherd__fixed_choose(sherd_view_c(x, SHERD_F64, 1, 3), b, "A", &f,
+                                                 NULL),
+                             SHERD_OK);
             assert_int_equal(f.scale, slow_scale(fabs(x[i % 3]), b));
             assert_int_equal(f.bits, b);
             assert_int_equal(f.bound, (UINT64_C(1) << (b - 1)) - 1);
@@ -75,12 +76,12 @@ static void the_exponent_is_the_largest_that_fits(void **s)
 static void values_are_rounded_to_nearest_ties_to_even(void **s)
 {
     (void)s;
-    double x[6] = {1.5, 2.5, -0.5, -3.5, 100.0, -0.25}, q[6];
+    double x[6] = { 1.5, 2.5, -0.5, -3.5, 100.0, -0.25 }, q[6];
     sherd__fixed f;
     assert_int_equal(sherd__fixed_choose(sherd_view_c(x, SHERD_F64, 2, 3), 8, "A", &f, NULL), 0);
     assert_int_equal(f.scale, 0);
     sherd__fixed_dense(&f, sherd_view_c(x, SHERD_F64, 2, 3), q, 3);
-    static const double want[] = {2, 2, 0, -4, 100, 0};
+    static const double want[] = { 2, 2, 0, -4, 100, 0 };
     assert_memory_equal(q, want, sizeof want); /* no negative zero either */
 }
 
@@ -111,7 +112,7 @@ static void all_readers_quantise_alike(void **s)
  * largest. */
 static double odd_value(size_t i, unsigned bits)
 {
-    static const double odd[] = {0.5, -0.5, -0.0, 0.0, 0x1p-1060, -0x1p-600, 0.49999999999999994};
+    static const double odd[] = { 0.5, -0.5, -0.0, 0.0, 0x1p-1060, -0x1p-600, 0.49999999999999994 };
     double top = ldexp(1.0, (int)bits - 1) - 1;
     switch (i % 5) {
     case 0: return i % 2 ? -top : top;
@@ -127,8 +128,8 @@ static void rows_read_by_turns_are_the_rows(void **s)
 {
     (void)s;
     enum { N = 5, M = 270 };
-    static const size_t lengths[] = {0, 1, 7, 8, 9, 127, 128, 129, 136, 256, 265, M};
-    static const unsigned widths[] = {2, 17, 26, 50, 51, 52, 53};
+    static const size_t lengths[] = { 0, 1, 7, 8, 9, 127, 128, 129, 136, 256, 265, M };
+    static const unsigned widths[] = { 2, 17, 26, 50, 51, 52, 53 };
     double *x = malloc(N * M * sizeof *x), row[M], *out[N];
     for (int turned = 0; turned < 2; turned++)
         for (size_t b = 0; b < sizeof widths / sizeof *widths; b++)
@@ -157,11 +158,11 @@ static void rows_read_by_turns_are_the_rows(void **s)
 static void integers_stay_as_they_are(void **s)
 {
     (void)s;
-    uint8_t u8[2] = {0, 9};
-    int8_t i8[2] = {-128, 0};
-    int32_t i32[2] = {INT32_MIN, 5};
-    int64_t i64[2] = {-(INT64_C(1) << 53), 1};
-    double f64[2] = {-1000001.0, 3.0}, q[2];
+    uint8_t u8[2] = { 0, 9 };
+    int8_t i8[2] = { -128, 0 };
+    int32_t i32[2] = { INT32_MIN, 5 };
+    int64_t i64[2] = { -(INT64_C(1) << 53), 1 };
+    double f64[2] = { -1000001.0, 3.0 }, q[2];
     sherd__fixed f;
     assert_int_equal(sherd__fixed_choose(sherd_view_c(u8, SHERD_U8, 1, 2), 17, "A", &f, NULL), 0);
     assert_true(f.scale == 0 && f.integers && f.bound == 15 && f.largest == 9 && f.bits == 5);
@@ -186,11 +187,11 @@ static void integers_stay_as_they_are(void **s)
 static void integers_hold_in_the_bits_asked_for_or_are_named(void **s)
 {
     (void)s;
-    int16_t x[6] = {0, -127, 127, 3, -128, 500};
-    double rounded[2] = {1000.5, 3};
+    int16_t x[6] = { 0, -127, 127, 3, -128, 500 };
+    double rounded[2] = { 1000.5, 3 };
     sherd_view v = sherd_view_c(x, SHERD_I16, 2, 3);
     sherd__fixed f;
-    sherd_diag d = {0};
+    sherd_diag d = { 0 };
     assert_int_equal(sherd__fixed_choose(v, 8, "A", &f, NULL), SHERD_OK);
     assert_int_equal(sherd__fixed_hold(&f, v, 10, "A", &d), SHERD_OK);
     assert_int_equal(sherd__fixed_hold(&f, v, 8, "A", &d), SHERD_ERANGE);
@@ -207,25 +208,25 @@ static void integers_hold_in_the_bits_asked_for_or_are_named(void **s)
 static void what_has_no_exact_value_is_named_and_refused(void **s)
 {
     (void)s;
-    double x[6] = {1, 2, 3, 4, NAN, 6};
+    double x[6] = { 1, 2, 3, 4, NAN, 6 };
     sherd_view v = sherd_view_c(x, SHERD_F64, 2, 3);
-    sherd__fixed f = {.bits = 99};
-    sherd_diag d = {0};
+    sherd__fixed f = { .bits = 99 };
+    sherd_diag d = { 0 };
     assert_int_equal(sherd__fixed_choose(v, 17, "B", &f, &d), SHERD_ERANGE);
     assert_non_null(strstr(d.message, "B: row 1, column 1 is NaN"));
     x[4] = -HUGE_VAL;
-    d = (sherd_diag){0};
+    d = (sherd_diag){ 0 };
     assert_int_equal(sherd__fixed_choose(v, 17, "B", &f, &d), SHERD_ERANGE);
     assert_non_null(strstr(d.message, "-infinity"));
     x[4] = 0.5;
-    d = (sherd_diag){0};
+    d = (sherd_diag){ 0 };
     assert_int_equal(sherd__fixed_choose(v, 0, "B", &f, &d), SHERD_ERANGE);
     assert_non_null(strstr(d.message, "row 1, column 1: 0.5"));
     x[4] = 0x1p54;
-    d = (sherd_diag){0};
+    d = (sherd_diag){ 0 };
     assert_int_equal(sherd__fixed_choose(v, 0, "B", &f, &d), SHERD_ERANGE);
     assert_non_null(strstr(d.message, "beyond 2^53"));
-    int64_t i[2] = {0, (INT64_C(1) << 53) + 1};
+    int64_t i[2] = { 0, (INT64_C(1) << 53) + 1 };
     assert_int_equal(sherd__fixed_choose(sherd_view_c(i, SHERD_I64, 1, 2), 17, "B", &f, NULL),
                      SHERD_ERANGE);
     i[1] = INT64_MIN;
@@ -244,7 +245,7 @@ static void stochastic_rounding_is_unbiased_repeatable_and_bounded(void **s)
     (void)s;
     enum { N = 40000 };
     static double x[N], y[N];
-    sherd__fixed f = {.scale = 2, .bits = 17, .bound = 65535};
+    sherd__fixed f = { .scale = 2, .bits = 17, .bound = 65535 };
     for (size_t i = 0; i < N; i++) x[i] = y[i] = 0.0625 + (double)(i % 100); /* 2^2 times it: .25 */
     sherd__fixed_apply_stochastic(&f, 42, 0, x, N);
     sherd__fixed_apply_stochastic(&f, 42, 1000, y + 1000, N - 1000);
@@ -256,7 +257,7 @@ static void stochastic_rounding_is_unbiased_repeatable_and_bounded(void **s)
         up += x[i] - low;
     }
     assert_true(fabs(up / N - 0.25) < 0.012); /* 5.5 sigma */
-    double edge[3] = {16383.9, -16383.9, 2.0};
+    double edge[3] = { 16383.9, -16383.9, 2.0 };
     sherd__fixed_apply_stochastic(&f, 1, 0, edge, 3);
     assert_true(edge[0] == 65535 && edge[1] == -65535 && edge[2] == 8);
 }

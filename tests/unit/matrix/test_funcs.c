@@ -52,14 +52,21 @@ static const struct subject {
     double low, high;
     bool powers; /* 2^u for u in [low, high) instead of u */
 } subjects[] = {
-    {sherd__exp_f64, expl, -745.2, 709.8, false},     {sherd__exp_f64, expl, -1, 1, false},
-    {sherd__exp_f64, expl, -745.2, -708, false},      {sherd__exp_f64, expl, -60, -1, true},
-    {sherd__tanh_f64, tanhl, -22, 22, false},         {sherd__tanh_f64, tanhl, -0.6, 0.6, false},
-    {sherd__tanh_f64, tanhl, -1074, 5, true},         {sherd__tanh_f64, tanhl, -35, -20, true},
-    {sherd__sigmoid_f64, sigmoid, -746, 40, false},   {sherd__sigmoid_f64, sigmoid, -3, 3, false},
-    {sherd__sigmoid_f64, sigmoid, -746, -700, false}, {sherd__sigmoid_f64, sigmoid, -60, 0, true},
-    {sherd__log_f64, logl, -1074, 1024, true},        {sherd__log_f64, logl, -0.6, 0.6, true},
-    {sherd__log_f64, logl, 0.99, 1.01, false},
+    { sherd__exp_f64, expl, -745.2, 709.8, false },
+    { sherd__exp_f64, expl, -1, 1, false },
+    { sherd__exp_f64, expl, -745.2, -708, false },
+    { sherd__exp_f64, expl, -60, -1, true },
+    { sherd__tanh_f64, tanhl, -22, 22, false },
+    { sherd__tanh_f64, tanhl, -0.6, 0.6, false },
+    { sherd__tanh_f64, tanhl, -1074, 5, true },
+    { sherd__tanh_f64, tanhl, -35, -20, true },
+    { sherd__sigmoid_f64, sigmoid, -746, 40, false },
+    { sherd__sigmoid_f64, sigmoid, -3, 3, false },
+    { sherd__sigmoid_f64, sigmoid, -746, -700, false },
+    { sherd__sigmoid_f64, sigmoid, -60, 0, true },
+    { sherd__log_f64, logl, -1074, 1024, true },
+    { sherd__log_f64, logl, -0.6, 0.6, true },
+    { sherd__log_f64, logl, 0.99, 1.01, false },
 };
 
 static void functions_are_within_one_ulp(void **s)
@@ -88,10 +95,8 @@ static void every_instruction_set_gives_the_same_bits(void **s)
     static double x[M], b[M], first[M], y[M];
     for (size_t i = 0; i < M; i++) {
         uint64_t bits = (uint64_t)(unit() * 0x1p53) << 11 ^ (uint64_t)(unit() * 0x1p53);
-        if (i % 3 == 0)
-            memcpy(&x[i], &bits, 8); /* anything, NaN payloads included */
-        else
-            x[i] = (unit() - 0.5) * (i % 3 == 1 ? 1600 : 8);
+        if (i % 3 == 0) memcpy(&x[i], &bits, 8); /* anything, NaN payloads included */
+        else x[i] = (unit() - 0.5) * (i % 3 == 1 ? 1600 : 8);
         b[i] = i % 17 == 0 ? NAN : x[(i * 7) % (i + 1)];
     }
     for (uint32_t op = 16; op <= 23; op++) {
@@ -99,19 +104,17 @@ static void every_instruction_set_gives_the_same_bits(void **s)
             if (!sherd__funcs_force(level)) continue;
             double *out = level == 1 ? first : y;
             memcpy(out, x, sizeof x); /* in place */
-            if (op == 23)
-                sherd__log_f64(out, M, out);
+            if (op == 23) sherd__log_f64(out, M, out);
             else
-                assert_int_equal(
-                    sherd__map_f64(op, out, sherd__map_arity(op) == 2 ? b : NULL, M, out),
-                    SHERD_OK);
+                assert_int_equal(sherd__map_f64(op, out, sherd__map_arity(op) == 2 ? b : NULL, M,
+                                                out),
+                                 SHERD_OK);
             if (level > 1) assert_memory_equal(first, y, sizeof y);
         }
         assert_true(sherd__funcs_force(0));
         for (size_t from = 0; from < 9; from++) /* bits depend on neither position nor length */
             for (size_t n = 0; n < 20; n++) {
-                if (op == 23)
-                    sherd__log_f64(x + from, n, y);
+                if (op == 23) sherd__log_f64(x + from, n, y);
                 else
                     assert_int_equal(sherd__map_f64(op, x + from,
                                                     sherd__map_arity(op) == 2 ? b + from : NULL, n,
@@ -163,7 +166,7 @@ static void edge_cases_are_as_numpy_gives_them(void **s)
                 isnan(one(SHERD_SQUARE, NAN)));
     assert_true(two(SHERD_MINUS, 5, 3) == 2 && isnan(two(SHERD_MINUS, inf, inf)));
     assert_true(two(SHERD_TIMES, -5, 3) == -15 && isnan(two(SHERD_TIMES, inf, 0)));
-    double x[5] = {0.0, -1.0, inf, NAN, 1.0}, y[5];
+    double x[5] = { 0.0, -1.0, inf, NAN, 1.0 }, y[5];
     sherd__log_f64(x, 5, y);
     assert_true(y[0] == -inf && isnan(y[1]) && y[2] == inf && isnan(y[3]) && y[4] == 0.0);
 }
@@ -197,7 +200,7 @@ static void sigmoid_and_tanh_are_monotone_and_symmetric(void **s)
 static void operations_are_found_by_number_and_name(void **s)
 {
     (void)s;
-    double x[2] = {1, 2}, y[2];
+    double x[2] = { 1, 2 }, y[2];
     assert_int_equal(sherd__map_find("multiply"), SHERD_TIMES);
     assert_int_equal(sherd__map_find("relu"), SHERD_RELU);
     assert_int_equal(sherd__map_find("relux"), 0);
@@ -219,10 +222,10 @@ static const struct single {
     float low, high;
     bool powers;
 } singles[] = {
-    {sherd__exp_f32, expl, -104, 89, false},       {sherd__exp_f32, expl, -1, 1, false},
-    {sherd__exp_f32, expl, -40, 0, true},          {sherd__tanh_f32, tanhl, -12, 12, false},
-    {sherd__tanh_f32, tanhl, -149, 4, true},       {sherd__sigmoid_f32, sigmoid, -104, 30, false},
-    {sherd__sigmoid_f32, sigmoid, -3, 3, false},
+    { sherd__exp_f32, expl, -104, 89, false },     { sherd__exp_f32, expl, -1, 1, false },
+    { sherd__exp_f32, expl, -40, 0, true },        { sherd__tanh_f32, tanhl, -12, 12, false },
+    { sherd__tanh_f32, tanhl, -149, 4, true },     { sherd__sigmoid_f32, sigmoid, -104, 30, false },
+    { sherd__sigmoid_f32, sigmoid, -3, 3, false },
 };
 
 static double ulps32(float y, long double t)
@@ -259,15 +262,13 @@ static void every_instruction_set_gives_the_same_bits_of_floats(void **s)
     (void)s;
     enum { M = 4099 };
     static float x[M], first[M], y[M];
-    static void (*const all[])(const float *, size_t, float *) = {sherd__exp_f32, sherd__tanh_f32,
-                                                                  sherd__sigmoid_f32,
-                                                                  sherd__relu_f32};
+    static void (*const all[])(const float *, size_t, float *) = { sherd__exp_f32, sherd__tanh_f32,
+                                                                   sherd__sigmoid_f32,
+                                                                   sherd__relu_f32 };
     for (size_t i = 0; i < M; i++) {
         uint32_t bits = (uint32_t)(unit() * 0x1p32);
-        if (i % 3 == 0)
-            memcpy(&x[i], &bits, 4); /* anything, NaN payloads included */
-        else
-            x[i] = (float)(unit() - 0.5) * (i % 3 == 1 ? 300 : 8);
+        if (i % 3 == 0) memcpy(&x[i], &bits, 4); /* anything, NaN payloads included */
+        else x[i] = (float)(unit() - 0.5) * (i % 3 == 1 ? 300 : 8);
     }
     for (size_t q = 0; q < 4; q++) {
         for (unsigned level = 1; level <= 3; level++) {
@@ -289,7 +290,7 @@ static void every_instruction_set_gives_the_same_bits_of_floats(void **s)
 static void floats_at_the_edges_are_those_of_numpy(void **s)
 {
     (void)s;
-    const float in[] = {NAN, INFINITY, -INFINITY, 0.0f, -0.0f, 1000, -1000, 0x1p-149f};
+    const float in[] = { NAN, INFINITY, -INFINITY, 0.0f, -0.0f, 1000, -1000, 0x1p-149f };
     float y[8];
     sherd__exp_f32(in, 8, y);
     assert_true(isnan(y[0]) && y[1] == INFINITY && y[2] == 0 && y[3] == 1 && y[4] == 1);

@@ -15,7 +15,9 @@ static const struct wide {
     const char *name;
     void (*f)(const double *x, size_t n, double *out);
 } wides[] = {
-    { "sigmoid", sherd__sigmoid_f64 }, { "tanh", sherd__tanh_f64 }, { "exp", sherd__exp_f64 },
+    { "sigmoid", sherd__sigmoid_f64 },
+    { "tanh", sherd__tanh_f64 },
+    { "exp", sherd__exp_f64 },
 };
 static const struct narrow {
     const char *name;

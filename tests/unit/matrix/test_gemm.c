@@ -60,7 +60,7 @@ static void one(size_t n, size_t k, size_t m, double beta)
 static void products_of_all_small_shapes_are_exact(void **s)
 {
     (void)s;
-    static const double betas[] = {0.0, 1.0, -2.0};
+    static const double betas[] = { 0.0, 1.0, -2.0 };
     for (size_t n = 0; n < 5; n++)
         for (size_t k = 0; k < 6; k++)
             for (size_t m = 0; m < 5; m++)
@@ -77,7 +77,7 @@ static void products_of_all_small_shapes_are_exact(void **s)
 static void shapes_that_would_end_the_process_are_refused(void **s)
 {
     (void)s;
-    double x[16] = {0};
+    double x[16] = { 0 };
     assert_int_equal(sherd__gemm_f64(2, 3, 2, x, 2, x, 2, 0.0, x, 2), SHERD_EINVAL);
     assert_int_equal(sherd__gemm_f64(2, 2, 3, x, 2, x, 2, 0.0, x, 3), SHERD_EINVAL);
     assert_int_equal(sherd__gemm_f64(2, 2, 3, x, 2, x, 3, 0.0, x, 2), SHERD_EINVAL);
@@ -85,20 +85,20 @@ static void shapes_that_would_end_the_process_are_refused(void **s)
     assert_int_equal(sherd__gemm_t_f64(2, 3, 2, x, 1, x, 2, 0.0, x, 2), SHERD_EINVAL);
     assert_int_equal(sherd__gemm_t_f64(2, 3, 2, x, 2, x, 2, 0.0, x, 2), SHERD_OK);
     assert_int_equal(sherd__gemm_t_f64(2, SIZE_MAX, 2, x, 2, x, 2, 0.0, x, 2), SHERD_EINVAL);
-    assert_int_equal(
-        sherd__gemm_f64(2, 1, SIZE_MAX / 8, x, 1, x, SIZE_MAX / 8, 0.0, x, SIZE_MAX / 8),
-        SHERD_EINVAL);
+    assert_int_equal(sherd__gemm_f64(2, 1, SIZE_MAX / 8, x, 1, x, SIZE_MAX / 8, 0.0, x,
+                                     SIZE_MAX / 8),
+                     SHERD_EINVAL);
 }
 
 static void leading_dimensions_beyond_32_bits_work(void **s)
 {
     (void)s;
     /* One row of each: the leading dimension is never stepped by, but BLAS could not be told it. */
-    double a[3] = {1, 2, 3}, b[1] = {5}, c[1] = {0};
+    double a[3] = { 1, 2, 3 }, b[1] = { 5 }, c[1] = { 0 };
     size_t far = (size_t)1 << 33;
     assert_int_equal(sherd__gemm_f64(1, 1, 1, a, far, b, far, 0.0, c, far), SHERD_OK);
     assert_true(c[0] == 5.0);
-    double column[3] = {7, 8, 9};
+    double column[3] = { 7, 8, 9 };
     assert_int_equal(sherd__gemm_f64(1, 3, 1, a, far, column, 1, 0.0, c, 1), SHERD_OK);
     assert_true(c[0] == 50.0);
     assert_int_equal(sherd__gemm_t_f64(3, 1, 1, a, far, b, 1, 0.0, column, 1), SHERD_OK);
@@ -108,7 +108,7 @@ static void leading_dimensions_beyond_32_bits_work(void **s)
 static void nan_and_infinity_go_through_thin_products_too(void **s)
 {
     (void)s;
-    double a[2] = {-0.0, 2.0}, b[3] = {INFINITY, NAN, 1.0}, c[6];
+    double a[2] = { -0.0, 2.0 }, b[3] = { INFINITY, NAN, 1.0 }, c[6];
     assert_int_equal(sherd__gemm_f64(2, 1, 3, a, 1, b, 3, 0.0, c, 3), SHERD_OK);
     assert_true(isnan(c[0]) && isnan(c[1]) && c[2] == 0.0 && !signbit(c[2]));
     assert_true(c[3] == INFINITY && isnan(c[4]) && c[5] == 2.0);
@@ -117,7 +117,7 @@ static void nan_and_infinity_go_through_thin_products_too(void **s)
 static void the_self_test_passes_and_counts_as_products(void **s)
 {
     (void)s;
-    sherd_diag d = {0};
+    sherd_diag d = { 0 };
     uint64_t before = sherd__blas_calls();
     assert_int_equal(sherd__gemm_selftest(&d), SHERD_OK);
     assert_int_equal(sherd__blas_calls(), before + 14);

@@ -74,7 +74,7 @@ static void parts_of_a_kept_operand_are_multiplied_alone(void **s)
             for (size_t to = from + PART; to < N + PART; to += PART) {
                 sherd_multiplier m;
                 sherd_kept *kept;
-                sherd_rows rows = {from, (to < N ? to : N) - from};
+                sherd_rows rows = { from, (to < N ? to : N) - from };
                 sherd_view some = sherd_view_sub(va, from, rows.count, 0, K);
                 sherd_view w = sherd_view_c(b, SHERD_F64, K, M);
                 sherd_view d = sherd_view_c(b, SHERD_F64, rows.count, M);
@@ -90,10 +90,12 @@ static void parts_of_a_kept_operand_are_multiplied_alone(void **s)
                         assert_int_equal(sherd__fixed_choose(w, bits, "W", &fw, NULL), 0);
                         assert_int_equal(sherd__fixed_choose(d, bits, "D", &fd, NULL), 0);
                         assert_int_equal(sherd__reference_i128(left, right, &fa, back ? &fd : &fw,
-                                                               want, M, NULL), 0);
+                                                               want, M, NULL),
+                                         0);
                     }
                     assert_int_equal(sherd_multiplier_multiply_rows(m, kept, rows, back, right, c,
-                                                                    M, NULL), SHERD_OK);
+                                                                    M, NULL),
+                                     SHERD_OK);
                     assert_memory_equal(c, want, left.rows * M * sizeof *c);
                 }
                 sherd_multiplier_release(m, kept);
@@ -104,11 +106,12 @@ static void parts_of_a_kept_operand_are_multiplied_alone(void **s)
 static void rows_that_are_no_parts_are_refused(void **s)
 {
     (void)s;
-    double a[10] = {0}, b[4] = {0}, c[10];
+    double a[10] = { 0 }, b[4] = { 0 }, c[10];
     sherd_multiplier m;
     sherd_kept *kept;
     sherd_view va = sherd_view_c(a, SHERD_F64, 10, 1), w = sherd_view_c(b, SHERD_F64, 1, 1);
-    static const sherd_rows bad[] = {{1, 4}, {0, 3}, {8, 3}, {12, 0}, {4, SIZE_MAX}, {8, 1}};
+    static const sherd_rows bad[] = { { 1, 4 },  { 0, 3 },        { 8, 3 },
+                                      { 12, 0 }, { 4, SIZE_MAX }, { 8, 1 } };
     assert_int_equal(sherd_multiplier_local(0, &m, NULL), SHERD_OK);
     assert_int_equal(sherd_multiplier_keep_parts(m, va, 0, &kept, NULL), SHERD_EINVAL);
     assert_null(kept);
@@ -116,10 +119,12 @@ static void rows_that_are_no_parts_are_refused(void **s)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_equal(sherd_multiplier_multiply_rows(m, kept, bad[i], false, w, c, 1, NULL),
                          SHERD_EINVAL);
-    assert_int_equal(sherd_multiplier_multiply_rows(m, kept, (sherd_rows){8, 2}, false, w, c, 1,
-                                                    NULL), SHERD_OK);
-    assert_int_equal(sherd_multiplier_multiply_rows(m, kept, (sherd_rows){8, 0}, false, w, c, 1,
-                                                    NULL), SHERD_OK);
+    assert_int_equal(sherd_multiplier_multiply_rows(m, kept, (sherd_rows){ 8, 2 }, false, w, c, 1,
+                                                    NULL),
+                     SHERD_OK);
+    assert_int_equal(sherd_multiplier_multiply_rows(m, kept, (sherd_rows){ 8, 0 }, false, w, c, 1,
+                                                    NULL),
+                     SHERD_OK);
     sherd_multiplier_release(m, kept);
     sherd_multiplier_free(m);
 }
@@ -146,9 +151,9 @@ static void maps_are_the_functions_whatever_the_strides(void **s)
 static void wrong_arguments_never_reach_an_implementation(void **s)
 {
     (void)s;
-    double a[6] = {0}, c[6];
-    sherd_diag d = {0};
-    sherd_multiplier m, none = {0};
+    double a[6] = { 0 }, c[6];
+    sherd_diag d = { 0 };
+    sherd_multiplier m, none = { 0 };
     sherd_kept *kept = (sherd_kept *)a;
     sherd_view v = sherd_view_c(a, SHERD_F64, 2, 3), t = sherd_view_t(v);
     assert_int_equal(sherd_multiplier_local(1, &m, &d), SHERD_EINVAL);
@@ -169,7 +174,8 @@ static void wrong_arguments_never_reach_an_implementation(void **s)
     assert_int_equal(sherd_multiplier_multiply_kept(m, NULL, false, t, c, 2, NULL), SHERD_EINVAL);
     sherd_multiplier_ops other = *m.ops;
     other.abi = SHERD_MULTIPLIER_ABI + 1;
-    assert_int_equal(sherd_multiplier_multiply((sherd_multiplier){&other, m.ctx}, t, t, c, 2, NULL),
+    assert_int_equal(sherd_multiplier_multiply((sherd_multiplier){ &other, m.ctx }, t, t, c, 2,
+                                               NULL),
                      SHERD_EINVAL);
     sherd_multiplier_free(m);
     sherd_multiplier_free(none);
@@ -178,10 +184,10 @@ static void wrong_arguments_never_reach_an_implementation(void **s)
 static void failed_allocations_leave_nothing_behind(void **s)
 {
     (void)s;
-    double a[4] = {1, 2, 3, 4}, c[4];
+    double a[4] = { 1, 2, 3, 4 }, c[4];
     sherd_view v = sherd_view_c(a, SHERD_F64, 2, 2);
     for (size_t nth = 1;; nth++) {
-        sherd_multiplier m = {0};
+        sherd_multiplier m = { 0 };
         sherd_kept *kept = NULL;
         sherd__alloc_fail_nth(nth);
         int err = sherd_multiplier_local(17, &m, NULL);

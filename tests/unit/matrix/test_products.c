@@ -58,9 +58,10 @@ static void each_case_needs_the_primes_that_it_is_computed_with(void **s)
         const modular_case *c = &modular_cases[i];
         size_t primes = 0;
         assert_int_equal(sherd__exact_primes_needed(c->k, c->a_bound, c->b_bound, c->table,
-                                                    &primes), SHERD_OK);
-        if (primes != c->primes) fail_msg("%s: %zu primes, expected %zu", c->name, primes,
-                                          c->primes);
+                                                    &primes),
+                         SHERD_OK);
+        if (primes != c->primes)
+            fail_msg("%s: %zu primes, expected %zu", c->name, primes, c->primes);
     }
 }
 

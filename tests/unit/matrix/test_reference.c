@@ -24,8 +24,8 @@ static double *values(size_t n, int spread)
 {
     double *x = malloc(n * sizeof *x + 8);
     for (size_t i = 0; i < n; i++) {
-        x[i] =
-            ldexp((double)draw(), -53 - (int)(draw() % (unsigned)spread)) * (draw() & 1 ? 1 : -1);
+        x[i] = ldexp((double)draw(), -53 - (int)(draw() % (unsigned)spread)) *
+               (draw() & 1 ? 1 : -1);
         if (draw() % 7 == 0) x[i] = 0.0;
     }
     return x;
@@ -37,7 +37,7 @@ static void both_ways(sherd_view a, sherd_view b, unsigned bits)
     double *fast = calloc(n * ldc + 1, 8), *slow = calloc(n * ldc + 1, 8),
            *f64 = calloc(n * ldc + 1, 8);
     sherd__fixed fa, fb;
-    sherd_diag d = {0};
+    sherd_diag d = { 0 };
     assert_int_equal(sherd__fixed_choose(a, bits, "A", &fa, &d), SHERD_OK);
     assert_int_equal(sherd__fixed_choose(b, bits, "B", &fb, &d), SHERD_OK);
     assert_int_equal(sherd__reference_exact(a, b, &fa, &fb, fast, ldc, &d), SHERD_OK);
@@ -59,9 +59,11 @@ static void both_ways(sherd_view a, sherd_view b, unsigned bits)
 static void every_path_gives_the_same_bits_within_the_bound(void **s)
 {
     (void)s;
-    static const size_t shapes[][3] = {{1, 1, 1}, {7, 40, 5}, {3, 0, 2},     {0, 3, 2},
-                                       {3, 2, 0}, {5, 1, 9},  {30, 700, 11}, {1100, 33, 6}};
-    static const unsigned bits[] = {2, 9, 17, 24, 30, 38}; /* one dgemm, then 2, 3, 4 primes */
+    static const size_t shapes[][3] = {
+        { 1, 1, 1 }, { 7, 40, 5 }, { 3, 0, 2 },     { 0, 3, 2 },
+        { 3, 2, 0 }, { 5, 1, 9 },  { 30, 700, 11 }, { 1100, 33, 6 }
+    };
+    static const unsigned bits[] = { 2, 9, 17, 24, 30, 38 }; /* one dgemm, then 2, 3, 4 primes */
     for (size_t z = 0; z < 8; z++)
         for (size_t i = 0; i < 6; i++) {
             size_t n = shapes[z][0], k = shapes[z][1], m = shapes[z][2];
@@ -71,9 +73,10 @@ static void every_path_gives_the_same_bits_within_the_bound(void **s)
                       sherd_view_t(sherd_view_c(b, SHERD_F64, m, k)), bits[i]);
             if (n > 2 && k > 2) /* parts of larger ones, either way round */
                 for (int t = 0; t < 2; t++) {
-                    sherd_view part = sherd_view_sub(
-                        t ? sherd_view_t(sherd_view_c(a, SHERD_F64, k, n))
-                          : sherd_view_c(a, SHERD_F64, n, k), 1, n - 2, 1, k - 1);
+                    sherd_view part = sherd_view_sub(t ? sherd_view_t(
+                                                             sherd_view_c(a, SHERD_F64, k, n))
+                                                       : sherd_view_c(a, SHERD_F64, n, k),
+                                                     1, n - 2, 1, k - 1);
                     both_ways(part, sherd_view_c(b, SHERD_F64, k - 1, m), bits[i]);
                 }
             free(a);
@@ -86,9 +89,11 @@ static void every_path_gives_the_same_bits_within_the_bound(void **s)
 static void a_few_rows_have_the_same_bits_too(void **s)
 {
     (void)s;
-    static const size_t shapes[][3] = {{1, 1, 1},  {1, 64, 5},   {2, 67, 40}, {4, 33, 31},
-                                       {3, 5, 70}, {1, 3, 5000}, {5, 40, 9},  {4, 100, 1}};
-    static const unsigned bits[] = {2, 17, 21, 23};
+    static const size_t shapes[][3] = {
+        { 1, 1, 1 },  { 1, 64, 5 },   { 2, 67, 40 }, { 4, 33, 31 },
+        { 3, 5, 70 }, { 1, 3, 5000 }, { 5, 40, 9 },  { 4, 100, 1 }
+    };
+    static const unsigned bits[] = { 2, 17, 21, 23 };
     for (size_t z = 0; z < 8; z++)
         for (size_t i = 0; i < 4; i++) {
             size_t n = shapes[z][0], k = shapes[z][1], m = shapes[z][2];
@@ -98,8 +103,10 @@ static void a_few_rows_have_the_same_bits_too(void **s)
             both_ways(va, sherd_view_t(sherd_view_c(b, SHERD_F64, m, k)), bits[i]);
             both_ways(va, sherd_view_sub(sherd_view_c(b, SHERD_F64, k + 2, m + 3), 1, k, 2, m),
                       bits[i]);
-            both_ways(va, sherd_view_sub(sherd_view_t(sherd_view_c(b, SHERD_F64, m + 3, k + 2)), 2,
-                                         k, 1, m), bits[i]);
+            both_ways(va,
+                      sherd_view_sub(sherd_view_t(sherd_view_c(b, SHERD_F64, m + 3, k + 2)), 2, k,
+                                     1, m),
+                      bits[i]);
             free(a);
             free(b);
         }
@@ -180,17 +187,24 @@ static void see(void *ctx, size_t row, size_t col, size_t rows, size_t cols, voi
 static void rows_are_finished_once_and_their_peak_is_told(void **s)
 {
     (void)s;
-    static const size_t shapes[][3] = {{3, 20, 30}, {1, 7, 5000}, {600, 2, 41}, {700, 40, 40}};
+    static const size_t shapes[][3] = {
+        { 3, 20, 30 }, { 1, 7, 5000 }, { 600, 2, 41 }, { 700, 40, 40 }
+    };
     sherd__team *team;
     assert_int_equal(sherd__team_new(&team, 3), SHERD_OK);
     for (size_t z = 0; z < 16; z++) { /* one dgemm and residues, with gaps and without */
         size_t n = shapes[z / 4][0], k = shapes[z / 4][1], m = shapes[z / 4][2], ld = m + z % 2;
         double *a = values(n * k, 12), *b = values(k * m, 3), *want = values(n * m, 1),
                *c = calloc(n * ld, 8), peak = 7, most = 0;
-        seen x = {.want = want, .m = m};
-        sherd__tiled p = {.type = SHERD_F64, .a = sherd_view_c(a, SHERD_F64, n, k), .c = c,
-                          .ldc = ld, .b = sherd_view_c(b, SHERD_F64, k, m), .finish = see,
-                          .ctx = &x, .peak_c = &peak};
+        seen x = { .want = want, .m = m };
+        sherd__tiled p = { .type = SHERD_F64,
+                           .a = sherd_view_c(a, SHERD_F64, n, k),
+                           .c = c,
+                           .ldc = ld,
+                           .b = sherd_view_c(b, SHERD_F64, k, m),
+                           .finish = see,
+                           .ctx = &x,
+                           .peak_c = &peak };
         sherd__fixed fa, fb;
         assert_int_equal(sherd__fixed_choose(p.a, z & 2 ? 30 : 17, "A", &fa, NULL), SHERD_OK);
         assert_int_equal(sherd__fixed_choose(p.b, z & 2 ? 30 : 17, "B", &fb, NULL), SHERD_OK);
@@ -211,10 +225,11 @@ static void rows_are_finished_once_and_their_peak_is_told(void **s)
 static void a_result_beyond_doubles_has_no_peak(void **s)
 {
     (void)s;
-    double x[2] = {0x1p1000, 1}, c[4], peak = 7;
+    double x[2] = { 0x1p1000, 1 }, c[4], peak = 7;
     sherd_view a = sherd_view_c(x, SHERD_F64, 2, 1);
-    sherd__tiled p = {.type = SHERD_F64, .a = a, .b = sherd_view_t(a), .c = c, .ldc = 2,
-                      .peak_c = &peak};
+    sherd__tiled p = {
+        .type = SHERD_F64, .a = a, .b = sherd_view_t(a), .c = c, .ldc = 2, .peak_c = &peak
+    };
     sherd__fixed f;
     assert_int_equal(sherd__fixed_choose(a, 17, "A", &f, NULL), SHERD_OK);
     assert_int_equal(sherd__reference_finished(&p, &f, &f, NULL, NULL), SHERD_OK);
@@ -224,10 +239,10 @@ static void a_result_beyond_doubles_has_no_peak(void **s)
 static void shapes_that_disagree_and_sums_too_large_are_refused(void **s)
 {
     (void)s;
-    double x[8] = {1e300, 1, 1, 1, 1, 1, 1, 1}, c[16] = {5};
+    double x[8] = { 1e300, 1, 1, 1, 1, 1, 1, 1 }, c[16] = { 5 };
     sherd_view a = sherd_view_c(x, SHERD_F64, 2, 3), b = sherd_view_c(x, SHERD_F64, 2, 3);
     sherd__fixed f;
-    sherd_diag d = {0};
+    sherd_diag d = { 0 };
     assert_int_equal(sherd__fixed_choose(a, 53, "A", &f, NULL), SHERD_OK);
     assert_int_equal(sherd__reference_exact(a, b, &f, &f, c, 3, &d), SHERD_ESHAPE);
     assert_non_null(strstr(d.message, "3 and 2"));
@@ -243,7 +258,7 @@ static void every_failed_allocation_is_reported(void **s)
     (void)s;
     double *x = values(40, 2), c[16];
     sherd_view a = sherd_view_c(x, SHERD_F64, 4, 10), b = sherd_view_t(a);
-    static const unsigned bits[] = {9, 30};
+    static const unsigned bits[] = { 9, 30 };
     for (int i = 0; i < 2; i++) {
         sherd__fixed f;
         assert_int_equal(sherd__fixed_choose(a, bits[i], "A", &f, NULL), SHERD_OK);
@@ -252,7 +267,7 @@ static void every_failed_allocation_is_reported(void **s)
                 sherd__alloc_fail_nth(nth);
                 int err = which == 0   ? sherd__reference_exact(a, b, &f, &f, c, 4, NULL)
                           : which == 1 ? sherd__reference_i128(a, b, &f, &f, c, 4, NULL)
-                                       : sherd__reference_float(b, a, (double[100]){0}, 10, NULL);
+                                       : sherd__reference_float(b, a, (double[100]){ 0 }, 10, NULL);
                 if (sherd__alloc_fail_nth(0) < nth) {
                     assert_int_equal(err, SHERD_OK);
                     break;

@@ -51,7 +51,7 @@ static double residue(uint32_t p)
 /* Miller-Rabin with bases that decide all 32-bit numbers: another method than trial division. */
 static bool prime(uint64_t n)
 {
-    static const uint64_t bases[] = {2, 7, 61};
+    static const uint64_t bases[] = { 2, 7, 61 };
     for (size_t i = 0; i < 3; i++) {
         uint64_t d = n - 1, x = 1, b = bases[i] % n;
         if (b == 0) continue;
@@ -69,7 +69,7 @@ static bool prime(uint64_t n)
 static void the_tables_hold_primes_that_allow_their_block(void **s)
 {
     (void)s;
-    const sherd__primes *tables[] = {&sherd__primes_default, &sherd__primes_wide};
+    const sherd__primes *tables[] = { &sherd__primes_default, &sherd__primes_wide };
     for (int t = 0; t < 2; t++)
         for (size_t i = 0; i < SHERD__TABLE_PRIMES; i++) {
             uint64_t p = tables[t]->p[i], h = (p - 1) / 2, kb = tables[t]->block;
@@ -100,16 +100,16 @@ static void only_odd_primes_below_2_23_are_accepted(void **s)
 static void whole_numbers_up_to_2_53_reduce_canonically(void **s)
 {
     (void)s;
-    static const uint32_t primes[] = {5, 7, 251, 5931641, 8388593};
+    static const uint32_t primes[] = { 5, 7, 251, 5931641, 8388593 };
     static const int64_t edges[] = {
-        0, 1, 2, 3, INT64_C(1) << 52, (INT64_C(1) << 53) - 1, INT64_C(1) << 53};
+        0, 1, 2, 3, INT64_C(1) << 52, (INT64_C(1) << 53) - 1, INT64_C(1) << 53
+    };
     double x[4000], r[4000];
     for (size_t q = 0; q < 5; q++) {
         int64_t p = primes[q], h = (p - 1) / 2;
         for (size_t i = 0; i < 4000; i++) {
             int64_t v = (int64_t)(draw() % (UINT64_C(1) << 53));
-            if (i < 7)
-                v = edges[i];
+            if (i < 7) v = edges[i];
             else if (i < 100)
                 v = (int64_t)(draw() % ((UINT64_C(1) << 53) / (uint64_t)p)) * p +
                     ((int64_t)i % 5 - 2) + h;
@@ -143,8 +143,8 @@ static void packing_and_unpacking_are_inverse_for_every_length(void **s)
         for (size_t i = 0; i < n; i++) x[i] = i == 3 ? 4194296.0 : i == 5 ? -4194296.0 : residue(p);
         sherd__residue_pack(x, n, p, bytes);
         for (size_t i = 0; i < n; i++) {
-            uint32_t v =
-                bytes[3 * i] | (uint32_t)bytes[3 * i + 1] << 8 | (uint32_t)bytes[3 * i + 2] << 16;
+            uint32_t v = bytes[3 * i] | (uint32_t)bytes[3 * i + 1] << 8 |
+                         (uint32_t)bytes[3 * i + 2] << 16;
             assert_true(v < p && v == (uint32_t)((int64_t)x[i] + (x[i] < 0 ? p : 0)));
         }
         assert_int_equal(sherd__residue_unpack(bytes, n, p, y, NULL), SHERD_OK);
@@ -153,12 +153,12 @@ static void packing_and_unpacking_are_inverse_for_every_length(void **s)
             size_t bad = SIZE_MAX;
             uint8_t keep[3];
             memcpy(keep, bytes + 3 * i, 3);
-            memcpy(bytes + 3 * i, (const uint8_t[]){0xf1, 0xff, 0x7f}, 3); /* p itself */
+            memcpy(bytes + 3 * i, (const uint8_t[]){ 0xf1, 0xff, 0x7f }, 3); /* p itself */
             assert_int_equal(sherd__residue_unpack(bytes, n, p, y, &bad), SHERD_EFRAME);
             assert_int_equal(bad, i);
             memset(bytes + 3 * i, 0xff, 3);
             assert_int_equal(sherd__residue_unpack(bytes, n, p, y, NULL), SHERD_EFRAME);
-            memcpy(bytes + 3 * i, (const uint8_t[]){0xf0, 0xff, 0x7f}, 3); /* p - 1 */
+            memcpy(bytes + 3 * i, (const uint8_t[]){ 0xf0, 0xff, 0x7f }, 3); /* p - 1 */
             assert_int_equal(sherd__residue_unpack(bytes, n, p, y, NULL), SHERD_OK);
             assert_true(y[i] == -1.0);
             memcpy(bytes + 3 * i, keep, 3);
@@ -185,7 +185,8 @@ static void product_of(bool transposed, uint32_t p, size_t n, size_t k, size_t m
             int64_t want = 0;
             for (size_t l = 0; l < k; l++)
                 want = (want + (int64_t)a[transposed ? l * lda + i : i * lda + l] *
-                                   (int64_t)b[l * ldb + j]) % p;
+                                   (int64_t)b[l * ldb + j]) %
+                       p;
             want += want > h ? -(int64_t)p : want < -h ? (int64_t)p : 0;
             assert_true(c[i * ldc + j] == (double)want);
         }
@@ -203,10 +204,10 @@ static void product(uint32_t p, size_t n, size_t k, size_t m, bool extreme)
 static void products_modulo_p_equal_int64_across_blocks(void **s)
 {
     (void)s;
-    static const uint32_t primes[] = {5, 251, 5931641, 5931533, 8388593, 8388571};
+    static const uint32_t primes[] = { 5, 251, 5931641, 5931533, 8388593, 8388571 };
     for (size_t q = 0; q < 6; q++) {
         size_t kb = sherd__prime_block(primes[q]);
-        size_t ks[] = {0, 1, 2, kb - 1, kb, kb + 1, 2 * kb, 2 * kb + 3};
+        size_t ks[] = { 0, 1, 2, kb - 1, kb, kb + 1, 2 * kb, 2 * kb + 3 };
         for (size_t i = 0; i < 8; i++) {
             product(primes[q], 3, ks[i], 5, false);
             product(primes[q], 2, ks[i], 3, true);
@@ -220,7 +221,7 @@ static void products_modulo_p_equal_int64_across_blocks(void **s)
 static void the_self_test_passes(void **s)
 {
     (void)s;
-    sherd_diag d = {0};
+    sherd_diag d = { 0 };
     assert_int_equal(sherd__residue_selftest(&d), SHERD_OK);
 }
 
@@ -231,8 +232,8 @@ int main(void)
         cmocka_unit_test(only_odd_primes_below_2_23_are_accepted),
         cmocka_unit_test(whole_numbers_up_to_2_53_reduce_canonically),
         cmocka_unit_test(packing_and_unpacking_are_inverse_for_every_length),
-        {"packing and unpacking (plain)", packing_and_unpacking_are_inverse_for_every_length, NULL,
-         NULL, &plain},
+        { "packing and unpacking (plain)", packing_and_unpacking_are_inverse_for_every_length, NULL,
+          NULL, &plain },
         cmocka_unit_test(products_modulo_p_equal_int64_across_blocks),
         cmocka_unit_test(the_self_test_passes),
     };

@@ -67,8 +67,7 @@ static void open(product *p, uint32_t prime, bool transposed, size_t n, size_t k
 {
     size_t left, right;
     *p = (product){ .a = fence(3 * n * k), .b = fence(3 * k * m), .out = fence(3 * n * m) };
-    p->x = (sherd__limbs){ prime, transposed, n, k, m, p->a.at, p->b.at, p->out.at,
-                             false, 0 };
+    p->x = (sherd__limbs){ prime, transposed, n, k, m, p->a.at, p->b.at, p->out.at, false, 0 };
     sherd__limbs_room(&p->x, &left, &right);
     assert_true(left <= SHERD__LIMBS_MOST && right <= SHERD__LIMBS_MOST);
     p->room = malloc(left + right + 64);
@@ -97,7 +96,8 @@ static uint32_t element(const product *p, size_t i, size_t j)
     uint64_t sum = 0;
     for (size_t l = 0; l < x->k; l++)
         sum = (sum + (uint64_t)get(x->a, x->transposed ? l * x->n + i : i * x->k + l) *
-                         get(x->b, l * x->m + j)) % x->p;
+                         get(x->b, l * x->m + j)) %
+              x->p;
     return (uint32_t)sum;
 }
 
@@ -165,8 +165,8 @@ static void a_residue_that_is_not_below_its_prime_is_found(void **s)
     (void)s;
     if (!sherd__limbs_here()) skip();
     for (int i = 0; i < 400; i++) {
-        uint32_t prime = primes[i % PRIMES], hostile[5] = { prime, 0xffffff, prime + 1,
-                                                           prime | 0xffff, prime | 0xff00ff };
+        uint32_t prime = primes[i % PRIMES],
+                 hostile[5] = { prime, 0xffffff, prime + 1, prime | 0xffff, prime | 0xff00ff };
         uint32_t v = hostile[i / PRIMES % 5];
         size_t n = 1 + draw(140), k = 1 + draw(140), m = 1 + draw(300);
         product p;

@@ -15,7 +15,7 @@
 
 enum { N = 12, K = 9, M = 7, BITS = 9 };
 
-static const uint8_t seed[32] = {1, 2, 3};
+static const uint8_t seed[32] = { 1, 2, 3 };
 
 static sherd_multiplier made(unsigned bits, const uint8_t with[32])
 {
@@ -33,7 +33,7 @@ static void fill(double *x, size_t n, double by)
 /* By an identity of ones, which 9 bits hold, out come the operands as they were rounded. */
 static void rounded(sherd_multiplier m, sherd_view a, double *out)
 {
-    double one[K * K] = {0};
+    double one[K * K] = { 0 };
     for (size_t i = 0; i < a.cols; i++) one[i * a.cols + i] = 1;
     sherd_view v = sherd_view_c(one, SHERD_F64, a.cols, a.cols);
     assert_int_equal(sherd_multiplier_multiply(m, a, v, out, a.cols, NULL), SHERD_OK);
@@ -43,7 +43,7 @@ static void operands_become_one_of_the_two_neighbours_and_the_mean_is_right(void
 {
     (void)s;
     enum { TRIES = 2000 };
-    double a[N * K], out[N * K], sum[N * K] = {0};
+    double a[N * K], out[N * K], sum[N * K] = { 0 };
     sherd__fixed f;
     fill(a, N * K, 3);
     a[5] = 0;
@@ -92,7 +92,7 @@ static void fixed_point_behind_takes_what_was_rounded_as_it_is(void **s)
 static void chance_is_of_seed_step_and_tensor_alone(void **s)
 {
     (void)s;
-    static const uint8_t other[32] = {1, 2, 4};
+    static const uint8_t other[32] = { 1, 2, 4 };
     double a[N * K], out[5][N * K];
     fill(a, N * K, 1);
     sherd_view va = sherd_view_c(a, SHERD_F64, N, K);
@@ -133,13 +133,15 @@ static void values_are_rounded_and_integers_are_not(void **s)
     rounded(m, w, out);
     for (size_t i = 0; i < N * K; i++) assert_true(out[i] == whole[i]);
     assert_int_equal(sherd_multiplier_keep_parts(m, w, 5, &kept, NULL), SHERD_OK);
-    double one[K] = {1}, column[N];
+    double one[K] = { 1 }, column[N];
     sherd_view e = sherd_view_c(one, SHERD_F64, K, 1);
-    assert_int_equal(sherd_multiplier_multiply_rows(m, kept, (sherd_rows){5, 7}, false, e, column,
-                                                    1, NULL), SHERD_OK);
+    assert_int_equal(sherd_multiplier_multiply_rows(m, kept, (sherd_rows){ 5, 7 }, false, e, column,
+                                                    1, NULL),
+                     SHERD_OK);
     for (size_t i = 0; i < 7; i++) assert_true(column[i] == whole[(i + 5) * K]);
-    assert_int_equal(sherd_multiplier_multiply_rows(m, kept, (sherd_rows){5, 6}, false, e, column,
-                                                    1, NULL), SHERD_EINVAL);
+    assert_int_equal(sherd_multiplier_multiply_rows(m, kept, (sherd_rows){ 5, 6 }, false, e, column,
+                                                    1, NULL),
+                     SHERD_EINVAL);
     sherd_multiplier_release(m, kept);
     assert_int_equal(sherd_multiplier_map(m, SHERD_SQUARE, e, NULL, column, 1, NULL), SHERD_OK);
     sherd_multiplier_free(m);
@@ -148,7 +150,7 @@ static void values_are_rounded_and_integers_are_not(void **s)
 static void bad_numbers_and_no_memory_leave_nothing_behind(void **s)
 {
     (void)s;
-    double a[4] = {1, 2, 3, NAN}, c[4];
+    double a[4] = { 1, 2, 3, NAN }, c[4];
     sherd_multiplier inner, m;
     sherd_view v = sherd_view_c(a, SHERD_F64, 2, 2);
     assert_int_equal(sherd_multiplier_local(17, &inner, NULL), SHERD_OK);

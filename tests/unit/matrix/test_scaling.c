@@ -21,10 +21,8 @@ static int draw(void **s)
     (void)s;
     sherd_entropy_seeded state;
     sherd_entropy e = sherd__entropy_seeded(&state, 8);
-    for (size_t i = 0; i < N * K; i++)
-        a[i] = (double)(sherd__entropy_u64(&e) >> 11) * 0x1p-52 - 1;
-    for (size_t i = 0; i < K * M; i++)
-        b[i] = (double)(sherd__entropy_u64(&e) >> 11) * 0x1p-52 - 1;
+    for (size_t i = 0; i < N * K; i++) a[i] = (double)(sherd__entropy_u64(&e) >> 11) * 0x1p-52 - 1;
+    for (size_t i = 0; i < K * M; i++) b[i] = (double)(sherd__entropy_u64(&e) >> 11) * 0x1p-52 - 1;
     return 0;
 }
 
@@ -110,7 +108,8 @@ static void what_cannot_be_scaled_goes_on_as_it_is(void **s)
                      SHERD_ERANGE);
     assert_non_null(strstr(d.message, "row 1, column 0"));
     assert_int_equal(sherd_multiplier_multiply(m, sherd_view_c(tiny, SHERD_F64, 2, 2), vb, c, 2,
-                                               NULL), SHERD_OK);
+                                               NULL),
+                     SHERD_OK);
     for (size_t i = 0; i < 4; i++) assert_true(isfinite(c[i]));
     sherd_multiplier_free(m);
 }

@@ -59,8 +59,8 @@ static void check(size_t n, size_t k, size_t m, unsigned per_cent, bool add, boo
 static void it_gives_the_bits_of_the_loop(void **state)
 {
     (void)state;
-    static const size_t sizes[][3] = { { 0, 3, 3 }, { 3, 0, 3 },  { 3, 3, 0 },   { 1, 1, 1 },
-                                       { 5, 9, 7 }, { 7, 20, 8 }, { 9, 33, 31 }, { 9, 33, 32 },
+    static const size_t sizes[][3] = { { 0, 3, 3 },    { 3, 0, 3 },  { 3, 3, 0 },   { 1, 1, 1 },
+                                       { 5, 9, 7 },    { 7, 20, 8 }, { 9, 33, 31 }, { 9, 33, 32 },
                                        { 40, 50, 75 }, { 3, 5, 200 } };
     for (unsigned round = 0; round < 240; round++) {
         const size_t *s = sizes[round % 10];

@@ -119,10 +119,10 @@ static void products_equal_integers_in_every_layout_and_type(void **s)
 {
     (void)s;
     static const size_t shapes[][3] = {
-        { 0, 3, 4 },  { 3, 0, 4 },    { 3, 4, 0 },   { 1, 1, 1 },   { 1, 300, 1 },
-        { 2, 2, 33 }, { 14, 256, 16 }, { 15, 257, 17 }, { 29, 31, 32 }, { 13, 511, 63 },
-        { 40, 5, 1 }, { 1, 9, 70 },   { 200, 20, 3 }, { 16, 128, 16 }, { 15, 384, 33 },
-        { 28, 255, 31 },
+        { 0, 3, 4 },    { 3, 0, 4 },     { 3, 4, 0 },     { 1, 1, 1 },
+        { 1, 300, 1 },  { 2, 2, 33 },    { 14, 256, 16 }, { 15, 257, 17 },
+        { 29, 31, 32 }, { 13, 511, 63 }, { 40, 5, 1 },    { 1, 9, 70 },
+        { 200, 20, 3 }, { 16, 128, 16 }, { 15, 384, 33 }, { 28, 255, 31 },
     };
     for (unsigned level = 0; level <= 3; level++) {
         if (!sherd__tiled_force(level)) continue;
@@ -130,8 +130,7 @@ static void products_equal_integers_in_every_layout_and_type(void **s)
             all_layouts(shapes[i][0], shapes[i][1], shapes[i][2], level == 0 ? team : NULL);
     }
     assert_true(sherd__tiled_force(0));
-    for (size_t i = 0; i < 15; i++)
-        all_layouts(drawn() % 50, drawn() % 50, drawn() % 50, team);
+    for (size_t i = 0; i < 15; i++) all_layouts(drawn() % 50, drawn() % 50, drawn() % 50, team);
 }
 
 /* Large enough that operands are brought into panels beforehand, one, the other or both, or are not
@@ -247,8 +246,13 @@ static void each_part_is_finished_once_when_it_is_complete(void **s)
         operand a = made(ROWS, depths[q], SHERD_U8, false, true);
         operand b = made(depths[q], COLS, SHERD_F64, false, true);
         memset(&parts, 0, sizeof parts);
-        sherd__tiled p = { .type = SHERD_F64, .a = a.v, .b = b.v, .c = parts.c, .ldc = COLS,
-                           .finish = finish, .ctx = &parts };
+        sherd__tiled p = { .type = SHERD_F64,
+                           .a = a.v,
+                           .b = b.v,
+                           .c = parts.c,
+                           .ldc = COLS,
+                           .finish = finish,
+                           .ctx = &parts };
         assert_int_equal(sherd__tiled_multiply(&p, team, &room), SHERD_OK);
         for (size_t i = 0; i < ROWS * COLS; i++) {
             double want = 1000;
@@ -280,7 +284,7 @@ static void a_product_that_nobody_keeps_is_seen_by_its_finishing_step(void **s)
 {
     (void)s;
     static const size_t shapes[][3] = {
-        { 1, 1, 1 },     { 200, 100, 190 }, { 15, 0, 17 },  { 190, 100, 200 },
+        { 1, 1, 1 },     { 200, 100, 190 }, { 15, 0, 17 },    { 190, 100, 200 },
         { 90, 700, 45 }, { 45, 700, 190 },  { 70, 2000, 75 },
     };
     for (size_t q = 0; q < 7; q++)
@@ -316,8 +320,11 @@ static void other_views_and_types_are_not_taken(void **s)
     v.col_stride = 2;
     assert_false(sherd__tiled_takes(v));
     assert_false(sherd__tiled_takes(sherd_view_c(x, SHERD_I16, 2, 3)));
-    sherd__tiled p = { .type = SHERD_U8, .a = sherd_view_c(x, SHERD_F64, 2, 2),
-                       .b = sherd_view_c(x, SHERD_F64, 2, 2), .c = x, .ldc = 2 };
+    sherd__tiled p = { .type = SHERD_U8,
+                       .a = sherd_view_c(x, SHERD_F64, 2, 2),
+                       .b = sherd_view_c(x, SHERD_F64, 2, 2),
+                       .c = x,
+                       .ldc = 2 };
     assert_int_equal(sherd__tiled_multiply(&p, NULL, &room), SHERD_EINVAL);
 }
 
@@ -326,8 +333,11 @@ static void without_memory_there_is_no_product(void **s)
     (void)s;
     double x[4] = { 1, 2, 3, 4 }, c[4];
     sherd__tiled_room none = { 0 };
-    sherd__tiled p = { .type = SHERD_F64, .a = sherd_view_c(x, SHERD_F64, 2, 2),
-                       .b = sherd_view_c(x, SHERD_F64, 2, 2), .c = c, .ldc = 2 };
+    sherd__tiled p = { .type = SHERD_F64,
+                       .a = sherd_view_c(x, SHERD_F64, 2, 2),
+                       .b = sherd_view_c(x, SHERD_F64, 2, 2),
+                       .c = c,
+                       .ldc = 2 };
     sherd__alloc_fail_nth(1);
     assert_int_equal(sherd__tiled_multiply(&p, NULL, &none), SHERD_ENOMEM);
     sherd__alloc_fail_nth(0);

@@ -19,8 +19,8 @@ static uint32_t draw(uint32_t below)
     return (uint32_t)(state >> 33) % below;
 }
 
-static const sherd_dtype dtypes[] = {SHERD_F64, SHERD_F32, SHERD_U8,  SHERD_U16, SHERD_U32,
-                                     SHERD_I8,  SHERD_I16, SHERD_I32, SHERD_I64};
+static const sherd_dtype dtypes[] = { SHERD_F64, SHERD_F32, SHERD_U8,  SHERD_U16, SHERD_U32,
+                                      SHERD_I8,  SHERD_I16, SHERD_I32, SHERD_I64 };
 #define DTYPES (sizeof dtypes / sizeof *dtypes)
 
 /* Stores v in element i of a dtype's array; returns what it holds then. */
@@ -71,8 +71,8 @@ static void readers_agree(sherd_view v, const double *want, ptrdiff_t rs, ptrdif
 static void every_dtype_and_order_reads_like_plain_indexing(void **s)
 {
     (void)s;
-    static const size_t sizes[][2] = {{0, 0}, {0, 5}, {5, 0},    {1, 1},
-                                      {1, 9}, {9, 1}, {67, 130}, {130, 67}};
+    static const size_t sizes[][2] = { { 0, 0 }, { 0, 5 }, { 5, 0 },    { 1, 1 },
+                                       { 1, 9 }, { 9, 1 }, { 67, 130 }, { 130, 67 } };
     for (size_t t = 0; t < DTYPES; t++)
         for (size_t z = 0; z < sizeof sizes / sizeof *sizes; z++) {
             size_t n = sizes[z][0], m = sizes[z][1], len = n * m;
@@ -116,7 +116,7 @@ static void data_at_odd_addresses_are_read(void **s)
 static void only_row_major_doubles_are_borrowed(void **s)
 {
     (void)s;
-    double x[12] = {0};
+    double x[12] = { 0 };
     size_t ld = 0;
     sherd_view v = sherd_view_c(x, SHERD_F64, 3, 4);
     assert_ptr_equal(sherd__view_borrow_f64(v, &ld), x);
@@ -132,8 +132,8 @@ static void only_row_major_doubles_are_borrowed(void **s)
 static void a_view_that_lies_is_refused(void **s)
 {
     (void)s;
-    double x[4] = {0};
-    sherd_diag d = {0};
+    double x[4] = { 0 };
+    sherd_diag d = { 0 };
     sherd_view v = sherd_view_c(x, SHERD_F64, 2, 2);
     v.dtype = (sherd_dtype)0;
     assert_int_equal(sherd__view_check(v, "A", &d), SHERD_EINVAL);
@@ -241,7 +241,7 @@ static void the_first_bad_value_is_named_in_row_order(void **s)
 static void integers_that_no_double_holds_are_noticed(void **s)
 {
     (void)s;
-    int64_t x[4] = {1, INT64_C(1) << 53, -3, 0};
+    int64_t x[4] = { 1, INT64_C(1) << 53, -3, 0 };
     sherd__scan scan;
     sherd__view_scan(sherd_view_c(x, SHERD_I64, 2, 2), &scan);
     assert_false(scan.inexact);
@@ -259,8 +259,9 @@ static void integers_that_no_double_holds_are_noticed(void **s)
     memset(small, 0, sizeof small);
     small[599] = small[3] = 9;
     assert_int_equal(sherd__view_nonzeros(sherd_view_c(small, SHERD_U8, 2, 300)), 2);
-    assert_int_equal(
-        sherd__view_nonzeros(sherd_view_sub(sherd_view_c(small, SHERD_U8, 2, 300), 0, 2, 3, 2)), 1);
+    assert_int_equal(sherd__view_nonzeros(
+                         sherd_view_sub(sherd_view_c(small, SHERD_U8, 2, 300), 0, 2, 3, 2)),
+                     1);
 }
 
 int main(void)

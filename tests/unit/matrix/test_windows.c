@@ -44,15 +44,17 @@ static double pixel(const sherd_windows *w, size_t wide, size_t count, const dou
     long across = (long)(at % wide * w->stride + x) - (long)w->padding;
     if (down < 0 || across < 0 || down >= (long)w->height || across >= (long)w->width) return 0;
     return images[((row / count * w->height + (size_t)down) * w->width + (size_t)across) *
-                      w->channels + c];
+                      w->channels +
+                  c];
 }
 
 static sherd_windows drawn(void)
 {
     sherd_windows w;
     do {
-        w = (sherd_windows){ 1 + below(7), 1 + below(7), 1 + below(3),
-                             1 + below(5), 1 + below(4), 0 };
+        w = (sherd_windows){
+            1 + below(7), 1 + below(7), 1 + below(3), 1 + below(5), 1 + below(4), 0
+        };
         w.padding = below(w.window);
     } while (w.window > w.height + 2 * w.padding || w.window > w.width + 2 * w.padding);
     return w;
@@ -129,8 +131,14 @@ static void descriptions_that_are_none_are_refused(void **state)
 {
     (void)state;
     static const sherd_windows bad[] = {
-        { 0, 3, 1, 1, 1, 0 }, { 3, 0, 1, 1, 1, 0 }, { 3, 3, 0, 1, 1, 0 }, { 3, 3, 1, 0, 1, 0 },
-        { 3, 3, 1, 1, 0, 0 }, { 3, 3, 1, 2, 1, 2 }, { 3, 9, 1, 4, 1, 0 }, { 9, 3, 1, 4, 1, 0 },
+        { 0, 3, 1, 1, 1, 0 },
+        { 3, 0, 1, 1, 1, 0 },
+        { 3, 3, 0, 1, 1, 0 },
+        { 3, 3, 1, 0, 1, 0 },
+        { 3, 3, 1, 1, 0, 0 },
+        { 3, 3, 1, 2, 1, 2 },
+        { 3, 9, 1, 4, 1, 0 },
+        { 9, 3, 1, 4, 1, 0 },
         { UINT32_MAX, UINT32_MAX, 2, 1, 1, 0 },
         { 1u << 20, 1u << 20, 1, 1u << 12, 1, 0 }, /* of windows all numbers wrap, of images not */
         { 1, 1, UINT32_MAX, UINT32_MAX, 1, UINT32_MAX - 1 },
@@ -176,14 +184,16 @@ static void kept_windows_multiply_as_their_matrix(void **state)
             assert_int_equal(sherd_multiplier_multiply_rows(m, kept, rows, t, right, c, cols, NULL),
                              0);
             assert_int_equal(sherd_multiplier_multiply(m, t ? sherd_view_t(a) : a, right, d, cols,
-                                                       NULL), 0);
+                                                       NULL),
+                             0);
             for (size_t k = 0; k < out * cols; k++) assert_true(c[k] == d[k]);
         }
         rows.count--; /* one window is missing */
         sherd_view fewer = sherd_view_c(b, SHERD_F64, rows.count, cols);
         if (w.count > 1)
             assert_int_equal(sherd_multiplier_multiply_rows(m, kept, rows, true, fewer, c, cols,
-                                                            NULL), SHERD_EINVAL);
+                                                            NULL),
+                             SHERD_EINVAL);
         sherd_multiplier_release(m, kept);
         sherd_multiplier_free(m);
         free(x);
@@ -204,15 +214,18 @@ static void windows_of_rows_that_are_no_images_are_not_kept(void **state)
     sherd_keeping how = { 1, &of, 0 };
     assert_int_equal(sherd_multiplier_local(17, &m, NULL), 0);
     assert_int_equal(sherd_multiplier_keep_as(m, sherd_view_c(x, SHERD_F64, 2, 5), &how, &kept,
-                                              NULL), SHERD_ESHAPE);
+                                              NULL),
+                     SHERD_ESHAPE);
     assert_null(kept);
     of.window = 3;
     assert_int_equal(sherd_multiplier_keep_as(m, sherd_view_c(x, SHERD_F64, 2, 6), &how, &kept,
-                                              NULL), SHERD_EINVAL);
+                                              NULL),
+                     SHERD_EINVAL);
     of.window = 2;
     how.part = 0;
     assert_int_equal(sherd_multiplier_keep_as(m, sherd_view_c(x, SHERD_F64, 2, 6), &how, &kept,
-                                              NULL), SHERD_EINVAL);
+                                              NULL),
+                     SHERD_EINVAL);
     how.part = 1;
     double c[4];
     for (size_t n = 1, err = 1; err; n++) { /* memory that fails in any place */

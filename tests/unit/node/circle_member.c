@@ -115,7 +115,8 @@ void circle_start_on(bool threaded, const sherd__peers *peers)
     const sherd__circle_links stubs = { open_link, no_link, no_link, NULL };
     circle_make_identities();
     assert_int_equal(threaded ? sherd__executor_new(&one.executor, 16, nobody, NULL)
-                              : sherd__executor_new_inline(&one.executor), 0);
+                              : sherd__executor_new_inline(&one.executor),
+                     0);
     sherd__worker_options o = { .backend = one.backend ? one.backend : &none,
                                 .backend_ctx = one.backend_ctx,
                                 .memory = one.memory ? one.memory : (uint64_t)1 << 22,
@@ -177,9 +178,16 @@ void circle_stop(void)
 
 sherd__circle_plan circle_plan(void)
 {
-    return (sherd__circle_plan){ .kind = SHERD__REDUCE_RING, .members = N, .self = SELF,
-                                 .id = CIRCLE, .recipe = TEXT, .state = STATE, .bits = 20,
-                                 .batch = 4, .examples = 6, .optimiser = { .method = SHERD__SGD } };
+    return (sherd__circle_plan){ .kind = SHERD__REDUCE_RING,
+                                 .members = N,
+                                 .self = SELF,
+                                 .id = CIRCLE,
+                                 .recipe = TEXT,
+                                 .state = STATE,
+                                 .bits = 20,
+                                 .batch = 4,
+                                 .examples = 6,
+                                 .optimiser = { .method = SHERD__SGD } };
 }
 
 int circle_meet_of(const sherd__circle_plan *p, const uint32_t *who, uint32_t n)
@@ -221,10 +229,12 @@ int circle_step(uint64_t round, uint64_t commit)
 {
     uint8_t bytes[8 * (SHERD__CIRCLE_STEP + SHERD__PLAN_HEAD + 1)];
     const int32_t scale = 20;
-    sherd__circle_round r = { .round = round, .commit = commit, .rate = 0.5, .by = 3,
+    sherd__circle_round r = { .round = round,
+                              .commit = commit,
+                              .rate = 0.5,
+                              .by = 3,
                               .list = { SHERD__ROWS_GIVEN, 6, 6, { 0 } } };
-    sherd__plan p = { .recipe = TEXT, .bits = 20, .room = 40, .tiers = 1, .params = 1,
-                      .batch = 4 };
+    sherd__plan p = { .recipe = TEXT, .bits = 20, .room = 40, .tiers = 1, .params = 1, .batch = 4 };
     sherd__circle_round_write(bytes, &r);
     sherd__plan_write(bytes + 8 * SHERD__CIRCLE_STEP, &p, &scale);
     circle_put(one.next_block++, SHERD_I64, bytes, sizeof bytes / 8);
@@ -251,8 +261,9 @@ int circle_bring(uint32_t member, uint64_t id, uint32_t number, uint64_t len, ui
                                                 number, len);
     if (!bytes) return 1;
     memset(bytes, 0, len);
-    sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = dtype, .rows = 1,
-                               .cols = len / 8, .len = len };
+    sherd__fragment_info i = {
+        .origin = SHERD__HIDDEN, .dtype = dtype, .rows = 1, .cols = len / 8, .len = len
+    };
     assert_int_equal(sherd__fragment_take(&f, &i, bytes, sherd__worker_unplace, account->pool), 0);
     int err = sherd__worker_member_block(one.worker, account, circle_key(member), id, number, f);
     circle_settle();

@@ -19,21 +19,21 @@ typedef struct circle_member {
     sherd_executor *executor;
     sherd__worker *worker;
     joined j, away;
-    const sherd__backend *backend;   /* NULL: one that computes nothing */
+    const sherd__backend *backend; /* NULL: one that computes nothing */
     void *backend_ctx;
-    uint64_t memory;                 /* of the worker; 0: 4 MB */
-    const sherd__fingerprint *key;   /* of coordinators that come; NULL: each has its own */
-    bool turns;                      /* it asks for turns of a loop, which count as wakes */
+    uint64_t memory;               /* of the worker; 0: 4 MB */
+    const sherd__fingerprint *key; /* of coordinators that come; NULL: each has its own */
+    bool turns;                    /* it asks for turns of a loop, which count as wakes */
     unsigned wakes;
-    sherd__circle *circle;           /* that opened a link */
+    sherd__circle *circle; /* that opened a link */
     uint32_t tasks, answered, next_block, opened;
     const sherd__circle_links *links; /* NULL: links that nothing moves on */
-    uint16_t port;                   /* of all members; 0: 7000 and their number */
-    bool coordinators;               /* member 2's key may give tasks */
-    bool calls_off;                  /* whatever is asked, at once */
+    uint16_t port;                    /* of all members; 0: 7000 and their number */
+    bool coordinators;                /* member 2's key may give tasks */
+    bool calls_off;                   /* whatever is asked, at once */
     uint32_t refusals;
     int refused;
-    uint8_t told[512];               /* the last result */
+    uint8_t told[512]; /* the last result */
 } circle_member;
 extern circle_member one;
 

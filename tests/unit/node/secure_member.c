@@ -19,7 +19,8 @@
 #include "tests/support/no_backend.h"
 
 const sherd__aggregate member_agreed = { N, U, 1, LEN };
-member_world m = { .places = ROWS, .confirm_job = JOB,
+member_world m = { .places = ROWS,
+                   .confirm_job = JOB,
                    .recipe = "input = 3\nlayer = dense 2\nloss = squared\ntargets = values\n"
                              "data = file\nepochs = 1\nrate = 0.5\n" };
 
@@ -64,10 +65,15 @@ static void note_wake(void *ctx)
 void member_start_with(uint64_t memory, const sherd__own *data, const sherd__peers *peers)
 {
     assert_int_equal(m.threaded ? sherd__executor_new(&m.executor, 16, nothing, NULL)
-                              : sherd__executor_new_inline(&m.executor), 0);
+                                : sherd__executor_new_inline(&m.executor),
+                     0);
     memset(&m.ledger, 0, sizeof m.ledger);
-    sherd__worker_options o = { .backend = &none, .memory = memory, .executor = m.executor,
-                                .self = { .identity = m.identity, .data = data, .peers = peers,
+    sherd__worker_options o = { .backend = &none,
+                                .memory = memory,
+                                .executor = m.executor,
+                                .self = { .identity = m.identity,
+                                          .data = data,
+                                          .peers = peers,
                                           .policy = &m.policy,
                                           .ledger = memory_ledger_ref(&m.ledger) } };
     if (m.turns) o.wake = note_wake;
@@ -142,9 +148,15 @@ int member_task(uint32_t op, uint32_t left, uint32_t right, uint8_t dtype, uint6
 
 sherd__secure_plan member_plan(void)
 {
-    return (sherd__secure_plan){ .recipe = TEXT, .nodes = N, .threshold = U, .colluding = 1,
-                                 .rows = m.places, .places = m.places, .clip = m.noise > 0,
-                                 .noise = m.noise, .x = m.dealt ? MEMBER_X : 0,
+    return (sherd__secure_plan){ .recipe = TEXT,
+                                 .nodes = N,
+                                 .threshold = U,
+                                 .colluding = 1,
+                                 .rows = m.places,
+                                 .places = m.places,
+                                 .clip = m.noise > 0,
+                                 .noise = m.noise,
+                                 .x = m.dealt ? MEMBER_X : 0,
                                  .targets = m.dealt ? MEMBER_TARGETS : 0 };
 }
 
@@ -201,8 +213,9 @@ void member_meet(void)
     for (uint32_t i = 0; i < N; i++) memcpy(keys[i], m.cards + i * SHERD__SECURE_CARD + 32, 32);
     for (uint32_t i = 1; i < N; i++)
         assert_int_equal(sherd__aggregate_member_new(&m.others[i].member, &member_agreed, i, JOB,
-                                                     &m.others[i].key,
-                                                     (const uint8_t(*)[32])keys, NULL), 0);
+                                                     &m.others[i].key, (const uint8_t(*)[32])keys,
+                                                     NULL),
+                         0);
     assert_int_equal(member_roster(), 0);
 }
 
@@ -214,15 +227,22 @@ void member_plan_round(uint64_t round, int64_t scale)
     sherd__secure_training(plan, &p);
     memcpy(m.hiding, question, sizeof m.hiding);
     if (!m.kept) m.params[1] = (double)round / 64;
-    sherd__about(training, (const sherd__about_part[]){ { m.recipe, strlen(m.recipe) },
-                                                        { plan, sizeof plan } }, 2);
-    sherd__about(all, (const sherd__about_part[]){ { training, sizeof training },
-                                                   { m.cards, sizeof m.cards } }, 2);
-    sherd__about(m.about, (const sherd__about_part[]){ { all, sizeof all },
-                                                       { m.hiding, sizeof m.hiding },
-                                                       { m.params, sizeof m.params } }, 3);
-    sherd__about(m.bound, (const sherd__about_part[]){ { all, sizeof all },
-                                                       { m.about, sizeof m.about } }, 2);
+    sherd__about(training,
+                 (const sherd__about_part[]){ { m.recipe, strlen(m.recipe) },
+                                              { plan, sizeof plan } },
+                 2);
+    sherd__about(all,
+                 (const sherd__about_part[]){ { training, sizeof training },
+                                              { m.cards, sizeof m.cards } },
+                 2);
+    sherd__about(m.about,
+                 (const sherd__about_part[]){ { all, sizeof all },
+                                              { m.hiding, sizeof m.hiding },
+                                              { m.params, sizeof m.params } },
+                 3);
+    sherd__about(m.bound,
+                 (const sherd__about_part[]){ { all, sizeof all }, { m.about, sizeof m.about } },
+                 2);
 }
 
 uint32_t member_put_seal(uint64_t round, int64_t scale)
@@ -291,7 +311,8 @@ void members_confirm(uint64_t round, const uint64_t *who, uint64_t len)
     sherd__confirmation(statement, m.confirm_job, round, m.bound, list, (uint32_t)len);
     for (uint32_t i = 1; i < N; i++)
         assert_int_equal(sherd__identity_sign(m.others[i].identity, statement, sizeof statement,
-                                              m.confirmed[i]), 0);
+                                              m.confirmed[i]),
+                         0);
 }
 
 /* Pieces of the first `survivors`, as a block. */

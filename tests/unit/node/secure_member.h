@@ -15,8 +15,21 @@
 #include "tests/support/joined.h"
 #include "tests/support/memory_ledger.h"
 
-enum { ROWS = 9, COUNT = 8, LEN = COUNT + SHERD__SECURE_EXTRA, N = 4, U = 3, JOB = 7,
-       TEXT = 1, PLAN = 2, ROSTER = 3, MEMBER_X = 4, MEMBER_TARGETS = 5, FIRST = 10, ROOM = 4096 };
+enum {
+    ROWS = 9,
+    COUNT = 8,
+    LEN = COUNT + SHERD__SECURE_EXTRA,
+    N = 4,
+    U = 3,
+    JOB = 7,
+    TEXT = 1,
+    PLAN = 2,
+    ROSTER = 3,
+    MEMBER_X = 4,
+    MEMBER_TARGETS = 5,
+    FIRST = 10,
+    ROOM = 4096
+};
 
 typedef struct member_world {
     double examples[ROWS * 5], params[COUNT];
@@ -31,30 +44,30 @@ typedef struct member_world {
         sherd_identity *identity;
         sherd__seal_key key;
         sherd__aggregate_member *member;
-    } others[N];             /* members 1 to 3 */
-    bool threaded;           /* tasks run on a compute thread */
-    bool turns;              /* the worker asks for turns of a loop, which count as wakes */
+    } others[N];   /* members 1 to 3 */
+    bool threaded; /* tasks run on a compute thread */
+    bool turns;    /* the worker asks for turns of a loop, which count as wakes */
     unsigned wakes;
-    atomic_uint charged;     /* uploads, as the compute thread charges them */
+    atomic_uint charged; /* uploads, as the compute thread charges them */
 
     uint32_t tasks, answered, next_block;
-    int refused;             /* code of the last refusal; 0: a result */
+    int refused; /* code of the last refusal; 0: a result */
     sherd__refusal refusal;
     uint8_t result[ROOM];
     uint64_t result_len;
 
-    const char *recipe;      /* of 8 parameters and 1 tier */
-    uint64_t places;         /* of a plan, all in one round */
-    bool dealt;              /* by these blocks, which the test puts: members' cards say so */
-    double noise;            /* with a clipping norm of 1 */
-    bool stays;              /* the job goes on from one JOIN to the next */
+    const char *recipe; /* of 8 parameters and 1 tier */
+    uint64_t places;    /* of a plan, all in one round */
+    bool dealt;         /* by these blocks, which the test puts: members' cards say so */
+    double noise;       /* with a clipping norm of 1 */
+    bool stays;         /* the job goes on from one JOIN to the next */
     uint8_t cards[N * SHERD__SECURE_CARD];
     /* What members are told of a round: its hide question, and a digest of all that it is about,
      * also among these members. Each round has parameters of its own, unless they are kept. */
     bool kept;
     int64_t hiding[SHERD__SECURE_HIDE + 2];
     uint8_t about[SHERD__ABOUT], bound[SHERD__ABOUT];
-    uint8_t pieces[N][512];  /* what members 1 to 3 have sealed for the node in this round */
+    uint8_t pieces[N][512]; /* what members 1 to 3 have sealed for the node in this round */
     /* What each member has signed of the survivors of this round; the node's own is its answer. */
     uint8_t confirmed[N][SHERD__SECURE_SIGNATURE];
     uint64_t confirm_job;

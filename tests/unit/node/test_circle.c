@@ -85,8 +85,9 @@ static void a_members_block_is_of_the_account_that_its_connection_counts_for(voi
     uint32_t first = sherd__circle_block(1, 0);
     uint64_t len = circle_len_of(0);
     sherd_fragment *f;
-    sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = SHERD_I64, .rows = 1,
-                               .cols = len / 8, .len = len };
+    sherd__fragment_info i = {
+        .origin = SHERD__HIDDEN, .dtype = SHERD_I64, .rows = 1, .cols = len / 8, .len = len
+    };
     circle_start(NULL);
     sherd__account *own = sherd__worker_accounts(one.worker);
     assert_int_equal(circle_meet(), 0);
@@ -261,8 +262,9 @@ static void a_meeting_that_is_called_off_takes_nothing_from_a_member(void **unus
 static void numbers_of_blocks_tell_rounds_apart_for_ever(void **unused)
 {
     (void)unused;
-    static const uint64_t near[] = { 0, 1, 77, (1u << 23) + 5, (1u << 24) - 1, 1u << 24,
-                                     UINT64_C(1) << 40 };
+    static const uint64_t near[] = {
+        0, 1, 77, (1u << 23) + 5, (1u << 24) - 1, 1u << 24, UINT64_C(1) << 40
+    };
     for (size_t i = 0; i < sizeof near / sizeof *near; i++)
         for (int64_t off = -3; off <= 3; off++)
             for (uint32_t s = 0; s < 126; s += 25) {

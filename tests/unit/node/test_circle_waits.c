@@ -167,7 +167,8 @@ static void a_sum_is_refused_when_there_is_no_room_for_what_comes(void **unused)
     uint32_t before = one.answered;
     sherd__pool_limit(sherd__worker_accounts(one.worker)->pool, circle_used());
     assert_int_equal(circle_bring(0, CIRCLE, sherd__circle_block(1, 0), circle_len_of(0),
-                                  SHERD_I64), 1);
+                                  SHERD_I64),
+                     1);
     assert_goes_on(before, SHERD_ENOMEM);
     stop_sum(&link);
 }

@@ -24,7 +24,8 @@ static void a_state_after_more_steps_than_anybody_takes_is_refused(void **unused
     circle_start(NULL);
     p.members = 1;
     p.self = 0;
-    p.optimiser = (sherd__optimiser_spec){ .method = SHERD__ADAM, .beta1 = 1 - 0x1p-53,
+    p.optimiser = (sherd__optimiser_spec){ .method = SHERD__ADAM,
+                                           .beta1 = 1 - 0x1p-53,
                                            .beta2 = 1 - 0x1p-53 };
     state[LEN - 1] = 0x1p53;
     circle_put(p.state = one.next_block++, SHERD_F64, state, LEN);
@@ -53,12 +54,17 @@ static void local_steps_until(int (*ended)(sherd_session *co))
     const double x[ROWS * 3] = { 0.5 }, y[ROWS * 2] = { 0.25 };
     const int32_t scale = 20;
     sherd__circle_plan plan = circle_plan();
-    sherd__circle_round r = { .round = 1, .rate = 0.5, .by = 3, .local = true, .packs = 1,
+    sherd__circle_round r = { .round = 1,
+                              .rate = 0.5,
+                              .by = 3,
+                              .local = true,
+                              .packs = 1,
                               .list = { SHERD__ROWS_GIVEN, ROWS, ROWS, { 0 } } };
-    sherd__plan p = { .recipe = TEXT, .bits = 20, .room = 40, .tiers = 1, .params = 1, .shards = 1,
-                      .batch = 4 };
-    sherd__plan_shard shard = { .rows = 4, .local = { .steps = UINT32_MAX, .rate = 1e-9,
-                                                      .weight = 1 } };
+    sherd__plan p = {
+        .recipe = TEXT, .bits = 20, .room = 40, .tiers = 1, .params = 1, .shards = 1, .batch = 4
+    };
+    sherd__plan_shard shard = { .rows = 4,
+                                .local = { .steps = UINT32_MAX, .rate = 1e-9, .weight = 1 } };
     circle_start_on(true, NULL);
     plan.members = 1;
     plan.self = 0;
@@ -133,8 +139,13 @@ static void a_sum_is_told_for_the_tiers_that_there_are(void **unused)
 {
     (void)unused;
     enum { TIERS = 5 };
-    const sherd__circle_plan alone = { .kind = SHERD__REDUCE_RING, .members = 1, .id = CIRCLE,
-                                       .recipe = TEXT, .state = STATE, .bits = 20, .batch = 4,
+    const sherd__circle_plan alone = { .kind = SHERD__REDUCE_RING,
+                                       .members = 1,
+                                       .id = CIRCLE,
+                                       .recipe = TEXT,
+                                       .state = STATE,
+                                       .bits = 20,
+                                       .batch = 4,
                                        .examples = 6,
                                        .optimiser = { .method = SHERD__SGD } };
     const int32_t scales[TIERS] = { 20, 20, 20, 20, 20 };
@@ -143,15 +154,18 @@ static void a_sum_is_told_for_the_tiers_that_there_are(void **unused)
     assert_int_equal(circle_meet_alone(&alone), 0);
     assert_int_equal(circle_step(1, 0), 0);
     uint32_t own = one.next_block - 1;
-    sherd__circle_round r = { .round = 1, .rate = 0.5, .by = 3,
-                              .list = { SHERD__ROWS_GIVEN, 6, 6, { 0 } } };
-    sherd__plan p = { .recipe = TEXT, .bits = 20, .room = 40, .tiers = TIERS, .params = 1,
-                      .batch = 4 };
+    sherd__circle_round r = {
+        .round = 1, .rate = 0.5, .by = 3, .list = { SHERD__ROWS_GIVEN, 6, 6, { 0 } }
+    };
+    sherd__plan p = {
+        .recipe = TEXT, .bits = 20, .room = 40, .tiers = TIERS, .params = 1, .batch = 4
+    };
     sherd__circle_round_write(bytes, &r);
     sherd__plan_write(bytes + 8 * SHERD__CIRCLE_STEP, &p, scales);
     circle_put(one.next_block, SHERD_I64, bytes, sizeof bytes / 8);
     assert_int_equal(circle_ask(SHERD__OP_REDUCE, one.next_block, 0, SHERD_F64,
-                                TIERS + SHERD__CIRCLE_FIGURES), SHERD_ESHAPE);
+                                TIERS + SHERD__CIRCLE_FIGURES),
+                     SHERD_ESHAPE);
     assert_int_equal(circle_ask(SHERD__OP_REDUCE, own, 0, SHERD_F64, 1 + SHERD__CIRCLE_FIGURES), 0);
     circle_stop();
 }

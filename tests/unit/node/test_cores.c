@@ -51,8 +51,8 @@ static void waiting_for_a_coordinator_now_and_then_is_not_sharing(void **s)
     sherd__cores_rule r;
     uint64_t now = 0;
     sherd__cores_rule_init(&r, now);
-    assert_true(looks(&r, &now, 100, 160, 75));  /* less than half */
-    assert_true(looks(&r, &now, 100, 10, 40));   /* nearly idle: not worth a move */
+    assert_true(looks(&r, &now, 100, 160, 75)); /* less than half */
+    assert_true(looks(&r, &now, 100, 10, 40));  /* nearly idle: not worth a move */
     assert_true(looks(&r, &now, 100, 0, 0));
 }
 
@@ -86,8 +86,9 @@ static void a_loop_is_free_where_others_compute(void **s)
 static void what_is_no_list_of_cores_is_refused(void **s)
 {
     (void)s;
-    static const char *const bad[] = { "", ",", "0,", ",0", "0 ", "0,,1", "-1", "0-1", "x",
-                                       "1024", "99999999999999999999" };
+    static const char *const bad[] = {
+        "", ",", "0,", ",0", "0 ", "0,,1", "-1", "0-1", "x", "1024", "99999999999999999999"
+    };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         sherd__cores *c = NULL;
         sherd_diag d = { .code = 0 };
@@ -271,7 +272,7 @@ typedef struct course {
     const sherd__cores *cores;
     cpu_set_t all;
     pthread_t beside;
-    unsigned ticks, away; /* of the timer: bound to the core, and not */
+    unsigned ticks, away;                 /* of the timer: bound to the core, and not */
     bool freed, bound_again, beside_left; /* beside_left: its core */
 } course;
 

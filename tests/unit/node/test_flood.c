@@ -21,8 +21,13 @@
 
 #define MB ((uint64_t)1 << 20)
 
-enum { TASKS = 130000, BLOCKS = 100000, CANCELS = 2900 /* 93 KB */,
-       OTHER = 8, LONG = 100 /* of a matrix whose square is no task for the loop's thread */ };
+enum {
+    TASKS = 130000,
+    BLOCKS = 100000,
+    CANCELS = 2900 /* 93 KB */,
+    OTHER = 8,
+    LONG = 100 /* of a matrix whose square is no task for the loop's thread */
+};
 
 typedef struct peer {
     joined j;
@@ -120,10 +125,17 @@ static void put_empty(peer *p, uint64_t job, uint32_t number)
 
 static void ask_of(peer *p, uint64_t job, uint32_t number, uint32_t block, uint64_t rows)
 {
-    sherd__task t = { .job = job, .task = number, .attempt = 1, .op = SHERD__OP_TIMES,
-                      .left = block, .right = block,
-                      .result = { .origin = SHERD__RESULT, .dtype = SHERD_F64, .rows = rows,
-                                  .cols = rows, .len = 8 * rows * rows } };
+    sherd__task t = { .job = job,
+                      .task = number,
+                      .attempt = 1,
+                      .op = SHERD__OP_TIMES,
+                      .left = block,
+                      .right = block,
+                      .result = { .origin = SHERD__RESULT,
+                                  .dtype = SHERD_F64,
+                                  .rows = rows,
+                                  .cols = rows,
+                                  .len = 8 * rows * rows } };
     assert_int_equal(sherd__session_task(p->j.co, &t), SHERD_OK);
 }
 
@@ -277,10 +289,18 @@ static void a_task_over_a_block_that_relief_drops_is_refused(void **s)
     joined_put(&p.j, 9, 1, SHERD_F64, SIDE, SIDE, numbers);
     put_empty(&p, 9, 2);
     joined_exchange(&p.j);
-    sherd__task t = { .job = 9, .task = 1, .attempt = 1, .op = SHERD__OP_TIMES, .left = 1,
-                      .right = 1, .flags = SHERD__DROP_LEFT,
-                      .result = { .origin = SHERD__RESULT, .dtype = SHERD_F64, .rows = SIDE,
-                                  .cols = SIDE, .len = 8 * SIDE * SIDE } };
+    sherd__task t = { .job = 9,
+                      .task = 1,
+                      .attempt = 1,
+                      .op = SHERD__OP_TIMES,
+                      .left = 1,
+                      .right = 1,
+                      .flags = SHERD__DROP_LEFT,
+                      .result = { .origin = SHERD__RESULT,
+                                  .dtype = SHERD_F64,
+                                  .rows = SIDE,
+                                  .cols = SIDE,
+                                  .len = 8 * SIDE * SIDE } };
     assert_int_equal(sherd__session_task(p.j.co, &t), SHERD_OK);
     for (uint32_t k = 2; k <= SMALL; k++) ask_of(&p, 9, k, 2, 0);
     joined_exchange(&p.j);
@@ -349,7 +369,8 @@ static void put_bytes(peer *p, uint64_t len)
 static void what_a_key_dropped_is_freed_for_it_first(void **s)
 {
     enum { FEW = 4000, MANY = 40000 };
-    static const sherd__fingerprint keys[3] = { { .sha256 = { 1 } }, { .sha256 = { 2 } },
+    static const sherd__fingerprint keys[3] = { { .sha256 = { 1 } },
+                                                { .sha256 = { 2 } },
                                                 { .sha256 = { 3 } } };
     (void)s;
     for (int both = 0; both <= 1; both++) {
@@ -561,8 +582,7 @@ static void what_clients_give_back_is_wiped_in_slices(void **s)
         }
         assert_true(n >= (SOME - 2) * (unsigned)EACH / SLICE && m->stale == 0);
     }
-    for (uint32_t k = 1; k <= SOME; k++)
-        joined_put(&q.j, OTHER, k, SHERD_F64, SIDE, SIDE, numbers);
+    for (uint32_t k = 1; k <= SOME; k++) joined_put(&q.j, OTHER, k, SHERD_F64, SIDE, SIDE, numbers);
     joined_exchange(&q.j);
     drop_all(&q, OTHER, SOME);
     joined_cut(&p.j);

@@ -30,8 +30,19 @@
 
 static const char text[] = "input = 6\nlayer = dense 5\nlayer = tanh\nlayer = dense 3\n"
                            "loss = cross-entropy\n";
-enum { ROWS = 12, INPUTS = 6, CLASSES = 3, TIERS = 2, JOB = 7, HEARD = 64,
-       RECIPE = 1, X = 2, T = 3, PLAN = 4, PARAMS = 5 };
+enum {
+    ROWS = 12,
+    INPUTS = 6,
+    CLASSES = 3,
+    TIERS = 2,
+    JOB = 7,
+    HEARD = 64,
+    RECIPE = 1,
+    X = 2,
+    T = 3,
+    PLAN = 4,
+    PARAMS = 5
+};
 static const size_t counts[TIERS] = { 6 * 5 + 5, 5 * 3 + 3 };
 static double x[ROWS * INPUTS], params[TIERS][40];
 static uint32_t labels[ROWS];
@@ -78,7 +89,8 @@ static void start(uint64_t memory, bool threaded)
     o.caps.gflops = threaded ? 1 : 10;
     if (threaded || turns) o.wake = wake;
     assert_int_equal(threaded ? sherd__executor_new(&executor, 16, wake, NULL)
-                              : sherd__executor_new_inline(&executor), 0);
+                              : sherd__executor_new_inline(&executor),
+                     0);
     o.executor = executor;
     assert_int_equal(sherd__worker_new(&worker, &o), 0);
 }
@@ -141,8 +153,13 @@ typedef struct layout {
 
 static layout usual(void)
 {
-    return (layout){ .plan = { .recipe = RECIPE, .bits = 17, .room = 61, .tiers = TIERS,
-                               .params = PARAMS, .shards = 2, .batch = 8 },
+    return (layout){ .plan = { .recipe = RECIPE,
+                               .bits = 17,
+                               .room = 61,
+                               .tiers = TIERS,
+                               .params = PARAMS,
+                               .shards = 2,
+                               .batch = 8 },
                      .shard = { { .x = X, .targets = T, .first = 0, .rows = 8 },
                                 { .x = X, .targets = T, .first = 8, .rows = 4 } } };
 }
@@ -165,13 +182,18 @@ static void put_examples(peer *p)
 static sherd__task task_of(const layout *l, uint32_t t, uint32_t plan)
 {
     uint64_t n = sherd__plan_numbers(counts[t], t, l->plan.shards);
-    return (sherd__task){ .job = JOB, .task = 100 * plan + t, .attempt = 1,
+    return (sherd__task){ .job = JOB,
+                          .task = 100 * plan + t,
+                          .attempt = 1,
                           .op = SHERD__OP_GRADIENT,
                           .flags = SHERD__DROP_RIGHT | (t == 0 ? SHERD__DROP_LEFT : 0u),
-                          .left = plan, .right = l->plan.params + t,
+                          .left = plan,
+                          .right = l->plan.params + t,
                           .result = { .origin = SHERD__RESULT,
-                                      .dtype = l->plan.bits ? SHERD_I64 : SHERD_F64, .rows = 1,
-                                      .cols = n, .len = 8 * n } };
+                                      .dtype = l->plan.bits ? SHERD_I64 : SHERD_F64,
+                                      .rows = 1,
+                                      .cols = n,
+                                      .len = 8 * n } };
 }
 
 static void ask_tier(peer *p, const layout *l, uint32_t t, uint32_t plan)
@@ -196,13 +218,15 @@ static void expect(const layout *l, int64_t sums[TIERS][40], double costs[2], ui
     sherd__grader *g;
     void *to[TIERS] = { sums[0], sums[1] };
     assert_int_equal(sherd__recipe_parse(&r, text, sizeof text - 1, "t", SHERD__RECIPE_NETWORK,
-                                         NULL), 0);
+                                         NULL),
+                     0);
     assert_int_equal(sherd__grader_new(&g, &r, 8, l->plan.bits, false, NULL), 0);
     memset(sums, 0, sizeof(int64_t) * TIERS * 40);
     for (uint32_t i = 0; i < l->plan.shards; i++) {
         const sherd__plan_shard *s = &l->shard[i];
-        sherd__grading how = { .scales = scales, .room = l->plan.room, .sums = to,
-                               .local = s->local };
+        sherd__grading how = {
+            .scales = scales, .room = l->plan.room, .sums = to, .local = s->local
+        };
         for (size_t t = 0; t < TIERS; t++)
             memcpy(sherd__grader_params(g, t), params[t], counts[t] * sizeof(double));
         sherd__shard shard = { sherd_view_c(x + s->first * INPUTS, SHERD_F64, s->rows, INPUTS),
@@ -242,8 +266,9 @@ static void a_round_is_answered_from_the_top_with_what_a_grader_makes(void **s)
     for (unsigned local = 0; local < 2; local++) {
         layout l = usual();
         for (unsigned i = 0; i < 2; i++)
-            l.shard[i].local = (sherd__local_steps){ .steps = local * 3, .batch = 3, .rate = 0.25,
-                                                     .l2 = 0.125, .weight = 1 };
+            l.shard[i].local = (sherd__local_steps){
+                .steps = local * 3, .batch = 3, .rate = 0.25, .l2 = 0.125, .weight = 1
+            };
         start(16 * MB, false);
         join(&p);
         put_examples(&p);
@@ -290,8 +315,9 @@ static void blocks_that_a_plan_drops_are_gone_after_the_round(void **s)
 static void no_plan_however_wrong_does_harm_and_every_task_is_answered_once(void **s)
 {
     (void)s;
-    static const uint64_t values[] = { 0, 1, 2, 3, 63, 64, 4097, 5000, UINT32_MAX,
-                                       UINT64_C(1) << 32, UINT64_MAX, UINT64_C(1) << 63 };
+    static const uint64_t values[] = {
+        0, 1, 2, 3, 63, 64, 4097, 5000, UINT32_MAX, UINT64_C(1) << 32, UINT64_MAX, UINT64_C(1) << 63
+    };
     layout l = usual();
     uint8_t good[1024], bad[1024];
     size_t len = write_plan(&l, good), tries = 0;

@@ -23,7 +23,8 @@
 #include "tests/unit/node/circle_member.h"
 
 enum {
-    BEFORE = 0, AFTER = 2, /* the members that send to this one, and that it sends to */
+    BEFORE = 0,
+    AFTER = 2, /* the members that send to this one, and that it sends to */
     RECORDS = 20000,
     MOST = 4 * SHERD__TURN_RECORDS /* counted at once: a turn's, and a record that takes long */
 };
@@ -33,7 +34,7 @@ static uv_timer_t limit;
 static bool late;
 static sherd__members *members;
 static uint32_t room, emptied, crowd; /* crowd: the most connections counted at once */
-static uint64_t later_ms; /* than the clock has it */
+static uint64_t later_ms;             /* than the clock has it */
 static struct {
     uint32_t notes, problems;
     char last[800]; /* problem */
@@ -42,7 +43,7 @@ static struct {
     sherd_link *link;
     uint32_t ready, refused, gone;
     const sherd_link *ended; /* the last one */
-} far; /* the other end */
+} far;                       /* the other end */
 
 uint64_t __real_uv_now(const uv_loop_t *l);
 uint64_t __wrap_uv_now(const uv_loop_t *l);
@@ -151,8 +152,10 @@ static sherd_listener *begin(uint32_t listens, bool here)
     one.links = &links;
     circle_start(NULL);
     sherd__members_serve(members, one.worker);
-    sherd__listen_options o = { .loop = &loop, .identity = one.identity[listens],
-                                .allow = any_key, .accept = here ? accept_here : accept_far };
+    sherd__listen_options o = { .loop = &loop,
+                                .identity = one.identity[listens],
+                                .allow = any_key,
+                                .accept = here ? accept_here : accept_far };
     assert_int_equal(sherd__listener_new(&l, &o, "127.0.0.1", 0, NULL), 0);
     one.port = sherd__listener_port(l);
     assert_int_equal(circle_meet(), 0);
@@ -177,10 +180,13 @@ static void end(sherd_listener *l)
 
 static void come_in_as(uint32_t who)
 {
-    sherd__link_options o = { .loop = &loop, .identity = one.identity[who], .owner = far_owner,
+    sherd__link_options o = { .loop = &loop,
+                              .identity = one.identity[who],
+                              .owner = far_owner,
                               .session = { .role = SHERD__COORDINATOR } };
     assert_int_equal(sherd__link_connect(&far.link, &o, "127.0.0.1", one.port, circle_key(SELF),
-                                         NULL), 0);
+                                         NULL),
+                     0);
 }
 
 static void come_in(void)
@@ -190,8 +196,9 @@ static void come_in(void)
 
 static void send_blocks(uint32_t count)
 {
-    const sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = SHERD_I64, .rows = 1,
-                                     .cols = 1, .len = 8 };
+    const sherd__fragment_info i = {
+        .origin = SHERD__HIDDEN, .dtype = SHERD_I64, .rows = 1, .cols = 1, .len = 8
+    };
     for (uint32_t k = 1; k <= count; k++) {
         sherd_fragment *f;
         uint8_t *bytes = calloc(1, 8);
@@ -316,11 +323,13 @@ static void send_step(sherd_link *l)
 {
     sherd_fragment *f;
     const uint64_t len = circle_len_of(0);
-    const sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = SHERD_I64, .rows = 1,
-                                     .cols = len / 8, .len = len };
+    const sherd__fragment_info i = {
+        .origin = SHERD__HIDDEN, .dtype = SHERD_I64, .rows = 1, .cols = len / 8, .len = len
+    };
     assert_int_equal(sherd__fragment_take(&f, &i, calloc(1, len), NULL, NULL), 0);
     assert_int_equal(sherd__session_put(sherd__link_session(l), CIRCLE, sherd__circle_block(1, 0),
-                                        f), 0);
+                                        f),
+                     0);
     sherd__link_flush(l);
 }
 

@@ -36,8 +36,9 @@ static void put(uint32_t number, uint8_t dtype, size_t rows, size_t cols, const 
     uint8_t *copy = malloc(len ? len : 1);
     assert_non_null(copy);
     if (len) memcpy(copy, from, len);
-    sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = dtype, .rows = rows, .cols = cols,
-                               .len = len };
+    sherd__fragment_info i = {
+        .origin = SHERD__HIDDEN, .dtype = dtype, .rows = rows, .cols = cols, .len = len
+    };
     assert_int_equal(sherd__fragment_take(&f, &i, copy, NULL, NULL), 0);
     assert_int_equal(sherd__store_put(&store, JOB, number, f), 0);
 }
@@ -209,8 +210,10 @@ static void what_is_not_here_is_refused(void **unused)
     put(sherd__circle_pack(3) + 1, SHERD_F64, 1, COLS, x);
     assert_int_equal(take(4), 0);
     assert_int_equal(find(0, 3), SHERD_ESHAPE);
-    assert_int_equal(sherd__packs_list(&packs, &(sherd__rows){ SHERD__ROWS_DRAWN, MOST, 1u << 30,
-                                                               { 0 } }, NULL), SHERD_ENOMEM);
+    assert_int_equal(sherd__packs_list(&packs,
+                                       &(sherd__rows){ SHERD__ROWS_DRAWN, MOST, 1u << 30, { 0 } },
+                                       NULL),
+                     SHERD_ENOMEM);
 }
 
 static void numbers_of_packs_that_no_leader_has_are_refused(void **unused)

@@ -18,8 +18,9 @@ static const uint8_t all[5][SHERD__LEDGER_DIGEST] = { { 1 }, { 2 }, { 3 }, { 4 }
 
 static sherd__secure_plan plan(void)
 {
-    return (sherd__secure_plan){ .nodes = 5, .threshold = 4, .colluding = 1, .rows = 64,
-                                 .places = 640, .clip = 1, .noise = 1 };
+    return (sherd__secure_plan){
+        .nodes = 5, .threshold = 4, .colluding = 1, .rows = 64, .places = 640, .clip = 1, .noise = 1
+    };
 }
 
 static void refuses(const sherd__policy *p, const sherd__secure_plan *q, bool peers,
@@ -66,16 +67,18 @@ static void a_plan_is_held_against_the_policy(void **s)
     refuses(&p, &q, true, few);
     q.rows = 1048577;
     q.places = 10 * q.rows;
-    refuses(&p, &q, true, "policy: this node takes part in rounds of at most 1048576 places of "
-                          "each node (--max-rows)");
+    refuses(&p, &q, true,
+            "policy: this node takes part in rounds of at most 1048576 places of "
+            "each node (--max-rows)");
     q.places = q.rows = 1048576;
     assert_int_equal(sherd__policy_join(&p, &q, true, NULL), 0);
 }
 
 static sherd__charge charge_of(uint8_t about, double rho)
 {
-    sherd__charge c = { .job = 7, .first = 0, .rows = 32, .rho = rho, .keys = all, .nodes = 5,
-                        .threshold = 4 };
+    sherd__charge c = {
+        .job = 7, .first = 0, .rows = 32, .rho = rho, .keys = all, .nodes = 5, .threshold = 4
+    };
     c.about[0] = about;
     return c;
 }
@@ -116,8 +119,10 @@ static void a_round_of_few_places_is_not_charged(void **s)
     sherd__charge c = charge_of(1, 0);
     memset(&ledger, 0, sizeof ledger);
     c.rows = 31;
-    assert_int_equal(charge(&p, &c, "policy: this node gives no round of so few places "
-                                    "(--min-rows)"), SHERD_EEXPOSURE);
+    assert_int_equal(charge(&p, &c,
+                            "policy: this node gives no round of so few places "
+                            "(--min-rows)"),
+                     SHERD_EEXPOSURE);
     assert_int_equal(ledger.len, 0);
     c.rows = 32;
     assert_int_equal(charge(&p, &c, ""), 0);
@@ -160,8 +165,10 @@ static void no_more_new_sets_than_the_ledger_takes(void **s)
     const sherd__charge c = charge_of(1, 1);
     memset(&ledger, 0, sizeof ledger);
     ledger.named = true;
-    assert_int_equal(charge(&p, &c, "policy: this node writes down no more new sets of members on "
-                                    "this day"), SHERD_EEXPOSURE);
+    assert_int_equal(charge(&p, &c,
+                            "policy: this node writes down no more new sets of members on "
+                            "this day"),
+                     SHERD_EEXPOSURE);
 }
 
 static void the_same_sum_is_among_the_same_members(void **s)

@@ -118,7 +118,7 @@ static void what_is_wiped_in_slices_is_given_to_nobody_before(void **s)
         if (i == MANY / 2) sherd__pool_sole(p, false);
         uint64_t kept = st->kept;
         b = sherd__pool_get(p, MB);
-        bool again = st->kept < kept; /* else it is the system's, and uninitialised */
+        bool again = st->kept < kept;               /* else it is the system's, and uninitialised */
         bool alone = i >= MANY / 4 && i < MANY / 2; /* is given its own as it left them */
         for (size_t k = 0; again && k < MB; k += 8) assert_true(b[k] == 0 || (alone && b[k] == 1));
         reused += again;
@@ -217,8 +217,7 @@ static void wiped_pages_are_zero_and_their_neighbours_are_not(void **s)
             size_t wrong = 0, to = from[i] + len[k];
             memset(all, 0xAB, ALL);
             sherd__wipe_pages(all + from[i], len[k]);
-            for (size_t b = 0; b < ALL; b++)
-                wrong += all[b] != (b >= from[i] && b < to ? 0 : 0xAB);
+            for (size_t b = 0; b < ALL; b++) wrong += all[b] != (b >= from[i] && b < to ? 0 : 0xAB);
             assert_int_equal(wrong, 0);
         }
     sherd__free(all);

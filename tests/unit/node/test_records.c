@@ -52,8 +52,11 @@ static double resident(void)
 /* Groups of rows x cols; in the last one, `last` columns. */
 static void put_groups(uint32_t block, uint32_t groups, uint32_t rows, uint32_t cols, uint32_t last)
 {
-    sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = SHERD_U8, .groups = groups,
-                               .rows = (uint64_t)groups * rows, .cols = cols,
+    sherd__fragment_info i = { .origin = SHERD__HIDDEN,
+                               .dtype = SHERD_U8,
+                               .groups = groups,
+                               .rows = (uint64_t)groups * rows,
+                               .cols = cols,
                                .len = 8 * (uint64_t)groups };
     i.len += i.rows * cols - (uint64_t)rows * (cols - last);
     sherd_fragment *f;
@@ -73,8 +76,8 @@ static int multiply_groups(uint32_t groups, uint32_t last)
     put_groups(one.next_block + 1, groups, 1, 1, 1);
     one.next_block += 2;
     uint32_t before = one.answered;
-    joined_ask(&one.j, JOB, ++one.tasks, SHERD__OP_MULTIPLY, one.next_block - 2,
-               one.next_block - 1, SHERD_F64, 0, 1);
+    joined_ask(&one.j, JOB, ++one.tasks, SHERD__OP_MULTIPLY, one.next_block - 2, one.next_block - 1,
+               SHERD_F64, 0, 1);
     circle_settle();
     assert_int_equal(one.answered, before + 1);
     return one.refused;
@@ -155,8 +158,13 @@ static void networks_of_gradients_are_not_filled_on_the_loop(void **unused)
     joined_put(&one.j, JOB, LABELS + 2, SHERD_F64, 1, OUT, numbers);
     for (uint32_t most = 1; most <= 2; most++) {
         uint8_t bytes[8 * (SHERD__PLAN_HEAD + 1 + SHERD__PLAN_SHARD)];
-        sherd__plan p = { .recipe = LABELS, .bits = 24, .room = 60, .tiers = 1, .params = 40,
-                          .shards = 1, .batch = most };
+        sherd__plan p = { .recipe = LABELS,
+                          .bits = 24,
+                          .room = 60,
+                          .tiers = 1,
+                          .params = 40,
+                          .shards = 1,
+                          .batch = most };
         sherd__plan_shard shard = { .x = LABELS + 1, .targets = LABELS + 2, .rows = 1 };
         sherd__plan_write(bytes, &p, &scale);
         sherd__plan_write_shard(bytes, &p, 0, &shard);
@@ -211,8 +219,13 @@ static void ask_step(uint64_t round, const sherd__rows *list, uint32_t packs, ui
     uint8_t *bytes = malloc(len);
     assert_non_null(bytes);
     sherd__circle_round r = { .round = round, .rate = 0.5, .by = 3, .packs = packs, .list = *list };
-    sherd__plan p = { .recipe = TEXT, .bits = 20, .room = 40, .tiers = 1, .params = 1,
-                      .shards = shards, .batch = batch };
+    sherd__plan p = { .recipe = TEXT,
+                      .bits = 20,
+                      .room = 40,
+                      .tiers = 1,
+                      .params = 1,
+                      .shards = shards,
+                      .batch = batch };
     sherd__circle_round_write(bytes, &r);
     sherd__plan_write(bytes + head, &p, &scale);
     for (uint32_t i = 0; i < shards; i++)

@@ -99,7 +99,7 @@ static void with_a_peers_file_only_its_nodes_are_believed(void **s)
 static void thresholds_that_are_not_safe_are_refused(void **s)
 {
     (void)s;
-    static const uint32_t bad[][3] = { { 2, 2, 1 }, { 4, 2, 1 }, { 4, 3, 0 }, { 4, 3, 2 },
+    static const uint32_t bad[][3] = { { 2, 2, 1 }, { 4, 2, 1 }, { 4, 3, 0 },      { 4, 3, 2 },
                                        { 7, 4, 2 }, { 4, 5, 1 }, { 1025, 1000, 1 } };
     member_start(NULL);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

@@ -22,7 +22,9 @@
 #define BASE NETWORK REST
 
 /* Recipes that differ from BASE in this key, and in what comes with it. */
-static const struct { const char *key, *text; } others[] = {
+static const struct {
+    const char *key, *text;
+} others[] = {
     { "input", "input = 1 x 3 x 1\n" DENSE LOSS REST },
     { "layer", IN "layer = flatten\n" DENSE LOSS REST },
     { "layer", IN "layer = relu\n" DENSE LOSS REST }, /* of inputs that are not negative */

@@ -30,8 +30,19 @@ static const char *const texts[] = {
     "input = 3\nlayer = dense 1\nloss = squared\ntargets = values\ndata = file\nepochs = 1\n"
     "rate = 0.5\n",
 };
-enum { COUNT_MAX = 26, N = 4, U = 3, JOB = 7, TEXT = 1, PLAN = 2, ROSTER = 3, FIRST = 10,
-       PLACES = 300, ROWS_MAX = 700, COLS = 4 };
+enum {
+    COUNT_MAX = 26,
+    N = 4,
+    U = 3,
+    JOB = 7,
+    TEXT = 1,
+    PLAN = 2,
+    ROSTER = 3,
+    FIRST = 10,
+    PLACES = 300,
+    ROWS_MAX = 700,
+    COLS = 4
+};
 
 /* One node, as its coordinator sees it. */
 typedef struct side {
@@ -81,9 +92,11 @@ static void start(side *n)
     assert_int_equal(sherd__executor_new_inline(&n->executor), 0);
     assert_int_equal(sherd__identity_new(&n->identity), 0);
     memset(&n->ledger, 0, sizeof n->ledger);
-    sherd__worker_options o = { .backend = &none, .memory = (uint64_t)16 << 20,
+    sherd__worker_options o = { .backend = &none,
+                                .memory = (uint64_t)16 << 20,
                                 .executor = n->executor,
-                                .self = { .identity = n->identity, .data = &n->own,
+                                .self = { .identity = n->identity,
+                                          .data = &n->own,
                                           .policy = &policy,
                                           .ledger = memory_ledger_ref(&n->ledger) } };
     assert_int_equal(sherd__worker_new(&n->worker, &o), 0);
@@ -102,8 +115,7 @@ static void stop(side *n)
 
 static void put(uint32_t block, uint8_t dtype, uint64_t rows, uint64_t cols, const void *bytes)
 {
-    for (unsigned i = 0; i < 2; i++)
-        joined_put(&sides[i].j, JOB, block, dtype, rows, cols, bytes);
+    for (unsigned i = 0; i < 2; i++) joined_put(&sides[i].j, JOB, block, dtype, rows, cols, bytes);
 }
 
 /* Both are asked; both say the same. */
@@ -144,11 +156,12 @@ static int join(const sherd__secure_plan *p)
 
 static int roster(const sherd__secure_plan *p)
 {
-    uint8_t statement[SHERD__SECURE_STATEMENT], training[SHERD__SECURE_TRAINING],
-        all[SHERD__ABOUT];
+    uint8_t statement[SHERD__SECURE_STATEMENT], training[SHERD__SECURE_TRAINING], all[SHERD__ABOUT];
     sherd__secure_training(training, p);
-    sherd__about(all, (const sherd__about_part[]){ { texts[recipe], strlen(texts[recipe]) },
-                                                   { training, sizeof training } }, 2);
+    sherd__about(all,
+                 (const sherd__about_part[]){ { texts[recipe], strlen(texts[recipe]) },
+                                              { training, sizeof training } },
+                 2);
     for (unsigned s = 0; s < 2; s++) {
         side *n = &sides[s];
         memcpy(n->cards, n->card, sizeof n->card);
@@ -160,10 +173,13 @@ static int roster(const sherd__secure_plan *p)
             sherd__identity_public(others[i], card);
             memcpy(card + 32, k.open, 32);
             assert_int_equal(sherd__identity_sign(others[i], statement, sizeof statement,
-                                                  card + 64), 0);
+                                                  card + 64),
+                             0);
         }
-        sherd__about(n->roster, (const sherd__about_part[]){ { all, sizeof all },
-                                                             { n->cards, sizeof n->cards } }, 2);
+        sherd__about(n->roster,
+                     (const sherd__about_part[]){ { all, sizeof all },
+                                                  { n->cards, sizeof n->cards } },
+                     2);
         joined_put(&n->j, JOB, ROSTER, SHERD_U8, N, SHERD__SECURE_CARD, n->cards);
     }
     return task(SHERD__OP_ROSTER, PLAN, ROSTER, SHERD_I64, 1, 1);
@@ -175,8 +191,12 @@ static void choose(double *params, int64_t *question, size_t scales, uint64_t ro
     unsigned how = (unsigned)(draw() % 5);
     for (size_t i = 0; i < count; i++) {
         double x = (double)draw() / 0x1p30 - 1;
-        params[i] = how == 0 ? x : how == 1 ? x * 0x1p1000 : how == 2 ? x * 0x1p-1060
-                    : how == 3 ? ldexp(x, (int)(draw() % 600) - 300) : draw() % 4 ? 0 : 1e300;
+        params[i] = how == 0     ? x
+                    : how == 1   ? x * 0x1p1000
+                    : how == 2   ? x * 0x1p-1060
+                    : how == 3   ? ldexp(x, (int)(draw() % 600) - 300)
+                    : draw() % 4 ? 0
+                                 : 1e300;
     }
     question[0] = SHERD__SECURE_FORMAT;
     question[1] = (int64_t)round;
@@ -197,10 +217,12 @@ static int a_round(uint64_t round, size_t tiers)
     for (unsigned s = 0; s < 2; s++) {
         side *n = &sides[s];
         uint64_t seal[SHERD__SECURE_SEAL] = { SHERD__SECURE_FORMAT, round };
-        sherd__about(n->about, (const sherd__about_part[]){
-                                   { n->roster, sizeof n->roster },
-                                   { question, 8 * (SHERD__SECURE_HIDE + tiers + 1) },
-                                   { params, count * sizeof *params } }, 3);
+        sherd__about(n->about,
+                     (const sherd__about_part[]){
+                         { n->roster, sizeof n->roster },
+                         { question, 8 * (SHERD__SECURE_HIDE + tiers + 1) },
+                         { params, count * sizeof *params } },
+                     3);
         memcpy(seal + 2, n->about, sizeof n->about);
         joined_put(&n->j, JOB, at, SHERD_I64, 1, SHERD__SECURE_SEAL, seal);
     }
@@ -235,8 +257,11 @@ static void fill(side *n, size_t rows, unsigned odds)
 static void answers_do_not_depend_on_examples(void **s)
 {
     (void)s;
-    static const struct { size_t rows[2]; unsigned odds[2]; } pairs[] = {
-        { { 300, 300 }, { 0, 0 } }, { { 1, 700 }, { 0, 0 } },   { { 40, 40 }, { 0, 1 } },
+    static const struct {
+        size_t rows[2];
+        unsigned odds[2];
+    } pairs[] = {
+        { { 300, 300 }, { 0, 0 } }, { { 1, 700 }, { 0, 0 } },  { { 40, 40 }, { 0, 1 } },
         { { 300, 299 }, { 0, 3 } }, { { 2, 512 }, { 1, 50 } },
     };
     unsigned given = 0, refused = 0;
@@ -255,8 +280,13 @@ static void answers_do_not_depend_on_examples(void **s)
             fill(&sides[i], pairs[k / 4].rows[i], pairs[k / 4].odds[i]);
             start(&sides[i]);
         }
-        sherd__secure_plan p = { .recipe = TEXT, .nodes = N, .threshold = U, .colluding = 1,
-                                 .rows = 100, .places = PLACES, .clip = clip ? 0.5 : 0,
+        sherd__secure_plan p = { .recipe = TEXT,
+                                 .nodes = N,
+                                 .threshold = U,
+                                 .colluding = 1,
+                                 .rows = 100,
+                                 .places = PLACES,
+                                 .clip = clip ? 0.5 : 0,
                                  .noise = clip ? 1.25 : 0 };
         for (unsigned i = 0; i < 40; i++) { /* plans that make no sense */
             sherd__secure_plan bad = p;

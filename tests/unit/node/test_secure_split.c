@@ -24,8 +24,18 @@
 
 static const char text[] = "input = 2\nlayer = dense 1\nloss = squared\ntargets = values\n"
                            "data = file\nepochs = 1\nrate = 0.5\n";
-enum { COUNT = 3, LEN = COUNT + SHERD__SECURE_EXTRA, MOST = 7, ROWS = 6, JOB = 9, TEXT = 1,
-       PLAN = 2, ROSTER = 3, FIRST = 10, LINKS = 2 };
+enum {
+    COUNT = 3,
+    LEN = COUNT + SHERD__SECURE_EXTRA,
+    MOST = 7,
+    ROWS = 6,
+    JOB = 9,
+    TEXT = 1,
+    PLAN = 2,
+    ROSTER = 3,
+    FIRST = 10,
+    LINKS = 2
+};
 
 /* A session with a node. */
 typedef struct link {
@@ -43,7 +53,7 @@ typedef struct party {
     sherd__worker *worker;
     link links[LINKS];
     int refused;
-    uint8_t *result;  /* of the last task */
+    uint8_t *result; /* of the last task */
     uint8_t upload[8 * LEN], answer[8 * LEN];
 } party;
 
@@ -93,9 +103,11 @@ static void start(uint32_t i)
     for (size_t k = 0; k < ROWS * 3; k++) p->examples[k] = (double)draw() / 0x1p32;
     p->own.x = sherd_view_c(p->examples, SHERD_F64, i + 1 < ROWS ? i + 1 : ROWS, 3);
     assert_int_equal(sherd__executor_new_inline(&p->executor), 0);
-    sherd__worker_options o = { .backend = &none, .memory = (uint64_t)16 << 20,
+    sherd__worker_options o = { .backend = &none,
+                                .memory = (uint64_t)16 << 20,
                                 .executor = p->executor,
-                                .self = { .identity = p->identity, .data = &p->own,
+                                .self = { .identity = p->identity,
+                                          .data = &p->own,
                                           .policy = &policy_of_tests,
                                           .ledger = memory_ledger_ref(&p->ledger) } };
     assert_int_equal(sherd__worker_new(&p->worker, &o), 0);
@@ -122,9 +134,14 @@ static void stop(void)
 static void join(uint32_t nodes, uint32_t survivors, uint32_t colluding)
 {
     uint8_t training[SHERD__ABOUT], more[SHERD__SECURE_TRAINING];
-    sherd__secure_plan all = { .recipe = TEXT, .nodes = nodes, .threshold = survivors,
-                               .colluding = colluding, .rows = ROWS, .places = ROWS,
-                               .clip = clip, .noise = noise };
+    sherd__secure_plan all = { .recipe = TEXT,
+                               .nodes = nodes,
+                               .threshold = survivors,
+                               .colluding = colluding,
+                               .rows = ROWS,
+                               .places = ROWS,
+                               .clip = clip,
+                               .noise = noise };
     sherd__secure_training(more, &all);
     for (uint32_t i = 0; i < nodes; i++) {
         uint8_t plan[8 * SHERD__SECURE_PLAN];
@@ -134,8 +151,8 @@ static void join(uint32_t nodes, uint32_t survivors, uint32_t colluding)
         sherd__secure_plan_write(plan, &p);
         joined_put(j, JOB, TEXT, SHERD_U8, 1, sizeof text - 1, text);
         joined_put(j, JOB, PLAN, SHERD_I64, 1, SHERD__SECURE_PLAN, plan);
-        assert_int_equal(ask(&parties[i], SHERD__OP_JOIN, PLAN, 0, SHERD_U8, 1,
-                             SHERD__SECURE_CARD), 0);
+        assert_int_equal(ask(&parties[i], SHERD__OP_JOIN, PLAN, 0, SHERD_U8, 1, SHERD__SECURE_CARD),
+                         0);
         memcpy(cards[on] + i * SHERD__SECURE_CARD, parties[i].result, SHERD__SECURE_CARD);
     }
     for (uint32_t i = 0; i < nodes; i++) {
@@ -143,11 +160,13 @@ static void join(uint32_t nodes, uint32_t survivors, uint32_t colluding)
                    cards[on]);
         assert_int_equal(ask(&parties[i], SHERD__OP_ROSTER, PLAN, ROSTER, SHERD_I64, 1, 1), 0);
     }
-    sherd__about(training, (const sherd__about_part[]){ { text, sizeof text - 1 },
-                                                        { more, sizeof more } }, 2);
-    sherd__about(roster[on], (const sherd__about_part[]){
-                                 { training, sizeof training },
-                                 { cards[on], nodes * SHERD__SECURE_CARD } }, 2);
+    sherd__about(training,
+                 (const sherd__about_part[]){ { text, sizeof text - 1 }, { more, sizeof more } },
+                 2);
+    sherd__about(roster[on],
+                 (const sherd__about_part[]){ { training, sizeof training },
+                                              { cards[on], nodes * SHERD__SECURE_CARD } },
+                 2);
 }
 
 static void meet(uint32_t nodes, uint32_t survivors, uint32_t colluding)
@@ -165,11 +184,15 @@ static void give_as(uint64_t round, uint64_t as)
     uint64_t sealing[SHERD__SECURE_SEAL] = { SHERD__SECURE_FORMAT, round };
     size_t sealed = sherd__aggregate_sealed_len(&a);
     params[1] = (double)as / 64;
-    sherd__about(about[on], (const sherd__about_part[]){ { roster[on], SHERD__ABOUT },
-                                                         { hiding, sizeof hiding },
-                                                         { params, sizeof params } }, 3);
-    sherd__about(bound[on], (const sherd__about_part[]){ { roster[on], SHERD__ABOUT },
-                                                         { about[on], SHERD__ABOUT } }, 2);
+    sherd__about(about[on],
+                 (const sherd__about_part[]){ { roster[on], SHERD__ABOUT },
+                                              { hiding, sizeof hiding },
+                                              { params, sizeof params } },
+                 3);
+    sherd__about(bound[on],
+                 (const sherd__about_part[]){ { roster[on], SHERD__ABOUT },
+                                              { about[on], SHERD__ABOUT } },
+                 2);
     memcpy(sealing + 2, about[on], SHERD__ABOUT);
     for (uint32_t i = 0; i < a.nodes; i++) {
         party *p = &parties[i];
@@ -208,7 +231,8 @@ static void sign(uint64_t round, unsigned set, uint32_t i)
     uint8_t statement[SHERD__CONFIRMATION];
     sherd__confirmation(statement, JOB, round, bound[on], list, len);
     assert_int_equal(sherd__identity_sign(parties[i].identity, statement, sizeof statement,
-                                          signatures[on][set][i]), 0);
+                                          signatures[on][set][i]),
+                     0);
     has_signed[on][set][i] = true;
 }
 
@@ -239,8 +263,8 @@ static int confirm(uint64_t round, unsigned set, uint32_t i)
 /* With signatures of those who signed `set`; mixed: and of who signed the other one. */
 static int open_set(uint64_t round, unsigned set, uint32_t i, bool mixed)
 {
-    uint64_t question[SHERD__SECURE_OPEN + MOST * SHERD__SECURE_CONFIRMED] = {
-        SHERD__SECURE_FORMAT, round };
+    uint64_t question[SHERD__SECURE_OPEN + MOST * SHERD__SECURE_CONFIRMED] = { SHERD__SECURE_FORMAT,
+                                                                               round };
     uint8_t pieces[MOST * (8 * LEN + SHERD__SEAL_EXTRA)];
     size_t sealed = sherd__aggregate_sealed_len(&a), told = 0;
     uint32_t list[MOST], len = list_of(set, list);
@@ -279,8 +303,7 @@ static void split(uint64_t round, unsigned told, uint32_t answers[2])
     for (uint32_t i = 0; i < honest; i++) {
         unsigned set = told >> i & 1;
         bool enough = all[set] >= a.threshold;
-        if (all[!set] > a.colluding)
-            assert_int_equal(open_set(round, set, i, true), SHERD_EAUTH);
+        if (all[!set] > a.colluding) assert_int_equal(open_set(round, set, i, true), SHERD_EAUTH);
         assert_int_equal(open_set(round, !set, i, false), SHERD_EAUTH); /* what it was not told */
         assert_int_equal(open_set(round, set, i, false), enough ? 0 : SHERD_EFEWNODES);
         answers[set] += enough;
@@ -299,8 +322,7 @@ static void no_two_sets_of_a_round_are_answered_for_whoever_is_told_what(void **
             give(told + 1);
             split(told + 1, told, answers);
             assert_true(answers[0] == 0 || answers[1] == 0);
-            for (unsigned k = 0; k < 2; k++)
-                opened[k] += answers[k] + a.colluding >= a.threshold;
+            for (unsigned k = 0; k < 2; k++) opened[k] += answers[k] + a.colluding >= a.threshold;
             closed += answers[0] + answers[1] == 0;
         }
         assert_int_equal(opened[0], opened[1]);
@@ -417,7 +439,8 @@ static int64_t sum_of(uint64_t round, unsigned set, int64_t *sum)
         who[i] = i + (a.nodes - a.threshold) * set;
         assert_int_equal(open_set(round, set, who[i], false), 0);
         assert_int_equal(sherd__aggregate_parse(parties[who[i]].answer,
-                                                sherd__aggregate_piece_len(&a), held[i]), 0);
+                                                sherd__aggregate_piece_len(&a), held[i]),
+                         0);
         answers[i] = held[i];
     }
     assert_int_equal(sherd__aggregate_reveal(&a, uploads, who, answers, sum, NULL), 0);
@@ -486,10 +509,14 @@ static void who_was_told_of_other_members_confirms_nothing(void **s)
     memset(has_signed[on], 0, sizeof has_signed[on]);
     memcpy(was, bound[on], sizeof was);
     cards[on][3 * SHERD__SECURE_CARD] ^= 1; /* members 1 to 4 were told of another member 3 */
-    sherd__about(other, (const sherd__about_part[]){ { roster[on], SHERD__ABOUT },
-                                                     { cards[on], sizeof cards[on] } }, 2);
-    sherd__about(bound[on], (const sherd__about_part[]){ { other, sizeof other },
-                                                         { about[on], SHERD__ABOUT } }, 2);
+    sherd__about(other,
+                 (const sherd__about_part[]){ { roster[on], SHERD__ABOUT },
+                                              { cards[on], sizeof cards[on] } },
+                 2);
+    sherd__about(bound[on],
+                 (const sherd__about_part[]){ { other, sizeof other },
+                                              { about[on], SHERD__ABOUT } },
+                 2);
     for (uint32_t i = 1; i < 5; i++) sign(1, 0, i);
     memcpy(bound[on], was, sizeof was);
     assert_int_equal(confirm(1, 0, 0), 0);

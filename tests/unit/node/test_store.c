@@ -25,8 +25,9 @@ static void release(void *ctx, uint8_t *bytes, uint64_t len)
 
 static sherd_fragment *body(uint64_t len)
 {
-    sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = SHERD_U8, .rows = 1, .cols = len,
-                               .len = len };
+    sherd__fragment_info i = {
+        .origin = SHERD__HIDDEN, .dtype = SHERD_U8, .rows = 1, .cols = len, .len = len
+    };
     sherd_fragment *f;
     assert_int_equal(sherd__fragment_take(&f, &i, malloc(len + 1), release, NULL), SHERD_OK);
     alive++;

@@ -333,8 +333,10 @@ static void a_compute_thread_works_while_sessions_come_and_go(void **s)
     sherd__executor_free(loop.executor);
     sherd__worker_free(loop.worker);
     assert_int_equal(sherd__executor_new(&loop.executor, 4, wake, NULL), SHERD_OK);
-    sherd__worker_options o = { .backend = &sherd__backend_cpu, .backend_ctx = cpu,
-                                .memory = 64 * MB, .executor = loop.executor };
+    sherd__worker_options o = { .backend = &sherd__backend_cpu,
+                                .backend_ctx = cpu,
+                                .memory = 64 * MB,
+                                .executor = loop.executor };
     assert_int_equal(sherd__worker_new(&loop.worker, &o), SHERD_OK);
     peer_join(&p);
     peer_small_blocks(&p, 9);

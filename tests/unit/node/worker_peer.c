@@ -32,14 +32,14 @@ static int fake_run(void *ctx, const sherd__task *t, const sherd_fragment *left,
     return loop.fake_err;
 }
 
-const sherd__backend worker_fake = { .abi = SHERD__BACKEND_ABI, .name = "fake",
-                                    .run = fake_run };
+const sherd__backend worker_fake = { .abi = SHERD__BACKEND_ABI, .name = "fake", .run = fake_run };
 
 void worker_start_by(double (*clock)(void), void (*wake)(void *ctx), const sherd__backend *b,
                      void *ctx, double gflops, uint64_t memory)
 {
-    sherd__worker_options o = { .backend = b, .backend_ctx = ctx, .memory = memory,
-                                .clock = clock, .wake = wake };
+    sherd__worker_options o = {
+        .backend = b, .backend_ctx = ctx, .memory = memory, .clock = clock, .wake = wake
+    };
     o.caps.gflops = gflops;
     assert_int_equal(sherd__executor_new_inline(&loop.executor), SHERD_OK);
     o.executor = loop.executor;
@@ -111,10 +111,17 @@ void peer_put(peer *p, uint64_t job, uint32_t block, uint64_t rows, uint64_t col
 
 sherd__task peer_task(uint64_t job, uint32_t number, uint64_t n, uint64_t m)
 {
-    return (sherd__task){ .job = job, .task = number, .attempt = 1, .op = SHERD__OP_MULTIPLY,
-                          .left = 1, .right = 2,
-                          .result = { .origin = SHERD__RESULT, .dtype = SHERD_F64, .rows = n,
-                                      .cols = m, .len = 8 * n * m } };
+    return (sherd__task){ .job = job,
+                          .task = number,
+                          .attempt = 1,
+                          .op = SHERD__OP_MULTIPLY,
+                          .left = 1,
+                          .right = 2,
+                          .result = { .origin = SHERD__RESULT,
+                                      .dtype = SHERD_F64,
+                                      .rows = n,
+                                      .cols = m,
+                                      .len = 8 * n * m } };
 }
 
 void peer_ask(peer *p, uint64_t job, uint32_t number, uint64_t n, uint64_t m)

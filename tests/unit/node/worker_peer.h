@@ -10,7 +10,7 @@
 
 #define MB ((uint64_t)1 << 20)
 #define HEARD_MAX 512
-#define SLOW 1e-3 /* GF/s: every task goes to the executor */
+#define SLOW 1e-3              /* GF/s: every task goes to the executor */
 enum { LONG = 7, EIGHTH = 8 }; /* jobs whose tasks take 100 s and 1/8 s: far from estimated */
 
 /* A coordinator's session joined to a client of the worker. */

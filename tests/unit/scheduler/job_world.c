@@ -32,14 +32,16 @@ static int fake_hide(void *ctx, sherd__cell c, sherd__cell_work *out)
     f->hidden[at(f, c)]++;
     if (f->hide_err) return f->hide_err;
     if (f->empty) return SHERD_OK;
-    sherd__fragment_info left = { .origin = SHERD__HIDDEN, .dtype = 1, .groups = 1, .rows = 1,
-                                  .cols = 1, .len = 16 };
+    sherd__fragment_info left = {
+        .origin = SHERD__HIDDEN, .dtype = 1, .groups = 1, .rows = 1, .cols = 1, .len = 16
+    };
     uint8_t *body = sherd__calloc(1, 16);
     if (!body) return SHERD_ENOMEM;
     sherd__put_u32(body, 1);
     sherd__put_u32(body + 4, 1);
-    out->result = (sherd__fragment_info){ .origin = SHERD__RESULT, .dtype = 1, .rows = 1, .cols = 1,
-                                          .len = 8 };
+    out->result = (sherd__fragment_info){
+        .origin = SHERD__RESULT, .dtype = 1, .rows = 1, .cols = 1, .len = 8
+    };
     if (f->shape.left_stays) { /* it is there */
         sherd__free(body);
         return SHERD_OK;
@@ -75,8 +77,11 @@ static int fake_resident(void *ctx, uint32_t slot, uint32_t tile, sherd_fragment
     fake *f = ctx;
     (void)slot;
     (void)tile;
-    sherd__fragment_info info = { .origin = SHERD__HIDDEN, .dtype = 1, .groups = 1,
-                                  .rows = f->resident_rows, .cols = 1,
+    sherd__fragment_info info = { .origin = SHERD__HIDDEN,
+                                  .dtype = 1,
+                                  .groups = 1,
+                                  .rows = f->resident_rows,
+                                  .cols = 1,
                                   .len = 8 + 8 * f->resident_rows };
     int err = sherd__fragment_new_source(out, &info,
                                          (sherd__fragment_source){ fill_row, free_row, f });
@@ -149,10 +154,19 @@ static int fake_decode(void *ctx, uint32_t tile, uint32_t panel, const uint32_t 
 }
 
 const sherd__scheme fake_ops = {
-    .abi = SHERD__SCHEME_ABI, .name = "fake", .shape = fake_shape, .hide = fake_hide,
-    .spare = fake_spare, .resident = fake_resident, .check = fake_check, .fold = fake_fold,
-    .entries = fake_entries, .finish = fake_finish, .free = fake_free,
-    .left = fake_left, .decode = fake_decode,
+    .abi = SHERD__SCHEME_ABI,
+    .name = "fake",
+    .shape = fake_shape,
+    .hide = fake_hide,
+    .spare = fake_spare,
+    .resident = fake_resident,
+    .check = fake_check,
+    .fold = fake_fold,
+    .entries = fake_entries,
+    .finish = fake_finish,
+    .free = fake_free,
+    .left = fake_left,
+    .decode = fake_decode,
 };
 
 /* --- nodes ----------------------------------------------------------------------------------- */
@@ -208,8 +222,7 @@ static void there_event(end *e, sherd__event *ev)
 static void here_event(world *w, uint32_t i, sherd__event *ev)
 {
     end *e = &w->ends[i];
-    if (ev->kind == SHERD__EV_READY)
-        sherd__job_node_up(w->job, i, e->here, ++e->sessions, w->now);
+    if (ev->kind == SHERD__EV_READY) sherd__job_node_up(w->job, i, e->here, ++e->sessions, w->now);
     else if (ev->kind == SHERD__EV_RESULT || ev->kind == SHERD__EV_REFUSED)
         sherd__job_event(w->job, i, ev, w->now);
     if (!w->behind) sherd__job_pump(w->job, w->now);
@@ -286,8 +299,11 @@ void world_refuse_all(world *w, uint32_t i)
     end *e = &w->ends[i];
     for (; e->asked; e->asked--) {
         const sherd__task *t = &e->tasks[e->asked - 1];
-        sherd__refusal r = { .job = t->job, .task = t->task, .attempt = t->attempt,
-                             .code = SHERD_EREFUSED, .text = "no room" };
+        sherd__refusal r = { .job = t->job,
+                             .task = t->task,
+                             .attempt = t->attempt,
+                             .code = SHERD_EREFUSED,
+                             .text = "no room" };
         assert_int_equal(sherd__session_refuse(e->there, &r), SHERD_OK);
     }
 }
@@ -313,7 +329,7 @@ world world_of(uint32_t threshold)
 }
 
 void world_start(world *w, uint32_t nodes, uint32_t tiles, uint32_t panels, uint32_t depth,
-                  double exposure, bool strict)
+                 double exposure, bool strict)
 {
     static const uint32_t each[NODES_MAX] = { 0, 1, 2, 3, 4, 5, 6, 7 };
     const uint32_t *slots_domain = w->scheme.shape.threshold ? each : w->domain;
@@ -330,16 +346,24 @@ void world_start(world *w, uint32_t nodes, uint32_t tiles, uint32_t panels, uint
     w->scheme.shape.resident = true;
     if (!w->scheme.resident_rows) w->scheme.resident_rows = 1;
     w->hiding = (sherd__hiding){ &fake_ops, &w->scheme };
-    sherd__ledger_options lo = { .hiding = &w->hiding, .domains = domains,
+    sherd__ledger_options lo = { .hiding = &w->hiding,
+                                 .domains = domains,
                                  .domain_of_slot = slots_domain,
                                  .max_fraction = exposure };
     assert_int_equal(sherd__ledger_new(&w->ledger, &lo), SHERD_OK);
     assert_int_equal(sherd__executor_new_inline(&w->executor), SHERD_OK);
-    sherd__job_options jo = { .hiding = &w->hiding, .ledger = w->ledger, .executor = w->executor,
-                              .op = SHERD__OP_MULTIPLY, .id = JOB, .nodes = nodes,
-                              .domain = w->domain, .deliveries = w->deliveries,
+    sherd__job_options jo = { .hiding = &w->hiding,
+                              .ledger = w->ledger,
+                              .executor = w->executor,
+                              .op = SHERD__OP_MULTIPLY,
+                              .id = JOB,
+                              .nodes = nodes,
+                              .domain = w->domain,
+                              .deliveries = w->deliveries,
                               .deliveries_stride = sizeof *w->deliveries,
-                              .depth = depth, .return_ms = 1500, .strict = strict,
+                              .depth = depth,
+                              .return_ms = 1500,
+                              .strict = strict,
                               .owner = { touch, expel, hear, name, w } };
     assert_int_equal(sherd__job_new(&w->job, &jo), SHERD_OK);
     for (uint32_t i = 0; i < nodes; i++) world_join(w, i);

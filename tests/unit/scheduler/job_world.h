@@ -24,8 +24,8 @@ typedef struct fake {
     uint64_t resident_rows;
     unsigned residents, live; /* resident sources made, and not yet freed */
     int hide_err;
-    bool empty;               /* every cell is */
-    uint8_t spared;           /* threshold: the slots that were said to be dead when last hidden */
+    bool empty;     /* every cell is */
+    uint8_t spared; /* threshold: the slots that were said to be dead when last hidden */
     unsigned decoded[CELLS_MAX], lefts; /* threshold: by position; left_stays: blocks made */
 } fake;
 extern const sherd__scheme fake_ops;
@@ -53,7 +53,7 @@ typedef struct world {
     uint32_t domain[NODES_MAX]; /* world_start numbers them 0, 1, ..., unless set */
     bool domains_set;
     uint32_t older; /* the first so many nodes take no windows of images */
-    bool behind; /* the executor is: several answers come before one is judged */
+    bool behind;    /* the executor is: several answers come before one is judged */
     char said[4096];
 } world;
 
@@ -75,7 +75,7 @@ void world_work(world *w, uint32_t but);
 world world_of(uint32_t threshold);
 /** A job over `nodes` nodes; the shape of w->scheme is filled in. */
 void world_start(world *w, uint32_t nodes, uint32_t tiles, uint32_t panels, uint32_t depth,
-                  double exposure, bool strict);
+                 double exposure, bool strict);
 /** Ends it; no source of the scheme may be left. */
 void world_stop(world *w);
 /** Fails unless the job is done with `want`, every cell folded, or every position decoded, once. */

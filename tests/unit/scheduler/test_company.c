@@ -67,8 +67,9 @@ static void it_is_what_all_did_in_the_time_that_they_ran(void **state)
 static void any_shape_is_multiplied_and_large_ones_in_part(void **state)
 {
     (void)state;
-    static const size_t shapes[][3] = { { 1, 1, 1 }, { 7, 1, 300 }, { 3000, 5000, 2 },
-                                        { 1, 9000, 4000 }, { 65, 129, 33 } };
+    static const size_t shapes[][3] = {
+        { 1, 1, 1 }, { 7, 1, 300 }, { 3000, 5000, 2 }, { 1, 9000, 4000 }, { 65, 129, 33 }
+    };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (unsigned others = 0; others <= 2; others += 2) {
             const size_t *s = shapes[i];

@@ -19,9 +19,14 @@ static void near(double have, double want)
 /* Nodes elsewhere: 1 GB/s of sessions, 100 MB/s of links, 4 nodes of 10 GF/s. */
 static sherd__cost_input remote(void)
 {
-    return (sherd__cost_input){ .bytes_out = 300000000, .bytes_in = 200000000,
-                                .bytes_first = 100000000, .flops = 80e9, .busiest = 0.25,
-                                .node_gflops = 10, .cores = 2, .session_rate = 1e9,
+    return (sherd__cost_input){ .bytes_out = 300000000,
+                                .bytes_in = 200000000,
+                                .bytes_first = 100000000,
+                                .flops = 80e9,
+                                .busiest = 0.25,
+                                .node_gflops = 10,
+                                .cores = 2,
+                                .session_rate = 1e9,
                                 .link_rate = 1e8 };
 }
 
@@ -31,12 +36,12 @@ static void over_a_slow_network_the_link_sets_the_pace(void **state)
     sherd__cost c;
     sherd__cost_input in = remote();
     sherd__cost_predict(&c, &in);
-    near(c.first_s, 1);                    /* 100 MB at 100 MB/s */
-    near(c.links_s, 3);                    /* and then 200 MB out, beside 200 MB in */
-    near(c.nodes_s, 2);                    /* a quarter of 80 GF at 10 GF/s */
+    near(c.first_s, 1); /* 100 MB at 100 MB/s */
+    near(c.links_s, 3); /* and then 200 MB out, beside 200 MB in */
+    near(c.nodes_s, 2); /* a quarter of 80 GF at 10 GF/s */
     near(c.cores_s, 0);
-    near(c.seconds, 3);                    /* 1 + 2: links and nodes alike */
-    in.bytes_in = 700000000;               /* one way at a time is full */
+    near(c.seconds, 3);      /* 1 + 2: links and nodes alike */
+    in.bytes_in = 700000000; /* one way at a time is full */
     sherd__cost_predict(&c, &in);
     near(c.seconds, 8);
     assert_int_equal(c.bound, SHERD__BOUND_LINKS);
@@ -170,8 +175,9 @@ static void nothing_takes_no_time(void **state)
 {
     (void)state;
     sherd__cost c;
-    sherd__cost_input in = { .node_gflops = 1, .cores = 1, .session_rate = 1,
-                             .link_rate = 1, .local = true };
+    sherd__cost_input in = {
+        .node_gflops = 1, .cores = 1, .session_rate = 1, .link_rate = 1, .local = true
+    };
     sherd__cost_predict(&c, &in);
     near(c.seconds, 0);
 }

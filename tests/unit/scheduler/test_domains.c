@@ -24,9 +24,13 @@
 /* A resolver that knows two machines, and numbers. */
 static size_t known(void *ctx, const char *host, struct in6_addr *out, size_t room)
 {
-    static const struct { const char *name, *at; } hosts[] = {
-        { "a.example", "::ffff:192.0.2.1" }, { "b.example", "2001:db8::2" },
-        { "both.example", "::ffff:192.0.2.1" }, { "both.example", "2001:db8::2" },
+    static const struct {
+        const char *name, *at;
+    } hosts[] = {
+        { "a.example", "::ffff:192.0.2.1" },
+        { "b.example", "2001:db8::2" },
+        { "both.example", "::ffff:192.0.2.1" },
+        { "both.example", "2001:db8::2" },
     };
     size_t len = 0;
     (void)ctx;
@@ -120,7 +124,8 @@ static void hosts_are_asked_for_once_and_all_at_the_same_time(void **state)
     for (uint32_t i = 0; i < 60000 && sherd__names_missing(names) != COUNT; i++) usleep(1000);
     assert_int_equal(sherd__names_missing(names), COUNT);
     assert_int_equal(sherd__domains_number(list, COUNT, sherd__names_addresses, names, of, &domains,
-                                           split), SHERD_OK);
+                                           split),
+                     SHERD_OK);
     assert_int_equal(domains, 2); /* loopback, and the one machine that all others are */
     assert_int_equal(far.asked, 2);
     sherd__names_free(names);
@@ -135,7 +140,8 @@ static void names_that_nobody_waits_for_cost_nothing(void **state)
     sherd__names *names;
     assert_int_equal(sherd__names_start(&names, list, 1), SHERD_OK);
     assert_int_equal(sherd__domains_number(list, 1, sherd__names_addresses, names, &of, &domains,
-                                           split), SHERD_OK);
+                                           split),
+                     SHERD_OK);
     assert_string_equal(one.domain, "slow.example");
     far_wait(1);
     sherd__names_free(names);

@@ -19,9 +19,18 @@
 /* The first layer of MNIST over seven nodes, pixels of which a fifth are not zero. */
 static sherd__encoding_input digits(void)
 {
-    return (sherd__encoding_input){ .rows = 60000, .cols = 784, .nonzeros = 60000 * 784 / 5,
-                                    .groups = 7, .widest = 120, .skips = true, .value_bytes = 1,
-                                    .m = 128, .tiles = 1, .nodes = 7, .gflops = 20, .threads = 1,
+    return (sherd__encoding_input){ .rows = 60000,
+                                    .cols = 784,
+                                    .nonzeros = 60000 * 784 / 5,
+                                    .groups = 7,
+                                    .widest = 120,
+                                    .skips = true,
+                                    .value_bytes = 1,
+                                    .m = 128,
+                                    .tiles = 1,
+                                    .nodes = 7,
+                                    .gflops = 20,
+                                    .threads = 1,
                                     .link = 125e6 };
 }
 
@@ -110,8 +119,9 @@ static void the_fastest_interface_that_is_up_gives_the_rate(void **state)
     (void)state;
     static const char *const names[] = { "eth0", "eth1", "eth2", "lo", "veth", "odd" };
     static const char *const states[] = { "up\n", "up\n", "down\n", "unknown\n", "up\n", "up\n" };
-    static const char *const speeds[] = { "100\n", "2500\n", "100000\n", "900000\n", "-1\n",
-                                          "x\n" };
+    static const char *const speeds[] = {
+        "100\n", "2500\n", "100000\n", "900000\n", "-1\n", "x\n"
+    };
     char folder[] = "/tmp/sherd-net-XXXXXX", path[300];
     assert_non_null(mkdtemp(folder));
     assert_true(sherd__interface_rate(folder) == 0);

@@ -53,8 +53,9 @@ static void a_result_too_large_to_rehearse_is_told_how_much_of_it_is_not(void **
 {
     (void)state;
     const sherd_forecast_options with = { .nodes = 4, .node_memory = MEMORY };
-    const sherd_view large = { .dtype = SHERD_F64, .rows = 40000, .cols = 40000,
-                               .row_stride = 40000, .col_stride = 1 };
+    const sherd_view large = {
+        .dtype = SHERD_F64, .rows = 40000, .cols = 40000, .row_stride = 40000, .col_stride = 1
+    };
     sherd_forecast e;
     sherd_diag d = { 0 };
     sherd_product_options o = options();
@@ -79,8 +80,7 @@ static void list_nodes(char path[32], const char *const *lines, uint32_t len,
         dprintf(fd, "%s key=%s\n", lines[i], text);
     }
     close(fd);
-    *with = (sherd_forecast_options){ .nodes_file = path, .node_memory = MEMORY,
-                                      .no_time = true };
+    *with = (sherd_forecast_options){ .nodes_file = path, .node_memory = MEMORY, .no_time = true };
 }
 
 static void a_node_file_is_foretold_by_its_domains(void **state)
@@ -91,8 +91,7 @@ static void a_node_file_is_foretold_by_its_domains(void **state)
           "* role=coordinator" },
         { "10.0.0.1:7 domain=a", "10.0.0.2:7 domain=b", "10.0.0.3:7 domain=c",
           "* role=coordinator" },
-        { "10.0.0.1:7 domain=a", "10.0.0.2:7 domain=b", "one.test:7",
-          "* role=coordinator" },
+        { "10.0.0.1:7 domain=a", "10.0.0.2:7 domain=b", "one.test:7", "* role=coordinator" },
         { "10.0.0.1:7 domain=a", "10.0.0.2:7 domain=b", "10.0.0.2:8 domain=c",
           "* role=coordinator" },
         { "localhost:7 domain=a", "127.0.0.9:7 domain=b", "[::1]:8 domain=c",

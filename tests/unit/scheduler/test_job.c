@@ -119,9 +119,10 @@ static void answers_and_refusals_of_another_job_change_nothing(void **state)
     world w = { 0 };
     world_start(&w, 2, 1, 2, 2, 0, false);
     world_settle(&w);
-    sherd__event e = { .kind = SHERD__EV_REFUSED, .job = JOB + 1,
-                       .refusal = { .job = JOB + 1, .task = 1,
-                                    .attempt = w.ends[0].tasks[0].attempt } };
+    sherd__event e = { .kind = SHERD__EV_REFUSED,
+                       .job = JOB + 1,
+                       .refusal = {
+                           .job = JOB + 1, .task = 1, .attempt = w.ends[0].tasks[0].attempt } };
     for (unsigned i = 0; i < 20; i++) sherd__job_event(w.job, 0, &e, w.now);
     e = (sherd__event){ .kind = SHERD__EV_RESULT, .job = JOB + 1, .task = w.ends[0].tasks[0] };
     sherd__fragment_info info = e.task.result;
@@ -179,7 +180,8 @@ static void a_refused_resident_block_is_sent_again(void **state)
     world w = { 0 };
     world_start(&w, 1, 1, 2, 1, 1, false);
     world_settle(&w);
-    sherd__event e = { .kind = SHERD__EV_REFUSED, .job = JOB,
+    sherd__event e = { .kind = SHERD__EV_REFUSED,
+                       .job = JOB,
                        .refusal = { .job = JOB, .block = 1, .code = SHERD_EREFUSED } };
     sherd__job_event(w.job, 0, &e, w.now);
     world_refuse_all(&w, 0); /* what needed it */

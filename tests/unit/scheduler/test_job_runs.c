@@ -82,7 +82,7 @@ static void runs_of_some_panels_find_their_blocks(void **state)
         uint32_t from, panels, lefts, blocks; /* made, and put to one node, in all so far */
         bool anew;                            /* node 1 has a new session before it */
     } runs[] = {
-        { 0, 2, 6, 2, false }, { 0, 2, 6, 2, false }, { 3, 2, 12, 4, false },
+        { 0, 2, 6, 2, false },  { 0, 2, 6, 2, false },  { 3, 2, 12, 4, false },
         { 1, 2, 15, 5, false }, { 0, 5, 15, 5, false }, { 3, 2, 17, 5, true },
         { 2, 3, 18, 5, false },
     };

@@ -219,8 +219,7 @@ static void an_answer_that_is_in_counts_though_its_node_is_gone(void **state)
 static void answer_comes(world *w, uint32_t i, double value)
 {
     world_answer(w, i, value);
-    while (world_move(w, i, false) > 0) {
-    }
+    while (world_move(w, i, false) > 0) {}
 }
 
 static void an_answer_that_is_being_judged_counts_though_its_node_is_gone(void **state)

@@ -33,8 +33,9 @@ static void get_entries(const void *ctx, sherd__cell c, uint64_t *a, uint64_t *b
     *b = l->b[l->shape.shared ? 0 : c.slot][c.tile];
 }
 
-static const sherd__scheme ops = { .abi = SHERD__SCHEME_ABI, .name = "layout", .shape = get_shape,
-                                   .entries = get_entries };
+static const sherd__scheme ops = {
+    .abi = SHERD__SCHEME_ABI, .name = "layout", .shape = get_shape, .entries = get_entries
+};
 
 static sherd_entropy_seeded rng_state;
 static sherd_entropy rng;
@@ -46,8 +47,10 @@ static uint32_t below(uint32_t n)
 
 static void draw(layout *l)
 {
-    *l = (layout){ .shape = { .slots = 1 + below(MOST), .tiles = 1 + below(MOST),
-                              .panels = 1 + below(MOST), .shared = below(2) } };
+    *l = (layout){ .shape = { .slots = 1 + below(MOST),
+                              .tiles = 1 + below(MOST),
+                              .panels = 1 + below(MOST),
+                              .shared = below(2) } };
     for (unsigned s = 0; s < MOST; s++) {
         for (unsigned i = 0; i < MOST; i++) {
             l->a[s][i] = below(4) ? below(100) : 0;
@@ -128,8 +131,9 @@ static void the_plan_itself_always_fits_its_own_bound(void **state)
         for (uint32_t s = 0; s < l.shape.slots; s++)
             for (uint32_t q = 0; q < l.shape.tiles; q++)
                 for (uint32_t p = 0; p < l.shape.panels; p++)
-                    assert_int_equal(
-                        sherd__ledger_give(led, domain_of[s], (sherd__cell){ s, q, p }), SHERD_OK);
+                    assert_int_equal(sherd__ledger_give(led, domain_of[s],
+                                                        (sherd__cell){ s, q, p }),
+                                     SHERD_OK);
         double most = 0, all = 0;
         for (uint32_t d = 0; d < domains; d++) {
             double x = sherd__ledger_fraction(led, d, 0);
@@ -290,7 +294,7 @@ static void parts_of_an_operand_count_as_what_they_are_of_the_whole(void **state
     }
     assert_int_equal(sherd__ledger_give(led[3], 1, (sherd__cell){ 1, 0, 0 }), SHERD_OK);
     assert_true(sherd__ledger_fraction(led[3], 1, 1) == 0.25); /* it has seen them */
-    for (unsigned i = 0; i < 3; i++) /* of the others 36 are left */
+    for (unsigned i = 0; i < 3; i++)                           /* of the others 36 are left */
         assert_int_equal(sherd__ledger_give(led[i], 1, (sherd__cell){ 2, 0, 0 }),
                          i == 0 ? SHERD_OK : SHERD_EEXPOSURE);
     assert_int_equal(sherd__ledger_give(led[3], 0, (sherd__cell){ 1, 2, 0 }), SHERD_OK);
@@ -334,7 +338,7 @@ static void every_failed_allocation_is_survived(void **state)
         (void)sherd__alloc_fail_nth(n);
         err = sherd__ledger_new(&led, &o);
         (void)sherd__alloc_fail_nth(0);
-        assert_true(err ? led == NULL && err == SHERD_ENOMEM : led != NULL);
+        assert_true(err ? !led && err == SHERD_ENOMEM : led != NULL);
         sherd__ledger_free(led);
         assert_true(n < 20);
     }
@@ -384,19 +388,21 @@ static void what_is_no_cell_of_the_scheme_is_given_to_nobody(void **state)
     for (uint32_t threshold = 0; threshold < 2; threshold++) {
         layout l;
         draw(&l);
-        l.shape = (sherd__scheme_shape){ .slots = 2, .tiles = 3, .panels = 2,
-                                         .threshold = threshold };
+        l.shape = (sherd__scheme_shape){
+            .slots = 2, .tiles = 3, .panels = 2, .threshold = threshold
+        };
         sherd__hiding h = { &ops, &l };
         const uint32_t own[] = { 0, 1 };
         sherd_ledger *ledger;
-        sherd__ledger_options o = { .hiding = &h, .domains = 2, .max_fraction = 1,
-                                    .domain_of_slot = own };
+        sherd__ledger_options o = {
+            .hiding = &h, .domains = 2, .max_fraction = 1, .domain_of_slot = own
+        };
         assert_int_equal(sherd__ledger_new(&ledger, &o), SHERD_OK);
         const struct {
             uint32_t domain;
             sherd__cell cell;
-        } odd[] = { { 2, { 0, 0, 0 } }, { UINT32_MAX, { 0, 0, 0 } }, { 0, { 2, 0, 0 } },
-                    { 0, { UINT32_MAX, 0, 0 } }, { 0, { 0, 3, 0 } }, { 0, { 0, 0, 2 } } };
+        } odd[] = { { 2, { 0, 0, 0 } },          { UINT32_MAX, { 0, 0, 0 } }, { 0, { 2, 0, 0 } },
+                    { 0, { UINT32_MAX, 0, 0 } }, { 0, { 0, 3, 0 } },          { 0, { 0, 0, 2 } } };
         for (size_t n = 0; n < (threshold ? 4 : 6); n++) {
             assert_false(sherd__ledger_may(ledger, odd[n].domain, odd[n].cell));
             assert_int_equal(sherd__ledger_give(ledger, odd[n].domain, odd[n].cell),

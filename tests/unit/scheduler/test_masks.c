@@ -28,8 +28,9 @@ static char dir[64], path[128], state[128];
 static double a_data[12 * 20], b_data[20 * 10], other_data[20 * 10], c_data[12 * 10];
 static sherd_view a, b;
 static const uint32_t domain[] = { 0, 1, 2, 0 };
-static const sherd__nodes nodes = { .count = 4, .domain = domain, .domains = 3,
-                                    .memory = UINT64_C(1) << 26, .usable = 3 };
+static const sherd__nodes nodes = {
+    .count = 4, .domain = domain, .domains = 3, .memory = UINT64_C(1) << 26, .usable = 3
+};
 
 static int begin(void **s)
 {
@@ -192,7 +193,9 @@ static void what_cannot_be_prepared_leaves_the_earlier_file(void **s)
         { b, { .rows = 1, .state = state, .bits_b = 27 }, SHERD_EINVAL, "2 to 26" },
         { sherd_view_c(&nan, SHERD_F64, 1, 1), masks_of(1), SHERD_ERANGE, "NaN" },
         { sherd_view_c(wide, SHERD_I32, 1, 1), masks_of(1), SHERD_ERANGE, "67108864" },
-        { b, { .rows = 600, .state = state, .memory = 1, .watch = stop }, SHERD_EINTERRUPTED,
+        { b,
+          { .rows = 600, .state = state, .memory = 1, .watch = stop },
+          SHERD_EINTERRUPTED,
           "interrupted" },
         { b, { .rows = 1, .state = "/proc/nowhere" }, SHERD_EOPEN, "/proc" },
     };
@@ -341,8 +344,7 @@ static void what_the_masks_are_not_for_is_refused_and_costs_none(void **s)
     } cases[] = {
         { a, other, options(), SHERD_EEXPOSURE, "masks for another B: its digest differs" },
         { a, sherd_view_sub(b, 0, 20, 0, 9), options(), SHERD_ESHAPE, "for a B of 20 x 10" },
-        { a, b, options(), SHERD_EINVAL,
-          "masks for 17 bits of A and 17 of B, asked for 12 of A" },
+        { a, b, options(), SHERD_EINVAL, "masks for 17 bits of A and 17 of B, asked for 12 of A" },
         { a, b, options(), SHERD_EINVAL, "asked for 9 of B" },
         { sherd_view_c(nan_data, SHERD_F64, 1, 20), b, options(), SHERD_ERANGE, "NaN" },
         { sherd_view_c(wide, SHERD_I32, 1, 20), b, options(), SHERD_ERANGE, "70000" },

@@ -25,7 +25,10 @@
 static void one_training_step_has_the_eleven_operations_of_the_published_scheme(void **s)
 {
     (void)s;
-    static const struct { const char *name, *kind; uint64_t rows, m, columns; } want[] = {
+    static const struct {
+        const char *name, *kind;
+        uint64_t rows, m, columns;
+    } want[] = {
         { "z1", "dot", 784, 128, 784 },
         { "a1", "sigmoid", 60000, 128, 128 },
         { "z2", "dot", 128, 10, 128 },
@@ -120,8 +123,10 @@ static void both_forms_and_their_conversions_hold_the_same_numbers(void **s)
 {
     (void)s;
     for (int k = 0; k < 8; k++) {
-        sherd_meta_settings set = { .nodes = k & 1 ? 300 : 7, .group = k & 2 ? 0 : 3,
-                                    .balanced = k & 2, .shuffle_rows = k & 4 };
+        sherd_meta_settings set = { .nodes = k & 1 ? 300 : 7,
+                                    .group = k & 2 ? 0 : 3,
+                                    .balanced = k & 2,
+                                    .shuffle_rows = k & 4 };
         sherd_meta *fresh = meta_network(&set, 40);
         meta_save(fresh, meta_seeded, (sherd_meta_save_options){ .expanded = false });
         meta_save(fresh, meta_tables,
@@ -245,15 +250,18 @@ static void operations_without_rows_or_columns_work(void **s)
 {
     (void)s;
     sherd_diag d = { .code = 0 };
-    static const uint64_t shapes[][3] = { { 0, 0, 0 }, { 1, 1, 1 }, { 0, 5, 3 }, { 4, 0, 3 },
-                                          { 4, 3, 0 } };
+    static const uint64_t shapes[][3] = {
+        { 0, 0, 0 }, { 1, 1, 1 }, { 0, 5, 3 }, { 4, 0, 3 }, { 4, 3, 0 }
+    };
     sherd_meta *m;
     sherd_meta_settings set = { .nodes = 1, .shuffle_rows = true };
     assert_int_equal(sherd_meta_new(&m, &set, meta_seed, &d), 0);
     for (size_t i = 0; i < 5; i++)
         for (int dot = 0; dot < 2; dot++) {
             sherd_meta_operation op = { .kind = dot ? SHERD_META_DOT : SHERD_META_TANH,
-                                        .n = shapes[i][0], .k = shapes[i][1], .m = shapes[i][2] };
+                                        .n = shapes[i][0],
+                                        .k = shapes[i][1],
+                                        .m = shapes[i][2] };
             snprintf(op.name, sizeof op.name, "op%zu_%d", i, dot);
             assert_int_equal(sherd_meta_add(m, &op, &d), 0);
         }
@@ -305,7 +313,8 @@ static void a_file_is_saved_again_in_its_own_form(void **s)
 {
     (void)s;
     for (int k = 0; k < 8; k++) {
-        sherd_meta_save_options opt = { .expanded = k & 1, .deflate = k & 2,
+        sherd_meta_save_options opt = { .expanded = k & 1,
+                                        .deflate = k & 2,
                                         .without_seed = (k & 1) && (k & 4) };
         uint8_t *a, *b;
         size_t a_len, b_len;

@@ -68,7 +68,8 @@ static void forge(const change *c)
         }
         assert_int_equal(sherd__npz_writer_add(w, m->name, m->head.dtype, m->head.ndim,
                                                m->head.rows, m->head.cols, false,
-                                               (sherd__npz_source){ fill_forged, &all[i] }, &d), 0);
+                                               (sherd__npz_source){ fill_forged, &all[i] }, &d),
+                         0);
     }
     assert_int_equal(sherd__npz_writer_commit(w, NULL, &d), 0);
     for (size_t i = 0; i < count; i++) free(all[i].bytes);
@@ -97,14 +98,19 @@ static void one_swapped_pair_or_changed_number_is_named_by_operation_and_row(voi
 {
     (void)s;
     /* z1: 30 columns of 12; a1: 20 rows of 12; 5 outputs. */
-    static const struct { change c; const char *operation, *row; } cases[] = {
+    static const struct {
+        change c;
+        const char *operation, *row;
+    } cases[] = {
         { { .member = NULL }, NULL, NULL },
         { { .member = "z1.enshuffles", .swap = { 17 * 12 + 3, 17 * 12 + 4 } }, "z1", "row 17" },
         { { .member = "z1.unshuffles", .swap = { 0, 11 } }, "z1", "row 0" },
         { { .member = "a1.enshuffles", .swap = { 19 * 12, 19 * 12 + 11 } }, "a1", "row 19" },
         { { .member = "cost_delta_squared.unshuffles", .swap = { 7 * 5, 7 * 5 + 1 } },
-          "cost_delta_squared", "row 7" },
-        { { .member = "z1_dw.enshuffles", .set = true, .at = 2 * 30 + 5, .value = 200 }, "z1_dw",
+          "cost_delta_squared",
+          "row 7" },
+        { { .member = "z1_dw.enshuffles", .set = true, .at = 2 * 30 + 5, .value = 200 },
+          "z1_dw",
           "row 2" },
         { { .member = "z1_dw.exposures", .set = true, .at = 13, .value = 7 }, "z1_dw", "row 13" },
         { { .member = "z1.enshuffles", .drop = true }, "z1.enshuffles", "missing" },
@@ -215,8 +221,8 @@ static void what_does_not_verify_is_neither_lent_nor_replaced(void **s)
             while (strstr(lie.member, "exposures") && exposures[lie.swap[1]] == exposures[0])
                 lie.swap[1]++;
             free(exposures);
-            meta_save(m, meta_tables, (sherd_meta_save_options){ .expanded = true,
-                                                                 .without_seed = bare });
+            meta_save(m, meta_tables,
+                      (sherd_meta_save_options){ .expanded = true, .without_seed = bare });
             sherd_meta_free(m);
             forge(&lie);
             m = meta_load(meta_other);
@@ -245,11 +251,13 @@ static void numpy_opens_the_files_and_another_program_regenerates_them(void **s)
     char command[256];
     if (access("/usr/bin/python3", X_OK) != 0) skip();
     for (int k = 0; k < 3; k++) {
-        sherd_meta_settings set = { .nodes = k ? 300 : 7, .balanced = k == 1,
+        sherd_meta_settings set = { .nodes = k ? 300 : 7,
+                                    .balanced = k == 1,
                                     .shuffle_rows = k == 2 };
         sherd_meta *m = meta_network(&set, 270); /* rows of 270: two bytes an index */
-        sherd_meta_operation big = { .name = "big", .kind = SHERD_META_DOT, .n = 2, .k = 2,
-                                     .m = 66000 };
+        sherd_meta_operation big = {
+            .name = "big", .kind = SHERD_META_DOT, .n = 2, .k = 2, .m = 66000
+        };
         assert_int_equal(sherd_meta_add(m, &big, &d), 0);
         meta_save(m, meta_tables, (sherd_meta_save_options){ .expanded = true, .deflate = k == 1 });
         sherd_meta_free(m);
@@ -258,8 +266,10 @@ static void numpy_opens_the_files_and_another_program_regenerates_them(void **s)
     }
     change c = { .member = "z1.enshuffles", .swap = { 0, 1 } };
     forge(&c);
-    snprintf(command, sizeof command, "/usr/bin/python3 -W ignore tests/oracle/perm_v1.py %s "
-             ">/dev/null 2>&1", meta_other);
+    snprintf(command, sizeof command,
+             "/usr/bin/python3 -W ignore tests/oracle/perm_v1.py %s "
+             ">/dev/null 2>&1",
+             meta_other);
     assert_int_not_equal(system(command), 0); /* it can fail */
 }
 

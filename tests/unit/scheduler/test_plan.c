@@ -29,9 +29,15 @@ static sherd__plan_input draw(void)
 {
     static const size_t sizes[] = { 1, 2, 4, 8 };
     sherd__plan_input in = {
-        .n = some(20), .k = some(16), .m = some(16), .slots = (uint32_t)some(6),
-        .size_a = sizes[below(4)], .size_b = sizes[below(4)], .primes_len = (uint32_t)below(5),
-        .memory = UINT64_C(1) << (16 + below(18)), .node_memory = UINT64_C(1) << (18 + below(18)),
+        .n = some(20),
+        .k = some(16),
+        .m = some(16),
+        .slots = (uint32_t)some(6),
+        .size_a = sizes[below(4)],
+        .size_b = sizes[below(4)],
+        .primes_len = (uint32_t)below(5),
+        .memory = UINT64_C(1) << (16 + below(18)),
+        .node_memory = UINT64_C(1) << (18 + below(18)),
     };
     in.widest = 1 + in.k / in.slots;
     in.rows_kept = below(2) ? 1 : below(2) ? (double)in.widest : 0.2 * (double)in.widest;
@@ -93,8 +99,16 @@ static void small_work_is_one_cell_and_large_work_overlaps(void **state)
 {
     (void)state;
     sherd__plan p;
-    sherd__plan_input in = { .n = 100, .k = 10, .m = 20, .slots = 3, .widest = 4, .rows_kept = 1,
-                             .rows_longest = 100, .size_a = 8, .size_b = 8, .memory = 1 << 28,
+    sherd__plan_input in = { .n = 100,
+                             .k = 10,
+                             .m = 20,
+                             .slots = 3,
+                             .widest = 4,
+                             .rows_kept = 1,
+                             .rows_longest = 100,
+                             .size_a = 8,
+                             .size_b = 8,
+                             .memory = 1 << 28,
                              .node_memory = 1 << 28 };
     assert_int_equal(sherd__plan_make(&p, &in, NULL), SHERD_OK);
     assert_int_equal(p.panel_rows, 100);
@@ -111,19 +125,36 @@ static void fewer_than_half_of_the_nodes_are_passed_over(void **state)
 {
     (void)state;
     const uint64_t much = UINT64_C(1) << 30, vast = UINT64_C(1) << 60, small = 40000;
-    const struct { size_t len; uint64_t rooms[5], counted; } cases[] = {
-        { 4, { much, much, much, much }, much },       { 4, { 1, much, much, much }, much },
-        { 5, { 0, 64, much, much, much }, much },      { 4, { small, much, much, much }, much },
+    const struct {
+        size_t len;
+        uint64_t rooms[5], counted;
+    } cases[] = {
+        { 4, { much, much, much, much }, much },
+        { 4, { 1, much, much, much }, much },
+        { 5, { 0, 64, much, much, much }, much },
+        { 4, { small, much, much, much }, much },
         { 4, { much / 8, much, much, much }, much / 8 }, /* cells are large enough for it */
         { 4, { small, small, small, vast }, small }, /* one that says so is not given all of it */
-        { 4, { small, small, vast, vast }, small },    { 3, { small, small, vast }, small },
-        { 2, { small, vast }, small },                 { 1, { small }, small },
-        { 4, { 1, 1, much, much }, 0 },                { 4, { 1, 1, 1, vast }, 0 },
-        { 2, { 1, vast }, 0 },                         { 4, { 1, 1, 1, 1 }, 0 },
+        { 4, { small, small, vast, vast }, small },
+        { 3, { small, small, vast }, small },
+        { 2, { small, vast }, small },
+        { 1, { small }, small },
+        { 4, { 1, 1, much, much }, 0 },
+        { 4, { 1, 1, 1, vast }, 0 },
+        { 2, { 1, vast }, 0 },
+        { 4, { 1, 1, 1, 1 }, 0 },
     };
-    sherd__plan_input in = { .n = 6000, .k = 700, .m = 128, .slots = 4, .widest = 200,
-                             .rows_kept = 1, .rows_longest = 6000, .size_a = 8, .size_b = 8,
-                             .memory = 1 << 28, .smallest = "node-1" };
+    sherd__plan_input in = { .n = 6000,
+                             .k = 700,
+                             .m = 128,
+                             .slots = 4,
+                             .widest = 200,
+                             .rows_kept = 1,
+                             .rows_longest = 6000,
+                             .size_a = 8,
+                             .size_b = 8,
+                             .memory = 1 << 28,
+                             .smallest = "node-1" };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         sherd__plan p;
         sherd_diag d = { 0 };
@@ -131,8 +162,7 @@ static void fewer_than_half_of_the_nodes_are_passed_over(void **state)
         int err = sherd__plan_fit(&p, &counted, &in, cases[i].rooms, cases[i].len, &d);
         assert_int_equal(err, cases[i].counted ? SHERD_OK : SHERD_EFEWNODES);
         assert_int_equal(counted, cases[i].counted);
-        if (err)
-            assert_non_null(strstr(d.message, "the work does not fit: node-1 has 1 bytes"));
+        if (err) assert_non_null(strstr(d.message, "the work does not fit: node-1 has 1 bytes"));
     }
 }
 
@@ -140,8 +170,9 @@ static void nothing_to_do_is_a_plan_too(void **state)
 {
     (void)state;
     sherd__plan p;
-    sherd__plan_input in = { .slots = 3, .size_a = 8, .size_b = 8, .memory = 1 << 20,
-                             .node_memory = UINT64_MAX };
+    sherd__plan_input in = {
+        .slots = 3, .size_a = 8, .size_b = 8, .memory = 1 << 20, .node_memory = UINT64_MAX
+    };
     assert_int_equal(sherd__plan_make(&p, &in, NULL), SHERD_OK);
     assert_true(p.panel_rows >= 1 && p.tile_cols >= 1 && p.depth >= 2);
 }

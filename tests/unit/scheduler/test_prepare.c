@@ -18,8 +18,9 @@ static double a_data[30 * 20], b_data[20 * 10], c_data[30 * 20];
 static sherd_view a, b;
 static const uint8_t seed[32] = { 1, 2, 3 };
 static const uint32_t domain[] = { 0, 1, 2, 0 };
-static const sherd__nodes nodes = { .count = 4, .domain = domain, .domains = 3,
-                                    .memory = UINT64_C(1) << 24 };
+static const sherd__nodes nodes = {
+    .count = 4, .domain = domain, .domains = 3, .memory = UINT64_C(1) << 24
+};
 
 static int begin(void **state)
 {
@@ -121,14 +122,19 @@ static void what_makes_no_sense_is_refused_with_a_sentence(void **state)
 {
     (void)state;
     sherd__prepared p;
-    struct { sherd_product_options o; int err; const char *says; } cases[] = {
-        { options(), SHERD_EINVAL, "unknown scheme" }, { options(), SHERD_EINVAL, "1 bits" },
-        { options(), SHERD_EINVAL, "27 bits" },        { options(), SHERD_EINVAL,
-                                                         "exposure bound" },
-        { options(), SHERD_EINVAL, "exposure bound" }, { options(), SHERD_EFEWNODES,
-                                                         "does not fit" },
-        { options(), SHERD_EINVAL, "unknown encoding 3" }, { options(), SHERD_EINVAL,
-                                                             "a link of -1" },
+    struct {
+        sherd_product_options o;
+        int err;
+        const char *says;
+    } cases[] = {
+        { options(), SHERD_EINVAL, "unknown scheme" },
+        { options(), SHERD_EINVAL, "1 bits" },
+        { options(), SHERD_EINVAL, "27 bits" },
+        { options(), SHERD_EINVAL, "exposure bound" },
+        { options(), SHERD_EINVAL, "exposure bound" },
+        { options(), SHERD_EFEWNODES, "does not fit" },
+        { options(), SHERD_EINVAL, "unknown encoding 3" },
+        { options(), SHERD_EINVAL, "a link of -1" },
     };
     cases[0].o.scheme = (sherd_scheme)9;
     cases[1].o.exact = true, cases[1].o.bits = 1;
@@ -176,8 +182,9 @@ static void no_private_scheme_shows_operands_of_element_wise_operations(void **s
 static void share_of_a(uint8_t out[1024])
 {
     static const uint32_t own[] = { 0, 1, 2, 3 };
-    static const sherd__nodes four = { .count = 4, .domain = own, .domains = 4, .usable = 4,
-                                       .memory = UINT64_C(1) << 24 };
+    static const sherd__nodes four = {
+        .count = 4, .domain = own, .domains = 4, .usable = 4, .memory = UINT64_C(1) << 24
+    };
     sherd__prepared p;
     sherd__cell_work w;
     sherd_product_options o = options();
@@ -317,21 +324,26 @@ static void the_next_operand_must_fit_what_was_planned(void **state)
     assert_int_equal(sherd__prepare_multiply(&p, shape, b, NULL, 10, &nodes, &o, NULL), SHERD_OK);
     assert_true(p.shape_only);
     for (size_t n = 0; n <= 30; n += 6)
-        assert_int_equal(
-            sherd__prepared_next(&p, sherd_view_sub(a, 0, n, 0, 20), c_data, 10, o.bits, NULL),
-            SHERD_OK);
+        assert_int_equal(sherd__prepared_next(&p, sherd_view_sub(a, 0, n, 0, 20), c_data, 10,
+                                              o.bits, NULL),
+                         SHERD_OK);
     assert_int_equal(sherd__prepared_next(&p, sherd_view_c(a_data, SHERD_F64, 31, 19), c_data, 10,
-                                          o.bits, NULL), SHERD_ESHAPE);
+                                          o.bits, NULL),
+                     SHERD_ESHAPE);
     assert_int_equal(sherd__prepared_next(&p, sherd_view_c(large, SHERD_I32, 1, 20), c_data, 10,
-                                          o.bits, NULL), SHERD_ERANGE);
+                                          o.bits, NULL),
+                     SHERD_ERANGE);
     assert_int_equal(sherd__prepared_next(&p, sherd_view_c(small, SHERD_I64, 1, 20), c_data, 10,
-                                          o.bits, NULL), SHERD_OK);
+                                          o.bits, NULL),
+                     SHERD_OK);
     assert_int_equal(sherd__prepared_next(&p, sherd_view_c(narrow, SHERD_I32, 1, 20), c_data, 10,
-                                          o.bits, NULL), SHERD_OK);
+                                          o.bits, NULL),
+                     SHERD_OK);
     narrow[7] = -65536;
     sherd_diag d = { 0 };
     assert_int_equal(sherd__prepared_next(&p, sherd_view_c(narrow, SHERD_I32, 1, 20), c_data, 10,
-                                          o.bits, &d), SHERD_ERANGE);
+                                          o.bits, &d),
+                     SHERD_ERANGE);
     assert_non_null(strstr(d.message, "A: row 0, column 7: -65536 is beyond 65535"));
     sherd__prepared_fini(&p);
 }
@@ -380,7 +392,8 @@ static void a_plan_beyond_the_bound_is_refused_before_anything_is_sent(void **st
             fail_msg("%u: %s", i, d.message);
     }
     sherd_forecast e;
-    const sherd_forecast_options with = { .nodes = 4, .node_memory = nodes.memory,
+    const sherd_forecast_options with = { .nodes = 4,
+                                          .node_memory = nodes.memory,
                                           .no_time = true };
     sherd_diag d = { 0 };
     sherd_product_options o = options();
@@ -393,15 +406,17 @@ static void a_plan_beyond_the_bound_is_refused_before_anything_is_sent(void **st
     assert_int_equal(sherd_forecast_multiply(&e, a, b, &o, &with, &d), SHERD_OK);
     o.exposure_max = 0.4;
     assert_int_equal(sherd__prepare_apply(&(sherd__prepared){ 0 }, SHERD_OP_MINUS, a, a, c_data, 20,
-                                          &nodes, &o, &d), SHERD_EEXPOSURE);
+                                          &nodes, &o, &d),
+                     SHERD_EEXPOSURE);
 }
 
 static void what_seed_and_bound_decide_is_known_without_nodes_and_operands(void **state)
 {
     (void)state;
     static const uint32_t own[] = { 0, 1, 2, 3 };
-    static const sherd__nodes four = { .count = 4, .domain = own, .domains = 4, .usable = 4,
-                                       .memory = UINT64_C(1) << 24 };
+    static const sherd__nodes four = {
+        .count = 4, .domain = own, .domains = 4, .usable = 4, .memory = UINT64_C(1) << 24
+    };
     unsigned refused = 0;
     for (unsigned i = 0; i < 400; i++) {
         sherd__prepared p;
@@ -488,7 +503,9 @@ static void element_wise_work_is_cut_for_most_of_the_nodes(void **state)
 {
     (void)state;
     const uint64_t much = UINT64_C(1) << 30, vast = UINT64_C(1) << 60;
-    const struct { uint64_t rooms[4], counted; } cases[] = {
+    const struct {
+        uint64_t rooms[4], counted;
+    } cases[] = {
         { { 4000, 4000, 4000, vast }, 4000 }, { { 4000, 4000, vast, vast }, 4000 },
         { { 4000, much, much, much }, much }, { { 1, much, much, much }, much },
         { { much, much, much, vast }, much },

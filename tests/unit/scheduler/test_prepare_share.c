@@ -13,8 +13,9 @@
 #include "scheduler/prepare_internal.h"
 
 static const uint32_t own[] = { 0, 1, 2, 3, 4, 5, 6, 7 };
-static const sherd__nodes five = { .count = 5, .domain = own, .domains = 5, .usable = 5,
-                                   .memory = UINT64_C(1) << 30 };
+static const sherd__nodes five = {
+    .count = 5, .domain = own, .domains = 5, .usable = 5, .memory = UINT64_C(1) << 30
+};
 
 static sherd_product_options coded(void)
 {
@@ -40,7 +41,8 @@ static void shares_under_way_fit_the_smallest_node(void **state)
             o.memory = UINT64_C(1) << here;
             assert_int_equal(sherd__prepare_multiply(&p, sherd_view_c(big, SHERD_U8, N, K),
                                                      sherd_view_c(right, SHERD_U8, K, M), NULL, M,
-                                                     &nodes, &o, NULL), SHERD_OK);
+                                                     &nodes, &o, NULL),
+                             SHERD_OK);
             assert_true(p.plan.depth >= 2);
             if (p.plan.node_bytes > memory)
                 fail_msg("%.1f MB at a node of %.1f MB, with %.1f MB here",
@@ -62,8 +64,11 @@ static void a_domain_that_is_not_up_is_a_spare_one(void **state)
                   { 8, 8, 1, 3 }, { 8, 7, 1, 3 }, { 8, 6, 1, 2 }, { 8, 6, 2, 2 }, { 8, 4, 4, 1 } };
     const double x[4 * 4] = { 1 };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        sherd__nodes n = { .count = cases[i].domains, .domain = own, .domains = cases[i].domains,
-                           .memory = 1 << 24, .usable = cases[i].up };
+        sherd__nodes n = { .count = cases[i].domains,
+                           .domain = own,
+                           .domains = cases[i].domains,
+                           .memory = 1 << 24,
+                           .usable = cases[i].up };
         sherd__prepared p;
         sherd_product_options o = coded();
         o.spare = cases[i].spare;
@@ -125,8 +130,16 @@ static void sums_over_kept_rows_take_small_panels_before_more_primes(void **stat
 {
     (void)state;
     enum { ROWS = 30000, COLS = 4 };
-    static const struct { unsigned bits; size_t part; uint32_t primes; size_t rows; } of[] = {
-        { 17, 4096, 2, 2048 }, { 17, ROWS, 2, 2048 }, { 20, ROWS, 3, 15000 }, { 16, ROWS, 2, 8192 },
+    static const struct {
+        unsigned bits;
+        size_t part;
+        uint32_t primes;
+        size_t rows;
+    } of[] = {
+        { 17, 4096, 2, 2048 },
+        { 17, ROWS, 2, 2048 },
+        { 20, ROWS, 3, 15000 },
+        { 16, ROWS, 2, 8192 },
     };
     double *x = malloc(ROWS * COLS * sizeof *x);
     assert_non_null(x);
@@ -137,7 +150,8 @@ static void sums_over_kept_rows_take_small_panels_before_more_primes(void **stat
         o.bits = of[i].bits;
         assert_int_equal(sherd__prepare_kept(&p, sherd_view_c(x, SHERD_F64, ROWS, COLS),
                                              &(sherd_keeping){ .part = of[i].part }, &five, &o,
-                                             NULL), SHERD_OK);
+                                             NULL),
+                         SHERD_OK);
         const share *s = p.hiding.ctx;
         assert_int_equal(p.code.blocks, 2);
         assert_int_equal(p.primes_len, of[i].primes);
@@ -154,8 +168,15 @@ static void windows_count_in_sums_and_images_in_room(void **state)
     (void)state;
     enum { ROWS = 2000, COLS = 25 };
     static const sherd_windows w = { 5, 5, 1, 2, 1, 0 };
-    static const struct { unsigned bits; size_t part; uint32_t primes; size_t rows; } of[] = {
-        { 17, 500, 2, 128 }, { 17, ROWS, 2, 128 }, { 20, ROWS, 3, ROWS },
+    static const struct {
+        unsigned bits;
+        size_t part;
+        uint32_t primes;
+        size_t rows;
+    } of[] = {
+        { 17, 500, 2, 128 },
+        { 17, ROWS, 2, 128 },
+        { 20, ROWS, 3, ROWS },
     };
     double *x = malloc(ROWS * COLS * sizeof *x);
     assert_non_null(x);
@@ -166,7 +187,8 @@ static void windows_count_in_sums_and_images_in_room(void **state)
         const sherd_keeping how = { of[i].part, &w, 3 };
         o.bits = of[i].bits;
         assert_int_equal(sherd__prepare_kept(&p, sherd_view_c(x, SHERD_F64, ROWS, COLS), &how,
-                                             &five, &o, NULL), SHERD_OK);
+                                             &five, &o, NULL),
+                         SHERD_OK);
         const share *s = p.hiding.ctx;
         assert_int_equal(p.code.blocks, 2);
         assert_int_equal(p.primes_len, of[i].primes);
@@ -194,7 +216,8 @@ static void check_numbers_of_windows_count_against_the_memory(void **state)
         sherd_product_options o = coded();
         o.memory = UINT64_C(1) << here;
         assert_int_equal(sherd__prepare_kept(&p, sherd_view_c(none, SHERD_U8, ROWS, SIDE * SIDE),
-                                             &how, &nodes, &o, NULL), SHERD_OK);
+                                             &how, &nodes, &o, NULL),
+                         SHERD_OK);
         const share *s = p.hiding.ctx;
         size_t rows = s->p.panel_rows, number = 2 * sizeof(double) * p.primes_len;
         size_t checks = number * 2 * TERMS * rows * PLACES;
@@ -212,8 +235,9 @@ static void windows_that_no_node_takes_are_not_kept(void **state)
 {
     (void)state;
     static const uint8_t none[1025 * 1025];
-    const sherd__nodes three = { .count = 3, .domain = own, .domains = 3, .usable = 3,
-                                 .memory = UINT64_C(1) << 30 };
+    const sherd__nodes three = {
+        .count = 3, .domain = own, .domains = 3, .usable = 3, .memory = UINT64_C(1) << 30
+    };
     for (uint32_t side = 1024; side <= 1025; side++) {
         sherd__prepared p;
         sherd_diag d = { 0 };
@@ -224,8 +248,9 @@ static void windows_that_no_node_takes_are_not_kept(void **state)
         int err = sherd__prepare_kept(&p, sherd_view_c(none, SHERD_U8, 1, (size_t)side * side),
                                       &how, &three, &o, &d);
         if (err != (side > 1024 ? SHERD_EFEWNODES : SHERD_OK)) fail_msg("%s", d.message);
-        if (err) assert_string_equal(d.message, "a window has 1050625 numbers, and nodes take "
-                                                "windows of up to 1048576");
+        if (err)
+            assert_string_equal(d.message, "a window has 1050625 numbers, and nodes take "
+                                           "windows of up to 1048576");
         sherd__prepared_fini(&p);
     }
 }
@@ -243,8 +268,9 @@ static void older_nodes_are_counted_on_for_all_but_windows(void **state)
         sherd__prepared p;
         sherd_product_options o = coded();
         const sherd_keeping how = { 4, windows ? &w : NULL, 1 };
-        assert_int_equal(sherd__prepare_kept(&p, sherd_view_c(x, SHERD_F64, 4, COLS), &how,
-                                             &nodes, &o, NULL), SHERD_OK);
+        assert_int_equal(sherd__prepare_kept(&p, sherd_view_c(x, SHERD_F64, 4, COLS), &how, &nodes,
+                                             &o, NULL),
+                         SHERD_OK);
         assert_int_equal(p.code.blocks, windows ? 1 : 2);
         assert_int_equal(p.code.shares, 5);
         sherd__prepared_fini(&p);
@@ -261,10 +287,10 @@ static void as_many_as_are_spare_may_say_that_they_have_no_room(void **state)
         uint32_t spare;
         uint64_t least[3], counted; /* of the five: the three smallest, then `much`; 0: refused */
     } cases[] = {
-        { 1, { 64, much, much }, much },      { 2, { 64, 64, 64 }, 0 }, /* three decode */
-        { 2, { 64, 64, much }, much },        { 0, { 64, much, much }, much },
-        { 1, { half, much, much }, half },    { 1, { half, half, much }, half },
-        { 2, { 64, half, much }, half },      { 0, { 64, 64, 64 }, 0 },
+        { 1, { 64, much, much }, much },    { 2, { 64, 64, 64 }, 0 }, /* three decode */
+        { 2, { 64, 64, much }, much },      { 0, { 64, much, much }, much },
+        { 1, { half, much, much }, half },  { 1, { half, half, much }, half },
+        { 2, { 64, half, much }, half },    { 0, { 64, 64, 64 }, 0 },
         { 1, { 40000, much, much }, much }, /* 6 columns */
     };
     double *x = calloc((size_t)ROWS * COLS, sizeof *x);
@@ -282,9 +308,9 @@ static void as_many_as_are_spare_may_say_that_they_have_no_room(void **state)
             o.spare = cases[i].spare;
             sherd_view a = sherd_view_c(x, SHERD_F64, ROWS, COLS),
                        b = sherd_view_c(x, SHERD_F64, COLS, ROWS);
-            int err = keeps ? sherd__prepare_kept(&p, a, &(sherd_keeping){ .part = ROWS }, &n, &o,
-                                                  &d)
-                            : sherd__prepare_multiply(&p, a, b, NULL, ROWS, &n, &o, &d);
+            int err = keeps
+                          ? sherd__prepare_kept(&p, a, &(sherd_keeping){ .part = ROWS }, &n, &o, &d)
+                          : sherd__prepare_multiply(&p, a, b, NULL, ROWS, &n, &o, &d);
             if (err != (cases[i].counted ? SHERD_OK : SHERD_EFEWNODES))
                 fail_msg("case %zu, %d: %s", i, keeps, d.message);
             if (!err && p.node_memory != cases[i].counted)

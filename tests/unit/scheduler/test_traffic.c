@@ -29,15 +29,17 @@ static double tiles;
 
 static sherd__traffic count(sherd_product_options *o, uint64_t memory)
 {
-    const sherd__nodes nodes = { .count = NODES, .domain = domain, .domains = NODES,
-                                 .usable = NODES, .memory = 1 << 24 };
+    const sherd__nodes nodes = {
+        .count = NODES, .domain = domain, .domains = NODES, .usable = NODES, .memory = 1 << 24
+    };
     sherd__prepared p;
     sherd__traffic t;
     o->seed = seed;
     o->memory = memory;
     assert_int_equal(sherd__prepare_multiply(&p, sherd_view_c(a_data, SHERD_F64, N, K),
                                              sherd_view_c(b_data, SHERD_F64, K, M), c_data, M,
-                                             &nodes, o, NULL), SHERD_OK);
+                                             &nodes, o, NULL),
+                     SHERD_OK);
     assert_int_equal(sherd__traffic_count(&t, &p, false), SHERD_OK);
     tiles = (double)((M + p.plan.tile_cols - 1) / p.plan.tile_cols);
     sherd__prepared_fini(&p);

@@ -33,9 +33,14 @@ static bool busy(const sherd__work_node *n)
 static void begin(world *t)
 {
     *t = (world){ .now = 1000 };
-    t->w = (sherd__work_state){ .len = NODES, .nodes = t->nodes, .stride = sizeof *t->nodes,
-                                .owner = { .expel = expel, .ctx = t }, .busy = busy, .apart = true,
-                                .silent = "computes nothing", .usual_ms = 10000 };
+    t->w = (sherd__work_state){ .len = NODES,
+                                .nodes = t->nodes,
+                                .stride = sizeof *t->nodes,
+                                .owner = { .expel = expel, .ctx = t },
+                                .busy = busy,
+                                .apart = true,
+                                .silent = "computes nothing",
+                                .usual_ms = 10000 };
     for (uint32_t i = 0; i < NODES; i++) {
         const sherd__session_options o = { .role = SHERD__COORDINATOR, .now_ms = t->now };
         assert_int_equal(sherd__session_new(&t->nodes[i].session, &o), SHERD_OK);

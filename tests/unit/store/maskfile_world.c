@@ -18,8 +18,13 @@ uint8_t masks_root[32], masks_key[32];
 
 sherd__maskfile_head masks_head(void)
 {
-    sherd__maskfile_head h = { .k = 5, .m = COLS, .rows = ROWS, .bits_a = 17, .bits_b = 9,
-                               .primes_len = 2, .primes = { 5931641, 5931637 } };
+    sherd__maskfile_head h = { .k = 5,
+                               .m = COLS,
+                               .rows = ROWS,
+                               .bits_a = 17,
+                               .bits_b = 9,
+                               .primes_len = 2,
+                               .primes = { 5931641, 5931637 } };
     memset(h.id, 0xab, sizeof h.id);
     memset(h.b.sha256, 0xcd, sizeof h.b.sha256);
     return h;

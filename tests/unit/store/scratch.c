@@ -65,7 +65,7 @@ static size_t walk(const char *path, int remove_them)
     size_t n = 0;
     DIR *list = opendir(path);
     if (!list) return 0;
-    for (struct dirent *e; (e = readdir(list)) != NULL;) {
+    for (struct dirent *e; (e = readdir(list));) {
         char at[1024];
         if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
         n++;

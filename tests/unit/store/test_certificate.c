@@ -293,11 +293,20 @@ static void hostile_files_are_refused(void **s)
 {
     (void)s;
     static const char *const bad[] = {
-        "", "null", "[]", "1", "\"x\"", "{}", "{\"schema\": 1}", "{\"schema\": \"other\"}",
+        "",
+        "null",
+        "[]",
+        "1",
+        "\"x\"",
+        "{}",
+        "{\"schema\": 1}",
+        "{\"schema\": \"other\"}",
         "{\"schema\": \"sherd/certificate/1\"}",
         "{\"schema\": \"sherd/certificate/1\", \"schema\": \"sherd/certificate/1\"}",
         "{\"schema\": \"sherd/certificate/1\", \"inputs\": [1, 2], \"result\": 3}",
-        "{\"a\": 1e999}", "{\"a\": 99999999999999999999999}", "{\"a\": \"\\u0000\"}",
+        "{\"a\": 1e999}",
+        "{\"a\": 99999999999999999999999}",
+        "{\"a\": \"\\u0000\"}",
     };
     sherd__certificate c;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
@@ -369,7 +378,7 @@ static void a_certificate_that_names_no_nodes_still_verifies(void **s)
     (void)s;
     sherd__certificate c;
     assert_int_equal(sherd__certificate_load(&c, "tests/fuzz/corpus/certificate/exact", NULL), 0);
-    assert_true(c.nodes > 0 && c.list_len == 0 && c.list == NULL);
+    assert_true(c.nodes > 0 && c.list_len == 0 && !c.list);
     sherd__certificate_fini(&c);
 }
 
@@ -463,6 +472,5 @@ int main(void)
     };
     if (sodium_init() < 0) return 1;
     crypto_sign_keypair(public_key, secret_key);
-    return cmocka_run_group_tests_name("store/certificate", tests, scratch_setup,
-                                       scratch_teardown);
+    return cmocka_run_group_tests_name("store/certificate", tests, scratch_setup, scratch_teardown);
 }

@@ -179,18 +179,19 @@ static void numpy_reads_a_checkpoint_and_follows_its_hash(void **state)
     (void)state;
     make(20);
     if (access("/usr/bin/python3", X_OK) != 0) skip();
-    assert_int_equal(scratch_python(
-        "import numpy, hashlib\n"
-        "a = 'run/checkpoint-000000000010.npz'; b = 'run/checkpoint-000000000020.npz'\n"
-        "z = numpy.load(b)\n"
-        "assert z['w1'].tolist() == [[1, 2, 3], [4, 5, 20]] and z['step'][0] == 20\n"
-        "assert z['number'][0] == 20 and z['nothing'].size == 0\n"
-        "assert bytes(z['format']) == b'sherd-checkpoint-1'\n"
-        "assert bytes(z['previous']) == hashlib.sha256(open(a, 'rb').read()).digest()\n"
-        "assert not numpy.load(a)['previous'].any()\n"
-        "h = hashlib.sha256(open(b, 'rb').read()).hexdigest()\n"
-        "name = 'checkpoint-000000000020.npz'\n"
-        "assert open('run/head').read() == name + ' sha256:' + h + '\\n'\n"),
+    assert_int_equal(
+        scratch_python(
+            "import numpy, hashlib\n"
+            "a = 'run/checkpoint-000000000010.npz'; b = 'run/checkpoint-000000000020.npz'\n"
+            "z = numpy.load(b)\n"
+            "assert z['w1'].tolist() == [[1, 2, 3], [4, 5, 20]] and z['step'][0] == 20\n"
+            "assert z['number'][0] == 20 and z['nothing'].size == 0\n"
+            "assert bytes(z['format']) == b'sherd-checkpoint-1'\n"
+            "assert bytes(z['previous']) == hashlib.sha256(open(a, 'rb').read()).digest()\n"
+            "assert not numpy.load(a)['previous'].any()\n"
+            "h = hashlib.sha256(open(b, 'rb').read()).hexdigest()\n"
+            "name = 'checkpoint-000000000020.npz'\n"
+            "assert open('run/head').read() == name + ' sha256:' + h + '\\n'\n"),
         0);
 }
 
@@ -407,8 +408,8 @@ static void what_a_killed_writer_left_is_removed_by_the_next_run(void **s)
 {
     (void)s;
     static const char *const left[] = { ".head.sherd-0", ".checkpoint-000000000007.npz.sherd-12" };
-    static const char *const stay[] = { ".head.sherd-1", ".head.sherd-", "head.sherd-0", ".sherd-0",
-                                        ".head.sherd-0x", ".head-0" };
+    static const char *const stay[] = { ".head.sherd-1", ".head.sherd-",   "head.sherd-0",
+                                        ".sherd-0",      ".head.sherd-0x", ".head-0" };
     sherd__chain *c;
     char path[512];
     assert_int_equal(sherd__chain_open(&c, folder, false, NULL), 0);

@@ -26,7 +26,7 @@ static int parse_n(sherd__csv *x, const void *text, size_t len, const sherd__csv
 {
     uint8_t *exact = malloc(len ? len : 1); /* so that sanitizers see a read beyond */
     memcpy(exact, text, len);
-    if (d != NULL) *d = (sherd_diag){ 0 };
+    if (d) *d = (sherd_diag){ 0 };
     int err = sherd__csv_parse(x, exact, len, "f.csv", w, d);
     free(exact);
     return err;
@@ -78,7 +78,9 @@ static void line_ends_headers_quotes_and_a_byte_order_mark_change_nothing(void *
     reads(",,\n1,2.5,0\n-3,0.25,7\n", 2, 2, x, y);
     reads("\"a, b\",\"b \"\"c\"\"\r\nd\",\"\"\r\n1,2.5,0\n-3,0.25,7\n", 2, 2, x, y);
     reads("\"1\",\"2.5\",\"0\"\n\"-3\",\"0.25\",\"7\"\n", 2, 2, x, y);
-    reads("\xef\xbb\xbf" "1,2.5,0\n-3,0.25,7\n", 2, 2, x, y);
+    reads("\xef\xbb\xbf"
+          "1,2.5,0\n-3,0.25,7\n",
+          2, 2, x, y);
     reads("\xef\xbb\xbf\"a\",b,c\n1,2.5,0\n-3,0.25,7\n", 2, 2, x, y);
     reads(" 1,2.5\t,0\n -3 ,\" .25\", 7.0\n", 2, 2, x, y);
     reads("nan,inf,0x10\n1,25e-1,0e9\n-3.,+.25,+70.e-1\n", 2, 2, x, y);
@@ -101,12 +103,12 @@ static void the_target_is_last_or_named_or_not_there(void **s)
         assert_memory_equal(c.x, x, sizeof x);
         sherd__csv_fini(&c);
         assert_int_equal(parse(&c, places[i], &value, NULL), 0);
-        assert_true(c.values[0] == 8 && c.values[1] == 9 && c.labels == NULL);
+        assert_true(c.values[0] == 8 && c.values[1] == 9 && !c.labels);
         assert_memory_equal(c.x, x, sizeof x);
         sherd__csv_fini(&c);
     }
     assert_int_equal(parse(&c, "1,2\n3,4\n", &bare, NULL), 0);
-    assert_true(c.labels == NULL && c.values == NULL && c.rows == 2);
+    assert_true(!c.labels && !c.values && c.rows == 2);
     assert_memory_equal(c.x, x, sizeof x);
     sherd__csv_fini(&c);
     assert_int_equal(parse(&c, "1,5,-6.5\n2,7,8\n", &two, NULL), 0);
@@ -159,15 +161,19 @@ static void what_is_wrong_is_told_with_its_place(void **s)
     sherd__csv c;
     sherd_diag d;
     assert_int_equal(parse(&c, "1;2\n", &all_inputs, &d), SHERD_EFORMAT);
-    assert_int_equal(parse_n(&c, "\xff\xfe" "1\0,\0", 6, &all_inputs, &d), SHERD_EFORMAT);
+    assert_int_equal(parse_n(&c,
+                             "\xff\xfe"
+                             "1\0,\0",
+                             6, &all_inputs, &d),
+                     SHERD_EFORMAT);
     assert_non_null(strstr(d.message, "UTF-16"));
     assert_int_equal(parse_n(&c, "1,2\n1\0,2\n", 10, &all_inputs, &d), SHERD_EFORMAT);
     assert_non_null(strstr(d.message, "f.csv:2:1: field 1"));
     assert_int_equal(parse(&c, "1,2\n1;2,3\n", &all_inputs, &d), SHERD_EFORMAT);
     assert_non_null(strstr(d.hint, "commas"));
-    static const char *const no_numbers[] = { "nan", "inf", "-infinity", "0x1p3", "1e", "1e+", ".",
-                                              "-", "+-1", "1 2", "1.2.3", "--1", "1e5.", "1_0",
-                                              "1d5", "" };
+    static const char *const no_numbers[] = { "nan",  "inf", "-infinity", "0x1p3", "1e",    "1e+",
+                                              ".",    "-",   "+-1",       "1 2",   "1.2.3", "--1",
+                                              "1e5.", "1_0", "1d5",       "" };
     for (size_t i = 0; i < sizeof no_numbers / sizeof *no_numbers; i++) {
         char text[64];
         snprintf(text, sizeof text, "1,1\n%s,1\n", no_numbers[i]);
@@ -202,17 +208,46 @@ static void numbers_have_the_bits_that_strtod_gives(void **s)
 {
     (void)s;
     static const char *const hard[] = {
-        "0", "-0", "0.0", "-0e5", "1", "0.1", "9007199254740992", "9007199254740993",
-        "9007199254740991e22", "9007199254740992e22", "1e22", "1e23", "1e-22", "1e-23",
-        "8.5e-22", "123456789012345678", "1234567890123456789", "12345678901234567890",
-        "18446744073709551615", "18446744073709551616", "0.0000000000000000000000000000001",
-        "00000000000000000000000000000001.5", "4.9406564584124654e-324", "2.4703282292062327e-324",
-        "2.4703282292062328e-324", "2.2250738585072011e-308", "1.7976931348623157e308",
-        "1.7976931348623158e308", "1.7976931348623159e308", "1e309", "1e-400", "-1e-400",
-        "1e99999999999999999999", "1e-99999999999999999999", "0e99999999999999999999",
-        "6.631236846766476e-316", "9214843084008499",
+        "0",
+        "-0",
+        "0.0",
+        "-0e5",
+        "1",
+        "0.1",
+        "9007199254740992",
+        "9007199254740993",
+        "9007199254740991e22",
+        "9007199254740992e22",
+        "1e22",
+        "1e23",
+        "1e-22",
+        "1e-23",
+        "8.5e-22",
+        "123456789012345678",
+        "1234567890123456789",
+        "12345678901234567890",
+        "18446744073709551615",
+        "18446744073709551616",
+        "0.0000000000000000000000000000001",
+        "00000000000000000000000000000001.5",
+        "4.9406564584124654e-324",
+        "2.4703282292062327e-324",
+        "2.4703282292062328e-324",
+        "2.2250738585072011e-308",
+        "1.7976931348623157e308",
+        "1.7976931348623158e308",
+        "1.7976931348623159e308",
+        "1e309",
+        "1e-400",
+        "-1e-400",
+        "1e99999999999999999999",
+        "1e-99999999999999999999",
+        "0e99999999999999999999",
+        "6.631236846766476e-316",
+        "9214843084008499",
         "0.500000000000000166533453693773481063544750213623046875",
-        "3.518437208883201171875e13", "1.00000000000000011102230246251565404236316680908203125",
+        "3.518437208883201171875e13",
+        "1.00000000000000011102230246251565404236316680908203125",
         "1.00000000000000011102230246251565404236316680908203124",
         "1.00000000000000011102230246251565404236316680908203126",
         "0.000000000000000000000000000000000000000000000000000000000000000000000000000000000001e84",
@@ -253,7 +288,7 @@ static void a_users_locale_changes_no_number(void **s)
     const double x[] = { 1.5, 0.1234567890123456789 };
     bool found = false;
     for (size_t i = 0; i < 4 && !found; i++)
-        found = setlocale(LC_NUMERIC, names[i]) != NULL && localeconv()->decimal_point[0] == ',';
+        found = setlocale(LC_NUMERIC, names[i]) && localeconv()->decimal_point[0] == ',';
     sherd__csv c;
     assert_int_equal(parse(&c, "1.5,0.1234567890123456789\n", &all_inputs, NULL), 0);
     assert_memory_equal(c.x, x, sizeof x);
@@ -304,7 +339,9 @@ static void random_tables_read_as_they_were_written(void **s)
                                  : (double)(int64_t)next(&state) / (double)(1 + next(&state) % 999);
                 x[i * cols + j] = v;
                 at += (size_t)snprintf(text + at, cap - at, quoted ? "\"%.17g\"%s" : "%.17g%s", v,
-                                       j + 1 < cols ? "," : i + 1 < rows || round % 2 ? end : "");
+                                       j + 1 < cols                ? ","
+                                       : i + 1 < rows || round % 2 ? end
+                                                                   : "");
             }
         sherd__csv c;
         sherd_diag d;

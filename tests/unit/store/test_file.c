@@ -304,8 +304,9 @@ static void a_place_that_cannot_be_written_is_named(void **s)
     char too_long[5000];
     memset(too_long, 'x', sizeof too_long - 1);
     too_long[sizeof too_long - 1] = '\0';
-    const char *bad[] = { scratch_path("none/f"), scratch_dir(), scratch_path("sub/"), "", "/",
-                          "..", too_long };
+    const char *bad[] = {
+        scratch_path("none/f"), scratch_dir(), scratch_path("sub/"), "", "/", "..", too_long
+    };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         sherd_diag d = { 0 };
         assert_int_equal(put(bad[i], "x", SHERD__FILE_PUBLIC, &d), SHERD_EOPEN);

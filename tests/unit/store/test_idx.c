@@ -23,7 +23,9 @@ static size_t make_idx(uint8_t *b)
 
 static size_t gzip(uint8_t *out, size_t cap, const uint8_t *in, size_t len)
 {
-    z_stream z = { .next_in = (z_const Bytef *)in, .avail_in = (uInt)len, .next_out = out,
+    z_stream z = { .next_in = (z_const Bytef *)in,
+                   .avail_in = (uInt)len,
+                   .next_out = out,
                    .avail_out = (uInt)cap };
     assert_int_equal(deflateInit2(&z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
     assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);

@@ -73,11 +73,15 @@ static uint8_t keys[3][4][SHERD__LEDGER_KEY]; /* three rosters */
 
 static sherd__ledger_upload upload(uint64_t job, uint64_t first, uint64_t rows, double rho)
 {
-    sherd__ledger_upload u = { .day = 20000, .job = job, .first = first, .rows = rows, .rho = rho,
-                               .nodes = 4, .threshold = 3 };
+    sherd__ledger_upload u = { .day = 20000,
+                               .job = job,
+                               .first = first,
+                               .rows = rows,
+                               .rho = rho,
+                               .nodes = 4,
+                               .threshold = 3 };
     for (unsigned r = 0; r < 3; r++)
-        for (unsigned i = 0; i < 4; i++)
-            memset(keys[r][i], (int)(10 * i + r), sizeof keys[r][i]);
+        for (unsigned i = 0; i < 4; i++) memset(keys[r][i], (int)(10 * i + r), sizeof keys[r][i]);
     memset(u.about, (int)job, sizeof u.about);
     memset(u.by, (int)(job % 2), sizeof u.by);
     u.keys = (const uint8_t(*)[SHERD__LEDGER_KEY])keys[job % 3];
@@ -165,8 +169,7 @@ static void rosters_and_opened_sums_are_remembered(void **s)
         sherd__ledger_upload u = upload(k, 0, 1, 1);
         assert_null(sherd__ledger_known_of(l, u.about).keys);
         assert_int_equal(sherd__ledger_charge(l, &u, NULL), 0);
-        if (k % 5 == 0)
-            assert_int_equal(sherd__ledger_bind(l, u.about, members[k % 2], NULL), 0);
+        if (k % 5 == 0) assert_int_equal(sherd__ledger_bind(l, u.about, members[k % 2], NULL), 0);
         unsigned before = syncs;
         if (k % 5 == 0) assert_int_equal(sherd__ledger_bind(l, u.about, members[k % 2], NULL), 0);
         if (k % 5 == 0)
@@ -262,7 +265,7 @@ static void a_charge_without_memory_is_in_the_file_and_in_memory_or_in_neither(v
             assert_null(sherd__ledger_known_of(l, u.about).keys);
         }
         memset(u.about, 0xb0, sizeof u.about); /* another about, which has no entry */
-        if (k == 40) /* from now on the table grows at a bind */
+        if (k == 40)                           /* from now on the table grows at a bind */
             assert_int_equal(sherd__ledger_bind(l, u.about, own[0], NULL), 0);
         u.about[0] = (uint8_t)k;
         (void)sherd__alloc_fail_nth(1);
@@ -385,7 +388,9 @@ static void damage_is_named_with_its_line(void **s)
 #define K "aa00000000000000000000000000000000000000000000000000000000000000"
 #define L "bb00000000000000000000000000000000000000000000000000000000000000"
 #define UP "upload 2026-11-22 0000000000000001 0 4 0.5 " K " 0 1 " K "\n"
-    static const struct { const char *text, *line; } bad[] = {
+    static const struct {
+        const char *text, *line;
+    } bad[] = {
         { "", ":1:" },
         { "sherd-ledger-2\n", ":1:" },
         { "sherd-ledger-1\n" UP, ":2:" }, /* no such roster */
@@ -470,8 +475,8 @@ static void write_uploads(unsigned n, bool nested)
         unsigned first = (unsigned)(draw() % UINT32_MAX);
         fprintf(f, "upload %u-%02u-%02u %016llx %u %u 0.125 %064x %u 1 %064x\n",
                 2000 + i / 1000 / 28 / 12, 1 + i / 1000 / 28 % 12, 1 + i / 1000 % 28,
-                (unsigned long long)draw() << 32 | i, nested ? i : first,
-                nested ? 2 * (n - i) : 32, i, i, i % 2);
+                (unsigned long long)draw() << 32 | i, nested ? i : first, nested ? 2 * (n - i) : 32,
+                i, i, i % 2);
     }
     assert_int_equal(fclose(f), 0);
 }

@@ -159,10 +159,14 @@ static void rosters_of_older_ledgers_are_read(void **s)
 #define KEY(first) first "00000000000000000000000000000000000000000000000000000000000000"
     static const char text[] =
         "sherd-ledger-1\n"
-        "roster 0 " KEY("aa") " " KEY("cc") "\n"
-        "upload 2026-11-22 0000000000000001 0 4 0.5 " KEY("01") " 0 1 " KEY("00") "\n"
-        "roster 1 " KEY("aa") " " KEY("bb") " " KEY("cc") "\n"
-        "upload 2026-11-22 0000000000000001 0 4 0.5 " KEY("02") " 1 1 " KEY("00") "\n";
+        "roster 0 " KEY("aa") " " KEY(
+            "cc") "\n"
+                  "upload 2026-11-22 0000000000000001 0 4 0.5 " KEY("01") " 0 1 " KEY(
+                      "00") "\n"
+                            "roster 1 " KEY("aa") " " KEY("bb") " " KEY(
+                                "cc") "\n"
+                                      "upload 2026-11-22 0000000000000001 0 4 0.5 " KEY(
+                                          "02") " 1 1 " KEY("00") "\n";
     static const uint8_t wants[3][SHERD__LEDGER_KEY] = { { 0xaa }, { 0xbb }, { 0xcc } };
     static const uint8_t about[3][SHERD__LEDGER_KEY] = { { 1 }, { 2 }, { 3 } };
     scratch_write("x.ledger", text, strlen(text));

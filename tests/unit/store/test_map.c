@@ -15,8 +15,9 @@
 static void sizes_around_the_copy_limit_read_alike(void **s)
 {
     (void)s;
-    const size_t sizes[] = { 0, 1, 4096, SHERD__MAP_COPY - 1, SHERD__MAP_COPY, SHERD__MAP_COPY + 1,
-                             3 * SHERD__MAP_COPY };
+    const size_t sizes[] = {
+        0, 1, 4096, SHERD__MAP_COPY - 1, SHERD__MAP_COPY, SHERD__MAP_COPY + 1, 3 * SHERD__MAP_COPY
+    };
     uint8_t *bytes = malloc(3 * SHERD__MAP_COPY);
     for (size_t i = 0; i < 3 * SHERD__MAP_COPY; i++) bytes[i] = (uint8_t)(i * 7 + i / 251);
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {

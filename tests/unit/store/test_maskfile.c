@@ -103,8 +103,8 @@ static void any_other_length_is_found(void **s)
     for (size_t n = 0; n < len; n++) {
         sherd_diag d = { .code = 0 };
         masks_put(masks_path, bytes, n);
-        if (masks_take(masks_path, 1, &first, &d) != SHERD_EFORMAT) fail_msg("%zu bytes: %s", n,
-                                                                             d.message);
+        if (masks_take(masks_path, 1, &first, &d) != SHERD_EFORMAT)
+            fail_msg("%zu bytes: %s", n, d.message);
     }
     bytes = realloc(bytes, len + 1);
     bytes[len] = 0;
@@ -230,19 +230,22 @@ static void a_file_is_whole_or_not_there(void **s)
     uint8_t row[64] = { 0 };
     h.id[0] = 1;
     assert_int_equal(sherd__maskfile_begin(&w, masks_copy, masks_state, &h, masks_root, masks_key,
-                                           NULL), 0);
+                                           NULL),
+                     0);
     assert_int_equal(sherd__maskfile_row(w, row, NULL), 0);
     assert_int_equal(sherd__maskfile_commit(w, NULL), SHERD_EINVAL);
     assert_int_equal(access(masks_copy, F_OK), -1);
     assert_int_equal(sherd__maskfile_begin(&w, masks_copy, masks_state, &h, masks_root, masks_key,
-                                           NULL), 0);
+                                           NULL),
+                     0);
     sherd__maskfile_abort(w);
     assert_int_equal(access(masks_copy, F_OK), -1);
     /* An id that is there already: a counter is never set back. */
     h = masks_head();
     h.rows = 0;
     assert_int_equal(sherd__maskfile_begin(&w, masks_copy, masks_state, &h, masks_root, masks_key,
-                                           NULL), 0);
+                                           NULL),
+                     0);
     assert_int_equal(sherd__maskfile_commit(w, NULL), SHERD_EOPEN);
     assert_int_equal(access(masks_copy, F_OK), -1);
 }
@@ -280,7 +283,8 @@ static void a_row_that_changed_since_it_was_checked_is_not_given_out(void **s)
     size_t len = sherd__maskfile_row_bytes(&h);
     uint8_t *row = calloc(len, 1);
     assert_int_equal(sherd__maskfile_begin(&w, masks_copy, masks_state, &h, masks_root, masks_key,
-                                           &d), 0);
+                                           &d),
+                     0);
     for (uint64_t r = 0; r < h.rows; r++) assert_int_equal(sherd__maskfile_row(w, row, &d), 0);
     assert_int_equal(sherd__maskfile_commit(w, &d), 0);
     assert_int_equal(sherd__maskfile_open(&f, masks_copy, masks_state, true, &d), 0);

@@ -18,8 +18,14 @@
 /* A manifest in pieces, one of which a test replaces. */
 enum { FORMAT, TOOL, FORM, SCHEME, NODES, GROUP, EXPOSURE, SHUFFLE, SEED, OPERATIONS, PIECES };
 static const char *const sound[PIECES] = {
-    "\"format\":1", "\"tool\":\"sherd 0.1.0\"", "\"form\":\"seed\"", "\"scheme\":\"permute\"",
-    "\"nodes\":7", "\"group\":\"all\"", "\"exposure\":\"balanced\"", "\"shuffle_rows\":true",
+    "\"format\":1",
+    "\"tool\":\"sherd 0.1.0\"",
+    "\"form\":\"seed\"",
+    "\"scheme\":\"permute\"",
+    "\"nodes\":7",
+    "\"group\":\"all\"",
+    "\"exposure\":\"balanced\"",
+    "\"shuffle_rows\":true",
     "\"seed_commitment\":\"" HEX "\"",
     "\"operations\":[{\"name\":\"z1\",\"kind\":\"dot\",\"shape\":[6,5,4],\"operands\":\"" HEX "\"},"
     "{\"name\":\"a_1\",\"kind\":\"sigmoid\",\"shape\":[6,4]}]",
@@ -93,7 +99,8 @@ static void what_is_written_is_read_back(void **s)
             f.settings.shuffle_rows = group & 2;
             sherd__buf_init(&out, 1 << 16, 0);
             assert_int_equal(sherd__manifest_format(&f, expanded, (const uint8_t(*)[32])sha256,
-                                                    &out), 0);
+                                                    &out),
+                             0);
             if (parse((char *)out.data, out.len, &g, &d)) fail_msg("%s", d.message);
             assert_int_equal(g.expanded, expanded);
             assert_int_equal(g.settings.nodes, f.settings.nodes);
@@ -115,7 +122,10 @@ static void what_is_written_is_read_back(void **s)
 static void each_field_that_is_wrong_is_named(void **s)
 {
     (void)s;
-    static const struct { int piece; const char *instead, *says; } cases[] = {
+    static const struct {
+        int piece;
+        const char *instead, *says;
+    } cases[] = {
         { FORMAT, "\"format\":2", "format 2" },
         { FORMAT, "", "\"format\"" },
         { FORMAT, "\"format\":1.0", "\"format\"" },
@@ -134,8 +144,10 @@ static void each_field_that_is_wrong_is_named(void **s)
         { EXPOSURE, "\"exposure\":\"even\"", "\"exposure\"" },
         { SHUFFLE, "\"shuffle_rows\":1", "\"shuffle_rows\"" },
         { SEED, "\"seed_commitment\":\"00\"", "\"seed_commitment\"" },
-        { SEED, "\"seed_commitment\":\"g123456789abcdef0123456789ABCDEF0123456789abcdef0123456789"
-                "abcdef\"", "\"seed_commitment\"" },
+        { SEED,
+          "\"seed_commitment\":\"g123456789abcdef0123456789ABCDEF0123456789abcdef0123456789"
+          "abcdef\"",
+          "\"seed_commitment\"" },
         { SEED, "", "\"seed_commitment\"" },
         { OPERATIONS, "\"operations\":{}", "\"operations\"" },
         { OPERATIONS, "\"operations\":[7]", "operation 0" },
@@ -151,18 +163,26 @@ static void each_field_that_is_wrong_is_named(void **s)
           "\"shape\"" },
         { OPERATIONS, "\"operations\":[{\"name\":\"a\",\"kind\":\"exp\",\"shape\":[1,67108865]}]",
           "67108865" },
-        { OPERATIONS, "\"operations\":[{\"name\":\"a\",\"kind\":\"dot\","
-                      "\"shape\":[1,4000000000,1]}]", "4000000000" },
+        { OPERATIONS,
+          "\"operations\":[{\"name\":\"a\",\"kind\":\"dot\","
+          "\"shape\":[1,4000000000,1]}]",
+          "4000000000" },
         { OPERATIONS, "\"operations\":[{\"name\":\"a\",\"kind\":\"exp\",\"shape\":[1,-2]}]",
           "\"shape\"" },
         { OPERATIONS, "\"operations\":[{\"name\":\"a\",\"kind\":\"exp\",\"shape\":[1,2.5]}]",
           "\"shape\"" },
-        { OPERATIONS, "\"operations\":[{\"name\":\"a\",\"kind\":\"exp\",\"shape\":[1,2],"
-                      "\"operands\":3}]", "\"operands\"" },
-        { OPERATIONS, "\"operations\":[{\"name\":\"a\",\"kind\":\"exp\",\"shape\":[1,2],"
-                      "\"exposures_sha256\":\"" HEX "\"}]", "\"exposures_sha256\"" },
-        { OPERATIONS, "\"operations\":[{\"name\":\"a\",\"kind\":\"exp\",\"shape\":[1,2]},"
-                      "{\"name\":\"a\",\"kind\":\"exp\",\"shape\":[1,2]}]", "operation 1" },
+        { OPERATIONS,
+          "\"operations\":[{\"name\":\"a\",\"kind\":\"exp\",\"shape\":[1,2],"
+          "\"operands\":3}]",
+          "\"operands\"" },
+        { OPERATIONS,
+          "\"operations\":[{\"name\":\"a\",\"kind\":\"exp\",\"shape\":[1,2],"
+          "\"exposures_sha256\":\"" HEX "\"}]",
+          "\"exposures_sha256\"" },
+        { OPERATIONS,
+          "\"operations\":[{\"name\":\"a\",\"kind\":\"exp\",\"shape\":[1,2]},"
+          "{\"name\":\"a\",\"kind\":\"exp\",\"shape\":[1,2]}]",
+          "operation 1" },
         { FORM, "\"form\":\"expanded\"", "\"exposures_sha256\"" },
     };
     char text[2048];

@@ -54,8 +54,8 @@ static void set_element(void *data, sherd_dtype t, size_t at, int v)
 }
 
 static const char *const names[] = { NULL, "f8", "f4", "u1", "u2", "u4", "i1", "i2", "i4", "i8" };
-static const size_t shapes[][2] = { { 0, 0 }, { 0, 5 }, { 5, 0 }, { 1, 1 }, { 1, 9 }, { 9, 1 },
-                                    { 3, 4 }, { 64, 65 }, { 300, 517 } };
+static const size_t shapes[][2] = { { 0, 0 }, { 0, 5 }, { 5, 0 },   { 1, 1 },    { 1, 9 },
+                                    { 9, 1 }, { 3, 4 }, { 64, 65 }, { 300, 517 } };
 #define SHAPES (sizeof shapes / sizeof shapes[0])
 
 static void what_numpy_saves_is_read(void **s)

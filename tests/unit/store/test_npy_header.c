@@ -123,8 +123,14 @@ static void malformed_dictionaries_are_refused_at_their_place(void **s)
 {
     (void)s;
     static const char *const bad[] = {
-        "", "{", "}", "{}", "[]", "{'descr': '<f8', 'fortran_order': False}",
-        "{'descr': '<f8', 'shape': (1, 1)}", "{'shape': (1, 1), 'fortran_order': False}",
+        "",
+        "{",
+        "}",
+        "{}",
+        "[]",
+        "{'descr': '<f8', 'fortran_order': False}",
+        "{'descr': '<f8', 'shape': (1, 1)}",
+        "{'shape': (1, 1), 'fortran_order': False}",
         "{'descr': '<f8', 'descr': '<f8', 'fortran_order': False, 'shape': (1, 1)}",
         "{'descr': '<f8', 'fortran_order': False, 'shape': (1, 1), 'more': 1}",
         "{'descr': '<f8' 'fortran_order': False, 'shape': (1, 1)}",
@@ -159,10 +165,16 @@ static void three_dimensions_and_sizes_that_wrap_are_refused(void **s)
 {
     (void)s;
     static const char *const bad[] = {
-        "(1, 2, 3)", "(1, 1, 1, 1, 1, 1, 1, 1, 1, 1)", "(4294967296, 4294967296)",
-        "(2305843009213693952, 4)", "(1, 9223372036854775807)", "(18446744073709551615, 1)",
-        "(18446744073709551616, 1)", "(99999999999999999999999999999, 0)",
-        "(9223372036854775808, 0)", "(1152921504606846975, 1)",
+        "(1, 2, 3)",
+        "(1, 1, 1, 1, 1, 1, 1, 1, 1, 1)",
+        "(4294967296, 4294967296)",
+        "(2305843009213693952, 4)",
+        "(1, 9223372036854775807)",
+        "(18446744073709551615, 1)",
+        "(18446744073709551616, 1)",
+        "(99999999999999999999999999999, 0)",
+        "(9223372036854775808, 0)",
+        "(1152921504606846975, 1)",
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         char dict[200];
@@ -243,8 +255,9 @@ static void other_files_are_told_from_npy(void **s)
 static void sizes_are_compared_with_the_file(void **s)
 {
     (void)s;
-    sherd__npy_header h = { .dtype = SHERD_F64, .ndim = 2, .rows = 3, .cols = 4, .data_at = 128,
-                            .data_len = 96 };
+    sherd__npy_header h = {
+        .dtype = SHERD_F64, .ndim = 2, .rows = 3, .cols = 4, .data_at = 128, .data_len = 96
+    };
     sherd_diag d = { 0 }, e = { 0 };
     assert_int_equal(sherd__npy_size_check(&h, 224, "x", NULL), 0);
     assert_int_equal(sherd__npy_size_check(&h, 223, "x", &d), SHERD_EFORMAT);

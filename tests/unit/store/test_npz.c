@@ -108,8 +108,8 @@ static void check_two(size_t rows, size_t cols, bool deflated)
 static void members_of_any_shape_come_back_stored_and_deflated(void **s)
 {
     (void)s;
-    static const size_t shapes[][2] = { { 0, 0 }, { 0, 5 }, { 5, 0 }, { 1, 1 }, { 3, 4 },
-                                        { 1000, 700 }, { 2, 300000 } };
+    static const size_t shapes[][2] = { { 0, 0 }, { 0, 5 },      { 5, 0 },     { 1, 1 },
+                                        { 3, 4 }, { 1000, 700 }, { 2, 300000 } };
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
         for (int deflate = 0; deflate < 2; deflate++) {
             struct stat st;
@@ -187,8 +187,8 @@ static void equal_contents_are_equal_files(void **s)
 static void names_that_could_not_be_read_back_are_not_written(void **s)
 {
     (void)s;
-    static const char *const bad[] = { "", ".", "a/b", "../x", "a.B", "a.b.c", "a.", ".a", "a b",
-                                       "a.npy.x", "\xc3\xa4" };
+    static const char *const bad[] = { "",   ".",  "a/b", "../x",    "a.B",     "a.b.c",
+                                       "a.", ".a", "a b", "a.npy.x", "\xc3\xa4" };
     sherd_diag d = { .code = 0 };
     sherd__npz_writer *w;
     char longest[SHERD__NPZ_NAME_SIZE];
@@ -204,7 +204,8 @@ static void names_that_could_not_be_read_back_are_not_written(void **s)
     assert_int_equal(sherd__npz_writer_add(w, longest, SHERD_U8, 1, 1, 1, false, src, NULL),
                      SHERD_EINVAL); /* twice */
     assert_int_equal(sherd__npz_writer_add(w, "big", SHERD_F64, 2, SIZE_MAX / 4, 8, false, src,
-                                           NULL), SHERD_EINVAL);
+                                           NULL),
+                     SHERD_EINVAL);
     sherd__npz_writer_abort(w);
     sherd__npz_writer_abort(NULL);
 }
@@ -338,8 +339,9 @@ static void refused(const entry *e, const char *why)
 static void what_an_enemy_writes_is_refused_with_its_reason(void **s)
 {
     (void)s;
-    static const char *const names[] = { "a", "a.NPY", "a/b.npy", "../a.npy", "/a.npy", "a.B.npy",
-                                         "a..npy", ".npy", "a b.npy", "a.b.c.npy", "a\n.npy" };
+    static const char *const names[] = { "a",       "a.NPY",     "a/b.npy", "../a.npy",
+                                         "/a.npy",  "a.B.npy",   "a..npy",  ".npy",
+                                         "a b.npy", "a.b.c.npy", "a\n.npy" };
     uint8_t npy[512];
     uint32_t len = npy_of(npy, 10, 10);
     entry good = plain("a.b.npy", npy, len), e;
@@ -399,8 +401,9 @@ static uint32_t bomb(uint8_t *out, size_t cap, size_t total, uint32_t *crc)
     assert_int_equal(head, 128);
     memset(plain_bytes + head, 0, total - head);
     *crc = (uint32_t)crc32(0, plain_bytes, (uInt)total);
-    z_stream st = { .next_in = plain_bytes, .avail_in = (uInt)total, .next_out = out,
-                    .avail_out = (uInt)cap };
+    z_stream st = {
+        .next_in = plain_bytes, .avail_in = (uInt)total, .next_out = out, .avail_out = (uInt)cap
+    };
     assert_int_equal(deflateInit2(&st, 9, Z_DEFLATED, -15, 8, 0), Z_OK);
     assert_int_equal(deflate(&st, Z_FINISH), Z_STREAM_END);
     deflateEnd(&st);

@@ -52,9 +52,17 @@ static void codes_are_written_as_they_are_told(void **s)
         "assert l[1]['stays'] is False and l[1]['right'] == 65535\n"
         "assert os.stat('rec/coded.jsonl').st_mode & 0o777 == 0o600\n";
     sherd__record *r;
-    sherd__record_coded c = { .job = UINT64_C(0xfedcba9876543210), .scheme = "share", .blocks = 3,
-                              .masks = 2, .shares = 9, .rows = 60000, .cols = 784, .part = 128,
-                              .panel = 43, .stays = true, .largest = 65280 };
+    sherd__record_coded c = { .job = UINT64_C(0xfedcba9876543210),
+                              .scheme = "share",
+                              .blocks = 3,
+                              .masks = 2,
+                              .shares = 9,
+                              .rows = 60000,
+                              .cols = 784,
+                              .part = 128,
+                              .panel = 43,
+                              .stays = true,
+                              .largest = 65280 };
     assert_int_equal(sherd__record_new(&r, scratch_path("rec"), "coordinator", NULL), 0);
     assert_int_equal(sherd__record_coding(r, &c, NULL), 0);
     c.job = 1;
@@ -150,8 +158,8 @@ static void a_folder_in_use_a_file_and_a_missing_parent_are_refused(void **s)
 static void peers_of_any_name_get_files_of_their_own(void **s)
 {
     (void)s;
-    static const char *const names[] = { "n", "n", "n-2", "../../etc/passwd", ".hidden", "", "",
-                                         "[::1]:7001", "\xff\xff" };
+    static const char *const names[] = { "n", "n", "n-2",        "../../etc/passwd", ".hidden",
+                                         "",  "",  "[::1]:7001", "\xff\xff" };
     char longest[300];
     sherd__record *r;
     sherd__record_peer *p;

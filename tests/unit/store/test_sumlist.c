@@ -93,7 +93,7 @@ static void what_was_added_is_there_for_who_opens_it_again(void **state)
         unsigned before = syncs;
         assert_int_equal(add(s, 2 * step), 0);
         assert_int_equal(syncs, before + 1); /* it lasts before anybody is asked */
-        if (step % 9 == 0) { /* a process that was killed */
+        if (step % 9 == 0) {                 /* a process that was killed */
             sherd__sumlist_close(s);
             assert_int_equal(sherd__sumlist_open(&s, scratch_dir(), false, NULL), 0);
         }
@@ -186,7 +186,9 @@ static void damage_is_named_with_its_line(void **state)
 {
     (void)state;
 #define K "aa00000000000000000000000000000000000000000000000000000000000000"
-    static const struct { const char *text, *line; } bad[] = {
+    static const struct {
+        const char *text, *line;
+    } bad[] = {
         { "", ":1:" },
         { "sherd-sums-2\n", ":1:" },
         { "sherd-sums-1\nstep 1\n", ":2:" },

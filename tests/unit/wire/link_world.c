@@ -57,8 +57,9 @@ static void keep_body(side *e, sherd_fragment *f)
 
 sherd__fragment_info link_info_of(sherd__origin origin, uint64_t values)
 {
-    sherd__fragment_info i = { .origin = (uint8_t)origin, .dtype = SHERD_U8, .rows = 1,
-                               .cols = values, .len = values };
+    sherd__fragment_info i = {
+        .origin = (uint8_t)origin, .dtype = SHERD_U8, .rows = 1, .cols = values, .len = values
+    };
     if (origin == SHERD__HIDDEN) {
         i.groups = 1;
         i.len += 8;
@@ -127,7 +128,7 @@ bool link_allow(void *ctx, const sherd__fingerprint *key)
 }
 
 int link_on_accept(void *ctx, sherd_link *l, const sherd__fingerprint *key, const char *address,
-                     sherd__session_options *session, sherd__link_owner *owner)
+                   sherd__session_options *session, sherd__link_owner *owner)
 {
     world *w = ctx;
     if (w->turn_away) return w->turn_away;
@@ -155,8 +156,12 @@ void link_on_rejected(void *ctx, int code, const char *address, const char *reas
 
 int link_listen(world *w, uint32_t half_open_max, uint32_t timeout_ms)
 {
-    sherd__listen_options o = { .loop = &w->loop, .identity = link_id_n, .allow = link_allow,
-                                .accept = link_on_accept, .rejected = link_on_rejected, .ctx = w,
+    sherd__listen_options o = { .loop = &w->loop,
+                                .identity = link_id_n,
+                                .allow = link_allow,
+                                .accept = link_on_accept,
+                                .rejected = link_on_rejected,
+                                .ctx = w,
                                 .half_open_max = half_open_max,
                                 .handshake_timeout_ms = timeout_ms };
     return sherd__listener_new(&w->listener, &o, "127.0.0.1", 0, NULL);
@@ -171,9 +176,10 @@ void link_world_open(world *w)
 }
 
 int link_dial(world *w, const char *host, uint16_t port, const sherd_identity *id,
-                const sherd_identity *pinned, uint32_t timeout_ms)
+              const sherd_identity *pinned, uint32_t timeout_ms)
 {
-    sherd__link_options o = { .loop = &w->loop, .identity = id,
+    sherd__link_options o = { .loop = &w->loop,
+                              .identity = id,
                               .session = { .role = SHERD__COORDINATOR },
                               .owner = { on_event, on_closed, &w->c, w->turn },
                               .connect_timeout_ms = timeout_ms };
@@ -265,7 +271,8 @@ void link_expect(const char *text, const char *start, const char *words)
 
 int link_raw_socket(uint16_t port)
 {
-    struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(port),
+    struct sockaddr_in a = { .sin_family = AF_INET,
+                             .sin_port = htons(port),
                              .sin_addr = { htonl(INADDR_LOOPBACK) } };
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_true(fd >= 0);
@@ -278,6 +285,7 @@ bool link_is_closed(int fd)
 {
     char sink[4096];
     ssize_t n;
-    do n = read(fd, sink, sizeof sink); while (n > 0);
+    do n = read(fd, sink, sizeof sink);
+    while (n > 0);
     return n == 0 || errno == ECONNRESET;
 }

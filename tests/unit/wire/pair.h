@@ -76,11 +76,18 @@ static inline int side_open(side *e, sherd__role role, uint64_t now_ms)
     e->room = UINT64_C(1) << 24;
     sherd__session_options o = {
         .role = role,
-        .hello = { .software = "sherd 0.1.0", .blas_core = "Haswell", .backend = "cpu",
-                   .threads = 2, .memory = 1u << 30, .gflops = 12.5 },
+        .hello = { .software = "sherd 0.1.0",
+                   .blas_core = "Haswell",
+                   .backend = "cpu",
+                   .threads = 2,
+                   .memory = 1u << 30,
+                   .gflops = 12.5 },
         .now_ms = now_ms,
-        .place = pair_place, .unplace = pair_unplace, .place_ctx = e,
-        .tap = pair_tap, .tap_ctx = e,
+        .place = pair_place,
+        .unplace = pair_unplace,
+        .place_ctx = e,
+        .tap = pair_tap,
+        .tap_ctx = e,
     };
     return sherd__session_new(&e->s, &o);
 }
@@ -142,8 +149,12 @@ static inline int result_of(sherd_fragment **out, const sherd__task *t)
 /* One dense group of rows x cols bytes, with its table. */
 static inline sherd__fragment_info block_info(uint64_t rows, uint64_t cols)
 {
-    return (sherd__fragment_info){ .origin = SHERD__HIDDEN, .dtype = 3, .groups = 1, .rows = rows,
-                                   .cols = cols, .len = 8 + rows * cols };
+    return (sherd__fragment_info){ .origin = SHERD__HIDDEN,
+                                   .dtype = 3,
+                                   .groups = 1,
+                                   .rows = rows,
+                                   .cols = cols,
+                                   .len = 8 + rows * cols };
 }
 
 static inline int block_of(sherd_fragment **out, uint64_t rows, uint64_t cols)
@@ -171,10 +182,17 @@ static inline int put_block(pair *p, uint64_t job, uint32_t block, uint64_t rows
 
 static inline sherd__task task_of(uint64_t job, uint32_t task, uint64_t rows, uint64_t cols)
 {
-    return (sherd__task){ .job = job, .task = task, .attempt = 1, .op = SHERD__OP_MULTIPLY,
-                          .left = 1, .right = 2,
-                          .result = { .origin = SHERD__RESULT, .dtype = 1, .rows = rows,
-                                      .cols = cols, .len = 8 * rows * cols } };
+    return (sherd__task){ .job = job,
+                          .task = task,
+                          .attempt = 1,
+                          .op = SHERD__OP_MULTIPLY,
+                          .left = 1,
+                          .right = 2,
+                          .result = { .origin = SHERD__RESULT,
+                                      .dtype = 1,
+                                      .rows = rows,
+                                      .cols = cols,
+                                      .len = 8 * rows * cols } };
 }
 
 /* The node of the tests: every fifth task is refused, the others answered at once. */
@@ -183,8 +201,11 @@ static inline void node_answers(side *e, const sherd__task *t)
     sherd_fragment *f = NULL;
     if (e->silent_tasks) return;
     if (t->task % 5 == 0) {
-        sherd__refusal r = { .job = t->job, .task = t->task, .attempt = t->attempt,
-                             .code = SHERD_EREFUSED, .text = "no such block" };
+        sherd__refusal r = { .job = t->job,
+                             .task = t->task,
+                             .attempt = t->attempt,
+                             .code = SHERD_EREFUSED,
+                             .text = "no such block" };
         (void)!sherd__session_refuse(e->s, &r);
         return;
     }

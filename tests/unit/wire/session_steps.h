@@ -30,10 +30,12 @@ static inline int inject(pair *p, side *to, const sherd__record *r, const uint8_
 }
 
 static inline int inject_description(pair *p, side *to, uint16_t type, uint32_t number,
-                              const sherd__fragment_info *info, const uint32_t *attempt)
+                                     const sherd__fragment_info *info, const uint32_t *attempt)
 {
     uint8_t body[SHERD__CONTROL_MAX];
-    sherd__record r = { .type = type, .job = JOB, .number = number,
+    sherd__record r = { .type = type,
+                        .job = JOB,
+                        .number = number,
                         .body_len = sherd__message_description(body, info, attempt) };
     return inject(p, to, &r, body);
 }

@@ -74,7 +74,9 @@ static void every_header_seed_is_what_the_code_says(void **state)
         bool ping = type == SHERD__REC_PING || type == SHERD__REC_PONG;
         char name[40];
         s.len = 0;
-        sherd__record r = { .type = type, .job = named && !ping ? 0x1234 : 0, .number = named,
+        sherd__record r = { .type = type,
+                            .job = named && !ping ? 0x1234 : 0,
+                            .number = named,
                             .body_len = sherd__record_cap(type, 0) };
         if (!sherd__record_name(type)) r.flags = SHERD__RECORD_OPTIONAL;
         add_record(&s, &r, NULL);
@@ -82,8 +84,13 @@ static void every_header_seed_is_what_the_code_says(void **state)
         check_file("record", name, &s);
     }
     s.len = 0;
-    add_record(&s, &(sherd__record){ .type = SHERD__REC_PUT, .job = 1, .number = 1, .part = 1,
-                                     .body_len = SHERD__CHUNK + 1 }, NULL);
+    add_record(&s,
+               &(sherd__record){ .type = SHERD__REC_PUT,
+                                 .job = 1,
+                                 .number = 1,
+                                 .part = 1,
+                                 .body_len = SHERD__CHUNK + 1 },
+               NULL);
     check_file("record", "chunk-too-long", &s);
 }
 
@@ -137,8 +144,11 @@ static seed *after_hello(void)
 static void add_put(seed *s, const sherd__fragment_info *info)
 {
     uint8_t body[SHERD__CONTROL_MAX];
-    add_record(s, &(sherd__record){ .type = SHERD__REC_PUT, .job = 1, .number = 1,
-                                    .body_len = sherd__message_description(body, info, NULL) },
+    add_record(s,
+               &(sherd__record){ .type = SHERD__REC_PUT,
+                                 .job = 1,
+                                 .number = 1,
+                                 .body_len = sherd__message_description(body, info, NULL) },
                body);
 }
 
@@ -147,8 +157,9 @@ static void every_seed_of_a_lie_is_what_the_code_says(void **state)
     (void)state;
     uint8_t body[64] = { 2, 0, 0, 0, 3, 0, 0, 0, 1, 2, 3, 4, 5, 6 };
     sherd__fragment_info info = block_info(2, 3), huge = block_info(1u << 20, 1u << 20);
-    sherd__record part = { .type = SHERD__REC_PUT, .job = 1, .number = 1, .part = 1,
-                           .body_len = 14 };
+    sherd__record part = {
+        .type = SHERD__REC_PUT, .job = 1, .number = 1, .part = 1, .body_len = 14
+    };
     seed *s = after_hello();
     add_put(s, &info);
     body[0] = 3;
@@ -186,11 +197,19 @@ static void every_seed_of_a_lie_is_what_the_code_says(void **state)
 static void every_seed_of_csr_is_what_the_code_says(void **state)
 {
     (void)state;
-    static const struct { const char *name; unsigned at; uint8_t byte; } lies[] = {
-        { "csr", 8, 2 },               { "csr-count-beyond-columns", 8, 200 },
-        { "csr-counts-too-few", 8, 1 }, { "csr-counts-too-many", 9, 1 },
-        { "csr-column-beyond", 13, 5 }, { "csr-columns-alike", 12, 0 },
-        { "csr-lying-table", 0, 4 },    { "csr-narrower-group", 4, 3 },
+    static const struct {
+        const char *name;
+        unsigned at;
+        uint8_t byte;
+    } lies[] = {
+        { "csr", 8, 2 },
+        { "csr-count-beyond-columns", 8, 200 },
+        { "csr-counts-too-few", 8, 1 },
+        { "csr-counts-too-many", 9, 1 },
+        { "csr-column-beyond", 13, 5 },
+        { "csr-columns-alike", 12, 0 },
+        { "csr-lying-table", 0, 4 },
+        { "csr-narrower-group", 4, 3 },
     };
     static const uint8_t sound[] = { 3, 0, 0, 0, 5, 0, 0, 0, 2, 0, 1, 0, 4, 2, 10, 20, 30 };
     sherd__fragment_info info = block_info(3, 5);
@@ -204,8 +223,13 @@ static void every_seed_of_csr_is_what_the_code_says(void **state)
         assert_int_equal(sherd__fragment_table_check(&info, body, &d), i ? SHERD_EFRAME : SHERD_OK);
         seed *s = after_hello();
         add_put(s, &info);
-        add_record(s, &(sherd__record){ .type = SHERD__REC_PUT, .job = 1, .number = 1, .part = 1,
-                                        .body_len = sizeof sound }, body);
+        add_record(s,
+                   &(sherd__record){ .type = SHERD__REC_PUT,
+                                     .job = 1,
+                                     .number = 1,
+                                     .part = 1,
+                                     .body_len = sizeof sound },
+                   body);
         check_file("session", lies[i].name, s);
     }
     seed *s = after_hello(); /* a length that no number of entries gives */
@@ -217,18 +241,30 @@ static void every_seed_of_csr_is_what_the_code_says(void **state)
 static void add_task(seed *s, const sherd__task *t)
 {
     uint8_t body[SHERD__CONTROL_MAX];
-    add_record(s, &(sherd__record){ .type = SHERD__REC_TASK, .job = t->job, .number = t->task,
-                                    .part = t->attempt,
-                                    .body_len = sherd__message_task(body, t) }, body);
+    add_record(s,
+               &(sherd__record){ .type = SHERD__REC_TASK,
+                                 .job = t->job,
+                                 .number = t->task,
+                                 .part = t->attempt,
+                                 .body_len = sherd__message_task(body, t) },
+               body);
 }
 
 /* One task of each operation, and two others. */
 static void every_operation_has_a_seed_and_is_what_the_code_says(void **state)
 {
     (void)state;
-    static const uint32_t ops[] = { SHERD__OP_MULTIPLY, SHERD__OP_MULTIPLY_T, SHERD__OP_SIGMOID,
-                                    SHERD__OP_MINUS, SHERD__OP_SQUARE, SHERD__OP_TIMES,
-                                    SHERD__OP_RELU, SHERD__OP_TANH, SHERD__OP_EXP, 3, 23 };
+    static const uint32_t ops[] = { SHERD__OP_MULTIPLY,
+                                    SHERD__OP_MULTIPLY_T,
+                                    SHERD__OP_SIGMOID,
+                                    SHERD__OP_MINUS,
+                                    SHERD__OP_SQUARE,
+                                    SHERD__OP_TIMES,
+                                    SHERD__OP_RELU,
+                                    SHERD__OP_TANH,
+                                    SHERD__OP_EXP,
+                                    3,
+                                    23 };
     seed *s = after_hello();
     for (uint32_t i = 0; i < sizeof ops / sizeof *ops; i++) {
         sherd__task t = task_of(1, i + 1, 3, 2);

@@ -67,8 +67,7 @@ static void every_prefix_is_an_end_too_early(void **s)
     uint8_t bytes[1024];
     sherd__handoff got;
     size_t len = written(bytes, sizeof bytes);
-    for (size_t n = 0; n < len; n++)
-        assert_int_equal(read_back(bytes, n, 0, &got), SHERD_ECLOSED);
+    for (size_t n = 0; n < len; n++) assert_int_equal(read_back(bytes, n, 0, &got), SHERD_ECLOSED);
 }
 
 static void silence_is_a_timeout(void **s)

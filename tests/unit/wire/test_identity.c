@@ -17,10 +17,10 @@
 static const char rfc8410[] = "-----BEGIN PRIVATE KEY-----\n"
                               "MC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC\n"
                               "-----END PRIVATE KEY-----\n";
-static const uint8_t rfc8410_public[32] = {
-    0x19, 0xbf, 0x44, 0x09, 0x69, 0x84, 0xcd, 0xfe, 0x85, 0x41, 0xba, 0xc1, 0x67, 0xdc, 0x3b, 0x96,
-    0xc8, 0x50, 0x86, 0xaa, 0x30, 0xb6, 0xb6, 0xcb, 0x0c, 0x5c, 0x38, 0xad, 0x70, 0x31, 0x66, 0xe1
-};
+static const uint8_t rfc8410_public[32] = { 0x19, 0xbf, 0x44, 0x09, 0x69, 0x84, 0xcd, 0xfe,
+                                            0x85, 0x41, 0xba, 0xc1, 0x67, 0xdc, 0x3b, 0x96,
+                                            0xc8, 0x50, 0x86, 0xaa, 0x30, 0xb6, 0xb6, 0xcb,
+                                            0x0c, 0x5c, 0x38, 0xad, 0x70, 0x31, 0x66, 0xe1 };
 
 static char dir[] = "/tmp/sherd-identity-XXXXXX";
 
@@ -186,9 +186,10 @@ static void what_is_no_ed25519_key_is_refused_with_the_reason(void **s)
     char long_text[20000];
     memset(long_text, 'A', sizeof long_text);
     d = (sherd_diag){ 0 };
-    assert_int_equal(
-        sherd__identity_load(&id, write_file("long", long_text, sizeof long_text, 0600), &d),
-        SHERD_EKEY);
+    assert_int_equal(sherd__identity_load(&id,
+                                          write_file("long", long_text, sizeof long_text, 0600),
+                                          &d),
+                     SHERD_EKEY);
 
     EVP_PKEY *ec = EVP_PKEY_Q_keygen(NULL, NULL, "EC", "P-256");
     EVP_PKEY *ed = EVP_PKEY_Q_keygen(NULL, NULL, "ED25519");

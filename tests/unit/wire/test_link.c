@@ -28,8 +28,12 @@ static void blocks_and_results_come_over_whole(void **s)
     link_both_up(&w);
     for (uint32_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         uint8_t *body = link_body(sizes[i]), *copy = malloc(sizes[i] + 8);
-        sherd__task t = { .job = JOB, .task = i + 1, .attempt = 1, .op = SHERD__OP_SQUARE,
-                          .left = i + 1, .result = link_info_of(SHERD__RESULT, sizes[i]) };
+        sherd__task t = { .job = JOB,
+                          .task = i + 1,
+                          .attempt = 1,
+                          .op = SHERD__OP_SQUARE,
+                          .left = i + 1,
+                          .result = link_info_of(SHERD__RESULT, sizes[i]) };
         memcpy(copy, body, sizes[i] + 8);
         link_put(&w, i + 1, body, sizes[i]);
         assert_int_equal(sherd__session_task(sherd__link_session(w.c.link), &t), 0);
@@ -91,7 +95,8 @@ static void a_name_is_resolved_and_each_of_its_addresses_tried(void **s)
     world w;
     link_world_open(&w);
     assert_int_equal(link_dial(&w, "localhost", sherd__listener_port(w.listener), link_id_c,
-                               link_id_n, 0), 0);
+                               link_id_n, 0),
+                     0);
     assert_true(link_run_until(&w, &w.c.ready, 1, WAIT_MS));
     assert_memory_equal(sherd__link_peer_address(w.c.link), "localhost:", 10);
     link_world_close(&w);
@@ -146,7 +151,8 @@ static void a_name_that_is_not_resolved_is_not_waited_for(void **s)
         world w;
         link_world_open(&w);
         assert_int_equal(link_dial(&w, "slow.example", 7000, link_id_c, link_id_n,
-                                   way == 1 ? 50 : 0), 0);
+                                   way == 1 ? 50 : 0),
+                         0);
         if (way) far_wait(1);
         if (way != 1) sherd__link_close(w.c.link, SHERD_EINTERRUPTED, "no need");
         assert_true(link_run_until(&w, &w.c.closed_calls, 1, WAIT_MS)); /* nobody has answered */
@@ -183,8 +189,12 @@ static void ipv6_works_where_the_machine_has_it(void **s)
     (void)s;
     world w;
     link_world_open(&w);
-    sherd__listen_options o = { .loop = &w.loop, .identity = link_id_n, .allow = link_allow,
-                                .accept = link_on_accept, .rejected = link_on_rejected, .ctx = &w };
+    sherd__listen_options o = { .loop = &w.loop,
+                                .identity = link_id_n,
+                                .allow = link_allow,
+                                .accept = link_on_accept,
+                                .rejected = link_on_rejected,
+                                .ctx = &w };
     sherd_listener *six;
     if (sherd__listener_new(&six, &o, "::1", 0, NULL)) {
         link_world_close(&w);

@@ -71,7 +71,8 @@ static void a_peer_that_never_answers_runs_into_the_timeout(void **s)
     link_expect(w.c.text, "127.0.0.1:", "handshake was not done within 1000 ms");
     assert_true(link_run_until(&w, &w.c.closed_calls, 1, WAIT_MS));
     for (int i = 0; i < 4; i++) { /* the queue is full: even TCP gets no answer */
-        struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(port),
+        struct sockaddr_in a = { .sin_family = AF_INET,
+                                 .sin_port = htons(port),
                                  .sin_addr = { htonl(INADDR_LOOPBACK) } };
         filler[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
         (void)!connect(filler[i], (struct sockaddr *)&a, sizeof a);
@@ -94,7 +95,8 @@ static void its_time_counts_from_when_it_is_asked_for(void **s)
     uv_run(&w.loop, UV_RUN_NOWAIT);
     nanosleep(&(struct timespec){ .tv_sec = 1, .tv_nsec = 600000000 }, NULL);
     assert_int_equal(link_dial(&w, "127.0.0.1", sherd__listener_port(w.listener), link_id_c,
-                               link_id_n, 1500), 0);
+                               link_id_n, 1500),
+                     0);
     assert_true(link_run_until(&w, &w.c.ready, 1, WAIT_MS));
     link_world_close(&w);
 }
@@ -194,8 +196,10 @@ static void a_stalled_reader_holds_up_the_source_not_the_memory(void **s)
     link_both_up(&w);
     link_narrow(&w);
     sherd__link_pause(w.n.link, true);
-    assert_int_equal(sherd__fragment_new_source(&f, &i, (sherd__fragment_source){ count_fill,
-                                                count_free, &c }), 0);
+    assert_int_equal(sherd__fragment_new_source(&f, &i,
+                                                (sherd__fragment_source){ count_fill, count_free,
+                                                                          &c }),
+                     0);
     assert_int_equal(sherd__session_put(sherd__link_session(w.c.link), JOB, 1, f), 0);
     sherd__link_flush(w.c.link);
     link_run_until(&w, NULL, 0, 200);

@@ -245,9 +245,13 @@ enum { MANY = 300, HALF_OPEN = 64 };
 
 static void listen_with_names(world *w, const char *as)
 {
-    sherd__listen_options o = { .loop = &w->loop, .identity = link_id_n, .allow = link_allow,
-                                .accept = link_on_accept, .rejected = link_on_rejected,
-                                .named = named_one, .ctx = w };
+    sherd__listen_options o = { .loop = &w->loop,
+                                .identity = link_id_n,
+                                .allow = link_allow,
+                                .accept = link_on_accept,
+                                .rejected = link_on_rejected,
+                                .named = named_one,
+                                .ctx = w };
     named_as = as;
     sherd__listener_close(w->listener);
     assert_int_equal(sherd__listener_new(&w->listener, &o, "127.0.0.1", 0, NULL), 0);

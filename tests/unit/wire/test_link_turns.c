@@ -63,9 +63,13 @@ static void coordinator_event(void *ctx, sherd_link *l, sherd__event *e)
 
 static void connect_all(void)
 {
-    sherd__listen_options listen = { .loop = &many.w.loop, .identity = link_id_n,
-                                     .allow = link_allow, .accept = on_accept, .ctx = &many.w };
-    sherd__link_options o = { .loop = &many.w.loop, .identity = link_id_c,
+    sherd__listen_options listen = { .loop = &many.w.loop,
+                                     .identity = link_id_n,
+                                     .allow = link_allow,
+                                     .accept = on_accept,
+                                     .ctx = &many.w };
+    sherd__link_options o = { .loop = &many.w.loop,
+                              .identity = link_id_c,
                               .session = { .role = SHERD__COORDINATOR },
                               .owner = { coordinator_event, gone, NULL, NULL } };
     many.w.allowed = link_id_c;
@@ -74,7 +78,8 @@ static void connect_all(void)
     for (int i = 0; i < LINKS; i++) {
         assert_int_equal(sherd__link_connect(&many.link[i], &o, "127.0.0.1",
                                              sherd__listener_port(many.w.listener),
-                                             sherd__identity_fingerprint(link_id_n), NULL), 0);
+                                             sherd__identity_fingerprint(link_id_n), NULL),
+                         0);
         assert_true(link_run_until(&many.w, &many.ready, i + 1, WAIT_MS));
     }
 }

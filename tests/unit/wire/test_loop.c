@@ -31,7 +31,8 @@ static int make_loop(int left)
     if (sherd__loop_init(&loop, &d))
         return d.code == SHERD_ENOMEM && strstr(d.message, "too many open files") &&
                        strstr(d.hint, "ulimit -n")
-                   ? REFUSED : SILENT;
+                   ? REFUSED
+                   : SILENT;
     return uv_loop_close(&loop) == 0 ? MADE : UNCLOSED;
 }
 

@@ -13,17 +13,38 @@
 #include "wire/record.h"
 
 static const sherd__hello hello = {
-    .minor_min = 1, .minor_max = 3, .features = UINT64_C(0x8000000000000001),
-    .software = "sherd 0.1.0", .blas_core = "Cooperlake", .backend = "cpu",
-    .threads = 2, .memory = UINT64_C(1) << 33, .gflops = 102.5,
+    .minor_min = 1,
+    .minor_max = 3,
+    .features = UINT64_C(0x8000000000000001),
+    .software = "sherd 0.1.0",
+    .blas_core = "Cooperlake",
+    .backend = "cpu",
+    .threads = 2,
+    .memory = UINT64_C(1) << 33,
+    .gflops = 102.5,
 };
-static const sherd__fragment_info block = { .origin = SHERD__HIDDEN, .dtype = 1, .groups = 2,
-                                            .rows = 300, .cols = 17, .len = 16 + 8 * 300 * 17 };
+static const sherd__fragment_info block = { .origin = SHERD__HIDDEN,
+                                            .dtype = 1,
+                                            .groups = 2,
+                                            .rows = 300,
+                                            .cols = 17,
+                                            .len = 16 + 8 * 300 * 17 };
 static const sherd__task task = {
-    .job = 9, .task = 8, .attempt = 7, .op = SHERD__OP_MULTIPLY, .flags = SHERD__DROP_RIGHT,
-    .left = 1, .right = 70000, .primes_len = 2, .primes = { 5931641, 5931637 },
-    .result = { .origin = SHERD__RESULT, .dtype = SHERD__RESIDUES, .primes = 2, .rows = 5,
-                .cols = 4, .len = 120 },
+    .job = 9,
+    .task = 8,
+    .attempt = 7,
+    .op = SHERD__OP_MULTIPLY,
+    .flags = SHERD__DROP_RIGHT,
+    .left = 1,
+    .right = 70000,
+    .primes_len = 2,
+    .primes = { 5931641, 5931637 },
+    .result = { .origin = SHERD__RESULT,
+                .dtype = SHERD__RESIDUES,
+                .primes = 2,
+                .rows = 5,
+                .cols = 4,
+                .len = 120 },
 };
 
 static void same(const uint8_t *got, size_t n, const char *hex)
@@ -65,10 +86,16 @@ static void every_body_has_these_bytes(void **state)
 
 typedef union any {
     sherd__hello hello;
-    struct { sherd__fragment_info info; uint32_t attempt; } first;
+    struct {
+        sherd__fragment_info info;
+        uint32_t attempt;
+    } first;
     sherd__task task;
     sherd__refusal refusal;
-    struct { int code; char text[SHERD__TEXT_MAX]; } bye;
+    struct {
+        int code;
+        char text[SHERD__TEXT_MAX];
+    } bye;
 } any;
 
 enum { HELLO, PUT, RESULT, TASK, REFUSE, BYE, KINDS };
@@ -227,7 +254,8 @@ static void values_out_of_range_are_the_peers_fault(void **state)
     assert_int_equal(sherd__message_refuse_parse(&a.refusal, b, sherd__message_refuse(b, &r), NULL),
                      SHERD_EFRAME);
     assert_int_equal(sherd__message_bye_parse(&a.bye.code, a.bye.text, b,
-                                              sherd__message_bye(b, 1, ""), NULL), SHERD_EFRAME);
+                                              sherd__message_bye(b, 1, ""), NULL),
+                     SHERD_EFRAME);
 }
 
 static void a_put_has_no_attempt_and_a_result_has_one(void **state)

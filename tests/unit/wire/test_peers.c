@@ -25,8 +25,11 @@ static void a_whole_line_is_understood(void **s)
     sherd__peer p;
     sherd_diag d;
     bool found;
-    assert_int_equal(parse(&p, &found, " node-7.example:7000\tkey=" KEY_B
-                           " name=seven domain=rack/2 weight=1.5 role=node # spare\r", &d), 0);
+    assert_int_equal(parse(&p, &found,
+                           " node-7.example:7000\tkey=" KEY_B
+                           " name=seven domain=rack/2 weight=1.5 role=node # spare\r",
+                           &d),
+                     0);
     assert_true(found);
     assert_string_equal(p.host, "node-7.example");
     assert_int_equal(p.port, 7000);
@@ -72,7 +75,9 @@ static void blank_and_comment_lines_are_nobody(void **s)
 static void a_bad_line_is_told_with_place_finding_and_remedy(void **s)
 {
     (void)s;
-    static const struct { const char *line, *message, *hint; } bad[] = {
+    static const struct {
+        const char *line, *message, *hint;
+    } bad[] = {
         { "node7", "\"node7\"", "host:port" },
         { "key=" KEY_A, "expected host:port", "host:port" },
         { "node7:", "port \"\"", "host:port" },
@@ -239,14 +244,32 @@ static void loopback_addresses_are_known_in_every_spelling(void **s)
         const char *host;
         bool loopback;
     } cases[] = {
-        { "127.0.0.1", true },  { "127.255.3.9", true }, { "127.1", true },
-        { "::1", true },        { "0:0::0:1", true },    { "::ffff:127.0.0.2", true },
-        { "localhost", true },  { "LocalHost", true },   { "a.localhost", true },
-        { "128.0.0.1", false }, { "10.127.0.1", false }, { "::ffff:10.0.0.1", false },
-        { "::", true },         { "fe80::1", false },    { "0.0.0.0", true },
-        { "0", true },          { "::ffff:0.0.0.0", true }, { "0.0.0.1", false }, { "::2", false },
-        { "localhosts", false }, { "notlocalhost", false }, { "localhost.example", false },
-        { ".localhost", false }, { "127.example", false }, { "*", false }, { "", false },
+        { "127.0.0.1", true },
+        { "127.255.3.9", true },
+        { "127.1", true },
+        { "::1", true },
+        { "0:0::0:1", true },
+        { "::ffff:127.0.0.2", true },
+        { "localhost", true },
+        { "LocalHost", true },
+        { "a.localhost", true },
+        { "128.0.0.1", false },
+        { "10.127.0.1", false },
+        { "::ffff:10.0.0.1", false },
+        { "::", true },
+        { "fe80::1", false },
+        { "0.0.0.0", true },
+        { "0", true },
+        { "::ffff:0.0.0.0", true },
+        { "0.0.0.1", false },
+        { "::2", false },
+        { "localhosts", false },
+        { "notlocalhost", false },
+        { "localhost.example", false },
+        { ".localhost", false },
+        { "127.example", false },
+        { "*", false },
+        { "", false },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         sherd__peer p = { 0 };

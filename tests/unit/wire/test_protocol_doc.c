@@ -90,8 +90,8 @@ static uint64_t number(const char *cell)
 static void the_header_has_these_offsets_and_sizes(void **state)
 {
     (void)state;
-    static const char *const names[] = { "magic", "type", "flags", "job", "number", "part",
-                                         "body_len" };
+    static const char *const names[] = { "magic",  "type", "flags",   "job",
+                                         "number", "part", "body_len" };
     table t = find_table("| offset | bytes |");
     assert_int_equal(t.rows, sizeof names / sizeof *names);
     uint64_t end = 0;
@@ -155,25 +155,55 @@ static void every_type_has_this_number_direction_rules_and_caps(void **state)
     assert_null(sherd__record_name((uint16_t)(t.rows + 1)));
 }
 
-#define FIELD(message, field) { #message, #field, sherd_pb_##message##_##field##_tag }
+#define FIELD(message, field)                                                                      \
+    {                                                                                              \
+#message, #field, sherd_pb_##message##_##field##_tag                                       \
+    }
 
 static void every_field_of_a_body_has_this_number(void **state)
 {
     (void)state;
-    static const struct { const char *message, *field; unsigned tag; } fields[] = {
-        FIELD(Hello, minor_min), FIELD(Hello, minor_max), FIELD(Hello, features),
-        FIELD(Hello, software), FIELD(Hello, blas_core), FIELD(Hello, backend),
-        FIELD(Hello, threads), FIELD(Hello, memory), FIELD(Hello, gflops),
+    static const struct {
+        const char *message, *field;
+        unsigned tag;
+    } fields[] = {
+        FIELD(Hello, minor_min),
+        FIELD(Hello, minor_max),
+        FIELD(Hello, features),
+        FIELD(Hello, software),
+        FIELD(Hello, blas_core),
+        FIELD(Hello, backend),
+        FIELD(Hello, threads),
+        FIELD(Hello, memory),
+        FIELD(Hello, gflops),
         FIELD(Hello, residue_gflops),
-        FIELD(Description, origin), FIELD(Description, dtype), FIELD(Description, encoding),
-        FIELD(Description, primes), FIELD(Description, groups), FIELD(Description, rows),
-        FIELD(Description, cols), FIELD(Description, len), FIELD(Description, attempt),
-        FIELD(Task, op), FIELD(Task, flags), FIELD(Task, left), FIELD(Task, right),
-        FIELD(Task, primes), FIELD(Task, result), FIELD(Task, windows),
-        FIELD(Windows, height), FIELD(Windows, width), FIELD(Windows, channels),
-        FIELD(Windows, window), FIELD(Windows, stride), FIELD(Windows, padding),
-        FIELD(Refuse, what), FIELD(Refuse, code),
-        FIELD(Refuse, text), FIELD(Bye, code), FIELD(Bye, text),
+        FIELD(Description, origin),
+        FIELD(Description, dtype),
+        FIELD(Description, encoding),
+        FIELD(Description, primes),
+        FIELD(Description, groups),
+        FIELD(Description, rows),
+        FIELD(Description, cols),
+        FIELD(Description, len),
+        FIELD(Description, attempt),
+        FIELD(Task, op),
+        FIELD(Task, flags),
+        FIELD(Task, left),
+        FIELD(Task, right),
+        FIELD(Task, primes),
+        FIELD(Task, result),
+        FIELD(Task, windows),
+        FIELD(Windows, height),
+        FIELD(Windows, width),
+        FIELD(Windows, channels),
+        FIELD(Windows, window),
+        FIELD(Windows, stride),
+        FIELD(Windows, padding),
+        FIELD(Refuse, what),
+        FIELD(Refuse, code),
+        FIELD(Refuse, text),
+        FIELD(Bye, code),
+        FIELD(Bye, text),
     };
     table t = find_table("| message | field |");
     assert_int_equal(t.rows, sizeof fields / sizeof *fields);
@@ -212,29 +242,21 @@ static void the_schema_has_these_kinds(void **state)
 static void every_operation_has_this_number(void **state)
 {
     (void)state;
-    static const struct { unsigned op; const char *name; } ops[] = {
-        { SHERD__OP_MULTIPLY, "multiply" },
-        { SHERD__OP_MULTIPLY_T, "multiply transposed" },
-        { SHERD__OP_GRADIENT, "gradient" },
-        { SHERD__OP_MEET, "meet" },
-        { SHERD__OP_CONNECT, "connect" },
-        { SHERD__OP_STEP, "step" },
-        { SHERD__OP_REDUCE, "reduce" },
-        { SHERD__OP_JOIN, "join" },
-        { SHERD__OP_ROSTER, "roster" },
-        { SHERD__OP_SEAL, "seal" },
-        { SHERD__OP_HIDE, "hide" },
-        { SHERD__OP_OPEN, "open" },
-        { SHERD__OP_STATE, "state" },
-        { SHERD__OP_WHERE, "where" },
-        { SHERD__OP_CONFIRM, "confirm" },
-        { SHERD__OP_SIGMOID, "sigmoid" },
-        { SHERD__OP_MINUS, "minus" },
-        { SHERD__OP_SQUARE, "square" },
-        { SHERD__OP_TIMES, "times" },
-        { SHERD__OP_RELU, "relu" },
-        { SHERD__OP_TANH, "tanh" },
-        { SHERD__OP_EXP, "exp" },
+    static const struct {
+        unsigned op;
+        const char *name;
+    } ops[] = {
+        { SHERD__OP_MULTIPLY, "multiply" }, { SHERD__OP_MULTIPLY_T, "multiply transposed" },
+        { SHERD__OP_GRADIENT, "gradient" }, { SHERD__OP_MEET, "meet" },
+        { SHERD__OP_CONNECT, "connect" },   { SHERD__OP_STEP, "step" },
+        { SHERD__OP_REDUCE, "reduce" },     { SHERD__OP_JOIN, "join" },
+        { SHERD__OP_ROSTER, "roster" },     { SHERD__OP_SEAL, "seal" },
+        { SHERD__OP_HIDE, "hide" },         { SHERD__OP_OPEN, "open" },
+        { SHERD__OP_STATE, "state" },       { SHERD__OP_WHERE, "where" },
+        { SHERD__OP_CONFIRM, "confirm" },   { SHERD__OP_SIGMOID, "sigmoid" },
+        { SHERD__OP_MINUS, "minus" },       { SHERD__OP_SQUARE, "square" },
+        { SHERD__OP_TIMES, "times" },       { SHERD__OP_RELU, "relu" },
+        { SHERD__OP_TANH, "tanh" },         { SHERD__OP_EXP, "exp" },
         { SHERD__OP_CHECK, "check" },
     };
     table t = find_table("| op | name |");
@@ -248,7 +270,10 @@ static void every_operation_has_this_number(void **state)
 static void every_code_has_this_name_and_text(void **state)
 {
     (void)state;
-    static const struct { int code; const char *name, *text; } codes[] = {
+    static const struct {
+        int code;
+        const char *name, *text;
+    } codes[] = {
 #define XX(number, name, exit, text) { (number), #name, text },
         SHERD_ERR_MAP(XX)
 #undef XX
@@ -271,15 +296,23 @@ static void the_sections_of_csr_have_these_widths_and_this_order(void **state)
     assert_int_equal(t.rows, 3);
     unsigned long one, upto_one, two, upto_two, other;
     assert_int_equal(sscanf(t.cell[0][2], "%lu up to %lu columns, %lu up to %lu, else %lu", &one,
-                            &upto_one, &two, &upto_two, &other), 5);
-    const struct { uint64_t cols; unsigned long width; } edges[] = {
-        { 0, one }, { upto_one, one }, { upto_one + 1, two }, { upto_two, two },
-        { upto_two + 1, other }, { UINT32_MAX, other },
+                            &upto_one, &two, &upto_two, &other),
+                     5);
+    const struct {
+        uint64_t cols;
+        unsigned long width;
+    } edges[] = {
+        { 0, one },        { upto_one, one },       { upto_one + 1, two },
+        { upto_two, two }, { upto_two + 1, other }, { UINT32_MAX, other },
     };
     for (size_t i = 0; i < sizeof edges / sizeof *edges; i++) {
         uint64_t w = edges[i].width, rows = 7, entries = 5;
-        sherd__fragment_info info = { .origin = SHERD__HIDDEN, .dtype = SHERD_U16, .groups = 3,
-                                      .encoding = SHERD__CSR, .rows = rows, .cols = edges[i].cols };
+        sherd__fragment_info info = { .origin = SHERD__HIDDEN,
+                                      .dtype = SHERD_U16,
+                                      .groups = 3,
+                                      .encoding = SHERD__CSR,
+                                      .rows = rows,
+                                      .cols = edges[i].cols };
         if (edges[i].cols == 0) entries = 0;
         info.len = 3 * 8 + rows * w + entries * (w + 2);
         assert_int_equal(sherd__csr_len(3, rows, edges[i].cols, entries, 2), info.len);
@@ -374,22 +407,25 @@ static void plans_have_these_numbers_and_limits(void **state)
                 SHERD__SECURE_PLAN);
 }
 
-#define CONSTANT(name) { #name, name }
+#define CONSTANT(name)                                                                             \
+    {                                                                                              \
+#name, name                                                                                \
+    }
 
 static void every_time_and_limit_has_this_value(void **state)
 {
     (void)state;
-    static const struct { const char *name; uint64_t value; } constants[] = {
-        CONSTANT(SHERD__LINK_SHAKE_MS), CONSTANT(SHERD__HANDSHAKE_MS),
-        CONSTANT(SHERD__PING_MS), CONSTANT(SHERD__DEAD_MS),
-        CONSTANT(SHERD__STALL_MS), CONSTANT(SHERD__STALL_BYTES), CONSTANT(SHERD__CHUNK),
-        CONSTANT(SHERD__CONTROL_MAX), CONSTANT(SHERD__UNKNOWN_MAX), CONSTANT(SHERD__TASKS_MAX),
-        CONSTANT(SHERD__BLOCKS_MAX), CONSTANT(SHERD__ROUNDS_MAX),
-        CONSTANT(SHERD__TEXT_MAX), CONSTANT(SHERD__PRIMES_MAX),
-        CONSTANT(SHERD__PRIME_MIN), CONSTANT(SHERD__PRIME_MAX),
-        CONSTANT(SHERD__WINDOW_MAX), CONSTANT(SHERD__GROUPS_MAX),
-        CONSTANT(SHERD__CSR_MAX),
-        CONSTANT(SHERD__ANSWERS_MAX), CONSTANT(SHERD__MINOR),
+    static const struct {
+        const char *name;
+        uint64_t value;
+    } constants[] = {
+        CONSTANT(SHERD__LINK_SHAKE_MS), CONSTANT(SHERD__HANDSHAKE_MS), CONSTANT(SHERD__PING_MS),
+        CONSTANT(SHERD__DEAD_MS),       CONSTANT(SHERD__STALL_MS),     CONSTANT(SHERD__STALL_BYTES),
+        CONSTANT(SHERD__CHUNK),         CONSTANT(SHERD__CONTROL_MAX),  CONSTANT(SHERD__UNKNOWN_MAX),
+        CONSTANT(SHERD__TASKS_MAX),     CONSTANT(SHERD__BLOCKS_MAX),   CONSTANT(SHERD__ROUNDS_MAX),
+        CONSTANT(SHERD__TEXT_MAX),      CONSTANT(SHERD__PRIMES_MAX),   CONSTANT(SHERD__PRIME_MIN),
+        CONSTANT(SHERD__PRIME_MAX),     CONSTANT(SHERD__WINDOW_MAX),   CONSTANT(SHERD__GROUPS_MAX),
+        CONSTANT(SHERD__CSR_MAX),       CONSTANT(SHERD__ANSWERS_MAX),  CONSTANT(SHERD__MINOR),
     };
     table t = find_table("| constant | value |");
     assert_int_equal(t.rows, sizeof constants / sizeof *constants);

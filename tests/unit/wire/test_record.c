@@ -12,15 +12,18 @@
 #include "wire/session.h"
 
 static const uint8_t golden[SHERD__RECORD_BYTES] = {
-    'S', 'H', 'R', 'D', 3, 0, 0, 0, 0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11,
-    0x04, 0x03, 0x02, 0x01, 7, 0, 0, 0, 0x00, 0x00, 0x04, 0, 0, 0, 0, 0,
+    'S',  'H',  'R',  'D',  3, 0, 0, 0, 0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11,
+    0x04, 0x03, 0x02, 0x01, 7, 0, 0, 0, 0x00, 0x00, 0x04, 0,    0,    0,    0,    0,
 };
 
 static void a_header_has_these_bytes(void **state)
 {
     (void)state;
-    sherd__record r = { .type = SHERD__REC_PUT, .job = UINT64_C(0x1122334455667788),
-                        .number = 0x01020304, .part = 7, .body_len = SHERD__CHUNK };
+    sherd__record r = { .type = SHERD__REC_PUT,
+                        .job = UINT64_C(0x1122334455667788),
+                        .number = 0x01020304,
+                        .part = 7,
+                        .body_len = SHERD__CHUNK };
     uint8_t out[SHERD__RECORD_BYTES];
     sherd__record_pack(&r, out);
     assert_memory_equal(out, golden, sizeof golden);

@@ -162,7 +162,7 @@ static void every_failed_allocation_is_survived(void **state)
         err = sherd__lookup_start(&l, "192.0.2.7", 7000, NULL, count, &told);
         (void)sherd__alloc_fail_nth(0);
         assert_int_equal(told, err == 0);
-        assert_true(err ? l == NULL : n > 2);
+        assert_true(err ? !l : n > 2);
         assert_true(n < 10);
     }
     sherd__lookup_drop(l);

@@ -57,7 +57,10 @@ static void every_code_has_one_text_whatever_the_reason_is(void **state)
 static void a_mistake_of_the_peers_own_is_named_without_its_numbers(void **state)
 {
     (void)state;
-    static const struct { int code; const char *text, *said; } mistakes[] = {
+    static const struct {
+        int code;
+        const char *text, *said;
+    } mistakes[] = {
         { SHERD_EINVAL, "no block 17 of this job here", "a block that it names is not here" },
         { SHERD_EINVAL, "no JOIN in this job", "no JOIN in this job" },
         { SHERD_EINVAL, "round 4: this is round 3", "another round is under way" },
@@ -91,7 +94,8 @@ static void a_refusal_carries_the_constant_and_the_log_the_reason(void **state)
         sherd__record_pack(&r, bytes);
         memcpy(bytes + SHERD__RECORD_BYTES, body, r.body_len);
         assert_int_equal(sherd__session_feed(no, bytes, SHERD__RECORD_BYTES + r.body_len, 1, &used,
-                                             &ev), SHERD_OK);
+                                             &ev),
+                         SHERD_OK);
         len = sherd__session_pending(no, 1, &out);
         sherd__session_sent(no, len);
         sherd__refusal want = { .job = 1, .block = 1, .code = SHERD_ENOMEM }, got;
@@ -102,7 +106,8 @@ static void a_refusal_carries_the_constant_and_the_log_the_reason(void **state)
         assert_true(len > SHERD__RECORD_BYTES);
         sherd_diag d = { 0 };
         assert_int_equal(sherd__message_refuse_parse(&got, out + SHERD__RECORD_BYTES,
-                                                     len - SHERD__RECORD_BYTES, &d), SHERD_OK);
+                                                     len - SHERD__RECORD_BYTES, &d),
+                         SHERD_OK);
         assert_string_equal(got.text, "no memory for it");
         assert_int_equal(withheld_len, 1);
         assert_string_equal(withheld, details[i]);
@@ -131,7 +136,8 @@ static void a_goodbye_carries_the_constant_and_this_side_keeps_the_reason(void *
             assert_int_equal(sherd__message_bye_parse(&code, text,
                                                       from->wire + at + SHERD__RECORD_BYTES,
                                                       from->wire_len - at - SHERD__RECORD_BYTES,
-                                                      &d), SHERD_OK);
+                                                      &d),
+                             SHERD_OK);
             assert_string_equal(text, "busy with an earlier request");
             pair_close(&p);
         }

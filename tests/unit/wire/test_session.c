@@ -363,8 +363,9 @@ static void a_fragment_that_cannot_be_read_ends_its_session_with_the_reason(void
     sherd_fragment *f;
     sherd__fragment_info info = block_info(3 * SHERD__CHUNK, 1);
     open_ready(&p);
-    assert_int_equal(sherd__fragment_new_source(
-                         &f, &info, (sherd__fragment_source){ .fill = fill_fails }), SHERD_OK);
+    assert_int_equal(sherd__fragment_new_source(&f, &info,
+                                                (sherd__fragment_source){ .fill = fill_fails }),
+                     SHERD_OK);
     assert_int_equal(sherd__session_put(p.co.s, JOB, 1, f), SHERD_OK);
     pair_run(&p, SIZE_MAX);
     assert_int_equal(sherd__session_deadline(p.co.s), 0);

@@ -63,7 +63,9 @@ static void a_refusal_of_what_is_not_open_is_unasked(void **state)
     uint8_t body[SHERD__CONTROL_MAX];
     sherd__refusal r = { .task = 1, .code = SHERD_EREFUSED };
     open_ready(&p);
-    sherd__record rec = { .type = SHERD__REC_REFUSE, .job = JOB, .number = 1,
+    sherd__record rec = { .type = SHERD__REC_REFUSE,
+                          .job = JOB,
+                          .number = 1,
                           .body_len = sherd__message_refuse(body, &r) };
     assert_int_equal(inject(&p, &p.co, &rec, body), SHERD_EUNASKED);
     pair_close(&p);
@@ -126,8 +128,11 @@ static void a_block_above_block_max_is_refused_without_asking_for_room(void **st
 {
     (void)state;
     pair p;
-    sherd__session_options o = { .role = SHERD__NODE, .block_max = 100, .place = pair_place,
-                                 .unplace = pair_unplace, .place_ctx = &p.no };
+    sherd__session_options o = { .role = SHERD__NODE,
+                                 .block_max = 100,
+                                 .place = pair_place,
+                                 .unplace = pair_unplace,
+                                 .place_ctx = &p.no };
     assert_int_equal(pair_open(&p), SHERD_OK);
     sherd__session_free(p.no.s);
     assert_int_equal(sherd__session_new(&p.no.s, &o), SHERD_OK);
@@ -148,8 +153,9 @@ static void a_lying_group_table_ends_the_session_before_the_event(void **state)
     sherd__fragment_info info = block_info(2, 3);
     open_ready(&p);
     assert_int_equal(inject_description(&p, &p.no, SHERD__REC_PUT, 1, &info, NULL), SHERD_OK);
-    sherd__record r = { .type = SHERD__REC_PUT, .job = JOB, .number = 1, .part = 1,
-                        .body_len = 14 };
+    sherd__record r = {
+        .type = SHERD__REC_PUT, .job = JOB, .number = 1, .part = 1, .body_len = 14
+    };
     sherd__record_pack(&r, bytes);
     sherd__put_u32(bytes + SHERD__RECORD_BYTES, 3);
     sherd__put_u32(bytes + SHERD__RECORD_BYTES + 4, 2);
@@ -162,9 +168,13 @@ static void a_lying_group_table_ends_the_session_before_the_event(void **state)
 static void parts_must_come_in_order_and_full(void **state)
 {
     (void)state;
-    static const struct { uint64_t job; uint32_t number, part; uint64_t len; } wrong[] = {
-        { JOB, 1, 2, 14 }, { JOB, 1, 1, 13 }, { JOB, 1, 1, 15 }, { JOB, 1, 1, 0 },
-        { JOB, 2, 1, 14 }, { JOB + 1, 1, 1, 14 },
+    static const struct {
+        uint64_t job;
+        uint32_t number, part;
+        uint64_t len;
+    } wrong[] = {
+        { JOB, 1, 2, 14 }, { JOB, 1, 1, 13 }, { JOB, 1, 1, 15 },
+        { JOB, 1, 1, 0 },  { JOB, 2, 1, 14 }, { JOB + 1, 1, 1, 14 },
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         pair p;
@@ -172,8 +182,11 @@ static void parts_must_come_in_order_and_full(void **state)
         sherd__fragment_info info = block_info(2, 3);
         open_ready(&p);
         assert_int_equal(inject_description(&p, &p.no, SHERD__REC_PUT, 1, &info, NULL), SHERD_OK);
-        sherd__record r = { .type = SHERD__REC_PUT, .job = wrong[i].job, .number = wrong[i].number,
-                            .part = wrong[i].part, .body_len = wrong[i].len };
+        sherd__record r = { .type = SHERD__REC_PUT,
+                            .job = wrong[i].job,
+                            .number = wrong[i].number,
+                            .part = wrong[i].part,
+                            .body_len = wrong[i].len };
         assert_int_equal(inject(&p, &p.no, &r, zeros), SHERD_EFRAME);
         assert_int_equal(p.no.held, 0);
         pair_close(&p);
@@ -215,7 +228,10 @@ static void a_task_that_is_open_already_is_malformed(void **state)
     sherd__task t = task_of(JOB, 1, 1, 1);
     open_ready(&p);
     p.no.silent_tasks = 1;
-    sherd__record r = { .type = SHERD__REC_TASK, .job = JOB, .number = 1, .part = 1,
+    sherd__record r = { .type = SHERD__REC_TASK,
+                        .job = JOB,
+                        .number = 1,
+                        .part = 1,
                         .body_len = sherd__message_task(body, &t) };
     assert_int_equal(inject(&p, &p.no, &r, body), SHERD_OK);
     assert_int_equal(inject(&p, &p.no, &r, body), SHERD_EFRAME);
@@ -251,7 +267,9 @@ static void refusals_that_are_not_read_end_the_session(void **state)
         open_ready(&p);
         p.no.room = 0;
         sherd__record part = { .type = SHERD__REC_PUT, .job = JOB, .part = 1, .body_len = 14 };
-        sherd__record task = { .type = SHERD__REC_TASK, .job = JOB, .part = 1,
+        sherd__record task = { .type = SHERD__REC_TASK,
+                               .job = JOB,
+                               .part = 1,
                                .body_len = sherd__message_task(body, &t) };
         for (uint32_t i = 1; i <= SHERD__ANSWERS_MAX / 32 && !err; i++) {
             part.number = task.number = i;

@@ -191,8 +191,7 @@ static bool whole_conversation(void)
     if (err == 0) {
         pair_run(&p, SIZE_MAX);
         if (sherd__session_ready(p.co.s)) err = pair_converse(&p, 30000);
-        if (!err && sherd__session_ready(p.co.s))
-            err = sherd__session_cancel(p.co.s, JOB, 2, 1);
+        if (!err && sherd__session_ready(p.co.s)) err = sherd__session_cancel(p.co.s, JOB, 2, 1);
         pair_run(&p, SIZE_MAX);
     }
     bool good = err == 0 && p.co.events[SHERD__EV_RESULT] == 4 && p.co.err == 0;

@@ -46,8 +46,13 @@ static void converse(uint64_t cols, uint64_t answer, uint32_t number, uint32_t a
 static void sizes_are_what_sessions_count_wherever_a_body_is_cut(void **state)
 {
     (void)state;
-    static const uint64_t lengths[] = { 0, 1, SHERD__CHUNK - 9, SHERD__CHUNK - 8, SHERD__CHUNK - 7,
-                                        2 * SHERD__CHUNK - 8, 2 * SHERD__CHUNK + 5 };
+    static const uint64_t lengths[] = { 0,
+                                        1,
+                                        SHERD__CHUNK - 9,
+                                        SHERD__CHUNK - 8,
+                                        SHERD__CHUNK - 7,
+                                        2 * SHERD__CHUNK - 8,
+                                        2 * SHERD__CHUNK + 5 };
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
         converse(lengths[i], lengths[i] / 8, 7, 1);
 }

@@ -49,7 +49,8 @@ static sherd_tls *server(const sherd_identity *id, const sherd_identity *allowed
 {
     sherd_tls_context *c;
     sherd_tls *t;
-    sherd__tls_policy p = { .allow = allow_key, .rekey_bytes = rekey,
+    sherd__tls_policy p = { .allow = allow_key,
+                            .rekey_bytes = rekey,
                             .ctx = (void *)(uintptr_t)sherd__identity_fingerprint(allowed) };
     assert_int_equal(sherd__tls_context_new(&c, id, true, NULL), 0);
     assert_int_equal(sherd__tls_new(&t, c, &p), 0);
@@ -375,10 +376,8 @@ static stranger meet(bool is_server, const sherd_identity *id, const char *alpn)
     if (alpn && !is_server)
         SSL_set_alpn_protos(x.ssl, (const unsigned char *)alpn, (unsigned)strlen(alpn));
     SSL_set_bio(x.ssl, BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
-    if (is_server)
-        SSL_set_accept_state(x.ssl);
-    else
-        SSL_set_connect_state(x.ssl);
+    if (is_server) SSL_set_accept_state(x.ssl);
+    else SSL_set_connect_state(x.ssl);
     return x;
 }
 

@@ -71,8 +71,7 @@ static void each_connection_has_its_part(void **s)
         for (unsigned i = 0; i < MANY; i++) {
             if (records[k])
                 assert_true(all.records[i] > (uint64_t)TURNS * SHERD__TURN_RECORDS / MANY / 4);
-            else
-                assert_true(all.bytes[i] > (uint64_t)TURNS * SHERD__TURN_BYTES / MANY / 4);
+            else assert_true(all.bytes[i] > (uint64_t)TURNS * SHERD__TURN_BYTES / MANY / 4);
         }
     }
 }
