@@ -63,8 +63,8 @@ static void join_names(char out[96], const char *const *names, const uint32_t *m
 
 typedef struct running {
     sherd__audit_report *r;
-    const sherd__sight *sights;        /* or */
-    const sherd__elements *operand[2]; /* [1] may be NULL */
+    const sherd__adversary_view *sights; /* or */
+    const sherd__elements *operand[2];   /* [1] may be NULL */
     const sherd__audit_cast *cast;
     const sherd__truth *truth, *truth_b;
     const sherd__public *pub;
@@ -91,21 +91,21 @@ static uint32_t gather(const sherd__audit_cast *c, const uint32_t *m, uint32_t s
 static int attack_sights(running *a, const uint32_t *m, uint32_t size, const char *who, bool show,
                          sherd_diag *d)
 {
-    const sherd__sight **part = sherd__calloc(size, sizeof *part);
-    sherd__sight joined = { 0 };
-    const sherd__sight *s = &a->sights[m[0]];
+    const sherd__adversary_view **part = sherd__calloc(size, sizeof *part);
+    sherd__adversary_view joined = { 0 };
+    const sherd__adversary_view *s = &a->sights[m[0]];
     sherd__clear_options opt = { .n = a->plan->n };
     int err = part ? SHERD_OK : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     for (uint32_t i = 0; i < size && !err; i++) part[i] = &a->sights[m[i]];
     if (!err && size > 1) {
-        err = sherd__sight_join(&joined, part, size, a->plan->k ? a->plan->k : SIZE_MAX);
+        err = sherd__adversary_view_join(&joined, part, size, a->plan->k ? a->plan->k : SIZE_MAX);
         if (err) err = sherd__fail(d, err, NULL, "out of memory for a coalition");
         s = &joined;
     }
     if (!err)
         err = sherd__audit_clear(&a->r->findings, show ? &a->r->gallery : NULL, s, who, a->truth,
                                  a->pub, &opt, d);
-    sherd__sight_fini(&joined);
+    sherd__adversary_view_fini(&joined);
     sherd__free(part);
     return err;
 }
@@ -204,9 +204,10 @@ static int attack_everybody(running *a, sherd_diag *d)
     return err;
 }
 
-int sherd__audit_sights(sherd__audit_report *r, const sherd__audit_cast *cast,
-                        const sherd__sight *sights, const sherd__truth *truth,
-                        const sherd__public *pub, const sherd__audit_plan *plan, sherd_diag *d)
+int sherd__audit_adversary_views(sherd__audit_report *r, const sherd__audit_cast *cast,
+                                 const sherd__adversary_view *sights, const sherd__truth *truth,
+                                 const sherd__public *pub, const sherd__audit_plan *plan,
+                                 sherd_diag *d)
 {
     running a = {
         .r = r, .sights = sights, .cast = cast, .truth = truth, .pub = pub, .plan = plan

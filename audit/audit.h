@@ -81,10 +81,10 @@ typedef struct sherd__audit_plan {
  * coalitions of domains, and appends to the report. truth, pub: as for sherd__audit_clear.
  * SHERD_ENOMEM, SHERD_ESHAPE, SHERD_EINTERRUPTED.
  */
-int sherd__audit_sights(sherd__audit_report *r, const sherd__audit_cast *cast,
-                        const sherd__sight *sights, const sherd__truth *truth,
-                        const sherd__public *pub, const sherd__audit_plan *plan,
-                        sherd_diag *d) SHERD_MUST;
+int sherd__audit_adversary_views(sherd__audit_report *r, const sherd__audit_cast *cast,
+                                 const sherd__adversary_view *sights, const sherd__truth *truth,
+                                 const sherd__public *pub, const sherd__audit_plan *plan,
+                                 sherd_diag *d) SHERD_MUST;
 
 /** The same for what nodes saw of an element-wise operation. left, right: of each node; right NULL
  *  or b NULL: not attacked. pub: rows like A's. Errors as above. */

@@ -56,7 +56,7 @@ void sherd__clear_hits(sherd__finding *f, double hits, size_t n, double p)
 
 /* --- what is there ---------------------------------------------------------------------------- */
 
-static size_t widest(const sherd__sight *s, size_t *first)
+static size_t widest(const sherd__adversary_view *s, size_t *first)
 {
     size_t best = 0, at = 0;
     *first = 0;
@@ -88,7 +88,7 @@ static int locate_others(const sherd__counting *k, const sherd__truth *t)
 
 static int locate(sherd__counting *k, const sherd__truth *t, size_t test_rows)
 {
-    const sherd__sight *s = k->s;
+    const sherd__adversary_view *s = k->s;
     size_t at = 0, known = 0;
     k->sheaf = widest(s, &k->first);
     const sherd__sheaf *h = &s->sheaves[k->sheaf];
@@ -123,7 +123,7 @@ static void counting_fini(sherd__counting *k)
 static int verbatim(sherd__findings *l, const sherd__counting *k, const sherd__truth *t)
 {
     sherd__finding f = sherd__clear_about(k, "verbatim", "fraction of the entries of A");
-    const sherd__sight *s = k->s;
+    const sherd__adversary_view *s = k->s;
     double entries = 0, all = (double)t->a.rows * (double)t->a.cols;
     size_t at = 0, columns = 0, telling = 0;
     for (size_t i = 0; i < s->len; i++)
@@ -366,7 +366,7 @@ static int recognise(sherd__findings *l, sherd__gallery *g, const sherd__countin
     return err;
 }
 
-int sherd__audit_clear(sherd__findings *l, sherd__gallery *g, const sherd__sight *s,
+int sherd__audit_clear(sherd__findings *l, sherd__gallery *g, const sherd__adversary_view *s,
                        const char *who, const sherd__truth *truth, const sherd__public *pub,
                        const sherd__clear_options *opt, sherd_diag *d)
 {

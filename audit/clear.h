@@ -36,7 +36,7 @@ typedef struct sherd__clear_options {
  * is left out. g (may be NULL) is filled where there is something to show. SHERD_ENOMEM;
  * SHERD_ESHAPE: the public data have other columns than the operand.
  */
-int sherd__audit_clear(sherd__findings *l, sherd__gallery *g, const sherd__sight *s,
+int sherd__audit_clear(sherd__findings *l, sherd__gallery *g, const sherd__adversary_view *s,
                        const char *who, const sherd__truth *truth, const sherd__public *pub,
                        const sherd__clear_options *opt, sherd_diag *d) SHERD_MUST;
 

@@ -8,7 +8,7 @@
 
 /** What is known of a sight after counting; no attack is given it. */
 typedef struct sherd__counting {
-    const sherd__sight *s;
+    const sherd__adversary_view *s;
     const char *who, *subject;
     uint32_t *col, *alike; /* by column of the sight, as sherd__truth_columns has them */
     size_t sheaf, first;   /* the widest aligned sheaf and its first column */

@@ -18,15 +18,15 @@
 #define KEPT_MAX 10000u
 
 /* Columns every `step`-th of the share, rows as far as they are kept. */
-static int make_sight(sherd__sight *s, sherd__sheaf *f, const sherd__seen *seen, uint32_t share,
-                      size_t step)
+static int make_sight(sherd__adversary_view *s, sherd__sheaf *f, const sherd__seen *seen,
+                      uint32_t share, size_t step)
 {
     const uint32_t *x = seen->residues[(size_t)share * seen->code->primes_len];
     double p = seen->code->primes[0];
     size_t cols = (seen->cols + step - 1) / step,
            kept = seen->rows < KEPT_MAX ? seen->rows : KEPT_MAX, len;
     *f = (sherd__sheaf){ .cols = cols, .rows = seen->rows, .kept = kept };
-    *s = (sherd__sight){ .sheaves = f, .len = 1, .cols = cols, .integers = true };
+    *s = (sherd__adversary_view){ .sheaves = f, .len = 1, .cols = cols, .integers = true };
     if (!sherd__mul(kept, cols, &len)) return SHERD_ENOMEM;
     f->values = sherd__calloc(len, sizeof *f->values);
     f->keys = sherd__calloc(cols, sizeof *f->keys);
@@ -47,7 +47,7 @@ static void drop_sight(sherd__sheaf *f)
     sherd__free(f->keys);
 }
 
-static int open_counting(sherd__counting *k, const sherd__sight *s, const sherd__truth *t,
+static int open_counting(sherd__counting *k, const sherd__adversary_view *s, const sherd__truth *t,
                          size_t step, size_t tests)
 {
     const sherd__sheaf *h = &s->sheaves[0];
@@ -134,7 +134,7 @@ static int recognise(sherd__findings *l, const sherd__seen *seen, uint32_t share
                      const sherd__truth *t, const sherd__public *pub)
 {
     sherd__sheaf f;
-    sherd__sight s;
+    sherd__adversary_view s;
     sherd__counting k = { .who = who, .subject = "A" };
     size_t step = seen->cols / COLUMNS_MAX + 1;
     size_t *to = sherd__calloc(seen->cols, sizeof *to);
@@ -168,7 +168,7 @@ int sherd__audit_coded(sherd__findings *l, sherd__gallery *g, const sherd__seen 
                        const sherd__public *pub, const sherd__clear_options *opt, sherd_diag *d)
 {
     sherd__sheaf f = { 0 };
-    sherd__sight s;
+    sherd__adversary_view s;
     sherd__counting k = { .who = who };
     sherd__inferred in = { 0 };
     double *x = NULL, *line = NULL, p = seen->code->primes[0];

@@ -176,7 +176,8 @@ int sherd__public_make(sherd__public *out, sherd_view data, const sherd_view *la
 /* --- the attack ------------------------------------------------------------------------------- */
 
 /* cost[i][j]: how unlike column i and public column j are by themselves. */
-static void own_cost(const sherd__sight *s, uint64_t n, const sherd__public *pub, double *cost)
+static void own_cost(const sherd__adversary_view *s, uint64_t n, const sherd__public *pub,
+                     double *cost)
 {
     double f[SHERD__MATCH_FEATURES], scale = s->largest > 0 ? 1 / s->largest : 0;
     size_t i = 0;
@@ -213,8 +214,9 @@ SHERD__CLONES static void add_partner(const sherd__public *pub, double corr, siz
 }
 
 /* The cost under the present guess, sheaf by sheaf: correlations are known within one. */
-static void joint_cost(const sherd__sight *s, double *const *corr, const sherd__public *pub,
-                       const double *own, const size_t *guess, double *cost)
+static void joint_cost(const sherd__adversary_view *s, double *const *corr,
+                       const sherd__public *pub, const double *own, const size_t *guess,
+                       double *cost)
 {
     size_t first = 0;
     for (size_t i = 0; i < s->cols * pub->cols; i++) cost[i] = OWN_WEIGHT * own[i];
@@ -235,7 +237,7 @@ static int solve(sherd__match_how how, const double *cost, size_t rows, size_t c
                                          : sherd__assign(cost, rows, cols, to);
 }
 
-static int refine(const sherd__sight *s, double *const *corr, const sherd__public *pub,
+static int refine(const sherd__adversary_view *s, double *const *corr, const sherd__public *pub,
                   sherd__match_how how, const double *own, double *cost, size_t *to)
 {
     size_t *next = sherd__calloc(s->cols, sizeof *next);
@@ -250,8 +252,8 @@ static int refine(const sherd__sight *s, double *const *corr, const sherd__publi
     return err;
 }
 
-int sherd__match(const sherd__sight *s, uint64_t n, const sherd__public *pub, sherd__match_how how,
-                 size_t *to)
+int sherd__match(const sherd__adversary_view *s, uint64_t n, const sherd__public *pub,
+                 sherd__match_how how, size_t *to)
 {
     double *own = alloc_matrix(s->cols, pub->cols), *cost = alloc_matrix(s->cols, pub->cols);
     double **corr = sherd__calloc(s->len, sizeof *corr);

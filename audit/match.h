@@ -7,7 +7,7 @@
 #ifndef AUDIT_MATCH_H
 #define AUDIT_MATCH_H
 
-#include "audit/sight.h"
+#include "audit/adversary_view.h"
 
 #define SHERD__MATCH_RATES 9u
 #define SHERD__MATCH_FEATURES (SHERD__MATCH_RATES + 3u)
@@ -41,7 +41,7 @@ typedef enum sherd__match_how {
  * taken for, or SHERD__ASSIGN_NONE. n: rows of the operand, which is public: rows that a sheaf
  * lacks are zeros. SHERD_ENOMEM; SHERD_EINVAL: ASCENDING with more columns than are public.
  */
-int sherd__match(const sherd__sight *s, uint64_t n, const sherd__public *pub, sherd__match_how how,
-                 size_t *to) SHERD_MUST;
+int sherd__match(const sherd__adversary_view *s, uint64_t n, const sherd__public *pub,
+                 sherd__match_how how, size_t *to) SHERD_MUST;
 
 #endif

@@ -11,9 +11,9 @@
 #include "core/alloc.h"
 #include "core/bytes.h"
 #include "core/diag.h"
-#include "crypto/blind.h"
 #include "crypto/lagrange.h"
 #include "crypto/mask.h"
+#include "schemes/blind/blind.h"
 
 typedef struct hiding {
     const sherd__seen_code *code;

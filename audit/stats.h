@@ -205,9 +205,9 @@ typedef struct sherd__game {
 int sherd__audit_game(sherd__findings *l, const sherd__game *g, const sherd__audit_options *opt,
                       sherd_diag *d) SHERD_MUST;
 /** Plays two games (zero or real; real or its entries permuted) for the first T shares against the
- *  scheme's own functions (crypto/lagrange.h and crypto/mask.h; crypto/blind.h for a one-time code:
- *  all rounds under one key, each with rows of masks of its own, as a mask file gives them out).
- *  real: K blocks; NULL: made-up ones. */
+ *  scheme's own functions (crypto/lagrange.h and crypto/mask.h; schemes/blind/blind.h for a
+ *  one-time code: all rounds under one key, each with rows of masks of its own, as a mask file
+ *  gives them out). real: K blocks; NULL: made-up ones. */
 int sherd__audit_share_games(sherd__findings *l, const sherd__seen_code *code, size_t rows,
                              size_t cols, const double *const *real,
                              const sherd__audit_options *opt, sherd_diag *d) SHERD_MUST;

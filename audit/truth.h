@@ -6,7 +6,7 @@
 #ifndef AUDIT_TRUTH_H
 #define AUDIT_TRUTH_H
 
-#include "audit/sight.h"
+#include "audit/adversary_view.h"
 
 #define SHERD__TRUTH_NONE UINT32_MAX
 

@@ -83,7 +83,7 @@ static int simulate(sherd__auditing *a, sherd__form form, sherd_diag *d)
         for (size_t c = 0; c < v.cols; c++)
             if (expo[c] == i) cols[len++] = (uint32_t)c;
         snprintf(a->names[i], sizeof *a->names, "node-%" PRIu32, i + 1);
-        err = sherd__sight_make(&a->sights[i], form, v, cols, len, first, rows, kept);
+        err = sherd__adversary_view_make(&a->sights[i], form, v, cols, len, first, rows, kept);
     }
     sherd__free(expo);
     sherd__free(cols);
@@ -176,7 +176,7 @@ static int read_records(sherd__auditing *a, sherd_diag *d)
     if (err) return err;
     sherd__audit_reach(&a->report, &a->views);
     if (a->views.trouble[0]) sherd__audit_warn(&a->report, "%s", a->views.trouble);
-    bool clear = sherd__sight_job(&a->views, &a->job, &jobs);
+    bool clear = sherd__adversary_view_job(&a->views, &a->job, &jobs);
     if (jobs > 1)
         sherd__audit_warn(
             &a->report,
@@ -185,7 +185,7 @@ static int read_records(sherd__auditing *a, sherd_diag *d)
         const sherd__node_view *v = &a->views.nodes[i];
         memcpy(a->names[i], v->name, sizeof *a->names);
         if (v->trouble[0]) sherd__audit_warn(&a->report, "%s", v->trouble);
-        if (clear) err = sherd__sight_of(&a->sights[i], v, a->job, kept);
+        if (clear) err = sherd__adversary_view_of(&a->sights[i], v, a->job, kept);
     }
     if (err)
         return sherd__fail(d, err, "give fewer --rows", "out of memory for what the nodes saw");
@@ -338,7 +338,7 @@ static int step(void *ctx, uint32_t done, uint32_t total)
 static int in_clear(sherd__auditing *a, sherd_diag *d)
 {
     for (uint32_t i = 0; i < a->nodes; i++) {
-        const sherd__sight *s = &a->sights[i];
+        const sherd__adversary_view *s = &a->sights[i];
         const sherd__elements *e = a->elements[0] ? &a->elements[0][i] : NULL;
         sherd__finding f = { .test = "in clear",
                              .statistic = "fraction of columns",
@@ -386,8 +386,8 @@ static int attack(sherd__auditing *a, sherd_diag *d)
     a->report.domains = a->domains;
     int err = in_clear(a, d);
     if (!err && a->right.there && a->views.len > 0 && !a->coded && !a->elements[0])
-        err = sherd__audit_rights(&a->report.findings, &a->views, a->job, a->name, a->right.view,
-                                  d);
+        err = sherd__audit_right_operand(&a->report.findings, &a->views, a->job, a->name,
+                                         a->right.view, d);
     if (!err && a->coded)
         err = sherd__audit_shares(&a->report, &a->shares, domains,
                                   a->report.truth ? &a->truth : NULL,
@@ -400,8 +400,8 @@ static int attack(sherd__auditing *a, sherd_diag *d)
                                         &a->truth, a->right.there ? &a->truth_b : NULL,
                                         a->pub.rows ? &a->pub : NULL, &plan, d);
     else if (!err && a->report.truth && !a->coded)
-        err = sherd__audit_sights(&a->report, &cast, a->sights, &a->truth,
-                                  a->pub.rows ? &a->pub : NULL, &plan, d);
+        err = sherd__audit_adversary_views(&a->report, &cast, a->sights, &a->truth,
+                                           a->pub.rows ? &a->pub : NULL, &plan, d);
     if (!err && !a->report.truth)
         sherd__audit_warn(&a->report, "without --data nothing can be counted: give the operand A "
                                       "to see how much of it the nodes could tell");
@@ -437,7 +437,7 @@ static int write_html(const sherd__auditing *a, sherd_diag *d)
 static void auditing_fini(sherd__auditing *a)
 {
     for (uint32_t i = 0; i < a->nodes; i++) {
-        sherd__sight_fini(&a->sights[i]);
+        sherd__adversary_view_fini(&a->sights[i]);
         for (unsigned b = 0; b < 2; b++)
             if (a->elements[b]) sherd__elements_fini(&a->elements[b][i]);
     }

@@ -4,7 +4,7 @@
 #define CLI_AUDIT_H
 
 #include "audit/audit.h"
-#include "audit/rights.h"
+#include "audit/right_operand.h"
 #include "cli/cli.h"
 #include "sherd/npy.h"
 #include "store/idx.h"
@@ -30,7 +30,7 @@ typedef struct sherd__auditing {
     sherd__cli *cli;
     sherd__audit_matrix data, right, labels, pub_data, pub_labels;
     sherd__views views;
-    sherd__sight *sights;
+    sherd__adversary_view *sights;
     sherd__shares shares;
     sherd__shares *more; /* of further products of the record */
     size_t more_len;
@@ -56,6 +56,6 @@ void sherd__audit_tell(const sherd__auditing *a);
  * published, and as sent here) and under share, in a few lines or, where `out` is not NULL, as its
  * member "audit". About a second.
  */
-int sherd__audit_glance(uint32_t nodes, json_t *out, sherd_diag *d) SHERD_MUST;
+int sherd__audit_summary(uint32_t nodes, json_t *out, sherd_diag *d) SHERD_MUST;
 
 #endif

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bench/verbs.h"
 #include "cli/bus.h"
 #include "cli/environment.h"
 #include "cli/help.h"

@@ -22,7 +22,7 @@
 #include "cli/nodes.h"
 #include "cli/process.h"
 #include "core/alloc.h"
-#include "scheduler/launch.h"
+#include "scheduler/cluster/launch.h"
 
 #define STATE "state"
 #define LOCK "lock"

@@ -273,7 +273,7 @@ static int run_demo(sherd__cli *cli, sherd_diag *d)
     if (!err) err = sherd_cluster_end(m.cluster, d);
     sherd_cluster_close(m.cluster);
     uint64_t calls = sherd__blas_calls();
-    if (!err) err = sherd__audit_glance(nodes, m.out, d);
+    if (!err) err = sherd__audit_summary(nodes, m.out, d);
     m.local_calls += sherd__blas_calls() - calls; /* the attack's own */
     if (!err) show_end(&m, sherd__clock_s() - m.began);
     sherd__idx_set_fini(&m.set);

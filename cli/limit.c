@@ -16,6 +16,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "bench/verbs.h"
 #include "cli/node.h"
 #include "cli/process.h"
 #include "cli/report.h"

@@ -10,7 +10,7 @@
 #include "cli/plan.h"
 #include "cli/work.h"
 #include "core/rand.h"
-#include "scheduler/launch.h"
+#include "scheduler/cluster/launch.h"
 
 static int agree(const sherd__work *w, sherd_diag *d)
 {

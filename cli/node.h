@@ -12,9 +12,6 @@ int sherd__node_with(const sherd__backend *backend, sherd__cli *cli, sherd_diag 
 /** The options of `sherd node`. */
 extern const sherd__option sherd__node_options_table[];
 
-/** `sherd bench-node` (cli/bench_liar.c): a node that answers wrongly from SIGUSR2 on. In no list
- *  of verbs; started by sherd__bench_disturbed alone. */
-#define SHERD__BENCH_NODE "bench-node"
-extern const sherd__verb sherd__verb_node, sherd__verb_bench_node;
+extern const sherd__verb sherd__verb_node;
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * Examples of a node's own and what guards them. The ledger is an interface to the node
- * (node/policy.h), since a node reads no files; here it is the file beside the data.
+ * (node/secure/policy.h), since a node reads no files; here it is the file beside the data.
  */
 #include "cli/node_data.h"
 

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "core/cpu.h"
-#include "scheduler/prepare.h"
+#include "scheduler/plan/prepare.h"
 #include "wire/identity.h"
 
 int sherd__nodes_folder(char *out, size_t size)

@@ -13,8 +13,8 @@
 #include "cli/nodes.h"
 #include "core/bytes.h"
 #include "core/rand.h"
-#include "scheduler/launch.h"
-#include "scheduler/prepare.h"
+#include "scheduler/cluster/launch.h"
+#include "scheduler/plan/prepare.h"
 #include "sherd/npy.h"
 
 #define CHOICES 8

@@ -8,9 +8,9 @@
 
 #include "cli/data.h"
 #include "cli/model.h"
-#include "cli/over.h"
 #include "cli/paths.h"
 #include "cli/progress.h"
+#include "cli/remote_products.h"
 #include "core/alloc.h"
 #include "core/bytes.h"
 #include "core/clock.h"
@@ -23,7 +23,7 @@ typedef struct predict {
     sherd__recipe recipe;
     sherd__network *network;
     sherd__dataset data;
-    sherd__over over;
+    sherd__remote_products over;
     size_t width;
     double *y; /* rows x width */
     double seconds;
@@ -59,7 +59,7 @@ static int check(predict *p, sherd_diag *d)
     double *y = sherd__calloc(count, sizeof *y);
     int err = !y ? sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for --check")
                  : sherd_multiplier_local(p->over.bits, &here.products, d);
-    if (!err) err = sherd__over_round(&p->over, &here.products, d);
+    if (!err) err = sherd__remote_products_round(&p->over, &here.products, d);
     if (!err) err = forward(p, here, y, false, d);
     for (size_t i = 0; i < count && !err; i++)
         if (memcmp(&y[i], &p->y[i], sizeof *y) != 0 && differ++ == 0) first = i;
@@ -93,7 +93,7 @@ static int save(const predict *p, sherd_diag *d)
 /* err: what failed behind the outputs, which are there. */
 static int tell(const predict *p, int err, sherd_diag *d)
 {
-    sherd__over_traffic x = sherd__over_traffic_now(&p->over);
+    sherd__remote_products_traffic x = sherd__remote_products_traffic_now(&p->over);
     bool known = p->data.targets.labels != NULL;
     double hits = known ? (double)sherd__labels_hit(p->y, p->data.x.rows, p->width,
                                                     p->data.targets.labels)
@@ -102,7 +102,7 @@ static int tell(const predict *p, int err, sherd_diag *d)
     char s[24];
     if (!p->cli->json) {
         sherd__cli_say(p->cli, "%zu rows in %s, %s", p->data.x.rows,
-                       sherd__cli_seconds(p->seconds, s), sherd__over_says(&p->over));
+                       sherd__cli_seconds(p->seconds, s), sherd__remote_products_says(&p->over));
         if (sherd__opt_flag(p->cli, "check"))
             sherd__cli_say(p->cli, "equal: yes, bit for bit (%zu outputs, computed here too)",
                            p->data.x.rows * p->width);
@@ -131,12 +131,12 @@ static int prepare(predict *p, sherd_diag *d)
     size_t count, bytes;
     int err = sherd__paths_differ(cli, 2, d);
     if (!err) err = sherd__paths_output(cli, d);
-    if (!err) err = sherd__over_read(&p->over, cli, d);
+    if (!err) err = sherd__remote_products_read(&p->over, cli, d);
     if (!err && sherd__opt_flag(cli, "check") && (!p->over.nodes || p->over.bits == 0))
         err = sherd__fail(d, SHERD_EINVAL, "-n N --mode exact, or leave --check out",
                           "--check compares fixed point over nodes with fixed point here");
     if (!err) err = sherd__model_recipe(&p->recipe, cli->args[0], d);
-    if (!err) err = sherd__over_precision(&p->over, p->recipe.precision, d);
+    if (!err) err = sherd__remote_products_precision(&p->over, p->recipe.precision, d);
     if (!err) err = sherd__recipe_network(&p->recipe, PIECE, &p->network, d);
     if (!err) err = sherd__model_load(p->network, cli->args[0], d);
     if (err) return err;
@@ -156,7 +156,7 @@ static int run_predict(sherd__cli *cli, sherd_diag *d)
 {
     predict p = { .cli = cli };
     int err = prepare(&p, d);
-    if (!err) err = sherd__over_open(&p.over, cli, NULL, d);
+    if (!err) err = sherd__remote_products_open(&p.over, cli, NULL, d);
     double began = sherd__clock_s();
     if (!err) {
         sherd__progress_mode mode = (sherd__progress_mode)sherd__opt_choice(cli, "progress");
@@ -168,8 +168,8 @@ static int run_predict(sherd__cli *cli, sherd_diag *d)
     p.seconds = sherd__clock_s() - began;
     if (!err && sherd__opt_flag(cli, "check")) err = check(&p, d);
     if (!err) err = save(&p, d);
-    if (!err) err = tell(&p, sherd__over_end(&p.over, d), d);
-    sherd__over_close(&p.over);
+    if (!err) err = tell(&p, sherd__remote_products_end(&p.over, d), d);
+    sherd__remote_products_close(&p.over);
     sherd__network_free(p.network);
     sherd__dataset_fini(&p.data);
     sherd__free(p.y);

@@ -73,8 +73,8 @@ static int prepare(sherd__train *t, sherd_diag *d)
     if (!err && plot) err = sherd__plot_check(plot, d);
     if (!err) err = sherd__train_by_judge(cli, d);
     if (!err) err = read_recipe(t, d);
-    if (!err) err = sherd__over_read(&t->over, cli, d);
-    if (!err) err = sherd__over_precision(&t->over, t->recipe.precision, d);
+    if (!err) err = sherd__remote_products_read(&t->over, cli, d);
+    if (!err) err = sherd__remote_products_precision(&t->over, t->recipe.precision, d);
     if (!err) err = sherd__train_by_read(t, d);
     bool beside = t->over.nodes && t->over.bits > 0;
     if (!err && sherd__opt_flag(cli, "check") && !beside && sherd__opt_idle(cli, "check"))
@@ -157,7 +157,7 @@ static int open_run(sherd__train *t, sherd_diag *d)
     e = sherd__train_entropy(&state, t->seed, "rounding", 0);
     e.fill(e.ctx, t->over.rounding, sizeof t->over.rounding);
     t->began = t->told_at = sherd__clock_s();
-    int err = sherd__over_open(&t->over, t->cli, products, d);
+    int err = sherd__remote_products_open(&t->over, t->cli, products, d);
     sherd__wipe(products, sizeof products);
     sherd__wipe(&state, sizeof state);
     if (!err) err = sherd__train_record_rows(t, d);
@@ -266,10 +266,10 @@ static int run_train(sherd__cli *cli, sherd_diag *d)
     sherd__stepper_free(t.stepper);
     sherd__train_by_free(t.by);
     sherd__train_secure_free(t.secure);
-    sherd__train_circle_free(t.circle);
+    sherd__train_allreduce_free(t.circle);
     sherd__trainer_free(t.trainer);
-    if (!err) err = sherd__over_end(&t.over, d);
-    sherd__over_close(&t.over);
+    if (!err) err = sherd__remote_products_end(&t.over, d);
+    sherd__remote_products_close(&t.over);
     sherd__data_fini(&t.data);
     if (t.result)
         err = err ? sherd__cli_json_fail(cli, t.result, err, d)

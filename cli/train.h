@@ -1,7 +1,7 @@
 /*
  * `sherd train`, in these files: options and the order of things (train.c), what it takes of memory
  * and time (train_weigh.c), --by gradients
- * (train_gradients.c, train_circle.c), what is said, logged and drawn (train_tell.c), the same
+ * (train_gradients.c, train_allreduce.c), what is said, logged and drawn (train_tell.c), the same
  * training here beside it (train_check.c), checkpoints (train_checkpoint.c), what a record needs
  * (train_record.c), and recipes by name (train_recipes.c).
  */
@@ -11,8 +11,8 @@
 #include "cli/cli.h"
 #include "cli/data.h"
 #include "cli/jsonl.h"
-#include "cli/over.h"
 #include "cli/progress.h"
+#include "cli/remote_products.h"
 #include "learn/collective.h"
 #include "learn/train.h"
 #include "store/sumlist.h"
@@ -32,7 +32,7 @@ typedef struct sherd__train_check sherd__train_check;
 typedef struct sherd__train_keep sherd__train_keep;
 typedef struct sherd__train_by sherd__train_by;
 typedef struct sherd__train_secure sherd__train_secure;
-typedef struct sherd__train_circle sherd__train_circle;
+typedef struct sherd__train_allreduce sherd__train_allreduce;
 
 /** --aggregate, in the order of its choices. */
 enum {
@@ -48,14 +48,14 @@ typedef struct sherd__train {
     sherd__recipe recipe; /* options applied */
     uint8_t seed[32];
     sherd__data data;
-    sherd__over over;
+    sherd__remote_products over;
     sherd__trainer *trainer;
     sherd__stepper stepper;
-    sherd__train_check *check;   /* NULL: not asked for */
-    sherd__train_keep *keep;     /* checkpoints; NULL: not asked for */
-    sherd__train_by *by;         /* --by gradients; NULL: by products */
-    sherd__train_secure *secure; /* --aggregate secure; NULL: not asked for */
-    sherd__train_circle *circle; /* --aggregate ring, halving-doubling; likewise */
+    sherd__train_check *check;      /* NULL: not asked for */
+    sherd__train_keep *keep;        /* checkpoints; NULL: not asked for */
+    sherd__train_by *by;            /* --by gradients; NULL: by products */
+    sherd__train_secure *secure;    /* --aggregate secure; NULL: not asked for */
+    sherd__train_allreduce *circle; /* --aggregate ring, halving-doubling; likewise */
 
     sherd__jsonl log; /* --log; its fd -1: none */
     sherd__progress_line progress;
@@ -90,7 +90,7 @@ bool sherd__train_recipe_comes(const char *name);
 /** Judges what was asked for (cli/applies.h), before any option is read. SHERD_EINVAL: options
  *  without effect, or that do not go together. */
 int sherd__train_by_judge(sherd__cli *cli, sherd_diag *d) SHERD_MUST;
-/** Reads its options, after sherd__over_read; t->by stays NULL by products. */
+/** Reads its options, after sherd__remote_products_read; t->by stays NULL by products. */
 int sherd__train_by_read(sherd__train *t, sherd_diag *d) SHERD_MUST;
 /** Before any node is started: SHERD_EINVAL where there are more nodes than a step has examples,
  *  or none are named. */
@@ -138,22 +138,23 @@ sherd__train_privacy sherd__train_secure_privacy(const sherd__train *t);
 /** NULL is allowed. */
 void sherd__train_secure_free(sherd__train_secure *s);
 
-/* ---- --aggregate ring, halving-doubling (train_circle.c) ------------------------------------- */
+/* ---- --aggregate ring, halving-doubling (train_allreduce.c)
+ * ------------------------------------- */
 
 /** Of sherd__train_by_judge: what it cannot do. SHERD_EINVAL. */
-int sherd__train_circle_judge(sherd__cli *cli, sherd_diag *d) SHERD_MUST;
+int sherd__train_allreduce_judge(sherd__cli *cli, sherd_diag *d) SHERD_MUST;
 /** Reads its options, by gradients; t->circle stays NULL otherwise. SHERD_ENOMEM. */
-int sherd__train_circle_read(sherd__train *t, sherd_diag *d) SHERD_MUST;
-/** The stepper; the cluster is open. Errors of sherd__circle_open. */
-int sherd__train_circle_open(sherd__train *t, const sherd__gradients_options *g, bool allow_drop,
-                             sherd_diag *d) SHERD_MUST;
+int sherd__train_allreduce_read(sherd__train *t, sherd_diag *d) SHERD_MUST;
+/** The stepper; the cluster is open. Errors of sherd__allreduce_open. */
+int sherd__train_allreduce_open(sherd__train *t, const sherd__gradients_options *g, bool allow_drop,
+                                sherd_diag *d) SHERD_MUST;
 /** Goes on with a line that has begun. */
-void sherd__train_circle_print(const sherd__train *t);
-json_t *sherd__train_circle_json(const sherd__train *t);
+void sherd__train_allreduce_print(const sherd__train *t);
+json_t *sherd__train_allreduce_json(const sherd__train *t);
 /** Bytes on the links of each node so far. */
-json_t *sherd__train_circle_links(const sherd__train *t);
+json_t *sherd__train_allreduce_links(const sherd__train *t);
 /** NULL is allowed. */
-void sherd__train_circle_free(sherd__train_circle *c);
+void sherd__train_allreduce_free(sherd__train_allreduce *c);
 
 /* ---- what it takes (train_weigh.c) ----------------------------------------------------------- */
 

@@ -12,7 +12,7 @@
 #include "core/alloc.h"
 #include "core/cpu.h"
 #include "matrix/fixed.h"
-#include "scheduler/train.h"
+#include "scheduler/train/train.h"
 
 enum { BY_PRODUCTS, BY_GRADIENTS };
 
@@ -111,7 +111,7 @@ int sherd__train_by_judge(sherd__cli *cli, sherd_diag *d)
     if (!err && sherd__train_others()) err = judge_together(cli, d);
     if (err || !gradients) return err;
     err = sherd__train_secure_judge(cli, d);
-    if (!err) err = sherd__train_circle_judge(cli, d);
+    if (!err) err = sherd__train_allreduce_judge(cli, d);
     return err ? err : judge(cli, d);
 }
 
@@ -147,7 +147,7 @@ int sherd__train_by_read(sherd__train *t, sherd_diag *d)
         t->over.says = "by all processes, which see examples and weights in clear";
     t->over.bits = b->o.bits;
     int err = sherd__train_secure_read(t, d);
-    return err ? err : sherd__train_circle_read(t, d);
+    return err ? err : sherd__train_allreduce_read(t, d);
 }
 
 /* ---- the trace ------------------------------------------------------------------------------- */
@@ -266,7 +266,7 @@ int sherd__train_by_open(sherd__train *t, sherd_diag *d)
         o.note_ctx = b;
     }
     if (t->secure) return sherd__train_secure_open(t, &o, d);
-    if (t->circle) return sherd__train_circle_open(t, &o, b->allow_drop, d);
+    if (t->circle) return sherd__train_allreduce_open(t, &o, b->allow_drop, d);
     err = sherd__train_others() ? together(&o.engine, t, d)
           : b->in_process       ? threads(&o.engine, t, b->threads, d)
                                 : over_nodes(&o.engine, t, d);
@@ -324,7 +324,7 @@ void sherd__train_by_print(const sherd__train *t)
                sherd__train_others()->size == 1 ? "" : "es", sherd__train_others()->name);
     else if (t->by->in_process)
         printf(", %" PRIu32 " thread%s", t->by->threads, t->by->threads == 1 ? "" : "s");
-    if (t->circle) sherd__train_circle_print(t);
+    if (t->circle) sherd__train_allreduce_print(t);
     if (t->by->o.async)
         printf(", staleness %.2f on average, %" PRIu64 " at most", mean_staleness(s),
                s->staleness_most);
@@ -344,7 +344,7 @@ json_t *sherd__train_by_json(const sherd__train *t)
         json_object_set_new(j, "among",
                             json_pack("{s:s, s:I}", "by", sherd__train_others()->name, "processes",
                                       (json_int_t)sherd__train_others()->size));
-    if (t->circle) json_object_set_new(j, "circle", sherd__train_circle_json(t));
+    if (t->circle) json_object_set_new(j, "circle", sherd__train_allreduce_json(t));
     json_object_set_new(j, "staleness_mean", json_real(mean_staleness(s)));
     json_object_set_new(j, "staleness_most", json_integer((json_int_t)s->staleness_most));
     json_object_set_new(j, "dropped", json_integer((json_int_t)s->dropped));

@@ -13,8 +13,8 @@
 #include "cli/train.h"
 #include "core/alloc.h"
 #include "crypto/privacy.h"
-#include "node/policy.h"
-#include "scheduler/secure.h"
+#include "node/secure/policy.h"
+#include "scheduler/secure/secure.h"
 
 #define SURVIVORS_LEAST 3
 #define VALIDATION_BATCH 256u

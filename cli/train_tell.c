@@ -61,7 +61,7 @@ static json_t *recipe_text(const sherd__train *t)
 
 static void set_where(const sherd__train *t, json_t *o)
 {
-    uint32_t nodes = sherd__over_traffic_now(&t->over).nodes;
+    uint32_t nodes = sherd__remote_products_traffic_now(&t->over).nodes;
     json_object_set_new(o, "by", json_string(t->stepper.ops->name));
     json_object_set_new(o, "nodes", json_integer(nodes));
     if (sherd__train_others())
@@ -124,12 +124,13 @@ void sherd__train_say_start(const sherd__train *t)
     if (t->secure)
         sherd__cli_say(t->cli, "%s: %zu parameters, %" PRIu64 " rounds; %s; %s", t->name,
                        sherd__network_count(sherd__trainer_network(t->trainer)),
-                       sherd__trainer_steps(t->trainer), t->data.says, sherd__over_says(&t->over));
+                       sherd__trainer_steps(t->trainer), t->data.says,
+                       sherd__remote_products_says(&t->over));
     else
         sherd__cli_say(t->cli, "%s: %zu parameters, %" PRIu64 " steps of %zu; %s; %s", t->name,
                        sherd__network_count(sherd__trainer_network(t->trainer)),
                        sherd__trainer_steps(t->trainer), sherd__trainer_order(t->trainer)->batch,
-                       t->data.says, sherd__over_says(&t->over));
+                       t->data.says, sherd__remote_products_says(&t->over));
 }
 
 void sherd__train_progress(sherd__train *t)
@@ -151,7 +152,7 @@ void sherd__train_progress(sherd__train *t)
                       (s->step - 1) / each + 1, epochs_of(t), figure(cost, "%.5f", c),
                       figure(accuracy, "%.4f", a), (double)t->examples / (now - t->began + 1e-9));
     if (t->over.cluster) {
-        sherd__over_traffic x = sherd__over_traffic_now(&t->over);
+        sherd__remote_products_traffic x = sherd__remote_products_traffic_now(&t->over);
         snprintf(text + at, sizeof text - (size_t)at, "  %" PRIu32 " node%s  %s", x.up,
                  x.up == 1 ? "" : "s", sherd__cli_bytes(x.bytes_out + x.bytes_in, bytes));
     }
@@ -162,7 +163,7 @@ void sherd__train_progress(sherd__train *t)
 
 int sherd__train_tell_epoch(sherd__train *t, const sherd__train_epoch *e, sherd_diag *d)
 {
-    sherd__over_traffic x = sherd__over_traffic_now(&t->over);
+    sherd__remote_products_traffic x = sherd__remote_products_traffic_now(&t->over);
     double now = sherd__clock_s();
     const sherd__train_privacy privacy = sherd__train_secure_privacy(t);
     if (t->told_len == t->told_cap) {
@@ -198,7 +199,7 @@ int sherd__train_tell_epoch(sherd__train *t, const sherd__train_epoch *e, sherd_
     json_object_set_new(o, "schema", json_string(LOG_SCHEMA));
     json_object_set_new(o, "event", json_string("epoch"));
     json_object_set_new(o, "nodes", json_integer(x.up));
-    if (t->circle) json_object_set_new(o, "links", sherd__train_circle_links(t));
+    if (t->circle) json_object_set_new(o, "links", sherd__train_allreduce_links(t));
     return log_line(t, o, d);
 }
 
@@ -247,7 +248,7 @@ static void print_end(const sherd__train *t)
 {
     static const char *const lines[] = { "log", "trace" };
     const char *output = sherd__opt_text(t->cli, "output");
-    sherd__over_traffic x = sherd__over_traffic_now(&t->over);
+    sherd__remote_products_traffic x = sherd__remote_products_traffic_now(&t->over);
     char s[24], out[24], in[24];
     uint64_t parameters, epochs;
     uint64_t step = sherd__trainer_state(t->trainer)->step, steps = step - t->first_step;
@@ -256,7 +257,7 @@ static void print_end(const sherd__train *t)
     } else {
         printf("\n%" PRIu64 " step%s in %s, %.0f examples/s, %s", steps, steps == 1 ? "" : "s",
                sherd__cli_seconds(t->seconds, s), (double)t->examples / (t->seconds + 1e-9),
-               sherd__over_says(&t->over));
+               sherd__remote_products_says(&t->over));
         if (x.nodes > 0)
             printf("; %" PRIu32 " of %" PRIu32 " nodes up, %s out, %s in", x.up, x.nodes,
                    sherd__cli_bytes(x.bytes_out, out), sherd__cli_bytes(x.bytes_in, in));
@@ -279,7 +280,7 @@ static void print_end(const sherd__train *t)
 static json_t *result_object(const sherd__train *t)
 {
     json_t *o = sherd__cli_json_new(t->cli), *epochs = json_array();
-    sherd__over_traffic x = sherd__over_traffic_now(&t->over);
+    sherd__remote_products_traffic x = sherd__remote_products_traffic_now(&t->over);
     const char *output = sherd__opt_text(t->cli, "output");
     uint64_t parameters, checked;
     for (size_t i = 0; i < t->told_len; i++)

@@ -1,6 +1,7 @@
 /* The table of verbs, spelled out from cli/verbs.h. */
 #include "cli/verbs.h"
 
+#include "bench/verbs.h"
 #include "cli/cli.h"
 
 #define XX(name) extern const sherd__verb sherd__verb_##name;

@@ -17,7 +17,7 @@
 #include "core/wipe.h"
 #include "matrix/funcs.h"
 #include "matrix/gemm.h"
-#include "scheduler/prepare.h"
+#include "scheduler/plan/prepare.h"
 #include "sherd/masks.h"
 
 /* ---- operands and options -------------------------------------------------------------------- */

@@ -33,7 +33,8 @@ typedef struct sherd__masks sherd__masks;
 
 /** SHERD_ENOMEM. */
 int sherd__masks_new(sherd__masks **out, const sherd_entropy *entropy) SHERD_MUST;
-/** The masks of a key that was drawn earlier and stored: for crypto/blind.h alone. SHERD_ENOMEM. */
+/** The masks of a key that was drawn earlier and stored: for schemes/blind/blind.h alone.
+ *  SHERD_ENOMEM. */
 int sherd__masks_from_key(sherd__masks **out, const uint8_t key[32]) SHERD_MUST;
 /** A second handle on the same masks, for another thread. SHERD_ENOMEM. */
 int sherd__masks_clone(sherd__masks **out, const sherd__masks *m) SHERD_MUST;

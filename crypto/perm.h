@@ -80,7 +80,8 @@ int sherd__exposure_counts(const uint8_t key[32], size_t k, uint32_t nodes, int 
 
 /**
  * Where a scheme takes its permutations from: a key (sherd__perm_from_key), or the tables of a
- * stored file (scheduler/metadata.h). row() writes permutation `row` of 0..n-1; 0 or a SHERD_E*.
+ * stored file (scheduler/metadata/metadata.h). row() writes permutation `row` of 0..n-1; 0 or a
+ * SHERD_E*.
  */
 typedef struct sherd__perm_source {
     int (*row)(void *ctx, uint64_t row, uint32_t n, uint32_t *perm);

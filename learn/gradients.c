@@ -462,7 +462,7 @@ int sherd__stepper_gradients(sherd__stepper *out, const sherd__gradients_options
 const sherd__gradients_stats *sherd__gradients_stats_of(const sherd__stepper *s)
 {
     bool ours = s->ops == &gradients_ops || s->ops == &sherd__summed_ops ||
-                s->ops == &sherd__circle_stepper_ops;
+                s->ops == &sherd__allreduce_stepper_ops;
     return ours ? &((const gradients *)s->ctx)->stats : NULL;
 }
 

@@ -1,8 +1,8 @@
 /*
  * Training by gradients: a step's batch is cut into shards, somebody grades them (learn/grader.h),
  * and what comes back is added up and given to the optimiser here, the parameter server. Who grades
- * is an engine's business: threads of this process (below), or nodes (scheduler/train.h), which
- * then see examples and parameters in clear.
+ * is an engine's business: threads of this process (below), or nodes (scheduler/train/train.h),
+ * which then see examples and parameters in clear.
  *
  * Synchronous: a step waits for all its shards, divides the sum by the number of examples once and
  * updates once. With bits above 0 the parameters have the same bits whatever engine, number of

@@ -65,7 +65,7 @@ int sherd__gradients_check(const sherd__gradients_options *o, sherd_diag *d) SHE
 /** Frees g, but for what belongs to asynchronous steps and the engine. */
 void sherd__gradients_fini(gradients *g);
 extern const sherd__stepper_ops sherd__summed_ops;
-extern const sherd__stepper_ops sherd__circle_stepper_ops;
+extern const sherd__stepper_ops sherd__allreduce_stepper_ops;
 
 int sherd__sums_init(sherd__sums *s, size_t tiers, const size_t *counts, bool whole) SHERD_MUST;
 void sherd__sums_fini(sherd__sums *s);

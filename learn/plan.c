@@ -69,7 +69,7 @@ static int check_head(const uint64_t *h, size_t len, sherd_diag *d)
         { "room", 0, 62 },
         { "tiers", 1, SHERD__RECIPE_LAYERS_MAX },
         { "params", 1, UINT32_MAX - SHERD__RECIPE_LAYERS_MAX },
-        { "shards", 0, SHERD__SHARDS_MAX }, /* none: of a circle (learn/circle.h) */
+        { "shards", 0, SHERD__SHARDS_MAX }, /* none: of a circle (learn/allreduce.h) */
         { "batch", 1, UINT32_MAX },
     };
     for (size_t i = 0; i < SHERD__PLAN_HEAD; i++)

@@ -5,9 +5,9 @@
  * equals in row order, both times.
  *
  * Neither instructions nor addresses depend on numbers, since images may be somebody's own
- * (learn/own.h): the largest is kept by masks, and its gradient is added to the whole square, 0 but
- * for one place. Several squares are looked at together, or each number would wait for the one
- * before.
+ * (learn/local_data.h): the largest is kept by masks, and its gradient is added to the whole
+ * square, 0 but for one place. Several squares are looked at together, or each number would wait
+ * for the one before.
  */
 #include <string.h>
 

@@ -7,7 +7,7 @@
 
 #include "core/bytes.h"
 #include "core/diag.h"
-#include "learn/own.h"
+#include "learn/local_data.h"
 
 static const char tag[16] = "sherd seal key 2";
 

@@ -45,7 +45,7 @@ typedef struct sherd__secure_plan {
     uint32_t self;                        /* which of them the receiver is */
     uint64_t rows;                        /* places of a round, of each node; 1 to places */
     uint64_t places;                      /* of an epoch, of each node */
-    double clip;         /* norm of one example's gradient at most; 0: none (learn/own.h) */
+    double clip;         /* norm of one example's gradient at most; 0: none (learn/local_data.h) */
     double noise;        /* multiplier of crypto/privacy.h; 0: none. Not without clip */
     uint32_t x, targets; /* blocks of examples that the coordinator deals (which hides nothing);
                             0: the node's own */

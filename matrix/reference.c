@@ -12,7 +12,7 @@
 #include "core/bytes.h"
 #include "core/diag.h"
 #include "matrix/gemm.h"
-#include "matrix/thin.h"
+#include "matrix/skinny_gemm.h"
 #include "matrix/view.h"
 
 #define PANEL 1024u
@@ -111,7 +111,7 @@ static int exact_thin(exact *x, sherd_diag *d)
     double *qa = doubles(a.rows, a.cols);
     if (!qa) return no_memory(d, "A in fixed point", a.rows, a.cols);
     sherd__fixed_dense(x->a, a, qa, a.cols);
-    sherd__thin_exact(qa, a.rows, x->p->b, x->b, x->p->c, x->p->ldc);
+    sherd__skinny_exact(qa, a.rows, x->p->b, x->b, x->p->c, x->p->ldc);
     finish(x, 0, a.rows);
     sherd__free(qa);
     return SHERD_OK;
@@ -212,7 +212,7 @@ static int multiply(exact *x, sherd_diag *d)
 {
     sherd_view a = x->p->a, b = x->p->b;
     bool direct = sherd__exact_in_f64(a.cols, x->a->largest, x->b->largest);
-    if (direct && sherd__thin_fits(a.rows, b, x->b)) return exact_thin(x, d);
+    if (direct && sherd__skinny_fits(a.rows, b, x->b)) return exact_thin(x, d);
     double *qb = doubles(b.rows, b.cols);
     if (!qb) return no_memory(d, "B in fixed point", b.rows, b.cols);
     sherd__fixed_dense(x->b, b, qb, b.cols);

@@ -18,10 +18,10 @@
 #include "core/executor.h"
 #include "node/account.h"
 #include "node/address.h"
+#include "node/allreduce/members.h"
 #include "node/cores.h"
 #include "node/hosts.h"
 #include "node/lines.h"
-#include "node/members.h"
 #include "sherd/version.h"
 #include "wire/handoff.h"
 #include "wire/link.h"
@@ -176,7 +176,7 @@ static void on_closed(void *ctx, sherd_link *l)
 
 static uint64_t features_of(const server *s)
 {
-    return SHERD__FEATURE_GRADIENTS | SHERD__FEATURE_SECURE | SHERD__FEATURE_CIRCLE |
+    return SHERD__FEATURE_GRADIENTS | SHERD__FEATURE_SECURE | SHERD__FEATURE_ALLREDUCE |
            SHERD__FEATURE_WINDOWS | SHERD__FEATURE_CONFIRM | SHERD__FEATURE_CHECK |
            (s->opt->data ? SHERD__FEATURE_DATA : 0u);
 }

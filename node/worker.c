@@ -40,7 +40,7 @@ void sherd__worker_release(task *t)
     }
     sherd__worker_take_out(t->client, t);
     if (t->secure) sherd__secure_done(t->client->secure);
-    if (t->circle) sherd__worker_circle_over(t);
+    if (t->circle) sherd__worker_allreduce_over(t);
     drop_flagged(t);
     sherd__block_release(t->left);
     sherd__block_release(t->right);
@@ -128,8 +128,8 @@ void sherd__worker_run(task *t)
         t->err = sherd__secure_run(t->client->secure, &t->what, t->left->fragment, right, t->out,
                                    &t->stop, &d);
     else if (t->circle)
-        t->err = sherd__circle_run(t->client->circle, &t->what, t->left->fragment, right, t->out,
-                                   &d);
+        t->err = sherd__allreduce_run(t->client->circle, &t->what, t->left->fragment, right, t->out,
+                                      &d);
     else
         t->err = w->opt.backend->run(w->opt.backend_ctx, &t->what, t->left->fragment, right, t->out,
                                      &d);
@@ -307,7 +307,7 @@ static int check_task(sherd__client *c, const sherd__task *what, const sherd__bl
                       const sherd__block *right, sherd_diag *d)
 {
     const sherd__worker *w = c->worker;
-    if (sherd__circle_op(what->op)) return sherd__worker_circle(c, what, left, right, d);
+    if (sherd__allreduce_op(what->op)) return sherd__worker_allreduce(c, what, left, right, d);
     if (!sherd__secure_op(what->op))
         return sherd__task_check(what, left->fragment, right ? right->fragment : NULL, d);
     sherd__secure_site site = {
@@ -350,7 +350,7 @@ static int accept_task(sherd__client *c, const sherd__task *what, task **out, sh
                  .right = right,
                  .reserved = cost,
                  .secure = secure,
-                 .circle = sherd__circle_op(what->op) };
+                 .circle = sherd__allreduce_op(what->op) };
     sherd__block_hold(left);
     if (right) sherd__block_hold(right);
     w->stats.queued++;
@@ -412,7 +412,7 @@ static void on_cancel(sherd__client *c, const sherd__event *e)
     } else {
         (void)sherd__grouped_give_up(&c->tasks, e->job);
         sherd__worker_reap_now(c);
-        if (c->circle) sherd__circle_cancel(c->circle, e->job);
+        if (c->circle) sherd__allreduce_cancel(c->circle, e->job);
     }
     sherd__worker_drop_rounds(c, false);
     sherd__worker_close_gone(c);
@@ -435,7 +435,7 @@ static void on_closed(sherd__client *c, sherd_session *s)
     c->over = s;
     c->session = NULL;
     c->closed = true;
-    if (c->circle) sherd__circle_forget(c->circle, 0);
+    if (c->circle) sherd__allreduce_forget(c->circle, 0);
     stop_running(c, 0);
     sherd__worker_drop_rounds(c, true);
     sherd__worker_leave_turns(w, c);

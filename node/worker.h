@@ -18,10 +18,10 @@
 #include <stdint.h>
 
 #include "core/executor.h"
+#include "node/allreduce/allreduce.h"
 #include "node/backend.h"
-#include "node/circle.h"
 #include "node/pool.h"
-#include "node/secure.h"
+#include "node/secure/secure.h"
 #include "sherd/err.h"
 #include "wire/session.h"
 
@@ -47,8 +47,8 @@ typedef struct sherd__worker_options {
      *  in slices, and poll is not needed. */
     void (*wake)(void *ctx);
     void *wake_ctx;
-    sherd__secure_self self;   /* zeroed: no secure aggregation */
-    sherd__circle_links links; /* to members of circles; zeroed: none */
+    sherd__secure_self self;      /* zeroed: no secure aggregation */
+    sherd__allreduce_links links; /* to members of circles; zeroed: none */
     /** Whether this key may give tasks here; NULL: nobody is asked. */
     bool (*coordinator)(void *ctx, const sherd__fingerprint *key);
     void *coordinator_ctx;
@@ -104,23 +104,24 @@ void sherd__worker_poll(sherd__worker *w);
  * Members of circles. What a link that was opened for a circle meets, and what others send over
  * connections of theirs, which are nobody's client: `id` names the circle.
  */
-void sherd__worker_link_up(sherd__worker *w, sherd__circle *circle, uint32_t member,
+void sherd__worker_link_up(sherd__worker *w, sherd__allreduce *circle, uint32_t member,
                            sherd_session *s);
 /** The link is over, and closed by whoever calls. */
-void sherd__worker_link_down(sherd__worker *w, sherd__circle *circle, uint32_t member, int err,
+void sherd__worker_link_down(sherd__worker *w, sherd__allreduce *circle, uint32_t member, int err,
                              const char *why);
-void sherd__worker_link_refused(sherd__worker *w, sherd__circle *circle, uint32_t member,
+void sherd__worker_link_refused(sherd__worker *w, sherd__allreduce *circle, uint32_t member,
                                 const sherd__refusal *r);
 /** The circle that somebody with this key may connect for, or 0: none. */
 uint64_t sherd__worker_member(const sherd__worker *w, const sherd__fingerprint *key);
 /** How many circles of this account know them, of this name; 0: of any. */
-uint32_t sherd__worker_member_circles(const sherd__worker *w, const sherd__account *a,
-                                      const sherd__fingerprint *key, uint64_t id);
+uint32_t sherd__worker_member_allreduces(const sherd__worker *w, const sherd__account *a,
+                                         const sherd__fingerprint *key, uint64_t id);
 /** Sets what the budget has to do with of a session of theirs, which counts in the account. */
 void sherd__worker_member_session(sherd__worker *w, const sherd__account *a,
                                   sherd__session_options *opt);
 /** Whose circle it is: links that it opens count there. */
-sherd__account *sherd__worker_circle_account(const sherd__worker *w, const sherd__circle *circle);
+sherd__account *sherd__worker_allreduce_account(const sherd__worker *w,
+                                                const sherd__allreduce *circle);
 /** Bytes for the body of such a block, of the account of the circle's coordinator: of *account, or
  *  where that is NULL of the one that it is set to. They go back to its pool. NULL: no circle waits
  *  for it, or no room. */

@@ -126,6 +126,6 @@ void sherd__worker_forget(sherd__client *c, uint64_t job)
     sherd__gradient_forget(&c->site, job);
     if (c->secure) sherd__secure_forget(c->secure, job);
     if (!c->circle) return;
-    sherd__circle_forget(c->circle, job);
+    sherd__allreduce_forget(c->circle, job);
     sherd__worker_stir(c);
 }

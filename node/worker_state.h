@@ -1,7 +1,7 @@
 /* Inside of the task loop, for worker.c (tasks, events), worker_turns.c (keys and their turns),
  * worker_reap.c (memory, and what is freed in slices), worker_rounds.c (rounds of gradients),
- * worker_circle.c (sums among nodes) and worker_stream.c (results that are made as they are sent).
- * No other file includes this. */
+ * node/allreduce/worker.c (sums among nodes) and worker_stream.c (results that are made as they are
+ * sent). No other file includes this. */
 #ifndef NODE_WORKER_STATE_H
 #define NODE_WORKER_STATE_H
 
@@ -9,9 +9,9 @@
 #include <stddef.h>
 
 #include "node/account.h"
-#include "node/circle.h"
+#include "node/allreduce/allreduce.h"
 #include "node/gradient.h"
-#include "node/secure.h"
+#include "node/secure/secure.h"
 #include "node/store.h"
 #include "node/worker.h"
 
@@ -69,9 +69,9 @@ struct sherd__client {
     void *tag;
     sherd__store store;
     sherd__gradient_site site;
-    sherd__secure *secure; /* NULL: never asked for */
-    sherd__circle *circle; /* likewise */
-    task *aside;           /* tasks of it that cannot be done yet */
+    sherd__secure *secure;    /* NULL: never asked for */
+    sherd__allreduce *circle; /* likewise */
+    task *aside;              /* tasks of it that cannot be done yet */
     uint32_t aside_len;
     bool moving;
     bool stirred;                /* some of them may go on: a turn of the loop sees to it */
@@ -183,11 +183,11 @@ void sherd__worker_close_gone(sherd__client *c);
 /** The job's blocks are gone: so are rounds that nobody waits for, and networks. */
 void sherd__worker_forget(sherd__client *c, uint64_t job);
 
-/* worker_circle.c */
+/* node/allreduce/worker.c */
 
 /** Whether a task of a circle makes sense over these blocks. */
-int sherd__worker_circle(sherd__client *c, const sherd__task *what, const sherd__block *left,
-                         const sherd__block *right, sherd_diag *d) SHERD_MUST;
+int sherd__worker_allreduce(sherd__client *c, const sherd__task *what, const sherd__block *left,
+                            const sherd__block *right, sherd_diag *d) SHERD_MUST;
 /** SHERD_ENOMEM where as many are there as may be; t is then the caller's. */
 int sherd__worker_set_aside(sherd__client *c, task *t) SHERD_MUST;
 /** Queues, or refuses, what stands aside and need not any more. */
@@ -200,7 +200,7 @@ void sherd__worker_go_on(sherd__worker *w);
 /** It is freed: nothing goes on. */
 void sherd__worker_calm(sherd__client *c);
 /** A task of a circle is let go of. */
-void sherd__worker_circle_over(task *t);
+void sherd__worker_allreduce_over(task *t);
 
 /* worker_stream.c */
 

@@ -1,6 +1,6 @@
 /*
  * Metadata files as members and a manifest: the form on disk, without knowing where numbers come
- * from (scheduler/metadata.c derives them).
+ * from (scheduler/metadata/metadata.c derives them).
  */
 #ifndef STORE_METAFILE_H
 #define STORE_METAFILE_H

@@ -8,7 +8,7 @@
 
 /**
  * The sentence for the peer. `text` itself where it is in the table, or begins with "policy: ",
- * which only node/policy.h writes (from the policy alone). A constant, or `text`.
+ * which only node/secure/policy.h writes (from the policy alone). A constant, or `text`.
  */
 const char *sherd__says(int code, const char *text);
 

@@ -26,7 +26,7 @@ typedef enum sherd__op {
     SHERD__OP_MULTIPLY = 1,
     SHERD__OP_MULTIPLY_T = 2, /* left^T * right, one group each */
     SHERD__OP_GRADIENT = 3,   /* left: a plan, right: a tier's parameters (docs/PROTOCOL.md) */
-    /* Training by nodes that add up among themselves (learn/circle.h): */
+    /* Training by nodes that add up among themselves (learn/allreduce.h): */
     SHERD__OP_MEET = 4,    /* left: who is in it and what is trained, right: a roster */
     SHERD__OP_CONNECT = 5, /* links to other members; gives which failed */
     SHERD__OP_STEP = 6,    /* left: a round; gives what its shards cost */
@@ -80,11 +80,12 @@ typedef struct sherd__task {
 /* sherd__hello.features */
 #define SHERD__FEATURE_GRADIENTS 1u /* a node that computes SHERD__OP_GRADIENT */
 #define SHERD__FEATURE_SECURE 4u    /* ... SHERD__OP_JOIN to SHERD__OP_OPEN */
-#define SHERD__FEATURE_CIRCLE 16u   /* ... SHERD__OP_MEET to SHERD__OP_REDUCE, OP_STATE, OP_WHERE */
-#define SHERD__FEATURE_WINDOWS 32u  /* ... sherd__task.windows */
-#define SHERD__FEATURE_CONFIRM 64u  /* ... SHERD__OP_CONFIRM, and opens nothing without it */
-#define SHERD__FEATURE_CHECK 128u   /* ... SHERD__OP_CHECK */
-#define SHERD__FEATURE_DATA 8u      /* a node that has examples of its own */
+#define SHERD__FEATURE_ALLREDUCE                                                                   \
+    16u                            /* ... SHERD__OP_MEET to SHERD__OP_REDUCE, OP_STATE, OP_WHERE */
+#define SHERD__FEATURE_WINDOWS 32u /* ... sherd__task.windows */
+#define SHERD__FEATURE_CONFIRM 64u /* ... SHERD__OP_CONFIRM, and opens nothing without it */
+#define SHERD__FEATURE_CHECK 128u  /* ... SHERD__OP_CHECK */
+#define SHERD__FEATURE_DATA 8u     /* a node that has examples of its own */
 
 /** What each side says of itself in HELLO (coordinator) and WELCOME (node). */
 typedef struct sherd__hello {

@@ -17,7 +17,7 @@
 #include "crypto/fragment_make.h"
 #include "node/account.h"
 #include "node/worker.h"
-#include "learn/own.h"
+#include "learn/local_data.h"
 #include "sherd/mat.h"
 #include "tests/fuzz/worker_steps.h"
 #include "wire/identity.h"
@@ -53,7 +53,7 @@ typedef struct peer {
 
 /* A link of a circle, to a member that takes what comes. */
 typedef struct wire {
-    sherd__circle *circle;
+    sherd__allreduce *circle;
     uint32_t member;
     sherd_session *co, *no; /* NULL: not up */
     bool open;
@@ -148,7 +148,7 @@ static void cut(peer *p)
 
 /* ---- members of circles ---------------------------------------------------------------------- */
 
-static int open_wire(void *ctx, void **link, sherd__circle *c, uint32_t member,
+static int open_wire(void *ctx, void **link, sherd__allreduce *c, uint32_t member,
                      const sherd__peer *to)
 {
     (void)ctx, (void)to;
@@ -213,7 +213,7 @@ static void refuse_wires(const peer *p, uint32_t step)
     const steps *m = &p->steps;
     sherd__refusal r = { .job = CIRCLES + m->circle,
                          .code = SHERD_ENOMEM,
-                         .block = sherd__circle_block(m->circle_round, step % 2) };
+                         .block = sherd__allreduce_block(m->circle_round, step % 2) };
     for (uint32_t i = 0; i < wires_len; i++)
         if (wires[i].open)
             sherd__worker_link_refused(p->worker, wires[i].circle, wires[i].member, &r);
@@ -233,7 +233,7 @@ static void bring(peer *p, script *s)
 {
     const sherd__fingerprint *key = sherd__identity_fingerprint(puppet[1]);
     uint64_t id = sherd__worker_member(p->worker, key), round = p->steps.circle_round;
-    uint32_t block = next(s) % 4 ? sherd__circle_block(round, next(s) % 2) : number(s);
+    uint32_t block = next(s) % 4 ? sherd__allreduce_block(round, next(s) % 2) : number(s);
     sherd__fragment_info i = {
         .origin = SHERD__HIDDEN, .dtype = SHERD_I64, .rows = 1, .cols = 1 + next(s) % 2
     };
@@ -279,7 +279,7 @@ static void block(peer *p, uint32_t number_, uint8_t dtype, uint64_t rows, uint6
 static void send_pack(peer *p, script *s)
 {
     uint32_t rows[8], len = next(s) % 4 ? 8 : next(s) % 9;
-    const uint32_t at = sherd__circle_pack(p->steps.packs++);
+    const uint32_t at = sherd__allreduce_pack(p->steps.packs++);
     double values[16];
     for (uint32_t i = 0; i < 8; i++) rows[i] = next(s) % 4 ? i : number(s);
     for (uint32_t i = 0; i < 16; i++) values[i] = (double)i / 8;
@@ -318,7 +318,7 @@ static void ask(peer *p, script *s)
     case 9:
     case 10: ask_step(m, &q, kind == 10); break;
     case 11: ask_state(m, &q, spoil & 16); break;
-    case 12: ask_bare(&q, SHERD__OP_WHERE, SHERD__CIRCLE_WHERE); break;
+    case 12: ask_bare(&q, SHERD__OP_WHERE, SHERD__ALLREDUCE_WHERE); break;
     case 13: send_pack(p, s); return;
     case 14: bring(p, s); return;
     case 15:

@@ -14,7 +14,7 @@
 
 #include "core/bytes.h"
 #include "crypto/aggregate.h"
-#include "learn/circle_plan.h"
+#include "learn/allreduce_plan.h"
 #include "learn/secure.h"
 #include "node/worker.h"
 
@@ -292,25 +292,25 @@ static void check_answer(steps *m, const sherd__task *t, const uint8_t *bytes, u
 /* One of the node alone, or of it and member 1; goes on from what the node has, or from START. */
 static void ask_meet(steps *m, question *q, const sherd_identity *node, bool two, bool on)
 {
-    sherd__circle_plan p = { .kind = m->circle % 2 ? SHERD__REDUCE_RING : SHERD__REDUCE_HALVING,
-                             .members = two ? 2 : 1,
-                             .id = CIRCLES + ++m->circle,
-                             .recipe = TEXT,
-                             .state = on ? 0 : START,
-                             .round = on ? m->made : 0,
-                             .bits = 17,
-                             .batch = 8,
-                             .examples = 8,
-                             .optimiser = { .method = SHERD__MOMENTUM } };
+    sherd__allreduce_plan p = { .kind = m->circle % 2 ? SHERD__REDUCE_RING : SHERD__REDUCE_HALVING,
+                                .members = two ? 2 : 1,
+                                .id = CIRCLES + ++m->circle,
+                                .recipe = TEXT,
+                                .state = on ? 0 : START,
+                                .round = on ? m->made : 0,
+                                .bits = 17,
+                                .batch = 8,
+                                .examples = 8,
+                                .optimiser = { .method = SHERD__MOMENTUM } };
     char line[256];
     *q = (question){ .op = SHERD__OP_MEET,
-                     .left_len = SHERD__CIRCLE_PLAN,
+                     .left_len = SHERD__ALLREDUCE_PLAN,
                      .right_dtype = SHERD_U8,
                      .right_rows = 1,
                      .dtype = SHERD_I64,
                      .rows = 1,
                      .cols = 1 };
-    sherd__circle_plan_write((uint8_t *)q->left, &p);
+    sherd__allreduce_plan_write((uint8_t *)q->left, &p);
     for (int i = 0; i < 1 + two; i++) {
         sherd__peer member = { .port = (uint16_t)(9 + i),
                                .host = "127.0.0.1",
@@ -333,7 +333,7 @@ static void ask_step(steps *m, question *q, bool reduce)
         m->made = m->circle_round;
         m->circle_round++;
     }
-    const uint64_t numbers[] = { SHERD__CIRCLE_FORMAT,
+    const uint64_t numbers[] = { SHERD__ALLREDUCE_FORMAT,
                                  m->circle_round,
                                  m->made,
                                  bits_of(0.5),
@@ -369,7 +369,7 @@ static void ask_step(steps *m, question *q, bool reduce)
                      .left_len = sizeof numbers / 8,
                      .dtype = reduce ? SHERD_F64 : SHERD_I64,
                      .rows = 1,
-                     .cols = reduce ? 1 + SHERD__CIRCLE_FIGURES : 3 };
+                     .cols = reduce ? 1 + SHERD__ALLREDUCE_FIGURES : 3 };
     memcpy(q->left, numbers, sizeof numbers);
 }
 
@@ -393,7 +393,8 @@ static void ask_gradient(question *q)
 
 static void ask_state(const steps *m, question *q, bool hash)
 {
-    const uint64_t numbers[] = { SHERD__CIRCLE_FORMAT, m->circle_round, bits_of(0.5), STATE, hash };
+    const uint64_t numbers[] = { SHERD__ALLREDUCE_FORMAT, m->circle_round, bits_of(0.5), STATE,
+                                 hash };
     *q = (question){ .op = SHERD__OP_STATE,
                      .left_len = 5,
                      .dtype = hash ? SHERD_I64 : SHERD_F64,

@@ -1,8 +1,9 @@
-/* A privacy ledger in memory (node/policy.h) for nodes of tests, and a policy that allows all. */
+/* A privacy ledger in memory (node/secure/policy.h) for nodes of tests, and a policy that allows
+ * all. */
 #ifndef TESTS_SUPPORT_MEMORY_LEDGER_H
 #define TESTS_SUPPORT_MEMORY_LEDGER_H
 
-#include "node/policy.h"
+#include "node/secure/policy.h"
 
 enum { MEMORY_LEDGER_MAX = 1024 };
 

@@ -9,7 +9,7 @@
 
 #include "learn/secure.h"
 #include "node/worker.h"
-#include "scheduler/secure_job.h"
+#include "scheduler/secure/job.h"
 #include "tests/support/memory_ledger.h"
 
 enum {

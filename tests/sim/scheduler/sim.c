@@ -14,7 +14,7 @@
 #include "matrix/fixed.h"
 #include "matrix/reference.h"
 #include "matrix/windows.h"
-#include "scheduler/prepare_internal.h"
+#include "scheduler/plan/prepare_internal.h"
 #include "sherd/masks.h"
 #include "sim_state.h"
 

@@ -5,7 +5,7 @@
 #include "core/executor.h"
 #include "core/rand.h"
 #include "node/worker.h"
-#include "scheduler/job.h"
+#include "scheduler/job/job.h"
 #include "sim.h"
 
 /* Bytes on their way. */

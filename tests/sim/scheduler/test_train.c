@@ -18,7 +18,7 @@
 #include "core/alloc.h"
 #include "core/rand.h"
 #include "node/worker.h"
-#include "scheduler/train_job.h"
+#include "scheduler/train/job.h"
 #include "sherd/mat.h"
 
 enum { ROWS = 40, INPUTS = 5, CLASSES = 3, NODES_MAX = 6, STEPS = 6, ROUNDS_MAX = 200000 };

@@ -22,7 +22,7 @@ enum { HEADER = 0 };
 #include "core/rand.h"
 #include "crypto/aggregate.h"
 #include "learn/grader.h"
-#include "learn/own.h"
+#include "learn/local_data.h"
 #include "learn/secure.h"
 
 enum { ROWS = 12, COLS_MAX = 68, COUNT_MAX = 4096 };

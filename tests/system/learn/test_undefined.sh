@@ -14,8 +14,8 @@ import pathlib, re, sys
 
 PUBLIC = [
     ("learn/loss.c", "t.labels[r] >= width", "labels were made valid when they were taken"),
-    ("learn/own_clip.c", "sqrt(", "sums of squares are not negative: errno is not set"),
-    ("learn/own_clip.c", "!all_bounded(", "whoever is beyond the bound is graded again: none is"),
+    ("learn/local_data_clip.c", "sqrt(", "sums of squares are not negative: errno is not set"),
+    ("learn/local_data_clip.c", "!all_bounded(", "whoever is beyond the bound is graded again: none is"),
     ("crypto/aggregate.c", "return over ?", "what is hidden was saturated below the bound"),
 ]
 

@@ -16,7 +16,7 @@
 #include <uv.h>
 
 #include "crypto/fragment_make.h"
-#include "scheduler/launch.h"
+#include "scheduler/cluster/launch.h"
 #include "sherd/mat.h"
 #include "wire/link.h"
 

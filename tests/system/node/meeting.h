@@ -2,7 +2,7 @@
 #ifndef TESTS_SYSTEM_NODE_MEETING_H
 #define TESTS_SYSTEM_NODE_MEETING_H
 
-#include "learn/circle_plan.h"
+#include "learn/allreduce_plan.h"
 #include "tests/system/node/hub.h"
 
 enum { JOB = 7, CIRCLE = 99 };
@@ -57,18 +57,18 @@ static inline void meeting_ask(hub *h, tie *t, uint32_t task, uint32_t op, uint3
 static inline void meeting_begin(hub *h, tie *t, const sherd__peer *self, const meeting *m)
 {
     double *params = calloc(m->count, sizeof *params);
-    uint8_t plan[8 * SHERD__CIRCLE_PLAN];
+    uint8_t plan[8 * SHERD__ALLREDUCE_PLAN];
     char roster[4096], key[SHERD__FINGERPRINT_TEXT];
-    sherd__circle_plan p = { .kind = m->kind,
-                             .members = 1 + m->others_len,
-                             .self = 0,
-                             .id = m->id ? m->id : CIRCLE,
-                             .recipe = 1,
-                             .state = 2,
-                             .bits = 20,
-                             .batch = 4,
-                             .examples = 4,
-                             .optimiser = { .method = SHERD__SGD } };
+    sherd__allreduce_plan p = { .kind = m->kind,
+                                .members = 1 + m->others_len,
+                                .self = 0,
+                                .id = m->id ? m->id : CIRCLE,
+                                .recipe = 1,
+                                .state = 2,
+                                .bits = 20,
+                                .batch = 4,
+                                .examples = 4,
+                                .optimiser = { .method = SHERD__SGD } };
     assert_non_null(params);
     sherd__fingerprint_text(&self->key, key);
     int len = snprintf(roster, sizeof roster, "%s:%u key=%s\n", self->host, self->port, key);
@@ -77,10 +77,10 @@ static inline void meeting_begin(hub *h, tie *t, const sherd__peer *self, const 
         len += snprintf(roster + len, sizeof roster - (size_t)len, "127.0.0.1:%u key=%s\n",
                         m->ports ? m->ports[i] : 1u, key);
     }
-    sherd__circle_plan_write(plan, &p);
+    sherd__allreduce_plan_write(plan, &p);
     put(t, JOB, 1, SHERD_U8, m->network, strlen(m->network));
     put(t, JOB, 2, SHERD_F64, params, m->count);
-    put(t, JOB, 3, SHERD_I64, plan, SHERD__CIRCLE_PLAN);
+    put(t, JOB, 3, SHERD_I64, plan, SHERD__ALLREDUCE_PLAN);
     put(t, JOB, 4, SHERD_U8, roster, (size_t)len);
     free(params);
     meeting_ask(h, t, 1, SHERD__OP_MEET, 4, 1);

@@ -42,7 +42,7 @@
 #include "core/executor.h"
 #include "crypto/fragment_make.h"
 #include "matrix/residue_limbs.h"
-#include "scheduler/job.h"
+#include "scheduler/job/job.h"
 #include "sherd/mat.h"
 #include "wire/link_state.h"
 #include "wire/message.h"

@@ -136,7 +136,7 @@ static void connections_of_a_member_count_for_the_circle_that_they_bring_blocks_
         assert_int_equal(m[i].ready, i < 2 * EACH);
     }
     for (uint32_t i = 0; i < 2 * EACH; i++) {
-        put(&m[i], CIRCLE, sherd__circle_block(1 + i, step), SHERD_I64, nothing, 1);
+        put(&m[i], CIRCLE, sherd__allreduce_block(1 + i, step), SHERD_I64, nothing, 1);
         put(&m[i], REFUSED, 1, SHERD_I64, nothing, 1);
         sherd__link_flush(m[i].link);
         hub_wait(&bad, m[i].refusal.job, REFUSED, 20000);

@@ -44,14 +44,14 @@ static void a_members_key_opens_the_door_to_its_blocks_alone(void **unused)
     sherd__launch *l = hub_launch(&lead, 1, (uint64_t)64 << 20);
     const sherd__peer *node = &sherd__launch_node(l, 0)->peer;
     tie_up(&lead, &t, node);
-    assert_true(t.hello.features & SHERD__FEATURE_CIRCLE);
+    assert_true(t.hello.features & SHERD__FEATURE_ALLREDUCE);
     turned_away(&member, node); /* nobody has met */
     meet(&lead, &t, node, &member);
     turned_away(&stranger, node);
 
     /* Its own block is taken; blocks of the coordinator's job and of no job are not. */
     tie_up(&member, &m, node);
-    uint32_t own = sherd__circle_block(1, 0);
+    uint32_t own = sherd__allreduce_block(1, 0);
     put(&m, CIRCLE, own, SHERD_I64, nothing, COUNT / 2);
     put(&m, JOB, 9, SHERD_I64, nothing, COUNT / 2);
     put(&m, CIRCLE, own + 1, SHERD_I64, nothing, 1);
@@ -99,11 +99,11 @@ static void blocks_of_many_rounds_need_the_memory_of_one(void **unused)
               PARAMS);
     tie_up(&member, &m, node);
     for (uint32_t round = 1; round <= ROUNDS; round++)
-        put(&m, CIRCLE, sherd__circle_block(round, 0), SHERD_I64, values, PARAMS / 2);
-    put(&m, CIRCLE, sherd__circle_block(1, 0), SHERD_I64, values, 1); /* refused: the last one */
+        put(&m, CIRCLE, sherd__allreduce_block(round, 0), SHERD_I64, values, PARAMS / 2);
+    put(&m, CIRCLE, sherd__allreduce_block(1, 0), SHERD_I64, values, 1); /* refused: the last one */
     sherd__link_flush(m.link);
     hub_wait(&member, m.refused, 1, 60000);
-    assert_int_equal(m.refusal.block, sherd__circle_block(1, 0));
+    assert_int_equal(m.refusal.block, sherd__allreduce_block(1, 0));
     tie_put(&t, JOB, 9, 1, 5 << 20, 1); /* there is room for 40 MB of the coordinator's */
     tie_ask(&t, JOB, 9, 1, 1);
     hub_wait(&lead, t.refused, 1, 60000);

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "scheduler/cluster_internal.h"
+#include "scheduler/cluster/internal.h"
 #include "tests/system/scheduler/command.h"
 #include "tests/system/scheduler/local_nodes.h"
 

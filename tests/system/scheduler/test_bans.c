@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "scheduler/prepare.h"
+#include "scheduler/plan/prepare.h"
 #include "tests/support/send_signal.h"
 #include "tests/system/scheduler/local_nodes.h"
 #include "tests/system/scheduler/share_world.h"

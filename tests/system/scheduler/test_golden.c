@@ -14,7 +14,7 @@
 
 #include "core/alloc.h"
 #include "matrix/gemm.h"
-#include "scheduler/launch.h"
+#include "scheduler/cluster/launch.h"
 #include "sherd/product.h"
 
 extern char **environ;

@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "scheduler/launch.h"
+#include "scheduler/cluster/launch.h"
 #include "tests/support/send_signal.h"
 #include "sherd/product.h"
 #include "tests/support/far_resolver.h"

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "matrix/view.h"
-#include "scheduler/cluster_internal.h"
+#include "scheduler/cluster/internal.h"
 #include "tests/support/send_signal.h"
 #include "sherd/multiplier.h"
 #include "tests/system/scheduler/local_nodes.h"

@@ -20,7 +20,7 @@
 
 #include "core/alloc.h"
 #include "core/clock.h"
-#include "scheduler/train.h"
+#include "scheduler/train/train.h"
 #include "tests/support/send_signal.h"
 #include "tests/system/scheduler/local_nodes.h"
 

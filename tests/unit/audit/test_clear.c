@@ -80,17 +80,17 @@ static const sherd__finding *find(const sherd__findings *l, const char *test, co
 static void attack_columns(sherd__findings *l, sherd__form form, sherd_view a, const uint32_t *of,
                            size_t len, const uint8_t *lab, bool side)
 {
-    sherd__sight s;
+    sherd__adversary_view s;
     sherd__truth t;
     sherd__clear_options opt = { .n = a.rows, .test_rows = 400 };
     memset(l, 0, sizeof *l);
     assert_int_equal(sherd__truth_open(&t, a, false, 0, NULL), 0);
     t.labels = lab;
-    assert_int_equal(sherd__sight_make(&s, form, a, of, len, 100, 700, 1200), 0);
+    assert_int_equal(sherd__adversary_view_make(&s, form, a, of, len, 100, 700, 1200), 0);
     assert_int_equal(sherd__audit_clear(l, NULL, &s, "node-1", &t, side ? &pub : NULL, &opt, NULL),
                      0);
     assert_int_equal(sherd__findings_judge(l, SHERD__AUDIT_FAMILY), 0);
-    sherd__sight_fini(&s);
+    sherd__adversary_view_fini(&s);
     sherd__truth_fini(&t);
 }
 
@@ -215,14 +215,14 @@ static void public_data_of_other_columns_are_refused(void **state)
 {
     (void)state;
     sherd__findings l = { 0 };
-    sherd__sight s;
+    sherd__adversary_view s;
     sherd__truth t;
     sherd__clear_options opt = { .n = N };
     sherd_view part = sherd_view_sub(all(), 0, N, 0, K - 21);
     assert_int_equal(sherd__truth_open(&t, part, false, 0, NULL), 0);
-    assert_int_equal(sherd__sight_make(&s, SHERD__FORM_GROUP, part, cols, 12, 0, N, N), 0);
+    assert_int_equal(sherd__adversary_view_make(&s, SHERD__FORM_GROUP, part, cols, 12, 0, N, N), 0);
     assert_int_equal(sherd__audit_clear(&l, NULL, &s, "x", &t, &pub, &opt, NULL), SHERD_ESHAPE);
-    sherd__sight_fini(&s);
+    sherd__adversary_view_fini(&s);
     sherd__truth_fini(&t);
     sherd__findings_fini(&l);
 }
@@ -233,11 +233,13 @@ static void columns_are_told_whatever_their_order_and_rows(void **state)
 {
     (void)state;
     sherd__truth t;
-    sherd__sight s;
+    sherd__adversary_view s;
     uint32_t col[SEEN], alike[SEEN], row[1200];
     const uint32_t mixed[5] = { MIDDLE, 21, MIDDLE - 1, 0, MIDDLE + 3 };
     assert_int_equal(sherd__truth_open(&t, all(), false, 0, NULL), 0);
-    assert_int_equal(sherd__sight_make(&s, SHERD__FORM_PUBLISHED, all(), mixed, 5, 0, N, 1200), 0);
+    assert_int_equal(sherd__adversary_view_make(&s, SHERD__FORM_PUBLISHED, all(), mixed, 5, 0, N,
+                                                1200),
+                     0);
     sherd__truth_columns(&t, &s.sheaves[0], col, alike);
     for (unsigned j = 0; j < 5; j++) {
         assert_int_equal(t.first[mixed[j]], col[j]);
@@ -254,7 +256,7 @@ static void columns_are_told_whatever_their_order_and_rows(void **state)
     s.sheaves[0].keys[0].sum++; /* one that A does not have */
     sherd__truth_columns(&t, &s.sheaves[0], col, alike);
     assert_true(col[0] == SHERD__TRUTH_NONE && alike[0] == 0);
-    sherd__sight_fini(&s);
+    sherd__adversary_view_fini(&s);
     sherd__truth_fini(&t);
 }
 
@@ -263,13 +265,15 @@ static void columns_that_were_seen_in_part_are_told(void **state)
 {
     (void)state;
     sherd__truth t;
-    sherd__sight s, two;
+    sherd__adversary_view s, two;
     uint32_t col[SEEN], alike[SEEN], row[N];
     sherd__findings l = { 0 };
     sherd__clear_options opt = { .n = N };
     sherd_view part = sherd_view_sub(all(), 333, 500, 0, K);
     assert_int_equal(sherd__truth_open(&t, all(), false, 0, NULL), 0);
-    assert_int_equal(sherd__sight_make(&s, SHERD__FORM_GROUP, part, cols, SEEN, 0, 500, 400), 0);
+    assert_int_equal(sherd__adversary_view_make(&s, SHERD__FORM_GROUP, part, cols, SEEN, 0, 500,
+                                                400),
+                     0);
     sherd__truth_columns(&t, &s.sheaves[0], col, alike);
     assert_int_equal(sherd__truth_rows(&t, &s.sheaves[0], col, alike, row), 0);
     for (size_t r = 0; r < 400; r++) assert_int_equal(row[r], 333 + r);
@@ -282,12 +286,13 @@ static void columns_that_were_seen_in_part_are_told(void **state)
     assert_true(fabs(f->value - SEEN * 500.0 / (N * K)) < 1e-9);
     sherd__findings_fini(&l);
     /* beside a sheaf of its own */
-    const sherd__sight *parts[2] = { &two, &s };
-    sherd__sight joined;
-    assert_int_equal(sherd__sight_make(&two, SHERD__FORM_GROUP, all(), cols, SEEN - 1, 0, N, 400),
+    const sherd__adversary_view *parts[2] = { &two, &s };
+    sherd__adversary_view joined;
+    assert_int_equal(sherd__adversary_view_make(&two, SHERD__FORM_GROUP, all(), cols, SEEN - 1, 0,
+                                                N, 400),
                      0);
     s.sheaves[0].keys[0].sum++; /* the narrower one */
-    assert_int_equal(sherd__sight_join(&joined, parts, 2, K), 0);
+    assert_int_equal(sherd__adversary_view_join(&joined, parts, 2, K), 0);
     assert_int_equal(joined.len, 2);
     memset(&l, 0, sizeof l);
     assert_int_equal(sherd__audit_clear(&l, NULL, &joined, "x", &t, NULL, &opt, NULL), 0);
@@ -300,9 +305,9 @@ static void columns_that_were_seen_in_part_are_told(void **state)
     for (unsigned j = 0; j < SEEN; j++) col[j] = SHERD__TRUTH_NONE;
     assert_int_equal(sherd__truth_rows(&t, &s.sheaves[0], col, alike, row), 0);
     for (size_t r = 0; r < 400; r++) assert_true(row[r] == SHERD__TRUTH_NONE);
-    sherd__sight_fini(&joined);
-    sherd__sight_fini(&two);
-    sherd__sight_fini(&s);
+    sherd__adversary_view_fini(&joined);
+    sherd__adversary_view_fini(&two);
+    sherd__adversary_view_fini(&s);
     sherd__truth_fini(&t);
 }
 
@@ -316,19 +321,20 @@ static void floats_are_compared_as_they_travelled(void **state)
     sherd_view a = sherd_view_c(x, SHERD_F64, 40, 6);
     sherd__fixed f;
     sherd__truth t;
-    sherd__sight s;
+    sherd__adversary_view s;
     uint32_t col[6], alike[6];
     const uint32_t three[3] = { 1, 4, 5 };
     assert_int_equal(sherd__fixed_choose(a, 17, "A", &f, NULL), 0);
     sherd__fixed_dense(&f, a, fixed, 6);
-    assert_int_equal(sherd__sight_make(&s, SHERD__FORM_GROUP, sherd_view_c(fixed, SHERD_F64, 40, 6),
-                                       three, 3, 0, 40, 40),
+    assert_int_equal(sherd__adversary_view_make(&s, SHERD__FORM_GROUP,
+                                                sherd_view_c(fixed, SHERD_F64, 40, 6), three, 3, 0,
+                                                40, 40),
                      0);
     assert_int_equal(sherd__truth_open(&t, a, true, s.largest, NULL), 0);
     sherd__truth_columns(&t, &s.sheaves[0], col, alike);
     for (unsigned j = 0; j < 3; j++) assert_int_equal(col[j], three[j]);
     sherd__truth_fini(&t);
-    sherd__sight_fini(&s);
+    sherd__adversary_view_fini(&s);
 }
 
 /* --- pooling ---------------------------------------------------------------------------------- */
@@ -336,16 +342,20 @@ static void floats_are_compared_as_they_travelled(void **state)
 static void aligned_sheaves_are_laid_side_by_side(void **state)
 {
     (void)state;
-    sherd__sight a, b, c, j;
-    const sherd__sight *parts[3] = { &a, &b, &c };
+    sherd__adversary_view a, b, c, j;
+    const sherd__adversary_view *parts[3] = { &a, &b, &c };
     static uint8_t mixed[N * K]; /* the same rows in another order */
     for (size_t r = 0; r < N; r++) memcpy(mixed + r * K, pixels + (r * 7 + 5) % N * K, K);
-    assert_int_equal(sherd__sight_make(&a, SHERD__FORM_GROUP, all(), cols, 14, 0, N, 800), 0);
-    assert_int_equal(sherd__sight_make(&b, SHERD__FORM_GROUP, all(), cols + 10, 14, 0, N, 800), 0);
-    assert_int_equal(sherd__sight_make(&c, SHERD__FORM_GROUP, sherd_view_c(mixed, SHERD_U8, N, K),
-                                       cols + 24, 4, 0, N, 800),
+    assert_int_equal(sherd__adversary_view_make(&a, SHERD__FORM_GROUP, all(), cols, 14, 0, N, 800),
                      0);
-    assert_int_equal(sherd__sight_join(&j, parts, 3, K), 0);
+    assert_int_equal(sherd__adversary_view_make(&b, SHERD__FORM_GROUP, all(), cols + 10, 14, 0, N,
+                                                800),
+                     0);
+    assert_int_equal(sherd__adversary_view_make(&c, SHERD__FORM_GROUP,
+                                                sherd_view_c(mixed, SHERD_U8, N, K), cols + 24, 4,
+                                                0, N, 800),
+                     0);
+    assert_int_equal(sherd__adversary_view_join(&j, parts, 3, K), 0);
     assert_int_equal(j.len, 2); /* what is shuffled stays apart */
     size_t twice = 0;           /* four columns were there twice; of empty ones none can be told */
     for (size_t i = 10; i < 14; i++) twice += a.sheaves[0].keys[i].nonzeros > 0;
@@ -355,25 +365,27 @@ static void aligned_sheaves_are_laid_side_by_side(void **state)
     for (size_t r = 0; r < 800; r++)
         assert_true(j.sheaves[0].values[r * j.sheaves[0].cols + 7] ==
                     a.sheaves[0].values[r * 14 + 7]);
-    sherd__sight_fini(&j);
-    sherd__sight_fini(&a);
-    sherd__sight_fini(&b);
-    sherd__sight_fini(&c);
+    sherd__adversary_view_fini(&j);
+    sherd__adversary_view_fini(&a);
+    sherd__adversary_view_fini(&b);
+    sherd__adversary_view_fini(&c);
 }
 
 static void rows_of_plain_are_stacked(void **state)
 {
     (void)state;
-    sherd__sight a, b, j;
-    const sherd__sight *parts[2] = { &a, &b };
-    assert_int_equal(sherd__sight_make(&a, SHERD__FORM_PLAIN, all(), NULL, 0, 0, 300, N), 0);
-    assert_int_equal(sherd__sight_make(&b, SHERD__FORM_PLAIN, all(), NULL, 0, 300, 200, N), 0);
-    assert_int_equal(sherd__sight_join(&j, parts, 2, K), 0);
+    sherd__adversary_view a, b, j;
+    const sherd__adversary_view *parts[2] = { &a, &b };
+    assert_int_equal(sherd__adversary_view_make(&a, SHERD__FORM_PLAIN, all(), NULL, 0, 0, 300, N),
+                     0);
+    assert_int_equal(sherd__adversary_view_make(&b, SHERD__FORM_PLAIN, all(), NULL, 0, 300, 200, N),
+                     0);
+    assert_int_equal(sherd__adversary_view_join(&j, parts, 2, K), 0);
     assert_true(j.len == 1 && j.cols == K && j.ordered && j.sheaves[0].rows == 500);
     assert_true(j.sheaves[0].values[499 * K + MIDDLE] == pixels[499 * K + MIDDLE]);
-    sherd__sight_fini(&j);
-    sherd__sight_fini(&a);
-    sherd__sight_fini(&b);
+    sherd__adversary_view_fini(&j);
+    sherd__adversary_view_fini(&a);
+    sherd__adversary_view_fini(&b);
 }
 
 /* --- shares ----------------------------------------------------------------------------------- */
@@ -468,7 +480,7 @@ static void want_of_memory_is_told(void **state)
     for (size_t n = 1; n < 500; n++) {
         sherd__truth t = { 0 };
         sherd__public q = { 0 };
-        sherd__sight s = { 0 };
+        sherd__adversary_view s = { 0 };
         sherd__findings l = { 0 };
         sherd__gallery g = { 0 };
         sherd__clear_options opt = { .n = 60 };
@@ -476,13 +488,13 @@ static void want_of_memory_is_told(void **state)
         int err = sherd__public_make(&q, p, &lp, 50, NULL);
         if (!err) err = sherd__truth_open(&t, a, false, 0, NULL);
         t.labels = labels;
-        if (!err) err = sherd__sight_make(&s, SHERD__FORM_GROUP, a, some, 6, 0, 60, 60);
+        if (!err) err = sherd__adversary_view_make(&s, SHERD__FORM_GROUP, a, some, 6, 0, 60, 60);
         if (!err) err = sherd__audit_clear(&l, &g, &s, "x", &t, &q, &opt, NULL);
         bool reached = sherd__alloc_fail_nth(0) >= n;
         assert_int_equal(err, reached ? SHERD_ENOMEM : 0);
         sherd__gallery_fini(&g);
         sherd__findings_fini(&l);
-        sherd__sight_fini(&s);
+        sherd__adversary_view_fini(&s);
         sherd__truth_fini(&t);
         sherd__public_fini(&q);
         if (!reached) return;

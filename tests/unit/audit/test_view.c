@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "audit/rights.h"
+#include "audit/adversary_view.h"
+#include "audit/right_operand.h"
 #include "audit/shares.h"
-#include "audit/sight.h"
 #include "core/alloc.h"
 #include "sherd/mat.h"
 #include "store/digest.h"
@@ -64,7 +64,7 @@ static void what_was_put_is_read_back(void **state)
 {
     (void)state;
     sherd__views v = { 0 };
-    sherd__sight s;
+    sherd__adversary_view s;
     uint64_t job;
     size_t jobs;
     uint8_t body[600];
@@ -75,21 +75,21 @@ static void what_was_put_is_read_back(void **state)
     assert_int_equal(v.nodes[0].blocks_len, 6);
     assert_int_equal(sherd__view_body(&v.nodes[0], &v.nodes[0].blocks[1], body), 0);
     assert_memory_equal(body, left[0], 58);
-    assert_true(sherd__sight_job(&v, &job, &jobs) && job == JOB && jobs == 1);
-    assert_int_equal(sherd__sight_of(&s, &v.nodes[0], job, 100), 0);
+    assert_true(sherd__adversary_view_job(&v, &job, &jobs) && job == JOB && jobs == 1);
+    assert_int_equal(sherd__adversary_view_of(&s, &v.nodes[0], job, 100), 0);
     assert_int_equal(s.len, 1);
     assert_true(s.ordered && s.cols == 5 && s.sheaves[0].rows == 20 && s.sheaves[0].kept == 20);
     for (unsigned r = 0; r < 20; r++)
         for (unsigned c = 0; c < 5; c++)
             assert_true(s.sheaves[0].values[r * 5 + c] == (c == 4 ? 0 : 1 + r * 5 + c));
     assert_true(s.sheaves[0].keys[4].nonzeros == 0 && s.sheaves[0].keys[0].nonzeros == 20);
-    sherd__sight_fini(&s);
-    sherd__rights b;
-    assert_int_equal(sherd__rights_of(&b, &v.nodes[0], job), 0);
+    sherd__adversary_view_fini(&s);
+    sherd__right_operand b;
+    assert_int_equal(sherd__right_operand_of(&b, &v.nodes[0], job), 0);
     assert_int_equal(b.len, 5);
     assert_int_equal(b.keys[4].nonzeros, 6); /* of both tiles */
     assert_true(b.largest == 9 && b.integers);
-    sherd__rights_fini(&b);
+    sherd__right_operand_fini(&b);
     sherd__views_fini(&v);
 }
 
@@ -119,7 +119,7 @@ static void every_prefix_is_read_as_far_as_it_goes(void **state)
     size_t most = 0;
     for (size_t len = 36; len <= in.len; len += len % 7 == 0 ? 1 : 5) {
         sherd__views v = { 0 };
-        sherd__sight s = { 0 };
+        sherd__adversary_view s = { 0 };
         const char *dir = len == 36 ? a_folder(&in) : NULL;
         static char path[64];
         if (dir) strcpy(path, dir);
@@ -129,8 +129,8 @@ static void every_prefix_is_read_as_far_as_it_goes(void **state)
         assert_int_equal(sherd__views_add(&v, path, NULL), 0);
         assert_true(v.nodes[0].blocks_len >= most);
         most = v.nodes[0].blocks_len;
-        assert_int_equal(sherd__sight_of(&s, &v.nodes[0], JOB, 100), 0);
-        sherd__sight_fini(&s);
+        assert_int_equal(sherd__adversary_view_of(&s, &v.nodes[0], JOB, 100), 0);
+        sherd__adversary_view_fini(&s);
         sherd__views_fini(&v);
     }
     assert_int_equal(most, 6);
@@ -146,19 +146,19 @@ static void any_byte_may_be_wrong(void **state)
     strcpy(path, a_folder(&in));
     for (size_t i = 36; i < in.len; i++) {
         sherd__views v = { 0 };
-        sherd__sight s = { 0 };
+        sherd__adversary_view s = { 0 };
         sherd__shares shares;
         const sherd__shares_want want = { 20, 1, 0, 100, 8 };
         memcpy(bad.bytes, in.bytes, in.len);
         bad.bytes[i] ^= (uint8_t)(1u << i % 8);
         spool_file(path, "node-1.sent", bad.bytes, in.len);
         assert_int_equal(sherd__views_add(&v, path, NULL), 0);
-        assert_int_equal(sherd__sight_of(&s, &v.nodes[0], JOB, 100), 0);
-        sherd__rights b;
-        assert_int_equal(sherd__rights_of(&b, &v.nodes[0], JOB), 0);
-        sherd__rights_fini(&b);
+        assert_int_equal(sherd__adversary_view_of(&s, &v.nodes[0], JOB, 100), 0);
+        sherd__right_operand b;
+        assert_int_equal(sherd__right_operand_of(&b, &v.nodes[0], JOB), 0);
+        sherd__right_operand_fini(&b);
         if (sherd__shares_read(&shares, &v, JOB, &want, NULL) == 0) sherd__shares_fini(&shares);
-        sherd__sight_fini(&s);
+        sherd__adversary_view_fini(&s);
         sherd__views_fini(&v);
     }
 }
@@ -453,7 +453,7 @@ static void a_block_that_claims_too_much_takes_no_memory(void **state)
     (void)state;
     static spool s;
     sherd__views v = { 0 };
-    sherd__sight sight;
+    sherd__adversary_view sight;
     sherd__fragment_info huge = { .origin = SHERD__HIDDEN,
                                   .dtype = SHERD_F64,
                                   .groups = 1,
@@ -467,7 +467,7 @@ static void a_block_that_claims_too_much_takes_no_memory(void **state)
     spool_head(&s, JOB, 5, &huge);
     spool_task(&s, JOB, 1, 5, 1, NULL, 0, &result);
     assert_int_equal(sherd__views_add(&v, a_folder(&s), NULL), 0);
-    assert_int_equal(sherd__sight_of(&sight, &v.nodes[0], JOB, 100), 0);
+    assert_int_equal(sherd__adversary_view_of(&sight, &v.nodes[0], JOB, 100), 0);
     assert_int_equal(sight.cols, 0);
     sherd__views_fini(&v);
 }
@@ -480,16 +480,16 @@ static void want_of_memory_is_told(void **state)
     strcpy(path, a_folder(&in));
     for (size_t n = 1; n < 2000; n++) {
         sherd__views v = { 0 };
-        sherd__sight s = { 0 };
+        sherd__adversary_view s = { 0 };
         sherd__alloc_fail_nth(n);
         int err = sherd__views_add(&v, path, NULL);
-        if (!err) err = sherd__sight_of(&s, &v.nodes[0], JOB, 100);
-        sherd__rights b = { 0 };
-        if (!err) err = sherd__rights_of(&b, &v.nodes[0], JOB);
+        if (!err) err = sherd__adversary_view_of(&s, &v.nodes[0], JOB, 100);
+        sherd__right_operand b = { 0 };
+        if (!err) err = sherd__right_operand_of(&b, &v.nodes[0], JOB);
         bool reached = sherd__alloc_fail_nth(0) >= n;
         assert_int_equal(err, reached ? SHERD_ENOMEM : 0);
-        sherd__rights_fini(&b);
-        sherd__sight_fini(&s);
+        sherd__right_operand_fini(&b);
+        sherd__adversary_view_fini(&s);
         sherd__views_fini(&v);
         if (!reached) return;
     }

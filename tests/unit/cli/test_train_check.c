@@ -32,7 +32,7 @@ static sherd__train begin(const char *more)
                                         t.seed, &d),
                      0);
     assert_int_equal(sherd_multiplier_local(BITS, &t.over.engine.products, &d), 0);
-    assert_int_equal(sherd__over_round(&t.over, &t.over.engine.products, &d), 0);
+    assert_int_equal(sherd__remote_products_round(&t.over, &t.over.engine.products, &d), 0);
     assert_int_equal(sherd__stepper_products(&t.stepper, sherd__trainer_network(t.trainer),
                                              sherd__trainer_optimiser(t.trainer), t.over.engine,
                                              &d),

@@ -18,7 +18,7 @@ static void only_usable_processors_count(void **s)
 {
     (void)s;
     cpu_set_t all, one;
-    int first = 0;
+    size_t first = 0;
     assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
     uint32_t quota = sherd__cpu_quota(SHERD__CPU_QUOTA), most = (uint32_t)CPU_COUNT(&all);
     assert_int_equal(sherd__cpu_usable(), quota && quota < most ? quota : most);

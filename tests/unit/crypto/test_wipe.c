@@ -22,12 +22,12 @@
 #endif
 
 #include "core/alloc.h"
-#include "crypto/blind.h"
 #include "crypto/lagrange.h"
 #include "crypto/mask.h"
-#include "crypto/share.h"
 #include "matrix/exact.h"
 #include "matrix/fixed.h"
+#include "schemes/blind/blind.h"
+#include "schemes/share/share.h"
 
 enum { LARGE = 2048, ROWS = 64, INNER = 48, COLS = 56 };
 

@@ -17,10 +17,10 @@
 #include <string.h>
 
 #include "crypto/fragment_make.h"
+#include "node/allreduce/members.h"
 #include "node/lines.h"
-#include "node/members.h"
 #include "sherd/mat.h"
-#include "tests/unit/node/circle_member.h"
+#include "tests/unit/node/allreduce_member.h"
 
 enum {
     BEFORE = 0,
@@ -148,7 +148,7 @@ static sherd_listener *begin(uint32_t listens, bool here)
     circle_make_identities();
     sherd__members_options m = { &loop, one.identity[SELF], say, most, drained, NULL };
     assert_int_equal(sherd__members_new(&members, &m), 0);
-    sherd__circle_links links = sherd__members_links(members);
+    sherd__allreduce_links links = sherd__members_links(members);
     one.links = &links;
     circle_start(NULL);
     sherd__members_serve(members, one.worker);
@@ -327,8 +327,8 @@ static void send_step(sherd_link *l)
         .origin = SHERD__HIDDEN, .dtype = SHERD_I64, .rows = 1, .cols = len / 8, .len = len
     };
     assert_int_equal(sherd__fragment_take(&f, &i, calloc(1, len), NULL, NULL), 0);
-    assert_int_equal(sherd__session_put(sherd__link_session(l), CIRCLE, sherd__circle_block(1, 0),
-                                        f),
+    assert_int_equal(sherd__session_put(sherd__link_session(l), CIRCLE,
+                                        sherd__allreduce_block(1, 0), f),
                      0);
     sherd__link_flush(l);
 }
@@ -362,7 +362,7 @@ static void a_coordinator_displaces_nothing_of_another_ones(void **unused)
     static const uint32_t all[N] = { BEFORE, SELF, AFTER }, mine[N] = { N, SELF, AFTER };
     (void)unused;
     sherd_listener *l = begin(SELF, true);
-    sherd__circle_plan p = circle_plan();
+    sherd__allreduce_plan p = circle_plan();
     circle_swap();
     p.id = CIRCLE + 1;
     assert_int_equal(circle_meet_with(&p, all), 0);
@@ -387,7 +387,7 @@ static void connections_of_a_member_that_is_in_no_circle_give_way(void **unused)
     static const uint32_t others[N] = { N, SELF, AFTER };
     (void)unused;
     sherd_listener *l = begin(SELF, true);
-    const sherd__circle_plan p = circle_plan();
+    const sherd__allreduce_plan p = circle_plan();
     (void)fill();
     assert_int_equal(circle_meet_with(&p, others), 0);
     const uint32_t newcomers[] = { N, AFTER };

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "crypto/fragment_make.h"
-#include "node/packs.h"
+#include "node/allreduce/packs.h"
 
 enum { JOB = 7, MOST = 60, COLS = 3 };
 
@@ -53,16 +53,16 @@ static void put_pack(uint32_t pack, const uint32_t *rows, size_t n, double versi
         x[COLS * i + 2] = version;
         values[i] = -(double)rows[i];
     }
-    put(sherd__circle_pack(pack), SHERD_U32, 1, n, rows);
-    put(sherd__circle_pack(pack) + 1, SHERD_F64, n, COLS, x);
-    if (labels) put(sherd__circle_pack(pack) + 2, SHERD_U32, n, 1, rows);
-    else put(sherd__circle_pack(pack) + 2, SHERD_F64, n, 1, values);
+    put(sherd__allreduce_pack(pack), SHERD_U32, 1, n, rows);
+    put(sherd__allreduce_pack(pack) + 1, SHERD_F64, n, COLS, x);
+    if (labels) put(sherd__allreduce_pack(pack) + 2, SHERD_U32, n, 1, rows);
+    else put(sherd__allreduce_pack(pack) + 2, SHERD_F64, n, 1, values);
 }
 
 static void drop_pack(uint32_t pack)
 {
     for (uint32_t b = 0; b < 3; b++)
-        assert_int_equal(sherd__store_drop(&store, JOB, sherd__circle_pack(pack) + b), 1);
+        assert_int_equal(sherd__store_drop(&store, JOB, sherd__allreduce_pack(pack) + b), 1);
 }
 
 static void note_left(void *ctx, const sherd__block *b)
@@ -182,7 +182,8 @@ static void neighbours_are_not_copied(void **unused)
     assert_int_equal(list_of(&r), 0);
     assert_int_equal(find(10, 20), 0);
     assert_false(apart);
-    const sherd_fragment *f = sherd__store_find(&store, JOB, sherd__circle_pack(0) + 1)->fragment;
+    const sherd_fragment *f =
+        sherd__store_find(&store, JOB, sherd__allreduce_pack(0) + 1)->fragment;
     assert_ptr_equal(sherd__packs_shard(&packs, &what, NULL).x.data,
                      sherd__fragment_bytes(f) + sizeof(double) * COLS * 10);
 }
@@ -200,14 +201,14 @@ static void what_is_not_here_is_refused(void **unused)
     assert_int_equal(find(0, 3), 0);
     assert_int_equal(find(0, 4), SHERD_EINVAL);
     for (uint32_t k = 1; k <= 2; k++) { /* inputs of too few rows, and of other numbers */
-        put(sherd__circle_pack(k), SHERD_U32, 1, 3, rows);
-        put(sherd__circle_pack(k) + 1, SHERD_F64, k + 1, k == 1 ? COLS : COLS - 1, x);
-        put(sherd__circle_pack(k) + 2, SHERD_U32, k + 1, 1, rows);
+        put(sherd__allreduce_pack(k), SHERD_U32, 1, 3, rows);
+        put(sherd__allreduce_pack(k) + 1, SHERD_F64, k + 1, k == 1 ? COLS : COLS - 1, x);
+        put(sherd__allreduce_pack(k) + 2, SHERD_U32, k + 1, 1, rows);
         assert_int_equal(take(k + 1), 0);
         assert_int_equal(find(0, 3), SHERD_ESHAPE);
     }
-    put(sherd__circle_pack(3), SHERD_U32, 1, 1, rows); /* without targets: it has not come */
-    put(sherd__circle_pack(3) + 1, SHERD_F64, 1, COLS, x);
+    put(sherd__allreduce_pack(3), SHERD_U32, 1, 1, rows); /* without targets: it has not come */
+    put(sherd__allreduce_pack(3) + 1, SHERD_F64, 1, COLS, x);
     assert_int_equal(take(4), 0);
     assert_int_equal(find(0, 3), SHERD_ESHAPE);
     assert_int_equal(sherd__packs_list(&packs,
@@ -224,9 +225,9 @@ static void numbers_of_packs_that_no_leader_has_are_refused(void **unused)
     assert_int_equal(take(UINT32_MAX), SHERD_EFORMAT);
     for (uint32_t k = 0; k < 2; k++) {
         rows[0] = k * MOST; /* the second one's first row is none */
-        put(sherd__circle_pack(k), SHERD_U32, 1, k ? 1 : MOST + 1, rows);
-        put(sherd__circle_pack(k) + 1, SHERD_F64, 1, COLS, x);
-        put(sherd__circle_pack(k) + 2, SHERD_F64, 1, 1, x);
+        put(sherd__allreduce_pack(k), SHERD_U32, 1, k ? 1 : MOST + 1, rows);
+        put(sherd__allreduce_pack(k) + 1, SHERD_F64, 1, COLS, x);
+        put(sherd__allreduce_pack(k) + 2, SHERD_F64, 1, 1, x);
         assert_int_equal(take(k + 1), SHERD_EFORMAT);
         assert_int_equal(take(k + 1), SHERD_EFORMAT);
         drop_pack(k);

@@ -20,7 +20,7 @@
 #include "learn/plan.h"
 #include "node/check.h"
 #include "sherd/mat.h"
-#include "tests/unit/node/circle_member.h"
+#include "tests/unit/node/allreduce_member.h"
 
 #define MB ((uint64_t)1 << 20)
 
@@ -119,15 +119,15 @@ static void a_roster_that_is_too_long_is_not_read(void **unused)
 {
     enum { LINES = 1 << 20 };
     (void)unused;
-    uint8_t plan[8 * SHERD__CIRCLE_PLAN];
+    uint8_t plan[8 * SHERD__ALLREDUCE_PLAN];
     char *roster = malloc(2 * LINES);
     assert_non_null(roster);
     for (size_t i = 0; i < 2 * LINES; i++) roster[i] = i % 2 ? '\n' : '*';
     one.memory = 16 * MB;
     circle_start(NULL);
-    sherd__circle_plan p = circle_plan();
-    sherd__circle_plan_write(plan, &p);
-    circle_put(10, SHERD_I64, plan, SHERD__CIRCLE_PLAN);
+    sherd__allreduce_plan p = circle_plan();
+    sherd__allreduce_plan_write(plan, &p);
+    circle_put(10, SHERD_I64, plan, SHERD__ALLREDUCE_PLAN);
     circle_put(11, SHERD_U8, roster, 2 * LINES); /* of 450 bytes each, as peers */
     circle_settle();
     double before = cpu_s();
@@ -200,7 +200,7 @@ static void rest(void)
 
 static void meet_over(uint32_t examples)
 {
-    sherd__circle_plan p = circle_plan();
+    sherd__allreduce_plan p = circle_plan();
     p.members = 1;
     p.self = 0;
     p.examples = examples;
@@ -214,11 +214,13 @@ static void meet_over(uint32_t examples)
 static void ask_step(uint64_t round, const sherd__rows *list, uint32_t packs, uint32_t shards,
                      uint64_t rows)
 {
-    size_t head = 8 * SHERD__CIRCLE_STEP, len = head + sherd__plan_size(1, shards);
+    size_t head = 8 * SHERD__ALLREDUCE_STEP, len = head + sherd__plan_size(1, shards);
     const int32_t scale = 20;
     uint8_t *bytes = malloc(len);
     assert_non_null(bytes);
-    sherd__circle_round r = { .round = round, .rate = 0.5, .by = 3, .packs = packs, .list = *list };
+    sherd__allreduce_round r = {
+        .round = round, .rate = 0.5, .by = 3, .packs = packs, .list = *list
+    };
     sherd__plan p = { .recipe = TEXT,
                       .bits = 20,
                       .room = 40,
@@ -226,7 +228,7 @@ static void ask_step(uint64_t round, const sherd__rows *list, uint32_t packs, ui
                       .params = 1,
                       .shards = shards,
                       .batch = batch };
-    sherd__circle_round_write(bytes, &r);
+    sherd__allreduce_round_write(bytes, &r);
     sherd__plan_write(bytes + head, &p, &scale);
     for (uint32_t i = 0; i < shards; i++)
         sherd__plan_write_shard(bytes + head, &p, i, &(sherd__plan_shard){ .rows = rows });
@@ -299,9 +301,9 @@ static uint64_t start_with_packs(void)
     meet_over(PACKS);
     uint64_t before = sherd__worker_memory(one.worker)->used;
     for (uint32_t k = 0; k < PACKS; k++) {
-        circle_put(sherd__circle_pack(k), SHERD_U32, &k, 1);
-        joined_put(&one.j, JOB, sherd__circle_pack(k) + 1, SHERD_F64, 1, 3, x);
-        joined_put(&one.j, JOB, sherd__circle_pack(k) + 2, SHERD_F64, 1, 2, y);
+        circle_put(sherd__allreduce_pack(k), SHERD_U32, &k, 1);
+        joined_put(&one.j, JOB, sherd__allreduce_pack(k) + 1, SHERD_F64, 1, 3, x);
+        joined_put(&one.j, JOB, sherd__allreduce_pack(k) + 2, SHERD_F64, 1, 2, y);
         if (k % 500 == 0) circle_settle();
     }
     (void)turns();
@@ -336,7 +338,7 @@ static void packs_are_found_some_at_a_turn(void **unused)
     uint32_t before = one.answered, refusals = one.refusals;
     ask_step(1, &list, PACKS, 1, PACKS);
     joined_ask(&one.j, JOB, 2000, SHERD__OP_REDUCE, one.next_block - 1, 0, SHERD_F64, 1,
-               1 + SHERD__CIRCLE_FIGURES);
+               1 + SHERD__ALLREDUCE_FIGURES);
     unsigned n = turns();
     print_message("%d packs in %u turns\n", PACKS, n);
     assert_true(n >= PACKS / 1024 - 2); /* with each of the two records some are found, too */
@@ -362,7 +364,7 @@ static void take_turns(const sherd__fingerprint *key)
     circle_start(NULL);
     for (uint32_t i = 0; i < SESSIONS; i++) {
         if (i == SESSIONS - 1) one.key = NULL;
-        sherd__circle_plan p = circle_plan();
+        sherd__allreduce_plan p = circle_plan();
         p.members = 1;
         p.self = 0;
         p.id = CIRCLE + i;
@@ -371,9 +373,9 @@ static void take_turns(const sherd__fingerprint *key)
         if (i) circle_swap(); /* another one comes */
         (void)circle_meet_alone(&p);
         for (uint32_t k = 0; k < MANY; k++) {
-            circle_put(sherd__circle_pack(k), SHERD_U32, &k, 1);
-            joined_put(&one.j, JOB, sherd__circle_pack(k) + 1, SHERD_F64, 1, 3, x);
-            joined_put(&one.j, JOB, sherd__circle_pack(k) + 2, SHERD_F64, 1, 2, y);
+            circle_put(sherd__allreduce_pack(k), SHERD_U32, &k, 1);
+            joined_put(&one.j, JOB, sherd__allreduce_pack(k) + 1, SHERD_F64, 1, 3, x);
+            joined_put(&one.j, JOB, sherd__allreduce_pack(k) + 2, SHERD_F64, 1, 2, y);
         }
         (void)turns();
         assert_int_equal(one.refusals, refusals);
@@ -435,7 +437,8 @@ static void packs_are_let_go_of_some_at_a_turn(void **unused)
         if (whole) assert_int_equal(sherd__session_drop(one.j.co, JOB, 0), 0);
         for (uint32_t k = 0; k < PACKS && !whole; k++)
             for (uint32_t b = 0; b < 3; b++)
-                assert_int_equal(sherd__session_drop(one.j.co, JOB, sherd__circle_pack(k) + b), 0);
+                assert_int_equal(sherd__session_drop(one.j.co, JOB, sherd__allreduce_pack(k) + b),
+                                 0);
         joined_exchange(&one.j);
         assert_true(one.wakes);
         uint64_t left = sherd__worker_memory(one.worker)->used;
@@ -485,7 +488,7 @@ static uint32_t ring;
 static void start_ring(uint32_t members, uint32_t width)
 {
     enum { LARGE = 5 };
-    uint32_t who[SHERD__CIRCLE_MOST];
+    uint32_t who[SHERD__ALLREDUCE_MOST];
     char text[64];
     size_t numbers = 4 * (size_t)width;
     double *state = calloc(numbers, sizeof *state);
@@ -499,7 +502,7 @@ static void start_ring(uint32_t members, uint32_t width)
     circle_put(LARGE, SHERD_U8, text, (size_t)len);
     circle_put(LARGE + 1, SHERD_F64, state, numbers);
     free(state);
-    sherd__circle_plan p = circle_plan();
+    sherd__allreduce_plan p = circle_plan();
     p.members = members;
     p.recipe = LARGE;
     p.state = LARGE + 1;
@@ -518,16 +521,17 @@ static uint64_t bring(uint32_t width, uint32_t step)
 {
     sherd__reduce_step s = sherd__reduce_step_of(SHERD__REDUCE_RING, ring, SELF, step);
     uint64_t len = sherd__reduce_len(4 * (size_t)width, ring, s.in);
-    assert_int_equal(circle_bring(s.from, CIRCLE, sherd__circle_block(1, step), 8 * len, SHERD_I64),
+    assert_int_equal(circle_bring(s.from, CIRCLE, sherd__allreduce_block(1, step), 8 * len,
+                                  SHERD_I64),
                      0);
     return len;
 }
 
-static sherd__circle_where where_now(void)
+static sherd__allreduce_where where_now(void)
 {
-    sherd__circle_where w;
-    assert_int_equal(circle_ask(SHERD__OP_WHERE, TEXT, 0, SHERD_I64, SHERD__CIRCLE_WHERE), 0);
-    assert_true(sherd__circle_where_parse(&w, one.told));
+    sherd__allreduce_where w;
+    assert_int_equal(circle_ask(SHERD__OP_WHERE, TEXT, 0, SHERD_I64, SHERD__ALLREDUCE_WHERE), 0);
+    assert_true(sherd__allreduce_where_parse(&w, one.told));
     return w;
 }
 
@@ -554,21 +558,21 @@ static void members_blocks_are_added_some_at_a_turn(void **unused)
         unsigned n = turns();
         print_message("%llu numbers in %u turns\n", (unsigned long long)numbers, n);
         assert_int_equal(n, numbers / AT_ONCE);
-        assert_int_equal(where_now().phase, SHERD__CIRCLE_SUMMED);
+        assert_int_equal(where_now().phase, SHERD__ALLREDUCE_SUMMED);
         stop_ring();
     }
 }
 
 static void steps_are_taken_some_at_a_turn(void **unused)
 {
-    enum { WIDTH = 64, STEPS = 2 * (SHERD__CIRCLE_MOST - 1), AT_ONCE = 16 };
+    enum { WIDTH = 64, STEPS = 2 * (SHERD__ALLREDUCE_MOST - 1), AT_ONCE = 16 };
     (void)unused;
-    start_ring(SHERD__CIRCLE_MOST, WIDTH);
+    start_ring(SHERD__ALLREDUCE_MOST, WIDTH);
     for (uint32_t i = STEPS; i-- > 0;) (void)bring(WIDTH, i);
     assert_int_equal(where_now().step, AT_ONCE);
     assert_int_equal(turns(), STEPS / AT_ONCE);
-    sherd__circle_where w = where_now();
-    assert_int_equal(w.phase, SHERD__CIRCLE_SUMMED);
+    sherd__allreduce_where w = where_now();
+    assert_int_equal(w.phase, SHERD__ALLREDUCE_SUMMED);
     assert_int_equal(w.step, STEPS);
     stop_ring();
 }

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "crypto/fragment_make.h"
-#include "scheduler/job.h"
+#include "scheduler/job/job.h"
 
 #define NODES_MAX 8u
 #define CELLS_MAX 1024u

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "scheduler/buffers.h"
+#include "scheduler/cluster/buffers.h"
 
 static sherd__buffers *fresh(void)
 {

@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-#include "scheduler/cost.h"
+#include "scheduler/plan/cost.h"
 
 static void near(double have, double want)
 {

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "scheduler/deadline.h"
+#include "scheduler/cluster/deadline.h"
 
 #define NODES 5u
 

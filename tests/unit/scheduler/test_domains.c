@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
-#include "scheduler/domains.h"
+#include "scheduler/cluster/domains.h"
 #include "tests/support/far_resolver.h"
 
 #define MOST 4u

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "scheduler/encoding.h"
+#include "scheduler/plan/encoding.h"
 #include "wire/cipher.h"
 
 /* The first layer of MNIST over seven nodes, pixels of which a fifth are not zero. */

@@ -12,7 +12,7 @@
 
 #include "core/alloc.h"
 #include "core/bytes.h"
-#include "scheduler/job_internal.h"
+#include "scheduler/job/internal.h"
 #include "tests/unit/scheduler/job_world.h"
 
 /* --- tests ----------------------------------------------------------------------------------- */

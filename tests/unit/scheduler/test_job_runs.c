@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-#include "scheduler/job_internal.h"
+#include "scheduler/job/internal.h"
 #include "tests/unit/scheduler/job_world.h"
 
 static void run_again(world *w)

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "scheduler/job_internal.h"
+#include "scheduler/job/internal.h"
 #include "tests/unit/scheduler/job_world.h"
 
 static void any_answers_that_are_enough_finish_the_job(void **state)

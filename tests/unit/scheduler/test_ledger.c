@@ -11,7 +11,7 @@
 
 #include "core/alloc.h"
 #include "core/rand.h"
-#include "scheduler/ledger.h"
+#include "scheduler/plan/ledger.h"
 
 #define MOST 6u
 

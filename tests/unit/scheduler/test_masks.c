@@ -18,9 +18,9 @@
 
 #include "core/alloc.h"
 #include "core/rand.h"
-#include "crypto/blind.h"
 #include "matrix/residue.h"
-#include "scheduler/prepare.h"
+#include "scheduler/plan/prepare.h"
+#include "schemes/blind/blind.h"
 #include "sherd/forecast.h"
 #include "sherd/masks.h"
 

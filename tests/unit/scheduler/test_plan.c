@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "core/rand.h"
-#include "scheduler/plan.h"
+#include "scheduler/plan/plan.h"
 
 static sherd_entropy_seeded rng_state;
 static sherd_entropy rng;

@@ -11,7 +11,7 @@
 
 #include "core/alloc.h"
 #include "crypto/perm.h"
-#include "scheduler/prepare_internal.h"
+#include "scheduler/plan/prepare_internal.h"
 #include "sherd/forecast.h"
 
 static double a_data[30 * 20], b_data[20 * 10], c_data[30 * 20];

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "crypto/share_internal.h"
-#include "scheduler/prepare_internal.h"
+#include "scheduler/plan/prepare_internal.h"
+#include "schemes/share/internal.h"
 
 static const uint32_t own[] = { 0, 1, 2, 3, 4, 5, 6, 7 };
 static const sherd__nodes five = {

@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-#include "scheduler/forecast.h"
+#include "scheduler/plan/forecast.h"
 
 enum { N = 400, K = 90, M = 70, NODES = 5 };
 

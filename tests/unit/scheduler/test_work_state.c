@@ -1,4 +1,5 @@
-/* Patience of works of training: by whom a node's deadline is measured (scheduler/work_state.h). */
+/* Patience of works of training: by whom a node's deadline is measured
+ * (scheduler/cluster/work_state.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "scheduler/work_state.h"
+#include "scheduler/cluster/work_state.h"
 
 #define NODES 5u
 #define SLOW 3u /* the first so many: they answer every 30 s, and are lost then */

@@ -11,7 +11,7 @@
 
 #include "core/bytes.h"
 #include "crypto/fragment.h"
-#include "learn/circle_plan.h"
+#include "learn/allreduce_plan.h"
 #include "learn/secure.h"
 #include "node/check.h"
 #include "node/gradient.h"
@@ -348,8 +348,8 @@ static bool reads_gradients(const uint64_t *v, size_t len)
 
 static bool reads_meet(const uint64_t *v, size_t len)
 {
-    sherd__circle_plan out;
-    return sherd__circle_plan_parse(&out, (const uint8_t *)v, 8 * len, NULL) == SHERD_OK;
+    sherd__allreduce_plan out;
+    return sherd__allreduce_plan_parse(&out, (const uint8_t *)v, 8 * len, NULL) == SHERD_OK;
 }
 
 static bool reads_secure(const uint64_t *v, size_t len)
@@ -397,12 +397,12 @@ static void plans_have_these_numbers_and_limits(void **state)
 {
     (void)state;
     const uint64_t gradients[] = { 1, 1, 17, 40, 1, 2, 1, 8, 0, 3, 4, 0, 8, 0, 0, 0, 0, 0, 0 };
-    const uint64_t meet[SHERD__CIRCLE_PLAN] = { 3, 1, 2, 0, 7, 1, 2, 17, 8, 9, 0, 1 };
+    const uint64_t meet[SHERD__ALLREDUCE_PLAN] = { 3, 1, 2, 0, 7, 1, 2, 17, 8, 9, 0, 1 };
     const uint64_t secure[SHERD__SECURE_PLAN] = { 3, 1, 4, 3, 1, 0, 32, 64 };
     hold_limits("| plan, numbers |", reads_gradients, gradients, sizeof gradients / 8,
                 SHERD__PLAN_HEAD);
-    hold_limits("| plan of MEET, numbers |", reads_meet, meet, SHERD__CIRCLE_PLAN,
-                SHERD__CIRCLE_PLAN);
+    hold_limits("| plan of MEET, numbers |", reads_meet, meet, SHERD__ALLREDUCE_PLAN,
+                SHERD__ALLREDUCE_PLAN);
     hold_limits("| plan of secure sums, numbers |", reads_secure, secure, SHERD__SECURE_PLAN,
                 SHERD__SECURE_PLAN);
 }

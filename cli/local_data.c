@@ -1,0 +1,132 @@
+/*
+ * A node reads its examples before anybody has asked for them, so what they mean (which columns are
+ * targets, labels or values) is left to learn/local_data.c; here they are numbers in rows, from the
+ * files that cli/data.c reads.
+ */
+#include "cli/local_data.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/data.h"
+#include "core/alloc.h"
+#include "core/diag.h"
+#include "sherd/npy.h"
+#include "store/csv.h"
+#include "store/idx.h"
+
+static int load_idx(sherd__own_data *x, const char *folder, sherd_diag *d)
+{
+    sherd__idx_set set = { 0 };
+    int err = sherd__idx_set_load(&set, folder, "train", d);
+    if (err) return err;
+    x->own.x = sherd__idx_view(&set.images);
+    x->own.y = sherd__idx_view(&set.labels);
+    x->members[0] = set.images.values; /* move over */
+    x->members[1] = set.labels.values;
+    set.images.values = set.labels.values = NULL;
+    sherd__idx_set_fini(&set);
+    return SHERD_OK;
+}
+
+static int take_pair(sherd__own_data *x, sherd__npz *z, const char *const names[2], bool *there,
+                     sherd_diag *d)
+{
+    bool has_y = false;
+    int err = sherd__data_member(z, names[0], &x->own.x, &x->members[0], there, d);
+    if (err || !*there) return err;
+    err = sherd__data_member(z, names[1], &x->own.y, &x->members[1], &has_y, d);
+    if (!err && !has_y)
+        err = sherd__fail(d, SHERD_EFORMAT, "numpy.savez(FILE, x=inputs, y=labels)",
+                          "%s: has %s but not %s", sherd__npz_where(z), names[0], names[1]);
+    if (!err && x->own.x.rows != x->own.y.rows)
+        err = sherd__fail(d, SHERD_ESHAPE, NULL, "%s: %s has %zu rows and %s has %zu",
+                          sherd__npz_where(z), names[0], x->own.x.rows, names[1], x->own.y.rows);
+    return err;
+}
+
+static int load_npz(sherd__own_data *x, const char *path, sherd_diag *d)
+{
+    static const char *const pairs[][2] = { { "x_train", "y_train" }, { "x", "y" } };
+    sherd__npz *z = NULL;
+    bool there = false;
+    int err = sherd__npz_open(&z, path, SHERD__DATA_UNPACKED, SHERD__DATA_RATIO, d);
+    if (err) return err;
+    for (size_t i = 0; i < 2 && !err && !there; i++) err = take_pair(x, z, pairs[i], &there, d);
+    if (!err && !there)
+        err = sherd__fail(d, SHERD_EFORMAT, "numpy.savez(FILE, x=inputs, y=labels)",
+                          "%s: expected members x and y, or x_train and y_train", path);
+    sherd__npz_close(z);
+    return err;
+}
+
+/* A copy: examples that are read from a mapped file when a round comes to them take a time that
+ * tells where they end, change with the file, and end the process where it is cut short. */
+static int load_npy(sherd__own_data *x, const char *path, sherd_diag *d)
+{
+    sherd_npy *npy = NULL;
+    int err = sherd_npy_open(&npy, path, d);
+    if (err) return err;
+    x->own.x = sherd_npy_view(npy);
+    size_t len = x->own.x.rows * x->own.x.cols * sherd_dtype_size(x->own.x.dtype);
+    x->members[0] = sherd__alloc_large(len);
+    if (x->members[0]) {
+        memcpy(x->members[0], x->own.x.data, len);
+        x->own.x.data = x->members[0];
+        err = sherd_npy_check(npy, d);
+    } else {
+        err = sherd__fail(d, SHERD_ENOMEM, "serve a part of it, or from a machine with more memory",
+                          "%s: its examples take %zu bytes of memory", path, len);
+    }
+    sherd_npy_close(npy);
+    return err;
+}
+
+static int load_csv(sherd__own_data *x, const char *path, const char *label, sherd_diag *d)
+{
+    const sherd__csv_want want = { .targets = label ? 1 : 0, .label = label };
+    sherd__csv csv;
+    int err = sherd__csv_load(&csv, path, &want, d);
+    if (err) return err;
+    x->own.x = sherd_view_c(csv.x, SHERD_F64, csv.rows, csv.inputs);
+    if (csv.values) x->own.y = sherd_view_c(csv.values, SHERD_F64, csv.rows, 1);
+    x->members[0] = csv.x;
+    x->members[1] = csv.values;
+    return SHERD_OK;
+}
+
+static bool ends_in(const char *path, const char *tail)
+{
+    size_t n = strlen(path), m = strlen(tail);
+    return n >= m && strcmp(path + n - m, tail) == 0;
+}
+
+int sherd__own_load(sherd__own_data *out, const char *path, const char *label, sherd_diag *d)
+{
+    struct stat st;
+    bool csv = ends_in(path, ".csv");
+    *out = (sherd__own_data){ 0 };
+    if (stat(path, &st) != 0)
+        return sherd__fail(d, SHERD_EOPEN, NULL, "%s: there is no such file or folder", path);
+    if (label && !csv)
+        return sherd__fail(d, SHERD_EINVAL, "leave --label out",
+                           "%s: --label names a column of a .csv", path);
+    int err = S_ISDIR(st.st_mode)     ? load_idx(out, path, d)
+              : csv                   ? load_csv(out, path, label, d)
+              : ends_in(path, ".npz") ? load_npz(out, path, d)
+              : ends_in(path, ".npy")
+                  ? load_npy(out, path, d)
+                  : sherd__fail(d, SHERD_EFORMAT,
+                                "give a folder of IDX files, a .npy, a .npz or a .csv",
+                                "%s: is none of the files that data are read from", path);
+    if (!err && out->own.x.rows == 0)
+        err = sherd__fail(d, SHERD_ESHAPE, NULL, "%s: there are no examples", path);
+    return err;
+}
+
+void sherd__own_close(sherd__own_data *x)
+{
+    sherd__free(x->members[0]);
+    sherd__free(x->members[1]);
+    *x = (sherd__own_data){ 0 };
+}

@@ -1,0 +1,65 @@
+/* Inside of a grader of an owner's examples, shared by local_data.c (examples, batches) and
+ * local_data_clip.c. No other file includes this. */
+#ifndef LEARN_LOCAL_DATA_STATE_H
+#define LEARN_LOCAL_DATA_STATE_H
+
+#include "crypto/privacy.h"
+#include "learn/grader.h"
+#include "learn/local_data.h"
+
+/* Most numbers that are kept of a chunk for convolutions; more examples at a time are not taken. */
+#define SHERD__OWN_APART ((size_t)1 << 20)
+
+typedef struct sherd__own_tier sherd__own_tier; /* local_data_clip.c */
+
+struct sherd__own_grader {
+    sherd__own data;
+    double divide, clip;
+    bool (*stop)(void *ctx);
+    void *stop_ctx;
+    bool values; /* targets are values; else labels */
+    size_t inputs, width, count, chunk;
+    size_t tiers, at[SHERD__RECIPE_LAYERS_MAX + 1]; /* tier t has parameters at[t] to at[t+1] */
+    sherd__network *network;
+    sherd_multiplier products;
+    double *x, *targets; /* chunk x inputs, chunk x width */
+    uint32_t *labels;
+    uint8_t *absent;
+    double *sum; /* count numbers: of gradients; with clipping, whole numbers */
+    /* with clipping */
+    sherd__own_tier *apart;
+    double unit;        /* clip, of the pass under way */
+    double *norms, *by; /* of each example of the chunk: its squared norm, its factor */
+    double *squared;    /* likewise: sums of squares of its integers */
+    double *slope;      /* width numbers of scratch */
+    size_t examples;    /* of the pass under way */
+    sherd__loss loss;
+};
+
+typedef struct sherd__own_figures {
+    uint64_t present, hits;
+    double cost;     /* sum; may be no number */
+    const double *y; /* outputs, rows x width */
+} sherd__own_figures;
+
+/* Examples of a pass, and numbers that are kept of each for convolutions: functions of the recipe
+ * and of whether it clips. */
+int sherd__own_chunk(const sherd__recipe *r, bool clips, size_t *chunk, size_t *kept,
+                     sherd_diag *d) SHERD_MUST;
+/* Places [first, first + len) as rows of the buffers, unless the pass is to stop
+ * (SHERD_EINTERRUPTED). */
+int sherd__own_take(sherd__own_grader *g, uint64_t first, size_t len, sherd_diag *d) SHERD_MUST;
+/* A pass over the first `rows` of the buffers. */
+int sherd__own_learn(sherd__own_grader *g, size_t rows, sherd__own_figures *f,
+                     sherd_diag *d) SHERD_MUST;
+/* rint(x), at most `most`; 0 for no number. */
+int64_t sherd__own_saturated(double x, double most);
+
+/* local_data_clip.c */
+
+int sherd__own_clip_new(sherd__own_grader *g) SHERD_MUST;
+void sherd__own_clip_free(sherd__own_grader *g);
+int sherd__own_grade_clipped(sherd__own_grader *g, uint64_t first, uint64_t rows,
+                             const int32_t *scales, int64_t *out, sherd_diag *d) SHERD_MUST;
+
+#endif

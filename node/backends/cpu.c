@@ -1,0 +1,448 @@
+/*
+ * Products on OpenBLAS and element-wise functions on matrix/funcs, over blocks as they came off the
+ * wire. What is f64 already goes to BLAS where it lies; everything else (small integers, floats,
+ * packed residues) is converted panel by panel into a fixed scratch, whose size does not depend on
+ * the task. One panel's conversion is paid back by as many products as the other operand has rows.
+ * Under `share` these may be a hundred, so residues go in strips of the inner size that lie in the
+ * second-level cache when BLAS packs them: a long k is what a dgemm misses least.
+ *
+ * sherd__task_check has established that task and blocks agree; values are still hostile: residues
+ * at or above the modulus and integers beyond 2^53 are found here, as they are converted.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/diag.h"
+#include "core/wipe.h"
+#include "matrix/funcs.h"
+#include "matrix/gemm.h"
+#include "matrix/residue.h"
+#include "matrix/residue_limbs.h"
+#include "matrix/view.h"
+#include "matrix/windows.h"
+#include "node/backend.h"
+#include "node/backends/cpu.h"
+#include "node/backends/outer.h"
+#include "node/check.h"
+
+#define STRIP 128u /* inner size, for each BLAS thread, of residues: a strip of B stays in L2 */
+#define CELL 96u   /* rows of a cell whose blocks have about a megabyte */
+
+_Static_assert(SHERD__CSR_ROWS == CPU_PANEL, "one panel's rows are taken apart at a time");
+_Static_assert(SHERD__LIMBS_MOST + CPU_LINE <= CPU_AREA * sizeof(double),
+               "tiles are sorted in an area");
+
+double *sherd__cpu_use(cpu *c, double *area, size_t n)
+{
+    size_t *used = &c->used[(size_t)(area - c->all) / CPU_AREA];
+    if (n > *used) *used = n;
+    return area;
+}
+
+uint8_t *sherd__cpu_bytes(cpu *c, double *area, size_t n)
+{
+    uint8_t *at = (uint8_t *)sherd__cpu_use(c, area, (n + CPU_LINE) / sizeof *area);
+    return at + (CPU_LINE - (uintptr_t)at % CPU_LINE) % CPU_LINE;
+}
+
+static void forget(cpu *c)
+{
+    for (size_t i = 0; i < 4; i++) {
+        sherd__wipe(c->all + i * CPU_AREA, c->used[i] * sizeof(double));
+        c->used[i] = 0;
+    }
+    if (c->csr.n) sherd__wipe(&c->csr, sizeof c->csr);
+}
+
+static int unpack_row(const cpu_operand *o, size_t r, cpu_range cols, double *out, sherd_diag *d)
+{
+    size_t bad, at = r * o->cols + cols.from;
+    int err = sherd__residue_unpack(o->values + SHERD__RESIDUE_BYTES * at, cols.len, o->prime, out,
+                                    &bad);
+    if (err)
+        return sherd__fail(d, SHERD_ERANGE, NULL, "residue %zu of a block is not below %u",
+                           at + bad, o->prime);
+    return SHERD_OK;
+}
+
+int sherd__cpu_too_large(const uint8_t *bytes, size_t n, sherd_diag *d)
+{
+    const int64_t most = INT64_C(1) << 53;
+    for (size_t i = 0; i < n; i++) {
+        int64_t x; /* not as a double: 2^53 + 1 would be 2^53 */
+        memcpy(&x, bytes + i * sizeof x, sizeof x);
+        if (x > most || x < -most)
+            return sherd__fail(d, SHERD_ERANGE, "send it in fewer bits",
+                               "a block holds the integer %" PRId64 "; up to 2^53 are taken", x);
+    }
+    return SHERD_OK;
+}
+
+int sherd__cpu_convert(cpu *c, const cpu_operand *o, cpu_range rows, cpu_range cols, double *area,
+                       sherd_diag *d)
+{
+    sherd__cpu_use(c, area, rows.len * cols.len);
+    sherd_view v = { .data = o->values,
+                     .rows = o->rows,
+                     .cols = o->cols,
+                     .row_stride = (ptrdiff_t)o->cols,
+                     .col_stride = 1 };
+    int err = 0;
+    if (o->dtype != SHERD__RESIDUES) v.dtype = (sherd_dtype)o->dtype;
+    for (size_t r = 0; r < rows.len && !err; r++) {
+        double *to = area + r * cols.len;
+        if (o->dtype == SHERD__RESIDUES) {
+            err = unpack_row(o, rows.from + r, cols, to, d);
+            continue;
+        }
+        size_t at = (rows.from + r) * (size_t)o->cols + cols.from;
+        if (o->prime && o->dtype == SHERD_I64)
+            err = sherd__cpu_too_large(o->values + at * sizeof(int64_t), cols.len, d);
+        if (!err) sherd__view_row_f64(v, rows.from + r, cols.from, cols.len, to);
+    }
+    if (!err && o->prime && o->dtype != SHERD__RESIDUES)
+        sherd__residue_from_f64(area, rows.len * cols.len, o->prime, area);
+    return err;
+}
+
+int sherd__cpu_fetch(cpu *c, const cpu_operand *o, cpu_range rows, cpu_range cols, double *area,
+                     const double **at, size_t *ld, sherd_diag *d)
+{
+    if (o->dtype == SHERD_F64 && !o->prime) {
+        *at = (const double *)(const void *)o->values + rows.from * o->cols + cols.from;
+        *ld = (size_t)o->cols;
+        return SHERD_OK;
+    }
+    *at = area;
+    *ld = cols.len;
+    return sherd__cpu_convert(c, o, rows, cols, area, d);
+}
+
+/* The panel of a left factor that makes `rows` of the product out of `inner`, as it lies. */
+static int convert_left(cpu *c, const cpu_operand *a, cpu_range rows, cpu_range inner,
+                        sherd_diag *d)
+{
+    return a->transposed ? sherd__cpu_convert(c, a, inner, rows, c->left, d)
+                         : sherd__cpu_convert(c, a, rows, inner, c->left, d);
+}
+
+static int fetch_left(cpu *c, const cpu_operand *a, cpu_range rows, cpu_range inner,
+                      const double **at, size_t *ld, sherd_diag *d)
+{
+    return a->transposed ? sherd__cpu_fetch(c, a, inner, rows, c->left, at, ld, d)
+                         : sherd__cpu_fetch(c, a, rows, inner, c->left, at, ld, d);
+}
+
+typedef int gemm(size_t n, size_t k, size_t m, const double *a, size_t lda, const double *b,
+                 size_t ldb, double beta, double *c, size_t ldc);
+
+static gemm *gemm_of(const cpu_operand *a)
+{
+    return a->transposed ? sherd__gemm_t_f64 : sherd__gemm_f64;
+}
+
+/* One panel of a plain product on top of what C holds (inner.from > 0) or instead of it. */
+static int multiply_panel(cpu *c, const cpu_operand *a, const cpu_operand *b, cpu_range rows,
+                          cpu_range inner, cpu_range cols, double *out, size_t ldc, sherd_diag *d)
+{
+    const double *u, *v;
+    size_t lda, ldb;
+    int err = fetch_left(c, a, rows, inner, &u, &lda, d);
+    if (!err) err = sherd__cpu_fetch(c, b, inner, cols, c->right, &v, &ldb, d);
+    if (err) return err;
+    return gemm_of(a)(rows.len, inner.len, cols.len, u, lda, v, ldb, inner.from ? 1.0 : 0.0, out,
+                      ldc);
+}
+
+/* out (rows x cols, row-major, of dtype) = a * b in f64. */
+static int multiply_plain(cpu *c, const cpu_operand *a, const cpu_operand *b, uint8_t dtype,
+                          uint8_t *out, sherd_diag *d)
+{
+    size_t m = (size_t)b->cols;
+    if (dtype == SHERD_F64 && a->dtype == SHERD_F64 && b->dtype == SHERD_F64)
+        return gemm_of(a)((size_t)cpu_height(a), (size_t)cpu_depth(a), m,
+                          (const double *)(const void *)a->values, (size_t)a->cols,
+                          (const double *)(const void *)b->values, m, 0.0, (double *)(void *)out,
+                          m);
+    for (size_t r = 0; r < cpu_height(a); r += CPU_PANEL) {
+        for (size_t j = 0; j < m; j += CPU_PANEL) {
+            cpu_range rows = cpu_panel(cpu_height(a), r), cols = cpu_panel(m, j);
+            bool wide = dtype == SHERD_F64;
+            double *to = wide ? (double *)(void *)out + r * m + j
+                              : sherd__cpu_use(c, c->acc, rows.len * cols.len);
+            size_t ldc = wide ? m : cols.len, k = 0;
+            do { /* once for an inner size of 0: writes zeros */
+                cpu_range inner = cpu_panel(cpu_depth(a), k);
+                int err = multiply_panel(c, a, b, rows, inner, cols, to, ldc, d);
+                if (err) return err;
+            } while ((k += CPU_PANEL) < cpu_depth(a));
+            for (size_t i = 0; i < rows.len && !wide; i++)
+                cpu_narrow(c->acc + i * cols.len, cols.len, out + 4 * ((r + i) * m + j));
+        }
+    }
+    return SHERD_OK;
+}
+
+/* Columns of the left factor that are converted and multiplied at a time. Threads share a strip, so
+ * more of them want a longer one. */
+static size_t strip_of(const cpu *c, size_t block)
+{
+    size_t most = c->threads < CPU_PANEL / STRIP ? c->threads * STRIP : CPU_PANEL;
+    return most < block ? most : block;
+}
+
+/* acc = rows x cols panel of a * b modulo a's prime, canonical, on top of what is there if `add`:
+ * strips of the inner size add up as far as sums are exact, on top of a canonical value. */
+static int residue_panel(cpu *c, const cpu_operand *a, const cpu_operand *b, cpu_range rows,
+                         cpu_range cols, bool add, sherd_diag *d)
+{
+    size_t n = rows.len * cols.len, block = sherd__prime_block(a->prime), k = 0, since = 0;
+    size_t most = strip_of(c, block), lda;
+    do {
+        cpu_range inner = { k, cpu_depth(a) - k < most ? (size_t)(cpu_depth(a) - k) : most };
+        if (since + inner.len > block) {
+            sherd__residue_from_f64(c->acc, n, a->prime, c->acc);
+            since = 0;
+        }
+        lda = a->transposed ? rows.len : inner.len;
+        int err = convert_left(c, a, rows, inner, d);
+        if (!err) err = sherd__cpu_convert(c, b, inner, cols, c->right, d);
+        if (!err)
+            err = gemm_of(a)(rows.len, inner.len, cols.len, c->left, lda, c->right, cols.len,
+                             k || add ? 1.0 : 0.0, c->acc, cols.len);
+        if (err) return err;
+        since += inner.len;
+    } while ((k += most) < cpu_depth(a));
+    sherd__residue_from_f64(c->acc, n, a->prime, c->acc);
+    return SHERD_OK;
+}
+
+/* add: on top of what out holds, which is a product's. */
+static int multiply_modular(cpu *c, const cpu_operand *a, const cpu_operand *b, uint8_t *out,
+                            bool add, sherd_diag *d)
+{
+    size_t m = (size_t)b->cols;
+    cpu_operand had = {
+        .values = out, .rows = cpu_height(a), .cols = m, .dtype = SHERD__RESIDUES, .prime = a->prime
+    };
+    for (size_t r = 0; r < cpu_height(a); r += CPU_PANEL) {
+        for (size_t j = 0; j < m; j += CPU_PANEL) {
+            cpu_range rows = cpu_panel(cpu_height(a), r), cols = cpu_panel(m, j);
+            sherd__cpu_use(c, c->acc, rows.len * cols.len);
+            int err = add ? sherd__cpu_convert(c, &had, rows, cols, c->acc, d) : SHERD_OK;
+            if (!err) err = residue_panel(c, a, b, rows, cols, add, d);
+            if (err) return err;
+            for (size_t i = 0; i < rows.len; i++)
+                sherd__residue_pack(c->acc + i * cols.len, cols.len, a->prime,
+                                    out + SHERD__RESIDUE_BYTES * ((r + i) * m + j));
+        }
+    }
+    return SHERD_OK;
+}
+
+static int multiply_residues(cpu *c, const cpu_operand *a, const cpu_operand *b, uint8_t *out,
+                             bool add, sherd_diag *d)
+{
+    return sherd__cpu_limbs(c, a, b, out, add, d) ? SHERD_OK
+                                                  : multiply_modular(c, a, b, out, add, d);
+}
+
+/*
+ * Modulo prime number q of the task, with windows: as many rows of their matrix as are multiplied
+ * together anyway are laid out at a time, and are in cache then. Sums over all windows are made on
+ * top of one another.
+ */
+static int multiply_windows(cpu *c, const sherd__task *t, uint32_t q, const sherd_fragment *left,
+                            const sherd_fragment *right, uint8_t *out, sherd_diag *d)
+{
+    const size_t each = SHERD__RESIDUE_BYTES;
+    const sherd__fragment_info *a = sherd__fragment_info_of(left);
+    const sherd__fragment_info *b = sherd__fragment_info_of(right);
+    const sherd__windows w = sherd__task_windows(t);
+    bool transposed = t->op == SHERD__OP_MULTIPLY_T;
+    size_t all = a->rows * w.count, m = b->cols, wb = sherd__wire_size(b->dtype);
+    size_t most = (CPU_AREA * sizeof(double) - CPU_LINE) / (each * w.row), whole = CPU_PANEL;
+    const uint8_t *images = sherd__group_first(left) + q * a->rows * a->cols * each;
+    const uint8_t *v = sherd__group_first(right) + (b->primes ? q * b->rows * m * wb : 0);
+    if (transposed) whole *= 2; /* terms, not rows */
+    if (most > whole) most = whole;
+    if (all == 0) memset(out, 0, t->result.rows * m * each); /* sums of nothing */
+    for (size_t first = 0; first < all; first += most) {
+        size_t n = all - first < most ? all - first : most;
+        uint8_t *laid = sherd__cpu_bytes(c, c->sum, n * w.row * each);
+        sherd__windows_rows(&w, images, each, first, n, laid);
+        cpu_operand x = { laid, n, w.row, SHERD__RESIDUES, t->primes[q], transposed };
+        cpu_operand y = { v, b->rows, m, b->dtype, t->primes[q], false };
+        if (transposed) {
+            y.values += first * m * wb;
+            y.rows = n;
+        }
+        int err = multiply_residues(c, &x, &y, transposed ? out : out + first * m * each,
+                                    transposed && first > 0, d);
+        if (err) return err;
+    }
+    return SHERD_OK;
+}
+
+/* All groups (one, where the left one is transposed); with primes, for prime number q of the
+ * task. */
+static int multiply_groups(cpu *c, const sherd__task *t, uint32_t q, const sherd_fragment *left,
+                           const sherd_fragment *right, uint8_t *out, sherd_diag *d)
+{
+    const sherd__fragment_info *a = sherd__fragment_info_of(left);
+    const sherd__fragment_info *b = sherd__fragment_info_of(right);
+    size_t wa = sherd__wire_size(a->dtype), wb = sherd__wire_size(b->dtype);
+    const uint8_t *u = sherd__group_first(left), *v = sherd__group_first(right);
+    if (a->primes) u += q * a->rows * a->cols * wa; /* residues: one group, one block per prime */
+    if (b->primes) v += q * b->rows * b->cols * wb;
+    for (uint32_t g = 0; g < sherd__groups_of(a); g++) {
+        sherd__group ga = sherd__group_at(left, g, u), gb = sherd__group_at(right, g, v);
+        uint32_t p = t->primes_len ? t->primes[q] : 0;
+        cpu_operand x = { ga.values, ga.rows, ga.cols, a->dtype, p, t->op == SHERD__OP_MULTIPLY_T };
+        cpu_operand y = { gb.values, gb.rows, gb.cols, b->dtype, p, false };
+        int err = !p ? multiply_plain(c, &x, &y, t->result.dtype, out, d)
+                     : multiply_residues(c, &x, &y, out, false, d);
+        if (err) return err;
+        u += ga.rows * ga.cols * wa;
+        v += gb.rows * gb.cols * wb;
+        out += ga.rows * gb.cols * sherd__wire_size(t->result.dtype);
+    }
+    return SHERD_OK;
+}
+
+/* --- tasks ---------------------------------------------------------------------------------- */
+
+static int run_multiply(cpu *c, const sherd__task *t, const sherd_fragment *left,
+                        const sherd_fragment *right, uint8_t *out, sherd_diag *d)
+{
+    if (sherd__outer_fits(t, left)) {
+        sherd__fragment_source s;
+        int err = sherd__outer_source(&s, left, right, NULL);
+        if (err) return err;
+        err = s.fill(s.ctx, 0, out, t->result.len);
+        s.free(s.ctx);
+        return err;
+    }
+    size_t each = t->result.rows * t->result.cols * sherd__wire_size(t->result.dtype);
+    uint32_t primes = t->primes_len ? t->primes_len : 1;
+    int err = 0;
+    bool dense = sherd__fragment_info_of(left)->encoding == SHERD__DENSE;
+    for (uint32_t q = 0; q < primes && !err; q++)
+        err = t->windows.window ? multiply_windows(c, t, q, left, right, out + q * each, d)
+              : dense           ? multiply_groups(c, t, q, left, right, out + q * each, d)
+                                : sherd__cpu_csr(c, t, q, left, right, out + q * each, d);
+    return err;
+}
+
+static int run_map(cpu *c, const sherd__task *t, const sherd_fragment *left,
+                   const sherd_fragment *right, uint8_t *out, sherd_diag *d)
+{
+    enum { CHUNK = 4096 };
+    const sherd__fragment_info *i = sherd__fragment_info_of(left);
+    size_t n = i->rows * i->cols;
+    cpu_operand a = { sherd__group_first(left), 1, n, i->dtype, 0, false },
+                b = { .rows = 1, .cols = n };
+    if (right) {
+        b.values = sherd__group_first(right);
+        b.dtype = sherd__fragment_info_of(right)->dtype;
+    }
+    for (size_t at = 0; at < n; at += CHUNK) {
+        cpu_range row = { 0, 1 }, part = { at, n - at < CHUNK ? n - at : CHUNK };
+        const double *x, *y = NULL;
+        size_t ld;
+        int err = sherd__cpu_fetch(c, &a, row, part, c->left, &x, &ld, d);
+        if (!err && right) err = sherd__cpu_fetch(c, &b, row, part, c->right, &y, &ld, d);
+        bool wide = t->result.dtype == SHERD_F64;
+        double *to = wide ? (double *)(void *)out + at : sherd__cpu_use(c, c->acc, part.len);
+        if (!err) err = sherd__map_f64(t->op, x, y, part.len, to);
+        if (err) return err;
+        if (!wide) cpu_narrow(to, part.len, out + 4 * at);
+    }
+    return SHERD_OK;
+}
+
+static int cpu_run(void *ctx, const sherd__task *t, const sherd_fragment *left,
+                   const sherd_fragment *right, uint8_t *out, sherd_diag *d)
+{
+    cpu *c = ctx;
+    int err = sherd__task_check(t, left, right, d);
+    if (!err) err = sherd__task_check_groups(t, left, right, d);
+    if (err || t->result.len == 0) return err;
+    bool product = t->op == SHERD__OP_MULTIPLY || t->op == SHERD__OP_MULTIPLY_T;
+    err = product ? run_multiply(c, t, left, right, out, d) : run_map(c, t, left, right, out, d);
+    forget(c);
+    return err;
+}
+
+static int cpu_stream(void *ctx, const sherd__task *t, const sherd_fragment *left,
+                      const sherd_fragment *right, sherd__fragment_source *out, uint64_t *memory,
+                      sherd_diag *d)
+{
+    (void)ctx;
+    int err = sherd__task_check(t, left, right, d);
+    *out = (sherd__fragment_source){ .fill = NULL };
+    if (err || t->result.len == 0 || !sherd__outer_fits(t, left)) return err;
+    if (sherd__task_defers_groups(t, left)) return SHERD_OK; /* not compared yet */
+    return sherd__outer_source(out, left, right, memory);
+}
+
+static void cpu_close(void *ctx)
+{
+    cpu *c = ctx;
+    if (!c) return;
+    if (c->all) forget(c);
+    sherd__team_free(c->team);
+    sherd__free(c->all);
+    sherd__free(c);
+}
+
+static void describe(const cpu *c, sherd__backend_caps *caps, const sherd__backend_options *opt)
+{
+    *caps = (sherd__backend_caps){ .name = "cpu", .threads = sherd__blas_threads() };
+    strncpy(caps->core, sherd__blas_core(), sizeof caps->core - 1);
+    caps->scratch = 4 * CPU_AREA * sizeof(double) + sizeof(cpu);
+    caps->gflops = sherd__gemm_gflops(opt->quick ? 160 : 768);
+    caps->residue_gflops = sherd__limbs_gflops(c->team, CELL, opt->quick ? 160 : 768,
+                                               opt->quick ? 160 : 768);
+}
+
+static int open_team(cpu *c)
+{
+    unsigned threads = sherd__blas_threads();
+    return sherd__limbs_here() && threads > 1 ? sherd__team_new(&c->team, threads) : SHERD_OK;
+}
+
+static int cpu_open(void **ctx, const sherd__backend_options *opt, sherd__backend_caps *caps,
+                    sherd_diag *d)
+{
+    *ctx = NULL;
+    if (opt->threads) sherd__blas_threads_set(opt->threads);
+    int err = sherd__gemm_selftest(d);
+    if (!err) err = sherd__residue_selftest(d);
+    if (!err) err = sherd__limbs_selftest(d);
+    if (err) return err;
+    cpu *c = sherd__calloc(1, sizeof *c);
+    if (c) c->all = sherd__alloc(4 * CPU_AREA * sizeof(double));
+    if (!c || !c->all || open_team(c)) {
+        cpu_close(c);
+        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the backend's scratch");
+    }
+    c->left = c->all;
+    c->right = c->all + CPU_AREA;
+    c->acc = c->all + 2 * CPU_AREA;
+    c->sum = c->all + 3 * CPU_AREA;
+    describe(c, caps, opt);
+    c->threads = caps->threads;
+    *ctx = c;
+    return SHERD_OK;
+}
+
+const sherd__backend sherd__backend_cpu = {
+    .abi = SHERD__BACKEND_ABI,
+    .name = "cpu",
+    .open = cpu_open,
+    .run = cpu_run,
+    .stream = cpu_stream,
+    .close = cpu_close,
+};

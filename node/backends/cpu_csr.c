@@ -1,0 +1,120 @@
+/*
+ * Products whose left block lies in CSR: a panel of its rows is taken apart at a time, and either
+ * written out for BLAS or, where few entries are there, multiplied entry by entry. What is hostile
+ * in it the parser has found but for values, which are held against 2^53 here.
+ */
+#include <string.h>
+
+#include "matrix/gemm.h"
+#include "matrix/residue.h"
+#include "matrix/sparse.h"
+#include "node/backends/cpu.h"
+#include "node/check.h"
+#include "sherd/mat.h"
+
+/* out = (or +=) the current range of columns of c->csr times those rows of b. */
+static int csr_panel(cpu *c, const sherd__csr_block *a, const cpu_operand *b, cpu_range inner,
+                     cpu_range cols, bool add, double *out, size_t ldc, sherd_diag *d)
+{
+    sherd__csr_rows *r = &c->csr;
+    const double *v;
+    size_t ldb;
+    int err = sherd__cpu_fetch(c, b, inner, cols, c->right, &v, &ldb, d);
+    if (err) return err;
+    if (!sherd__sparse_pays(r->taken, r->n, inner.len, c->threads)) {
+        sherd__csr_dense(r, a, inner.from, inner.len, sherd__cpu_use(c, c->left, r->n * inner.len));
+        return sherd__gemm_f64(r->n, inner.len, cols.len, c->left, inner.len, v, ldb,
+                               add ? 1.0 : 0.0, out, ldc);
+    }
+    /* It pays for less than a third of the area: 12 bytes an entry fit. */
+    double *value = sherd__cpu_use(c, c->left, r->taken + (r->taken + 1) / 2);
+    uint32_t *column = (uint32_t *)(void *)(value + r->taken);
+    sherd__csr_lists(r, a, inner.from, column, value);
+    sherd__sparse_f64(r->n, inner.len, cols.len, r->count, column, value, v, ldb, add, out, ldc,
+                      sherd__cpu_use(c, c->sum, SHERD__SPARSE_ROOM(inner.len)));
+    return SHERD_OK;
+}
+
+/* acc = the rows of c->csr times b modulo b's prime, canonical. */
+static int csr_residues(cpu *c, const sherd__csr_block *a, uint64_t inner_size,
+                        const cpu_operand *b, cpu_range cols, sherd_diag *d)
+{
+    sherd__csr_rows *r = &c->csr;
+    size_t n = r->n * cols.len;
+    cpu_range inner;
+    if (a->dtype == SHERD_I64) {
+        uint64_t from = r->next[0], stop = r->end[r->n - 1]; /* rows that follow one another */
+        int err = sherd__cpu_too_large(a->body + a->at.values + from * sizeof(int64_t),
+                                       (size_t)(stop - from), d);
+        if (err) return err;
+    }
+    memset(sherd__cpu_use(c, c->acc, n), 0, n * sizeof *c->acc);
+    while (sherd__csr_range(r, a, inner_size, CPU_PANEL, &inner.from, &inner.len)) {
+        size_t area = r->n * inner.len;
+        sherd__csr_dense(r, a, inner.from, inner.len, sherd__cpu_use(c, c->left, area));
+        sherd__residue_from_f64(c->left, area, b->prime, c->left);
+        int err = sherd__cpu_convert(c, b, inner, cols, c->right, d);
+        if (!err)
+            err = sherd__residue_gemm(b->prime, r->n, inner.len, cols.len, c->left, inner.len,
+                                      c->right, cols.len, sherd__cpu_use(c, c->sum, n), cols.len);
+        if (err) return err;
+        for (size_t i = 0; i < n; i++) c->acc[i] += c->sum[i];
+        sherd__residue_from_f64(c->acc, n, b->prime, c->acc);
+    }
+    return SHERD_OK;
+}
+
+/* The rows of c->csr times columns `cols` of b, to where they belong in out: rows x b->cols. */
+static int csr_rows(cpu *c, const sherd__csr_block *a, uint64_t inner_size, const cpu_operand *b,
+                    cpu_range cols, uint8_t dtype, uint8_t *out, sherd_diag *d)
+{
+    size_t n = c->csr.n, m = (size_t)b->cols;
+    bool wide = dtype == SHERD_F64, add = false;
+    double *to = wide ? (double *)(void *)out + cols.from : sherd__cpu_use(c, c->acc, n * cols.len);
+    size_t ldc = wide ? m : cols.len;
+    cpu_range inner;
+    int err = SHERD_OK;
+    if (b->prime) err = csr_residues(c, a, inner_size, b, cols, d);
+    for (; !b->prime && !err &&
+           sherd__csr_range(&c->csr, a, inner_size, CPU_PANEL, &inner.from, &inner.len);
+         add = true)
+        err = csr_panel(c, a, b, inner, cols, add, to, ldc, d);
+    for (size_t i = 0; i < n && !err; i++) {
+        if (!b->prime && !add) memset(to + i * ldc, 0, cols.len * sizeof *to);
+        if (b->prime)
+            sherd__residue_pack(c->acc + i * cols.len, cols.len, b->prime,
+                                out + SHERD__RESIDUE_BYTES * (i * m + cols.from));
+        else if (!wide) cpu_narrow(c->acc + i * cols.len, cols.len, out + 4 * (i * m + cols.from));
+    }
+    return err;
+}
+
+int sherd__cpu_csr(cpu *c, const sherd__task *t, uint32_t q, const sherd_fragment *left,
+                   const sherd_fragment *right, uint8_t *out, sherd_diag *d)
+{
+    const sherd__fragment_info *i = sherd__fragment_info_of(right);
+    size_t wb = sherd__wire_size(i->dtype), wc = sherd__wire_size(t->result.dtype);
+    const uint8_t *v = sherd__group_first(right);
+    uint64_t row = 0, at = 0, next = 0;
+    sherd__csr_block a;
+    if (i->primes) v += q * i->rows * i->cols * wb;
+    sherd__csr_open(&a, left);
+    for (uint32_t g = 0; g < sherd__groups_of(sherd__fragment_info_of(left)); g++) {
+        sherd__group ga = sherd__group_at(left, g, NULL), gb = sherd__group_at(right, g, v);
+        cpu_operand b = { gb.values, gb.rows, gb.cols, i->dtype, t->primes_len ? t->primes[q] : 0,
+                          false };
+        for (size_t r = 0; r < ga.rows; r += CPU_PANEL, at = next) {
+            size_t n = cpu_panel(ga.rows, r).len;
+            for (size_t j = 0; j < b.cols; j += CPU_PANEL) {
+                next = sherd__csr_begin(&c->csr, &a, row, n, at);
+                cpu_range cols = cpu_panel(b.cols, j);
+                int err = csr_rows(c, &a, ga.cols, &b, cols, t->result.dtype, out, d);
+                if (err) return err;
+            }
+            row += n;
+            out += n * b.cols * wc;
+        }
+        v += gb.rows * gb.cols * wb;
+    }
+    return SHERD_OK;
+}

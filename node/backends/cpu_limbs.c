@@ -1,0 +1,73 @@
+/*
+ * Products of packed residues on tiles of bytes, where the processor has them. Shares are
+ * multiplied where they lie; integers on the right (B of `share1` and `blind`) are made packed
+ * residues first, in an area that nothing else of such a product needs. What is out of range is
+ * left to the other way, which names it.
+ */
+#include "matrix/residue.h"
+#include "matrix/residue_limbs.h"
+#include "node/backends/cpu.h"
+
+static int multiply_packed(cpu *c, const sherd__limbs *x)
+{
+    size_t left, right;
+    sherd__limbs_room(x, &left, &right);
+    return sherd__limbs_multiply(x, c->team, sherd__cpu_bytes(c, c->left, left),
+                                 sherd__cpu_bytes(c, c->right, right));
+}
+
+/* Integers as packed residues, a few rows at a time. */
+static int pack(cpu *c, const cpu_operand *o, cpu_range cols, uint8_t *out, sherd_diag *d)
+{
+    const size_t rows = o->rows, most = CPU_AREA / 16 / cols.len;
+    int err = SHERD_OK;
+    for (size_t r = 0; r < rows && !err; r += most) {
+        cpu_range some = { r, rows - r < most ? rows - r : most };
+        err = sherd__cpu_convert(c, o, some, cols, c->left, d);
+        if (!err)
+            sherd__residue_pack(c->left, some.len * cols.len, o->prime,
+                                out + SHERD__RESIDUE_BYTES * r * cols.len);
+    }
+    return err;
+}
+
+/* Packed residues by integers, which become such: as many columns at a time as there is room
+ * for. */
+static int multiply_integers(cpu *c, sherd__limbs x, const cpu_operand *b, sherd_diag *d)
+{
+    const size_t room = (CPU_AREA * sizeof(double) - CPU_LINE) / SHERD__RESIDUE_BYTES;
+    size_t most = x.k ? room / x.k : CPU_PANEL, m = x.m;
+    uint8_t *out = x.out;
+    int err = SHERD_OK;
+    if (most > CPU_PANEL) most = CPU_PANEL;
+    if (most == 0) return SHERD_EUNSUPPORTED;
+    x.ld = m;
+    for (size_t j = 0; j < m && !err; j += most) {
+        cpu_range cols = { j, m - j < most ? m - j : most };
+        uint8_t *packed = sherd__cpu_bytes(c, c->acc, SHERD__RESIDUE_BYTES * x.k * cols.len);
+        err = pack(c, b, cols, packed, d);
+        x.b = packed;
+        x.m = cols.len;
+        x.out = out + SHERD__RESIDUE_BYTES * j;
+        if (!err) err = multiply_packed(c, &x);
+    }
+    return err;
+}
+
+bool sherd__cpu_limbs(cpu *c, const cpu_operand *a, const cpu_operand *b, uint8_t *out, bool add,
+                      sherd_diag *d)
+{
+    const sherd__limbs x = { a->prime,
+                             a->transposed,
+                             (size_t)cpu_height(a),
+                             (size_t)cpu_depth(a),
+                             (size_t)b->cols,
+                             a->values,
+                             b->values,
+                             out,
+                             add,
+                             0 };
+    if (!sherd__limbs_here() || a->dtype != SHERD__RESIDUES) return false;
+    if (b->dtype == SHERD__RESIDUES) return multiply_packed(c, &x) == SHERD_OK;
+    return multiply_integers(c, x, b, d) == SHERD_OK;
+}

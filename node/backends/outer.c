@@ -1,0 +1,159 @@
+/*
+ * A cursor over the groups: where the current group's rows lie in the result, its row of the right
+ * operand as doubles, and a few hundred values of its left column as doubles. The two buffers make
+ * the dtype a matter of once per group and once per few hundred rows; what is left in the inner
+ * loop is one multiplication and one store per number. Offsets are the session's, so a chunk may
+ * begin or end anywhere, inside a number too.
+ */
+#include "node/backends/outer.h"
+
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/wipe.h"
+#include "matrix/view.h"
+#include "node/check.h"
+
+#define LEFT_MAX 512u
+
+typedef struct cursor {
+    const sherd_fragment *left, *right;
+    uint8_t left_dtype, right_dtype;
+    uint32_t group, groups;
+    uint64_t width;               /* columns of the result */
+    uint64_t first;               /* result row at which the group begins */
+    sherd__group u, v;            /* of the current group */
+    bool loaded;                  /* `b` holds v */
+    uint64_t left_from, left_len; /* rows of u that `a` holds */
+    double a[LEFT_MAX];
+    double b[]; /* width */
+} cursor;
+
+bool sherd__outer_fits(const sherd__task *t, const sherd_fragment *left)
+{
+    return t->op == SHERD__OP_MULTIPLY && t->primes_len == 0 && t->result.dtype == SHERD_F64 &&
+           sherd__fragment_info_of(left)->encoding == SHERD__DENSE &&
+           sherd__fragment_info_of(left)->cols <= 1;
+}
+
+static void enter(cursor *c, uint32_t q, uint64_t first, const uint8_t *u, const uint8_t *v)
+{
+    c->group = q;
+    c->first = first;
+    c->u = sherd__group_at(c->left, q, u);
+    c->v = sherd__group_at(c->right, q, v);
+    c->loaded = false;
+    c->left_len = 0;
+}
+
+static void rewind_cursor(cursor *c)
+{
+    enter(c, 0, 0, sherd__group_first(c->left), sherd__group_first(c->right));
+}
+
+/* Moves to the group that holds result row r, which exists. */
+static void seek(cursor *c, uint64_t r)
+{
+    if (r < c->first) rewind_cursor(c);
+    while (r - c->first >= c->u.rows && c->group + 1 < c->groups) {
+        const uint8_t *u = c->u.values + c->u.rows * c->u.cols * sherd__wire_size(c->left_dtype);
+        const uint8_t *v = c->v.values + c->v.rows * c->v.cols * sherd__wire_size(c->right_dtype);
+        enter(c, c->group + 1, c->first + c->u.rows, u, v);
+    }
+    if (c->loaded) return;
+    if (c->v.rows == 0) {
+        memset(c->b, 0, c->width * sizeof *c->b); /* inner size 0: a row of zeros */
+    } else {
+        sherd_view v = sherd_view_c(c->v.values, (sherd_dtype)c->right_dtype, 1, c->width);
+        sherd__view_row_f64(v, 0, 0, c->width, c->b);
+    }
+    c->loaded = true;
+}
+
+/* The left value of result row r; the cursor stands on its group. */
+static double left_value(cursor *c, uint64_t r)
+{
+    uint64_t row = r - c->first;
+    if (c->u.cols == 0) return 0;
+    if (row < c->left_from || row - c->left_from >= c->left_len) {
+        uint64_t rest = c->u.rows - row;
+        sherd_view u = sherd_view_c(c->u.values, (sherd_dtype)c->left_dtype, 1, c->u.rows);
+        c->left_from = row;
+        c->left_len = rest < LEFT_MAX ? rest : LEFT_MAX;
+        sherd__view_row_f64(u, 0, row, c->left_len, c->a);
+    }
+    return c->a[row - c->left_from];
+}
+
+static void scale(double a, const double *restrict b, size_t n, double *restrict out)
+{
+    for (size_t j = 0; j < n; j++) out[j] = a * b[j];
+}
+
+/* Values [at, at+n) of the result, all in one row. */
+static void fill_row(cursor *c, uint64_t at, size_t n, uint8_t *out)
+{
+    uint64_t r = at / c->width, j = at % c->width;
+    seek(c, r);
+    double a = left_value(c, r);
+    if ((uintptr_t)out % _Alignof(double) == 0) {
+        scale(a, c->b + j, n, (double *)(void *)out);
+        return;
+    }
+    double part[64];
+    for (size_t k = 0, m; k < n; k += m) {
+        m = n - k < 64 ? n - k : 64;
+        scale(a, c->b + j + k, m, part);
+        memcpy(out + 8 * k, part, 8 * m);
+    }
+}
+
+static int fill(void *ctx, uint64_t offset, uint8_t *out, size_t len)
+{
+    cursor *c = ctx;
+    while (len) {
+        uint64_t at = offset / 8;
+        size_t skip = offset % 8, n;
+        if (skip || len < 8) { /* part of one number */
+            uint8_t whole[8];
+            fill_row(c, at, 1, whole);
+            n = 8 - skip < len ? 8 - skip : len;
+            memcpy(out, whole + skip, n);
+        } else {
+            uint64_t in_row = c->width - at % c->width;
+            n = 8 * (len / 8 < in_row ? len / 8 : (size_t)in_row);
+            fill_row(c, at, n / 8, out);
+        }
+        out += n;
+        offset += n;
+        len -= n;
+    }
+    return SHERD_OK;
+}
+
+static void free_cursor(void *ctx)
+{
+    cursor *c = ctx;
+    sherd__wipe(c, sizeof *c + c->width * sizeof *c->b);
+    sherd__free(c);
+}
+
+int sherd__outer_source(sherd__fragment_source *out, const sherd_fragment *left,
+                        const sherd_fragment *right, uint64_t *memory)
+{
+    const sherd__fragment_info *a = sherd__fragment_info_of(left);
+    const sherd__fragment_info *b = sherd__fragment_info_of(right);
+    size_t size = sizeof(cursor) + b->cols * sizeof(double); /* cols < 2^32 */
+    cursor *c = sherd__alloc(size);
+    if (!c) return SHERD_ENOMEM;
+    *c = (cursor){ .left = left,
+                   .right = right,
+                   .left_dtype = a->dtype,
+                   .right_dtype = b->dtype,
+                   .groups = sherd__groups_of(a),
+                   .width = b->cols };
+    rewind_cursor(c);
+    if (memory) *memory = size;
+    *out = (sherd__fragment_source){ fill, free_cursor, c };
+    return SHERD_OK;
+}

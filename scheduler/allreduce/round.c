@@ -1,0 +1,157 @@
+/*
+ * Rounds: which member grades which shards, what they cost, and whether all came to one sum. How
+ * shards are dealt changes no bit. Members tell figures of a sum that each has made for itself, so
+ * they must agree to the bit: where they do not, somebody's memory or program is broken, and nobody
+ * could say whose.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/bytes.h"
+#include "core/diag.h"
+#include "scheduler/allreduce/internal.h"
+
+/* What the sum is divided by: the weight of the shards that count. */
+static double divisor(const sherd__allreduce_step *s)
+{
+    double weight = s->weight;
+    for (uint32_t i = 0; i < s->shards; i++)
+        if (s->dropped[i])
+            weight -= s->local ? s->local[i].weight : (double)(s->at[i + 1] - s->at[i]);
+    return s->local ? weight * s->rate : weight;
+}
+
+static void deal(sherd__allreduce_job *j)
+{
+    const sherd__allreduce_step *s = j->ask->step;
+    j->shards_len = 0;
+    for (uint32_t i = 0; i < s->shards; i++)
+        if (!s->dropped[i]) j->shards[j->shards_len++] = i;
+    for (uint32_t i = 0; i < j->members; i++) {
+        member *m = &j->nodes[j->node_of[i]];
+        uint32_t part = (i + j->turned) % j->members;
+        m->from = (uint32_t)((uint64_t)j->shards_len * part / j->members);
+        m->to = (uint32_t)((uint64_t)j->shards_len * (part + 1) / j->members);
+        m->graded = m->summed = m->refused = false;
+    }
+}
+
+void sherd__allreduce_begin_step(sherd__allreduce_job *j)
+{
+    deal(j);
+    if (j->shards_len == 0) { /* all that it had was lost: those who are left make it after all */
+        memset(j->ask->step->dropped, 0, j->ask->step->shards * sizeof *j->ask->step->dropped);
+        deal(j);
+    }
+    double by = divisor(j->ask->step);
+    j->phase = STEPPING;
+    j->round++;
+    j->graded_ms = 0;
+    for (uint32_t i = 0; i < j->members && !j->w.done; i++)
+        sherd__allreduce_sent(j, j->node_of[i], sherd__allreduce_send_step(j, j->node_of[i], by));
+}
+
+bool sherd__allreduce_take_costs(sherd__allreduce_job *j, member *m, const uint8_t *bytes)
+{
+    sherd__allreduce_step *s = j->ask->step;
+    for (uint32_t i = m->from; i < m->to; i++, bytes += 16) {
+        uint32_t k = j->shards[i];
+        double cost;
+        memcpy(&cost, bytes, 8);
+        uint64_t hits = sherd__get_u64(bytes + 8);
+        if (!isfinite(cost) || hits > s->at[k + 1] - s->at[k]) return false;
+        s->costs[k] = cost;
+        s->hits[k] = hits;
+    }
+    m->graded = true;
+    return true;
+}
+
+void sherd__allreduce_take_figures(sherd__allreduce_job *j, member *m, const uint8_t *bytes)
+{
+    for (size_t i = 0; i < j->o.tiers + SHERD__ALLREDUCE_FIGURES; i++)
+        m->figures[i] = sherd__get_u64(bytes + 8 * i);
+    m->summed = true;
+}
+
+static double number(uint64_t bits)
+{
+    double v;
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
+static void count_links(sherd__allreduce_job *j)
+{
+    j->stats.link_out = j->stats.link_in = 0;
+    for (uint32_t i = 0; i < j->members; i++) {
+        member *m = &j->nodes[j->node_of[i]];
+        const uint64_t *told = m->figures + j->o.tiers + 2;
+        const sherd__allreduce_link_bytes *b = &m->links_before;
+        m->links_now = (sherd__allreduce_link_bytes){ b->out + told[0], b->in + told[1],
+                                                      b->bodies + told[2] };
+    }
+    for (uint32_t i = 0; i < j->o.nodes; i++) {
+        j->stats.link_out += j->nodes[i].links_now.out;
+        j->stats.link_in += j->nodes[i].links_now.in;
+    }
+}
+
+void sherd__allreduce_end_step(sherd__allreduce_job *j)
+{
+    sherd__allreduce_step *s = j->ask->step;
+    const member *first = &j->nodes[j->node_of[0]];
+    size_t tiers = j->o.tiers;
+    double took = (double)(j->now_ms - j->graded_ms);
+    for (uint32_t i = 0; i < j->members; i++) {
+        const member *m = &j->nodes[j->node_of[i]];
+        if (!memcmp(m->figures, first->figures, (tiers + 2) * sizeof *m->figures)) continue;
+        char text[1000];
+        snprintf(text, sizeof text, "%s and %s came to different sums",
+                 sherd__work_name(&j->w, j->node_of[0]), sherd__work_name(&j->w, j->node_of[i]));
+        sherd__work_stop(&j->w, SHERD_EWRONG,
+                         "one of them computes wrongly: train without them "
+                         "in turn, from the last checkpoint",
+                         text);
+        return;
+    }
+    for (size_t t = 0; t < tiers; t++) s->most[t] = number(first->figures[t]);
+    s->l2 = number(first->figures[tiers]);
+    s->members = j->members;
+    j->commit = j->round;
+    j->anew = false;
+    j->rate = s->rate;
+    j->failed = 0;
+    for (uint32_t i = 0; i < j->o.nodes; i++) j->nodes[i].breaks = 0;
+    j->usual_ms = j->usual_ms > 0 ? 0.9 * j->usual_ms + 0.1 * took : took + 1;
+    pthread_mutex_lock(&j->mail.lock);
+    j->stats.rounds++;
+    count_links(j);
+    pthread_mutex_unlock(&j->mail.lock);
+    sherd__allreduce_answer(j, SHERD_OK, "");
+}
+
+void sherd__allreduce_break(sherd__allreduce_job *j, const char *why)
+{
+    bool stepping = j->phase == STEPPING;
+    sherd__allreduce_call_off(j);
+    j->phase = IDLE;
+    j->broken = j->anew = true;
+    pthread_mutex_lock(&j->mail.lock);
+    j->stats.repeated += stepping;
+    pthread_mutex_unlock(&j->mail.lock);
+    if (++j->failed < FAILED_MOST) return;
+    char text[1000];
+    snprintf(text, sizeof text, "a sum among the nodes was broken off %u times: %s", j->failed,
+             why);
+    sherd__work_stop(&j->w, SHERD_ENET, "are links between the nodes cut by something on the way?",
+                     text);
+}
+
+void sherd__allreduce_break_without(sherd__allreduce_job *j, const char *why)
+{
+    j->failed = 0;
+    sherd__allreduce_break(j, why);
+    j->failed = 0;
+}

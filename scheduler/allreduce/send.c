@@ -1,0 +1,189 @@
+/* Questions to members as blocks and tasks. Examples go with the first step that needs them; all
+ * else of a step is some hundred bytes. */
+#include "scheduler/allreduce/internal.h"
+
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/bytes.h"
+#include "scheduler/train/put.h"
+
+enum { TEXT_BLOCK = 1, FIRST_BLOCK };
+
+/* A copy of these bytes as a block of one row. */
+static int put_copy(sherd__allreduce_job *j, member *m, uint32_t block, uint8_t dtype,
+                    const void *bytes, size_t cols)
+{
+    size_t len = sherd_dtype_size((sherd_dtype)dtype) * cols;
+    void *copy = sherd__alloc(len);
+    if (!copy) return SHERD_ENOMEM;
+    memcpy(copy, bytes, len);
+    return sherd__train_put(m->w.session, j->o.id, block, dtype, 1, cols,
+                            (sherd__train_bytes){ copy, NULL, NULL });
+}
+
+static int ask(sherd__allreduce_job *j, uint32_t node, uint32_t op, uint32_t left, uint32_t right,
+               unsigned flags, uint8_t dtype, uint64_t cols)
+{
+    member *m = &j->nodes[node];
+    sherd__task t = { .job = j->o.id,
+                      .task = ++j->tasks,
+                      .attempt = 1,
+                      .op = op,
+                      .left = left,
+                      .right = right,
+                      .flags = flags,
+                      .result = { .origin = SHERD__RESULT,
+                                  .dtype = dtype,
+                                  .rows = 1,
+                                  .cols = cols,
+                                  .len = 8 * cols } };
+    int err = sherd__session_task(m->w.session, &t);
+    if (err) return err;
+    m->asked++;
+    if (op == SHERD__OP_WHERE) m->asked_ms = j->now_ms;
+    else sherd__work_asked(&j->w, node, j->now_ms);
+    return SHERD_OK;
+}
+
+static void release_version(void *ctx, uint8_t *bytes, uint64_t len)
+{
+    (void)bytes;
+    (void)len;
+    sherd__version_release(ctx);
+}
+
+static int put_state(sherd__allreduce_job *j, member *m, uint32_t block)
+{
+    sherd__version *v = j->o.state;
+    sherd__version_hold(v);
+    return sherd__train_put(m->w.session, j->o.id, block, SHERD_F64, 1, v->count,
+                            (sherd__train_bytes){ v->values, release_version, v });
+}
+
+int sherd__allreduce_send_meet(sherd__allreduce_job *j, uint32_t node, const char *roster,
+                               size_t len)
+{
+    member *m = &j->nodes[node];
+    uint8_t plan[8 * SHERD__ALLREDUCE_PLAN];
+    int err = SHERD_OK;
+    if (m->state) err = sherd__session_drop(m->w.session, j->o.id, m->state); /* met in vain */
+    m->state = 0;
+    if (!err && !m->has_text) {
+        m->next_block = FIRST_BLOCK;
+        err = put_copy(j, m, TEXT_BLOCK, SHERD_U8, j->text, j->o.text_len);
+        m->has_text = !err;
+    }
+    sherd__allreduce_plan p = { .kind = j->o.train.kind,
+                                .members = j->members,
+                                .self = m->self,
+                                .id = j->id,
+                                .recipe = TEXT_BLOCK,
+                                .bits = j->o.train.bits,
+                                .batch = sherd__shard_most(j->o.train.batch, j->o.train.shards),
+                                .examples = (uint32_t)j->examples,
+                                .optimiser = j->o.train.optimiser->spec };
+    p.round = j->commit;
+    if (!m->loaded) p.state = m->next_block++;
+    m->state = p.state;
+    if (!err && p.state) err = put_state(j, m, p.state);
+    sherd__allreduce_plan_write(plan, &p);
+    uint32_t at = m->next_block;
+    m->next_block += 2;
+    if (!err) err = put_copy(j, m, at, SHERD_I64, plan, SHERD__ALLREDUCE_PLAN);
+    if (!err) err = put_copy(j, m, at + 1, SHERD_U8, roster, len);
+    return err ? err
+               : ask(j, node, SHERD__OP_MEET, at, at + 1, SHERD__DROP_LEFT | SHERD__DROP_RIGHT,
+                     SHERD_I64, 1);
+}
+
+int sherd__allreduce_send_connect(sherd__allreduce_job *j, uint32_t node)
+{
+    member *m = &j->nodes[node];
+    int err = m->state ? sherd__session_drop(m->w.session, j->o.id, m->state) : SHERD_OK;
+    m->state = 0;
+    return err ? err : ask(j, node, SHERD__OP_CONNECT, TEXT_BLOCK, 0, 0, SHERD_I64, j->members);
+}
+
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+/* Shards as stretches of the step's list; what the member lacks of them goes ahead. */
+static int send_shards(sherd__allreduce_job *j, uint32_t node, uint8_t *bytes,
+                       const sherd__plan *plan)
+{
+    const sherd__allreduce_step *s = j->ask->step;
+    member *m = &j->nodes[node];
+    int err = SHERD_OK;
+    for (uint32_t i = 0; i < plan->shards && !err; i++) {
+        uint32_t k = j->shards[m->from + i];
+        size_t len = s->at[k + 1] - s->at[k];
+        sherd__plan_shard shard = { .first = s->first + s->at[k], .rows = len };
+        if (s->local) shard.local = s->local[k];
+        err = sherd__allreduce_send_rows(j, node, s->rows + s->at[k], len);
+        sherd__plan_write_shard(bytes, plan, i, &shard);
+    }
+    return err;
+}
+
+int sherd__allreduce_send_step(sherd__allreduce_job *j, uint32_t node, double by)
+{
+    member *m = &j->nodes[node];
+    const sherd__allreduce_step *s = j->ask->step;
+    const size_t head = 8 * SHERD__ALLREDUCE_STEP;
+    sherd__allreduce_round r = { .round = j->round,
+                                 .commit = j->commit,
+                                 .rate = j->rate,
+                                 .by = by,
+                                 .local = s->local != NULL,
+                                 .list = *s->list };
+    sherd__plan plan = { .recipe = TEXT_BLOCK,
+                         .bits = j->o.train.bits,
+                         .room = s->room,
+                         .tiers = (uint32_t)j->o.tiers,
+                         .params = 1,
+                         .shards = m->to - m->from,
+                         .batch = sherd__shard_most(j->o.train.batch, j->o.train.shards) };
+    size_t len = head + sherd__plan_size(plan.tiers, plan.shards);
+    if (m->next_block >= sherd__allreduce_pack(0) - 4 ||
+        m->packs > SHERD__ALLREDUCE_PACKS_MOST - plan.shards) { /* others would wait for its part */
+        sherd__work_stop(&j->w, SHERD_EUNSUPPORTED, "--resume goes on from the last checkpoint",
+                         "a session has come to the end of the numbers of its blocks");
+        return SHERD_EINVAL;
+    }
+    uint8_t *bytes = sherd__alloc(len);
+    if (!bytes) return SHERD_ENOMEM;
+    int err = send_shards(j, node, bytes + head, &plan);
+    if (err) {
+        sherd__free(bytes);
+        return err;
+    }
+    r.packs = m->packs;
+    sherd__allreduce_round_write(bytes, &r);
+    sherd__plan_write(bytes + head, &plan, s->scales);
+    uint32_t at = m->next_block++;
+    err = sherd__train_put(m->w.session, j->o.id, at, SHERD_I64, 1, len / 8,
+                           (sherd__train_bytes){ bytes, NULL, NULL });
+    if (!err)
+        err = ask(j, node, SHERD__OP_STEP, at, 0, 0, SHERD_I64, 2 * (uint64_t)plan.shards + 1);
+    if (err) return err;
+    return ask(j, node, SHERD__OP_REDUCE, at, 0, SHERD__DROP_LEFT, SHERD_F64,
+               j->o.tiers + SHERD__ALLREDUCE_FIGURES);
+}
+
+int sherd__allreduce_send_state(sherd__allreduce_job *j, uint32_t node, size_t len, bool hash)
+{
+    member *m = &j->nodes[node];
+    uint8_t bytes[8 * SHERD__ALLREDUCE_STATE];
+    uint32_t at = m->next_block++;
+    const sherd__allreduce_question q = { j->commit, j->rate, len, j->stock != NULL };
+    sherd__allreduce_state_write(bytes, &q);
+    int err = put_copy(j, m, at, SHERD_I64, bytes, SHERD__ALLREDUCE_STATE);
+    return err ? err
+               : ask(j, node, SHERD__OP_STATE, at, 0, SHERD__DROP_LEFT,
+                     hash ? SHERD_I64 : SHERD_F64, hash ? SHERD__HASH / 8 : len);
+}
+
+int sherd__allreduce_send_where(sherd__allreduce_job *j, uint32_t node)
+{
+    return ask(j, node, SHERD__OP_WHERE, TEXT_BLOCK, 0, 0, SHERD_I64, SHERD__ALLREDUCE_WHERE);
+}

@@ -1,0 +1,87 @@
+/*
+ * Members that owe an answer, and of which nothing is heard. Their sessions live, or they would be
+ * lost already; but whoever is stuck, or only answers pings, would hold up all for as long as the
+ * slowest step may take, and before the first step nobody knows how long that is. So it is asked
+ * where it is, which a node answers whatever it computes, with the processor time that it has used:
+ * who computes is slow, who does not, and to whom and from whom no bytes move, is stuck.
+ *
+ * Processor time is the node's own word. Who tells of more and more of it is waited for as long as
+ * a first step may take, or many times as long as steps take, and no longer.
+ */
+#include "scheduler/allreduce/internal.h"
+
+#define QUIET_MS 5000.0  /* at least, without anything that moves */
+#define QUIET_TIMES 10.0 /* of what a step takes */
+#define ALIVE_SHARE                                                                                \
+    500u                     /* it computes: this part of the time, or more. A node that has nothing
+                                to do but pings takes a tenth of that */
+#define BELIEVED_MS 600000.0 /* at least, on its word */
+#define BELIEVED_TIMES 30.0
+#define CONNECT_MS (4.0 * SHERD__HANDSHAKE_MS) /* links give up by themselves after one */
+
+static double quiet_ms(const sherd__allreduce_job *j)
+{
+    double ms = QUIET_TIMES * j->w.usual_ms;
+    return ms > QUIET_MS ? ms : QUIET_MS;
+}
+
+static bool believed(const sherd__allreduce_job *j, const member *m)
+{
+    double ms = BELIEVED_TIMES * j->w.usual_ms;
+    if (ms < BELIEVED_MS) ms = BELIEVED_MS;
+    return (double)(j->now_ms - m->w.since_ms) < ms;
+}
+
+void sherd__allreduce_take_alive(sherd__allreduce_job *j, member *m,
+                                 const sherd__allreduce_where *was)
+{
+    uint64_t ms = j->now_ms - m->alive_ms;
+    bool works = m->looks > 0 && m->where.worked_us - was->worked_us >= ms * 1000 / ALIVE_SHARE &&
+                 m->where.worked_us > was->worked_us;
+    m->alive_ms = j->now_ms;
+    if (!works) {
+        m->looks++;
+        return;
+    }
+    m->looks = 1;
+    if (believed(j, m)) m->w.progress_ms = j->now_ms;
+}
+
+/* The rest of it is as for every work: patience with one of which no byte moves. */
+static void watch(sherd__allreduce_job *j, uint32_t node)
+{
+    member *m = &j->nodes[node];
+    bool moved = m->w.progress_ms > m->alive_ms;
+    uint64_t since = moved ? m->w.progress_ms : m->alive_ms;
+    double quiet = (double)(j->now_ms - since);
+    if (moved) m->looks = 0;
+    if (m->asked_ms) {
+        if (m->asked_ms > since) quiet = (double)(j->now_ms - m->asked_ms);
+        if (quiet >= CIRCLE_ANSWER_MS)
+            j->w.owner.expel(j->w.owner.ctx, node, SHERD_ESILENT, "does not say where it is");
+    } else if (m->looks > 1) {
+        sherd__allreduce_leave_out(j, node, "does nothing of what it was asked");
+        sherd__allreduce_break_without(j, "a member that does nothing");
+    } else if (quiet >= quiet_ms(j)) {
+        sherd__allreduce_sent(j, node, sherd__allreduce_send_where(j, node));
+    }
+}
+
+/* Waits for others, as long as links take to come up or not: processor time tells nothing. */
+static void watch_links(sherd__allreduce_job *j, uint32_t node)
+{
+    if ((double)(j->now_ms - j->begun_ms) < CONNECT_MS) return;
+    j->w.owner.expel(j->w.owner.ctx, node, SHERD_ESILENT, "does not say whom it reaches");
+}
+
+void sherd__allreduce_watch_still(sherd__allreduce_job *j)
+{
+    for (uint32_t i = 0; i < j->members && !j->w.done; i++) {
+        uint32_t node = j->node_of[i];
+        const member *m = &j->nodes[node];
+        if (!m->in || !m->w.session || !m->asked || (j->phase == STEPPING && m->graded)) continue;
+        if (j->phase == CONNECTING) watch_links(j, node);
+        else if (j->phase != HEARING && j->phase != IDLE) watch(j, node);
+        if (j->phase == IDLE) return; /* who is in the circle is to be decided anew */
+    }
+}

@@ -1,0 +1,221 @@
+/*
+ * Sums that stand still. Members have no clock, and whoever waits for a part cannot say whether its
+ * sender is slow, cut off or mute; from here one sees all of them. When a sum takes far longer than
+ * sums do, members are asked how far they are, and as long as anything moves, all is well. Else
+ * somebody waits for one that says it has handed on its part. If several wait for that one, it is
+ * at fault; of a pair either is. Then the round is made anew with the members in an order in which
+ * neither begins by sending to the other, and who is in such a pair with another one is left out
+ * (dispute.c).
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "scheduler/allreduce/internal.h"
+
+#define QUIET_MS 5000.0   /* at least, without anything that moves */
+#define QUIET_TIMES 10.0  /* of what a sum takes */
+#define MOVED_BYTES 4096u /* more than sessions say to each other by themselves */
+#define ORDERS 64u
+
+/* Milliseconds after which members are asked, and asked again. */
+static double quiet_ms(const sherd__allreduce_job *j)
+{
+    double ms = QUIET_TIMES * j->usual_ms;
+    return ms > QUIET_MS ? ms : QUIET_MS;
+}
+
+void sherd__allreduce_watch_round(sherd__allreduce_job *j)
+{
+    j->graded_ms = j->moved_ms = j->now_ms;
+    j->asked_ms = 0;
+    j->looks = 0;
+    for (uint32_t i = 0; i < j->o.nodes; i++) j->nodes[i].told = false;
+}
+
+void sherd__allreduce_take_where(sherd__allreduce_job *j, uint32_t node, const uint8_t *bytes)
+{
+    member *m = &j->nodes[node];
+    sherd__allreduce_where w, was = m->where;
+    bool fits = sherd__allreduce_where_parse(&w, bytes);
+    m->told = fits && w.round == j->round;
+    if (fits) {
+        m->where = w;
+        m->asked_ms = 0;
+    }
+    if (m->breaking) sherd__allreduce_take_broken(j, node);
+    else if (fits && !(j->phase == STEPPING && m->graded)) sherd__allreduce_take_alive(j, m, &was);
+    if (!m->told) return;
+    m->moved = j->looks <= 1 || w.phase != was.phase || w.step != was.step ||
+               w.bytes - was.bytes >= MOVED_BYTES;
+}
+
+/* Everybody who has not told its sum. */
+static void look(sherd__allreduce_job *j)
+{
+    j->asked_ms = j->now_ms;
+    j->looks++;
+    for (uint32_t i = 0; i < j->members && !j->w.done; i++) {
+        member *m = &j->nodes[j->node_of[i]];
+        m->told = m->moved = false;
+        if (!m->summed)
+            sherd__allreduce_sent(j, j->node_of[i], sherd__allreduce_send_where(j, j->node_of[i]));
+    }
+}
+
+/* Whether one of this number waits for a part from `sender` in the first half of a sum: who is mute
+ * or deaf stops all the others there. */
+static bool meets(const sherd__allreduce_job *j, uint32_t waits, uint32_t sender)
+{
+    sherd__reduce kind = j->o.train.kind;
+    for (uint32_t s = 0; s < sherd__reduce_steps(kind, j->members) / 2; s++)
+        if (sherd__reduce_step_of(kind, j->members, waits, s).from == sender) return true;
+    return false;
+}
+
+/* Three in a ring have neighbours in one direction only; three that halve all send to each other,
+ * but there two wait for one that is mute. */
+void sherd__allreduce_part(sherd__allreduce_job *j, uint32_t waits, uint32_t sender)
+{
+    uint32_t first = j->order + 1, one_way = first;
+    for (j->order = first; j->order < first + ORDERS; j->order++) {
+        uint32_t nodes[SHERD__ALLREDUCE_MOST], n = 0, at = 0, from = 0;
+        for (uint32_t i = 0; i < j->o.nodes; i++)
+            if (j->nodes[i].in) nodes[n++] = i;
+        sherd__allreduce_shuffle(j->order, nodes, n);
+        for (uint32_t i = 0; i < n; i++) {
+            if (nodes[i] == waits) at = i;
+            if (nodes[i] == sender) from = i;
+        }
+        if (meets(j, at, from)) continue;
+        if (!meets(j, from, at)) return;
+        if (one_way == first) one_way = j->order;
+    }
+    j->order = one_way;
+}
+
+static void convict(sherd__allreduce_job *j, uint32_t node, const char *why)
+{
+    sherd__allreduce_leave_out(j, node, why);
+    sherd__allreduce_break_without(j, why);
+}
+
+/* Whoever is in disputes with two others now, of these nodes. */
+static bool convict_all(sherd__allreduce_job *j, uint32_t sender, const uint32_t *waits, uint32_t n,
+                        const char *text)
+{
+    bool any = sherd__allreduce_at_fault(j, sender);
+    if (any) sherd__allreduce_leave_out(j, sender, "gives no parts to others");
+    for (uint32_t i = 0; i < n; i++) {
+        if (!sherd__allreduce_at_fault(j, waits[i])) continue;
+        sherd__allreduce_leave_out(j, waits[i], "takes no parts from others");
+        any = true;
+    }
+    if (any) sherd__allreduce_break_without(j, text);
+    return any;
+}
+
+/* Nodes. Some wait for a part that this one says it has handed on. */
+static void suspect(sherd__allreduce_job *j, uint32_t sender, const uint32_t *waits, uint32_t n)
+{
+    char text[1000], name[400];
+    uint64_t before = j->nodes[sender].disputes;
+    snprintf(name, sizeof name, "%s", sherd__work_name(&j->w, sender));
+    snprintf(text, sizeof text,
+             "a sum stands still: %s waits for a part from %s, which says that "
+             "it has handed it on",
+             sherd__work_name(&j->w, waits[0]), name);
+    sherd__work_say(&j->w, "%s", text);
+    for (uint32_t i = 0; i < n; i++) sherd__allreduce_dispute(j, waits[i], sender);
+    if (convict_all(j, sender, waits, n, text)) return;
+    if (j->members == 2) {
+        convict(j, sender, "gives no parts to others");
+    } else if (before == j->nodes[sender].disputes) { /* again, and it reaches everybody else */
+        convict(j, waits[0], "takes no parts from others");
+    } else {
+        sherd__allreduce_part(j, waits[0], sender);
+        sherd__allreduce_break_without(j, text); /* not in vain: there are only so many pairs */
+    }
+}
+
+/* Whom this member waits for, as a member's number, where that one says it has handed on its part;
+ * else UINT32_MAX. */
+static uint32_t waits_for(const sherd__allreduce_job *j, uint32_t i)
+{
+    const member *m = &j->nodes[j->node_of[i]];
+    sherd__reduce kind = j->o.train.kind;
+    if (m->summed || m->where.phase != SHERD__ALLREDUCE_EXCHANGING ||
+        m->where.step >= sherd__reduce_steps(kind, j->members))
+        return UINT32_MAX;
+    uint32_t from = sherd__reduce_step_of(kind, j->members, i, m->where.step).from;
+    const member *f = &j->nodes[j->node_of[from]];
+    bool handed = f->summed || f->where.phase == SHERD__ALLREDUCE_SUMMED ||
+                  f->where.step >= m->where.step;
+    return handed ? from : UINT32_MAX;
+}
+
+/* Nothing has moved between two looks, or nothing came of it. False: nobody is at fault. */
+static bool judge(sherd__allreduce_job *j)
+{
+    uint32_t waiting[SHERD__ALLREDUCE_MOST] = { 0 }, nodes[SHERD__ALLREDUCE_MOST] = { 0 }, n = 0;
+    uint32_t most = UINT32_MAX;
+    for (uint32_t i = 0; i < j->members; i++) {
+        const member *m = &j->nodes[j->node_of[i]];
+        bool part = m->summed || m->where.phase == SHERD__ALLREDUCE_SUMMED ||
+                    m->where.phase == SHERD__ALLREDUCE_EXCHANGING;
+        if (!part) {
+            convict(j, j->node_of[i], "takes no part in the sum");
+            return true;
+        }
+        uint32_t from = waits_for(j, i);
+        if (from == UINT32_MAX) continue;
+        waiting[from]++;
+        if (most == UINT32_MAX || waiting[from] > waiting[most]) most = from;
+    }
+    if (most == UINT32_MAX) return false; /* all have it, and compute */
+    for (uint32_t i = 0; i < j->members; i++)
+        if (waits_for(j, i) == most) nodes[n++] = j->node_of[i];
+    suspect(j, j->node_of[most], nodes, n);
+    return true;
+}
+
+/* Whoever says that bytes move, or that it has the sum and is about to tell it, is believed as long
+ * as there is patience. */
+bool sherd__allreduce_overdue(sherd__allreduce_job *j)
+{
+    uint32_t keeps = UINT32_MAX;
+    bool any = false;
+    for (uint32_t i = 0; i < j->members; i++) {
+        const member *m = &j->nodes[j->node_of[i]];
+        any |= m->summed;
+        if (m->summed) continue;
+        if (!j->looks || m->where.round != j->round) return false; /* it was not asked yet */
+        if (m->where.phase == SHERD__ALLREDUCE_SUMMED) keeps = j->node_of[i];
+    }
+    if (!any || keeps == UINT32_MAX) return judge(j);
+    convict(j, keeps, "does not tell the sum that it has");
+    return true;
+}
+
+void sherd__allreduce_watch(sherd__allreduce_job *j)
+{
+    bool all = true, moved = false;
+    if (j->phase != STEPPING || !j->graded_ms) return;
+    if (!j->asked_ms) {
+        if ((double)(j->now_ms - j->moved_ms) >= quiet_ms(j)) look(j);
+        return;
+    }
+    for (uint32_t i = 0; i < j->members; i++) {
+        const member *m = &j->nodes[j->node_of[i]];
+        if (m->summed && !m->asked) continue; /* who has summed owes an answer to WHERE, too */
+        all &= m->told;
+        moved |= m->moved;
+        if (m->told || (double)(j->now_ms - j->asked_ms) < CIRCLE_ANSWER_MS) continue;
+        j->w.owner.expel(j->w.owner.ctx, j->node_of[i], SHERD_ESILENT,
+                         "does not say how far a sum has come");
+        return;
+    }
+    if (!all) return;
+    j->moved_ms = j->now_ms; /* the next look is another one, whatever is decided */
+    j->asked_ms = 0;
+    if (!moved) (void)judge(j);
+}

@@ -1,0 +1,97 @@
+/*
+ * A short list of idle buffers under a mutex. Each buffer knows its capacity; one is used again for
+ * a length that fills at least half of it. What waits idle is bounded in number, and freed between
+ * jobs.
+ */
+#include "scheduler/cluster/buffers.h"
+
+#include <pthread.h>
+#include <stddef.h>
+
+#include "core/alloc.h"
+#include "core/bytes.h"
+
+#define IDLE_MAX 64u
+#define ROUND 65536u /* capacities are multiples: answers of one job differ a little in length */
+
+typedef struct buffer {
+    size_t capacity;
+    _Alignas(max_align_t) uint8_t bytes[]; /* as the allocator aligns: fit for doubles */
+} buffer;
+
+struct sherd__buffers {
+    pthread_mutex_t lock;
+    buffer *idle[IDLE_MAX];
+    unsigned count;
+};
+
+int sherd__buffers_new(sherd__buffers **out)
+{
+    *out = sherd__calloc(1, sizeof **out);
+    if (!*out) return SHERD_ENOMEM;
+    pthread_mutex_init(&(*out)->lock, NULL);
+    return SHERD_OK;
+}
+
+void sherd__buffers_trim(sherd__buffers *b)
+{
+    pthread_mutex_lock(&b->lock);
+    while (b->count) sherd__free(b->idle[--b->count]);
+    pthread_mutex_unlock(&b->lock);
+}
+
+void sherd__buffers_free(sherd__buffers *b)
+{
+    if (!b) return;
+    sherd__buffers_trim(b);
+    pthread_mutex_destroy(&b->lock);
+    sherd__free(b);
+}
+
+uint8_t *sherd__buffers_get(sherd__buffers *b, uint64_t len)
+{
+    buffer *found = NULL;
+    pthread_mutex_lock(&b->lock);
+    for (unsigned i = b->count; i-- > 0 && !found;) { /* the last one given is warm in the cache */
+        size_t has = b->idle[i]->capacity;
+        if (has < len || (has > ROUND && has / 2 > len)) continue;
+        found = b->idle[i];
+        b->idle[i] = b->idle[--b->count];
+    }
+    pthread_mutex_unlock(&b->lock);
+    if (found) return found->bytes;
+    size_t capacity, size;
+    if (!sherd__add(len, ROUND - 1, &capacity)) return NULL;
+    capacity -= capacity % ROUND;
+    if (len < ROUND / 4) capacity = len;
+    if (!sherd__add(capacity, sizeof *found, &size) || !(found = sherd__alloc_large(size)))
+        return NULL;
+    found->capacity = capacity;
+    return found->bytes;
+}
+
+void sherd__buffers_give(sherd__buffers *b, uint8_t *bytes)
+{
+    if (!bytes) return;
+    buffer *back = (buffer *)(void *)(bytes - offsetof(buffer, bytes));
+    pthread_mutex_lock(&b->lock);
+    if (b->count < IDLE_MAX) {
+        b->idle[b->count++] = back;
+        back = NULL;
+    }
+    pthread_mutex_unlock(&b->lock);
+    sherd__free(back);
+}
+
+uint8_t *sherd__buffers_place(void *ctx, uint64_t job, uint32_t number, uint64_t len)
+{
+    (void)job;
+    (void)number;
+    return sherd__buffers_get(ctx, len);
+}
+
+void sherd__buffers_unplace(void *ctx, uint8_t *bytes, uint64_t len)
+{
+    (void)len;
+    sherd__buffers_give(ctx, bytes);
+}

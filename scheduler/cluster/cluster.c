@@ -1,0 +1,334 @@
+/*
+ * The public side of a cluster: requests left for the loop thread, waiting for them, log lines and
+ * snapshots. Only the loop thread touches links, sessions and the running job (loop.c);
+ * what both sides see is under one lock.
+ *
+ * Trusts: its own configuration. Nothing that a node says is believed beyond what session and
+ * scheme have checked; what it says of itself (memory, speed) only steers planning.
+ */
+#include "sherd/cluster.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/clock.h"
+#include "scheduler/cluster/state.h"
+
+/* --- telling --------------------------------------------------------------------------------- */
+
+void sherd__cluster_log(void *ctx, sherd_log_level level, const char *text)
+{
+    sherd_cluster *c = ctx;
+    pthread_mutex_lock(&c->lock);
+    if (c->log_len < CLUSTER_LOG_LINES) {
+        uint32_t at = (c->log_from + c->log_len++) % CLUSTER_LOG_LINES;
+        snprintf(c->log[at], CLUSTER_LOG_LINE, "%s", text);
+        c->log_level[at] = level;
+        pthread_cond_signal(&c->changed);
+    } else {
+        c->log_lost++;
+        if (level > c->log_lost_level) c->log_lost_level = level;
+    }
+    pthread_mutex_unlock(&c->lock);
+}
+
+void sherd__cluster_say(sherd_cluster *c, sherd_log_level level, const char *fmt, ...)
+{
+    char text[CLUSTER_LOG_LINE];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    sherd__cluster_log(c, level, text);
+}
+
+/* The oldest line, or, behind all of them, how many more there were. The lock is held. */
+static sherd_log_level next_log(sherd_cluster *c, char text[CLUSTER_LOG_LINE])
+{
+    sherd_log_level level = c->log_lost_level;
+    if (c->log_len) {
+        level = c->log_level[c->log_from];
+        memcpy(text, c->log[c->log_from], CLUSTER_LOG_LINE);
+        c->log_from = (c->log_from + 1) % CLUSTER_LOG_LINES;
+        c->log_len--;
+    } else {
+        snprintf(text, CLUSTER_LOG_LINE, "and %u more such lines, which came too fast",
+                 c->log_lost);
+        c->log_lost = 0;
+        c->log_lost_level = SHERD_LOG_DEBUG;
+    }
+    return level;
+}
+
+/* Hands log lines to the user; the lock is held, and given up meanwhile. */
+void sherd__cluster_hand_out(sherd_cluster *c)
+{
+    while (c->log_len || c->log_lost) {
+        char text[CLUSTER_LOG_LINE];
+        sherd_log_level level = next_log(c, text);
+        pthread_mutex_unlock(&c->lock);
+        if (c->o.log) c->o.log(c->o.ctx, level, text);
+        pthread_mutex_lock(&c->lock);
+    }
+}
+
+/* --- waiting, on the calling thread ---------------------------------------------------------- */
+
+/* Waits up to ms for a change; the lock is held. Log lines are delivered, interruption is asked. */
+void sherd__cluster_wait(sherd_cluster *c, unsigned ms)
+{
+    struct timespec until = sherd__clock_after(ms * 1e-3);
+    if (!c->log_len) pthread_cond_timedwait(&c->changed, &c->lock, &until);
+    sherd__cluster_hand_out(c);
+    if (c->o.interrupted && !c->stop_wanted) {
+        pthread_mutex_unlock(&c->lock);
+        bool stop = c->o.interrupted(c->o.ctx);
+        pthread_mutex_lock(&c->lock);
+        c->stop_wanted = c->stop_wanted || stop;
+    }
+}
+
+void sherd__cluster_post(sherd_cluster *c, sherd__work work, bool last, bool drop,
+                         uint32_t timeout_ms)
+{
+    c->next_work = work;
+    c->next_last = last;
+    c->next_drop = drop;
+    c->next_timeout_ms = timeout_ms;
+    c->job_done = false;
+    c->stop_wanted = false;
+    c->waiting[0] = '\0';
+    c->progress.done = c->progress.total = 0;
+    uv_async_send(&c->wake);
+}
+
+void sherd__cluster_call(sherd_cluster *c)
+{
+    pthread_mutex_lock(&c->lock);
+    c->bans_before = c->bans;
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* Those of this call, in order. The lock is held. */
+static void copy_bans(const sherd_cluster *c, sherd__run_result *r)
+{
+    size_t len = 0;
+    r->bans = c->bans - c->bans_before;
+    for (uint32_t b = c->bans_before + 1; b <= c->bans; b++)
+        for (uint32_t i = 0; i < c->count && len < sizeof r->banned; i++)
+            if (c->nodes[i].ban == b)
+                len += (size_t)snprintf(r->banned + len, sizeof r->banned - len, "%s%s",
+                                        len ? ", " : "", c->nodes[i].label);
+}
+
+int sherd__cluster_run(sherd_cluster *c, sherd_job *job, bool last,
+                       const sherd_product_options *opt, sherd__run_result *r, sherd_diag *d)
+{
+    double began = sherd__clock_s(), told = began;
+    int err = sherd__cluster_over(c, d);
+    if (err) return r->err = err;
+    pthread_mutex_lock(&c->lock);
+    for (uint32_t i = 0; i < c->count; i++) {
+        r->bytes_out[i] = c->nodes[i].info.bytes_out;
+        r->bytes_in[i] = c->nodes[i].info.bytes_in;
+        r->work_out -= c->nodes[i].info.work_out; /* wraps, and back below */
+        r->work_in -= c->nodes[i].info.work_in;
+    }
+    sherd_progress start = c->progress;
+    sherd__cluster_post(c, sherd__job_work(job), last, false, opt->timeout_ms);
+    while (!c->job_done) {
+        sherd__cluster_wait(c, CLUSTER_TICK_MS);
+        double now = sherd__clock_s();
+        if (!opt->progress || now - told < 0.1) continue;
+        sherd_progress p = c->progress;
+        told = now;
+        p.bytes_in -= start.bytes_in;
+        p.bytes_out -= start.bytes_out;
+        p.seconds = now - began;
+        pthread_mutex_unlock(&c->lock);
+        opt->progress(opt->progress_ctx, &p);
+        pthread_mutex_lock(&c->lock);
+    }
+    sherd__cluster_hand_out(c);
+    for (uint32_t i = 0; i < c->count; i++) {
+        r->bytes_out[i] = c->nodes[i].info.bytes_out - r->bytes_out[i];
+        r->bytes_in[i] = c->nodes[i].info.bytes_in - r->bytes_in[i];
+        r->work_out += c->nodes[i].info.work_out;
+        r->work_in += c->nodes[i].info.work_in;
+        r->states[i] = c->nodes[i].info.state;
+    }
+    copy_bans(c, r);
+    pthread_mutex_unlock(&c->lock);
+    sherd__job_count(job, &r->stats);
+    (void)sherd__job_done(job, &err, d);
+    r->seconds = sherd__clock_s() - began;
+    return r->err = err;
+}
+
+void sherd__cluster_drop(sherd_cluster *c, sherd_job *job)
+{
+    if (c->ended) return; /* nodes drop it all with the connection */
+    pthread_mutex_lock(&c->lock);
+    sherd__cluster_post(c, sherd__job_work(job), true, true, 0);
+    while (!c->job_done) sherd__cluster_wait(c, CLUSTER_TICK_MS);
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* The first `len` are ascending, and so is the list with `value`. */
+static void put_ascending(uint64_t *list, uint32_t len, uint64_t value)
+{
+    for (; len > 0 && list[len - 1] > value; len--) list[len] = list[len - 1];
+    list[len] = value;
+}
+
+/* Domains of which a node is up (windows: and takes those of images) and none is banned; budgets,
+ * or NULL: of the smallest such node of each, ascending. The lock is held. */
+static uint32_t usable_domains(const sherd_cluster *c, bool windows, uint64_t *budgets)
+{
+    uint32_t usable = 0;
+    for (uint32_t d = 0; d < c->domains; d++) {
+        bool up = false, banned = false;
+        uint64_t least = UINT64_MAX;
+        for (uint32_t i = 0; i < c->count; i++) {
+            const pool_node *n = &c->nodes[i];
+            if (c->domain_of[i] != d) continue;
+            banned = banned || n->info.state == SHERD_NODE_BANNED;
+            if (n->info.state != SHERD_NODE_UP || (windows && !n->windows)) continue;
+            up = true;
+            if (n->info.memory < least) least = n->info.memory;
+        }
+        if (!up || banned) continue;
+        if (budgets) put_ascending(budgets, usable, least);
+        usable++;
+    }
+    return usable;
+}
+
+/* What each node that is up has, ascending, less what is kept there. The lock is held. */
+static uint32_t rooms_of(const sherd_cluster *c, uint64_t *rooms)
+{
+    uint32_t len = 0;
+    for (uint32_t i = 0; i < c->count; i++) {
+        const sherd_node_info *info = &c->nodes[i].info;
+        if (info->state != SHERD_NODE_UP) continue;
+        put_ascending(rooms, len++, info->memory > c->held ? info->memory - c->held : 0);
+    }
+    return len;
+}
+
+void sherd__cluster_nodes(sherd_cluster *c, sherd__nodes *out)
+{
+    uint64_t least = UINT64_MAX;
+    const char *smallest = NULL;
+    uint32_t threads = 0;
+    double slowest = 0, fastest = 0, residues = INFINITY, residues_most = 0;
+    pthread_mutex_lock(&c->lock);
+    for (uint32_t i = 0; i < c->count; i++) {
+        const sherd_node_info *info = &c->nodes[i].info;
+        if (info->state == SHERD_NODE_BANNED || !info->memory) continue; /* or never heard of */
+        if (info->memory < least) {
+            least = info->memory;
+            smallest = c->nodes[i].label;
+        }
+        if (info->threads > threads) threads = info->threads;
+        if (info->gflops > fastest) fastest = info->gflops;
+        if (info->gflops > 0 && (slowest == 0 || info->gflops < slowest)) slowest = info->gflops;
+        residues = fmin(residues, info->residue_gflops);
+        residues_most = fmax(residues_most, info->residue_gflops);
+    }
+    least -= least < c->held ? least : c->held;
+    uint32_t newer = usable_domains(c, true, NULL), usable = usable_domains(c, false, c->budgets);
+    for (uint32_t i = 0; i < usable; i++)
+        c->budgets[i] -= c->budgets[i] < c->held ? c->budgets[i] : c->held;
+    uint32_t up = rooms_of(c, c->rooms);
+    pthread_mutex_unlock(&c->lock);
+    *out = (sherd__nodes){ .count = c->count,
+                           .domain = c->domain_of,
+                           .domains = c->domains,
+                           .memory = least,
+                           .smallest = smallest,
+                           .budgets = usable ? c->budgets : NULL,
+                           .usable = usable,
+                           .rooms = up ? c->rooms : NULL,
+                           .rooms_len = up,
+                           .gflops = slowest,
+                           .older = usable > newer ? usable - newer : 0,
+                           .gflops_most = fastest,
+                           .threads = threads,
+                           .remote = !c->simulated,
+                           .residue_gflops = isfinite(residues) ? residues : 0,
+                           .residue_gflops_most = residues > 0 ? residues_most : 0,
+                           .domain_fault = c->domain_fault[0] ? c->domain_fault : NULL,
+                           .domain_hint = c->domain_hint };
+}
+
+void sherd__cluster_tell_small(sherd_cluster *c, uint32_t node)
+{
+    char has[16];
+    pool_node *n = &c->nodes[node];
+    pthread_mutex_lock(&c->lock);
+    uint64_t memory = n->info.memory;
+    bool tell = n->info.state == SHERD_NODE_UP && !n->told_small && memory < c->needed;
+    n->told_small = n->told_small || tell;
+    pthread_mutex_unlock(&c->lock);
+    if (tell)
+        sherd__cluster_say(c, SHERD_LOG_WARN,
+                           "%s says that it has room for %s, which is too little for this work: it "
+                           "counts as lost",
+                           n->label, sherd__plan_bytes_text((double)memory, has));
+}
+
+uint64_t sherd__cluster_pass_over(sherd_cluster *c, uint64_t memory)
+{
+    pthread_mutex_lock(&c->lock);
+    uint64_t needed = c->needed = memory ? memory + c->held : 0;
+    pthread_mutex_unlock(&c->lock);
+    for (uint32_t i = 0; i < c->count; i++) sherd__cluster_tell_small(c, i);
+    return needed;
+}
+
+void sherd__cluster_hold(sherd_cluster *c, uint64_t bytes)
+{
+    pthread_mutex_lock(&c->lock);
+    c->held += bytes;
+    pthread_mutex_unlock(&c->lock);
+}
+
+void sherd__cluster_let_go(sherd_cluster *c, uint64_t bytes)
+{
+    pthread_mutex_lock(&c->lock);
+    c->held -= bytes;
+    pthread_mutex_unlock(&c->lock);
+}
+
+uint32_t sherd_cluster_size(const sherd_cluster *c)
+{
+    return c->count;
+}
+
+bool sherd_cluster_simulated(const sherd_cluster *c)
+{
+    return c->simulated;
+}
+
+void sherd__cluster_refresh(sherd_cluster *c)
+{
+    if (c->ended) return;
+    pthread_mutex_lock(&c->lock);
+    c->publish_wanted = true;
+    uv_async_send(&c->wake);
+    while (c->publish_wanted) sherd__cluster_wait(c, CLUSTER_TICK_MS);
+    sherd__cluster_hand_out(c);
+    pthread_mutex_unlock(&c->lock);
+}
+
+void sherd_cluster_node(sherd_cluster *c, uint32_t i, sherd_node_info *out)
+{
+    pthread_mutex_lock(&c->lock);
+    sherd__cluster_hand_out(c); /* no loss is told of only by the state */
+    *out = i < c->count ? c->nodes[i].info : (sherd_node_info){ .state = SHERD_NODE_LOST };
+    pthread_mutex_unlock(&c->lock);
+}

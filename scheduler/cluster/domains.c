@@ -1,0 +1,164 @@
+/*
+ * Hosts are compared by name, without case and trailing dot, and by the addresses that names stand
+ * for; all of loopback is one host. A name that cannot be resolved is only a name: it cannot be
+ * connected to either. What two addresses of one machine have in common nobody here can see.
+ */
+#include "scheduler/cluster/domains.h"
+
+#include <arpa/inet.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "core/alloc.h"
+
+typedef struct host {
+    char name[256];
+    struct in6_addr at[SHERD__ADDRESSES_MAX];
+    size_t len;
+    bool named; /* the file says its domain */
+} host;
+
+static void look_up(host *h, const sherd__peer *p, sherd__addresses addresses, void *ctx)
+{
+    size_t len = strlen(p->host);
+    snprintf(h->name, sizeof h->name, "%s", p->host);
+    if (len > 1 && h->name[len - 1] == '.') h->name[len - 1] = '\0';
+    h->named = p->domain[0] != '\0';
+    sherd__peer plain = *p;
+    memcpy(plain.host, h->name, sizeof plain.host);
+    if (!sherd__peer_loopback(&plain))
+        h->len = addresses(ctx, h->name, h->at, SHERD__ADDRESSES_MAX);
+    for (size_t i = 0; i < h->len; i++)
+        if (sherd__address_loopback(&h->at[i])) h->at[i] = in6addr_loopback;
+    if (sherd__peer_loopback(&plain)) h->at[h->len++] = in6addr_loopback;
+}
+
+static bool same_host(const host *a, const host *b)
+{
+    if (strcasecmp(a->name, b->name) == 0) return true;
+    for (size_t i = 0; i < a->len; i++)
+        for (size_t j = 0; j < b->len; j++)
+            if (memcmp(&a->at[i], &b->at[j], sizeof a->at[i]) == 0) return true;
+    return false;
+}
+
+/* Nodes without a domain of their own whose hosts are one get the lowest node's number; a host that
+ * has addresses in common with two others makes all three one. */
+static void join_hosts(const host *h, uint32_t count, uint32_t *first)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t j = 0; j < i; j++) {
+            if (h[i].named || h[j].named || first[i] == first[j] || !same_host(&h[i], &h[j]))
+                continue;
+            uint32_t to = first[i] < first[j] ? first[i] : first[j];
+            uint32_t from = first[i] < first[j] ? first[j] : first[i];
+            for (uint32_t k = 0; k <= i; k++)
+                if (first[k] == from) first[k] = to;
+        }
+    }
+}
+
+/* Domains that are said, and hosts that have a node of such a domain. */
+static void join_domains(sherd__peer *const *peers, const host *h, uint32_t count, uint32_t *first)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t j = 0; h[i].named && j < i; j++)
+            if (h[j].named && strcmp(peers[i]->domain, peers[j]->domain) == 0) first[i] = first[j];
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (!h[i].named || first[i] != i) continue;
+        for (uint32_t j = 0; j < count; j++) {
+            if (h[j].named || h[first[j]].named) continue;
+            bool joins = strcasecmp(peers[i]->domain, h[j].name) == 0;
+            for (uint32_t k = 0; k < count && !joins; k++)
+                joins = h[k].named && first[k] == i && same_host(&h[j], &h[k]);
+            if (!joins) continue;
+            for (uint32_t k = 0, from = first[j]; k < count; k++)
+                if (first[k] == from) first[k] = i;
+        }
+    }
+}
+
+static void find_split(const host *h, const uint32_t *first, uint32_t count, uint32_t split[2])
+{
+    split[0] = split[1] = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t j = 0; h[i].named && j < i; j++) {
+            if (!h[j].named || first[i] == first[j] || !same_host(&h[i], &h[j])) continue;
+            split[0] = j;
+            split[1] = i;
+            return;
+        }
+    }
+}
+
+int sherd__domains_number(sherd__peer *const *peers, uint32_t count, sherd__addresses addresses,
+                          void *ctx, uint32_t *domain_of, uint32_t *domains, uint32_t split[2])
+{
+    host *h = sherd__calloc(count, sizeof *h);
+    uint32_t *first = sherd__calloc(count, sizeof *first);
+    *domains = 0;
+    if (!h || !first) {
+        sherd__free(h);
+        sherd__free(first);
+        return SHERD_ENOMEM;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        first[i] = i;
+        look_up(&h[i], peers[i], addresses, ctx);
+    }
+    join_hosts(h, count, first);
+    join_domains(peers, h, count, first);
+    find_split(h, first, count, split);
+    for (uint32_t i = 0; i < count; i++) {
+        const sherd__peer *of = peers[first[i]];
+        if (!h[i].named)
+            snprintf(peers[i]->domain, sizeof peers[i]->domain, "%.63s",
+                     h[first[i]].named ? of->domain : h[first[i]].name);
+        domain_of[i] = UINT32_MAX;
+        for (uint32_t j = 0; j < i && domain_of[i] == UINT32_MAX; j++)
+            if (first[j] == first[i]) domain_of[i] = domain_of[j];
+        if (domain_of[i] == UINT32_MAX) domain_of[i] = (*domains)++;
+    }
+    sherd__free(h);
+    sherd__free(first);
+    return SHERD_OK;
+}
+
+size_t sherd__addresses_written(void *ctx, const char *name, struct in6_addr *out, size_t room)
+{
+    struct in6_addr a = { 0 };
+    (void)ctx;
+    a.s6_addr[10] = a.s6_addr[11] = 0xff; /* IPv4 as mapped IPv6 */
+    if (room == 0 ||
+        (inet_pton(AF_INET, name, &a.s6_addr[12]) != 1 && inet_pton(AF_INET6, name, &a) != 1))
+        return 0;
+    out[0] = a;
+    return 1;
+}
+
+bool sherd__domains_fault(sherd__peer *const *peers, uint32_t count, uint32_t unnamed,
+                          const uint32_t split[2], bool same_host, char *fault, size_t size,
+                          const char **hint)
+{
+    if (unnamed < count) {
+        snprintf(fault, size,
+                 "%s:%u has no domain= in the node file: a private scheme must know which nodes "
+                 "are one adversary",
+                 peers[unnamed]->host, peers[unnamed]->port);
+        *hint = "give every node's line the name of who runs it, as domain=NAME";
+        return true;
+    }
+    if (split[0] == split[1] || same_host) return false;
+    snprintf(fault, size,
+             "node file, lines %" PRIu32 " and %" PRIu32 ": %s:%u (domain %s) and %s:%u (domain "
+             "%s) are one host: who runs it sees both",
+             peers[split[0]]->line, peers[split[1]]->line, peers[split[0]]->host,
+             peers[split[0]]->port, peers[split[0]]->domain, peers[split[1]]->host,
+             peers[split[1]]->port, peers[split[1]]->domain);
+    *hint = "give them one domain, or say --same-host-domains if they are apart all the same "
+            "(tunnels, a simulation)";
+    return true;
+}

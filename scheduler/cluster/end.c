@@ -1,0 +1,69 @@
+/*
+ * The end of a cluster, in two steps. First goodbye is said, local nodes end and the record is
+ * completed: what of it could not be written is known then and no sooner, because goodbyes are in
+ * it, too. What has been seen of the nodes stays to be told, and jobs that were kept can still be
+ * freed: their answers, and the compute thread that may be at one of them, go in the second step.
+ */
+#include "core/alloc.h"
+#include "core/diag.h"
+#include "scheduler/cluster/state.h"
+
+#define GRACE_MS 500u /* for local nodes to end, where one of them does not answer any more */
+
+/* True where a node is not up: it will not answer a goodbye. */
+static bool stop_loop(sherd_cluster *c)
+{
+    bool mute = false;
+    if (c->thread_runs) {
+        pthread_mutex_lock(&c->lock);
+        for (uint32_t i = 0; i < c->count; i++)
+            mute = mute || c->nodes[i].info.state != SHERD_NODE_UP;
+        c->close_wanted = true;
+        pthread_mutex_unlock(&c->lock);
+        uv_async_send(&c->wake);
+        uv_thread_join(&c->thread);
+        c->thread_runs = false;
+    } else if (c->loop_made) {
+        uv_close((uv_handle_t *)&c->wake, NULL);
+        uv_close((uv_handle_t *)&c->tick, NULL);
+        uv_run(&c->loop, UV_RUN_DEFAULT);
+    }
+    return mute;
+}
+
+int sherd__cluster_over(const sherd_cluster *c, sherd_diag *d)
+{
+    if (!c->ended) return SHERD_OK;
+    return sherd__fail(d, SHERD_EINVAL, "do it before sherd_cluster_end",
+                       "the cluster has ended: its nodes are gone");
+}
+
+int sherd_cluster_end(sherd_cluster *c, sherd_diag *d)
+{
+    if (!c || c->ended) return SHERD_OK;
+    c->ended = true;
+    bool mute = stop_loop(c);
+    c->job_done = true; /* nobody waits for one any more */
+    sherd__launch_stop(c->launch, mute ? GRACE_MS : 0);
+    c->launch = NULL;
+    sherd__record *record = c->record;
+    c->record = NULL;
+    return record ? sherd__record_end(record, d) : SHERD_OK;
+}
+
+void sherd_cluster_close(sherd_cluster *c)
+{
+    if (!c) return;
+    (void)!sherd_cluster_end(c, NULL);
+    sherd__executor_free(c->executor);
+    if (c->loop_made) (void)uv_loop_close(&c->loop);
+    sherd__buffers_free(c->answers);
+    sherd__identity_free(c->identity);
+    sherd__free(c->nodes);
+    sherd__free(c->domain_of);
+    sherd__free(c->budgets);
+    sherd__free(c->rooms);
+    pthread_cond_destroy(&c->changed);
+    pthread_mutex_destroy(&c->lock);
+    sherd__free(c);
+}

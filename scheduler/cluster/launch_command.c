@@ -1,0 +1,134 @@
+/*
+ * Options of a node are on its command line, never in its environment: what our user has set for us
+ * is not meant for it. Memory and threads are shares of the machine; cores are dealt in order, and
+ * only where all of them are dealt (sherd__command_cores).
+ */
+#include "scheduler/cluster/launch_command.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/alloc.h"
+#include "core/cpu.h"
+#include "core/diag.h"
+
+extern char **environ;
+
+/* In the environment of a node, which passes it on to whatever stands in for it: who started it. */
+#define STARTED_BY "_SHERD_NODE_OF"
+
+/* This machine's memory, or that of the container we are in. */
+static uint64_t machine_memory(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    uint64_t all = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : (uint64_t)1 << 32;
+    unsigned long long limit;
+    FILE *f = fopen("/sys/fs/cgroup/memory.max", "re");
+    if (!f) return all;
+    if (fscanf(f, "%llu", &limit) == 1 && limit < all) all = limit;
+    fclose(f);
+    return all;
+}
+
+uint64_t sherd__launch_memory(uint32_t nodes)
+{
+    return machine_memory() / 2 / nodes;
+}
+
+static uint32_t default_threads(uint32_t nodes)
+{
+    uint32_t n = sherd__cpu_usable() / nodes;
+    return n ? n : 1;
+}
+
+uint32_t sherd__command_cores(uint32_t nodes, uint32_t threads, uint32_t usable)
+{
+    return nodes > 1 && (uint64_t)nodes * threads == usable ? threads : 0;
+}
+
+static uint32_t cores_of(sherd__command *c, const sherd__launch_options *o, uint32_t threads)
+{
+    if (o->unbound || sched_getaffinity(0, sizeof c->usable, &c->usable)) return 0;
+    return sherd__command_cores(o->nodes, threads, (uint32_t)CPU_COUNT(&c->usable));
+}
+
+static bool starts_with(const char *s, const char *prefix)
+{
+    return strncmp(s, prefix, strlen(prefix)) == 0;
+}
+
+/* Our environment without what would speak for us: options of the node are on its command line. */
+static int make_env(sherd__command *c, uint32_t threads)
+{
+    size_t len = 0, kept = 0;
+    while (environ[len]) len++;
+    c->env = sherd__calloc(len + 4, sizeof *c->env);
+    if (!c->env) return SHERD_ENOMEM;
+    for (size_t i = 0; i < len; i++) {
+        bool ours = starts_with(environ[i], "SHERD_") && !starts_with(environ[i], "SHERD_TEST_");
+        if (ours || starts_with(environ[i], STARTED_BY "=") ||
+            starts_with(environ[i], "OPENBLAS_NUM_THREADS=") ||
+            starts_with(environ[i], "OMP_NUM_THREADS="))
+            continue;
+        c->env[kept++] = environ[i];
+    }
+    snprintf(c->blas, sizeof c->blas, "OPENBLAS_NUM_THREADS=%u", threads);
+    snprintf(c->omp, sizeof c->omp, "OMP_NUM_THREADS=%u", threads);
+    snprintf(c->by, sizeof c->by, STARTED_BY "=%ld", (long)getpid());
+    c->env[kept++] = c->blas;
+    c->env[kept++] = c->omp;
+    c->env[kept] = c->by;
+    return SHERD_OK;
+}
+
+int sherd__command_allowed(sherd_diag *d)
+{
+    const char *by = getenv(STARTED_BY);
+    if (!by) return SHERD_OK;
+    return sherd__fail(d, SHERD_EINVAL,
+                       "name the sherd command as the cluster's `program`, or do what the first "
+                       "argument says before a cluster is opened",
+                       "this process was started as a node, by process %.20s, and would start "
+                       "nodes itself, without end",
+                       by);
+}
+
+int sherd__command_make(sherd__command *c, const sherd__launch_options *o)
+{
+    uint32_t threads = o->threads ? o->threads : default_threads(o->nodes);
+    uint64_t memory = o->memory ? o->memory : sherd__launch_memory(o->nodes);
+    snprintf(c->threads, sizeof c->threads, "%u", threads);
+    snprintf(c->memory, sizeof c->memory, "%llu", (unsigned long long)memory);
+    snprintf(c->pipe, sizeof c->pipe, "%d", SHERD__CHILD_PIPE);
+    const char *argv[] = { "sherd",         o->verb ? o->verb : "node",
+                           "--listen",      "127.0.0.1:0",
+                           "--parent-pipe", c->pipe,
+                           "--threads",     c->threads,
+                           "--memory",      c->memory,
+                           "--selftest",    "quick",
+                           "--name",        c->name };
+    size_t len = sizeof argv / sizeof *argv;
+    memcpy(c->argv, argv, sizeof argv);
+    c->each = cores_of(c, o, threads);
+    if (o->log_dir) c->argv[len++] = "--stay";
+    if (c->each) {
+        c->argv[len++] = "--cores";
+        c->argv[len++] = c->cores;
+    }
+    c->argv[len] = NULL;
+    return make_env(c, threads);
+}
+
+void sherd__command_for(sherd__command *c, uint32_t i, const char *name)
+{
+    uint32_t seen = 0;
+    size_t len = 0;
+    snprintf(c->name, sizeof c->name, "%s", name);
+    c->cores[0] = '\0';
+    for (uint32_t core = 0; c->each && core < CPU_SETSIZE; core++)
+        if (CPU_ISSET(core, &c->usable) && seen++ / c->each == i)
+            len += (size_t)snprintf(c->cores + len, sizeof c->cores - len, "%s%u", len ? "," : "",
+                                    core);
+}

@@ -1,0 +1,463 @@
+/*
+ * The measuring coordinator: one loop, one link, one measurement at a time. A measurement is a
+ * number of requests (a block and a task that answers for it) of which `depth` are kept on their
+ * way; the next one is sent when a result comes in, from inside its event, as a job does.
+ *
+ * The operands are small integers, so that every product is exact in any order of summation and a
+ * result can be compared bit for bit without asking how the node's BLAS adds.
+ */
+#include "scheduler/cluster/measure.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <uv.h>
+
+#include "core/alloc.h"
+#include "core/bytes.h"
+#include "core/clock.h"
+#include "core/diag.h"
+#include "core/rand.h"
+#include "crypto/fragment_make.h"
+#include "scheduler/cluster/buffers.h"
+#include "scheduler/cluster/launch.h"
+#include "sherd/mat.h"
+#include "sherd/version.h"
+#include "wire/link.h"
+#include "wire/loop.h"
+
+#define TICK_MS 100u
+#define TIMEOUT_MS 60000u
+#define CONNECT_MS 10000u
+#define WINDOW 3u /* large blocks on their way */
+#define COMPARE_EVERY 64u
+#define BLOCK_ONE 1u  /* 1 x 1, stays */
+#define BLOCK_KEPT 2u /* the right operand that stays */
+#define BLOCK_ROW 3u  /* 1 x rows, to look into a large block */
+#define BLOCK_COL 4u  /* rows x 1 and 1 x cols, whose product is as large as a block */
+#define BLOCK_LINE 5u
+#define BLOCK_FIRST 16u /* of the blocks that come and go */
+
+/* What is being measured. */
+typedef struct course {
+    uint64_t job;
+    size_t rows, cols; /* of the block of each request */
+    uint32_t depth, total, sent, received;
+    bool whole;             /* the task multiplies with the block, else it only follows it */
+    bool back;              /* what follows it answers with as many bytes */
+    const double *block;    /* of every request; rows x cols */
+    const double *expected; /* whole: its product with BLOCK_KEPT, rows x kept_cols */
+    size_t kept_cols;
+    double *began; /* by request, where latencies are wanted; then how long it took */
+} course;
+
+struct sherd__measure {
+    uv_loop_t loop;
+    uv_timer_t tick;
+    bool loop_made, tick_made;
+    sherd__measure_options o;
+    sherd_entropy entropy;
+    sherd_identity *identity;
+    sherd__launch *launch;
+    sherd_link *link;
+    sherd__buffers *answers;
+    bool ready, over, gone; /* over: nothing can be sent any more */
+    uint64_t deadline_ms;
+    course *now;
+    int err; /* of what is under way */
+    sherd_diag why;
+};
+
+/* The first failure ends what is under way. */
+static void fail(sherd__measure *m, int err, const char *text)
+{
+    if (m->err) return;
+    m->err = sherd__fail(&m->why, err, NULL, "%s", text);
+}
+
+/* --- requests -------------------------------------------------------------------------------- */
+
+static void keep(void *ctx, uint8_t *bytes, uint64_t len)
+{
+    (void)ctx;
+    (void)bytes;
+    (void)len;
+}
+
+/* A block whose values stay the caller's, and where they are. */
+static int put(sherd__measure *m, uint64_t job, uint32_t number, const double *values, size_t rows,
+               size_t cols)
+{
+    if (m->over) return SHERD_ECLOSED;
+    sherd__fragment_info info = { .origin = SHERD__HIDDEN,
+                                  .dtype = SHERD_F64,
+                                  .rows = rows,
+                                  .cols = cols,
+                                  .len = 8 * (uint64_t)rows * cols };
+    sherd_fragment *f;
+    int err = sherd__fragment_take(&f, &info, (uint8_t *)(uintptr_t)values, keep, NULL);
+    if (err) return err;
+    err = sherd__session_put(sherd__link_session(m->link), job, number, f);
+    if (err) sherd__fragment_free(f);
+    return err;
+}
+
+static int ask(sherd__measure *m, uint64_t job, uint32_t number, uint32_t left, uint32_t right,
+               uint32_t flags, size_t rows, size_t cols)
+{
+    sherd__task t = { .job = job,
+                      .task = number,
+                      .attempt = 1,
+                      .op = SHERD__OP_MULTIPLY,
+                      .flags = flags,
+                      .left = left,
+                      .right = right,
+                      .result = { .origin = SHERD__RESULT,
+                                  .dtype = SHERD_F64,
+                                  .rows = rows,
+                                  .cols = cols,
+                                  .len = 8 * (uint64_t)rows * cols } };
+    return sherd__session_task(sherd__link_session(m->link), &t);
+}
+
+static int send_one(sherd__measure *m, course *c)
+{
+    uint32_t number = ++c->sent, block = BLOCK_FIRST + number;
+    if (c->began) c->began[number - 1] = sherd__clock_s();
+    int err = put(m, c->job, block, c->block, c->rows, c->cols);
+    if (err) return err;
+    if (c->whole)
+        return ask(m, c->job, number, block, BLOCK_KEPT, SHERD__DROP_LEFT, c->rows, c->kept_cols);
+    if (c->back) return ask(m, c->job, number, BLOCK_COL, BLOCK_LINE, 0, c->rows, c->cols);
+    return ask(m, c->job, number, BLOCK_ONE, BLOCK_ONE, 0, 1, 1);
+}
+
+static void send_more(sherd__measure *m, course *c)
+{
+    int err = SHERD_OK;
+    while (!err && c->sent < c->total && c->sent - c->received < c->depth) err = send_one(m, c);
+    if (err) fail(m, err, "cannot send a block");
+}
+
+static void on_result(sherd__measure *m, const sherd__event *e)
+{
+    course *c = m->now;
+    uint32_t number = e->task.task;
+    if (!c || e->task.job != c->job || number == 0 || number > c->total) return;
+    c->received++;
+    if (c->began) c->began[number - 1] = sherd__clock_s() - c->began[number - 1];
+    bool compare = c->expected && number % COMPARE_EVERY == 1;
+    if (compare &&
+        memcmp(sherd__fragment_bytes(e->fragment), c->expected, 8 * c->rows * c->kept_cols) != 0)
+        fail(m, SHERD_EDIFFERS, "the node's product differs from the one computed here");
+    if (!c->whole &&
+        sherd__session_drop(sherd__link_session(m->link), c->job, BLOCK_FIRST + number) != SHERD_OK)
+        fail(m, SHERD_ENOMEM, "cannot drop a block");
+    send_more(m, c);
+}
+
+/* --- the link -------------------------------------------------------------------------------- */
+
+static void on_event(void *ctx, sherd_link *l, sherd__event *e)
+{
+    sherd__measure *m = ctx;
+    (void)l;
+    switch (e->kind) {
+    case SHERD__EV_READY: m->ready = true; break;
+    case SHERD__EV_RESULT: on_result(m, e); break;
+    case SHERD__EV_REFUSED: fail(m, SHERD_EREFUSED, e->refusal.text); break;
+    case SHERD__EV_CLOSED:
+        m->over = true;
+        fail(m, e->err ? e->err : SHERD_ECLOSED, e->text);
+        break;
+    default: break;
+    }
+    sherd__fragment_free(e->fragment);
+    e->fragment = NULL;
+}
+
+static void on_gone(void *ctx, sherd_link *l)
+{
+    sherd__measure *m = ctx;
+    (void)l;
+    m->gone = true;
+}
+
+static void on_tick(uv_timer_t *t)
+{
+    sherd__measure *m = t->data;
+    if (m->o.interrupted && m->o.interrupted(m->o.ctx)) fail(m, SHERD_EINTERRUPTED, "interrupted");
+    if (uv_now(&m->loop) >= m->deadline_ms)
+        fail(m, SHERD_ETIMEOUT, "the node did not answer in time");
+}
+
+static void begin(sherd__measure *m, uint32_t timeout_ms)
+{
+    m->err = SHERD_OK;
+    m->why = (sherd_diag){ 0 };
+    uv_update_time(&m->loop);
+    m->deadline_ms = uv_now(&m->loop) + timeout_ms;
+}
+
+static int end(const sherd__measure *m, sherd_diag *d)
+{
+    return m->err ? sherd__fail(d, m->err, NULL, "%s", m->why.message) : SHERD_OK;
+}
+
+/* Runs c to its end; *seconds is how long that took. */
+static int run(sherd__measure *m, course *c, double *seconds, sherd_diag *d)
+{
+    begin(m, m->o.timeout_ms ? m->o.timeout_ms : TIMEOUT_MS);
+    m->now = c;
+    double began = sherd__clock_s();
+    send_more(m, c);
+    sherd__link_flush(m->link);
+    while (!m->err && c->received < c->total) uv_run(&m->loop, UV_RUN_ONCE);
+    *seconds = sherd__clock_s() - began;
+    m->now = NULL;
+    return end(m, d);
+}
+
+/* --- measurements ---------------------------------------------------------------------------- */
+
+static double *integers(size_t n, uint64_t seed)
+{
+    double *v = n <= SIZE_MAX / 8 ? sherd__alloc_large(8 * n) : NULL;
+    for (size_t i = 0; v && i < n; i++) { /* splitmix64's step: any scramble serves */
+        uint64_t z = (seed + i) * UINT64_C(0x9e3779b97f4a7c15);
+        v[i] = (double)(int64_t)(z >> 56) - 128;
+    }
+    return v;
+}
+
+static int no_memory(sherd_diag *d)
+{
+    return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the blocks");
+}
+
+/* The job is over. Blocks that still wait to be sent borrow memory that is about to go: a
+   measurement that failed takes the connection with it, and what waits in bulk is dropped. */
+static void forget(sherd__measure *m, uint64_t job)
+{
+    if (m->over) return;
+    int err = m->err;
+    if (!err) err = sherd__session_drop(sherd__link_session(m->link), job, 0);
+    if (err) {
+        m->over = true;
+        sherd__link_close(m->link, err, "the measurement failed");
+    } else {
+        sherd__link_flush(m->link);
+    }
+}
+
+/* One task over block `left` and `right` and its result into out. */
+static int look(sherd__measure *m, uint64_t job, const double *values, size_t rows, size_t cols,
+                const double *row, const double *expected, sherd_diag *d)
+{
+    double seconds;
+    course c = { .job = job,
+                 .rows = 1,
+                 .cols = rows,
+                 .depth = 1,
+                 .total = 1,
+                 .whole = true,
+                 .block = row,
+                 .expected = expected,
+                 .kept_cols = cols };
+    int err = put(m, job, BLOCK_KEPT, values, rows, cols);
+    return err ? sherd__fail(d, err, NULL, "cannot send a block") : run(m, &c, &seconds, d);
+}
+
+/* The node's product of a row of ones and twos with a block that came as the measured ones do. */
+static int look_into(sherd__measure *m, const double *values, size_t rows, size_t cols,
+                     sherd_diag *d)
+{
+    uint64_t job = sherd__entropy_u64(&m->entropy) | 1;
+    double *row = sherd__alloc(8 * rows), *expected = sherd__calloc(cols, 8);
+    int err = row && expected ? SHERD_OK : no_memory(d);
+    for (size_t r = 0; !err && r < rows; r++) {
+        row[r] = (double)(1 + r % 2);
+        for (size_t j = 0; j < cols; j++) expected[j] += row[r] * values[r * cols + j];
+    }
+    if (!err) err = look(m, job, values, rows, cols, row, expected, d);
+    forget(m, job);
+    sherd__free(row);
+    sherd__free(expected);
+    return err;
+}
+
+int sherd__measure_blocks(sherd__measure *m, size_t rows, size_t cols, uint32_t count,
+                          double *seconds, sherd_diag *d)
+{
+    const double one = 1;
+    size_t n;
+    course c = { .job = sherd__entropy_u64(&m->entropy) | 1,
+                 .rows = rows,
+                 .cols = cols,
+                 .depth = WINDOW,
+                 .total = count };
+    double *values = sherd__mul(rows, cols, &n) ? integers(n, c.job) : NULL;
+    if (!values) return no_memory(d);
+    c.block = values;
+    int err = put(m, c.job, BLOCK_ONE, &one, 1, 1);
+    if (err) sherd__fail(d, err, NULL, "cannot send a block: %s", sherd_strerror(err));
+    else err = run(m, &c, seconds, d);
+    forget(m, c.job);
+    if (!err) err = look_into(m, values, rows, cols, d);
+    sherd__free(values);
+    return err;
+}
+
+int sherd__measure_exchange(sherd__measure *m, size_t rows, size_t cols, uint32_t count,
+                            double *seconds, sherd_diag *d)
+{
+    size_t n;
+    course c = { .job = sherd__entropy_u64(&m->entropy) | 1,
+                 .rows = rows,
+                 .cols = cols,
+                 .depth = count,
+                 .total = count,
+                 .back = true };
+    double *values = sherd__mul(rows, cols, &n) ? integers(n, c.job) : NULL;
+    if (!values) return no_memory(d);
+    c.block = values;
+    int err = put(m, c.job, BLOCK_COL, values, rows, 1);
+    if (!err) err = put(m, c.job, BLOCK_LINE, values, 1, cols);
+    if (err) sherd__fail(d, err, NULL, "cannot send a block: %s", sherd_strerror(err));
+    else err = run(m, &c, seconds, d);
+    forget(m, c.job);
+    sherd__free(values);
+    return err;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* C = A*B by the definition: the reference must not be the code that is measured. */
+static void multiply(size_t dim, const double *a, const double *b, double *c)
+{
+    memset(c, 0, 8 * dim * dim);
+    for (size_t i = 0; i < dim; i++)
+        for (size_t k = 0; k < dim; k++)
+            for (size_t j = 0; j < dim; j++) c[i * dim + j] += a[i * dim + k] * b[k * dim + j];
+}
+
+int sherd__measure_products(sherd__measure *m, uint32_t dim, uint32_t depth, uint32_t tasks,
+                            double *seconds, double *median, sherd_diag *d)
+{
+    size_t n = (size_t)dim * dim;
+    course c = { .job = sherd__entropy_u64(&m->entropy) | 1,
+                 .rows = dim,
+                 .cols = dim,
+                 .depth = depth,
+                 .total = tasks,
+                 .whole = true,
+                 .kept_cols = dim };
+    double *a = integers(n, c.job), *b = integers(n, ~c.job), *ab = sherd__alloc(8 * n);
+    c.began = median ? sherd__calloc(tasks, sizeof *c.began) : NULL;
+    int err = a && b && ab && (c.began || !median) ? SHERD_OK : no_memory(d);
+    if (!err) {
+        multiply(dim, a, b, ab);
+        c.block = a;
+        c.expected = ab;
+        err = put(m, c.job, BLOCK_KEPT, b, dim, dim);
+        if (err) sherd__fail(d, err, NULL, "cannot send a block: %s", sherd_strerror(err));
+        else err = run(m, &c, seconds, d);
+        forget(m, c.job);
+    }
+    if (!err && median) {
+        qsort(c.began, tasks, sizeof *c.began, by_value);
+        *median = tasks ? c.began[tasks / 2] : 0;
+    }
+    sherd__free(a);
+    sherd__free(b);
+    sherd__free(ab);
+    sherd__free(c.began);
+    return err;
+}
+
+/* --- beginning and end ----------------------------------------------------------------------- */
+
+static int start_loop(sherd__measure *m, sherd_diag *d)
+{
+    int err = sherd__loop_init(&m->loop, d);
+    if (err) return err;
+    m->loop_made = true;
+    uv_timer_init(&m->loop, &m->tick);
+    m->tick_made = true;
+    m->tick.data = m;
+    uv_timer_start(&m->tick, on_tick, TICK_MS, TICK_MS);
+    return SHERD_OK;
+}
+
+static int start_node(sherd__measure *m, sherd_diag *d)
+{
+    sherd__launch_options lo = { .nodes = 1,
+                                 .program = m->o.program,
+                                 .memory = m->o.node_memory,
+                                 .threads = 1,
+                                 .interrupted = m->o.interrupted,
+                                 .ctx = m->o.ctx };
+    int err = sherd__identity_new(&m->identity);
+    if (err) return sherd__fail(d, err, NULL, "cannot make a key: %s", sherd_strerror(err));
+    lo.allow = *sherd__identity_fingerprint(m->identity);
+    return sherd__launch_start(&m->launch, &lo, d);
+}
+
+static int connect_node(sherd__measure *m, sherd_diag *d)
+{
+    const sherd__peer *p = &sherd__launch_node(m->launch, 0)->peer;
+    sherd__link_options lo = { .loop = &m->loop,
+                               .identity = m->identity,
+                               .session = { .role = SHERD__COORDINATOR,
+                                            .hello = { .software = "sherd " SHERD_VERSION },
+                                            .place = sherd__buffers_place,
+                                            .unplace = sherd__buffers_unplace,
+                                            .place_ctx = m->answers },
+                               .owner = { on_event, on_gone, m } };
+    int err = sherd__link_connect(&m->link, &lo, p->host, p->port, &p->key, d);
+    if (err) return err;
+    begin(m, CONNECT_MS);
+    while (!m->err && !m->ready) uv_run(&m->loop, UV_RUN_ONCE);
+    return end(m, d);
+}
+
+int sherd__measure_new(sherd__measure **out, const sherd__measure_options *opt, sherd_diag *d)
+{
+    sherd__measure *m = sherd__calloc(1, sizeof *m);
+    *out = NULL;
+    if (!m) return no_memory(d);
+    m->o = *opt;
+    m->entropy = sherd__entropy_os();
+    int err = sherd__buffers_new(&m->answers);
+    if (!err) err = start_node(m, d);
+    if (!err) err = start_loop(m, d);
+    if (!err) err = connect_node(m, d);
+    if (err) {
+        sherd__measure_free(m);
+        return sherd__fail(d, err, NULL, "cannot measure: %s", sherd_strerror(err));
+    }
+    *out = m;
+    return SHERD_OK;
+}
+
+void sherd__measure_free(sherd__measure *m)
+{
+    if (!m) return;
+    if (m->link) {
+        if (!m->over) sherd__link_close(m->link, SHERD_OK, "the measurement is done");
+        while (!m->gone) uv_run(&m->loop, UV_RUN_ONCE);
+    }
+    if (m->tick_made) uv_close((uv_handle_t *)&m->tick, NULL);
+    if (m->loop_made) {
+        uv_run(&m->loop, UV_RUN_DEFAULT);
+        (void)uv_loop_close(&m->loop);
+    }
+    sherd__launch_stop(m->launch, 0);
+    sherd__identity_free(m->identity);
+    sherd__buffers_free(m->answers);
+    sherd__free(m);
+}

@@ -1,0 +1,403 @@
+/*
+ * From options to a cluster: local nodes started or a node file read, domains numbered, threads
+ * started, and the wait until every node is up or has failed. The way back is end.c.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/clock.h"
+#include "core/diag.h"
+#include "core/signals.h"
+#include "scheduler/cluster/domains.h"
+#include "scheduler/cluster/state.h"
+#include "scheduler/cluster/wait_policy.h"
+#include "wire/loop.h"
+
+#define CONNECT_MS 10000u
+#define WORD_S 2.0 /* for a link whose time is over to say why: its thread may get no processor */
+#define EXECUTOR_QUEUE 65536u
+
+/* --- opening --------------------------------------------------------------------------------- */
+
+static uint32_t connect_limit_ms(const sherd_cluster *c)
+{
+    return c->o.connect_timeout_ms ? c->o.connect_timeout_ms : CONNECT_MS;
+}
+
+static int take_local(sherd_cluster *c, sherd_diag *d)
+{
+    sherd__launch_options lo = {
+        .nodes = c->o.local_nodes,
+        .program = c->o.program,
+        .verb = c->o.program_verb,
+        .memory = c->o.node_memory,
+        .unbound = c->o.unbound,
+        .timeout_ms = c->o.timeout_ms,
+        .least = c->o.nodes_min,
+        .spare = c->o.spare,
+        .interrupted = c->o.interrupted,
+        .ctx = c->o.ctx,
+    };
+    int err = sherd__identity_new(&c->identity);
+    if (err) return sherd__fail(d, err, NULL, "cannot make a key: %s", sherd_strerror(err));
+    lo.allow = *sherd__identity_fingerprint(c->identity);
+    err = sherd__launch_start(&c->launch, &lo, d);
+    if (err) return err;
+    c->simulated = true;
+    c->count = c->o.local_nodes;
+    c->nodes = sherd__calloc(c->count, sizeof *c->nodes);
+    if (!c->nodes) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    for (uint32_t i = 0; i < c->count; i++) {
+        const sherd__launched *l = sherd__launch_node(c->launch, i);
+        c->nodes[i].peer = l->peer;
+        c->nodes[i].pid = l->pid;
+        c->nodes[i].absent = l->absent[0];
+        c->nodes[i].last_err = l->absent[0] ? SHERD_EFEWNODES : SHERD_OK;
+        snprintf(c->nodes[i].last_text, sizeof c->nodes[i].last_text, "%s", l->absent);
+        if (!c->nodes[i].peer.domain[0])
+            snprintf(c->nodes[i].peer.domain, sizeof c->nodes[i].peer.domain, "simulated-%u",
+                     i + 1);
+    }
+    return SHERD_OK;
+}
+
+static int take_file(sherd_cluster *c, sherd_diag *d)
+{
+    sherd__peers peers = { 0 };
+    const char *file = c->o.nodes_file;
+    bool here = true;
+    if (!c->o.key_file)
+        return sherd__fail(d, SHERD_EINVAL, "make one with 'sherd keygen' and give it with --key",
+                           "the nodes of %s want to see our key", file);
+    int err = sherd__identity_load(&c->identity, c->o.key_file, d);
+    if (!err) err = sherd__peers_load(&peers, file, d);
+    if (err) return err;
+    c->nodes = sherd__calloc(peers.len, sizeof *c->nodes);
+    if (!c->nodes) err = sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    for (size_t i = 0; !err && i < peers.len; i++) {
+        const sherd__peer *p = &peers.list[i];
+        if (strcmp(p->role, "coordinator") == 0) continue;
+        if (!p->has_key || p->port == 0 || strcmp(p->host, "*") == 0)
+            err = sherd__fail(d, SHERD_EFORMAT,
+                              "paste the line that the node prints when it starts",
+                              "%s: node %zu has no %s", file, i + 1,
+                              p->has_key ? "address" : "key");
+        else c->nodes[c->count++].peer = *p;
+        here = here && sherd__peer_loopback(p);
+    }
+    c->simulated = here; /* `sherd cluster up`, or nodes started by hand */
+    if (!err && c->count == 0)
+        err = sherd__fail(d, SHERD_EFEWNODES, "paste the lines that nodes print when they start",
+                          "%s names no node", file);
+    sherd__peers_fini(&peers);
+    return err;
+}
+
+/* Waits for the addresses of hosts, no longer than for connections: a host without them is only a
+ * name, and its node will hardly be reached. */
+static int wait_for_names(sherd_cluster *c, sherd__names *names, sherd_diag *d)
+{
+    double until = sherd__clock_s() + connect_limit_ms(c) * 1e-3;
+    uint32_t missing;
+    bool over = false;
+    pthread_mutex_lock(&c->lock);
+    while ((missing = sherd__names_missing(names)) < c->count && !over && !c->stop_wanted &&
+           sherd__clock_s() < until) {
+        sherd__cluster_wait(c, 5);
+        over = c->open_until > 0 && sherd__clock_s() >= c->open_until;
+    }
+    bool stop = c->stop_wanted;
+    pthread_mutex_unlock(&c->lock);
+    if (stop) return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted");
+    if (missing < c->count && over)
+        return sherd__fail(d, SHERD_ETIMEOUT,
+                           "write its address instead, or give it more with --timeout",
+                           "the time given is over, and the name %s is not resolved",
+                           c->nodes[missing].peer.host);
+    return SHERD_OK;
+}
+
+static int number_domains(sherd_cluster *c, sherd_diag *d)
+{
+    uint32_t split[2], unnamed = 0;
+    sherd__names *names = NULL;
+    sherd__peer **peers = sherd__calloc(c->count, sizeof *peers);
+    c->domain_of = sherd__calloc(c->count, sizeof *c->domain_of);
+    c->budgets = sherd__calloc(c->count, sizeof *c->budgets);
+    c->rooms = sherd__calloc(c->count, sizeof *c->rooms);
+    int err = peers && c->domain_of && c->budgets && c->rooms ? SHERD_OK : SHERD_ENOMEM;
+    for (uint32_t i = 0; !err && i < c->count; i++) peers[i] = &c->nodes[i].peer;
+    while (!err && unnamed < c->count && peers[unnamed]->domain[0]) unnamed++;
+    if (!err) err = sherd__names_start(&names, peers, c->count);
+    if (!err) err = wait_for_names(c, names, d);
+    if (!err)
+        err = sherd__domains_number(peers, c->count, sherd__names_addresses, names, c->domain_of,
+                                    &c->domains, split);
+    if (!err && !c->o.local_nodes)
+        (void)sherd__domains_fault(peers, c->count, unnamed, split, c->o.same_host_domains,
+                                   c->domain_fault, sizeof c->domain_fault, &c->domain_hint);
+    /* Nodes that are all on loopback are called simulated anyway. */
+    if (!err && split[0] != split[1] && !c->simulated)
+        sherd__cluster_say(c, SHERD_LOG_WARN,
+                           "%s:%u and %s:%u are one host, which the node file calls two domains "
+                           "(%s, %s): who runs it sees what both are given",
+                           peers[split[0]]->host, peers[split[0]]->port, peers[split[1]]->host,
+                           peers[split[1]]->port, peers[split[0]]->domain, peers[split[1]]->domain);
+    sherd__names_free(names);
+    sherd__free(peers);
+    return err;
+}
+
+static int describe_nodes(sherd_cluster *c, sherd_diag *d)
+{
+    for (uint32_t i = 0; i < c->count; i++) {
+        pool_node *n = &c->nodes[i];
+        n->cluster = c;
+        n->index = i;
+        n->domain = c->domain_of[i];
+        if (!n->peer.name[0]) snprintf(n->peer.name, sizeof n->peer.name, "node-%u", i + 1);
+        if (!n->absent)
+            snprintf(n->info.address, sizeof n->info.address, "%s:%u", n->peer.host, n->peer.port);
+        snprintf(n->label, sizeof n->label, n->absent ? "%s" : "%s (%s)", n->peer.name,
+                 n->info.address);
+        n->info.pid = n->pid;
+        if (n->absent) n->info.state = SHERD_NODE_LOST;
+        snprintf(n->info.name, sizeof n->info.name, "%s", n->peer.name);
+        snprintf(n->info.domain, sizeof n->info.domain, "%s", n->peer.domain);
+        sherd__fingerprint_text(&n->peer.key, n->info.key);
+        if (!c->record) continue;
+        int err = sherd__record_peer_add(&n->record, c->record, n->peer.name, d);
+        if (!err) err = sherd__record_peer_about(n->record, n->info.address);
+        if (!err) err = sherd__record_peer_key(n->record, n->info.key);
+        if (!err) err = sherd__record_peer_domain(n->record, n->domain, n->info.domain);
+        if (err) return err;
+    }
+    return SHERD_OK;
+}
+
+/* Who writes weight=2 expects twice the share. */
+static void warn_of_weights(sherd_cluster *c)
+{
+    uint32_t first = 0, weighted = 0;
+    for (uint32_t i = 0; i < c->count; i++) {
+        if (c->nodes[i].peer.weight == 1) continue;
+        if (weighted++ == 0) first = i;
+    }
+    if (weighted)
+        sherd__cluster_say(c, SHERD_LOG_WARN,
+                           "weight= of %s has no effect%s: every node is dealt an equal share",
+                           c->nodes[first].label, weighted > 1 ? ", nor has that of others" : "");
+}
+
+static int start_loop(sherd_cluster *c, sherd_diag *d)
+{
+    int err = sherd__loop_init(&c->loop, d);
+    if (err) return err;
+    c->loop_made = true;
+    uv_async_init(&c->loop, &c->wake, sherd__cluster_on_wake);
+    uv_timer_init(&c->loop, &c->tick);
+    c->wake.data = c->tick.data = c;
+    uv_timer_start(&c->tick, sherd__cluster_on_tick, CLUSTER_TICK_MS, CLUSTER_TICK_MS);
+    /* A broken connection's SIGPIPE stays with the thread that wrote; a mapped operand that
+     * somebody cuts short is a SIGBUS right here. */
+    sigset_t before;
+    sherd__signals_hold(&before);
+    err = sherd__buffers_new(&c->answers);
+    if (!err) err = sherd__executor_new(&c->executor, EXECUTOR_QUEUE, sherd__cluster_wake, c);
+    bool runs = !err && uv_thread_create(&c->thread, sherd__cluster_loop, c) == 0;
+    sherd__signals_restore(&before);
+    if (err) return sherd__fail(d, err, NULL, "cannot start the compute thread");
+    if (!runs) return sherd__fail(d, SHERD_ENOMEM, NULL, "cannot start the loop thread");
+    c->thread_runs = true;
+    return SHERD_OK;
+}
+
+/* True where the node could be reached and would not have us, is not the one it should be or does
+ * not speak the protocol: the first to speak of where too few are up. */
+static bool turned_away(const pool_node *n)
+{
+    return n->info.state == SHERD_NODE_LOST && n->last_err != SHERD_ESILENT &&
+           sherd_err_class(n->last_err) == SHERD_BLAME_PEER;
+}
+
+/* How it stands with the nodes while they are waited for. */
+typedef struct standing {
+    double began, until;                 /* until: when waiting is over */
+    uint32_t up, open, domains, missing; /* missing: which of those that are not up to speak of */
+    bool away, stop, enough, over;
+    int err; /* of that one */
+    char why[SHERD__TEXT_MAX];
+} standing;
+
+/* True where a word may still come from it. */
+static bool may_come(const sherd_cluster *c, uint32_t i)
+{
+    return c->nodes[i].info.state == SHERD_NODE_CONNECTING &&
+           !(c->launch && sherd__launch_stopped(c->launch, i));
+}
+
+/* Of the first nodes, is one of that domain up? */
+static bool seen_up(const sherd_cluster *c, uint32_t nodes, uint32_t domain)
+{
+    for (uint32_t i = 0; i < nodes; i++)
+        if (c->domain_of[i] == domain && c->nodes[i].info.state == SHERD_NODE_UP) return true;
+    return false;
+}
+
+/* The lock is held. */
+static void look_at_nodes(const sherd_cluster *c, standing *s)
+{
+    s->up = s->open = s->domains = 0;
+    for (uint32_t i = 0; i < c->count; i++) {
+        sherd_node_state state = c->nodes[i].info.state;
+        s->up += state == SHERD_NODE_UP;
+        s->domains += state == SHERD_NODE_UP && !seen_up(c, i, c->domain_of[i]);
+        s->open += may_come(c, i);
+        if (state != SHERD_NODE_UP && !s->away) s->missing = i;
+        s->away = s->away || turned_away(&c->nodes[i]);
+    }
+    s->stop = c->stop_wanted;
+}
+
+/* As many domains are up as the work needs. */
+static void hurry(const sherd_cluster *c, standing *s, double now)
+{
+    int64_t end = c->open_until > 0 ? (int64_t)(c->open_until * 1e3) : INT64_MAX;
+    double until = (double)sherd__wait_policy_until((int64_t)(s->began * 1e3), (int64_t)(now * 1e3),
+                                                    end) *
+                   1e-3;
+    if (until < s->until) s->until = until;
+    s->enough = true;
+}
+
+/* Why it is not up. The lock is held. */
+static void tell_missing(const sherd_cluster *c, uint32_t i, double waited, char *why, size_t size)
+{
+    const pool_node *n = &c->nodes[i];
+    if (n->last_text[0]) snprintf(why, size, "%s", n->last_text);
+    else if (c->launch && sherd__launch_stopped(c->launch, i))
+        snprintf(why, size, "its process, %ld, is stopped", (long)n->pid);
+    else snprintf(why, size, "it has not answered within %.3g s", waited);
+}
+
+/* What a link tells ends in its remedy, behind a semicolon; behind those of a local node that never
+ * listened are its own words. */
+static int fail_missing(const sherd_cluster *c, standing *s, int err, sherd_diag *d)
+{
+    const char *hint = c->launch ? "look who stops or kills it, and start again"
+                                 : "look whether it runs and whether its allow-list has our key";
+    char *mark = NULL;
+    if (s->away) hint = "look whether it is a node of this version, with the key that is named";
+    for (char *p = s->why; !c->nodes[s->missing].absent && (p = strstr(p, "; ")) != NULL; p += 2)
+        mark = p;
+    if (mark) {
+        *mark = '\0';
+        hint = mark + 2;
+    }
+    return sherd__fail(d, err, hint, "%u of %u nodes are up; %s: %s", s->up, c->count,
+                       c->nodes[s->missing].label, s->why);
+}
+
+/* One line for each node that the work begins without. */
+static void say_missing(sherd_cluster *c, const standing *s)
+{
+    char why[SHERD__TEXT_MAX];
+    double waited = sherd__clock_s() - s->began;
+    for (uint32_t i = 0; i < c->count; i++) {
+        pthread_mutex_lock(&c->lock);
+        bool up = c->nodes[i].info.state == SHERD_NODE_UP;
+        tell_missing(c, i, waited, why, sizeof why);
+        pthread_mutex_unlock(&c->lock);
+        if (!up)
+            sherd__cluster_say(c, SHERD_LOG_WARN, "going on with %u of %u nodes; %s: %s", s->up,
+                               c->count, c->nodes[i].label, why);
+    }
+}
+
+/* The time is over. A link that was given the same time tells why its node is missing, unless
+ * nobody needs to know. The lock is held. */
+static bool late(const sherd_cluster *c, const standing *s, double now)
+{
+    bool told = s->enough || c->nodes[s->missing].last_err;
+    return now >= s->until + (told ? 0 : WORD_S);
+}
+
+/* Until all nodes are up, or have failed, or those that are up are enough, or the time is over. */
+static void wait_until(sherd_cluster *c, standing *s)
+{
+    double now;
+    s->began = sherd__clock_s();
+    s->until = s->began + connect_limit_ms(c) * 1e-3;
+    pthread_mutex_lock(&c->lock);
+    do {
+        sherd__cluster_wait(c, 20);
+        look_at_nodes(c, s);
+        now = sherd__clock_s();
+        if (!s->enough && c->o.spare && s->domains + c->o.spare >= c->domains) hurry(c, s, now);
+        s->over = c->open_until > 0 && now >= c->open_until;
+    } while (s->open && !s->over && !late(c, s, now) && !s->stop);
+    s->err = c->nodes[s->missing].last_err;
+    tell_missing(c, s->missing, now - s->began, s->why, sizeof s->why);
+    pthread_mutex_unlock(&c->lock);
+}
+
+static int wait_for_nodes(sherd_cluster *c, sherd_diag *d)
+{
+    uint32_t want = c->o.nodes_min ? c->o.nodes_min : c->count;
+    standing s = { .up = 0 };
+    wait_until(c, &s);
+    if (s.stop) return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted");
+    if (s.open && s.over && !(s.away && s.up < want))
+        return sherd__fail(d, SHERD_ETIMEOUT, "give it more with --timeout",
+                           "the time given is over; %u of %u nodes are up, %s is not", s.up,
+                           c->count, c->nodes[s.missing].label);
+    if (s.up < want)
+        return fail_missing(c, &s,
+                            s.err && (s.away || s.up == 0 || !c->o.nodes_min) ? s.err
+                                                                              : SHERD_EFEWNODES,
+                            d);
+    say_missing(c, &s);
+    return SHERD_OK;
+}
+
+static void init_lock(sherd_cluster *c)
+{
+    pthread_condattr_t attr;
+    pthread_mutex_init(&c->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&c->changed, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+int sherd_cluster_open(sherd_cluster **out, const sherd_cluster_options *opt, sherd_diag *d)
+{
+    *out = NULL;
+    if ((opt->local_nodes > 0) == (opt->nodes_file != NULL))
+        return sherd__fail(d, SHERD_EINVAL,
+                           "start local nodes with -n N, or name nodes with --nodes",
+                           "it is not said which nodes to use");
+    sherd_cluster *c = sherd__calloc(1, sizeof *c);
+    if (!c) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    c->o = *opt;
+    c->entropy = sherd__entropy_os();
+    if (opt->timeout_ms) c->open_until = sherd__clock_s() + opt->timeout_ms * 1e-3;
+    init_lock(c);
+    int err = SHERD_OK;
+    if (opt->record_dir) err = sherd__record_new(&c->record, opt->record_dir, "coordinator", d);
+    if (!err) err = opt->local_nodes ? take_local(c, d) : take_file(c, d);
+    if (!err) err = number_domains(c, d);
+    if (!err) err = describe_nodes(c, d);
+    if (!err) warn_of_weights(c);
+    if (!err) err = start_loop(c, d);
+    if (!err) err = wait_for_nodes(c, d);
+    if (err) {
+        sherd_cluster_close(c);
+        return sherd__fail(d, err, NULL, "cannot open the cluster: %s", sherd_strerror(err));
+    }
+    /* The caller's texts are his again. */
+    c->o.program = c->o.program_verb = c->o.nodes_file = c->o.key_file = c->o.record_dir = NULL;
+    *out = c;
+    return SHERD_OK;
+}

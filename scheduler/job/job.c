@@ -1,0 +1,425 @@
+/*
+ * The state machine of a job. Every decision is made here, from what is known now: whose turn it
+ * is, whether the ledger allows it, who takes over from a lost node. Nothing waits: the caller
+ * brings events, time and finished pieces, and asks whether it is done.
+ */
+#include "scheduler/job/job.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/diag.h"
+#include "scheduler/job/internal.h"
+
+#define REFUSALS_MAX 4u
+
+static void end_with(sherd_job *j, int err, const char *hint, const char *text)
+{
+    sherd__fail(&j->diag, err, hint, "%s", text);
+    j->err = err;
+    j->done = true;
+}
+
+void sherd__job_stop(sherd_job *j, int err, const char *hint, const char *fmt, ...)
+{
+    char text[sizeof j->diag.message];
+    va_list ap;
+    if (j->done) return;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    end_with(j, err, hint, text);
+}
+
+void sherd__job_say(const sherd_job *j, sherd_log_level level, const char *fmt, ...)
+{
+    char text[400];
+    va_list ap;
+    if (!j->o.owner.log) return;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    j->o.owner.log(j->o.owner.ctx, level, text);
+}
+
+const char *sherd__job_name(const sherd_job *j, uint32_t node)
+{
+    return j->o.owner.name(j->o.owner.ctx, node);
+}
+
+/* True, and the job has ended, where an operand changed under the masks that hide it. */
+static bool operand_changed(sherd_job *j)
+{
+    const sherd__scheme *ops = j->hiding.ops;
+    sherd__changed which = ops->changed ? ops->changed(j->hiding.ctx) : SHERD__UNCHANGED;
+    const char *left = j->o.left ? j->o.left : "A", *right = j->o.right ? j->o.right : "B";
+    if (which == SHERD__UNCHANGED) return false;
+    sherd__job_stop(j, SHERD_EIO, "run again once its writer has finished, or give a copy of it",
+                    "%s changed while it was in use: what its masks hid before is not what they "
+                    "would hide now, so no more of it was sent",
+                    which == SHERD__LEFT_CHANGED ? left : right);
+    return true;
+}
+
+static void maybe_finish(sherd_job *j)
+{
+    if (j->done || j->finishing || j->folded < j->cells_len) return;
+    int err = sherd__job_finish(j);
+    if (err && err != SHERD_EBUSY)
+        sherd__job_stop(j, err, NULL, "cannot finish: %s", sherd_strerror(err));
+    j->finishing = !err;
+}
+
+void sherd__job_pump(sherd_job *j, uint64_t now_ms)
+{
+    j->now_ms = now_ms;
+    do {
+        sherd__executor_drain(j->o.executor);
+        if (!j->done && !operand_changed(j)) sherd__job_dispatch(j, now_ms);
+        maybe_finish(j);
+    } while (!j->done && !sherd__job_idle(j) && sherd__executor_drain(j->o.executor));
+}
+
+/* --- pieces that are back -------------------------------------------------------------------- */
+
+void sherd__job_folded(sherd_job *j, uint64_t folded, uint64_t next)
+{
+    j->folded = folded;
+    if (!j->shape.threshold) j->fold_pos = next / j->shape.slots;
+}
+
+void sherd__job_hidden(sherd_job *j, uint64_t ordinal, uint32_t attempt, int err,
+                       sherd__cell_work *work)
+{
+    job_cell *c = &j->cells[ordinal];
+    bool current = c->state == CELL_HIDING && c->attempt == attempt;
+    if (!current || j->done) goto out;
+    uint32_t node = c->node;
+    if (operand_changed(j)) goto out;
+    if (err) {
+        sherd__job_stop(j, err, NULL, "cannot prepare a task: %s", sherd_strerror(err));
+    } else if (work->empty) {
+        sherd__job_cell_done(j, ordinal);
+    } else if (!sherd__session_ready(j->nodes[node].session) ||
+               job_dead(j, j->nodes[node].domain)) {
+        sherd__job_back(j, ordinal); /* it has just ended; its CLOSED event is on the way */
+    } else {
+        err = sherd__job_send(j, ordinal, work);
+        if (err == SHERD_EUNASKED) sherd__job_back(j, ordinal);
+        else if (err)
+            sherd__job_stop(j, err, NULL, "cannot send a task to %s: %s", sherd__job_name(j, node),
+                            sherd_strerror(err));
+        else job_cell_becomes(j, c, CELL_SENT);
+        if (!err) sherd__job_owes(j, node, j->now_ms);
+        j->o.owner.touch(j->o.owner.ctx, node);
+    }
+out:
+    sherd__fragment_free(work->left);
+    sherd__fragment_free(work->right);
+}
+
+static void lose(sherd_job *j, uint32_t node, bool gone);
+
+/*
+ * The node did what no honest one does. Once is enough: more of its answers may be on the way. It
+ * counts until the job is given back, although the others' answers may have been enough before.
+ */
+static void convict(sherd_job *j, uint32_t node, const char *what)
+{
+    char text[sizeof j->diag.message];
+    if (j->nodes[node].convicted) return;
+    j->nodes[node].convicted = true;
+    j->stats.banned++;
+    snprintf(text, sizeof text, "%s %s", sherd__job_name(j, node), what);
+    if (j->o.strict && !j->err)
+        end_with(j, SHERD_EWRONG, "leave --strict out to have its work done by the other nodes",
+                 text);
+    else sherd__job_say(j, SHERD_LOG_WARN, "%s: banned", text);
+}
+
+void sherd__job_judged(sherd_job *j, uint64_t ordinal, uint32_t attempt, int err)
+{
+    job_cell *c = &j->cells[ordinal];
+    uint32_t node = c->node;
+    (void)attempt; /* a cell that is judged is not started again before its verdict */
+    if (err == SHERD_OK) {
+        uint64_t pos = ordinal / j->shape.slots;
+        sherd__job_cell_done(j, ordinal);
+        j->nodes[node].accepted++;
+        j->stats.accepted++;
+        if (j->shape.threshold && ++j->accepted_at[pos] == j->shape.threshold)
+            sherd__job_close_position(j, pos);
+        return;
+    }
+    if (err == SHERD_EBUSY) { /* the others' were enough: unread */
+        sherd__job_cell_done(j, ordinal);
+        j->stats.cancelled++;
+        return;
+    }
+    sherd__job_back(j, ordinal);
+    if (operand_changed(j)) return; /* a right answer to what was sent may fail the check now */
+    if (err != SHERD_EWRONG) {
+        sherd__job_stop(j, err, NULL, "cannot use an answer of %s: %s", sherd__job_name(j, node),
+                        sherd_strerror(err));
+        return;
+    }
+    bool first = !j->nodes[node].convicted;
+    convict(j, node, "answered wrongly");
+    if (!first) { /* it has gone already, but this answer was still hoped for */
+        if (!j->done) sherd__job_adopt(j);
+        return;
+    }
+    j->o.owner.expel(j->o.owner.ctx, node, SHERD_EWRONG, "a result failed verification");
+    lose(j, node, true);
+}
+
+void sherd__job_finished(sherd_job *j, int err)
+{
+    j->finishing = false;
+    if (err) sherd__job_stop(j, err, NULL, "cannot finish: %s", sherd_strerror(err));
+    j->done = true;
+}
+
+/* --- nodes ----------------------------------------------------------------------------------- */
+
+static void forget_blocks(sherd_job *j, job_node *n)
+{
+    memset(n->holds, 0, j->holds_room);
+    if (n->lefts) memset(n->lefts, 0, job_lefts(j));
+}
+
+/* What the node had under way is to be done again; gone: by others. */
+static void lose(sherd_job *j, uint32_t node, bool gone)
+{
+    job_node *n = &j->nodes[node];
+    for (uint64_t i = 0; i < j->cells_len && n->under_way; i++) {
+        const job_cell *c = &j->cells[i];
+        if (c->node == node && (c->state == CELL_HIDING || c->state == CELL_SENT))
+            sherd__job_back(j, i);
+    }
+    forget_blocks(j, n);
+    sherd__job_trial_forget(j, n);
+    sherd__delivery_end(n->delivery);
+    n->session = NULL;
+    n->state = gone ? NODE_GONE : NODE_AWAY;
+    if (gone && !j->done) sherd__job_adopt(j);
+}
+
+void sherd__job_node_up(sherd_job *j, uint32_t node, sherd_session *s, uint64_t session_number,
+                        uint64_t now_ms)
+{
+    job_node *n = &j->nodes[node];
+    j->now_ms = now_ms;
+    if (n->session_number != session_number) {
+        forget_blocks(j, n);
+        sherd__job_trial_forget(j, n);
+    }
+    const bool gone = n->state == NODE_GONE; /* and that was said */
+    if (sherd__session_peer(s)->memory < j->o.memory) {
+        if (!gone) j->stats.lost++; /* its owner names it */
+        lose(j, node, true);
+        return;
+    }
+    n->session = s;
+    n->session_number = session_number;
+    n->state = NODE_UP;
+    n->progress_ms = now_ms;
+    sherd__delivery_begin(n->delivery, sherd__session_moved(s), now_ms);
+    if (j->shape.windows.window && !(sherd__session_peer(s)->features & SHERD__FEATURE_WINDOWS)) {
+        if (!gone)
+            sherd__job_say(j, SHERD_LOG_WARN, "%s takes no windows of images: it is an older one",
+                           sherd__job_name(j, node));
+        lose(j, node, true);
+        return;
+    }
+    if (!j->done) sherd__job_adopt(j);
+}
+
+void sherd__job_node_banned(sherd_job *j, uint32_t node, const char *why)
+{
+    char what[SHERD__TEXT_MAX + 24];
+    snprintf(what, sizeof what, "broke the protocol: %s", why);
+    convict(j, node, what);
+}
+
+void sherd__job_node_barred(sherd_job *j, uint32_t node)
+{
+    j->nodes[node].convicted = true;
+}
+
+void sherd__job_node_down(sherd_job *j, uint32_t node, bool back, const char *why, uint64_t now_ms)
+{
+    job_node *n = &j->nodes[node];
+    if (n->state == NODE_GONE) return;
+    if (n->state == NODE_UP) {
+        j->stats.lost++;
+        if (!j->err)
+            sherd__job_say(j, SHERD_LOG_WARN, "%s lost: %s", sherd__job_name(j, node), why);
+    }
+    n->absent = !back && n->back_until_ms == 0 && !n->session_number;
+    n->back_until_ms = now_ms + j->o.return_ms;
+    lose(j, node, !back || j->o.return_ms == 0);
+}
+
+/* It has room for fewer tasks at a time, or for none at all: several refusals of what was sent at
+ * one time say it only once. */
+static void count_refusal(sherd_job *j, job_node *n, const sherd__refusal *r)
+{
+    if (r->task && r->attempt <= n->refused_upto) return;
+    n->refused_upto = j->attempts;
+    if (n->depth > 1) n->depth /= 2;
+    else n->refusals++;
+}
+
+static void refused(sherd_job *j, uint32_t node, const sherd__refusal *r)
+{
+    job_node *n = &j->nodes[node];
+    snprintf(j->last_refusal, sizeof j->last_refusal, "%s", r->text);
+    if (n->state != NODE_UP) return;
+    if (r->task) sherd__job_trial_heard(j, n, r->attempt);
+    count_refusal(j, n, r);
+    sherd__job_block_refused(j, n, r->block);
+    if (r->task && r->task <= j->cells_len) {
+        uint64_t ordinal = r->task - 1;
+        const job_cell *c = &j->cells[ordinal];
+        if (c->state == CELL_SENT && c->node == node && c->attempt == r->attempt)
+            sherd__job_back(j, ordinal);
+    }
+    if (n->refusals <= REFUSALS_MAX) return;
+    sherd__job_say(j, SHERD_LOG_WARN, "%s refuses its work (%s)", sherd__job_name(j, node),
+                   r->text);
+    (void)!sherd__session_forget(n->session, j->o.id);
+    j->o.owner.touch(j->o.owner.ctx, node);
+    lose(j, node, true);
+}
+
+static void answered(sherd_job *j, uint32_t node, sherd__event *e, uint64_t now_ms)
+{
+    job_node *n = &j->nodes[node];
+    uint64_t ordinal = (uint64_t)e->task.task - 1;
+    sherd__job_trial_heard(j, n, e->task.attempt);
+    if (e->task.task == 0 || ordinal >= j->cells_len) return;
+    job_cell *c = &j->cells[ordinal];
+    if (c->state != CELL_SENT || c->node != node || c->attempt != e->task.attempt) return;
+    sherd__job_answered(j, node, now_ms);
+    n->progress_ms = now_ms;
+    n->refusals = 0;
+    int err = sherd__job_judge(j, ordinal, e->fragment);
+    if (err) {
+        sherd__job_stop(j, err, NULL, "cannot check an answer: %s", sherd_strerror(err));
+        return;
+    }
+    e->fragment = NULL;
+    job_cell_becomes(j, c, CELL_JUDGING);
+    sherd__job_owes(j, node, now_ms);
+}
+
+void sherd__job_event(sherd_job *j, uint32_t node, sherd__event *e, uint64_t now_ms)
+{
+    j->now_ms = now_ms;
+    if (!j->done && e->job == j->o.id) {
+        if (e->kind == SHERD__EV_RESULT) answered(j, node, e, now_ms);
+        if (e->kind == SHERD__EV_REFUSED) refused(j, node, &e->refusal);
+    }
+    sherd__fragment_free(e->fragment);
+    e->fragment = NULL;
+}
+
+void sherd__job_tick(sherd_job *j, uint64_t now_ms)
+{
+    bool gone = false;
+    j->now_ms = now_ms;
+    for (uint32_t i = 0; i < j->o.nodes && !j->done; i++) {
+        job_node *n = &j->nodes[i];
+        if (n->state == NODE_AWAY && n->back_until_ms && now_ms >= n->back_until_ms) {
+            n->state = NODE_GONE;
+            gone = true;
+        }
+    }
+    if (!j->done) sherd__job_late(j, now_ms);
+    if (gone && !j->done) sherd__job_adopt(j);
+}
+
+/* --- the end --------------------------------------------------------------------------------- */
+
+bool sherd__job_done(const sherd_job *j, int *err, sherd_diag *d)
+{
+    if (!j->done) return false;
+    *err = j->err;
+    if (j->err && d && d->code == SHERD_OK) *d = j->diag;
+    return true;
+}
+
+void sherd__job_fail(sherd_job *j, int err, const char *hint, const char *message)
+{
+    sherd__job_stop(j, err, hint, "%s", message);
+}
+
+void sherd__job_end(sherd_job *j)
+{
+    for (uint32_t i = 0; i < j->o.nodes; i++) {
+        if (j->nodes[i].state != NODE_UP) continue;
+        (void)!sherd__session_forget(j->nodes[i].session, j->o.id);
+        j->o.owner.touch(j->o.owner.ctx, i);
+    }
+}
+
+void sherd__job_rest(sherd_job *j)
+{
+    for (uint32_t i = 0; i < j->o.nodes; i++) {
+        job_node *n = &j->nodes[i];
+        sherd__job_trial_rest(j, n);
+        if (j->shape.left_stays && n->state == NODE_UP && sherd__session_ready(n->session))
+            sherd__job_drop_rights(j, i);
+        sherd__delivery_end(n->delivery);
+        n->session = NULL;
+        n->state = NODE_AWAY;
+        n->back_until_ms = 0;
+        n->under_way = n->sent = n->refusals = 0;
+    }
+}
+
+bool sherd__job_starved(const sherd_job *j, uint32_t *alive)
+{
+    *alive = j->alive;
+    return j->starved;
+}
+
+bool sherd__job_idle(const sherd_job *j)
+{
+    return j->pieces == 0;
+}
+
+/* --- telling --------------------------------------------------------------------------------- */
+
+void sherd__job_count(const sherd_job *j, sherd__job_stats *out)
+{
+    *out = j->stats;
+    out->cells = j->cells_len;
+    out->folded = j->folded;
+}
+
+uint64_t sherd__job_node_tasks(const sherd_job *j, uint32_t node)
+{
+    return j->nodes[node].accepted;
+}
+
+void sherd__job_waiting(const sherd_job *j, uint64_t now_ms, char *out, size_t size)
+{
+    uint32_t worst = NOBODY;
+    out[0] = '\0';
+    for (uint32_t i = 0; i < j->o.nodes; i++) {
+        const job_node *n = &j->nodes[i];
+        if (n->state == NODE_UP && n->under_way &&
+            (worst == NOBODY || n->progress_ms < j->nodes[worst].progress_ms))
+            worst = i;
+    }
+    if (worst == NOBODY) return;
+    const job_node *n = &j->nodes[worst];
+    uint64_t heard = sherd__session_stats_of(n->session)->last_heard_ms;
+    snprintf(out, size, "waiting %llu s for %s, last heard %llu s ago, %llu of %llu pieces in",
+             (unsigned long long)((now_ms - n->progress_ms) / 1000), sherd__job_name(j, worst),
+             (unsigned long long)((now_ms - heard) / 1000), (unsigned long long)j->folded,
+             (unsigned long long)j->cells_len);
+}

@@ -1,0 +1,140 @@
+/*
+ * A kept operand is one job that runs again and again: its left blocks stay. When too few domains
+ * can still answer, or a run has failed for another reason, the encoding is given up as a whole and
+ * made anew, with fresh masks, for the domains that are there: answers of two encodings never mix.
+ */
+#include "scheduler/job/kept_share.h"
+
+#include "core/alloc.h"
+#include "core/clock.h"
+#include "core/diag.h"
+#include "scheduler/plan/prepare_internal.h"
+
+struct sherd__kept_share {
+    sherd_cluster *cluster;
+    sherd_view a;
+    sherd_keeping how; /* how.windows NULL, or what follows */
+    sherd_windows windows;
+    sherd_product_options opt;
+    uint32_t spare;     /* as asked; opt.spare is 0 once shares had to be made anew */
+    sherd__nodes nodes; /* as they were when the shares were made */
+    sherd__prepared p;
+    sherd_job *job; /* NULL: there are no shares */
+    uint32_t encodings;
+    uint32_t alive; /* where the last product starved: the domains that could still answer */
+};
+
+#define NOT_STARVED UINT32_MAX
+
+static void give_up(sherd__kept_share *k)
+{
+    if (k->job) {
+        sherd__cluster_drop(k->cluster, k->job);
+        sherd__cluster_let_go(k->cluster, k->p.kept_bytes);
+    }
+    sherd__job_free(k->job);
+    k->job = NULL;
+    sherd__prepared_fini(&k->p);
+}
+
+static int encode(sherd__kept_share *k, sherd_diag *d)
+{
+    sherd__cluster_nodes(k->cluster, &k->nodes);
+    if (k->nodes.usable > k->alive) { /* those with the least room are hoped for least */
+        if (k->nodes.budgets) k->nodes.budgets += k->nodes.usable - k->alive;
+        k->nodes.usable = k->alive;
+        k->nodes.older = 0; /* they have not answered, where that matters */
+    }
+    k->alive = NOT_STARVED;
+    int err = sherd__prepare_kept(&k->p, k->a, &k->how, &k->nodes, &k->opt, d);
+    if (!err) err = sherd__product_job(&k->job, k->cluster, &k->p, k->opt.strict, d);
+    if (!err) {
+        sherd__cluster_hold(k->cluster, k->p.kept_bytes);
+        k->encodings++;
+        return SHERD_OK;
+    }
+    give_up(k);
+    return sherd__fail(d, err, NULL, "cannot keep the operand: %s", sherd_strerror(err));
+}
+
+int sherd__kept_share_new(sherd__kept_share **out, sherd_cluster *c, sherd_view a,
+                          const sherd_keeping *how, const sherd_product_options *opt, sherd_diag *d)
+{
+    *out = NULL;
+    sherd__kept_share *k = sherd__calloc(1, sizeof *k);
+    if (!k) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    k->cluster = c;
+    k->a = a;
+    k->how = *how;
+    if (how->windows) {
+        k->windows = *how->windows;
+        k->how.windows = &k->windows;
+    }
+    k->opt = *opt;
+    k->spare = opt->spare;
+    k->alive = NOT_STARVED;
+    int err = encode(k, d);
+    if (err) sherd__free(k);
+    else *out = k;
+    return err;
+}
+
+static int once(sherd__kept_share *k, sherd_rows rows, bool transposed, sherd_view b, double *out,
+                size_t ldc, double began, sherd_report *r, sherd_diag *d)
+{
+    sherd_product_options opt = k->opt;
+    int err = k->job ? SHERD_OK : encode(k, d);
+    if (!err) err = sherd__prepared_right(&k->p, rows, b, transposed, out, ldc, &k->opt, d);
+    if (!err) err = sherd__time_left(&opt.timeout_ms, k->opt.timeout_ms, began, d);
+    if (err) return err; /* nothing was begun: another B may still come */
+    err = sherd__job_again(k->job);
+    if (err) {
+        give_up(k);
+        return sherd__fail(d, err, NULL, "the kept operand cannot be used: %s",
+                           sherd_strerror(err));
+    }
+    err = sherd__product_run(k->cluster, k->job, false, &k->p, &k->nodes, &opt, r, d);
+    if (!err) return SHERD_OK;
+    if (err != SHERD_EFEWNODES || !sherd__job_starved(k->job, &k->alive)) k->alive = NOT_STARVED;
+    give_up(k);
+    return err;
+}
+
+int sherd__kept_share_multiply(sherd__kept_share *k, sherd_rows rows, bool transposed, sherd_view b,
+                               double *out, size_t ldc, sherd_report *r, sherd_diag *d)
+{
+    sherd_diag own = { 0 };
+    double began = sherd__clock_s();
+    if (!d) d = &own;
+    if (!k->job) k->opt.spare = k->spare;
+    if (r) *r = (sherd_report){ 0 };
+    if (transposed && k->opt.scheme == SHERD_SHARE1)
+        return sherd__fail(d, SHERD_EUNSUPPORTED, "use --scheme share",
+                           "share1 multiplies a kept operand from the right only");
+    sherd__cluster_call(k->cluster);
+    int err = once(k, rows, transposed, b, out, ldc, began, r, d);
+    while (k->alive != NOT_STARVED) { /* each time fewer than were counted on before */
+        sherd_diag last = *d;
+        sherd__cluster_nodes(k->cluster, &k->nodes);
+        if (k->alive > k->nodes.usable) k->alive = k->nodes.usable;
+        *d = (sherd_diag){ 0 };
+        k->opt.spare = 0;
+        sherd__cluster_say(k->cluster, SHERD_LOG_WARN,
+                           "%s: all shares are made anew for the %u domains that are left",
+                           last.message, k->alive);
+        sherd_report so_far = r ? *r : (sherd_report){ 0 };
+        if (r) *r = (sherd_report){ 0 };
+        err = once(k, rows, transposed, b, out, ldc, began, r, d);
+        if (r) sherd__report_add(r, &so_far);
+        if (err == SHERD_EFEWNODES && !k->job) *d = last; /* what has happened says more */
+    }
+    if (r) r->encodings = k->encodings;
+    return err;
+}
+
+void sherd__kept_share_free(sherd__kept_share *k)
+{
+    if (!k) return;
+    give_up(k);
+    sherd__free(k);
+}

@@ -1,0 +1,57 @@
+/*
+ * Deadlines of a job's nodes (scheduler/cluster/deadline.h). A node owes an answer while a task of
+ * it is sent and not answered: what is still being hidden here, or judged, is our time. A spare's
+ * tasks are cancelled before they are overdue: one of a node that is silent is left to run
+ * (trial.c).
+ */
+#include <math.h>
+
+#include "scheduler/job/internal.h"
+
+#define LATE_MAX_MS 60000.0 /* cells are small: what is usual does not lengthen it beyond */
+
+static uint64_t moved(const job_node *n)
+{
+    return sherd__session_moved(n->session);
+}
+
+void sherd__job_owes(sherd_job *j, uint32_t node, uint64_t now_ms)
+{
+    job_node *n = &j->nodes[node];
+    sherd__delivery_owes(n->delivery, n->sent > 0, moved(n), now_ms);
+}
+
+void sherd__job_excused(sherd_job *j, uint32_t node)
+{
+    job_node *n = &j->nodes[node];
+    sherd__delivery_owes(n->delivery, false, moved(n), j->now_ms);
+    sherd__job_owes(j, node, j->now_ms);
+}
+
+void sherd__job_answered(sherd_job *j, uint32_t node, uint64_t now_ms)
+{
+    job_node *n = &j->nodes[node];
+    sherd__delivery_made(n->delivery, &j->peers, moved(n), now_ms);
+}
+
+void sherd__job_late(sherd_job *j, uint64_t now_ms)
+{
+    size_t stride = j->o.deliveries ? j->o.deliveries_stride : sizeof *j->deliveries;
+    sherd__delivery_peers_of(&j->peers, j->nodes[0].delivery, stride, j->o.nodes, j->medians);
+    for (uint32_t i = 0; i < j->o.nodes && !j->done; i++) {
+        job_node *n = &j->nodes[i];
+        if (n->state != NODE_UP) continue;
+        sherd__delivery *d = n->delivery;
+        sherd__job_owes(j, i, now_ms);
+        sherd__delivery_charge(d, &j->peers, moved(n), now_ms);
+        double allowed = fmin(sherd__delivery_allowed(d, &j->peers), LATE_MAX_MS);
+        bool late = sherd__delivery_late(d, &j->peers, allowed);
+        if (late || sherd__job_trial_failed(j, n, allowed)) {
+            const char *why = late && sherd__delivery_slow(d, allowed) ? "its answers take too long"
+                                                                       : "it answers no task";
+            sherd__delivery_expelled(d);
+            j->o.owner.expel(j->o.owner.ctx, i, SHERD_ESILENT, why);
+            sherd__job_node_down(j, i, false, why, now_ms);
+        }
+    }
+}

@@ -1,0 +1,450 @@
+/*
+ * The multiplier interface over a cluster. Every product and every kept operand has its own
+ * operation number under one seed, so that no two of them share permutations; a kept operand keeps
+ * its number, so that sending it again shows no node anything new. In clear schemes every range of
+ * its rows that a product takes is a block of its own, sent at its first use: nodes cannot be asked
+ * for a piece of a block whose rows are shuffled.
+ */
+#include "sherd/multiplier.h"
+
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/bytes.h"
+#include "core/diag.h"
+#include "core/rand.h"
+#include "core/wipe.h"
+#include "crypto/perm.h"
+#include "matrix/exact.h"
+#include "matrix/view.h"
+#include "matrix/windows.h"
+#include "scheduler/job/kept_share.h"
+
+#define HELD 0.4 /* of a node's memory: what kept operands take at most between products */
+
+typedef struct remote {
+    sherd_cluster *cluster;
+    sherd_product_options opt;
+    uint8_t seed[32];
+    uint64_t operation;     /* of the next product or kept operand */
+    uint64_t held;          /* bytes of kept operands at a node, clear schemes */
+    uint64_t uses;          /* of kept operands so far */
+    sherd_multiplier local; /* private schemes: element-wise operations stay here */
+} remote;
+
+static bool hides(const remote *m)
+{
+    return m->opt.scheme != SHERD_PERMUTE && m->opt.scheme != SHERD_PLAIN;
+}
+
+typedef struct direction direction;
+
+struct sherd_kept {
+    sherd_view view; /* of data: row-major, the caller's dtype; of images, where windows are kept */
+    uint8_t *data;
+    size_t part;
+    sherd__windows windows; /* count 0: none */
+    sherd__fixed fixed;     /* exact, clear schemes: of all rows */
+    uint64_t operation;     /* one a direction */
+    sherd__account *account;
+    direction *sent;
+    sherd__kept_share *share; /* private schemes; then none of the four above */
+};
+
+static sherd_product_options options(remote *m, uint64_t operation)
+{
+    sherd_product_options opt = m->opt;
+    opt.seed = m->seed;
+    opt.operation = operation;
+    return opt;
+}
+
+/* Permutations of one product, under exposures that outlive it. */
+typedef struct shuffles {
+    sherd_shuffles s;
+    uint8_t key[32]; /* a secret */
+    uint32_t cols;
+    uint32_t *exposures;
+} shuffles;
+
+static int shuffles_row(void *ctx, size_t row, uint32_t *out)
+{
+    const shuffles *h = ctx;
+    return sherd__perm_row(h->key, row, h->cols, out);
+}
+
+static void shuffles_fini(shuffles *h, size_t len)
+{
+    if (h->exposures) sherd__wipe(h->exposures, len * sizeof *h->exposures);
+    sherd__free(h->exposures);
+    sherd__wipe(h, sizeof *h);
+}
+
+/* Permutations of rows of `cols` are the operation's; exposures of `len` columns are those of
+ * another operation, which the operand keeps. They are dealt `part` by part, so that each part is
+ * balanced where the whole is to be. */
+static int shuffles_init(shuffles *h, const remote *m, uint64_t operation, uint64_t exposed,
+                         size_t len, size_t part, size_t cols)
+{
+    uint8_t key[32];
+    int err = SHERD_OK;
+    *h = (shuffles){ .cols = (uint32_t)cols };
+    if (!(h->exposures = sherd__calloc(len, sizeof *h->exposures))) return SHERD_ENOMEM;
+    for (size_t at = 0, i = 0; at < len && !err; at += part, i++) {
+        sherd__perm_key(key, m->seed, SHERD__EXPO_LABEL, exposed, i);
+        err = sherd__exposures(key, len - at < part ? len - at : part,
+                               sherd_cluster_size(m->cluster), m->opt.balanced, h->exposures + at);
+    }
+    sherd__wipe(key, sizeof key);
+    sherd__perm_key(h->key, m->seed, SHERD__PERM_LABEL, operation, 0);
+    h->s = (sherd_shuffles){ .exposures = h->exposures, .perm = shuffles_row, .ctx = h };
+    if (err) shuffles_fini(h, len);
+    return err;
+}
+
+static int remote_multiply(void *ctx, sherd_view a, sherd_view b, double *c, size_t ldc,
+                           sherd_diag *d)
+{
+    remote *m = ctx;
+    shuffles h;
+    sherd_product_options opt = options(m, m->operation++);
+    if (opt.scheme != SHERD_PERMUTE || a.cols > UINT32_MAX || b.cols > UINT32_MAX)
+        return sherd_multiply(m->cluster, a, b, c, ldc, &opt, NULL, d);
+    int err = shuffles_init(&h, m, opt.operation, m->opt.operation, a.cols, a.cols, b.cols);
+    if (err) return sherd__fail(d, err, NULL, "cannot draw exposures: %s", sherd_strerror(err));
+    opt.shuffles = &h.s;
+    err = sherd_multiply(m->cluster, a, b, c, ldc, &opt, NULL, d);
+    shuffles_fini(&h, a.cols);
+    return err;
+}
+
+/* Some rows of a kept operand in one direction: their transpose for K*B, or they for K^T*B. */
+struct direction {
+    direction *next;
+    sherd_rows rows;
+    bool transposed;
+    uint64_t operation;
+    shuffles shuffles;        /* permute, of an operand that has parts */
+    size_t exposures;         /* of these, as many */
+    sherd_resident *resident; /* NULL: not sent */
+    size_t n_max;
+    uint64_t used; /* number of its last use */
+};
+
+static void forget(remote *m, direction *dir)
+{
+    if (!dir->resident) return;
+    m->held -= sherd__resident_bytes(dir->resident);
+    sherd_resident_free(dir->resident);
+    dir->resident = NULL;
+    dir->n_max = 0;
+}
+
+/* Makes room at the nodes for what is about to be sent: what of the operand was used longest ago
+ * goes. It can be sent again, which shows nothing new. */
+static void make_room(remote *m, sherd_kept *k, const direction *now)
+{
+    sherd__nodes nodes;
+    sherd__cluster_nodes(m->cluster, &nodes);
+    while ((double)m->held > HELD * (double)nodes.memory) {
+        direction *oldest = NULL;
+        for (direction *dir = k->sent; dir; dir = dir->next)
+            if (dir != now && dir->resident && (!oldest || dir->used < oldest->used)) oldest = dir;
+        if (!oldest) return;
+        forget(m, oldest);
+    }
+}
+
+static void remote_release(void *ctx, sherd_kept *k)
+{
+    remote *m = ctx;
+    sherd__kept_share_free(k->share);
+    for (direction *dir; (dir = k->sent);) {
+        k->sent = dir->next;
+        forget(m, dir);
+        shuffles_fini(&dir->shuffles, dir->exposures);
+        sherd__free(dir);
+    }
+    sherd__account_free(k->account);
+    if (k->data)
+        sherd__wipe(k->data, k->view.rows * k->view.cols * sherd_dtype_size(k->view.dtype));
+    sherd__free(k->data);
+    sherd__free(k);
+}
+
+static void copy(sherd_view a, uint8_t *to)
+{
+    size_t size = sherd_dtype_size(a.dtype);
+    for (size_t r = 0; r < a.rows; r++) {
+        for (size_t c = 0; c < a.cols; c++) {
+            ptrdiff_t at = (ptrdiff_t)r * a.row_stride + (ptrdiff_t)c * a.col_stride;
+            memcpy(to + (r * a.cols + c) * size, (const uint8_t *)a.data + at * (ptrdiff_t)size,
+                   size);
+        }
+    }
+}
+
+/* Windows of some images are going to have an exponent of their own, which is not above that of
+ * all: what is rounded by that one now is taken as it is then. */
+static int round_images(sherd_kept *k, sherd_diag *d)
+{
+    bool real = k->view.dtype == SHERD_F64 || k->view.dtype == SHERD_F32;
+    size_t cols = k->view.cols, len;
+    if (!real) return SHERD_OK;
+    double *to = sherd__mul(k->view.rows, cols * sizeof *to, &len) ? sherd__alloc(len) : NULL;
+    if (!to) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to keep images in fixed point");
+    for (size_t r = 0; r < k->view.rows; r++)
+        sherd__fixed_row(&k->fixed, k->view, r, 0, cols, to + r * cols);
+    sherd__exact_unscale(to, k->view.rows * cols, k->fixed.scale);
+    sherd__wipe(k->data, k->view.rows * cols * sherd_dtype_size(k->view.dtype));
+    sherd__free(k->data);
+    k->data = (uint8_t *)to;
+    k->view = sherd_view_c(to, SHERD_F64, k->view.rows, cols);
+    return SHERD_OK;
+}
+
+static int remote_keep(void *ctx, sherd_view a, const sherd_keeping *how, sherd_kept **out,
+                       sherd_diag *d)
+{
+    remote *m = ctx;
+    size_t len;
+    uint32_t nodes = sherd_cluster_size(m->cluster);
+    sherd_kept *k = sherd__calloc(1, sizeof *k);
+    if (!k || !sherd__mul(a.rows, a.cols, &len) ||
+        !sherd__mul(len, sherd_dtype_size(a.dtype), &len) || !(k->data = sherd__alloc(len)) ||
+        sherd__account_new(&k->account, nodes, nodes)) {
+        if (k) sherd__free(k->data);
+        sherd__free(k);
+        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to keep an operand of %zu x %zu",
+                           a.rows, a.cols);
+    }
+    copy(a, k->data);
+    k->view = sherd_view_c(k->data, a.dtype, a.rows, a.cols);
+    k->part = how->part;
+    if (how->windows) (void)sherd__windows_fit(how->windows, &k->windows); /* it does */
+    k->operation = m->operation;
+    m->operation += 2;
+    int err = SHERD_OK;
+    if (hides(m)) err = sherd__kept_share_new(&k->share, m->cluster, k->view, how, &m->opt, d);
+    else if (m->opt.exact)
+        err = sherd__fixed_choose(k->view, m->opt.bits, "the operand to keep", &k->fixed, d);
+    if (!err && !hides(m) && m->opt.exact && how->windows) err = round_images(k, d);
+    if (err) remote_release(ctx, k);
+    else *out = k;
+    return err;
+}
+
+/* All rows of an operand that has no parts. */
+static bool whole(const sherd_kept *k, sherd_rows rows)
+{
+    return rows.count == k->view.rows && k->part >= k->view.rows;
+}
+
+/* What was sent of these rows in this direction, or a new entry; an operand without parts has its
+ * own number. NULL: no memory. */
+static direction *direction_of(remote *m, sherd_kept *k, sherd_rows rows, bool transposed)
+{
+    direction *dir = k->sent;
+    while (dir && (dir->rows.first != rows.first || dir->rows.count != rows.count ||
+                   dir->transposed != transposed))
+        dir = dir->next;
+    if (dir || !(dir = sherd__calloc(1, sizeof *dir))) return dir;
+    dir->rows = rows;
+    dir->transposed = transposed;
+    dir->operation = whole(k, rows) ? k->operation + transposed : m->operation++;
+    dir->next = k->sent;
+    k->sent = dir;
+    return dir;
+}
+
+/* Permutations of some rows; exposures are those of the whole operand in this direction. */
+static int draw_part(const remote *m, const sherd_kept *k, direction *dir)
+{
+    bool t = dir->transposed;
+    size_t len = t ? k->view.rows : k->view.cols;
+    if (m->opt.scheme != SHERD_PERMUTE || whole(k, dir->rows) || dir->exposures) return SHERD_OK;
+    int err = shuffles_init(&dir->shuffles, m, dir->operation, k->operation + t, len,
+                            t ? k->part : len, t ? k->view.cols : dir->rows.count);
+    if (err) return err;
+    dir->exposures = len;
+    if (t) dir->shuffles.s.exposures += dir->rows.first;
+    return SHERD_OK;
+}
+
+/* Entries that each slot has of the whole operand, and of the rows before these. */
+static int count_part(const remote *m, const sherd_kept *k, const direction *dir, uint64_t **before,
+                      uint64_t **all)
+{
+    uint32_t slots = sherd_cluster_size(m->cluster);
+    const sherd_view *v = &k->view;
+    *before = sherd__calloc(2 * (size_t)slots, sizeof **before);
+    if (!*before) return SHERD_ENOMEM;
+    *all = *before + slots;
+    if (m->opt.scheme == SHERD_PLAIN) { /* every slot shows everything */
+        for (uint32_t s = 0; s < slots; s++) {
+            (*before)[s] = (uint64_t)dir->rows.first * v->cols;
+            (*all)[s] = (uint64_t)v->rows * v->cols;
+        }
+        return SHERD_OK;
+    }
+    for (size_t i = 0; i < dir->exposures; i++) {
+        uint32_t s = dir->shuffles.exposures[i];
+        bool earlier = i < dir->rows.first;
+        (*all)[s] += dir->transposed ? v->cols : v->rows;
+        (*before)[s] += !dir->transposed ? dir->rows.first : earlier ? v->cols : 0;
+    }
+    return SHERD_OK;
+}
+
+/* Has these rows at the nodes as a right operand. */
+static int send_rows(remote *m, sherd_kept *k, direction *dir, sherd_view right, size_t room,
+                     sherd_diag *d)
+{
+    sherd_product_options opt = options(m, dir->operation);
+    uint64_t *before = NULL, *all = NULL;
+    if (whole(k, dir->rows))
+        return sherd__resident_of(&dir->resident, m->cluster, right, room, &opt, k->account,
+                                  dir->transposed, NULL, d);
+    int err = draw_part(m, k, dir);
+    if (!err) err = count_part(m, k, dir, &before, &all);
+    if (err) return sherd__fail(d, err, NULL, "cannot draw exposures: %s", sherd_strerror(err));
+    if (dir->exposures) opt.shuffles = &dir->shuffles.s;
+    const sherd__resident_part part = { m->opt.exact ? &k->fixed : NULL, { before, all, 0 } };
+    err = sherd__resident_of(&dir->resident, m->cluster, right, room, &opt, k->account,
+                             dir->transposed, &part, d);
+    sherd__free(before);
+    return err;
+}
+
+/* Has the operand's rows at the nodes, for products of n rows. */
+static int send(remote *m, sherd_kept *k, direction *dir, sherd_view right, size_t n, sherd_diag *d)
+{
+    if (dir->resident && n <= dir->n_max) return SHERD_OK;
+    size_t room = n > 2 * dir->n_max ? n : 2 * dir->n_max; /* growing widths are sent seldom */
+    forget(m, dir);
+    int err = send_rows(m, k, dir, right, room, d);
+    if (err) return err;
+    dir->n_max = room;
+    m->held += sherd__resident_bytes(dir->resident);
+    make_room(m, k, dir);
+    return SHERD_OK;
+}
+
+/* c = t^T; t is rows x cols, row-major. By blocks, so that neither side strides through memory. */
+static void transpose(const double *t, size_t rows, size_t cols, double *c, size_t ldc)
+{
+    enum { BLOCK = 32 };
+    for (size_t r0 = 0; r0 < rows; r0 += BLOCK)
+        for (size_t c0 = 0; c0 < cols; c0 += BLOCK)
+            for (size_t i = c0; i < cols && i < c0 + BLOCK; i++)
+                for (size_t r = r0; r < rows && r < r0 + BLOCK; r++)
+                    c[i * ldc + r] = t[r * cols + i];
+}
+
+/* Clear schemes send windows with each product, as one of their own. */
+static int multiply_windows(remote *m, const sherd_kept *k, sherd_rows which, bool transposed,
+                            sherd_view b, double *c, size_t ldc, sherd_diag *d)
+{
+    void *laid;
+    int err = sherd__windows_lay(&k->windows, k->data, sherd_dtype_size(k->view.dtype), which.first,
+                                 which.count, &laid, d);
+    if (err) return err;
+    sherd_view a = sherd_view_c(laid, k->view.dtype, which.count, k->windows.row);
+    err = remote_multiply(m, transposed ? sherd_view_t(a) : a, b, c, ldc, d);
+    sherd__free(laid);
+    return err;
+}
+
+static int remote_multiply_kept(void *ctx, sherd_kept *k, sherd_rows which, bool transposed,
+                                sherd_view b, double *c, size_t ldc, sherd_diag *d)
+{
+    remote *m = ctx;
+    if (k->share)
+        return sherd__kept_share_multiply(k->share, which, transposed, b, c, ldc, NULL, d);
+    if (k->windows.count) return multiply_windows(m, k, which, transposed, b, c, ldc, d);
+    sherd_view some = sherd_view_sub(k->view, which.first, which.count, 0, k->view.cols);
+    sherd_view right = transposed ? some : sherd_view_t(some);
+    size_t rows = b.cols, cols = right.cols, len;
+    double *t = NULL;
+    direction *dir = direction_of(m, k, which, transposed);
+    if (!dir || !sherd__mul(rows, cols, &len) || !sherd__mul(len, sizeof *t, &len) ||
+        !(t = sherd__alloc(len)))
+        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a result of %zu x %zu", cols,
+                           rows);
+    dir->used = ++m->uses;
+    int err = send(m, k, dir, right, rows, d);
+    if (!err) err = sherd_resident_multiply(dir->resident, sherd_view_t(b), t, cols, NULL, d);
+    if (err) forget(m, dir); /* what failed midway is sent anew */
+    else transpose(t, rows, cols, c, ldc);
+    sherd__free(t);
+    return err;
+}
+
+static void remote_kept_shape(const sherd_kept *k, size_t *rows, size_t *cols, size_t *part)
+{
+    *rows = k->view.rows;
+    *cols = k->view.cols;
+    *part = k->part;
+    sherd__windows_shape(&k->windows, rows, cols, part);
+}
+
+static int remote_map(void *ctx, sherd_op op, sherd_view a, const sherd_view *b, double *out,
+                      size_t ld, sherd_diag *d)
+{
+    remote *m = ctx;
+    if (hides(m)) return sherd_multiplier_map(m->local, op, a, b, out, ld, d);
+    sherd_product_options opt = options(m, m->operation++);
+    opt.exact = false;
+    return sherd_apply(m->cluster, (sherd_elementwise)op, a, b ? *b : a, out, ld, &opt, NULL, d);
+}
+
+static void remote_free(void *ctx)
+{
+    remote *m = ctx;
+    sherd_multiplier_free(m->local);
+    sherd__wipe(m, sizeof *m);
+    sherd__free(m);
+}
+
+static const sherd_multiplier_ops remote_ops = {
+    .abi = SHERD_MULTIPLIER_ABI,
+    .name = "cluster",
+    .multiply = remote_multiply,
+    .keep = remote_keep,
+    .multiply_kept = remote_multiply_kept,
+    .kept_shape = remote_kept_shape,
+    .release = remote_release,
+    .map = remote_map,
+    .free = remote_free,
+};
+
+int sherd_multiplier_cluster(sherd_multiplier *out, sherd_cluster *c,
+                             const sherd_product_options *opt, sherd_diag *d)
+{
+    *out = (sherd_multiplier){ 0 };
+    if (opt->shuffles)
+        return sherd__fail(d, SHERD_EINVAL, "give the seed that they derive from",
+                           "stored shuffles serve one operation, not all of a multiplier");
+    if (opt->shuffle_rows)
+        return sherd__fail(d, SHERD_EUNSUPPORTED, "leave --shuffle-rows out",
+                           "rows cannot be shuffled with kept operands");
+    if (opt->scheme == SHERD_BLIND)
+        return sherd__fail(d, SHERD_EUNSUPPORTED, "use SHERD_SHARE, or sherd_multiply",
+                           "masks serve one B, not all products of a multiplier");
+    remote *m = sherd__calloc(1, sizeof *m);
+    if (!m) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a multiplier");
+    sherd_entropy os = sherd__entropy_os();
+    m->cluster = c;
+    m->opt = *opt;
+    m->operation = opt->operation;
+    if (opt->seed) memcpy(m->seed, opt->seed, sizeof m->seed);
+    else os.fill(os.ctx, m->seed, sizeof m->seed);
+    m->opt.seed = NULL;
+    int err = sherd_multiplier_local(0, &m->local, d);
+    if (err) {
+        remote_free(m);
+        return err;
+    }
+    *out = (sherd_multiplier){ &remote_ops, m };
+    return SHERD_OK;
+}

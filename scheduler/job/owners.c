@@ -1,0 +1,155 @@
+/*
+ * Who does the work of a slot: the node it was planned for, and when that one is gone for good,
+ * another one as far as the ledger allows. Slots that are shares of an encoding stay in their
+ * domain: slot s is domain s's, and no other may take it over. There it is counted instead how many
+ * answers can still come.
+ */
+#include <string.h>
+
+#include "scheduler/job/internal.h"
+
+/* Position of the slot's first cell that is to be done; cells / slots when none is. */
+uint64_t sherd__job_first_todo(sherd_job *j, uint32_t slot)
+{
+    uint64_t end = job_positions(j), pos = j->todo_from[slot];
+    while (pos < end && j->cells[job_ordinal(j, slot, pos)].state != CELL_TODO) pos++;
+    return j->todo_from[slot] = pos;
+}
+
+static uint32_t owned(const sherd_job *j, uint32_t node)
+{
+    uint32_t n = 0;
+    for (uint32_t s = 0; s < j->shape.slots; s++) n += j->owner[s] == node;
+    return n;
+}
+
+/* The node that takes the slot's next cell over with the least burden, or NOBODY. */
+static uint32_t adopter(const sherd_job *j, sherd__cell cell)
+{
+    uint32_t best = NOBODY, best_owned = 0;
+    double best_seen = 0;
+    for (uint32_t i = 0; i < j->o.nodes; i++) {
+        const job_node *n = &j->nodes[i];
+        if (n->state != NODE_UP || !sherd__ledger_may(j->o.ledger, n->domain, cell)) continue;
+        if (j->shape.threshold && (n->domain != cell.slot || job_dead(j, n->domain))) continue;
+        uint32_t has = owned(j, i);
+        double seen = sherd__ledger_fraction(j->o.ledger, n->domain, 0);
+        if (best == NOBODY || has < best_owned || (has == best_owned && seen < best_seen)) {
+            best = i;
+            best_owned = has;
+            best_seen = seen;
+        }
+    }
+    return best;
+}
+
+static bool any_in(const sherd_job *j, node_state state)
+{
+    for (uint32_t i = 0; i < j->o.nodes; i++)
+        if (j->nodes[i].state == state) return true;
+    return false;
+}
+
+static void nobody_may(sherd_job *j)
+{
+    if (!any_in(j, NODE_UP))
+        sherd__job_stop(j, SHERD_EFEWNODES, "start more nodes, or look at the nodes' own messages",
+                        "no node is left to do the work%s%s",
+                        j->last_refusal[0] ? "; last refusal: " : "", j->last_refusal);
+    else
+        sherd__job_stop(j, SHERD_EEXPOSURE,
+                        "raise --exposure-max, or use more nodes so that each needs less",
+                        "the work of a lost node may go to no other: each live domain would be "
+                        "given more than %.3g of A or %.3g of B",
+                        sherd__ledger_bound(j->o.ledger, 0), sherd__ledger_bound(j->o.ledger, 1));
+}
+
+/* Finds another owner for a slot. Fails the job where there is none and none can come back. */
+void sherd__job_reassign(sherd_job *j, uint32_t slot)
+{
+    uint64_t pos = sherd__job_first_todo(j, slot);
+    if (j->done || pos == job_positions(j)) return;
+    uint32_t from = j->owner[slot];
+    uint32_t to = adopter(j, job_cell_at(j, job_ordinal(j, slot, pos)));
+    j->owner[slot] = to;
+    if (to != NOBODY) {
+        /* Of one that has been missing for long, its owner or the product before has said so. */
+        if (from != NOBODY && from != to && !j->nodes[from].absent)
+            sherd__job_say(j, SHERD_LOG_WARN, "%s takes over from %s", sherd__job_name(j, to),
+                           sherd__job_name(j, from));
+    } else if (!j->shape.threshold && !any_in(j, NODE_AWAY)) {
+        nobody_may(j); /* else asked again when one returns or is given up */
+    }
+}
+
+/* A domain may be given a share, and is counted on to answer it, while one of its nodes is up or
+ * may come back and none of them has lied. Whoever makes, assigns or awaits shares goes by this. */
+static void note_dead(sherd_job *j)
+{
+    memset(j->dead, 0xff, job_dead_bytes(j));
+    for (uint32_t i = 0; i < j->o.nodes; i++) {
+        const job_node *n = &j->nodes[i];
+        if (n->domain < j->shape.slots && n->state != NODE_GONE)
+            j->dead[n->domain / 8] &= (uint8_t) ~(1 << n->domain % 8);
+    }
+    for (uint32_t i = 0; i < j->o.nodes; i++) {
+        const job_node *n = &j->nodes[i];
+        if (n->domain < j->shape.slots && n->convicted)
+            j->dead[n->domain / 8] |= (uint8_t)(1 << n->domain % 8);
+    }
+}
+
+static uint32_t shares_alive(const sherd_job *j)
+{
+    uint32_t alive = 0;
+    for (uint32_t s = 0; s < j->shape.slots; s++) alive += !job_dead(j, s);
+    return alive;
+}
+
+/* A share that has been answered, whoever may have gone since, or can be. An answer that is being
+ * judged counts until its verdict, after which shares are counted again if it was wrong. */
+static bool may_count(const sherd_job *j, uint32_t slot, uint64_t pos)
+{
+    uint8_t state = j->cells[job_ordinal(j, slot, pos)].state;
+    return state == CELL_DONE || state == CELL_JUDGING || !job_dead(j, slot);
+}
+
+/* Fails the job where a position can no longer have enough answers. */
+static void count_shares(sherd_job *j)
+{
+    for (uint64_t pos = j->fold_pos; pos < job_positions(j) && !j->done; pos++) {
+        uint32_t can = 0;
+        if (job_closed(j, pos)) continue;
+        for (uint32_t s = 0; s < j->shape.slots; s++) can += may_count(j, s, pos);
+        if (can >= j->shape.threshold) continue;
+        j->starved = true;
+        j->alive = shares_alive(j);
+        sherd__job_stop(j, SHERD_EFEWNODES,
+                        "start more nodes, or allow more of them to be missing with --spare",
+                        "%u of %u domains can still answer, and %u must%s%s", j->alive,
+                        j->shape.slots, j->shape.threshold,
+                        j->last_refusal[0] ? "; last refusal: " : "", j->last_refusal);
+    }
+}
+
+void sherd__job_adopt(sherd_job *j)
+{
+    if (j->shape.threshold) note_dead(j);
+    for (uint32_t s = 0; s < j->shape.slots && !j->done; s++) {
+        uint32_t own = j->owner[s];
+        if (own == NOBODY || j->nodes[own].state == NODE_GONE || job_dead(j, s))
+            sherd__job_reassign(j, s);
+    }
+    if (j->shape.threshold) count_shares(j);
+}
+
+bool sherd__job_owners_init(sherd_job *j)
+{
+    for (uint32_t s = 0; s < j->shape.slots; s++) {
+        j->owner[s] = j->shape.threshold ? NOBODY : s;
+        for (uint32_t i = j->o.nodes; j->shape.threshold && i-- > 0;)
+            if (j->nodes[i].domain == s) j->owner[s] = i;
+        if (j->owner[s] == NOBODY) return false;
+    }
+    return true;
+}

@@ -1,0 +1,399 @@
+/*
+ * The public products: prepare, run over the cluster, report. Everything that can be decided
+ * without a node is decided before the first byte is sent.
+ */
+#include "sherd/product.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/clock.h"
+#include "core/diag.h"
+#include "core/wipe.h"
+#include "matrix/funcs.h"
+#include "matrix/view.h"
+#include "scheduler/cluster/internal.h"
+#include "schemes/partition/partition.h"
+
+#define RETURN_MS 1500u
+
+void sherd_product_options_init(sherd_product_options *opt)
+{
+    *opt = (sherd_product_options){ .scheme = SHERD_PERMUTE,
+                                    .bits = SHERD__FIXED_BITS,
+                                    .colluding = 1 };
+}
+
+void sherd_report_fini(sherd_report *r)
+{
+    sherd__free(r->planned);
+    sherd__free(r->exposed_a);
+    sherd__free(r->exposed_b);
+    sherd__free(r->bytes_out);
+    sherd__free(r->bytes_in);
+    sherd__free(r->states);
+    sherd__wipe(r, sizeof *r);
+}
+
+static int report_init(sherd_report *r, uint32_t nodes)
+{
+    *r = (sherd_report){ .nodes = nodes };
+    r->planned = sherd__calloc(nodes, sizeof *r->planned);
+    r->exposed_a = sherd__calloc(nodes, sizeof *r->exposed_a);
+    r->exposed_b = sherd__calloc(nodes, sizeof *r->exposed_b);
+    r->bytes_out = sherd__calloc(nodes, sizeof *r->bytes_out);
+    r->bytes_in = sherd__calloc(nodes, sizeof *r->bytes_in);
+    r->states = sherd__calloc(nodes, sizeof *r->states);
+    if (r->planned && r->exposed_a && r->exposed_b && r->bytes_out && r->bytes_in && r->states)
+        return SHERD_OK;
+    sherd_report_fini(r);
+    return SHERD_ENOMEM;
+}
+
+static sherd_encoding encoding_of(const sherd__prepared *p)
+{
+    return p->encoding.csr ? SHERD_ENCODING_CSR : SHERD_ENCODING_DENSE;
+}
+
+static void report_deal(sherd_report *r, const sherd__prepared *p)
+{
+    sherd__partition_counts(&p->hiding, &r->rows_skipped, &r->fragments);
+    r->encoding = encoding_of(p);
+    r->tasks_csr = sherd__partition_csr_cells(&p->hiding);
+}
+
+static void report_fill(sherd_report *r, const sherd__prepared *p, const sherd__nodes *nodes,
+                        const sherd__run_result *run)
+{
+    sherd__scheme_shape shape;
+    p->hiding.ops->shape(p->hiding.ctx, &shape);
+    for (uint32_t i = 0; i < r->nodes; i++) {
+        uint32_t slot = p->threshold ? nodes->domain[i] : i;
+        r->planned[i] = slot < p->slots ? p->planned[slot] : 0;
+        r->exposed_a[i] = sherd__ledger_fraction(p->ledger, nodes->domain[i], 0);
+        r->exposed_b[i] = sherd__ledger_fraction(p->ledger, nodes->domain[i], 1);
+    }
+    r->tasks = run->stats.accepted;
+    r->tasks_repeated = run->stats.repeated;
+    r->panels = shape.panels;
+    r->tiles = shape.tiles;
+    if (!p->elementwise && !p->threshold && !p->masks) report_deal(r, p);
+    r->blocks = p->code.blocks;
+    r->threshold = p->threshold;
+    r->masks_left = p->masks ? sherd__maskfile_left(p->masks) : 0;
+    r->domains = nodes->domains;
+    r->tasks_cancelled = run->stats.cancelled;
+    r->nodes_lost = run->stats.lost;
+    r->nodes_banned = run->bans;
+    memcpy(r->banned, run->banned, sizeof r->banned);
+    r->scale_a = p->fixed_a.scale;
+    r->scale_b = p->fixed_b.scale;
+    r->bits_a = p->fixed_a.bits;
+    r->bits_b = p->fixed_b.bits;
+    r->primes = p->primes_len;
+    r->check_error = p->check_error;
+    r->check_tolerant = p->tolerant;
+    memcpy(r->seed, p->seed, sizeof r->seed);
+    r->work_out = run->work_out;
+    r->work_in = run->work_in;
+    r->seconds = run->seconds;
+}
+
+int sherd__product_job(sherd_job **out, sherd_cluster *c, const sherd__prepared *p, bool strict,
+                       sherd_diag *d)
+{
+    sherd__job_options jo = { 0 };
+    sherd__cluster_job_options(c, &jo);
+    jo.hiding = &p->hiding;
+    jo.ledger = p->ledger;
+    jo.op = p->op;
+    jo.depth = p->plan.depth;
+    jo.return_ms = RETURN_MS;
+    jo.strict = strict;
+    jo.left = p->name_a;
+    jo.right = p->name_b;
+    jo.memory = sherd__cluster_pass_over(c, p->node_memory);
+    int err = sherd__cluster_coding(c, jo.id, p, d);
+    return err ? err : sherd__job_new(out, &jo);
+}
+
+/* A lie that was heard in this call, in whichever of its jobs or between two of them. */
+static int judge(int err, const sherd__run_result *run, bool strict, sherd_diag *d)
+{
+    if (!strict || !run->bans || (err && err != SHERD_EFEWNODES)) return err;
+    if (d) *d = (sherd_diag){ 0 };
+    return sherd__fail(d, SHERD_EWRONG,
+                       "leave --strict out to have its work done by the other nodes",
+                       "%s answered wrongly or broke the protocol", run->banned);
+}
+
+int sherd__product_run(sherd_cluster *c, sherd_job *job, bool last, const sherd__prepared *p,
+                       const sherd__nodes *nodes, const sherd_product_options *opt,
+                       sherd_report *out, sherd_diag *d)
+{
+    sherd_report own;
+    int err = report_init(&own, nodes->count);
+    if (err) return sherd__fail(d, err, NULL, "out of memory");
+    sherd__run_result result = { .bytes_out = own.bytes_out,
+                                 .bytes_in = own.bytes_in,
+                                 .states = own.states };
+    err = judge(sherd__cluster_run(c, job, last, opt, &result, d), &result, opt->strict, d);
+    report_fill(&own, p, nodes, &result);
+    if (out) {
+        *out = own;
+        sherd__wipe(&own, sizeof own); /* the seed is in it */
+    } else {
+        sherd_report_fini(&own);
+    }
+    return err;
+}
+
+#define NOT_STARVED UINT32_MAX
+
+/* *alive: where it failed for want of answers, the domains that could still give some. */
+static int once(sherd_cluster *c, sherd__prepared *p, const sherd__nodes *nodes,
+                const sherd_product_options *opt, double began, sherd_report *r, uint32_t *alive,
+                sherd_diag *d)
+{
+    sherd_product_options now = *opt;
+    sherd_job *job = NULL;
+    *alive = NOT_STARVED;
+    int err = sherd__product_job(&job, c, p, opt->strict, d);
+    if (err) sherd__fail(d, err, NULL, "cannot set the job up: %s", sherd_strerror(err));
+    else err = sherd__prepared_ready(p, d);
+    if (!err) err = sherd__time_left(&now.timeout_ms, opt->timeout_ms, began, d);
+    if (!err) {
+        err = sherd__product_run(c, job, true, p, nodes, &now, r, d);
+        sherd__prepared_why(p, err, d);
+        if (err != SHERD_EFEWNODES || !sherd__job_starved(job, alive)) *alive = NOT_STARVED;
+    }
+    sherd__job_free(job);
+    sherd__prepared_fini(p);
+    return err;
+}
+
+int sherd__time_left(uint32_t *ms, uint32_t all, double began, sherd_diag *d)
+{
+    double left = all - (sherd__clock_s() - began) * 1e3;
+    *ms = 0;
+    if (all == 0) return SHERD_OK;
+    if (left < 1)
+        return sherd__fail(d, SHERD_ETIMEOUT, "give it more with --timeout",
+                           "the time given is over: preparing left nothing of the %u ms", all);
+    *ms = (uint32_t)left;
+    return SHERD_OK;
+}
+
+void sherd__report_add(sherd_report *r, sherd_report *before)
+{
+    for (uint32_t i = 0; i < r->nodes && i < before->nodes; i++) {
+        r->bytes_out[i] += before->bytes_out[i];
+        r->bytes_in[i] += before->bytes_in[i];
+    }
+    r->tasks += before->tasks;
+    r->tasks_repeated += before->tasks_repeated;
+    r->tasks_cancelled += before->tasks_cancelled;
+    r->nodes_lost += before->nodes_lost;
+    r->seconds += before->seconds;
+    sherd_report_fini(before);
+}
+
+/*
+ * Too few domains are left to decode what they hold: their answers so far are worth nothing.
+ * Everything is coded anew for those that are left, with fresh masks, into fewer blocks; answers of
+ * two encodings never mix. A node that is up may have refused its work or be mute: those count that
+ * could still answer, which are fewer than were counted on before, so it ends.
+ */
+static int again(sherd_cluster *c, sherd_view a, sherd_view b, double *out, size_t ldc,
+                 const sherd_product_options *opt, double began, sherd__nodes *nodes,
+                 uint32_t alive, sherd_report *r, sherd_diag *d)
+{
+    sherd__prepared p;
+    sherd_product_options fewer = *opt;
+    int err = SHERD_EFEWNODES;
+    fewer.spare = 0;
+    for (uint32_t encodings = 2; alive != NOT_STARVED; encodings++) {
+        uint32_t left, ms;
+        sherd_diag last = *d;
+        sherd__cluster_nodes(c, nodes);
+        if (nodes->usable > alive) { /* those with the least room are hoped for least */
+            if (nodes->budgets) nodes->budgets += nodes->usable - alive;
+            nodes->usable = alive;
+        }
+        *d = (sherd_diag){ 0 };
+        err = sherd__time_left(&ms, opt->timeout_ms, began, d);
+        if (err) return err;
+        left = nodes->usable;
+        err = sherd__prepare_multiply(&p, a, b, out, ldc, nodes, &fewer, d);
+        if (err == SHERD_EFEWNODES) *d = last; /* what has happened says more */
+        if (err) return err;
+        sherd__cluster_say(c, SHERD_LOG_WARN,
+                           "%s: all shares are made anew for the %u domains that are left",
+                           last.message, left);
+        sherd_report so_far = r ? *r : (sherd_report){ 0 };
+        if (r) *r = (sherd_report){ 0 };
+        err = once(c, &p, nodes, &fewer, began, r, &alive, d);
+        if (r) sherd__report_add(r, &so_far);
+        if (r) r->encodings = encodings;
+    }
+    return err;
+}
+
+int sherd_multiply(sherd_cluster *c, sherd_view a, sherd_view b, double *out, size_t ldc,
+                   const sherd_product_options *opt, sherd_report *r, sherd_diag *d)
+{
+    sherd__prepared p;
+    sherd__nodes nodes;
+    if (r) *r = (sherd_report){ 0 };
+    int err = sherd__view_check(a, "A", d);
+    if (!err) err = sherd__view_check(b, "B", d);
+    if (err) return err;
+    sherd__cluster_call(c);
+    sherd__cluster_nodes(c, &nodes);
+    sherd_diag own = { 0 };
+    if (!d) d = &own;
+    uint32_t alive;
+    double began = sherd__clock_s();
+    err = sherd__prepare_multiply(&p, a, b, out, ldc, &nodes, opt, d);
+    if (err) return err;
+    err = once(c, &p, &nodes, opt, began, r, &alive, d);
+    if (r) r->encodings = r->threshold > 0;
+    if (alive == NOT_STARVED) return err;
+    return again(c, a, b, out, ldc, opt, began, &nodes, alive, r, d);
+}
+
+int sherd_apply(sherd_cluster *c, sherd_elementwise op, sherd_view a, sherd_view b, double *out,
+                size_t ldc, const sherd_product_options *opt, sherd_report *r, sherd_diag *d)
+{
+    sherd__prepared p;
+    sherd__nodes nodes;
+    if (r) *r = (sherd_report){ 0 };
+    int err = sherd__view_check(a, "A", d);
+    if (err) return err;
+    sherd__cluster_call(c);
+    sherd__cluster_nodes(c, &nodes);
+    uint32_t alive;
+    double began = sherd__clock_s();
+    err = sherd__prepare_apply(&p, (uint32_t)op, a, b, out, ldc, &nodes, opt, d);
+    return err ? err : once(c, &p, &nodes, opt, began, r, &alive, d);
+}
+
+/* --- resident operands ----------------------------------------------------------------------- */
+
+struct sherd_resident {
+    sherd_cluster *cluster;
+    sherd__prepared p;
+    sherd__nodes nodes;
+    sherd_product_options opt;
+    sherd_job *job;
+    uint64_t bytes;
+};
+
+/* Tiles before the one that is multiplied by are dropped. */
+static uint64_t bytes_of(const sherd__prepared *p, sherd_view b, sherd_scheme scheme)
+{
+    uint64_t rows = scheme == SHERD_PLAIN ? b.rows : 0;
+    for (uint32_t i = 0; i < p->slots && scheme == SHERD_PERMUTE; i++)
+        if (p->planned[i] > rows) rows = p->planned[i];
+    return rows * p->size_b * (p->plan.tile_cols < b.cols ? 2 * p->plan.tile_cols : b.cols);
+}
+
+uint64_t sherd__resident_bytes(const sherd_resident *k)
+{
+    return k->bytes;
+}
+
+int sherd_resident_new(sherd_resident **out, sherd_cluster *c, sherd_view b, size_t n_max,
+                       const sherd_product_options *opt, sherd_diag *d)
+{
+    return sherd__resident_of(out, c, b, n_max, opt, NULL, 0, NULL, d);
+}
+
+/* The ledger that preparing made counts in the account of the operand, of which B may be a part:
+ * then the bound is the operand's, and no part's. */
+static int follow(sherd_resident *k, sherd__account *account, unsigned side,
+                  const sherd__resident_part *part, double bound, sherd_diag *d)
+{
+    sherd__ledger_whole whole = { 0 };
+    if (part) whole = part->whole;
+    whole.max_fraction = bound;
+    int err = sherd__ledger_follow(k->p.ledger, account, side, part ? &whole : NULL);
+    return err ? sherd__fail(d, err, NULL, "out of memory")
+               : sherd__prepared_allowed(&k->p, &k->nodes, d);
+}
+
+int sherd__resident_of(sherd_resident **out, sherd_cluster *c, sherd_view b, size_t n_max,
+                       const sherd_product_options *opt, sherd__account *account, unsigned side,
+                       const sherd__resident_part *part, sherd_diag *d)
+{
+    *out = NULL;
+    int err = sherd__view_check(b, "B", d);
+    if (err) return err;
+    if (opt->shuffle_rows)
+        return sherd__fail(d, SHERD_EUNSUPPORTED, "leave --shuffle-rows out",
+                           "rows cannot be shuffled with a resident operand");
+    if (opt->scheme != SHERD_PERMUTE && opt->scheme != SHERD_PLAIN)
+        return sherd__fail(d, SHERD_EUNSUPPORTED, "keep the left operand: sherd_multiplier_keep",
+                           "a right operand is not kept under a private scheme");
+    sherd_resident *k = sherd__calloc(1, sizeof *k);
+    if (!k) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    k->cluster = c;
+    k->opt = *opt;
+    k->opt.seed = NULL;
+    sherd__cluster_nodes(c, &k->nodes);
+    sherd_view a = sherd_view_c(NULL, SHERD_F64, n_max, b.rows);
+    sherd_product_options own = *opt;
+    if (part) own.exposure_max = 1;
+    err = sherd__prepare_part(&k->p, a, b, part ? part->fixed : NULL, NULL, b.cols, &k->nodes, &own,
+                              d);
+    if (!err && account) err = follow(k, account, side, part, opt->exposure_max, d);
+    if (!err) k->bytes = bytes_of(&k->p, b, opt->scheme);
+    if (err == SHERD_EEXPOSURE && account) sherd__account_unplan(account, side);
+    if (!err) {
+        err = sherd__product_job(&k->job, c, &k->p, opt->strict, d);
+        if (err) sherd__fail(d, err, NULL, "cannot set the job up: %s", sherd_strerror(err));
+    }
+    if (err) {
+        sherd_resident_free(k);
+        return err;
+    }
+    *out = k;
+    return SHERD_OK;
+}
+
+int sherd_resident_multiply(sherd_resident *k, sherd_view a, double *out, size_t ldc,
+                            sherd_report *r, sherd_diag *d)
+{
+    sherd_product_options now = k->opt;
+    double began = sherd__clock_s();
+    if (r) *r = (sherd_report){ 0 };
+    int err = sherd__view_check(a, "A", d);
+    if (err) return err;
+    sherd__cluster_call(k->cluster);
+    err = sherd__prepared_next(&k->p, a, out, ldc, k->opt.bits, d);
+    if (err == SHERD_ESHAPE)
+        return sherd__fail(d, err, "keep B for more rows, or give the columns that B has rows",
+                           "A is %zu x %zu and does not fit the operand kept", a.rows, a.cols);
+    if (!err) {
+        sherd__ledger_next_left(k->p.ledger);
+        err = sherd__prepared_allowed(&k->p, &k->nodes, d);
+        if (err) return err; /* nothing was begun: another A may still come */
+    }
+    /* Also before the first run: the job was made for the most rows that any A has. */
+    if (!err) err = sherd__job_again(k->job);
+    if (err)
+        return sherd__fail(d, err, "keep the operand anew", "the kept operand cannot be used: %s",
+                           sherd_strerror(err));
+    if (sherd__time_left(&now.timeout_ms, k->opt.timeout_ms, began, NULL)) now.timeout_ms = 1;
+    return sherd__product_run(k->cluster, k->job, false, &k->p, &k->nodes, &now, r, d);
+}
+
+void sherd_resident_free(sherd_resident *k)
+{
+    if (!k) return;
+    if (k->job) sherd__cluster_drop(k->cluster, k->job);
+    sherd__job_free(k->job);
+    sherd__prepared_fini(&k->p);
+    sherd__free(k);
+}

@@ -1,0 +1,59 @@
+/*
+ * A node whose answers are never needed in time is cancelled again and again, and so owes none: a
+ * spare that has gone mute would pass for one that is merely slow, until it is needed. So a task of
+ * a node that has answered nothing for a while is left to run when it would be cancelled: its
+ * trial. Any answer ends it, right or wrong, since nobody uses it; a node that gives none for as
+ * long as others are given for theirs has failed like them. Time on trial adds up over runs, since
+ * each may be short.
+ */
+#include "scheduler/job/internal.h"
+
+#define TRIAL_AFTER_MS 1000u
+
+static void end_trial(job_node *n)
+{
+    n->trial = (job_trial){ 0 };
+}
+
+bool sherd__job_trial_begin(sherd_job *j, uint64_t ordinal)
+{
+    const job_cell *c = &j->cells[ordinal];
+    job_node *n = &j->nodes[c->node];
+    if (n->trial.attempt || j->now_ms - n->heard_ms < TRIAL_AFTER_MS) return false;
+    n->trial = (job_trial){ .task = (uint32_t)ordinal + 1, .attempt = c->attempt };
+    /* What is to leave for it first; answers are expected from then on. */
+    n->trial.out = sherd__session_stats_of(n->session)->bytes_out +
+                   sherd__session_queued(n->session);
+    return true;
+}
+
+void sherd__job_trial_heard(sherd_job *j, job_node *n, uint32_t attempt)
+{
+    n->heard_ms = j->now_ms;
+    n->mute_ms = 0;
+    if (n->trial.attempt == attempt) end_trial(n);
+}
+
+bool sherd__job_trial_failed(const sherd_job *j, job_node *n, double patience)
+{
+    if (!n->trial.attempt) return false;
+    if (!n->trial.since_ms && sherd__session_stats_of(n->session)->bytes_out >= n->trial.out)
+        n->trial.since_ms = j->now_ms;
+    uint64_t run = n->trial.since_ms ? j->now_ms - n->trial.since_ms : 0;
+    return (double)(n->mute_ms + run) > patience;
+}
+
+void sherd__job_trial_rest(sherd_job *j, job_node *n)
+{
+    if (n->trial.since_ms) n->mute_ms += j->now_ms - n->trial.since_ms;
+    if (n->trial.attempt && n->state == NODE_UP && sherd__session_ready(n->session))
+        (void)!sherd__session_cancel(n->session, j->o.id, n->trial.task, n->trial.attempt);
+    end_trial(n);
+}
+
+void sherd__job_trial_forget(sherd_job *j, job_node *n)
+{
+    n->heard_ms = j->now_ms;
+    n->mute_ms = 0;
+    end_trial(n);
+}

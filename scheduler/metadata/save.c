@@ -1,0 +1,140 @@
+/*
+ * Saving metadata. Arrays are made while they are written, in runs of rows: from the seed where it
+ * is known (each run twice, once for the permutations and once for their inverses, which costs less
+ * than holding the inverses would), else copied from the loaded file. Saving again copies in any
+ * case: what a product has used must be what the file holds.
+ */
+#include <string.h>
+#include <time.h>
+
+#include "core/alloc.h"
+#include "core/clock.h"
+#include "core/diag.h"
+#include "core/wipe.h"
+#include "crypto/perm.h"
+#include "scheduler/metadata/metadata.h"
+
+typedef struct saving {
+    sherd_meta *meta;
+    double *seconds;
+    bool derives;     /* from the seed */
+    uint8_t *scratch; /* permutations whose inverses are wanted; also `seen` of a copied row */
+    size_t scratch_len;
+    sherd__npz_reader *reader;
+} saving;
+
+static int need_scratch(saving *s, size_t len, sherd_diag *d)
+{
+    if (len <= s->scratch_len) return SHERD_OK;
+    if (s->scratch) sherd__wipe(s->scratch, s->scratch_len);
+    sherd__free(s->scratch);
+    s->scratch_len = 0;
+    s->scratch = sherd__alloc(len);
+    if (!s->scratch) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    s->scratch_len = len;
+    return SHERD_OK;
+}
+
+static int derive(saving *s, size_t i, sherd_meta_table table, uint64_t row, size_t rows,
+                  size_t cols, unsigned width, void *out, sherd_diag *d)
+{
+    uint8_t key[32];
+    bool inverse = table == SHERD_META_UNSHUFFLES || table == SHERD_META_UNROWS;
+    int err = inverse ? need_scratch(s, rows * cols * width, d) : SHERD_OK;
+    if (err) return err;
+    sherd__meta_key(s->meta, s->meta->f.seed, i, table, 0, key);
+    err = sherd__perm_rows(key, row, rows, (uint32_t)cols, width, inverse ? s->scratch : out,
+                           inverse ? out : NULL);
+    sherd__wipe(key, sizeof key);
+    return err ? sherd__fail(d, err, NULL, "operation %s: permutations: %s", s->meta->f.ops[i].name,
+                             sherd_strerror(err))
+               : SHERD_OK;
+}
+
+static int copy(saving *s, size_t i, sherd_meta_table table, uint64_t row, size_t rows, size_t cols,
+                unsigned width, uint8_t *out, sherd_diag *d)
+{
+    int err = need_scratch(s, cols, d);
+    if (!err && row == 0) {
+        sherd__npz_reader_free(s->reader);
+        err = sherd__metafile_reader(&s->reader, &s->meta->f, i, table, d);
+    }
+    if (!err) err = sherd__npz_reader_next(s->reader, out, rows * cols * width, d);
+    for (size_t q = 0; q < rows && !err; q++)
+        if (sherd__meta_row_fault(out + q * cols * width, width, cols, s->scratch) >= 0)
+            err = sherd__fail(d, SHERD_EFORMAT, "restore the file from a copy",
+                              "%s: operation %s, row %llu of %s is no permutation",
+                              sherd__meta_where(s->meta), s->meta->f.ops[i].name,
+                              (unsigned long long)(row + q), sherd__metafile_table_name(table));
+    return err;
+}
+
+static int fill_rows(void *ctx, size_t i, sherd_meta_table table, uint64_t row, size_t rows,
+                     void *out, sherd_diag *d)
+{
+    saving *s = ctx;
+    uint64_t all, cols;
+    double began = sherd__clock_s();
+    unsigned width = sherd__metafile_table(&s->meta->f, i, table, &all, &cols);
+    int err = s->derives ? derive(s, i, table, row, rows, (size_t)cols, width, out, d)
+                         : copy(s, i, table, row, rows, (size_t)cols, width, out, d);
+    if (s->seconds) s->seconds[i] += sherd__clock_s() - began;
+    return err ? err : sherd__meta_step(s->meta, (uint64_t)rows * cols * width, d);
+}
+
+/* A new digest must not make changed exposures look sound. */
+static int copy_exposures(sherd_meta *meta, size_t i, uint32_t *out, sherd_diag *d)
+{
+    uint8_t sha256[32];
+    int err = sherd_meta_exposures(meta, i, out, d);
+    if (err) return err;
+    sherd__metafile_exposures_sha256(sha256, out, (size_t)sherd_meta_columns(&meta->f.ops[i]));
+    if (memcmp(sha256, meta->f.exposures_sha256[i], sizeof sha256) == 0) return SHERD_OK;
+    return sherd__fail(d, SHERD_EFORMAT, "restore the file from a copy",
+                       "%s: operation %s: the exposures have another digest than the manifest "
+                       "gives",
+                       sherd__meta_where(meta), meta->f.ops[i].name);
+}
+
+static int fill_exposures(void *ctx, size_t i, uint32_t *out, sherd_diag *d)
+{
+    saving *s = ctx;
+    double began = sherd__clock_s();
+    int err = s->derives ? sherd__meta_derive_exposures(s->meta, s->meta->f.seed, i, out, d)
+                         : copy_exposures(s->meta, i, out, d);
+    if (s->seconds) s->seconds[i] += sherd__clock_s() - began;
+    return err;
+}
+
+static int save(sherd_meta *meta, const char *path, const sherd_meta_save_options *opt,
+                bool derives, uint64_t *size, sherd_diag *d)
+{
+    saving s = { .meta = meta, .seconds = opt->seconds, .derives = derives };
+    sherd__metafile_source source = { fill_exposures, fill_rows, &s };
+    if (meta->seed_wrong)
+        return sherd__fail(d, SHERD_EFORMAT, "restore the file from a copy",
+                           "%s: the seed is not the one that the manifest commits to",
+                           sherd__meta_where(meta));
+    if (opt->seconds) memset(opt->seconds, 0, meta->f.count * sizeof *opt->seconds);
+    sherd__meta_begin(meta);
+    int err = sherd__metafile_write(&meta->f, path, opt, &source, size, d);
+    sherd__npz_reader_free(s.reader);
+    if (s.scratch) sherd__wipe(s.scratch, s.scratch_len);
+    sherd__free(s.scratch);
+    return err;
+}
+
+int sherd_meta_save(sherd_meta *meta, const char *path, const sherd_meta_save_options *opt,
+                    uint64_t *size, sherd_diag *d)
+{
+    return save(meta, path, opt, sherd_meta_seed(meta) != NULL, size, d);
+}
+
+int sherd_meta_save_again(sherd_meta *meta, const char *path, sherd_diag *d)
+{
+    sherd_meta_save_options opt = { .expanded = sherd_meta_expanded(meta),
+                                    .without_seed = !sherd_meta_seed(meta) };
+    for (size_t i = 0; meta->f.npz && i < sherd__npz_count(meta->f.npz); i++)
+        opt.deflate |= sherd__npz_member_at(meta->f.npz, i)->deflated;
+    return save(meta, path, &opt, !sherd_meta_expanded(meta), NULL, d);
+}

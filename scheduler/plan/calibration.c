@@ -1,0 +1,162 @@
+/*
+ * A few cells of a product, hidden and folded here without a node: their time, times how many there
+ * are. The first position of a tile makes what the others use (projections, permutations, weights),
+ * so it counts once a tile. What is hidden is kept for as long as it would be on its way: the first
+ * positions meet new memory, later ones what those had. Answers are zeros: folding does not care
+ * what it adds. Each lies elsewhere than the one before, since what has just come from a node is in
+ * no cache near here.
+ * They are not checked, since a check that fails stops early; that part is counted by its bytes.
+ */
+#include "scheduler/plan/forecast.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/clock.h"
+#include "scheduler/plan/kernel_rates.h"
+#include "wire/session.h"
+
+#define ENOUGH_S 0.03
+#define POSITIONS_MAX 4u
+#define WINDOW 2u                                /* positions on their way */
+#define CHUNKS_MAX 4u                            /* of a slot's resident block */
+#define ANSWERS_BYTES (64u << 20)                /* more than a core finds in any cache */
+#define ANSWERS_MAX (2u * SHERD__LCC_BLOCKS_MAX) /* 2 K + 2 T - 1 of K + T points */
+
+typedef struct rehearsal {
+    sherd__prepared *p;
+    sherd__scheme_shape shape;
+    sherd__cell_work *kept; /* WINDOW of each slot */
+    uint8_t *zeros;         /* zeros_len, at least one answer */
+    uint64_t zeros_len, at;
+    double hide_s, fold_s; /* of the last position */
+} rehearsal;
+
+static void let_go(sherd__cell_work *w, uint32_t slots)
+{
+    for (uint32_t slot = 0; slot < slots; slot++) {
+        sherd__fragment_free(w[slot].left);
+        sherd__fragment_free(w[slot].right);
+        w[slot] = (sherd__cell_work){ 0 };
+    }
+}
+
+static int hide(rehearsal *r, uint32_t panel, bool *empty)
+{
+    const sherd__hiding *h = &r->p->hiding;
+    uint32_t slots = r->shape.slots;
+    sherd__cell_work *kept = r->kept + panel % WINDOW * slots;
+    int err = SHERD_OK;
+    let_go(kept, slots);
+    double began = sherd__clock_busy_s();
+    for (uint32_t slot = 0; slot < slots && !err; slot++) {
+        err = h->ops->hide(h->ctx, (sherd__cell){ slot, 0, panel }, &kept[slot]);
+        empty[slot] = kept[slot].empty;
+    }
+    r->hide_s = sherd__clock_busy_s() - began;
+    return err;
+}
+
+static const uint8_t *answer(rehearsal *r)
+{
+    uint64_t len = r->shape.result_max;
+    if (r->at + len > r->zeros_len) r->at = 0;
+    r->at += len;
+    return r->zeros + r->at - len;
+}
+
+static int fold(rehearsal *r, uint32_t panel, const bool *empty)
+{
+    const sherd__hiding *h = &r->p->hiding;
+    const uint8_t *bodies[ANSWERS_MAX];
+    uint32_t slots[ANSWERS_MAX], len = r->shape.threshold;
+    double began = sherd__clock_busy_s();
+    int err = SHERD_OK;
+    assert(len <= ANSWERS_MAX);
+    for (uint32_t i = 0; i < len; i++) slots[i] = i, bodies[i] = answer(r);
+    if (len) err = h->ops->decode(h->ctx, 0, panel, slots, bodies, len);
+    for (uint32_t slot = 0; slot < r->shape.slots && !len && !err; slot++)
+        err = h->ops->fold(h->ctx, (sherd__cell){ slot, 0, panel }, empty[slot] ? NULL : answer(r));
+    r->fold_s = sherd__clock_busy_s() - began;
+    return err;
+}
+
+static int rehearse_cells(rehearsal *r, sherd__calibration *out)
+{
+    bool *empty = sherd__calloc(r->shape.slots, sizeof *empty);
+    double first_hide = 0, first_fold = 0, hide_s = 0, fold_s = 0, all = 0;
+    uint32_t panel = 0, panels = r->shape.panels;
+    r->kept = sherd__calloc((size_t)WINDOW * r->shape.slots, sizeof *r->kept);
+    int err = empty && r->kept ? SHERD_OK : SHERD_ENOMEM;
+    for (; panel < panels && panel < POSITIONS_MAX && (panel <= WINDOW || all < ENOUGH_S) && !err;
+         panel++) {
+        err = hide(r, panel, empty);
+        if (!err) err = fold(r, panel, empty);
+        *(panel >= WINDOW ? &hide_s : &first_hide) += r->hide_s;
+        *(panel >= WINDOW ? &fold_s : &first_fold) += r->fold_s;
+        all += r->hide_s + r->fold_s;
+    }
+    if (r->kept) let_go(r->kept, WINDOW * r->shape.slots);
+    sherd__free(r->kept);
+    sherd__free(empty);
+    if (err || panel == 0) return err;
+    double rest = panel > WINDOW ? (double)(panels - WINDOW) / (double)(panel - WINDOW) : 0;
+    out->hide_s = (first_hide + rest * hide_s) * r->shape.tiles;
+    out->fold_s = (first_fold + rest * fold_s) * r->shape.tiles;
+    return SHERD_OK;
+}
+
+/* The beginning of each slot's resident block, as the loop thread makes it. */
+static int rehearse_fill(rehearsal *r, sherd__calibration *out, uint64_t bytes)
+{
+    const sherd__hiding *h = &r->p->hiding;
+    uint8_t *part = sherd__alloc(SHERD__CHUNK);
+    uint32_t slots = r->shape.shared ? 1 : r->shape.slots;
+    uint64_t read = 0;
+    int err = part ? SHERD_OK : SHERD_ENOMEM;
+    if (part) memset(part, 0, SHERD__CHUNK); /* the session's buffer has its pages, too */
+    double began = sherd__clock_busy_s();
+    for (uint32_t slot = 0; slot < slots && !err; slot++) {
+        sherd_fragment *f;
+        err = h->ops->resident(h->ctx, slot, 0, &f);
+        if (err) break;
+        uint64_t len = sherd__fragment_info_of(f)->len, at = 0;
+        for (unsigned i = 0; i < CHUNKS_MAX && at < len && !err; i++) {
+            size_t n = len - at < SHERD__CHUNK ? (size_t)(len - at) : SHERD__CHUNK;
+            err = sherd__fragment_read(f, at, part, n);
+            at += n;
+        }
+        sherd__fragment_free(f);
+        read += at;
+    }
+    double took = sherd__clock_busy_s() - began;
+    out->fill_s = read ? took * (double)bytes / (double)read : 0;
+    sherd__free(part);
+    return err;
+}
+
+int sherd__rehearse(sherd__calibration *out, sherd__prepared *p, const sherd__traffic *t)
+{
+    const sherd__kernel_rates here = sherd__kernel_rates_here();
+    rehearsal r = { .p = p };
+    int err = SHERD_OK;
+    *out = (sherd__calibration){ 0 };
+    p->hiding.ops->shape(p->hiding.ctx, &r.shape);
+    if (t->tasks == 0) return SHERD_OK;
+    if (p->masks) {
+        out->hide_s = (double)t->left * (1 / here.mask + 1 / here.pack);
+        out->fold_s = (double)t->answer * (2 / here.unpack + 1 / here.judge_residues);
+        return SHERD_OK;
+    }
+    r.zeros_len = r.shape.result_max > ANSWERS_BYTES ? r.shape.result_max : ANSWERS_BYTES;
+    r.zeros = sherd__alloc(r.zeros_len);
+    if (r.zeros) memset(r.zeros, 0, r.zeros_len);
+    else err = SHERD_ENOMEM;
+    if (!err && r.shape.resident) err = rehearse_fill(&r, out, t->first);
+    if (!err) err = rehearse_cells(&r, out);
+    double judge = r.shape.primes_len ? here.judge_residues : here.judge_f64;
+    out->fold_s += (double)t->answer / judge;
+    sherd__free(r.zeros);
+    return err;
+}

@@ -1,0 +1,182 @@
+/*
+ * Each thread has operands of its own, random ones, since zeros are multiplied at less heat, and
+ * takes others each time: in a node they have just come, or made way for those of another node. The
+ * first product of a thread, which meets cold pages, does not count.
+ * Counted is processor time, so that whoever else runs here makes a difference only as far as
+ * they slow a running thread down. BLAS must be set to one thread meanwhile.
+ */
+#include "scheduler/plan/contention.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/clock.h"
+#include "core/signals.h"
+#include "matrix/gemm.h"
+#include "matrix/residue.h"
+#include "matrix/residue_limbs.h"
+
+#define ENOUGH_S 0.05
+#define SIDE_MOST 640u  /* of doubles */
+#define ROWS_MOST 1024u /* of residues */
+#define COLS_MOST 2048u /* so that rows of the right operand lie pages apart */
+#define MEMORY (SHERD__CONTENTION_MEMBER / 2) /* of operands: more than a core's caches keep */
+#define LINE 64u
+
+typedef struct member {
+    sherd__contention *company;
+    uint8_t *memory, *first, *scratch[2];
+    size_t set, sets; /* which operands are next, of how many */
+    double flops, busy_s;
+    pthread_t thread;
+} member;
+
+struct sherd__contention {
+    sherd__contention_work work;
+    atomic_bool over;
+    unsigned others;
+    member members[]; /* first: the caller's */
+};
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static size_t lines(size_t bytes)
+{
+    return (bytes + LINE - 1) / LINE * LINE;
+}
+
+/* Numbers from -2^20 to 2^20; or bytes below 64, of which any three are a packed residue below
+ * every prime that is used. bytes: a multiple of 8. */
+static void scatter(uint8_t *out, size_t bytes, bool residues)
+{
+    uint64_t z = bytes;
+    for (size_t i = 0; i < bytes; i += sizeof z) {
+        z = z * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        double x = (double)(int64_t)(z >> 43) - 0x1p20;
+        uint64_t packed = (z ^ z >> 32) & UINT64_C(0x3f3f3f3f3f3f3f3f);
+        memcpy(out + i, residues ? (const void *)&packed : (const void *)&x, sizeof z);
+    }
+}
+
+/* Where the parts of a set lie in it. */
+typedef struct parts {
+    size_t right, out, all;
+} parts;
+
+static parts parts_of(const sherd__contention_work *w)
+{
+    size_t each = w->residues ? SHERD__RESIDUE_BYTES : sizeof(double);
+    size_t right = lines(w->rows * w->inner * each);
+    size_t out = right + lines(w->inner * w->cols * each);
+    return (parts){ right, out, out + lines(w->rows * w->cols * each) };
+}
+
+static bool settle(member *m)
+{
+    const sherd__contention_work *w = &m->company->work;
+    size_t left = 0, sorted = 0, each = parts_of(w).all;
+    sherd__limbs x = { .n = w->rows, .k = w->inner, .m = w->cols };
+    m->sets = MEMORY / each + 1;
+    if (w->residues) sherd__limbs_room(&x, &left, &sorted);
+    size_t all = m->sets * each;
+    uint8_t *at = m->memory = sherd__alloc_large(LINE + all + lines(left) + lines(sorted));
+    if (!at) return false;
+    m->first = at + (LINE - (uintptr_t)at % LINE) % LINE;
+    m->scratch[0] = m->first + all;
+    m->scratch[1] = m->scratch[0] + lines(left);
+    scatter(m->first, all, w->residues);
+    return true;
+}
+
+static bool multiply(member *m)
+{
+    const sherd__contention_work *w = &m->company->work;
+    parts p = parts_of(w);
+    uint8_t *set = m->first + m->set++ % m->sets * p.all;
+    if (w->residues) {
+        sherd__limbs x = { .p = sherd__primes_default.p[0],
+                           .n = w->rows,
+                           .k = w->inner,
+                           .m = w->cols,
+                           .a = set,
+                           .b = set + p.right,
+                           .out = set + p.out };
+        return sherd__limbs_multiply(&x, NULL, m->scratch[0], m->scratch[1]) == SHERD_OK;
+    }
+    return sherd__gemm_f64(w->rows, w->inner, w->cols, (const double *)(const void *)set, w->inner,
+                           (const double *)(const void *)(set + p.right), w->cols, 0,
+                           (double *)(void *)(set + p.out), w->cols) == SHERD_OK;
+}
+
+/* One product more that counts. */
+static bool step(member *m)
+{
+    const sherd__contention_work *w = &m->company->work;
+    double began = sherd__clock_busy_s();
+    if (!multiply(m)) return false;
+    m->busy_s += sherd__clock_busy_s() - began;
+    m->flops += 2 * (double)w->rows * (double)w->inner * (double)w->cols;
+    return true;
+}
+
+static void *keep_on(void *arg)
+{
+    member *m = arg;
+    bool ok = settle(m) && multiply(m);
+    while (ok && !atomic_load(&m->company->over)) ok = step(m);
+    return NULL;
+}
+
+static sherd__contention_work part_of(const sherd__contention_work *w)
+{
+    size_t inner = w->residues ? SHERD__LIMBS_DEPTH : SIDE_MOST;
+    size_t rows = w->residues ? ROWS_MOST : SIDE_MOST, cols = w->residues ? COLS_MOST : SIDE_MOST;
+    return (sherd__contention_work){ least(w->rows, rows), least(w->inner, inner),
+                                     least(w->cols, cols), w->residues };
+}
+
+static void start_others(sherd__contention *c, unsigned others)
+{
+    sigset_t before;
+    sherd__signals_hold(&before);
+    for (unsigned i = 1; i <= others; i++) {
+        c->members[i].company = c;
+        if (pthread_create(&c->members[i].thread, NULL, keep_on, &c->members[i])) break;
+        c->others++;
+    }
+    sherd__signals_restore(&before);
+}
+
+sherd__contention *sherd__contention_begin(unsigned others, const sherd__contention_work *w)
+{
+    sherd__contention *c = sherd__calloc(1, sizeof *c + (1 + (size_t)others) * sizeof(member));
+    if (!c || w->rows == 0 || w->inner == 0 || w->cols == 0) return c;
+    c->work = part_of(w);
+    start_others(c, others);
+    member *me = &c->members[0];
+    me->company = c;
+    bool ok = settle(me) && multiply(me);
+    for (double began = sherd__clock_s(); ok && sherd__clock_s() - began < ENOUGH_S;) ok = step(me);
+    return c;
+}
+
+double sherd__contention_end(sherd__contention *c)
+{
+    double flops = 0, busy_s = 0;
+    if (!c) return 0;
+    atomic_store(&c->over, true);
+    for (unsigned i = 0; i <= c->others; i++) {
+        if (i > 0) pthread_join(c->members[i].thread, NULL);
+        flops += c->members[i].flops;
+        busy_s += c->members[i].busy_s;
+        sherd__free(c->members[i].memory);
+    }
+    sherd__free(c);
+    return busy_s > 0 ? 1e-9 * flops / busy_s : 0;
+}

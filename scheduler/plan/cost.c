@@ -1,0 +1,82 @@
+/* The pipeline's bounds, one by one, and the greatest of them. */
+#include "scheduler/plan/cost.h"
+
+#include <math.h>
+
+/* What a task costs each side beside its bytes: two messages, two hand-overs between threads. Half
+ * of what `sherd bench --only tasks` finds of a task, less its product and its bytes. */
+#define TASK_S 15e-6
+
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+static double lesser(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+/* Until the first task can run, and from the last answer on. */
+typedef struct ends {
+    double begin_s, last_s;
+} ends;
+
+/* Seconds of the loop thread here; the threads that serve sessions at the nodes take as many
+ * together. */
+static double sessions(const sherd__cost_input *in, uint64_t out, uint64_t back)
+{
+    return ((double)out + (double)back) / in->session_rate;
+}
+
+static void choose(sherd__cost *c, double seconds, sherd__cost_bound bound)
+{
+    if (seconds <= c->seconds) return;
+    c->seconds = seconds;
+    c->bound = bound;
+}
+
+/* Nodes here: the cores' time until the last of the work, of which some is done before the first
+ * task can run, by as many cores as that keeps busy, and some by one alone when all have run. */
+static double shared(const sherd__cost_input *in, const sherd__cost *c, const ends *e, double work,
+                     double tasks)
+{
+    double first = sessions(in, in->bytes_first, 0), cores = in->cores;
+    double both = 2 * (sessions(in, in->bytes_out, in->bytes_in) + tasks);
+    double all = work + both + in->fill_s + c->here_s - e->last_s;
+    double early = 2 * first + in->fill_s + lesser(c->here_s - e->last_s, e->begin_s);
+    if (early >= e->begin_s * cores) return all / cores + e->last_s;
+    return e->begin_s + (all - early) / cores + e->last_s;
+}
+
+/* Before a task can run, the blocks that stay are to be there, and its own is to be hidden; what
+ * comes back last is folded when nothing else is left to be done. */
+static ends ends_of(const sherd__cost_input *in, double first_s)
+{
+    double positions = in->positions ? (double)in->positions : INFINITY;
+    return (ends){ larger(first_s, in->hide_s / positions), in->fold_s / positions };
+}
+
+void sherd__cost_predict(sherd__cost *out, const sherd__cost_input *in)
+{
+    double tasks = (double)in->tasks * TASK_S, threads = in->node_threads ? in->node_threads : 1;
+    double rest = sessions(in, in->bytes_out - in->bytes_first, in->bytes_in) + tasks;
+    double speed = in->node_gflops * 1e9;
+    *out = (sherd__cost){ .here_s = in->hide_s + in->fold_s };
+    out->nodes_s = (in->flops / speed + in->convert_s) * in->busiest;
+    out->first_s = sessions(in, in->bytes_first, 0) + in->fill_s;
+    if (!in->local) {
+        double wire = (double)in->bytes_first / in->link_rate;
+        double other = (double)(in->bytes_out - in->bytes_first) / in->link_rate;
+        out->first_s = larger(out->first_s, wire);
+        rest = larger(rest, larger(other, (double)in->bytes_in / in->link_rate));
+    }
+    out->links_s = out->first_s + rest;
+    const ends e = ends_of(in, out->first_s);
+    choose(out, e.begin_s + out->nodes_s + e.last_s, SHERD__BOUND_NODES);
+    choose(out, e.begin_s + rest + e.last_s, SHERD__BOUND_LINKS);
+    choose(out, out->first_s + out->here_s, SHERD__BOUND_HERE);
+    if (!in->local) return;
+    out->cores_s = shared(in, out, &e, in->flops * threads / speed + in->convert_s, tasks);
+    choose(out, out->cores_s, SHERD__BOUND_CORES);
+}

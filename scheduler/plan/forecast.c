@@ -1,0 +1,398 @@
+/*
+ * Preparing a product as if it were to run, counting what it would send, rehearsing what this
+ * machine would do, and predicting the time (scheduler/plan/cost.h). A product of shapes alone is
+ * prepared over views of a single number: every entry is that one, nothing is a zero.
+ */
+#include "sherd/forecast.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/bytes.h"
+#include "core/clock.h"
+#include "core/cpu.h"
+#include "core/diag.h"
+#include "matrix/gemm.h"
+#include "matrix/residue_limbs.h"
+#include "matrix/view.h"
+#include "scheduler/cluster/domains.h"
+#include "scheduler/cluster/internal.h"
+#include "scheduler/plan/contention.h"
+#include "scheduler/plan/cost.h"
+#include "scheduler/plan/encoding.h"
+#include "scheduler/plan/forecast.h"
+#include "scheduler/plan/kernel_rates.h"
+#include "wire/cipher.h"
+#include "wire/link_rate.h"
+
+#define RESULT_MAX (UINT64_C(1) << 30) /* bytes of a result that is rehearsed with */
+
+static const double one = 1;
+
+/* Or the operand itself. */
+static sherd_view stand_in(sherd_view v)
+{
+    if (v.data) return v;
+    return (sherd_view){ .data = &one, .rows = v.rows, .cols = v.cols, .dtype = SHERD_F64 };
+}
+
+/* --- speeds ---------------------------------------------------------------------------------- */
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Billions of operations a second of a product here, of up to 640 each way, the best of three. */
+static double own_speed(size_t n, size_t k, size_t m)
+{
+    const size_t most = 640;
+    double best = 0;
+    n = least(n, most);
+    k = least(k, most);
+    m = least(m, most);
+    if (n == 0 || k == 0 || m == 0) return 1;
+    double *x = sherd__alloc((n * k + k * m + n * m) * sizeof *x);
+    for (size_t i = 0; i < n * k + k * m && x; i++) x[i] = (double)(i % 1021) - 510;
+    for (int round = 0; round < 3 && x; round++) {
+        double took = sherd__clock_s();
+        int err = sherd__gemm_f64(n, k, m, x, k, x + n * k, m, 0, x + n * k + k * m, m);
+        took = sherd__clock_s() - took;
+        if (!err && took > 0 && 2e-9 * (double)n * (double)k * (double)m / took > best)
+            best = 2e-9 * (double)n * (double)k * (double)m / took;
+    }
+    sherd__free(x);
+    return best > 0 ? best : 1;
+}
+
+static void fill_rates(sherd_rates *r, const sherd_forecast_options *f, const sherd__nodes *nodes)
+{
+    *r = f->rates;
+    if (!(r->session > 0)) r->session = sherd__link_rate_here();
+    if (!(r->session > 0)) r->session = sherd__cipher_rate();
+    if (!(r->link > 0)) r->link = sherd__link_rate(!nodes->remote);
+}
+
+/* --- what it is about ------------------------------------------------------------------------ */
+
+typedef struct forecast {
+    sherd_view a, b;
+    const sherd_product_options *opt;
+    sherd__nodes nodes;
+    uint32_t *domain;
+    char domain_fault[900];
+    double *c, *own_c;
+    double prepare_s; /* what it took: a scan of the operands, room for the result */
+    bool alike;       /* shapes alone */
+    sherd__prepared p;
+} forecast;
+
+/* Just now. */
+typedef struct measured {
+    sherd__calibration own;
+    sherd__kernel_rates pace;
+    double gflops; /* of one thread, products as tasks are; 0: not measured here */
+    bool residues; /* as they travel */
+} measured;
+
+/* Of peers, without coordinators: how many nodes they are, and which are one domain. */
+static int number_nodes(forecast *w, const sherd_forecast_options *f, const sherd__peers *peers)
+{
+    sherd__nodes *n = &w->nodes;
+    uint32_t split[2], unnamed;
+    sherd__peer **list = sherd__calloc(peers->len, sizeof *list);
+    w->domain = sherd__calloc(peers->len, sizeof *w->domain);
+    int err = list && w->domain ? SHERD_OK : SHERD_ENOMEM;
+    *n = (sherd__nodes){ .domain = w->domain, .memory = f->node_memory };
+    for (size_t i = 0; !err && i < peers->len; i++) {
+        if (strcmp(peers->list[i].role, "coordinator") == 0) continue;
+        n->remote = n->remote || !sherd__peer_loopback(&peers->list[i]);
+        list[n->count++] = &peers->list[i];
+    }
+    for (unnamed = 0; !err && unnamed < n->count && list[unnamed]->domain[0];) unnamed++;
+    if (!err)
+        err = sherd__domains_number(list, n->count, sherd__addresses_written, NULL, w->domain,
+                                    &n->domains, split);
+    n->usable = n->domains;
+    if (!err && sherd__domains_fault(list, n->count, unnamed, split, f->same_host_domains,
+                                     w->domain_fault, sizeof w->domain_fault, &n->domain_hint))
+        n->domain_fault = w->domain_fault;
+    sherd__free(list);
+    return err;
+}
+
+static int read_nodes(forecast *w, const sherd_forecast_options *f, sherd_diag *d)
+{
+    sherd__peers peers = { 0 };
+    int err = sherd__peers_load(&peers, f->nodes_file, d);
+    if (!err && number_nodes(w, f, &peers))
+        err = sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    sherd__peers_fini(&peers);
+    return err;
+}
+
+static int find_nodes(forecast *w, const sherd_forecast_options *f, sherd_diag *d)
+{
+    if (f->cluster) {
+        sherd__cluster_nodes(f->cluster, &w->nodes);
+        return SHERD_OK;
+    }
+    if (f->nodes_file) return read_nodes(w, f, d);
+    w->domain = sherd__calloc(f->nodes, sizeof *w->domain);
+    if (!w->domain) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    for (uint32_t i = 0; i < f->nodes; i++) w->domain[i] = i;
+    w->nodes = (sherd__nodes){ .count = f->nodes,
+                               .domain = w->domain,
+                               .domains = f->nodes,
+                               .memory = f->node_memory,
+                               .usable = f->nodes,
+                               .remote = f->remote };
+    return SHERD_OK;
+}
+
+/* Results are folded into memory of their size, for as long as that takes. */
+static int take_result(forecast *w, double *given, sherd_diag *d)
+{
+    size_t len;
+    w->c = given;
+    if (given) return SHERD_OK;
+    bool fits = sherd__mul(w->a.rows, w->b.cols, &len) && sherd__mul(len, sizeof *w->c, &len) &&
+                len <= RESULT_MAX;
+    if (!fits) {
+        char hint[160];
+        size_t row = w->b.cols > RESULT_MAX / sizeof *w->c ? 0 : w->b.cols * sizeof *w->c;
+        if (row)
+            snprintf(hint, sizeof hint,
+                     "plan %zu of its rows, and scale up; multiply --dry-run "
+                     "tells bytes of any size",
+                     (size_t)(RESULT_MAX / row));
+        return sherd__fail(d, SHERD_ERANGE, row ? hint : "plan some of its columns, and scale up",
+                           "a result of %zu x %zu is too large to be rehearsed with: above %u MB",
+                           w->a.rows, w->b.cols, (unsigned)(RESULT_MAX / 1000000));
+    }
+    w->own_c = w->c = sherd__calloc(len ? len : 1, 1);
+    return w->c ? SHERD_OK : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+}
+
+static void look(sherd_forecast *out, const forecast *w)
+{
+    const sherd__prepared *p = &w->p;
+    sherd__scheme_shape shape;
+    p->hiding.ops->shape(p->hiding.ctx, &shape);
+    out->scheme = w->opt->scheme;
+    out->nodes = w->nodes.count;
+    out->primes = p->primes_len;
+    out->blocks = p->code.blocks;
+    out->threshold = shape.threshold;
+    out->slack = shape.threshold ? shape.slots - shape.threshold : 0;
+    out->panels = shape.panels;
+    out->tiles = shape.tiles;
+    if (!shape.threshold && !p->masks) {
+        out->encoding = p->encoding.csr ? SHERD_ENCODING_CSR : SHERD_ENCODING_DENSE;
+        out->dense_seconds = p->encoding.dense_s;
+        out->csr_seconds = p->encoding.csr_s;
+    }
+    out->node_memory = p->plan.node_bytes;
+    for (uint32_t i = 0; i < 2; i++) {
+        uint32_t domain;
+        *(i ? &out->exposure_b : &out->exposure_a) = sherd__ledger_planned(p->ledger, (int)i,
+                                                                           &domain);
+    }
+}
+
+/* --- speeds and time ------------------------------------------------------------------------- */
+
+/* What products run at: as the user says, or as nodes measured of themselves where they are
+ * elsewhere or no product is to be computed here. Else 0: it is measured here. */
+static double told_speed(const forecast *w, const sherd__traffic *t,
+                         const sherd_forecast_options *f)
+{
+    const sherd__nodes *n = &w->nodes;
+    if (f->rates.node_gflops > 0) return f->rates.node_gflops;
+    if (!n->remote && !f->no_products) return 0;
+    return t->residues && n->residue_gflops > 0 ? n->residue_gflops : n->gflops;
+}
+
+/* Whether nodes multiply packed residues as they travel. */
+static bool as_they_travel(const forecast *w, const sherd__traffic *t, const sherd_rates *given)
+{
+    const sherd__nodes *n = &w->nodes;
+    if (!t->residues || given->node_gflops > 0) return false;
+    if (n->remote) return n->residue_gflops > 0;
+    return sherd__limbs_here() && (n->residue_gflops > 0 || !(n->gflops > 0));
+}
+
+/* A task's product: rows of a panel, columns of a group, a tile. */
+static sherd__contention_work task_of(const forecast *w, bool residues)
+{
+    size_t inner = w->a.cols, g = w->opt->group;
+    if (w->opt->scheme == SHERD_PERMUTE) {
+        inner = 1;
+        for (uint32_t i = 0; i < w->p.slots; i++)
+            if (w->p.planned[i] > inner) inner = w->p.planned[i];
+        if (g > 0 && g < inner) inner = g;
+    }
+    return (sherd__contention_work){ w->p.plan.panel_rows, inner, w->p.plan.tile_cols, residues };
+}
+
+/* Threads that work here while one does: those of the nodes, where they are here, and two of ours;
+ * no more than working memory has room for, and one where this BLAS serves no more at a time. */
+static unsigned others_of(const forecast *w, bool residues)
+{
+    const sherd__nodes *n = &w->nodes;
+    uint64_t cores = sherd__cpu_usable(), threads = n->threads ? n->threads : 1;
+    uint64_t memory = w->opt->memory ? w->opt->memory : SHERD__MEMORY_DEFAULT;
+    uint64_t all = 2 + n->count * threads, room = memory / SHERD__CONTENTION_MEMBER;
+    if (n->remote || (!residues && !sherd__blas_by_many())) return 0;
+    if (all > cores) all = cores;
+    if (all > room) all = room;
+    return all > 1 ? (unsigned)all - 1 : 0;
+}
+
+/* Everything that is measured, beside as many threads that multiply as there will be. m->gflops: of
+ * one of them. */
+static int measure(forecast *w, const sherd__traffic *t, const sherd_forecast_options *f,
+                   measured *m, sherd_rates *rates)
+{
+    sherd__contention_work task = task_of(w, as_they_travel(w, t, &f->rates));
+    sherd__contention *c = NULL;
+    unsigned threads = sherd__blas_threads();
+    sherd__blas_threads_set(1);
+    if (!f->no_products && !(told_speed(w, t, f) > 0))
+        c = sherd__contention_begin(others_of(w, task.residues), &task);
+    int err = sherd__rehearse(&m->own, &w->p, t);
+    if (!err) {
+        m->pace = sherd__kernel_rates_here();
+        fill_rates(rates, f, &w->nodes);
+    }
+    m->gflops = sherd__contention_end(c);
+    m->residues = task.residues;
+    sherd__blas_threads_set(threads);
+    return err;
+}
+
+/* The same product here, by BLAS: as given, as measured, or (speed 0) as nodes here would
+ * together. */
+static void find_own(sherd_forecast *out, const forecast *w, const measured *m, double speed)
+{
+    sherd_rates *r = &out->rates;
+    uint32_t threads = w->nodes.threads ? w->nodes.threads : 1;
+    double single = m->residues || !(m->gflops > 0) ? w->nodes.gflops / threads : m->gflops;
+    if (speed > 0) r->gflops = speed;
+    else if (!w->nodes.remote) r->gflops = single * sherd__cpu_usable();
+    if (r->gflops > 0)
+        out->own_seconds = 2e-9 * (double)w->a.rows * (double)w->a.cols * (double)w->b.cols /
+                           r->gflops;
+}
+
+/* One core's seconds of what nodes do to blocks and answers beside the products. */
+static double conversions(const sherd__traffic *t, const measured *m)
+{
+    const sherd__kernel_rates *p = &m->pace;
+    if (m->residues) /* integers are made such: widened, reduced and packed */
+        return t->right.widened / p->widen + 2 * t->right.packed / p->pack;
+    return t->unpacked / p->unpack + t->packed / p->pack + t->widened / p->widen +
+           t->streamed / p->stream + (m->gflops > 0 ? 0 : t->laid / p->lay);
+}
+
+static void predict(sherd_forecast *out, const forecast *w, const sherd__traffic *t,
+                    const measured *m, double told)
+{
+    static const char *const bounds[] = {
+        [SHERD__BOUND_CORES] = "cores",
+        [SHERD__BOUND_NODES] = "nodes",
+        [SHERD__BOUND_LINKS] = "links",
+        [SHERD__BOUND_HERE] = "here",
+    };
+    double threads = w->nodes.threads ? w->nodes.threads : 1;
+    double speed = told > 0 ? told : m->gflops > 0 ? m->gflops * threads : w->nodes.gflops;
+    sherd__cost_input in = {
+        .bytes_out = t->out,
+        .bytes_in = t->in,
+        .bytes_first = t->first,
+        .tasks = t->tasks,
+        .flops = t->multiplied,
+        .convert_s = conversions(t, m),
+        .busiest = t->busiest,
+        .hide_s = m->own.hide_s,
+        .fold_s = m->own.fold_s,
+        .fill_s = m->own.fill_s,
+        .positions = out->panels * out->tiles,
+        .cores = sherd__cpu_usable(),
+        .local = !w->nodes.remote,
+        .node_gflops = speed,
+        .node_threads = w->nodes.threads,
+        .session_rate = out->rates.session,
+        .link_rate = out->rates.link,
+    };
+    sherd__cost cost;
+    if (!(in.node_gflops > 0)) in.node_gflops = 1;
+    out->rates.node_gflops = in.node_gflops;
+    sherd__cost_predict(&cost, &in);
+    out->seconds = w->prepare_s + cost.seconds; /* nothing is sent before */
+    out->nodes_s = cost.nodes_s;
+    out->links_s = cost.links_s;
+    out->here_s = cost.here_s;
+    out->cores_s = cost.cores_s;
+    out->bound = bounds[cost.bound ? cost.bound : SHERD__BOUND_HERE];
+}
+
+static int run(sherd_forecast *out, forecast *w, const sherd_forecast_options *f, sherd_diag *d)
+{
+    sherd__traffic t;
+    measured m = { .gflops = 0 };
+    look(out, w);
+    int err = sherd__traffic_count(&t, &w->p, w->alike);
+    if (!err && !f->no_time) {
+        static pthread_mutex_t blas = PTHREAD_MUTEX_INITIALIZER; /* its threads: the process's */
+        pthread_mutex_lock(&blas);
+        /* First: for a tenth of a second BLAS keeps its threads spinning, and neither what is
+           measured nor the product itself is to meet them. */
+        double own = f->rates.gflops;
+        if (!(own > 0) && !f->no_products) own = own_speed(w->a.rows, w->a.cols, w->b.cols);
+        err = measure(w, &t, f, &m, &out->rates);
+        if (!err) find_own(out, w, &m, own);
+        pthread_mutex_unlock(&blas);
+    }
+    if (err) return sherd__fail(d, err, NULL, "cannot forecast: %s", sherd_strerror(err));
+    out->tasks = t.tasks;
+    out->bytes_out = t.out;
+    out->bytes_in = t.in;
+    out->at_most = t.at_most;
+    out->tasks_csr = t.tasks_csr;
+    out->flops = t.flops;
+    if (f->no_time) return SHERD_OK;
+    predict(out, w, &t, &m, told_speed(w, &t, f));
+    return SHERD_OK;
+}
+
+int sherd_forecast_multiply(sherd_forecast *out, sherd_view a, sherd_view b,
+                            const sherd_product_options *opt, const sherd_forecast_options *f,
+                            sherd_diag *d)
+{
+    forecast w = { .a = stand_in(a), .b = stand_in(b), .opt = opt, .alike = !a.data };
+    sherd_diag own = { 0 };
+    *out = (sherd_forecast){ 0 };
+    if (!d) d = &own;
+    int err = sherd__view_check(w.a, "A", d);
+    if (!err) err = sherd__view_check(w.b, "B", d);
+    if (!err) err = find_nodes(&w, f, d);
+    if (!err && !f->no_time) err = take_result(&w, f->result, d);
+    if (!err) {
+        /* Masks of blind are for a run to come. */
+        bool look_only = f->no_time || opt->scheme == SHERD_BLIND;
+        double began = sherd__clock_busy_s();
+        err = sherd__prepare_multiply(&w.p, w.a, w.b, look_only ? NULL : w.c, w.b.cols, &w.nodes,
+                                      opt, d);
+        w.prepare_s = sherd__clock_busy_s() - began;
+        if (!err) {
+            err = run(out, &w, f, d);
+            sherd__prepared_fini(&w.p);
+        }
+    }
+    sherd__free(w.own_c);
+    sherd__free(w.domain);
+    return err;
+}

@@ -1,0 +1,162 @@
+/*
+ * The kernels themselves, over as much as a panel: the median of a few rounds. Each round takes
+ * what came from the next part of a memory that is larger than a core's caches: read over and over
+ * at one place, an answer would be judged twice as fast as one that has just come. What a kernel
+ * writes for the next one to read stays where it is, as it does at work.
+ */
+#include "scheduler/plan/kernel_rates.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/clock.h"
+#include "core/fresh.h"
+#include "core/rand.h"
+#include "crypto/freivalds.h"
+#include "crypto/mask.h"
+#include "matrix/residue.h"
+#include "matrix/view.h"
+
+enum { ROWS = 128, COLS = 1024, ENTRIES = ROWS * COLS, ROUNDS = 5 };
+
+#define WINDOW                                                                                     \
+    (3u << 20)            /* where one round finds what came: ENTRIES of any type, near each other
+                             or as part of longer rows */
+#define APART (12u << 20) /* from one to the next */
+#define MEMORY ((size_t)ROUNDS * APART)
+
+#define UNKNOWN 1e9 /* where there is no memory to measure with */
+
+typedef struct bench {
+    double *x, *y;       /* ENTRIES each, of zeros */
+    uint8_t *memory;     /* zeros too */
+    uint8_t *body;       /* the window of this round */
+    double *rs;          /* check vectors, two of each */
+    sherd__masks *masks; /* of a key of their own, which hide nothing */
+} bench;
+
+static sherd__kernel_rates pace = { UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN,
+                                    UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN };
+static sherd__fresh fresh = SHERD__FRESH;
+
+/* ROWS columns of COLS rows, as nodes take a strip of the inner size. */
+static void unpack(bench *b)
+{
+    size_t bad;
+    for (size_t r = 0; r < COLS; r++)
+        (void)!sherd__residue_unpack(b->body + r * COLS * SHERD__RESIDUE_BYTES, ROWS,
+                                     sherd__primes_default.p[0], b->x + r * ROWS, &bad);
+}
+
+static void pack(bench *b)
+{
+    sherd__residue_from_f64(b->x, ENTRIES, sherd__primes_default.p[0], b->x);
+    sherd__residue_pack(b->x, ENTRIES, sherd__primes_default.p[0], b->body);
+}
+
+static void widen(bench *b)
+{
+    sherd_view v = sherd_view_c(b->body, SHERD_F32, ROWS, COLS);
+    for (size_t r = 0; r < ROWS; r++) sherd__view_row_f64(v, r, 0, COLS, b->x + r * COLS);
+}
+
+/* As OpenBLAS lays out the larger operand: of LAID columns a row, sixteen go together. */
+static void lay(bench *b)
+{
+    enum { LAID = 192, TOGETHER = 16 };
+    const double *from = (const double *)(const void *)b->body;
+    for (size_t c = 0; c < COLS; c += LAID)
+        for (size_t r = 0; r < ROWS; r++)
+            for (size_t i = c; i < c + LAID && i < COLS; i += TOGETHER)
+                memcpy(b->x + i * ROWS + r * TOGETHER, from + r * COLS + i,
+                       TOGETHER * sizeof *from);
+}
+
+static void stream(bench *b)
+{
+    for (size_t r = 0; r < ROWS; r++)
+        for (size_t c = 0; c < COLS; c++) b->x[r * COLS + c] = b->rs[r] * b->y[c];
+    memcpy(b->body, b->x, ENTRIES * sizeof *b->x);
+}
+
+static void mask(bench *b)
+{
+    const sherd__mask_id id = { .role = SHERD__MASK_LEFT,
+                                .p = sherd__primes_default.p[0],
+                                .width = COLS };
+    (void)!sherd__masks_part(b->masks, &id, 0, ROWS, 0, COLS, b->x, COLS);
+}
+
+static void judge_residues(bench *b)
+{
+    const double *r[] = { b->rs, b->rs + COLS }, *s[] = { b->rs + 2 * COLS, b->rs + 3 * COLS };
+    uint32_t out[SHERD__FVP_TRIALS];
+    (void)!sherd__fvp_answer(b->body, ROWS, COLS, r, s, sherd__primes_default.p[0], out);
+}
+
+static void judge_f64(bench *b)
+{
+    const double *body = (const double *)(const void *)b->body;
+    b->y[0] = 0 * sherd__fv_answer_f64(body, ROWS, COLS, COLS, b->rs, b->rs + COLS);
+}
+
+static int by_rate(const void *x, const void *y)
+{
+    double a = *(const double *)x, b = *(const double *)y;
+    return (a > b) - (a < b);
+}
+
+static double rate_of(void (*work)(bench *), bench *b, size_t entry)
+{
+    double rates[ROUNDS];
+    for (int round = 0; round < ROUNDS; round++) {
+        b->body = b->memory + (size_t)round * APART;
+        double took = sherd__clock_busy_s();
+        work(b);
+        took = sherd__clock_busy_s() - took;
+        rates[round] = took > 0 ? (double)ENTRIES * (double)entry / took : UNKNOWN;
+    }
+    qsort(rates, ROUNDS, sizeof *rates, by_rate);
+    return rates[ROUNDS / 2];
+}
+
+_Static_assert(WINDOW >= (size_t)COLS * COLS * SHERD__RESIDUE_BYTES &&
+                   WINDOW >= ENTRIES * sizeof(double),
+               "a round fits into its window");
+
+static void measure(void)
+{
+    bench b = { .x = sherd__calloc(ENTRIES, sizeof *b.x),
+                .y = sherd__calloc(ENTRIES, sizeof *b.y),
+                .memory = sherd__alloc(MEMORY),
+                .rs = sherd__calloc(4 * COLS, sizeof *b.rs) };
+    sherd_entropy os = sherd__entropy_os();
+    if (b.x && b.y && b.memory && b.rs && sherd__masks_new(&b.masks, &os) == 0) {
+        memset(b.memory, 0, MEMORY); /* pages of its own, not one of zeros again and again */
+        b.body = b.memory;
+        for (size_t i = 0; i < 4 * COLS; i++) b.rs[i] = 1;
+        pace.pack = rate_of(pack, &b, SHERD__RESIDUE_BYTES);
+        pace.unpack = rate_of(unpack, &b, SHERD__RESIDUE_BYTES);
+        pace.judge_residues = rate_of(judge_residues, &b, SHERD__RESIDUE_BYTES);
+        pace.widen = rate_of(widen, &b, sizeof(float));
+        pace.mask = rate_of(mask, &b, SHERD__RESIDUE_BYTES);
+        pace.judge_f64 = rate_of(judge_f64, &b, sizeof(double));
+        pace.lay = rate_of(lay, &b, sizeof(double));
+        pace.stream = rate_of(stream, &b, sizeof(double));
+    }
+    sherd__masks_free(b.masks);
+    sherd__free(b.x);
+    sherd__free(b.y);
+    sherd__free(b.memory);
+    sherd__free(b.rs);
+}
+
+sherd__kernel_rates sherd__kernel_rates_here(void)
+{
+    bool again = sherd__fresh_lock(&fresh);
+    if (again) measure();
+    sherd__kernel_rates now = pace;
+    sherd__fresh_unlock(&fresh, again);
+    return now;
+}

@@ -1,0 +1,143 @@
+/*
+ * The numbers behind the cut. A cell should be large enough that its fixed costs (a task message,
+ * two hand-overs between threads, BLAS packing B once more) vanish, and small enough that several
+ * per node fit in memory and keep link and products busy together.
+ */
+#include "scheduler/plan/plan.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "core/diag.h"
+
+#define CELL_MAX (UINT64_C(16) << 20) /* bytes: beyond this nothing is gained */
+#define DEPTH_MIN 3u                  /* one being sent, one computed, one coming back */
+#define DEPTH_MAX 64u
+#define PANELS_MIN 6u                  /* of one slot, where there are rows enough: for overlap */
+#define SMALL_CELL (UINT64_C(1) << 20) /* not cut any further for the sake of overlap */
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Bytes that a node holds for one column of the resident block: as it came, as doubles, and once
+ * more as residues. */
+static double resident_column(const sherd__plan_input *in)
+{
+    double copies = (double)in->size_b + (in->size_b == 8 ? 0 : 8) + (in->primes_len ? 8 : 0);
+    return (double)(in->widest ? in->widest : 1) * copies;
+}
+
+const char *sherd__plan_bytes_text(double bytes, char out[16])
+{
+    static const char *const units[] = { "bytes", "KB", "MB", "GB", "TB", "PB" };
+    size_t u = 0;
+    for (; bytes >= 999.5 && u + 1 < sizeof units / sizeof *units; u++) bytes /= 1000;
+    snprintf(out, 16, u > 0 && bytes < 9.95 ? "%.1f %s" : "%.0f %s", bytes, units[u]);
+    return out;
+}
+
+/* Not even one row and one column fit; `row`: bytes of the two at a node. */
+static int too_little(const sherd__plan_input *in, double row, sherd_diag *d)
+{
+    double need = resident_column(in) / 0.3, need_row = row * DEPTH_MIN / 0.35;
+    double need_here = 2 * DEPTH_MIN * in->slots * row;
+    char there[16], here[16], want_there[16], want_here[16];
+    return sherd__fail(
+        d, SHERD_EFEWNODES, "give the nodes (or --memory) more room, or use more nodes",
+        "the work does not fit: %s has %s and the coordinator %s; one row and one column "
+        "need about %s at a node and %s here",
+        in->smallest ? in->smallest : "a node",
+        sherd__plan_bytes_text((double)in->node_memory, there),
+        sherd__plan_bytes_text((double)in->memory, here),
+        sherd__plan_bytes_text(need > need_row ? need : need_row, want_there),
+        sherd__plan_bytes_text(need_here, want_here));
+}
+
+/* As many as a cell may have, but enough panels for link and product to overlap. */
+static size_t panel_rows(const sherd__plan_input *in, double cell_max, double row)
+{
+    double rows = cell_max / row, longest = in->rows_longest ? (double)in->rows_longest : 1;
+    if (rows < 1) rows = 1;
+    if (rows > longest) rows = longest;
+    if (rows * row > (double)SMALL_CELL && rows > longest / PANELS_MIN) {
+        double cut = longest / PANELS_MIN, small = (double)SMALL_CELL / row;
+        rows = cut > small ? cut : small;
+        if (rows < 1) rows = 1;
+    }
+    return (size_t)rows;
+}
+
+/* How many cells a node is given at a time. */
+static uint32_t depth_of(const sherd__plan_input *in, uint64_t cell_bytes)
+{
+    uint64_t here = in->memory / 2 / (in->slots * (cell_bytes ? cell_bytes : 1));
+    uint64_t at_node = (uint64_t)(0.35 * (double)in->node_memory) / (cell_bytes ? cell_bytes : 1);
+    uint64_t depth = least(least(here, at_node), DEPTH_MAX);
+    if (depth < 2) depth = 2;
+    /* Large cells need no more than what keeps everyone busy. */
+    if (cell_bytes > SMALL_CELL && depth > DEPTH_MIN + 1) depth = DEPTH_MIN + 1;
+    return (uint32_t)depth;
+}
+
+int sherd__plan_make(sherd__plan *out, const sherd__plan_input *in, sherd_diag *d)
+{
+    double answer_el = in->primes_len ? 3.0 * in->primes_len : 8.0;
+    double left_row = (double)in->widest * (double)in->size_a;
+    double cell_max = (double)least(CELL_MAX, in->memory / 2 / ((uint64_t)in->slots * DEPTH_MIN));
+    double for_cells = 0.35 * (double)in->node_memory / DEPTH_MIN;
+    /* A node works on doubles: what is narrower is there twice. */
+    double node_row_left = (double)in->widest * ((double)in->size_a + 8);
+    if (for_cells < cell_max) cell_max = for_cells;
+
+    double kept = in->rows_kept > 1e-6 ? in->rows_kept : 1e-6;
+    double by_node = 0.3 * (double)in->node_memory / resident_column(in);
+    double by_row = (cell_max - (left_row < node_row_left ? node_row_left : left_row)) /
+                    (kept < 1 ? answer_el : kept * answer_el);
+    double cols = by_node < by_row ? by_node : by_row;
+    if (cols < 1) return too_little(in, node_row_left + kept * answer_el, d);
+    size_t tile = cols >= (double)in->m ? in->m : (size_t)cols;
+    if (tile == 0) tile = 1;
+    double row = node_row_left + kept * answer_el * (double)tile;
+    out->tile_cols = tile;
+    out->panel_rows = panel_rows(in, cell_max, row);
+    out->cell_bytes = (uint64_t)((double)out->panel_rows * row);
+    out->depth = depth_of(in, out->cell_bytes);
+    out->perm_cache = in->memory / 4;
+    out->node_bytes = (uint64_t)(resident_column(in) * (double)tile) * 2 +
+                      out->cell_bytes * out->depth;
+    return SHERD_OK;
+}
+
+static double cells_of(const sherd__plan *plan, const sherd__plan_input *in)
+{
+    return ceil((double)in->m / (double)plan->tile_cols) *
+           ceil((double)in->rows_longest / (double)plan->panel_rows);
+}
+
+size_t sherd__plan_spared(size_t len)
+{
+    return (len - 1) / 2;
+}
+
+int sherd__plan_fit(sherd__plan *out, uint64_t *counted, const sherd__plan_input *in,
+                    const uint64_t *rooms, size_t len, sherd_diag *d)
+{
+    const size_t most = sherd__plan_spared(len);
+    double fewest = INFINITY;
+    for (size_t i = most + 1; i-- > 0;) {
+        sherd__plan_input now = *in;
+        sherd__plan plan;
+        now.node_memory = rooms[i];
+        if (rooms[0] < rooms[most]) now.smallest = NULL;
+        int err = sherd__plan_make(&plan, &now, i == most ? d : NULL);
+        if (err && i == most) return err;
+        double cells = err ? 0 : cells_of(&plan, in);
+        if (err || (cells > 2 * fewest && plan.cell_bytes < SMALL_CELL)) break;
+        fewest = fmin(fewest, cells);
+        *out = plan;
+        *counted = rooms[i];
+    }
+    return SHERD_OK;
+}

@@ -1,0 +1,561 @@
+/*
+ * Looks at operands, draws seed and exposures, plans, opens scheme and ledger. Secrets (seed, keys)
+ * live in the sherd__prepared and are wiped with it.
+ */
+#include "scheduler/plan/prepare_internal.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/cpu.h"
+#include "core/diag.h"
+#include "core/rand.h"
+#include "core/wipe.h"
+#include "matrix/exact.h"
+#include "matrix/funcs.h"
+#include "matrix/reference.h"
+#include "matrix/view.h"
+#include "schemes/elementwise.h"
+#include "schemes/partition/partition.h"
+#include "wire/session.h"
+
+/* One two-sided trial: 2 in the number of weights, 2^61-1, also where the modulus is 2^127-1
+ * (crypto/freivalds.h). */
+#define CHECK_ERROR_EXACT 0x1p-60
+
+#define SMALL_APPLY 0x1p20 /* bytes: panels of so many cost their nodes no more than larger ones */
+
+static int stored_perm(void *ctx, uint64_t row, uint32_t n, uint32_t *perm)
+{
+    const sherd_shuffles *s = ctx;
+    (void)n;
+    return s->perm(s->ctx, (size_t)row, perm);
+}
+
+static int stored_rows(void *ctx, uint64_t row, uint32_t n, uint32_t *perm)
+{
+    const sherd_shuffles *s = ctx;
+    (void)n;
+    return s->rows(s->ctx, (size_t)row, perm);
+}
+
+static sherd__perm_source perm_source(sherd__prepared *p, const sherd_product_options *opt)
+{
+    if (!opt->shuffles) return sherd__perm_from_key(p->perm_key);
+    return (sherd__perm_source){ stored_perm, &p->shuffles };
+}
+
+static sherd__perm_source rows_source(sherd__prepared *p, const sherd_product_options *opt)
+{
+    if (!opt->shuffles || !opt->shuffles->rows) return sherd__perm_from_key(p->rows_key);
+    return (sherd__perm_source){ stored_rows, &p->shuffles };
+}
+
+static int begin(sherd__prepared *p, size_t slots)
+{
+    p->slots = (uint32_t)slots;
+    p->planned = sherd__calloc(slots, sizeof *p->planned);
+    return p->planned ? SHERD_OK : SHERD_ENOMEM;
+}
+
+sherd_entropy sherd__prepare_entropy(const sherd__nodes *nodes)
+{
+    return nodes->entropy ? *nodes->entropy : sherd__entropy_os();
+}
+
+static int take_exposures(sherd__prepared *p, size_t len, const uint32_t *stored, sherd_diag *d)
+{
+    for (size_t c = 0; c < len; c++)
+        if (stored[c] >= p->slots)
+            return sherd__fail(d, SHERD_EFORMAT, "use metadata that was built for this many nodes",
+                               "exposure %zu names node %" PRIu32 ", and there are %" PRIu32
+                               ", numbered from 0",
+                               c, stored[c], p->slots);
+    memcpy(p->exposures, stored, len * sizeof *stored);
+    return SHERD_OK;
+}
+
+/* Seed, keys and exposures of `len` columns or positions. */
+static int draw(sherd__prepared *p, size_t len, const sherd_product_options *opt, sherd_diag *d)
+{
+    uint8_t key[32];
+    if (opt->seed) memcpy(p->seed, opt->seed, sizeof p->seed);
+    else p->entropy.fill(p->entropy.ctx, p->seed, sizeof p->seed);
+    sherd__perm_key(p->perm_key, p->seed, SHERD__PERM_LABEL, opt->operation, 0);
+    sherd__perm_key(p->rows_key, p->seed, SHERD__ROWS_LABEL, opt->operation, 0);
+    if (opt->shuffles) p->shuffles = *opt->shuffles;
+    if (!(p->exposures = sherd__calloc(len, sizeof *p->exposures))) return SHERD_ENOMEM;
+    if (opt->shuffles) return take_exposures(p, len, opt->shuffles->exposures, d);
+    sherd__perm_key(key, p->seed, SHERD__EXPO_LABEL, opt->operation, 0);
+    int err = sherd__exposures(key, len, p->slots, opt->balanced, p->exposures);
+    sherd__wipe(key, sizeof key);
+    return err;
+}
+
+static size_t widest_slot(const sherd__prepared *p, size_t len)
+{
+    size_t most = 0;
+    for (size_t c = 0; c < len; c++) p->planned[p->exposures[c]]++;
+    for (uint32_t i = 0; i < p->slots; i++)
+        if (p->planned[i] > most) most = p->planned[i];
+    return most;
+}
+
+/* Floats hold what fixed point does not: a remedy that private schemes do not have. */
+static int choose_or_float(sherd_view v, unsigned bits, const char *name, sherd__fixed *out,
+                           sherd_diag *d)
+{
+    sherd_diag mine = { 0 };
+    char hint[sizeof mine.hint + 32];
+    int err = sherd__fixed_choose(v, bits, name, out, &mine);
+    if (!err) return SHERD_OK;
+    snprintf(hint, sizeof hint, "%s%s", mine.hint,
+             err == SHERD_ERANGE ? ", or multiply in floats" : "");
+    return sherd__fail(d, err, hint, "%s", mine.message);
+}
+
+static int choose_exact(sherd__prepared *p, sherd_view a, sherd_view b,
+                        const sherd_product_options *opt, sherd_diag *d)
+{
+    size_t primes = 0;
+    const char *name_a = sherd__name_a(opt), *name_b = sherd__name_b(opt);
+    int err = SHERD_OK;
+    if (p->as) p->fixed_b = *p->as;
+    else err = choose_or_float(b, opt->bits, name_b, &p->fixed_b, d);
+    if (!err && a.data) err = choose_or_float(a, opt->bits, name_a, &p->fixed_a, d);
+    else if (!err) p->fixed_a.bound = (UINT64_C(1) << (opt->bits - 1)) - 1;
+    if (!err && opt->bits_bind) err = sherd__fixed_hold(&p->fixed_b, b, opt->bits, name_b, d);
+    if (!err && opt->bits_bind && a.data)
+        err = sherd__fixed_hold(&p->fixed_a, a, opt->bits, name_a, d);
+    if (err) return err;
+    if (!sherd__exact_in_f64(a.cols, p->fixed_a.bound, p->fixed_b.bound)) {
+        err = sherd__exact_primes_needed(a.cols, p->fixed_a.bound, p->fixed_b.bound,
+                                         &sherd__primes_default, &primes);
+        if (err)
+            return sherd__fail(d, err, "use fewer --bits",
+                               "sums of %zu products of %u and %u bits do not fit four primes",
+                               a.cols, p->fixed_a.bits, p->fixed_b.bits);
+    }
+    p->primes_len = (uint32_t)primes;
+    return SHERD_OK;
+}
+
+int sherd__prepare_range(sherd_view a, sherd_view b, const sherd_product_options *opt,
+                         sherd_diag *d)
+{
+    sherd__prepared p = { .exact = true };
+    if (opt->scheme == SHERD_SHARE || opt->scheme == SHERD_SHARE1)
+        return sherd__prepare_bounds(&p, a, b, a.cols, opt, d);
+    if (opt->scheme == SHERD_BLIND) return sherd__prepare_blind_range(a, opt, d);
+    return opt->exact ? choose_exact(&p, a, b, opt, d) : SHERD_OK;
+}
+
+static size_t wire_size(sherd_view v, bool exact, const sherd__fixed *f)
+{
+    return sherd_dtype_size((sherd_dtype)sherd__partition_dtype(v, exact, f));
+}
+
+int sherd__prepare_cut(sherd__prepared *p, sherd__plan_input *in, const sherd__nodes *nodes,
+                       sherd_diag *d)
+{
+    const uint64_t *rooms = nodes->rooms ? nodes->rooms : &nodes->memory;
+    in->smallest = nodes->smallest;
+    return sherd__plan_fit(&p->plan, &p->node_memory, in, rooms,
+                           nodes->rooms ? nodes->rooms_len : 1, d);
+}
+
+static int plan(sherd__prepared *p, sherd_view a, sherd_view b, const sherd__nodes *nodes,
+                const sherd_product_options *opt, size_t widest, double density, sherd_diag *d)
+{
+    bool plain = opt->scheme == SHERD_PLAIN;
+    size_t g = opt->group == 0 || opt->group > widest ? widest : opt->group;
+    size_t groups = plain ? 1 : g ? (widest + g - 1) / g : 0;
+    p->size_a = a.data ? wire_size(a, p->exact, &p->fixed_a) : 8;
+    p->size_b = wire_size(b, p->exact, &p->fixed_b);
+    sherd__plan_input in = {
+        .n = a.rows,
+        .k = a.cols,
+        .m = b.cols,
+        .slots = p->slots,
+        .widest = widest,
+        .rows_kept = (double)groups * (g == 1 && !plain ? density : 1),
+        .rows_longest = plain ? (a.rows + p->slots - 1) / p->slots : a.rows,
+        .size_a = p->size_a,
+        .size_b = p->size_b,
+        .primes_len = p->primes_len,
+        .memory = opt->memory ? opt->memory : SHERD__MEMORY_DEFAULT,
+    };
+    return sherd__prepare_cut(p, &in, nodes, d);
+}
+
+static int beyond(uint32_t node, double share, int which, double bound, sherd_diag *d)
+{
+    return sherd__fail(d, SHERD_EEXPOSURE,
+                       "raise --exposure-max, or use more nodes so that each needs less",
+                       "the plan gives node-%u's domain %.3g of %s; --exposure-max is %.3g",
+                       node + 1, share, which ? "B" : "A", bound);
+}
+
+static bool allowed(const sherd__prepared *p, const sherd__nodes *nodes, int which, sherd_diag *d)
+{
+    uint32_t domain, node = 0;
+    double share = sherd__ledger_planned(p->ledger, which, &domain);
+    double bound = sherd__ledger_bound(p->ledger, which),
+           fits = sherd__ledger_fits(p->ledger, which);
+    if (share <= fits) return true;
+    while (node + 1 < nodes->count && nodes->domain[node] != domain) node++;
+    (void)!beyond(node, share, which, bound, d);
+    return false;
+}
+
+int sherd__prepared_allowed(const sherd__prepared *p, const sherd__nodes *nodes, sherd_diag *d)
+{
+    return allowed(p, nodes, 0, d) && allowed(p, nodes, 1, d) ? SHERD_OK : SHERD_EEXPOSURE;
+}
+
+int sherd__prepare_exposures(size_t len, uint32_t nodes, const sherd_product_options *opt,
+                             sherd_diag *d)
+{
+    sherd_diag mine = { 0 };
+    sherd__prepared p = { .entropy = sherd__entropy_os() };
+    uint32_t node = 0;
+    if (opt->scheme != SHERD_PERMUTE || opt->exposure_max <= 0 || len == 0) return SHERD_OK;
+    int err = begin(&p, nodes);
+    if (!err) err = draw(&p, len, opt, &mine);
+    if (err && mine.code) (void)!sherd__fail(d, err, mine.hint, "%s", mine.message);
+    else if (err)
+        (void)!sherd__fail(d, err, NULL, "cannot draw exposures: %s", sherd_strerror(err));
+    size_t most = err ? 0 : widest_slot(&p, len);
+    while (!err && p.planned[node] < most) node++;
+    double share = (double)most / (double)len; /* the ledger rounds its bound to whole entries */
+    if (share > opt->exposure_max + 0.5 / (double)len)
+        err = beyond(node, share, 0, opt->exposure_max, d);
+    sherd__prepared_fini(&p);
+    return err;
+}
+
+static int set_up_ledger(sherd__prepared *p, const sherd__nodes *nodes,
+                         const sherd_product_options *opt, sherd_diag *d)
+{
+    sherd__ledger_options lo = {
+        .hiding = &p->hiding,
+        .domains = nodes->domains,
+        .max_fraction = opt->exposure_max,
+        .domain_of_slot = nodes->domain,
+    };
+    int err = sherd__ledger_new(&p->ledger, &lo);
+    return err ? err : sherd__prepared_allowed(p, nodes, d);
+}
+
+static bool private_scheme(sherd_scheme s)
+{
+    return s == SHERD_SHARE || s == SHERD_SHARE1 || s == SHERD_BLIND;
+}
+
+static int check_options(const sherd_product_options *opt, const sherd__nodes *nodes, sherd_diag *d)
+{
+    if (nodes->count == 0)
+        return sherd__fail(d, SHERD_EFEWNODES, "start nodes with -n or name them with --nodes",
+                           "there is no node to send work to");
+    if (opt->scheme != SHERD_PERMUTE && opt->scheme != SHERD_PLAIN && !private_scheme(opt->scheme))
+        return sherd__fail(d, SHERD_EINVAL, "sherd/product.h lists them: SHERD_SHARE, ...",
+                           "unknown scheme %d", (int)opt->scheme);
+    bool exact = opt->exact || private_scheme(opt->scheme),
+         as_masks = opt->scheme == SHERD_BLIND && !opt->bits;
+    if (exact && !as_masks && (opt->bits < 2 || opt->bits > 26))
+        return sherd__fail(d, SHERD_EINVAL, "choose --bits between 2 and 26",
+                           "exact mode with %u bits: 2 to 26 are possible", opt->bits);
+    if (private_scheme(opt->scheme) && opt->bits_b && (opt->bits_b < 2 || opt->bits_b > 26))
+        return sherd__fail(d, SHERD_EINVAL, "choose --bits-b between 2 and 26",
+                           "exact mode with %u bits for B: 2 to 26 are possible", opt->bits_b);
+    if (opt->encoding > SHERD_ENCODING_CSR || !(opt->link_rate >= 0))
+        return sherd__fail(d, SHERD_EINVAL, "sherd/product.h has what there is",
+                           "unknown encoding %d, or a link of %g bytes a second",
+                           (int)opt->encoding, opt->link_rate);
+    if (opt->exposure_max < 0 || opt->exposure_max > 1)
+        return sherd__fail(d, SHERD_EINVAL, "give a fraction between 0 and 1",
+                           "an exposure bound of %g: expected 0 to 1", opt->exposure_max);
+    return SHERD_OK;
+}
+
+static int look_at(sherd__prepared *p, sherd_view a, sherd_view b, const sherd_product_options *opt,
+                   bool *finite, double *density, uint64_t *nonzeros, sherd_diag *d)
+{
+    sherd__scan scan;
+    *density = 1;
+    *nonzeros = 0;
+    sherd__view_scan(b, &scan);
+    p->b_finite = scan.nonfinite == 0;
+    *finite = p->b_finite && a.data;
+    if (a.data) {
+        sherd__view_scan(a, &scan);
+        *finite = *finite && scan.nonfinite == 0;
+        size_t all = a.rows * a.cols;
+        *nonzeros = scan.nonzeros;
+        if (p->b_finite && all) *density = (double)scan.nonzeros / (double)all;
+    }
+    p->tolerant = !opt->exact;
+    p->check_error = opt->exact ? CHECK_ERROR_EXACT : 1;
+    return opt->exact ? choose_exact(p, a, b, opt, d) : SHERD_OK;
+}
+
+/* How A's panels travel: as asked for, or by predicted time. Zeros count where B is not finite. */
+static void choose_encoding(sherd__prepared *p, sherd_view a, uint64_t nonzeros)
+{
+    sherd__encoding_input *in = &p->encoding_in;
+    in->rows = a.rows;
+    in->nonzeros = nonzeros;
+    bool possible = p->b_finite && a.data && !(in->skips && in->widest <= 1);
+    p->encoding = (sherd__encoding){ 0 };
+    if (possible) sherd__encoding_choose(&p->encoding, in);
+    if (p->asked != SHERD_ENCODING_AUTO)
+        p->encoding.csr = possible && p->asked == SHERD_ENCODING_CSR;
+    sherd__partition_sparse(&p->hiding, p->encoding.csr);
+}
+
+/* Nodes on this machine have its processors between them. */
+static uint32_t sharing(uint32_t nodes)
+{
+    uint32_t here = sherd__cpu_usable();
+    return here < nodes ? here : nodes;
+}
+
+static void set_up_encoding(sherd__prepared *p, sherd_view a, sherd_view b, size_t widest,
+                            const sherd__nodes *nodes, const sherd_product_options *opt)
+{
+    sherd__scheme_shape shape;
+    bool plain = opt->scheme == SHERD_PLAIN;
+    size_t g = plain || opt->group == 0 || opt->group > widest ? widest : opt->group, groups = 0;
+    p->hiding.ops->shape(p->hiding.ctx, &shape);
+    for (uint32_t i = 0; i < p->slots && g > 0 && !plain; i++)
+        groups += (p->planned[i] + g - 1) / g;
+    p->asked = opt->encoding;
+    p->encoding_in = (sherd__encoding_input){
+        .cols = a.cols,
+        .groups = plain ? 1 : groups,
+        .widest = g,
+        .skips = p->b_finite && !plain,
+        .value_bytes = p->size_a,
+        .m = b.cols,
+        .tiles = shape.tiles,
+        .primes_len = p->primes_len,
+        .nodes = nodes->remote ? nodes->count : sharing(nodes->count),
+        .gflops = nodes->gflops,
+        .threads = nodes->threads,
+        .link = opt->link_rate > 0 ? opt->link_rate : sherd__link_rate(!nodes->remote),
+    };
+}
+
+static int fill_in(sherd__prepared *p, sherd_view a, sherd_view b, double *c, size_t ldc,
+                   const sherd__nodes *nodes, const sherd_product_options *opt, sherd_diag *d)
+{
+    bool finite, plain = opt->scheme == SHERD_PLAIN;
+    double density;
+    uint64_t nonzeros;
+    int err = look_at(p, a, b, opt, &finite, &density, &nonzeros, d);
+    if (!err && !plain) err = draw(p, a.cols, opt, d);
+    if (!err && plain && opt->seed) memcpy(p->seed, opt->seed, sizeof p->seed);
+    if (err) return err;
+    size_t widest = plain ? a.cols : widest_slot(p, a.cols);
+    err = plan(p, a, b, nodes, opt, widest, density, d);
+    if (err) return err;
+    sherd__partition_params deal = {
+        .a = a,
+        .b = b,
+        .c = c,
+        .ldc = ldc,
+        .slots = p->slots,
+        .exposures = p->exposures,
+        .group = opt->group ? opt->group : SHERD__GROUP_ALL,
+        .panel_rows = p->plan.panel_rows,
+        .tile_cols = p->plan.tile_cols,
+        .perm_cache = p->plan.perm_cache,
+        .skip_zeros = p->b_finite && !plain,
+        .finite = finite,
+        .exact = opt->exact,
+        .fixed_a = p->fixed_a,
+        .fixed_b = p->fixed_b,
+        .primes_len = p->primes_len,
+        .entropy = p->entropy,
+    };
+    memcpy(deal.primes, sherd__primes_default.p, sizeof deal.primes);
+    if (!plain) deal.perm = perm_source(p, opt);
+    if (!plain && opt->shuffle_rows) deal.rows = rows_source(p, opt);
+    err = sherd__partition_open(&p->hiding, &deal);
+    if (err) return err;
+    for (uint32_t i = 0; i < p->slots; i++)
+        p->planned[i] = (uint32_t)sherd__partition_planned(&p->hiding, i);
+    set_up_encoding(p, a, b, widest, nodes, opt);
+    choose_encoding(p, a, nonzeros);
+    return set_up_ledger(p, nodes, opt, d);
+}
+
+int sherd__prepare_multiply(sherd__prepared *p, sherd_view a, sherd_view b, double *c, size_t ldc,
+                            const sherd__nodes *nodes, const sherd_product_options *opt,
+                            sherd_diag *d)
+{
+    return sherd__prepare_part(p, a, b, NULL, c, ldc, nodes, opt, d);
+}
+
+int sherd__prepare_part(sherd__prepared *p, sherd_view a, sherd_view b, const sherd__fixed *as,
+                        double *c, size_t ldc, const sherd__nodes *nodes,
+                        const sherd_product_options *opt, sherd_diag *d)
+{
+    *p = (sherd__prepared){ .op = SHERD__OP_MULTIPLY,
+                            .exact = opt->exact,
+                            .as = as,
+                            .shape_only = !a.data,
+                            .name_a = sherd__name_a(opt),
+                            .name_b = sherd__name_b(opt),
+                            .entropy = sherd__prepare_entropy(nodes) };
+    int err = check_options(opt, nodes, d);
+    if (!err && a.cols != b.rows)
+        err = sherd__fail(d, SHERD_ESHAPE, "the columns of A must be the rows of B",
+                          "A is %zu x %zu and B is %zu x %zu", a.rows, a.cols, b.rows, b.cols);
+    if (!err && ldc < b.cols)
+        err = sherd__fail(d, SHERD_EINVAL, "give C rows at least as long as those of B",
+                          "the row stride of C is %zu, B has %zu columns", ldc, b.cols);
+    if (!err && (a.rows > UINT32_MAX || a.cols > UINT32_MAX || b.cols > UINT32_MAX))
+        err = sherd__fail(d, SHERD_ESHAPE, "cut the operands",
+                          "A is %zu x %zu and B is %zu x %zu: no dimension may pass 2^32 - 1",
+                          a.rows, a.cols, b.rows, b.cols);
+    p->entries_a = (uint64_t)a.rows * a.cols;
+    if (!err) err = begin(p, nodes->count);
+    if (!err && opt->scheme == SHERD_BLIND)
+        err = sherd__prepare_blind(p, a, b, c, ldc, nodes, opt, d);
+    else if (!err && private_scheme(opt->scheme))
+        err = sherd__prepare_share(p, a, b, c, ldc, nodes, opt, d);
+    else if (!err) err = fill_in(p, a, b, c, ldc, nodes, opt, d);
+    if (err) {
+        sherd__prepared_fini(p);
+        return d && d->code ? err
+                            : sherd__fail(d, err, NULL, "cannot prepare the product: %s",
+                                          sherd_strerror(err));
+    }
+    return SHERD_OK;
+}
+
+/* Rows of a panel of an element-wise operation: as a product of one column each way. Fewer than
+ * half of the nodes are passed over, where a row does not fit into them or they have others take
+ * more than twice as many panels; what the others have counts, whatever that is. */
+static void plan_apply(sherd__prepared *p, size_t n, size_t widest, unsigned arity,
+                       const sherd__nodes *nodes, const sherd_product_options *opt)
+{
+    const uint64_t *rooms = nodes->rooms ? nodes->rooms : &nodes->memory;
+    uint64_t memory = opt->memory ? opt->memory : SHERD__MEMORY_DEFAULT;
+    double row = (double)(widest ? widest : 1) * 8 * (arity + 1), most = 0;
+    double cell = (double)memory / 2 / (3.0 * p->slots);
+    if (cell > 0x1p23) cell = 0x1p23;
+    for (size_t i = sherd__plan_spared(nodes->rooms ? nodes->rooms_len : 1) + 1; i-- > 0;) {
+        double node = fmin(0.3 * (double)rooms[i] / 3, cell);
+        if (most > 0 && (node < row || (2 * node < most && node < SMALL_APPLY))) break;
+        most = fmax(most, node);
+        p->node_memory = rooms[i];
+        cell = node;
+    }
+    double rows = cell / row < 1 ? 1 : cell / row;
+    p->plan = (sherd__plan){ .panel_rows = rows > (double)n ? n : (size_t)rows,
+                             .tile_cols = 1,
+                             .depth = 3,
+                             .perm_cache = memory / 4 };
+    if (p->plan.panel_rows == 0) p->plan.panel_rows = 1;
+}
+
+static int fill_in_apply(sherd__prepared *p, sherd_view a, sherd_view b, double *out, size_t ldo,
+                         const sherd__nodes *nodes, const sherd_product_options *opt, sherd_diag *d)
+{
+    int err = draw(p, a.cols, opt, d);
+    if (err) return err;
+    plan_apply(p, a.rows, widest_slot(p, a.cols), sherd__map_arity(p->op), nodes, opt);
+    sherd__elementwise_params ew = {
+        .op = p->op,
+        .a = a,
+        .b = b,
+        .out = out,
+        .ldo = ldo,
+        .slots = p->slots,
+        .exposures = p->exposures,
+        .panel_rows = p->plan.panel_rows,
+        .perm_cache = p->plan.perm_cache,
+        .entropy = p->entropy,
+    };
+    if (opt->scheme == SHERD_PERMUTE) ew.perm = perm_source(p, opt);
+    err = sherd__elementwise_open(&p->hiding, &ew);
+    if (err) return err;
+    for (uint32_t i = 0; i < p->slots; i++)
+        p->planned[i] = (uint32_t)sherd__elementwise_planned(&p->hiding, i);
+    p->check_error = sherd__elementwise_check_error(&p->hiding);
+    return set_up_ledger(p, nodes, opt, d);
+}
+
+int sherd__prepare_apply(sherd__prepared *p, uint32_t op, sherd_view a, sherd_view b, double *out,
+                         size_t ldo, const sherd__nodes *nodes, const sherd_product_options *opt,
+                         sherd_diag *d)
+{
+    *p = (sherd__prepared){ .op = op,
+                            .elementwise = true,
+                            .name_a = sherd__name_a(opt),
+                            .name_b = sherd__name_b(opt),
+                            .entropy = sherd__prepare_entropy(nodes) };
+    int err = check_options(opt, nodes, d);
+    unsigned arity = sherd__map_arity(op);
+    if (!err && arity == 0)
+        err = sherd__fail(d, SHERD_EINVAL, "sherd/product.h lists them: SHERD_OP_SIGMOID, ...",
+                          "unknown element-wise operation %u", op);
+    if (!err && private_scheme(opt->scheme))
+        err = sherd__fail(d, SHERD_EUNSUPPORTED, "use --scheme permute, or compute it here",
+                          "an element-wise operation shows its operands to the nodes in clear: no "
+                          "private scheme does it");
+    if (!err && opt->exact)
+        err = sherd__fail(d, SHERD_EUNSUPPORTED, "leave the exact mode out",
+                          "element-wise operations are computed in float64 only");
+    if (!err && arity == 2 && (a.rows != b.rows || a.cols != b.cols))
+        err = sherd__fail(d, SHERD_ESHAPE, "both operands must have one shape",
+                          "A is %zu x %zu and B is %zu x %zu", a.rows, a.cols, b.rows, b.cols);
+    if (!err && ldo < a.cols)
+        err = sherd__fail(d, SHERD_EINVAL, "give the result rows at least as long as those of A",
+                          "the row stride of the result is %zu, A has %zu columns", ldo, a.cols);
+    p->entries_a = (uint64_t)a.rows * a.cols;
+    if (!err) err = begin(p, nodes->count);
+    if (!err) err = fill_in_apply(p, a, b, out, ldo, nodes, opt, d);
+    if (err) {
+        sherd__prepared_fini(p);
+        return d && d->code ? err
+                            : sherd__fail(d, err, NULL, "cannot prepare the operation: %s",
+                                          sherd_strerror(err));
+    }
+    return SHERD_OK;
+}
+
+int sherd__prepared_next(sherd__prepared *p, sherd_view a, double *c, size_t ldc, uint32_t bits,
+                         sherd_diag *d)
+{
+    sherd__scan scan;
+    sherd__fixed fixed = p->fixed_a;
+    if (p->exact) {
+        int err = sherd__fixed_choose(a, bits, "A", &fixed, d);
+        if (!err) err = sherd__fixed_hold(&fixed, a, bits, "A", d); /* B was kept for these bits */
+        if (err) return err;
+        p->fixed_a = fixed;
+        p->encoding_in.value_bytes = wire_size(a, true, &fixed);
+        choose_encoding(p, a, sherd__view_nonzeros(a));
+        return sherd__partition_next(&p->hiding, a, c, ldc, true, &fixed);
+    }
+    sherd__view_scan(a, &scan);
+    p->encoding_in.value_bytes = wire_size(a, false, &fixed);
+    choose_encoding(p, a, scan.nonzeros);
+    return sherd__partition_next(&p->hiding, a, c, ldc, p->b_finite && scan.nonfinite == 0, &fixed);
+}
+
+void sherd__prepared_fini(sherd__prepared *p)
+{
+    if (p->hiding.ops) p->hiding.ops->free(p->hiding.ctx);
+    sherd__maskfile_close(p->masks);
+    sherd__ledger_free(p->ledger);
+    sherd__free(p->exposures);
+    sherd__free(p->planned);
+    sherd__wipe(p, sizeof *p);
+}

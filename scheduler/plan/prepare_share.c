@@ -1,0 +1,546 @@
+/*
+ * Preparing `share` and `share1`: how many blocks A is cut into, how many primes hold the product,
+ * how large a cell may be. Everything that travels in size or number depends on shapes, element
+ * types and --bits alone, never on values: what an operand holds is not told by how it is sent.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/diag.h"
+#include "matrix/exact.h"
+#include "matrix/windows.h"
+#include "scheduler/plan/prepare_internal.h"
+#include "schemes/partition/partition.h"
+#include "schemes/share/share.h"
+#include "wire/session.h"
+
+#define CELL_MAX (UINT64_C(16) << 20)
+#define SMALL_CELL (UINT64_C(1) << 20)
+#define PANELS_MIN 4u /* fewer than of other schemes: a node converts all of B for each */
+#define DEPTH 2u
+#define KEPT 0.3         /* of the memory, for what checks know of a kept operand's panels */
+#define KEPT_COLS 512u   /* of a tile, where the right operands are not known yet */
+#define GROUPED_MIN 512u /* rows of a panel of an operand that is kept: fewer is too many answers */
+
+#define U8_BITS 9u /* with a sign */
+
+/* The width that the range proof counts with: of the element type where that is narrow, else what
+ * the caller allows. */
+static int bound(sherd__fixed *f, sherd_view v, unsigned bits, const char *name, const char *hint,
+                 sherd_diag *d)
+{
+    sherd_diag mine = { 0 };
+    int err = sherd__fixed_choose(v, bits, name, f, d);
+    if (err || !f->integers) return err;
+    if (v.dtype == SHERD_U8 && bits < U8_BITS)
+        return sherd__fail(d, SHERD_EINVAL, hint,
+                           "%s: holds bytes (u8), which take %u bits with their sign, and %u were "
+                           "asked for",
+                           name, U8_BITS, bits);
+    if (v.dtype == SHERD_U8) {
+        f->bits = U8_BITS;
+        f->bound = 255;
+        return SHERD_OK;
+    }
+    err = sherd__fixed_hold(f, v, bits, name, &mine);
+    if (err && f->largest >> (SHERD__PRIVATE_BITS - 1))
+        return sherd__fail(d, err, "scale the data: private schemes hold 26 bits at most", "%s",
+                           mine.message);
+    if (err)
+        return sherd__fail(d, err,
+                           "give more bits, 26 at most: they are not chosen by what an "
+                           "operand holds, since their number shows",
+                           "%s", mine.message);
+    f->bits = bits;
+    f->bound = (UINT64_C(1) << (bits - 1)) - 1;
+    return SHERD_OK;
+}
+
+static int bound_a(sherd__prepared *p, sherd_view a, const sherd_product_options *opt,
+                   sherd_diag *d)
+{
+    return bound(&p->fixed_a, a, opt->bits, sherd__name_a(opt),
+                 "give --bits 9 or more; --bits-b sets the right operand's apart", d);
+}
+
+static int bound_b(sherd__fixed *f, sherd_view b, const sherd_product_options *opt, sherd_diag *d)
+{
+    return bound(f, b, opt->bits_b ? opt->bits_b : opt->bits, sherd__name_b(opt),
+                 "give --bits-b 9 or more", d);
+}
+
+int sherd__prepare_bounds(sherd__prepared *p, sherd_view a, sherd_view b, size_t inner,
+                          const sherd_product_options *opt, sherd_diag *d)
+{
+    size_t primes;
+    int err = bound_a(p, a, opt, d);
+    if (!err) err = bound_b(&p->fixed_b, b, opt, d);
+    if (err) return err;
+    err = sherd__exact_primes_needed(inner, p->fixed_a.bound, p->fixed_b.bound,
+                                     &sherd__primes_default, &primes);
+    if (err)
+        return sherd__fail(d, err, "use fewer --bits",
+                           "sums of %zu products of %u and %u bits do not fit four primes", inner,
+                           p->fixed_a.bits, p->fixed_b.bits);
+    p->primes_len = (uint32_t)primes;
+    return SHERD_OK;
+}
+
+uint64_t sherd__prepare_least(const sherd_product_options *opt)
+{
+    uint64_t t = opt->colluding;
+    if (opt->scheme != SHERD_SHARE && opt->scheme != SHERD_SHARE1) return 1;
+    return opt->spare + (opt->scheme == SHERD_SHARE ? 2 * t : t) + 1;
+}
+
+static int too_few(const sherd__nodes *nodes, uint32_t need, const sherd_product_options *opt,
+                   sherd_diag *d)
+{
+    char older[80] = "";
+    if (nodes->older)
+        snprintf(older, sizeof older,
+                 ", besides %u of older nodes, which take no windows of images", nodes->older);
+    return sherd__fail(d, SHERD_EFEWNODES,
+                       nodes->older ? "update the older nodes"
+                                    : "start more nodes in domains of their own, or lower "
+                                      "--colluding or --spare",
+                       "%u domain%s of nodes %s up%s; --scheme %s with --colluding %u and --spare "
+                       "%u needs %u or more",
+                       nodes->usable, nodes->usable == 1 ? "" : "s",
+                       nodes->usable == 1 ? "is" : "are", older,
+                       opt->scheme == SHERD_SHARE1 ? "share1" : "share", opt->colluding, opt->spare,
+                       need);
+}
+
+/* Those that can take part: windows of images are not for older ones. */
+static sherd__nodes able(const sherd__nodes *nodes, bool windows)
+{
+    sherd__nodes out = *nodes;
+    if (!windows || out.older > out.usable) out.older = 0;
+    out.usable -= out.older;
+    return out;
+}
+
+/* Domains that are not up are spare ones: what was said to be enough without them is enough. */
+static uint32_t spares_left(const sherd__nodes *nodes, const sherd_product_options *opt)
+{
+    uint32_t lost = nodes->domains - nodes->usable;
+    return lost < opt->spare ? opt->spare - lost : 0;
+}
+
+static int choose_code(sherd__prepared *p, size_t rows, const sherd__nodes *nodes,
+                       const sherd_product_options *opt, sherd_diag *d)
+{
+    bool both = opt->scheme == SHERD_SHARE;
+    uint32_t t = opt->colluding;
+    uint32_t spare = spares_left(nodes, opt);
+    uint64_t least = sherd__prepare_least(opt), now = least - opt->spare + spare;
+    if (t == 0)
+        return sherd__fail(d, SHERD_EINVAL, "give 1 or more, or use --scheme plain",
+                           "--colluding 0 would hide nothing from the node that looks");
+    if (nodes->domain_fault)
+        return sherd__fail(d, SHERD_EFORMAT, nodes->domain_hint, "%s", nodes->domain_fault);
+    if (least > SHERD__LCC_SHARES_MAX || nodes->usable < now)
+        return too_few(nodes, (uint32_t)(least < UINT32_MAX ? least : UINT32_MAX), opt, d);
+    uint32_t k = sherd__lcc_blocks(nodes->usable, t, spare, both);
+    if (k > SHERD__LCC_BLOCKS_MAX - t) k = SHERD__LCC_BLOCKS_MAX - t;
+    if (k > rows) k = rows ? (uint32_t)rows : 1;
+    p->code = (sherd__lcc){ .blocks = k, .masks = t, .shares = nodes->domains };
+    p->threshold = sherd__lcc_threshold(k, t, both);
+    for (uint32_t i = 0; i < p->primes_len; i++)
+        if (sherd__lcc_check(&p->code, sherd__primes_default.p[i]))
+            return sherd__fail(d, SHERD_EINVAL, "use fewer nodes, or a smaller --colluding",
+                               "%u blocks, %u masks and %u shares are beyond what is coded", k, t,
+                               nodes->domains);
+    return SHERD_OK;
+}
+
+/* What a product is made of: a share of A has `rows` rows of `left` numbers, each of which makes
+ * `each` rows of the product (windows of an image, or 1), of `right` columns, and sums `inner`.
+ * `turns`: A^T is multiplied, too. */
+typedef struct work {
+    size_t rows, left, each, right, inner;
+    size_t line; /* windows: that lie across an image, which are laid out at a time; else 0 */
+    bool turns;
+} work;
+
+/* Bytes of what is known of terms to check answers: residues as doubles, two trials for each prime.
+ * `each`: of a position, for a product with A: of a panel of it and of a tile of B. `row`: for each
+ * row of A's share, for one with its transpose: of A and of D, rows of windows where there are any.
+ * `once`: of all positions together. */
+typedef struct checks {
+    double each, row, once;
+} checks;
+
+static checks checks_of(const sherd__prepared *p, const work *k)
+{
+    double blocks = p->code.blocks, masks = p->code.masks, terms = blocks + masks;
+    double trials = 2, number = trials * sizeof(double) * p->primes_len;
+    checks c = { .each = number * (blocks + 2 * masks + 1) * (double)k->inner };
+    if (k->turns) c.row = number * 2 * terms * (double)k->each;
+    if (k->line) { /* r for each place; images, until windows are made of them */
+        c.row += trials * sizeof(double) * (double)k->each;
+        c.once = number * (terms * (double)k->left + (double)k->each) +
+                 2 * sizeof(double) * (double)k->line * (double)k->inner;
+    }
+    return c;
+}
+
+/* A window of DEPTH positions is in memory at a time: each with all shares, enough answers and what
+ * checks them. */
+static int plan(sherd__plan *out, const sherd__prepared *p, const work *k, uint64_t memory,
+                uint64_t node_memory, const char *smallest, sherd_diag *d)
+{
+    const size_t inner = k->inner, rows = k->rows, right = k->right;
+    const checks check = checks_of(p, k);
+    const double wire = 3.0 * p->primes_len, budget = 0.6 * (double)memory - check.once;
+    double window = (budget / DEPTH - check.each - check.row) / p->code.shares;
+    double by_node = 0.35 * (double)node_memory / (DEPTH + 1);
+    double cell = window < by_node ? window : by_node;
+    if (cell > (double)CELL_MAX) cell = (double)CELL_MAX;
+    double tile = 0.3 * (double)node_memory / (wire * (double)(inner ? inner : 1));
+    double tile_row = (cell / wire - (double)k->left) / (double)k->each;
+    if (tile_row < tile) tile = tile_row;
+    if (tile < 1) {
+        char own[16], there[16];
+        return sherd__fail(d, SHERD_EFEWNODES,
+                           "give the nodes (--node-memory) or --memory more room",
+                           "the work does not fit: one row and one column of %zu entries modulo %u "
+                           "primes, and what checks them, are more than what %s here and %s at %s "
+                           "hold",
+                           inner, p->primes_len, sherd__plan_bytes_text((double)memory, own),
+                           sherd__plan_bytes_text((double)node_memory, there),
+                           smallest ? smallest : "a node");
+    }
+    out->tile_cols = tile >= (double)right ? (right ? right : 1) : (size_t)tile;
+    double row = wire * ((double)k->left + (double)k->each * (double)out->tile_cols);
+    double h = cell / row;
+    double here = (budget / DEPTH - check.each) / (p->code.shares * row + check.row);
+    if (h > here) h = here;
+    double most = rows ? (double)rows : 1;
+    if (h > most) h = most;
+    if (h * row > (double)SMALL_CELL && h > most / PANELS_MIN) {
+        double small = (double)SMALL_CELL / row;
+        h = most / PANELS_MIN > small ? most / PANELS_MIN : small;
+    }
+    out->panel_rows = h < 1 ? 1 : (size_t)h;
+    out->cell_bytes = (uint64_t)((double)out->panel_rows * row);
+    double position = (double)(out->cell_bytes + 1) * p->code.shares + check.each +
+                      check.row * (double)out->panel_rows;
+    uint64_t depth = (uint64_t)(budget / position);
+    uint64_t there = (uint64_t)(0.6 * (double)node_memory / ((double)out->cell_bytes + 1));
+    if (depth >= there) depth = there ? there - 1 : 0; /* one more cell is in the making */
+    out->depth = depth < DEPTH ? DEPTH : depth > 8 ? 8 : (uint32_t)depth;
+    if (out->cell_bytes > SMALL_CELL && out->depth > 3) out->depth = 3;
+    out->perm_cache = 0;
+    out->node_bytes = (uint64_t)(wire * (double)inner * (double)out->tile_cols) +
+                      out->cell_bytes * (out->depth + 1);
+    return SHERD_OK;
+}
+
+static double tasks_of(const sherd__plan *plan, const work *k)
+{
+    return ceil((double)k->right / (double)plan->tile_cols) *
+           ceil((double)k->rows / (double)plan->panel_rows);
+}
+
+static int keeps_too_little(uint64_t node, double kept, sherd_diag *d)
+{
+    return sherd__fail(d, SHERD_EFEWNODES,
+                       "give the nodes more room (--node-memory, sherd node --memory), use "
+                       "more of them, or send it with each product: in a recipe, order = "
+                       "shuffled",
+                       "a share of the operand that is kept is %.0f MB, and a node has %.0f MB",
+                       kept * 1e-6, (double)node * 1e-6);
+}
+
+/*
+ * Tasks are cut to what nodes declare that they have room for, and one may lie. As many domains as
+ * are more than enough are passed over where the work fits only without them, or is in more than
+ * twice as many tasks for their sake. kept: bytes of an A that stays at each node.
+ */
+static int fit(sherd__prepared *p, const work *k, double kept, const sherd__nodes *nodes,
+               const sherd_product_options *opt, sherd_diag *d)
+{
+    uint64_t memory = opt->memory ? opt->memory : SHERD__MEMORY_DEFAULT;
+    uint32_t spare = nodes->budgets ? nodes->usable - p->threshold : 0;
+    double fewest = INFINITY;
+    for (uint32_t i = spare + 1; i-- > 0;) {
+        uint64_t node = nodes->budgets ? nodes->budgets[i] : nodes->memory;
+        sherd_diag *why = i == spare ? d : NULL;
+        sherd__plan out;
+        int err = kept > 0.6 * (double)node ? keeps_too_little(node, kept, why)
+                                            : plan(&out, p, k, memory, node - (uint64_t)kept,
+                                                   spare ? NULL : nodes->smallest, why);
+        if (err && i == spare) return err;
+        if (err || tasks_of(&out, k) > 2 * fewest) break;
+        fewest = fmin(fewest, tasks_of(&out, k));
+        p->plan = out;
+        p->node_memory = node;
+    }
+    return SHERD_OK;
+}
+
+/* Codes and plans for these nodes. */
+typedef int attempt(void *ctx, const sherd__nodes *nodes, double *tasks, sherd_diag *d);
+
+/*
+ * For most of the nodes: without domains of little memory, as far as the others are enough, where
+ * the work fits only without them or is in more than twice as many tasks for their sake. Fewer
+ * nodes have larger shares each, so what does not fit into the fewest may fit into more.
+ */
+static int for_most(const sherd__nodes *all, const sherd_product_options *opt, attempt *try,
+                    void *ctx, sherd_diag *d)
+{
+    uint64_t needed = sherd__prepare_least(opt) - opt->spare;
+    uint32_t most = all->budgets && all->usable > needed ? all->usable - (uint32_t)needed : 0;
+    uint32_t chosen = most, tried = most;
+    double fewest = INFINITY, tasks = 0;
+    sherd_diag first = { 0 }; /* of the fewest: no node that declares little decides on it */
+    for (uint32_t i = most + 1; i-- > 0;) {
+        sherd__nodes fewer = *all;
+        sherd_diag why = { 0 };
+        fewer.usable -= i;
+        if (i) fewer.budgets += i;
+        tried = i;
+        int err = try(ctx, &fewer, &tasks, &why);
+        if (i == most) first = why;
+        bool found = fewest < INFINITY;
+        if (err == SHERD_EFEWNODES && !found && i > 0) continue;
+        if (err && (!found || err != SHERD_EFEWNODES)) {
+            if (d) *d = err == SHERD_EFEWNODES ? first : why;
+            return err;
+        }
+        if (err || tasks > 2 * fewest) break;
+        fewest = fmin(fewest, tasks);
+        chosen = i;
+    }
+    if (tried == chosen) return SHERD_OK;
+    sherd__nodes fewer = *all;
+    fewer.usable -= chosen;
+    fewer.budgets += chosen;
+    return try(ctx, &fewer, &tasks, d);
+}
+
+static int set_up_ledger(sherd__prepared *p, const sherd__nodes *nodes)
+{
+    uint32_t *own = sherd__calloc(p->code.shares, sizeof *own); /* slot s is domain s's */
+    if (!own) return SHERD_ENOMEM;
+    for (uint32_t s = 0; s < p->code.shares; s++) own[s] = s;
+    sherd__ledger_options lo = {
+        .hiding = &p->hiding, .domains = nodes->domains, .max_fraction = 1, .domain_of_slot = own
+    };
+    int err = sherd__ledger_new(&p->ledger, &lo);
+    sherd__free(own);
+    return err;
+}
+
+/* part: rows of A that are coded together, where it stays; else 0. */
+static int open_scheme(sherd__prepared *p, sherd_view a, size_t part, const sherd_windows *windows,
+                       sherd_view b, double *c, size_t ldc, const sherd__nodes *nodes,
+                       const sherd_product_options *opt)
+{
+    sherd__share_params sp = {
+        .a = a,
+        .b = b,
+        .c = c,
+        .ldc = ldc,
+        .code = p->code,
+        .public_b = opt->scheme == SHERD_SHARE1,
+        .left_stays = part > 0,
+        .part_rows = part,
+        .panel_rows = p->plan.panel_rows,
+        .tile_cols = p->plan.tile_cols,
+        .fixed_a = p->fixed_a,
+        .fixed_b = p->fixed_b,
+        .primes_len = p->primes_len,
+        .entropy = p->entropy,
+    };
+    uint64_t memory = opt->memory ? opt->memory : SHERD__MEMORY_DEFAULT;
+    if (windows) sp.windows = *windows;
+    if (part) sp.check_bytes = (size_t)(KEPT * (double)memory);
+    memcpy(sp.primes, sherd__primes_default.p, sizeof sp.primes);
+    int err = sherd__share_open(&p->hiding, &sp);
+    if (err) return err;
+    p->coded_rows = a.rows;
+    p->coded_cols = a.cols;
+    p->coded_part = part ? part : a.rows;
+    size_t rows = (a.rows + p->code.blocks - 1) / p->code.blocks;
+    for (uint32_t i = 0; i < p->slots; i++) p->planned[i] = (uint32_t)rows;
+    return set_up_ledger(p, nodes);
+}
+
+/* Two trials of degree two, or three with windows (schemes/share/windows.c), for the smallest
+ * prime: (2/p)^2, (3/p)^2. A wrong answer is wrong modulo one of them at least. */
+static double check_error(const sherd__prepared *p, bool windows)
+{
+    double e = (windows ? 3.0 : 2.0) / (double)sherd__primes_default.p[p->primes_len - 1];
+    return e * e;
+}
+
+/*
+ * Primes and code of an A that is kept in parts. The primes hold sums over columns; sums over the
+ * rows of a part (A^T*B) they hold too, or those over one panel, of *panel_rows rows at most, if
+ * that is no small one: a third prime would take half as much again of everything. Rows are those
+ * of the product, windows where there are any, but for `part` and *panel_rows.
+ */
+static int kept_code(sherd__prepared *p, sherd_view a, size_t part, const work *k,
+                     const sherd__nodes *nodes, const sherd_product_options *opt,
+                     size_t *panel_rows, sherd_diag *d)
+{
+    double widest = 1;
+    sherd_view b = sherd_view_c(&widest, SHERD_F64, 1, 1);
+    size_t sums = part * k->each;
+    *panel_rows = SIZE_MAX;
+    int err = sherd__prepare_bounds(p, a, b, k->inner, opt, d);
+    if (!err) err = choose_code(p, part, nodes, opt, d);
+    if (err || sums <= k->inner || opt->scheme != SHERD_SHARE) return err;
+    uint32_t few = p->primes_len;
+    size_t most = sherd__share_sum_max(sherd__primes_default.p, few, p->fixed_a.bound,
+                                       p->fixed_b.bound);
+    if (most >= sums) return SHERD_OK;
+    size_t panel = most / p->code.blocks;
+    if (few <= SHERD__SHARE_GROUPED && panel >= GROUPED_MIN && panel >= k->each) {
+        *panel_rows = panel / k->each;
+        return SHERD_OK;
+    }
+    err = sherd__prepare_bounds(p, a, b, sums, opt, d);
+    return err ? err : choose_code(p, part, nodes, opt, d);
+}
+
+static work work_of(sherd_view a, const sherd_keeping *how, bool turns)
+{
+    work k = { .left = a.cols, .each = 1, .inner = a.cols, .turns = turns };
+    sherd__windows w;
+    if (how->windows && sherd__windows_fit(how->windows, &w)) {
+        k.each = w.count;
+        k.inner = w.row;
+        k.line = w.wide;
+    }
+    k.right = how->cols ? how->cols : KEPT_COLS;
+    return k;
+}
+
+/* Nodes would refuse a task at a time, until the job ends. */
+static int check_window(const sherd_keeping *how, const work *k, sherd_diag *d)
+{
+    if (!how->windows || k->inner <= SHERD__WINDOW_MAX) return SHERD_OK;
+    return sherd__fail(d, SHERD_EFEWNODES, "keep the matrix of windows, or take smaller ones",
+                       "a window has %zu numbers, and nodes take windows of up to %zu", k->inner,
+                       SHERD__WINDOW_MAX);
+}
+
+typedef struct kept_attempt {
+    sherd__prepared *p;
+    sherd_view a;
+    const sherd_keeping *how;
+    size_t part;
+    work k;
+    const sherd_product_options *opt;
+} kept_attempt;
+
+static int code_kept(void *ctx, const sherd__nodes *nodes, double *tasks, sherd_diag *d)
+{
+    const kept_attempt *t = ctx;
+    sherd__prepared *p = t->p;
+    work k = t->k;
+    size_t panel_rows, part = t->part;
+    int err = kept_code(p, t->a, part, &k, nodes, t->opt, &panel_rows, d);
+    if (err) return err;
+    k.rows = (part + p->code.blocks - 1) / p->code.blocks;
+    size_t all = t->a.rows / part * k.rows +
+                 (t->a.rows % part + p->code.blocks - 1) / p->code.blocks;
+    double share = 3.0 * p->primes_len * (double)all * (double)t->a.cols;
+    err = fit(p, &k, share, nodes, t->opt, d);
+    if (err) return err;
+    p->kept_bytes = (uint64_t)share;
+    *tasks = tasks_of(&p->plan, &k);
+    if (p->plan.panel_rows > panel_rows) p->plan.panel_rows = panel_rows;
+    return SHERD_OK;
+}
+
+/*
+ * The right operands are not known yet: they have opt->bits_b bits (or opt->bits), as many columns
+ * as they like, and may be multiplied from either side.
+ */
+int sherd__prepare_kept(sherd__prepared *p, sherd_view a, const sherd_keeping *how,
+                        const sherd__nodes *all_nodes, const sherd_product_options *opt,
+                        sherd_diag *d)
+{
+    double widest = 1;
+    sherd_view b = sherd_view_c(&widest, SHERD_F64, 1, 1);
+    work k = work_of(a, how, opt->scheme == SHERD_SHARE);
+    size_t part = how->part;
+    const sherd__nodes some = able(all_nodes, how->windows != NULL), *nodes = &some;
+    if (part > a.rows) part = a.rows ? a.rows : 1;
+    *p = (sherd__prepared){ .op = SHERD__OP_MULTIPLY,
+                            .exact = true,
+                            .name_a = sherd__name_a(opt),
+                            .name_b = sherd__name_b(opt),
+                            .entropy = sherd__prepare_entropy(nodes) };
+    p->planned = sherd__calloc(nodes->count, sizeof *p->planned);
+    if (!p->planned) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    kept_attempt t = { p, a, how, part, k, opt };
+    int err = check_window(how, &k, d);
+    if (!err) err = for_most(nodes, opt, code_kept, &t, d);
+    if (err) return err;
+    p->slots = p->code.shares;
+    p->check_error = check_error(p, how->windows != NULL);
+    return open_scheme(p, a, part, how->windows, b, NULL, 1, nodes, opt);
+}
+
+int sherd__prepared_right(sherd__prepared *p, sherd_rows rows, sherd_view b, bool transposed,
+                          double *c, size_t ldc, const sherd_product_options *opt, sherd_diag *d)
+{
+    sherd__fixed fixed;
+    int err = bound_b(&fixed, b, opt, d);
+    if (err) return err;
+    p->fixed_b = fixed;
+    err = sherd__share_next(&p->hiding, rows, b, transposed, c, ldc, &fixed);
+    if (err == SHERD_ERANGE)
+        return sherd__fail(d, err, "keep it in larger parts, or use fewer bits",
+                           "sums over %zu rows are beyond what the kept operand was coded for: "
+                           "its parts are smaller",
+                           b.rows);
+    return err ? sherd__fail(d, err, NULL, "the kept operand cannot be used: %s",
+                             sherd_strerror(err))
+               : SHERD_OK;
+}
+
+typedef struct share_attempt {
+    sherd__prepared *p;
+    sherd_view a, b;
+    const sherd_product_options *opt;
+} share_attempt;
+
+static int code_share(void *ctx, const sherd__nodes *nodes, double *tasks, sherd_diag *d)
+{
+    const share_attempt *t = ctx;
+    sherd__prepared *p = t->p;
+    int err = choose_code(p, t->a.rows, nodes, t->opt, d);
+    const work k = { .rows = err ? 0 : (t->a.rows + p->code.blocks - 1) / p->code.blocks,
+                     .left = t->a.cols,
+                     .each = 1,
+                     .right = t->b.cols,
+                     .inner = t->a.cols };
+    if (!err) err = fit(p, &k, 0, nodes, t->opt, d);
+    if (!err) *tasks = tasks_of(&p->plan, &k);
+    return err;
+}
+
+int sherd__prepare_share(sherd__prepared *p, sherd_view a, sherd_view b, double *c, size_t ldc,
+                         const sherd__nodes *all, const sherd_product_options *opt, sherd_diag *d)
+{
+    const sherd__nodes some = able(all, false), *nodes = &some;
+    p->exact = true;
+    share_attempt t = { p, a, b, opt };
+    int err = sherd__prepare_bounds(p, a, b, a.cols, opt, d);
+    if (!err) err = for_most(nodes, opt, code_share, &t, d);
+    if (err) return err;
+    p->slots = p->code.shares;
+    p->size_b = sherd_dtype_size((sherd_dtype)sherd__partition_dtype(b, true, &p->fixed_b));
+    p->check_error = check_error(p, false);
+    return open_scheme(p, a, 0, NULL, b, c, ldc, nodes, opt);
+}

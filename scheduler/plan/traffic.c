@@ -1,0 +1,195 @@
+/*
+ * What will travel, cell by cell, as scheduler/job/send.c sends it: a resident block where a node
+ * needs it, a left block and a task for each cell that is not empty, its result. Numbers in
+ * descriptions are as long as they are large, so blocks, tasks and attempts are numbered here as
+ * the job numbers them; in which order cells go makes no difference to the sum.
+ */
+#include "scheduler/plan/forecast.h"
+
+#include "core/alloc.h"
+#include "matrix/residue.h"
+#include "sherd/mat.h"
+#include "wire/size.h"
+
+#define NODE_PANEL 1024u /* rows and columns that a node converts at a time (node/backends/cpu.c) */
+
+typedef struct count {
+    sherd__traffic *t;
+    const sherd__prepared *p;
+    sherd__scheme_shape shape;
+    uint32_t attempt, passing; /* numbers so far */
+    uint64_t *weight;          /* by slot: bytes of its bodies */
+    uint32_t *cells;           /* by slot: those of the tile that are not empty */
+    double *panels;            /* by slot: the node's panels in them */
+    double *products;          /* by slot: calls of BLAS with all of the right block, of doubles */
+} count;
+
+static uint32_t right_number(const count *c, sherd__cell cell)
+{
+    return 1 + (c->shape.shared ? 0 : cell.slot) * c->shape.tiles + cell.tile;
+}
+
+/* Numbers in a left block, and with them the multiply-adds for one column. */
+static double values_of(const sherd__fragment_info *i)
+{
+    double len = (double)(i->len - 8 * (uint64_t)i->groups), rows = (double)i->rows;
+    if (i->dtype == SHERD__RESIDUES) return len / 3; /* of all primes */
+    double each = (double)sherd_dtype_size((sherd_dtype)i->dtype),
+           width = sherd__csr_width(i->cols);
+    return i->encoding == SHERD__CSR ? (len - rows * width) / (each + width) : len / each;
+}
+
+/* What a node does to a block so many times in a task: it takes residues apart, makes doubles of
+ * what is narrower, residues of what is none. */
+static void count_converted(count *c, const sherd__fragment_info *i, bool right, double times)
+{
+    double entries = values_of(i) * times;
+    unsigned primes = c->shape.primes_len;
+    if (i->dtype == SHERD__RESIDUES) {
+        c->t->unpacked += (double)i->len * times;
+    } else if (primes || i->dtype != SHERD_F64 || i->encoding != SHERD__DENSE) {
+        double widened = sizeof(float) * entries * (primes ? primes : 1);
+        double packed = (double)SHERD__RESIDUE_BYTES * entries * primes; /* as much is reduced */
+        c->t->widened += widened;
+        c->t->packed += packed;
+        c->t->right.widened += right ? widened : 0;
+        c->t->right.packed += right ? packed : 0;
+    }
+    if (i->dtype != SHERD__RESIDUES && (!right || !primes)) c->t->residues = false;
+}
+
+/* Panels of a node's that n rows or columns are: each meets all of the other operand anew. */
+static double node_panels(uint64_t n)
+{
+    return n ? (double)((n - 1) / NODE_PANEL + 1) : 0;
+}
+
+/* An outer product, made as it is sent. */
+static bool streams(const count *c, const sherd__cell_sizes *s)
+{
+    return !c->shape.primes_len && s->left.encoding == SHERD__DENSE && s->left.cols <= 1;
+}
+
+static void count_answer(count *c, uint32_t slot, const sherd__cell_sizes *s)
+{
+    double bytes = (double)s->result.len;
+    bool real = !c->shape.primes_len;
+    if (s->result.dtype == SHERD__RESIDUES) c->t->packed += bytes;
+    else if (streams(c, s)) c->t->streamed += bytes;
+    else if (real) c->products[slot] += s->left.dtype == SHERD_F64 ? 1 : node_panels(s->left.rows);
+    count_converted(c, &s->left, false, node_panels(s->result.cols));
+    if (s->right.len && s->right.dtype != SHERD__RESIDUES) c->t->residues = false;
+}
+
+static void count_cell(count *c, sherd__cell cell, const sherd__cell_sizes *s)
+{
+    sherd__traffic *t = c->t;
+    uint32_t after = 1 + c->shape.slots * c->shape.tiles;
+    c->attempt++;
+    if (s->empty) return;
+    sherd__task task = { .op = c->p->op,
+                         .flags = SHERD__DROP_LEFT,
+                         .left = after + c->passing++,
+                         .right = c->shape.resident ? right_number(c, cell) : 0,
+                         .primes_len = c->shape.primes_len,
+                         .result = s->result };
+    for (uint32_t i = 0; i < task.primes_len; i++) task.primes[i] = c->shape.primes[i];
+    t->out += sherd__size_put(&s->left);
+    t->left += s->left.len;
+    if (s->right.len) {
+        task.flags |= SHERD__DROP_RIGHT;
+        task.right = after + c->passing++;
+        t->out += sherd__size_put(&s->right);
+    }
+    t->out += sherd__size_task(&task);
+    t->in += sherd__size_result(&s->result, c->attempt);
+    t->answer += s->result.len;
+    double each = values_of(&s->left) * (double)s->result.cols;
+    bool residues = s->left.dtype == SHERD__RESIDUES;
+    double flops = 2 * each * (task.primes_len && !residues ? task.primes_len : 1);
+    t->flops += flops;
+    if (!streams(c, s)) t->multiplied += flops;
+    t->tasks++;
+    t->tasks_csr += s->left.encoding == SHERD__CSR;
+    c->cells[cell.slot]++;
+    c->panels[cell.slot] += node_panels(s->left.rows);
+    count_answer(c, cell.slot, s);
+    c->weight[cell.slot] += s->left.len + s->result.len;
+}
+
+/* The blocks of a tile that stay at the nodes of the slots that have work in it. */
+static int count_resident(count *c, uint32_t tile)
+{
+    const sherd__hiding *h = &c->p->hiding;
+    for (uint32_t slot = 0; slot < c->shape.slots; slot++) {
+        sherd_fragment *f;
+        if (!c->cells[slot]) {
+            c->t->at_most = c->t->at_most || c->shape.shared;
+            continue;
+        }
+        int err = h->ops->resident(h->ctx, c->shape.shared ? 0 : slot, tile, &f);
+        if (err) return err;
+        const sherd__fragment_info *info = sherd__fragment_info_of(f);
+        uint64_t bytes = sherd__size_put(info);
+        count_converted(c, info, true, c->panels[slot]);
+        if (info->dtype == SHERD_F64) c->t->laid += (double)info->len * c->products[slot];
+        c->t->first += bytes;
+        c->t->out += bytes;
+        sherd__fragment_free(f);
+    }
+    return SHERD_OK;
+}
+
+static int count_slot(count *c, uint32_t tile, uint32_t slot, bool alike)
+{
+    const sherd__hiding *h = &c->p->hiding;
+    sherd__cell_sizes s = { .empty = true };
+    for (uint32_t panel = 0; panel < c->shape.panels; panel++) {
+        sherd__cell cell = { slot, tile, panel };
+        bool known = alike && panel > 0 && panel + 1 < c->shape.panels;
+        int err = known ? SHERD_OK : h->ops->sizes(h->ctx, cell, &s);
+        if (err) return err;
+        count_cell(c, cell, &s);
+    }
+    return SHERD_OK;
+}
+
+static void find_busiest(count *c)
+{
+    uint64_t all = 0, most = 0;
+    for (uint32_t slot = 0; slot < c->shape.slots; slot++) {
+        all += c->weight[slot];
+        if (c->weight[slot] > most) most = c->weight[slot];
+    }
+    c->t->busiest = all ? (double)most / (double)all : 1;
+}
+
+int sherd__traffic_count(sherd__traffic *out, const sherd__prepared *p, bool alike)
+{
+    count c = { .t = out, .p = p };
+    int err = SHERD_OK;
+    *out = (sherd__traffic){ .residues = true };
+    if (!p->hiding.ops->sizes) return SHERD_EUNSUPPORTED;
+    p->hiding.ops->shape(p->hiding.ctx, &c.shape);
+    c.weight = sherd__calloc(c.shape.slots, sizeof *c.weight);
+    c.cells = sherd__calloc(c.shape.slots, sizeof *c.cells);
+    c.panels = sherd__calloc(c.shape.slots, sizeof *c.panels);
+    c.products = sherd__calloc(c.shape.slots, sizeof *c.products);
+    if (!c.weight || !c.cells || !c.panels || !c.products) err = SHERD_ENOMEM;
+    out->at_most = (c.shape.threshold && c.shape.threshold < c.shape.slots) ||
+                   (c.shape.shared && !c.shape.threshold && c.shape.tiles > 1);
+    for (uint32_t tile = 0; tile < c.shape.tiles && !err; tile++) {
+        for (uint32_t slot = 0; slot < c.shape.slots && !err; slot++) {
+            c.cells[slot] = 0;
+            c.panels[slot] = c.products[slot] = 0;
+            err = count_slot(&c, tile, slot, alike);
+        }
+        if (!err && c.shape.resident) err = count_resident(&c, tile);
+    }
+    if (!err) find_busiest(&c);
+    sherd__free(c.weight);
+    sherd__free(c.cells);
+    sherd__free(c.panels);
+    sherd__free(c.products);
+    return err;
+}

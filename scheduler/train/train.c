@@ -1,0 +1,167 @@
+/*
+ * The engine over a cluster: parts go to the loop's thread and come back from it, while the calling
+ * thread waits as it does for a product (log lines, interruption). The loop is woken once all parts
+ * that nodes can take are there.
+ */
+#include "scheduler/train/train.h"
+
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/buf.h"
+#include "core/clock.h"
+#include "core/diag.h"
+#include "scheduler/cluster/caller.h"
+#include "scheduler/train/job.h"
+#include "scheduler/train/shard_size.h"
+
+typedef struct engine {
+    sherd_cluster *cluster;
+    sherd__train_job *job;
+    sherd__train_options o;
+    sherd__part *back;  /* of what is waited for */
+    uint32_t under_way; /* parts */
+    bool silent;        /* posted since the loop was woken */
+    uint64_t back_len;  /* parts that came back */
+    sherd__shard_size grain;
+} engine;
+
+static uint32_t workers(void *ctx)
+{
+    const engine *e = ctx;
+    uint32_t up, open;
+    sherd__train_job_count(e->job, &up, &open);
+    if (up == 0) return 1;
+    /* Of n parts under way at equals the eldest becomes n - 1 updates old. */
+    bool two = e->o.async && e->o.staleness_max >= 2 * (uint64_t)up - 1;
+    return two ? 2 * up : up;
+}
+
+static uint32_t grain(void *ctx, uint32_t most)
+{
+    engine *e = ctx;
+    return sherd__shard_size_shards(&e->grain, sherd__clock_s(),
+                                    sherd__clock_busy_of(e->cluster->thread), e->back_len, most);
+}
+
+static void wake(engine *e)
+{
+    e->silent = false;
+    sherd__caller_wake(e->cluster);
+}
+
+static int post(void *ctx, sherd__part *p, sherd_diag *d)
+{
+    engine *e = ctx;
+    (void)d;
+    sherd__train_job_post(e->job, p);
+    e->silent = true;
+    if (++e->under_way >= workers(e)) wake(e);
+    return SHERD_OK;
+}
+
+static void tell_traces(const engine *e)
+{
+    sherd__train_trace t;
+    while (e->o.trace && sherd__train_job_trace(e->job, &t)) e->o.trace(e->o.trace_ctx, &t);
+}
+
+/* The next part that came back is taken. */
+static bool taken(void *ctx)
+{
+    engine *e = ctx;
+    e->back = sherd__train_job_take(e->job);
+    return e->back != NULL;
+}
+
+static int next(void *ctx, sherd__part **out, sherd_diag *d)
+{
+    engine *e = ctx;
+    if (e->silent) wake(e);
+    int err = sherd__caller_await(e->cluster, sherd__train_job_work(e->job), taken, e, d);
+    tell_traces(e);
+    if (err) return err;
+    e->under_way--;
+    e->back_len++;
+    *out = e->back;
+    return SHERD_OK;
+}
+
+static void free_engine(void *ctx)
+{
+    engine *e = ctx;
+    sherd__train_job_finish(e->job);
+    sherd__caller_finished(e->cluster);
+    sherd__train_job_free(e->job);
+    sherd__free(e);
+}
+
+static const sherd__gradient_engine_ops cluster_ops = {
+    .name = "cluster",
+    .workers = workers,
+    .grain = grain,
+    .post = post,
+    .next = next,
+    .free = free_engine,
+};
+
+static int make_job(engine *e, sherd_diag *d)
+{
+    size_t tiers, counts[SHERD__RECIPE_LAYERS_MAX];
+    sherd__job_options job = { 0 };
+    sherd_buf text;
+    sherd__buf_init(&text, SHERD__RECIPE_BYTES_MAX, 0);
+    int err = sherd__recipe_tiers(e->o.recipe, &tiers, counts, d);
+    if (!err) err = sherd__recipe_print(e->o.recipe, SHERD__RECIPE_NETWORK, &text);
+    if (!err) {
+        sherd__cluster_job_options(e->cluster, &job);
+        sherd__train_job_options o = {
+            .train = e->o,
+            .text = (const char *)text.data,
+            .text_len = text.len,
+            .tiers = tiers,
+            .counts = counts,
+            .executor = job.executor,
+            .id = job.id,
+            .nodes = job.nodes,
+            .owner = job.owner,
+            .changed = sherd__caller_changed,
+            .changed_ctx = e->cluster,
+        };
+        err = sherd__train_job_new(&e->job, &o);
+    }
+    sherd__buf_fini(&text);
+    return err ? sherd__fail(d, err, NULL, "cannot prepare the training: %s", sherd_strerror(err))
+               : SHERD_OK;
+}
+
+/* Every node was heard of, and the work goes on: without any node it is over. */
+static bool heard(void *ctx)
+{
+    const engine *e = ctx;
+    uint32_t up, open;
+    sherd__train_job_count(e->job, &up, &open);
+    return open == 0 && !e->cluster->job_done;
+}
+
+int sherd__train_engine(sherd__gradient_engine *out, sherd_cluster *c,
+                        const sherd__train_options *opt, sherd_diag *d)
+{
+    *out = (sherd__gradient_engine){ 0 };
+    engine *e = sherd__calloc(1, sizeof *e);
+    if (!e) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the training");
+    e->cluster = c;
+    e->o = *opt;
+    int err = make_job(e, d);
+    if (err) {
+        sherd__free(e);
+        return err;
+    }
+    err = sherd__caller_begin(c, sherd__train_job_work(e->job), heard, e, d);
+    if (err) {
+        free_engine(e);
+        return err;
+    }
+    *out = (sherd__gradient_engine){ &cluster_ops, e };
+    return SHERD_OK;
+}

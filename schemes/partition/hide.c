@@ -1,0 +1,326 @@
+/*
+ * Hiding of `permute` and `plain`: a cell's rows of A are gathered into one dense panel, cut into
+ * the groups, freed of zero rows, and written in the narrowest element kind.
+ * While a row of A passes, its part of the check (rT*U)*(V*s) is added up, so
+ * that the answer can be judged without reading A again.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/bytes.h"
+#include "crypto/fragment_make.h"
+#include "crypto/freivalds.h"
+#include "matrix/view.h"
+#include "schemes/partition/internal.h"
+
+/* --- elements -------------------------------------------------------------------------------- */
+
+#define NARROW(type)                                                                               \
+    do {                                                                                           \
+        for (size_t j = 0; j < n; j++) {                                                           \
+            type v = (type)x[j];                                                                   \
+            memcpy(out + j * sizeof v, &v, sizeof v);                                              \
+        }                                                                                          \
+    } while (0)
+
+/* Values that the element kind is known to hold; little-endian machines only (asserted at
+ * build). */
+void sherd__partition_narrow(uint8_t dtype, const double *x, size_t n, uint8_t *out)
+{
+    switch (dtype) {
+    case SHERD_F32: NARROW(float); break;
+    case SHERD_U8: NARROW(uint8_t); break;
+    case SHERD_I8: NARROW(int8_t); break;
+    case SHERD_U16: NARROW(uint16_t); break;
+    case SHERD_I16: NARROW(int16_t); break;
+    case SHERD_U32: NARROW(uint32_t); break;
+    case SHERD_I32: NARROW(int32_t); break;
+    case SHERD_I64: NARROW(int64_t); break;
+    default: memcpy(out, x, n * sizeof *x);
+    }
+}
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "bodies are little-endian memory");
+
+static bool all_zero(const double *x, size_t n)
+{
+    for (size_t j = 0; j < n; j++)
+        if (x[j] != 0) return false;
+    return true;
+}
+
+/* --- a cell ---------------------------------------------------------------------------------- */
+
+/* Reads row `r` of A, columns [first, first+len) of the slot. */
+static void gather(const deal *d, const deal_slot *s, size_t r, uint32_t first, uint32_t len,
+                   double *out)
+{
+    const uint32_t *cols = s->cols ? s->cols + first : NULL;
+    if (cols && d->p.exact) sherd__fixed_gather(&d->p.fixed_a, d->p.a, r, cols, len, out);
+    else if (cols) sherd__view_gather_f64(d->p.a, r, cols, len, out);
+    else if (d->p.exact) sherd__fixed_row(&d->p.fixed_a, d->p.a, r, first, len, out);
+    else sherd__view_row_f64(d->p.a, r, first, len, out);
+}
+
+int sherd__partition_gather(deal *d, const deal_slot *s, size_t first, size_t rows)
+{
+    if (!d->p.rows.row) {
+        for (size_t t = 0; t < rows; t++)
+            gather(d, s, s->row0 + first + t, 0, s->ncols, d->panel + t * s->ncols);
+        return SHERD_OK;
+    }
+    for (uint32_t q = 0; q < s->ngroups; q++) {
+        const deal_group *g = &s->groups[q];
+        int err;
+        const uint32_t *order = sherd__partition_order(d, g, d->rowbuf, &err);
+        if (err) return err;
+        for (size_t t = 0; t < rows; t++)
+            gather(d, s, order[first + t], g->first, g->len, d->panel + t * s->ncols + g->first);
+    }
+    return SHERD_OK;
+}
+
+/* Notes that the cell's answer has a row for row `r` of C, made of x (len values of A): what
+ * x*(V*s) is stands in r's place until r is drawn (weigh_rows). */
+static void note_row(deal *d, deal_cell *cell, const deal_probe *p, size_t r, const double *x,
+                     uint32_t first, uint32_t len)
+{
+    size_t i = cell->rows++;
+    cell->row[i] = (uint32_t)r;
+    if (d->p.primes_len) {
+        cell->dot[i] = 0;
+        for (uint32_t j = 0; j < len; j++) {
+            sherd__f127 product = sherd__f127_mul(sherd__f127_from((int64_t)x[j]),
+                                                  p->vs127[first + j]);
+            cell->dot[i] = sherd__f127_add(cell->dot[i], product);
+        }
+        return;
+    }
+    if (d->p.exact) {
+        /* Quantised values are whole numbers: the dot cannot refuse them. */
+        if (sherd__f61_dot_f64(x, p->vs61 + first, len, &cell->r61[i])) cell->r61[i] = 0;
+        return;
+    }
+    double mask = 1, sum = 0, abs = 0;
+    if (!d->p.finite && sherd__fv_mask_rows(x, 1, len, len, &mask)) {
+        cell->r[i] = NAN;
+        return;
+    }
+    if (len >= 16) {
+        sum = sherd__fv_dot_f64(x, p->vs + first, len, NULL);
+        (void)sherd__fv_dot_f64(x, p->abs_vs + first, len, &abs);
+    } else { /* a call would cost more than the sum */
+        for (uint32_t j = 0; j < len; j++) {
+            sum += x[j] * p->vs[first + j];
+            abs += fabs(x[j]) * p->abs_vs[first + j];
+        }
+    }
+    cell->r[i] = sum;
+    cell->tolerance += abs;
+}
+
+/* Draws r, only now that it is known how many rows there are, and adds up (rT*U)*(V*s). */
+static int weigh_rows(deal *d, deal_cell *cell)
+{
+    if (d->p.exact) {
+        uint64_t *r = sherd__alloc(cell->rows * sizeof *r);
+        if (!r) return SHERD_ENOMEM;
+        sherd__f61_draw(&d->p.entropy, cell->rows, r);
+        if (cell->dot)
+            for (size_t i = 0; i < cell->rows; i++)
+                cell->ru_vs127 = sherd__f127_add(cell->ru_vs127,
+                                                 sherd__f127_mul(r[i], cell->dot[i]));
+        else cell->ru_vs61 = sherd__f61_dot(r, cell->r61, cell->rows);
+        sherd__free(cell->dot);
+        cell->dot = NULL;
+        sherd__free(cell->r61);
+        cell->r61 = r;
+        return SHERD_OK;
+    }
+    double *r = sherd__alloc(cell->rows * sizeof *r);
+    if (!r) return SHERD_ENOMEM;
+    sherd__fv_weights(&d->p.entropy, cell->rows, r);
+    for (size_t i = 0; i < cell->rows; i++) {
+        if (isnan(cell->r[i])) r[i] = 0; /* a row with NaN or infinity cannot be weighed */
+        else cell->ru_vs += r[i] * cell->r[i];
+    }
+    sherd__free(cell->r);
+    cell->r = r;
+    return SHERD_OK;
+}
+
+/* Writes the table and the groups of the gathered panel, and notes every row that stays. */
+static int emit(deal *d, const deal_slot *s, deal_cell *cell, size_t first, size_t rows,
+                deal_size *size, uint8_t *bytes)
+{
+    deal_body body;
+    sherd__partition_body_begin(&body, d, s, size, bytes);
+    for (uint32_t q = 0; q < s->ngroups; q++) {
+        const deal_group *g = &s->groups[q];
+        int err;
+        const uint32_t *order = sherd__partition_order(d, g, d->rowbuf, &err);
+        if (err) return err;
+        size_t before = cell->rows;
+        for (size_t t = 0; t < rows; t++) {
+            const double *x = d->panel + t * s->ncols + g->first;
+            if (d->p.skip_zeros && all_zero(x, g->len)) continue;
+            sherd__partition_body_row(&body, x, g->len);
+            note_row(d, cell, cell->probe, order ? order[first + t] : s->row0 + first + t, x,
+                     g->first, g->len);
+        }
+        cell->count[q] = (uint32_t)(cell->rows - before);
+        sherd__put_u32(bytes + 8 * (size_t)q, cell->count[q]);
+        sherd__put_u32(bytes + 8 * (size_t)q + 4, g->len);
+    }
+    size->len = body.values; /* the last section: it ends with the body */
+    return SHERD_OK;
+}
+
+static deal_cell *cell_new(const deal *d, const deal_slot *s, size_t rows)
+{
+    size_t most;
+    deal_cell *cell = sherd__calloc(1, sizeof *cell);
+    if (!cell || !sherd__mul(rows, s->ngroups, &most)) goto fail;
+    cell->count = sherd__calloc(s->ngroups, sizeof *cell->count);
+    cell->row = sherd__calloc(most, sizeof *cell->row);
+    if (d->p.exact) cell->r61 = sherd__alloc(most * sizeof *cell->r61);
+    else cell->r = sherd__alloc(most * sizeof *cell->r);
+    if (d->p.primes_len) cell->dot = sherd__calloc(most, sizeof *cell->dot);
+    if (!cell->count || !cell->row || !(cell->r || cell->r61)) goto fail;
+    if (d->p.primes_len && !cell->dot) goto fail;
+    return cell;
+fail:
+    sherd__partition_cell_free(cell);
+    return NULL;
+}
+
+static void describe(const deal *d, const deal_slot *s, sherd__cell at, size_t rows,
+                     const deal_size *size, sherd__fragment_info *left,
+                     sherd__fragment_info *result)
+{
+    *left = (sherd__fragment_info){
+        .origin = SHERD__HIDDEN,
+        .dtype = d->dtype_a,
+        .encoding = size->encoding,
+        .groups = s->ngroups,
+        .rows = rows,
+        .cols = size->widest,
+        .len = size->len,
+    };
+    size_t width = deal_tile_width(d, at.tile), r = d->p.primes_len;
+    *result = (sherd__fragment_info){
+        .origin = SHERD__RESULT,
+        .dtype = r ? SHERD__RESIDUES : SHERD_F64,
+        .primes = (uint8_t)r,
+        .rows = rows,
+        .cols = width,
+        .len = (uint64_t)rows * width * (r ? 3 * r : 8),
+    };
+}
+
+int sherd__partition_sizes(void *ctx, sherd__cell at, sherd__cell_sizes *out)
+{
+    deal *d = ctx;
+    const deal_slot *s = &d->slots[at.slot];
+    size_t first, rows = sherd__partition_rows(d, at, &first);
+    deal_size size;
+    *out = (sherd__cell_sizes){ .empty = rows == 0 || s->ncols == 0 };
+    if (out->empty) return SHERD_OK;
+    if (d->p.skip_zeros || d->csr) {
+        int err = sherd__partition_gather(d, s, first, rows);
+        if (err) return err;
+        sherd__partition_measure(d, s, rows, &size);
+    } else {
+        sherd__partition_size(d, s, rows, &size);
+    }
+    out->empty = size.rows == 0;
+    describe(d, s, at, size.rows, &size, &out->left, &out->result);
+    return SHERD_OK;
+}
+
+/* For the report: of `all` rows of a cell some are sent, the others were zero. */
+static void count_rows(deal *d, uint64_t all, const deal_cell *cell, int sign)
+{
+    uint64_t sent = cell->rows, zero = all - sent;
+    d->fragments += sign > 0 ? sent : 0 - sent;
+    d->skipped += sign > 0 ? zero : 0 - zero;
+    if (cell->csr) d->csr_cells += sign > 0 ? 1 : (uint64_t)-1;
+}
+
+/* Hides a cell under the current probe. *out and *body (room for what is sent) are the caller's;
+ * left, result: what they are. The panel must not be empty. */
+static int make_cell(deal *d, sherd__cell at, deal_cell **out, uint8_t **body,
+                     sherd__fragment_info *left, sherd__fragment_info *result)
+{
+    const deal_slot *s = &d->slots[at.slot];
+    deal_probe **probe = deal_probe_of(d, at.slot, at.tile);
+    size_t first, rows = sherd__partition_rows(d, at, &first);
+    deal_size size;
+    uint8_t *bytes = NULL;
+    int err = *probe ? SHERD_OK : sherd__partition_probe_make(d, s, at.tile, probe);
+    if (!err) err = sherd__partition_gather(d, s, first, rows);
+    if (err) return err;
+    deal_cell *cell = cell_new(d, s, rows);
+    if (!cell) return SHERD_ENOMEM;
+    cell->probe = *probe;
+    cell->probe->refs++;
+    sherd__partition_size(d, s, rows, &size);
+    err = (bytes = sherd__alloc(size.len)) ? SHERD_OK : SHERD_ENOMEM;
+    if (!err) err = emit(d, s, cell, first, rows, &size, bytes);
+    if (!err) describe(d, s, at, cell->rows, &size, left, result);
+    cell->csr = size.encoding == SHERD__CSR;
+    if (!err) err = weigh_rows(d, cell);
+    if (err) {
+        sherd__partition_cell_free(cell);
+        sherd__free(bytes);
+        return err;
+    }
+    double limit = 2 * (double)(d->k + rows + d->m) * 0x1p-52; /* 2: |r| is below it */
+    cell->unjudged = !d->p.exact && !isfinite(cell->tolerance);
+    cell->tolerance = cell->tolerance * limit + sherd__fv_underflow(rows, d->k, d->m);
+    *out = cell;
+    *body = bytes;
+    return SHERD_OK;
+}
+
+int sherd__partition_hide(void *ctx, sherd__cell at, sherd__cell_work *out)
+{
+    deal *d = ctx;
+    const deal_slot *s = &d->slots[at.slot];
+    deal_cell **keep = &d->cells[deal_index(d, at)], *cell;
+    size_t first, rows = sherd__partition_rows(d, at, &first);
+    sherd__fragment_info left;
+    uint8_t *body;
+    *out = (sherd__cell_work){ .empty = rows == 0 || s->ncols == 0 };
+    if (*keep) count_rows(d, rows * s->ngroups, *keep, -1); /* hidden before, for a node now lost */
+    sherd__partition_cell_free(*keep);
+    *keep = NULL;
+    if (out->empty) return SHERD_OK;
+    int err = make_cell(d, at, &cell, &body, &left, &out->result);
+    if (err) return err;
+    out->empty = cell->rows == 0;
+    if (!out->empty) err = sherd__fragment_take(&out->left, &left, body, NULL, NULL);
+    if (!out->left) sherd__free(body);
+    if (err) {
+        sherd__partition_cell_free(cell);
+        return err;
+    }
+    count_rows(d, rows * s->ngroups, cell, 1);
+    *keep = cell;
+    return SHERD_OK;
+}
+
+int sherd__partition_renew(deal *d, sherd__cell at)
+{
+    deal_cell **keep = &d->cells[deal_index(d, at)], *cell;
+    sherd__fragment_info left, result;
+    uint8_t *body;
+    if ((*keep)->probe == *deal_probe_of(d, at.slot, at.tile)) return SHERD_OK;
+    int err = make_cell(d, at, &cell, &body, &left, &result);
+    if (err) return err;
+    sherd__free(body);
+    sherd__partition_cell_free(*keep);
+    *keep = cell;
+    return SHERD_OK;
+}

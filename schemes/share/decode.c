@@ -1,0 +1,304 @@
+/*
+ * Decoding: any `threshold` accepted answers of a position are values of one polynomial, whose
+ * values at the blocks' points are the blocks of C. Their residues are interpolated for each prime,
+ * recombined and rounded once, piece by piece in cache, straight into C. Nothing is said of the
+ * values: only what was verified comes here, and a complaint about what it decodes to would be an
+ * oracle.
+ *
+ * Transposed, C is the sum of the blocks' products over all panels: one row of weights gives the
+ * sum over blocks, panels add up modulo each prime, and the last one converts. Where that would
+ * take more primes than the products of one panel do, some panels at a time add up so, and their
+ * sums as whole numbers.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "matrix/exact.h"
+#include "matrix/residue.h"
+#include "schemes/share/internal.h"
+
+#define PIECE 1024u /* values of a block that are decoded at a time */
+
+/* --- weights --------------------------------------------------------------------------------- */
+
+/* A row for each block, or their sum. */
+static uint32_t weight_rows(const share *d)
+{
+    return d->transposed ? 1 : d->p.code.blocks;
+}
+
+static int make_weights(const share *d, const uint32_t *slots, double *w)
+{
+    uint32_t len = d->threshold;
+    double *one = sherd__alloc(len * sizeof *one);
+    if (!one) return SHERD_ENOMEM;
+    for (uint32_t q = 0; q < d->p.primes_len; q++) {
+        for (uint32_t j = 0; j < d->p.code.blocks; j++) {
+            sherd__lcc_decode_weights(&d->p.code, d->p.primes[q], j, slots, len, one);
+            for (uint32_t i = 0; i < len; i++) w[i] += one[i]; /* at most 64 below 2^22: exact */
+            if (!d->transposed) w += len;
+        }
+        if (!d->transposed) continue;
+        sherd__residue_from_f64(w, len, d->p.primes[q], w);
+        w += len;
+    }
+    sherd__free(one);
+    return SHERD_OK;
+}
+
+/* Of a set of slots, ascending: most positions are decoded from one of a few sets. */
+static int weights_of(share *d, const uint32_t *slots, const double **out)
+{
+    uint32_t len = d->threshold;
+    for (uint32_t i = 0; i < SHARE_WEIGHTS; i++) {
+        const share_weights *c = &d->cache[i];
+        if (!c->slots || c->transposed != d->transposed ||
+            memcmp(c->slots, slots, len * sizeof *slots))
+            continue;
+        *out = c->w;
+        return SHERD_OK;
+    }
+    share_weights *c = &d->cache[d->cache_next++ % SHARE_WEIGHTS];
+    sherd__free(c->slots);
+    sherd__free(c->w);
+    *c = (share_weights){ .transposed = d->transposed };
+    uint32_t *copy = sherd__alloc(len * sizeof *copy);
+    double *w = sherd__calloc((size_t)d->p.primes_len * weight_rows(d), len * sizeof *w);
+    int err = copy && w ? make_weights(d, slots, w) : SHERD_ENOMEM;
+    if (err) {
+        sherd__free(copy);
+        sherd__free(w);
+        return err;
+    }
+    memcpy(copy, slots, len * sizeof *copy);
+    c->slots = copy;
+    *out = c->w = w;
+    return SHERD_OK;
+}
+
+/* --- values ---------------------------------------------------------------------------------- */
+
+typedef struct answers {
+    const uint32_t *slots;
+    const uint8_t **bodies; /* by slot, ascending */
+    const uint8_t **at;     /* scratch */
+    const double *w;
+    size_t rows, width; /* of each */
+    uint32_t tile, panel;
+} answers;
+
+/* Interpolates values [from, from+n) of every answer: out[q][row of weights], PIECE each. */
+static int interpolate(share *d, const answers *a, size_t from, size_t n)
+{
+    double *out[SHERD__LCC_BLOCKS_MAX];
+    uint32_t rows = weight_rows(d);
+    size_t part = a->rows * a->width;
+    for (uint32_t q = 0; q < d->p.primes_len; q++) {
+        for (uint32_t i = 0; i < d->threshold; i++)
+            a->at[i] = a->bodies[i] + (q * part + from) * SHERD__RESIDUE_BYTES;
+        for (uint32_t j = 0; j < rows; j++) out[j] = d->line + ((size_t)q * rows + j) * PIECE;
+        int err = sherd__lcc_decode(a->w + (size_t)q * rows * d->threshold, rows, d->threshold,
+                                    d->p.primes[q], a->at, n, out);
+        if (err) return SHERD_EWRONG;
+    }
+    return SHERD_OK;
+}
+
+static void recombine(const share *d, uint32_t row, size_t n, double *out)
+{
+    const double *residues[4];
+    for (uint32_t q = 0; q < d->p.primes_len; q++)
+        residues[q] = d->line + ((size_t)q * weight_rows(d) + row) * PIECE;
+    sherd__crt_f64(&d->crt, residues, n, d->a.fixed.scale + d->b.fixed.scale, out);
+}
+
+/* Values [from, from+n) of a rows x width part of C go to its rows from `row` on, not to
+ * padding. */
+static void place(const share *d, const answers *a, size_t row, size_t limit, size_t from, size_t n,
+                  const double *x)
+{
+    while (n) {
+        size_t i = from / a->width, j = from % a->width, len = a->width - j;
+        if (len > n) len = n;
+        if (row + i >= limit) return;
+        double *c = d->p.c + (row + i) * d->p.ldc + (size_t)a->tile * d->tile_cols;
+        memcpy(c + j, x, len * sizeof *x);
+        from += len;
+        x += len;
+        n -= len;
+    }
+}
+
+static int decode_blocks(share *d, const answers *a)
+{
+    size_t all = a->rows * a->width;
+    share_span span = sherd__share_span_a(d, a->panel);
+    size_t to = span.from - d->rows.first, each = d->each; /* of the part in C */
+    double *x = d->line + (size_t)d->p.primes_len * weight_rows(d) * PIECE;
+    for (size_t from = 0; from < all; from += PIECE) {
+        size_t n = all - from < PIECE ? all - from : PIECE;
+        int err = interpolate(d, a, from, n);
+        if (err) return err;
+        for (uint32_t j = 0; j < d->p.code.blocks; j++) {
+            recombine(d, j, n, x);
+            place(d, a, (to + j * span.height + span.at) * each, (to + span.limit) * each, from, n,
+                  x);
+        }
+    }
+    return SHERD_OK;
+}
+
+/* Adds values [from, from+n) of a panel's sum, in d->line, to those of the group, and leaves the
+ * group's there. */
+static void add_panel(const share *d, share_tile *tile, size_t all, size_t from, size_t n)
+{
+    for (uint32_t q = 0; q < d->p.primes_len; q++) {
+        double *sum = tile->sum + q * all + from, *add = d->line + (size_t)q * PIECE;
+        for (size_t i = 0; i < n; i++) add[i] += sum[i];
+        sherd__residue_from_f64(add, n, d->p.primes[q], add);
+        memcpy(sum, add, n * sizeof *sum);
+    }
+}
+
+/* Adds the group's values, which d->line has, to the whole ones, and begins the next group. Two
+ * primes hold less than 2^53: the doubles are integers. */
+static void add_group(const share *d, share_tile *tile, size_t all, size_t from, size_t n,
+                      double *x)
+{
+    const double *residues[4];
+    for (uint32_t q = 0; q < d->p.primes_len; q++) {
+        residues[q] = d->line + (size_t)q * PIECE;
+        memset(tile->sum + q * all + from, 0, n * sizeof *tile->sum);
+    }
+    sherd__crt_f64(&d->crt, residues, n, 0, x);
+    for (size_t i = 0; i < n; i++) tile->whole[from + i] += (int64_t)x[i];
+}
+
+static int room_for_sum(const share *d, share_tile *tile, size_t all)
+{
+    if (!tile->sum) tile->sum = sherd__share_secret(d->p.primes_len, all, 1, sizeof *tile->sum);
+    if (d->group && !tile->whole) tile->whole = sherd__share_secret(all, 1, 1, sizeof *tile->whole);
+    return tile->sum && (tile->whole || !d->group) ? SHERD_OK : SHERD_ENOMEM;
+}
+
+/* Adds a panel's sum to that of the tile; the last one of the tile writes C. */
+static int decode_sum(share *d, const answers *a)
+{
+    share_tile *tile = &d->tile[a->tile];
+    size_t all = a->rows * a->width;
+    double *x = d->line + (size_t)d->p.primes_len * PIECE;
+    int shift = d->a.fixed.scale + d->b.fixed.scale, err = room_for_sum(d, tile, all);
+    if (err) return err;
+    bool last = tile->decoded + 1 == d->panels;
+    bool full = d->group && (last || tile->summed + 1 == d->group);
+    for (size_t from = 0; from < all; from += PIECE) {
+        size_t n = all - from < PIECE ? all - from : PIECE;
+        err = interpolate(d, a, from, n);
+        if (err) return err;
+        add_panel(d, tile, all, from, n);
+        if (full) add_group(d, tile, all, from, n, x);
+        if (!last) continue;
+        if (!d->group) recombine(d, 0, n, x);
+        for (size_t i = 0; d->group && i < n; i++) x[i] = (double)tile->whole[from + i];
+        if (d->group) sherd__exact_unscale(x, n, shift);
+        place(d, a, 0, d->k, from, n, x);
+    }
+    tile->summed = full ? 0 : tile->summed + 1;
+    if (!last) return SHERD_OK;
+    sherd__share_forget(tile->sum);
+    sherd__share_forget(tile->whole);
+    tile->sum = NULL;
+    tile->whole = NULL;
+    return SHERD_OK;
+}
+
+/* Whether a position of the panel was hidden, and its answers cannot be judged yet. */
+static bool awaits_projection(const share *d, uint32_t panel)
+{
+    for (uint32_t t = 0; t < d->tiles; t++) {
+        const share_spot *spot = share_spot_of(d, t, panel);
+        if (spot->batch.bytes && !spot->gram) return true;
+    }
+    return false;
+}
+
+static bool all_decoded(const share *d, uint32_t panel)
+{
+    for (uint32_t t = 0; t < d->tiles; t++)
+        if (!share_spot_of(d, t, panel)->decoded) return false;
+    return true;
+}
+
+/*
+ * Frees what only open positions need. rT*A stays, as far as there is room for it, where the next
+ * product multiplies the same shares; the next tile projects it anew while it encodes. The small
+ * table is kept for answers that come late.
+ */
+static void close_spot(share *d, uint32_t tile, uint32_t panel)
+{
+    share_spot *spot = share_spot_of(d, tile, panel);
+    share_panel *p = share_panel_of(d, panel);
+    share_tile *t = &d->tile[tile];
+    spot->decoded = true;
+    sherd__share_batch_close(d, &spot->batch);
+    sherd__share_forget(spot->ds);
+    spot->ds = NULL;
+    if (++t->decoded == d->panels) {
+        sherd__share_forget(t->vs);
+        t->vs = NULL;
+    }
+    if (d->p.left_stays) {
+        sherd__share_batch_close(d, &p->left);
+        if (all_decoded(d, panel)) sherd__share_put_by(d, p, sherd__share_answer_rows(d, panel));
+    } else if (!awaits_projection(d, panel)) {
+        sherd__share_forget(p->ru);
+        p->ru = NULL;
+    }
+}
+
+/* Slots ascending, with their bodies: one order, one set of weights. */
+static void sort(uint32_t *slots, const uint8_t **bodies, uint32_t len)
+{
+    for (uint32_t i = 1; i < len; i++) {
+        uint32_t s = slots[i], j = i;
+        const uint8_t *b = bodies[i];
+        for (; j > 0 && slots[j - 1] > s; j--) {
+            slots[j] = slots[j - 1];
+            bodies[j] = bodies[j - 1];
+        }
+        slots[j] = s;
+        bodies[j] = b;
+    }
+}
+
+int sherd__share_decode(void *ctx, uint32_t tile, uint32_t panel, const uint32_t *slots,
+                        const uint8_t *const *bodies, uint32_t len)
+{
+    share *d = ctx;
+    uint32_t *order = sherd__alloc(len * sizeof *order);
+    const uint8_t **by = sherd__alloc(2 * (size_t)len * sizeof *by);
+    answers a = { .slots = order,
+                  .bodies = by,
+                  .tile = tile,
+                  .panel = panel,
+                  .rows = d->transposed ? d->k : sherd__share_answer_rows(d, panel),
+                  .width = share_tile_width(d, tile) };
+    int err = order && by ? SHERD_OK : SHERD_ENOMEM;
+    assert(len == d->threshold && !share_spot_of(d, tile, panel)->decoded);
+    size_t room = ((size_t)d->p.primes_len * d->p.code.blocks + 1) * PIECE;
+    if (!err && !d->line && !(d->line = sherd__share_secret(room, 1, 1, sizeof *d->line)))
+        err = SHERD_ENOMEM;
+    if (!err) {
+        memcpy(order, slots, len * sizeof *order);
+        memcpy(by, bodies, len * sizeof *by);
+        sort(order, by, len);
+        a.at = by + len;
+        err = weights_of(d, order, &a.w);
+    }
+    if (!err) err = d->transposed ? decode_sum(d, &a) : decode_blocks(d, &a);
+    if (!err) close_spot(d, tile, panel);
+    sherd__free(order);
+    sherd__free(by);
+    return err;
+}

@@ -1,0 +1,258 @@
+/*
+ * What goes to the nodes from the compute thread: shares of A's panels, and of D's where the
+ * product is transposed. The shares of all slots are made in one pass when the first slot asks,
+ * since reading, quantising and drawing masks cost more than one share more does; the others wait
+ * until they are asked for, or until the position is decoded without them. A share that is asked
+ * for again is made again of the same masks: the same bytes.
+ */
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/wipe.h"
+#include "crypto/fragment_make.h"
+#include "schemes/share/internal.h"
+
+size_t sherd__share_bytes(const share *d, size_t rows, size_t cols)
+{
+    return rows * cols * SHERD__RESIDUE_BYTES * d->p.primes_len;
+}
+
+share_part sherd__share_part(const share *d, uint32_t panel)
+{
+    size_t i = (d->first + panel) / d->part_panels, from = i * d->p.part_rows;
+    size_t rows = d->n - from < d->p.part_rows ? d->n - from : d->p.part_rows;
+    return (share_part){ from, rows, i * d->h, (rows - 1) / d->p.code.blocks + 1 };
+}
+
+static size_t panel_at(const share *d, uint32_t panel)
+{
+    return (size_t)((d->first + panel) % d->part_panels) * d->p.panel_rows;
+}
+
+size_t sherd__share_panel_rows(const share *d, uint32_t panel)
+{
+    size_t left = sherd__share_part(d, panel).height - panel_at(d, panel);
+    return left < d->p.panel_rows ? left : d->p.panel_rows;
+}
+
+size_t sherd__share_answer_rows(const share *d, uint32_t panel)
+{
+    return sherd__share_panel_rows(d, panel) * d->each;
+}
+
+share_span sherd__share_span_a(const share *d, uint32_t panel)
+{
+    share_part p = sherd__share_part(d, panel);
+    size_t at = panel_at(d, panel);
+    return (share_span){ .row = p.row + at,
+                         .rows = sherd__share_panel_rows(d, panel),
+                         .cols = d->p.a.cols,
+                         .at = at,
+                         .height = p.height,
+                         .from = p.from,
+                         .limit = p.rows,
+                         .run = d->first + panel };
+}
+
+/* D has the rows of this product alone, one for each of A: with windows some for each of p.a. */
+share_span sherd__share_span_d(const share *d, uint32_t tile, uint32_t panel)
+{
+    share_span span = sherd__share_span_a(d, panel);
+    span.from = (span.from - d->rows.first) * d->each;
+    span.row *= d->each;
+    span.rows *= d->each;
+    span.at *= d->each;
+    span.height *= d->each;
+    span.limit *= d->each;
+    span.col = (size_t)tile * d->tile_cols;
+    span.cols = share_tile_width(d, tile);
+    span.run = (size_t)tile * d->panels + panel;
+    return span;
+}
+
+share_span sherd__share_span_b(const share *d, uint32_t tile)
+{
+    return (share_span){ .rows = d->k,
+                         .col = (size_t)tile * d->tile_cols,
+                         .cols = share_tile_width(d, tile),
+                         .height = d->k,
+                         .limit = d->k,
+                         .run = tile * share_tile_runs(d) };
+}
+
+static void drop(uint8_t *bytes, size_t len)
+{
+    if (bytes) sherd__wipe(bytes, len);
+    sherd__free(bytes);
+}
+
+/* --- batches --------------------------------------------------------------------------------- */
+
+void sherd__share_batch_close(const share *d, share_batch *b)
+{
+    for (uint32_t i = 0; b->bytes && i < d->p.code.shares; i++) drop(b->bytes[i], b->len);
+    sherd__free(b->bytes);
+    b->bytes = NULL;
+    b->over = true;
+}
+
+void sherd__share_spare(void *ctx, const uint8_t *dead)
+{
+    share *d = ctx;
+    memcpy(d->dead, dead, (d->p.code.shares + 7) / 8);
+}
+
+/* For `slot`, which asks, and all that will ask. */
+static int batch_open(const share *d, share_batch *b, uint32_t slot, size_t len)
+{
+    b->len = len;
+    b->bytes = sherd__calloc(d->p.code.shares, sizeof *b->bytes);
+    if (!b->bytes) return SHERD_ENOMEM;
+    for (uint32_t i = 0; i < d->p.code.shares; i++) {
+        bool dead = d->dead[i / 8] >> i % 8 & 1;
+        if (dead && i != slot) continue;
+        if (!(b->bytes[i] = sherd__alloc_large(len))) return SHERD_ENOMEM;
+    }
+    return SHERD_OK;
+}
+
+/* The share of one slot that is not held (any more). */
+static int make_one(share *d, const share_operand *o, sherd__masks *masks, const share_span *span,
+                    uint32_t slot, size_t len, uint8_t **out)
+{
+    uint8_t *wanted[SHERD__LCC_SHARES_MAX] = { 0 };
+    uint8_t *bytes = wanted[slot] = sherd__alloc_large(len);
+    if (!bytes) return SHERD_ENOMEM;
+    int err = sherd__share_pass(d, &d->scratch, o, masks, span, wanted, NULL);
+    if (err) drop(bytes, len);
+    else *out = bytes;
+    return err;
+}
+
+static int take(share *d, share_batch *b, const share_operand *o, sherd__masks *masks,
+                const share_span *span, const share_probe *probe, uint32_t slot, uint8_t **out)
+{
+    size_t len = sherd__share_bytes(d, span->rows, span->cols);
+    if (!b->bytes && !b->over) {
+        int err = batch_open(d, b, slot, len);
+        if (!err) err = sherd__share_pass(d, &d->scratch, o, masks, span, b->bytes, probe);
+        if (err) {
+            sherd__share_batch_close(d, b);
+            b->over = false;
+            return err;
+        }
+    }
+    if (!b->bytes || !b->bytes[slot]) return make_one(d, o, masks, span, slot, len, out);
+    *out = b->bytes[slot];
+    b->bytes[slot] = NULL;
+    return SHERD_OK;
+}
+
+/* --- fragments ------------------------------------------------------------------------------- */
+
+static sherd__fragment_info residues(const share *d, uint8_t origin, size_t rows, size_t cols)
+{
+    return (sherd__fragment_info){
+        .origin = origin,
+        .dtype = SHERD__RESIDUES,
+        .primes = (uint8_t)d->p.primes_len,
+        .rows = rows,
+        .cols = cols,
+        .len = sherd__share_bytes(d, rows, cols),
+    };
+}
+
+static int wrap(const share *d, const share_span *span, uint8_t *bytes, sherd_fragment **out)
+{
+    sherd__fragment_info info = residues(d, SHERD__HIDDEN, span->rows, span->cols);
+    int err = sherd__fragment_take(out, &info, bytes, NULL, NULL);
+    if (err) drop(bytes, info.len);
+    return err;
+}
+
+/* A's share, and rT*A (transposed: A*r) on the way where nobody has it yet. */
+static int share_of_a(share *d, share_batch *b, uint32_t slot, uint32_t panel, sherd_fragment **out)
+{
+    share_panel *at = share_panel_of(d, panel);
+    share_span span = sherd__share_span_a(d, panel);
+    double **to = d->transposed ? &at->ur : &at->ru, *x = NULL;
+    uint8_t *bytes;
+    bool first = !*to && !b->bytes && !b->over;
+    int err = SHERD_OK;
+    if (first) {
+        size_t len = d->transposed ? span.rows * d->each : span.cols;
+        err = d->transposed ? sherd__share_draw_rt(d) : sherd__share_draw_r(d, panel);
+        x = sherd__share_secret(d->p.primes_len * TRIALS, d->a.terms, len, sizeof *x);
+        if (!err && !x) err = SHERD_ENOMEM;
+    }
+    const share_probe probe = d->transposed ? (share_probe){ .s = d->rt, .right = x }
+                                            : (share_probe){ .r = at->r, .left = x };
+    if (!err) err = take(d, b, &d->a, d->a_masks, &span, first ? &probe : NULL, slot, &bytes);
+    if (!err && first && !d->transposed && d->windows.count &&
+        (err = sherd__share_windows_left(d, &x)) != 0)
+        drop(bytes, sherd__share_bytes(d, span.rows, span.cols));
+    if (!err && first) {
+        *to = x;
+        x = NULL;
+    }
+    sherd__share_forget(x);
+    return err ? err : wrap(d, &span, bytes, out);
+}
+
+/* D's share, and D*s on the way. */
+static int share_of_d(share *d, sherd__cell c, sherd_fragment **out)
+{
+    share_spot *at = share_spot_of(d, c.tile, c.panel);
+    share_span span = sherd__share_span_d(d, c.tile, c.panel);
+    double *ds = NULL;
+    uint8_t *bytes;
+    bool first = !at->ds && !at->gram && !at->batch.bytes && !at->batch.over;
+    int err = SHERD_OK;
+    if (first) {
+        err = sherd__share_draw_s(d, c.tile);
+        ds = sherd__share_secret(d->p.primes_len * TRIALS, d->b.terms, span.rows, sizeof *ds);
+        if (!err && !ds) err = SHERD_ENOMEM;
+    }
+    const share_probe probe = { .s = d->tile[c.tile].s, .right = ds };
+    if (!err)
+        err = take(d, &at->batch, &d->b, d->b_masks, &span, first ? &probe : NULL, c.slot, &bytes);
+    if (!err && first) {
+        at->ds = ds;
+        ds = NULL;
+    }
+    sherd__share_forget(ds);
+    return err ? err : wrap(d, &span, bytes, out);
+}
+
+int sherd__share_hide(void *ctx, sherd__cell c, sherd__cell_work *out)
+{
+    share *d = ctx;
+    size_t rows = d->transposed ? d->k : sherd__share_answer_rows(d, c.panel);
+    size_t cols = share_tile_width(d, c.tile);
+    int err = SHERD_OK;
+    *out = (sherd__cell_work){ 0 };
+    if (sherd__share_changed(d)) return SHERD_EIO;
+    if (d->transposed) err = share_of_d(d, c, &out->right);
+    else if (!d->p.left_stays)
+        err = share_of_a(d, &share_spot_of(d, c.tile, c.panel)->batch, c.slot, c.panel, &out->left);
+    out->result = residues(d, SHERD__RESULT, rows, cols);
+    return err;
+}
+
+int sherd__share_sizes(void *ctx, sherd__cell c, sherd__cell_sizes *out)
+{
+    const share *d = ctx;
+    size_t rows = sherd__share_answer_rows(d, c.panel), width = share_tile_width(d, c.tile);
+    *out = (sherd__cell_sizes){ .left = residues(d, SHERD__HIDDEN, rows / d->each, d->p.a.cols) };
+    if (d->transposed) out->right = residues(d, SHERD__HIDDEN, rows, width);
+    out->result = residues(d, SHERD__RESULT, d->transposed ? d->k : rows, width);
+    return SHERD_OK;
+}
+
+int sherd__share_left(void *ctx, uint32_t slot, uint32_t panel, sherd_fragment **out)
+{
+    share *d = ctx;
+    *out = NULL;
+    if (sherd__share_changed(d)) return SHERD_EIO;
+    return share_of_a(d, &share_panel_of(d, panel)->left, slot, panel, out);
+}

@@ -1,0 +1,411 @@
+/*
+ * Sums among real node processes: the bits of threads of this process, for 2, 3, 5, 7 and 8 nodes
+ * and both schedules; what passes the coordinator, and what passes between nodes; nodes that die or
+ * stop in the middle of a round.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/clock.h"
+#include "scheduler/allreduce/allreduce.h"
+#include "scheduler/cluster/internal.h"
+#include "tests/support/send_signal.h"
+#include "tests/system/scheduler/local_nodes.h"
+
+static const char text[] = "input = 200\nlayer = dense 300\nlayer = tanh\nlayer = dense 10\n"
+                           "loss = cross-entropy\nl2 = 0.0001\n";
+enum {
+    COUNT = 200 * 300 + 300 + 300 * 10 + 10,
+    ROWS = 160,
+    BATCH = 80,
+    WARM = 2,
+    STEPS = 6,
+    LONG = 24,
+    MANY_ROWS = 800
+};
+static const uint8_t seed[32] = "sums among nodes";
+
+typedef struct world {
+    sherd__recipe recipe;
+    sherd__dataset data;
+    sherd_cluster *cluster;
+    sherd__order order;
+    size_t rows, batch;
+} world;
+
+typedef struct run {
+    sherd__network *network;
+    sherd__optimiser optimiser;
+    sherd__stepper stepper;
+} run;
+
+static void world_open_rows(world *w, uint32_t nodes, size_t rows, size_t batch)
+{
+    sherd_diag d = { 0 };
+    *w = (world){ .order = SHERD__ORDER_SHUFFLED, .rows = rows, .batch = batch };
+    if (sherd__recipe_parse(&w->recipe, text, strlen(text), "test", SHERD__RECIPE_NETWORK, &d))
+        fail_msg("%s", d.message);
+    assert_int_equal(sherd__generate_random(&w->data, rows, 200, 10, seed, &d), 0);
+    w->cluster = local_open(nodes, NULL, 0);
+}
+
+static void world_open(world *w, uint32_t nodes)
+{
+    world_open_rows(w, nodes, ROWS, BATCH);
+}
+
+static void world_close(world *w)
+{
+    sherd_cluster_close(w->cluster);
+    sherd__dataset_fini(&w->data);
+}
+
+static sherd__gradients_options begin(run *r, world *w)
+{
+    sherd_diag d = { 0 };
+    *r = (run){ 0 };
+    assert_int_equal(sherd__recipe_network(&w->recipe, 1, &r->network, &d), 0);
+    double *p = sherd__network_params(r->network);
+    for (size_t i = 0; i < COUNT; i++) p[i] = ((double)((i * 37) % 1009) / 1009 - 0.5) / 8;
+    assert_int_equal(sherd__optimiser_init(&r->optimiser,
+                                           &(sherd__optimiser_spec){ .method = SHERD__MOMENTUM },
+                                           COUNT, &d),
+                     0);
+    return (sherd__gradients_options){ .recipe = &w->recipe,
+                                       .data = &w->data,
+                                       .shards = 8,
+                                       .network = r->network,
+                                       .optimiser = &r->optimiser,
+                                       .bits = 17 };
+}
+
+static void end(run *r)
+{
+    sherd__stepper_free(r->stepper);
+    sherd__network_free(r->network);
+    sherd__optimiser_fini(&r->optimiser);
+}
+
+static void here(run *r, world *w)
+{
+    sherd_diag d = { 0 };
+    sherd__gradients_options g = begin(r, w);
+    assert_int_equal(sherd__gradients_here(&g.engine, &w->recipe, &w->data,
+                                           sherd__shard_most(ROWS, 8), 17, 1, &d),
+                     0);
+    assert_int_equal(sherd__stepper_gradients(&r->stepper, &g, &d), 0);
+}
+
+static sherd__allreduce_lead among(run *r, world *w, sherd__reduce kind)
+{
+    sherd_diag d = { 0 };
+    sherd__allreduce_lead lead;
+    sherd__gradients_options g = begin(r, w);
+    sherd__allreduce_options o = { .recipe = &w->recipe,
+                                   .data = &w->data,
+                                   .network = r->network,
+                                   .optimiser = &r->optimiser,
+                                   .kind = kind,
+                                   .shards = 8,
+                                   .batch = ROWS,
+                                   .bits = 17 };
+    if (sherd__allreduce_open(&lead, w->cluster, &o, &d)) fail_msg("%s", d.message);
+    assert_int_equal(sherd__stepper_allreduce(&r->stepper, &g, lead, true, &d), 0);
+    return lead;
+}
+
+static void steps(run *r, world *w, uint64_t from, uint64_t to)
+{
+    uint32_t rows[MANY_ROWS];
+    sherd__train_order o;
+    assert_int_equal(sherd__train_order_init(&o, w->order, w->rows, w->batch, seed, NULL), 0);
+    for (uint64_t k = from; k < to; k++) {
+        sherd__step_result out;
+        sherd_diag d = { 0 };
+        sherd__step s = { .number = k, .rate = 0.05, .rows = rows };
+        s.len = sherd__train_order_rows(&o, k, rows);
+        sherd__rows list = sherd__train_order_list(&o, k, &s.first);
+        s.list = &list;
+        if (r->stepper.ops->step(r->stepper.ctx, &s, &out, &d))
+            fail_msg("%s\n%s", d.message, local_warned);
+    }
+    sherd__train_order_fini(&o);
+}
+
+static void assert_same(run *a, run *b)
+{
+    sherd_diag d = { 0 };
+    assert_int_equal(a->stepper.ops->settle(a->stepper.ctx, &d), 0);
+    if (b->stepper.ops->settle(b->stepper.ctx, &d)) fail_msg("%s", d.message);
+    assert_memory_equal(sherd__network_params(a->network), sherd__network_params(b->network),
+                        COUNT * sizeof(double));
+    assert_memory_equal(a->optimiser.state, b->optimiser.state, COUNT * sizeof(double));
+}
+
+/* Bytes that have passed the coordinator. */
+static uint64_t passed(world *w)
+{
+    uint64_t sum = 0;
+    sherd__cluster_refresh(w->cluster);
+    for (uint32_t i = 0; i < sherd_cluster_size(w->cluster); i++) {
+        sherd_node_info info;
+        sherd_cluster_node(w->cluster, i, &info);
+        sum += info.bytes_out + info.bytes_in;
+    }
+    return sum;
+}
+
+/* ---- tests ----------------------------------------------------------------------------------- */
+
+/* Steps of which every example is with whoever grades it; the last rows of a shuffled or drawn
+ * training travel late, and are counted by themselves. */
+static void measure(uint32_t n, sherd__reduce kind, sherd__order order)
+{
+    world w;
+    run a, b;
+    sherd__allreduce_stats s0, s1;
+    bool fixed = order == SHERD__ORDER_GIVEN || order == SHERD__ORDER_BATCHES;
+    uint64_t warm = fixed ? WARM : LONG, all = warm + STEPS - WARM;
+    world_open(&w, n);
+    w.order = order;
+    here(&a, &w);
+    sherd__allreduce_lead lead = among(&b, &w, kind);
+    steps(&b, &w, 0, warm);
+    sherd__allreduce_count(&lead, &s0);
+    uint64_t before = passed(&w);
+    steps(&b, &w, warm, all);
+    sherd__allreduce_count(&lead, &s1);
+    uint64_t examples = s1.examples_out - s0.examples_out;
+    double through = (double)(passed(&w) - before - examples);
+    double links = (double)(s1.link_out + s1.link_in - s0.link_out - s0.link_in);
+    double least = 2.0 * (n - 1) * 8.0 * COUNT * (STEPS - WARM); /* of all nodes together */
+    print_message("# n %u, %s, order %d: %.0f through, %.0f examples, %.0f on links\n", n,
+                  sherd__reduce_name(kind), order, through, (double)examples, links);
+    assert_in_range(s1.members, n, n);
+    assert_true(links >= 0.999 * least && links <= 1.01 * least);
+    assert_true(through < 0.005 * links);
+    if (fixed) assert_int_equal(examples, 0);
+    assert_true(s1.examples_out <= (uint64_t)n * ROWS * (200 * 8 + 4 + 4));
+    assert_true((double)examples + through < 0.01 * (links + through));
+    steps(&a, &w, 0, all);
+    assert_same(&a, &b);
+    end(&b);
+    end(&a);
+    world_close(&w);
+}
+
+static void nodes_send_two_vectors_less_a_share_and_the_coordinator_hardly_anything(void **unused)
+{
+    (void)unused;
+    static const uint32_t numbers[] = { 2, 3, 5, 7, 8 };
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        measure(numbers[i], SHERD__REDUCE_RING, SHERD__ORDER_SHUFFLED);
+        measure(numbers[i], SHERD__REDUCE_HALVING,
+                i % 2 ? SHERD__ORDER_DRAWN : SHERD__ORDER_BATCHES);
+    }
+}
+
+typedef enum moment { BEFORE_MEETING, FIRST_STEP, LATER } moment;
+
+static void mishap(int signal_number, uint32_t nodes, sherd__reduce kind, moment at)
+{
+    uint64_t warm = at == LATER ? WARM : 0;
+    world w;
+    run a, b;
+    sherd__allreduce_stats s;
+    world_open(&w, nodes);
+    here(&a, &w);
+    if (at == BEFORE_MEETING)
+        assert_int_equal(send_signal(local_pid(w.cluster, 1), signal_number), 0);
+    double began = sherd__clock_s();
+    sherd__allreduce_lead lead = among(&b, &w, kind);
+    steps(&b, &w, 0, warm);
+    if (at != BEFORE_MEETING)
+        assert_int_equal(send_signal(local_pid(w.cluster, 1), signal_number), 0);
+    steps(&b, &w, warm, STEPS);
+    double took = sherd__clock_s() - began;
+    print_message("# %.1f s\n", took);
+    assert_true(took < 30);
+    sherd__allreduce_count(&lead, &s);
+    assert_int_equal(s.members, nodes - 1);
+    assert_int_equal(s.rounds, STEPS);
+    assert_true(strstr(local_warned, "lost") != NULL);
+    steps(&a, &w, 0, STEPS);
+    assert_same(&a, &b);
+    if (signal_number == SIGSTOP) send_signal(local_pid(w.cluster, 1), SIGCONT);
+    end(&b);
+    end(&a);
+    world_close(&w);
+}
+
+static void a_node_that_is_killed_is_left_behind(void **unused)
+{
+    (void)unused;
+    mishap(SIGKILL, 3, SHERD__REDUCE_RING, LATER);
+    mishap(SIGKILL, 4, SHERD__REDUCE_HALVING, FIRST_STEP);
+    mishap(SIGKILL, 2, SHERD__REDUCE_RING, LATER);
+}
+
+static void a_node_that_stops_ends_the_round_and_not_the_training(void **unused)
+{
+    (void)unused;
+    mishap(SIGSTOP, 3, SHERD__REDUCE_RING, LATER);
+}
+
+/* Before anybody knows how long a step takes. */
+static void a_node_that_stops_before_its_first_step_is_left_behind(void **unused)
+{
+    (void)unused;
+    mishap(SIGSTOP, 3, SHERD__REDUCE_HALVING, FIRST_STEP);
+    mishap(SIGSTOP, 3, SHERD__REDUCE_RING, BEFORE_MEETING);
+}
+
+/* A node that runs in one slice of each second: 25 ms, and on a busy machine until its loop has had
+ * its turn: it sleeps behind what it found to do, or has run for 2 ms. Its first step needs more
+ * than all of them together. */
+typedef struct brake {
+    pid_t pid;
+    pthread_t thread;
+} brake;
+
+enum { BRAKED_S = 16, SLICE_MS = 25, LONGEST_MS = 500 };
+#define LOOP_S 0.002
+
+/* A line of a file about its first thread, which is its loop. */
+static void about_loop(pid_t pid, const char *file, char *line, int room)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/task/%d/%s", (int)pid, (int)pid, file);
+    FILE *f = fopen(path, "r");
+    line[0] = 0;
+    if (f && !fgets(line, room, f)) line[0] = 0;
+    if (f) fclose(f);
+}
+
+static double loop_ran_s(pid_t pid)
+{
+    char line[128];
+    about_loop(pid, "schedstat", line, sizeof line);
+    return strtod(line, NULL) * 1e-9;
+}
+
+static bool loop_sleeps(pid_t pid)
+{
+    char line[512];
+    about_loop(pid, "stat", line, sizeof line);
+    const char *state = strrchr(line, ')');
+    return state && state[1] && state[2] == 'S';
+}
+
+static void *hold_up(void *arg)
+{
+    const brake *k = arg;
+    double until = sherd__clock_s() + BRAKED_S;
+    while (sherd__clock_s() < until) {
+        send_signal(k->pid, SIGSTOP);
+        nanosleep(&(struct timespec){ .tv_nsec = 950000000 }, NULL);
+        double began = sherd__clock_s(), before = loop_ran_s(k->pid), ran = 0, loop = 0;
+        send_signal(k->pid, SIGCONT);
+        while (ran < SLICE_MS * 1e-3 ||
+               (ran < LONGEST_MS * 1e-3 && loop < LOOP_S && !(loop > 0 && loop_sleeps(k->pid)))) {
+            nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+            ran = sherd__clock_s() - began;
+            loop = loop_ran_s(k->pid) - before;
+        }
+    }
+    return NULL;
+}
+
+/* Its first step takes longer than one that does nothing is waited for: it tells that it works. */
+static void a_node_that_is_slow_in_its_first_step_stays(void **unused)
+{
+    (void)unused;
+    static const char large[] = "input = 200\nlayer = dense 2000\nlayer = tanh\n"
+                                "layer = dense 2000\nlayer = tanh\nlayer = dense 10\n"
+                                "loss = cross-entropy\n";
+    world w;
+    run r = { 0 };
+    brake k;
+    sherd_diag d = { 0 };
+    sherd__allreduce_lead lead;
+    sherd__allreduce_stats s;
+    world_open_rows(&w, 3, MANY_ROWS, MANY_ROWS);
+    assert_int_equal(sherd__recipe_parse(&w.recipe, large, strlen(large), "test",
+                                         SHERD__RECIPE_NETWORK, &d),
+                     0);
+    assert_int_equal(sherd__recipe_network(&w.recipe, 1, &r.network, &d), 0);
+    assert_int_equal(sherd__optimiser_init(&r.optimiser,
+                                           &(sherd__optimiser_spec){ .method = SHERD__SGD },
+                                           sherd__network_count(r.network), &d),
+                     0);
+    sherd__gradients_options g = { .recipe = &w.recipe,
+                                   .data = &w.data,
+                                   .shards = 8,
+                                   .network = r.network,
+                                   .optimiser = &r.optimiser,
+                                   .bits = 17 };
+    sherd__allreduce_options o = { .recipe = &w.recipe,
+                                   .data = &w.data,
+                                   .network = r.network,
+                                   .optimiser = &r.optimiser,
+                                   .kind = SHERD__REDUCE_RING,
+                                   .shards = 8,
+                                   .batch = MANY_ROWS,
+                                   .bits = 17 };
+    if (sherd__allreduce_open(&lead, w.cluster, &o, &d)) fail_msg("%s", d.message);
+    assert_int_equal(sherd__stepper_allreduce(&r.stepper, &g, lead, true, &d), 0);
+    k.pid = local_pid(w.cluster, 1);
+    assert_int_equal(pthread_create(&k.thread, NULL, hold_up, &k), 0);
+    double began = sherd__clock_s();
+    steps(&r, &w, 0, 1);
+    double took = sherd__clock_s() - began;
+    pthread_join(k.thread, NULL);
+    print_message("# %.1f s\n", took);
+    steps(&r, &w, 1, 2);
+    sherd__allreduce_count(&lead, &s);
+    assert_int_equal(s.members, 3);
+    if (s.repeated) fail_msg("a round was repeated: %s", local_warned);
+    assert_true(took > 12); /* the test is of something */
+    end(&r);
+    world_close(&w);
+}
+
+static void one_node_is_a_circle(void **unused)
+{
+    (void)unused;
+    world w;
+    run a, b;
+    world_open(&w, 1);
+    here(&a, &w);
+    (void)among(&b, &w, SHERD__REDUCE_HALVING);
+    steps(&a, &w, 0, STEPS);
+    steps(&b, &w, 0, STEPS);
+    assert_same(&a, &b);
+    end(&b);
+    end(&a);
+    world_close(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nodes_send_two_vectors_less_a_share_and_the_coordinator_hardly_anything),
+        cmocka_unit_test(a_node_that_is_killed_is_left_behind),
+        cmocka_unit_test(a_node_that_stops_ends_the_round_and_not_the_training),
+        cmocka_unit_test(a_node_that_stops_before_its_first_step_is_left_behind),
+        cmocka_unit_test(a_node_that_is_slow_in_its_first_step_stays),
+        cmocka_unit_test(one_node_is_a_circle),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

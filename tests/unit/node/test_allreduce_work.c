@@ -1,0 +1,258 @@
+/*
+ * What a member of a circle computes and says of it: local steps end with what asked for them, sums
+ * and states are told as they are, and where it is it says at any time.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/unit/node/allreduce_member.h"
+
+/* Powers of the betas are made step by step: betas next to 1 and a number would take months. */
+static void a_state_after_more_steps_than_anybody_takes_is_refused(void **unused)
+{
+    enum { LEN = 4 * COUNT + 1 };
+    double state[LEN] = { 0.5 };
+    sherd__allreduce_plan p = circle_plan();
+    (void)unused;
+    circle_start(NULL);
+    p.members = 1;
+    p.self = 0;
+    p.optimiser = (sherd__optimiser_spec){ .method = SHERD__ADAM,
+                                           .beta1 = 1 - 0x1p-53,
+                                           .beta2 = 1 - 0x1p-53 };
+    state[LEN - 1] = 0x1p53;
+    circle_put(p.state = one.next_block++, SHERD_F64, state, LEN);
+    assert_int_equal(circle_meet_alone(&p), SHERD_EINVAL);
+    state[LEN - 1] = 1000;
+    circle_put(p.state = one.next_block++, SHERD_F64, state, LEN);
+    assert_int_equal(circle_meet_alone(&p), 0);
+    circle_stop();
+}
+
+/* Until the compute thread has nothing to do, a minute at most. */
+static bool rests(void)
+{
+    for (unsigned i = 0; i < 60000 && sherd__executor_pending(one.executor); i++) {
+        usleep(1000);
+        circle_settle();
+    }
+    return sherd__executor_pending(one.executor) == 0;
+}
+
+static void local_steps_until(int (*ended)(sherd_session *co))
+{
+    enum { ROWS = 6 };
+    uint8_t bytes[8 * (SHERD__ALLREDUCE_STEP + SHERD__PLAN_HEAD + 1 + SHERD__PLAN_SHARD)];
+    const uint32_t rows[ROWS] = { 0, 1, 2, 3, 4, 5 };
+    const double x[ROWS * 3] = { 0.5 }, y[ROWS * 2] = { 0.25 };
+    const int32_t scale = 20;
+    sherd__allreduce_plan plan = circle_plan();
+    sherd__allreduce_round r = { .round = 1,
+                                 .rate = 0.5,
+                                 .by = 3,
+                                 .local = true,
+                                 .packs = 1,
+                                 .list = { SHERD__ROWS_GIVEN, ROWS, ROWS, { 0 } } };
+    sherd__plan p = {
+        .recipe = TEXT, .bits = 20, .room = 40, .tiers = 1, .params = 1, .shards = 1, .batch = 4
+    };
+    sherd__plan_shard shard = { .rows = 4,
+                                .local = { .steps = UINT32_MAX, .rate = 1e-9, .weight = 1 } };
+    circle_start_on(true, NULL);
+    plan.members = 1;
+    plan.self = 0;
+    (void)circle_meet_alone(&plan);
+    assert_true(rests() && one.answered == 1 && one.refused == 0);
+    circle_put(sherd__allreduce_pack(0), SHERD_U32, rows, ROWS);
+    joined_put(&one.j, JOB, sherd__allreduce_pack(0) + 1, SHERD_F64, ROWS, 3, x);
+    joined_put(&one.j, JOB, sherd__allreduce_pack(0) + 2, SHERD_F64, ROWS, 2, y);
+    sherd__allreduce_round_write(bytes, &r);
+    sherd__plan_write(bytes + 8 * SHERD__ALLREDUCE_STEP, &p, &scale);
+    sherd__plan_write_shard(bytes + 8 * SHERD__ALLREDUCE_STEP, &p, 0, &shard);
+    circle_put(one.next_block, SHERD_I64, bytes, sizeof bytes / 8);
+    joined_ask(&one.j, JOB, 500, SHERD__OP_STEP, one.next_block, 0, SHERD_I64, 1, 3);
+    circle_settle();
+    usleep(20000);
+    assert_int_equal(sherd__executor_pending(one.executor), 1);
+    assert_int_equal(ended(one.j.co), 0);
+    circle_settle();
+    assert_true(rests());
+    circle_stop();
+}
+
+static int drop_job(sherd_session *co)
+{
+    return sherd__session_drop(co, JOB, 0);
+}
+
+static int cancel_job(sherd_session *co)
+{
+    return sherd__session_cancel(co, JOB, 0, false);
+}
+
+static void local_steps_end_with_the_job_that_asked_for_them(void **unused)
+{
+    (void)unused;
+    local_steps_until(drop_job);
+}
+
+static void local_steps_end_when_their_round_is_called_off(void **unused)
+{
+    (void)unused;
+    local_steps_until(cancel_job);
+}
+
+static int where(sherd__allreduce_where *w)
+{
+    int code = circle_ask(SHERD__OP_WHERE, TEXT, 0, SHERD_I64, SHERD__ALLREDUCE_WHERE);
+    if (!code) assert_true(sherd__allreduce_where_parse(w, one.told));
+    return code;
+}
+
+/* A link that is lost ends the round, and the next one is another. */
+static void what_waits_for_a_lost_link_is_refused(void **unused)
+{
+    (void)unused;
+    sherd__allreduce_where w;
+    circle_start(NULL);
+    assert_int_equal(circle_meet(), 0);
+    assert_int_equal(circle_step(1, 0), 0);
+    int answer = circle_reduce(); /* no member has connected: nothing can be sent */
+    assert_true(answer < 0);
+    assert_int_equal(where(&w), 0);
+    assert_int_equal(w.phase, SHERD__ALLREDUCE_BROKEN);
+    assert_int_equal(w.step, 2); /* to whom it would send */
+    assert_int_equal(circle_step(2, 0), 0);
+    circle_stop();
+}
+
+/* Of another block than its STEP's, with more tiers than there are: answers would hold what lay
+ * about in memory. */
+static void a_sum_is_told_for_the_tiers_that_there_are(void **unused)
+{
+    (void)unused;
+    enum { TIERS = 5 };
+    const sherd__allreduce_plan alone = { .kind = SHERD__REDUCE_RING,
+                                          .members = 1,
+                                          .id = CIRCLE,
+                                          .recipe = TEXT,
+                                          .state = STATE,
+                                          .bits = 20,
+                                          .batch = 4,
+                                          .examples = 6,
+                                          .optimiser = { .method = SHERD__SGD } };
+    const int32_t scales[TIERS] = { 20, 20, 20, 20, 20 };
+    uint8_t bytes[8 * (SHERD__ALLREDUCE_STEP + SHERD__PLAN_HEAD + TIERS)];
+    circle_start(NULL);
+    assert_int_equal(circle_meet_alone(&alone), 0);
+    assert_int_equal(circle_step(1, 0), 0);
+    uint32_t own = one.next_block - 1;
+    sherd__allreduce_round r = {
+        .round = 1, .rate = 0.5, .by = 3, .list = { SHERD__ROWS_GIVEN, 6, 6, { 0 } }
+    };
+    sherd__plan p = {
+        .recipe = TEXT, .bits = 20, .room = 40, .tiers = TIERS, .params = 1, .batch = 4
+    };
+    sherd__allreduce_round_write(bytes, &r);
+    sherd__plan_write(bytes + 8 * SHERD__ALLREDUCE_STEP, &p, scales);
+    circle_put(one.next_block, SHERD_I64, bytes, sizeof bytes / 8);
+    assert_int_equal(circle_ask(SHERD__OP_REDUCE, one.next_block, 0, SHERD_F64,
+                                TIERS + SHERD__ALLREDUCE_FIGURES),
+                     SHERD_ESHAPE);
+    assert_int_equal(circle_ask(SHERD__OP_REDUCE, own, 0, SHERD_F64, 1 + SHERD__ALLREDUCE_FIGURES),
+                     0);
+    circle_stop();
+}
+
+/* Also while a sum waits for others: then more than ever. */
+static void a_member_says_where_it_is_at_any_time(void **unused)
+{
+    (void)unused;
+    sherd__allreduce_where w;
+    circle_start(NULL);
+    assert_true(circle_ask(SHERD__OP_WHERE, TEXT, 0, SHERD_I64, 3) < 0);
+    assert_int_equal(where(&w), 0);
+    assert_true(w.phase == SHERD__ALLREDUCE_NOWHERE && w.round == 0);
+    sherd__allreduce_plan alone = circle_plan();
+    alone.members = 1;
+    alone.self = 0;
+    assert_int_equal(circle_meet_alone(&alone), 0);
+    assert_int_equal(where(&w), 0);
+    assert_true(w.phase == SHERD__ALLREDUCE_NOWHERE && w.round == 0);
+    assert_int_equal(circle_step(1, 0), 0);
+    assert_int_equal(where(&w), 0);
+    assert_true(w.phase == SHERD__ALLREDUCE_SUMMED && w.round == 1);
+    assert_int_equal(circle_reduce(), 0);
+    assert_int_equal(where(&w), 0);
+    assert_true(w.phase == SHERD__ALLREDUCE_NOWHERE && w.round == 1);
+    one.told[8] = 5; /* phases */
+    assert_false(sherd__allreduce_where_parse(&w, one.told));
+    circle_stop();
+}
+
+static int state_of(uint64_t commit, uint64_t len, bool bare, bool hash, uint64_t cols)
+{
+    uint8_t bytes[8 * SHERD__ALLREDUCE_STATE];
+    const sherd__allreduce_question q = { commit, 0.5, len, bare };
+    sherd__allreduce_state_write(bytes, &q);
+    circle_put(one.next_block++, SHERD_I64, bytes, SHERD__ALLREDUCE_STATE);
+    return circle_ask(SHERD__OP_STATE, one.next_block - 1, 0, hash ? SHERD_I64 : SHERD_F64, cols);
+}
+
+/* The hash is of the numbers that are told, whichever part of them; bare, a gradient makes none. */
+static void a_state_and_its_hash_go_together(void **unused)
+{
+    (void)unused;
+    enum { ALL = 2 * COUNT + 1 };
+    sherd__allreduce_plan p = circle_plan();
+    p.members = 1;
+    p.self = 0;
+    p.round = 5;
+    circle_start(NULL);
+    assert_int_equal(circle_meet_alone(&p), 0);
+    assert_true(state_of(4, COUNT, false, false, COUNT) < 0); /* of a round that it never saw */
+    for (uint64_t commit = 5; commit <= 6; commit++) {
+        if (commit == 6) assert_int_equal(circle_step(6, 5), 0);
+        if (commit == 6) assert_int_equal(circle_reduce(), 0);
+        for (int bare = 0; bare < 2; bare++)
+            for (size_t len = COUNT; len <= ALL; len += COUNT + 1) {
+                double numbers[ALL];
+                uint8_t want[SHERD__HASH];
+                assert_int_equal(state_of(commit, len, bare, false, len), 0);
+                memcpy(numbers, one.told, len * sizeof *numbers);
+                assert_int_equal(state_of(commit, len, bare, true, SHERD__HASH / 8), 0);
+                sherd__state_hash(commit, numbers, len, COUNT, bare, want);
+                assert_memory_equal(one.told, want, sizeof want);
+                sherd__state_hash(commit + 1, numbers, len, COUNT, bare, want);
+                assert_memory_not_equal(one.told, want, sizeof want);
+                numbers[COUNT - 1] += 1;
+                sherd__state_hash(commit, numbers, len, COUNT, bare, want);
+                assert_memory_not_equal(one.told, want, sizeof want);
+            }
+    }
+    assert_int_equal(state_of(6, ALL + 1, false, false, ALL + 1), SHERD_ESHAPE);
+    assert_int_equal(state_of(6, COUNT, false, false, COUNT + 1), SHERD_ESHAPE);
+    assert_int_equal(state_of(6, COUNT, false, true, COUNT), SHERD_ESHAPE);
+    circle_stop();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_state_after_more_steps_than_anybody_takes_is_refused),
+        cmocka_unit_test(local_steps_end_with_the_job_that_asked_for_them),
+        cmocka_unit_test(local_steps_end_when_their_round_is_called_off),
+        cmocka_unit_test(what_waits_for_a_lost_link_is_refused),
+        cmocka_unit_test(a_sum_is_told_for_the_tiers_that_there_are),
+        cmocka_unit_test(a_member_says_where_it_is_at_any_time),
+        cmocka_unit_test(a_state_and_its_hash_go_together),
+    };
+    return cmocka_run_group_tests(tests, NULL, circle_free_identities);
+}

@@ -1,0 +1,101 @@
+/* Shards of a part follow what a part costs the thread that moves it. */
+#include "scheduler/train/shard_size.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#define MS 1e-3
+
+/* A thread that is busy for so long with a part, while it takes nodes `shard` seconds for each of
+ * its shards: shards of a part in the end. */
+static uint32_t in_the_end(sherd__shard_size *g, double part, double shard, uint32_t most)
+{
+    double now = g->now + 1, busy = g->busy;
+    uint64_t parts = g->parts;
+    uint32_t n = 0;
+    for (unsigned i = 0; i < 400; i++) {
+        n = sherd__shard_size_shards(g, now, busy, parts, most);
+        assert_in_range(n, 1, most);
+        now += shard * n > part ? shard * n : part;
+        busy += part;
+        parts++;
+    }
+    return n;
+}
+
+static void parts_are_single_shards_until_something_is_known(void **s)
+{
+    (void)s;
+    sherd__shard_size g = { 0 };
+    double busy = 50; /* before it began */
+    for (uint64_t i = 0; i < SHERD__SHARD_SIZE_PARTS; i++) {
+        assert_int_equal(sherd__shard_size_shards(&g, 100 + (double)i * MS, busy, i, 8), 1);
+        busy += MS;
+    }
+    double now = 100 + SHERD__SHARD_SIZE_PARTS * MS;
+    assert_int_equal(sherd__shard_size_shards(&g, now, busy, SHERD__SHARD_SIZE_PARTS, 8), 2);
+    assert_int_equal(sherd__shard_size_shards(&g, now + 1, busy + 1, SHERD__SHARD_SIZE_PARTS, 8),
+                     2);
+}
+
+static void parts_grow_until_moving_them_takes_an_eighth_of_the_time(void **s)
+{
+    (void)s;
+    sherd__shard_size a = { 0 }, b = { 0 }, c = { 0 }, d = { 0 };
+    assert_int_equal(in_the_end(&a, 1.0 * MS, 10 * MS, 64), 1);
+    assert_int_equal(in_the_end(&b, 1.5 * MS, 10 * MS, 64), 2);
+    assert_int_equal(in_the_end(&c, 1.6 * MS, 4 * MS, 64), 4);
+    assert_int_equal(in_the_end(&d, 9.0 * MS, 1 * MS, 64), 64); /* it is all that there is */
+}
+
+static void parts_never_exceed_what_is_allowed(void **s)
+{
+    (void)s;
+    for (uint32_t most = 1; most < 12; most++) {
+        sherd__shard_size g = { 0 };
+        uint32_t power = 1;
+        while (2 * power <= most) power *= 2;
+        assert_int_equal(in_the_end(&g, 10 * MS, 1 * MS, most), power);
+        assert_int_equal(sherd__shard_size_shards(&g, g.now, g.busy, g.parts, 0), 1);
+    }
+}
+
+static void parts_shrink_where_moving_costs_next_to_nothing(void **s)
+{
+    (void)s;
+    sherd__shard_size g = { 0 };
+    assert_int_equal(in_the_end(&g, 10 * MS, 1 * MS, 16), 16);
+    assert_int_equal(in_the_end(&g, 0.2 * MS, 10 * MS, 16), 1);
+}
+
+/* Between an eighth and a thirty-second nothing changes: half the shards cost twice as much. */
+static void parts_do_not_waver(void **s)
+{
+    (void)s;
+    sherd__shard_size g = { 0 };
+    double now = 0, busy = 0;
+    uint32_t before = 0, turns = 0;
+    for (uint64_t i = 0; i < 4000; i++) {
+        uint32_t n = sherd__shard_size_shards(&g, now, busy, i, 64);
+        turns += n != before;
+        before = n;
+        now += 4 * MS * n;
+        busy += (i / 16 % 2 ? 1.1 : 1.9) * MS; /* as noisy as a machine may be */
+    }
+    assert_int_equal(before, 4);
+    assert_int_equal(turns, 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parts_are_single_shards_until_something_is_known),
+        cmocka_unit_test(parts_grow_until_moving_them_takes_an_eighth_of_the_time),
+        cmocka_unit_test(parts_never_exceed_what_is_allowed),
+        cmocka_unit_test(parts_shrink_where_moving_costs_next_to_nothing),
+        cmocka_unit_test(parts_do_not_waver),
+    };
+    return cmocka_run_group_tests_name("scheduler/grain", tests, NULL, NULL);
+}
