@@ -77,8 +77,9 @@ static int run_kind(sherd__bench *b, const kind *k, sherd_cluster *cluster,
     opt.group = k->group;
     opt.bits = k->bits;
     opt.bits_b = k->bits_b;
-    opt.exact = k->scheme == SHERD_SHARE;
-    if (k->scheme == SHERD_PERMUTE) opt.seed = seed;
+    const sherd_scheme_info *s = sherd_scheme_describe(k->scheme);
+    opt.exact = s->exact_only;
+    if (s->takes & SHERD_TAKES_SHUFFLES) opt.seed = seed;
     for (int i = -1; i < runs && !err; i++) { /* the first one warms up */
         sherd_forecast fore;
         int at = i < 0 ? 0 : i;

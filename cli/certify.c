@@ -62,7 +62,7 @@ static void fill_check(sherd__certificate *c, const sherd__work *w)
         c->sample_missed_ppm = (uint32_t)ceil(r->check_error * 1e6);
         return;
     }
-    bool residues = sherd__work_private(w);
+    bool residues = sherd__work_scheme(w)->residues;
     c->freivalds_trials = residues ? 2 : 1;
     if (!c->exact) return;
     c->freivalds_modulus_bits = residues ? 23 : r->primes > 0 ? 127 : 61;
@@ -71,21 +71,21 @@ static void fill_check(sherd__certificate *c, const sherd__work *w)
 
 static int fill_scheme(sherd__certificate *c, const sherd__work *w, sherd_diag *d)
 {
-    bool permute = w->op != 0 || w->opt.scheme == SHERD_PERMUTE;
+    const sherd_scheme_info *scheme = sherd__work_scheme(w);
     const sherd_report *r = &w->report;
-    bool coded = sherd__work_private(w);
+    bool shuffled = scheme->takes & SHERD_TAKES_SHUFFLES, hidden = sherd__work_private(w);
     c->exact = w->op == 0 && w->opt.exact;
     for (unsigned i = 0; i < w->in_len && c->exact; i++) {
         c->bits[i] = bits_of(w, i);
-        c->norms_leaked = c->norms_leaked || (c->bits[i] == 0 && !coded); /* integers */
+        c->norms_leaked = c->norms_leaked || (c->bits[i] == 0 && !hidden); /* integers */
     }
     c->primes_len = r->primes;
     memcpy(c->primes, sherd__primes_default.p, r->primes * sizeof c->primes[0]);
-    snprintf(c->scheme, sizeof c->scheme, "%s",
-             permute ? "permute" : sherd__scheme_name(w->opt.scheme));
-    c->colluding = !coded ? 0 : w->opt.scheme == SHERD_BLIND ? r->domains : w->opt.colluding;
-    c->group = w->op == 0 && permute ? w->opt.group : 0;
-    if (permute)
+    snprintf(c->scheme, sizeof c->scheme, "%s", scheme->name);
+    if (hidden)
+        c->colluding = scheme->withstands == SHERD_WITHSTANDS_ALL ? r->domains : w->opt.colluding;
+    c->group = w->op == 0 && shuffled ? w->opt.group : 0;
+    if (shuffled)
         snprintf(c->exposure, sizeof c->exposure, "%s", w->opt.balanced ? "balanced" : "uniform");
     c->shuffle_rows = w->opt.shuffle_rows;
     c->reused_metadata = w->reused;
@@ -94,7 +94,7 @@ static int fill_scheme(sherd__certificate *c, const sherd__work *w, sherd_diag *
                : w->verdict.equal ? SHERD__EQUAL
                                   : SHERD__DIFFERS;
     bool seed_known = !w->opt.shuffles || w->opt.seed;
-    if (!permute || !seed_known) return 0;
+    if (!shuffled || !seed_known) return 0;
     c->has_seed = true;
     int err = sherd__certificate_commit_seed(&c->seed_commitment, r->seed);
     return err ? sherd__fail(d, err, NULL, "cannot commit to the seed") : 0;

@@ -18,6 +18,7 @@
 
 #include "core/diag.h"
 #include "sherd/err.h"
+#include "sherd/scheme.h"
 
 /* ---- options --------------------------------------------------------------------------------- */
 
@@ -31,7 +32,7 @@ typedef enum sherd__option_type {
     SHERD__TEXT,
     SHERD__FILE, /* a path; completed as one */
     SHERD__DIR,
-    SHERD__CHOICE /* one of `choices` */
+    SHERD__CHOICE /* one of `choices` (sherd__option_choices) */
 } sherd__option_type;
 
 enum {
@@ -39,7 +40,9 @@ enum {
     SHERD__OPT_NO_ENV = 2,    /* names a secret: never from the environment */
     SHERD__OPT_ONLY_ARGV = 4, /* belongs to one run: neither environment nor configuration files */
     SHERD__OPT_HIDDEN = 8,    /* works, but is not listed */
-    SHERD__OPT_STREAM = 16    /* a file to be written that may be -, standard output */
+    SHERD__OPT_STREAM = 16,   /* a file to be written that may be -, standard output */
+    SHERD__OPT_SCHEMES = 32, /* the choices are the names of all schemes, and its help lists them */
+    SHERD__OPT_NETWORK = 64  /* its help leaves schemes out that are refused for a network */
 };
 
 /** One row of a verb's option table. Fields left out are zero. */
@@ -120,6 +123,10 @@ int sherd__opt_choice(const sherd__cli *cli, const char *name);
 /** "option --group", "SHERD_GROUP", "/etc/sherd/config:3": where the value came from, for
  *  messages. */
 const char *sherd__opt_where(const sherd__cli *cli, const char *name);
+/** The scheme that --scheme names. */
+const sherd_scheme_info *sherd__opt_scheme(const sherd__cli *cli);
+/** Whether a network's products may go by it: a public B would be its weights. */
+bool sherd__scheme_for_network(const sherd_scheme_info *s);
 
 /*
  * Rows that several verbs share: `static const sherd__option options[] = { SHERD__OPTS_CLUSTER,
@@ -129,9 +136,6 @@ extern const char *const sherd__choices_progress[]; /* auto bar plain none */
 extern const char *const sherd__choices_bind_to[];  /* core none */
 enum { SHERD__BIND_CORE, SHERD__BIND_NONE };
 extern const char *const sherd__choices_encoding[]; /* auto dense csr: as sherd_encoding */
-extern const char *const sherd__choices_scheme[];   /* permute plain share share1 blind */
-/** "share" for SHERD_SHARE, as --scheme takes it. */
-#define sherd__scheme_name(s) (sherd__choices_scheme[(int)(s)-1])
 extern const char *const sherd__choices_public[];   /* b */
 extern const char *const sherd__choices_exposure[]; /* uniform balanced */
 extern const char *const sherd__choices_mode[];     /* float exact */
@@ -229,9 +233,7 @@ extern const char *const sherd__choices_mode[];     /* float exact */
  * --exposure-max, --shuffle-rows. */
 #define SHERD__OPTS_SCHEME                                                                         \
     {.name = "scheme", .type = SHERD__CHOICE, .arg = "NAME", .preset = "permute",                  \
-     .choices = sherd__choices_scheme,                                                             \
-     .help = "how operands are hidden: share (private), share1 or blind (B public), permute, "     \
-             "plain"},                                                                             \
+     .flags = SHERD__OPT_SCHEMES, .help = "how operands are hidden"},                              \
         {.name = "masks", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,       \
          .help = "blind: masks for this B (sherd prepare); its rows are used up"},                 \
         {.name = "colluding", .type = SHERD__INT, .arg = "T", .min = 1, .max = 63, .preset = "1",  \

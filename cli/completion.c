@@ -46,8 +46,9 @@ static bool put_values(void *ctx, const sherd__verb *v, const char *title)
         if (o->letter != 0) printf(" | '%s:-%c'", title, o->letter);
         if (o->type == SHERD__CHOICE) {
             fputs(") words='", stdout);
-            for (const char *const *c = o->choices; *c; c++)
-                printf("%s%s", c > o->choices ? " " : "", *c);
+            const char *const *choices = sherd__option_choices(o);
+            for (const char *const *c = choices; *c; c++)
+                printf("%s%s", c > choices ? " " : "", *c);
             puts("'; value=1 ;;");
         } else if (o->type == SHERD__FILE || o->type == SHERD__DIR) {
             printf(") COMPREPLY=($(compgen -%c -- \"$cur\")); return ;;\n",

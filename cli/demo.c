@@ -208,7 +208,6 @@ static int run_once(demo *m, bool exact, sherd_diag *d)
                       .cluster = m->cluster,
                       .began = m->began };
     sherd_product_options_init(&w.opt);
-    w.opt.scheme = SHERD_PERMUTE;
     w.opt.exact = exact;
     w.opt.bits = 17;
     w.c = sherd__calloc(w.rows * w.cols + 1, sizeof *w.c);

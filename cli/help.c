@@ -69,9 +69,9 @@ int sherd__option_synopsis(const sherd__option *o, char *out, size_t size)
 
 static void print_option(FILE *out, const sherd__option *o)
 {
-    char head[96], text[320];
+    char head[96], help[320], text[400];
     int at = sherd__option_synopsis(o, head, sizeof head) + 2;
-    snprintf(text, sizeof text, "%s%s%s%s", o->help, o->preset ? " [" : "",
+    snprintf(text, sizeof text, "%s%s%s%s", sherd__option_help(o, help), o->preset ? " [" : "",
              o->preset ? o->preset : "", o->preset ? "]" : "");
     fprintf(out, "  %s", head);
     if (at + 2 > OPTION_COLUMN) newline(out, OPTION_COLUMN);

@@ -60,7 +60,7 @@ static void put_paragraphs(FILE *out, const char *text)
 
 static void put_option(FILE *out, const sherd__option *o)
 {
-    char letter[4] = { '-', o->letter, '\0' }, name[80];
+    char letter[4] = { '-', o->letter, '\0' }, name[80], help[320];
     if ((o->flags & SHERD__OPT_HIDDEN) != 0) return;
     fputs(".TP\n", out);
     snprintf(name, sizeof name, "--%s", o->name);
@@ -71,7 +71,7 @@ static void put_option(FILE *out, const sherd__option *o)
     put_bold(out, name);
     if (o->arg) fprintf(out, " \\fI%s\\fR", o->arg);
     fputc('\n', out);
-    put_text(out, o->help);
+    put_text(out, sherd__option_help(o, help));
     if (o->preset) {
         fputs(" [", out);
         put_text(out, o->preset);

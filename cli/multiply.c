@@ -77,10 +77,28 @@ static int foretell(sherd__work *w, sherd_forecast_options *with, sherd_product_
     return 0;
 }
 
-static int dry_run(sherd__work *w, sherd_diag *d)
+/* The rows of a scheme, but for the one that was chosen. Masks are named for one product. */
+static int foretell_scheme(sherd__work *w, sherd_forecast_options *with, const sherd_scheme_info *s,
+                           json_t *rows, sherd_diag *d)
 {
     static const uint32_t groups[] = { 1, 16, 0 };
+    bool shuffles = s->takes & SHERD_TAKES_SHUFFLES;
     sherd_product_options opt = w->opt;
+    opt.scheme = s->scheme;
+    if (s->takes & SHERD_TAKES_MASKS) return 0;
+    for (size_t i = shuffles ? 0 : sizeof groups / sizeof *groups - 1;
+         i < sizeof groups / sizeof *groups; i++) {
+        if (shuffles) opt.group = groups[i];
+        if (w->opt.scheme == opt.scheme && w->opt.group == opt.group) continue;
+        int err = foretell(w, with, opt, false, rows, d);
+        if (err) return err;
+    }
+    return 0;
+}
+
+static int dry_run(sherd__work *w, sherd_diag *d)
+{
+    const sherd_scheme_info *s;
     uint32_t nodes = 0;
     char file[PATH_MAX] = "";
     bool here = true;
@@ -99,17 +117,8 @@ static int dry_run(sherd__work *w, sherd_diag *d)
     if (!err) with.node_memory = node_memory(w, nodes);
     with.no_time = w->rows > 0 && w->cols > REHEARSED_MAX / w->rows;
     if (!err) err = foretell(w, &with, w->opt, true, rows, d);
-    opt = w->opt;
-    opt.scheme = SHERD_PERMUTE;
-    for (size_t i = 0; i < sizeof groups / sizeof *groups && !err; i++) {
-        opt.group = groups[i];
-        if (w->opt.scheme != SHERD_PERMUTE || w->opt.group != opt.group)
-            err = foretell(w, &with, opt, false, rows, d);
-    }
-    opt.scheme = SHERD_PLAIN;
-    if (!err && w->opt.scheme != SHERD_PLAIN) err = foretell(w, &with, opt, false, rows, d);
-    for (opt.scheme = SHERD_SHARE; opt.scheme <= SHERD_SHARE1 && !err; opt.scheme++)
-        if (w->opt.scheme != opt.scheme) err = foretell(w, &with, opt, false, rows, d);
+    for (size_t i = 0; !err && (s = sherd_scheme_at(i)); i++)
+        err = foretell_scheme(w, &with, s, rows, d);
     if (!rows) return err;
     if (err) {
         json_decref(rows);

@@ -206,7 +206,8 @@ int sherd__nodes_suit(sherd__cli *cli, const sherd_product_options *opt, sherd_d
     return sherd__fail(d, SHERD_EFEWNODES, hint,
                        "-n %" PRIu32 ": --scheme %s with --colluding %" PRIu32
                        " and --spare %" PRIu32 " needs %" PRIu64 " or more",
-                       s.local, sherd__scheme_name(opt->scheme), opt->colluding, opt->spare, least);
+                       s.local, sherd_scheme_describe(opt->scheme)->name, opt->colluding,
+                       opt->spare, least);
 }
 
 static bool interrupted(void *ctx)

@@ -60,6 +60,10 @@ size_t sherd__options_of(const sherd__verb *v, const sherd__option **out, size_t
 /** Calls fn for every verb and sub-verb that runs; `title` is "meta build". Stops where it is
  *  true. */
 bool sherd__verbs_each(bool (*fn)(void *ctx, const sherd__verb *v, const char *title), void *ctx);
+/** What a CHOICE may be, NULL-terminated. */
+const char *const *sherd__option_choices(const sherd__option *o);
+/** Its help, with the schemes where it lists them. */
+const char *sherd__option_help(const sherd__option *o, char out[320]);
 /** SHERD_NAME for an option, e.g. SHERD_EXPOSURE_MAX. */
 void sherd__option_env_name(const sherd__option *o, char out[64]);
 

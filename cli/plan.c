@@ -17,7 +17,7 @@
 #include "scheduler/plan/prepare.h"
 #include "sherd/npy.h"
 
-#define CHOICES 8
+#define CHOICES 32
 
 typedef struct planning {
     sherd__cli *cli;
@@ -100,15 +100,23 @@ static int find_nodes(planning *p, sherd_diag *d)
     return sherd_rates_probe(&p->with.rates, p->cluster, d);
 }
 
-static void add_choice(planning *p, const sherd_product_options *base, sherd_scheme scheme,
+static void add_choice(planning *p, const sherd_product_options *base, const sherd_scheme_info *s,
                        uint32_t group)
 {
+    if (p->len == CHOICES) return;
     sherd_product_options *o = &p->choice[p->len++];
     *o = *base;
-    o->scheme = scheme;
+    o->scheme = s->scheme;
     o->group = group;
-    o->exact = base->exact || scheme >= SHERD_SHARE;
-    if (scheme == SHERD_BLIND && !base->bits_bind) o->bits = 0; /* as the masks say */
+    o->exact = base->exact || s->exact_only;
+    if ((s->takes & SHERD_TAKES_MASKS) && !base->bits_bind) o->bits = 0; /* as the masks say */
+}
+
+static void add_scheme(planning *p, const sherd_product_options *base, const sherd_scheme_info *s)
+{
+    if ((s->takes & SHERD_TAKES_MASKS) && !base->masks) return;
+    add_choice(p, base, s, 0);
+    if (s->takes & SHERD_TAKES_SHUFFLES) add_choice(p, base, s, 1);
 }
 
 static int list_choices(planning *p, sherd_diag *d)
@@ -128,12 +136,8 @@ static int list_choices(planning *p, sherd_diag *d)
     base.bits_bind = sherd__opt_given(cli, "bits");
     int err = sherd__opts_arithmetic(cli, &base.exact, &base.bits, d);
     if (err) return err;
-    add_choice(p, &base, SHERD_PLAIN, 0);
-    add_choice(p, &base, SHERD_PERMUTE, 0);
-    add_choice(p, &base, SHERD_PERMUTE, 1);
-    add_choice(p, &base, SHERD_SHARE, 0);
-    add_choice(p, &base, SHERD_SHARE1, 0);
-    if (base.masks) add_choice(p, &base, SHERD_BLIND, 0);
+    const sherd_scheme_info *s;
+    for (size_t i = 0; (s = sherd_scheme_at(i)); i++) add_scheme(p, &base, s);
     return 0;
 }
 
@@ -150,12 +154,13 @@ static int check_range(const planning *p, sherd_diag *d)
 
 const char *sherd__plan_choice(const sherd_product_options *opt, char out[48])
 {
-    const char *scheme = sherd__scheme_name(opt->scheme);
-    if (opt->scheme == SHERD_PERMUTE && opt->group == 0) snprintf(out, 48, "permute, all");
-    else if (opt->scheme == SHERD_PERMUTE) snprintf(out, 48, "permute, %" PRIu32, opt->group);
-    else if (opt->scheme == SHERD_SHARE || opt->scheme == SHERD_SHARE1)
-        snprintf(out, 48, "%s, %" PRIu32 " colluding", scheme, opt->colluding);
-    else snprintf(out, 48, "%s", scheme);
+    const sherd_scheme_info *s = sherd_scheme_describe(opt->scheme);
+    bool shuffles = s->takes & SHERD_TAKES_SHUFFLES;
+    if (shuffles && opt->group == 0) snprintf(out, 48, "%s, all", s->name);
+    else if (shuffles) snprintf(out, 48, "%s, %" PRIu32, s->name, opt->group);
+    else if (s->takes & SHERD_TAKES_COLLUDING)
+        snprintf(out, 48, "%s, %" PRIu32 " colluding", s->name, opt->colluding);
+    else snprintf(out, 48, "%s", s->name);
     return out;
 }
 
@@ -169,6 +174,7 @@ json_t *sherd__plan_object(const sherd_forecast *f)
                   "exposure_b", f->exposure_b, "primes", (int)f->primes, "seconds", f->seconds,
                   "seconds_nodes", f->nodes_s, "seconds_links", f->links_s, "seconds_here",
                   f->here_s, "seconds_cores", f->cores_s, "bound", f->bound ? f->bound : "");
+    json_object_set_new(o, "private", json_boolean(sherd_scheme_private(f->scheme)));
     json_object_set_new(o, "panels", json_integer((json_int_t)f->panels));
     json_object_set_new(o, "tiles", json_integer((json_int_t)f->tiles));
     if (f->threshold) {

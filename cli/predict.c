@@ -115,7 +115,8 @@ static int tell(const predict *p, int err, sherd_diag *d)
     json_object_set_new(o, "outputs", json_integer((json_int_t)p->width));
     json_object_set_new(o, "nodes", json_integer(x.nodes));
     if (x.nodes > 0)
-        json_object_set_new(o, "scheme", json_string(sherd__scheme_name(p->over.opt.scheme)));
+        json_object_set_new(o, "scheme",
+                            json_string(sherd_scheme_describe(p->over.opt.scheme)->name));
     json_object_set_new(o, "bits", json_integer(p->over.bits));
     json_object_set_new(o, "seconds", json_real(p->seconds));
     json_object_set_new(o, "bytes_out", json_integer((json_int_t)x.bytes_out));

@@ -25,15 +25,17 @@ static bool has(const sherd__cli *cli, const char *name)
     return false;
 }
 
-static int refuse_scheme(sherd_scheme scheme, sherd_diag *d)
+static int refuse_scheme(const sherd_scheme_info *s, sherd_diag *d)
 {
-    if (scheme == SHERD_SHARE1)
+    if (!(s->takes & SHERD_TAKES_MASKS))
         return sherd__fail(d, SHERD_EINVAL, "use --scheme share, which hides both operands",
-                           "--scheme share1 is refused for a network: nodes would see the weights "
-                           "and the errors of every step, and the data follow from those");
+                           "--scheme %s is refused for a network: nodes would see the weights "
+                           "and the errors of every step, and the data follow from those",
+                           s->name);
     return sherd__fail(d, SHERD_EINVAL, "use --scheme share, which needs no masks",
-                       "--scheme blind is refused for a network: its masks serve one public B, and "
-                       "the weights are another one at every step");
+                       "--scheme %s is refused for a network: its masks serve one public B, and "
+                       "the weights are another one at every step",
+                       s->name);
 }
 
 static int judge_nodes(sherd__cli *cli, sherd_diag *d)
@@ -59,53 +61,54 @@ static int judge_nodes(sherd__cli *cli, sherd_diag *d)
 }
 
 /* What has no effect under this scheme. */
-static int judge_scheme(const sherd__remote_products *o, sherd__cli *cli, sherd_diag *d)
+static int judge_scheme(const sherd_scheme_info *s, sherd__cli *cli, sherd_diag *d)
 {
     static const char *const of_permute[] = { "group", "exposure", "exposure-max", NULL };
     static const char *const of_share[] = { "colluding", "spare", NULL };
-    const char *scheme = sherd__opt_text(cli, "scheme");
     bool secure = has(cli, "aggregate") && sherd__opt_choice(cli, "aggregate") == 1;
     const char *idle = NULL;
-    if (o->opt.scheme != SHERD_PERMUTE) idle = sherd__opts_idle(cli, of_permute);
+    if (!(s->takes & SHERD_TAKES_SHUFFLES)) idle = sherd__opts_idle(cli, of_permute);
     if (idle)
         return sherd__fail(d, SHERD_EINVAL, "leave it out, or use --scheme permute",
-                           "--%s has no effect under --scheme %s", idle, scheme);
-    if (o->opt.scheme != SHERD_SHARE && !secure) idle = sherd__opts_idle(cli, of_share);
+                           "--%s has no effect under --scheme %s", idle, s->name);
+    if (!(s->takes & SHERD_TAKES_COLLUDING) && !secure) idle = sherd__opts_idle(cli, of_share);
     if (idle)
         return sherd__fail(d, SHERD_EINVAL, "leave it out, or use --scheme share",
-                           "--%s has no effect under --scheme %s, which is not private", idle,
-                           scheme);
+                           "--%s has no effect under --scheme %s%s", idle, s->name,
+                           sherd_scheme_private(s->scheme) ? "" : ", which is not private");
     return 0;
 }
 
 /* What cannot be had with products that are hidden. */
-static int judge_share(const sherd__remote_products *o, sherd__cli *cli, sherd_diag *d)
+static int judge_hidden(const sherd__remote_products *o, const sherd_scheme_info *s,
+                        sherd__cli *cli, sherd_diag *d)
 {
-    if (o->opt.scheme != SHERD_SHARE) return 0;
-    if (sherd__opt_idle(cli, "encoding"))
+    if (!(s->takes & SHERD_TAKES_ENCODING) && sherd__opt_idle(cli, "encoding"))
         return sherd__fail(d, SHERD_EINVAL,
                            "leave it out: a coded operand has no zeros to leave out",
-                           "--encoding has no effect under --scheme share");
+                           "--encoding has no effect under --scheme %s", s->name);
     if (!o->nodes) return 0;
-    if (sherd__opt_choice(cli, "mode") == 0 && sherd__opt_idle(cli, "mode"))
+    if (s->exact_only && sherd__opt_choice(cli, "mode") == 0 && sherd__opt_idle(cli, "mode"))
         return sherd__fail(d, SHERD_EINVAL, "leave it out: private schemes compute in fixed point",
-                           "--mode float cannot be hidden: --scheme share is exact");
-    if (has(cli, "elementwise") && sherd__opt_choice(cli, "elementwise") == 1 &&
-        sherd__opt_idle(cli, "elementwise"))
+                           "--mode float cannot be hidden: --scheme %s is exact", s->name);
+    if (sherd_scheme_private(s->scheme) && has(cli, "elementwise") &&
+        sherd__opt_choice(cli, "elementwise") == 1 && sherd__opt_idle(cli, "elementwise"))
         return sherd__fail(d, SHERD_EINVAL, "leave it out: they are computed here",
-                           "--elementwise nodes would show the activations that --scheme share "
-                           "hides");
+                           "--elementwise nodes would show the activations that --scheme %s "
+                           "hides",
+                           s->name);
     return 0;
 }
 
 /* The fixed point, and how it is rounded to. */
-static int read_arithmetic(sherd__remote_products *o, sherd__cli *cli, sherd_diag *d)
+static int read_arithmetic(sherd__remote_products *o, const sherd_scheme_info *s, sherd__cli *cli,
+                           sherd_diag *d)
 {
     bool exact;
     uint32_t bits;
     int err = sherd__opts_arithmetic(cli, &exact, &bits, d);
     if (err) return err;
-    if (o->nodes && o->opt.scheme == SHERD_SHARE) exact = true; /* floats cannot be hidden */
+    if (o->nodes && s->exact_only) exact = true;
     o->opt.exact = exact;
     o->opt.bits = bits;
     o->bits = exact ? bits : 0;
@@ -133,11 +136,11 @@ int sherd__remote_products_read(sherd__remote_products *o, sherd__cli *cli, sher
                sherd__opt_in_effect(cli, "by");
     int err = o->nodes ? 0 : judge_nodes(cli, d);
     if (err) return err;
-    o->opt.scheme = (sherd_scheme)(sherd__opt_choice(cli, "scheme") + 1);
-    if (o->opt.scheme == SHERD_SHARE1 || o->opt.scheme == SHERD_BLIND)
-        return refuse_scheme(o->opt.scheme, d);
-    err = judge_scheme(o, cli, d);
-    if (!err) err = judge_share(o, cli, d);
+    const sherd_scheme_info *s = sherd__opt_scheme(cli);
+    o->opt.scheme = s->scheme;
+    if (!sherd__scheme_for_network(s)) return refuse_scheme(s, d);
+    err = judge_scheme(s, cli, d);
+    if (!err) err = judge_hidden(o, s, cli, d);
     if (err) return err;
     o->opt.colluding = (uint32_t)sherd__opt_int(cli, "colluding");
     o->opt.spare = (uint32_t)sherd__opt_int(cli, "spare");
@@ -151,7 +154,7 @@ int sherd__remote_products_read(sherd__remote_products *o, sherd__cli *cli, sher
     o->engine.maps = has(cli, "elementwise") && sherd__opt_choice(cli, "elementwise") == 1;
     if (sherd__opt_given(cli, "threads"))
         sherd__blas_threads_set((unsigned)sherd__opt_int(cli, "threads"));
-    return read_arithmetic(o, cli, d);
+    return read_arithmetic(o, s, cli, d);
 }
 
 int sherd__remote_products_round(const sherd__remote_products *o, sherd_multiplier *m,
@@ -183,7 +186,8 @@ int sherd__remote_products_open(sherd__remote_products *o, sherd__cli *cli, cons
         if (!err)
             err = o->here ? sherd_multiplier_local(o->bits, &o->engine.products, d)
                           : sherd_multiplier_cluster(&o->engine.products, o->cluster, &opt, d);
-        o->engine.keeps = !o->here && opt.scheme == SHERD_SHARE && !o->stochastic;
+        bool shares = sherd_scheme_describe(opt.scheme)->keeps == SHERD_KEEPS_LEFT;
+        o->engine.keeps = !o->here && shares && !o->stochastic;
         o->engine.whole = o->bits > 0 && o->bits <= 27 ? (size_t)1 << (55 - 2 * o->bits) : 0;
     }
     return err ? err : sherd__remote_products_round(o, &o->engine.products, d);
@@ -224,12 +228,6 @@ const char *sherd__remote_products_says(const sherd__remote_products *o)
     if (o->says) return o->says;
     if (!o->cluster) return "all of it here";
     if (o->here) return "by gradients: nodes see examples and weights in clear";
-    switch (o->opt.scheme) {
-    case SHERD_SHARE:
-        return "under share: nodes learn shapes and the number of steps, no data and no weights";
-    case SHERD_PLAIN: return "under plain: nodes see data and weights in clear";
-    default:
-        return "under permute, which is not private: nodes see shuffled parts of data and "
-               "weights";
-    }
+    const char *says = sherd_scheme_describe(o->opt.scheme)->training;
+    return says ? says : "under a scheme that is not private: nodes may see data and weights";
 }

@@ -26,8 +26,8 @@ typedef struct sherd__remote_products {
  *  --exposure, --exposure-max, --encoding. */
 #define SHERD__OPTS_OVER                                                                           \
     {.name = "scheme", .type = SHERD__CHOICE, .arg = "NAME", .preset = "permute",                  \
-     .choices = sherd__choices_scheme,                                                             \
-     .help = "how operands are hidden from nodes: share (private), permute, plain"},               \
+     .flags = SHERD__OPT_SCHEMES | SHERD__OPT_NETWORK,                                             \
+     .help = "how operands are hidden from nodes"},                                                \
         {.name = "colluding", .type = SHERD__INT, .arg = "T", .min = 1, .max = 63, .preset = "1",  \
          .help = "share: how many domains together shall learn nothing"},                          \
         {.name = "spare", .type = SHERD__INT, .arg = "S", .min = 0, .max = 1000, .preset = "0",    \

@@ -10,9 +10,6 @@
 
 const char *const sherd__choices_bind_to[] = { "core", "none", NULL };
 const char *const sherd__choices_progress[] = { "auto", "bar", "plain", "none", NULL };
-const char *const sherd__choices_scheme[] = {
-    "permute", "plain", "share", "share1", "blind", NULL
-};
 const char *const sherd__choices_public[] = { "b", NULL };
 const char *const sherd__choices_encoding[] = { "auto", "dense", "csr", NULL };
 const char *const sherd__choices_exposure[] = { "uniform", "balanced", NULL };
@@ -42,6 +39,50 @@ size_t sherd__options_of(const sherd__verb *v, const sherd__option **out, size_t
             out[len++] = o;
         }
     return len;
+}
+
+#define SCHEMES_MAX 64
+
+static const char *const *scheme_names(void)
+{
+    static const char *names[SCHEMES_MAX + 1];
+    const sherd_scheme_info *s;
+    for (size_t i = 0; (s = sherd_scheme_at(i)); i++) {
+        assert(i < SCHEMES_MAX);
+        names[i] = s->name;
+    }
+    return names;
+}
+
+const char *const *sherd__option_choices(const sherd__option *o)
+{
+    return o->flags & SHERD__OPT_SCHEMES ? scheme_names() : o->choices;
+}
+
+bool sherd__scheme_for_network(const sherd_scheme_info *s)
+{
+    return s->hides_b || !sherd_scheme_private(s->scheme);
+}
+
+const sherd_scheme_info *sherd__opt_scheme(const sherd__cli *cli)
+{
+    return sherd_scheme_at((size_t)sherd__opt_choice(cli, "scheme"));
+}
+
+const char *sherd__option_help(const sherd__option *o, char out[320])
+{
+    const sherd_scheme_info *s;
+    int at = snprintf(out, 320, "%s", o->help);
+    const char *between = ": ";
+    for (size_t i = 0; o->flags & SHERD__OPT_SCHEMES && (s = sherd_scheme_at(i)); i++) {
+        if (o->flags & SHERD__OPT_NETWORK && !sherd__scheme_for_network(s)) continue;
+        const char *what = !sherd_scheme_private(s->scheme) ? " (not private)"
+                           : s->hides_b                     ? " (private)"
+                                                            : " (private, B public)";
+        if (at < 320) at += snprintf(out + at, 320 - (size_t)at, "%s%s%s", between, s->name, what);
+        between = ", ";
+    }
+    return out;
 }
 
 bool sherd__verbs_each(bool (*fn)(void *ctx, const sherd__verb *v, const char *title), void *ctx)

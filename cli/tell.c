@@ -59,27 +59,31 @@ static uint32_t domains_there(const sherd__work *w)
     return w->report.domains - missing;
 }
 
+static bool shuffled(const sherd__work *w)
+{
+    return sherd__work_scheme(w)->takes & SHERD_TAKES_SHUFFLES;
+}
+
 static void say_scheme(const sherd__work *w, char *out, size_t size)
 {
     const sherd_report *r = &w->report;
-    if (w->op == 0 && w->opt.scheme == SHERD_PLAIN) {
-        snprintf(out, size, "plain (nothing is hidden)");
-        return;
-    }
-    if (w->op == 0 && w->opt.scheme == SHERD_BLIND) {
-        snprintf(out, size,
-                 "blind (one-time masks: all nodes together learn nothing of A; B is public)");
-        return;
-    }
-    if (r->threshold > 0) {
+    const sherd_scheme_info *s = sherd__work_scheme(w);
+    const char *about = s->about ? s->about : "";
+    bool hidden = sherd__work_private(w);
+    if (hidden && s->withstands == SHERD_WITHSTANDS_SOME) {
         snprintf(out, size,
                  "%s (any %" PRIu32 " of %" PRIu32
                  " domains together learn nothing of A%s; %" PRIu32 " answers give the product)",
-                 sherd__scheme_name(w->opt.scheme), w->opt.colluding, domains_there(w),
-                 w->opt.scheme == SHERD_SHARE1 ? "; B is public" : " or B", r->threshold);
+                 s->name, w->opt.colluding, domains_there(w),
+                 s->hides_b ? " or B" : "; B is public", r->threshold);
         return;
     }
-    size_t at = (size_t)snprintf(out, size, "permute");
+    if (hidden || !shuffled(w)) {
+        snprintf(out, size, "%s (%s%s%s)", s->name, hidden ? "" : "not private",
+                 hidden || *about == '\0' ? "" : ": ", about);
+        return;
+    }
+    size_t at = (size_t)snprintf(out, size, "%s", s->name);
     if (w->op == 0 && w->opt.group == 0) at += (size_t)snprintf(out + at, size - at, ", group all");
     if (w->op == 0 && w->opt.group > 0)
         at += (size_t)snprintf(out + at, size - at, ", group %" PRIu32, w->opt.group);
@@ -91,8 +95,7 @@ static void say_nodes(const sherd__work *w)
 {
     const sherd_report *r = &w->report;
     sherd__cli_say(w->cli, "%-20s %7s %8s %8s %8s %9s %9s %7s", "node", "pid",
-                   w->op == 0 && w->opt.scheme != SHERD_PERMUTE ? "rows" : "columns", "of A",
-                   "of B", "out", "in", "tasks");
+                   shuffled(w) ? "columns" : "rows", "of A", "of B", "out", "in", "tasks");
     for (uint32_t i = 0; i < r->nodes; i++) {
         sherd_node_info info;
         char out[24], in[24], pid[16] = "-";
@@ -176,14 +179,15 @@ static bool said_before(const sherd__work *w, unsigned i)
            sherd__work_bits(w, 0) == sherd__work_bits(w, 1);
 }
 
-/* What would keep entries that became 0. No private scheme computes in floats. */
+/* What would keep entries that became 0. */
 static const char *keeps_more(const sherd__work *w, unsigned i)
 {
     bool wider = sherd__work_bits(w, i) < 26;
-    if (!sherd__work_private(w))
+    const sherd_scheme_info *s = sherd__work_scheme(w);
+    if (!s->exact_only)
         return wider ? "--bits 26 keeps more, --mode float all" : "--mode float keeps them";
     if (!wider) return "private schemes keep no more than 26 bits";
-    if (w->opt.scheme == SHERD_BLIND)
+    if (s->takes & SHERD_TAKES_MASKS)
         return i == 1 ? "masks prepared with --bits-b 26 keep more"
                       : "masks prepared with --bits 26 keep more";
     return i == 1 && w->opt.bits_b ? "--bits-b 26 keeps more" : "--bits 26 keeps more";
@@ -277,7 +281,7 @@ static void say_all(const sherd__work *w)
                         "theirs was used since",
                         r->banned);
     say_check(w);
-    if (w->op == 0 && w->opt.scheme == SHERD_BLIND)
+    if (sherd__work_scheme(w)->takes & SHERD_TAKES_MASKS)
         sherd__cli_say(w->cli, "%s: %" PRIu64 " rows of masks are left", w->opt.masks,
                        r->masks_left);
     sherd__cli_say(w->cli, "wrote %s (%zu x %zu, <f8)", sherd__opt_text(w->cli, "output"), w->rows,
@@ -373,10 +377,10 @@ static void add_report(const sherd__work *w, json_t *obj)
 
 static void add_settings(const sherd__work *w, json_t *obj)
 {
-    bool permute = w->op != 0 || w->opt.scheme == SHERD_PERMUTE;
-    json_object_set_new(obj, "scheme",
-                        json_string(permute ? "permute" : sherd__scheme_name(w->opt.scheme)));
-    if (permute)
+    const sherd_scheme_info *s = sherd__work_scheme(w);
+    json_object_set_new(obj, "scheme", json_string(s->name));
+    json_object_set_new(obj, "private", json_boolean(sherd__work_private(w)));
+    if (shuffled(w))
         json_object_set_new(obj, "exposure", json_string(w->opt.balanced ? "balanced" : "uniform"));
     if (w->op != 0) return;
     if (w->report.threshold > 0) {
@@ -388,9 +392,9 @@ static void add_settings(const sherd__work *w, json_t *obj)
         json_object_set_new(obj, "encodings", whole(w->report.encodings));
         json_object_set_new(obj, "tasks_cancelled", whole(w->report.tasks_cancelled));
     }
-    if (w->opt.scheme == SHERD_BLIND)
+    if (s->takes & SHERD_TAKES_MASKS)
         json_object_set_new(obj, "masks_left", whole(w->report.masks_left));
-    if (w->opt.scheme == SHERD_PERMUTE) {
+    if (shuffled(w)) {
         json_object_set_new(obj, "group",
                             w->opt.group == 0 ? json_string("all") : whole(w->opt.group));
         json_object_set_new(obj, "shuffle_rows", json_boolean(w->opt.shuffle_rows));

@@ -67,7 +67,8 @@ static void set_where(const sherd__train *t, json_t *o)
     if (sherd__train_others())
         json_object_set_new(o, "among", json_string(sherd__train_others()->name));
     if (nodes > 0 && !t->by)
-        json_object_set_new(o, "scheme", json_string(sherd__scheme_name(t->over.opt.scheme)));
+        json_object_set_new(o, "scheme",
+                            json_string(sherd_scheme_describe(t->over.opt.scheme)->name));
     json_object_set_new(o, "bits", json_integer(t->over.bits));
 }
 

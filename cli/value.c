@@ -151,18 +151,19 @@ static int parse_flag(sherd__value *v, const char *text, const char *where, int 
 static int parse_choice(sherd__value *v, const sherd__option *o, const char *text,
                         const char *where, int code, sherd_diag *d)
 {
-    for (int i = 0; o->choices[i]; i++)
-        if (strcmp(text, o->choices[i]) == 0) {
+    const char *const *choices = sherd__option_choices(o);
+    for (int i = 0; choices[i]; i++)
+        if (strcmp(text, choices[i]) == 0) {
             v->integer = i;
             return 0;
         }
     char expected[160] = "";
     size_t at = 0;
-    for (int i = 0; o->choices[i] && at < sizeof expected; i++) {
-        const char *between = i == 0 ? "" : !o->choices[i + 1] ? " or " : ", ";
-        at += (size_t)snprintf(expected + at, sizeof expected - at, "%s%s", between, o->choices[i]);
+    for (int i = 0; choices[i] && at < sizeof expected; i++) {
+        const char *between = i == 0 ? "" : !choices[i + 1] ? " or " : ", ";
+        at += (size_t)snprintf(expected + at, sizeof expected - at, "%s%s", between, choices[i]);
     }
-    const char *near = sherd__suggest(text, o->choices);
+    const char *near = sherd__suggest(text, choices);
     char hint[80];
     if (near) snprintf(hint, sizeof hint, "did you mean %s?", near);
     return wrong(text, where, code, near ? hint : NULL, expected, d);

@@ -48,9 +48,9 @@ static int read_options(sherd__work *w, sherd_diag *d)
     w->opt.memory = sherd__opt_size(cli, "memory");
     w->opt.strict = sherd__opt_flag(cli, "strict");
     if (has(cli, "scheme")) {
-        w->opt.scheme = (sherd_scheme)(sherd__opt_choice(cli, "scheme") + 1);
-        if (w->opt.scheme == SHERD_SHARE && sherd__opt_given(cli, "public"))
-            w->opt.scheme = SHERD_SHARE1;
+        const sherd_scheme_info *scheme = sherd__opt_scheme(cli);
+        bool public_b = sherd__opt_given(cli, "public") && scheme->public_b != 0;
+        w->opt.scheme = public_b ? scheme->public_b : scheme->scheme;
         w->opt.colluding = (uint32_t)sherd__opt_int(cli, "colluding");
         w->opt.spare = (uint32_t)sherd__opt_int(cli, "spare");
         w->opt.bits_b = (uint32_t)sherd__opt_int(cli, "bits-b");
@@ -65,7 +65,7 @@ static int read_options(sherd__work *w, sherd_diag *d)
         sherd__blas_threads_set((unsigned)sherd__opt_int(cli, "threads"));
     w->opt.bits_bind = has(cli, "mode") && sherd__opt_given(cli, "bits");
     int err = has(cli, "mode") ? sherd__opts_arithmetic(cli, &w->opt.exact, &w->opt.bits, d) : 0;
-    if (!err && sherd__work_private(w)) w->opt.exact = true; /* floats cannot be hidden perfectly */
+    if (!err && sherd__work_scheme(w)->exact_only) w->opt.exact = true;
     return err;
 }
 
@@ -73,7 +73,7 @@ static int read_options(sherd__work *w, sherd_diag *d)
 static int look_at_masks(sherd__work *w, sherd_diag *d)
 {
     sherd_masks_info info;
-    if (w->op != 0 || w->opt.scheme != SHERD_BLIND) return 0;
+    if (!(sherd__work_scheme(w)->takes & SHERD_TAKES_MASKS)) return 0;
     int err = sherd_masks_look(&info, w->opt.masks, NULL, d);
     if (err) return err;
     if (!sherd__opt_given(w->cli, "bits")) w->opt.bits = info.bits_a;
@@ -86,15 +86,56 @@ unsigned sherd__work_bits(const sherd__work *w, unsigned i)
     return i == 1 && w->opt.bits_b ? w->opt.bits_b : w->opt.bits;
 }
 
+const sherd_scheme_info *sherd__work_scheme(const sherd__work *w)
+{
+    return sherd_scheme_describe(w->opt.scheme);
+}
+
 bool sherd__work_private(const sherd__work *w)
 {
-    return w->op == 0 && w->opt.scheme != SHERD_PERMUTE && w->opt.scheme != SHERD_PLAIN;
+    return sherd_scheme_private(w->opt.scheme);
 }
 
 /* On the command line: what the environment or a file sets may well be meant for other runs. */
 static bool asked(const sherd__cli *cli, const char *name)
 {
     return has(cli, name) && sherd__opt_given(cli, name) && sherd__opt_where(cli, name)[0] == '-';
+}
+
+/* Options that the scheme does not read. */
+static int judge_scheme(const sherd__work *w, sherd_diag *d)
+{
+    static const struct {
+        const char *name;
+        unsigned takes;
+        const char *remedy; /* a scheme that reads it */
+    } some[] = {
+        { "group", SHERD_TAKES_SHUFFLES, "permute" },
+        { "shuffle-rows", SHERD_TAKES_SHUFFLES, "permute" },
+        { "exposure", SHERD_TAKES_SHUFFLES, "permute" },
+        { "exposure-max", SHERD_TAKES_SHUFFLES, "permute" },
+        { "seed", SHERD_TAKES_SHUFFLES, "permute" },
+        { "meta", SHERD_TAKES_SHUFFLES, "permute" },
+        { "bits-b", SHERD_TAKES_BITS_B, "share" },
+        { "colluding", SHERD_TAKES_COLLUDING, "share" },
+        { "spare", SHERD_TAKES_COLLUDING, "share" },
+        { "public", 0, "share" },
+        { "encoding", SHERD_TAKES_ENCODING, NULL },
+    };
+    const sherd_scheme_info *s = sherd__work_scheme(w);
+    for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
+        bool applies = some[i].takes ? (s->takes & some[i].takes) != 0 : s->public_b != 0;
+        char hint[80];
+        if (applies || !asked(w->cli, some[i].name)) continue;
+        snprintf(hint, sizeof hint, "leave it out%s%s", some[i].remedy ? ", or use --scheme " : "",
+                 some[i].remedy   ? some[i].remedy
+                 : s->hides_zeros ? ": a coded operand has no zeros to leave out"
+                                  : "");
+        return sherd__fail(d, SHERD_EINVAL, hint, "--%s has no effect under --scheme %s%s",
+                           some[i].name, sherd__opt_text(w->cli, "scheme"),
+                           sherd__work_private(w) ? "" : ", which is not private");
+    }
+    return 0;
 }
 
 /* An option that has no effect without another was not typed to have none. */
@@ -105,36 +146,22 @@ static int judge_options(const sherd__work *w, sherd_diag *d)
     } pairs[] = { { "certificate-public", "certificate" },
                   { "operation", "meta" },
                   { "reuse-metadata", "meta" } };
-    static const char *const of_permute[] = { "group",        "shuffle-rows", "exposure",
-                                              "exposure-max", "seed",         "meta" };
-    static const char *const of_share[] = { "bits-b", "colluding", "spare", "public" };
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
         if (asked(w->cli, pairs[i].name) && !sherd__opt_given(w->cli, pairs[i].needs))
             return sherd__fail(d, SHERD_EINVAL, "give both or neither",
                                "--%s has no effect without --%s", pairs[i].name, pairs[i].needs);
-    const char *scheme = w->op == 0 ? sherd__opt_text(w->cli, "scheme") : NULL;
-    for (size_t i = 0; i < sizeof of_permute / sizeof *of_permute; i++)
-        if (w->op == 0 && w->opt.scheme != SHERD_PERMUTE && asked(w->cli, of_permute[i]))
-            return sherd__fail(d, SHERD_EINVAL, "leave it out, or use --scheme permute",
-                               "--%s has no effect under --scheme %s%s", of_permute[i], scheme,
-                               w->opt.scheme == SHERD_PLAIN ? ", which hides nothing" : "");
-    for (size_t i = 0; i < sizeof of_share / sizeof *of_share; i++)
-        if (w->op == 0 && (!sherd__work_private(w) || (w->opt.scheme == SHERD_BLIND && i > 0)) &&
-            asked(w->cli, of_share[i]))
-            return sherd__fail(d, SHERD_EINVAL, "leave it out, or use --scheme share",
-                               "--%s has no effect under --scheme %s%s", of_share[i], scheme,
-                               sherd__work_private(w) ? "" : ", which is not private");
-    if (sherd__work_private(w) && asked(w->cli, "encoding"))
-        return sherd__fail(d, SHERD_EINVAL,
-                           "leave it out: a coded operand has no zeros to leave out",
-                           "--encoding has no effect under --scheme %s", scheme);
-    if (w->op == 0 && (w->opt.masks != NULL) != (w->opt.scheme == SHERD_BLIND))
+    if (w->op != 0) return 0;
+    int err = judge_scheme(w, d);
+    if (err) return err;
+    const sherd_scheme_info *s = sherd__work_scheme(w);
+    const char *scheme = sherd__opt_text(w->cli, "scheme");
+    if ((w->opt.masks != NULL) != ((s->takes & SHERD_TAKES_MASKS) != 0))
         return sherd__fail(d, SHERD_EINVAL,
                            "give both: --scheme blind --masks FILE (sherd prepare)",
                            w->opt.masks ? "--masks has no effect under --scheme %s"
                                         : "--scheme %s needs --masks",
                            scheme);
-    if (sherd__work_private(w) && asked(w->cli, "mode") && sherd__opt_choice(w->cli, "mode") == 0)
+    if (s->exact_only && asked(w->cli, "mode") && sherd__opt_choice(w->cli, "mode") == 0)
         return sherd__fail(d, SHERD_EINVAL, "leave it out: private schemes compute in fixed point",
                            "--mode float cannot be hidden: --scheme %s is exact", scheme);
     return 0;
@@ -298,7 +325,8 @@ void sherd__work_foretell(sherd__work *w)
                                  .result = w->c };
     if (w->op != 0 || (!w->cli->json && (w->cli->quiet || w->cli->verbose == 0))) return;
     double began = sherd__clock_s();
-    if (w->opt.scheme == SHERD_PERMUTE) sherd__work_seed_settle(w); /* so that both deal alike */
+    if (sherd__work_scheme(w)->takes & SHERD_TAKES_SHUFFLES)
+        sherd__work_seed_settle(w); /* so that both deal alike */
     w->foretold = !sherd_forecast_multiply(&w->forecast, w->in[0].view, w->in[1].view, &w->opt, &f,
                                            &ignored);
     w->foretelling = sherd__clock_s() - began;

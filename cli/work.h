@@ -86,7 +86,9 @@ typedef struct sherd__work {
 /** Zeroes w, reads options and opens the operands, the last arguments of *cli; op 0: a product. */
 int sherd__work_begin(sherd__work *w, sherd__cli *cli, sherd_elementwise op, unsigned operands,
                       sherd_diag *d) SHERD_MUST;
-/** Whether the scheme is one that hides the operands from nodes. */
+/** By which scheme. */
+const sherd_scheme_info *sherd__work_scheme(const sherd__work *w);
+/** Whether it is one that hides the operands from nodes. */
 bool sherd__work_private(const sherd__work *w);
 /** Width that operand i is rounded to, in exact mode. */
 unsigned sherd__work_bits(const sherd__work *w, unsigned i);

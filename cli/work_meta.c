@@ -72,7 +72,7 @@ static int take_settings(sherd__work *w, const char *path, sherd_diag *d)
     if (sherd__opt_given(cli, "exposure") && w->opt.balanced != s->balanced) odd = "exposure";
     w->opt.balanced = s->balanced;
     if (w->op == 0) {
-        if (w->opt.scheme != SHERD_PERMUTE) odd = "scheme";
+        if (!(sherd__work_scheme(w)->takes & SHERD_TAKES_SHUFFLES)) odd = "scheme";
         if (sherd__opt_given(cli, "group") && w->opt.group != s->group) odd = "group";
         if (sherd__opt_given(cli, "shuffle-rows") && w->opt.shuffle_rows != s->shuffle_rows)
             odd = "shuffle-rows";

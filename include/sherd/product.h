@@ -13,20 +13,11 @@
 #include "sherd/err.h"
 #include "sherd/mat.h"
 #include "sherd/multiplier.h"
+#include "sherd/scheme.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/** How operands are hidden; docs/THREATS.md says what nodes learn. permute and plain are not
- *  private. */
-typedef enum sherd_scheme {
-    SHERD_PERMUTE = 1, /* columns dealt by exposure, columns of B's rows shuffled */
-    SHERD_PLAIN = 2,   /* row panels in clear, B in clear */
-    SHERD_SHARE = 3,   /* both operands coded: any `colluding` domains learn nothing of either */
-    SHERD_SHARE1 = 4,  /* A coded as by SHARE, B in clear */
-    SHERD_BLIND = 5    /* A masked by masks prepared ahead (masks), B in clear: all may collude */
-} sherd_scheme;
 
 /** permute, plain: how panels of A travel. A panel for which CSR is not smaller is dense in any
  *  case, and all are where B holds NaN or infinity (zeros count then), or of single columns (group

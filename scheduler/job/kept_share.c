@@ -108,9 +108,10 @@ int sherd__kept_share_multiply(sherd__kept_share *k, sherd_rows rows, bool trans
     if (!d) d = &own;
     if (!k->job) k->opt.spare = k->spare;
     if (r) *r = (sherd_report){ 0 };
-    if (transposed && k->opt.scheme == SHERD_SHARE1)
+    const sherd_scheme_info *scheme = sherd_scheme_describe(k->opt.scheme);
+    if (transposed && !scheme->hides_b)
         return sherd__fail(d, SHERD_EUNSUPPORTED, "use --scheme share",
-                           "share1 multiplies a kept operand from the right only");
+                           "%s multiplies a kept operand from the right only", scheme->name);
     sherd__cluster_call(k->cluster);
     int err = once(k, rows, transposed, b, out, ldc, began, r, d);
     while (k->alive != NOT_STARVED) { /* each time fewer than were counted on before */

@@ -1,5 +1,5 @@
 /*
- * An operand whose shares stay at the nodes over many products (SHERD_SHARE, SHERD_SHARE1): X is
+ * An operand whose shares stay at the nodes over many products (SHERD_KEEPS_LEFT): X is
  * sent once, only fresh shares of the other operand travel. Its masks are fixed while they are
  * there, the other operand's are fresh each time (So et al., arXiv 1902.00641: safe over all
  * products).
@@ -16,7 +16,7 @@ typedef struct sherd__kept_share sherd__kept_share;
 int sherd__kept_share_new(sherd__kept_share **out, sherd_cluster *c, sherd_view a,
                           const sherd_keeping *how, const sherd_product_options *opt,
                           sherd_diag *d) SHERD_MUST;
-/** C = A*B, or A^T*B (not under SHERD_SHARE1: SHERD_EUNSUPPORTED), A being `rows` of it (of
+/** C = A*B, or A^T*B (not where B is public: SHERD_EUNSUPPORTED), A being `rows` of it (of
  *  its windows, where windows are kept), whole parts. SHERD_ERANGE: sums over the rows of several
  *  parts that neither the primes nor 63 bits hold. As sherd_multiply otherwise; after a failure, or
  *  when too few domains are left, A is coded and sent anew. r may be NULL. */

@@ -32,9 +32,20 @@ typedef struct remote {
     sherd_multiplier local; /* private schemes: element-wise operations stay here */
 } remote;
 
+/* What each of these means: sherd/scheme.h. */
 static bool hides(const remote *m)
 {
-    return m->opt.scheme != SHERD_PERMUTE && m->opt.scheme != SHERD_PLAIN;
+    return sherd_scheme_private(m->opt.scheme);
+}
+
+static bool keeps_shares(const remote *m)
+{
+    return sherd_scheme_describe(m->opt.scheme)->keeps == SHERD_KEEPS_LEFT;
+}
+
+static bool takes_shuffles(const remote *m)
+{
+    return sherd_scheme_describe(m->opt.scheme)->takes & SHERD_TAKES_SHUFFLES;
 }
 
 typedef struct direction direction;
@@ -108,7 +119,7 @@ static int remote_multiply(void *ctx, sherd_view a, sherd_view b, double *c, siz
     remote *m = ctx;
     shuffles h;
     sherd_product_options opt = options(m, m->operation++);
-    if (opt.scheme != SHERD_PERMUTE || a.cols > UINT32_MAX || b.cols > UINT32_MAX)
+    if (!takes_shuffles(m) || a.cols > UINT32_MAX || b.cols > UINT32_MAX)
         return sherd_multiply(m->cluster, a, b, c, ldc, &opt, NULL, d);
     int err = shuffles_init(&h, m, opt.operation, m->opt.operation, a.cols, a.cols, b.cols);
     if (err) return sherd__fail(d, err, NULL, "cannot draw exposures: %s", sherd_strerror(err));
@@ -225,10 +236,11 @@ static int remote_keep(void *ctx, sherd_view a, const sherd_keeping *how, sherd_
     k->operation = m->operation;
     m->operation += 2;
     int err = SHERD_OK;
-    if (hides(m)) err = sherd__kept_share_new(&k->share, m->cluster, k->view, how, &m->opt, d);
+    bool shares = keeps_shares(m);
+    if (shares) err = sherd__kept_share_new(&k->share, m->cluster, k->view, how, &m->opt, d);
     else if (m->opt.exact)
         err = sherd__fixed_choose(k->view, m->opt.bits, "the operand to keep", &k->fixed, d);
-    if (!err && !hides(m) && m->opt.exact && how->windows) err = round_images(k, d);
+    if (!err && !shares && m->opt.exact && how->windows) err = round_images(k, d);
     if (err) remote_release(ctx, k);
     else *out = k;
     return err;
@@ -262,7 +274,7 @@ static int draw_part(const remote *m, const sherd_kept *k, direction *dir)
 {
     bool t = dir->transposed;
     size_t len = t ? k->view.rows : k->view.cols;
-    if (m->opt.scheme != SHERD_PERMUTE || whole(k, dir->rows) || dir->exposures) return SHERD_OK;
+    if (!takes_shuffles(m) || whole(k, dir->rows) || dir->exposures) return SHERD_OK;
     int err = shuffles_init(&dir->shuffles, m, dir->operation, k->operation + t, len,
                             t ? k->part : len, t ? k->view.cols : dir->rows.count);
     if (err) return err;
@@ -280,7 +292,7 @@ static int count_part(const remote *m, const sherd_kept *k, const direction *dir
     *before = sherd__calloc(2 * (size_t)slots, sizeof **before);
     if (!*before) return SHERD_ENOMEM;
     *all = *before + slots;
-    if (m->opt.scheme == SHERD_PLAIN) { /* every slot shows everything */
+    if (!takes_shuffles(m)) { /* every slot shows everything */
         for (uint32_t s = 0; s < slots; s++) {
             (*before)[s] = (uint64_t)dir->rows.first * v->cols;
             (*all)[s] = (uint64_t)v->rows * v->cols;
@@ -428,9 +440,13 @@ int sherd_multiplier_cluster(sherd_multiplier *out, sherd_cluster *c,
     if (opt->shuffle_rows)
         return sherd__fail(d, SHERD_EUNSUPPORTED, "leave --shuffle-rows out",
                            "rows cannot be shuffled with kept operands");
-    if (opt->scheme == SHERD_BLIND)
+    const sherd_scheme_info *scheme = sherd_scheme_describe(opt->scheme);
+    if (scheme->takes & SHERD_TAKES_MASKS)
         return sherd__fail(d, SHERD_EUNSUPPORTED, "use SHERD_SHARE, or sherd_multiply",
                            "masks serve one B, not all products of a multiplier");
+    if (scheme->keeps == SHERD_KEEPS_NOTHING)
+        return sherd__fail(d, SHERD_EUNSUPPORTED, "use SHERD_SHARE, or sherd_multiply",
+                           "under --scheme %s no operand stays at the nodes", scheme->name);
     remote *m = sherd__calloc(1, sizeof *m);
     if (!m) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a multiplier");
     sherd_entropy os = sherd__entropy_os();

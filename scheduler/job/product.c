@@ -78,7 +78,7 @@ static void report_fill(sherd_report *r, const sherd__prepared *p, const sherd__
     r->tasks_repeated = run->stats.repeated;
     r->panels = shape.panels;
     r->tiles = shape.tiles;
-    if (!p->elementwise && !p->threshold && !p->masks) report_deal(r, p);
+    if (!p->elementwise && (p->scheme->takes & SHERD_TAKES_ENCODING)) report_deal(r, p);
     r->blocks = p->code.blocks;
     r->threshold = p->threshold;
     r->masks_left = p->masks ? sherd__maskfile_left(p->masks) : 0;
@@ -291,10 +291,11 @@ struct sherd_resident {
 };
 
 /* Tiles before the one that is multiplied by are dropped. */
-static uint64_t bytes_of(const sherd__prepared *p, sherd_view b, sherd_scheme scheme)
+static uint64_t bytes_of(const sherd__prepared *p, sherd_view b)
 {
-    uint64_t rows = scheme == SHERD_PLAIN ? b.rows : 0;
-    for (uint32_t i = 0; i < p->slots && scheme == SHERD_PERMUTE; i++)
+    bool some = p->scheme->takes & SHERD_TAKES_SHUFFLES;
+    uint64_t rows = some ? 0 : b.rows;
+    for (uint32_t i = 0; i < p->slots && some; i++)
         if (p->planned[i] > rows) rows = p->planned[i];
     return rows * p->size_b * (p->plan.tile_cols < b.cols ? 2 * p->plan.tile_cols : b.cols);
 }
@@ -333,9 +334,10 @@ int sherd__resident_of(sherd_resident **out, sherd_cluster *c, sherd_view b, siz
     if (opt->shuffle_rows)
         return sherd__fail(d, SHERD_EUNSUPPORTED, "leave --shuffle-rows out",
                            "rows cannot be shuffled with a resident operand");
-    if (opt->scheme != SHERD_PERMUTE && opt->scheme != SHERD_PLAIN)
+    if (sherd_scheme_describe(opt->scheme)->keeps != SHERD_KEEPS_RIGHT)
         return sherd__fail(d, SHERD_EUNSUPPORTED, "keep the left operand: sherd_multiplier_keep",
-                           "a right operand is not kept under a private scheme");
+                           "a right operand is not kept under --scheme %s",
+                           sherd_scheme_describe(opt->scheme)->name);
     sherd_resident *k = sherd__calloc(1, sizeof *k);
     if (!k) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     k->cluster = c;
@@ -348,7 +350,7 @@ int sherd__resident_of(sherd_resident **out, sherd_cluster *c, sherd_view b, siz
     err = sherd__prepare_part(&k->p, a, b, part ? part->fixed : NULL, NULL, b.cols, &k->nodes, &own,
                               d);
     if (!err && account) err = follow(k, account, side, part, opt->exposure_max, d);
-    if (!err) k->bytes = bytes_of(&k->p, b, opt->scheme);
+    if (!err) k->bytes = bytes_of(&k->p, b);
     if (err == SHERD_EEXPOSURE && account) sherd__account_unplan(account, side);
     if (!err) {
         err = sherd__product_job(&k->job, c, &k->p, opt->strict, d);

@@ -189,7 +189,7 @@ static void look(sherd_forecast *out, const forecast *w)
     out->slack = shape.threshold ? shape.slots - shape.threshold : 0;
     out->panels = shape.panels;
     out->tiles = shape.tiles;
-    if (!shape.threshold && !p->masks) {
+    if (p->scheme->takes & SHERD_TAKES_ENCODING) {
         out->encoding = p->encoding.csr ? SHERD_ENCODING_CSR : SHERD_ENCODING_DENSE;
         out->dense_seconds = p->encoding.dense_s;
         out->csr_seconds = p->encoding.csr_s;
@@ -228,7 +228,7 @@ static bool as_they_travel(const forecast *w, const sherd__traffic *t, const she
 static sherd__contention_work task_of(const forecast *w, bool residues)
 {
     size_t inner = w->a.cols, g = w->opt->group;
-    if (w->opt->scheme == SHERD_PERMUTE) {
+    if (w->p.scheme->takes & SHERD_TAKES_SHUFFLES) {
         inner = 1;
         for (uint32_t i = 0; i < w->p.slots; i++)
             if (w->p.planned[i] > inner) inner = w->p.planned[i];
@@ -382,7 +382,8 @@ int sherd_forecast_multiply(sherd_forecast *out, sherd_view a, sherd_view b,
     if (!err && !f->no_time) err = take_result(&w, f->result, d);
     if (!err) {
         /* Masks of blind are for a run to come. */
-        bool look_only = f->no_time || opt->scheme == SHERD_BLIND;
+        bool masks = sherd_scheme_describe(opt->scheme)->takes & SHERD_TAKES_MASKS;
+        bool look_only = f->no_time || masks;
         double began = sherd__clock_busy_s();
         err = sherd__prepare_multiply(&w.p, w.a, w.b, look_only ? NULL : w.c, w.b.cols, &w.nodes,
                                       opt, d);

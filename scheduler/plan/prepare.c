@@ -146,10 +146,20 @@ static int choose_exact(sherd__prepared *p, sherd_view a, sherd_view b,
 int sherd__prepare_range(sherd_view a, sherd_view b, const sherd_product_options *opt,
                          sherd_diag *d)
 {
+    const sherd__scheme_entry *e = sherd__scheme_find(opt->scheme);
+    return e && e->planner->range ? e->planner->range(a, b, opt, d) : SHERD_OK;
+}
+
+uint64_t sherd__prepare_least(const sherd_product_options *opt)
+{
+    const sherd__scheme_entry *e = sherd__scheme_find(opt->scheme);
+    return e && e->planner->least ? e->planner->least(opt) : 1;
+}
+
+static int partition_range(sherd_view a, sherd_view b, const sherd_product_options *opt,
+                           sherd_diag *d)
+{
     sherd__prepared p = { .exact = true };
-    if (opt->scheme == SHERD_SHARE || opt->scheme == SHERD_SHARE1)
-        return sherd__prepare_bounds(&p, a, b, a.cols, opt, d);
-    if (opt->scheme == SHERD_BLIND) return sherd__prepare_blind_range(a, opt, d);
     return opt->exact ? choose_exact(&p, a, b, opt, d) : SHERD_OK;
 }
 
@@ -167,10 +177,16 @@ int sherd__prepare_cut(sherd__prepared *p, sherd__plan_input *in, const sherd__n
                            nodes->rooms ? nodes->rooms_len : 1, d);
 }
 
+/* A's columns are dealt to the nodes, and B's shuffled; else nodes have rows of A. */
+static bool shuffles(const sherd__prepared *p)
+{
+    return p->scheme->takes & SHERD_TAKES_SHUFFLES;
+}
+
 static int plan(sherd__prepared *p, sherd_view a, sherd_view b, const sherd__nodes *nodes,
                 const sherd_product_options *opt, size_t widest, double density, sherd_diag *d)
 {
-    bool plain = opt->scheme == SHERD_PLAIN;
+    bool plain = !shuffles(p);
     size_t g = opt->group == 0 || opt->group > widest ? widest : opt->group;
     size_t groups = plain ? 1 : g ? (widest + g - 1) / g : 0;
     p->size_a = a.data ? wire_size(a, p->exact, &p->fixed_a) : 8;
@@ -222,7 +238,8 @@ int sherd__prepare_exposures(size_t len, uint32_t nodes, const sherd_product_opt
     sherd_diag mine = { 0 };
     sherd__prepared p = { .entropy = sherd__entropy_os() };
     uint32_t node = 0;
-    if (opt->scheme != SHERD_PERMUTE || opt->exposure_max <= 0 || len == 0) return SHERD_OK;
+    bool dealt = sherd_scheme_describe(opt->scheme)->takes & SHERD_TAKES_SHUFFLES;
+    if (!dealt || opt->exposure_max <= 0 || len == 0) return SHERD_OK;
     int err = begin(&p, nodes);
     if (!err) err = draw(&p, len, opt, &mine);
     if (err && mine.code) (void)!sherd__fail(d, err, mine.hint, "%s", mine.message);
@@ -250,25 +267,22 @@ static int set_up_ledger(sherd__prepared *p, const sherd__nodes *nodes,
     return err ? err : sherd__prepared_allowed(p, nodes, d);
 }
 
-static bool private_scheme(sherd_scheme s)
-{
-    return s == SHERD_SHARE || s == SHERD_SHARE1 || s == SHERD_BLIND;
-}
-
 static int check_options(const sherd_product_options *opt, const sherd__nodes *nodes, sherd_diag *d)
 {
     if (nodes->count == 0)
         return sherd__fail(d, SHERD_EFEWNODES, "start nodes with -n or name them with --nodes",
                            "there is no node to send work to");
-    if (opt->scheme != SHERD_PERMUTE && opt->scheme != SHERD_PLAIN && !private_scheme(opt->scheme))
-        return sherd__fail(d, SHERD_EINVAL, "sherd/product.h lists them: SHERD_SHARE, ...",
+    const sherd_scheme_info *scheme = sherd_scheme_describe(opt->scheme);
+    if (!sherd__scheme_find(opt->scheme))
+        return sherd__fail(d, SHERD_EINVAL, "sherd/scheme.h lists them: SHERD_SHARE, ...",
                            "unknown scheme %d", (int)opt->scheme);
-    bool exact = opt->exact || private_scheme(opt->scheme),
-         as_masks = opt->scheme == SHERD_BLIND && !opt->bits;
+    bool exact = opt->exact || scheme->exact_only,
+         as_masks = (scheme->takes & SHERD_TAKES_MASKS) && !opt->bits;
     if (exact && !as_masks && (opt->bits < 2 || opt->bits > 26))
         return sherd__fail(d, SHERD_EINVAL, "choose --bits between 2 and 26",
                            "exact mode with %u bits: 2 to 26 are possible", opt->bits);
-    if (private_scheme(opt->scheme) && opt->bits_b && (opt->bits_b < 2 || opt->bits_b > 26))
+    if ((scheme->takes & SHERD_TAKES_BITS_B) && opt->bits_b &&
+        (opt->bits_b < 2 || opt->bits_b > 26))
         return sherd__fail(d, SHERD_EINVAL, "choose --bits-b between 2 and 26",
                            "exact mode with %u bits for B: 2 to 26 are possible", opt->bits_b);
     if (opt->encoding > SHERD_ENCODING_CSR || !(opt->link_rate >= 0))
@@ -327,7 +341,7 @@ static void set_up_encoding(sherd__prepared *p, sherd_view a, sherd_view b, size
                             const sherd__nodes *nodes, const sherd_product_options *opt)
 {
     sherd__scheme_shape shape;
-    bool plain = opt->scheme == SHERD_PLAIN;
+    bool plain = !shuffles(p);
     size_t g = plain || opt->group == 0 || opt->group > widest ? widest : opt->group, groups = 0;
     p->hiding.ops->shape(p->hiding.ctx, &shape);
     for (uint32_t i = 0; i < p->slots && g > 0 && !plain; i++)
@@ -349,10 +363,11 @@ static void set_up_encoding(sherd__prepared *p, sherd_view a, sherd_view b, size
     };
 }
 
-static int fill_in(sherd__prepared *p, sherd_view a, sherd_view b, double *c, size_t ldc,
-                   const sherd__nodes *nodes, const sherd_product_options *opt, sherd_diag *d)
+static int partition_prepare(sherd__prepared *p, sherd_view a, sherd_view b, double *c, size_t ldc,
+                             const sherd__nodes *nodes, const sherd_product_options *opt,
+                             sherd_diag *d)
 {
-    bool finite, plain = opt->scheme == SHERD_PLAIN;
+    bool finite, plain = !shuffles(p);
     double density;
     uint64_t nonzeros;
     int err = look_at(p, a, b, opt, &finite, &density, &nonzeros, d);
@@ -404,7 +419,10 @@ int sherd__prepare_part(sherd__prepared *p, sherd_view a, sherd_view b, const sh
                         double *c, size_t ldc, const sherd__nodes *nodes,
                         const sherd_product_options *opt, sherd_diag *d)
 {
-    *p = (sherd__prepared){ .op = SHERD__OP_MULTIPLY,
+    const sherd__scheme_entry *e = sherd__scheme_find(opt->scheme);
+    *p = (sherd__prepared){ .scheme = sherd_scheme_describe(opt->scheme),
+                            .planner = e ? e->planner : NULL,
+                            .op = SHERD__OP_MULTIPLY,
                             .exact = opt->exact,
                             .as = as,
                             .shape_only = !a.data,
@@ -424,11 +442,7 @@ int sherd__prepare_part(sherd__prepared *p, sherd_view a, sherd_view b, const sh
                           a.rows, a.cols, b.rows, b.cols);
     p->entries_a = (uint64_t)a.rows * a.cols;
     if (!err) err = begin(p, nodes->count);
-    if (!err && opt->scheme == SHERD_BLIND)
-        err = sherd__prepare_blind(p, a, b, c, ldc, nodes, opt, d);
-    else if (!err && private_scheme(opt->scheme))
-        err = sherd__prepare_share(p, a, b, c, ldc, nodes, opt, d);
-    else if (!err) err = fill_in(p, a, b, c, ldc, nodes, opt, d);
+    if (!err) err = p->planner->prepare(p, a, b, c, ldc, nodes, opt, d);
     if (err) {
         sherd__prepared_fini(p);
         return d && d->code ? err
@@ -482,7 +496,7 @@ static int fill_in_apply(sherd__prepared *p, sherd_view a, sherd_view b, double 
         .perm_cache = p->plan.perm_cache,
         .entropy = p->entropy,
     };
-    if (opt->scheme == SHERD_PERMUTE) ew.perm = perm_source(p, opt);
+    if (shuffles(p)) ew.perm = perm_source(p, opt);
     err = sherd__elementwise_open(&p->hiding, &ew);
     if (err) return err;
     for (uint32_t i = 0; i < p->slots; i++)
@@ -495,7 +509,8 @@ int sherd__prepare_apply(sherd__prepared *p, uint32_t op, sherd_view a, sherd_vi
                          size_t ldo, const sherd__nodes *nodes, const sherd_product_options *opt,
                          sherd_diag *d)
 {
-    *p = (sherd__prepared){ .op = op,
+    *p = (sherd__prepared){ .scheme = sherd_scheme_describe(opt->scheme),
+                            .op = op,
                             .elementwise = true,
                             .name_a = sherd__name_a(opt),
                             .name_b = sherd__name_b(opt),
@@ -505,7 +520,7 @@ int sherd__prepare_apply(sherd__prepared *p, uint32_t op, sherd_view a, sherd_vi
     if (!err && arity == 0)
         err = sherd__fail(d, SHERD_EINVAL, "sherd/product.h lists them: SHERD_OP_SIGMOID, ...",
                           "unknown element-wise operation %u", op);
-    if (!err && private_scheme(opt->scheme))
+    if (!err && sherd_scheme_private(opt->scheme))
         err = sherd__fail(d, SHERD_EUNSUPPORTED, "use --scheme permute, or compute it here",
                           "an element-wise operation shows its operands to the nodes in clear: no "
                           "private scheme does it");
@@ -530,8 +545,8 @@ int sherd__prepare_apply(sherd__prepared *p, uint32_t op, sherd_view a, sherd_vi
     return SHERD_OK;
 }
 
-int sherd__prepared_next(sherd__prepared *p, sherd_view a, double *c, size_t ldc, uint32_t bits,
-                         sherd_diag *d)
+static int partition_next(sherd__prepared *p, sherd_view a, double *c, size_t ldc, uint32_t bits,
+                          sherd_diag *d)
 {
     sherd__scan scan;
     sherd__fixed fixed = p->fixed_a;
@@ -548,6 +563,53 @@ int sherd__prepared_next(sherd__prepared *p, sherd_view a, double *c, size_t ldc
     p->encoding_in.value_bytes = wire_size(a, false, &fixed);
     choose_encoding(p, a, scan.nonzeros);
     return sherd__partition_next(&p->hiding, a, c, ldc, p->b_finite && scan.nonfinite == 0, &fixed);
+}
+
+const sherd__planner sherd__partition_planner = {
+    .range = partition_range,
+    .prepare = partition_prepare,
+    .next = partition_next,
+};
+
+int sherd__prepared_next(sherd__prepared *p, sherd_view a, double *c, size_t ldc, uint32_t bits,
+                         sherd_diag *d)
+{
+    return p->planner->next(p, a, c, ldc, bits, d);
+}
+
+int sherd__prepare_kept(sherd__prepared *p, sherd_view a, const sherd_keeping *how,
+                        const sherd__nodes *nodes, const sherd_product_options *opt, sherd_diag *d)
+{
+    const sherd__scheme_entry *e = sherd__scheme_find(opt->scheme);
+    *p = (sherd__prepared){ .scheme = sherd_scheme_describe(opt->scheme),
+                            .planner = e ? e->planner : NULL,
+                            .op = SHERD__OP_MULTIPLY,
+                            .exact = true,
+                            .name_a = sherd__name_a(opt),
+                            .name_b = sherd__name_b(opt),
+                            .entropy = sherd__prepare_entropy(nodes) };
+    if (p->scheme->keeps != SHERD_KEEPS_LEFT)
+        return sherd__fail(d, SHERD_EUNSUPPORTED, "use --scheme share",
+                           "under --scheme %s no left operand stays at the nodes", p->scheme->name);
+    p->planned = sherd__calloc(nodes->count, sizeof *p->planned);
+    if (!p->planned) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    return p->planner->keep(p, a, how, nodes, opt, d);
+}
+
+int sherd__prepared_right(sherd__prepared *p, sherd_rows rows, sherd_view b, bool transposed,
+                          double *c, size_t ldc, const sherd_product_options *opt, sherd_diag *d)
+{
+    return p->planner->right(p, rows, b, transposed, c, ldc, opt, d);
+}
+
+int sherd__prepared_ready(sherd__prepared *p, sherd_diag *d)
+{
+    return p->planner && p->planner->ready ? p->planner->ready(p, d) : SHERD_OK;
+}
+
+void sherd__prepared_why(const sherd__prepared *p, int err, sherd_diag *d)
+{
+    if (err && p->mask_fault.code == err) *d = p->mask_fault;
 }
 
 void sherd__prepared_fini(sherd__prepared *p)

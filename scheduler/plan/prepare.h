@@ -43,7 +43,9 @@ typedef struct sherd__prepared {
     sherd__hiding hiding;
     sherd_ledger *ledger;
     sherd__plan plan;
-    uint32_t op; /* sherd__op */
+    const sherd_scheme_info *scheme;      /* of opt->scheme */
+    const struct sherd__planner *planner; /* of a product: the scheme's; else NULL */
+    uint32_t op;                          /* sherd__op */
     bool elementwise, exact, shape_only;
     const char *name_a, *name_b; /* in messages */
     sherd__fixed fixed_a, fixed_b;
@@ -95,8 +97,7 @@ int sherd__prepare_apply(sherd__prepared *p, uint32_t op, sherd_view a, sherd_vi
  */
 int sherd__prepare_range(sherd_view a, sherd_view b, const sherd_product_options *opt,
                          sherd_diag *d) SHERD_MUST;
-/** Fewest domains of nodes that the scheme takes by opt->colluding and opt->spare: 1 but for share
- *  and share1. */
+/** Fewest domains of nodes that the scheme takes by opt->colluding and opt->spare. */
 uint64_t sherd__prepare_least(const sherd_product_options *opt);
 /**
  * What can be said of opt->exposure_max before there are nodes or anybody looks at operands:
@@ -106,14 +107,27 @@ uint64_t sherd__prepare_least(const sherd_product_options *opt);
  */
 int sherd__prepare_exposures(size_t len, uint32_t nodes, const sherd_product_options *opt,
                              sherd_diag *d) SHERD_MUST;
-/** The next A (at most the rows prepared for) and where its product goes. */
+/** The next A (at most the rows prepared for) and where its product goes: SHERD_KEEPS_RIGHT. */
 int sherd__prepared_next(sherd__prepared *p, sherd_view a, double *c, size_t ldc, uint32_t bits,
                          sherd_diag *d) SHERD_MUST;
+/**
+ * An A that is kept (or the windows of its rows, which nodes take), for right operands to come:
+ * sherd__prepared_right before each run. *p is to be sherd__prepared_fini'd in any case.
+ * SHERD_EUNSUPPORTED: not SHERD_KEEPS_LEFT; errors as sherd__prepare_multiply.
+ */
+int sherd__prepare_kept(sherd__prepared *p, sherd_view a, const sherd_keeping *how,
+                        const sherd__nodes *nodes, const sherd_product_options *opt,
+                        sherd_diag *d) SHERD_MUST;
+/** The next B, and where A*B (transposed: A^T*B) goes, A being `rows` of it (of its windows, where
+ *  they are kept): whole parts. SHERD_ERANGE, SHERD_ESHAPE, SHERD_EINVAL, SHERD_ENOMEM. */
+int sherd__prepared_right(sherd__prepared *p, sherd_rows rows, sherd_view b, bool transposed,
+                          double *c, size_t ldc, const sherd_product_options *opt,
+                          sherd_diag *d) SHERD_MUST;
 /** SHERD_EEXPOSURE, by a domain's name, where the plan alone would break the exposure bound:
  *  nothing was sent then, and nothing should be. Preparing has asked it of the first A. */
 int sherd__prepared_allowed(const sherd__prepared *p, const sherd__nodes *nodes,
                             sherd_diag *d) SHERD_MUST;
-/** The last step before a run: blind checks the masks that it will use up. They are struck off, for
+/** The last step before a run: masks that it will use up are checked. They are struck off, for
  *  good, when the first cell is hidden, and no cell is before a node is up. SHERD_EIO,
  *  SHERD_EFORMAT, SHERD_ENOMEM; then nothing may be sent. */
 int sherd__prepared_ready(sherd__prepared *p, sherd_diag *d) SHERD_MUST;

@@ -96,10 +96,11 @@ static int choose_a(sherd__fixed *f, sherd_view a, uint32_t bits, const sherd_pr
                        "%s", mine.message);
 }
 
-int sherd__prepare_blind_range(sherd_view a, const sherd_product_options *opt, sherd_diag *d)
+static int blind_range(sherd_view a, sherd_view b, const sherd_product_options *opt, sherd_diag *d)
 {
     sherd__maskfile *f;
     sherd__fixed fixed;
+    (void)b;                          /* masks hold its digest */
     if (!opt->masks) return SHERD_OK; /* will be asked for */
     int err = sherd__maskfile_open(&f, opt->masks, opt->masks_state, false, d);
     if (err) return err;
@@ -176,7 +177,7 @@ static int open_scheme(sherd__prepared *p, sherd_view a, sherd_view b, double *c
     return err;
 }
 
-int sherd__prepare_blind(sherd__prepared *p, sherd_view a, sherd_view b, double *c, size_t ldc,
+static int blind_prepare(sherd__prepared *p, sherd_view a, sherd_view b, double *c, size_t ldc,
                          const sherd__nodes *nodes, const sherd_product_options *opt, sherd_diag *d)
 {
     if (!opt->masks)
@@ -210,12 +211,13 @@ int sherd__prepare_blind(sherd__prepared *p, sherd_view a, sherd_view b, double 
     return err ? err : set_up_ledger(p, nodes);
 }
 
-int sherd__prepared_ready(sherd__prepared *p, sherd_diag *d)
+static int blind_ready(sherd__prepared *p, sherd_diag *d)
 {
-    return p->masks && p->mask_rows ? sherd__maskfile_check(p->masks, p->mask_rows, d) : SHERD_OK;
+    return p->mask_rows ? sherd__maskfile_check(p->masks, p->mask_rows, d) : SHERD_OK;
 }
 
-void sherd__prepared_why(const sherd__prepared *p, int err, sherd_diag *d)
-{
-    if (err && p->mask_fault.code == err) *d = p->mask_fault;
-}
+const sherd__planner sherd__blind_planner = {
+    .range = blind_range,
+    .prepare = blind_prepare,
+    .ready = blind_ready,
+};

@@ -88,11 +88,16 @@ int sherd__prepare_bounds(sherd__prepared *p, sherd_view a, sherd_view b, size_t
     return SHERD_OK;
 }
 
-uint64_t sherd__prepare_least(const sherd_product_options *opt)
+/* Whether B is coded too. */
+static bool codes_b(const sherd_product_options *opt)
+{
+    return sherd_scheme_describe(opt->scheme)->hides_b;
+}
+
+static uint64_t share_least(const sherd_product_options *opt)
 {
     uint64_t t = opt->colluding;
-    if (opt->scheme != SHERD_SHARE && opt->scheme != SHERD_SHARE1) return 1;
-    return opt->spare + (opt->scheme == SHERD_SHARE ? 2 * t : t) + 1;
+    return opt->spare + (codes_b(opt) ? 2 * t : t) + 1;
 }
 
 static int too_few(const sherd__nodes *nodes, uint32_t need, const sherd_product_options *opt,
@@ -110,8 +115,7 @@ static int too_few(const sherd__nodes *nodes, uint32_t need, const sherd_product
                        "%u needs %u or more",
                        nodes->usable, nodes->usable == 1 ? "" : "s",
                        nodes->usable == 1 ? "is" : "are", older,
-                       opt->scheme == SHERD_SHARE1 ? "share1" : "share", opt->colluding, opt->spare,
-                       need);
+                       sherd_scheme_describe(opt->scheme)->name, opt->colluding, opt->spare, need);
 }
 
 /* Those that can take part: windows of images are not for older ones. */
@@ -133,10 +137,10 @@ static uint32_t spares_left(const sherd__nodes *nodes, const sherd_product_optio
 static int choose_code(sherd__prepared *p, size_t rows, const sherd__nodes *nodes,
                        const sherd_product_options *opt, sherd_diag *d)
 {
-    bool both = opt->scheme == SHERD_SHARE;
+    bool both = codes_b(opt);
     uint32_t t = opt->colluding;
     uint32_t spare = spares_left(nodes, opt);
-    uint64_t least = sherd__prepare_least(opt), now = least - opt->spare + spare;
+    uint64_t least = share_least(opt), now = least - opt->spare + spare;
     if (t == 0)
         return sherd__fail(d, SHERD_EINVAL, "give 1 or more, or use --scheme plain",
                            "--colluding 0 would hide nothing from the node that looks");
@@ -294,7 +298,7 @@ typedef int attempt(void *ctx, const sherd__nodes *nodes, double *tasks, sherd_d
 static int for_most(const sherd__nodes *all, const sherd_product_options *opt, attempt *try,
                     void *ctx, sherd_diag *d)
 {
-    uint64_t needed = sherd__prepare_least(opt) - opt->spare;
+    uint64_t needed = share_least(opt) - opt->spare;
     uint32_t most = all->budgets && all->usable > needed ? all->usable - (uint32_t)needed : 0;
     uint32_t chosen = most, tried = most;
     double fewest = INFINITY, tasks = 0;
@@ -348,7 +352,7 @@ static int open_scheme(sherd__prepared *p, sherd_view a, size_t part, const sher
         .c = c,
         .ldc = ldc,
         .code = p->code,
-        .public_b = opt->scheme == SHERD_SHARE1,
+        .public_b = !codes_b(opt),
         .left_stays = part > 0,
         .part_rows = part,
         .panel_rows = p->plan.panel_rows,
@@ -396,7 +400,7 @@ static int kept_code(sherd__prepared *p, sherd_view a, size_t part, const work *
     *panel_rows = SIZE_MAX;
     int err = sherd__prepare_bounds(p, a, b, k->inner, opt, d);
     if (!err) err = choose_code(p, part, nodes, opt, d);
-    if (err || sums <= k->inner || opt->scheme != SHERD_SHARE) return err;
+    if (err || sums <= k->inner || !codes_b(opt)) return err;
     uint32_t few = p->primes_len;
     size_t most = sherd__share_sum_max(sherd__primes_default.p, few, p->fixed_a.bound,
                                        p->fixed_b.bound);
@@ -465,23 +469,16 @@ static int code_kept(void *ctx, const sherd__nodes *nodes, double *tasks, sherd_
  * The right operands are not known yet: they have opt->bits_b bits (or opt->bits), as many columns
  * as they like, and may be multiplied from either side.
  */
-int sherd__prepare_kept(sherd__prepared *p, sherd_view a, const sherd_keeping *how,
-                        const sherd__nodes *all_nodes, const sherd_product_options *opt,
-                        sherd_diag *d)
+static int share_keep(sherd__prepared *p, sherd_view a, const sherd_keeping *how,
+                      const sherd__nodes *all_nodes, const sherd_product_options *opt,
+                      sherd_diag *d)
 {
     double widest = 1;
     sherd_view b = sherd_view_c(&widest, SHERD_F64, 1, 1);
-    work k = work_of(a, how, opt->scheme == SHERD_SHARE);
+    work k = work_of(a, how, codes_b(opt));
     size_t part = how->part;
     const sherd__nodes some = able(all_nodes, how->windows != NULL), *nodes = &some;
     if (part > a.rows) part = a.rows ? a.rows : 1;
-    *p = (sherd__prepared){ .op = SHERD__OP_MULTIPLY,
-                            .exact = true,
-                            .name_a = sherd__name_a(opt),
-                            .name_b = sherd__name_b(opt),
-                            .entropy = sherd__prepare_entropy(nodes) };
-    p->planned = sherd__calloc(nodes->count, sizeof *p->planned);
-    if (!p->planned) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     kept_attempt t = { p, a, how, part, k, opt };
     int err = check_window(how, &k, d);
     if (!err) err = for_most(nodes, opt, code_kept, &t, d);
@@ -491,8 +488,8 @@ int sherd__prepare_kept(sherd__prepared *p, sherd_view a, const sherd_keeping *h
     return open_scheme(p, a, part, how->windows, b, NULL, 1, nodes, opt);
 }
 
-int sherd__prepared_right(sherd__prepared *p, sherd_rows rows, sherd_view b, bool transposed,
-                          double *c, size_t ldc, const sherd_product_options *opt, sherd_diag *d)
+static int share_right(sherd__prepared *p, sherd_rows rows, sherd_view b, bool transposed,
+                       double *c, size_t ldc, const sherd_product_options *opt, sherd_diag *d)
 {
     sherd__fixed fixed;
     int err = bound_b(&fixed, b, opt, d);
@@ -530,7 +527,7 @@ static int code_share(void *ctx, const sherd__nodes *nodes, double *tasks, sherd
     return err;
 }
 
-int sherd__prepare_share(sherd__prepared *p, sherd_view a, sherd_view b, double *c, size_t ldc,
+static int share_prepare(sherd__prepared *p, sherd_view a, sherd_view b, double *c, size_t ldc,
                          const sherd__nodes *all, const sherd_product_options *opt, sherd_diag *d)
 {
     const sherd__nodes some = able(all, false), *nodes = &some;
@@ -544,3 +541,17 @@ int sherd__prepare_share(sherd__prepared *p, sherd_view a, sherd_view b, double 
     p->check_error = check_error(p, false);
     return open_scheme(p, a, 0, NULL, b, c, ldc, nodes, opt);
 }
+
+static int share_range(sherd_view a, sherd_view b, const sherd_product_options *opt, sherd_diag *d)
+{
+    sherd__prepared p = { .exact = true };
+    return sherd__prepare_bounds(&p, a, b, a.cols, opt, d);
+}
+
+const sherd__planner sherd__share_planner = {
+    .range = share_range,
+    .least = share_least,
+    .prepare = share_prepare,
+    .keep = share_keep,
+    .right = share_right,
+};

@@ -18,6 +18,9 @@
 #include "matrix/fixed.h"
 #include "schemes/scheme.h"
 #include "sherd/mat.h"
+#include "sherd/scheme.h"
+
+extern const sherd_scheme_info sherd__blind;
 
 /** R*B as it was prepared. */
 typedef struct sherd__blind_source {

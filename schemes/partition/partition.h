@@ -22,6 +22,9 @@
 #include "matrix/fixed.h"
 #include "schemes/scheme.h"
 #include "sherd/mat.h"
+#include "sherd/scheme.h"
+
+extern const sherd_scheme_info sherd__permute, sherd__plain;
 
 typedef struct sherd__partition_params {
     sherd_view a, b; /* n x k, k x m; borrowed */

@@ -21,6 +21,9 @@
 #include "schemes/scheme.h"
 #include "sherd/mat.h"
 #include "sherd/multiplier.h"
+#include "sherd/scheme.h"
+
+extern const sherd_scheme_info sherd__share, sherd__share1;
 
 typedef struct sherd__share_params {
     sherd_view a, b; /* n x k, k x m; borrowed */

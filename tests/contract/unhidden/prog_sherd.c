@@ -1,0 +1,9 @@
+/* The command with one scheme more (unhidden.c). */
+#include "cli/cli.h"
+#include "cli/early.h"
+
+int main(int argc, char **argv)
+{
+    sherd__early_warn();
+    return sherd__cli_main(argc, argv);
+}
