@@ -1,6 +1,7 @@
 /*
- * Looks at operands, draws seed and exposures, plans, opens scheme and ledger. Secrets (seed, keys)
- * live in the sherd__prepared and are wiped with it.
+ * What all schemes have in common: options, seed and exposures, and the planner that the scheme has
+ * in the table (scheduler/plan/schemes.h), which looks at operands, plans and opens. Secrets (seed,
+ * keys) live in the sherd__prepared and are wiped with it.
  */
 #include "scheduler/plan/prepare_internal.h"
 
@@ -10,21 +11,13 @@
 #include <string.h>
 
 #include "core/alloc.h"
-#include "core/cpu.h"
 #include "core/diag.h"
 #include "core/rand.h"
 #include "core/wipe.h"
-#include "matrix/exact.h"
 #include "matrix/funcs.h"
-#include "matrix/reference.h"
 #include "matrix/view.h"
 #include "schemes/elementwise.h"
-#include "schemes/partition/partition.h"
 #include "wire/session.h"
-
-/* One two-sided trial: 2 in the number of weights, 2^61-1, also where the modulus is 2^127-1
- * (crypto/freivalds.h). */
-#define CHECK_ERROR_EXACT 0x1p-60
 
 #define SMALL_APPLY 0x1p20 /* bytes: panels of so many cost their nodes no more than larger ones */
 
@@ -35,23 +28,10 @@ static int stored_perm(void *ctx, uint64_t row, uint32_t n, uint32_t *perm)
     return s->perm(s->ctx, (size_t)row, perm);
 }
 
-static int stored_rows(void *ctx, uint64_t row, uint32_t n, uint32_t *perm)
-{
-    const sherd_shuffles *s = ctx;
-    (void)n;
-    return s->rows(s->ctx, (size_t)row, perm);
-}
-
-static sherd__perm_source perm_source(sherd__prepared *p, const sherd_product_options *opt)
+sherd__perm_source sherd__prepare_perms(sherd__prepared *p, const sherd_product_options *opt)
 {
     if (!opt->shuffles) return sherd__perm_from_key(p->perm_key);
     return (sherd__perm_source){ stored_perm, &p->shuffles };
-}
-
-static sherd__perm_source rows_source(sherd__prepared *p, const sherd_product_options *opt)
-{
-    if (!opt->shuffles || !opt->shuffles->rows) return sherd__perm_from_key(p->rows_key);
-    return (sherd__perm_source){ stored_rows, &p->shuffles };
 }
 
 static int begin(sherd__prepared *p, size_t slots)
@@ -78,8 +58,8 @@ static int take_exposures(sherd__prepared *p, size_t len, const uint32_t *stored
     return SHERD_OK;
 }
 
-/* Seed, keys and exposures of `len` columns or positions. */
-static int draw(sherd__prepared *p, size_t len, const sherd_product_options *opt, sherd_diag *d)
+int sherd__prepare_draw(sherd__prepared *p, size_t len, const sherd_product_options *opt,
+                        sherd_diag *d)
 {
     uint8_t key[32];
     if (opt->seed) memcpy(p->seed, opt->seed, sizeof p->seed);
@@ -95,52 +75,13 @@ static int draw(sherd__prepared *p, size_t len, const sherd_product_options *opt
     return err;
 }
 
-static size_t widest_slot(const sherd__prepared *p, size_t len)
+size_t sherd__prepare_widest(const sherd__prepared *p, size_t len)
 {
     size_t most = 0;
     for (size_t c = 0; c < len; c++) p->planned[p->exposures[c]]++;
     for (uint32_t i = 0; i < p->slots; i++)
         if (p->planned[i] > most) most = p->planned[i];
     return most;
-}
-
-/* Floats hold what fixed point does not: a remedy that private schemes do not have. */
-static int choose_or_float(sherd_view v, unsigned bits, const char *name, sherd__fixed *out,
-                           sherd_diag *d)
-{
-    sherd_diag mine = { 0 };
-    char hint[sizeof mine.hint + 32];
-    int err = sherd__fixed_choose(v, bits, name, out, &mine);
-    if (!err) return SHERD_OK;
-    snprintf(hint, sizeof hint, "%s%s", mine.hint,
-             err == SHERD_ERANGE ? ", or multiply in floats" : "");
-    return sherd__fail(d, err, hint, "%s", mine.message);
-}
-
-static int choose_exact(sherd__prepared *p, sherd_view a, sherd_view b,
-                        const sherd_product_options *opt, sherd_diag *d)
-{
-    size_t primes = 0;
-    const char *name_a = sherd__name_a(opt), *name_b = sherd__name_b(opt);
-    int err = SHERD_OK;
-    if (p->as) p->fixed_b = *p->as;
-    else err = choose_or_float(b, opt->bits, name_b, &p->fixed_b, d);
-    if (!err && a.data) err = choose_or_float(a, opt->bits, name_a, &p->fixed_a, d);
-    else if (!err) p->fixed_a.bound = (UINT64_C(1) << (opt->bits - 1)) - 1;
-    if (!err && opt->bits_bind) err = sherd__fixed_hold(&p->fixed_b, b, opt->bits, name_b, d);
-    if (!err && opt->bits_bind && a.data)
-        err = sherd__fixed_hold(&p->fixed_a, a, opt->bits, name_a, d);
-    if (err) return err;
-    if (!sherd__exact_in_f64(a.cols, p->fixed_a.bound, p->fixed_b.bound)) {
-        err = sherd__exact_primes_needed(a.cols, p->fixed_a.bound, p->fixed_b.bound,
-                                         &sherd__primes_default, &primes);
-        if (err)
-            return sherd__fail(d, err, "use fewer --bits",
-                               "sums of %zu products of %u and %u bits do not fit four primes",
-                               a.cols, p->fixed_a.bits, p->fixed_b.bits);
-    }
-    p->primes_len = (uint32_t)primes;
-    return SHERD_OK;
 }
 
 int sherd__prepare_range(sherd_view a, sherd_view b, const sherd_product_options *opt,
@@ -156,18 +97,6 @@ uint64_t sherd__prepare_least(const sherd_product_options *opt)
     return e && e->planner->least ? e->planner->least(opt) : 1;
 }
 
-static int partition_range(sherd_view a, sherd_view b, const sherd_product_options *opt,
-                           sherd_diag *d)
-{
-    sherd__prepared p = { .exact = true };
-    return opt->exact ? choose_exact(&p, a, b, opt, d) : SHERD_OK;
-}
-
-static size_t wire_size(sherd_view v, bool exact, const sherd__fixed *f)
-{
-    return sherd_dtype_size((sherd_dtype)sherd__partition_dtype(v, exact, f));
-}
-
 int sherd__prepare_cut(sherd__prepared *p, sherd__plan_input *in, const sherd__nodes *nodes,
                        sherd_diag *d)
 {
@@ -175,36 +104,6 @@ int sherd__prepare_cut(sherd__prepared *p, sherd__plan_input *in, const sherd__n
     in->smallest = nodes->smallest;
     return sherd__plan_fit(&p->plan, &p->node_memory, in, rooms,
                            nodes->rooms ? nodes->rooms_len : 1, d);
-}
-
-/* A's columns are dealt to the nodes, and B's shuffled; else nodes have rows of A. */
-static bool shuffles(const sherd__prepared *p)
-{
-    return p->scheme->takes & SHERD_TAKES_SHUFFLES;
-}
-
-static int plan(sherd__prepared *p, sherd_view a, sherd_view b, const sherd__nodes *nodes,
-                const sherd_product_options *opt, size_t widest, double density, sherd_diag *d)
-{
-    bool plain = !shuffles(p);
-    size_t g = opt->group == 0 || opt->group > widest ? widest : opt->group;
-    size_t groups = plain ? 1 : g ? (widest + g - 1) / g : 0;
-    p->size_a = a.data ? wire_size(a, p->exact, &p->fixed_a) : 8;
-    p->size_b = wire_size(b, p->exact, &p->fixed_b);
-    sherd__plan_input in = {
-        .n = a.rows,
-        .k = a.cols,
-        .m = b.cols,
-        .slots = p->slots,
-        .widest = widest,
-        .rows_kept = (double)groups * (g == 1 && !plain ? density : 1),
-        .rows_longest = plain ? (a.rows + p->slots - 1) / p->slots : a.rows,
-        .size_a = p->size_a,
-        .size_b = p->size_b,
-        .primes_len = p->primes_len,
-        .memory = opt->memory ? opt->memory : SHERD__MEMORY_DEFAULT,
-    };
-    return sherd__prepare_cut(p, &in, nodes, d);
 }
 
 static int beyond(uint32_t node, double share, int which, double bound, sherd_diag *d)
@@ -241,11 +140,11 @@ int sherd__prepare_exposures(size_t len, uint32_t nodes, const sherd_product_opt
     bool dealt = sherd_scheme_describe(opt->scheme)->takes & SHERD_TAKES_SHUFFLES;
     if (!dealt || opt->exposure_max <= 0 || len == 0) return SHERD_OK;
     int err = begin(&p, nodes);
-    if (!err) err = draw(&p, len, opt, &mine);
+    if (!err) err = sherd__prepare_draw(&p, len, opt, &mine);
     if (err && mine.code) (void)!sherd__fail(d, err, mine.hint, "%s", mine.message);
     else if (err)
         (void)!sherd__fail(d, err, NULL, "cannot draw exposures: %s", sherd_strerror(err));
-    size_t most = err ? 0 : widest_slot(&p, len);
+    size_t most = err ? 0 : sherd__prepare_widest(&p, len);
     while (!err && p.planned[node] < most) node++;
     double share = (double)most / (double)len; /* the ledger rounds its bound to whole entries */
     if (share > opt->exposure_max + 0.5 / (double)len)
@@ -254,8 +153,8 @@ int sherd__prepare_exposures(size_t len, uint32_t nodes, const sherd_product_opt
     return err;
 }
 
-static int set_up_ledger(sherd__prepared *p, const sherd__nodes *nodes,
-                         const sherd_product_options *opt, sherd_diag *d)
+int sherd__prepare_ledger(sherd__prepared *p, const sherd__nodes *nodes,
+                          const sherd_product_options *opt, sherd_diag *d)
 {
     sherd__ledger_options lo = {
         .hiding = &p->hiding,
@@ -293,119 +192,6 @@ static int check_options(const sherd_product_options *opt, const sherd__nodes *n
         return sherd__fail(d, SHERD_EINVAL, "give a fraction between 0 and 1",
                            "an exposure bound of %g: expected 0 to 1", opt->exposure_max);
     return SHERD_OK;
-}
-
-static int look_at(sherd__prepared *p, sherd_view a, sherd_view b, const sherd_product_options *opt,
-                   bool *finite, double *density, uint64_t *nonzeros, sherd_diag *d)
-{
-    sherd__scan scan;
-    *density = 1;
-    *nonzeros = 0;
-    sherd__view_scan(b, &scan);
-    p->b_finite = scan.nonfinite == 0;
-    *finite = p->b_finite && a.data;
-    if (a.data) {
-        sherd__view_scan(a, &scan);
-        *finite = *finite && scan.nonfinite == 0;
-        size_t all = a.rows * a.cols;
-        *nonzeros = scan.nonzeros;
-        if (p->b_finite && all) *density = (double)scan.nonzeros / (double)all;
-    }
-    p->tolerant = !opt->exact;
-    p->check_error = opt->exact ? CHECK_ERROR_EXACT : 1;
-    return opt->exact ? choose_exact(p, a, b, opt, d) : SHERD_OK;
-}
-
-/* How A's panels travel: as asked for, or by predicted time. Zeros count where B is not finite. */
-static void choose_encoding(sherd__prepared *p, sherd_view a, uint64_t nonzeros)
-{
-    sherd__encoding_input *in = &p->encoding_in;
-    in->rows = a.rows;
-    in->nonzeros = nonzeros;
-    bool possible = p->b_finite && a.data && !(in->skips && in->widest <= 1);
-    p->encoding = (sherd__encoding){ 0 };
-    if (possible) sherd__encoding_choose(&p->encoding, in);
-    if (p->asked != SHERD_ENCODING_AUTO)
-        p->encoding.csr = possible && p->asked == SHERD_ENCODING_CSR;
-    sherd__partition_sparse(&p->hiding, p->encoding.csr);
-}
-
-/* Nodes on this machine have its processors between them. */
-static uint32_t sharing(uint32_t nodes)
-{
-    uint32_t here = sherd__cpu_usable();
-    return here < nodes ? here : nodes;
-}
-
-static void set_up_encoding(sherd__prepared *p, sherd_view a, sherd_view b, size_t widest,
-                            const sherd__nodes *nodes, const sherd_product_options *opt)
-{
-    sherd__scheme_shape shape;
-    bool plain = !shuffles(p);
-    size_t g = plain || opt->group == 0 || opt->group > widest ? widest : opt->group, groups = 0;
-    p->hiding.ops->shape(p->hiding.ctx, &shape);
-    for (uint32_t i = 0; i < p->slots && g > 0 && !plain; i++)
-        groups += (p->planned[i] + g - 1) / g;
-    p->asked = opt->encoding;
-    p->encoding_in = (sherd__encoding_input){
-        .cols = a.cols,
-        .groups = plain ? 1 : groups,
-        .widest = g,
-        .skips = p->b_finite && !plain,
-        .value_bytes = p->size_a,
-        .m = b.cols,
-        .tiles = shape.tiles,
-        .primes_len = p->primes_len,
-        .nodes = nodes->remote ? nodes->count : sharing(nodes->count),
-        .gflops = nodes->gflops,
-        .threads = nodes->threads,
-        .link = opt->link_rate > 0 ? opt->link_rate : sherd__link_rate(!nodes->remote),
-    };
-}
-
-static int partition_prepare(sherd__prepared *p, sherd_view a, sherd_view b, double *c, size_t ldc,
-                             const sherd__nodes *nodes, const sherd_product_options *opt,
-                             sherd_diag *d)
-{
-    bool finite, plain = !shuffles(p);
-    double density;
-    uint64_t nonzeros;
-    int err = look_at(p, a, b, opt, &finite, &density, &nonzeros, d);
-    if (!err && !plain) err = draw(p, a.cols, opt, d);
-    if (!err && plain && opt->seed) memcpy(p->seed, opt->seed, sizeof p->seed);
-    if (err) return err;
-    size_t widest = plain ? a.cols : widest_slot(p, a.cols);
-    err = plan(p, a, b, nodes, opt, widest, density, d);
-    if (err) return err;
-    sherd__partition_params deal = {
-        .a = a,
-        .b = b,
-        .c = c,
-        .ldc = ldc,
-        .slots = p->slots,
-        .exposures = p->exposures,
-        .group = opt->group ? opt->group : SHERD__GROUP_ALL,
-        .panel_rows = p->plan.panel_rows,
-        .tile_cols = p->plan.tile_cols,
-        .perm_cache = p->plan.perm_cache,
-        .skip_zeros = p->b_finite && !plain,
-        .finite = finite,
-        .exact = opt->exact,
-        .fixed_a = p->fixed_a,
-        .fixed_b = p->fixed_b,
-        .primes_len = p->primes_len,
-        .entropy = p->entropy,
-    };
-    memcpy(deal.primes, sherd__primes_default.p, sizeof deal.primes);
-    if (!plain) deal.perm = perm_source(p, opt);
-    if (!plain && opt->shuffle_rows) deal.rows = rows_source(p, opt);
-    err = sherd__partition_open(&p->hiding, &deal);
-    if (err) return err;
-    for (uint32_t i = 0; i < p->slots; i++)
-        p->planned[i] = (uint32_t)sherd__partition_planned(&p->hiding, i);
-    set_up_encoding(p, a, b, widest, nodes, opt);
-    choose_encoding(p, a, nonzeros);
-    return set_up_ledger(p, nodes, opt, d);
 }
 
 int sherd__prepare_multiply(sherd__prepared *p, sherd_view a, sherd_view b, double *c, size_t ldc,
@@ -481,9 +267,9 @@ static void plan_apply(sherd__prepared *p, size_t n, size_t widest, unsigned ari
 static int fill_in_apply(sherd__prepared *p, sherd_view a, sherd_view b, double *out, size_t ldo,
                          const sherd__nodes *nodes, const sherd_product_options *opt, sherd_diag *d)
 {
-    int err = draw(p, a.cols, opt, d);
+    int err = sherd__prepare_draw(p, a.cols, opt, d);
     if (err) return err;
-    plan_apply(p, a.rows, widest_slot(p, a.cols), sherd__map_arity(p->op), nodes, opt);
+    plan_apply(p, a.rows, sherd__prepare_widest(p, a.cols), sherd__map_arity(p->op), nodes, opt);
     sherd__elementwise_params ew = {
         .op = p->op,
         .a = a,
@@ -496,13 +282,13 @@ static int fill_in_apply(sherd__prepared *p, sherd_view a, sherd_view b, double 
         .perm_cache = p->plan.perm_cache,
         .entropy = p->entropy,
     };
-    if (shuffles(p)) ew.perm = perm_source(p, opt);
+    if (sherd__prepare_shuffles(p)) ew.perm = sherd__prepare_perms(p, opt);
     err = sherd__elementwise_open(&p->hiding, &ew);
     if (err) return err;
     for (uint32_t i = 0; i < p->slots; i++)
         p->planned[i] = (uint32_t)sherd__elementwise_planned(&p->hiding, i);
     p->check_error = sherd__elementwise_check_error(&p->hiding);
-    return set_up_ledger(p, nodes, opt, d);
+    return sherd__prepare_ledger(p, nodes, opt, d);
 }
 
 int sherd__prepare_apply(sherd__prepared *p, uint32_t op, sherd_view a, sherd_view b, double *out,
@@ -544,32 +330,6 @@ int sherd__prepare_apply(sherd__prepared *p, uint32_t op, sherd_view a, sherd_vi
     }
     return SHERD_OK;
 }
-
-static int partition_next(sherd__prepared *p, sherd_view a, double *c, size_t ldc, uint32_t bits,
-                          sherd_diag *d)
-{
-    sherd__scan scan;
-    sherd__fixed fixed = p->fixed_a;
-    if (p->exact) {
-        int err = sherd__fixed_choose(a, bits, "A", &fixed, d);
-        if (!err) err = sherd__fixed_hold(&fixed, a, bits, "A", d); /* B was kept for these bits */
-        if (err) return err;
-        p->fixed_a = fixed;
-        p->encoding_in.value_bytes = wire_size(a, true, &fixed);
-        choose_encoding(p, a, sherd__view_nonzeros(a));
-        return sherd__partition_next(&p->hiding, a, c, ldc, true, &fixed);
-    }
-    sherd__view_scan(a, &scan);
-    p->encoding_in.value_bytes = wire_size(a, false, &fixed);
-    choose_encoding(p, a, scan.nonzeros);
-    return sherd__partition_next(&p->hiding, a, c, ldc, p->b_finite && scan.nonfinite == 0, &fixed);
-}
-
-const sherd__planner sherd__partition_planner = {
-    .range = partition_range,
-    .prepare = partition_prepare,
-    .next = partition_next,
-};
 
 int sherd__prepared_next(sherd__prepared *p, sherd_view a, double *c, size_t ldc, uint32_t bits,
                          sherd_diag *d)

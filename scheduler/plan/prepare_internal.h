@@ -2,6 +2,7 @@
 #ifndef SCHEDULER_PLAN_PREPARE_INTERNAL_H
 #define SCHEDULER_PLAN_PREPARE_INTERNAL_H
 
+#include "crypto/perm.h"
 #include "scheduler/plan/schemes.h"
 
 /** What messages call an operand. */
@@ -24,6 +25,24 @@ int sherd__prepare_bounds(sherd__prepared *p, sherd_view a, sherd_view b, size_t
  *  in->node_memory and in->smallest are filled in. SHERD_EFEWNODES. */
 int sherd__prepare_cut(sherd__prepared *p, sherd__plan_input *in, const sherd__nodes *nodes,
                        sherd_diag *d) SHERD_MUST;
+
+/** Whether A's columns are dealt to the nodes, and B's shuffled; else nodes have rows of A. */
+static inline bool sherd__prepare_shuffles(const sherd__prepared *p)
+{
+    return p->scheme->takes & SHERD_TAKES_SHUFFLES;
+}
+
+/** Draws seed, keys and exposures of `len` columns or positions, or takes those that are stored.
+ *  SHERD_ENOMEM; SHERD_EFORMAT: an exposure that is no node. */
+int sherd__prepare_draw(sherd__prepared *p, size_t len, const sherd_product_options *opt,
+                        sherd_diag *d) SHERD_MUST;
+/** Counts in p->planned the columns that each slot has by these exposures; returns the most. */
+size_t sherd__prepare_widest(const sherd__prepared *p, size_t len);
+/** The permutations of B's columns that were drawn, or are stored. */
+sherd__perm_source sherd__prepare_perms(sherd__prepared *p, const sherd_product_options *opt);
+/** Sets p->ledger up for operands that nodes see in clear. SHERD_EEXPOSURE, SHERD_ENOMEM. */
+int sherd__prepare_ledger(sherd__prepared *p, const sherd__nodes *nodes,
+                          const sherd_product_options *opt, sherd_diag *d) SHERD_MUST;
 
 /** Where masks, check vectors and seeds that nobody gave are drawn from: nodes->entropy, or the
  *  system's. */
