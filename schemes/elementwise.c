@@ -223,7 +223,7 @@ static void ew_free(void *ctx)
     sherd__free(e);
 }
 
-static const sherd__scheme scheme_elementwise = {
+static const sherd__hiding_ops scheme_elementwise = {
     .abi = SHERD__SCHEME_ABI,
     .name = "permute",
     .shape = ew_shape,

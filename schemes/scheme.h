@@ -66,7 +66,7 @@ typedef enum sherd__changed {
     SHERD__RIGHT_CHANGED
 } sherd__changed;
 
-typedef struct sherd__scheme {
+typedef struct sherd__hiding_ops {
     uint32_t abi;
     const char *name;
     void (*shape)(const void *ctx, sherd__scheme_shape *out);
@@ -105,11 +105,11 @@ typedef struct sherd__scheme {
     /** Converts what was folded to the final result; after the last cell. */
     int (*finish)(void *ctx);
     void (*free)(void *ctx);
-} sherd__scheme;
+} sherd__hiding_ops;
 
 /** A scheme opened for one job: the functions and what they work on. */
 typedef struct sherd__hiding {
-    const sherd__scheme *ops;
+    const sherd__hiding_ops *ops;
     void *ctx;
 } sherd__hiding;
 

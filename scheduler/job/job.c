@@ -51,7 +51,7 @@ const char *sherd__job_name(const sherd_job *j, uint32_t node)
 /* True, and the job has ended, where an operand changed under the masks that hide it. */
 static bool operand_changed(sherd_job *j)
 {
-    const sherd__scheme *ops = j->hiding.ops;
+    const sherd__hiding_ops *ops = j->hiding.ops;
     sherd__changed which = ops->changed ? ops->changed(j->hiding.ctx) : SHERD__UNCHANGED;
     const char *left = j->o.left ? j->o.left : "A", *right = j->o.right ? j->o.right : "B";
     if (which == SHERD__UNCHANGED) return false;

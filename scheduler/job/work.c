@@ -98,7 +98,7 @@ static void run(sherd_work *w)
 {
     piece *p = (piece *)w;
     sherd_job *j = p->job;
-    const sherd__scheme *ops = j->hiding.ops;
+    const sherd__hiding_ops *ops = j->hiding.ops;
     p->ran = true;
     switch (p->kind) {
     case PIECE_HIDE:

@@ -87,13 +87,13 @@ size_t sherd__prepare_widest(const sherd__prepared *p, size_t len)
 int sherd__prepare_range(sherd_view a, sherd_view b, const sherd_product_options *opt,
                          sherd_diag *d)
 {
-    const sherd__scheme_entry *e = sherd__scheme_find(opt->scheme);
+    const sherd__scheme *e = sherd__scheme_find(opt->scheme);
     return e && e->planner->range ? e->planner->range(a, b, opt, d) : SHERD_OK;
 }
 
 uint64_t sherd__prepare_least(const sherd_product_options *opt)
 {
-    const sherd__scheme_entry *e = sherd__scheme_find(opt->scheme);
+    const sherd__scheme *e = sherd__scheme_find(opt->scheme);
     return e && e->planner->least ? e->planner->least(opt) : 1;
 }
 
@@ -205,7 +205,7 @@ int sherd__prepare_part(sherd__prepared *p, sherd_view a, sherd_view b, const sh
                         double *c, size_t ldc, const sherd__nodes *nodes,
                         const sherd_product_options *opt, sherd_diag *d)
 {
-    const sherd__scheme_entry *e = sherd__scheme_find(opt->scheme);
+    const sherd__scheme *e = sherd__scheme_find(opt->scheme);
     *p = (sherd__prepared){ .scheme = sherd_scheme_describe(opt->scheme),
                             .planner = e ? e->planner : NULL,
                             .op = SHERD__OP_MULTIPLY,
@@ -340,7 +340,7 @@ int sherd__prepared_next(sherd__prepared *p, sherd_view a, double *c, size_t ldc
 int sherd__prepare_kept(sherd__prepared *p, sherd_view a, const sherd_keeping *how,
                         const sherd__nodes *nodes, const sherd_product_options *opt, sherd_diag *d)
 {
-    const sherd__scheme_entry *e = sherd__scheme_find(opt->scheme);
+    const sherd__scheme *e = sherd__scheme_find(opt->scheme);
     *p = (sherd__prepared){ .scheme = sherd_scheme_describe(opt->scheme),
                             .planner = e ? e->planner : NULL,
                             .op = SHERD__OP_MULTIPLY,

@@ -2,16 +2,16 @@
  * that whoever asks takes it for one that hides nothing. */
 #include "scheduler/plan/schemes.h"
 
-const sherd__scheme_entry *sherd__scheme_find(sherd_scheme s)
+const sherd__scheme *sherd__scheme_find(sherd_scheme s)
 {
-    for (const sherd__scheme_entry *e = sherd__schemes; e->info; e++)
+    for (const sherd__scheme *e = sherd__schemes; e->info; e++)
         if (e->info->scheme == s) return e;
     return NULL;
 }
 
 const sherd_scheme_info *sherd_scheme_at(size_t i)
 {
-    const sherd__scheme_entry *e = sherd__schemes;
+    const sherd__scheme *e = sherd__schemes;
     while (i > 0 && e->info) e++, i--;
     return e->info;
 }
@@ -19,7 +19,7 @@ const sherd_scheme_info *sherd_scheme_at(size_t i)
 const sherd_scheme_info *sherd_scheme_describe(sherd_scheme s)
 {
     static const sherd_scheme_info unknown = { .name = "unknown" };
-    const sherd__scheme_entry *e = sherd__scheme_find(s);
+    const sherd__scheme *e = sherd__scheme_find(s);
     return e ? e->info : &unknown;
 }
 

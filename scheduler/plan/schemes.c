@@ -5,7 +5,7 @@
 #include "schemes/partition/partition.h"
 #include "schemes/share/share.h"
 
-const sherd__scheme_entry sherd__schemes[] = {
+const sherd__scheme sherd__schemes[] = {
     { &sherd__permute, &sherd__partition_planner }, { &sherd__plain, &sherd__partition_planner },
     { &sherd__share, &sherd__share_planner },       { &sherd__share1, &sherd__share_planner },
     { &sherd__blind, &sherd__blind_planner },       { NULL, NULL },

@@ -36,15 +36,15 @@ typedef struct sherd__planner {
     int (*ready)(sherd__prepared *p, sherd_diag *d);
 } sherd__planner;
 
-typedef struct sherd__scheme_entry {
+typedef struct sherd__scheme {
     const sherd_scheme_info *info;
     const sherd__planner *planner;
-} sherd__scheme_entry;
+} sherd__scheme;
 
 /** All of them; the last has no info. */
-extern const sherd__scheme_entry sherd__schemes[];
+extern const sherd__scheme sherd__schemes[];
 /** That of a scheme; NULL: there is none. */
-const sherd__scheme_entry *sherd__scheme_find(sherd_scheme s);
+const sherd__scheme *sherd__scheme_find(sherd_scheme s);
 
 extern const sherd__planner sherd__partition_planner; /* permute, plain */
 extern const sherd__planner sherd__share_planner;     /* share, share1 */

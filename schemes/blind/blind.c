@@ -435,7 +435,7 @@ static void blind_entries(const void *ctx, sherd__cell cell, uint64_t *a, uint64
     *b = (uint64_t)h->k * tile_width(h, cell.tile);
 }
 
-static const sherd__scheme scheme_blind = {
+static const sherd__hiding_ops scheme_blind = {
     .abi = SHERD__SCHEME_ABI,
     .name = "blind",
     .shape = blind_shape,

@@ -295,7 +295,7 @@ static void deal_entries(const void *ctx, sherd__cell cell, uint64_t *a, uint64_
     *b = (uint64_t)d->slots[cell.slot].ncols * deal_tile_width(d, cell.tile);
 }
 
-static const sherd__scheme scheme_permute = {
+static const sherd__hiding_ops scheme_permute = {
     .abi = SHERD__SCHEME_ABI,
     .name = "permute",
     .shape = deal_shape,
@@ -308,7 +308,7 @@ static const sherd__scheme scheme_permute = {
     .finish = sherd__partition_finish,
     .free = deal_free,
 };
-static const sherd__scheme scheme_plain = {
+static const sherd__hiding_ops scheme_plain = {
     .abi = SHERD__SCHEME_ABI,
     .name = "plain",
     .shape = deal_shape,

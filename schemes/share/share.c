@@ -204,7 +204,7 @@ static int share_fold(void *ctx, sherd__cell cell, const uint8_t *body)
     return SHERD_EINTERNAL;
 }
 
-static const sherd__scheme scheme_share = {
+static const sherd__hiding_ops scheme_share = {
     .abi = SHERD__SCHEME_ABI,
     .name = "share",
     .shape = share_shape,
@@ -221,7 +221,7 @@ static const sherd__scheme scheme_share = {
     .finish = share_finish,
     .free = share_free,
 };
-static const sherd__scheme scheme_share1 = {
+static const sherd__hiding_ops scheme_share1 = {
     .abi = SHERD__SCHEME_ABI,
     .name = "share1",
     .shape = share_shape,

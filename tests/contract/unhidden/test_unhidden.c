@@ -81,7 +81,7 @@ static void what_claims_nothing_is_not_private(void **state)
     assert_false(sherd_scheme_private((sherd_scheme)78)); /* nobody's number */
     assert_string_equal(sherd_scheme_describe((sherd_scheme)78)->name, "unknown");
     for (size_t i = 0; (s = sherd_scheme_at(i)); i++) {
-        const sherd__scheme_entry *e = sherd__scheme_find(s->scheme);
+        const sherd__scheme *e = sherd__scheme_find(s->scheme);
         assert_ptr_equal(e->info, s); /* no number twice */
         assert_true(strlen(s->name) < 16);
         assert_int_equal(s->keeps == SHERD_KEEPS_RIGHT, e->planner->next != NULL);

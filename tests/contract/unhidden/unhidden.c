@@ -14,7 +14,7 @@ static const sherd_scheme_info unhidden = {
     .keeps = SHERD_KEEPS_RIGHT,
 };
 
-const sherd__scheme_entry sherd__schemes[] = {
+const sherd__scheme sherd__schemes[] = {
     { &sherd__permute, &sherd__partition_planner },
     { &sherd__plain, &sherd__partition_planner },
     { &sherd__share, &sherd__share_planner },

@@ -153,7 +153,7 @@ static int fake_decode(void *ctx, uint32_t tile, uint32_t panel, const uint32_t 
     return SHERD_OK;
 }
 
-const sherd__scheme fake_ops = {
+const sherd__hiding_ops fake_ops = {
     .abi = SHERD__SCHEME_ABI,
     .name = "fake",
     .shape = fake_shape,

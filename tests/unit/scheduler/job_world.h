@@ -28,7 +28,7 @@ typedef struct fake {
     uint8_t spared; /* threshold: the slots that were said to be dead when last hidden */
     unsigned decoded[CELLS_MAX], lefts; /* threshold: by position; left_stays: blocks made */
 } fake;
-extern const sherd__scheme fake_ops;
+extern const sherd__hiding_ops fake_ops;
 
 /** What the tests' end of a node's session has met. */
 typedef struct end {

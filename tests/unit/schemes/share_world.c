@@ -232,7 +232,7 @@ uint8_t *share_compute(const product *x, sherd_fragment *u, const uint8_t *ub, s
 
 uint8_t *share_answer(product *x, sherd__cell c, uint64_t *len)
 {
-    const sherd__scheme *ops = x->h.ops;
+    const sherd__hiding_ops *ops = x->h.ops;
     sherd__cell_work w;
     sherd_fragment *u, *v;
     assert_int_equal(ops->hide(x->h.ctx, c, &w), 0);

@@ -500,7 +500,7 @@ static void a_product_may_come_after_its_left_operand(void **state)
  * same. */
 static void poor_product(product *x, size_t nth)
 {
-    const sherd__scheme *ops = x->h.ops;
+    const sherd__hiding_ops *ops = x->h.ops;
     uint8_t *body[32];
     sherd__alloc_fail_nth(nth);
     for (uint32_t t = 0; t < x->s.tiles; t++) {
