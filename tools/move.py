@@ -3,14 +3,15 @@
 
     tools/move.py PLAN      PLAN: lines of
         file OLD NEW        a file, or a folder with all that it holds
-        word OLD NEW        an identifier; OLD* and NEW*: all that begin so
+        word OLD NEW [IN]   an identifier; OLD* and NEW*: all that begin so. IN: the paths to
+                            change, before the move, each to its end or to a slash
 
 Paths are renamed in every text, identifiers in every text but the CHANGELOG, include guards follow
 their paths, and the C sources are formatted. A mutant is applied to the tree before the move; what
 it breaks goes through the same changes as the whole tree, and their difference is the new mutant.
 Needs a clean tree and clang-format; commits nothing.
 """
-import concurrent.futures, difflib, os, re, subprocess, sys, tempfile
+import concurrent.futures, difflib, functools, os, re, subprocess, sys, tempfile
 
 def run(*argv, **kw):
     return subprocess.run(argv, check=True, stdout=subprocess.PIPE, **kw).stdout
@@ -24,9 +25,12 @@ for number, line in enumerate(open(sys.argv[1]), 1):
     part = line.split("#")[0].split()
     if not part:
         continue
-    if len(part) != 3 or part[0] not in ("file", "word"):
-        sys.exit(f"{sys.argv[1]}:{number}: not `file OLD NEW` or `word OLD NEW`")
-    (files if part[0] == "file" else words).append((part[1], part[2]))
+    if len(part) < 3 or part[0] not in ("file", "word") or (part[0] == "file" and len(part) > 3):
+        sys.exit(f"{sys.argv[1]}:{number}: not `file OLD NEW` or `word OLD NEW [IN]`")
+    if part[0] == "file":
+        files.append((part[1], part[2]))
+    else:
+        words.append((part[1], part[2], tuple(part[3:])))
 
 if run("git", "status", "--porcelain"):
     sys.exit("the tree is not clean")
@@ -59,14 +63,22 @@ single = {os.path.basename(o): n for o, n in moved.items()
           if len(bases[os.path.basename(o)]) == 1 and o.endswith((".c", ".h"))}
 base = re.compile(r"(?<![\w./-])(" + "|".join(re.escape(s) for s in sorted(single, key=len, reverse=True)) +
                   r")\b") if single else None
-exact = {o: n for o, n in words if not o.endswith("*")}
-begins = [(o[:-1], n[:-1]) for o, n in words if o.endswith("*")]
-word = re.compile(r"\b(?:(" + "|".join(map(re.escape, exact)) + r")\b|(" +
-                  "|".join(re.escape(o) for o, _ in sorted(begins, key=lambda b: -len(b[0]))) +
-                  r"))") if exact and begins else \
-       re.compile(r"\b(" + "|".join(map(re.escape, exact)) + r")\b()") if exact else \
-       re.compile(r"\b()(" + "|".join(re.escape(o) for o, _ in sorted(begins, key=lambda b: -len(b[0]))) + r")") if begins else None
-begin = dict(begins)
+
+@functools.lru_cache(None)
+def words_of(path):
+    """The pattern of the words that change in a file, and what they become."""
+    mine = [(o, n) for o, n, places in words
+            if not places or any(path == p or path.startswith(p.rstrip("/") + "/") for p in places)]
+    become = dict(mine)
+    ends = [re.escape(o[:-1]) + r"(?=\w|\b)" if o.endswith("*") else re.escape(o) + r"\b"
+            for o in sorted(become, key=len, reverse=True)]
+    return (re.compile(r"\b(?:" + "|".join(ends) + ")") if ends else None), become
+
+def rename(text, path):
+    pattern, become = words_of(path)
+    def one(m):
+        return become.get(m.group()) or become[m.group() + "*"][:-1]
+    return pattern.sub(one, text) if pattern else text
 
 def guard(path):
     return re.sub(r"\W", "_", re.sub(r"^include/", "", path)).upper()
@@ -85,8 +97,8 @@ def transform(data, old):
             to = single[m.group(1)]
             return os.path.basename(to) if os.path.dirname(to) == os.path.dirname(new) else to
         text = base.sub(short, text)
-    if word and old != "CHANGELOG.md":
-        text = word.sub(lambda m: exact[m.group(1)] if m.group(1) else begin[m.group(2)], text)
+    if old != "CHANGELOG.md":
+        text = rename(text, old)
     if old.endswith(".h") and old != new:
         text = re.sub(r"\b" + guard(old) + r"\b", guard(new), text)
     if re.search(r"\.[ch]$", old):
