@@ -1,9 +1,12 @@
 /*
- * The client's side of a link until TCP is up: numbers at once, names through a look-up that
- * nobody has to wait for, then each address in turn, since "localhost" is two of them and a node
- * listens on one. A handle whose connect failed cannot be used again: it is closed and made anew.
+ * The client side of a link until the TCP connection is up. Numeric addresses are used at once.
+ * Host names are resolved in a separate thread, so that nothing blocks. The addresses are then
+ * tried one after another: "localhost" resolves to two addresses, and a node listens on only one of
+ * them. A libuv handle cannot be used again after a failed connect, so it is closed and initialised
+ * again.
  *
- * Failures inside the call of the owner are told from the loop, as all others are.
+ * Failures that occur inside the owner's call are reported later from the loop, like all other
+ * failures.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -82,7 +85,7 @@ static void on_answer(uv_async_t *h)
     }
 }
 
-/* From the look-up's thread. */
+/* Called from the resolver thread. */
 static void answered(void *link)
 {
     sherd_link *l = link;
@@ -123,7 +126,7 @@ int sherd__link_connect(sherd_link **out, const sherd__link_options *opt, const 
     l->peer_key = *key;
     err = sherd__tls_context_new(&l->context, opt->identity, false, d);
     if (err) {
-        /* not owned: nobody is told but here */
+        /* The link has no owner yet, so the error is reported only by the return value. */
         sherd__link_shut(l);
         return err;
     }

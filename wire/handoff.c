@@ -1,8 +1,8 @@
 /*
  * A one-shot message between a process and its child, before either has an event loop: plain reads
- * and writes with one deadline. The parent is trusted, but a node may be started by hand with the
- * wrong descriptor, so lengths are checked all the same. The buffer is wiped: it held a private
- * key.
+ * and writes with one deadline. The parent is trusted. Lengths are checked nevertheless, because a
+ * user may start a node by hand with the wrong descriptor. The buffer is wiped after use, because
+ * it held a private key.
  */
 #include "wire/handoff.h"
 
@@ -85,7 +85,7 @@ static int read_part(int fd, int64_t deadline, char **out, size_t *len, sherd_di
     if (!text) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the key");
     err = read_all(fd, deadline, text, n, d);
     text[n] = '\0';
-    *out = text; /* also on failure: the caller frees */
+    *out = text; /* set on failure too: the caller frees it */
     *len = n;
     return err;
 }

@@ -1,12 +1,14 @@
 /*
  * Ed25519 keys through OpenSSL: PKCS#8 PEM files that only their owner may read, the fingerprint of
- * the public half, and a certificate around it, made in memory because TLS 1.3 in OpenSSL 3.0 has
- * no raw public keys (RFC 7250). Nobody ever looks at its names, dates or signature: peers pin the
- * SHA-256 of the SubjectPublicKeyInfo (wire/tls.c), and possession is proved by CertificateVerify.
+ * the public key, and a certificate for it. The certificate is generated in memory because TLS 1.3
+ * in OpenSSL 3.0 does not support raw public keys (RFC 7250). Its names, dates and signature are
+ * never examined: peers pin the SHA-256 of the SubjectPublicKeyInfo (wire/tls.c), and
+ * CertificateVerify proves possession of the private key.
  *
- * Trusts the process's own memory and OpenSSL. Key files are judged before they are parsed: a
- * regular file, small, closed to group and others. The passphrase callback always declines, so that
- * no encrypted key ever makes a daemon ask a terminal.
+ * This file trusts the memory of the process and OpenSSL. Key files are checked before they are
+ * parsed: each must be a small regular file without permissions for group and others. The
+ * passphrase callback always declines, so that an encrypted key never makes a daemon prompt on a
+ * terminal.
  */
 #include "wire/identity.h"
 
@@ -66,7 +68,8 @@ int sherd__fingerprint_of(sherd__fingerprint *out, EVP_PKEY *key)
     return done ? SHERD_OK : SHERD_EINTERNAL;
 }
 
-/* Always the same bytes for the same key: serial 1, and dates that never end. */
+/* Deterministic: one key always gives the same bytes. The serial number is 1, and the certificate
+ * never expires. */
 static X509 *make_certificate(EVP_PKEY *key)
 {
     X509 *cert = X509_new();
@@ -85,7 +88,7 @@ static X509 *make_certificate(EVP_PKEY *key)
     return NULL;
 }
 
-/* Takes the key, also when it fails. */
+/* Takes ownership of the key, on failure too. */
 static int wrap(sherd_identity **out, EVP_PKEY *key)
 {
     size_t len = sizeof(*out)->public_key;
@@ -163,7 +166,7 @@ int sherd__identity_parse(sherd_identity **out, const char *pem, size_t len, she
     return parse(out, pem, len, "key", d);
 }
 
-/* Opens and judges the file; -1 after a failure that *d tells of, with its code in *err. */
+/* Opens and checks the file. Returns -1 on failure, with the error in *d and its code in *err. */
 static int open_private(const char *path, sherd_diag *d, int *err)
 {
     struct stat st;
@@ -243,7 +246,7 @@ static bool write_all(int fd, const char *bytes, size_t len)
     return true;
 }
 
-/* The new name itself survives a power cut only once its folder is on disk. */
+/* A new directory entry survives a power failure only after its directory has been synced. */
 static void sync_folder_of(const char *path)
 {
     char folder[4096];
@@ -272,7 +275,7 @@ int sherd__identity_save(const sherd_identity *id, const char *path, sherd_diag 
                           "%s: cannot make the key file: %s", path, strerror(errno));
         goto out;
     }
-    /* fchmod: the umask may have taken the owner's bits too */
+    /* fchmod is needed because the umask may have removed the owner's permissions too. */
     bool done = fchmod(fd, 0600) == 0 && write_all(fd, pem, len) && fsync(fd) == 0;
     int cause = errno;
     if (close(fd) != 0 && done) {
@@ -340,6 +343,6 @@ void sherd__identity_free(sherd_identity *id)
 {
     if (!id) return;
     X509_free(id->cert);
-    EVP_PKEY_free(id->key); /* OpenSSL wipes the private half */
+    EVP_PKEY_free(id->key); /* OpenSSL wipes the private key */
     sherd__free(id);
 }

@@ -1,11 +1,11 @@
 /*
- * Who is who: Ed25519 key files, their fingerprints, and the one line grammar of node files,
- * allow-lists and coordinators:
+ * Identities of peers: Ed25519 key files, their fingerprints, and the line format that node files,
+ * allow-lists and coordinator lists share:
  *
  *     host:port key=sha256:BASE64 name=... domain=... weight=... role=node|coordinator
  *
- * One peer a line, `#` starts a comment, blank lines are skipped. In an allow-list host:port may be
- * `*`. IPv6 hosts stand in brackets.
+ * Each line describes one peer, `#` starts a comment, and blank lines are skipped. In an allow-list
+ * host:port may be `*`. IPv6 hosts are enclosed in brackets.
  */
 #ifndef WIRE_IDENTITY_H
 #define WIRE_IDENTITY_H
@@ -28,45 +28,47 @@ void sherd__fingerprint_text(const sherd__fingerprint *fp, char out[SHERD__FINGE
 int sherd__fingerprint_parse(sherd__fingerprint *fp, const char *text) SHERD_MUST;
 bool sherd__fingerprint_equal(const sherd__fingerprint *a, const sherd__fingerprint *b);
 
-/** An Ed25519 key pair with the self-signed certificate that TLS wants. Opaque; wiped when
- *  freed. */
+/** An Ed25519 key pair with the self-signed certificate that TLS requires. Opaque;
+ *  sherd__identity_free wipes it. */
 typedef struct sherd_identity sherd_identity;
 
-/** A fresh key, in memory only. */
+/** Generates a new key in memory. The caller frees it with sherd__identity_free. */
 int sherd__identity_new(sherd_identity **out) SHERD_MUST;
-/** Reads a PKCS#8 PEM file. SHERD_EOPEN; SHERD_EKEY for a malformed one, another algorithm, or one
- *  that others may read (mode & 077), each with sentence and remedy in *d. */
+/** Reads a PKCS#8 PEM file. The caller frees *out with sherd__identity_free. Errors, each with a
+ *  message and a hint in *d: SHERD_EOPEN; SHERD_EKEY if the file is malformed, has a key of another
+ *  algorithm, or is accessible to other users (mode & 077). */
 int sherd__identity_load(sherd_identity **out, const char *path, sherd_diag *d) SHERD_MUST;
-/** The same from memory (a key that came over a pipe). */
+/** Does the same for a key in memory, such as one that was received over a pipe. */
 int sherd__identity_parse(sherd_identity **out, const char *pem, size_t len,
                           sherd_diag *d) SHERD_MUST;
-/** Writes a new 0600 PKCS#8 PEM file; never overwrites one (SHERD_EOPEN). */
+/** Writes a new PKCS#8 PEM file with mode 0600. Never overwrites an existing file (SHERD_EOPEN). */
 int sherd__identity_save(const sherd_identity *id, const char *path, sherd_diag *d) SHERD_MUST;
-/** PEM text of the private key; *pem is the caller's: wipe and sherd__free it. */
+/** Returns the private key as PEM text in *pem. The caller wipes it and frees it with
+ *  sherd__free. */
 int sherd__identity_pem(const sherd_identity *id, char **pem, size_t *len) SHERD_MUST;
 const sherd__fingerprint *sherd__identity_fingerprint(const sherd_identity *id);
-/** Ed25519 over msg; sig has 64 bytes. For certificates of results (store/). */
+/** Signs msg with Ed25519; sig has 64 bytes. Used for certificates of results (store/). */
 int sherd__identity_sign(const sherd_identity *id, const uint8_t *msg, size_t len,
                          uint8_t sig[64]) SHERD_MUST;
-/** The raw 32-byte public key. */
+/** Returns the raw 32-byte public key in `out`. */
 void sherd__identity_public(const sherd_identity *id, uint8_t out[32]);
-/** Whether sig is the signature of msg by whoever has the private half of this raw public key. */
+/** Returns true if sig is a valid signature of msg under this raw public key. */
 bool sherd__identity_verify(const uint8_t public_key[32], const uint8_t *msg, size_t len,
                             const uint8_t sig[64]);
-/** The fingerprint of a raw public key. */
+/** Computes the fingerprint of a raw public key. */
 void sherd__fingerprint_public(sherd__fingerprint *out, const uint8_t public_key[32]);
 void sherd__identity_free(sherd_identity *id);
 
 typedef struct sherd__peer {
-    char host[256]; /* "*" in an allow-list: any */
+    char host[256]; /* "*" in an allow-list: any host */
     uint16_t port;
     bool has_key;
     sherd__fingerprint key;
     char name[64];
     char domain[64]; /* empty: the host is the domain */
-    double weight;   /* > 0, default 1; of no effect: coordinators warn of any other */
+    double weight;   /* > 0, default 1; not used: coordinators warn about other values */
     char role[16];   /* "node", "coordinator", or empty */
-    uint32_t line;   /* of the file it was read from, from 1; 0: none */
+    uint32_t line;   /* in the file it was read from, counted from 1; 0: not from a file */
 } sherd__peer;
 
 typedef struct sherd__peers {
@@ -74,28 +76,31 @@ typedef struct sherd__peers {
     size_t len;
 } sherd__peers;
 
-/** Parses one line; `where` ("nodes.txt:3") opens the message. Unknown words name the nearest known
- *  one. A blank or comment line gives *found = false. */
+/** Parses one line; `where` ("nodes.txt:3") is the prefix of the error message. For an unknown
+ *  word the message suggests the most similar known one. A blank or comment line sets *found to
+ *  false. */
 int sherd__peer_parse(sherd__peer *out, bool *found, const char *line, const char *where,
                       sherd_diag *d) SHERD_MUST;
-/** True where a line may have it as name= or domain=: 1 to 63 letters, digits and . _ - : / @ + */
+/** Returns true if `name` is valid for name= or domain=: 1 to 63 letters, digits and . _ - : / @
+ *  + */
 bool sherd__peer_name_valid(const char *name);
-/** Writes the line for a peer (without newline); returns its length as snprintf does. */
+/** Formats the line for a peer, without a newline. Returns its length as snprintf does. */
 int sherd__peer_format(const sherd__peer *p, char *out, size_t size);
-/** Whether its address means the machine that asks: 127.0.0.0/8, ::1, the unspecified 0.0.0.0 and
- *  :: (Linux connects both to loopback), or a name that RFC 6761 keeps for it ("localhost" and what
- *  ends in ".localhost"). Other names are not looked up. */
+/** Returns true if the peer's host denotes the local machine: 127.0.0.0/8, ::1, the unspecified
+ *  addresses 0.0.0.0 and :: (Linux connects both to loopback), or a name that RFC 6761 reserves for
+ *  loopback ("localhost" and names that end in ".localhost"). Other names are not resolved. */
 bool sherd__peer_loopback(const sherd__peer *p);
-struct in6_addr; /* netinet/in.h, whose names are many */
-/** The same of an address, IPv4 in IPv6's form included. */
+struct in6_addr; /* not included: netinet/in.h defines many names */
+/** Does the same for an address. IPv4-mapped IPv6 addresses are recognised. */
 bool sherd__address_loopback(const struct in6_addr *at);
-/** Reads a file; two lines with one key are an error that names both. sherd__peers_fini frees. */
+/** Reads a file of peers. Two lines with the same key are an error, and the message names both. The
+ *  caller frees *out with sherd__peers_fini. */
 int sherd__peers_load(sherd__peers *out, const char *path, sherd_diag *d) SHERD_MUST;
-/** The same from memory: text of len bytes, `where` names it in messages. */
+/** Does the same for text of len bytes in memory; `where` names it in messages. */
 int sherd__peers_parse(sherd__peers *out, const char *text, size_t len, const char *where,
                        sherd_diag *d) SHERD_MUST;
 void sherd__peers_fini(sherd__peers *p);
-/** The peer with this key, or NULL. */
+/** Returns the peer with this key, or NULL. The result points into p. */
 const sherd__peer *sherd__peers_find(const sherd__peers *p, const sherd__fingerprint *key);
 
 #endif

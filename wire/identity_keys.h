@@ -1,4 +1,5 @@
-/* What an identity holds, for wire/tls.c alone: everybody else uses wire/identity.h. */
+/* Contents of an identity. Only wire/tls.c may include this file; all other files use
+ * wire/identity.h. */
 #ifndef WIRE_IDENTITY_KEYS_H
 #define WIRE_IDENTITY_KEYS_H
 
@@ -8,13 +9,14 @@
 #include "wire/identity.h"
 
 struct sherd_identity {
-    EVP_PKEY *key; /* Ed25519, private */
-    X509 *cert;    /* self-signed with it; only its public key means anything */
+    EVP_PKEY *key; /* Ed25519 private key */
+    X509 *cert;    /* self-signed with `key`; only its public key is used */
     uint8_t public_key[32];
     sherd__fingerprint fingerprint;
 };
 
-/** SHA-256 of the DER SubjectPublicKeyInfo of any public key. SHERD_ENOMEM, SHERD_EINTERNAL. */
+/** Computes the SHA-256 of the DER SubjectPublicKeyInfo of a public key of any type. Errors:
+ *  SHERD_ENOMEM, SHERD_EINTERNAL. */
 int sherd__fingerprint_of(sherd__fingerprint *out, EVP_PKEY *key) SHERD_MUST;
 
 #endif

@@ -1,19 +1,22 @@
 /*
- * A link once TCP is up: ciphertext from libuv to TLS to the session, and back; one timer; one way
- * to each end. Nothing is decided here that the session or TLS can decide.
+ * A link after the TCP connection is up. Ciphertext goes from libuv to TLS and plaintext to the
+ * session, and in the opposite direction for sending. A link has one timer and one code path for
+ * each way to end. Decisions that the session or TLS can make are not made here.
  *
- * Reading: ciphertext into one reused buffer, decrypted a record at a time into a 16 KB buffer that
- * never leaves the first-level cache, fed from there. Writing: the session is asked for more only
- * while TLS has room in its gathering buffer; one buffer is with the kernel while the other fills,
- * so a slow reader holds up our encryption, never our memory. One uv_write at a time: libuv 1.44
- * completes one request a wake-up (#3728).
+ * Reading: ciphertext is read into one reused buffer. It is decrypted one record at a time into a
+ * 16 KB buffer that stays in the first-level cache, and the session is fed from there. Writing: the
+ * session is asked for more only while TLS has room in its output buffer. One buffer is with the
+ * kernel while the other is filled, so a slow reader delays encryption but does not make memory
+ * grow. Only one uv_write is pending at a time, because libuv 1.44 completes one request per
+ * wake-up (#3728).
  *
- * A node reads from the links of a coordinator what their part of a turn is (wire/turn.h), and then
- * the others have theirs: it stops reading, and goes on with the ciphertext in hand when the timer
- * fires, which is in a later turn of the loop.
+ * A node limits how much it reads from the links of one coordinator in one loop iteration
+ * (wire/turn.h), so that other links are served too. When a link has used its share, it stops
+ * reading. It continues with the ciphertext that it has already received when the timer fires,
+ * which is in a later iteration.
  *
- * A write error is not the end yet: the peer's reason (an alert, a BYE) may lie unread in our
- * socket.
+ * A write error does not end the link at once: the peer's reason (an alert or a BYE) may still be
+ * unread in the socket.
  */
 #include <assert.h>
 #include <linux/sockios.h>
@@ -28,13 +31,13 @@
 #include "wire/link_state.h"
 
 #define KEEPALIVE_S 10
-#define DIRECT_MIN 4096u   /* bytes of a body worth a read of their own */
-#define UNACKED_MS 20000   /* data that nobody acknowledges: the peer's machine is gone */
-#define AT_ONCE (1u << 20) /* written in one go before the loop gets its turn */
+#define DIRECT_MIN 4096u   /* missing bytes of a body from which it is decrypted in place */
+#define UNACKED_MS 20000   /* unacknowledged data for this long: the peer host is down */
+#define AT_ONCE (1u << 20) /* bytes written before control returns to the loop */
 
 static void pump(sherd_link *l);
 
-/* ---- birth and death ---- */
+/* ---- creation and destruction ---- */
 
 int sherd__link_make(sherd_link **out, uv_loop_t *loop, link_state state, uint32_t timeout_ms)
 {
@@ -49,7 +52,7 @@ int sherd__link_make(sherd_link **out, uv_loop_t *loop, link_state state, uint32
         sherd__free(l);
         return SHERD_ENOMEM;
     }
-    uv_update_time(loop); /* the loop may not have looked at the clock for long */
+    uv_update_time(loop); /* the loop may not have updated its clock for a long time */
     l->loop = loop;
     l->state = state;
     l->timeout_ms = timeout_ms;
@@ -63,7 +66,7 @@ int sherd__link_make(sherd_link **out, uv_loop_t *loop, link_state state, uint32
     return SHERD_OK;
 }
 
-/* Says it first: "127.0.0.1:7000: ...". */
+/* Prefixes text with the peer's address: "127.0.0.1:7000: ...". */
 static void put_address(const sherd_link *l, char text[SHERD__TEXT_MAX])
 {
     char whole[sizeof l->address + SHERD__TEXT_MAX + 2];
@@ -118,7 +121,7 @@ void sherd__link_end_lookup(sherd_link *l)
 void sherd__link_shut(sherd_link *l)
 {
     if (l->state == LINK_CLOSING) return;
-    if (l->state == LINK_RESOLVING) { /* the handle that its thread knows is closed next */
+    if (l->state == LINK_RESOLVING) { /* the handle that the resolver thread uses is closed below */
         sherd__lookup_drop(l->lookup);
         l->lookup = NULL;
     }
@@ -129,9 +132,9 @@ void sherd__link_shut(sherd_link *l)
     l->tcp_open = false;
 }
 
-/* ---- every end ---- */
+/* ---- ending a link ---- */
 
-/* The session is over or never was: flush, linger, close. */
+/* The session is over or was never created: flushes, lingers and closes. */
 static void wind_down(sherd_link *l)
 {
     if (l->state >= LINK_ENDING) return;
@@ -144,7 +147,7 @@ static void wind_down(sherd_link *l)
     pump(l);
 }
 
-/* Finding and remedy in one sentence, as far as they fit. */
+/* Joins message and hint into one sentence, truncated to the buffer. */
 static void join(char out[SHERD__TEXT_MAX], const char *message, const char *hint)
 {
     size_t len = strnlen(message, SHERD__TEXT_MAX - 1), more = hint ? strlen(hint) : 0;
@@ -172,7 +175,8 @@ void sherd__link_fail(sherd_link *l, int code, const char *hint, const char *fmt
     wind_down(l);
 }
 
-/* The session ends by what the transport met; it may know better what that cut off. */
+/* Ends the session because of a transport error. If the error interrupted something that the
+ * session knows about, the session reports a more precise reason. */
 static void end_session(sherd_link *l, int code, const char *text)
 {
     sherd__event ev;
@@ -181,7 +185,7 @@ static void end_session(sherd_link *l, int code, const char *text)
     else emit_closed(l, code, text);
 }
 
-/* The connection itself is gone: error is libuv's. */
+/* Handles the loss of the connection; `error` is a libuv code. */
 static void lost(sherd_link *l, int error)
 {
     char text[SHERD__TEXT_MAX];
@@ -192,7 +196,7 @@ static void lost(sherd_link *l, int error)
         snprintf(text, sizeof text, "%s%s", ended ? "it closed the connection" : uv_strerror(error),
                  early ? " during the handshake; is it a sherd that knows our key?"
                        : " without a goodbye; did its process end?");
-        l->write_broken = true; /* nobody would read what is left to say */
+        l->write_broken = true; /* the peer cannot read anything more */
         if (l->session) end_session(l, code, text);
         else sherd__link_fail(l, code, NULL, "%s", text);
     }
@@ -214,7 +218,8 @@ static void tls_failed(sherd_link *l)
 
 /* ---- writing ---- */
 
-/* Told from the timer, never from inside a call of the owner. `wait` for the peer's reason. */
+/* Records a write error. The timer reports it later, never from inside a call of the owner. If
+ * `wait`, the link first waits for the peer to send its reason. */
 static void write_failed(sherd_link *l, int error, bool wait)
 {
     if (l->state >= LINK_ENDING) {
@@ -241,7 +246,7 @@ static void on_written(uv_write_t *req, int status)
     sherd__link_arm(l);
 }
 
-/* Encrypts what the session offers while there is room to gather it. */
+/* Encrypts the session's pending bytes while TLS has room for them. */
 static void gather_from_session(sherd_link *l)
 {
     const uint8_t *p;
@@ -267,7 +272,7 @@ static void on_shutdown(uv_shutdown_t *req, int status)
 static void on_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *buf);
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf);
 
-/* All is sent. */
+/* Called after all data has been sent. */
 static void linger(sherd_link *l)
 {
     l->state = LINK_LINGERING;
@@ -280,8 +285,8 @@ static void linger(sherd_link *l)
     if (l->paused || l->behind) (void)uv_read_start((uv_stream_t *)&l->tcp, on_alloc, on_read);
 }
 
-/* Sends n bytes at p: at once where the socket takes them (and `hurry`), else by a request. Returns
- * false where nothing more can be done now. */
+/* Sends n bytes at p: directly if `hurry` and the socket accepts them, otherwise with a write
+ * request. Returns false if nothing more can be sent now. */
 static bool send_some(sherd_link *l, const uint8_t *p, size_t n, bool hurry)
 {
     uv_buf_t buf = uv_buf_init((char *)(uintptr_t)p, (unsigned)n);
@@ -336,7 +341,7 @@ void sherd__link_flush(sherd_link *l)
 
 /* ---- reading ---- */
 
-/* The peer owns a key that we accept: from here on there is a session. */
+/* Called after the peer has proved possession of an accepted key: creates the session. */
 static void come_up(sherd_link *l)
 {
     int err;
@@ -349,7 +354,7 @@ static void come_up(sherd_link *l)
             return;
         }
         l->owned = true;
-        if (l->state != LINK_SHAKING) return; /* closed from inside accept */
+        if (l->state != LINK_SHAKING) return; /* accept closed the link */
     }
     if (l->owner.turn) sherd__link_turn(l, l->owner.turn);
     l->session_options.now_ms = uv_now(l->loop);
@@ -362,7 +367,7 @@ static void come_up(sherd_link *l)
     l->deadline = UINT64_MAX;
 }
 
-/* Others have their turn. */
+/* Returns true, and stops reading, if the link has used its share of this loop iteration. */
 static bool give_way(sherd_link *l)
 {
     bool bounded = l->session_options.role == SHERD__NODE || l->owner.turn;
@@ -386,7 +391,7 @@ static void deliver(sherd_link *l, const uint8_t *in, size_t len)
         if (ev.kind != SHERD__EV_NONE) emit(l, &ev);
         if (err) wind_down(l);
         sherd__turn_record(&l->part, uv_hrtime() - began);
-        if (len > 0 && give_way(l)) { /* never of a body: that is one record to the end */
+        if (len > 0 && give_way(l)) { /* not inside a body, which is a single record */
             l->rest = in;
             l->rest_len = len;
             return;
@@ -394,7 +399,8 @@ static void deliver(sherd_link *l, const uint8_t *in, size_t len)
     }
 }
 
-/* Where plaintext goes: into the arriving body itself, unless little of it is missing. */
+/* Returns the buffer for plaintext: the memory of the arriving body, unless only a few bytes of it
+ * are missing. */
 static uint8_t *plain_room(sherd_link *l, size_t *room)
 {
     uint8_t *at = l->state == LINK_UP ? sherd__session_window(l->session, room) : NULL;
@@ -403,7 +409,7 @@ static uint8_t *plain_room(sherd_link *l, size_t *room)
     return l->plain;
 }
 
-/* Everything that the ciphertext in hand amounts to, or what a turn may take of it. */
+/* Processes all received ciphertext, up to the link's share of this loop iteration. */
 static void decrypt(sherd_link *l)
 {
     size_t got = l->rest_len, room;
@@ -439,7 +445,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
         lost(l, (int)n);
         return;
     }
-    if (l->state >= LINK_ENDING) return; /* thrown away: see link_state.h */
+    if (l->state >= LINK_ENDING) return; /* discarded, see link_state.h */
     sherd__tls_feed(l->tls, l->in, (size_t)n);
     decrypt(l);
     pump(l);
@@ -480,11 +486,11 @@ void sherd__link_pause(sherd_link *l, bool paused)
     sherd__link_arm(l);
 }
 
-/* ---- time ---- */
+/* ---- timer ---- */
 
 static void expire(sherd_link *l)
 {
-    if (l->write_broken && l->state <= LINK_UP) { /* and no reason has come */
+    if (l->write_broken && l->state <= LINK_UP) { /* the peer has sent no reason */
         if (sherd__tls_failure(l->tls)->code) tls_failed(l);
         else lost(l, l->last_error);
         return;
@@ -511,7 +517,7 @@ static void expire(sherd_link *l)
     }
 }
 
-/* The turn has come again. */
+/* Resumes reading in a later loop iteration. */
 static void catch_up(sherd_link *l)
 {
     l->behind = false;
@@ -540,8 +546,9 @@ static void on_timer(uv_timer_t *timer)
     sherd__link_arm(l);
 }
 
-/* The timer is moved only to an earlier time: a later one is found out when it fires. What is due
- * is due in a millisecond: libuv runs a timer of none again and again before it polls. */
+/* Arms the timer. It is moved only to an earlier time: a deadline that moved to a later time is
+ * detected when the timer fires. The delay is at least 1 ms, because libuv runs a timer with delay
+ * 0 repeatedly before it polls. */
 void sherd__link_arm(sherd_link *l)
 {
     uint64_t at = l->deadline, now = uv_now(l->loop);
@@ -555,7 +562,7 @@ void sherd__link_arm(sherd_link *l)
     (void)uv_timer_start(&l->timer, on_timer, at > now ? at - now : 1, 0);
 }
 
-/* ---- the owner's side ---- */
+/* ---- calls of the owner ---- */
 
 static void give_reason(sherd_link *l, int code, const char *reason)
 {

@@ -1,10 +1,10 @@
 /*
- * Two ends of TLS with keys of their own in one process, a connection on loopback between them, and
- * a thread at either: it is what wire/link.c does with a body, less its headers and the event loop.
- * Two threads, and memory of many bodies, because one core that reads what it has just written
- * meets every byte in its caches, and is half again as fast as a link ever is. Processor time of
- * the two threads alone: whoever else runs here takes no part of it. Nothing but zeros travels, to
- * nobody.
+ * Measures the cost of a link: two TLS endpoints with their own keys in one process, a loopback
+ * connection between them, and one thread for each. They do what wire/link.c does with a body,
+ * without record headers and the event loop. Two threads and buffers of many bodies are needed: a
+ * single core that reads what it has just written finds every byte in its caches, and measures 1.5
+ * times the rate of a real link. Only processor time of the two threads counts, so other processes
+ * do not affect the result. The data is all zeros and never leaves the process.
  */
 #include "wire/link_rate.h"
 
@@ -22,11 +22,11 @@
 #include "wire/link_state.h"
 #include "wire/tls.h"
 
-#define MEMORY (16u << 20)  /* at either end: more than a core's caches keep */
-#define WARM (4u << 20)     /* bytes before the clocks run: windows open, pages are there */
-#define MEASURED (6u << 20) /* and between two looks at them */
+#define MEMORY (16u << 20)  /* at each end: larger than the caches of one core */
+#define WARM (4u << 20)     /* bytes sent before timing: windows are open, pages are mapped */
+#define MEASURED (6u << 20) /* bytes sent per timed round */
 #define ROUNDS 5
-#define PATIENCE_S 5 /* of either end for the other */
+#define PATIENCE_S 5 /* timeout of each end for the other */
 
 static double rate;
 static sherd__fresh fresh = SHERD__FRESH;
@@ -38,7 +38,7 @@ typedef struct end {
     int fd;
 } end;
 
-/* Two connected sockets; false leaves none. */
+/* Creates two connected sockets. Returns false on failure, with no socket left open. */
 static bool connected(int fd[2])
 {
     struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -72,7 +72,7 @@ static void close_end(end *e)
     if (e->fd >= 0) close(e->fd);
 }
 
-/* What is pending at `from` goes to `to`, whose plaintext goes to out, as far as there is any. */
+/* Sends the output pending at `from` to `to` and decrypts the available plaintext to out. */
 static bool pass(end *from, end *to, uint8_t *piece, uint8_t *out, size_t room, size_t *got)
 {
     const uint8_t *bytes;
@@ -105,12 +105,12 @@ static bool shake_hands(end *a, end *b, uint8_t *piece, uint8_t *body)
     return sherd__tls_ready(a->tls) && sherd__tls_ready(b->tls);
 }
 
-/* One end's work: so many bytes, to or from its memory over and over. */
+/* The work of one end: transfers `total` bytes to or from its memory, which is reused. */
 typedef struct course {
     end *at;
-    uint8_t *memory, *piece; /* piece: the reader's, of SHERD__LINK_IN */
+    uint8_t *memory, *piece; /* piece: for the reader, SHERD__LINK_IN bytes */
     size_t total;
-    double took; /* seconds of this thread; 0: failed */
+    double took; /* processor seconds of this thread; 0: failed */
 } course;
 
 static bool flush(end *e)
@@ -163,7 +163,7 @@ static void receive_all(course *c)
     c->took = ok ? sherd__clock_busy_s() - began : 0;
 }
 
-/* Seconds of both threads for so many bytes; 0 where that failed. */
+/* Transfers `total` bytes. Returns the processor seconds of both threads, or 0 on failure. */
 static double carry(course *from, course *to, size_t total)
 {
     pthread_t sender;

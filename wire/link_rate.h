@@ -1,11 +1,13 @@
-/* How fast one thread puts bytes through an encrypted session: what a link costs its two ends. */
+/* Throughput of one thread that encrypts or decrypts a session: the cost of a link at its two
+ * ends. */
 #ifndef WIRE_LINK_RATE_H
 #define WIRE_LINK_RATE_H
 
-/** Bytes a second of one thread that writes plaintext into TLS and hands the records to the kernel,
- *  or takes them from it: the mean of both ends, over a connection on loopback, in processor time.
- *  Measured by a thread at either end, in a tenth of a second or less, and again when that is a
- *  second ago. 0 where it cannot be measured. Any thread. */
+/** Returns the bytes per second of one thread that writes plaintext into TLS and passes the records
+ *  to the kernel, or does the reverse: the mean of both ends, over a loopback connection, in
+ *  processor time. The measurement uses one thread per end and takes a tenth of a second or less.
+ *  It is repeated if the last one is more than a second old. Returns 0 if it fails. Any thread may
+ *  call it. */
 double sherd__link_rate_here(void);
 
 #endif

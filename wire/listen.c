@@ -1,19 +1,22 @@
 /*
- * The server's side of a link until TCP is up, and the gate: who may try, and how many at once.
+ * The server side of a link until TCP is up, and admission control: which addresses may connect,
+ * and how many half-open connections they may have.
  *
- * Half-open connections (TLS not done, or turned away and not yet gone) are capped: in all, to a
- * half of that from one address (IPv4, or an IPv6 /64) and to three quarters from one prefix (/24,
- * /48). Who is beyond its own share takes the place of its own oldest, if that has had a quarter of
- * a second, which is a hundred times what an honest handshake needs; else it is refused. When all
- * places are taken, the prefix with the most gives one up to a newcomer from one with fewer, at
- * once. Addresses that the allow-list names, and all others, count apart: each of the two classes
- * has a quarter of the places that the other cannot take, and takes places of the other only after
- * that time, since an address proves no key. So a host keeps others out only as long as it brings
- * its load from very many prefixes, again every quarter of a second, and keeps those that are named
- * out only from addresses that are named.
+ * Half-open connections (TLS not done, or rejected and not yet closed) are limited in total. One
+ * address (IPv4, or an IPv6 /64) may have half of the total, and one prefix (/24, /48) three
+ * quarters. An address or prefix above its share replaces its own oldest connection, if that is at
+ * least a quarter of a second old, which is a hundred times what an honest handshake needs;
+ * otherwise the new connection is refused. When the total is reached, the prefix with the most
+ * connections loses one at once to a newcomer from a prefix with fewer.
  *
- * libuv stops listening until a connection that it reports is accepted: one that we have no place
- * or memory for is accepted into a spare handle and closed.
+ * Addresses that the allow-list names and all other addresses form two classes. A quarter of the
+ * total is reserved for each class. A class replaces connections of the other only after that
+ * quarter of a second, since an address proves no key. An attacker can therefore keep other hosts
+ * out only by connecting from very many prefixes, again every quarter of a second, and can keep
+ * named hosts out only from named addresses.
+ *
+ * libuv stops listening until a connection that it has reported is accepted. A connection for which
+ * there is no place or memory is therefore accepted into a spare handle and closed.
  */
 #include <assert.h>
 #include <netinet/in.h>
@@ -32,8 +35,8 @@
 struct sherd_listener {
     sherd__listen_options opt;
     uv_tcp_t tcp, spare;
-    bool spare_busy, waiting, closing; /* waiting: a connection that spare could not take yet */
-    unsigned refs;                     /* handles that are open */
+    bool spare_busy, waiting, closing; /* waiting: a connection waits for spare to be free */
+    unsigned refs;                     /* open handles */
     sherd_tls_context *context;
     sherd_link *oldest, *newest;
     uint32_t half_open, links;
@@ -56,7 +59,7 @@ void sherd__address_text(const struct sockaddr *addr, char *out, size_t size)
     }
 }
 
-/* ---- the list of links ---- */
+/* ---- list of links ---- */
 
 static void remember(sherd_listener *s, sherd_link *l)
 {
@@ -81,7 +84,7 @@ void sherd__listener_forget(sherd_link *l)
     if (!l->owned) s->half_open--;
 }
 
-/* ---- decisions ---- */
+/* ---- admission ---- */
 
 bool sherd__listener_allows(void *ctx, const sherd__fingerprint *key)
 {
@@ -106,7 +109,7 @@ void sherd__listener_reject(sherd_link *l, int code, const char *reason)
     if (s && s->opt.rejected) s->opt.rejected(s->opt.ctx, code, l->address, reason);
 }
 
-/* ---- half-open places ---- */
+/* ---- half-open connections ---- */
 
 static void source_of(const struct sockaddr *addr, sherd__source *out)
 {
@@ -153,7 +156,8 @@ static void give_up(sherd_listener *s, sherd_link *l)
     (void)s;
 }
 
-/* The oldest half-open link of these gives way, if it has had its time: true. */
+/* Closes the oldest half-open link from this source if it is older than GRACE_MS. Returns whether
+ * it did. */
 static bool replace_own(sherd_listener *s, const sherd__source *of, same_fn *same)
 {
     sherd_link *l = s->oldest;
@@ -169,8 +173,8 @@ static bool any(const sherd__source *a, const sherd__source *b)
     return true;
 }
 
-/* All places, or those of its class, are taken: one for `of`, of the prefix of its class that has
- * the most, or of one that had its time. */
+/* Makes room for `of` when the total or the limit of its class is reached: closes a link of the
+ * prefix in its class that has the most, or a link that is older than GRACE_MS. */
 static bool make_room(sherd_listener *s, const sherd__source *of, bool class_full)
 {
     sherd_link *victim = NULL;
@@ -189,7 +193,8 @@ static bool make_room(sherd_listener *s, const sherd__source *of, bool class_ful
     return replace_own(s, of, class_full ? same_class : any);
 }
 
-/* Whether there is, now, a place for one more half-open connection from there. */
+/* Returns true if one more half-open connection from this source can be admitted, and makes room
+ * for it if needed. */
 static bool find_place(sherd_listener *s, const sherd__source *of)
 {
     uint32_t all = s->opt.half_open_max ? s->opt.half_open_max : HALF_OPEN_MAX;
@@ -262,7 +267,7 @@ static void take_connection(sherd_listener *s)
     l->born_ms = uv_now(s->opt.loop);
     err = uv_accept((uv_stream_t *)&s->tcp, (uv_stream_t *)&l->tcp);
     if (!err) err = uv_tcp_getpeername(&l->tcp, (struct sockaddr *)&addr, &len);
-    if (err) { /* gone already */
+    if (err) { /* the connection is closed already */
         sherd__link_shut(l);
         return;
     }

@@ -1,4 +1,4 @@
-/* A loop takes six descriptors: epoll's, those of two pipes, and its wake-up's (libuv 1.44.2). */
+/* A loop uses six descriptors: epoll, two pipes, and the wake-up descriptor (libuv 1.44.2). */
 #include "wire/loop.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 
 #define PIPES 3
 
-/* 0, or why so many descriptors cannot be opened. */
+/* Returns 0 if enough descriptors can be opened, or errno. */
 static int try_descriptors(void)
 {
     int fds[PIPES][2], made = 0, e = 0;

@@ -1,8 +1,8 @@
 /*
- * The only file that knows protobuf. nanopb's structs stay in here: the rest of the house sees its
- * own. Fields that must be there are `required` in the schema, because a body cut at the boundary
- * of two fields would otherwise decode as success; ranges are checked by hand. Trusts nothing that
- * it parses, and that what it encodes was checked by the session.
+ * Encodes and decodes control records. This is the only file that uses protobuf: nanopb's structs
+ * do not leave it, and other files use structs of our own. Mandatory fields are `required` in the
+ * schema, because a body that was truncated between two fields would otherwise decode successfully.
+ * Ranges are checked by hand. Parsed data is not trusted; the session has checked what is encoded.
  */
 #include "wire/message.h"
 
@@ -24,7 +24,7 @@ _Static_assert(sherd_pb_Hello_size <= SHERD__CONTROL_MAX &&
                "every control body fits its cap");
 
 enum { WHAT_BLOCK = 1, WHAT_TASK = 2 };
-enum { CODE_MIN = -999 }; /* codes below are none of anybody's */
+enum { CODE_MIN = -999 }; /* no error codes are defined below this value */
 
 static size_t encode(uint8_t *out, const pb_msgdesc_t *fields, const void *msg)
 {
@@ -44,7 +44,7 @@ static int decode(void *msg, const pb_msgdesc_t *fields, const uint8_t *body, si
                        PB_GET_ERROR(&stream));
 }
 
-/* Copies at most size-1 bytes; what is not printable ASCII becomes '?'. */
+/* Copies at most size-1 bytes and replaces each byte that is not printable ASCII with '?'. */
 static void copy_text(char *out, size_t size, const char *text)
 {
     size_t n = 0;
@@ -228,7 +228,8 @@ int sherd__message_task_parse(sherd__task *out, const uint8_t *body, size_t len,
     return SHERD_OK;
 }
 
-/* A code of a peer as one of ours: newer peers may know reasons that we do not. */
+/* Maps an unknown error code of a peer to a known one: newer peers may send codes that this version
+ * does not know. */
 static int code_of(int32_t code)
 {
     return strcmp(sherd_err_name(code), "EUNKNOWN") ? code : SHERD_EREFUSED;
