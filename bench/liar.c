@@ -9,6 +9,7 @@
 #include "bench/bench.h"
 #include "bench/verbs.h"
 #include "cli/node.h"
+#include "node/backends/hosted.h"
 
 static volatile sig_atomic_t lying;
 
@@ -18,18 +19,27 @@ static void on_signal(int number)
     lying = 1;
 }
 
-static int open_liar(void **ctx, const sherd__backend_options *opt, sherd__backend_caps *caps,
-                     sherd_diag *d)
+static int open_liar(void **ctx, const sherd__backend_options *opt, sherd_diag *d)
 {
-    return sherd__backend_cpu.open(ctx, opt, caps, d);
+    return sherd__backend_cpu.open(ctx, opt, d);
 }
 
-static int run_liar(void *ctx, const sherd__task *task, const sherd_fragment *left,
-                    const sherd_fragment *right, uint8_t *out, sherd_diag *d)
+static const sherd__device *devices_liar(void *ctx, uint32_t *count)
 {
-    int err = sherd__backend_cpu.run(ctx, task, left, right, out, d);
-    if (!err && lying && task->result.len > 0) out[task->result.len / 2] ^= 1;
+    return sherd__backend_cpu.devices(ctx, count);
+}
+
+static int compute_liar(void *ctx, const sherd__call *c, const sherd_fragment *left,
+                        const sherd_fragment *right, sherd_diag *d)
+{
+    int err = sherd__backend_cpu.compute(ctx, c, left, right, d);
+    if (!err && lying && c->task->result.len > 0) c->out[c->task->result.len / 2] ^= 1;
     return err;
+}
+
+static int submit_liar(void *ctx, sherd__call *c, sherd_diag *d)
+{
+    return sherd__hosted_submit(ctx, compute_liar, c, d);
 }
 
 static void close_liar(void *ctx)
@@ -40,7 +50,12 @@ static void close_liar(void *ctx)
 static const sherd__backend liar = { .abi = SHERD__BACKEND_ABI,
                                      .name = "liar",
                                      .open = open_liar,
-                                     .run = run_liar,
+                                     .devices = devices_liar,
+                                     .hold = sherd__hosted_hold,
+                                     .drop = sherd__hosted_drop,
+                                     .submit = submit_liar,
+                                     .cancel = sherd__hosted_cancel,
+                                     .compute = compute_liar,
                                      .close = close_liar };
 
 static int run_bench_node(sherd__cli *cli, sherd_diag *d)

@@ -82,7 +82,7 @@ static json_t *tasks_json(const sherd__worker_stats *t)
 }
 
 static void report(void *ctx, const sherd__worker_stats *t, const sherd__pool_stats *m,
-                   const sherd__backend_caps *caps)
+                   const sherd__device *device)
 {
     run *r = ctx;
     sherd_diag d = { .code = 0 };
@@ -97,8 +97,8 @@ static void report(void *ctx, const sherd__worker_stats *t, const sherd__pool_st
         json_object_set_new(obj, "sessions", number(t->clients));
         json_object_set_new(obj, "memory_budget", number(m->budget));
         json_object_set_new(obj, "memory_peak", number(m->peak));
-        json_object_set_new(obj, "blas_core", json_string(caps->core));
-        json_object_set_new(obj, "threads", number(caps->threads));
+        json_object_set_new(obj, "blas_core", json_string(device->core));
+        json_object_set_new(obj, "threads", number(device->threads));
         if (r->data.ledger) json_object_set_new(obj, "privacy", sherd__node_data_json(&r->data));
         if (sherd__cli_json_end(r->cli, obj, &d)) sherd__cli_warn(r->cli, "%s", d.message);
         fflush(stdout);

@@ -19,7 +19,7 @@ struct sherd_executor {
     pthread_t thread;
     bool threaded, stop;
     queue todo, finished;
-    size_t queued, queue_max, pending;
+    size_t queued, queue_max, pending, expected;
     void (*wake)(void *ctx);
     void *wake_ctx;
 };
@@ -115,6 +115,24 @@ int sherd__executor_submit(sherd_executor *e, sherd_work *w)
     return full ? SHERD_EBUSY : SHERD_OK;
 }
 
+void sherd__executor_expect(sherd_executor *e)
+{
+    pthread_mutex_lock(&e->lock);
+    e->expected++;
+    pthread_mutex_unlock(&e->lock);
+    e->pending++;
+}
+
+void sherd__executor_finish(sherd_executor *e, sherd_work *w)
+{
+    pthread_mutex_lock(&e->lock);
+    push(&e->finished, w);
+    e->expected--;
+    pthread_cond_broadcast(&e->more);
+    if (e->threaded) e->wake(e->wake_ctx);
+    pthread_mutex_unlock(&e->lock);
+}
+
 size_t sherd__executor_drain(sherd_executor *e)
 {
     pthread_mutex_lock(&e->lock);
@@ -146,6 +164,9 @@ void sherd__executor_free(sherd_executor *e)
         pthread_join(e->thread, NULL);
     }
     e->stop = true;
+    pthread_mutex_lock(&e->lock);
+    while (e->expected) pthread_cond_wait(&e->more, &e->lock);
+    pthread_mutex_unlock(&e->lock);
     for (sherd_work *w; (w = pop(&e->todo));) push(&e->finished, w);
     while (e->finished.head) sherd__executor_drain(e);
     pthread_mutex_destroy(&e->lock);

@@ -53,7 +53,7 @@ struct server {
     sherd_identity *identity;
     sherd__peers allowed, peers;
     void *backend_ctx;
-    sherd__backend_caps caps;
+    const sherd__device *device; /* the first of the backend's */
     sherd_executor *executor;
     sherd__worker *worker;
     sherd__members *members;
@@ -91,7 +91,7 @@ static void report(server *s)
 {
     if (s->opt->report && s->worker)
         s->opt->report(s->opt->ctx, sherd__worker_stats_of(s->worker),
-                       sherd__worker_memory(s->worker), &s->caps);
+                       sherd__worker_memory(s->worker), s->device);
 }
 
 /* --- who may come in ----------------------------------------------------------------------- */
@@ -188,12 +188,12 @@ static void describe_session(const server *s, uint64_t memory, sherd__session_op
     *h = (sherd__hello){ .minor_max = SHERD__MINOR,
                          .features = features_of(s),
                          .software = "sherd " SHERD_VERSION,
-                         .threads = s->caps.threads,
+                         .threads = s->device->threads,
                          .memory = memory,
-                         .gflops = s->caps.gflops,
-                         .residue_gflops = s->caps.residue_gflops };
-    memcpy(h->blas_core, s->caps.core, sizeof h->blas_core);
-    memcpy(h->backend, s->caps.name, sizeof h->backend);
+                         .gflops = s->device->gflops,
+                         .residue_gflops = s->device->residue_gflops };
+    memcpy(h->blas_core, s->device->core, sizeof h->blas_core);
+    memcpy(h->backend, s->device->name, sizeof h->backend);
 }
 
 static void name_conn(conn *c, const sherd__peer *p)
@@ -499,8 +499,10 @@ static int start_compute(server *s, sherd_diag *d)
 {
     const sherd__node_options *o = s->opt;
     sherd__backend_options b = { .threads = o->threads, .quick = o->quick };
-    int err = o->backend->open(&s->backend_ctx, &b, &s->caps, d);
+    uint32_t devices;
+    int err = o->backend->open(&s->backend_ctx, &b, d);
     if (err) return err;
+    s->device = o->backend->devices(s->backend_ctx, &devices);
     err = sherd__loop_init(&s->loop, d);
     if (err) return err;
     s->loop_up = true;
@@ -516,7 +518,6 @@ static int start_compute(server *s, sherd_diag *d)
     if (err) return sherd__fail(d, err, NULL, "no memory for the task loop");
     sherd__worker_options w = { .backend = o->backend,
                                 .backend_ctx = s->backend_ctx,
-                                .caps = s->caps,
                                 .executor = s->executor,
                                 .memory = o->memory,
                                 .flush = flush,

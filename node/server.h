@@ -63,7 +63,7 @@ typedef struct sherd__node_options {
     void (*say)(void *ctx, sherd__node_level level, const char *line);
     /** The counters: at the end, and on SIGUSR1. May be NULL. */
     void (*report)(void *ctx, const sherd__worker_stats *tasks, const sherd__pool_stats *memory,
-                   const sherd__backend_caps *caps);
+                   const sherd__device *device);
     /** The node is to end, but a product is still running, two seconds later or with nobody left to
      *  want it: ends the process, does not return. */
     void (*abandon)(void *ctx);

@@ -5,6 +5,7 @@
 #include "node/store.h"
 
 #include "core/alloc.h"
+#include "node/devices.h"
 
 void sherd__store_init(sherd__store *s)
 {
@@ -81,7 +82,9 @@ void sherd__block_hold(sherd__block *b)
 
 void sherd__block_release(sherd__block *b)
 {
-    if (!b || --b->refs > 0) return;
+    if (!b) return;
+    if (--b->refs == b->calls) sherd__devices_drop(b); /* no other call is going to need it */
+    if (b->refs > 0) return;
     sherd__fragment_free(b->fragment);
     sherd__free(b);
 }

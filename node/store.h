@@ -24,7 +24,9 @@ typedef struct sherd__block {
     sherd__grouped_item item; /* first */
     sherd_fragment *fragment;
     uint32_t number;
-    uint32_t refs; /* the store's own, and one for each task that uses it */
+    uint32_t refs;                 /* the store's own, and one for each task that uses it */
+    uint32_t calls;                /* of these, tasks whose call of a device is under way */
+    struct sherd__residence *held; /* where devices hold it (node/devices.h) */
 } sherd__block;
 
 /** Zero-initialise; key and budget of the table as core/grouped.h says. */

@@ -124,6 +124,8 @@ void sherd__worker_run(task *t)
     }
     sherd_diag d = { .code = 0 };
     const sherd_fragment *right = t->right ? t->right->fragment : NULL;
+    t->call.task = &t->what;
+    t->call.out = t->out;
     if (t->secure)
         t->err = sherd__secure_run(t->client->secure, &t->what, t->left->fragment, right, t->out,
                                    &t->stop, &d);
@@ -131,9 +133,22 @@ void sherd__worker_run(task *t)
         t->err = sherd__allreduce_run(t->client->circle, &t->what, t->left->fragment, right, t->out,
                                       &d);
     else
-        t->err = w->opt.backend->run(w->opt.backend_ctx, &t->what, t->left->fragment, right, t->out,
-                                     &d);
+        t->err = w->opt.backend->compute(w->opt.backend_ctx, &t->call, t->left->fragment, right,
+                                         &d);
     if (t->err) set_text(t->text, t->err, d.message);
+}
+
+/* How many tasks may be started and not answered. */
+static uint32_t depth_of(const sherd__worker *w)
+{
+    uint32_t depth = sherd__devices_depth(&w->devices);
+    return depth < RUNNING_LEAST ? RUNNING_LEAST : depth < RUNNING_MAX ? depth : RUNNING_MAX;
+}
+
+/* Whether devices compute it, and not the compute thread by itself. */
+static bool of_device(const task *t)
+{
+    return !t->round && !t->secure && !t->circle;
 }
 
 /* A task's number in its client's table. */
@@ -156,15 +171,21 @@ static void on_run(sherd_work *work)
     t->took_us = now_us(w) - from;
 }
 
-static void on_done(sherd_work *work)
+static void leave_running(sherd__worker *w, const task *t)
 {
-    task *t = (task *)work;
-    sherd__client *c = t->client;
-    sherd__worker *w = c->worker;
     for (uint32_t i = 0; i < w->running_len; i++)
         if (w->running[i] == t) w->running[i] = w->running[--w->running_len];
-    c->running--;
-    sherd__worker_charge(c, t->took_us - t->charged_us);
+    if (w->alone == t) w->alone = NULL;
+    t->client->running--;
+    sherd__worker_charge(t->client, t->took_us - t->charged_us);
+}
+
+/* A started task is over: it is answered, and others are started. */
+static void finish(task *t)
+{
+    sherd__client *c = t->client;
+    sherd__worker *w = c->worker;
+    leave_running(w, t);
     if (t->round) sherd__worker_round_done(t);
     else answer(t);
     if (sherd__worker_to_reap(c)) sherd__worker_reap_now(c); /* what the task kept held */
@@ -178,13 +199,89 @@ static void on_done(sherd_work *work)
     sherd__worker_pump(w);
 }
 
+static void on_done(sherd_work *work)
+{
+    finish((task *)work);
+}
+
+/* --- calls of devices -------------------------------------------------------------------- */
+
+static void on_called(sherd__call *call);
+
+/*
+ * Gives a task to a device, or has it wait: then a call is under way, and all that wait are tried
+ * again when it is done. A task that found no memory runs alone, so that others cannot take what is
+ * given back from it again and again.
+ */
+static int submit_call(sherd__worker *w, task *t)
+{
+    sherd_diag d = { .code = 0 };
+    if (t->cramped && !w->alone) w->alone = t;
+    t->waiting = w->alone && (w->alone != t || sherd__devices_busy(&w->devices));
+    if (t->waiting) return SHERD_OK;
+    t->call = (sherd__call){ .task = &t->what,
+                             .owner = t->client->owner,
+                             .out = t->out,
+                             .executor = w->opt.executor,
+                             .clock = w->opt.clock,
+                             .done = on_called };
+    int err = sherd__devices_submit(&w->devices, &t->call, t->left, t->right, &t->on, &d);
+    bool cramped = err == SHERD_ENOMEM && sherd__devices_busy(&w->devices);
+    if (cramped && !w->alone) w->alone = t;
+    t->cramped |= cramped;
+    t->waiting = cramped || err == SHERD_EBUSY;
+    if (t->waiting) return SHERD_OK;
+    if (err) set_text(t->text, err, d.message);
+    return err;
+}
+
+static void submit_waiting(sherd__worker *w)
+{
+    for (uint32_t i = 0; i < w->running_len; i++) {
+        task *t = w->running[i];
+        if (!t->waiting || !(t->err = submit_call(w, t))) continue;
+        finish(t);
+        i = UINT32_MAX; /* the list is another: from its beginning */
+    }
+}
+
+static void on_called(sherd__call *call)
+{
+    task *t = sherd__worker_task_of_call(call);
+    sherd__worker *w = t->client->worker;
+    bool again = sherd__devices_done(call, t->left, t->right, t->on);
+    t->on = NULL;
+    t->err = call->err;
+    t->took_us += call->took_us;
+    if (t->err) set_text(t->text, t->err, call->text);
+    t->cramped |= t->err == SHERD_ENOMEM;
+    if (call->lost) w->depth = depth_of(w);
+    else if (again) again = t->failures++ < FAILURES_MAX;
+    again = again && !t->cancelled && !t->client->closed;
+    w->stats.repeated += again;
+    if (again && !(t->err = submit_call(w, t))) {
+        submit_waiting(w);
+        return;
+    }
+    if (w->alone == t) w->alone = NULL;
+    submit_waiting(w);
+    finish(t);
+}
+
+/* A task that waits for a device is over: nothing of it is under way. */
+static void withdraw(task *t)
+{
+    leave_running(t->client->worker, t);
+    sherd__worker_release(t);
+}
+
 /* --- starting ---------------------------------------------------------------------------- */
 
 /* Estimated, without what a hop to the compute thread costs. */
 static double us_of(const sherd__worker *w, const task *t)
 {
     const sherd_fragment *right = t->right ? t->right->fragment : NULL;
-    double gflops = w->opt.caps.gflops > 1 ? w->opt.caps.gflops : 1;
+    double gflops = w->devices.list[0].what.gflops > 1 ? w->devices.list[0].what.gflops : 1;
     return sherd__task_flops(&t->what, t->left->fragment) / (gflops * 1e3) +
            sherd__task_bytes(&t->what, t->left->fragment, right) / 4e3;
 }
@@ -201,8 +298,13 @@ static int take_buffer(task *t)
 
 int sherd__worker_submit(sherd__worker *w, task *t)
 {
-    t->work = (sherd_work){ .run = on_run, .done = on_done };
-    int err = sherd__executor_submit(w->opt.executor, &t->work);
+    int err;
+    if (of_device(t)) {
+        err = submit_call(w, t);
+    } else {
+        t->work = (sherd_work){ .run = on_run, .done = on_done };
+        err = sherd__executor_submit(w->opt.executor, &t->work);
+    }
     if (err) return err;
     t->charged_us = t->round ? sherd__round_us(t->round) : us_of(w, t);
     sherd__worker_charge(t->client, t->charged_us);
@@ -229,9 +331,9 @@ static void start(sherd__worker *w, task *t)
     const sherd__fragment_info *left = sherd__fragment_info_of(t->left->fragment);
     /* Secure sums and circles: all on one thread, one after another. What CSR takes depends on how
      * its entries lie. */
-    bool run_here = w->running_len == 0 && !t->secure && !t->circle && us < SHERD__INLINE_US &&
-                    left->encoding != SHERD__CSR;
-    if (t->secure || t->circle || !sherd__worker_stream(t)) {
+    bool run_here = w->running_len == 0 && of_device(t) && w->opt.backend->compute &&
+                    us < SHERD__INLINE_US && left->encoding != SHERD__CSR;
+    if (!of_device(t) || !sherd__worker_stream(t)) {
         int err = take_buffer(t);
         if (!err && !run_here && !(err = sherd__worker_submit(w, t))) return;
         if (err) {
@@ -253,7 +355,7 @@ void sherd__worker_pump(sherd__worker *w)
 {
     if (w->pumping) return;
     w->pumping = true;
-    while (w->running_len < RUNNING_MAX && (!w->opt.wake || w->turn_us < TURN_US)) {
+    while (w->running_len < w->depth && (!w->opt.wake || w->turn_us < TURN_US)) {
         task *t = sherd__worker_next(w);
         if (!t) break;
         bool gone = t->listed && sherd__grouped_is_given_up(&t->client->tasks, &t->item);
@@ -268,7 +370,7 @@ void sherd__worker_pump(sherd__worker *w)
         sherd__worker_release(t);
     }
     w->pumping = false;
-    if (w->last && w->running_len < RUNNING_MAX) w->opt.wake(w->opt.wake_ctx); /* the next turn */
+    if (w->last && w->running_len < w->depth) w->opt.wake(w->opt.wake_ctx); /* the next turn */
 }
 
 void sherd__worker_turn(sherd__worker *w)
@@ -387,13 +489,27 @@ static void on_task(sherd__client *c, const sherd__event *e)
     sherd__worker_pump(c->worker);
 }
 
+/* The result of a started task is not needed. True: the task is gone. */
+static bool stop(task *t)
+{
+    const sherd__worker *w = t->client->worker;
+    bool waiting = t->waiting;
+    atomic_store(&t->stop, true);
+    if (waiting) withdraw(t);
+    else if (t->on) w->opt.backend->cancel(w->opt.backend_ctx, &t->call);
+    return waiting;
+}
+
 /* The job is dropped, or the client is over: what runs of it may end early. */
 static void stop_running(sherd__client *c, uint64_t job)
 {
     const sherd__worker *w = c->worker;
-    for (uint32_t i = 0; i < w->running_len; i++)
-        if (w->running[i]->client == c && (c->closed || w->running[i]->what.job == job))
-            atomic_store(&w->running[i]->stop, true);
+    for (uint32_t i = 0; i < w->running_len; i++) {
+        task *t = w->running[i];
+        if (t->client != c || (!c->closed && t->what.job != job)) continue;
+        if (!c->closed) atomic_store(&t->stop, true);
+        else if (stop(t)) i--;
+    }
 }
 
 /* One attempt of a task, or with number 0 all tasks of the job. */
@@ -423,8 +539,8 @@ static void on_cancel(sherd__client *c, const sherd__event *e)
                       (t->what.task == e->number && t->what.attempt == e->task.attempt));
         if (!named || t->cancelled) continue;
         t->cancelled = true;
-        atomic_store(&t->stop, true);
         w->stats.cancelled++;
+        if (stop(t)) i--;
     }
 }
 
@@ -502,7 +618,7 @@ int sherd__worker_join(sherd__worker *w, sherd__client **out, void *tag,
     c->site = (sherd__gradient_site){ .pool = c->pool,
                                       .store = &c->store,
                                       .later = sherd__worker_later(c),
-                                      .gflops = w->opt.caps.gflops,
+                                      .gflops = w->devices.list[0].what.gflops,
                                       .wake = w->opt.wake,
                                       .wake_ctx = w->opt.wake_ctx,
                                       .clock = w->opt.clock };
@@ -510,7 +626,7 @@ int sherd__worker_join(sherd__worker *w, sherd__client **out, void *tag,
     if (c->next) c->next->prev = c;
     w->clients = c;
     sherd__worker_count_clients(w);
-    w->stats.clients++;
+    c->owner = ++w->stats.clients;
     w->stats.clients_now++;
     return SHERD_OK;
 }
@@ -526,6 +642,11 @@ int sherd__worker_new(sherd__worker **out, const sherd__worker_options *opt)
     if (!w) return SHERD_ENOMEM;
     w->opt = *opt;
     if (!w->opt.entropy.fill) w->opt.entropy = sherd__entropy_os();
+    uint32_t count = opt->devices_len;
+    const sherd__device *list = opt->devices;
+    if (!list) list = opt->backend->devices(opt->backend_ctx, &count);
+    sherd__devices_init(&w->devices, opt->backend, opt->backend_ctx, list, count);
+    w->depth = depth_of(w);
     int err = sherd__pool_new(&w->pool, opt->memory);
     if (err) {
         sherd__free(w);

@@ -35,7 +35,8 @@ typedef struct sherd__account sherd__account; /* node/account.h */
 typedef struct sherd__worker_options {
     const sherd__backend *backend;
     void *backend_ctx;
-    sherd__backend_caps caps;
+    const sherd__device *devices; /* the first devices_len of the backend's; NULL: all */
+    uint32_t devices_len;
     sherd_executor *executor;
     uint64_t memory; /* budget of blocks, arriving bodies and results of all clients */
     /** A session has something to send, from outside one of its own events. May end in an event of
@@ -65,6 +66,7 @@ typedef struct sherd__worker_stats {
     uint64_t inline_tasks;          /* of these, on the loop's thread */
     uint64_t streamed_tasks;        /* of these, produced while sent */
     uint64_t refused, cancelled;
+    uint64_t repeated;            /* calls of devices that failed and were submitted again */
     uint64_t blocks_in, bytes_in; /* bodies stored */
     uint64_t bytes_out;           /* bodies of results handed to a session */
     uint64_t clients_now, clients;

@@ -10,12 +10,15 @@
 
 #include "node/account.h"
 #include "node/allreduce/allreduce.h"
+#include "node/devices.h"
 #include "node/gradient.h"
 #include "node/secure/secure.h"
 #include "node/store.h"
 #include "node/worker.h"
 
-#define RUNNING_MAX 2u
+#define RUNNING_LEAST 2u /* one runs, one is there for the compute thread to go on with */
+#define RUNNING_MAX 64u
+#define FAILURES_MAX 2u   /* of a device, after which a task is given another attempt */
 #define ENDINGS_MOST 512u /* that wait for the compute thread, which has room for twice as many */
 #define ASIDE_MAX 256u    /* tasks of a circle that a client may have waiting */
 #define TURN_US 2000.0    /* estimated work on the loop's thread before others have their turn */
@@ -28,6 +31,11 @@
 
 typedef struct task {
     sherd_work work;          /* first: the executor hands it back */
+    sherd__call call;         /* of a device */
+    sherd__device_state *on;  /* where a call of it is under way; or NULL */
+    bool waiting;             /* started, until a device has room */
+    bool cramped;             /* a device had no memory for it beside others */
+    uint32_t failures;        /* of devices */
     sherd__grouped_item item; /* of its client's table, while `listed` */
     struct task *prev, *next; /* in the queue, or of those set aside */
     struct task *next_round;  /* of rounds in the queue */
@@ -65,6 +73,7 @@ struct sherd__client {
     sherd__worker *worker;
     tenant *tenant;
     sherd__pool *pool;      /* the tenant's */
+    uint64_t owner;         /* of its blocks on devices */
     sherd_session *session; /* NULL before the first event and after the last */
     void *tag;
     sherd__store store;
@@ -97,8 +106,10 @@ struct sherd__worker {
     sherd__account *accounts;              /* of all tenants */
     tenant *last;          /* whose turn was last; its turn_next is the next one's */
     sherd__client *inside; /* whose event is being handled: its link flushes after it */
-    task *running[RUNNING_MAX];
-    uint32_t running_len;
+    sherd__devices devices;
+    task *running[RUNNING_MAX];  /* started and not answered */
+    uint32_t running_len, depth; /* depth: how many may be */
+    task *alone;                 /* found no memory: runs while no other call does; or NULL */
     bool pumping;
     double served_us;       /* the least used_us of those in the ring, when last served */
     struct ending *endings; /* with the compute thread */
@@ -154,6 +165,11 @@ void sherd__worker_answer_now(task *t);
 static inline task *sherd__worker_task_of(sherd__grouped_item *it)
 {
     return (task *)(void *)((char *)it - offsetof(task, item));
+}
+
+static inline task *sherd__worker_task_of_call(sherd__call *c)
+{
+    return (task *)(void *)((char *)c - offsetof(task, call));
 }
 
 bool sherd__worker_to_reap(const sherd__client *c);

@@ -23,11 +23,13 @@
 #include "matrix/windows.h"
 #include "node/backend.h"
 #include "node/backends/cpu.h"
+#include "node/backends/hosted.h"
 #include "node/backends/outer.h"
 #include "node/check.h"
 
 #define STRIP 128u /* inner size, for each BLAS thread, of residues: a strip of B stays in L2 */
 #define CELL 96u   /* rows of a cell whose blocks have about a megabyte */
+#define CELL_BYTES ((uint64_t)1 << 20)
 
 _Static_assert(SHERD__CSR_ROWS == CPU_PANEL, "one panel's rows are taken apart at a time");
 _Static_assert(SHERD__LIMBS_MOST + CPU_LINE <= CPU_AREA * sizeof(double),
@@ -44,6 +46,12 @@ uint8_t *sherd__cpu_bytes(cpu *c, double *area, size_t n)
 {
     uint8_t *at = (uint8_t *)sherd__cpu_use(c, area, (n + CPU_LINE) / sizeof *area);
     return at + (CPU_LINE - (uintptr_t)at % CPU_LINE) % CPU_LINE;
+}
+
+int sherd__cpu_go_on(const cpu *c, sherd_diag *d)
+{
+    if (!atomic_load_explicit(&c->call->cancelled, memory_order_relaxed)) return SHERD_OK;
+    return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "the task was cancelled");
 }
 
 static void forget(cpu *c)
@@ -88,7 +96,7 @@ int sherd__cpu_convert(cpu *c, const cpu_operand *o, cpu_range rows, cpu_range c
                      .cols = o->cols,
                      .row_stride = (ptrdiff_t)o->cols,
                      .col_stride = 1 };
-    int err = 0;
+    int err = sherd__cpu_go_on(c, d);
     if (o->dtype != SHERD__RESIDUES) v.dtype = (sherd_dtype)o->dtype;
     for (size_t r = 0; r < rows.len && !err; r++) {
         double *to = area + r * cols.len;
@@ -112,7 +120,7 @@ int sherd__cpu_fetch(cpu *c, const cpu_operand *o, cpu_range rows, cpu_range col
     if (o->dtype == SHERD_F64 && !o->prime) {
         *at = (const double *)(const void *)o->values + rows.from * o->cols + cols.from;
         *ld = (size_t)o->cols;
-        return SHERD_OK;
+        return sherd__cpu_go_on(c, d);
     }
     *at = area;
     *ld = cols.len;
@@ -301,7 +309,9 @@ static int multiply_groups(cpu *c, const sherd__task *t, uint32_t q, const sherd
         uint32_t p = t->primes_len ? t->primes[q] : 0;
         cpu_operand x = { ga.values, ga.rows, ga.cols, a->dtype, p, t->op == SHERD__OP_MULTIPLY_T };
         cpu_operand y = { gb.values, gb.rows, gb.cols, b->dtype, p, false };
-        int err = !p ? multiply_plain(c, &x, &y, t->result.dtype, out, d)
+        int err = sherd__cpu_go_on(c, d);
+        if (!err)
+            err = !p ? multiply_plain(c, &x, &y, t->result.dtype, out, d)
                      : multiply_residues(c, &x, &y, out, false, d);
         if (err) return err;
         u += ga.rows * ga.cols * wa;
@@ -362,10 +372,13 @@ static int run_map(cpu *c, const sherd__task *t, const sherd_fragment *left,
     return SHERD_OK;
 }
 
-static int cpu_run(void *ctx, const sherd__task *t, const sherd_fragment *left,
-                   const sherd_fragment *right, uint8_t *out, sherd_diag *d)
+static int cpu_compute(void *ctx, const sherd__call *call, const sherd_fragment *left,
+                       const sherd_fragment *right, sherd_diag *d)
 {
     cpu *c = ctx;
+    const sherd__task *t = call->task;
+    uint8_t *out = call->out;
+    c->call = call;
     int err = sherd__task_check(t, left, right, d);
     if (!err) err = sherd__task_check_groups(t, left, right, d);
     if (err || t->result.len == 0) return err;
@@ -373,6 +386,11 @@ static int cpu_run(void *ctx, const sherd__task *t, const sherd_fragment *left,
     err = product ? run_multiply(c, t, left, right, out, d) : run_map(c, t, left, right, out, d);
     forget(c);
     return err;
+}
+
+static int cpu_submit(void *ctx, sherd__call *c, sherd_diag *d)
+{
+    return sherd__hosted_submit(ctx, cpu_compute, c, d);
 }
 
 static int cpu_stream(void *ctx, const sherd__task *t, const sherd_fragment *left,
@@ -397,14 +415,24 @@ static void cpu_close(void *ctx)
     sherd__free(c);
 }
 
-static void describe(const cpu *c, sherd__backend_caps *caps, const sherd__backend_options *opt)
+static void describe(const cpu *c, sherd__device *out, const sherd__backend_options *opt)
 {
-    *caps = (sherd__backend_caps){ .name = "cpu", .threads = sherd__blas_threads() };
-    strncpy(caps->core, sherd__blas_core(), sizeof caps->core - 1);
-    caps->scratch = 4 * CPU_AREA * sizeof(double) + sizeof(cpu);
-    caps->gflops = sherd__gemm_gflops(opt->quick ? 160 : 768);
-    caps->residue_gflops = sherd__limbs_gflops(c->team, CELL, opt->quick ? 160 : 768,
-                                               opt->quick ? 160 : 768);
+    *out = (sherd__device){ .name = "cpu",
+                            .threads = sherd__blas_threads(),
+                            .does = SHERD__DOES_ALL,
+                            .cell = CELL_BYTES,
+                            .depth = 2 };
+    strncpy(out->core, sherd__blas_core(), sizeof out->core - 1);
+    out->gflops = sherd__gemm_gflops(opt->quick ? 160 : 768);
+    out->residue_gflops = sherd__limbs_gflops(c->team, CELL, opt->quick ? 160 : 768,
+                                              opt->quick ? 160 : 768);
+}
+
+static const sherd__device *cpu_devices(void *ctx, uint32_t *count)
+{
+    const cpu *c = ctx;
+    *count = 1;
+    return &c->device;
 }
 
 static int open_team(cpu *c)
@@ -413,8 +441,7 @@ static int open_team(cpu *c)
     return sherd__limbs_here() && threads > 1 ? sherd__team_new(&c->team, threads) : SHERD_OK;
 }
 
-static int cpu_open(void **ctx, const sherd__backend_options *opt, sherd__backend_caps *caps,
-                    sherd_diag *d)
+static int cpu_open(void **ctx, const sherd__backend_options *opt, sherd_diag *d)
 {
     *ctx = NULL;
     if (opt->threads) sherd__blas_threads_set(opt->threads);
@@ -432,8 +459,8 @@ static int cpu_open(void **ctx, const sherd__backend_options *opt, sherd__backen
     c->right = c->all + CPU_AREA;
     c->acc = c->all + 2 * CPU_AREA;
     c->sum = c->all + 3 * CPU_AREA;
-    describe(c, caps, opt);
-    c->threads = caps->threads;
+    describe(c, &c->device, opt);
+    c->threads = c->device.threads;
     *ctx = c;
     return SHERD_OK;
 }
@@ -442,7 +469,12 @@ const sherd__backend sherd__backend_cpu = {
     .abi = SHERD__BACKEND_ABI,
     .name = "cpu",
     .open = cpu_open,
-    .run = cpu_run,
+    .devices = cpu_devices,
+    .hold = sherd__hosted_hold,
+    .drop = sherd__hosted_drop,
+    .submit = cpu_submit,
+    .cancel = sherd__hosted_cancel,
+    .compute = cpu_compute,
     .stream = cpu_stream,
     .close = cpu_close,
 };

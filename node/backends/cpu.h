@@ -21,9 +21,11 @@ typedef struct cpu {
     double *left, *right, *acc, *sum; /* CPU_AREA each: the operands' panels, and the result's */
     double *all;
     size_t used[4]; /* doubles written in each of them since the last wipe */
+    sherd__device device;
     uint32_t threads;
-    sherd__team *team;   /* for sherd__limbs_multiply; NULL: one thread, or it is not here */
-    sherd__csr_rows csr; /* of the left block, where it is sparse */
+    sherd__team *team;       /* for sherd__limbs_multiply; NULL: one thread, or it is not here */
+    sherd__csr_rows csr;     /* of the left block, where it is sparse */
+    const sherd__call *call; /* that is computed */
 } cpu;
 
 /* Part of a matrix as it lies in a block: an operand's group, or a residue block of one prime. */
@@ -62,12 +64,14 @@ static inline void cpu_narrow(const double *x, size_t n, uint8_t *out)
     }
 }
 
+/** SHERD_EINTERRUPTED where the call was cancelled: asked between panels. */
+int sherd__cpu_go_on(const cpu *c, sherd_diag *d);
 /** An area of the scratch, of which n doubles will be written: they are wiped after the task. */
 double *sherd__cpu_use(cpu *c, double *area, size_t n);
 /** Likewise of n bytes, which begin on a line of 64. */
 uint8_t *sherd__cpu_bytes(cpu *c, double *area, size_t n);
 /** A panel of o as f64 (canonical residues where it has a prime), into `area`. SHERD_ERANGE: a
- *  residue that is none, an integer beyond 2^53. */
+ *  residue that is none, an integer beyond 2^53. SHERD_EINTERRUPTED as sherd__cpu_go_on. */
 int sherd__cpu_convert(cpu *c, const cpu_operand *o, cpu_range rows, cpu_range cols, double *area,
                        sherd_diag *d);
 /** The panel where it lies, if it is f64, else converted into `area`. */

@@ -480,8 +480,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     static void *cpu;
     begin();
     sherd__backend_options b = { .threads = 1, .quick = true };
-    sherd__backend_caps caps;
-    if (!cpu && sherd__backend_cpu.open(&cpu, &b, &caps, NULL) != 0) abort();
+    if (!cpu && sherd__backend_cpu.open(&cpu, &b, NULL) != 0) abort();
     const uint32_t how = next(&s);
     const sherd__peers peers_file = { listed, N };
     sherd__policy policy = SHERD__POLICY_DEFAULT;
@@ -498,7 +497,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
                                           .ledger = { &charges_ops, NULL } },
                                 .links = { open_wire, flush_wire, close_wire, NULL },
                                 .wake = how & 64 ? wake : NULL };
-    o.caps.gflops = how & 1 ? 50 : 1e-3; /* at once, or by the executor */
+    const sherd__device device = { .does = SHERD__DOES_ALL,
+                                   .depth = 2,
+                                   .gflops = how & 1 ? 50 : 1e-3 }; /* at once, or by a call */
+    o.devices = &device;
+    o.devices_len = 1;
     memset(&charges, 0, sizeof charges);
     woken = false;
     if (sherd__executor_new_inline(&executor) != 0) abort();

@@ -2,15 +2,35 @@
 #ifndef TESTS_SUPPORT_NO_BACKEND_H
 #define TESTS_SUPPORT_NO_BACKEND_H
 
-#include "node/backend.h"
+#include "node/backends/hosted.h"
 
-static int never_run(void *ctx, const sherd__task *t, const sherd_fragment *left,
-                     const sherd_fragment *right, uint8_t *out, sherd_diag *d)
+static int never_compute(void *ctx, const sherd__call *c, const sherd_fragment *left,
+                         const sherd_fragment *right, sherd_diag *d)
 {
-    (void)ctx, (void)t, (void)left, (void)right, (void)out, (void)d;
+    (void)ctx, (void)c, (void)left, (void)right, (void)d;
     return SHERD_EINTERNAL;
 }
 
-static const sherd__backend none = { .abi = SHERD__BACKEND_ABI, .name = "none", .run = never_run };
+static int never_submit(void *ctx, sherd__call *c, sherd_diag *d)
+{
+    return sherd__hosted_submit(ctx, never_compute, c, d);
+}
+
+static const sherd__device *no_devices(void *ctx, uint32_t *count)
+{
+    static const sherd__device device = { .name = "none", .does = SHERD__DOES_ALL, .depth = 2 };
+    (void)ctx;
+    *count = 1;
+    return &device;
+}
+
+static const sherd__backend none = { .abi = SHERD__BACKEND_ABI,
+                                     .name = "none",
+                                     .devices = no_devices,
+                                     .hold = sherd__hosted_hold,
+                                     .drop = sherd__hosted_drop,
+                                     .submit = never_submit,
+                                     .cancel = sherd__hosted_cancel,
+                                     .compute = never_compute };
 
 #endif

@@ -12,13 +12,16 @@
 #include "crypto/fragment_make.h"
 #include "node/check.h"
 #include "tests/contract/node/backend_world.h"
+#include "tests/support/remote.h"
 
-static const sherd__backend *const backends[] = { &sherd__backend_cpu };
+static const sherd__backend *const backends[] = { &sherd__backend_cpu, &remote_backend };
 #define BACKENDS (sizeof backends / sizeof *backends)
 
 static void *contexts[BACKENDS];
 const sherd__backend *backend_now;
-void *backend_ctx;
+void *backend_ctx, *backend_cpu;
+sherd_executor *backend_executor;
+char backend_why[SHERD__TEXT_MAX];
 static sherd_entropy_seeded seed_state;
 sherd_entropy backend_rnd;
 
@@ -142,13 +145,71 @@ void out_guarded(const uint8_t *out, size_t len)
     for (size_t i = 0; i < GUARD; i++) assert_int_equal(out[len + i], 0xFF);
 }
 
+sherd__handle backend_hold(const sherd_fragment *f, uint64_t owner)
+{
+    sherd_diag d = { .code = 0 };
+    sherd__handle h = { .id = 0 };
+    assert_int_equal(backend_now->hold(backend_ctx, 0, f, owner, &h, &d), SHERD_OK);
+    return h;
+}
+
+static void on_done(sherd__call *call)
+{
+    calling *c = (calling *)call;
+    c->dones++;
+}
+
+int backend_begin(calling *c, const sherd__task *t, sherd__handle left, sherd__handle right,
+                  uint64_t owner, uint8_t *out)
+{
+    sherd_diag d = { .code = 0 };
+    *c = (calling){ .call = { .task = t,
+                              .left = left,
+                              .right = right,
+                              .owner = owner,
+                              .out = out,
+                              .executor = backend_executor,
+                              .done = on_done } };
+    return backend_now->submit(backend_ctx, &c->call, &d);
+}
+
+void backend_settle(void)
+{
+    while (sherd__executor_pending(backend_executor)) {
+        if (backend_now == &remote_backend) (void)remote_turn(backend_ctx);
+        (void)sherd__executor_drain(backend_executor);
+    }
+}
+
+/* The same on this thread, where the backend does that. */
+static void compute_too(const calling *c, const sherd_fragment *a, const sherd_fragment *b)
+{
+    const sherd__task *t = c->call.task;
+    sherd_diag d = { .code = 0 };
+    if (!backend_now->compute) return;
+    sherd__call again = { .task = t, .out = out_new(t->result.len) };
+    int err = backend_now->compute(backend_ctx, &again, a, b, &d);
+    assert_int_equal(err, c->call.err);
+    if (!err) assert_memory_equal(again.out, c->call.out, t->result.len);
+    out_guarded(again.out, t->result.len);
+    free(again.out);
+}
+
 int backend_run(const sherd__task *t, const sherd_fragment *a, const sherd_fragment *b,
                 uint8_t *out)
 {
-    sherd_diag d = { .code = 0 };
-    int err = backend_now->run(backend_ctx, t, a, b, out, &d);
-    assert_int_equal(err != 0, d.message[0] != '\0');
-    return err;
+    calling c;
+    sherd__handle left = backend_hold(a, 1), right = { .id = 0 };
+    if (b) right = backend_hold(b, 1);
+    assert_int_equal(backend_begin(&c, t, left, right, 1, out), SHERD_OK);
+    backend_settle();
+    assert_int_equal(c.dones, 1);
+    assert_int_equal(c.call.err != 0, c.call.text[0] != '\0');
+    backend_now->drop(backend_ctx, &left);
+    if (b) backend_now->drop(backend_ctx, &right);
+    compute_too(&c, a, b);
+    memcpy(backend_why, c.call.text, sizeof backend_why);
+    return c.call.err;
 }
 
 plan plan_dense(uint32_t groups, uint32_t rows, uint32_t cols, uint8_t dtype)
@@ -238,18 +299,17 @@ int backend_open_all(void **s)
 {
     (void)s;
     backend_rnd = sherd__entropy_seeded(&seed_state, 20261121);
+    assert_int_equal(sherd__executor_new_inline(&backend_executor), SHERD_OK);
     for (size_t i = 0; i < BACKENDS; i++) {
         sherd__backend_options o = { .threads = 1, .quick = true };
-        sherd__backend_caps caps;
         sherd_diag d = { .code = 0 };
-        if (backends[i]->open(&contexts[i], &o, &caps, &d)) {
+        if (backends[i]->open(&contexts[i], &o, &d)) {
             print_error("%s: %s\n", backends[i]->name, d.message);
             return -1;
         }
         assert_int_equal(backends[i]->abi, SHERD__BACKEND_ABI);
-        assert_string_equal(caps.name, backends[i]->name);
-        assert_true(caps.gflops > 0 && caps.threads == 1 && caps.core[0]);
     }
+    backend_cpu = contexts[0];
     return 0;
 }
 
@@ -257,6 +317,7 @@ int backend_close_all(void **s)
 {
     (void)s;
     for (size_t i = 0; i < BACKENDS; i++) backends[i]->close(contexts[i]);
+    sherd__executor_free(backend_executor);
     return 0;
 }
 

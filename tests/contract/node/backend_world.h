@@ -13,17 +13,38 @@
 /* The backend of a case, and draws from the group's seed. */
 extern const sherd__backend *backend_now;
 extern void *backend_ctx;
+/* That of the CPU, and the executor of calls. */
+extern void *backend_cpu;
+extern sherd_executor *backend_executor;
 extern sherd_entropy backend_rnd;
 
 /** A group's set-up and teardown, and a case's set-up, whose state is the backend's number. */
 int backend_open_all(void **s);
 int backend_close_all(void **s);
 int backend_choose(void **state);
-#define EACH(test, i)                                                                              \
+#define NAMED(test, name, i)                                                                       \
     {                                                                                              \
-#test, test, backend_choose, NULL, (void *)(uintptr_t)(i)                                  \
+        name, test, backend_choose, NULL, (void *)(uintptr_t)(i)                                   \
     }
-/** Runs a task on it; words where it fails, and else none. */
+#define EACH(test, i) NAMED(test, #test, i)
+/** On all: the CPU's, and tests/support/remote.h. */
+#define ALL(test) NAMED(test, #test, 0), NAMED(test, #test "_remote", 1)
+/** A call of the backend; its answer and how often done came. */
+typedef struct calling {
+    sherd__call call; /* first */
+    unsigned dones;
+} calling;
+
+/** On device 0. */
+sherd__handle backend_hold(const sherd_fragment *f, uint64_t owner);
+/** Submits a call; what submit returns. */
+int backend_begin(calling *c, const sherd__task *t, sherd__handle left, sherd__handle right,
+                  uint64_t owner, uint8_t *out);
+/** Until no call is under way. */
+void backend_settle(void);
+/** The words of the last task that backend_run ran. */
+extern char backend_why[SHERD__TEXT_MAX];
+/** A task from its blocks to its result; words where it fails, and else none. */
 int backend_run(const sherd__task *t, const sherd_fragment *a, const sherd_fragment *b,
                 uint8_t *out);
 

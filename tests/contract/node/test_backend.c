@@ -323,15 +323,15 @@ static void transposed_tasks_that_disagree_with_their_blocks_are_refused(void **
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        EACH(products_of_all_dtypes_and_awkward_sizes_equal_the_loop, 0),
-        EACH(products_beyond_one_panel_equal_the_loop, 0),
-        EACH(transposed_products_equal_the_loop, 0),
-        EACH(grouped_products_with_empty_groups_equal_the_loop, 0),
-        EACH(outer_products_of_long_columns_equal_the_loop, 0),
-        EACH(infinities_and_nan_come_out_as_ieee_says, 0),
-        EACH(maps_of_all_operations_and_dtypes_equal_libm_to_rounding, 0),
-        EACH(tasks_that_disagree_with_their_blocks_are_refused, 0),
-        EACH(transposed_tasks_that_disagree_with_their_blocks_are_refused, 0),
+        ALL(products_of_all_dtypes_and_awkward_sizes_equal_the_loop),
+        ALL(products_beyond_one_panel_equal_the_loop),
+        ALL(transposed_products_equal_the_loop),
+        ALL(grouped_products_with_empty_groups_equal_the_loop),
+        ALL(outer_products_of_long_columns_equal_the_loop),
+        ALL(infinities_and_nan_come_out_as_ieee_says),
+        ALL(maps_of_all_operations_and_dtypes_equal_libm_to_rounding),
+        ALL(tasks_that_disagree_with_their_blocks_are_refused),
+        ALL(transposed_tasks_that_disagree_with_their_blocks_are_refused),
     };
     unsetenv("OPENBLAS_CORETYPE"); /* which would turn tiles of bytes off */
     return cmocka_run_group_tests_name("node/backend", tests, backend_open_all, backend_close_all);

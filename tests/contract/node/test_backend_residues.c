@@ -439,17 +439,17 @@ static void moduli_that_are_not_odd_and_small_are_refused(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        EACH(residues_multiply_exactly_worst_values_included, 0),
-        EACH(integers_multiply_modulo_primes_group_by_group, 0),
-        EACH(integers_multiply_modulo_primes_transposed_and_beside_residues, 0),
-        EACH(residues_multiply_with_integers_of_every_size, 0),
-        EACH(integers_that_no_double_holds_are_refused_beside_residues, 0),
-        EACH(integers_of_any_size_are_reduced_modulo_the_least_modulus, 0),
-        EACH(a_residue_at_or_above_its_prime_is_rejected, 0),
-        EACH(windows_of_residues_multiply_exactly, 0),
-        EACH(tasks_whose_windows_do_not_fit_are_refused, 0),
-        EACH(integers_beyond_2_to_53_are_rejected_modulo_primes, 0),
-        EACH(moduli_that_are_not_odd_and_small_are_refused, 0),
+        ALL(residues_multiply_exactly_worst_values_included),
+        ALL(integers_multiply_modulo_primes_group_by_group),
+        ALL(integers_multiply_modulo_primes_transposed_and_beside_residues),
+        ALL(residues_multiply_with_integers_of_every_size),
+        ALL(integers_that_no_double_holds_are_refused_beside_residues),
+        ALL(integers_of_any_size_are_reduced_modulo_the_least_modulus),
+        ALL(a_residue_at_or_above_its_prime_is_rejected),
+        ALL(windows_of_residues_multiply_exactly),
+        ALL(tasks_whose_windows_do_not_fit_are_refused),
+        ALL(integers_beyond_2_to_53_are_rejected_modulo_primes),
+        ALL(moduli_that_are_not_odd_and_small_are_refused),
     };
     unsetenv("OPENBLAS_CORETYPE"); /* which would turn tiles of bytes off */
     return cmocka_run_group_tests_name("node/backend_residues", tests, backend_open_all,

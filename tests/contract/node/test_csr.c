@@ -16,18 +16,15 @@
 #include "core/rand.h"
 #include "crypto/fragment_make.h"
 #include "matrix/sparse.h"
-#include "node/backend.h"
 #include "node/check.h"
 #include "node/csr.h"
 #include "sherd/mat.h"
+#include "tests/contract/node/backend_world.h"
 
-static const sherd__backend *const backends[] = { &sherd__backend_cpu };
-static const sherd__backend *backend;
-static void *ctx;
 static sherd_entropy_seeded seed_state;
 static sherd_entropy rnd;
 
-enum { GROUPS_MAX = 12, GUARD = 64 };
+enum { GROUPS_MAX = 12 };
 
 static uint64_t below(uint64_t n)
 {
@@ -209,9 +206,8 @@ static void compare(const operand *a, const operand *b, uint8_t dtype)
                                        .len = n * m * sherd__wire_size(dtype) * (r ? r : 1) };
     uint8_t *out = aligned_alloc(64, (t.result.len + GUARD + 63) / 64 * 64);
     double *want = reference(a, b, n, m);
-    sherd_diag d = { .code = 0 };
     memset(out, 0xff, t.result.len + GUARD);
-    if (backend->run(ctx, &t, a->f, b->f, out, &d)) fail_msg("%s", d.message);
+    if (backend_run(&t, a->f, b->f, out)) fail_msg("%s", backend_why);
     for (size_t i = 0; i < n * m; i++) {
         float narrow;
         double got;
@@ -319,12 +315,11 @@ static void integers_beyond_2_to_53_are_rejected_modulo_primes(void **s)
                                        .primes = 1,
                                        .len = 3 };
     uint8_t out[64];
-    sherd_diag d = { .code = 0 };
-    assert_int_equal(backend->run(ctx, &t, a.f, b.f, out, &d), SHERD_OK);
+    assert_int_equal(backend_run(&t, a.f, b.f, out), SHERD_OK);
     for (unsigned i = 0; i < sizeof beyond / sizeof *beyond; i++) {
         const sherd__fragment_info *info = sherd__fragment_info_of(a.f);
         memcpy((uint8_t *)(uintptr_t)sherd__fragment_bytes(a.f) + info->len - 8, &beyond[i], 8);
-        assert_int_equal(backend->run(ctx, &t, a.f, b.f, out, &d), SHERD_ERANGE);
+        assert_int_equal(backend_run(&t, a.f, b.f, out), SHERD_ERANGE);
     }
     sherd__fragment_free(a.f);
     sherd__fragment_free(b.f);
@@ -343,18 +338,17 @@ static void csr_is_refused_anywhere_but_on_the_left_of_a_product(void **s)
     t.result = (sherd__fragment_info){
         .origin = SHERD__RESULT, .dtype = SHERD_F64, .rows = 3, .cols = 3, .len = sizeof out
     };
-    sherd_diag d = { .code = 0 };
-    assert_int_equal(backend->run(ctx, &t, a.f, b.f, out, &d), SHERD_OK);
-    assert_int_equal(backend->run(ctx, &t, b.f, a.f, out, &d), SHERD_EUNSUPPORTED);
-    assert_string_equal(d.message, "operation 1 with right in CSR");
+    assert_int_equal(backend_run(&t, a.f, b.f, out), SHERD_OK);
+    assert_int_equal(backend_run(&t, b.f, a.f, out), SHERD_EUNSUPPORTED);
+    assert_string_equal(backend_why, "operation 1 with right in CSR");
     t.op = SHERD__OP_MULTIPLY_T;
-    assert_int_equal(backend->run(ctx, &t, b.f, b.f, out, &d), SHERD_OK);
-    assert_int_equal(backend->run(ctx, &t, a.f, b.f, out, &d), SHERD_EUNSUPPORTED);
+    assert_int_equal(backend_run(&t, b.f, b.f, out), SHERD_OK);
+    assert_int_equal(backend_run(&t, a.f, b.f, out), SHERD_EUNSUPPORTED);
     t.op = SHERD__OP_MINUS;
-    assert_int_equal(backend->run(ctx, &t, a.f, b.f, out, &d), SHERD_EUNSUPPORTED);
-    assert_int_equal(backend->run(ctx, &t, b.f, a.f, out, &d), SHERD_EUNSUPPORTED);
+    assert_int_equal(backend_run(&t, a.f, b.f, out), SHERD_EUNSUPPORTED);
+    assert_int_equal(backend_run(&t, b.f, a.f, out), SHERD_EUNSUPPORTED);
     t.op = SHERD__OP_EXP;
-    assert_int_equal(backend->run(ctx, &t, a.f, NULL, out, &d), SHERD_EUNSUPPORTED);
+    assert_int_equal(backend_run(&t, a.f, NULL, out), SHERD_EUNSUPPORTED);
     free_operand(&a);
     free_operand(&b);
 }
@@ -394,8 +388,7 @@ static void a_small_block_of_a_huge_shape_costs_little(void **s)
         .origin = SHERD__RESULT, .dtype = SHERD_F64, .rows = ROWS, .cols = 1, .len = 8 * ROWS
     };
     double *out = malloc(8 * ROWS);
-    sherd_diag d = { .code = 0 };
-    assert_int_equal(backend->run(ctx, &t, a.f, b.f, (uint8_t *)out, &d), SHERD_OK);
+    assert_int_equal(backend_run(&t, a.f, b.f, (uint8_t *)out), SHERD_OK);
     for (size_t i = 0; i < ROWS; i++) assert_true(out[i] == (i == 1500 ? 21 : 0));
     free(out);
     sherd__fragment_free(a.f);
@@ -422,32 +415,20 @@ static void the_work_of_a_task_counts_entries(void **s)
 
 static int open_all(void **s)
 {
-    (void)s;
     rnd = sherd__entropy_seeded(&seed_state, 20261122);
-    sherd__backend_options o = { .threads = 1, .quick = true };
-    sherd__backend_caps caps;
-    sherd_diag d = { .code = 0 };
-    backend = backends[0];
-    return backend->open(&ctx, &o, &caps, &d);
-}
-
-static int close_all(void **s)
-{
-    (void)s;
-    backend->close(ctx);
-    return 0;
+    return backend_open_all(s);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_at_every_density_equal_the_loop),
-        cmocka_unit_test(products_beyond_one_panel_equal_the_loop),
-        cmocka_unit_test(groups_of_any_shape_equal_the_loop),
-        cmocka_unit_test(integers_beyond_2_to_53_are_rejected_modulo_primes),
-        cmocka_unit_test(csr_is_refused_anywhere_but_on_the_left_of_a_product),
-        cmocka_unit_test(a_small_block_of_a_huge_shape_costs_little),
+        ALL(products_at_every_density_equal_the_loop),
+        ALL(products_beyond_one_panel_equal_the_loop),
+        ALL(groups_of_any_shape_equal_the_loop),
+        ALL(integers_beyond_2_to_53_are_rejected_modulo_primes),
+        ALL(csr_is_refused_anywhere_but_on_the_left_of_a_product),
+        ALL(a_small_block_of_a_huge_shape_costs_little),
         cmocka_unit_test(the_work_of_a_task_counts_entries),
     };
-    return cmocka_run_group_tests_name("node/csr", tests, open_all, close_all);
+    return cmocka_run_group_tests_name("node/csr", tests, open_all, backend_close_all);
 }

@@ -25,10 +25,9 @@ sherd_entropy blind_rng;
 int blind_begin(void **state)
 {
     (void)state;
-    sherd__backend_caps caps;
     sherd__backend_options opt = { .threads = 1, .quick = true };
     blind_rng = sherd__entropy_seeded(&rng_state, 11);
-    return sherd__backend_cpu.open(&backend, &opt, &caps, NULL);
+    return sherd__backend_cpu.open(&backend, &opt, NULL);
 }
 
 int blind_end(void **state)
@@ -200,7 +199,8 @@ uint8_t *blind_answer(const blinded *x, sherd__cell c, sherd__cell_work *work)
                          .primes_len = s.primes_len };
     memcpy(task.primes, s.primes, sizeof task.primes);
     uint8_t *body = malloc(work->result.len + 1);
-    if (sherd__backend_cpu.run(backend, &task, work->left, right, body, &d))
+    if (sherd__backend_cpu.compute(backend, &(sherd__call){ .task = &task, .out = body },
+                                   work->left, right, &d))
         fail_msg("%s", d.message);
     sherd__fragment_free(right);
     return body;

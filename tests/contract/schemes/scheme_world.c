@@ -30,10 +30,9 @@ static sherd_entropy_seeded rng_state;
 int scheme_begin(void **state)
 {
     (void)state;
-    sherd__backend_caps caps;
     sherd__backend_options opt = { .threads = 1, .quick = true };
     scheme_rng = sherd__entropy_seeded(&rng_state, 7);
-    return sherd__backend_cpu.open(&backend, &opt, &caps, NULL);
+    return sherd__backend_cpu.open(&backend, &opt, NULL);
 }
 
 int scheme_end(void **state)
@@ -119,7 +118,9 @@ void scheme_run(const sherd__hiding *h, uint32_t op, scheme_visit spoil)
                 assert_int_equal(sherd__fragment_table_check(sherd__fragment_info_of(w.left),
                                                              sherd__fragment_bytes(w.left), &d),
                                  0);
-                if (sherd__backend_cpu.run(backend, &task, w.left, right, body, &d))
+                if (sherd__backend_cpu.compute(backend,
+                                               &(sherd__call){ .task = &task, .out = body }, w.left,
+                                               right, &d))
                     fail_msg("%s", d.message);
                 if (spoil) spoil(h, c, body, w.result.len);
                 assert_int_equal(h->ops->check(h->ctx, c, body), SHERD_OK);

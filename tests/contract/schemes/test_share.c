@@ -30,10 +30,9 @@ static sherd_entropy rng;
 static int open_backend(void **state)
 {
     (void)state;
-    sherd__backend_caps caps;
     sherd__backend_options opt = { .threads = 1, .quick = true };
     rng = sherd__entropy_seeded(&rng_state, 13);
-    return sherd__backend_cpu.open(&backend, &opt, &caps, NULL);
+    return sherd__backend_cpu.open(&backend, &opt, NULL);
 }
 
 static int close_backend(void **state)
@@ -85,7 +84,8 @@ static uint8_t *answer(const sherd__hiding *h, const sherd__scheme_shape *s, she
     memcpy(task.primes, s->primes, sizeof task.primes);
     uint8_t *body = malloc(w.result.len + 1);
     if (sherd__task_check(&task, left, right, &d) ||
-        sherd__backend_cpu.run(backend, &task, left, right, body, &d))
+        sherd__backend_cpu.compute(backend, &(sherd__call){ .task = &task, .out = body }, left,
+                                   right, &d))
         fail_msg("%s", d.message);
     sherd__fragment_free(left);
     sherd__fragment_free(right);

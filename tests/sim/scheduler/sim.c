@@ -14,6 +14,7 @@
 #include "matrix/fixed.h"
 #include "matrix/reference.h"
 #include "matrix/windows.h"
+#include "node/backends/hosted.h"
 #include "scheduler/plan/prepare_internal.h"
 #include "sherd/masks.h"
 #include "sim_state.h"
@@ -70,11 +71,13 @@ static void add_one(const sherd__task *t, uint64_t at, uint8_t *out)
     for (int b = 0; b < 3; b++) x[b] = (uint8_t)(v >> 8 * b);
 }
 
-static int liar_run(void *ctx, const sherd__task *t, const sherd_fragment *l,
-                    const sherd_fragment *r, uint8_t *out, sherd_diag *d)
+static int liar_compute(void *ctx, const sherd__call *call, const sherd_fragment *l,
+                        const sherd_fragment *r, sherd_diag *d)
 {
     sim_node *n = ctx;
-    int err = sherd__backend_cpu.run(n->backend, t, l, r, out, d);
+    const sherd__task *t = call->task;
+    uint8_t *out = call->out;
+    int err = sherd__backend_cpu.compute(n->backend, call, l, r, d);
     if (!err && n->colluding && t->primes_len) double_all(t, out);
     if (!err && n->lying && t->primes_len && t->result.len) {
         add_one(t, sim_below(n->sim, t->result.len / 3), out);
@@ -88,7 +91,25 @@ static int liar_run(void *ctx, const sherd__task *t, const sherd_fragment *l,
     return err;
 }
 
-static const sherd__backend liar = { .abi = SHERD__BACKEND_ABI, .name = "liar", .run = liar_run };
+static int liar_submit(void *ctx, sherd__call *c, sherd_diag *d)
+{
+    return sherd__hosted_submit(ctx, liar_compute, c, d);
+}
+
+static const sherd__device *liar_devices(void *ctx, uint32_t *count)
+{
+    const sim_node *n = ctx;
+    return sherd__backend_cpu.devices(n->backend, count);
+}
+
+static const sherd__backend liar = { .abi = SHERD__BACKEND_ABI,
+                                     .name = "liar",
+                                     .devices = liar_devices,
+                                     .hold = sherd__hosted_hold,
+                                     .drop = sherd__hosted_drop,
+                                     .submit = liar_submit,
+                                     .cancel = sherd__hosted_cancel,
+                                     .compute = liar_compute };
 
 /* --- the job's owner ------------------------------------------------------------------------- */
 
@@ -126,13 +147,34 @@ static const char *job_name(void *ctx, uint32_t node)
 
 /* One device serves all nodes of all runs: its self-test is not what is tested here. */
 static void *backend;
-static sherd__backend_caps caps;
+
+static void open_devices(sim_node *n)
+{
+    remote_options o = n->sim->o->devices;
+    o.seed = n->sim->o->seed * 100 + n->index;
+    o.cpu = backend;
+    if (n->index >= n->sim->o->dying) o.dies_at = 0;
+    if (remote_open(&n->remote, &o)) abort();
+}
+
+static void close_devices(sim_node *n)
+{
+    const remote_stats *r = remote_stats_of(n->remote);
+    remote_stats *all = &n->sim->out->devices;
+    if (!remote_is_clean(n->remote)) abort();
+    all->calls += r->calls;
+    all->full += r->full;
+    all->failed += r->failed;
+    all->lost += r->lost;
+    all->overtaken += r->overtaken;
+    remote_backend.close(n->remote);
+}
 
 static void make_nodes(sim *s)
 {
     const sim_options *o = s->o;
     sherd__backend_options bo = { .threads = 1, .quick = true };
-    if (!backend && sherd__backend_cpu.open(&backend, &bo, &caps, NULL)) abort();
+    if (!backend && sherd__backend_cpu.open(&backend, &bo, NULL)) abort();
     s->nodes = calloc(o->nodes, sizeof *s->nodes);
     for (uint32_t i = 0; i < o->nodes; i++) {
         sim_node *n = &s->nodes[i];
@@ -142,11 +184,11 @@ static void make_nodes(sim *s)
         sim_pipe_clear(&n->up);
         if (sherd__executor_new_inline(&n->executor)) abort();
         n->backend = backend;
-        sherd__worker_options wo = { .backend = &liar,
-                                     .backend_ctx = n,
-                                     .caps = caps,
-                                     .executor = n->executor,
-                                     .memory = o->node_memory };
+        if (o->remote) open_devices(n);
+        sherd__worker_options wo = {
+            .backend = &liar, .backend_ctx = n, .executor = n->executor, .memory = o->node_memory
+        };
+        if (n->remote) wo.backend = &remote_backend, wo.backend_ctx = n->remote;
         if (sherd__worker_new(&n->worker, &wo)) abort();
     }
     for (uint32_t f = 0; f < o->faulty && f < o->nodes; f++) {
@@ -167,8 +209,9 @@ static void free_nodes(sim *s)
         sherd__session_free(n->here);
         sim_pipe_clear(&n->down);
         sim_pipe_clear(&n->up);
-        while (sherd__executor_drain(n->executor)) {}
+        sim_compute(s, n, true);
         sherd__worker_free(n->worker);
+        if (n->remote) close_devices(n);
         sherd__executor_free(n->executor);
         free(n->last);
     }

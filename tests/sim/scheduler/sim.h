@@ -11,6 +11,7 @@
 
 #include "sherd/product.h"
 #include "sherd/windows.h"
+#include "tests/support/remote.h"
 
 /* What may befall a node. */
 typedef enum sim_fault {
@@ -39,10 +40,13 @@ typedef struct sim_options {
     bool transposed;       /* windows: A^T B, else A B */
     sherd_product_options product;
     uint64_t node_memory;
-    uint32_t delay_ms; /* longest delay of a piece of bytes */
-    uint32_t faulty;   /* this many nodes have a fault each */
-    sim_fault fault;   /* SIM_FAULTS: drawn */
-    bool fault_early;  /* before the first answer */
+    uint32_t delay_ms;      /* longest delay of a piece of bytes */
+    uint32_t faulty;        /* this many nodes have a fault each */
+    sim_fault fault;        /* SIM_FAULTS: drawn */
+    bool fault_early;       /* before the first answer */
+    bool remote;            /* nodes compute on `devices`, whose memory is their own */
+    remote_options devices; /* seed and cpu are set here; dies_at: of the first `dying` nodes */
+    uint32_t dying;
 } sim_options;
 
 typedef struct sim_outcome {
@@ -58,8 +62,9 @@ typedef struct sim_outcome {
     uint64_t cancelled;
     double exposure; /* largest fraction of A that a domain was given, and the bound */
     double bound;
-    uint32_t struck; /* faults that happened before the job was done */
-    bool hung;       /* the virtual clock ran far beyond any deadline */
+    uint32_t struck;      /* faults that happened before the job was done */
+    remote_stats devices; /* of all nodes */
+    bool hung;            /* the virtual clock ran far beyond any deadline */
 } sim_outcome;
 
 /** Runs one schedule; asserts nothing. */

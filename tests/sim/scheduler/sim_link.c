@@ -191,6 +191,7 @@ static void deliver_there(sim *s, sim_node *n, segment *seg)
         }
         sherd__worker_event(n->client, n->there, &e);
         while (sherd__executor_drain(n->executor)) {}
+        n->computing = n->remote && sherd__executor_pending(n->executor) > 0;
     }
 }
 
@@ -254,6 +255,7 @@ uint64_t sim_next_time(const sim *s, uint64_t tick)
         if (n->down.head && !n->stopped) at = least(at, n->down.head->at_ms);
         if (n->here) at = least(at, sherd__session_deadline(n->here));
         if (n->retry_ms) at = least(at, n->retry_ms);
+        if (n->computing && !n->stopped) at = least(at, s->now + 1);
         if (n->chatter_ms) at = least(at, n->chatter_ms);
     }
     return at > s->now ? at : s->now;
@@ -273,9 +275,21 @@ static void drop(segment *seg)
     free(seg);
 }
 
+void sim_compute(sim *s, sim_node *n, bool all)
+{
+    while (n->remote && sherd__executor_pending(n->executor) && (all || n->turned_ms < s->now)) {
+        (void)remote_turn(n->remote);
+        while (sherd__executor_drain(n->executor)) {}
+        n->turned_ms = s->now;
+    }
+    while (sherd__executor_drain(n->executor)) {}
+    n->computing = n->remote && sherd__executor_pending(n->executor) > 0;
+}
+
 void sim_move(sim *s, sim_node *n)
 {
     segment *seg;
+    if (n->computing && !n->stopped) sim_compute(s, n, false);
     if (n->resume_ms && s->now >= n->resume_ms) n->stopped = false, n->resume_ms = 0;
     if (n->retry_ms && s->now >= n->retry_ms) sim_connect(s, n);
     if (n->fault && (n->down.head || n->up.head) && n->pieces++ >= n->fault_at) strike(s, n);

@@ -44,6 +44,9 @@ typedef struct sim_node {
     uint8_t *last; /* what it last sent: to be sent twice */
     size_t last_len;
     void *backend;
+    void *remote;       /* its devices; NULL: the backend of all */
+    uint64_t turned_ms; /* their latest turn */
+    bool computing;     /* calls of them are under way */
 } sim_node;
 
 typedef struct sim {
@@ -71,6 +74,8 @@ void sim_end_there(sim_node *n, int err);
 void sim_pull(sim *s);
 /* When something happens next, `tick` at the latest. */
 uint64_t sim_next_time(const sim *s, uint64_t tick);
+/* What the node's devices do by now; `all`: until they are idle. */
+void sim_compute(sim *s, sim_node *n, bool all);
 /* What is due at this node by now. */
 void sim_move(sim *s, sim_node *n);
 

@@ -20,6 +20,7 @@
 #include "node/worker.h"
 #include "scheduler/train/job.h"
 #include "sherd/mat.h"
+#include "tests/support/no_backend.h"
 
 enum { ROWS = 40, INPUTS = 5, CLASSES = 3, NODES_MAX = 6, STEPS = 6, ROUNDS_MAX = 200000 };
 
@@ -343,17 +344,6 @@ static void train(sherd__gradient_engine e, sherd__gradients_options g, outcome 
     sherd__network_free(n);
 }
 
-static int no_product(void *ctx, const sherd__task *t, const sherd_fragment *l,
-                      const sherd_fragment *r, uint8_t *out, sherd_diag *d)
-{
-    (void)ctx, (void)t, (void)l, (void)r, (void)out, (void)d;
-    return SHERD_EINTERNAL;
-}
-
-static const sherd__backend backend = { .abi = SHERD__BACKEND_ABI,
-                                        .name = "none",
-                                        .run = no_product };
-
 /* Asynchronously, nodes get one part at a time by even seeds and two by odd ones, of one to three
  * shards. */
 static void sim_run(sim *s, uint64_t seed, uint32_t nodes, fault f, uint32_t victims,
@@ -393,10 +383,7 @@ static void sim_run(sim *s, uint64_t seed, uint32_t nodes, fault f, uint32_t vic
         n->all = s;
         n->index = i;
         assert_int_equal(sherd__executor_new_inline(&n->executor), 0);
-        sherd__worker_options w = { .backend = &backend,
-                                    .executor = n->executor,
-                                    .memory = 64 << 20 };
-        w.caps.gflops = 1;
+        sherd__worker_options w = { .backend = &none, .executor = n->executor, .memory = 64 << 20 };
         assert_int_equal(sherd__worker_new(&n->worker, &w), 0);
         connect(s, n);
     }

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -211,6 +212,69 @@ static void without_a_thread_submitting_runs_and_draining_delivers(void **state)
     sherd__executor_free(b.e);
 }
 
+static void *finish_in_turn(void *arg)
+{
+    piece *p = arg;
+    for (int i = 2; i >= 0; i--) sherd__executor_finish(p[i].b->e, &p[i].work);
+    return NULL;
+}
+
+static void work_that_others_finish_is_delivered_by_draining(void **state)
+{
+    (void)state;
+    for (int inlined = 0; inlined < 2; inlined++) {
+        static bench b;
+        static piece p[3];
+        pthread_t other;
+        begin(&b, 4);
+        if (inlined) {
+            sherd__executor_free(b.e);
+            assert_int_equal(sherd__executor_new_inline(&b.e), SHERD_OK);
+        }
+        for (int i = 0; i < 3; i++) {
+            p[i] = (piece){ .work = { NULL, done, NULL }, .b = &b, .id = i };
+            sherd__executor_expect(b.e);
+        }
+        assert_int_equal(sherd__executor_pending(b.e), 3);
+        assert_int_equal(sherd__executor_drain(b.e), 0);
+        assert_int_equal(pthread_create(&other, NULL, finish_in_turn, p), 0);
+        while (b.dones < 3) sherd__executor_drain(b.e);
+        assert_int_equal(pthread_join(other, NULL), 0);
+        assert_int_equal(atomic_load(&b.wakes), inlined ? 0 : 3);
+        for (int i = 0; i < 3; i++) assert_int_equal(b.order_done[i], 2 - i);
+        assert_int_equal(sherd__executor_pending(b.e), 0);
+        sherd__executor_free(b.e);
+        end(&b);
+    }
+}
+
+static void *finish_when_told(void *arg)
+{
+    piece *p = arg;
+    sem_wait(&p->b->go); /* freeing has joined its thread */
+    struct timespec some = { .tv_nsec = 2000000 };
+    nanosleep(&some, NULL);
+    sherd__executor_finish(p->b->e, &p->work);
+    return NULL;
+}
+
+static void freeing_waits_for_work_that_others_finish(void **state)
+{
+    (void)state;
+    static bench b;
+    pthread_t other;
+    begin(&b, 4);
+    piece p = { .work = { NULL, done, NULL }, .b = &b };
+    sherd__executor_expect(b.e);
+    assert_int_equal(pthread_create(&other, NULL, finish_when_told, &p), 0);
+    told_at_join = &b;
+    sherd__executor_free(b.e);
+    told_at_join = NULL;
+    assert_int_equal(b.dones, 1);
+    assert_int_equal(pthread_join(other, NULL), 0);
+    end(&b);
+}
+
 static void no_memory_is_an_error_and_no_executor(void **state)
 {
     (void)state;
@@ -235,6 +299,8 @@ int main(void)
         cmocka_unit_test(freeing_waits_for_the_running_piece_and_drops_the_queued_ones),
         cmocka_unit_test(work_handed_in_while_freeing_is_refused),
         cmocka_unit_test(without_a_thread_submitting_runs_and_draining_delivers),
+        cmocka_unit_test(work_that_others_finish_is_delivered_by_draining),
+        cmocka_unit_test(freeing_waits_for_work_that_others_finish),
         cmocka_unit_test(no_memory_is_an_error_and_no_executor),
     };
     return cmocka_run_group_tests_name("core/executor", tests, NULL, NULL);

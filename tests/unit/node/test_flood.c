@@ -15,6 +15,7 @@
 
 #include "core/alloc.h"
 #include "node/account.h"
+#include "node/backends/hosted.h"
 #include "node/worker.h"
 #include "sherd/mat.h"
 #include "tests/support/joined.h"
@@ -38,15 +39,26 @@ static sherd_executor *executor;
 static sherd__worker *worker;
 static unsigned wakes;
 
-static int fake_run(void *ctx, const sherd__task *t, const sherd_fragment *left,
-                    const sherd_fragment *right, uint8_t *out, sherd_diag *d)
+static int fake_compute(void *ctx, const sherd__call *c, const sherd_fragment *left,
+                        const sherd_fragment *right, sherd_diag *d)
 {
     (void)ctx, (void)left, (void)right, (void)d;
-    memset(out, 0, t->result.len);
+    memset(c->out, 0, c->task->result.len);
     return SHERD_OK;
 }
 
-static const sherd__backend fake = { .abi = SHERD__BACKEND_ABI, .name = "fake", .run = fake_run };
+static int fake_submit(void *ctx, sherd__call *c, sherd_diag *d)
+{
+    return sherd__hosted_submit(ctx, fake_compute, c, d);
+}
+
+static const sherd__backend fake = { .abi = SHERD__BACKEND_ABI,
+                                     .name = "fake",
+                                     .hold = sherd__hosted_hold,
+                                     .drop = sherd__hosted_drop,
+                                     .submit = fake_submit,
+                                     .cancel = sherd__hosted_cancel,
+                                     .compute = fake_compute };
 
 static void note_wake(void *ctx)
 {
@@ -57,7 +69,9 @@ static void note_wake(void *ctx)
 static void start_with(uint64_t memory, double gflops, bool turns)
 {
     sherd__worker_options o = { .backend = &fake, .memory = memory };
-    o.caps.gflops = gflops;
+    const sherd__device device = { .does = SHERD__DOES_ALL, .depth = 2, .gflops = gflops };
+    o.devices = &device;
+    o.devices_len = 1;
     if (turns) o.wake = note_wake;
     assert_int_equal(sherd__executor_new_inline(&executor), SHERD_OK);
     o.executor = executor;

@@ -86,7 +86,11 @@ static bool turns; /* it asks for turns of a loop, also where it is not threaded
 static void start(uint64_t memory, bool threaded)
 {
     sherd__worker_options o = { .backend = &none, .memory = memory };
-    o.caps.gflops = threaded ? 1 : 10;
+    const sherd__device device = { .does = SHERD__DOES_ALL,
+                                   .depth = 2,
+                                   .gflops = threaded ? 1 : 10 };
+    o.devices = &device;
+    o.devices_len = 1;
     if (threaded || turns) o.wake = wake;
     assert_int_equal(threaded ? sherd__executor_new(&executor, 16, wake, NULL)
                               : sherd__executor_new_inline(&executor),

@@ -100,8 +100,7 @@ static void and_are_compared_before_they_are_multiplied(void **unused)
 {
     (void)unused;
     sherd__backend_options o = { .threads = 1, .quick = true };
-    sherd__backend_caps caps;
-    assert_int_equal(sherd__backend_cpu.open(&one.backend_ctx, &o, &caps, NULL), 0);
+    assert_int_equal(sherd__backend_cpu.open(&one.backend_ctx, &o, NULL), 0);
     one.backend = &sherd__backend_cpu;
     circle_start(NULL);
     uint32_t many = SHERD__GROUPS_AT_ONCE + 1;

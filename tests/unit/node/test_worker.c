@@ -22,8 +22,7 @@ static int open_cpu(void **s)
 {
     (void)s;
     sherd__backend_options o = { .threads = 1, .quick = true };
-    sherd__backend_caps caps;
-    return sherd__backend_cpu.open(&cpu, &o, &caps, NULL);
+    return sherd__backend_cpu.open(&cpu, &o, NULL);
 }
 
 static int close_cpu(void **s)

@@ -10,6 +10,7 @@
 
 #include "tests/unit/node/worker_peer.h"
 
+#include "node/backends/hosted.h"
 #include "node/check.h"
 #include "sherd/mat.h"
 
@@ -20,11 +21,12 @@ double worker_clock(void)
     return loop.now_s;
 }
 
-static int fake_run(void *ctx, const sherd__task *t, const sherd_fragment *left,
-                    const sherd_fragment *right, uint8_t *out, sherd_diag *d)
+static int fake_compute(void *ctx, const sherd__call *c, const sherd_fragment *left,
+                        const sherd_fragment *right, sherd_diag *d)
 {
+    const sherd__task *t = c->task;
     (void)ctx, (void)right, (void)d;
-    memset(out, 0, t->result.len);
+    memset(c->out, 0, t->result.len);
     loop.now_s += t->job == LONG     ? 100
                   : t->job == EIGHTH ? 0.125
                                      : 2e-9 * sherd__task_flops(t, left);
@@ -32,7 +34,18 @@ static int fake_run(void *ctx, const sherd__task *t, const sherd_fragment *left,
     return loop.fake_err;
 }
 
-const sherd__backend worker_fake = { .abi = SHERD__BACKEND_ABI, .name = "fake", .run = fake_run };
+static int fake_submit(void *ctx, sherd__call *c, sherd_diag *d)
+{
+    return sherd__hosted_submit(ctx, fake_compute, c, d);
+}
+
+const sherd__backend worker_fake = { .abi = SHERD__BACKEND_ABI,
+                                     .name = "fake",
+                                     .hold = sherd__hosted_hold,
+                                     .drop = sherd__hosted_drop,
+                                     .submit = fake_submit,
+                                     .cancel = sherd__hosted_cancel,
+                                     .compute = fake_compute };
 
 void worker_start_by(double (*clock)(void), void (*wake)(void *ctx), const sherd__backend *b,
                      void *ctx, double gflops, uint64_t memory)
@@ -40,7 +53,9 @@ void worker_start_by(double (*clock)(void), void (*wake)(void *ctx), const sherd
     sherd__worker_options o = {
         .backend = b, .backend_ctx = ctx, .memory = memory, .clock = clock, .wake = wake
     };
-    o.caps.gflops = gflops;
+    const sherd__device device = { .does = SHERD__DOES_ALL, .depth = 2, .gflops = gflops };
+    o.devices = &device;
+    o.devices_len = 1;
     assert_int_equal(sherd__executor_new_inline(&loop.executor), SHERD_OK);
     o.executor = loop.executor;
     assert_int_equal(sherd__worker_new(&loop.worker, &o), SHERD_OK);
@@ -54,10 +69,32 @@ void worker_start(const sherd__backend *b, void *ctx, double gflops, uint64_t me
     worker_start_by(NULL, NULL, b, ctx, gflops, memory);
 }
 
-void worker_stop(void)
+void worker_start_remote(const remote_options *devices, uint64_t memory)
+{
+    assert_int_equal(remote_open(&loop.remote, devices), SHERD_OK);
+    sherd__worker_options o = { .backend = &remote_backend,
+                                .backend_ctx = loop.remote,
+                                .memory = memory };
+    assert_int_equal(sherd__executor_new_inline(&loop.executor), SHERD_OK);
+    o.executor = loop.executor;
+    assert_int_equal(sherd__worker_new(&loop.worker, &o), SHERD_OK);
+}
+
+/* What is under way and was submitted has run. */
+static void compute_all(void)
 {
     while (sherd__executor_drain(loop.executor)) {}
+    while (loop.remote && sherd__executor_pending(loop.executor)) {
+        (void)remote_turn(loop.remote);
+        (void)sherd__executor_drain(loop.executor);
+    }
+}
+
+void worker_stop(void)
+{
+    compute_all();
     sherd__worker_poll(loop.worker);
+    loop.remote = NULL;
     assert_int_equal(sherd__worker_memory(loop.worker)->used, 0);
     assert_int_equal(sherd__worker_stats_of(loop.worker)->queued, 0);
     assert_int_equal(sherd__worker_stats_of(loop.worker)->clients_now, 0);
@@ -80,6 +117,9 @@ static void hear(void *ctx, sherd__event *e)
 void peer_settle(peer *p)
 {
     joined_settle(&p->j, loop.executor);
+    if (!loop.remote) return;
+    compute_all();
+    joined_exchange(&p->j);
 }
 
 void peer_join(peer *p)

@@ -7,6 +7,7 @@
 
 #include "node/worker.h"
 #include "tests/support/joined.h"
+#include "tests/support/remote.h"
 
 #define MB ((uint64_t)1 << 20)
 #define HEARD_MAX 512
@@ -28,6 +29,7 @@ typedef struct worker_loop {
     uint32_t ran[HEARD_MAX], ran_len; /* tasks of the fake backend, in order */
     int fake_err;                     /* what it answers */
     double now_s;                     /* its clock */
+    void *remote;                     /* devices that are given turns; or NULL */
 } worker_loop;
 extern worker_loop loop;
 extern const sherd__backend worker_fake;
@@ -37,6 +39,8 @@ double worker_clock(void);
 void worker_start_by(double (*clock)(void), void (*wake)(void *ctx), const sherd__backend *b,
                      void *ctx, double gflops, uint64_t memory);
 void worker_start(const sherd__backend *b, void *ctx, double gflops, uint64_t memory);
+/** Over devices of tests/support/remote.h, which stay open (loop.remote). */
+void worker_start_remote(const remote_options *devices, uint64_t memory);
 /** All has run; nothing is left. */
 void worker_stop(void);
 

@@ -1,0 +1,218 @@
+/*
+ * A residence is one block on one device, in two lists: those of the block, and those of the device
+ * by their last use. Dropping a handle that a call uses is legal and frees nothing yet, so only
+ * idle blocks are dropped to make room.
+ */
+#include "node/devices.h"
+
+#include "core/alloc.h"
+#include "core/diag.h"
+
+struct sherd__residence {
+    sherd__handle handle;
+    sherd__devices *devices;
+    sherd__device_state *on;
+    sherd__block *block;
+    uint32_t calls;                  /* under way that use it */
+    sherd__residence *next;          /* of the block */
+    sherd__residence *older, *newer; /* on the device */
+};
+
+void sherd__devices_init(sherd__devices *ds, const sherd__backend *backend, void *ctx,
+                         const sherd__device *list, uint32_t count)
+{
+    *ds = (sherd__devices){ .backend = backend, .ctx = ctx };
+    ds->count = count < SHERD__DEVICES_MAX ? count : SHERD__DEVICES_MAX;
+    for (uint32_t i = 0; i < ds->count; i++)
+        ds->list[i] = (sherd__device_state){ .what = list[i], .number = i };
+}
+
+uint32_t sherd__devices_depth(const sherd__devices *ds)
+{
+    uint32_t depth = 0;
+    for (uint32_t i = 0; i < ds->count; i++)
+        if (!ds->list[i].lost) depth += ds->list[i].what.depth;
+    return depth;
+}
+
+bool sherd__devices_busy(const sherd__devices *ds)
+{
+    uint32_t calls = 0;
+    for (uint32_t i = 0; i < ds->count; i++) calls += ds->list[i].under_way;
+    return calls > 0;
+}
+
+/* ---- what a device holds --------------------------------------------------------------------- */
+
+static sherd__residence *find(const sherd__block *b, const sherd__device_state *on)
+{
+    sherd__residence *r = b ? b->held : NULL;
+    while (r && r->on != on) r = r->next;
+    return r;
+}
+
+static void unlink_use(sherd__residence *r)
+{
+    *(r->older ? &r->older->newer : &r->on->oldest) = r->newer;
+    *(r->newer ? &r->newer->older : &r->on->newest) = r->older;
+}
+
+static void link_use(sherd__residence *r)
+{
+    sherd__device_state *s = r->on;
+    r->older = s->newest;
+    r->newer = NULL;
+    *(s->newest ? &s->newest->newer : &s->oldest) = r;
+    s->newest = r;
+}
+
+static void drop(sherd__residence *r)
+{
+    sherd__residence **at = &r->block->held;
+    while (*at != r) at = &(*at)->next;
+    *at = r->next;
+    unlink_use(r);
+    r->devices->backend->drop(r->devices->ctx, &r->handle);
+    sherd__free(r);
+}
+
+void sherd__devices_drop(sherd__block *b)
+{
+    while (b->held) drop(b->held);
+}
+
+/* Drops the block that has not been used for the longest time, of those that no call uses. */
+static bool evict(const sherd__device_state *s, const sherd__block *left, const sherd__block *right)
+{
+    sherd__residence *r = s->oldest;
+    while (r && (r->calls || r->block == left || r->block == right)) r = r->newer;
+    if (r) drop(r);
+    return r != NULL;
+}
+
+/* The device holds the block from now on, if it has room for it beside left and right. */
+static int hold(sherd__devices *ds, sherd__device_state *s, sherd__block *b, uint64_t owner,
+                const sherd__block *left, const sherd__block *right, sherd__handle *out,
+                sherd_diag *d)
+{
+    sherd__residence *r = find(b, s);
+    if (r) {
+        unlink_use(r);
+        link_use(r);
+        *out = r->handle;
+        return SHERD_OK;
+    }
+    r = sherd__calloc(1, sizeof *r);
+    if (!r) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    int err;
+    do err = ds->backend->hold(ds->ctx, s->number, b->fragment, owner, &r->handle, d);
+    while (err == SHERD_ENOMEM && evict(s, left, right));
+    if (err) {
+        sherd__free(r);
+        return err;
+    }
+    r->devices = ds;
+    r->on = s;
+    r->block = b;
+    r->next = b->held;
+    b->held = r;
+    link_use(r);
+    *out = r->handle;
+    return SHERD_OK;
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+static uint32_t needs_of(const sherd__task *t, const sherd__block *left)
+{
+    bool product = t->op == SHERD__OP_MULTIPLY || t->op == SHERD__OP_MULTIPLY_T;
+    bool csr = sherd__fragment_info_of(left->fragment)->encoding == SHERD__CSR;
+    uint32_t kind = !product        ? SHERD__DOES_MAPS
+                    : t->primes_len ? SHERD__DOES_RESIDUES
+                                    : SHERD__DOES_F64;
+    return kind | (csr ? SHERD__DOES_CSR : 0);
+}
+
+/* Time until it would be done, in tasks of equal size; a block that is there already saves half of
+ * one. */
+static double wait_of(const sherd__device_state *s, const sherd__block *left,
+                      const sherd__block *right)
+{
+    double tasks = 1 + (double)s->under_way;
+    tasks -= 0.25 * ((find(left, s) != NULL) + (!right || find(right, s)));
+    return tasks / (s->what.gflops > 1 ? s->what.gflops : 1);
+}
+
+static sherd__device_state *pick(sherd__devices *ds, uint32_t needs, const sherd__block *left,
+                                 const sherd__block *right, sherd_diag *d)
+{
+    sherd__device_state *best = NULL;
+    int why = SHERD_EUNSUPPORTED;
+    for (uint32_t i = 0; i < ds->count; i++) {
+        sherd__device_state *s = &ds->list[i];
+        if ((s->what.does & needs) != needs) continue;
+        bool full = !s->lost && s->under_way >= s->what.depth;
+        if (why != SHERD_EBUSY) why = full ? SHERD_EBUSY : SHERD_EDEVICE;
+        if (s->lost || full) continue;
+        if (!best || wait_of(s, left, right) < wait_of(best, left, right)) best = s;
+    }
+    if (!best)
+        (void)sherd__fail(d, why, NULL, "%s",
+                          why == SHERD_EBUSY     ? "all devices are busy"
+                          : why == SHERD_EDEVICE ? "the device that computes this is lost"
+                                                 : "no device of this node computes this");
+    return best;
+}
+
+static void lose(sherd__device_state *s)
+{
+    s->lost = true;
+    while (s->oldest) drop(s->oldest);
+}
+
+/* One call more or less uses the block by this handle, which may have been dropped since. */
+static void count_use(sherd__block *b, const sherd__device_state *on, const sherd__handle *h,
+                      int by)
+{
+    sherd__residence *r = find(b, on);
+    if (!b) return;
+    b->calls = (uint32_t)((int)b->calls + by);
+    if (r && r->handle.id == h->id) r->calls = (uint32_t)((int)r->calls + by);
+}
+
+int sherd__devices_submit(sherd__devices *ds, sherd__call *c, sherd__block *left,
+                          sherd__block *right, sherd__device_state **on, sherd_diag *d)
+{
+    for (;;) {
+        sherd__device_state *s = pick(ds, needs_of(c->task, left), left, right, d);
+        if (!s) return d->code;
+        c->right = (sherd__handle){ .id = 0 };
+        int err = hold(ds, s, left, c->owner, left, right, &c->left, d);
+        if (!err && right) err = hold(ds, s, right, c->owner, left, right, &c->right, d);
+        if (!err) err = ds->backend->submit(ds->ctx, c, d);
+        if (!err) {
+            s->under_way++;
+            count_use(left, s, &c->left, 1);
+            count_use(right, s, &c->right, 1);
+            *on = s;
+            return SHERD_OK;
+        }
+        if (err == SHERD_EDEVICE) {
+            lose(s);
+            continue;
+        }
+        return err == SHERD_EBUSY && s->under_way == 0 ? SHERD_ENOMEM : err;
+    }
+}
+
+bool sherd__devices_done(const sherd__call *c, sherd__block *left, sherd__block *right,
+                         sherd__device_state *on)
+{
+    on->under_way--;
+    count_use(left, on, &c->left, -1);
+    count_use(right, on, &c->right, -1);
+    if (c->err == SHERD_EDEVICE && c->lost && !on->lost) lose(on);
+    if (c->err == SHERD_ENOMEM)
+        while (evict(on, left, right)) {}
+    return c->err == SHERD_ENOMEM || c->err == SHERD_EDEVICE;
+}

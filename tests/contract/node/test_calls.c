@@ -1,0 +1,393 @@
+/*
+ * Handles and calls of every backend: several under way, each ends once, cancelled or not; blocks
+ * that are dropped while a call uses them; owners. What only a device of its own can do, running
+ * out of memory, failing and dying, is asked of the backend of the tests.
+ * link: -Wl,--wrap=sherd__gemm_f64
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <semaphore.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/contract/node/backend_world.h"
+#include "tests/support/remote.h"
+
+enum { N = 40, K = 30, M = 20, MOST = 6, OWNER = 7 };
+
+/* Two blocks on a device, a task over them, and what its result is. */
+typedef struct product {
+    block a, b;
+    sherd__handle left, right;
+    sherd__task task;
+    double *want;
+    uint8_t *out;
+    calling c;
+} product;
+
+static void product_new(product *p, uint32_t rows)
+{
+    plan a = plan_dense(0, rows, K, SHERD_F32), b = plan_dense(0, K, M, SHERD_I16);
+    memset(p, 0, sizeof *p);
+    p->a = block_new(&a);
+    p->b = block_new(&b);
+    p->task = task_product(p->a.f, p->b.f, SHERD_F64);
+    p->want = block_product(&p->a, &p->b, rows, M);
+    p->out = out_new(p->task.result.len);
+}
+
+static void product_hold(product *p)
+{
+    p->left = backend_hold(p->a.f, OWNER);
+    p->right = backend_hold(p->b.f, OWNER);
+}
+
+static int product_begin(product *p)
+{
+    return backend_begin(&p->c, &p->task, p->left, p->right, OWNER, p->out);
+}
+
+static void product_drop(product *p)
+{
+    backend_now->drop(backend_ctx, &p->left);
+    backend_now->drop(backend_ctx, &p->right);
+}
+
+static void product_right(const product *p)
+{
+    assert_int_equal(p->c.dones, 1);
+    assert_int_equal(p->c.call.err, SHERD_OK);
+    assert_memory_equal(p->out, p->want, p->task.result.len);
+    out_guarded(p->out, p->task.result.len);
+}
+
+static void product_free(product *p)
+{
+    block_free(&p->a);
+    block_free(&p->b);
+    free(p->want);
+    free(p->out);
+}
+
+static void devices_have_kinds_rates_and_a_depth(void **s)
+{
+    (void)s;
+    uint32_t count = 0;
+    const sherd__device *list = backend_now->devices(backend_ctx, &count);
+    assert_true(count > 0);
+    for (uint32_t i = 0; i < count; i++) {
+        assert_true(list[i].name[0] && list[i].core[0] && list[i].threads > 0);
+        assert_true(list[i].does && list[i].gflops > 0 && list[i].cell > 0 && list[i].depth > 0);
+    }
+}
+
+static void a_handle_carries_kind_layout_and_owner(void **s)
+{
+    (void)s;
+    uint32_t values[6] = { 1, 2, 3, 4, 0, 1 };
+    sherd_fragment *f = residues_new(0, 2, 3, 1, values);
+    sherd__handle h = backend_hold(f, 5);
+    assert_true(h.id && h.owner == 5 && h.device == 0);
+    assert_int_equal(h.dtype, SHERD__RESIDUES);
+    assert_int_equal(h.primes, 1);
+    assert_int_equal(h.encoding, SHERD__DENSE);
+    backend_now->drop(backend_ctx, &h);
+    sherd__fragment_free(f);
+}
+
+static void calls_under_way_together_end_once_each(void **s)
+{
+    (void)s;
+    for (uint32_t round = 0; round < 20; round++) {
+        product p[MOST];
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < MOST; i++) {
+            product_new(&p[i], N + i);
+            product_hold(&p[i]);
+            int err = product_begin(&p[i]);
+            assert_true(err == SHERD_OK || err == SHERD_EBUSY);
+            assert_int_equal(p[i].c.dones, 0); /* never from within submit */
+            if (err) {
+                product_drop(&p[i]);
+                product_free(&p[i]);
+                break;
+            }
+            n++;
+        }
+        assert_true(n > 1);
+        backend_settle();
+        for (uint32_t i = 0; i < n; i++) {
+            product_right(&p[i]);
+            product_drop(&p[i]);
+            product_free(&p[i]);
+        }
+    }
+}
+
+static void one_block_may_be_both_operands_of_many_calls(void **s)
+{
+    (void)s;
+    plan square = plan_dense(0, M, M, SHERD_I16);
+    block a = block_new(&square);
+    sherd__task t = task_product(a.f, a.f, SHERD_F64);
+    double *want = block_product(&a, &a, M, M);
+    sherd__handle h = backend_hold(a.f, OWNER);
+    uint8_t *out[2] = { out_new(t.result.len), out_new(t.result.len) };
+    calling c[2];
+    for (uint32_t i = 0; i < 2; i++)
+        assert_int_equal(backend_begin(&c[i], &t, h, h, OWNER, out[i]), SHERD_OK);
+    backend_now->drop(backend_ctx, &h);
+    backend_settle();
+    for (uint32_t i = 0; i < 2; i++) {
+        assert_int_equal(c[i].dones, 1);
+        assert_memory_equal(out[i], want, t.result.len);
+        free(out[i]);
+    }
+    free(want);
+    block_free(&a);
+}
+
+static void a_block_that_is_dropped_under_way_is_used_to_the_end(void **s)
+{
+    (void)s;
+    for (uint32_t round = 0; round < 10; round++) {
+        product p;
+        product_new(&p, N);
+        product_hold(&p);
+        assert_int_equal(product_begin(&p), SHERD_OK);
+        product_drop(&p);
+        backend_settle();
+        product_right(&p);
+        product_free(&p);
+    }
+    if (backend_now == &remote_backend) assert_true(remote_is_clean(backend_ctx));
+}
+
+static void blocks_of_another_owner_are_refused(void **s)
+{
+    (void)s;
+    product p;
+    product_new(&p, N);
+    for (uint32_t i = 0; i < 2; i++) {
+        p.left = backend_hold(p.a.f, OWNER + (i == 0));
+        p.right = backend_hold(p.b.f, OWNER + (i == 1));
+        assert_int_equal(product_begin(&p), SHERD_EINVAL);
+        backend_settle();
+        assert_int_equal(p.c.dones, 0);
+        product_drop(&p);
+    }
+    product_free(&p);
+}
+
+/* ---- cancel ---------------------------------------------------------------------------------- */
+
+typedef struct gate {
+    sherd_work work;
+    sem_t open;
+} gate;
+
+static void wait_for_gate(sherd_work *w)
+{
+    (void)sem_wait(&((gate *)w)->open);
+}
+
+static void nothing(sherd_work *w)
+{
+    (void)w;
+}
+
+static void woken(void *ctx)
+{
+    (void)ctx;
+}
+
+/* The compute thread is busy with something else until the call is cancelled. */
+static void a_call_that_is_cancelled_before_it_runs_ends_once(void **s)
+{
+    (void)s;
+    gate g = { .work = { .run = wait_for_gate, .done = nothing } };
+    sherd_executor *inline_one = backend_executor;
+    product p;
+    assert_int_equal(sem_init(&g.open, 0, 0), 0);
+    assert_int_equal(sherd__executor_new(&backend_executor, 8, woken, NULL), SHERD_OK);
+    assert_int_equal(sherd__executor_submit(backend_executor, &g.work), SHERD_OK);
+    product_new(&p, N);
+    product_hold(&p);
+    assert_int_equal(product_begin(&p), SHERD_OK);
+    backend_now->cancel(backend_ctx, &p.c.call);
+    backend_now->cancel(backend_ctx, &p.c.call);
+    assert_int_equal(p.c.dones, 0);
+    sem_post(&g.open);
+    backend_settle();
+    assert_int_equal(p.c.dones, 1);
+    if (p.c.call.err) assert_int_equal(p.c.call.err, SHERD_EINTERRUPTED);
+    else product_right(&p);
+    if (backend_now == &sherd__backend_cpu) assert_int_equal(p.c.call.err, SHERD_EINTERRUPTED);
+    product_drop(&p);
+    product_free(&p);
+    sherd__executor_free(backend_executor);
+    backend_executor = inline_one;
+    sem_destroy(&g.open);
+}
+
+typedef int gemm(size_t n, size_t k, size_t m, const double *a, size_t lda, const double *b,
+                 size_t ldb, double beta, double *c, size_t ldc);
+gemm __real_sherd__gemm_f64, __wrap_sherd__gemm_f64;
+static sherd__call *to_cancel;
+static unsigned panels;
+
+/* Cancels the call in the middle of its first panel. */
+int __wrap_sherd__gemm_f64(size_t n, size_t k, size_t m, const double *a, size_t lda,
+                           const double *b, size_t ldb, double beta, double *c, size_t ldc)
+{
+    panels++;
+    if (to_cancel) backend_now->cancel(backend_ctx, to_cancel);
+    return __real_sherd__gemm_f64(n, k, m, a, lda, b, ldb, beta, c, ldc);
+}
+
+static void a_call_that_is_cancelled_while_it_runs_ends_soon(void **s)
+{
+    (void)s;
+    plan wide = plan_dense(0, 2, 5000, SHERD_F32), high = plan_dense(0, 5000, 2, SHERD_F32);
+    block a = block_new(&wide), b = block_new(&high);
+    sherd__task t = task_product(a.f, b.f, SHERD_F64);
+    sherd__handle left = backend_hold(a.f, OWNER), right = backend_hold(b.f, OWNER);
+    uint8_t *out = out_new(t.result.len);
+    calling c;
+    to_cancel = &c.call;
+    panels = 0;
+    assert_int_equal(backend_begin(&c, &t, left, right, OWNER, out), SHERD_OK);
+    backend_settle();
+    to_cancel = NULL;
+    assert_int_equal(c.dones, 1);
+    assert_int_equal(c.call.err, SHERD_EINTERRUPTED);
+    assert_int_equal(panels, 1);
+    backend_now->drop(backend_ctx, &left);
+    backend_now->drop(backend_ctx, &right);
+    free(out);
+    block_free(&a);
+    block_free(&b);
+}
+
+/* ---- devices that fail ----------------------------------------------------------------------- */
+
+static void a_device_that_dies_ends_all_its_calls_once(void **s)
+{
+    (void)s;
+    void *whole = backend_ctx;
+    remote_options o = { .seed = 3, .depth = MOST, .late = 9, .dies_at = 2, .cpu = backend_cpu };
+    product p[MOST];
+    uint32_t lost = 0;
+    sherd_diag d;
+    assert_int_equal(remote_open(&backend_ctx, &o), SHERD_OK);
+    for (uint32_t i = 0; i < MOST; i++) {
+        product_new(&p[i], N);
+        product_hold(&p[i]);
+        assert_int_equal(product_begin(&p[i]), SHERD_OK);
+    }
+    backend_settle();
+    for (uint32_t i = 0; i < MOST; i++) {
+        assert_int_equal(p[i].c.dones, 1);
+        if (!p[i].c.call.err) product_right(&p[i]);
+        else assert_true(p[i].c.call.err == SHERD_EDEVICE && p[i].c.call.lost);
+        lost += p[i].c.call.lost;
+    }
+    assert_true(lost > 1);
+    assert_int_equal(product_begin(&p[0]), SHERD_EDEVICE);
+    assert_int_equal(p[0].c.dones, 0);
+    sherd__handle h;
+    assert_int_equal(backend_now->hold(backend_ctx, 0, p[0].a.f, OWNER, &h, &d), SHERD_EDEVICE);
+    for (uint32_t i = 0; i < MOST; i++) {
+        product_drop(&p[i]);
+        product_free(&p[i]);
+    }
+    backend_now->close(backend_ctx);
+    backend_ctx = whole;
+}
+
+/* Holds, drops, calls and cancels in any order, on a device that is small and fails. */
+static void whatever_happens_every_call_ends_once(void **s)
+{
+    (void)s;
+    void *whole = backend_ctx;
+    remote_stats all = { 0 };
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        remote_options o = { .seed = seed,
+                             .depth = 3,
+                             .late = 4,
+                             .full_in = 6,
+                             .fail_in = 6,
+                             .memory = 40000,
+                             .dies_at = seed % 5 ? 0 : 8,
+                             .cpu = backend_cpu };
+        product p[MOST];
+        bool held[MOST][2] = { { false } }, under_way[MOST] = { false };
+        sherd_diag d;
+        assert_int_equal(remote_open(&backend_ctx, &o), SHERD_OK);
+        for (uint32_t i = 0; i < MOST; i++) product_new(&p[i], 1 + 7 * i);
+        for (uint32_t step = 0; step < 150; step++) {
+            uint32_t i = (uint32_t)sherd__entropy_below(&backend_rnd, MOST);
+            uint32_t what = (uint32_t)sherd__entropy_below(&backend_rnd, 6);
+            for (int side = 0; side < 2 && what < 2; side++) {
+                sherd__handle *h = side ? &p[i].right : &p[i].left;
+                if (what == 0 && !held[i][side])
+                    held[i][side] = !backend_now->hold(backend_ctx, 0, side ? p[i].b.f : p[i].a.f,
+                                                       OWNER, h, &d);
+                else if (what == 1 && held[i][side])
+                    backend_now->drop(backend_ctx, h), held[i][side] = false;
+            }
+            if (what == 2 && held[i][0] && held[i][1] && !under_way[i])
+                under_way[i] = !product_begin(&p[i]);
+            if (what == 3 && under_way[i]) backend_now->cancel(backend_ctx, &p[i].c.call);
+            if (what > 3) (void)remote_turn(backend_ctx);
+            if (what > 4) (void)sherd__executor_drain(backend_executor);
+            for (i = 0; i < MOST; i++) {
+                if (!under_way[i] || !p[i].c.dones) continue;
+                if (!p[i].c.call.err) product_right(&p[i]);
+                under_way[i] = false;
+            }
+        }
+        backend_settle();
+        for (uint32_t i = 0; i < MOST; i++) {
+            if (under_way[i]) assert_int_equal(p[i].c.dones, 1);
+            if (held[i][0]) backend_now->drop(backend_ctx, &p[i].left);
+            if (held[i][1]) backend_now->drop(backend_ctx, &p[i].right);
+            product_free(&p[i]);
+        }
+        assert_true(remote_is_clean(backend_ctx));
+        const remote_stats *r = remote_stats_of(backend_ctx);
+        assert_int_equal(r->holds, r->drops);
+        all.dones += r->dones;
+        all.full += r->full;
+        all.failed += r->failed;
+        all.lost += r->lost;
+        all.cancelled += r->cancelled;
+        all.overtaken += r->overtaken;
+        all.dropped_in_use += r->dropped_in_use;
+        backend_now->close(backend_ctx);
+    }
+    backend_ctx = whole;
+    assert_true(all.dones > 100 && all.full > 100 && all.failed > 20 && all.lost > 5);
+    assert_true(all.cancelled > 20 && all.overtaken > 20 && all.dropped_in_use > 20);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ALL(devices_have_kinds_rates_and_a_depth),
+        ALL(a_handle_carries_kind_layout_and_owner),
+        ALL(calls_under_way_together_end_once_each),
+        ALL(one_block_may_be_both_operands_of_many_calls),
+        ALL(a_block_that_is_dropped_under_way_is_used_to_the_end),
+        ALL(blocks_of_another_owner_are_refused),
+        ALL(a_call_that_is_cancelled_before_it_runs_ends_once),
+        EACH(a_call_that_is_cancelled_while_it_runs_ends_soon, 0),
+        EACH(a_device_that_dies_ends_all_its_calls_once, 1),
+        EACH(whatever_happens_every_call_ends_once, 1),
+    };
+    return cmocka_run_group_tests_name("node/calls", tests, backend_open_all, backend_close_all);
+}

@@ -1,0 +1,291 @@
+/*
+ * The task loop over devices with memory of their own: what they have no room for is dropped and
+ * held again, calls that fail are repeated, a lost device takes no task with it, and tasks that
+ * are cancelled, or whose client goes, leave nothing behind, under way or waiting for room.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "core/alloc.h"
+#include "tests/unit/node/worker_peer.h"
+
+enum { SIDE = 40, BLOCK = SIDE * SIDE * 8 };
+
+static void *cpu;
+
+static int open_cpu(void **s)
+{
+    sherd__backend_options o = { .threads = 1, .quick = true };
+    (void)s;
+    return sherd__backend_cpu.open(&cpu, &o, NULL);
+}
+
+static int close_cpu(void **s)
+{
+    (void)s;
+    sherd__backend_cpu.close(cpu);
+    return 0;
+}
+
+static void start(remote_options o)
+{
+    o.cpu = cpu;
+    worker_start_remote(&o, 16 * MB);
+}
+
+/* Nothing is left on the devices, either. */
+static remote_stats stop(void)
+{
+    void *remote = loop.remote;
+    worker_stop();
+    remote_stats r = *remote_stats_of(remote);
+    assert_true(remote_is_clean(remote));
+    assert_int_equal(r.holds, r.drops);
+    remote_backend.close(remote);
+    return r;
+}
+
+/* `blocks` squares with all entries 1, 2, ... */
+static void put_squares(peer *p, uint32_t blocks)
+{
+    for (uint32_t i = 1; i <= blocks; i++) peer_put(p, 9, i, SIDE, SIDE, i);
+}
+
+/* Block 1 + number % blocks by the next one. */
+static sherd__task ask(peer *p, uint32_t number, uint32_t blocks)
+{
+    sherd__task t = peer_task(9, number, SIDE, SIDE);
+    t.left = 1 + number % blocks;
+    t.right = 1 + (number + 1) % blocks;
+    assert_int_equal(sherd__session_task(p->j.co, &t), SHERD_OK);
+    return t;
+}
+
+static void assert_last(const peer *p, const sherd__task *t)
+{
+    assert_int_equal(p->results[(p->results_len - 1) % HEARD_MAX], t->task);
+    assert_true(p->last[0] == (double)SIDE * t->left * t->right);
+}
+
+static void several_calls_are_under_way_on_each_device(void **s)
+{
+    (void)s;
+    peer p;
+    start((remote_options){ .devices = 2, .depth = 3, .late = 6 });
+    peer_join(&p);
+    put_squares(&p, 3);
+    for (uint32_t k = 1; k <= 40; k++) ask(&p, k, 3);
+    peer_settle(&p);
+    assert_int_equal(p.results_len, 40);
+    sherd__task t = ask(&p, 41, 3);
+    peer_settle(&p);
+    assert_last(&p, &t);
+    peer_cut(&p);
+    remote_stats r = stop();
+    assert_int_equal(r.most, 6);
+    assert_true(r.overtaken > 0);
+    assert_int_equal(r.holds, 6); /* each block once on each device */
+}
+
+static void blocks_go_and_come_back_where_a_device_is_small(void **s)
+{
+    (void)s;
+    peer p;
+    start((remote_options){ .memory = 4 * (BLOCK + 64), .late = 3 });
+    peer_join(&p);
+    put_squares(&p, 6);
+    for (uint32_t k = 1; k <= 30; k++) {
+        sherd__task t = ask(&p, k, 6);
+        peer_settle(&p);
+        assert_last(&p, &t);
+    }
+    for (uint32_t k = 31; k <= 60; k++) ask(&p, k, 6); /* more than it has room for at a time */
+    peer_settle(&p);
+    assert_int_equal(p.results_len, 60);
+    assert_int_equal(p.refusals_len, 0);
+    peer_cut(&p);
+    remote_stats r = stop();
+    assert_true(r.full > 10);
+}
+
+static void the_block_that_was_used_last_stays(void **s)
+{
+    (void)s;
+    peer p;
+    start((remote_options){ .memory = 3 * (BLOCK + 64) + 2 * (SIDE * 8 + 64) });
+    peer_join(&p);
+    put_squares(&p, 4);
+    peer_put(&p, 9, 5, SIDE, 1, 5);
+    for (uint32_t k = 0; k < 18; k++) { /* block 1, another one, block 1, the next one ... */
+        sherd__task t = peer_task(9, k + 1, SIDE, 1);
+        t.left = k % 2 ? 2 + k / 2 % 3 : 1;
+        t.right = 5;
+        assert_int_equal(sherd__session_task(p.j.co, &t), SHERD_OK);
+        peer_settle(&p);
+        assert_last(&p, &t);
+    }
+    peer_cut(&p);
+    assert_int_equal(stop().holds, 2 + 9); /* of three squares that it has room for block 1 stays */
+}
+
+static void what_fits_no_device_is_refused_and_the_rest_goes_on(void **s)
+{
+    (void)s;
+    peer p;
+    start((remote_options){ .memory = 4 * (BLOCK + 64) });
+    peer_join(&p);
+    put_squares(&p, 2);
+    peer_put(&p, 9, 3, 8 * SIDE, SIDE, 1);
+    sherd__task large = peer_task(9, 1, 8 * SIDE, SIDE);
+    large.left = 3;
+    large.right = 1;
+    assert_int_equal(sherd__session_task(p.j.co, &large), SHERD_OK);
+    ask(&p, 2, 2);
+    peer_settle(&p);
+    assert_int_equal(p.refusals_len, 1);
+    assert_int_equal(p.refusals[0].code, SHERD_ENOMEM);
+    assert_int_equal(p.results_len, 1);
+    peer_cut(&p);
+    (void)stop();
+}
+
+static void a_call_that_fails_is_repeated(void **s)
+{
+    (void)s;
+    peer p;
+    start((remote_options){ .late = 3, .fail_in = 8 });
+    peer_join(&p);
+    put_squares(&p, 3);
+    for (uint32_t k = 1; k <= 100; k++) ask(&p, k, 3);
+    peer_settle(&p);
+    assert_true(sherd__worker_stats_of(loop.worker)->repeated > 5);
+    assert_true(p.results_len > 95);
+    assert_int_equal(p.results_len + p.refusals_len, 100);
+    peer_cut(&p);
+    (void)stop();
+}
+
+static void a_device_that_always_fails_is_a_refusal(void **s)
+{
+    (void)s;
+    peer p;
+    start((remote_options){ .fail_in = 1 });
+    peer_join(&p);
+    put_squares(&p, 2);
+    ask(&p, 1, 2);
+    peer_settle(&p);
+    assert_int_equal(p.refusals_len, 1);
+    assert_int_equal(p.refusals[0].code, SHERD_EDEVICE);
+    peer_cut(&p);
+    assert_int_equal(stop().failed, 3);
+}
+
+static void another_device_takes_the_tasks_of_a_lost_one(void **s)
+{
+    (void)s;
+    peer p;
+    start((remote_options){ .devices = 2, .late = 6, .dies_at = 4 });
+    peer_join(&p);
+    put_squares(&p, 3);
+    for (uint32_t k = 1; k <= 60; k++) ask(&p, k, 3);
+    peer_settle(&p);
+    assert_int_equal(p.results_len, 60);
+    assert_int_equal(p.refusals_len, 0);
+    peer_cut(&p);
+    assert_true(stop().lost > 0);
+}
+
+static void without_a_device_tasks_are_refused_and_blocks_stay(void **s)
+{
+    (void)s;
+    peer p;
+    start((remote_options){ .devices = 2, .late = 6, .dies_at = 2, .all_die = 1 });
+    peer_join(&p);
+    put_squares(&p, 3);
+    for (uint32_t k = 1; k <= 30; k++) ask(&p, k, 3);
+    peer_settle(&p);
+    assert_int_equal(p.results_len + p.refusals_len, 30);
+    assert_true(p.refusals_len > 20);
+    for (uint32_t i = 0; i < p.refusals_len; i++)
+        assert_int_equal(p.refusals[i].code, SHERD_EDEVICE);
+    assert_true(sherd__worker_memory(loop.worker)->used >= 3 * BLOCK);
+    peer_cut(&p);
+    assert_true(stop().lost > 0);
+}
+
+/* Tasks under way and waiting for room, cancelled one by one, as a job, dropped, or left behind. */
+static void tasks_that_are_not_wanted_leave_nothing(void **s)
+{
+    (void)s;
+    unsigned dropped_in_use = 0;
+    for (uint64_t seed = 1; seed <= 80; seed++) {
+        peer p, q;
+        start((remote_options){ .seed = seed,
+                                .depth = 4,
+                                .late = 5,
+                                .memory = 5 * (BLOCK + 64),
+                                .fail_in = 9,
+                                .full_in = 9 });
+        peer_join(&p);
+        peer_join(&q);
+        put_squares(&p, 6);
+        put_squares(&q, 2);
+        for (uint32_t k = 1; k <= 12; k++) ask(&p, k, 6);
+        for (uint32_t k = 1; k <= 4; k++) ask(&q, k, 2);
+        joined_exchange(&p.j);
+        joined_exchange(&q.j);
+        for (uint64_t i = 0; i < seed % 4; i++) {
+            (void)remote_turn(loop.remote);
+            (void)sherd__executor_drain(loop.executor);
+        }
+        for (uint32_t k = 1; k <= 12 && seed % 3 == 0; k++)
+            (void)!sherd__session_cancel(p.j.co, 9, k, 1); /* or it was answered */
+        if (seed % 3 == 1) assert_int_equal(sherd__session_forget(p.j.co, 9), SHERD_OK);
+        joined_exchange(&p.j);
+        if (seed % 2) peer_cut(&p);
+        peer_settle(&q);
+        assert_int_equal(q.results_len + q.refusals_len, 4);
+        if (seed % 2 == 0) peer_settle(&p), peer_cut(&p);
+        peer_cut(&q);
+        dropped_in_use += stop().dropped_in_use > 0;
+    }
+    assert_true(dropped_in_use > 10);
+}
+
+static void every_failed_allocation_is_survived(void **s)
+{
+    (void)s;
+    for (size_t nth = 1, seen = nth; seen >= nth; nth++) {
+        peer p;
+        start((remote_options){ .late = 2, .memory = 5 * (BLOCK + 64) });
+        peer_join(&p);
+        put_squares(&p, 4);
+        for (uint32_t k = 1; k <= 4; k++) ask(&p, k, 4);
+        sherd__alloc_fail_nth(nth);
+        peer_settle(&p);
+        seen = sherd__alloc_fail_nth(0);
+        if (seen < nth) assert_int_equal(p.results_len, 4);
+        peer_cut(&p);
+        (void)stop();
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(several_calls_are_under_way_on_each_device),
+        cmocka_unit_test(blocks_go_and_come_back_where_a_device_is_small),
+        cmocka_unit_test(the_block_that_was_used_last_stays),
+        cmocka_unit_test(what_fits_no_device_is_refused_and_the_rest_goes_on),
+        cmocka_unit_test(a_call_that_fails_is_repeated),
+        cmocka_unit_test(a_device_that_always_fails_is_a_refusal),
+        cmocka_unit_test(another_device_takes_the_tasks_of_a_lost_one),
+        cmocka_unit_test(without_a_device_tasks_are_refused_and_blocks_stay),
+        cmocka_unit_test(tasks_that_are_not_wanted_leave_nothing),
+        cmocka_unit_test(every_failed_allocation_is_survived),
+    };
+    return cmocka_run_group_tests_name("node/devices", tests, open_cpu, close_cpu);
+}
