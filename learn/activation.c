@@ -1,8 +1,8 @@
 /*
- * Layers without parameters that keep the shape. All take their gradient from y alone, so they may
- * work in place. What can be written in the element-wise operations that nodes offer is computed by
- * the same operations in the same order here, one at a time: whoever computes, the bits are equal.
- * ReLU's gradient is a choice, not arithmetic, and stays here.
+ * Layers without parameters that keep the shape. All compute their gradient from y alone, so they
+ * can work in place. A function that the element-wise operations of nodes can express is computed
+ * here by the same operations in the same order, one at a time, so nodes and this machine give
+ * equal bits. ReLU's gradient is a selection and no arithmetic, so it is always computed here.
  */
 #include "core/diag.h"
 #include "core/pick.h"
@@ -24,7 +24,7 @@ static int same_fit(sherd__layer *l, sherd_diag *d)
     return SHERD_OK;
 }
 
-/* dx is dy or apart from it: no number waits for another. */
+/* dx is either dy or separate memory, so no iteration depends on another. */
 #ifdef __clang__
 #define IN_PLACE
 #else
@@ -48,7 +48,7 @@ static int same_fit(sherd__layer *l, sherd_diag *d)
 #define NUMBER SHERD_F32
 #include "learn/activation.inc"
 
-/* out = op(a) or op(a, b) over n numbers, by the multiplier. */
+/* Computes out = op(a) or op(a, b) over n numbers with the multiplier. */
 static int apply(sherd__engine e, sherd_op op, const double *a, const double *b, size_t n,
                  double *out, sherd_diag *d)
 {
@@ -146,7 +146,7 @@ static int tanh_backward(sherd__layer *l, const sherd__layer_call *call, sherd_d
     return err;
 }
 
-/* Scratch is for gradients by way of the multiplier. */
+/* The scratch memory is for gradients that the multiplier computes. */
 static int smooth_fit(sherd__layer *l, sherd_diag *d)
 {
     int err = same_fit(l, d);

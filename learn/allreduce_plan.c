@@ -1,5 +1,5 @@
-/* Plans of a circle as bytes. Every range is checked where a number enters, so that nodes rely on a
- * plan that was parsed. */
+/* Messages of an all-reduce group as bytes. Every range is checked on parsing, so that nodes can
+   rely on a parsed plan. */
 #include "learn/allreduce_plan.h"
 
 #include <inttypes.h>
@@ -96,7 +96,7 @@ int sherd__allreduce_plan_parse(sherd__allreduce_plan *out, const uint8_t *bytes
                                                    .beta1 = number_at(bytes + 96),
                                                    .beta2 = number_at(bytes + 104),
                                                    .epsilon = number_at(bytes + 112) } };
-    return SHERD_OK; /* the optimiser judges its own numbers */
+    return SHERD_OK; /* the optimiser checks its own numbers */
 }
 
 /* ---- rounds ---------------------------------------------------------------------------------- */
@@ -211,7 +211,7 @@ bool sherd__allreduce_where_parse(sherd__allreduce_where *out,
     return true;
 }
 
-/* Steps count from 1 here, so that no number is 0. */
+/* Steps count from 1 here, so that no block number is 0. */
 uint32_t sherd__allreduce_block(uint64_t round, uint32_t step)
 {
     return (uint32_t)(round << STEP_BITS) | (step + 1);
@@ -222,7 +222,7 @@ void sherd__allreduce_block_of(uint32_t number, uint64_t near, uint64_t *round, 
     const uint64_t all = (uint64_t)1 << ROUND_BITS;
     uint64_t ahead = ((number >> STEP_BITS) - near) & (all - 1);
     uint32_t s = number & ((1u << STEP_BITS) - 1);
-    *step = s - 1; /* of 0: beyond all steps */
+    *step = s - 1; /* s == 0 gives a step beyond all others */
     if (ahead < all / 2) *round = near + ahead;
     else *round = near + ahead >= all ? near + ahead - all : 0;
 }

@@ -1,9 +1,9 @@
 /*
- * Parts come in rounds: the stepper posts one for each process, then asks for them back. The first
- * question is when this process has its own part graded and the sums are made; the others are
- * answered from what everybody has then. First come the failures, so that all leave a round by the
- * same door, then costs and hits (each shard's are 0 in all processes but one: their bits add up),
- * then the sums of gradients where they lie.
+ * The stepper works in rounds: it posts one part for each process, then asks for all of them. The
+ * first answer comes when this process has graded its own part and the sums over all processes are
+ * complete; the other answers are taken from those sums. Error flags are reduced first, so all
+ * processes return the same status. Costs and hits follow: each shard's are 0 in all processes but
+ * one, so adding them copies their bits. The sums of gradients come last and are reduced in place.
  */
 #include "learn/collective.h"
 
@@ -15,9 +15,9 @@
 typedef struct among {
     const sherd__collective *c;
     sherd__gradient_engine inner;
-    sherd__part **parts; /* of this round, as posted; c->size */
+    sherd__part **parts; /* of this round, in the order of posting; length c->size */
     uint32_t posted, given;
-    int64_t *words; /* failures of c->size, then costs and hits of all shards */
+    int64_t *words; /* c->size error flags, then costs and hits of all shards */
 } among;
 
 int sherd__collective_share(const sherd__collective *c, void *bytes, size_t len, sherd_diag *d)
@@ -70,7 +70,7 @@ static uint32_t shards_of(const among *a)
     return last->first + last->shards;
 }
 
-/* Costs and hits as words: into w, or out of it. */
+/* Copies costs and hits into w, or out of it. */
 static void pack(const sherd__part *own, const sherd__part *all, uint32_t shards, int64_t *w)
 {
     memset(w, 0, 2 * shards * sizeof *w);

@@ -1,9 +1,9 @@
 /*
- * Convolution as products: the windows of all examples are laid out as rows (matrix/windows.c), so
- * that y = windows W is one product whose rows are output pixels with
- * their channels together, which is the order of a batch already. dW = windows^T dy, and dy W^T is
- * added back to the pixels that the windows came from, in the same fixed order. Windows overwrite
- * nothing that is needed: on the way back their memory takes their own gradient once dW is made.
+ * Convolution as products. The windows of all examples are laid out as rows (matrix/windows.c), so
+ * that y = windows W is one product. Its rows are output pixels with their channels together, which
+ * already is the order of a batch. dW = windows^T dy; dy W^T is added back to the pixels of the
+ * windows in the same fixed order. In the backward pass the gradient of the windows overwrites the
+ * windows once dW is made.
  */
 #include <string.h>
 
@@ -43,7 +43,7 @@ static size_t pixels_of(const sherd__layer *l, const sherd__layer_call *call)
     return call->examples * l->out.height * l->out.width;
 }
 
-/* Whether windows need not be laid out: the multiplier has x. */
+/* Sets *held if the multiplier already has x, so that windows need not be laid out here. */
 static int hold(sherd__layer *l, const sherd__layer_call *call, bool *held, sherd_diag *d)
 {
     *held = false;
@@ -58,13 +58,13 @@ static int hold32(sherd__layer *l, const sherd__layer_call *call, bool *held, sh
     return SHERD_OK;
 }
 
-/* The products, by the multiplier or the short way; dy W^T overwrites the windows, which is *down:
- * dW is made. Or dx itself is made. */
+/* Makes the products by the multiplier or on this machine. dW is made first, and then dy W^T
+   overwrites the windows, which are *down, or dx is made directly. */
 static int forward_by(sherd__layer *l, const sherd__layer_call *call, sherd_view windows,
                       sherd_diag *d)
 {
     sherd__windows w = sherd__layer_windows(l);
-    if (!sherd__windows_cover(&w)) l->x_peak = 0; /* that of x may lie in no window */
+    if (!sherd__windows_cover(&w)) l->x_peak = 0; /* the peak of x may be outside all windows */
     return sherd__here_can(call, windows) ? sherd__here_forward(l, call, windows, call->y, d)
                                           : sherd__products_forward(l, call, windows, d);
 }

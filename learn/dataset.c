@@ -1,6 +1,6 @@
 /*
- * Data sets as they are checked, cut and copied. The check reads everything once: what comes after
- * it, for thousands of steps, relies on finite numbers and labels within range.
+ * Checks, splits and copies data sets. The check reads everything once, so that thousands of steps
+ * can rely on finite numbers and labels within range.
  */
 #include "learn/dataset.h"
 
@@ -76,7 +76,7 @@ static bool power_of_two(double x)
     return x > 0 && frexp(x, &e) == 0.5;
 }
 
-/* Bytes and their quotients by a power of two of this world are exact in f32. */
+/* Bytes divided by a power of two in this range are exact in f32. */
 static sherd_dtype quotient_dtype(sherd_dtype t, double divide)
 {
     if (divide == 1) return t;

@@ -1,6 +1,6 @@
 /*
- * The dense layer, and what all layers with parameters share but for products (learn/products.c).
- * On this machine x is read as the caller has it, in its own type.
+ * The dense layer, and the functions that all layers with parameters share except products
+ * (learn/products.c). On this machine x is read in the caller's own type, without a copy.
  */
 #include "learn/layer.h"
 

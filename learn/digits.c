@@ -1,19 +1,22 @@
 /*
- * Digits from strokes. A digit is a few quadratic Bezier curves in a 100 x 100 box; each image
- * shakes their control points, maps them by a random affine transform and stamps discs along them.
- * A stamp lowers a map of squared distances to the pen's path in an 8 x 8 window; ink falls off
- * linearly in the squared distance, which anti-aliases without a square root or a division. All in
- * integers: coordinates in 1/4096 pixel for the curves, 1/16 for the distances.
+ * Digits drawn from strokes. A digit is a few quadratic Bezier curves in a 100 x 100 box. For each
+ * image the control points are jittered and mapped by a random affine transform, and discs are
+ * stamped along the curves. A stamp lowers a map of squared distances to the pen's path in an 8 x 8
+ * window. Ink falls off linearly in the squared distance, which gives anti-aliasing without a
+ * square root or a division. All arithmetic is in integers: coordinates in 1/4096 pixel for the
+ * curves, 1/16 for the distances.
  *
- * The random numbers of row i are SplitMix64's (Steele, Lea, Flood 2014) from a state hashed of
- * seed and i, so rows do not depend on each other.
+ * The random numbers of row i are SplitMix64's (Steele, Lea, Flood 2014), started from a hash of
+ * the seed and i, so rows do not depend on each other.
  */
 #include "learn/digits.h"
 
 #include <stdbool.h>
 
 #define SIDE ((int)SHERD__DIGIT_SIDE)
-#define MARGIN 12                  /* no hand below reaches beyond: stamps need no clipping */
+#define MARGIN                                                                                     \
+    12                             /* no transform below reaches beyond it, so stamps need no
+                                      clipping */
 #define CANVAS (SIDE + 2 * MARGIN) /* rows and columns of the distance map */
 #define WINDOW 8                   /* a stamp's width and height in pixels */
 #define STEPS 16                   /* stamps along one curve */
@@ -117,7 +120,7 @@ static const shape forms[FORMS] = {
         { 68, 68, 64, 84, 56, 96 } } },
 };
 
-/* Forms of a digit are neighbours: the first of digit k is first_form[k]. */
+/* The forms of a digit are adjacent: the first form of digit k is first_form[k]. */
 static const uint8_t first_form[11] = { 0, 2, 4, 6, 7, 9, 10, 11, 13, 14, 15 };
 
 /* ---- random numbers -------------------------------------------------------------------------- */
@@ -135,14 +138,14 @@ static uint32_t draw(uint64_t *state)
     return (uint32_t)(mix(*state) >> 32);
 }
 
-/* Uniform in [lo, hi], near enough. */
+/* Uniform in [lo, hi], up to a negligible bias. */
 static int32_t between(uint64_t *state, int32_t lo, int32_t hi)
 {
     uint64_t span = (uint64_t)((int64_t)hi - lo + 1);
     return lo + (int32_t)(draw(state) * span >> 32);
 }
 
-/* Triangular in [lo, hi]: most images look alike, few are extreme. */
+/* Triangular in [lo, hi]: most images are similar, few are extreme. */
 static int32_t mostly(uint64_t *state, int32_t lo, int32_t hi)
 {
     int32_t a = between(state, lo, hi), b = between(state, lo, hi);
@@ -151,10 +154,12 @@ static int32_t mostly(uint64_t *state, int32_t lo, int32_t hi)
 
 /* ---- one image ------------------------------------------------------------------------------- */
 
-/* How the pen moves and how thick it is. x' = ox + xx*u + xy*v, u and v in box units off centre. */
+/* The transform and the thickness of the pen. x' = ox + xx*u + xy*v; u and v are in box units from
+   the centre. */
 typedef struct hand {
     int32_t xx, xy, yx, yy, ox, oy; /* 1/4096 pixel */
-    int32_t inner, outer;           /* squared radii of full ink and of none, 1/256 square pixel */
+    int32_t inner, outer;           /* squared radii of full ink and of no ink, 1/256 square
+                                       pixel */
     int32_t slope;                  /* ink per unit between them, times 2^16 */
     int32_t peak;                   /* ink at the centre */
 } hand;
@@ -184,7 +189,7 @@ static hand draw_hand(uint64_t *state, int digit)
     return h;
 }
 
-/* Lowers the map around (x, y), 1/4096 pixel. */
+/* Lowers the map around (x, y), which is in 1/4096 pixel. */
 static void stamp(canvas *c, int32_t x, int32_t y)
 {
     int32_t left = (x >> 12) - WINDOW / 2 + 1, top = (y >> 12) - WINDOW / 2 + 1;
@@ -214,7 +219,7 @@ static point place(const hand *h, int32_t u, int32_t v)
     return (point){ h->ox + h->xx * u + h->xy * v, h->oy + h->yx * u + h->yy * v };
 }
 
-/* Curve points are positive, so that the shift rounds one way. */
+/* Curve points are positive, so the shift always rounds in one direction. */
 static void stroke(canvas *c, point a, point b, point e)
 {
     for (int32_t t = 0; t <= STEPS; t++) {

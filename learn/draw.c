@@ -1,8 +1,8 @@
 /*
- * Draws. Words are taken from the source by hundreds: a call of a cipher for each would cost more
- * than everything else in a short step. Numbers below n come by multiplication and rejection
- * (Lemire 2019, arXiv 1805.10941, algorithm 5), which divides only where a word may have to be
- * rejected.
+ * Random draws. Words are read from the source by the hundred, because a call of a cipher for each
+ * word would take more time than the rest of a short step. Numbers below n are drawn by
+ * multiplication and rejection (Lemire 2019, arXiv 1805.10941, algorithm 5), which divides only if
+ * a word may have to be rejected.
  */
 #include "learn/draw.h"
 

@@ -1,7 +1,8 @@
 /*
- * Generated examples. Sine and cosine are made here, of IEEE operations in one order, because those
- * of the C library differ in the last bit between machines and a training would carry that on. The
- * angles lie within some turns of zero, so two constants reduce them far enough.
+ * Generated examples. Sine and cosine are computed here from IEEE operations in one order, because
+ * those of the C library differ in the last bit between machines and training would amplify the
+ * difference. The angles are within a few turns of zero, so a reduction with two constants is
+ * accurate enough.
  */
 #include <math.h>
 #include <string.h>
@@ -14,7 +15,7 @@
 #include "learn/draw.h"
 #include "learn/train.h"
 
-/* Room for rows x cols f64 inputs, and labels or values. */
+/* Allocates rows x cols f64 inputs, and labels or values. */
 static int make(sherd__dataset *out, const char *what, size_t rows, size_t cols, size_t size,
                 size_t target, sherd_diag *d)
 {
@@ -35,7 +36,7 @@ static int make(sherd__dataset *out, const char *what, size_t rows, size_t cols,
 
 /* ---- spiral ---------------------------------------------------------------------------------- */
 
-/* pi/2 in two parts: the first has 33 bits, so that n times it is exact for |n| < 2^20. */
+/* pi/2 in two parts: the first has 33 bits, so its product with n is exact for |n| < 2^20. */
 #define HALF_PI_HIGH 0x1.921fb544p0
 #define HALF_PI_LOW 0x1.0b4611a626331p-34
 
@@ -115,7 +116,7 @@ int sherd__generate_random(sherd__dataset *out, size_t examples, size_t inputs, 
     int err = make(out, "random", examples, inputs, sizeof(double), sizeof(uint32_t), d);
     if (err != 0) return err;
     double *x = out->owned[0];
-    uint8_t *bytes = out->owned[0]; /* words become numbers in place */
+    uint8_t *bytes = out->owned[0]; /* words are converted to numbers in place */
     for (size_t i = 0; i < examples; i++) {
         sherd_entropy e = sherd__train_entropy(&state, seed, "random inputs", i);
         uint8_t *row = bytes + i * inputs * sizeof *x;

@@ -1,9 +1,9 @@
 /*
- * Grading is a pass of sherd__network_learn with the network's hooks around it: parameters are
- * asked for as late as they are needed, and a tier's sum is complete while layers below have not
- * begun, so that an exchange over a network overlaps with the rest. L2 is left to whoever adds the
- * sums up, since it belongs to the parameters and not to any example. Trusts that recipe and data
- * were checked (sherd__recipe_parse, and labels by the loss).
+ * Grading is a pass of sherd__network_learn with hooks. Parameters are requested as late as
+ * possible, and the sum of a tier is complete before the layers below begin, so that communication
+ * overlaps with computation. L2 is added by the caller that combines the sums, since it depends on
+ * the parameters and not on any example. The grader trusts that recipe and data were checked
+ * (sherd__recipe_parse; the loss checks labels).
  */
 #include "learn/grader.h"
 
@@ -20,12 +20,12 @@
 struct sherd__grader {
     sherd__network *network;
     sherd_multiplier products;
-    sherd_multiplier_ops ops; /* of `products`, where it takes turns with others */
+    sherd_multiplier_ops ops; /* of `products`, if its calls are serialised with other graders' */
     size_t batch, tiers, inputs;
-    size_t *layer_of, *tier_of; /* tier to layer, and back */
+    size_t *layer_of, *tier_of; /* tier to layer, and layer to tier */
     unsigned bits;
-    double *before; /* local steps: parameters as given */
-    /* the pass under way */
+    double *before; /* local steps: the parameters before the first step */
+    /* the current pass */
     const sherd__grading *how;
     double rows; /* examples of the pass, as a factor */
     bool local;
@@ -34,7 +34,8 @@ struct sherd__grader {
 /* ---- one multiplication at a time ------------------------------------------------------------ */
 
 static pthread_mutex_t blas = PTHREAD_MUTEX_INITIALIZER;
-static const sherd_multiplier_ops *unlocked; /* of the local multiplier; set under the lock */
+static const sherd_multiplier_ops *unlocked; /* multiply of the local multiplier without the lock;
+                                                set under the lock */
 
 static int locked_multiply(void *ctx, sherd_view a, sherd_view b, double *c, size_t ldc,
                            sherd_diag *d)
@@ -45,8 +46,8 @@ static int locked_multiply(void *ctx, sherd_view a, sherd_view b, double *c, siz
     return err;
 }
 
-/* The local multiplier but for that: nothing else of it is called by passes without kept operands
- * and maps. */
+/* Serialises the multiply of the local multiplier. Passes without kept operands and maps call no
+   other function of it. */
 static void take_turns(sherd__grader *g)
 {
     pthread_mutex_lock(&blas);
@@ -83,7 +84,7 @@ int sherd__grader_new(sherd__grader **out, const sherd__recipe *r, size_t batch,
     sherd__grader *g = *out = sherd__calloc(1, sizeof *g);
     if (!g) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a gradient");
     without.l2 = 0;
-    without.precision = SHERD_F64; /* sums and what travels are made of doubles */
+    without.precision = SHERD_F64; /* sums and messages are made of doubles */
     g->batch = batch;
     g->bits = bits;
     int err = sherd_multiplier_local(bits, &g->products, d);
@@ -141,10 +142,10 @@ int sherd__grader_memory(const sherd__recipe *r, size_t batch, uint64_t *bytes, 
         uint64_t weights = 0;
         grow(&weights, l.rows, l.cols);
         grow(&weights, l.cols, 1);
-        grow(&numbers, weights, 5); /* parameters, gradient, local steps, a product's copies */
+        grow(&numbers, weights, 5); /* parameters, gradient, local steps, copies for a product */
         in = l.out;
     }
-    grow(&numbers, widest, batch); /* the way back, and copies of activations for a product */
+    grow(&numbers, widest, batch); /* the backward pass, and copies of activations for a product */
     grow(&numbers, widest, batch);
     grow(&numbers, widest, 3 * (uint64_t)batch);
     *bytes = 4096;
@@ -172,7 +173,7 @@ int sherd__recipe_tiers(const sherd__recipe *r, size_t *tiers,
              : sherd__fail(d, SHERD_EINVAL, NULL, "a network without parameters has no gradient");
 }
 
-/* ---- looking --------------------------------------------------------------------------------- */
+/* ---- accessors ------------------------------------------------------------------------------- */
 
 static const sherd__layer *tier_layer(const sherd__grader *g, size_t tier)
 {
@@ -210,9 +211,10 @@ size_t sherd__grader_width(const sherd__grader *g)
     return sherd__network_width(g->network);
 }
 
-/* ---- adding up ------------------------------------------------------------------------------- */
+/* ---- sums ------------------------------------------------------------------------------------ */
 
-/* How many are beyond `most`, as NaN is; what becomes of those is no matter. */
+/* Returns how many entries are beyond `most`; NaN counts as beyond. The sums of such entries are
+   unspecified. */
 SHERD__CLONES_DQ
 static int64_t add_whole(int64_t *restrict sums, const double *restrict g, size_t n, double factor,
                          double most)
@@ -253,7 +255,7 @@ bool sherd__grader_add(int64_t *sums, const double *g, size_t n, double factor, 
     return whole(sums, g, n, factor, room, false);
 }
 
-/* weight * v, as agreed for the tier. */
+/* Adds weight * v to the tier's sum, in integers of the agreed scale. */
 static int add_tier(sherd__grader *g, size_t tier, const double *v, double weight, sherd_diag *d)
 {
     size_t n = sherd__grader_count(g, tier);
@@ -275,7 +277,9 @@ static int add_tier(sherd__grader *g, size_t tier, const double *v, double weigh
 static int need_tier(void *ctx, size_t layer, sherd_diag *d)
 {
     const sherd__grader *g = ctx;
-    if (g->local) return SHERD_OK; /* all were there before the first step, and are others now */
+    if (g->local)
+        return SHERD_OK; /* all parameters were there before the first step and have changed
+                            since */
     return g->how->need ? g->how->need(g->how->ctx, g->tier_of[layer], d) : SHERD_OK;
 }
 
@@ -297,7 +301,7 @@ static sherd__targets targets_at(const sherd__grader *g, sherd__targets t, size_
     return t;
 }
 
-/* One pass over rows of the shard; the sum of their costs, and hits. */
+/* Makes one pass over `rows` rows of the shard. Returns the sum of their costs, and their hits. */
 static int learn(sherd__grader *g, const sherd__shard *s, size_t first, size_t rows, double *cost,
                  uint64_t *hits, sherd_diag *d)
 {
@@ -315,7 +319,7 @@ static int learn(sherd__grader *g, const sherd__shard *s, size_t first, size_t r
     return SHERD_OK;
 }
 
-/* One step of plain gradient descent on what the pass has just made. */
+/* Makes one step of plain gradient descent with the gradient of the last pass. */
 static void step_here(sherd__grader *g, double rate, double l2)
 {
     for (size_t t = 0; t < g->tiers; t++) {

@@ -1,14 +1,15 @@
 /*
- * The gradient of some examples as a sum that adds up exactly: what a node computes, or a thread
- * here, and what makes both agree to the bit.
+ * The gradient of some examples as an exact integer sum. Nodes and local threads compute it with
+ * this code, so their results agree to the bit.
  *
- * A batch is cut into shards whose number does not depend on who computes. Of one shard a grader
- * makes the sum of its examples' gradients, by products of fixed point (sherd_multiplier_local),
- * and turns each entry x into the integer rint(x 2^scale), scale agreed on for each layer. Integers
- * add up to the same sum in any order and grouping: so the bits depend on neither nodes, threads,
- * arrival nor losses. With `bits` 0 everything is float64 instead, and none of this holds.
+ * A batch is cut into shards; their number does not depend on who computes them. For one shard a
+ * grader computes the sum of its examples' gradients with fixed-point products
+ * (sherd_multiplier_local) and turns each entry x into the integer rint(x 2^scale), where each
+ * layer has an agreed scale. The sum of integers does not depend on order or grouping, so the bits
+ * do not depend on nodes, threads, order of arrival or losses. With `bits` 0 all arithmetic is
+ * float64 instead, and this guarantee does not hold.
  *
- * A tier is a layer that has parameters; tiers count from 0 at the input.
+ * A tier is a layer that has parameters. Tiers count from 0 at the input.
  */
 #ifndef LEARN_GRADER_H
 #define LEARN_GRADER_H
@@ -30,36 +31,36 @@ typedef struct sherd__shard {
 } sherd__shard;
 
 /**
- * Steps of plain gradient descent that a shard makes on its own, with `batch` of its examples after
- * the other, round and round (Zinkevich et al. 2010, algorithm 3, with averages in between). What
- * it gives is not its gradient but weight * (w - w'), from the parameters given to those it came
- * to.
+ * Steps of plain gradient descent that a shard makes locally. Each step takes the next `batch` of
+ * its examples, cyclically (Zinkevich et al. 2010, algorithm 3, with averages in between). The
+ * result is not a gradient but weight * (w - w'), where w are the parameters before the first step
+ * and w' those after the last.
  */
 typedef struct sherd__local_steps {
-    uint64_t steps; /* 0: none; the gradient is asked for */
+    uint64_t steps; /* 0: no local steps; the gradient is computed */
     uint64_t batch; /* 0: all examples of the shard */
     double rate, l2;
     double weight; /* above 0 */
 } sherd__local_steps;
 
-/** How one shard is to be graded. Arrays are by tier; all borrowed. */
+/** How one shard is graded. Arrays are indexed by tier; all are borrowed. */
 typedef struct sherd__grading {
-    const int32_t *scales; /* of the integers; not looked at with bits 0 */
-    unsigned room;         /* an entry may be at most 2^room, either way; 0..62 */
+    const int32_t *scales; /* of the integers; ignored if bits is 0 */
+    unsigned room;         /* an absolute value may be at most 2^room; 0..62 */
     sherd__local_steps local;
-    void *const *sums; /* tier's count of int64_t (bits 0: double), added to; on failure
-                              undefined */
-    bool fresh;        /* sums hold nothing yet, whatever is there */
-    /** Called before parameters of a tier are read: they must be in sherd__grader_params when it
-     *  returns, or lent (sherd__grader_lend). NULL: they are. A failure ends the pass with that
+    void *const *sums; /* a tier's count of int64_t (bits 0: double), added to; undefined on
+                          failure */
+    bool fresh;        /* treat the sums as zero, whatever they contain */
+    /** Called before parameters of a tier are read. On return they must be in sherd__grader_params,
+     *  or lent (sherd__grader_lend). NULL: they already are. A failure ends the pass with that
      *  error. */
     int (*need)(void *ctx, size_t tier, sherd_diag *d);
-    /** The tier's sum has been added to; those of lower tiers not yet, and with local.steps 0 not
-     *  even computed. May be NULL. */
+    /** Called when the tier's sum has been added to. Those of lower tiers have not been added to
+     *  and, if local.steps is 0, not even computed. May be NULL. */
     void (*done)(void *ctx, size_t tier);
-    /** Asked before each local step but the first: true ends the pass with SHERD_EINTERRUPTED.
-     *  NULL: never. How many steps there are is a coordinator's word, and nothing else bounds
-     *  them. */
+    /** Called before each local step except the first; true ends the pass with SHERD_EINTERRUPTED.
+     *  NULL: never stops. The coordinator chooses the number of steps, and nothing else bounds
+     *  it. */
     bool (*stop)(void *ctx);
     void *ctx;
 } sherd__grading;
@@ -67,46 +68,51 @@ typedef struct sherd__grading {
 typedef struct sherd__grader sherd__grader;
 
 /**
- * For shards of up to `batch` examples; parameters are undefined until they are set or lent. bits
- * as sherd_multiplier_local; `lock`: of graders in several threads of one process, only one
- * multiplies at a time. *out is the caller's. Errors of
- * sherd__recipe_network and sherd_multiplier_local; SHERD_EINVAL for a network without parameters.
+ * Creates a grader for shards of up to `batch` examples. The parameters are undefined until they
+ * are set or lent. `bits` is as in sherd_multiplier_local. With `lock`, of all graders in threads
+ * of one process only one multiplies at a time. The caller owns *out.
+ *
+ * Errors: those of sherd__recipe_network and sherd_multiplier_local; SHERD_EINVAL for a network
+ * without parameters.
  */
 int sherd__grader_new(sherd__grader **out, const sherd__recipe *r, size_t batch, unsigned bits,
                       bool lock, sherd_diag *d) SHERD_MUST;
 /** NULL is allowed. */
 void sherd__grader_free(sherd__grader *g);
-/** Bytes that a grader will hold at most, products under way included; UINT64_MAX where that wraps.
- *  Errors of sherd__network_new for layers that do not fit. */
+/** Computes the most bytes that a grader will hold, including products in progress; UINT64_MAX if
+ *  that overflows. Errors of sherd__network_new for layers that do not fit. */
 int sherd__grader_memory(const sherd__recipe *r, size_t batch, uint64_t *bytes,
                          sherd_diag *d) SHERD_MUST;
 
-/** The tiers of a recipe's network: how many, and numbers of each. SHERD_EINVAL: none; errors of
- *  sherd__network_new for layers that do not fit. */
+/** Returns the tiers of a recipe's network: how many there are, and the numbers of each.
+ *  SHERD_EINVAL: there are none. Errors of sherd__network_new for layers that do not fit. */
 int sherd__recipe_tiers(const sherd__recipe *r, size_t *tiers,
                         size_t counts[SHERD__RECIPE_LAYERS_MAX], sherd_diag *d) SHERD_MUST;
 
 size_t sherd__grader_tiers(const sherd__grader *g);
-/** Numbers of a tier: weights row-major, then biases. */
+/** Returns how many numbers a tier has: weights row-major, then biases. */
 size_t sherd__grader_count(const sherd__grader *g, size_t tier);
 double *sherd__grader_params(sherd__grader *g, size_t tier);
-/** The tier's parameters are read there until the run that is under way, or comes next, ends; not
- *  for local steps, which change them. */
+/** Makes the grader read the tier's parameters from `params` until the end of the current run or,
+ *  between runs, of the next one. Not allowed for local steps, which change the parameters. */
 void sherd__grader_lend(sherd__grader *g, size_t tier, const double *params);
 size_t sherd__grader_inputs(const sherd__grader *g);
 size_t sherd__grader_width(const sherd__grader *g);
 
 /**
- * Grades one shard: *cost is the sum over its examples without L2 (of the first local step's, as
- * many as the shard has), *hits as in sherd__labels_hit. With local steps parameters are different
- * ones afterwards. SHERD_EBUSY: an entry beyond `room`, ask again with a coarser scale; errors of
- * sherd__network_learn (SHERD_ERANGE: diverged) and of need. Cost and hits are untouched then.
+ * Grades one shard. *cost is the sum over its examples without L2; with local steps it is that of
+ * the first step, scaled to the shard's number of examples. *hits is as in sherd__labels_hit. Local
+ * steps change the parameters.
+ *
+ * Errors: SHERD_EBUSY if an entry is beyond `room` (repeat with a coarser scale); errors of
+ * sherd__network_learn (SHERD_ERANGE: diverged) and of `need`. On error *cost and *hits are
+ * untouched.
  */
 int sherd__grader_run(sherd__grader *g, const sherd__shard *s, const sherd__grading *how,
                       double *cost, uint64_t *hits, sherd_diag *d) SHERD_MUST;
 
-/** sums[i] += rint(g[i] * factor); false where an entry is beyond 2^room or no number, sums are
- *  undefined then. */
+/** Computes sums[i] += rint(g[i] * factor). Returns false if an entry is beyond 2^room or not a
+ *  number; sums are undefined then. */
 bool sherd__grader_add(int64_t *sums, const double *g, size_t n, double factor, unsigned room);
 
 #endif

@@ -1,7 +1,8 @@
 /*
- * The parameter server. A synchronous step: cut the batch into shards and the shards into parts,
- * one for each worker; add up what comes back; divide once; update once. How shards are dealt to
- * parts changes no bit. Trusts its engine to hand parts back once, and to have checked lengths.
+ * The parameter server. A synchronous step cuts the batch into shards and groups the shards into
+ * parts, one for each worker. It adds the results up, divides once and updates once. The grouping
+ * of shards into parts changes no bit. It trusts its engine to hand each part back once and to have
+ * checked lengths.
  */
 #include "learn/gradients.h"
 
@@ -140,7 +141,7 @@ unsigned sherd__gradients_room(uint32_t shards)
 {
     unsigned bits = 0;
     while (((uint32_t)1 << bits) < shards) bits++;
-    return 62 - bits; /* so many times 2^room is at most 2^62 */
+    return 62 - bits; /* 2^bits times 2^room is at most 2^62 */
 }
 
 void sherd__gradients_most(const gradients *g, double *most)
@@ -152,7 +153,7 @@ void sherd__gradients_most(const gradients *g, double *most)
     }
     for (size_t t = 0; t < g->tiers; t++) {
         sherd_view v = sherd_view_c(gradient + g->at[t], SHERD_F64, 1, g->counts[t]);
-        if (!sherd__view_peak(v, &most[t])) most[t] = INFINITY; /* as if nothing were known */
+        if (!sherd__view_peak(v, &most[t])) most[t] = INFINITY; /* treated as unknown */
     }
 }
 
@@ -201,7 +202,7 @@ double sherd__gradients_local(const gradients *g, double rate, const size_t *cut
             uint64_t steps = (uint64_t)rint((double)l->steps * share);
             if (steps == 0) steps = 1;
             for (uint64_t k = steps; k < l->steps && kept > 0; k++) l->weight *= kept;
-            if (l->weight < 0x1p-20) l->weight = 0x1p-20; /* a weight of nothing is none */
+            if (l->weight < 0x1p-20) l->weight = 0x1p-20; /* a weight must be above 0 */
             l->steps = steps;
         }
         sum += l->weight;
@@ -219,7 +220,8 @@ uint32_t sherd__gradients_cut(gradients *g, size_t len)
     return n;
 }
 
-/* All parts out, and all back. The first failure of a part, or the engine's. */
+/* Posts all parts and waits for all of them. Returns the first failure of a part, or the
+   engine's. */
 static int round_trip(gradients *g, const sherd__step *s, uint32_t shards, uint32_t parts,
                       sherd_diag *d)
 {
@@ -257,7 +259,7 @@ static int round_trip(gradients *g, const sherd__step *s, uint32_t shards, uint3
                : SHERD_OK;
 }
 
-/* Rounds until everything fits. */
+/* Repeats the round trip with coarser scales until everything fits. */
 static int grade(gradients *g, const sherd__step *s, uint32_t shards, uint32_t parts, double weight,
                  sherd_diag *d)
 {
@@ -281,7 +283,8 @@ bool sherd__gradients_others(const gradients *g)
     return g->o.engine.ops->workers(g->o.engine.ctx) > 0;
 }
 
-/* What came of the parts; *weight: of all shards before, of those that count behind it. */
+/* Combines the results of the parts. *weight is the weight of all shards on entry, and of those
+   that were not dropped on return. */
 static sherd__step_result count(gradients *g, uint32_t parts, double *weight,
                                 sherd__gradients_update *u)
 {
@@ -311,7 +314,7 @@ static int sync_step(gradients *g, const sherd__step *s, sherd__step_result *out
     double weight;
     sherd__gradients_update u = { .version = g->updates };
     sherd__step_result r;
-    do { /* once, unless whoever had a part of it is lost, and parts may be dropped */
+    do { /* once, unless all workers with a part of it are lost and parts may be dropped */
         uint32_t parts = g->o.engine.ops->workers(g->o.engine.ctx);
         if (parts > shards) parts = shards;
         weight = g->o.local_steps ? sherd__gradients_local(g, s->rate, g->cuts, shards, g->local)

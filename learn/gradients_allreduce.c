@@ -1,8 +1,8 @@
 /*
- * Steps by a circle. Cutting, scales, weights and figures are those of the parameter server; sums,
- * updates and parameters are the members', and come here when somebody asks (settle). What the
- * scales of a step need to know of the gradient before it is its largest entries, which members
- * tell.
+ * Steps by an all-reduce group. Partitioning, scales, weights and figures are those of the
+ * parameter server. The members hold sums, updates and parameters, and `settle` fetches them. For
+ * the scales of a step the leader needs only the largest entries of the gradient before it, which
+ * members report.
  */
 #include <math.h>
 #include <string.h>
@@ -13,14 +13,14 @@
 #include "learn/gradients_state.h"
 
 typedef struct circle {
-    gradients g; /* first: what is shared with other steppers by gradients */
+    gradients g; /* first: the part shared with other steppers by gradients */
     sherd__allreduce_lead lead;
     bool *dropped;
-    double most[SHERD__RECIPE_LAYERS_MAX]; /* of the gradient before */
+    double most[SHERD__RECIPE_LAYERS_MAX]; /* largest entries of the last gradient */
     double *state;
-    size_t state_len; /* that is fetched */
-    bool behind;      /* steps were made since */
-    int ended;        /* why there are no more steps */
+    size_t state_len; /* numbers of the state to fetch */
+    bool behind;      /* steps were made since the last fetch */
+    int ended;        /* the error that ended the steps */
 } circle;
 
 /* ---- states ---------------------------------------------------------------------------------- */
@@ -40,7 +40,7 @@ void sherd__allreduce_state_of(const sherd__network *n, const sherd__optimiser *
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-/* Asked for until everything fits. */
+/* Requests the step with coarser scales until everything fits. */
 static int ask(circle *c, sherd__allreduce_step *s, sherd_diag *d)
 {
     gradients *g = &c->g;
@@ -62,7 +62,7 @@ static int ask(circle *c, sherd__allreduce_step *s, sherd_diag *d)
                : SHERD_OK;
 }
 
-/* What the members told, as the step's figures. */
+/* Converts the members' reports into the figures of the step. */
 static void figures(circle *c, const sherd__allreduce_step *s, sherd__gradients_update *u,
                     sherd__step_result *out)
 {
@@ -136,7 +136,8 @@ static int settle(void *ctx, sherd_diag *d)
         return sherd__fail(d, c->ended, "go on from the last checkpoint, where there is one",
                            "the parameters are with nodes that are out of reach");
     int err = c->lead.ops->state(c->lead.ctx, c->state, c->state_len, d);
-    double steps = c->state[c->state_len - 1]; /* members agree on it, who may be one */
+    double steps = c->state[c->state_len - 1]; /* members agree on it, but there may be only one
+                                                  member */
     if (!err && c->state_len > count && !(steps >= 0 && steps <= 0x1p53))
         err = sherd__fail(d, SHERD_EWRONG, NULL, "the nodes hold a state after %g steps", steps);
     if (err) return err;
@@ -151,13 +152,13 @@ static int settle(void *ctx, sherd_diag *d)
     return SHERD_OK;
 }
 
-/* ---- beginning and end ----------------------------------------------------------------------- */
+/* ---- start and end --------------------------------------------------------------------------- */
 
 static void free_memory(circle *c)
 {
     sherd__free(c->dropped);
     sherd__free(c->state);
-    sherd__gradients_fini(&c->g); /* c itself */
+    sherd__gradients_fini(&c->g); /* also frees c */
 }
 
 static void free_stepper(void *ctx)

@@ -1,9 +1,10 @@
 /*
  * Asynchronous steps. A piece is one shard of one step under parameters of one version, or several
- * where moving parameters and gradients for each would cost too much beside computing. Pieces go
- * out as long as somebody is free, and are applied as they come back, each with its part of the
- * rate. A bound on staleness holds those back that would make one that is still under way too old;
- * they are applied together, as one update, once it is there.
+ * shards if moving parameters and gradients for each would cost too much compared with computing.
+ * Pieces are sent while a worker is free, and are applied as they come back, each with its part of
+ * the rate. A bound on staleness holds back a piece whose update would make another piece, still in
+ * progress, too old. Pieces held back are applied together, as one update, once that other piece
+ * has come back.
  */
 #include <math.h>
 #include <string.h>
@@ -13,18 +14,19 @@
 #include "learn/gradients_state.h"
 
 typedef struct piece {
-    sherd__part part;          /* first: the engine hands it back */
-    struct piece *next, *also; /* also: of all pieces */
+    sherd__part part;          /* first: the engine returns a pointer to it */
+    struct piece *next, *also; /* also: links all pieces */
     uint32_t *rows;
-    size_t room;  /* of rows */
-    size_t *cuts; /* by shard of it, one more than those; so are the next three */
+    size_t room;  /* allocated rows */
+    size_t *cuts; /* by shard of the piece, one entry more than shards; the next three arrays are by
+                     shard too */
     sherd__local_steps *local;
     double *costs;
     uint64_t *hits;
     int32_t *scales;
     sherd__sums sums;
-    double rate, weight; /* weight: examples, or what local steps weigh */
-    double share;        /* of the step, and so of the rate */
+    double rate, weight; /* weight: examples, or the weight of local steps */
+    double share;        /* fraction of the step, and so of the rate */
     size_t examples;
     unsigned tries;
 } piece;
@@ -62,14 +64,14 @@ static piece *new_piece(gradients *g)
     return p;
 }
 
-/* An idle one, or a new one, with room for so many rows. */
+/* Returns an idle piece, or a new one, with room for `rows` rows. */
 static piece *take_piece(gradients *g, size_t rows)
 {
     piece *p = g->idle ? g->idle : new_piece(g);
     if (!p) return NULL;
     if (p->room < rows) {
         uint32_t *more = sherd__realloc(p->rows, rows * sizeof *more);
-        if (!more) return NULL; /* it stays idle, or is found at the end */
+        if (!more) return NULL; /* the piece stays idle, or is freed with all pieces at the end */
         p->rows = more;
         p->room = rows;
     }
@@ -92,7 +94,7 @@ static uint64_t staleness(const gradients *g, const piece *p)
     return g->updates - p->part.params->number;
 }
 
-/* Everything that is held, as one update. */
+/* Applies all pieces held back, as one update. */
 static void apply_held(gradients *g)
 {
     sherd__gradients_update u = { .version = g->updates };
@@ -127,7 +129,8 @@ static void apply_held(gradients *g)
     g->held = NULL;
 }
 
-/* Whether one more update would make nobody too old who is still under way. */
+/* Returns whether one more update would leave every piece in progress within the staleness
+   bound. */
 static bool may_apply(const gradients *g)
 {
     for (uint32_t i = 0; i < g->under_way; i++)
@@ -135,7 +138,7 @@ static bool may_apply(const gradients *g)
     return true;
 }
 
-/* ---- out and back ---------------------------------------------------------------------------- */
+/* ---- sending and collecting ------------------------------------------------------------------ */
 
 static int post(gradients *g, piece *p, sherd_diag *d)
 {
@@ -155,7 +158,7 @@ static void forget_version(gradients *g, uint64_t version)
     }
 }
 
-/* Once more with coarser scales, from the same parameters. */
+/* Sends a piece again with coarser scales, from the same parameters. */
 static int again(gradients *g, piece *p, sherd_diag *d)
 {
     sherd_diag why = p->part.why;
@@ -172,7 +175,7 @@ static int again(gradients *g, piece *p, sherd_diag *d)
     return err;
 }
 
-/* One piece back, and what that allows to be applied. */
+/* Takes back one piece and applies what may be applied. */
 static int collect(gradients *g, sherd_diag *d)
 {
     sherd__part *back;
@@ -197,7 +200,8 @@ static int collect(gradients *g, sherd_diag *d)
     return SHERD_OK;
 }
 
-/* Shards [first, first + n) of this step's, as one part; all: what the step weighs. */
+/* Sends shards [first, first + n) of this step as one part. `all` is the weight of the whole
+   step. */
 static int send_shards(gradients *g, const sherd__step *s, uint32_t first, uint32_t n,
                        uint32_t shards, double all, sherd_diag *d)
 {
@@ -211,7 +215,7 @@ static int send_shards(gradients *g, const sherd__step *s, uint32_t first, uint3
     p->examples = len;
     p->weight = g->o.local_steps ? 0 : (double)len;
     for (uint32_t i = 0; g->o.local_steps && i < n; i++) {
-        p->local[i] = g->local[first + i]; /* they were compared with all of the step's */
+        p->local[i] = g->local[first + i]; /* weights were computed over all shards of the step */
         p->weight += p->local[i].weight;
     }
     p->share = p->weight / all;
@@ -239,14 +243,15 @@ static uint32_t most_under_way(const gradients *g)
     return workers < SHERD__SHARDS_MAX ? workers : SHERD__SHARDS_MAX;
 }
 
-/* Shards of the next part: as the engine has it, but so that everybody has a part of the step. */
+/* Returns the shards of the next part: the engine's choice, limited so that every worker has a part
+   of the step. */
 static uint32_t grain(const gradients *g, uint32_t shards)
 {
     uint32_t most = shards / most_under_way(g);
     return most > 1 && g->o.engine.ops->grain ? g->o.engine.ops->grain(g->o.engine.ctx, most) : 1;
 }
 
-/* Every shard goes out once, and one part at least is back. */
+/* Sends every shard once and waits until at least one part is back. */
 static int all_shards(gradients *g, const sherd__step *s, uint32_t shards, double all,
                       sherd_diag *d)
 {
@@ -254,7 +259,7 @@ static int all_shards(gradients *g, const sherd__step *s, uint32_t shards, doubl
     for (uint32_t i = 0, n; i < shards && !err; i += n) {
         n = grain(g, shards);
         if (n > shards - i) n = shards - i;
-        /* Those who are too fast for the bound wait, too. */
+        /* Workers too fast for the staleness bound wait, too. */
         while (!err && g->under_way && (g->held || g->under_way >= most_under_way(g)))
             err = collect(g, d);
         if (!err) err = send_shards(g, s, i, n, shards, all, d);

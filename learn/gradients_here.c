@@ -1,7 +1,7 @@
 /*
- * Grading in threads of this process: a queue of parts, a queue of those that are done. Threads
- * compute side by side but for products, which go one at a time (BLAS); sums are added under the
- * lock, in any order, since integers do not mind.
+ * Grading in threads of this process, with a queue of parts to do and a queue of parts done.
+ * Threads compute in parallel except for products, which are made one at a time (BLAS). Sums are
+ * added under the lock in any order, since integer addition is independent of order.
  */
 #include <pthread.h>
 #include <string.h>
@@ -61,7 +61,7 @@ static sherd__shard shard_of(const hand *h, const uint32_t *rows, size_t len)
     return s;
 }
 
-/* Local steps change them. */
+/* Copies the parameters for local steps, which change them; lends them otherwise. */
 static void take_params(hand *h, const sherd__version *v, bool local)
 {
     const double *at = v->values;
@@ -189,7 +189,7 @@ static const sherd__gradient_engine_ops here_ops = {
     .free = here_free,
 };
 
-/* Memory of one thread, and the thread. */
+/* Allocates the memory of one thread and starts it. */
 static int start(here *a, uint32_t number, const sherd__recipe *r, unsigned bits, sherd_diag *d)
 {
     hand *h = &a->hands[number];

@@ -1,10 +1,10 @@
 /*
- * Steps over what parties sum among themselves: nothing is known here but the sum, not even how
- * many examples a party has. Scales follow from the gradient, the cost and the number of examples
- * of the step before. A sum with an entry so large that a party may have saturated it is asked for
- * again with coarser ones, and so does the first step find out. With clipping nothing saturates,
- * and figures have noise in them: they are taken for what they can be. Trusts parties to tell the
- * truth: an impossible sum is found, a wrong one is not.
+ * Steps over sums that parties make among themselves. Only the sum is known here, not even how many
+ * examples a party has. Scales follow from the gradient, the cost and the number of examples of the
+ * step before. If an entry of a sum is so large that a party may have saturated it, the sum is
+ * requested again with coarser scales; the first step finds its scales in this way. With clipping
+ * nothing saturates, but the figures contain noise and are clamped to possible values. The parties
+ * are trusted to report the truth: an impossible sum is detected, a wrong one is not.
  */
 #include <math.h>
 #include <string.h>
@@ -15,19 +15,19 @@
 #include "learn/gradients_state.h"
 #include "learn/secure.h"
 
-#define FIRST_EXAMPLES 65536.0 /* what the first step makes room for */
+#define FIRST_EXAMPLES 65536.0 /* number of examples that the first step's scales allow for */
 
 typedef struct summed {
-    gradients g; /* first: what is shared with other steppers by gradients */
+    gradients g; /* first: the part shared with other steppers by gradients */
     sherd__summer summer;
-    int32_t *scales; /* by tier, and of the cost */
+    int32_t *scales; /* by tier, then of the cost */
     int64_t *sum;
     double examples, cost; /* of the step before */
 } summed;
 
-/* What a sum says beside the gradient. */
+/* The figures that a sum contains in addition to the gradient. */
 typedef struct figures {
-    double examples, cost, hits; /* cost: their mean */
+    double examples, cost, hits; /* cost: mean over the examples */
 } figures;
 
 static void choose_scales(summed *s, double rate, unsigned room, unsigned try)
@@ -37,14 +37,14 @@ static void choose_scales(summed *s, double rate, unsigned room, unsigned try)
         *((int)try - 2), e;
     double cost = try < 2 && s->cost > 0 ? s->cost : s->summer.clip > 0 ? 4 : 1;
     sherd__gradients_scales(&s->g, rate, s->examples, room, try, s->scales);
-    /* With clipping an example's cost counts up to 1: room for four times the mean. */
+    /* With clipping an example's cost is at most 1; there is room for four times the mean. */
     (void)frexp(s->summer.clip > 0 ? 4 * fmax(cost, 0x1p-20) : cost * s->examples, &e);
     int scale = s->summer.clip > 0 ? -e : (int)room - GRADIENTS_HEADROOM - e - lower;
     s->scales[s->g.tiers] = scale > 1000 ? 1000 : scale < -1000 ? -1000 : scale;
 }
 
-/* Whether a party may have saturated an entry: then the sum of its part and of others' is hardly
- * below half of what is the most for one. */
+/* Returns whether a party may have saturated an entry: then the sum over all parties is hardly
+   below half of one party's maximum. */
 static bool too_large(const summed *s, unsigned room)
 {
     int64_t most = INT64_C(1) << (room - 1);
@@ -53,7 +53,7 @@ static bool too_large(const summed *s, unsigned room)
     return s->sum[s->g.count + 1] >= most || s->sum[s->g.count + 1] <= -most;
 }
 
-/* The sum, with scales that it fits. */
+/* Requests the sum, with coarser scales until it fits. */
 static int ask(summed *s, const sherd__step *at, uint32_t *in, sherd_diag *d)
 {
     gradients *g = &s->g;
@@ -75,7 +75,7 @@ static int ask(summed *s, const sherd__step *at, uint32_t *in, sherd_diag *d)
                  : SHERD_OK;
 }
 
-/* With clipping they have noise in them. */
+/* Reads the figures of a sum. With clipping they contain noise. */
 static int read_figures(const summed *s, figures *f, sherd_diag *d)
 {
     const int64_t *from = s->sum + s->g.count;
@@ -92,7 +92,7 @@ static int read_figures(const summed *s, figures *f, sherd_diag *d)
     return SHERD_OK;
 }
 
-/* sherd__gradients_take is over sums by tier; these lie one behind the other. */
+/* sherd__gradients_take needs sums by tier; here all tiers are consecutive in one array. */
 static void take(summed *s, double examples)
 {
     gradients *g = &s->g;
@@ -128,7 +128,7 @@ static int step(void *ctx, const sherd__step *at, sherd__step_result *out, sherd
     take(s, f.examples);
     sherd__gradients_apply(g, at->rate, &u, NULL);
     s->examples = f.examples;
-    s->cost = fabs(r.cost); /* as it is told: a run that is resumed knows no other */
+    s->cost = fabs(r.cost); /* as it is reported: a resumed run has only that value */
     *out = r;
     return SHERD_OK;
 }
@@ -144,7 +144,7 @@ static void free_memory(summed *s)
 {
     sherd__free(s->scales);
     sherd__free(s->sum);
-    sherd__gradients_fini(&s->g); /* s itself */
+    sherd__gradients_fini(&s->g); /* also frees s */
 }
 
 static void free_stepper(void *ctx)

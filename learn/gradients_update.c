@@ -1,9 +1,10 @@
 /*
- * Updates: what a sum of gradients becomes, and what it does to the parameters. Of a large network
- * this is reading and writing memory while all nodes wait, so everything is done to a block of
- * numbers while it is in cache, and blocks are shared among threads: the sum becomes the gradient,
- * L2 and optimiser follow, the result is copied for whoever is asked next, and the gradient's peak
- * is noted for the next step's scales. Each number goes its way alone: blocks change no bit.
+ * Updates: turns a sum of gradients into new parameters. For a large network this reads and writes
+ * much memory while all nodes wait. Therefore each block of numbers goes through all stages while
+ * it is in cache, and blocks are divided among threads. The stages are: the sum becomes the
+ * gradient; L2 and the optimiser are applied; the result is copied for the next request; and the
+ * gradient's peak is recorded for the next step's scales. Each number is computed independently, so
+ * blocks change no bit.
  */
 #include <math.h>
 #include <string.h>
@@ -14,15 +15,15 @@
 #include "matrix/gemm.h"
 #include "matrix/view.h"
 
-#define BLOCK 16384u /* numbers: three arrays of them stay in the second-level cache */
-#define ALONE 8u     /* blocks that are not worth waking a thread for */
+#define BLOCK 16384u /* numbers: three arrays of this length fit in the second-level cache */
+#define ALONE 8u     /* too few blocks to wake a thread for */
 
 static const sherd__layer *tier_layer(const gradients *g, size_t t)
 {
     return sherd__network_layer(g->o.network, g->layers[t]);
 }
 
-/* ---- pieces of it ---------------------------------------------------------------------------- */
+/* ---- stages ---------------------------------------------------------------------------------- */
 
 SHERD__CLONES_DQ
 static void take_whole(double *restrict to, const int64_t *restrict from, size_t n, double unit,
@@ -40,7 +41,7 @@ static void take_real(double *restrict to, const double *restrict from, size_t n
     for (size_t i = 0; i < n; i++) to[i] = (add ? to[i] : 0) + from[i] / by;
 }
 
-/* Numbers [from, from + n) of tier t. */
+/* Computes the gradient of numbers [from, from + n) of tier t. */
 static void take(const gradients *g, const sherd__gradients_sum *s, size_t t, size_t from, size_t n)
 {
     double *to = tier_layer(g, t)->weights_gradient + from;
@@ -62,7 +63,7 @@ static void add_scaled(double *restrict to, const double *restrict from, size_t 
     for (size_t i = 0; i < n; i++) to[i] += by * from[i];
 }
 
-/* Biases, which come last, have none. */
+/* Biases, which come last, have no L2 term. */
 static void add_l2(const gradients *g, size_t t, size_t from, size_t n)
 {
     const sherd__layer *l = tier_layer(g, t);
@@ -87,7 +88,7 @@ double sherd__gradients_l2(const gradients *g)
     return g->o.recipe->l2 / 2 * sum;
 }
 
-/* ---- all of it, a block at a time ------------------------------------------------------------ */
+/* ---- updates, block by block ----------------------------------------------------------------- */
 
 static size_t blocks_of(const gradients *g, size_t t)
 {
@@ -96,9 +97,9 @@ static size_t blocks_of(const gradients *g, size_t t)
 
 typedef struct update {
     gradients *g;
-    const sherd__gradients_sum *sum; /* NULL: the gradient is there */
+    const sherd__gradients_sum *sum; /* NULL: the network already holds the gradient */
     double rate;
-    sherd__version *copy; /* NULL: none */
+    sherd__version *copy; /* NULL: no copy */
 } update;
 
 static void block(void *ctx, size_t i, unsigned thread)
@@ -113,7 +114,7 @@ static void block(void *ctx, size_t i, unsigned thread)
     double *params = sherd__network_params(g->o.network);
     const double *gradient = sherd__network_gradient(g->o.network);
     if (u->sum) take(g, u->sum, t, from, n);
-    if (g->o.local_steps == 0) add_l2(g, t, from, n); /* local steps have it in them */
+    if (g->o.local_steps == 0) add_l2(g, t, from, n); /* local steps already include it */
     sherd__optimiser_apply(g->o.optimiser, u->rate, at, n, params, gradient);
     if (u->copy) memcpy(u->copy->values + at, params + at, n * sizeof *params);
     if (!sherd__view_peak(sherd_view_c(gradient + at, SHERD_F64, 1, n), &g->block_peaks[i]))
@@ -142,15 +143,16 @@ int sherd__gradients_blocks(gradients *g)
     return g->blocks > ALONE ? sherd__team_new(&g->team, sherd__blas_threads()) : SHERD_OK;
 }
 
-/* The copy of parameters is out of date. Its memory is used again if nobody else has it: that of a
- * large network costs as much to get as to fill. */
+/* The copy of parameters is out of date. Its memory is reused if it has no other holder, since
+   allocating memory for a large network takes as long as filling it. */
 static sherd__version *retire(gradients *g)
 {
     sherd__version *old = g->current;
     g->current = NULL;
     if (old && atomic_load_explicit(&old->holders, memory_order_acquire) == 1) return old;
     sherd__version_release(old);
-    return sherd__version_new(g->count, 0); /* NULL: whoever needs one asks again, and says so */
+    return sherd__version_new(g->count, 0); /* NULL: the next request tries again and reports the
+                                               failure */
 }
 
 void sherd__gradients_apply(gradients *g, double rate, const sherd__gradients_update *u,

@@ -1,9 +1,10 @@
 /*
- * Layers with parameters where products are computed on this machine: the activation above is
- * applied to each part of a product while it is in cache, its slope and the sums for biases are one
- * pass over the gradient, and in floats no operand is copied or turned. Elements are computed by
- * the same operations in the same order as on the long way, so that only bits of products of floats
- * may differ. What is kept has an exponent of its own, so fixed point then goes the long way.
+ * Layers with parameters, with products computed on this machine. The activation above is applied
+ * to each part of a product while it is in cache. Its slope and the sums for biases take one pass
+ * over the gradient, and in floats no operand is copied or transposed. Elements are computed by the
+ * same operations in the same order as with the multiplier, so only the bits of float products may
+ * differ. Kept operands have an exponent of their own, so fixed point with kept operands uses the
+ * multiplier.
  */
 #include <stdbool.h>
 
@@ -13,8 +14,8 @@
 #include "matrix/funcs.h"
 #include "matrix/local.h"
 
-#define BLOCK 32u  /* columns that are summed together */
-#define FEW 16384u /* numbers that no second thread is woken for */
+#define BLOCK 32u  /* columns that are summed at a time */
+#define FEW 16384u /* too few numbers to wake a second thread for */
 
 bool sherd__here_can(const sherd__layer_call *call, sherd_view x)
 {

@@ -1,11 +1,10 @@
 /*
- * Places become rows of two buffers, a chunk at a time, converted as they are needed: what a round
- * holds in memory is the same for every owner. A place without a valid example takes its numbers
- * from another row, so that reading costs as much, and is marked as absent, which the loss turns
+ * Copies places into the rows of two buffers, a chunk at a time, and converts them there, so that a
+ * round takes the same memory for every owner. A place without a valid example takes its numbers
+ * from another row, so that reading takes as long, and is marked as absent; the loss turns that
  * into a gradient of zeros (learn/loss.h).
  *
- * Clipping takes the gradients of single examples apart without making them
- * (learn/local_data_clip.c).
+ * Clipping uses the gradients of single examples without computing them (learn/local_data_clip.c).
  */
 #include <math.h>
 #include <string.h>
@@ -62,7 +61,7 @@ int sherd__own_new(sherd__own_grader **out, const sherd__own_options *o, sherd_d
     size_t counts[SHERD__RECIPE_LAYERS_MAX], kept;
     sherd__own_grader *g = *out = sherd__calloc(1, sizeof *g);
     if (!g) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a gradient");
-    r.l2 = 0; /* belongs to the parameters and not to any example */
+    r.l2 = 0; /* it depends on the parameters and not on any example */
     r.precision = SHERD_F64;
     g->data = *o->data;
     g->divide = o->divide;
@@ -113,8 +112,8 @@ int sherd__own_memory(const sherd__recipe *r, bool clips, uint64_t *bytes, sherd
     uint64_t pass, apart;
     int err = sherd__own_chunk(r, clips, &chunk, &kept, d);
     if (!err) err = sherd__grader_memory(r, chunk, &pass, d);
-    /* A pass with its products and copies of all parameters; with clipping also what is kept of a
-     * chunk, which of dense layers is less than its activations. */
+    /* A pass with its products and copies of all parameters; with clipping also the numbers kept of
+       a chunk, which for dense layers are fewer than its activations. */
     if (!err && (__builtin_mul_overflow(kept, 8 * (uint64_t)chunk, &apart) ||
                  __builtin_mul_overflow(pass, clips ? 2 : 1, bytes) ||
                  __builtin_add_overflow(*bytes, apart, bytes)))
@@ -129,7 +128,8 @@ double *sherd__own_params(sherd__own_grader *g)
 
 /* ---- examples -------------------------------------------------------------------------------- */
 
-/* out[i] = x[i] / divide, 0 for what is not finite; whether all were finite. */
+/* Sets out[i] = x[i] / divide, or 0 for numbers that are not finite. Returns whether all were
+   finite. */
 static bool take_numbers(sherd_view x, size_t row, size_t col, size_t n, double divide, double *out)
 {
     bool finite = true;
@@ -143,7 +143,7 @@ static bool take_numbers(sherd_view x, size_t row, size_t col, size_t n, double 
     return finite;
 }
 
-/* Whether the target is a label. */
+/* Returns whether the target is a valid label. */
 static bool take_label(const sherd__own_grader *g, sherd_view y, size_t row, size_t col,
                        uint32_t *out)
 {
@@ -155,7 +155,7 @@ static bool take_label(const sherd__own_grader *g, sherd_view y, size_t row, siz
     return fine;
 }
 
-/* Place `place` as row i of the buffers. */
+/* Copies place `place` to row i of the buffers. */
 static void take_place(sherd__own_grader *g, uint64_t place, size_t i)
 {
     size_t all = g->data.x.rows, row = (size_t)(place % all);
@@ -178,7 +178,8 @@ int sherd__own_take(sherd__own_grader *g, uint64_t first, size_t len, sherd_diag
 
 /* ---- grading --------------------------------------------------------------------------------- */
 
-/* A pass over the first `rows` of the buffers: the network holds the mean of their gradients. */
+/* Makes a pass over the first `rows` rows of the buffers. The network then holds the mean of their
+   gradients. */
 int sherd__own_learn(sherd__own_grader *g, size_t rows, sherd__own_figures *f, sherd_diag *d)
 {
     sherd__batch b = { .x = sherd_view_c(g->x, SHERD_F64, rows, g->inputs),
@@ -214,7 +215,7 @@ static void add_scaled(double *restrict sum, const double *restrict x, size_t n,
     }
 }
 
-/* Without clipping: batches, whose sum is rounded once. */
+/* Grades without clipping: the sum of each batch is rounded once. */
 static int grade_batches(sherd__own_grader *g, uint64_t first, uint64_t rows, const int32_t *scales,
                          unsigned room, int64_t *out, sherd_diag *d)
 {

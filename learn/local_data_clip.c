@@ -1,24 +1,24 @@
 /*
- * Clipped gradients of single examples, from passes over many. The gradient of a dense layer's
- * weights for one example is x^T dy, of one row each, so its norm is |x| |dy| and needs no gradient
- * (Goodfellow, arXiv 1510.01799); it is added up as rint(x_i dy_j factor) without being made. That
- * of a convolution has as many rows as output pixels: it is made and kept until the factor is
- * known, which all layers decide together.
+ * Clipped gradients of single examples, from passes over many. For one example the gradient of a
+ * dense layer's weights is x^T dy, where x and dy have one row each, so its norm is |x| |dy| and
+ * can be found without the gradient (Goodfellow, arXiv 1510.01799). It is added up as rint(x_i dy_j
+ * factor) and never stored. In a convolution x and dy have one row per output pixel, so its
+ * gradient is computed and kept until the factor is known, which depends on all layers.
  *
- * x and dy may be any finite numbers, so their squares may be beyond float64 or 0. Each is scaled
- * by a power of two to entries of about 1 before it is squared, and what is added up is made of
- * these scaled numbers: what the norm does not see is not in the vector. Squares of each example's
- * integers are summed besides, and an example beyond sherd__privacy_gradient_bound is made absent,
- * by a second pass over the chunk.
+ * x and dy may be any finite numbers, so their squares may overflow float64 or become 0. Each is
+ * scaled by a power of two to entries of about 1 before it is squared, and the sum is made of these
+ * scaled numbers. So the sum contains nothing that the norm does not cover. In addition, the
+ * squares of each example's integers are summed, and an example beyond
+ * sherd__privacy_gradient_bound is made absent by a second pass over the chunk.
  *
- * Subnormal numbers count as zeros here. That makes no entry of the vector larger. The norm loses x
- * and dy that are subnormal, which are zeros in the vector too; squares below 2^-1022 beside one of
- * at least 2^-44, of scaled numbers; and parts below 2^-511 of the clipping norm, to which it is
- * compared. The slack in choose_factors is larger than the latter two.
+ * Subnormal numbers count as zeros here. That makes no entry of the vector larger. The norm loses:
+ * x and dy that are subnormal, which are zeros in the vector too; of scaled numbers, squares below
+ * 2^-1022 next to one of at least 2^-44; and parts below 2^-511 of the clipping norm, to which it
+ * is compared. The slack in choose_factors is larger than the latter two.
  *
- * What an example adds depends on nothing but itself and the parameters: products are chains of
- * sums by ascending k, whatever other rows there are (matrix/tiled.h). Rows that are absent have
- * gradients of zeros, but for parameters that overflow; the factor 0 sees to those.
+ * The contribution of an example depends only on the example and the parameters: products are
+ * chains of sums by ascending k, whatever other rows there are (matrix/tiled.h). Rows that are
+ * absent have gradients of zeros unless parameters overflow; the factor 0 covers that case.
  */
 #include <math.h>
 #include <string.h>
@@ -34,20 +34,23 @@
 #include "matrix/local.h"
 #include "matrix/view.h"
 
-#define BLOCK 32u /* columns that are added up together */
+#define BLOCK 32u /* columns that are summed at a time */
 #define CHUNK_MOST 64u
-#define POWER_MOST 1000  /* exponents of scales, either way: their powers of two are normal */
-#define NEAREST 0x1.8p52 /* added and taken off, it rounds a number below 2^51 to a whole one */
+#define POWER_MOST                                                                                 \
+    1000                 /* largest absolute exponent of a scale: the powers of two are normal
+                            numbers */
+#define NEAREST 0x1.8p52 /* adding and subtracting it rounds a number below 2^51 to an integer */
 
-/* What a pass left of a layer with parameters. */
+/* Results of a pass for a layer with parameters. */
 struct sherd__own_tier {
     size_t rows, cols;
-    bool dense, total; /* total: each bias gets the sum over all (sherd__network_spec.bias_total) */
+    bool dense, total; /* total: each bias gradient is the sum over all
+                          (sherd__network_spec.bias_total) */
     const double *x;   /* dense: chunk x rows, borrowed until the next pass */
     double *dy;        /* dense: chunk x cols */
-    double *each;      /* else: chunk x (rows x cols + cols), the gradients */
-    /* of each example: x counts as x 2^-x_power times 2^x_power; dy, or the gradient, is kept as
-     * what it is times 2^-power */
+    double *each;      /* other layers: chunk x (rows x cols + cols), the gradients */
+    /* for each example: x is used as x 2^-x_power times 2^x_power; dy, or the gradient, is stored
+       multiplied by 2^-power */
     int32_t x_power[CHUNK_MOST], power[CHUNK_MOST];
 };
 
@@ -77,7 +80,7 @@ int sherd__own_chunk(const sherd__recipe *r, bool clips, size_t *chunk, size_t *
     return SHERD_OK;
 }
 
-/* Which tier a layer is. */
+/* Returns the tier of a layer. */
 static size_t tier_of(const sherd__own_grader *g, const sherd__layer *l)
 {
     size_t t = 0;
@@ -136,7 +139,7 @@ static int clamped(int e)
     return e < -POWER_MOST ? -POWER_MOST : e > POWER_MOST ? POWER_MOST : e;
 }
 
-/* 2^e, e at most POWER_MOST either way. */
+/* Returns 2^e; |e| is at most POWER_MOST. */
 static double power_of_two(int e)
 {
     uint64_t bits = (uint64_t)(e + 1023) << 52;
@@ -145,7 +148,8 @@ static double power_of_two(int e)
     return x;
 }
 
-/* The e, clamped, with which entries of x 2^-e are below 1, one of them 1/2 or more. */
+/* Returns the e, clamped, for which all entries of x 2^-e are below 1 and at least one is 1/2 or
+   more. */
 static int power_of(const double *x, size_t n)
 {
     return clamped((int)(sherd__peak_bits(x, n) >> 52) - 1022);
@@ -157,7 +161,7 @@ static void scale(double *restrict x, size_t n, double by)
     for (size_t i = 0; i < n; i++) x[i] *= by;
 }
 
-/* Squared norm of x by. */
+/* Returns the squared norm of x times `by`. */
 SHERD__CLONES
 static double squares(const double *restrict x, size_t n, double by)
 {
@@ -170,7 +174,7 @@ static double squares(const double *restrict x, size_t n, double by)
     return sum;
 }
 
-/* Gradients of biases from rows of dy; to has t->cols numbers. */
+/* Computes the gradients of biases from rows of dy; to has t->cols numbers. */
 static void sum_biases(const sherd__own_tier *t, const double *dy, size_t rows, double *to)
 {
     double all = 0;
@@ -189,15 +193,16 @@ static double bias_norm(const sherd__own_tier *t, const double *dy)
     return fabs(all) * sqrt((double)t->cols);
 }
 
-/* Adds a part of example i's gradient, of norm `norm` 2^power: squares are of norms in units of the
- * clipping norm, so that what is lost of them below float64 is nothing beside 1. */
+/* Adds the squared norm of a part of example i's gradient; that norm is `norm` 2^power. Norms are
+   in units of the clipping norm, so that squares below the range of float64 are negligible compared
+   with 1. */
 static void add_norm(sherd__own_grader *g, size_t i, double norm, int power)
 {
     norm *= power_of_two(power) / g->unit;
     g->norms[i] += norm * norm;
 }
 
-/* The gradient of example i of a convolution, of so many rows. */
+/* Computes the gradient of example i of a convolution with `rows` output pixels. */
 static int make_each(sherd__own_grader *g, sherd__own_tier *t, sherd_view x, const double *dy,
                      size_t i, size_t rows, sherd_diag *d)
 {
@@ -245,9 +250,9 @@ static int take(void *ctx, const sherd__layer *l, sherd_view x, const double *dy
 
 /* ---- sums ------------------------------------------------------------------------------------ */
 
-/* sum[j] += rint(a[e] dy[e][j]) over examples, and squares to BLOCK sums of each example, that
- * are exact below 2^53. Numbers beyond the units are none of a clipped gradient: they come from a
- * norm that overflowed. */
+/* Computes sum[j] += rint(a[e] dy[e][j]) over examples, and adds squares to BLOCK sums of each
+   example, which are exact below 2^53. Numbers beyond the units cannot be of a clipped gradient;
+   they are the result of a norm that overflowed. */
 SHERD__CLONES
 static void add_block(double *restrict sum, const double *restrict a, const double *restrict dy,
                       size_t examples, size_t cols, size_t n, double *restrict squared)
@@ -274,7 +279,7 @@ static void add_row(double *sum, const double *a, const double *dy, size_t examp
     if (j < cols) add_block(sum + j, a, dy + j, examples, cols, cols - j, squared);
 }
 
-/* What turns an example's scaled numbers into integers before they are rounded. */
+/* Returns the factor that turns an example's scaled numbers into integers before rounding. */
 static double factor(const sherd__own_grader *g, size_t e, int power)
 {
     return g->by[e] / g->unit * power_of_two(power);
@@ -299,7 +304,7 @@ static void add_dense(const sherd__own_grader *g, const sherd__own_tier *t, size
     add_row(sum, by, t->dy, examples, t->cols, g->squared);
 }
 
-/* Gradients that were made: one example after the other. */
+/* Adds stored gradients, example by example. */
 static void add_each(const sherd__own_grader *g, const sherd__own_tier *t, size_t examples,
                      double *sum)
 {
@@ -309,8 +314,8 @@ static void add_each(const sherd__own_grader *g, const sherd__own_tier *t, size_
     }
 }
 
-/* Each example's factor units min(1, C/|g|), from its squared norm in units of C: rounded up by
- * more than sums of so many terms err. A norm that is no number is a factor of 0. */
+/* Computes each example's factor units min(1, C/|g|) from its squared norm in units of C, rounded
+   up by more than the error of a sum of so many terms. A norm that is NaN gives a factor of 0. */
 static void choose_factors(sherd__own_grader *g, size_t examples)
 {
     const double slack = 1 + 0x1p-50 * (double)(g->count + g->inputs + 64);
@@ -322,7 +327,7 @@ static void choose_factors(sherd__own_grader *g, size_t examples)
     }
 }
 
-/* Whether all are within the bound. Those that are not are absent from now on. */
+/* Returns whether all examples are within the bound. Those that are not become absent. */
 static bool all_bounded(sherd__own_grader *g, size_t examples)
 {
     const double bound = (double)sherd__privacy_gradient_bound(g->count);
@@ -339,7 +344,7 @@ static bool all_bounded(sherd__own_grader *g, size_t examples)
 
 /* ---- figures --------------------------------------------------------------------------------- */
 
-/* Of example i: one for being there, its cost up to 1, one for a hit. */
+/* Adds the figures of example i: 1 for its presence, its cost up to 1, and 1 for a hit. */
 static int add_figures(sherd__own_grader *g, size_t i, const double *y, double cost_by,
                        int64_t *extra, sherd_diag *d)
 {
@@ -358,14 +363,14 @@ static int add_figures(sherd__own_grader *g, size_t i, const double *y, double c
 
 /* ---- a round --------------------------------------------------------------------------------- */
 
-/* A pass, and its sum of rounded gradients. */
+/* Makes a pass and the sum of its rounded gradients. */
 static int sum_chunk(sherd__own_grader *g, size_t examples, sherd__own_figures *f, sherd_diag *d)
 {
     memset(g->norms, 0, examples * sizeof *g->norms);
     memset(g->squared, 0, examples * BLOCK * sizeof *g->squared);
     memset(g->sum, 0, g->count * sizeof *g->sum);
     g->examples = examples;
-    g->unit = g->clip / (double)examples; /* a pass has parts of a mean over all examples */
+    g->unit = g->clip / (double)examples; /* a pass computes parts of a mean over all examples */
     int err = sherd__own_learn(g, examples, f, d);
     if (err) return err;
     choose_factors(g, examples);

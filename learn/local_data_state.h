@@ -1,5 +1,5 @@
-/* Inside of a grader of an owner's examples, shared by local_data.c (examples, batches) and
- * local_data_clip.c. No other file includes this. */
+/* Internals of a grader of an owner's examples, shared by local_data.c (examples, batches) and
+   local_data_clip.c. No other file includes this. */
 #ifndef LEARN_LOCAL_DATA_STATE_H
 #define LEARN_LOCAL_DATA_STATE_H
 
@@ -7,7 +7,7 @@
 #include "learn/grader.h"
 #include "learn/local_data.h"
 
-/* Most numbers that are kept of a chunk for convolutions; more examples at a time are not taken. */
+/* Most numbers kept of a chunk for convolutions; it limits the examples of a chunk. */
 #define SHERD__OWN_APART ((size_t)1 << 20)
 
 typedef struct sherd__own_tier sherd__own_tier; /* local_data_clip.c */
@@ -25,34 +25,34 @@ struct sherd__own_grader {
     double *x, *targets; /* chunk x inputs, chunk x width */
     uint32_t *labels;
     uint8_t *absent;
-    double *sum; /* count numbers: of gradients; with clipping, whole numbers */
+    double *sum; /* `count` numbers: sums of gradients; with clipping, integers */
     /* with clipping */
     sherd__own_tier *apart;
-    double unit;        /* clip, of the pass under way */
-    double *norms, *by; /* of each example of the chunk: its squared norm, its factor */
-    double *squared;    /* likewise: sums of squares of its integers */
+    double unit;        /* clipping norm in the units of the current pass */
+    double *norms, *by; /* for each example of the chunk: its squared norm, its factor */
+    double *squared;    /* for each example: sums of squares of its integers */
     double *slope;      /* width numbers of scratch */
-    size_t examples;    /* of the pass under way */
+    size_t examples;    /* of the current pass */
     sherd__loss loss;
 };
 
 typedef struct sherd__own_figures {
     uint64_t present, hits;
-    double cost;     /* sum; may be no number */
+    double cost;     /* sum; may be NaN */
     const double *y; /* outputs, rows x width */
 } sherd__own_figures;
 
-/* Examples of a pass, and numbers that are kept of each for convolutions: functions of the recipe
- * and of whether it clips. */
+/* Computes the examples of a pass, and the numbers kept of each for convolutions. Both depend only
+   on the recipe and on whether it clips. */
 int sherd__own_chunk(const sherd__recipe *r, bool clips, size_t *chunk, size_t *kept,
                      sherd_diag *d) SHERD_MUST;
-/* Places [first, first + len) as rows of the buffers, unless the pass is to stop
- * (SHERD_EINTERRUPTED). */
+/* Copies places [first, first + len) to the rows of the buffers, unless `stop` returns true
+   (SHERD_EINTERRUPTED). */
 int sherd__own_take(sherd__own_grader *g, uint64_t first, size_t len, sherd_diag *d) SHERD_MUST;
-/* A pass over the first `rows` of the buffers. */
+/* Makes a pass over the first `rows` rows of the buffers. */
 int sherd__own_learn(sherd__own_grader *g, size_t rows, sherd__own_figures *f,
                      sherd_diag *d) SHERD_MUST;
-/* rint(x), at most `most`; 0 for no number. */
+/* Returns rint(x), saturated at `most`; 0 for NaN. */
 int64_t sherd__own_saturated(double x, double most);
 
 /* local_data_clip.c */

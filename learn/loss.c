@@ -1,7 +1,7 @@
 /*
- * Losses. Softmax and cross-entropy are one function, since their joint gradient is softmax - t
- * and their joint value log(sum exp(y - max)) + max - y_label: neither divides by, nor takes the
- * logarithm of, what may have become zero. exp and log are those with promised bits.
+ * Losses. Softmax and cross-entropy are one function. Their joint gradient is softmax - t and their
+ * joint value log(sum exp(y - max)) + max - y_label, so neither divides by, nor takes the logarithm
+ * of, a number that may have become zero. exp and log are the functions with guaranteed bits.
  */
 #include "learn/loss.h"
 
@@ -39,10 +39,11 @@ static int check(sherd__loss loss, size_t m, size_t width, sherd__targets t, she
     return SHERD_OK;
 }
 
-/* exp and log are called for many rows at once: of a few numbers a call is most of the work. */
+/* exp and log are called for many rows at once, because the call takes most of the time for a few
+   numbers. */
 #define LOSS_ROWS 64u
 
-/* Of output j of an example with this label; no branch tells which. */
+/* Returns the target of output j for an example with this label, without a branch on the label. */
 static double wanted_of(uint32_t label, size_t j)
 {
     return sherd__pick_masked(sherd__pick_equal(label, (uint32_t)j), 1);

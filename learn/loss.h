@@ -1,6 +1,6 @@
 /*
- * What training makes small: costs of a batch and their gradients with respect to the network's
- * output. Computed here, on the trusted side, never over nodes.
+ * Loss functions: the cost of a batch and its gradient with respect to the network's output.
+ * Computed on the trusted side, never by nodes.
  */
 #ifndef LEARN_LOSS_H
 #define LEARN_LOSS_H
@@ -15,33 +15,33 @@ typedef enum sherd__loss {
     SHERD__LOSS_CROSS_ENTROPY = 2 /* -sum t log softmax(y) / m: the output has no softmax layer */
 } sherd__loss;
 
-/** What m outputs should be: either values or labels, borrowed. A label is a row of zeros with a
- *  one at that place. Cross-entropy takes labels only. */
+/** Targets of m outputs: either values or labels, borrowed. A label is short for a row of zeros
+ *  with a one at that index. Cross-entropy accepts labels only. */
 typedef struct sherd__targets {
     const double *values;   /* m x width, row-major */
     const uint32_t *labels; /* m */
-    const uint8_t *absent;  /* m: rows where it is not 0 have no cost and a gradient of zeros, as if
-                               they were met; their work is done all the same. NULL: no such rows */
+    const uint8_t *absent;  /* m: a row where it is not 0 has no cost and a gradient of zeros, but
+                               takes the same work. NULL: there are no absent rows */
 } sherd__targets;
 
-/** "squared", "cross-entropy"; NULL for a number that is no loss. */
+/** Returns "squared" or "cross-entropy"; NULL for an unknown number. */
 const char *sherd__loss_name(sherd__loss loss);
 
 /**
- * *cost and dy = d cost / dy for outputs y (m x width, both at least 1). dy may be y. The cost is
- * summed by ascending examples. Any finite y is allowed (log-sum-exp with the largest taken off).
- * SHERD_EINVAL: no such loss, not exactly one kind of target, cross-entropy with values, a label
- * out of range (which example, which label).
+ * Computes *cost and dy = d cost / dy for outputs y (m x width, both at least 1). dy may be y. The
+ * cost is summed by ascending examples. Any finite y is allowed (log-sum-exp with the maximum
+ * subtracted). SHERD_EINVAL: unknown loss, not exactly one kind of target, cross-entropy with
+ * values, a label out of range (names the example and the label).
  */
 int sherd__loss_gradient(sherd__loss loss, const double *y, size_t m, size_t width,
                          sherd__targets t, double *cost, double *dy, sherd_diag *d) SHERD_MUST;
 
-/** The same for outputs in f32; cost and sums in f64. */
+/** As sherd__loss_gradient for outputs in f32; cost and sums are in f64. */
 int sherd__loss_gradient32(sherd__loss loss, const float *y, size_t m, size_t width,
                            sherd__targets t, double *cost, float *dy, sherd_diag *d) SHERD_MUST;
 
-/** How many rows have their largest number (the first of equals) at their label. Rows with NaN
- *  count as wrong. */
+/** Returns how many rows have their largest number (the first of equal ones) at their label. Rows
+ *  with NaN count as wrong. */
 size_t sherd__labels_hit(const double *y, size_t m, size_t width, const uint32_t *labels);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * The arithmetic is that of the parameter server (gradients.c), by the same functions: sums become
- * a gradient, L2 is added, the optimiser is applied. The grader has a network of its own, whose
- * parameters are copied before a pass, since local steps change them.
+ * a gradient, L2 is added, the optimiser is applied. The grader has a separate network, and the
+ * parameters are copied to it before a pass, since local steps change them.
  */
 #include "learn/member.h"
 
@@ -16,15 +16,15 @@
 struct sherd__member {
     sherd__recipe recipe;
     sherd__grader *grader;
-    gradients *g; /* tiers, network, optimiser: no more of it is in use */
+    gradients *g; /* only its tiers, network and optimiser are used */
     sherd__network *network;
     sherd__optimiser optimiser;
     uint64_t committed, absorbed;
-    bool local;                 /* what was absorbed */
-    uint64_t print, next_print; /* of all that is committed; with what is absorbed */
+    bool local;                 /* kind of the absorbed sum */
+    uint64_t print, next_print; /* of all committed sums; of those and the absorbed one */
 };
 
-/* ---- beginning and end ----------------------------------------------------------------------- */
+/* ---- start and end --------------------------------------------------------------------------- */
 
 /* a += b * c, saturating. */
 static void grow(uint64_t *a, uint64_t b, uint64_t c)
@@ -38,7 +38,8 @@ int sherd__member_memory(const sherd__member_options *o, uint64_t *bytes, sherd_
 {
     uint64_t grader, own;
     int err = sherd__grader_memory(o->recipe, o->batch, &grader, d);
-    if (!err) err = sherd__grader_memory(o->recipe, 1, &own, d); /* with the optimiser's vector */
+    if (!err)
+        err = sherd__grader_memory(o->recipe, 1, &own, d); /* includes the optimiser's vector */
     if (err) return err;
     grow(&grader, own, 1);
     grow(&grader, sizeof(sherd__member), 1);
@@ -112,8 +113,8 @@ size_t sherd__member_state_len(const sherd__member *m)
     return 2 * m->g->count + m->optimiser.state_len + 1;
 }
 
-/* Powers of the betas are made step by step, from numbers that a coordinator chose: so many take
- * seconds at most. */
+/* Powers of the betas are made step by step, and a coordinator chooses the number of steps: this
+   many take seconds at most. */
 #define STEPS_MOST 0x1p32
 
 int sherd__member_load(sherd__member *m, uint64_t round, const double *state, uint64_t len,
@@ -145,7 +146,8 @@ int sherd__member_load(sherd__member *m, uint64_t round, const double *state, ui
 
 enum { PARTS = 4 };
 
-/* The first `len` numbers of a state, where they are (NULL: zeros); how many stretches that is. */
+/* Describes the first `len` numbers of a state as ranges of memory (NULL: zeros). Returns how many
+   ranges there are. */
 static size_t parts_of(const sherd__member *m, bool bare, size_t len, const double *steps,
                        sherd__hash_part out[PARTS])
 {
@@ -174,7 +176,7 @@ void sherd__member_state(const sherd__member *m, bool bare, double *out, size_t 
     }
 }
 
-/* Of those parts that are somewhere. */
+/* Hashes the parts that have memory. */
 static void hash_parts(uint64_t round, const sherd__hash_part *parts, size_t n,
                        uint8_t out[SHERD__HASH])
 {
@@ -262,7 +264,7 @@ void sherd__member_absorb(sherd__member *m, uint64_t round, const int64_t *sums,
     sherd__sums s = { .tiers = g->tiers, .whole = true, .of = of, .counts = g->counts };
     for (size_t t = 0; t < g->tiers; t++) of[t] = (void *)(uintptr_t)(sums + g->at[t]);
     sherd__gradients_take(g, &(sherd__gradients_sum){ &s, scales, by, false });
-    if (!local) sherd__gradients_add_l2(g); /* local steps have it in them */
+    if (!local) sherd__gradients_add_l2(g); /* local steps already include it */
     sherd__gradients_most(g, out->most);
     out->l2 = sherd__gradients_l2(g);
     out->print = m->next_print = print_of(m->print, round, sums, g->count);
