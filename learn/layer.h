@@ -5,7 +5,7 @@
  *
  * Numbers are f64 or f32 (the dtype of a layer). Layers of f32 train on this machine only. Fields
  * and functions with the suffix 32 are the f32 counterparts of the others, compiled from the same
- * source (learn/*.inc).
+ * source (the .inc files).
  *
  * A batch is row-major, one example a row. Within a row channels vary fastest, then columns, then
  * rows of the image. Sums are made in one fixed order (ascending examples), so that results depend

@@ -1,9 +1,9 @@
 /*
- * Networks. Parameters and gradients are one vector each, cut into layers, because optimisers,
- * checkpoints and aggregation want vectors. Activations work in the memory of the layer below
- * wherever nobody needs what was there (`shared` in lay_out): dense, convolution and pools need
- * their input for the way back but not their output. Shapes are fitted once, here; passes are in
- * network_pass.c.
+ * Networks. Parameters and gradients are one vector each, divided into layers, because optimisers,
+ * checkpoints and aggregation work on vectors. The outputs of a layer share the memory of the layer
+ * below if its contents are not needed any more (`shared` in lay_out): dense, convolution and pool
+ * layers need their input for the backward pass but not their output. Shapes are fitted once, here;
+ * passes are in network_pass.c.
  */
 #include <assert.h>
 #include <math.h>
@@ -15,7 +15,7 @@
 #include "learn/draw.h"
 #include "learn/network_state.h"
 
-/* ---- making ---------------------------------------------------------------------------------- */
+/* ---- creation -------------------------------------------------------------------------------- */
 
 static int too_large(sherd_diag *d, size_t i, const char *name)
 {
@@ -74,15 +74,17 @@ static void cut_vectors(sherd__network *n)
     }
 }
 
-/* What passes write lies together, since several pieces fill huge pages that one would not. */
+/* All memory that passes write is one allocation, because huge pages fit one large block better
+   than several small ones. */
 typedef struct room {
-    char *at; /* NULL: sizes are counted only */
+    char *at; /* NULL: only computes sizes */
     size_t used;
 } room;
 
 #define LINE 64u
 
-/* Room for a batch of `each` numbers an example; *to gets its place. False: too large to count. */
+/* Reserves memory for a batch of `each` numbers per example and sets *to to it. Returns false if
+   the size overflows. */
 static bool take(room *r, const sherd__network *n, size_t each, void **to)
 {
     size_t bytes;
@@ -100,13 +102,13 @@ static bool lay_out(sherd__network *n, room *r)
     while (i < n->len && n->layers[i].spec.kind->traits & SHERD__LAYER_ALIAS) i++;
     n->any_view = i < n->len && n->layers[i].spec.kind->traits & SHERD__LAYER_ANY_VIEW;
     if (!n->any_view && !take(r, n, n->size, &n->input)) return false;
-    bool needed = true; /* what lies below is the caller's, or somebody's on the way back */
+    bool needed = true; /* the memory below is the caller's, or is needed by the backward pass */
     for (i = 0; i < n->len; i++) {
         sherd__layer *l = &n->layers[i];
         unsigned traits = l->spec.kind->traits;
         size_t each = 0;
         void *scratch = NULL;
-        sherd__form_size(l->out, &each); /* counted by fit */
+        sherd__form_size(l->out, &each); /* fit has checked that this does not overflow */
         most = each > most ? each : most;
         bool shared = traits & SHERD__LAYER_ALIAS || (traits & SHERD__LAYER_IN_PLACE && !needed);
         if (shared) n->outs[i] = i > 0 ? n->outs[i - 1] : NULL;
@@ -148,7 +150,8 @@ static int check_spec(const sherd__network_spec *spec, size_t *size, sherd_diag 
     return SHERD_OK;
 }
 
-/* Shapes, and no memory but for them. n is zeroed; on failure the caller's to free as ever. */
+/* Fits the shapes and allocates only memory for them. n is zeroed on entry; the caller frees it on
+   failure too. */
 static int begin(sherd__network *n, const sherd__network_spec *spec, sherd_diag *d)
 {
     size_t size = 0;
@@ -219,7 +222,7 @@ void sherd__network_free(sherd__network *n)
     sherd__free(n);
 }
 
-/* ---- looking --------------------------------------------------------------------------------- */
+/* ---- accessors ------------------------------------------------------------------------------- */
 
 size_t sherd__network_len(const sherd__network *n)
 {
@@ -311,7 +314,7 @@ void sherd__network_hook(sherd__network *n, const sherd__network_hooks *hooks)
     n->hooks = hooks ? *hooks : (sherd__network_hooks){ 0 };
 }
 
-/* ---- drawing --------------------------------------------------------------------------------- */
+/* ---- initial weights ------------------------------------------------------------------------- */
 
 void sherd__network_draw(sherd__network *n, const sherd_entropy *e, double scale)
 {

@@ -1,8 +1,8 @@
 /*
- * Passes of a network: forward through the layers, the loss, and back. Shapes were fitted when the
- * network was made; passes trust them and check only what comes with the batch. Gradients go back
- * and forth between two buffers. A layer that can does the work of the activation above it in its
- * own passes, which then is left out here.
+ * Passes of a network: forward through the layers, the loss, and backward. Shapes were fitted when
+ * the network was created; passes trust them and check only what comes with the batch. Gradients
+ * alternate between two buffers. A layer that is able to computes the activation above it in its
+ * own passes, and the activation's layer is then skipped here.
  */
 #include <math.h>
 
@@ -11,8 +11,8 @@
 #include "matrix/local.h"
 #include "matrix/view.h"
 
-/* The lowest layer that computes, if it can take its input from what a multiplier keeps: nodes have
- * no room for longer windows, which are laid out here. */
+/* Returns the lowest layer that computes, if its input can be a kept operand of a multiplier.
+   Windows that are too long for nodes are laid out here instead. */
 static const sherd__layer *keeper(const sherd__network *n)
 {
     size_t i = 0;
@@ -71,7 +71,7 @@ static int check_batch(const sherd__network *n, sherd__engine e, const sherd__ba
     return b->kept ? check_kept(n, e, b, d) : SHERD_OK;
 }
 
-/* x as row-major f32 in the network's own memory, by way of some doubles. */
+/* Converts x to row-major f32 in the network's memory, through a small buffer of doubles. */
 static void narrow(sherd__network *n, sherd_view x)
 {
     double some[256];
@@ -84,7 +84,7 @@ static void narrow(sherd__network *n, sherd_view x)
         }
 }
 
-/* The batch as layers take it: as it is, or row-major in the network's dtype. */
+/* Returns the batch as layers need it: unchanged, or row-major in the network's dtype. */
 static sherd_view input_of(sherd__network *n, const sherd__batch *b)
 {
     size_t ld = 0;
@@ -99,7 +99,7 @@ static sherd_view input_of(sherd__network *n, const sherd__batch *b)
     return sherd_view_c(n->input, SHERD_F64, b->x.rows, n->size);
 }
 
-/* Whether layer i does the work of the activation above it: that one works in its memory. */
+/* Returns whether layer i also computes the activation above it, which then works in its memory. */
 static bool finishes(const sherd__network *n, sherd__engine e, const sherd__layer_call *call,
                      size_t i)
 {
@@ -107,8 +107,8 @@ static bool finishes(const sherd__network *n, sherd__engine e, const sherd__laye
            n->layers[i + 1].spec.kind->op != 0 && !e.maps && sherd__here_can(call, call->x);
 }
 
-/* Call i of a pass: where x lies, and y. Layers above the last one that shares the input's memory
- * see the input. */
+/* Fills call i of a pass with the memory of x and y. Layers up to the last one that shares the
+   input's memory read the input. */
 static sherd__layer_call call_of(const sherd__network *n, sherd__engine e, const sherd__batch *b,
                                  sherd_view input, size_t i)
 {
@@ -170,8 +170,8 @@ static void add_l2(const sherd__network *n, sherd__layer *l)
     else sherd__here_l2(n->l2, l->rows * l->cols, l->weights, l->weights_gradient);
 }
 
-/* Whether layers may update weights on the way back: nobody else is to see gradients, and nothing
- * but memory can fail. */
+/* Returns whether layers may update weights during the backward pass: no hook needs the gradients,
+   and nothing except memory can fail. */
 static bool updates(const sherd__network *n, sherd__engine e, const sherd__layer_update *how)
 {
     return how && sherd__local_is(e.products) && !e.maps && !n->hooks.after_backward;
@@ -188,7 +188,7 @@ static int run_backward(sherd__network *n, sherd__engine e, const sherd__batch *
         bool in_place = l->spec.kind->traits & SHERD__LAYER_IN_PLACE;
         sherd__layer_call call = call_of(n, e, b, input, i);
         if (i > n->first && l->spec.kind->op != 0 && call_of(n, e, b, input, i - 1).then != 0)
-            continue; /* the layer below does it */
+            continue; /* the layer below computes it */
         if (updates(n, e, how)) call.update = how;
         if (n->apart.take) call.apart = &n->apart;
         call.dy = n->delta[at];
@@ -203,7 +203,7 @@ static int run_backward(sherd__network *n, sherd__engine e, const sherd__batch *
     return err;
 }
 
-/* Of all parameters but those that layers have updated. */
+/* Updates all parameters except those that layers have updated. */
 static void finish_update(const sherd__network *n, sherd__engine e, const sherd__layer_update *how)
 {
     const size_t size = sherd_dtype_size(n->dtype);
@@ -236,7 +236,7 @@ static const void *output_of(const sherd__network *n, sherd_view input)
     return n->outs[n->len - 1] ? n->outs[n->len - 1] : input.data;
 }
 
-/* Outputs as the caller gets them. */
+/* Returns outputs in the caller's type, f64. */
 static const double *tell(sherd__network *n, const void *y, size_t rows)
 {
     const float *narrow = y;
@@ -256,7 +256,7 @@ int sherd__network_forward(sherd__network *n, sherd__engine e, const sherd__batc
     return err;
 }
 
-/* Forward, loss and back; `how` NULL: gradients only. */
+/* Makes the forward pass, the loss and the backward pass. `how` NULL: gradients only. */
 static int pass(sherd__network *n, sherd__engine e, const sherd__batch *batch, sherd_view input,
                 const sherd__layer_update *how, double *c, sherd_diag *d)
 {

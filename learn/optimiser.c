@@ -1,7 +1,7 @@
 /*
- * Optimisers and schedules. Adam's bias corrections come from running products of the betas, made
- * anew step by step on resumption, so that a resumed run has the bits of an undisturbed one. Once
- * both have come down to the smallest double they no longer change, and the loop ends.
+ * Optimisers and schedules. Adam's bias corrections use running products of the betas. A resumed
+ * run recomputes them step by step, so it has the bits of an uninterrupted one. Once both products
+ * have reached the smallest double they no longer change, and the loop ends.
  */
 #include "learn/optimiser.h"
 
@@ -151,7 +151,7 @@ int sherd__schedule_check(const sherd__schedule *s, sherd_diag *d)
     return SHERD_OK;
 }
 
-/* x^n by squaring: a fixed order, unlike pow. */
+/* Returns x^n by squaring, in a fixed order, unlike pow. */
 static double power(double x, uint64_t n)
 {
     double p = 1;

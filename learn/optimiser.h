@@ -1,8 +1,9 @@
 /*
- * What turns gradients into new parameters. State is a vector beside the parameters, so that it can
- * be stored and restored as it is. A step may be applied in pieces (a layer as soon as its gradient
- * is there): every number is updated on its own, so the bits do not depend on the pieces. No
- * function of the C library is used but sqrt: the same bits everywhere.
+ * Optimisers: compute new parameters from gradients. The state is a vector parallel to the
+ * parameters, so it can be stored and restored as it is. A step may be applied in pieces (a layer
+ * as soon as its gradient is complete): every number is updated independently, so the bits do not
+ * depend on the pieces. Of the C library only sqrt is used, so the bits are the same on every
+ * machine.
  */
 #ifndef LEARN_OPTIMISER_H
 #define LEARN_OPTIMISER_H
@@ -35,36 +36,36 @@ typedef struct sherd__optimiser {
     union {
         double *state;
         float *state32;
-    };                     /* v; m, then v; of the spec's dtype. Owned; the
-                                                 caller may restore its contents */
-    uint64_t steps;        /* begun so far */
+    };                     /* v; or m, then v; of the spec's dtype. Owned; the caller may restore
+                              the contents */
+    uint64_t steps;        /* started so far */
     double power1, power2; /* Adam: beta1 and beta2 to the power of `steps` */
 } sherd__optimiser;
 
-/** "sgd", "momentum", "adam"; NULL for a number that is no method. */
+/** Returns "sgd", "momentum" or "adam"; NULL for an unknown number. */
 const char *sherd__method_name(sherd__method method);
 
-/** State 0, no step made. SHERD_EINVAL: no such method, a beta outside (0, 1), a negative epsilon,
- *  another dtype;
- *  SHERD_ENOMEM. *out is the caller's (sherd__optimiser_fini), zeroed on failure. */
+/** Creates an optimiser with state 0 and no step made. SHERD_EINVAL: unknown method, a beta outside
+ *  (0, 1), a negative epsilon, another dtype; SHERD_ENOMEM. The caller frees *out with
+ *  sherd__optimiser_fini; it is zeroed on failure. */
 int sherd__optimiser_init(sherd__optimiser *out, const sherd__optimiser_spec *spec, size_t count,
                           sherd_diag *d) SHERD_MUST;
-/** Safe on a zeroed struct and twice. */
+/** Safe on a zeroed struct and when called twice. */
 void sherd__optimiser_fini(sherd__optimiser *o);
 
-/** Begins the next step: once for each gradient, before its pieces. */
+/** Starts the next step: once for each gradient, before its pieces. */
 void sherd__optimiser_begin(sherd__optimiser *o);
-/** As if `steps` steps had been begun (state comes from a checkpoint); the same bits as beginning
- *  them one by one. */
+/** Sets the state as if `steps` steps had been started (for a checkpoint), with the same bits as
+ *  starting them one by one. */
 void sherd__optimiser_resume(sherd__optimiser *o, uint64_t steps);
-/** Updates parameters [from, from + n) of the step begun; params and gradient point at the first of
- *  all `count`. Each range exactly once a step. */
+/** Updates parameters [from, from + n) in the current step. params and gradient point at the first
+ *  of all `count` numbers. Each range must be updated exactly once a step. */
 void sherd__optimiser_apply(sherd__optimiser *o, double rate, size_t from, size_t n, double *params,
                             const double *gradient);
 
-/** The same by several threads (NULL: one), params and gradient being of the spec's dtype and
- *  pointing at number `from` itself: a gradient need not lie with all others. Ranges that are apart
- *  may be updated at the same time. */
+/** As sherd__optimiser_apply with several threads (NULL: one). params and gradient have the spec's
+ *  dtype and point at number `from`, so a gradient may be stored apart from the others. Disjoint
+ *  ranges may be updated at the same time. */
 void sherd__optimiser_apply_here(sherd__optimiser *o, double rate, size_t from, size_t n,
                                  void *params, const void *gradient, sherd__team *team);
 
@@ -82,12 +83,13 @@ typedef struct sherd__schedule {
     double rate;     /* above 0 */
     double factor;   /* STEPWISE: above 0; INVERSE and LINEAR: 0 or more */
     uint64_t period; /* steps; at least 1 unless CONSTANT */
-    uint64_t warmup; /* so many first steps have 1, 2, ... of `warmup` parts of the rate; 0: none */
+    uint64_t warmup; /* the first `warmup` steps use 1/warmup, 2/warmup, ... of the rate; 0: no
+                        warmup */
 } sherd__schedule;
 
-/** SHERD_EINVAL says which number is outside of what is written above. */
+/** SHERD_EINVAL names the number that is outside its range above. */
 int sherd__schedule_check(const sherd__schedule *s, sherd_diag *d) SHERD_MUST;
-/** The rate of step 0, 1, ... of a schedule that was checked. */
+/** Returns the rate of step 0, 1, ... of a checked schedule. */
 double sherd__schedule_rate(const sherd__schedule *s, uint64_t step);
 
 #endif

@@ -1,5 +1,5 @@
-/* Plans as bytes. Ranges are checked where a number enters, so that readers of a parsed plan rely
- * on them. */
+/* Plans as bytes. Ranges are checked on parsing, so that readers of a parsed plan can rely on
+   them. */
 #include "learn/plan.h"
 
 #include <inttypes.h>
@@ -69,7 +69,7 @@ static int check_head(const uint64_t *h, size_t len, sherd_diag *d)
         { "room", 0, 62 },
         { "tiers", 1, SHERD__RECIPE_LAYERS_MAX },
         { "params", 1, UINT32_MAX - SHERD__RECIPE_LAYERS_MAX },
-        { "shards", 0, SHERD__SHARDS_MAX }, /* none: of a circle (learn/allreduce.h) */
+        { "shards", 0, SHERD__SHARDS_MAX }, /* 0 in an all-reduce group (learn/allreduce.h) */
         { "batch", 1, UINT32_MAX },
     };
     for (size_t i = 0; i < SHERD__PLAN_HEAD; i++)

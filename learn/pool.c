@@ -1,13 +1,13 @@
 /*
- * Pools over squares of an image, channel by channel; pixels at the lower and right edge that fill
- * no square are left out and get no gradient. Squares may overlap (a stride below the window). The
- * largest of a square is found again on the way back, from x, rather than remembered: the first of
- * equals in row order, both times.
+ * Pools over squares of an image, channel by channel. Pixels at the lower and right edge that fill
+ * no square are left out and get no gradient. Squares may overlap (a stride smaller than the
+ * window). The backward pass finds the maximum of a square again from x and does not store it: both
+ * passes take the first of equal numbers in row order.
  *
- * Neither instructions nor addresses depend on numbers, since images may be somebody's own
- * (learn/local_data.h): the largest is kept by masks, and its gradient is added to the whole
- * square, 0 but for one place. Several squares are looked at together, or each number would wait
- * for the one before.
+ * Neither instructions nor addresses depend on numbers, since images may be private
+ * (learn/local_data.h). Masks select the maximum, and its gradient is added to the whole square as
+ * zeros except at one place. Several squares are processed together, because otherwise each number
+ * would wait for the one before.
  */
 #include <string.h>
 
@@ -31,25 +31,26 @@ static int pool_fit(sherd__layer *l, sherd_diag *d)
     if (w > l->in.height || w > l->in.width)
         return sherd__fail(d, SHERD_ESHAPE, NULL, "a pool's window of %zu on an image of %zu x %zu",
                            w, l->in.height, l->in.width);
-    if (!sherd__form_size(l->in, &n) || w > UINT16_MAX) /* places of a square are 32-bit numbers */
+    if (!sherd__form_size(l->in, &n) || w > UINT16_MAX) /* indices within a square are 32-bit
+                                                           numbers */
         return sherd__fail(d, SHERD_ESHAPE, NULL, "a pool's input is too large to count");
     l->out = (sherd__form){ (l->in.height - w) / stride_of(l) + 1,
                             (l->in.width - w) / stride_of(l) + 1, l->in.channels };
     return SHERD_OK;
 }
 
-/* Index into x of the first square of a row of outputs. */
+/* Returns the index in x of the first square of a row of outputs. */
 static size_t corner(const sherd__layer *l, size_t example, size_t oy)
 {
     return (example * l->in.height + oy * stride_of(l)) * l->in.width * l->in.channels;
 }
 
-/* How a row of outputs is cut: the channels of one square together, or, where these are few,
- * squares of one channel. Steps are in numbers of x and y. */
+/* How a row of outputs is divided: the channels of one square together or, if there are few
+   channels, squares of one channel. Steps are in numbers of x and y. */
 typedef struct pieces {
     size_t outer, x_outer, y_outer;
     size_t inner, x_step, y_step;
-    size_t n; /* of the inner ones, those of one piece */
+    size_t n; /* of inner pieces: squares or channels of one piece */
 } pieces;
 
 static pieces pieces_of(const sherd__layer *l)
@@ -70,7 +71,7 @@ static pieces pieces_of(const sherd__layer *l)
     return channels < FEW ? squares : one;
 }
 
-/* A pass over the examples, in either direction. */
+/* A pass over the examples, forward or backward. */
 typedef struct passing {
     const sherd__layer *l;
     const sherd__layer_call *call;

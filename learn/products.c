@@ -1,15 +1,15 @@
 /*
- * Products of layers with parameters by a multiplier. Forward and weight gradient have x on the
- * left, once as it is and once transposed: that is what a kept operand can do, so an input that
- * lies at the nodes travels once for both passes, of every epoch where it is data. Of a convolution
- * x is the windows of images, and images are what is kept: a window matrix is as many times larger
- * as windows overlap, and the multiplier takes windows where its operands are.
+ * Products of layers with parameters by a multiplier. The forward product and the weight gradient
+ * have x on the left, once as it is and once transposed. A kept operand allows both, so an input
+ * kept by the nodes is sent once for both passes and, if it is training data, once for all epochs.
+ * For a convolution x is the windows of images, but the images are kept: a window matrix is larger
+ * by the overlap of the windows, and the multiplier lays windows out where its operands are.
  *
- * On the way back the gradient of an image is dy W^T, windows again, added up where they overlap.
- * Where nodes take windows, it is asked for as what that is equal to: the windows of dy, around
- * which there are as many zeros as make each pixel of x one window, times W turned round. What
- * comes back then is an image. Whole numbers are added up on both ways, but on the first they are
- * rounded to doubles before: so it is gone only where sums are too small for that (engine.whole).
+ * In the backward pass the gradient of an image is dy W^T, which is windows again, added up where
+ * they overlap. If nodes lay out windows, an equal product is requested instead: the windows of dy,
+ * padded with enough zeros that each pixel of x has one window, times the rotated W. Its result is
+ * an image. Both ways add up whole numbers, but the first rounds them to doubles before adding. The
+ * second is therefore used only if the sums are small enough (engine.whole).
  */
 #include "core/alloc.h"
 #include "core/bytes.h"
@@ -28,7 +28,8 @@ sherd__windows sherd__layer_windows(const sherd__layer *l)
         .stride = l->spec.stride > 0 ? (uint32_t)l->spec.stride : 1,
         .padding = (uint32_t)l->spec.padding,
     };
-    if (l->spec.kind == &sherd__layer_conv2d) (void)sherd__windows_fit(&of, &w); /* when fitted */
+    if (l->spec.kind == &sherd__layer_conv2d)
+        (void)sherd__windows_fit(&of, &w); /* cannot fail: checked in fit */
     return w;
 }
 
@@ -48,7 +49,7 @@ int sherd__products_hold(sherd__layer *l, const sherd__layer_call *call, bool *h
     sherd__windows w = sherd__layer_windows(l);
     *held = call->kept != NULL;
     if (*held || !call->engine.keeps || (!call->returns && w.count == 0)) return SHERD_OK;
-    /* Windows that leave pixels out may have a largest number of their own, and so an exponent. */
+    /* Windows that leave pixels out may have a smaller maximum, and so another exponent. */
     if (w.count > 0 && !sherd__windows_cover(&w)) return SHERD_OK;
     int err = sherd__layer_keep(l, call->engine, call->x, call->examples, &l->held, &mine);
     *held = err == 0;
@@ -56,7 +57,7 @@ int sherd__products_hold(sherd__layer *l, const sherd__layer_call *call, bool *h
                                               : sherd__fail(d, err, mine.hint, "%s", mine.message);
 }
 
-/* x B, or x^T B, of what the multiplier has of x, or of x itself. */
+/* Computes x B or x^T B, from the multiplier's copy of x or from x. */
 static int multiply(const sherd__layer *l, const sherd__layer_call *call, sherd_view x,
                     bool transposed, sherd_view b, double *c, sherd_diag *d)
 {
@@ -106,8 +107,8 @@ void sherd__products_release(sherd__layer *l, sherd__engine e)
 
 /* ---- the gradient of images ------------------------------------------------------------------ */
 
-/* Rows: places of a window of dy, which are those of W from the last to the first, and its
- * channels; columns: channels of x. */
+/* Rotates W. Rows are positions of a window of dy, which are those of W from the last to the first,
+   and its channels; columns are channels of x. */
 static void turn_round(const sherd__layer *l, double *to)
 {
     size_t places = l->spec.window * l->spec.window, channels = l->in.channels;
@@ -144,7 +145,7 @@ int sherd__products_image(const sherd__layer *l, const sherd__layer_call *call, 
     sherd_view dy = sherd_view_c(call->dy, SHERD_F64, call->examples,
                                  l->out.height * l->out.width * l->cols);
     size_t rows = l->spec.window * l->spec.window * l->cols, len = rows * l->in.channels;
-    double *turned = sherd__alloc(len * sizeof *turned); /* as many as the weights */
+    double *turned = sherd__alloc(len * sizeof *turned); /* as many numbers as the weights */
     if (!turned)
         return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the weights of a convolution");
     turn_round(l, turned);
@@ -156,7 +157,7 @@ int sherd__products_image(const sherd__layer *l, const sherd__layer_call *call, 
         sherd_multiplier_release(m, kept);
         *done = err == 0;
     } else if (err == SHERD_EFEWNODES) {
-        err = 0; /* no room at the nodes: the other way */
+        err = 0; /* the nodes have no room: use the first way */
     }
     sherd__wipe(turned, len * sizeof *turned);
     sherd__free(turned);

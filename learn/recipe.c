@@ -1,7 +1,7 @@
 /*
- * Recipes as text. One table of keys (learn/recipe_keys.c) drives both directions, so that what is
- * printed is what is read. The text may come from anywhere: it is looked at once as bytes, then
- * line by line, and nothing of it is used before the whole has been judged.
+ * Recipes as text. One table of keys (learn/recipe_keys.c) drives both directions, so that parsing
+ * accepts what printing writes. The text may come from an untrusted source: it is checked once as
+ * bytes, then line by line, and nothing of it is used before all of it has been checked.
  */
 #include "learn/recipe.h"
 
@@ -19,10 +19,10 @@ typedef struct reader {
     sherd__recipe recipe;
     const char *where;
     sherd__recipe_part part;
-    size_t lines[KEYS_MAX]; /* where each key was; 0: not there */
+    size_t lines[KEYS_MAX]; /* line number of each key; 0: the key is absent */
 } reader;
 
-/* ---- reading --------------------------------------------------------------------------------- */
+/* ---- parsing --------------------------------------------------------------------------------- */
 
 static int check_bytes(const char *text, size_t len, const char *where, sherd_diag *d)
 {
@@ -89,7 +89,7 @@ static char *trim(char *s)
     return s;
 }
 
-/* One line without its end; words is scratch of the same size. */
+/* Parses one line without its end; words is scratch of the same size. */
 static int take_line(reader *rd, char *line, char *words, size_t number, sherd_diag *d)
 {
     char where[512];
@@ -97,7 +97,7 @@ static int take_line(reader *rd, char *line, char *words, size_t number, sherd_d
     snprintf(where, sizeof where, "%.480s:%zu", rd->where, number);
     line[strcspn(line, "#")] = '\0';
     for (char *p = line; *p != '\0'; p++)
-        if (*p == '\t') *p = ' '; /* messages quote lines */
+        if (*p == '\t') *p = ' '; /* error messages quote lines */
     char *name = trim(line);
     if (*name == '\0') return SHERD_OK;
     char *eq = strchr(name, '=');
@@ -165,7 +165,8 @@ int sherd__recipe_parse(sherd__recipe *out, const char *text, size_t len, const 
 {
     reader rd = { .where = where, .part = part };
     size_t number = 0;
-    if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) { /* some editors begin UTF-8 so */
+    if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) { /* some editors write a byte order
+                                                               mark */
         text += 3;
         len -= 3;
     }
@@ -188,7 +189,7 @@ int sherd__recipe_parse(sherd__recipe *out, const char *text, size_t len, const 
     return err;
 }
 
-/* ---- writing --------------------------------------------------------------------------------- */
+/* ---- printing -------------------------------------------------------------------------------- */
 
 int sherd__recipe_print(const sherd__recipe *r, sherd__recipe_part part, sherd_buf *out)
 {

@@ -1,7 +1,8 @@
 /*
- * A recipe: what is trained, on which kind of data, and how. Its text form is `key = value` lines
- * (docs/TRAINING.md lists the keys); the part that describes the network is also what nodes are
- * sent and what models and checkpoints carry. Nothing in it is secret or specific to a machine.
+ * A recipe describes what is trained, on which kind of data, and how. Its text form is `key =
+ * value` lines (docs/TRAINING.md lists the keys). The part that describes the network is also sent
+ * to nodes and stored in models and checkpoints. It contains nothing secret and nothing specific to
+ * a machine.
  *
  *     input = 28 x 28 x 1
  *     layer = dense 128
@@ -20,10 +21,10 @@
 #include "learn/optimiser.h"
 
 #define SHERD__RECIPE_LAYERS_MAX 64u
-/** A longer text is refused. */
+/** Longer texts are refused. */
 #define SHERD__RECIPE_BYTES_MAX 65536u
 
-/** Where examples come from. */
+/** Source of the examples. */
 typedef enum sherd__data_kind {
     SHERD__DATA_IDX = 1, /* a folder of IDX files; without one, the embedded digits */
     SHERD__DATA_FILE,    /* .npy, .npz, .csv */
@@ -33,21 +34,21 @@ typedef enum sherd__data_kind {
     SHERD__DATA_RANDOM
 } sherd__data_kind;
 
-/** Which rows make a batch. All of it is a function of the seed and the step's number. */
+/** Which rows make a batch. The order depends only on the seed and the step's number. */
 typedef enum sherd__order {
-    SHERD__ORDER_GIVEN = 1, /* as the data lie */
-    SHERD__ORDER_SHUFFLED,  /* all rows shuffled anew for each epoch */
-    SHERD__ORDER_BATCHES,   /* rows shuffled once; the batches, anew for each epoch: what data that
-                               stay at nodes allow */
+    SHERD__ORDER_GIVEN = 1, /* in the order of the data */
+    SHERD__ORDER_SHUFFLED,  /* all rows shuffled again for each epoch */
+    SHERD__ORDER_BATCHES,   /* rows shuffled once, and the order of the batches for each epoch:
+                               possible with data that stay at nodes */
     SHERD__ORDER_DRAWN      /* each row of a batch drawn from all, with replacement */
 } sherd__order;
 
 typedef enum sherd__recipe_part {
-    SHERD__RECIPE_NETWORK = 1, /* input, layers, loss and what belongs to them */
+    SHERD__RECIPE_NETWORK = 1, /* input, layers, loss and their options */
     SHERD__RECIPE_ALL
 } sherd__recipe_part;
 
-/** Plain data; may be copied. Numbers are as the text has them, defaults filled in. */
+/** Plain data; may be copied. Numbers are those of the text, with defaults filled in. */
 typedef struct sherd__recipe {
     /* the network */
     sherd__form in;
@@ -59,58 +60,61 @@ typedef struct sherd__recipe {
     bool validation_unbiased; /* validation_biases = no: accuracy is measured without biases */
     sherd_dtype precision;    /* of parameters and passes: SHERD_F64, or SHERD_F32 (on one machine
                                  in floats) */
-    /* everything else */
+    /* all other settings */
     sherd__data_kind data;
-    size_t examples;      /* how many are generated, or the first so many of a file; 0: all */
-    bool target_values;   /* targets = values: of files, the last columns are numbers to meet; else
+    size_t examples;      /* how many are generated, or how many of a file are used, from the first;
+                             0: all */
+    bool target_values;   /* targets = values: the last columns of a file are target values; else
                              the last one is a label */
-    char label[64];       /* of .csv: the target's column by its name in the header; "": the last */
+    char label[64];       /* of .csv: name in the header of the target's column; "": the last
+                             column */
     size_t classes;       /* spiral, random: as the generator needs; else 0 */
-    double divide_inputs; /* every input is divided by it; 1: nothing is done */
-    double holdout;       /* fraction of the examples that validation takes away; 0: none */
-    double weights;       /* standard deviation of initial weights; 0: he */
+    double divide_inputs; /* divisor of every input; 1: inputs are unchanged */
+    double holdout;       /* fraction of the examples set aside for validation; 0: none */
+    double weights;       /* standard deviation of initial weights; 0: the keyword `he` */
     size_t batch;         /* 0: all examples */
     sherd__order order;
-    uint64_t epochs, steps; /* how long: exactly one of them is above 0 */
-    uint64_t report_every;  /* epochs between two lines of figures */
+    uint64_t epochs, steps; /* length of training: exactly one of them is above 0 */
+    uint64_t report_every;  /* epochs between two reports */
     sherd__optimiser_spec optimiser;
     sherd__schedule schedule;
 } sherd__recipe;
 
 /**
- * Reads a text of `len` bytes. `where` names it in messages, which give the line too. Part NETWORK
- * knows only the keys of the network, part ALL needs both. *out is as it was on failure.
- * SHERD_EFORMAT: an unknown key (the nearest known one is named), one twice or missing, a value
- * that is not what the key takes, bytes that are no text.
+ * Parses a text of `len` bytes. Error messages contain `where` and the line. Part NETWORK accepts
+ * only the keys of the network; part ALL needs both parts. *out is unchanged on failure.
+ * SHERD_EFORMAT: an unknown key (the nearest known one is named), a key twice or missing, an
+ * invalid value of a key, bytes that are no text.
  */
 int sherd__recipe_parse(sherd__recipe *out, const char *text, size_t len, const char *where,
                         sherd__recipe_part part, sherd_diag *d) SHERD_MUST;
-/** Appends the canonical text: parsed again it gives the same recipe, and equal recipes give equal
- *  texts. SHERD_ENOMEM, or SHERD_EINVAL where the buffer's cap is too small. */
+/** Appends the canonical text: parsing it gives the same recipe, and equal recipes give equal
+ *  texts. SHERD_ENOMEM, or SHERD_EINVAL if the buffer's cap is too small. */
 int sherd__recipe_print(const sherd__recipe *r, sherd__recipe_part part, sherd_buf *out) SHERD_MUST;
 
 /**
- * The recipe's network for batches of up to `batch` examples; *out is the caller's
- * (sherd__network_free). Errors of sherd__network_new.
+ * Creates the recipe's network for batches of up to `batch` examples. The caller frees *out with
+ * sherd__network_free. Errors of sherd__network_new.
  */
 int sherd__recipe_network(const sherd__recipe *r, size_t batch, sherd__network **out,
                           sherd_diag *d) SHERD_MUST;
-/** The same, with undefined parameters: however large, it takes no time. */
+/** As sherd__recipe_network, with undefined parameters: takes no time, however large the
+ *  network. */
 int sherd__recipe_network_unset(const sherd__recipe *r, size_t batch, sherd__network **out,
                                 sherd_diag *d) SHERD_MUST;
-/** sherd__network_weigh of that network. */
+/** Calls sherd__network_weigh for that network. */
 int sherd__recipe_weigh(const sherd__recipe *r, size_t batch, sherd__network_weight *out,
                         sherd_diag *d) SHERD_MUST;
 
-/** "idx", "spiral", ...; NULL for a number that is none. */
+/** Returns "idx", "spiral", ...; NULL for an unknown number. */
 const char *sherd__data_kind_name(sherd__data_kind kind);
-/** "given", "shuffled", "batches", "drawn"; NULL for a number that is none. */
+/** Returns "given", "shuffled", "batches" or "drawn"; NULL for an unknown number. */
 const char *sherd__order_name(sherd__order order);
 
 /**
- * Members of a model's .npz, one for each layer with parameters, counted from 1 in the order of
- * layers: "w1" (rows x cols) and "b1" (cols). Writes the name of layer i's weights or biases.
- * False for a layer without parameters.
+ * Writes the name in a model's .npz of layer i's weights or biases. Layers with parameters are
+ * counted from 1 in the order of layers: "w1" (rows x cols) and "b1" (cols). Returns false for a
+ * layer without parameters.
  */
 bool sherd__recipe_member(const sherd__network *n, size_t i, bool biases, char name[16]);
 

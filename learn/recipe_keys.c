@@ -1,6 +1,6 @@
 /*
- * What each key of a recipe takes, and how it is written again. Reading is strict: a value has the
- * words it needs and no others (learn/recipe_value.c; layers in learn/recipe_layer.c).
+ * Parses and prints the value of each key of a recipe. Parsing is strict: a value has exactly the
+ * words that it needs (learn/recipe_value.c; layers in learn/recipe_layer.c).
  */
 #include "learn/recipe_keys.h"
 

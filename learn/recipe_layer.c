@@ -1,6 +1,6 @@
 /*
- * The key `layer`: its kinds, and the parts that follow a kind's first words. A part that has its
- * default is not printed, so that a recipe has one text.
+ * The key `layer`: its kinds, and the options after a kind's first words. An option with its
+ * default is not printed, so that a recipe has only one text.
  */
 #include "learn/recipe_keys.h"
 
@@ -21,7 +21,7 @@ static const char what[] =
     "dense UNITS, conv2d CHANNELS window SIDE [stride N] [padding N], max-pool or average-pool "
     "SIDE [stride N], flatten, relu, sigmoid, tanh or softmax";
 
-/* "stride N", "padding N" and so on, after the first words of a layer. */
+/* Parses "stride N", "padding N" and so on, after the first words of a layer. */
 static bool read_parts(const sherd__recipe_value *v, size_t from, sherd__layer_spec *l)
 {
     struct {
@@ -47,7 +47,7 @@ static bool read_parts(const sherd__recipe_value *v, size_t from, sherd__layer_s
     return true;
 }
 
-/* Behind the kind of layer. */
+/* Reports a missing number after the kind of layer. */
 static int number_expected(const sherd__recipe_value *v, sherd_diag *d)
 {
     char text[80];

@@ -1,6 +1,6 @@
 /*
- * Words and numbers of recipes. strtod would take hexadecimal, infinities and NaN, so what it is
- * given has none of their characters.
+ * Words and numbers of recipes. strtod accepts hexadecimal, infinities and NaN, so text with their
+ * characters is refused before strtod is called.
  */
 #include "learn/recipe_value.h"
 
@@ -42,7 +42,7 @@ bool sherd__word_number(const char *word, double *out)
     errno = 0;
     double x = strtod(word, &end);
     if (*end != '\0' || !isfinite(x) || (errno == ERANGE && x != 0)) return false;
-    *out = x == 0 ? 0 : x; /* no -0 */
+    *out = x == 0 ? 0 : x; /* avoids -0 */
     return true;
 }
 

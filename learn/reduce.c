@@ -1,5 +1,5 @@
-/* The steps of an all-reduce. The second half is the first one run backwards, with what was sent
- * coming back summed: that is why one description serves both. */
+/* The steps of an all-reduce. The second half is the first half in reverse order, with sums sent
+   back along the same paths, so one description serves both. */
 #include "learn/reduce.h"
 
 const char *sherd__reduce_name(sherd__reduce kind)
@@ -16,7 +16,7 @@ static uint32_t half_up(uint32_t s)
     return s - s / 2;
 }
 
-/* Steps of one direction. */
+/* Returns the number of steps of one half. */
 static uint32_t one_way(sherd__reduce kind, uint32_t n)
 {
     uint32_t steps = 0;
@@ -30,15 +30,16 @@ uint32_t sherd__reduce_steps(sherd__reduce kind, uint32_t n)
     return 2 * one_way(kind, n);
 }
 
-/* a + b modulo n, both below n. */
+/* Returns a + b modulo n; both are below n. */
 static uint32_t onward(uint32_t a, uint32_t b, uint32_t n)
 {
     return (uint32_t)(((uint64_t)a + b) % n);
 }
 
-/* Step `step` of adding up; every worker ends with the sum of block `rank`. Ring: the sum of a
- * block passes every worker and comes to its owner last. Halving: of `had` blocks from its own
- * on that a worker still sums, it hands the upper ones to the worker that is half as far. */
+/* Returns step `step` of the reduce-scatter; every worker ends with the sum of block `rank`. Ring:
+   the sum of a block passes every worker and reaches its owner last. Halving: a worker still sums
+   `had` blocks, starting with its own, and sends the upper ones to the worker that is half as far
+   away. */
 static sherd__reduce_step adding(sherd__reduce kind, uint32_t n, uint32_t rank, uint32_t step)
 {
     uint32_t had = n, keep = half_up(n);

@@ -1,16 +1,15 @@
 /*
- * Who sends which part of a vector to whom, so that n workers end with the sum of all n vectors and
- * each has sent and received 2 (n - 1) / n of one vector, the least there is. Pure: a worker asks
- * for its steps and whoever has links carries them out. A vector is cut into n blocks; the first
- * half of the steps adds (reduce-scatter: worker i ends with the sum of one block), the second half
- * copies (all-gather).
+ * The schedule of an all-reduce: which worker sends which part of a vector to which other, so that
+ * n workers end with the sum of all n vectors and each has sent and received 2 (n - 1) / n of one
+ * vector, which is the minimum. Pure functions: a worker asks for its steps, and the code with the
+ * connections executes them. A vector is cut into n blocks. The first half of the steps adds
+ * (reduce-scatter: worker i ends with the sum of one block), the second half copies (all-gather).
  *
- * ring: 2 (n - 1) steps, one block each, to the next worker only (Patarasuk and Yuan 2009): best
- * where links are slow and vectors long.
- * halving-doubling: 2 ceil(log2 n) steps for any n, over circulant distances (Traeff, arXiv
- * 2410.14234, algorithm 1): best where a message costs more than its bytes.
+ * ring: 2 (n - 1) steps, one block each, to the next worker only (Patarasuk and Yuan 2009). Best
+ * for slow links and long vectors. halving-doubling: 2 ceil(log2 n) steps for any n, over circulant
+ * distances (Traeff, arXiv 2410.14234, algorithm 1). Best if a message costs more than its bytes.
  *
- * Sums modulo 2^64 have the same bits in any order, so both give what one adder would.
+ * Sums modulo 2^64 have the same bits in any order, so both give the result of a single adder.
  */
 #ifndef LEARN_REDUCE_H
 #define LEARN_REDUCE_H
@@ -28,22 +27,22 @@ typedef struct sherd__reduce_part {
 
 typedef struct sherd__reduce_step {
     uint32_t to, from;          /* workers */
-    sherd__reduce_part out, in; /* what is sent, as it is when the step begins; what comes */
-    bool add;                   /* what comes is added to what is there; else it takes its place */
+    sherd__reduce_part out, in; /* sent, with its contents at the start of the step; received */
+    bool add;                   /* add what is received; else it replaces what is there */
 } sherd__reduce_step;
 
-/** "ring", "halving-doubling"; NULL for a number that is neither. */
+/** Returns "ring" or "halving-doubling"; NULL for an unknown number. */
 const char *sherd__reduce_name(sherd__reduce kind);
-/** Steps of one worker among n (1 or more); 0 for n = 1. */
+/** Returns the steps of one worker among n (1 or more); 0 for n = 1. */
 uint32_t sherd__reduce_steps(sherd__reduce kind, uint32_t n);
-/** Step `step` of worker `rank`. Everybody's step i goes with everybody's step i: what worker a
- *  sends to b in it is what b awaits from a. */
+/** Returns step `step` of worker `rank`. Steps of all workers with the same number match: what
+ *  worker a sends to b in step i is what b expects from a in step i. */
 sherd__reduce_step sherd__reduce_step_of(sherd__reduce kind, uint32_t n, uint32_t rank,
                                          uint32_t step);
-/** First number of block b <= n of a vector of len: blocks differ by one number at most, and block
- *  n would begin at len. */
+/** Returns the offset of block b <= n in a vector of len. Blocks differ by one number at most, and
+ *  for b = n it is len. */
 size_t sherd__reduce_at(size_t len, uint32_t n, uint32_t b);
-/** Numbers in a part. */
+/** Returns how many numbers a part has. */
 size_t sherd__reduce_len(size_t len, uint32_t n, sherd__reduce_part part);
 
 #endif

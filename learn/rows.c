@@ -1,4 +1,5 @@
-/* A list is drawn from the key's stream alone, by integers: the same on every machine. */
+/* A list is drawn from the key's stream alone, with integer arithmetic, so it is the same on every
+   machine. */
 #include "learn/rows.h"
 
 #include <string.h>

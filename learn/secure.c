@@ -1,5 +1,5 @@
-/* Blocks of secure aggregation as bytes. Ranges are checked where a number enters; what belongs
- * together (thresholds, blocks) is the receiver's to check. */
+/* Messages of secure aggregation as bytes. Ranges are checked on parsing; the receiver checks
+   relations between numbers (thresholds, blocks). */
 #include "learn/secure.h"
 
 #include <inttypes.h>
@@ -35,7 +35,7 @@ void sherd__secure_plan_write(uint8_t out[8 * SHERD__SECURE_PLAN], const sherd__
     for (size_t i = 0; i < SHERD__SECURE_PLAN; i++) sherd__put_u64(out + 8 * i, v[i]);
 }
 
-/* What belongs to clipping and noise, and that sums of clipped gradients fit. */
+/* Checks the numbers of clipping and noise, and that sums of clipped gradients fit. */
 static int check_privacy(const sherd__secure_plan *p, sherd_diag *d)
 {
     uint64_t most = UINT64_C(1) << (sherd__secure_room(p->nodes) - 19);

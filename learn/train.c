@@ -1,8 +1,8 @@
 /*
- * The loop. It holds no state of its own beyond sherd__train_state: rows come from the step's
- * number, rates from the schedule, figures of an epoch from sums that the state carries. Batches
- * are gathered unless they are runs of the data as they lie; where the multiplier keeps the data,
- * it keeps them in the order in which batches take them, so that a batch is a run of rows.
+ * The training loop. Its only state is sherd__train_state: rows depend on the step's number, rates
+ * on the schedule, and the figures of an epoch on sums in the state. Batches are gathered unless
+ * they are consecutive rows of the data. If the multiplier keeps the data, they are kept in the
+ * order in which batches use them, so that a batch is a range of rows.
  */
 #include "learn/train.h"
 
@@ -24,14 +24,15 @@ struct sherd__trainer {
     sherd__train_state state;
     uint64_t steps;
     uint32_t *rows;   /* of the step */
-    sherd__rows list; /* that they stand in */
-    uint8_t *x;       /* the same, gathered */
+    sherd__rows list; /* that `rows` is a range of */
+    uint8_t *x;       /* the rows of the step, gathered */
     uint8_t *targets;
-    uint64_t gathered;                  /* fixed orders: the batch that x holds; UINT64_MAX: none */
+    uint64_t gathered;                  /* fixed orders: the batch that x holds; UINT64_MAX: no
+                                           batch */
     sherd_kept *kept, *kept_validation; /* the data, during a run */
 };
 
-/* ---- making ---------------------------------------------------------------------------------- */
+/* ---- creation -------------------------------------------------------------------------------- */
 
 static bool fixed(const sherd__train_order *o)
 {
@@ -135,7 +136,7 @@ uint64_t sherd__trainer_steps(const sherd__trainer *t)
 
 /* ---- batches --------------------------------------------------------------------------------- */
 
-/* The step's rows one after another, values as they are. */
+/* Gathers the step's rows; values are copied unchanged. */
 static void gather(sherd__trainer *t, size_t len)
 {
     sherd_view x = t->data.x;
@@ -168,7 +169,7 @@ static sherd__batch gathered_batch(const sherd__trainer *t, size_t len)
     return b;
 }
 
-/* What step `number` is made of. */
+/* Prepares the rows and the batch of step `number`. */
 static sherd__step prepare(sherd__trainer *t, uint64_t number, bool rows_only)
 {
     sherd__step s = { .number = number,
@@ -198,7 +199,7 @@ static size_t validation_batch(const sherd__trainer *t)
     return t->validation.x.rows < t->order.batch ? t->validation.x.rows : t->order.batch;
 }
 
-/* In the order of batches. */
+/* Keeps the training data, in the order of batches. */
 static int keep_data(sherd__trainer *t, sherd__engine e, sherd_diag *d)
 {
     const uint32_t *rows = sherd__train_order_fixed(&t->order);
@@ -213,8 +214,8 @@ static int keep_data(sherd__trainer *t, sherd__engine e, sherd_diag *d)
     return err;
 }
 
-/* As they lie, unless there is no room for them beside what is trained on: then they travel
- * whenever figures are asked for. */
+/* Keeps the validation data in their own order. If the nodes have no room for them in addition to
+   the training data, they are sent for every evaluation instead. */
 static int keep_validation(sherd__trainer *t, sherd__engine e, sherd_diag *d)
 {
     sherd_diag mine = { 0 };
@@ -267,7 +268,7 @@ typedef struct run {
     const sherd__train_calls *calls;
 } run;
 
-/* "step 17, epoch 3: " before what a step says. */
+/* Adds "step 17, epoch 3: " to the error message of a step. */
 static int located(const run *r, uint64_t step, int err, const sherd_diag *mine, sherd_diag *d)
 {
     if (err != SHERD_ERANGE) return sherd__fail(d, err, mine->hint, "%s", mine->message);
@@ -275,7 +276,7 @@ static int located(const run *r, uint64_t step, int err, const sherd_diag *mine,
                        (step - 1) / r->t->order.per_epoch + 1, mine->message);
 }
 
-/* Whether the step just made has left parameters that are of use. */
+/* Checks that the parameters after the last step are finite. */
 static int check_params(const run *r, sherd_diag *d)
 {
     sherd_diag mine = { 0 };
@@ -299,9 +300,9 @@ static int make_step(run *r, double *rate, sherd_diag *d)
     sherd__step_result result = { 0 };
     sherd_diag mine = { 0 };
     sherd__step s = prepare(t, st->step, r->stepper.ops->traits & SHERD__STEPPER_ROWS);
-    s.gradient = r->calls->checkpoint != NULL; /* it may be asked for after any step */
+    s.gradient = r->calls->checkpoint != NULL; /* a checkpoint may be requested after any step */
     int err = r->stepper.ops->step(r->stepper.ctx, &s, &result, &mine);
-    if (err == SHERD_EINTERRUPTED) return err; /* told by stop */
+    if (err == SHERD_EINTERRUPTED) return err; /* `stop` asked for it */
     if (err == 0 && !isfinite(result.cost))
         err = sherd__fail(&mine, SHERD_ERANGE, "a smaller rate, or inputs scaled to about 1",
                           "the cost is %g: training diverged", result.cost);
@@ -317,7 +318,7 @@ static int make_step(run *r, double *rate, sherd_diag *d)
     return r->calls->step ? r->calls->step(r->calls->ctx, &s, &result, d) : SHERD_OK;
 }
 
-/* What was under way, and is only found to have diverged now, is of the last step. */
+/* Completes steps in progress. A divergence found only now is reported for the last step. */
 static int settle(const run *r, sherd_diag *d)
 {
     sherd_diag mine = { 0 };

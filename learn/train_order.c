@@ -1,8 +1,8 @@
 /*
- * The rows of a step. A shuffle is drawn from (seed, what for, which epoch) whenever another epoch
- * is asked about, so a resumed run needs no more than the step's number. Under "batches" the rows
- * are shuffled once and only whole batches change places: data that were sent to nodes in that
- * order serve every epoch.
+ * The rows of a step. A shuffle is drawn from (seed, purpose, epoch) when another epoch is
+ * requested, so a resumed run needs only the step's number. Under "batches" the rows are shuffled
+ * once and only the order of whole batches changes: data sent to nodes in that order serve every
+ * epoch.
  */
 #include <string.h>
 
@@ -71,7 +71,7 @@ void sherd__train_order_fini(sherd__train_order *o)
     sherd__wipe(o, sizeof *o);
 }
 
-/* Scratch becomes that of one epoch. */
+/* Fills the scratch for one epoch. */
 static void turn_to(sherd__train_order *o, uint64_t epoch)
 {
     if (o->epoch == epoch) return;

@@ -1,6 +1,6 @@
 /*
- * A step by products: forward, backward and update happen here, one product after the other; where
- * they are computed is the multiplier's business. Nothing is left to settle.
+ * A step by products: forward pass, backward pass and update are made here, one product after the
+ * other, and the multiplier decides where products are computed. Nothing is left to settle.
  */
 #include "core/alloc.h"
 #include "core/diag.h"
