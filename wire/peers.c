@@ -1,10 +1,11 @@
 /*
- * The one line grammar of node files, allow-lists and coordinators. The text may come from anybody
- * who can paste into a file, so: fixed fields, strict characters, no allocation while a line is
- * read, and whatever is quoted back to a terminal is cut short and freed of control characters.
+ * The line format that node files, allow-lists and coordinator lists share. The text may come from
+ * anyone who can paste into a file. Therefore fields are fixed, character sets are strict, no
+ * memory is allocated while a line is read, and text quoted in messages is shortened and stripped
+ * of control characters.
  *
- * Weights are decimal with six places at most and are read and written by integer arithmetic: they
- * do not depend on the locale, and what is written reads back as the same double.
+ * Weights are decimal numbers with at most six decimal places, read and written with integer
+ * arithmetic. They do not depend on the locale, and a written weight reads back as the same double.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -41,7 +42,7 @@ typedef struct quoted {
     char text[48];
 } quoted;
 
-/* For messages: printable, and short. */
+/* Converts s to printable characters and truncates it, for messages. */
 static quoted quote(span s)
 {
     quoted q;
@@ -64,7 +65,7 @@ static bool is_alnum(char c)
     return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
 }
 
-/* The next word of the line, empty at its end or where a comment starts. */
+/* Returns the next word of the line; an empty one at the end of the line or at a comment. */
 static span next_word(const char **line)
 {
     const char *p = *line;
@@ -76,7 +77,8 @@ static span next_word(const char **line)
     return s;
 }
 
-/* Copies s to out (size bytes) where all its characters are letters, digits or of `others`. */
+/* Copies s to out (size bytes). Returns false if s has characters other than letters, digits and
+ * those in `others`. */
 static bool copy_text(char *out, size_t size, span s, const char *others)
 {
     if (s.len == 0 || s.len >= size) return false;
@@ -100,7 +102,7 @@ static bool parse_port(uint16_t *out, span s)
     return true;
 }
 
-/* An IPv6 address, with or without a %zone. */
+/* Parses an IPv6 address with an optional %zone. */
 static bool parse_ipv6(char *out, size_t size, span s)
 {
     struct in6_addr addr;
@@ -140,7 +142,8 @@ static int parse_address(sherd__peer *p, span s, const char *where, sherd_diag *
     return SHERD_OK;
 }
 
-/* digits [ . digits ], six of each at most; n / 1e6 is correctly rounded, so it reads back. */
+/* Parses digits [ . digits ], at most six of each. n / 1e6 is correctly rounded, so it reads
+ * back. */
 static bool parse_weight(double *out, span s)
 {
     uint64_t n = 0;
@@ -189,7 +192,8 @@ static int parse_role(sherd__peer *p, span s, const char *where, sherd_diag *d)
                        "%s: found role \"%s\", expected node or coordinator", where, quote(s).text);
 }
 
-static const char others[] = "._-:/@+"; /* in names and domains, beside letters and digits */
+/* allowed in names and domains, besides letters and digits */
+static const char others[] = "._-:/@+";
 
 bool sherd__peer_name_valid(const char *name)
 {
@@ -217,7 +221,7 @@ static int parse_value(sherd__peer *p, const char *word, span s, const char *whe
     }
 }
 
-/* One word=value; *seen has a bit for each word met so far in this line. */
+/* Parses one word=value. *seen has a bit for each word already found in this line. */
 static int parse_field(sherd__peer *p, span s, unsigned *seen, const char *where, sherd_diag *d)
 {
     char word[32], hint[64];
@@ -261,7 +265,7 @@ int sherd__peer_parse(sherd__peer *out, bool *found, const char *line, const cha
     return SHERD_OK;
 }
 
-/* " weight=1.5" without the zeros at its end; nothing for the default. */
+/* Formats " weight=1.5" without trailing zeros. The default weight gives an empty string. */
 static void format_weight(double weight, char *out, size_t size)
 {
     unsigned long long n = (unsigned long long)llround(weight * WEIGHT_UNIT);
@@ -286,10 +290,10 @@ int sherd__peer_format(const sherd__peer *p, char *out, size_t size)
                     weight, p->role[0] ? " role=" : "", p->role);
 }
 
-/* While a file is read: the peers and the line each came from. */
+/* Peers and their line numbers, collected while a file is read. */
 typedef struct lines {
     sherd__peer *list;
-    size_t *number; /* from 1 */
+    size_t *number; /* counted from 1 */
     size_t len, cap;
 } lines;
 
@@ -319,7 +323,8 @@ static int by_key(const void *a, const void *b, void *list)
     return order ? order : (i > j) - (i < j);
 }
 
-/* Neighbours in key order: n log n, whatever the file holds. */
+/* Refuses duplicate keys. Sorts by key and compares neighbours, which takes O(n log n) for any
+ * file. */
 static int refuse_twins(const lines *l, const char *where, sherd_diag *d)
 {
     char text[SHERD__FINGERPRINT_TEXT];
@@ -341,7 +346,7 @@ static int refuse_twins(const lines *l, const char *where, sherd_diag *d)
     return err;
 }
 
-/* One line of the text, without its end; `number` from 1. */
+/* Parses one line of the text, without its line end; `number` counts from 1. */
 static int parse_line(lines *l, span s, size_t number, const char *where, sherd_diag *d)
 {
     char line[LINE_LEN_MAX + 2], place[300];
@@ -350,7 +355,8 @@ static int parse_line(lines *l, span s, size_t number, const char *where, sherd_
     snprintf(place, sizeof place, "%s:%zu", where, number);
     if (memchr(s.at, '\0', s.len))
         return sherd__fail(d, SHERD_EFORMAT, EXAMPLE, "%s: a zero byte, expected text", place);
-    size_t len = s.len < sizeof line - 1 ? s.len : sizeof line - 1; /* one too many is refused */
+    /* one byte above the limit, so that the parser refuses a longer line */
+    size_t len = s.len < sizeof line - 1 ? s.len : sizeof line - 1;
     memcpy(line, s.at, len);
     line[len] = '\0';
     int err = sherd__peer_parse(&p, &found, line, place, d);
@@ -385,7 +391,7 @@ int sherd__peers_parse(sherd__peers *out, const char *text, size_t len, const ch
     return SHERD_OK;
 }
 
-/* The whole file in memory, FILE_LEN_MAX at most. */
+/* Reads the whole file into memory, at most FILE_LEN_MAX bytes. */
 static int read_file(char **text, size_t *len, const char *path, sherd_diag *d)
 {
     struct stat st;

@@ -1,6 +1,7 @@
 /*
- * Headers of records. One table says what each type may look like, so that everything a header can
- * get wrong is refused here, before a session's state or an allocation is involved. Trusts nothing.
+ * Record headers. One table describes the valid headers of each type, so that every error in a
+ * header is rejected here, before it reaches the state of a session or causes an allocation. The
+ * input is not trusted.
  */
 #include "wire/record.h"
 
@@ -11,13 +12,13 @@
 #include "core/diag.h"
 #include "wire/session.h"
 
-enum { NONE, ANY, SOME }; /* a header field is zero, is anything, is not zero */
+enum { NONE, ANY, SOME }; /* a header field is zero, may have any value, is not zero */
 enum { FROM_COORDINATOR = 1, FROM_NODE = 2, FROM_BOTH = 3 };
 
 typedef struct rule {
     const char *name;
     uint8_t senders, job, number, part;
-    uint32_t cap, cap_chunk; /* bytes of body: part 0, later parts */
+    uint32_t cap, cap_chunk; /* bytes of body: in part 0, in later parts */
 } rule;
 
 static const rule rules[] = {

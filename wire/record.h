@@ -1,6 +1,6 @@
 /*
- * The record: what a session's byte stream is made of. A fixed little-endian header of
- * SHERD__RECORD_BYTES, then body_len bytes of body.
+ * The record, which is the unit of a session's byte stream: a fixed little-endian header of
+ * SHERD__RECORD_BYTES, followed by body_len bytes of body.
  *
  *   offset  0  u32  magic      "SHRD"
  *           4  u16  type       sherd__record_type
@@ -19,14 +19,14 @@
 #include "sherd/err.h"
 
 #define SHERD__RECORD_BYTES 32u
-#define SHERD__RECORD_MAGIC 0x44524853u /* 'S' 'H' 'R' 'D' as they travel */
+#define SHERD__RECORD_MAGIC 0x44524853u /* 'S' 'H' 'R' 'D' in byte order */
 #define SHERD__RECORD_OPTIONAL 1u       /* flags, bit 0 */
 
-/* Longest bodies by kind of record. */
+/* Maximum body lengths by kind of record, in bytes. */
 #define SHERD__CONTROL_MAX 1024u  /* protobuf bodies */
-#define SHERD__UNKNOWN_MAX 65536u /* optional records of a type that is not known: skipped */
+#define SHERD__UNKNOWN_MAX 65536u /* optional records of an unknown type, which are skipped */
 
-/* The numbers travel and are never reused. */
+/* These numbers are part of the protocol and are never reused. */
 typedef enum sherd__record_type {
     SHERD__REC_HELLO = 1,
     SHERD__REC_WELCOME = 2,
@@ -48,19 +48,21 @@ typedef struct sherd__record {
     uint64_t body_len;
 } sherd__record;
 
-/** "PUT" and so on; NULL for a type that is none of ours. */
+/** Returns the name of a type, such as "PUT", or NULL for an unknown type. */
 const char *sherd__record_name(uint16_t type);
-/** Who sends this type: bit 0 the coordinator, bit 1 the node (1 << (sherd__role - 1)). */
+/** Returns which roles may send this type: bit 0 coordinator, bit 1 node (1 << (sherd__role -
+ *  1)). */
 unsigned sherd__record_senders(uint16_t type);
-/** Longest body that a record of this type and part may have. */
+/** Returns the maximum body length of a record of this type and part, in bytes. */
 uint64_t sherd__record_cap(uint16_t type, uint32_t part);
 
 void sherd__record_pack(const sherd__record *r, uint8_t out[SHERD__RECORD_BYTES]);
 
 /**
- * Reads a header. SHERD_EFRAME, with the reason in *d and *out untouched, for a wrong magic, flags
- * that no type has, an unknown type that may not be skipped, a body above its type's cap, or a job,
- * number or part where the type has none (or none where it must have one).
+ * Parses a header. Errors: SHERD_EFRAME, with the reason in *d and *out unchanged, for a wrong
+ * magic, undefined flags, an unknown type that may not be skipped, a body longer than the maximum
+ * of its type, a job, number or part that the type does not have, or a missing one that it
+ * requires.
  */
 int sherd__record_parse(sherd__record *out, const uint8_t in[SHERD__RECORD_BYTES],
                         sherd_diag *d) SHERD_MUST;

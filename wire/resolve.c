@@ -1,10 +1,12 @@
 /*
- * Not libuv's uv_getaddrinfo: a request that has begun cannot be cancelled, and its loop cannot be
- * closed before the resolver gives up, long after the user's --timeout. Here the two sides share
- * a block that the later of them frees.
+ * Host name resolution in threads. libuv's uv_getaddrinfo is not used: a request that has started
+ * cannot be cancelled, and its loop cannot be closed before the resolver gives up, which may be
+ * long after the user's --timeout. Here the owner and the thread share a block of memory, and the
+ * last of the two to finish frees it.
  *
- * The thread takes no signals, and allocates nothing but what the resolver does. Until the resolver
- * answers it has a place in a table of the process, since its owner may be gone by then.
+ * The thread blocks all signals and allocates nothing except what the resolver allocates. Until the
+ * resolver answers, the look-up occupies an entry in a process-wide table, since its owner may be
+ * gone by then.
  */
 #include "wire/resolve.h"
 
@@ -21,7 +23,7 @@ struct sherd__lookup {
     struct addrinfo *list;
     void (*done)(void *ctx);
     void *ctx;
-    const void **place; /* NULL: it needs none */
+    const void **place; /* NULL: the look-up needs no entry */
     char *host;
     char service[8];
 };
@@ -70,7 +72,7 @@ static void free_lookup(sherd__lookup *l)
     sherd__free(l);
 }
 
-/* `done` runs under the lock, so that dropping waits for it. */
+/* Calls `done` under the lock, so that sherd__lookup_drop waits for it. */
 static void answer(sherd__lookup *l, int error, struct addrinfo *list)
 {
     pthread_mutex_lock(&l->lock);

@@ -1,7 +1,8 @@
 /*
- * Host names to addresses, in a thread of its own for each: the system's resolver waits for name
- * servers as long as it likes and cannot be told to stop. Whoever has waited long enough lets go,
- * and the thread ends by itself, unheard. So what a peer has looked up is bounded by threads.
+ * Resolves host names to addresses, each in a thread of its own, because the system's resolver
+ * waits for name servers for an arbitrary time and cannot be cancelled. A caller that no longer
+ * wants to wait drops the look-up; its thread ends when the resolver returns, and the answer is
+ * discarded. The number of threads is therefore limited, in total and per peer.
  */
 #ifndef WIRE_RESOLVE_H
 #define WIRE_RESOLVE_H
@@ -14,23 +15,26 @@
 
 typedef struct sherd__lookup sherd__lookup;
 
-/* Threads under way: of one peer (the largest circle asks for 12 names at once), and of all. */
+/* Limits on running threads: per peer (the largest all-reduce group needs 12 names at once), and in
+ * total. */
 enum { SHERD__LOOKUPS_OF = 32, SHERD__LOOKUPS = 128 };
 
 /**
- * Begins to look `host` up for stream sockets at `port`. `done` (may be NULL) is called once when
- * the answer is there, from another thread or, for a host that is a number, from inside this call;
- * it must be quick. `whose`: an address that is the same for all look-ups of one peer, and counts
- * them; NULL: our own, without a bound. SHERD_ENOMEM, SHERD_EBUSY beyond a bound, and no call then.
+ * Starts a look-up of `host` for stream sockets at `port`. `done` (may be NULL) is called once when
+ * the answer is available, from another thread or, if the host is a numeric address, from inside
+ * this call. It must return quickly. `whose` is an address that identifies one peer; the peer's
+ * look-ups are counted by it. NULL: a look-up of our own, which is not limited. The caller releases
+ * *out with sherd__lookup_drop. Errors, after which `done` is not called: SHERD_ENOMEM; SHERD_EBUSY
+ * if a limit is reached.
  */
 int sherd__lookup_start(sherd__lookup **out, const char *host, uint16_t port, const void *whose,
                         void (*done)(void *ctx), void *ctx) SHERD_MUST;
 
-/** Whether the answer is there: then *error as getaddrinfo returned it and, where that is 0, *list,
- *  which is the look-up's. */
+/** Returns true if the answer is available. Sets *error to the result of getaddrinfo and, if that
+ *  is 0, *list to the addresses, which belong to the look-up. */
 bool sherd__lookup_done(sherd__lookup *l, int *error, const struct addrinfo **list);
 
-/** Lets go of it, answered or not; `done` is not called any more. NULL is allowed. */
+/** Releases the look-up, answered or not. `done` is not called after that. NULL is allowed. */
 void sherd__lookup_drop(sherd__lookup *l);
 
 #endif

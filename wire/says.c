@@ -1,5 +1,5 @@
-/* See says.h. A text is compared as a whole, or replaced by a general one: what is formatted into
- * it goes nowhere. */
+/* Implements says.h. The text must match as a whole, or it is replaced by a general one, so
+ * formatted details never reach the peer. */
 #include "wire/says.h"
 
 #include <stddef.h>
@@ -37,8 +37,8 @@ static const char *const table[] = {
     "this node takes no part in circles",
 };
 
-/* Texts with words like these have details, and are said without them: they are about what the peer
- * itself asked for. */
+/* Texts that contain these words have details, which concern what the peer has requested. They are
+ * sent without the details. */
 static const struct {
     const char *words, *text;
 } general[] = {

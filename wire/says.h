@@ -1,14 +1,14 @@
 /*
- * What a refusal or a goodbye says to the peer: a sentence that depends on its code alone, or one
- * of a fixed table. The reason in full may hold sizes, names and numbers that other peers' use, the
- * node's data or its machine decide; it belongs in this side's own log.
+ * Texts of refusals and goodbyes that are sent to the peer: a sentence that depends only on the
+ * error code, or one of a fixed table. The full reason may contain sizes, names and numbers that
+ * depend on other peers' use, the node's data or its machine; it is written only to the local log.
  */
 #ifndef WIRE_SAYS_H
 #define WIRE_SAYS_H
 
 /**
- * The sentence for the peer. `text` itself where it is in the table, or begins with "policy: ",
- * which only node/secure/policy.h writes (from the policy alone). A constant, or `text`.
+ * Returns the text for the peer: `text` if it is in the table or begins with "policy: ", a prefix
+ * that only node/secure/policy.h writes (from the policy alone), otherwise a constant string.
  */
 const char *sherd__says(int code, const char *text);
 

@@ -1,8 +1,9 @@
 /*
- * One peer's protocol state: what is called, the clocks, and how a session begins and ends. Flat
- * and without IO, so that the network, the simulation, the tests and the fuzzers drive one code.
- * Bytes in are session_in.c, bytes out session_out.c. Trusts its caller for time (which may stand
- * still but is never turned back) and nothing that the peer sends.
+ * The protocol state of one peer: public calls, timers, and the start and end of a session. The
+ * code does no IO, so that the network, the simulation, the tests and the fuzzers use the same
+ * implementation. session_in.c handles received bytes, session_out.c bytes to send. The caller is
+ * trusted to supply the time (which may stand still but never goes back). Data from the peer is not
+ * trusted.
  */
 #include "wire/session.h"
 
@@ -19,7 +20,7 @@
 #include "wire/message.h"
 #include "wire/session_state.h"
 
-/* ---- beginning and end ---- */
+/* ---- start and end ---- */
 
 static int push_hello(sherd_session *s)
 {
@@ -55,7 +56,7 @@ int sherd__session_new(sherd_session **out, const sherd__session_options *opt)
     return SHERD_OK;
 }
 
-/* What was queued or open is freed by sherd__session_reap. */
+/* Releases what the session holds. sherd__session_reap frees queued entries and open tasks. */
 static void forget(sherd_session *s)
 {
     sherd__arrival_skip(s);
@@ -166,7 +167,7 @@ void sherd__session_bye(sherd_session *s, int code, const char *reason)
     snprintf(s->bye_text, sizeof s->bye_text, "%s", reason ? reason : "");
 }
 
-/* ---- bytes that arrive ---- */
+/* ---- received bytes ---- */
 
 static void clock_to(sherd_session *s, uint64_t now_ms)
 {
@@ -189,14 +190,16 @@ int sherd__session_feed(sherd_session *s, const uint8_t *in, size_t len, uint64_
     clock_to(s, now_ms);
     size_t n = 0, room;
     int err = s->err;
-    /* Bytes that lie where they belong may be gone once the body is complete: shown before. */
+    /* Bytes that are already in their final memory may be freed when the body is complete, so the
+     * tap sees them first. */
     bool in_place = len && in == sherd__session_window(s, &room);
     if (in_place && s->opt.tap) s->opt.tap(s->opt.tap_ctx, false, in, len);
     if (len) {
         s->stats.last_heard_ms = s->now_ms;
         s->graced = false;
     }
-    if (s->ended || s->bye_due || s->bye_offered) n = len; /* nobody listens any more */
+    /* the session is ending: input is discarded */
+    if (s->ended || s->bye_due || s->bye_offered) n = len;
     else err = sherd__session_take(s, in, len, &n, event);
     *used = n;
     s->stats.bytes_in += n;
@@ -205,7 +208,7 @@ int sherd__session_feed(sherd_session *s, const uint8_t *in, size_t len, uint64_
     return err;
 }
 
-/* ---- clocks ---- */
+/* ---- timers ---- */
 
 static bool leaving(const sherd_session *s)
 {
@@ -232,7 +235,7 @@ static uint64_t ping_at(const sherd_session *s)
     return later(s->stats.last_heard_ms, s->ping_ms) + SHERD__PING_MS;
 }
 
-/* A record other than a chunk has begun and not ended. */
+/* Returns true if a record other than a chunk has been received partially. */
 static bool record_open(const sherd_session *s)
 {
     return s->head_len || s->phase == SHERD__IN_CONTROL || s->phase == SHERD__IN_SKIP;
@@ -258,7 +261,7 @@ uint64_t sherd__session_deadline(const sherd_session *s)
     return answers ? 0 : next_clock(s);
 }
 
-/* Moves the peer's clocks so that whatever is due is due in SHERD__LATE_MS. */
+/* Moves the peer's deadlines so that those that have passed expire in SHERD__LATE_MS. */
 static void forgive(sherd_session *s, uint64_t late_ms)
 {
     uint64_t by = late_ms + SHERD__LATE_MS;
@@ -360,7 +363,7 @@ uint64_t sherd__session_moved(const sherd_session *s)
     return s->stats.moved_in + out - sooner(out, s->stats.unsent);
 }
 
-/* ---- what is called ---- */
+/* ---- public calls ---- */
 
 static bool may_send(const sherd_session *s, sherd__role role)
 {
@@ -418,10 +421,10 @@ int sherd__session_drop(sherd_session *s, uint64_t job, uint32_t block)
     return SHERD_OK;
 }
 
-/* An open task is no longer wanted. True: the node has been told of it, and will answer. */
+/* Cancels an open task. Returns true if the node knows about the task and will answer. */
 static bool cancel_open(sherd_session *s, sherd__open_task *open)
 {
-    if (open->sequence >= s->bulks.head) { /* its TASK has not left: nobody needs to know */
+    if (open->sequence >= s->bulks.head) { /* its TASK has not been sent: no message is needed */
         sherd__bulk_cancel(s, open->sequence);
         sherd__tasks_remove(&s->open, open);
         return false;

@@ -1,9 +1,11 @@
 /*
- * Giving up a job, a block or a task in the middle: what a coordinator's session has of it must not
- * outlive it, since fragments that are produced while they are sent read operands which their owner
- * frees next, and since a peer that hardly reads would have us keep all that it missed. What
- * has not begun is taken out of the queue. A body that has begun must be ended, or the peer could
- * not tell where the next record starts: the rest of it are zeros, and the block is dropped.
+ * Cancels a job, a block or a task in the middle of its transfer. A coordinator's session must
+ * release all data of a job that is cancelled, for two reasons: fragments that are produced while
+ * they are sent read operands that their owner frees next, and a peer that hardly reads would
+ * otherwise make us keep all that it has not read. Entries that have not been started are removed
+ * from the queue. A body that has been started must be completed, because otherwise the peer could
+ * not find the start of the next record: the remaining bytes are sent as zeros, and the block is
+ * dropped.
  */
 #include <assert.h>
 #include <string.h>
@@ -12,7 +14,8 @@
 #include "crypto/fragment_make.h"
 #include "wire/session_state.h"
 
-/* The group table, without which the rest would be no block, and nothing. */
+/* Source of a blanked body: the group table, without which the block would be invalid, then
+ * zeros. */
 typedef struct blank {
     size_t len;
     uint8_t table[];
@@ -28,7 +31,7 @@ static int fill_blank(void *ctx, uint64_t offset, uint8_t *out, size_t len)
     return SHERD_OK;
 }
 
-/* An entry that is sent as nothing at all. */
+/* Turns an entry into one that sends nothing. */
 static void make_nothing(sherd_session *s, sherd__bulk *item)
 {
     if (item->fragment) s->bulk_bytes -= sherd__fragment_info_of(item->fragment)->len;
@@ -61,7 +64,7 @@ static sherd__bulk *bulk_at(const sherd_session *s, uint64_t sequence)
     return &s->bulks.ring[sequence & (s->bulks.cap - 1)];
 }
 
-/* Entries of the job, or of one of its blocks alone. */
+/* Removes or blanks the entries of the job, or only those of one block (block != 0). */
 static int take_back(sherd_session *s, uint64_t job, uint32_t block)
 {
     for (uint64_t q = s->bulks.head; q != s->bulks.tail; q++) {
@@ -78,7 +81,8 @@ static int take_back(sherd_session *s, uint64_t job, uint32_t block)
     return SHERD_OK;
 }
 
-/* A block of which nothing has left: true, and it never will. */
+/* Removes a block that has not been started. Returns true if it was removed, so that it is never
+ * sent. */
 static bool take_back_whole(sherd_session *s, uint64_t before, uint64_t job, uint32_t block)
 {
     for (uint64_t q = before; q-- > s->bulks.head;) {
@@ -108,7 +112,7 @@ int sherd__session_forget(sherd_session *s, uint64_t job)
 {
     int err = SHERD_OK, taken;
     if (job == 0 || s->opt.role != SHERD__COORDINATOR || !sherd__session_ready(s))
-        return SHERD_EINVAL; /* a session that is over, or leaves, has let go of everything */
+        return SHERD_EINVAL; /* a session that is over or closing has released everything */
     if (sherd__tasks_first(&s->open, job)) err = sherd__session_cancel(s, job, 0, 0);
     taken = take_back(s, job, 0);
     if (taken) return sherd__session_end(s, taken, true, "cannot end a body that is under way");

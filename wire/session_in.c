@@ -1,9 +1,9 @@
 /*
- * The receiving half of a session: bytes to events. Headers and control bodies are gathered in
- * fixed buffers (or read where they lie, if whole); chunks of a fragment go straight from the
- * input to the memory that was placed for it. At most one body is arriving at a time, and memory is
- * asked for only after its description was checked and, for a result, found equal to what was asked
- * for. Trusts nothing.
+ * The receiving half of a session: converts bytes to events. Headers and control bodies are
+ * collected in fixed buffers, or read in place if they are complete. Chunks of a fragment go
+ * directly from the input to the memory that was allocated for the fragment. At most one body
+ * arrives at a time. Its memory is allocated only after its description has been checked and, for a
+ * result, found equal to the one requested. The input is not trusted.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -42,7 +42,8 @@ static void keep(void *ctx, uint8_t *bytes, uint64_t len)
 static void arrival_place(sherd_session *s)
 {
     sherd__arrival *a = &s->arrival;
-    a->placed = s->opt.place != NULL; /* for no bytes, too: a body is more than its bytes */
+    /* for an empty body too: a body uses memory beyond its bytes */
+    a->placed = s->opt.place != NULL;
     if (a->placed)
         a->bytes = s->opt.place(s->opt.place_ctx, a->task.job, a->task.task, a->info.len);
     else if (a->info.len <= SIZE_MAX) a->bytes = sherd__alloc((size_t)a->info.len);
@@ -56,7 +57,7 @@ static void arrival_begin(sherd_session *s, const sherd__task *task,
     };
 }
 
-/* A REFUSE that the node's session gives by itself. */
+/* Sends a REFUSE on behalf of the node's session. */
 static int answer_refuse(sherd_session *s, const sherd__refusal *r)
 {
     int err = sherd__control_refuse(s, r, SHERD__ANSWERS_MAX);
@@ -66,7 +67,7 @@ static int answer_refuse(sherd_session *s, const sherd__refusal *r)
                                                  : "no memory left for answers");
 }
 
-/* The node's own REFUSE of the block that is arriving; its body is skipped. */
+/* Refuses the block that is arriving, and skips its body. */
 static int refuse_block(sherd_session *s, int code, const char *why)
 {
     sherd__arrival *a = &s->arrival;
@@ -76,7 +77,7 @@ static int refuse_block(sherd_session *s, int code, const char *why)
     return answer_refuse(s, &r);
 }
 
-/* Hands the placed memory over to a fragment. */
+/* Transfers the allocated memory to a fragment. */
 static int arrival_fragment(sherd_session *s, sherd_fragment **out)
 {
     sherd__arrival *a = &s->arrival;
@@ -137,7 +138,7 @@ static int put_begin(sherd_session *s, const uint8_t *body, sherd__event *event)
     sherd__task name = { .job = s->rec.job, .task = s->rec.number };
     sherd__fragment_info info;
     sherd_diag d;
-    d.code = SHERD_OK; /* cheaper than clearing it all, for each record */
+    d.code = SHERD_OK; /* cheaper than clearing the struct for each record */
     int err = sherd__message_description_parse(&info, NULL, body, s->body_len, &d);
     if (err) return ends(s, &d);
     if (info.origin != SHERD__HIDDEN)
@@ -176,7 +177,7 @@ static int result_begin(sherd_session *s, const uint8_t *body, sherd__event *eve
     sherd__fragment_info info;
     uint32_t attempt;
     sherd_diag d;
-    d.code = SHERD_OK; /* cheaper than clearing it all, for each record */
+    d.code = SHERD_OK; /* cheaper than clearing the struct for each record */
     int err = sherd__message_description_parse(&info, &attempt, body, s->body_len, &d);
     if (err) return ends(s, &d);
     sherd__open_task *open = sherd__tasks_find(&s->open, s->rec.job, s->rec.number, attempt);
@@ -244,7 +245,7 @@ static int task_done(sherd_session *s, const uint8_t *body, sherd__event *event)
 {
     sherd__task t;
     sherd_diag d;
-    d.code = SHERD_OK; /* cheaper than clearing it all, for each record */
+    d.code = SHERD_OK; /* cheaper than clearing the struct for each record */
     if (sherd__message_task_parse(&t, body, s->body_len, &d)) return ends(s, &d);
     t.job = s->rec.job;
     t.task = s->rec.number;
@@ -308,7 +309,7 @@ static int refuse_done(sherd_session *s, const uint8_t *body, sherd__event *even
     return SHERD_OK;
 }
 
-/* Every TASK is answered once: a cancelled one, here and now, with a REFUSE. */
+/* Answers a cancelled task at once with a REFUSE, since every TASK is answered once. */
 static int cancel_one(sherd_session *s, sherd__open_task *open)
 {
     sherd__refusal r = { .job = open->task.job,
@@ -332,7 +333,7 @@ void sherd__answer_cancelled(sherd_session *s, unsigned most)
     if (s->opt.role == SHERD__NODE && sherd__session_ready(s)) (void)answer_cancelled(s, most);
 }
 
-/* A job of many tasks is answered over the records and ticks that follow. */
+/* Cancels a whole job. If it has many tasks, later records and ticks answer the rest of them. */
 static int cancel_job(sherd_session *s)
 {
     sherd__tasks_give_up(&s->open, s->rec.job);
@@ -345,7 +346,7 @@ static int cancel_done(sherd_session *s, sherd__event *event)
     int err = SHERD_OK;
     if (r->number) {
         sherd__open_task *open = sherd__tasks_find(&s->open, r->job, r->number, r->part);
-        if (!open) return SHERD_OK; /* answered already: the two crossed */
+        if (!open) return SHERD_OK; /* answered already: the two messages crossed */
         err = cancel_one(s, open);
     } else if (r->part) {
         return sherd__session_end(s, SHERD_EFRAME, true,
@@ -372,7 +373,8 @@ static int pong_done(sherd_session *s)
     return SHERD_OK;
 }
 
-/* What a peer's reason for leaving is to us: its code blames whom it saw, so few can be kept. */
+/* Handles a BYE. An error code of the peer usually blames its own peer, which is this side, so only
+ * a few codes are kept. */
 static int bye_done(sherd_session *s, const uint8_t *body)
 {
     char text[SHERD__TEXT_MAX];
@@ -394,7 +396,7 @@ static int drop_done(sherd_session *s, sherd__event *event)
     return SHERD_OK;
 }
 
-/* A whole control record is here: its body is s->body_len bytes at body. */
+/* Handles a complete control record with s->body_len bytes of body. */
 static int control_done(sherd_session *s, const uint8_t *body, sherd__event *event)
 {
     s->phase = SHERD__IN_HEADER;
@@ -416,7 +418,7 @@ static int control_done(sherd_session *s, const uint8_t *body, sherd__event *eve
 
 /* ---- headers ---- */
 
-/* May this record stand here? */
+/* Checks whether this record is valid in the current state. */
 static int check_state(sherd_session *s)
 {
     const sherd__record *r = &s->rec;

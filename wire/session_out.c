@@ -1,8 +1,9 @@
 /*
- * The sending half of a session: queues to bytes. Control records wait encoded in one buffer;
- * bulk (PUT, RESULT and what must stay in order with them: TASK, DROP) waits as entries of a ring,
- * and is encoded only when the transport asks, a chunk at a time, straight into the one buffer that
- * is offered. That buffer always ends at a record's end, so whatever is urgent overtakes there.
+ * The sending half of a session: converts queues to bytes. Control records wait encoded in one
+ * buffer. Bulk data (PUT, RESULT, and TASK and DROP, which must stay in order with them) waits as
+ * entries of a ring. It is encoded only when the transport asks for it, one chunk at a time,
+ * directly into the single buffer that is offered. That buffer always ends at the end of a record,
+ * so urgent records can overtake bulk data there.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -16,9 +17,9 @@
 #include "wire/size.h"
 
 enum {
-    LEND_MIN = 64 * 1024 /* bytes of a chunk worth an offer of its own */,
+    LEND_MIN = 64 * 1024 /* bytes of a chunk that is sent from its own memory */,
     BULKS_FIRST = 16,
-    ENTRY_BYTES = 64 /* what an entry counts beside its body */
+    ENTRY_BYTES = 64 /* memory counted for an entry in addition to its body */
 };
 
 /* ---- the bulk queue ---- */
@@ -73,7 +74,7 @@ void sherd__lent_done(sherd_session *s)
 
 void sherd__bulks_clear(sherd_session *s)
 {
-    if (s->lent && !s->lender) { /* the rest of the record must still go out */
+    if (s->lent && !s->lender) { /* the rest of the record must still be sent */
         sherd__bulk *item = bulk_at(&s->bulks, s->bulks.head++);
         s->bulk_bytes -= bulk_bytes(item);
         s->lender = item->fragment;
@@ -97,7 +98,8 @@ size_t sherd__bulks_reap(sherd_session *s, size_t most)
 
 /* ---- the control queue ---- */
 
-/* Whether the budget has room for the memory that `need` bytes more will take. */
+/* Takes room in the budget for the memory that `need` more bytes require. Returns false if there is
+ * none. */
 static bool count_controls(sherd_session *s, size_t need)
 {
     size_t cap = s->controls.cap ? s->controls.cap : SHERD__ANSWERS_FREE;
@@ -158,7 +160,7 @@ static size_t offer_room(const sherd_session *s)
     return SHERD__OFFER_MAX - s->offer_len;
 }
 
-/* The header goes before the body that was written at offer_body(). */
+/* Returns where to write the body of the next record; its header is written before it later. */
 static uint8_t *offer_body(sherd_session *s)
 {
     return s->offer + s->offer_len + SHERD__RECORD_BYTES;
@@ -247,7 +249,7 @@ static bool offer_description(sherd_session *s, sherd__bulk *item)
     return true;
 }
 
-/* True: one more record is in the offer, or the fragment is through. */
+/* Returns true if one more record is in the offer, or if the fragment is complete. */
 static bool offer_chunk(sherd_session *s, sherd__bulk *item)
 {
     uint64_t rest = sherd__fragment_info_of(item->fragment)->len - item->offset;
@@ -268,7 +270,7 @@ static bool offer_chunk(sherd_session *s, sherd__bulk *item)
                                       .part = ++item->part,
                                       .body_len = len });
     if (bytes) {
-        s->offer_len -= len; /* the body is not there, it follows */
+        s->offer_len -= len; /* the body is not in the offer but follows it */
         s->offer_work -= len;
         s->lent = bytes + item->offset;
         s->lent_len = len;
@@ -278,7 +280,7 @@ static bool offer_chunk(sherd_session *s, sherd__bulk *item)
     return true;
 }
 
-/* True while the front of the queue got further. */
+/* Returns true if the front entry of the queue made progress. */
 static bool offer_bulk(sherd_session *s)
 {
     sherd__bulk *item = bulk_at(&s->bulks, s->bulks.head);
@@ -304,8 +306,8 @@ static bool offer_bulk(sherd_session *s)
 static void offer_fill(sherd_session *s)
 {
     s->offer_len = s->offer_sent = s->offer_work = 0;
-    if (s->bye_offered) return;                       /* nothing follows a goodbye */
-    if (s->stats.records_out == 0) offer_controls(s); /* nothing overtakes HELLO or WELCOME */
+    if (s->bye_offered) return;                       /* nothing may follow a BYE */
+    if (s->stats.records_out == 0) offer_controls(s); /* nothing may precede HELLO or WELCOME */
     offer_pings(s);
     offer_controls(s);
     if (!s->bye_due)

@@ -1,4 +1,4 @@
-/* The numbers behind wire/size.h. Descriptions have no fixed length: small numbers are shorter. */
+/* Implements wire/size.h. Descriptions have variable length: small numbers have short encodings. */
 #include "wire/size.h"
 
 #include "wire/message.h"

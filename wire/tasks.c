@@ -1,4 +1,4 @@
-/* See tasks.h: core/grouped.h, by (job, attempt and task). */
+/* Implements tasks.h on core/grouped.h. An item's number consists of attempt and task. */
 #include "wire/tasks.h"
 
 #include "core/alloc.h"

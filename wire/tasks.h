@@ -1,7 +1,7 @@
 /*
- * The tasks that are open between two peers, found by (job, task, attempt) in constant time, and
- * listed by job. The coordinator keeps what it asked for until it is answered; the node what it was
- * asked until it answers: an answer that is not in the table was not asked for.
+ * Table of the open tasks between two peers, found by (job, task, attempt) in constant time, and
+ * listed by job. The coordinator stores its requests until they are answered, and the node stores
+ * the requests until it answers them. An answer without an entry in the table was not requested.
  */
 #ifndef WIRE_TASKS_H
 #define WIRE_TASKS_H
@@ -13,35 +13,36 @@
 #include "core/grouped.h"
 #include "wire/session.h"
 
-#define SHERD__TASKS_MAX (1u << 17) /* open at a time on one session */
+#define SHERD__TASKS_MAX (1u << 17) /* maximum number of open tasks of one session */
 
 typedef struct sherd__open_task {
-    sherd__grouped_item item; /* first */
+    sherd__grouped_item item; /* must be the first member */
     sherd__task task;
-    uint64_t sequence; /* place of its TASK record in the sender's queue */
+    uint64_t sequence; /* position of its TASK record in the sender's queue */
     bool cancelled;
 } sherd__open_task;
 
-/** Zero-initialise; key and budget as core/grouped.h says. */
+/** Zero-initialise; set key and budget as described in core/grouped.h. */
 typedef struct sherd__tasks {
     sherd__grouped table;
 } sherd__tasks;
 
 void sherd__tasks_fini(sherd__tasks *t);
-/** Frees up to `most` of a table of which nothing is wanted any more; how many they were. */
+/** Frees up to `most` entries of a table that is no longer used. Returns how many it freed. */
 size_t sherd__tasks_reap(sherd__tasks *t, size_t most);
-/** SHERD_EINVAL if it is there already, SHERD_EBUSY at SHERD__TASKS_MAX, SHERD_ENOMEM: no memory,
- *  or no room in the budget. */
+/** Adds a task. Errors: SHERD_EINVAL if it is in the table already; SHERD_EBUSY if the table has
+ *  SHERD__TASKS_MAX tasks; SHERD_ENOMEM if there is no memory or no room in the budget. */
 int sherd__tasks_add(sherd__tasks *t, const sherd__task *task, uint64_t sequence) SHERD_MUST;
 sherd__open_task *sherd__tasks_find(const sherd__tasks *t, uint64_t job, uint32_t task,
                                     uint32_t attempt);
-/** Takes out and frees what find, first, next or given_up gave. */
+/** Removes and frees an entry that find, first, next or given_up returned. */
 void sherd__tasks_remove(sherd__tasks *t, sherd__open_task *open);
 
-/** Those of a job, one after another; NULL behind the last. */
+/** Iterate over the tasks of a job; return NULL after the last one. */
 sherd__open_task *sherd__tasks_first(const sherd__tasks *t, uint64_t job);
 sherd__open_task *sherd__tasks_next(const sherd__open_task *open);
-/** From now on no task of the job is found; each is to be removed, as given_up gives them. */
+/** Hides the tasks of a job, so that find and first no longer return them. given_up returns them
+ *  one at a time; the caller removes each. */
 void sherd__tasks_give_up(sherd__tasks *t, uint64_t job);
 sherd__open_task *sherd__tasks_given_up(const sherd__tasks *t);
 

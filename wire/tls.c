@@ -1,18 +1,18 @@
 /*
- * OpenSSL behind a BIO of our own that reads straight from the bytes that were received and writes
- * straight into the buffer that will be sent: BIO_s_mem would copy each byte once more and grow
- * without bound. Two gathering buffers alternate, so that encryption goes on while the kernel still
- * holds the other one.
+ * OpenSSL behind a custom BIO that reads directly from the received bytes and writes directly into
+ * the buffer to be sent: BIO_s_mem would copy each byte once more and grow without bound. Two
+ * output buffers alternate, so that encryption continues while the kernel still holds the other
+ * one.
  *
- * Suites: AES-128-GCM first. `openssl speed -evp`, 16 KB pieces, one core of a Xeon with VAES:
- * AES-128-GCM 4.2, AES-256-GCM 3.2 to 3.8, ChaCha20-Poly1305 2.8 GB/s; on a Zen 5 5.8, 5.4 and 4.8.
- * The same order on both, and 128 bits is what X25519 and Ed25519 give.
- * ChaCha20 is there for peers that want it.
+ * Cipher suites: AES-128-GCM is preferred. `openssl speed -evp` with 16 KB pieces on one core of a
+ * Xeon with VAES gives AES-128-GCM 4.2, AES-256-GCM 3.2 to 3.8, ChaCha20-Poly1305 2.8 GB/s; on a
+ * Zen 5 it gives 5.8, 5.4 and 4.8. The order is the same on both, and X25519 and Ed25519 also
+ * provide 128 bits of security. ChaCha20 is available for peers that prefer it.
  *
- * Trusts nothing that arrives before the peer's key has been accepted. Names, dates, chains and
- * signatures of certificates are never looked at; possession of the key is CertificateVerify's
- * business. The error queue of OpenSSL belongs to the thread, not to the connection: it is emptied
- * before each call, or one connection's failure would be taken for the next one's.
+ * Nothing that arrives before the peer's key has been accepted is trusted. Names, dates, chains and
+ * signatures of certificates are never examined; CertificateVerify proves possession of the key.
+ * OpenSSL's error queue belongs to the thread, not to the connection. It is cleared before each
+ * call, because otherwise a failure of one connection would be attributed to the next.
  */
 #include "wire/tls.h"
 
@@ -28,7 +28,8 @@
 
 #define RECORD_LEN SSL3_RT_MAX_PLAIN_LENGTH
 #define RECORD_COST (RECORD_LEN + 256)
-/* Beyond the gathering mark: handshake flights, alerts and key updates always find room. */
+/* Extra room above the gathering limit, so that handshake flights, alerts and key updates always
+ * fit. */
 #define SLACK (32u * 1024u)
 
 struct sherd_tls_context {
@@ -36,7 +37,7 @@ struct sherd_tls_context {
     BIO_METHOD *bio;
     sherd__fingerprint ours;
     bool server;
-    unsigned refs; /* the creator's and each connection's; one thread */
+    unsigned refs; /* one for the creator and one per connection; used on one thread */
 };
 
 typedef struct gather {
@@ -53,13 +54,14 @@ struct sherd_tls {
     char offered[40]; /* the protocol that the peer offers instead of ours */
     const uint8_t *in;
     size_t in_len;
-    gather fill, flight; /* being written by OpenSSL; being sent */
+    gather fill, flight; /* written by OpenSSL; being sent */
     size_t flight_sent;
     uint64_t since_rekey;
     sherd_diag failure;
 };
 
-/* ERR_clear_error alone walks the whole queue: 2 % of a busy connection. */
+/* Clears the error queue if it is not empty: ERR_clear_error always walks the whole queue, which
+ * costs 2 % of the time of a busy connection. */
 static void forget_errors(void)
 {
     if (ERR_peek_error()) ERR_clear_error();
@@ -86,7 +88,8 @@ static int bio_write(BIO *b, const char *in, size_t len, size_t *taken)
     sherd_tls *t = BIO_get_data(b);
     BIO_clear_retry_flags(b);
     *taken = 0;
-    if (len > SHERD__TLS_GATHER + SLACK - t->fill.len) return 0; /* makes us talk only */
+    /* the peer makes us reply but reads nothing */
+    if (len > SHERD__TLS_GATHER + SLACK - t->fill.len) return 0;
     memcpy(t->fill.bytes + t->fill.len, in, len);
     t->fill.len += len;
     *taken = len;
@@ -101,7 +104,7 @@ static long bio_ctrl(BIO *b, int cmd, long num, void *ptr)
     return cmd == BIO_CTRL_FLUSH;
 }
 
-/* Where the decision falls: whoever is not accepted here gets the alert unknown_ca. */
+/* Accepts or rejects the peer's key. A rejected peer receives the alert unknown_ca. */
 static int judge_key(X509_STORE_CTX *store, void *arg)
 {
     (void)arg;
@@ -120,7 +123,8 @@ static int judge_key(X509_STORE_CTX *store, void *arg)
     return good;
 }
 
-/* What a peer says, made fit for a terminal: n bytes at most, then "...". */
+/* Copies at most n bytes of the peer's text and replaces unprintable ones; longer text ends in
+ * "...". */
 static void printable(char *out, size_t n, const uint8_t *in, size_t len)
 {
     size_t keep = len < n ? len : n;
@@ -145,8 +149,8 @@ static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *o
     return SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-/* Without a protocol name choose_protocol is never asked: such a client is turned away here. One
- * that has no TLS 1.3 either hears about that first. */
+/* Rejects a client that offers no protocol name, because OpenSSL calls choose_protocol only if one
+ * is offered. A client without TLS 1.3 gets the alert about its version first. */
 static int require_protocol(SSL *ssl, int *alert, void *arg)
 {
     const unsigned char *ext;
@@ -168,14 +172,15 @@ static bool set_rules(SSL_CTX *ssl, const sherd_identity *id, bool server)
     SSL_CTX_set_options(ssl, SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION |
                                  SSL_OP_CIPHER_SERVER_PREFERENCE);
     SSL_CTX_set_session_cache_mode(ssl, SSL_SESS_CACHE_OFF);
-    SSL_CTX_set_security_level(ssl, 2); /* whatever openssl.cnf says */
+    SSL_CTX_set_security_level(ssl, 2); /* independent of openssl.cnf */
     SSL_CTX_set_max_cert_list(ssl, 4096);
     SSL_CTX_set_verify(ssl, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
     SSL_CTX_set_cert_verify_callback(ssl, judge_key, NULL);
     if (server) {
         SSL_CTX_set_alpn_select_cb(ssl, choose_protocol, NULL);
         SSL_CTX_set_client_hello_cb(ssl, require_protocol, NULL);
-    } else if (SSL_CTX_set_alpn_protos(ssl, ours, sizeof ours - 1) != 0) { /* 0 is success here */
+        /* 0 means success here */
+    } else if (SSL_CTX_set_alpn_protos(ssl, ours, sizeof ours - 1) != 0) {
         return false;
     }
     return SSL_CTX_set_min_proto_version(ssl, TLS1_3_VERSION) &&
@@ -235,7 +240,7 @@ void sherd__tls_context_free(sherd_tls_context *c)
     sherd__free(c);
 }
 
-/* Records the failure that OpenSSL reports; the queue holds the first cause at its head. */
+/* Records a failure that OpenSSL reported. */
 static int fail_by(sherd_tls *t, int code, const char *hint, const char *message)
 {
     ERR_clear_error();
@@ -279,7 +284,8 @@ static int fail_version(sherd_tls *t)
                        "it does not speak protocol \"" SHERD__ALPN "\"");
 }
 
-/* Turns what OpenSSL met into a sentence: our own verdicts first, then its reason codes. */
+/* Converts an OpenSSL error into a message: our own decisions first, then OpenSSL's reason
+ * codes. */
 static int fail_ssl(sherd_tls *t)
 {
     char text[160];
@@ -318,7 +324,8 @@ static int fail_ssl(sherd_tls *t)
     return fail_by(t, SHERD_EFRAME, NULL, text);
 }
 
-/* A handshake record or an alert of some TLS; anything else is a stranger's protocol. */
+/* Checks that the first bytes are a TLS handshake record or alert. Anything else is another
+ * protocol. */
 static int check_first_bytes(sherd_tls *t)
 {
     char seen[40];

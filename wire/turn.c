@@ -1,14 +1,15 @@
-/* Counts of a turn, which the next one pays off: a record of TLS may hold hundreds of records. */
+/* Usage above the limit of a loop iteration is charged to the following ones: one TLS record may
+ * contain hundreds of records. */
 #include "wire/turn.h"
 
-#define RECORD_NS 8000u /* a turn's records take some 4 ms */
+#define RECORD_NS 8000u /* the records of one iteration then take about 4 ms */
 
 static uint64_t less(uint64_t a, uint64_t b)
 {
     return a > b ? a - b : 0;
 }
 
-/* One connection's of what all of the key have. */
+/* Returns the share of one connection in a limit `all` of its key. */
 static uint64_t part_of(const sherd__turn *t, uint64_t all)
 {
     return t->before < 2 ? all : t->before < all ? all / t->before : 1;
