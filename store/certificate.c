@@ -1,7 +1,8 @@
 /*
- * Certificates as signed files. What is signed is the canonical text of the parsed object, not the
- * file's bytes: white space and order may change on the way, no value may. The label in front keeps
- * a signature from being taken for one of another kind of text under the same key.
+ * Certificates as signed files. The signature covers the canonical text of the parsed object, not
+ * the bytes of the file: white space and the order of members may change afterwards, values may
+ * not. A label precedes the signed text, so that the signature is not valid for any other kind of
+ * text under the same key.
  */
 #include "store/certificate.h"
 
@@ -26,13 +27,14 @@ int sherd__certificate_commit_seed(sherd__digest *out, const uint8_t seed[32])
 
 int sherd__certificate_fingerprint(sherd__digest *out, const uint8_t key[32])
 {
-    /* RFC 8410: the DER of an Ed25519 key is this and the 32 bytes. */
+    /* RFC 8410: the DER of an Ed25519 key is this prefix followed by the 32 bytes. */
     uint8_t der[44] = { 0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00 };
     memcpy(der + 12, key, 32);
     return crypto_hash_sha256(out->sha256, der, sizeof der) ? SHERD_EINTERNAL : SHERD_OK;
 }
 
-/* File names and what a node says of itself may be any bytes; JSON may not. */
+/* Replaces bytes that JSON does not allow; file names and texts from a node may contain any
+ * byte. */
 static void make_plain(char *line)
 {
     for (; *line; line++)
@@ -78,7 +80,7 @@ void sherd__certificate_fini(sherd__certificate *c)
     memset(c, 0, sizeof *c);
 }
 
-/* The signed bytes of an object; *msg is the caller's. */
+/* Builds the signed bytes of an object. The caller frees *msg with sherd__free. */
 static int signed_bytes(const json_t *root, uint8_t **msg, size_t *len, sherd_diag *d)
 {
     size_t text_len = json_dumpb(root, NULL, 0, CANONICAL), label_len = strlen(LABEL);
@@ -163,7 +165,7 @@ int sherd__certificate_begin(sherd__certificate *c, sherd__file **out, const cha
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* As it is written and no other way: in lower case, as digests. */
+/* Reads hexadecimal digits. Only lower case is accepted, since only that is written. */
 static bool read_hex(uint8_t *out, size_t len, const json_t *v)
 {
     size_t got = 0;
@@ -173,7 +175,7 @@ static bool read_hex(uint8_t *out, size_t len, const json_t *v)
            got == len;
 }
 
-/* Takes the signature out of root and checks it against the rest. */
+/* Removes the signature from root and verifies it against the rest. */
 static int check_signature(sherd__certificate *c, json_t *root, const char *where, sherd_diag *d)
 {
     const json_t *s = json_object_get(root, "signature");

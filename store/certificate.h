@@ -1,16 +1,18 @@
 /*
- * The certificate of a result: which inputs gave which result, under which scheme, on how many
- * nodes, checked how strongly. Whoever has the file, the matrices and the coordinator's public key
- * can recompute the product centrally and compare (`sherd verify`). Written as JSON, mode 0600.
+ * The certificate of a result: the inputs, the result, the scheme, the number of nodes, and how
+ * strongly the answers were checked. With the file, the matrices and the coordinator's public key
+ * anyone can recompute the product centrally and compare (`sherd verify`). Certificates are JSON
+ * files with mode 0600.
  *
  * Signed bytes: "sherd-certificate-v1\n", then the object without its member "signature", keys
  * sorted, no white space (jansson's JSON_COMPACT | JSON_SORT_KEYS | JSON_ENSURE_ASCII). All numbers
- * are integers. A reader that knows fewer members than the file has still verifies them all, so a
- * member that is added later (nodes.list) needs no other schema, and may be missing when read.
+ * are integers. A reader verifies all members, including those that it does not know. A member that
+ * is added later (nodes.list) therefore does not need a new schema, and may be missing when a
+ * certificate is read.
  *
- * Who learns it: input digests let a holder test guesses of the inputs, which the file says in its
- * member "notice"; has_inputs = false leaves them out. It holds no seed, permutation, mask or check
- * vector.
+ * Who learns it: input digests let a reader of the file test guesses of the inputs, which the
+ * member "notice" of the file says; with has_inputs = false they are omitted. The file contains no
+ * seed, permutation, mask or check vector.
  */
 #ifndef STORE_CERTIFICATE_H
 #define STORE_CERTIFICATE_H
@@ -27,19 +29,18 @@
 #define SHERD__CERTIFICATE_CORES 64u
 #define SHERD__CERTIFICATE_WARNINGS 16u
 #define SHERD__CERTIFICATE_NODES                                                                   \
-    3000u /* that are listed: the file stays readable, in both
-                                          senses */
+    3000u /* maximum number of listed nodes, which keeps the file short */
 
 typedef enum sherd__certified {
     SHERD__UNCHECKED = 0, /* not compared with a centralized computation */
-    SHERD__EQUAL = 1,     /* exact: bit for bit; float: within gamma_k of it, every entry */
+    SHERD__EQUAL = 1,     /* exact: bit for bit; float: every entry within gamma_k */
     SHERD__DIFFERS = 2
 } sherd__certified;
 
 typedef struct sherd__certificate_matrix {
     sherd_dtype dtype;
     uint64_t rows, cols;
-    sherd__digest digest; /* of an input only where has_inputs */
+    sherd__digest digest; /* of an input: valid only if has_inputs */
 } sherd__certificate_matrix;
 
 typedef struct sherd__certificate_node {
@@ -52,91 +53,95 @@ typedef struct sherd__certificate {
     char operation[24]; /* "product", or an element-wise one: "sigmoid", "multiply" */
     sherd__certificate_matrix inputs[2], result;
     uint32_t inputs_len; /* 1 or 2 */
-    bool has_inputs;     /* input digests are given */
+    bool has_inputs;     /* the file contains input digests */
 
-    bool exact;                     /* fixed point; else floats */
-    uint32_t bits[2];               /* exact: of A and of B; 0: integers taken as they are */
-    uint32_t primes[4], primes_len; /* 0: one product in doubles sufficed */
-    bool norms_leaked;              /* the number of primes was fitted to the data */
+    bool exact;                     /* fixed point; otherwise floats */
+    uint32_t bits[2];               /* exact: widths of A and of B; 0: unscaled integers */
+    uint32_t primes[4], primes_len; /* 0: computed in doubles, without primes */
+    bool norms_leaked;              /* the number of primes depends on the data */
 
     char scheme[16];   /* "permute", "plain" */
-    uint64_t group;    /* permute: 0: all */
+    uint64_t group;    /* permute: columns per group; 0: all */
     char exposure[16]; /* "uniform", "balanced" */
     bool shuffle_rows;
-    uint32_t colluding; /* T; 0 where the scheme claims no privacy */
+    uint32_t colluding; /* T; 0 if the scheme claims no privacy */
     bool has_seed;
     sherd__digest seed_commitment;
-    bool reused_metadata; /* served other operands before: --reuse-metadata */
+    bool reused_metadata; /* --reuse-metadata: the metadata served other operands before */
 
     /* How answers were checked before use. "freivalds": exact, two-sided, modulo 2^modulus_bits -
-     * 1; "freivalds-float": real weights and a tolerance, which finds gross errors only; "sample":
-     * entries recomputed at secret places. */
+     * 1; "freivalds-float": real weights and a tolerance, which detects only gross errors;
+     * "sample": entries at secret positions were recomputed. */
     char check[16];
-    uint32_t freivalds_trials;       /* per answer; 0: none were checked so */
+    uint32_t freivalds_trials;       /* per answer; 0: this check was not used */
     uint32_t freivalds_modulus_bits; /* 0: no modulus */
-    int32_t freivalds_error_log2; /* a wrong answer, each by itself, passes with probability 2^this;
-                                     0: no bound */
-    uint32_t sample_missed_ppm;   /* "sample": chance in a million that one wrong entry is missed */
+    /* each single wrong answer passes with probability 2^this; 0: no bound */
+    int32_t freivalds_error_log2;
+    /* "sample": probability, in millionths, of missing one wrong entry */
+    uint32_t sample_missed_ppm;
     sherd__certified equal;
 
     uint32_t nodes, domains;
-    bool domains_simulated;        /* one host played all nodes */
-    sherd__certificate_node *list; /* owned; which nodes, `nodes` of them, or none: list_len 0 */
+    bool domains_simulated;        /* one host ran all nodes */
+    sherd__certificate_node *list; /* owned; describes all `nodes` nodes, or is empty: list_len 0 */
     uint32_t list_len;
     char sherd_version[32], protocol_version[16], blas_version[96];
-    char cores[SHERD__CERTIFICATE_CORES][32]; /* BLAS cores of the nodes, each once */
+    char cores[SHERD__CERTIFICATE_CORES][32]; /* distinct BLAS cores of the nodes */
     uint32_t cores_len;
     char warnings[SHERD__CERTIFICATE_WARNINGS][200];
     uint32_t warnings_len;
 
-    bool has_signature; /* what follows: set by reading and by signing */
+    bool has_signature; /* the members below are set, by reading or signing */
     uint8_t key[32];    /* the coordinator's raw Ed25519 public key */
     uint8_t signature[64];
 } sherd__certificate;
 
-/** Signs len bytes; 0 or SHERD_E*. Stays the caller's: store/ sees no private key. */
+/** Signs len bytes. Returns 0 or SHERD_E*. The caller supplies it, so that store/ handles no
+ *  private key. */
 typedef int (*sherd__certificate_sign)(void *ctx, const uint8_t *msg, size_t len, uint8_t sig[64]);
 
-/** Commitment to a 32-byte seed, SHA-256("sherd seed-v1", 0x00, seed): the bytes of
- *  "seed_commitment" in a metadata file's manifest (docs/METADATA.md), so that the two can be
+/** Computes the commitment to a 32-byte seed, SHA-256("sherd seed-v1", 0x00, seed). The manifest of
+ *  a metadata file has the same bytes as "seed_commitment" (docs/METADATA.md), so the two can be
  *  matched. */
 int sherd__certificate_commit_seed(sherd__digest *out, const uint8_t seed[32]) SHERD_MUST;
-/** The fingerprint that peers know a raw Ed25519 key by: SHA-256 of its SubjectPublicKeyInfo. */
+/** Computes the fingerprint of a raw Ed25519 key as used by peers: SHA-256 of its
+ *  SubjectPublicKeyInfo. */
 int sherd__certificate_fingerprint(sherd__digest *out, const uint8_t key[32]) SHERD_MUST;
-/** Adds a line to c->warnings, printf style; dropped where there is no room. */
+/** Adds a line to c->warnings, printf style. The line is dropped if there is no room. */
 void sherd__certificate_warn(sherd__certificate *c, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-/** Adds a BLAS core, once. */
+/** Adds a BLAS core if it is not listed yet. */
 void sherd__certificate_core(sherd__certificate *c, const char *core);
-/** Room in c->list for `len` nodes, zeroed. SHERD_ENOMEM; SHERD_EINVAL beyond
+/** Allocates c->list for `len` nodes, zeroed. Errors: SHERD_ENOMEM; SHERD_EINVAL if len exceeds
  *  SHERD__CERTIFICATE_NODES. */
 int sherd__certificate_list(sherd__certificate *c, uint32_t len) SHERD_MUST;
-/** Frees what a filled or read certificate owns, and zeroes it. */
+/** Frees the memory that a filled or read certificate owns, and zeroes it. */
 void sherd__certificate_fini(sherd__certificate *c);
 
 /**
- * Renders c, signs it as `key` (raw Ed25519) and gives the whole file's text in *text (NUL
- * terminated, sherd__free). c->key and c->signature are set. SHERD_EINVAL where a member is out of
- * range (no dtype, too many inputs), SHERD_ENOMEM, or what `sign` returns.
+ * Renders c, signs it with `key` (raw Ed25519) and returns the text of the file in *text
+ * (NUL-terminated; the caller frees it with sherd__free). Sets c->key and c->signature. Errors:
+ * SHERD_EINVAL if a member is out of range (no dtype, too many inputs), SHERD_ENOMEM, or the result
+ * of `sign`.
  */
 int sherd__certificate_text(sherd__certificate *c, const uint8_t key[32],
                             sherd__certificate_sign sign, void *sign_ctx, char **text,
                             sherd_diag *d) SHERD_MUST;
-/** The same into a file, mode 0600, which is the caller's to commit or abort: until then nothing
- *  has changed under that name. A certificate appears behind its result, never before it. */
+/** Does the same into a file with mode 0600, which the caller commits or aborts. Until then nothing
+ *  has changed under that name. A certificate must be committed after its result, never before. */
 int sherd__certificate_begin(sherd__certificate *c, sherd__file **out, const char *path,
                              const uint8_t key[32], sherd__certificate_sign sign, void *sign_ctx,
                              sherd_diag *d) SHERD_MUST;
 
 /**
- * Reads a certificate, which is to be sherd__certificate_fini'd, and verifies its signature by the
- * key that it names; whether that key is the coordinator's the caller must ask. SHERD_EOPEN,
- * SHERD_EIO; SHERD_EFORMAT: malformed, or a member missing or out of range, by name;
- * SHERD_EVERSION: another schema; SHERD_EAUTH: the signature does not fit the text (edited, or
- * damaged).
+ * Reads a certificate and verifies its signature with the key that it contains. The caller must
+ * check that this is the coordinator's key, and frees *out with sherd__certificate_fini. Errors:
+ * SHERD_EOPEN, SHERD_EIO; SHERD_EFORMAT: malformed, or a member is missing or out of range (the
+ * message names it); SHERD_EVERSION: another schema; SHERD_EAUTH: the signature does not match the
+ * text (edited or damaged).
  */
 int sherd__certificate_load(sherd__certificate *out, const char *path, sherd_diag *d) SHERD_MUST;
-/** The same from memory; `where` names it in messages. */
+/** Does the same for a text in memory; `where` names it in messages. */
 int sherd__certificate_parse(sherd__certificate *out, const char *text, size_t len,
                              const char *where, sherd_diag *d) SHERD_MUST;
 

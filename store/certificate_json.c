@@ -1,8 +1,8 @@
 /*
- * A certificate's members. Most are plain, and one table says for each where it stands in the JSON
- * and in the struct, so that writing and reading cannot drift apart; matrices, lists and the two
- * members that are words where they could be numbers follow by hand. Reading trusts nothing: every
- * member must be there, of its type and within its range. Members that we do not know are let be
+ * The members of a certificate. Most have simple types: one table gives the position of each in the
+ * JSON and in the struct, so that reading and writing stay consistent. Matrices, lists, and the two
+ * members that are either a word or a number are handled by separate code. The input is not
+ * trusted: every member must be present, of its type and in its range. Unknown members are ignored
  * (the signature covers them).
  */
 #include "store/certificate_json.h"
@@ -18,10 +18,10 @@
 typedef enum kind { TEXT, BOOL, U32, I32, DIGEST } kind;
 
 static const struct member {
-    const char *group, *name; /* group NULL: the member is the root's */
+    const char *group, *name; /* group NULL: a member of the root */
     kind kind;
     size_t at, size; /* in sherd__certificate */
-    size_t flag_at;  /* DIGEST: the bool that says whether it is given */
+    size_t flag_at;  /* DIGEST: offset of the bool that says whether it is present */
 } members[] = {
 #define AT(field) offsetof(sherd__certificate, field), sizeof(((sherd__certificate *)0)->field)
     { NULL, "operation", TEXT, AT(operation), 0 },
@@ -49,13 +49,14 @@ static const struct member {
 
 static const char *const groups[] = { "arithmetic", "scheme", "verification", "nodes", "versions" };
 static const char *const checks[] = { "freivalds", "freivalds-float", "sample" };
-static const char *const verdicts[] = { "unchecked", "yes", "no" }; /* by sherd__certified */
+/* indexed by sherd__certified */
+static const char *const verdicts[] = { "unchecked", "yes", "no" };
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 /* ---- to JSON --------------------------------------------------------------------------------- */
 
-/* Columns share permutations under permute alone. */
+/* Returns true if columns share permutations, which only permute does. */
 static bool grouped(const sherd__certificate *c)
 {
     return !strcmp(c->scheme, "permute");
@@ -122,7 +123,7 @@ static json_t *lines_json(const char *first, size_t pitch, size_t len)
     return NULL;
 }
 
-/* `len` bytes at most of a text that anybody may have chosen. */
+/* Converts at most `size` bytes of an untrusted text to a printable JSON string. */
 static json_t *plain_json(const char *text, size_t size)
 {
     char plain[64];
@@ -158,7 +159,7 @@ static json_t *time_json(int64_t t)
     return json_string(text);
 }
 
-/* The members that the table does not hold. */
+/* Sets the members that are not in the table. */
 static int set_special(const sherd__certificate *c, json_t *root)
 {
     json_t *arithmetic = json_object_get(root, "arithmetic"), *inputs = json_array();
@@ -249,7 +250,7 @@ typedef struct reader {
     sherd_diag *d;
 } reader;
 
-/* What stands there, as far as that is a word or two. */
+/* Describes the actual value in a few words, for messages. */
 static void describe(char *out, size_t size, const json_t *group, const char *name)
 {
     const json_t *v = json_object_get(group, name);
@@ -374,7 +375,7 @@ static int read_matrices(sherd__certificate *c, const json_t *root, const reader
     return err;
 }
 
-/* A list of numbers into out[0..len_max). */
+/* Reads a list of numbers into out[0..len_max). */
 static bool read_numbers(uint32_t *out, uint32_t *len, size_t len_max, const json_t *v)
 {
     uint64_t n;
@@ -420,7 +421,7 @@ static bool read_time(int64_t *out, const char *text)
     return true;
 }
 
-/* Certificates of earlier versions do not name their nodes. */
+/* Reads the list of nodes. Certificates of earlier versions have none. */
 static int read_list(sherd__certificate *c, const json_t *list, const reader *r)
 {
     size_t len = json_array_size(list);

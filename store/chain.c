@@ -1,6 +1,6 @@
 /*
- * Adding to a chain: the new file first, then the head, each whole and synced before it has its
- * name (store/file.h).
+ * Adds checkpoints to a chain: first the new file, then the head. Each is complete and synced
+ * before it gets its name (store/file.h).
  */
 #include "store/chain.h"
 
@@ -23,8 +23,8 @@
 struct sherd__chain {
     char *folder;
     int fd;                     /* of the folder: carries the lock */
-    sherd__chain_report walked; /* and kept up to date */
-    bool unsure; /* an addition failed: what became of its file has to be looked up */
+    sherd__chain_report walked; /* result of the walk, kept up to date */
+    bool unsure;                /* an addition failed: the state of its file must be determined */
 };
 
 static int fail_folder(const char *folder, const char *what, sherd_diag *d)
@@ -34,7 +34,7 @@ static int fail_folder(const char *folder, const char *what, sherd_diag *d)
                        strerror_r(errno, text, sizeof text));
 }
 
-/* A new folder lasts once the one that it lies in is synced. */
+/* Creates the folder and syncs its parent, which makes it durable. */
 static int make_folder(const char *folder, sherd_diag *d)
 {
     char above[PATH_MAX];
@@ -45,9 +45,9 @@ static int make_folder(const char *folder, sherd_diag *d)
     }
     if (mkdir(folder, 0700) != 0)
         return errno == EEXIST ? 0 : fail_folder(folder, "make the folder", d);
-    if (access(above, R_OK) != 0) return 0; /* writable, not readable: it cannot be synced */
+    if (access(above, R_OK) != 0) return 0; /* writable but not readable: cannot be synced */
     int err = sherd__file_sync_folder(above, d);
-    if (err) (void)rmdir(folder); /* or the next run would find it made */
+    if (err) (void)rmdir(folder); /* otherwise the next run would not sync it */
     return err;
 }
 

@@ -36,7 +36,7 @@ void sherd__chain_name(uint64_t number, char out[SHERD__CHAIN_NAME])
     snprintf(out, SHERD__CHAIN_NAME, PREFIX "%0*" PRIu64 SUFFIX, DIGITS, number);
 }
 
-/* Only names that sherd__chain_name writes count. */
+/* Parses the number of a checkpoint. Only names that sherd__chain_name produces are accepted. */
 static bool number_of(const char *name, uint64_t *number)
 {
     char back[SHERD__CHAIN_NAME];
@@ -110,7 +110,7 @@ int sherd__chain_hash(const char *folder, sherd__chain_link *link, sherd_diag *d
     return err;
 }
 
-/* Two hexadecimal digits, lower case as we write them; -1 where they are none. */
+/* Returns the value of two lower-case hexadecimal digits, or -1. */
 static int byte_of(const char *two)
 {
     static const char digits[] = "0123456789abcdef";
@@ -119,7 +119,7 @@ static int byte_of(const char *two)
     return low ? (int)((high - digits) * 16 + (low - digits)) : -1;
 }
 
-/* "NAME sha256:HEX\n", and nothing else. */
+/* Parses "NAME sha256:HEX\n" with nothing before or after it. */
 static bool parse_head(const char *text, size_t len, sherd__chain_link *out)
 {
     const char *space = memchr(text, ' ', len);
@@ -148,7 +148,7 @@ int sherd__chain_head(const char *folder, sherd__chain_link *out, sherd_diag *d)
     char *path = sherd__chain_path(folder, "head");
     if (!path) return no_memory(d);
     int err = sherd__file_read_small(&text, &len, path, HEAD_BYTES_MAX, &why);
-    if (err == SHERD_EOPEN) err = SHERD_OK; /* there is none */
+    if (err == SHERD_EOPEN) err = SHERD_OK; /* there is no head */
     else if (err == SHERD_EFORMAT || (!err && !parse_head((const char *)text, len, &link)))
         err = sherd__fail(d, SHERD_ECHAIN, SHERD__CHAIN_ELSEWHERE,
                           "%s: is damaged: expected 'NAME sha256:HASH'", sherd__path_tail(path));

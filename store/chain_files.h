@@ -1,25 +1,27 @@
-/* The files of a chain, for chain.c (writing) and chain_walk.c (reading). No other file includes
- * this. */
+/* Files of a chain, shared by chain.c (writing) and chain_walk.c (reading). No other file includes
+ * this header. */
 #ifndef STORE_CHAIN_FILES_H
 #define STORE_CHAIN_FILES_H
 
 #include "store/chain.h"
 
-/** More than this is no checkpoint of ours: a member, and all of them. */
+/** Maximum size in bytes of a checkpoint, and of each of its members. */
 #define CHAIN_BYTES_MAX (UINT64_C(1) << 40)
-/** What to do with a broken chain. */
+/** Hint for a broken chain. */
 #define SHERD__CHAIN_ELSEWHERE                                                                     \
     "go on from an earlier checkpoint, in another folder: --initial takes its weights"
 
-/** "FOLDER/NAME"; the caller's, or NULL. */
+/** Returns "FOLDER/NAME", which the caller frees with sherd__free, or NULL. */
 char *sherd__chain_path(const char *folder, const char *name);
 void sherd__chain_name(uint64_t number, char out[SHERD__CHAIN_NAME]);
-/** Numbers of the checkpoints in a folder, ascending; *numbers is the caller's (sherd__free). */
+/** Lists the numbers of the checkpoints in a folder in ascending order. The caller frees *numbers
+ *  with sherd__free. */
 int sherd__chain_list(const char *folder, uint64_t **numbers, size_t *len,
                       sherd_diag *d) SHERD_MUST;
-/** SHA-256 of a file's bytes. */
+/** Computes the SHA-256 of the bytes of a file. */
 int sherd__chain_hash(const char *folder, sherd__chain_link *link, sherd_diag *d) SHERD_MUST;
-/** What `head` says; name empty where there is none. SHERD_ECHAIN for one that is damaged. */
+/** Reads `head`. The name in *out is empty if there is no head. Errors: SHERD_ECHAIN if it is
+ *  damaged. */
 int sherd__chain_head(const char *folder, sherd__chain_link *out, sherd_diag *d) SHERD_MUST;
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * Reading a chain through. A file is held against its hash in the next one before anything in it is
- * believed; what only the last file has (nobody names it but the head) comes at the end.
+ * Reads and verifies a chain. A file is checked against its hash in the next file before its
+ * contents are used. The contents of the last file, which only the head names, are checked at the
+ * end.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -15,14 +16,15 @@
 
 #define PIECE ((size_t)1 << 20)
 
-/* What a file says of itself. */
+/* The number and predecessor that a file declares. */
 typedef struct own {
     uint64_t number;
     sherd__digest previous;
-    bool first; /* previous is all zeros: it names none */
+    bool first; /* previous is all zeros: there is no previous file */
 } own;
 
-/* Any failure to read a checkpoint but for want of memory means that it is damaged. */
+/* Reports a failure to read a checkpoint. The file counts as damaged unless the cause is memory, a
+ * version or IO. */
 static int damaged(const char *folder, const char *name, int err, const sherd_diag *why,
                    sherd_diag *d)
 {
@@ -92,8 +94,8 @@ static bool same(const sherd__digest *a, const sherd__digest *b)
     return memcmp(a->sha256, b->sha256, sizeof a->sha256) == 0;
 }
 
-/* The file of `number`: its hash, and what is in it. before: the file before it, name empty:
- * none. */
+/* Reads the file of `number`: its hash and its contents. before: the previous file; its name is
+ * empty if there is none. */
 static int visit(const char *folder, uint64_t number, const sherd__chain_link *before,
                  sherd__chain_link *out, bool *whole, void *piece, sherd_diag *d)
 {
@@ -120,7 +122,8 @@ static int visit(const char *folder, uint64_t number, const sherd__chain_link *b
                        sherd__path_tail(folder), out->name, before->name);
 }
 
-/* The head names the last file, or the one before it where the writer was killed in between. */
+/* Checks that the head names the last file, or the one before it if the writer was killed in
+ * between. */
 static int check_head(const char *folder, sherd__chain_report *r, const sherd__chain_link *before,
                       sherd_diag *d)
 {

@@ -1,7 +1,7 @@
 /*
- * Sums are integers, in units of 2^-64, so that they can be taken back exactly: a file of many
- * charges is swept once by place, with what begins there added and what ends there subtracted,
- * however many places each of them covers.
+ * Sums are integers in units of 2^-64, so that subtraction is exact. A file of many charges is
+ * therefore processed in one sweep by position: charges that start at a position are added and
+ * those that end there are subtracted, however many positions each covers.
  */
 #include "store/costs.h"
 
@@ -11,16 +11,16 @@
 
 #include "core/alloc.h"
 
-#define LIST_MAX ((size_t)1 << 40) /* memory is less */
+#define LIST_MAX ((size_t)1 << 40) /* no limit: memory is smaller */
 
-#define RHO_MAX 4294967296.0 /* what costs as much counts as without bound */
+#define RHO_MAX 4294967296.0 /* a cost of this or more counts as unbounded */
 
 __extension__ typedef unsigned __int128 wide;
 
-/* From place `from` on, to the next step. */
+/* The cost from position `from` to the next step. */
 typedef struct step {
-    uint64_t from, boundless; /* boundless: charges without noise */
-    wide rho;                 /* of the others */
+    uint64_t from, boundless; /* boundless: number of charges without noise */
+    wide rho;                 /* sum of the other charges */
 } step;
 
 typedef struct range {
@@ -48,7 +48,7 @@ static step *steps_of(const sherd__costs *c, size_t *len)
     return (step *)(void *)c->steps.data;
 }
 
-/* Rounded up. What is below RHO_MAX fits 2^32 times. */
+/* Converts a cost, rounded up. Values below RHO_MAX can be added 2^32 times without overflow. */
 static step cost_of(double rho)
 {
     return rho < RHO_MAX ? (step){ .rho = (wide)ceil(ldexp(rho, 64)) } : (step){ .boundless = 1 };
@@ -66,7 +66,7 @@ static void take_back(step *s, step cost)
     s->rho -= cost.rho;
 }
 
-/* The last step that begins at `place` or before it. */
+/* Returns the last step that starts at `place` or before it. */
 static size_t find_step(const sherd__costs *c, uint64_t place)
 {
     size_t low = 0, high;
@@ -79,7 +79,7 @@ static size_t find_step(const sherd__costs *c, uint64_t place)
     return low;
 }
 
-/* A step that begins at `place`. */
+/* Ensures that a step starts at `place`. */
 static int split(sherd__costs *c, uint64_t place)
 {
     size_t len, at = find_step(c, place);
@@ -125,7 +125,7 @@ double sherd__costs_most(const sherd__costs *c, uint64_t first, uint64_t rows)
     return ldexp((double)most, -64);
 }
 
-/* ---- many at once ---------------------------------------------------------------------------- */
+/* ---- batches --------------------------------------------------------------------------------- */
 
 int sherd__costs_wait(sherd__costs *c, uint64_t first, uint64_t rows, double rho)
 {
@@ -133,9 +133,9 @@ int sherd__costs_wait(sherd__costs *c, uint64_t first, uint64_t rows, double rho
     return sherd__buf_append(&c->waiting, &r, sizeof r) ? SHERD_ENOMEM : SHERD_OK;
 }
 
-/* Where a range begins or ends. */
+/* The start or the end of a range. */
 typedef struct edge {
-    uint64_t place, range; /* range: twice its number; 1 more: it ends there */
+    uint64_t place, range; /* range: twice its index, plus 1 for the end */
 } edge;
 
 static int by_place(const void *a, const void *b)
@@ -144,7 +144,7 @@ static int by_place(const void *a, const void *b)
     return (s->place > t->place) - (s->place < t->place);
 }
 
-/* Steps from edges by ascending place: each is looked at once. */
+/* Builds the steps from edges in ascending order of position, and visits each edge once. */
 static int sweep(sherd__costs *c, const edge *e, size_t n)
 {
     const range *r = (const range *)(const void *)c->waiting.data;

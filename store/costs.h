@@ -1,6 +1,7 @@
 /*
- * Costs by place: a step function, ascending. Sums are exact, but that each cost is rounded up to a
- * multiple of 2^-64: a ledger that was read again has the bits of the one that was kept.
+ * Privacy costs by position of an example, stored as an ascending step function. Sums are exact,
+ * except that each cost is rounded up to a multiple of 2^-64. A ledger that is read again therefore
+ * gives the same bits as the one in memory.
  */
 #ifndef STORE_COSTS_H
 #define STORE_COSTS_H
@@ -8,24 +9,25 @@
 #include "core/buf.h"
 
 typedef struct sherd__costs {
-    sherd_buf steps;   /* the first is at 0 */
-    sherd_buf waiting; /* ranges that sherd__costs_settle has not seen */
+    sherd_buf steps;   /* the first starts at 0 */
+    sherd_buf waiting; /* ranges not yet processed by sherd__costs_settle */
 } sherd__costs;
 
-/** SHERD_ENOMEM. */
+/** Initialises *c. The caller frees it with sherd__costs_fini. Errors: SHERD_ENOMEM. */
 int sherd__costs_init(sherd__costs *c) SHERD_MUST;
 void sherd__costs_fini(sherd__costs *c);
 
-/** For many at once, before any is added: remembered, and counted by sherd__costs_settle.
- *  first + rows does not wrap, and rows is not 0. SHERD_ENOMEM. */
+/** Queues a range for sherd__costs_settle; for a batch, before any range is added. first + rows
+ *  must not wrap, and rows must not be 0. Errors: SHERD_ENOMEM. */
 int sherd__costs_wait(sherd__costs *c, uint64_t first, uint64_t rows, double rho) SHERD_MUST;
-/** O(n log n) for n of them. SHERD_ENOMEM: none is counted. */
+/** Adds all queued ranges, in O(n log n) for n of them. Errors: SHERD_ENOMEM; then none of them is
+ *  counted. */
 int sherd__costs_settle(sherd__costs *c) SHERD_MUST;
 
-/** Room for one more: to add it cannot fail then. SHERD_ENOMEM. */
+/** Reserves room, so that the next sherd__costs_add cannot fail. Errors: SHERD_ENOMEM. */
 int sherd__costs_reserve(sherd__costs *c) SHERD_MUST;
 int sherd__costs_add(sherd__costs *c, uint64_t first, uint64_t rows, double rho) SHERD_MUST;
-/** The largest of these places. */
+/** Returns the largest cost of these positions. */
 double sherd__costs_most(const sherd__costs *c, uint64_t first, uint64_t rows);
 
 #endif

@@ -1,12 +1,12 @@
 /*
- * CSV reader: one cursor that goes over the bytes once. Lines are counted first, which bounds what
- * is allocated: never more numbers than half as many as there are bytes, since each takes a
+ * CSV reader: one cursor makes a single pass over the bytes. Lines are counted first, which bounds
+ * the allocation: a file has at most half as many numbers as bytes, since each number takes a
  * character and a comma.
  *
- * Numbers of at most 19 digits whose value and power of ten are both doubles without rounding take
- * one correctly rounded operation (Clinger 1990, "How to read floating point numbers accurately",
- * section 3); all others go to strtod under the C locale, so that no setting of a user's changes
- * what a point is.
+ * Numbers of at most 19 digits whose value and power of ten are both exact doubles take one
+ * correctly rounded operation (Clinger 1990, "How to read floating point numbers accurately",
+ * section 3). All others are passed to strtod under the C locale, so that the user's settings do
+ * not change the decimal point.
  */
 #include "store/csv.h"
 
@@ -23,14 +23,15 @@
 #include "core/diag.h"
 #include "store/file.h"
 
-#define READ_MAX ((size_t)4 << 30) /* from what has no size: a pipe */
-#define SHOWN 40u                  /* bytes of a field in a message */
+/* maximum bytes read from an input without a size, such as a pipe */
+#define READ_MAX ((size_t)4 << 30)
+#define SHOWN 40u /* bytes of a field shown in a message */
 
 typedef struct field {
-    const uint8_t *at; /* inside its quotes */
+    const uint8_t *at; /* the text inside the quotes */
     size_t len;
-    const uint8_t *begin; /* where it begins in the line, quote included */
-    bool quoted, last;    /* last of its line */
+    const uint8_t *begin; /* start of the field in the line, quote included */
+    bool quoted, last;    /* last: last field of its line */
 } field;
 
 typedef struct reader {
@@ -40,16 +41,17 @@ typedef struct reader {
     const char *where;
     const sherd__csv_want *want;
     locale_t c;
-    /* known from the first line */
+    /* determined from the first line */
     bool header;
-    size_t cols, targets, label; /* label: place of the one target, or cols where it is not one */
-    const uint8_t *names;        /* the header's bytes */
+    /* label: index of the only target column, or cols if there is not exactly one */
+    size_t cols, targets, label;
+    const uint8_t *names; /* the bytes of the header */
     sherd_diag *d;
 } reader;
 
-/* ---- words ----------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
-/* What stands there, fit for a message: printable ASCII, cut. */
+/* Formats a field for a message: printable ASCII, truncated. */
 static const char *shown(const uint8_t *at, size_t len, char out[SHOWN + 8])
 {
     size_t n = len < SHOWN ? len : SHOWN;
@@ -60,7 +62,7 @@ static const char *shown(const uint8_t *at, size_t len, char out[SHOWN + 8])
     return out;
 }
 
-/* "FILE:3:17: " and the sentence. */
+/* Reports an error with its position: "FILE:3:17: " followed by the message. */
 __attribute__((format(printf, 5, 6))) static int fail(const reader *r, const uint8_t *at, int code,
                                                       const char *hint, const char *fmt, ...)
 {
@@ -75,7 +77,7 @@ __attribute__((format(printf, 5, 6))) static int fail(const reader *r, const uin
 
 /* ---- fields ---------------------------------------------------------------------------------- */
 
-/* The end of a line at p: its length, or 0. */
+/* Returns the length of the line end at p, or 0. */
 static size_t line_end(const reader *r, const uint8_t *p)
 {
     if (p == r->end) return 0;
@@ -100,7 +102,7 @@ static int quoted_field(reader *r, field *f)
         if (!p)
             return fail(r, f->begin, SHERD_EFORMAT, "close it, or leave all quotes out",
                         "a quote that is never closed");
-        if (r->end - p > 1 && p[1] == '"') p++; /* "" stands for one */
+        if (r->end - p > 1 && p[1] == '"') p++; /* "" means one quote */
         else break;
     }
     f->len = (size_t)(p - f->at);
@@ -112,7 +114,8 @@ static int quoted_field(reader *r, field *f)
     return 0;
 }
 
-/* The next field of the line; r->at is at its first byte, and then behind what ends it. */
+/* Reads the next field of the line. r->at moves from its first byte to the first byte after its
+ * delimiter. */
 static int next_field(reader *r, field *f)
 {
     const uint8_t *p = r->at;
@@ -138,8 +141,8 @@ static bool digit(uint8_t c)
 }
 
 typedef struct decimal {
-    uint64_t digits; /* all of them as one number, if at most 19 */
-    size_t len;      /* digits from the first that is not 0 */
+    uint64_t digits; /* all digits as one number, if there are at most 19 */
+    size_t len;      /* number of digits from the first non-zero one */
     int64_t exponent;
     bool negative;
 } decimal;
@@ -153,7 +156,7 @@ static const uint8_t *take_digits(decimal *x, const uint8_t *p, const uint8_t *e
     return p;
 }
 
-/* [+-] digits [. digits] [e [+-] digits], with a digit before or behind the point. */
+/* Scans [+-] digits [. digits] [e [+-] digits], with a digit before or after the point. */
 static bool scan(decimal *x, const uint8_t *p, const uint8_t *end)
 {
     *x = (decimal){ 0 };
@@ -177,7 +180,7 @@ static bool scan(decimal *x, const uint8_t *p, const uint8_t *end)
     return p == end;
 }
 
-/* The double of a number that scan took, or false where none is finite. */
+/* Converts a number that scan accepted. Returns false if the result is not finite. */
 static bool to_double(const reader *r, const decimal *x, const field *f, double *out)
 {
     static const double tens[] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
@@ -257,7 +260,7 @@ static int take_label(const reader *r, const field *f, size_t col, uint32_t *out
 
 /* ---- the first line -------------------------------------------------------------------------- */
 
-/* Quotes that are written twice count once. */
+/* Compares a field with `name`. A doubled quote counts as one. */
 static bool is_named(const field *f, const char *name)
 {
     size_t i = 0;
@@ -268,8 +271,8 @@ static bool is_named(const field *f, const char *name)
     return name[i] == '\0';
 }
 
-/* Counts the fields, tells names from numbers, and finds the target. *found: how often its name
- * stands there; at its place r->label. */
+/* Counts the fields, distinguishes names from numbers, and finds the target column. Sets *found to
+ * the number of fields with its name, and r->label to its index. */
 static int look_at_names(reader *r, size_t *found)
 {
     char text[SHOWN + 8], other[SHOWN + 8];
@@ -293,7 +296,7 @@ static int look_at_names(reader *r, size_t *found)
                 shown(word.at, word.len, text), shown(number.at, number.len, other));
 }
 
-/* Which columns are targets. */
+/* Determines which columns are targets. */
 static int place_targets(reader *r, size_t found)
 {
     const sherd__csv_want *w = r->want;
@@ -317,7 +320,7 @@ static int place_targets(reader *r, size_t found)
                 r->targets == 1 ? "" : "s", r->cols, r->cols == 1 ? "" : "s");
 }
 
-/* A header's fields may hold line ends within quotes. */
+/* Advances the line counter. Quoted fields of a header may contain line ends. */
 static void next_line(reader *r)
 {
     for (const uint8_t *p = r->line_at; (p = memchr(p, '\n', (size_t)(r->at - p))) != NULL; p++)
@@ -342,9 +345,10 @@ static int read_first(reader *r)
     return 0;
 }
 
-/* ---- the others ------------------------------------------------------------------------------ */
+/* ---- data lines ------------------------------------------------------------------------------ */
 
-/* At least as many lines as follow, and no more than their fields fit into. */
+/* Returns an upper bound on the number of rows: at most the number of lines, and limited by the
+ * bytes that their fields need. */
 static size_t rows_at_most(const reader *r)
 {
     size_t lines = 1, len = (size_t)(r->end - r->at), fields = len / 2 + 1;
@@ -382,7 +386,7 @@ static int read_row(reader *r, sherd__csv *x)
     return 0;
 }
 
-/* Empty lines may stand at the end. */
+/* Reads the end of the file, where empty lines are allowed. */
 static int read_tail(reader *r)
 {
     for (size_t n; (n = line_end(r, r->at)) > 0; r->line++) r->line_at = r->at += n;
@@ -415,7 +419,7 @@ static int read_all(reader *r, sherd__csv *x)
     return err ? err : read_tail(r);
 }
 
-/* ---- outside --------------------------------------------------------------------------------- */
+/* ---- public calls ---------------------------------------------------------------------------- */
 
 int sherd__csv_parse(sherd__csv *out, const uint8_t *bytes, size_t len, const char *where,
                      const sherd__csv_want *want, sherd_diag *d)

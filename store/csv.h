@@ -1,8 +1,8 @@
 /*
- * CSV as training data (RFC 4180): a line an example, numbers in decimal, commas between them. A
- * first line of which no field is a number is a header. What a spreadsheet writes besides is read
- * too: a byte order mark of UTF-8, CR LF or LF, a last line with or without its end, blanks around
- * a number, quotes around any field.
+ * CSV as training data (RFC 4180): one example per line, decimal numbers, separated by commas. The
+ * first line is a header if none of its fields is a number. Common output of spreadsheets is
+ * accepted: a UTF-8 byte order mark, CR LF or LF, a last line with or without a line end, blanks
+ * around a number, and quotes around any field.
  */
 #ifndef STORE_CSV_H
 #define STORE_CSV_H
@@ -13,40 +13,44 @@
 
 #include "sherd/err.h"
 
-/** A longer number is refused: beyond 767 digits no digit changes a double by itself. */
+/** Maximum length of a number. Longer ones are refused: digits after the 767th cannot change a
+ *  double. */
 #define SHERD__CSV_NUMBER_MAX 1024u
 
-/** Which columns are what. */
+/** Which columns are inputs and which are targets. */
 typedef struct sherd__csv_want {
-    size_t targets;    /* columns of targets, the last ones; 0: all are inputs */
-    bool labels;       /* targets is 1, and holds whole numbers from 0 to 2^32 - 2 */
-    const char *label; /* the target's name in the header, wherever its column is; NULL: see above.
-                          Only with targets 1 */
-    size_t inputs;     /* lines of exactly so many fields have no targets, and those need not be
-                          there; 0: they must */
+    size_t targets; /* number of target columns, which are the last ones; 0: all are inputs */
+    bool labels;    /* targets is 1, and the column has integers from 0 to 2^32 - 2 */
+    /* name of the target in the header, in any column; NULL: the last column. Only with targets
+     * 1 */
+    const char *label;
+    /* lines with exactly this number of fields have no targets, so targets are optional; 0: targets
+     * are required */
+    size_t inputs;
 } sherd__csv_want;
 
 typedef struct sherd__csv {
-    double *x;        /* rows x inputs, row-major, in the order of the file, finite */
-    uint32_t *labels; /* rows; NULL where there are none */
-    double *values;   /* rows x targets, finite; NULL where targets are labels or not there */
+    double *x;        /* rows x inputs, row-major, in file order, finite */
+    uint32_t *labels; /* one per row; NULL if there are none */
+    double *values;   /* rows x targets, finite; NULL if targets are labels or absent */
     size_t rows, inputs;
 } sherd__csv;
 
 /**
- * Reads a text from memory in one pass; time and memory are proportional to len, whatever it
- * holds. Each number is the double nearest to what is written, as strtod gives it in the C locale.
- * Messages begin "WHERE:LINE:COLUMN:", columns counted in bytes from 1. *out is the caller's
- * (sherd__csv_fini). SHERD_EFORMAT: a field that is not what its column takes (nan, infinity and
- * what is beyond a double included), lines of unequal length, quotes that are not closed, no
- * example, no column of that name; SHERD_ESHAPE: no column left for inputs; SHERD_ENOMEM.
+ * Parses a text in memory in one pass; time and memory are proportional to len for any input. Each
+ * number becomes the nearest double, as strtod returns it in the C locale. Messages begin with
+ * "WHERE:LINE:COLUMN:"; columns are counted in bytes from 1. The caller frees *out with
+ * sherd__csv_fini. Errors: SHERD_EFORMAT: a field that is not valid for its column (including nan,
+ * infinity and values outside the range of a double), lines of unequal length, unclosed quotes, no
+ * example, no column of that name; SHERD_ESHAPE: no column is left for inputs; SHERD_ENOMEM.
  */
 int sherd__csv_parse(sherd__csv *out, const uint8_t *bytes, size_t len, const char *where,
                      const sherd__csv_want *want, sherd_diag *d) SHERD_MUST;
-/** The same from a file, mapped where it is large. SHERD_EOPEN, SHERD_EIO besides. */
+/** Does the same for a file, which is mapped if it is large. Additional errors: SHERD_EOPEN,
+ *  SHERD_EIO. */
 int sherd__csv_load(sherd__csv *out, const char *path, const sherd__csv_want *want,
                     sherd_diag *d) SHERD_MUST;
-/** Safe on a zeroed struct and twice. */
+/** Frees *x. It may be zeroed, and may be freed twice. */
 void sherd__csv_fini(sherd__csv *x);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * Digests of matrices by OpenSSL's SHA-256 (the fastest of the libraries at hand by a factor of
- * four). Dtype and shape come first and with a label, so that no two matrices share a preimage and
- * no other use of SHA-256 in the house does either.
+ * Digests of matrices with OpenSSL's SHA-256, which is four times as fast as the other available
+ * libraries. A label, the dtype and the shape are hashed first, so that two different matrices
+ * never have the same preimage, and neither does any other use of SHA-256 in this project.
  */
 #include "store/digest.h"
 

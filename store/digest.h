@@ -1,12 +1,12 @@
 /*
- * SHA-256 of a matrix: what certificates, ledgers and metadata name an operand by. It does not
- * depend on strides or storage order. In Python:
+ * SHA-256 of a matrix, which identifies an operand in certificates, ledgers and metadata. It does
+ * not depend on strides or storage order. In Python:
  *
  *     a = numpy.ascontiguousarray(a)
  *     head = "sherd-matrix-v1 %s %d %d\n" % (a.dtype.str, *a.shape)
  *     hashlib.sha256(head.encode() + a.tobytes()).hexdigest()
  *
- * Whoever knows a digest can test guesses of the matrix.
+ * A party that knows a digest can test guesses of the matrix.
  */
 #ifndef STORE_DIGEST_H
 #define STORE_DIGEST_H
@@ -25,24 +25,28 @@ typedef struct sherd__digest {
     uint8_t sha256[SHERD__DIGEST_BYTES];
 } sherd__digest;
 
-/** Of the whole of v, about 2 GB/s; safe on a thread of its own. SHERD_EINVAL, SHERD_ENOMEM. */
+/** Computes the digest of v at about 2 GB/s. May be called on any thread. Errors: SHERD_EINVAL,
+ *  SHERD_ENOMEM. */
 int sherd__digest_view(sherd__digest *out, sherd_view v, sherd_diag *d) SHERD_MUST;
 
-/** The same while rows arrive, in order. */
+/** Computes a digest from rows that arrive in order. */
 typedef struct sherd__digest_stream sherd__digest_stream;
 int sherd__digest_new(sherd__digest_stream **out, sherd_dtype dtype, size_t rows, size_t cols,
                       sherd_diag *d) SHERD_MUST;
 int sherd__digest_rows(sherd__digest_stream *s, sherd_view v, sherd_diag *d) SHERD_MUST;
-/** SHERD_EINVAL unless all rows came. Frees s in either case. */
+/** Returns the digest in *out and frees s, on failure too. Errors: SHERD_EINVAL if rows are
+ *  missing. */
 int sherd__digest_end(sherd__digest_stream *s, sherd__digest *out, sherd_diag *d) SHERD_MUST;
-/** NULL is allowed. */
+/** Frees s. NULL is allowed. */
 void sherd__digest_free(sherd__digest_stream *s);
 
-/** SHA-256 of label (with its NUL) and bytes: commitments. SHERD_EINTERNAL if OpenSSL fails. */
+/** Computes SHA-256 of label (with its NUL) and bytes, for commitments. Errors: SHERD_EINTERNAL if
+ *  OpenSSL fails. */
 int sherd__digest_labelled(sherd__digest *out, const char *label, const void *bytes,
                            size_t len) SHERD_MUST;
 
-/** SHA-256 of the bytes alone, as sha256sum gives it. SHERD_EINTERNAL if OpenSSL fails. */
+/** Computes SHA-256 of the bytes alone, as sha256sum does. Errors: SHERD_EINTERNAL if OpenSSL
+ *  fails. */
 int sherd__digest_bytes(sherd__digest *out, const void *bytes, size_t len) SHERD_MUST;
 
 void sherd__digest_text(const sherd__digest *g, char out[SHERD__DIGEST_TEXT]);

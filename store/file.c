@@ -1,12 +1,12 @@
 /*
- * Atomic replacement of a file. The new bytes live in an O_TMPFILE inode, which has no name, so a
- * killed process leaves nothing to clean up; only the step that gives it the name of an existing
- * file needs a hidden one for the time between linkat and rename. Hidden names are few and fixed
- * (".NAME.sherd-0" and on), and a live writer holds a lock on its file: so what a dead one left is
- * told apart from what a live one writes, without a registry, and removed.
+ * Atomic replacement of a file. The new bytes are written to an O_TMPFILE inode without a name, so
+ * a killed process leaves nothing to clean up. A hidden name is needed only to replace an existing
+ * file, for the time between linkat and rename. There are few hidden names, and they are fixed
+ * (".NAME.sherd-0" and so on). A live writer holds a lock on its file. Files left by a dead writer
+ * can therefore be distinguished from those of a live one without a registry, and are removed.
  *
- * Everything goes through a descriptor of the folder: a folder renamed meanwhile does no harm.
- * Nothing is trusted about what already lies under a hidden name (owner and kind are checked).
+ * All operations use a descriptor of the folder, so renaming the folder meanwhile has no effect. An
+ * existing file under a hidden name is not trusted (its owner and type are checked).
  */
 #include "store/file.h"
 
@@ -24,18 +24,19 @@
 #include "core/alloc.h"
 #include "core/diag.h"
 
-#define HIDDEN_MAX 64   /* writers of one target at a time, and leftovers among live ones */
-#define HIDDEN_STEM 200 /* bytes of the target's name that the hidden one repeats */
+/* concurrent writers of one target, including leftovers between live ones */
+#define HIDDEN_MAX 64
+#define HIDDEN_STEM 200 /* bytes of the target's name that the hidden name contains */
 #define HIDDEN_SIZE (HIDDEN_STEM + 24)
 #define WRITE_CHUNK ((size_t)1 << 30)
 #define PATH_SHOWN 160
 
 struct sherd__file {
-    char *path; /* as the caller gave it, for messages */
-    char *name; /* of the target in its folder; NULL when written straight through */
+    char *path; /* as given by the caller, for messages */
+    char *name; /* of the target in its folder; NULL if the target is written directly */
     int dir, fd;
-    bool hidden_set; /* `hidden` exists and is ours */
-    bool replaces;   /* a regular file lay under the name when we began */
+    bool hidden_set; /* `hidden` exists and belongs to us */
+    bool replaces;   /* a regular file with this name existed at the start */
     uint64_t size;
     char hidden[HIDDEN_SIZE];
 };
@@ -72,7 +73,7 @@ static int fail_write(const sherd__file *f, int e, sherd_diag *d)
 
 /* ---- hidden names ---------------------------------------------------------------------------- */
 
-/* Removes what a dead writer left under `name`. True where the name may be free now. */
+/* Removes a file that a dead writer left under `name`. Returns true if the name may be free now. */
 static bool sweep(int dir, const char *name)
 {
     struct stat held, there;
@@ -89,7 +90,7 @@ static bool sweep(int dir, const char *name)
     return gone;
 }
 
-/* ".NAME.sherd-7" */
+/* Matches ".NAME.sherd-7". */
 static bool is_hidden(const char *name)
 {
     const char *end = strrchr(name, '-');
@@ -120,8 +121,8 @@ static int link_as(const sherd__file *f, const char *name)
     return linkat(AT_FDCWD, self, f->dir, name, AT_SYMLINK_FOLLOW) == 0 ? 0 : errno;
 }
 
-/* Creates and locks f->hidden; a sweeper that met it unlocked has unlinked it by the time that the
- * lock is ours. */
+/* Creates and locks f->hidden. A concurrent sweep that found the file unlocked has unlinked it by
+ * the time we get the lock, which is checked. */
 static int create_hidden(sherd__file *f, mode_t mode)
 {
     struct stat st;
@@ -135,7 +136,8 @@ static int create_hidden(sherd__file *f, mode_t mode)
     return 0;
 }
 
-/* Takes a hidden name: links the nameless file there, or creates one (fd < 0). 0 or an errno. */
+/* Claims a hidden name: links the nameless file there, or creates a file (fd < 0). Returns 0 or an
+ * errno. */
 static int claim_hidden(sherd__file *f, mode_t mode)
 {
     bool create = f->fd < 0;
@@ -151,9 +153,9 @@ static int claim_hidden(sherd__file *f, mode_t mode)
     return e;
 }
 
-/* ---- beginning ------------------------------------------------------------------------------- */
+/* ---- starting -------------------------------------------------------------------------------- */
 
-/* Paths that stand for a descriptor, even where that is a regular file. */
+/* Returns true for paths that denote a descriptor, even if that is a regular file. */
 static bool is_descriptor(const char *path)
 {
     return !strncmp(path, "/dev/std", 8) || !strncmp(path, "/dev/fd/", 8) ||
@@ -182,7 +184,7 @@ static int open_folder(sherd__file *f, const char *full, sherd_diag *d)
     } else {
         folder[slash ? (slash == full ? 1 : slash - full) : 0] = '\0';
         f->dir = open(slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (f->dir < 0 && errno == EACCES) /* writable, not readable: it cannot be synced then */
+        if (f->dir < 0 && errno == EACCES) /* writable but not readable: cannot be synced */
             f->dir = open(slash ? folder : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (f->dir < 0) err = fail_open(f->path, errno, d);
     }
@@ -225,7 +227,7 @@ static int begin(sherd__file *f, sherd__file_kind kind, sherd_diag *d)
         if (S_ISLNK(st.st_mode))
             return sherd__fail(d, SHERD_EOPEN, "remove the link, or create what it names",
                                "%s: is a symbolic link to nothing", sherd__path_tail(f->path));
-    } /* else another process has made it since */
+    } /* otherwise another process has created it in between */
     if (S_ISDIR(st.st_mode)) return fail_open(f->path, EISDIR, d);
     if (!S_ISREG(st.st_mode) || is_descriptor(f->path)) return begin_direct(f, d);
     if (access(f->path, W_OK) != 0) return fail_open(f->path, errno, d);
@@ -328,7 +330,7 @@ int sherd__file_fd(const sherd__file *f)
     return f->name ? f->fd : -1;
 }
 
-/* ---- ending ---------------------------------------------------------------------------------- */
+/* ---- finishing ------------------------------------------------------------------------------- */
 
 static int sync_fd(int fd)
 {
@@ -336,10 +338,10 @@ static int sync_fd(int fd)
     do {
         e = fsync(fd) == 0 ? 0 : errno;
     } while (e == EINTR);
-    return e == EINVAL || e == EROFS || e == EBADF ? 0 : e; /* nothing there to sync */
+    return e == EINVAL || e == EROFS || e == EBADF ? 0 : e; /* this kind of file cannot be synced */
 }
 
-/* Gives the synced file its name. 0 or an errno. */
+/* Gives the synced file its name. Returns 0 or an errno. */
 static int publish(sherd__file *f)
 {
     int e = EEXIST;

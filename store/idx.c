@@ -1,8 +1,8 @@
 /*
- * IDX reader. The head (magic, sizes) is read first, from the file or from the first bytes that
- * inflate gives; what it claims is compared with the file's length, or with the most that deflate
- * can make of it, before anything is allocated. Then exactly that much is read, and nothing may
- * follow: a damaged or padded file is refused by zlib's checksum or by us.
+ * IDX reader. The header (magic, sizes) is read first, from the file or from the first inflated
+ * bytes. The size that it declares is compared with the file's length, or with the maximum that
+ * deflate can produce from it, before anything is allocated. Then exactly that many bytes are read,
+ * and no data may follow. A damaged or padded file fails zlib's checksum or the length check.
  */
 #include "store/idx.h"
 
@@ -18,7 +18,7 @@
 #include "store/file.h"
 
 #define HEAD_MAX 16u        /* magic and three sizes */
-#define DEFLATE_RATIO 1032u /* no deflate stream expands more (zlib's technical notes) */
+#define DEFLATE_RATIO 1032u /* maximum expansion of a deflate stream (zlib's technical notes) */
 #define REMEDY "download the file again, or unpack it with gunzip to see what it is"
 
 static uint32_t get_be32(const uint8_t *p)
@@ -26,7 +26,8 @@ static uint32_t get_be32(const uint8_t *p)
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
-/* Magic and sizes. `have` bytes lie in `head`: 4, or all that the dimensions need. */
+/* Parses magic and sizes. `have` is the number of bytes in `head`: 4, or enough for all
+ * dimensions. */
 static int parse_head(sherd__idx *x, const uint8_t *head, size_t have, const char *where,
                       size_t *head_len, size_t *size, sherd_diag *d)
 {
@@ -152,7 +153,7 @@ static int unpack_all(sherd__idx *x, unpacker *u, size_t packed_len, const char 
     if (!x->values) return sherd__fail(d, SHERD_ENOMEM, NULL, "%s: out of memory", where);
     err = unpack(u, x->values, size, &got, where, d);
     if (!err && got < size) err = fail_size(where, head_len + size, head_len + got, d);
-    if (!err) err = unpack(u, &after, 1, &more, where, d); /* also checks the checksum */
+    if (!err) err = unpack(u, &after, 1, &more, where, d); /* also verifies the checksum */
     if (!err && (more || u->in_left))
         err = fail_size(where, head_len + size, head_len + size + 1, d);
     return err;
@@ -170,7 +171,7 @@ static int parse_gzip(sherd__idx *x, const uint8_t *bytes, size_t len, const cha
     return err;
 }
 
-/* ---- outside --------------------------------------------------------------------------------- */
+/* ---- public calls ---------------------------------------------------------------------------- */
 
 int sherd__idx_parse(sherd__idx *out, const uint8_t *bytes, size_t len, const char *where,
                      sherd_diag *d)
@@ -207,7 +208,7 @@ sherd_view sherd__idx_view(const sherd__idx *x)
     return sherd_view_c(x->values, SHERD_U8, x->rows, x->cols);
 }
 
-/* Under any of its four names. */
+/* Finds a file under any of its four possible names. */
 static bool find_one(char *path, size_t size, const char *folder, const char *prefix,
                      const char *what, unsigned ndim)
 {

@@ -1,7 +1,7 @@
 /*
- * Read from end to end when it is opened, a part at a time, so that it may be of any length;
- * appended to from then on: one write and one sync for each addition. Trusts nothing of what it
- * reads but that its owner wrote the file.
+ * A journal is read completely when it is opened, one part at a time, so that its length is not
+ * limited. After that it is only appended to, with one write and one sync per addition. The
+ * contents are not trusted, except that the owner of the file has written it.
  */
 #include "store/journal.h"
 
@@ -19,15 +19,15 @@
 #include "core/diag.h"
 #include "store/file.h"
 
-#define PART ((size_t)1 << 20) /* that is read at once: longer than any line */
+#define PART ((size_t)1 << 20) /* bytes read at once: longer than any line */
 
 struct sherd__journal {
     char *path;
     const sherd__journal_kind *kind;
     int fd;
-    uint64_t end; /* of the last whole line */
-    bool made;    /* it did not exist */
-    bool broken;  /* a line may be there in part, or not at all */
+    uint64_t end; /* of the last complete line */
+    bool made;    /* the file did not exist */
+    bool broken;  /* a line may be incomplete or missing */
 };
 
 static int fail_file(const sherd__journal *j, int err, const char *what, sherd_diag *d)
@@ -42,7 +42,7 @@ static int no_memory(const sherd__journal_kind *kind, sherd_diag *d)
     return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the %s", kind->name);
 }
 
-/* Each whole line of a part of the file; *used: bytes of these. */
+/* Parses each complete line of a part of the file; *used is the number of bytes parsed. */
 static int take_lines(sherd__journal *j, const char *text, size_t len, size_t *number, void *ctx,
                       size_t *used)
 {
@@ -85,8 +85,8 @@ static int read_lines(sherd__journal *j, void *ctx, sherd_diag *d)
                                               sherd__path_tail(j->path), number, j->kind->name);
 }
 
-/* Gives a synced file its name, unless there is one by then: of two processes that find none, one
- * makes it, and nothing is replaced. */
+/* Publishes a synced file unless the name exists by now: if two processes find no file, only one
+ * creates it, and nothing is replaced. */
 static int name_new(sherd__journal *j, const sherd__file *f, sherd_diag *d)
 {
     const char *slash = strrchr(j->path, '/');
@@ -107,7 +107,8 @@ static int name_new(sherd__journal *j, const sherd__file *f, sherd_diag *d)
     return err;
 }
 
-/* For adding to, by this process alone. To open a pipe for both directions does not wait. */
+/* Opens the file for appending and locks it for this process. Opening a pipe for both directions
+ * does not block. */
 static int lock(sherd__journal *j, sherd_diag *d)
 {
     struct stat st;
@@ -130,7 +131,8 @@ static int lock(sherd__journal *j, sherd_diag *d)
                        sherd__path_tail(j->path), j->kind->name);
 }
 
-/* A new one is locked before it has a name: nobody else can have added to it. */
+/* Creates a new file. It is locked before it has a name, so no other process can have appended to
+ * it. */
 static int begin(sherd__journal *j, sherd__journal_mode mode, sherd_diag *d)
 {
     sherd__file *f;
@@ -159,7 +161,7 @@ static int take_up(sherd__journal *j, sherd__journal_mode mode, void *ctx, sherd
     if (!there) return begin(j, mode, d);
     int err = lock(j, d);
     if (!err && mode == SHERD__JOURNAL_FRESH) {
-        int old = j->fd; /* locked until it is replaced */
+        int old = j->fd; /* stays locked until it is replaced */
         err = begin(j, mode, d);
         close(old);
         return err;

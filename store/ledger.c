@@ -1,8 +1,8 @@
 /*
- * The ledger in memory: costs as a step function over places, numbers of uploads by job and by day,
- * and what each sum was computed for. Since a coordinator chooses how many there are, numbers and
- * sums are found in constant or logarithmic time; a charge walks the steps of its places. Each line
- * of the file is applied to these by the same function that applies a new one.
+ * The ledger in memory: costs as a step function over positions, numbers of uploads by job and by
+ * day, and the subject of each sum. A coordinator determines how many entries there are, so
+ * counters and sums are found in constant or logarithmic time; a charge visits the steps of its
+ * positions. Lines that are read from the file and new lines are applied by the same function.
  */
 #include "store/ledger.h"
 
@@ -23,10 +23,11 @@
 #include "store/journal.h"
 #include "store/rosters.h"
 
-#define LIST_MAX ((size_t)1 << 40) /* memory is less */
+#define LIST_MAX ((size_t)1 << 40) /* no limit: memory is smaller */
 #define HEX (2 * SHERD__LEDGER_KEY)
 
-/* Its first members are its name in an index, here and below. Each coordinator numbers its own. */
+/* Here and below, the first members are the key in an index. Job numbers are separate for each
+ * coordinator. */
 typedef struct job_count {
     uint8_t by[SHERD__LEDGER_KEY];
     uint64_t job, uploads;
@@ -34,7 +35,7 @@ typedef struct job_count {
 
 typedef struct day_count {
     int64_t day;
-    uint8_t by[SHERD__LEDGER_KEY]; /* for which coordinator */
+    uint8_t by[SHERD__LEDGER_KEY]; /* key of the coordinator */
     uint64_t uploads, named;       /* named: bytes of lines that name members */
 } day_count;
 
@@ -47,12 +48,12 @@ typedef struct known {
 
 struct sherd__ledger {
     sherd__journal *journal;
-    bool settled; /* the file was read: costs are counted as they come */
+    bool settled; /* the file was read completely: costs are now counted one by one */
     sherd__costs costs;
     sherd__index jobs; /* of job_count */
     sherd_buf days;    /* of day_count, by ascending day */
     sherd__rosters rosters;
-    uint64_t named;    /* bytes of such lines, of no upload so far */
+    uint64_t named;    /* bytes of such lines that are not yet counted for an upload */
     sherd__index sums; /* of known */
     uint64_t uploads;
 };
@@ -87,7 +88,7 @@ uint64_t sherd__ledger_job(const sherd__ledger *l, const uint8_t *by, uint64_t j
     return c ? c->uploads : 0;
 }
 
-/* The first entry of this day or a later one. */
+/* Returns the index of the first entry of this day or a later one. */
 static size_t find_day(const sherd__ledger *l, int64_t day, size_t *len)
 {
     const day_count *c = (const day_count *)(const void *)l->days.data;
@@ -100,7 +101,8 @@ static size_t find_day(const sherd__ledger *l, int64_t day, size_t *len)
     return low;
 }
 
-/* One entry for each day and coordinator: few coordinators are let in. */
+/* Counts an upload. There is one entry per day and coordinator: only few coordinators are
+ * admitted. */
 static int add_day(sherd__ledger *l, int64_t day, const uint8_t *by)
 {
     size_t len, at = find_day(l, day, &len);
@@ -115,7 +117,7 @@ static int add_day(sherd__ledger *l, int64_t day, const uint8_t *by)
         }
     if (sherd__buf_append(&l->days, &fresh, sizeof fresh)) return SHERD_ENOMEM;
     c = (day_count *)(void *)l->days.data;
-    memmove(c + at + 1, c + at, (len - at) * sizeof *c); /* a clock may have been set back */
+    memmove(c + at + 1, c + at, (len - at) * sizeof *c); /* the clock may have been set back */
     c[at] = fresh;
     return SHERD_OK;
 }
@@ -138,9 +140,9 @@ uint64_t sherd__ledger_since(const sherd__ledger *l, int64_t day, const uint8_t 
     return since(l, day, by).uploads;
 }
 
-/* ---- for whom -------------------------------------------------------------------------------- */
+/* ---- members of sums ------------------------------------------------------------------------- */
 
-/* The entry of `about`, made where there is none; NULL without memory. */
+/* Returns the entry of `about`, created if necessary; NULL if there is no memory. */
 static known *make_known(sherd__ledger *l, const uint8_t *about)
 {
     known *k = sherd__index_find(&l->sums, about);
@@ -177,7 +179,8 @@ static int apply(sherd__ledger *l, const sherd__ledger_upload *u, uint32_t numbe
     return SHERD_OK;
 }
 
-/* Room for all that a charge for this set adds, so that what is in the file is in memory. */
+/* Reserves memory for everything that a charge for this set adds, so that a charge that is in the
+ * file is also in memory. */
 static int reserve(sherd__ledger *l, const sherd__roster *set)
 {
     uint8_t *at;
@@ -188,7 +191,8 @@ static int reserve(sherd__ledger *l, const sherd__roster *set)
     return err ? err : sherd__index_reserve(&l->sums);
 }
 
-/* The first one stays: files of older versions may have another behind it. */
+/* Binds `about` to a set of members. The first binding is kept: files of older versions may have
+ * another one after it. */
 static int apply_bind(sherd__ledger *l, const uint8_t *about, const uint8_t *members)
 {
     known *k = make_known(l, about);
@@ -199,7 +203,7 @@ static int apply_bind(sherd__ledger *l, const uint8_t *about, const uint8_t *mem
     return SHERD_OK;
 }
 
-/* Days since 1970-01-01 of a date of the Gregorian calendar, by counting from March on. */
+/* Returns the days since 1970-01-01 of a Gregorian date, with years counted from March. */
 static int64_t day_of(int64_t year, int64_t month, int64_t day)
 {
     year -= month <= 2;
@@ -357,15 +361,16 @@ static int print_upload(sherd_buf *out, const sherd__ledger_upload *u, uint32_t 
     return sherd__buf_append(out, text, (size_t)n);
 }
 
-/* Whether so many bytes more may name members on this day. */
+/* Returns true if this many more bytes may name members on this day. */
 static bool may_name(const sherd__ledger *l, const sherd__ledger_upload *u, size_t bytes)
 {
     return bytes == 0 || (since(l, u->day, u->by).named + bytes <= SHERD__LEDGER_NAMED &&
                           since(l, u->day, NULL).named + bytes <= 2 * SHERD__LEDGER_NAMED);
 }
 
-/* Into the file first: what is in memory alone would be forgotten. What is in the file alone would
- * give the next set of members a number that is taken, and no later start could read the file. */
+/* Appends to the file first, because a charge that exists only in memory would be forgotten. A
+ * charge that exists only in the file would give the next set of members a number that is already
+ * used, and the file could not be read at a later start; reserve() prevents that. */
 int sherd__ledger_charge(sherd__ledger *l, const sherd__ledger_upload *u, sherd_diag *d)
 {
     sherd_buf text;

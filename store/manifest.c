@@ -1,6 +1,7 @@
 /*
- * Parsed by jansson and then field by field with exact types and ranges; written by hand, since all
- * that is in it is numbers, known words and names of [A-Za-z0-9_], which need no quoting.
+ * The manifest is parsed by jansson and then checked field by field for exact types and ranges. It
+ * is written by hand, since it contains only numbers, fixed words and names of [A-Za-z0-9_], which
+ * need no quoting.
  */
 #include "store/manifest.h"
 
@@ -68,7 +69,7 @@ static int get_uint(const context *c, json_t *object, const char *field, uint64_
     return SHERD_OK;
 }
 
-/* One of two words; *second says which. */
+/* Reads one of two words; *second says which. */
 static int get_word(const context *c, json_t *object, const char *field, const char *first,
                     const char *other, bool *second)
 {
@@ -82,7 +83,8 @@ static int get_word(const context *c, json_t *object, const char *field, const c
     return SHERD_OK;
 }
 
-/* 32 bytes in hexadecimal; *there says whether, where the field may be missing. */
+/* Reads 32 bytes in hexadecimal. If `there` is given, the field is optional and *there says whether
+ * it exists. */
 static int get_digest(const context *c, json_t *object, const char *field, uint8_t out[32],
                       bool *there)
 {
@@ -161,7 +163,7 @@ static int get_operations(context *c, sherd__metafile *f, json_t *root)
     return SHERD_OK;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- the whole manifest ---------------------------------------------------------------------- */
 
 static int get_group(const context *c, json_t *root, uint32_t *group)
 {

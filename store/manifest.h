@@ -7,8 +7,9 @@
  *    "operations": [{"name": "z1", "kind": "dot", "shape": [n, k, m]},
  *                   {"name": "a1", "kind": "sigmoid", "shape": [n, m]}, ...]}
  *
- * An operation that has served operands has "operands", their digest; in the expanded form each has
- * "exposures_sha256". Anything else is refused: a later format has another number.
+ * An operation that has been used for operands has "operands", their digest. In the expanded form
+ * each operation has "exposures_sha256". Any other member is refused: a later format has another
+ * number.
  */
 #ifndef STORE_MANIFEST_H
 #define STORE_MANIFEST_H
@@ -16,12 +17,14 @@
 #include "core/buf.h"
 #include "store/metafile.h"
 
-/** Fills settings, form, commitment and operations of a zeroed *f (fini it on failure too).
- *  SHERD_EFORMAT with `where` and the field; SHERD_ENOMEM. */
+/** Fills settings, form, commitment and operations of a zeroed *f. The caller frees *f with
+ *  sherd__metafile_fini, on failure too. Errors: SHERD_EFORMAT with `where` and the field;
+ *  SHERD_ENOMEM. */
 int sherd__manifest_parse(sherd__metafile *f, const char *text, size_t len, const char *where,
                           sherd_diag *d) SHERD_MUST;
 
-/** Appends f's manifest to out; exposures_sha256 (one per operation) for the expanded form. */
+/** Appends f's manifest to out. exposures_sha256 (one per operation) is used for the expanded
+ *  form. */
 int sherd__manifest_format(const sherd__metafile *f, bool expanded,
                            const uint8_t (*exposures_sha256)[32], sherd_buf *out) SHERD_MUST;
 

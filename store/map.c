@@ -1,7 +1,8 @@
 /*
- * Reading a file as a run of bytes. Large regular files are mapped, so that operands beyond memory
- * work and nothing is copied; small ones and pipes are read, which also takes them out of reach of
- * whoever writes to them meanwhile. Sizes are the kernel's word at opening, never a header's.
+ * Reads a file as an array of bytes. Large regular files are mapped, so that operands larger than
+ * memory work and nothing is copied. Small files and pipes are read into memory, where other
+ * processes cannot change them. Sizes come from the kernel when the file is opened, never from a
+ * header.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -41,8 +42,8 @@ void sherd__file_stop_at(int fd)
     atomic_store(&stop_fd, fd);
 }
 
-/* Until there is something to read, or its end: a pipe that nobody has opened for writing yet has
-   neither. 0 or an errno, ECANCELED where the reading has to stop. */
+/* Waits until there is data or the end of file. A pipe that no process has opened for writing yet
+ * has neither. Returns 0 or an errno, ECANCELED if waiting was cancelled. */
 static int wait_for_writer(int fd)
 {
     struct pollfd two[] = { { .fd = fd, .events = POLLIN },
@@ -52,7 +53,8 @@ static int wait_for_writer(int fd)
     return two[1].revents ? ECANCELED : 0;
 }
 
-/* O_NONBLOCK: whoever opens a pipe would wait for its writer there, and hear nothing else. */
+/* Opens with O_NONBLOCK: otherwise opening a pipe would wait for its writer, and could not be
+ * cancelled. */
 static int open_input(int *fd, struct stat *st, const char *path, sherd_diag *d)
 {
     int h = open(path, O_RDONLY | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
@@ -64,12 +66,13 @@ static int open_input(int *fd, struct stat *st, const char *path, sherd_diag *d)
         close(h);
         return fail_errno(path, SHERD_EOPEN, "open", e, d);
     }
-    if (S_ISREG(st->st_mode)) (void)fcntl(h, F_SETFL, 0); /* some of the kernel's wait */
+    /* some kernel files need blocking reads */
+    if (S_ISREG(st->st_mode)) (void)fcntl(h, F_SETFL, 0);
     *fd = h;
     return SHERD_OK;
 }
 
-/* Up to len bytes, fewer only at the end. 0 or an errno. */
+/* Reads up to len bytes, fewer only at the end. Returns 0 or an errno. */
 static int read_up_to(int fd, bool regular, uint8_t *out, size_t len, size_t *got)
 {
     size_t n = 0;
@@ -87,7 +90,7 @@ static int read_up_to(int fd, bool regular, uint8_t *out, size_t len, size_t *go
     return 0;
 }
 
-/* Everything that fd gives, at most len_max bytes; `guess` is what to ask for first. */
+/* Reads all data of fd, at most len_max bytes; `guess` is the size of the first read. */
 static int read_whole(int fd, bool regular, size_t guess, size_t len_max, const char *path,
                       uint8_t **bytes, size_t *len, sherd_diag *d)
 {
@@ -95,7 +98,7 @@ static int read_whole(int fd, bool regular, size_t guess, size_t len_max, const 
     uint8_t *p = sherd__alloc(cap + 1), *more;
     if (!p) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     for (;;) {
-        /* one byte more: is there any? */
+        /* one extra byte shows whether there is more */
         int e = read_up_to(fd, regular, p + n, cap + 1 - n, &got);
         if (e) {
             sherd__free(p);
@@ -130,7 +133,7 @@ int sherd__map_open(sherd__map *m, const char *path, size_t read_max, sherd_diag
     int err = open_input(&fd, &st, path, d);
     if (err) return err;
     sherd__map r = { .fd = fd, .changed_s = st.st_mtim.tv_sec, .changed_ns = st.st_mtim.tv_nsec };
-    bool regular = S_ISREG(st.st_mode) && st.st_size > 0; /* 0: files of /proc say so too */
+    bool regular = S_ISREG(st.st_mode) && st.st_size > 0; /* files in /proc report 0 too */
     size_t size = regular ? (size_t)st.st_size : 0;
     if (size > SHERD__MAP_COPY) {
         void *at = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);

@@ -1,12 +1,13 @@
 /*
- * Using one-time masks from disk. What was used is said twice: by the mark in the file, and by a
- * counter in a folder of its own. The mark comes first. If we are killed between the two, the mark
- * is ahead: the file is the newest, nothing was sent, and the rows between are lost. A mark behind
- * the counter can only be an older copy.
+ * Use of one-time masks from a file. The number of used rows is recorded twice: by the mark in the
+ * file, and by a counter in a separate folder. The mark is written first. If the process is killed
+ * between the two writes, the mark is ahead: the file is the newest version, nothing was sent, and
+ * the rows in between are lost. A mark behind the counter can only come from an older copy of the
+ * file.
  *
- * Both are written in place, in one piece of 64 bytes with a tag; one that is torn by a power cut
- * fails its tag, and the file is refused. Nothing is trusted about the bytes of either file but
- * what their tags confirm.
+ * Both are written in place, as one piece of 64 bytes with a tag. If a power failure interrupts the
+ * write, the tag does not match and the file is refused. No bytes of either file are trusted unless
+ * their tags confirm them.
  */
 #include "store/maskfile_form.h"
 
@@ -35,15 +36,15 @@ typedef unsigned long long ull;
 struct sherd__maskfile {
     sherd__maskfile_head head;
     char *path, *state;
-    int fd, counter; /* both locked; counter -1 where only looked at */
+    int fd, counter; /* both locked; counter is -1 if the file was opened read-only */
     uint64_t used;
-    uint8_t *root; /* guarded: locked where the system lets us, never in a core dump */
+    uint8_t *root; /* guarded memory: locked if the system allows it, never in a core dump */
     uint8_t tag_key[32];
     uint8_t *window; /* bytes [at, at+len) of the file */
     uint64_t at;
     size_t len;
-    uint64_t checked; /* the rows before it, from `used` on, have fitted their tags */
-    uint8_t *row;     /* with its tag: row `held`, if any */
+    uint64_t checked; /* rows from `used` up to this one have matched their tags */
+    uint8_t *row;     /* buffer of row `held`, if any, with its tag */
     uint64_t held;
 };
 
@@ -65,7 +66,7 @@ static int damaged(const sherd__maskfile *f, const char *what, sherd_diag *d)
                        sherd__path_tail(f->path), what);
 }
 
-/* Whose mode is of no concern to us. */
+/* Returns true if this is not a file of masks, so that its mode does not matter. */
 static bool no_masks(int fd)
 {
     char head[8];
@@ -132,7 +133,7 @@ static int check_head(sherd__maskfile *f, const uint8_t head[SHERD__MASKFILE_HEA
     sherd__maskfile_tag_key(f->tag_key, f->root);
     sherd__maskfile_head_tag(tag, f->tag_key, head);
     bool sound = sodium_memcmp(tag, head + SHERD__MASKFILE_AT_TAG, sizeof tag) == 0;
-    if (!sound && version != SHERD__MASKFILE_VERSION) /* a later one may have other tags */
+    if (!sound && version != SHERD__MASKFILE_VERSION) /* a later version may have other tags */
         return sherd__fail(d, SHERD_EVERSION, "use the version of sherd that prepared it",
                            "%s: masks of version %u, expected %u", name, version,
                            SHERD__MASKFILE_VERSION);
@@ -165,7 +166,7 @@ static int read_head(sherd__maskfile *f, sherd_diag *d)
     return err;
 }
 
-/* Holds the mark against the counter. */
+/* Compares the mark with the counter. */
 static int compare_counter(sherd__maskfile *f, bool use, sherd_diag *d)
 {
     uint64_t counted;
@@ -227,14 +228,14 @@ void sherd__maskfile_close(sherd__maskfile *f)
     sherd__free(f->window);
     sherd__free(f->path);
     sherd__free(f->state);
-    sodium_free(f->root); /* wipes */
+    sodium_free(f->root); /* wipes the memory */
     sherd__wipe(f, sizeof *f);
     sherd__free(f);
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* Through the window: rows are mostly read one after another. 0 or an errno. */
+/* Reads through the window, since rows are mostly read in sequence. Returns 0 or an errno. */
 static int read_through(sherd__maskfile *f, uint64_t at, uint8_t *out, size_t len)
 {
     while (len > 0) {
@@ -256,7 +257,8 @@ static int read_through(sherd__maskfile *f, uint64_t at, uint8_t *out, size_t le
     return 0;
 }
 
-/* Has row i in f->row. What is used is what was checked: the bytes are read once. */
+/* Loads row i into f->row and checks its tag. The bytes are read only once, so the checked bytes
+ * are the ones used. */
 static int hold_row(sherd__maskfile *f, uint64_t i, sherd_diag *d)
 {
     size_t bytes = sherd__maskfile_row_bytes(&f->head);
@@ -298,7 +300,7 @@ static int check_rows(sherd__maskfile *f, uint64_t first, uint64_t n, sherd_diag
     return err;
 }
 
-/* The folder in which the file lies under its own name, links followed. */
+/* Syncs the folder that contains the file, after following links. */
 static int sync_folder(const sherd__maskfile *f, sherd_diag *d)
 {
     char real[PATH_MAX];
@@ -343,7 +345,7 @@ int sherd__maskfile_strike(sherd__maskfile *f, uint64_t n, uint64_t *first, uint
     if (err) return err;
     err = check_rows(f, from, n, d);
     if (err) return err;
-    f->used = from + n; /* whatever happens from here on */
+    f->used = from + n; /* also if a later step fails */
     err = move_mark(f, f->used, d);
     if (!err) err = sherd__counter_move(f->counter, f->state, f->head.id, f->tag_key, f->used, d);
     if (err) return err;

@@ -1,6 +1,6 @@
 /*
- * Keys, tags, sizes and the head of files of masks. The key of the tags lies in the file itself:
- * they tell damage and slips from sound files, and stop nobody who can read it.
+ * Keys, tags, sizes and the head of files of masks. The key of the tags is stored in the file: tags
+ * detect damage and mistakes, but do not protect against anyone who can read the file.
  */
 #include "store/maskfile_form.h"
 
@@ -50,7 +50,8 @@ void sherd__maskfile_head_tag(uint8_t out[32], const uint8_t key[32], const uint
 
 size_t sherd__maskfile_row_bytes(const sherd__maskfile_head *h)
 {
-    return (size_t)h->m * h->primes_len * SHERD__RESIDUE_BYTES; /* m < 2^32, at most 12 a column */
+    /* m < 2^32, at most 12 bytes per column */
+    return (size_t)h->m * h->primes_len * SHERD__RESIDUE_BYTES;
 }
 
 uint64_t sherd__maskfile_stride(const sherd__maskfile_head *h)

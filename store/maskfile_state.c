@@ -1,8 +1,8 @@
 /*
- * Counters of mask files, apart from these, so that putting back an older copy of one does not put
- * back its counter. They are made before the file appears and never removed: a file without its
- * counter is refused, since what was sent with it is then unknown. What this cannot see is a whole
- * machine that is set back to an earlier state, both together.
+ * Counters of mask files, stored apart from the files, so that restoring an older copy of a file
+ * does not restore its counter. A counter is created before its file appears and is never removed:
+ * a file without its counter is refused, since its number of used rows is then unknown. A machine
+ * that is reset to an earlier state as a whole, with file and counter, cannot be detected.
  */
 #include "store/maskfile_state.h"
 
@@ -60,7 +60,8 @@ static int fail_path(const char *path, int code, const char *what, int e, sherd_
                        strerror_r(e, buf, sizeof buf));
 }
 
-/* The XDG base directory rules: a relative XDG_STATE_HOME does not count. */
+/* Returns the default folder according to the XDG base directory rules: a relative XDG_STATE_HOME
+ * is ignored. */
 static char *default_folder(void)
 {
     const char *xdg = getenv("XDG_STATE_HOME"), *home = getenv("HOME"), *tail = "/sherd/masks";
@@ -75,7 +76,7 @@ static char *default_folder(void)
     return path;
 }
 
-/* Makes what is missing of a path, each folder synced into the one above. */
+/* Creates the missing folders of a path and syncs each new entry. */
 static int make_folders(char *path, sherd_diag *d)
 {
     for (char *at = path + 1;; at++) {
@@ -119,7 +120,7 @@ int sherd__state_folder(char **out, const char *folder, sherd_diag *d)
 
 /* ---- counters -------------------------------------------------------------------------------- */
 
-/* "FOLDER/32 digits"; the caller's, or NULL. */
+/* Returns "FOLDER/32 digits", which the caller frees with sherd__free, or NULL. */
 static char *counter_path(const char *folder, const uint8_t id[16])
 {
     char hex[NAME];

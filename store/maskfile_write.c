@@ -1,6 +1,6 @@
 /*
- * A new file of masks. Its counter appears before it does: a file without a counter is refused, a
- * counter without a file harms nobody.
+ * Creates a file of masks. Its counter is published first: a file without a counter is refused,
+ * whereas a counter without a file is harmless.
  */
 #include "store/maskfile_form.h"
 

@@ -1,7 +1,7 @@
 /*
- * The list of operations of a metadata file, and reading one. The manifest says which members there
- * must be and how large; every member must be one of these with exactly that shape and width, and
- * none may be missing, so that later reads have nothing left to check but the numbers themselves.
+ * The list of operations of a metadata file, and the reader of such files. The manifest determines
+ * the members and their sizes. Every member of the archive must be one of these with exactly that
+ * shape and width, and none may be missing. Later reads therefore have to check only the numbers.
  */
 #include "store/metafile.h"
 
@@ -18,7 +18,7 @@
 
 #define MANIFEST_MAX ((size_t)4 << 20)
 #define HINT "write the file anew with `sherd meta build`"
-/* Rows of ten compress to half, rows of one to nothing: what a file may unpack to. */
+/* Limit on the unpacked size: rows of ten compress to a half, rows of one to almost nothing. */
 #define UNPACKED_BASE ((uint64_t)1 << 30)
 #define UNPACKED_PER_BYTE 32u
 
@@ -167,7 +167,7 @@ unsigned sherd__metafile_table(const sherd__metafile *f, size_t i, sherd_meta_ta
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* The member `name`, which must be ndim-dimensional of this dtype and shape. */
+/* Finds the member `name`, which must have ndim dimensions, this dtype and this shape. */
 static int expect(const sherd__metafile *f, const char *name, sherd_dtype dtype, unsigned ndim,
                   uint64_t rows, uint64_t cols, size_t *found, sherd_diag *d)
 {
@@ -217,7 +217,7 @@ static int read_seed(sherd__metafile *f, sherd_diag *d)
     return err ? err : sherd__npz_read(f->npz, i, f->seed, sizeof f->seed, d);
 }
 
-/* Arrays of one operation; adds how many there must be to *members. */
+/* Checks the arrays of one operation, and adds the expected number of them to *members. */
 static int check_arrays(const sherd__metafile *f, size_t i, size_t *members, sherd_diag *d)
 {
     char name[SHERD__NPZ_NAME_SIZE];
@@ -278,7 +278,7 @@ int sherd__metafile_open(sherd__metafile *f, const char *path, sherd_diag *d)
 
 static void widen(uint32_t *out, size_t len, unsigned width)
 {
-    /* From the end on, so that narrow values can lie at the start of the same memory. */
+    /* Works from the end, so that the narrow values can be at the start of the same memory. */
     const uint8_t *b = (const uint8_t *)out;
     for (size_t i = len; i-- > 0 && width < 4;)
         out[i] = width == 1 ? b[i] : sherd__get_u16(b + 2 * i);

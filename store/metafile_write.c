@@ -1,7 +1,7 @@
 /*
- * Writing a metadata file: manifest and seed from memory, arrays streamed from wherever the caller
- * has them. Exposures are asked for first, all of them (they are short), since the manifest holds
- * their digests and is the first member.
+ * Writes a metadata file: manifest and seed from memory, arrays streamed from the caller's source.
+ * All exposures are requested first (they are short), since the manifest contains their digests and
+ * is the first member.
  */
 #include <string.h>
 
@@ -24,9 +24,9 @@ typedef struct writing {
     const sherd__metafile *f;
     const sherd__metafile_source *source;
     sherd_buf manifest;
-    uint8_t (*sha256)[32]; /* per operation */
-    uint8_t **exposures;   /* per operation, in the file's width */
-    array *arrays;         /* per operation and table */
+    uint8_t (*sha256)[32]; /* one per operation */
+    uint8_t **exposures;   /* one per operation, in the file's width */
+    array *arrays;         /* one per operation and table */
 } writing;
 
 static int no_memory(sherd_diag *d)
@@ -57,7 +57,7 @@ static int fill_rows(void *ctx, size_t row, size_t rows, void *out, sherd_diag *
     return s->rows(s->ctx, a->op, a->table, row, rows, out, d);
 }
 
-/* ---- announcing them ------------------------------------------------------------------------- */
+/* ---- adding members -------------------------------------------------------------------------- */
 
 static int take_exposures(writing *w, size_t i, sherd_diag *d)
 {
@@ -69,7 +69,7 @@ static int take_exposures(writing *w, size_t i, sherd_diag *d)
     int err = w->source->exposures(w->source->ctx, i, wide, d);
     if (err) return err;
     sherd__metafile_exposures_sha256(w->sha256[i], wide, len);
-    /* In place: the narrow value never lies behind the wide one */
+    /* In place: a narrow value is never written beyond the wide one that it comes from. */
     for (size_t c = 0; c < len; c++) {
         uint32_t v = wide[c];
         if (exposure_width(w->f) == 1) w->exposures[i][c] = (uint8_t)v;

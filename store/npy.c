@@ -1,7 +1,7 @@
 /*
- * .npy files as matrices: a mapping and a view on it, and a writer that emits rows or tiles through
- * a new file; views of any strides are packed through one buffer on their way. The machine is taken
- * to be little endian, as numpy's '<' dtypes are (checked at compile time).
+ * .npy files as matrices: a mapping with a view on it, and a writer that writes rows or tiles to a
+ * new file. Views with arbitrary strides are packed through one buffer. The machine is assumed to
+ * be little-endian, like numpy's '<' dtypes (checked at compile time).
  */
 #include "sherd/npy.h"
 
@@ -17,14 +17,14 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values are little endian in memory");
 
-#define STREAM_MAX ((size_t)4 << 30) /* what is read from a pipe */
+#define STREAM_MAX ((size_t)4 << 30) /* maximum bytes read from a pipe */
 #define PACK_BYTES ((size_t)256 << 10)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
 struct sherd_npy {
     sherd__map map;
-    void *copy; /* the values, where they lie unaligned in the file; else NULL */
+    void *copy; /* the values, if they are unaligned in the file; else NULL */
     char *path;
     unsigned ndim;
     sherd_view view;
@@ -44,7 +44,7 @@ static int open_values(sherd_npy *f, sherd_diag *d)
     if (!err) err = sherd__npy_size_check(&h, f->map.len, where, d);
     if (err) return err;
     const void *values = f->map.bytes + h.data_at;
-    if ((uintptr_t)values % sherd_dtype_size(h.dtype) != 0) { /* a head that is not numpy's own */
+    if ((uintptr_t)values % sherd_dtype_size(h.dtype) != 0) { /* header not written by numpy */
         f->copy = sherd__alloc(h.data_len);
         if (!f->copy) return sherd__fail(d, SHERD_ENOMEM, NULL, "%s: out of memory", where);
         memcpy(f->copy, values, h.data_len);
@@ -103,7 +103,7 @@ struct sherd_npy_writer {
     sherd_dtype dtype;
     size_t rows, cols, size; /* size: bytes of an element */
     size_t head_len;
-    size_t appended; /* rows */
+    size_t appended; /* number of rows */
     bool tiled;
     _Alignas(8) uint8_t pack[PACK_BYTES];
 };
@@ -141,7 +141,7 @@ int sherd_npy_writer_new(sherd_npy_writer **out, const char *path, sherd_dtype d
     return SHERD_OK;
 }
 
-/* Where streamed bytes go: behind the last, or on from `at`. */
+/* Destination of streamed bytes: the end of the file, or offset `at`. */
 typedef struct target {
     sherd__file *file;
     bool append;
@@ -182,7 +182,7 @@ int sherd_npy_writer_tile(sherd_npy_writer *w, size_t row, size_t col, sherd_vie
         v.cols > w->cols - col || w->appended)
         return refuse(w, v, row, col, d);
     w->tiled = true;
-    for (size_t r = 0, n; r < v.rows; r += n) { /* whole rows of the file are one run */
+    for (size_t r = 0, n; r < v.rows; r += n) { /* whole rows of the file are contiguous */
         n = v.cols == w->cols ? v.rows : 1;
         target t = { .file = w->file,
                      .at = w->head_len + ((uint64_t)(row + r) * w->cols + col) * w->size };

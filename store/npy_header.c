@@ -1,8 +1,9 @@
 /*
- * The head of a .npy file. numpy writes it as a Python dictionary; we read exactly the dictionaries
- * that numpy writes (three keys, a string, a boolean, a tuple of integers, any order and spacing)
- * with a tokenizer of our own, and evaluate nothing. Nothing in the head is trusted: every number
- * is bounded before it is used, and the caller compares the size it implies with the file's.
+ * The header of a .npy file, which numpy writes as a Python dictionary. This parser accepts exactly
+ * the dictionaries that numpy writes (three keys, a string, a boolean, a tuple of integers, any
+ * order and spacing), with its own tokenizer, and evaluates nothing. The header is not trusted:
+ * every number is bounded before it is used, and the caller compares the implied size with the
+ * file's.
  */
 #include "store/npy_header.h"
 
@@ -50,7 +51,7 @@ static bool take(cursor *c, char ch)
     return true;
 }
 
-/* A quoted string without escapes, into out. */
+/* Parses a quoted string without escapes into out. */
 static int take_string(cursor *c, char *out, size_t size, const char *expected)
 {
     skip_space(c);
@@ -93,7 +94,8 @@ static int take_number(cursor *c, uint64_t *out)
                                "%s: byte %zu: a length of more than 64 bits", c->where,
                                c->base + c->at);
     }
-    (void)(c->at < c->end && c->text[c->at] == 'L' && c->at++); /* numpy under Python 2 */
+    /* written by numpy under Python 2 */
+    (void)(c->at < c->end && c->text[c->at] == 'L' && c->at++);
     *out = v;
     return SHERD_OK;
 }
@@ -188,7 +190,8 @@ static int parse_shape(cursor *c, dict *o)
                        "%s: has %u dimensions, at most 2 are read", c->where, o->ndim);
 }
 
-/* An object dtype of fields, [('x', '<f8')], is a list where numpy's plain ones are strings. */
+/* Parses "descr". A structured dtype, [('x', '<f8')], is a list, whereas plain dtypes are
+ * strings. */
 static int parse_descr(cursor *c, dict *o)
 {
     char descr[32];
@@ -241,9 +244,9 @@ static int parse_dict(cursor *c, dict *o)
                                        : "fortran_order");
 }
 
-/* ---- the whole head -------------------------------------------------------------------------- */
+/* ---- the whole header ------------------------------------------------------------------------ */
 
-/* Magic, version and the place of the dictionary. */
+/* Parses magic and version. Returns the position and length of the dictionary. */
 static int parse_prefix(const uint8_t *b, size_t len, const char *where, size_t *at,
                         size_t *dict_len, sherd_diag *d)
 {

@@ -1,10 +1,10 @@
 /*
- * Reading .npz with libzip over bytes that are mapped or in memory, so that files, pipes and
- * fuzzers take one path. Every number that an archive states is compared with what it must be: the
- * .npy head says how long a member is, the zip directory must agree, and the sum stays below the
- * caller's ceiling; a member is then read to exactly that length, where libzip compares the CRC. A
- * lying directory can therefore cost no more memory than the ceiling, and no more time than
- * inflating it.
+ * Reads .npz with libzip over bytes that are mapped or in memory, so that files, pipes and fuzzers
+ * use the same code path. Every number that an archive declares is checked. The .npy header gives
+ * the length of a member, the zip directory must agree with it, and the sum must stay below the
+ * caller's limit. A member is then read to exactly that length, where libzip compares the CRC. A
+ * false directory can therefore use no more memory than the limit, and no more time than is needed
+ * to inflate it.
  */
 #include "store/npz.h"
 
@@ -19,12 +19,12 @@
 #include "core/diag.h"
 #include "store/file.h"
 
-#define STREAM_MAX ((size_t)4 << 30) /* what is read from a pipe */
+#define STREAM_MAX ((size_t)4 << 30) /* maximum bytes read from a pipe */
 #define COPY_AGAIN "copy the file again, or write it anew"
 #define RESAVE "re-save it with numpy.savez(path, name=array)"
 
 struct sherd__npz {
-    sherd__map map; /* zeroed where the bytes are borrowed */
+    sherd__map map; /* zeroed if the bytes are borrowed */
     char *where;
     zip_t *zip;
     size_t count;
@@ -36,12 +36,13 @@ struct sherd__npz_reader {
     sherd__npz *z;
     const sherd__npz_member *m;
     zip_file_t *file;
-    uint64_t left; /* values not yet read */
+    uint64_t left; /* bytes of values not yet read */
 };
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* [A-Za-z0-9_]+(\.[a-z]+)?\.npy: no folders, nothing that a file system could take amiss. */
+/* Matches [A-Za-z0-9_]+(\.[a-z]+)?\.npy: no folders, and no characters that are special to a file
+ * system. */
 static bool name_is_plain(const char *name)
 {
     const char *p = name;
@@ -87,7 +88,7 @@ static int fail_member(const sherd__npz *z, const char *name, zip_error_t *e, sh
                        name, zip_error_strerror(e));
 }
 
-/* What the directory says of member i; *st is complete then. */
+/* Reads the directory entry of member i; *st is then complete. */
 static int check_stat(sherd__npz *z, size_t i, zip_stat_t *st, sherd_diag *d)
 {
     const uint64_t need = ZIP_STAT_NAME | ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE |
@@ -169,7 +170,7 @@ static int read_directory(sherd__npz *z, sherd_diag *d)
     return SHERD_OK;
 }
 
-/* base + ratio * len, or the largest number. */
+/* Returns base + ratio * len, or the largest number on overflow. */
 static uint64_t ceiling(uint64_t base, uint32_t ratio, uint64_t len)
 {
     uint64_t max;
@@ -178,14 +179,14 @@ static uint64_t ceiling(uint64_t base, uint32_t ratio, uint64_t len)
     return max;
 }
 
-/* Takes over z, which has its name and ceiling. */
+/* Takes ownership of z, which has its name and limit set. */
 static int open_zip(sherd__npz **out, sherd__npz *z, const uint8_t *bytes, size_t len,
                     sherd_diag *d)
 {
     zip_error_t e;
     int err = SHERD_OK;
     z->len = len;
-    if (len == 0) { /* which libzip would take for an archive yet to be written */
+    if (len == 0) { /* libzip would treat this as a new archive */
         sherd__fail(d, SHERD_EFORMAT, COPY_AGAIN, "%s: is empty, not an .npz archive", z->where);
         sherd__npz_close(z);
         return SHERD_EFORMAT;

@@ -1,10 +1,9 @@
 /*
- * Writing .npz through libzip into the atomic file of store/file.h. libzip pulls: at zip_close it
- * reads every member from a source of ours, which fills whole rows into a buffer, and writes the
- * archive to another source of ours, the sink, which gathers libzip's 8 KiB pieces into larger
- * ones.
- * Nothing is held but one buffer of rows. Times are left out of the archive, so that equal contents
- * are equal files.
+ * Writes .npz through libzip into the atomic file of store/file.h. libzip pulls the data: in
+ * zip_close it reads every member from a source defined here, which fills whole rows into a buffer.
+ * It writes the archive to another such source, the sink, which combines libzip's 8 KiB pieces into
+ * larger ones. Only one buffer of rows is held in memory. The archive contains no times, so that
+ * equal contents give equal files.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -31,9 +30,9 @@ typedef struct member {
     uint8_t head[SHERD__NPY_HEADER_OUT];
     size_t head_len, rows, row_bytes;
     uint64_t size;
-    /* while it is read */
-    uint64_t at;            /* bytes given so far */
-    uint8_t *buffer;        /* rows */
+    /* used while libzip reads the member */
+    uint64_t at;            /* bytes returned so far */
+    uint8_t *buffer;        /* of rows */
     size_t row, from, have; /* next row to fill; unread part of the buffer */
     zip_error_t error;
 } member;
@@ -43,16 +42,16 @@ struct sherd__npz_writer {
     char *path;
     zip_t *zip;
     member *first, **last;
-    int err; /* what a callback met, with its words in diag */
+    int err; /* error of a callback, with its message in diag */
     sherd_diag diag;
     /* the sink */
     uint8_t *sink;
-    uint64_t sink_at, size; /* where sink[0] belongs; the end */
+    uint64_t sink_at, size; /* file offset of sink[0]; end of the file */
     size_t sink_len;
     zip_error_t error;
 };
 
-/* ---- a member, as libzip reads it ------------------------------------------------------------ */
+/* ---- a member, read by libzip ---------------------------------------------------------------- */
 
 static int note(sherd__npz_writer *w, int err)
 {
@@ -133,12 +132,12 @@ static zip_int64_t member_source(void *ctx, void *data, zip_uint64_t len, zip_so
         return sizeof *st;
     }
     case ZIP_SOURCE_ERROR: return zip_error_to_data(&m->error, data, len);
-    case ZIP_SOURCE_FREE: return 0; /* the writer's */
+    case ZIP_SOURCE_FREE: return 0; /* the writer frees it */
     default: zip_error_set(&m->error, ZIP_ER_OPNOTSUPP, 0); return -1;
     }
 }
 
-/* ---- the sink, as libzip writes it ----------------------------------------------------------- */
+/* ---- the sink, written by libzip ------------------------------------------------------------- */
 
 static int sink_flush(sherd__npz_writer *w)
 {
@@ -190,7 +189,7 @@ static zip_int64_t sink_source(void *ctx, void *data, zip_uint64_t len, zip_sour
                                               ZIP_SOURCE_ROLLBACK_WRITE, ZIP_SOURCE_WRITE,
                                               ZIP_SOURCE_SEEK_WRITE, ZIP_SOURCE_TELL_WRITE,
                                               ZIP_SOURCE_REMOVE, -1);
-    case ZIP_SOURCE_STAT: { /* there is nothing yet */
+    case ZIP_SOURCE_STAT: { /* the file is empty at first */
         zip_stat_t *st = data;
         if (len < sizeof *st) return -1;
         zip_stat_init(st);
@@ -227,7 +226,7 @@ static int open_sink(sherd__npz_writer *w, sherd_diag *d)
 {
     zip_error_t e;
     struct stat st;
-    /* To open a pipe waits for its reader, who could not be served. */
+    /* A pipe is not opened: opening waits for a reader, which could not be served. */
     bool pipe = stat(w->path, &st) == 0 && S_ISFIFO(st.st_mode);
     int err = pipe ? 0 : sherd__file_begin(&w->file, w->path, SHERD__FILE_PRIVATE, d);
     if (err) return err;
@@ -262,7 +261,7 @@ int sherd__npz_writer_new(sherd__npz_writer **out, const char *path, sherd_diag 
     return SHERD_OK;
 }
 
-/* The archive's entry for m, which is the writer's already. */
+/* Adds the archive's entry for m, which the writer already owns. */
 static int enter(sherd__npz_writer *w, const char *file, member *m, bool deflate, sherd_diag *d)
 {
     zip_source_t *src = zip_source_function(w->zip, member_source, m);

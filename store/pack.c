@@ -1,7 +1,7 @@
 /*
- * Packing of strided views. One loop per element size, since values are only moved; the inner loop
- * follows the smaller stride, so that a Fortran-order matrix is read along its columns, in blocks
- * that stay in cache.
+ * Packs strided views. There is one loop per element size, since values are only moved. The inner
+ * loop follows the smaller stride, so that a Fortran-order matrix is read along its columns, in
+ * blocks that stay in the cache.
  */
 #include "store/pack.h"
 
@@ -74,7 +74,7 @@ int sherd__view_stream(sherd_view v, void *buf, size_t buf_len, sherd__pack_sink
     size_t size = sherd_dtype_size(v.dtype);
     if (v.rows == 0 || v.cols == 0) return SHERD_OK;
     if (sherd__view_packed(v)) return stream_packed(v, size, sink, ctx, d);
-    size_t cap = buf_len / size; /* values */
+    size_t cap = buf_len / size; /* number of values */
     size_t rows_max = v.cols <= cap ? cap / v.cols : 1;
     size_t cols_max = v.cols <= cap ? v.cols : cap;
     for (size_t r = 0, n; r < v.rows; r += n) {

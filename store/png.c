@@ -1,4 +1,4 @@
-/* A PNG of three chunks: header, one deflated run of unfiltered lines, end. */
+/* Writes a PNG of three chunks: header, one deflated block of unfiltered lines, end. */
 #include "store/png.h"
 
 #include <string.h>
@@ -13,7 +13,8 @@ static void put_big(uint8_t *p, uint32_t v)
     for (unsigned i = 0; i < 4; i++) p[i] = (uint8_t)(v >> (24 - 8 * i));
 }
 
-/* Length, name, data (there already, at p + 8), checksum; returns what follows. */
+/* Completes a chunk: length, name, data (already at p + 8), checksum. Returns the position after
+ * it. */
 static uint8_t *chunk(uint8_t *p, const char *name, size_t len)
 {
     put_big(p, (uint32_t)len);

@@ -1,8 +1,8 @@
 /*
- * Recording of what is said to and by each peer. Written straight through, unbuffered: a record is
- * for looking at what went wrong, and that may be the death of this very process. The tap cannot
- * fail, so the first error is kept and told at the end; recording stops there, because a record
- * with a hole in it would be taken for what was said.
+ * Records the bytes sent to and received from each peer. Writes are not buffered: recordings are
+ * used to find out what went wrong, which may be a crash of this process. The tap cannot return an
+ * error, so the first error is stored and reported at the end. Recording stops there, because a
+ * recording with a gap could be mistaken for the complete exchange.
  */
 #include "store/record.h"
 
@@ -23,7 +23,7 @@
 #include "store/digest.h"
 #include "store/file.h"
 
-#define NAME_SHOWN 64 /* bytes of a peer's name that its files keep */
+#define NAME_SHOWN 64 /* bytes of a peer's name that are used in file names */
 #define NAME_SIZE (NAME_SHOWN + 24)
 
 static const char readme[] =
@@ -35,14 +35,14 @@ static const char readme[] =
 typedef struct stream {
     int fd;
     uint64_t len;
-    EVP_MD_CTX *md; /* SHA-256 of these bytes */
+    EVP_MD_CTX *md; /* SHA-256 of the bytes written */
 } stream;
 
 struct sherd__record_peer {
     sherd__record *record;
     sherd__record_peer *next;
     char name[NAME_SIZE];
-    char *about, *key, *domain; /* NULL: not told */
+    char *about, *key, *domain; /* NULL: unknown */
     uint32_t domain_number;
     stream sent, received;
 };
@@ -51,7 +51,7 @@ struct sherd__record {
     char *dir, *side;
     int dir_fd;
     sherd__record_peer *first, **last;
-    sherd_diag error; /* code 0 while all is well */
+    sherd_diag error; /* code 0: no error */
 };
 
 static int fail_record(const sherd__record *r, int code, const char *what, int e, sherd_diag *d)
@@ -202,7 +202,7 @@ static int keep_text(char **at, const char *text)
 {
     char *copy = sherd__strdup(text);
     if (!copy) return SHERD_ENOMEM;
-    for (char *c = copy; *c; c++) /* JSON holds text, peers may say anything */
+    for (char *c = copy; *c; c++) /* JSON accepts only text, and peers may send any bytes */
         if (*c < 0x20 || *c >= 0x7f) *c = '?';
     sherd__free(*at);
     *at = copy;
@@ -255,7 +255,7 @@ void sherd__record_peer_end(sherd__record_peer *p)
     p->sent.fd = p->received.fd = -1;
 }
 
-/* ---- codes ----------------------------------------------------------------------------------- */
+/* ---- coded operands -------------------------------------------------------------------------- */
 
 int sherd__record_coding(sherd__record *r, const sherd__record_coded *c, sherd_diag *d)
 {

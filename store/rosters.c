@@ -1,5 +1,5 @@
-/* A set is found by the digest of its spans, which follow from its keys and from the order in which
- * members came. */
+/* A set is found by the digest of its spans, which are determined by its keys and by the order in
+ * which members were added. */
 #include "store/rosters.h"
 
 #include <assert.h>
@@ -11,14 +11,14 @@
 
 #include "core/alloc.h"
 
-#define LIST_MAX ((size_t)1 << 40) /* memory is less */
+#define LIST_MAX ((size_t)1 << 40) /* no limit: memory is smaller */
 #define HEX (2 * SHERD__ROSTER_KEY)
 
 typedef sherd__roster_span span;
 
 typedef struct set {
     uint8_t digest[SHERD__HASH];
-    uint64_t from; /* in spans */
+    uint64_t from; /* index in spans */
     uint32_t spans_len, nodes;
 } set;
 
@@ -115,7 +115,8 @@ int sherd__rosters_reserve(sherd__rosters *r, const sherd__roster *s)
     return err ? err : sherd__buf_reserve(&r->spans, s->spans_len * sizeof(span), &at);
 }
 
-/* A file of another writer may have one twice: the second has its number all the same. */
+/* Adds a set. A file of another writer may contain a set twice; the second copy still gets a
+ * number. */
 static int add(sherd__rosters *r, const sherd__roster *s)
 {
     int err = sherd__rosters_reserve(r, s);
@@ -169,7 +170,7 @@ static bool read_key(const char *at, const char *end, uint8_t out[SHERD__ROSTER_
            used == SHERD__ROSTER_KEY;
 }
 
-/* A decimal number behind the byte `before`. */
+/* Parses a decimal number that follows the byte `before`. */
 static bool read_number(const char **at, const char *end, char before, uint32_t *out)
 {
     uint64_t n = 0;

@@ -1,10 +1,10 @@
 /*
- * Sets of members in a ledger (store/ledger.h): each key is written once and numbered, and a set
- * names spans of numbers, so that a set of which most is known takes a few bytes.
+ * Sets of members in a ledger (store/ledger.h). Each key is written once and numbered. A set
+ * consists of spans of these numbers, so a set of mostly known members takes only a few bytes.
  *
- *     member KEY                  the next number, from 0 on
+ *     member KEY                  defines the next number, from 0 on
  *     set NUMBER FIRST-LAST ...   ascending, with a gap between two; NUMBER from 0 on
- *     roster NUMBER KEY KEY ...   as older ledgers have it: a set, and what of it is new as members
+ *     roster NUMBER KEY KEY ...   in older ledgers: a set, with its new keys as members
  */
 #ifndef STORE_ROSTERS_H
 #define STORE_ROSTERS_H
@@ -19,48 +19,52 @@ enum { SHERD__ROSTER_KEY = 32, SHERD__ROSTER_MOST = 1024 };
 typedef struct sherd__rosters {
     sherd__index members;               /* of keys */
     sherd__index sets;                  /* by digest of their spans */
-    sherd_buf spans;                    /* of all sets, one behind the other */
-    uint8_t (*keys)[SHERD__ROSTER_KEY]; /* of the set that was asked for */
+    sherd_buf spans;                    /* of all sets, consecutively */
+    uint8_t (*keys)[SHERD__ROSTER_KEY]; /* of the set requested last */
 } sherd__rosters;
 
-/** From member `first` to `last`. */
+/** Members `first` to `last`. */
 typedef struct sherd__roster_span {
     uint32_t first, last;
 } sherd__roster_span;
 
-/** A set, known or not. */
+/** A set, known or new. */
 typedef struct sherd__roster {
     uint8_t digest[SHERD__HASH];
-    uint32_t number; /* sherd__rosters_len: it is a new one */
+    uint32_t number; /* sherd__rosters_len: the set is new */
     uint32_t nodes, spans_len;
     uint32_t unknown_len;
-    uint16_t unknown[SHERD__ROSTER_MOST];     /* which of its keys are new members */
+    uint16_t unknown[SHERD__ROSTER_MOST];     /* indices of its keys that are new members */
     const uint8_t (*keys)[SHERD__ROSTER_KEY]; /* borrowed */
     sherd__roster_span spans[SHERD__ROSTER_MOST];
 } sherd__roster;
 
-/** SHERD_ENOMEM. */
+/** Initialises *r. The caller frees it with sherd__rosters_fini. Errors: SHERD_ENOMEM. */
 int sherd__rosters_init(sherd__rosters *r, const sherd__table_key *key) SHERD_MUST;
 void sherd__rosters_fini(sherd__rosters *r);
 uint32_t sherd__rosters_len(const sherd__rosters *r);
 
-/** The keys of set `number`, ascending; valid until the next call. */
+/** Returns the keys of set `number`, ascending; valid until the next call. */
 const uint8_t (*sherd__rosters_keys(const sherd__rosters *r, uint32_t number,
                                     uint32_t *nodes))[SHERD__ROSTER_KEY];
 
-/** SHERD_EINVAL: none or too many of them, or not ascending. */
+/** Finds a set by its keys. Errors: SHERD_EINVAL if there are no keys, too many, or they are not
+ *  ascending. */
 int sherd__rosters_find(const sherd__rosters *r, const uint8_t (*keys)[SHERD__ROSTER_KEY],
                         uint32_t nodes, sherd__roster *out) SHERD_MUST;
-/** Its lines; none where it is known. SHERD_ENOMEM, SHERD_EINVAL: no room. */
+/** Appends the lines of a new set to `out`, none for a known one. Errors: SHERD_ENOMEM;
+ *  SHERD_EINVAL if there is no room. */
 int sherd__rosters_print(const sherd__rosters *r, const sherd__roster *set,
                          sherd_buf *out) SHERD_MUST;
-/** Room for a set: to add it cannot fail then. SHERD_ENOMEM, SHERD_EINVAL: too many. */
+/** Reserves room for a set, so that adding it cannot fail. Errors: SHERD_ENOMEM; SHERD_EINVAL if
+ *  there are too many. */
 int sherd__rosters_reserve(sherd__rosters *r, const sherd__roster *set) SHERD_MUST;
-/** Adds it where it is not known. */
+/** Adds a set if it is new. */
 int sherd__rosters_add(sherd__rosters *r, const sherd__roster *set) SHERD_MUST;
 
-/** Takes a line of the three kinds, without its newline (a byte that can be read, no digit and no
- *  space). SHERD_EUNSUPPORTED: of no such kind; SHERD_EFORMAT, SHERD_ENOMEM. */
+/** Parses a line of one of the three kinds. The newline is not included, but the byte at `end` must
+ *  be readable, and neither a digit nor a space. Errors: SHERD_EUNSUPPORTED: another kind of line;
+ *  SHERD_EFORMAT, SHERD_ENOMEM. */
 int sherd__rosters_take(sherd__rosters *r, const char *at, const char *end) SHERD_MUST;
 
 #endif

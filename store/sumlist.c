@@ -22,17 +22,17 @@
 
 typedef struct entry {
     uint64_t step;
-    size_t from, len;   /* in keys */
+    size_t from, len;   /* indices in keys */
     uint32_t threshold; /* of a round */
 } entry;
 
 struct sherd__sumlist {
     sherd__journal *journal;
     sherd_buf steps;  /* of entry, ascending: sums that were to be opened */
-    sherd_buf asked;  /* of entry: rounds that were begun, in their order */
+    sherd_buf asked;  /* of entry: rounds that were started, in order */
     sherd_buf keys;   /* of sherd__digest */
     size_t from, len; /* the last set */
-    bool broken;      /* what is in memory may not be in the file */
+    bool broken;      /* memory may contain entries that are not in the file */
 };
 
 static int no_memory(sherd_diag *d)
@@ -87,7 +87,7 @@ static int compare_keys(const void *a, const void *b)
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
-/* "over KEY KEY ...": at is behind "over". */
+/* Parses "over KEY KEY ..."; at is after "over". */
 static int take_keys(sherd__sumlist *s, const char *at, const char *end)
 {
     sherd__digest key;
@@ -186,7 +186,8 @@ void sherd__sumlist_close(sherd__sumlist *s)
 
 /* ---- adding -------------------------------------------------------------------------------- */
 
-/* The line of this entry over these keys; those of a set that is the last one are there. */
+/* Formats the lines of this entry over these keys; the keys are omitted if they are those of the
+ * last set. */
 static int print_lines(sherd_buf *text, bool opened, const entry *e, const sherd__digest *keys,
                        bool same)
 {
@@ -203,7 +204,7 @@ static int print_lines(sherd_buf *text, bool opened, const entry *e, const sherd
     return err ? err : sherd__buf_append(text, "\n", 1);
 }
 
-/* To the list of sums to be opened, or to that of rounds. */
+/* Appends to the list of sums to be opened, or to the list of rounds. */
 static int append(sherd__sumlist *s, bool opened, entry e, const sherd__digest *keys, sherd_diag *d)
 {
     sherd_buf text;
@@ -225,7 +226,7 @@ static int append(sherd__sumlist *s, bool opened, entry e, const sherd__digest *
     return err;
 }
 
-/* The keys in ascending order; the caller's. */
+/* Returns the keys in ascending order. The caller frees *out with sherd__free. */
 static int sort_keys(sherd__sumlist *s, const sherd__digest *who, size_t len, sherd__digest **out,
                      sherd_diag *d)
 {

@@ -169,9 +169,9 @@ typedef struct sherd__session_options {
     /** Releases memory from `place`: when a body is cut off, and when the fragment is freed. */
     void (*unplace)(void *ctx, uint8_t *bytes, uint64_t len);
     void *place_ctx;
-    /** Node: table_key is the hash key of the table of open tasks, whose names the peer chooses.
-     *  The memory of the table and of queued answers is counted in `budget`. A task that exceeds it
-     *  is refused with SHERD_ENOMEM. */
+    /** Node: table_key is the hash key of the table of open tasks; the peer chooses the names in
+     *  it. The memory of the table and of queued answers is counted in `budget`. A task that
+     *  exceeds it is refused with SHERD_ENOMEM. */
     sherd__table_key table_key;
     sherd__budget budget;
     /** Receives every plaintext byte; `out` is true for bytes that we send. May be NULL. */
