@@ -153,17 +153,26 @@ int sherd__prepare_exposures(size_t len, uint32_t nodes, const sherd_product_opt
     return err;
 }
 
-int sherd__prepare_ledger(sherd__prepared *p, const sherd__nodes *nodes,
-                          const sherd_product_options *opt, sherd_diag *d)
+/* Which node may be given which part. Coded: share s is domain s's, whichever nodes it has.
+ * Operands in clear keep to the bound that was asked for, which is asked of the plan at once. */
+static int set_up_ledger(sherd__prepared *p, const sherd__nodes *nodes,
+                         const sherd_product_options *opt, sherd_diag *d)
 {
+    bool hidden = sherd_scheme_private(opt->scheme), coded = p->threshold > 0;
+    uint32_t *own = coded ? sherd__calloc(p->slots, sizeof *own) : NULL;
+    if (coded && !own) return SHERD_ENOMEM;
+    for (uint32_t s = 0; s < p->slots && coded; s++) own[s] = s;
     sherd__ledger_options lo = {
         .hiding = &p->hiding,
         .domains = nodes->domains,
-        .max_fraction = opt->exposure_max,
-        .domain_of_slot = nodes->domain,
+        .max_fraction = coded    ? 1
+                        : hidden ? 0
+                                 : opt->exposure_max,
+        .domain_of_slot = coded ? own : nodes->domain,
     };
     int err = sherd__ledger_new(&p->ledger, &lo);
-    return err ? err : sherd__prepared_allowed(p, nodes, d);
+    sherd__free(own);
+    return err || hidden ? err : sherd__prepared_allowed(p, nodes, d);
 }
 
 static int check_options(const sherd_product_options *opt, const sherd__nodes *nodes, sherd_diag *d)
@@ -229,6 +238,7 @@ int sherd__prepare_part(sherd__prepared *p, sherd_view a, sherd_view b, const sh
     p->entries_a = (uint64_t)a.rows * a.cols;
     if (!err) err = begin(p, nodes->count);
     if (!err) err = p->planner->prepare(p, a, b, c, ldc, nodes, opt, d);
+    if (!err) err = set_up_ledger(p, nodes, opt, d);
     if (err) {
         sherd__prepared_fini(p);
         return d && d->code ? err
@@ -288,7 +298,7 @@ static int fill_in_apply(sherd__prepared *p, sherd_view a, sherd_view b, double 
     for (uint32_t i = 0; i < p->slots; i++)
         p->planned[i] = (uint32_t)sherd__elementwise_planned(&p->hiding, i);
     p->check_error = sherd__elementwise_check_error(&p->hiding);
-    return sherd__prepare_ledger(p, nodes, opt, d);
+    return set_up_ledger(p, nodes, opt, d);
 }
 
 int sherd__prepare_apply(sherd__prepared *p, uint32_t op, sherd_view a, sherd_view b, double *out,
@@ -353,7 +363,8 @@ int sherd__prepare_kept(sherd__prepared *p, sherd_view a, const sherd_keeping *h
                            "under --scheme %s no left operand stays at the nodes", p->scheme->name);
     p->planned = sherd__calloc(nodes->count, sizeof *p->planned);
     if (!p->planned) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
-    return p->planner->keep(p, a, how, nodes, opt, d);
+    int err = p->planner->keep(p, a, how, nodes, opt, d);
+    return err ? err : set_up_ledger(p, nodes, opt, d);
 }
 
 int sherd__prepared_right(sherd__prepared *p, sherd_rows rows, sherd_view b, bool transposed,

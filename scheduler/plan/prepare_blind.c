@@ -143,15 +143,6 @@ static int plan(sherd__prepared *p, sherd_view a, sherd_view b, const sherd__nod
     return sherd__prepare_cut(p, &in, nodes, d);
 }
 
-/* All of B is public, and of A nothing is shown: the default bound, which holds for any plan. */
-static int set_up_ledger(sherd__prepared *p, const sherd__nodes *nodes)
-{
-    sherd__ledger_options lo = { .hiding = &p->hiding,
-                                 .domains = nodes->domains,
-                                 .domain_of_slot = nodes->domain };
-    return sherd__ledger_new(&p->ledger, &lo);
-}
-
 static int open_scheme(sherd__prepared *p, sherd_view a, sherd_view b, double *c, size_t ldc)
 {
     sherd__blind_params bp = {
@@ -207,8 +198,7 @@ static int blind_prepare(sherd__prepared *p, sherd_view a, sherd_view b, double 
     p->check_error = e * e;
     p->mask_rows = c ? a.rows : 0;
     err = plan(p, a, b, nodes, opt, d);
-    if (!err) err = open_scheme(p, a, b, c, ldc);
-    return err ? err : set_up_ledger(p, nodes);
+    return err ? err : open_scheme(p, a, b, c, ldc);
 }
 
 static int blind_ready(sherd__prepared *p, sherd_diag *d)

@@ -40,9 +40,6 @@ int sherd__prepare_draw(sherd__prepared *p, size_t len, const sherd_product_opti
 size_t sherd__prepare_widest(const sherd__prepared *p, size_t len);
 /** The permutations of B's columns that were drawn, or are stored. */
 sherd__perm_source sherd__prepare_perms(sherd__prepared *p, const sherd_product_options *opt);
-/** Sets p->ledger up for operands that nodes see in clear. SHERD_EEXPOSURE, SHERD_ENOMEM. */
-int sherd__prepare_ledger(sherd__prepared *p, const sherd__nodes *nodes,
-                          const sherd_product_options *opt, sherd_diag *d) SHERD_MUST;
 
 /** Where masks, check vectors and seeds that nobody gave are drawn from: nodes->entropy, or the
  *  system's. */

@@ -328,23 +328,9 @@ static int for_most(const sherd__nodes *all, const sherd_product_options *opt, a
     return try(ctx, &fewer, &tasks, d);
 }
 
-static int set_up_ledger(sherd__prepared *p, const sherd__nodes *nodes)
-{
-    uint32_t *own = sherd__calloc(p->code.shares, sizeof *own); /* slot s is domain s's */
-    if (!own) return SHERD_ENOMEM;
-    for (uint32_t s = 0; s < p->code.shares; s++) own[s] = s;
-    sherd__ledger_options lo = {
-        .hiding = &p->hiding, .domains = nodes->domains, .max_fraction = 1, .domain_of_slot = own
-    };
-    int err = sherd__ledger_new(&p->ledger, &lo);
-    sherd__free(own);
-    return err;
-}
-
 /* part: rows of A that are coded together, where it stays; else 0. */
 static int open_scheme(sherd__prepared *p, sherd_view a, size_t part, const sherd_windows *windows,
-                       sherd_view b, double *c, size_t ldc, const sherd__nodes *nodes,
-                       const sherd_product_options *opt)
+                       sherd_view b, double *c, size_t ldc, const sherd_product_options *opt)
 {
     sherd__share_params sp = {
         .a = a,
@@ -373,7 +359,7 @@ static int open_scheme(sherd__prepared *p, sherd_view a, size_t part, const sher
     p->coded_part = part ? part : a.rows;
     size_t rows = (a.rows + p->code.blocks - 1) / p->code.blocks;
     for (uint32_t i = 0; i < p->slots; i++) p->planned[i] = (uint32_t)rows;
-    return set_up_ledger(p, nodes);
+    return SHERD_OK;
 }
 
 /* Two trials of degree two, or three with windows (schemes/share/windows.c), for the smallest
@@ -485,7 +471,7 @@ static int share_keep(sherd__prepared *p, sherd_view a, const sherd_keeping *how
     if (err) return err;
     p->slots = p->code.shares;
     p->check_error = check_error(p, how->windows != NULL);
-    return open_scheme(p, a, part, how->windows, b, NULL, 1, nodes, opt);
+    return open_scheme(p, a, part, how->windows, b, NULL, 1, opt);
 }
 
 static int share_right(sherd__prepared *p, sherd_rows rows, sherd_view b, bool transposed,
@@ -539,7 +525,7 @@ static int share_prepare(sherd__prepared *p, sherd_view a, sherd_view b, double 
     p->slots = p->code.shares;
     p->size_b = sherd_dtype_size((sherd_dtype)sherd__partition_dtype(b, true, &p->fixed_b));
     p->check_error = check_error(p, false);
-    return open_scheme(p, a, 0, NULL, b, c, ldc, nodes, opt);
+    return open_scheme(p, a, 0, NULL, b, c, ldc, opt);
 }
 
 static int share_range(sherd_view a, sherd_view b, const sherd_product_options *opt, sherd_diag *d)

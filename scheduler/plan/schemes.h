@@ -17,7 +17,7 @@ typedef struct sherd__planner {
     /** Fewest domains of nodes that opt->colluding and opt->spare take. NULL: 1. */
     uint64_t (*least)(const sherd_product_options *opt);
     /**
-     * Plans C = A*B, opens its hiding, and sets the ledger up: p->hiding, p->ledger, p->plan and
+     * Plans C = A*B and opens its hiding: p->hiding, p->plan, p->slots, p->threshold and
      * whatever a report says of it. Shapes, strides and options have been checked, p->planned has
      * nodes->count entries. c NULL: nothing will be run, but for a.data NULL (KEEPS_RIGHT).
      * p is the caller's to free, also after a failure.
