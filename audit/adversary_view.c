@@ -1,7 +1,7 @@
 /*
- * From blocks to matrices. Tasks that share a right block are the panels of one slot, in order
- * (under plain: of whatever a node was given); a slot whose first panel came with another right
- * block as well is the same slot for another tile of B, and is taken once.
+ * Builds matrices from blocks. Tasks that share a right block are the panels of one slot, in order
+ * (under plain: of everything that a node was given). If the first panel of a slot also came with
+ * another right block, that is the same slot for another tile of B, and it is used once.
  */
 #include "audit/adversary_view.h"
 
@@ -26,7 +26,7 @@ void sherd__adversary_view_fini(sherd__adversary_view *s)
     memset(s, 0, sizeof *s);
 }
 
-/* --- sheaves ---------------------------------------------------------------------------------- */
+/* ---- sheaves --------------------------------------------------------------------------------- */
 
 static sherd__sheaf *add_sheaf(sherd__adversary_view *s, size_t cols)
 {
@@ -55,7 +55,7 @@ static int add_panel(sherd__sheaf *f, uint32_t rows)
     return SHERD_OK;
 }
 
-/* Room for `more` rows, as far as rows_max allows. */
+/* Allocates room for `more` rows, up to rows_max. */
 static int make_room(sherd__sheaf *f, uint64_t more, size_t rows_max)
 {
     uint64_t want = f->kept + more < rows_max ? f->kept + more : rows_max;
@@ -76,12 +76,12 @@ static void take_row(sherd__adversary_view *s, sherd__sheaf *f, const double *x,
     if (f->kept >= rows_max) return;
     double *to = f->values + f->kept++ * f->cols;
     for (size_t j = 0; j < f->cols; j++) {
-        to[j] = isfinite(x[j]) ? x[j] : 0; /* attacks compute with it */
+        to[j] = isfinite(x[j]) ? x[j] : 0; /* attacks need finite numbers */
         if (fabs(to[j]) > s->largest) s->largest = fabs(to[j]);
     }
 }
 
-/* --- of a record ------------------------------------------------------------------------------ */
+/* ---- records --------------------------------------------------------------------------------- */
 
 static bool clear_product(const sherd__node_view *v, const sherd__view_task *t)
 {
@@ -117,11 +117,11 @@ typedef struct chain {
     size_t right;
     uint64_t first; /* hash of the first panel's body */
     uint32_t groups;
-    size_t sheaf; /* its first one */
+    size_t sheaf; /* index of its first sheaf */
     bool skip;    /* the same slot again, or a body that does not fit */
 } chain;
 
-/* The first panel of a chain says which groups of columns there are. */
+/* Creates the sheaves of a chain; its first panel has the groups of columns. */
 static int open_chain(sherd__adversary_view *s, chain *c, const sherd__view_block *b,
                       const uint8_t *body)
 {
@@ -145,14 +145,14 @@ static bool fits_chain(const sherd__adversary_view *s, const chain *c, const she
     return true;
 }
 
-/* Where the rows of a body are read: dense, or CSR, whose counts, columns and values are runs of
- * their own that have been checked with the table. */
+/* Read position in the rows of a body: dense, or CSR with counts, columns and values in separate
+   arrays that were checked with the table. */
 typedef struct cursor {
     const uint8_t *values, *counts, *columns;
-    size_t size, width; /* bytes of a value; of a count or a column, 0: dense */
+    size_t size, width; /* size: bytes of a value; width: of a count or a column, 0 if dense */
     sherd_dtype dtype;
     uint64_t *scratch; /* a row's values, aligned */
-    double *packed;    /* and as doubles */
+    double *packed;    /* the same values as doubles */
 } cursor;
 
 static void open_cursor(cursor *at, const sherd__view_block *b, const uint8_t *body)
@@ -236,7 +236,7 @@ static int take_task(sherd__adversary_view *s, const sherd__node_view *v, const 
     if (c->skip) return SHERD_OK;
     uint8_t *body = sherd__alloc((size_t)b->info.len);
     int err = body ? SHERD_OK : SHERD_ENOMEM;
-    if (!err && sherd__view_body(v, b, body)) goto out; /* what cannot be read is left out */
+    if (!err && sherd__view_body(v, b, body)) goto out; /* a body that cannot be read is left out */
     if (!err && c->sheaf == SIZE_MAX) {
         c->first = sherd__view_hash(body, (size_t)b->info.len);
         for (size_t i = 0; i < *len && !c->skip; i++)
@@ -250,7 +250,7 @@ out:
     return err;
 }
 
-/* The groups of a slot, aligned where they can be. */
+/* Joins the groups of a slot, aligned where possible. */
 static int join_own(sherd__adversary_view *s)
 {
     sherd__adversary_view joined;
@@ -275,7 +275,7 @@ int sherd__adversary_view_of(sherd__adversary_view *out, const sherd__node_view 
             err = take_task(&s, v, &v->tasks[t], &list, &len, rows_max);
     size_t slots = 0;
     for (size_t i = 0; i < len; i++) slots += !list[i].skip && list[i].sheaf != SIZE_MAX;
-    /* Columns of a group ascend; groups do in older records */
+    /* Columns of a group ascend; in older records groups do, too */
     s.ordered = slots == 1 && (!v->shuffled || s.len == 1);
     sherd__free(list);
     if (!err && s.len > 1) err = join_own(&s);
@@ -308,8 +308,9 @@ static double correlation(const sherd__sheaf *a, size_t i, const sherd__sheaf *b
     return va > 0 && vb > 0 ? (sab - sa * sb / n) / sqrt(va * vb) : 0;
 }
 
-/* Do their rows belong together? Columns of one table nearly always go with some column of its
- * other half; of shuffled rows none does, beyond what 6 standard deviations allow. */
+/* Returns whether the rows of a and b correspond. Columns of one half of a table nearly always
+   correlate with some column of the other half. With shuffled rows no correlation exceeds 6
+   standard deviations. */
 static bool aligned(const sherd__sheaf *a, const sherd__sheaf *b)
 {
     if (!same_panels(a, b) || a->kept < 50) return false;
@@ -329,7 +330,7 @@ static bool has_column(const sherd__sheaf *f, sherd__column_key k)
     return false;
 }
 
-/* Lays b's columns beside those of `to`, but for those that it has. */
+/* Appends b's columns to those of `to`, except columns that it already has. */
 static int lay(sherd__adversary_view *s, sherd__sheaf *to, const sherd__sheaf *b)
 {
     size_t *take = sherd__calloc(b->cols, sizeof *take), more = 0, bytes;
@@ -378,7 +379,7 @@ static int copy_sheaf(sherd__adversary_view *s, const sherd__sheaf *b)
     return SHERD_OK;
 }
 
-/* Whole rows of A below whole rows of A. */
+/* Appends whole rows of A below whole rows of A. */
 static int stack(sherd__sheaf *to, const sherd__sheaf *b)
 {
     size_t bytes;
@@ -432,7 +433,7 @@ int sherd__adversary_view_join(sherd__adversary_view *out, const sherd__adversar
 
 /* --- the audit's own recorder ----------------------------------------------------------------- */
 
-/* Non-zero values of one column after the other: what --group 1 sends. */
+/* Copies the non-zero values of one column after the other, as --group 1 sends them. */
 static int make_single(sherd__adversary_view *s, sherd_view a, uint32_t col, double *column,
                        size_t rows_max)
 {

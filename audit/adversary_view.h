@@ -1,11 +1,11 @@
 /*
- * What nodes saw of A under a scheme that sends its values in clear (plain, permute), as matrices
- * that can be attacked. A sheaf is a set of columns whose values lie side by side, row by row: all
- * columns of a slot under --group all, one column of non-zero values under --group 1. A sight is
- * what one adversary has: the sheaves of its nodes, those that belong to the same rows laid side by
- * side.
+ * What nodes see of A under a scheme that sends its values in clear (plain, permute), as matrices
+ * that can be attacked. A sheaf is a set of columns with values stored in common rows: all columns
+ * of a slot under --group all, one column of non-zero values under --group 1. An adversary view has
+ * the sheaves of all nodes of one adversary; sheaves of the same rows are joined into one.
  *
- * Nothing here knows A: it is made of what travelled, and of n, which every scheme shows.
+ * The code here does not use A. A view is made of transferred data and of n, which every scheme
+ * reveals.
  */
 #ifndef AUDIT_ADVERSARY_VIEW_H
 #define AUDIT_ADVERSARY_VIEW_H
@@ -13,7 +13,7 @@
 #include "audit/view.h"
 #include "sherd/mat.h"
 
-/** A column told from others by its values that are not zero, in any order. */
+/** Identifies a column by its non-zero values, in any order. */
 typedef struct sherd__column_key {
     uint64_t nonzeros, sum; /* sum of 64-bit hashes */
 } sherd__column_key;
@@ -21,9 +21,9 @@ typedef struct sherd__column_key {
 typedef struct sherd__sheaf {
     size_t cols;
     uint64_t rows;           /* as sent */
-    size_t kept;             /* rows whose values are here, the first ones */
+    size_t kept;             /* of the first rows; their values are stored */
     double *values;          /* kept x cols */
-    sherd__column_key *keys; /* by column, over all rows */
+    sherd__column_key *keys; /* by column, over all rows sent */
     uint32_t *panels;        /* rows of each panel */
     size_t panels_len;
 } sherd__sheaf;
@@ -31,50 +31,51 @@ typedef struct sherd__sheaf {
 typedef struct sherd__adversary_view {
     sherd__sheaf *sheaves;
     size_t len;
-    size_t cols;    /* in all */
-    bool ordered;   /* the columns of all sheaves, one after the other, stand in A's order */
-    bool integers;  /* values travelled as whole numbers */
-    double largest; /* |value| over what is kept */
-    uint64_t bytes; /* of blocks that it is made of */
+    size_t cols;    /* total */
+    bool ordered;   /* the columns of all sheaves, concatenated, are in A's order */
+    bool integers;  /* values were sent as integers */
+    double largest; /* |value| over the rows kept */
+    uint64_t bytes; /* total size of its blocks */
 } sherd__adversary_view;
 
 void sherd__adversary_view_fini(sherd__adversary_view *s);
 
-/** The job of the record that moved the most bytes in clear products; how many there are in *jobs.
- *  false: there is none. */
+/** Finds the job of the record that transferred the most bytes in clear products, and how many such
+ *  jobs there are (*jobs). Returns false if there is none. */
 bool sherd__adversary_view_job(const sherd__views *v, uint64_t *job, size_t *jobs);
 /**
- * What a node saw of A in a job: rows_max rows are kept. Blocks that are not whole, or coded, are
- * left out. A sight without sheaves is no error. SHERD_ENOMEM.
+ * Builds the view that a node has of A in a job, keeping rows_max rows. Blocks that are incomplete
+ * or coded are left out. A view without sheaves is no error. SHERD_ENOMEM.
  */
 int sherd__adversary_view_of(sherd__adversary_view *out, const sherd__node_view *v, uint64_t job,
                              size_t rows_max) SHERD_MUST;
 /**
- * Pools sights: sheaves of the same panels are laid side by side where their columns are seen to go
- * together (correlations beyond chance), and a column that is there twice is taken once; rows of
- * all k columns of A are stacked. k: public; SIZE_MAX where it is not known. SHERD_ENOMEM.
+ * Joins views. Sheaves of the same panels are joined column-wise if their columns correlate beyond
+ * chance; a column that occurs twice is used once. Rows of all k columns of A are stacked. k is
+ * public; SIZE_MAX if unknown. SHERD_ENOMEM.
  */
 int sherd__adversary_view_join(sherd__adversary_view *out, const sherd__adversary_view *const *part,
                                size_t len, size_t k) SHERD_MUST;
 
-/** What the audit's own recorder writes down. */
+/** Formats that the audit's own recorder writes. */
 typedef enum sherd__form {
-    SHERD__FORM_PUBLISHED, /* permute as published: values with their row indices; order not used */
-    SHERD__FORM_SINGLE,    /* permute --group 1: non-zero values in row order, no indices; columns
-                              in an order of their own */
+    SHERD__FORM_PUBLISHED, /* permute as published: values with their row indices; their order is
+                              not used */
+    SHERD__FORM_SINGLE,    /* permute --group 1: non-zero values in row order, without indices;
+                              columns in random order */
     SHERD__FORM_GROUP,     /* permute --group all */
     SHERD__FORM_PLAIN      /* rows */
 } sherd__form;
 
 /**
- * A node's sight of `a` without a network: columns `cols` (rows `first`..+`rows` under plain).
- * SHERD_ENOMEM.
+ * Builds a node's view of `a` without a network: columns `cols` (under plain: `rows` rows from
+ * `first`). SHERD_ENOMEM.
  */
 int sherd__adversary_view_make(sherd__adversary_view *out, sherd__form form, sherd_view a,
                                const uint32_t *cols, size_t cols_len, size_t first, size_t rows,
                                size_t rows_max) SHERD_MUST;
 
-/** Adds x (any order of calls) to a key. */
+/** Adds x to a key; the order of calls does not matter. */
 static inline void sherd__key_add(sherd__column_key *k, double x)
 {
     uint64_t h;

@@ -1,6 +1,6 @@
 /*
- * The Hungarian method with potentials, a row at a time by a shortest augmenting path, and its
- * ordered kin by dynamic programming. Both are exact.
+ * The Hungarian method with potentials, one row at a time by a shortest augmenting path; and its
+ * variant for ascending assignments by dynamic programming. Both are exact.
  */
 #include "audit/assign.h"
 
@@ -16,8 +16,8 @@ typedef struct solver {
     size_t rows, cols;     /* rows <= cols */
     bool turned;           /* cost is read transposed */
     double *u, *v, *least; /* potentials of rows and columns; least reduced cost to each column */
-    size_t *owner, *from;  /* of a column: its row, and the column before it on the path; cols+1
-                              each */
+    size_t *owner, *from;  /* of a column: its row, and the column before it on the path; cols + 1
+                              entries each */
     bool *done;
 } solver;
 
@@ -26,7 +26,8 @@ static double cost_of(const solver *s, size_t r, size_t c)
     return s->turned ? s->cost[c * s->rows + r] : s->cost[r * s->cols + c];
 }
 
-/* Gives row r a column, moving others along the cheapest path. Column `cols` stands for none. */
+/* Assigns a column to row r and moves other rows along the cheapest path. Column `cols` means
+   none. */
 static void place(solver *s, size_t r)
 {
     size_t at = s->cols;
@@ -101,8 +102,8 @@ int sherd__assign_ascending(const double *cost, size_t rows, size_t cols, size_t
     size_t cells;
     if (rows > cols) return SHERD_EINVAL;
     if (!sherd__mul(rows, cols, &cells)) return SHERD_ENOMEM;
-    /* best[c]: least sum of the rows so far with the last of them at c or before; took: is it at
-     * c? */
+    /* best[c]: least sum of the rows so far with the last of them at c or before. took: whether it
+       is at c. */
     double *best = sherd__calloc(cols + 1, sizeof *best),
            *next = sherd__calloc(cols + 1, sizeof *next);
     bool *took = sherd__calloc(cells, sizeof *took);

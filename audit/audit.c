@@ -1,6 +1,7 @@
 /*
- * Who is attacked: one node, one domain, T domains, T+1 domains. The coalition attack is the same
- * attack on what all nodes of the members have together. Under a code a domain is one share.
+ * Chooses the adversaries: one node, one domain, T domains, T+1 domains. The coalition attack is
+ * the same attack on the joined view of all nodes of the members. Under a code a domain is one
+ * share.
  */
 #include "audit/audit.h"
 
@@ -51,7 +52,7 @@ size_t sherd__audit_flagged(const sherd__audit_report *r)
     return n;
 }
 
-/* "node-1, node-4", cut where it is too long. */
+/* Writes "node-1, node-4", truncated if it is too long. */
 static void join_names(char out[96], const char *const *names, const uint32_t *m, uint32_t size)
 {
     size_t at = 0;
@@ -63,8 +64,8 @@ static void join_names(char out[96], const char *const *names, const uint32_t *m
 
 typedef struct running {
     sherd__audit_report *r;
-    const sherd__adversary_view *sights; /* or */
-    const sherd__elements *operand[2];   /* [1] may be NULL */
+    const sherd__adversary_view *sights; /* clear products, or */
+    const sherd__elements *operand[2];   /* element-wise operands; [1] may be NULL */
     const sherd__audit_cast *cast;
     const sherd__truth *truth, *truth_b;
     const sherd__public *pub;
@@ -77,7 +78,7 @@ static uint32_t domain_of(const sherd__audit_cast *c, uint32_t node)
     return c->domain ? c->domain[node] : node;
 }
 
-/* The nodes of some domains, in the order of nodes. */
+/* Collects the nodes of some domains, in the order of nodes. */
 static uint32_t gather(const sherd__audit_cast *c, const uint32_t *m, uint32_t size, uint32_t *out)
 {
     uint32_t len = 0;
@@ -87,7 +88,7 @@ static uint32_t gather(const sherd__audit_cast *c, const uint32_t *m, uint32_t s
     return len;
 }
 
-/* What nodes m[0..size) have together of values in clear. */
+/* Attacks the joined view of clear values of nodes m[0..size). */
 static int attack_sights(running *a, const uint32_t *m, uint32_t size, const char *who, bool show,
                          sherd_diag *d)
 {
@@ -110,7 +111,7 @@ static int attack_sights(running *a, const uint32_t *m, uint32_t size, const cha
     return err;
 }
 
-/* Likewise of an element-wise operation: of A, and of B if there is one. */
+/* As attack_sights, for an element-wise operation: attacks A, and B if there is one. */
 static int attack_elements(const running *a, const uint32_t *m, uint32_t size, const char *who,
                            sherd_diag *d)
 {
@@ -126,13 +127,13 @@ static int attack_elements(const running *a, const uint32_t *m, uint32_t size, c
         else
             err = sherd__audit_elements(&a->r->findings, &joined, b ? "B" : "A", who, truth,
                                         b ? NULL : a->pub, 1000, d);
-        sherd__elements_fini(&joined); /* empty where it failed */
+        sherd__elements_fini(&joined); /* empty on failure */
     }
     sherd__free(part);
     return err;
 }
 
-/* What nodes m[0..size) have together; who: as they are called. */
+/* Attacks the joined view of nodes m[0..size). who: the name in the report. */
 static int attack(running *a, const uint32_t *m, uint32_t size, const char *who, sherd_diag *d)
 {
     bool show = size == 1 && m[0] == a->plan->show;
@@ -145,7 +146,7 @@ static int attack(running *a, const uint32_t *m, uint32_t size, const char *who,
     return err;
 }
 
-/* Domains that are more than one node, one by one. */
+/* Selects the domains with more than one node; each is attacked separately. */
 static int choose_shared(sherd__members *m, const sherd__audit_cast *c)
 {
     *m = (sherd__members){ .size = 1, .list = sherd__calloc(c->domains, sizeof *m->list) };
@@ -181,7 +182,7 @@ static int attack_all(running *a, const sherd__members *m, bool nodes, uint32_t 
     return err;
 }
 
-/* Single nodes, domains of several, T domains, T+1 domains. */
+/* Attacks single nodes, domains of several nodes, T domains, T+1 domains. */
 static int attack_everybody(running *a, sherd_diag *d)
 {
     const sherd__audit_plan *plan = a->plan;
@@ -234,14 +235,13 @@ int sherd__audit_element_wise(sherd__audit_report *r, const sherd__audit_cast *c
 /* --- shares ----------------------------------------------------------------------------------- */
 
 #define GAME_ROWS                                                                                  \
-    8u /* games and controls are of the code, not of the data: small ones tell as
-                        much */
+    8u /* games and controls test the code and not the data, so small ones are enough */
 #define GAME_COLS 8u
 #define CONTROL_ROWS 32u
 #define CONTROL_COLS 64u
-#define KNOWN_ENTRIES ((size_t)1 << 18) /* of a block that an attacker knows */
+#define KNOWN_ENTRIES ((size_t)1 << 18) /* of a block that is known to an attacker */
 
-/* The first `rows` rows of an encoding's blocks, as A has them: for measuring only. */
+/* Copies the first `rows` rows of an encoding's blocks from A; used for measuring only. */
 static int cut_blocks(double ***out, const sherd__seen *a, uint64_t share_rows, size_t rows,
                       const sherd__truth *t)
 {
@@ -262,7 +262,7 @@ static int cut_blocks(double ***out, const sherd__seen *a, uint64_t share_rows, 
     return err;
 }
 
-/* A tile of B, which is the block in all K places. */
+/* Copies a tile of B, which is the block in all K places. */
 static int cut_tile(double ***out, const sherd__seen *b, const sherd__truth *t)
 {
     uint32_t k = b->code->blocks;
@@ -288,13 +288,13 @@ static void free_blocks(double **blocks, uint32_t k)
     sherd__free(blocks);
 }
 
-/* Whether an encoding is of A, and where its rows come from is known. */
+/* Returns whether an encoding is of A and the rows of A that it contains are known. */
 static bool placed(const sherd__shares *s, const sherd__seen *e)
 {
     return strcmp(e->name, "A") == 0 && (!s->apart || e->row);
 }
 
-/* Every share of A as if it were values, and whether it depends on them. */
+/* Attacks every share of A as if it contained values, and tests whether it depends on them. */
 static int each_share(sherd__audit_report *r, const sherd__shares *s, const char *const *names,
                       const sherd__truth *truth, const sherd__public *pub,
                       const sherd__audit_plan *plan, sherd_diag *d)
@@ -326,7 +326,7 @@ static int independence(sherd__audit_report *r, const sherd__shares *s, const sh
         size_t rows = KNOWN_ENTRIES / e->cols + 1;
         if (!placed(s, e) || e->cols != truth->a.cols) continue;
         if (rows > e->rows) rows = e->rows;
-        for (size_t k = 0; e->row && k < rows; k++) /* padding is known: it is zeros */
+        for (size_t k = 0; e->row && k < rows; k++) /* padding is known to be zeros */
             if (e->row[k] >= truth->a.rows && e->row[k] != SHERD__SEEN_PADDING) rows = k;
         if (rows == 0) continue;
         if (cut_blocks(&blocks, e, s->share_rows, rows, truth))
@@ -339,7 +339,7 @@ static int independence(sherd__audit_report *r, const sherd__shares *s, const sh
     return err;
 }
 
-/* Whether masks can be solved for without knowing the operand. */
+/* Returns whether masks can be solved for without knowing the operand. */
 static bool enough_shares(const sherd__seen *e)
 {
     uint32_t have = 0;
@@ -348,7 +348,8 @@ static bool enough_shares(const sherd__seen *e)
     return have >= e->code->blocks + e->code->masks;
 }
 
-/* Streams of masks, and of which masks there are none; rows of the first `told` were counted. */
+/* Tests streams of masks, and reports which masks cannot be found. Rows of the first `told`
+   encodings were counted before. */
 static int streams(sherd__audit_report *r, const sherd__seen *seen, size_t len, size_t told,
                    const sherd__audit_options *opt, sherd_diag *d)
 {
@@ -378,7 +379,7 @@ static int streams(sherd__audit_report *r, const sherd__seen *seen, size_t len, 
     return SHERD_OK;
 }
 
-/* What is known of an encoding, where that can be used; else *out is NULL. */
+/* Returns the known blocks of an encoding if they can be used; else sets *out to NULL. */
 static int known_blocks(double ***out, const sherd__shares *s, const sherd__seen *e,
                         const sherd__truth *truth, const sherd__truth *right)
 {
@@ -389,8 +390,8 @@ static int known_blocks(double ***out, const sherd__shares *s, const sherd__seen
     return cut_blocks(out, e, s->share_rows, e->rows, truth);
 }
 
-/* Masks that were used twice at any offset. Of one-time masks, and of a record that lacks shares,
- * only whoever knows the operand can tell. */
+/* Finds masks that were used twice, at any offset. For one-time masks, and for a record that lacks
+   shares, this needs the operand. */
 static int offsets(sherd__audit_report *r, const sherd__shares *s, const sherd__truth *truth,
                    const sherd__truth *right, const sherd__audit_options *opt, sherd_diag *d)
 {
@@ -413,7 +414,7 @@ static int offsets(sherd__audit_report *r, const sherd__shares *s, const sherd__
     return err;
 }
 
-/* All encodings, by coalitions of one size; *s says how many were attacked. */
+/* Attacks all encodings by coalitions of one size; *s receives how many were attacked. */
 static int coalitions(sherd__audit_report *r, const sherd__shares *s, uint32_t size,
                       const sherd__audit_options *opt, uint32_t *drawn, sherd_diag *d)
 {
@@ -440,15 +441,15 @@ static int by_code(sherd__audit_report *r, sherd__shares *s, const sherd__truth 
                    size_t first, const sherd__audit_options *opt, sherd_diag *d)
 {
     uint32_t drawn = 0, t = s->code.masks, n = s->numbered ? r->domains : s->code.shares;
-    sherd__audit_options own = *opt;                   /* of made-up shares */
-    size_t rows = KNOWN_ENTRIES / s->seen[0].cols + 1; /* of which coalitions take a sample */
+    sherd__audit_options own = *opt;                   /* for made-up shares */
+    size_t rows = KNOWN_ENTRIES / s->seen[0].cols + 1; /* coalitions test a sample of them */
     double **blocks = NULL;
     int err = SHERD_OK;
     if (rows > s->seen[0].rows) rows = s->seen[0].rows;
     if (truth && cut_blocks(&blocks, &s->seen[0], s->share_rows, rows, truth))
         err = sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the blocks of A");
     if (!err && blocks) s->seen[0].blocks = (const double *const *)blocks;
-    if (!err && t > 1) { /* else single nodes are the coalitions of T */
+    if (!err && t > 1) { /* for T = 1 single nodes are the coalitions */
         err = add_scope(r, n, 1, n, first, d);
         first = r->findings.len;
     }
@@ -468,9 +469,9 @@ static int by_code(sherd__audit_report *r, sherd__shares *s, const sherd__truth 
     return err;
 }
 
-/* Each domain by itself, since how shares belong together is not known, or does not matter: of
- * one-time masks all domains together hold no more than each its rows, and differences between
- * theirs are taken with all others. */
+/* Attacks each domain separately, because how shares match is unknown or does not matter. With
+   one-time masks all domains together hold only the separate rows of each, and the differences
+   between their encodings are tested with all others. */
 static int by_domain(sherd__audit_report *r, const sherd__shares *s, size_t first,
                      sherd__audit_options *opt, sherd_diag *d)
 {
@@ -488,7 +489,7 @@ static int by_domain(sherd__audit_report *r, const sherd__shares *s, size_t firs
     return err;
 }
 
-/* B must be what was coded, as far as shapes tell. */
+/* Checks by shapes that B is the operand that was coded. */
 static int check_right(const sherd__shares *s, const sherd__truth *right, sherd_diag *d)
 {
     size_t rows = right->a.rows, end = 0;
@@ -530,7 +531,7 @@ int sherd__audit_shares(sherd__audit_report *r, sherd__shares *s, const char *co
     return err ? err : by_code(r, s, truth, first, &opt, d);
 }
 
-/* The same encoding: the first share that both have is the same bytes. */
+/* Returns whether two encodings are the same: the first share that both have has equal bytes. */
 static bool sent_again(const sherd__seen *a, const sherd__seen *b)
 {
     size_t n = a->rows * a->cols;

@@ -1,7 +1,7 @@
 /*
- * Runs the attacks on one sight and counts. An attack gets the sight and the public data, nothing
- * else; the truth comes in afterwards. Where several of A's columns are equal (empty ones), nobody
- * can tell which of them a column was: naming one of c such is counted as 1/c.
+ * Runs the attacks on one view and counts their success. An attack receives the view and the public
+ * data only; the truth is used afterwards. If c of A's columns are equal (empty ones), no attack
+ * can distinguish them, and naming one of them counts as 1/c.
  */
 #include "audit/clear.h"
 
@@ -44,7 +44,7 @@ sherd__finding sherd__clear_about(const sherd__counting *k, const char *test, co
     return f;
 }
 
-/* hits of n, each by chance with probability p. */
+/* Sets a finding of `hits` hits in n, each of probability p by chance. */
 void sherd__clear_hits(sherd__finding *f, double hits, size_t n, double p)
 {
     uint64_t whole = (uint64_t)hits;
@@ -54,7 +54,7 @@ void sherd__clear_hits(sherd__finding *f, double hits, size_t n, double p)
     f->log_p = whole ? sherd__tail_binomial(whole, n, p) : 0;
 }
 
-/* --- what is there ---------------------------------------------------------------------------- */
+/* ---- locating -------------------------------------------------------------------------------- */
 
 static size_t widest(const sherd__adversary_view *s, size_t *first)
 {
@@ -68,7 +68,7 @@ static size_t widest(const sherd__adversary_view *s, size_t *first)
     return best;
 }
 
-/* Columns of the other sheaves that were seen in part; of which rows does not matter. */
+/* Locates columns of the other sheaves, which were seen in part; rows are ignored. */
 static int locate_others(const sherd__counting *k, const sherd__truth *t)
 {
     size_t at = 0;
@@ -119,7 +119,7 @@ static void counting_fini(sherd__counting *k)
     sherd__free(k->test);
 }
 
-/* Entries of A that stand in the view as they are. */
+/* Counts entries of A that the view contains unchanged. */
 static int verbatim(sherd__findings *l, const sherd__counting *k, const sherd__truth *t)
 {
     sherd__finding f = sherd__clear_about(k, "verbatim", "fraction of the entries of A");
@@ -144,7 +144,7 @@ static int verbatim(sherd__findings *l, const sherd__counting *k, const sherd__t
     return sherd__findings_add(l, &f);
 }
 
-/* Which entries are zero, of those that can be told apart by row. */
+/* Counts which entries are seen to be zero, among those of known rows. */
 int sherd__clear_zero_mask(sherd__findings *l, const sherd__counting *k, const sherd__truth *t,
                            double *line)
 {
@@ -234,7 +234,8 @@ double *sherd__clear_test_rows(const sherd__counting *k)
     return x;
 }
 
-/* R^2 over all columns of the tested rows, and in how many rows the guess beats the public mean. */
+/* Computes R^2 over all columns of the tested rows, and in how many rows the guess is better than
+   the public mean. */
 int sherd__clear_rebuilt(sherd__findings *l, const sherd__counting *k, const sherd__truth *t,
                          const sherd__public *pub, const sherd__inferred *in, unsigned which,
                          double *line, double *r2)
@@ -325,7 +326,7 @@ int sherd__clear_draw(sherd__gallery *g, const sherd__counting *k, const sherd__
     return SHERD_OK;
 }
 
-/* --- all of it -------------------------------------------------------------------------------- */
+/* ---- all attacks ----------------------------------------------------------------------------- */
 
 static int infer_rows(sherd__findings *l, sherd__gallery *g, const sherd__counting *k,
                       const sherd__truth *t, const sherd__public *pub, const size_t *to,
@@ -353,7 +354,7 @@ static int recognise(sherd__findings *l, sherd__gallery *g, const sherd__countin
     bool aligned = k->s->sheaves[k->sheaf].cols > 1;
     bool order = k->s->ordered && k->s->cols <= pub->cols;
     int last = order ? SHERD__MATCH_ASCENDING : aligned ? SHERD__MATCH_TOGETHER : SHERD__MATCH_OWN;
-    /* Then places tell them all, and nothing is to be searched */
+    /* Then positions identify all columns, and no search is needed */
     bool all = order && k->s->cols == pub->cols;
     int err = to ? SHERD_OK : SHERD_ENOMEM;
     for (int how = opt->sketch || all ? last : 0; how <= last && !err; how++) {

@@ -1,7 +1,7 @@
 /*
- * The attacks on values that travel in clear, run on what one adversary saw, and what they got
- * beside what chance gives: verbatim exposure, zero mask, columns recognised in public data,
- * labels, and rows rebuilt from the columns that were recognised.
+ * Attacks on values that are sent in clear, run on one adversary's view. The results are given with
+ * their values by chance: verbatim exposure, zero mask, columns recognised in public data, labels,
+ * and rows rebuilt from recognised columns.
  */
 #ifndef AUDIT_CLEAR_H
 #define AUDIT_CLEAR_H
@@ -12,13 +12,13 @@
 
 #define SHERD__CLEAR_PICTURES 10u
 
-/** Some rows as pictures, each SHERD__CLEAR_PICTURES x cols in 0..255; NULL: not to be had. */
+/** Some rows as pictures, each SHERD__CLEAR_PICTURES x cols in 0..255; NULL if not available. */
 typedef struct sherd__gallery {
     size_t rows, cols;
-    uint8_t *truth;   /* the rows themselves */
-    uint8_t *seen;    /* what the adversary was given, where its columns truly belong */
-    uint8_t *placed;  /* the same, where it believes that they belong */
-    uint8_t *rebuilt; /* what it made of that */
+    uint8_t *truth;   /* the true rows */
+    uint8_t *seen;    /* what the adversary received, in its true columns */
+    uint8_t *placed;  /* the same, in the columns that the adversary guesses */
+    uint8_t *rebuilt; /* the adversary's reconstruction */
     char who[96];
 } sherd__gallery;
 
@@ -26,15 +26,15 @@ void sherd__gallery_fini(sherd__gallery *g);
 
 typedef struct sherd__clear_options {
     uint64_t n;          /* rows of the operand: public */
-    uint64_t share_rows; /* coded views: rows of a whole share; 0: as many as are there */
-    size_t test_rows;    /* on which labels and rebuilding are counted, at most; 0: 1000 */
-    bool sketch;         /* the strongest matching only, labels and rebuilding; for `demo` */
+    uint64_t share_rows; /* coded views: rows of a complete share; 0: as many as there are */
+    size_t test_rows;    /* most rows on which labels and rebuilding are tested; 0: 1000 */
+    bool sketch;         /* only the strongest matching, labels and rebuilding; for `demo` */
 } sherd__clear_options;
 
 /**
- * Attacks one sight and appends findings of `who`. truth and pub may be NULL, each: what needs them
- * is left out. g (may be NULL) is filled where there is something to show. SHERD_ENOMEM;
- * SHERD_ESHAPE: the public data have other columns than the operand.
+ * Attacks one view and appends the findings of `who`. truth and pub may each be NULL; attacks that
+ * need them are then left out. g (may be NULL) is filled if there is something to show.
+ * SHERD_ENOMEM; SHERD_ESHAPE: the columns of the public data differ from the operand's.
  */
 int sherd__audit_clear(sherd__findings *l, sherd__gallery *g, const sherd__adversary_view *s,
                        const char *who, const sherd__truth *truth, const sherd__public *pub,

@@ -1,4 +1,4 @@
-/* What the attacks on clear and on coded views share: counting what they got right. */
+/* Counting of successes, shared by the attacks on clear and on coded views. */
 #ifndef AUDIT_CLEAR_INTERNAL_H
 #define AUDIT_CLEAR_INTERNAL_H
 
@@ -6,27 +6,27 @@
 
 #define SHERD__CLEAR_TEST_ROWS 1000u
 
-/** What is known of a sight after counting; no attack is given it. */
+/** Truth about a view, found when counting; no attack receives it. */
 typedef struct sherd__counting {
     const sherd__adversary_view *s;
     const char *who, *subject;
-    uint32_t *col, *alike; /* by column of the sight, as sherd__truth_columns has them */
+    uint32_t *col, *alike; /* by column of the view, as sherd__truth_columns returns them */
     size_t sheaf, first;   /* the widest aligned sheaf and its first column */
-    uint32_t *row;         /* by kept row of it: the row of A, or SHERD__TRUTH_NONE */
-    size_t *test, tests;   /* rows of it on which attacks are counted */
-    double scale;          /* what A's values are multiplied by, to be compared with public ones */
+    uint32_t *row;         /* by kept row of that sheaf: the row of A, or SHERD__TRUTH_NONE */
+    size_t *test, tests;   /* rows of that sheaf on which attacks are counted */
+    double scale;          /* factor from A's values to the scale of the public ones */
 } sherd__counting;
 
-/** The row of A that test i comes from, or SHERD__TRUTH_NONE: it is not counted. */
+/** Returns the row of A that test i comes from, or SHERD__TRUTH_NONE: it is not counted. */
 static inline uint32_t sherd__clear_row(const sherd__counting *k, size_t i)
 {
     return k->row[k->test[i]];
 }
 
-/** Values of the test rows of the widest sheaf, over the sight's largest: tests x its columns.
- *  NULL: no memory. */
+/** Returns the values of the test rows of the widest sheaf, divided by the view's largest: tests x
+ *  its columns. NULL: no memory. */
 double *sherd__clear_test_rows(const sherd__counting *k);
-/** Each appends a finding, or none where nothing can be counted. SHERD_ENOMEM. */
+/** Each appends a finding, or none if nothing can be counted. SHERD_ENOMEM. */
 int sherd__clear_zero_mask(sherd__findings *l, const sherd__counting *k, const sherd__truth *t,
                            double *line) SHERD_MUST;
 int sherd__clear_matched(sherd__findings *l, const sherd__counting *k, const sherd__truth *t,
@@ -37,13 +37,14 @@ int sherd__clear_labels(sherd__findings *l, const sherd__counting *k, const sher
 int sherd__clear_rebuilt(sherd__findings *l, const sherd__counting *k, const sherd__truth *t,
                          const sherd__public *pub, const sherd__inferred *in, unsigned which,
                          double *line, double *r2) SHERD_MUST;
-/** Fills g; to: where each column is believed to belong. SHERD_ENOMEM. */
+/** Fills g. to: the guessed position of each column. SHERD_ENOMEM. */
 int sherd__clear_draw(sherd__gallery *g, const sherd__counting *k, const sherd__truth *t,
                       const size_t *to, const double *rebuilt) SHERD_MUST;
-/** A finding with everything unknown. */
+/** Returns a finding with all values unknown. */
 sherd__finding sherd__clear_about(const sherd__counting *k, const char *test,
                                   const char *statistic);
-/** hits of n, each by chance with probability p: value, chance, interval, p-value. */
+/** Sets value, chance, interval and p-value of `hits` hits in n, each of probability p by
+ *  chance. */
 void sherd__clear_hits(sherd__finding *f, double hits, size_t n, double p);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * Coalitions. alpha and beta are public, so what colluding domains can do is linear algebra: cancel
- * the masks of the shares that they hold. As long as the mask weights of T shares are independent
- * there is nothing to cancel. Where there is, the residues still look random, each share alone and
- * all of them together; only the combination gives the data away, hence it is what gets tested.
+ * Coalitions. alpha and beta are public, so colluding domains can use linear algebra to cancel the
+ * masks of their shares. While the mask weights of T shares are independent, nothing can be
+ * cancelled. If they are dependent, the residues still look random, each share alone and all
+ * together. Only the combination reveals the data, so the combination is tested.
  */
 #include <math.h>
 #include <stdio.h>
@@ -23,8 +23,8 @@ typedef struct attack {
     const sherd__audit_options *opt;
     uint32_t size;     /* domains of a coalition */
     bool control;      /* more than T */
-    size_t sample;     /* entries that tests look at */
-    uint32_t *domains; /* all that hold a share, ascending */
+    size_t sample;     /* entries that tests use */
+    uint32_t *domains; /* all domains with a share, ascending */
     uint32_t domains_len;
     uint32_t *chosen;  /* indices into domains, ascending: the coalition */
     uint32_t *who;     /* their domains */
@@ -33,7 +33,8 @@ typedef struct attack {
     uint32_t *mixed[SHERD__TABLE_PRIMES]; /* K combinations of `sample` each, by prime */
     uint64_t *x, *guess;
     double *features;          /* FEATURES x entries */
-    uint32_t open, rebuilt_by; /* coalitions that cancelled the masks; that solved for all blocks */
+    uint32_t open, rebuilt_by; /* number of coalitions that cancelled the masks, and that solved for
+                                  all blocks */
 } attack;
 
 /* ---- choosing -------------------------------------------------------------------------------- */
@@ -52,7 +53,7 @@ static void list_domains(attack *a)
     }
 }
 
-/* The next subset in lexical order; false after the last. */
+/* Advances to the next subset in lexical order; returns false after the last. */
 static bool next_subset(uint32_t *chosen, uint32_t size, uint32_t of)
 {
     uint32_t i = size;
@@ -63,14 +64,14 @@ static bool next_subset(uint32_t *chosen, uint32_t size, uint32_t of)
     return true;
 }
 
-/* A uniform subset (Floyd). */
+/* Draws a uniform subset (Floyd). */
 static void draw_subset(const sherd_entropy *e, uint32_t *chosen, uint32_t size, uint32_t of)
 {
     for (uint32_t len = 0, j = of - size; j < of; j++, len++) {
         uint32_t v = (uint32_t)sherd__entropy_below(e, (uint64_t)j + 1), at = 0;
         while (at < len && chosen[at] < v) at++;
         if (at < len && chosen[at] == v) {
-            chosen[len] = j; /* above all that are there */
+            chosen[len] = j; /* larger than all elements so far */
             continue;
         }
         memmove(chosen + at + 1, chosen + at, (len - at) * sizeof *chosen);
@@ -78,12 +79,12 @@ static void draw_subset(const sherd_entropy *e, uint32_t *chosen, uint32_t size,
     }
 }
 
-/* How many subsets there are, or limit + 1 if more than that. */
+/* Returns how many subsets there are, or limit + 1 if there are more. */
 static uint64_t subsets(uint32_t size, uint32_t of, uint64_t limit)
 {
     uint64_t r = 1;
     for (uint32_t i = 1; i <= size; i++) {
-        r = r * (of - size + i) / i; /* C(of-size+i, i): rises with i */
+        r = r * (of - size + i) / i; /* C(of-size+i, i), which increases with i */
         if (r > limit) return limit + 1;
     }
     return r;
@@ -103,9 +104,9 @@ static void gather(attack *a)
 
 /* ---- one coalition --------------------------------------------------------------------------- */
 
-typedef struct solved { /* what a coalition has modulo each prime */
+typedef struct solved { /* what a coalition can solve modulo each prime */
     sherd__unmasked u[SHERD__TABLE_PRIMES];
-    uint32_t rows; /* of those looked at, the same for all primes */
+    uint32_t rows; /* number of combinations tested, the same for all primes */
 } solved;
 
 static sherd__finding about(const attack *a, const char *test)
@@ -133,7 +134,7 @@ static void name_row(const attack *a, const sherd__unmasked *u, uint32_t row, ch
     else snprintf(out, size, "%.24s, blocks mixed", a->s->name);
 }
 
-/* Combination `row` modulo each prime, and modulo the first two together. */
+/* Tests combination `row` modulo each prime, and modulo the first two together. */
 static int look_at(attack *a, const solved *v, uint32_t row)
 {
     const sherd__seen_code *c = a->s->code;
@@ -166,7 +167,7 @@ static int look_at(attack *a, const solved *v, uint32_t row)
     return err;
 }
 
-/* Entries of `row` that are the truth, modulo every prime. */
+/* Counts entries of `row` that equal the truth modulo every prime. */
 static size_t right_entries(const attack *a, uint32_t row, uint32_t block)
 {
     const sherd__seen_code *c = a->s->code;
@@ -216,7 +217,7 @@ static void feature_of(const uint32_t *x, uint32_t scale, uint32_t p, size_t n, 
         out[i] = (double)sherd__modular_centre((uint64_t)x[i] * scale % p, p);
 }
 
-/* What a coalition holds: combinations without masks first, then its shares as they are. */
+/* The features are the combinations without masks, then the coalition's shares unchanged. */
 static int linear(attack *a, const solved *v)
 {
     const sherd__seen_code *c = a->s->code;
@@ -263,7 +264,7 @@ static int coalition(attack *a)
     return err;
 }
 
-/* ---- all of them ----------------------------------------------------------------------------- */
+/* ---- all coalitions -------------------------------------------------------------------------- */
 
 static int summary(attack *a, uint64_t attacked, uint64_t all)
 {

@@ -1,6 +1,6 @@
 /*
- * A share as a sight: residues as numbers around 0, over the largest of them, all columns in their
- * places. Inference is made once, and counted against every block.
+ * A share as an adversary view: residues as numbers around 0, divided by the largest of them, all
+ * columns in their places. Inference is made once and counted against every block.
  */
 #include "audit/coded.h"
 
@@ -17,7 +17,7 @@
 #define COLUMNS_MAX 96u
 #define KEPT_MAX 10000u
 
-/* Columns every `step`-th of the share, rows as far as they are kept. */
+/* Takes every `step`-th column of the share, and the rows kept. */
 static int make_sight(sherd__adversary_view *s, sherd__sheaf *f, const sherd__seen *seen,
                       uint32_t share, size_t step)
 {
@@ -58,7 +58,8 @@ static int open_counting(sherd__counting *k, const sherd__adversary_view *s, con
     k->tests = h->kept < tests ? h->kept : tests;
     k->test = sherd__calloc(k->tests, sizeof *k->test);
     if (!k->col || !k->alike || !k->row || !k->test) return SHERD_ENOMEM;
-    uint32_t *alike = sherd__calloc(t->a.cols, sizeof *alike); /* by the first of them */
+    uint32_t *alike = sherd__calloc(t->a.cols, sizeof *alike); /* by the first of the equal
+                                                                  columns */
     if (!alike) return SHERD_ENOMEM;
     for (size_t c = 0; c < t->a.cols; c++) alike[t->first[c]]++;
     for (size_t j = 0; j < s->cols; j++) {
@@ -88,7 +89,7 @@ static double scale_of(const sherd__truth *t, double *line)
     return largest > 0 ? 1 / largest : 0;
 }
 
-/* Which row of A stands in block b at each row of the share; how many do. */
+/* Sets the row of A that block b has at each row of the share; returns how many rows have one. */
 static size_t at_block(sherd__counting *k, const sherd__truth *t, const sherd__seen *seen,
                        uint64_t height, uint32_t b)
 {
@@ -129,7 +130,8 @@ static int verbatim(sherd__findings *l, const sherd__counting *k, const sherd__t
     return sherd__findings_add(l, &f);
 }
 
-/* Shares show their columns' places; here they are left out, to see whether values tell them. */
+/* Shares reveal the positions of columns. They are left out here, to test whether values reveal
+   them. */
 static int recognise(sherd__findings *l, const sherd__seen *seen, uint32_t share, const char *who,
                      const sherd__truth *t, const sherd__public *pub)
 {

@@ -1,7 +1,7 @@
 /*
- * The broken schemes. Each is an honest encoding by the textbook (weights times blocks plus weights
- * times masks, in 64-bit integers) with one rule of the scheme left out: exactly one, so that what
- * the audit finds is that rule.
+ * The broken schemes. Each is a textbook encoding (weights times blocks plus weights times masks,
+ * in 64-bit integers) that omits exactly one rule of the scheme, so that what the audit finds is
+ * the absence of that rule.
  */
 #include "audit/controls.h"
 
@@ -42,7 +42,7 @@ typedef struct memory {
     uint32_t alpha[SHERD__LCC_SHARES_MAX];
     double **blocks[2];
     uint32_t *residues[2];        /* N x primes x n */
-    const uint32_t **pointers[2]; /* to them */
+    const uint32_t **pointers[2]; /* into residues */
     uint32_t *masks;              /* T x n */
 } memory;
 
@@ -94,7 +94,7 @@ void sherd__control_fini(sherd__control_view *v)
 
 /* ---- encoding -------------------------------------------------------------------------------- */
 
-/* Share = sum of weight * block + sum of weight * mask, modulo one prime. */
+/* Computes share = sum of weight * block + sum of weight * mask, modulo one prime. */
 static void encode(sherd__control_view *v, uint32_t e, uint32_t prime)
 {
     const sherd__seen_code *c = &v->code;
@@ -115,7 +115,8 @@ static void encode(sherd__control_view *v, uint32_t e, uint32_t prime)
     }
 }
 
-/* Masks for one prime; the control with one mask for all primes keeps those of the smallest. */
+/* Draws masks for one prime. The control with one mask for all primes keeps those of the
+   smallest. */
 static void draw_masks(sherd__control_view *v, sherd__control c, uint32_t prime,
                        const sherd_entropy *e)
 {
@@ -129,7 +130,7 @@ static void draw_masks(sherd__control_view *v, sherd__control c, uint32_t prime,
     sherd__audit_draw(e, p, v->code.masks * entries(v), m->masks);
 }
 
-/* The second operand's masks are the first one's from the sixth row on, and then fresh ones. */
+/* The second operand's masks are the first one's from the sixth row on, followed by fresh ones. */
 static void shift_masks(sherd__control_view *v, uint32_t prime, const sherd_entropy *e)
 {
     const memory *m = v->memory;
@@ -150,7 +151,7 @@ static void negate_masks(sherd__control_view *v, uint32_t prime)
         m->masks[i] = m->masks[i] ? p - m->masks[i] : 0;
 }
 
-/* Columns of a block in clear, shuffled for each share. */
+/* Writes the columns of a block in clear, shuffled for each share. */
 static void permute(sherd__control_view *v, uint32_t share, const sherd_entropy *e)
 {
     const memory *m = v->memory;
@@ -177,7 +178,7 @@ static void fill(sherd__control_view *v, sherd__control c, const double *const *
     const memory *m = v->memory;
     size_t n = entries(v);
     sherd_entropy_seeded state;
-    sherd_entropy made = sherd__entropy_seeded(&state, 1); /* masks are the same for any operand */
+    sherd_entropy made = sherd__entropy_seeded(&state, 1); /* masks do not depend on the operand */
     for (uint32_t i = 0; i < v->seen_len; i++) {
         if (i > 0 || !blocks)
             sherd__audit_make_up(&made, m->blocks[i], v->code.blocks, v->seen[i].rows,

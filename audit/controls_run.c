@@ -1,7 +1,6 @@
 /*
- * The audit of the audit: the same attacks that judge a record are run on every broken scheme. A
- * control counts as found by its smallest p-value, multiplied by how many there were to choose
- * from.
+ * Audits the audit: the attacks that judge a record are run on every broken scheme. A control
+ * counts as found by its smallest p-value, multiplied by the number of tests it was chosen from.
  */
 #include <math.h>
 #include <stdio.h>
@@ -51,8 +50,7 @@ static int attack(sherd__findings *l, sherd__control c, const sherd__seen_code *
     uint64_t seed = opt->seed + 7919 * ((uint64_t)c + 1);
     int err = sherd__control_make(&v, c, code, rows, cols, blocks, seed);
     if (err != 0) return err;
-    /* An honest encoding has nothing to show to single domains: only the coalition may accuse
-     * it. */
+    /* A correct encoding reveals nothing to single domains, so only the coalition may flag it. */
     if (c != SHERD__CONTROL_COALITION)
         err = sherd__audit_uniformity(&tried, v.seen, v.seen_len, opt, d);
     if (err == 0 && c != SHERD__CONTROL_COALITION)
@@ -68,7 +66,7 @@ static int attack(sherd__findings *l, sherd__control c, const sherd__seen_code *
 
 typedef struct playing {
     sherd__control control;
-    sherd__seen_code code; /* shares: those of the coalition only */
+    sherd__seen_code code; /* its shares are only those of the coalition */
     size_t rows, cols;
     uint64_t seed;
 } playing;
@@ -87,7 +85,8 @@ static int encode(void *ctx, const double *const *blocks, uint32_t *const *out)
     return SHERD_OK;
 }
 
-/* sherd__audit_game takes its weights from the code: for alpha = beta that of a control's view. */
+/* sherd__audit_game takes its weights from the code; for alpha = beta that is the code of a
+   control's view. */
 static int game(sherd__findings *l, sherd__control c, const char *name,
                 const sherd__seen_code *code, const double *const *first,
                 const double *const *second, const sherd__audit_options *opt, sherd_diag *d)
@@ -130,7 +129,7 @@ static int games(sherd__findings *l, const sherd__seen_code *code, const sherd__
         sherd__audit_permuted(&e, (const double *const *)made, mixed, code->blocks, n);
     }
     /* One mask for all primes, one at an offset and a negated one are left to the statistics: the
-     * game's attacker does not join primes, shift or add. */
+       game's attacker does not combine primes, shift or add. */
     for (int c = 0; c < SHERD__CONTROL_PRIMES && err == 0; c++) {
         if (!sherd__control_of((sherd__control)c, code)) continue;
         err = game(l, (sherd__control)c, "zero or structured", code, (const double *const *)zero,
@@ -145,7 +144,7 @@ static int games(sherd__findings *l, const sherd__seen_code *code, const sherd__
     return err;
 }
 
-/* ---- all ------------------------------------------------------------------------------------- */
+/* ---- all controls ---------------------------------------------------------------------------- */
 
 int sherd__audit_controls(sherd__findings *l, const sherd__seen_code *code, size_t rows,
                           size_t cols, const double *const *blocks, const sherd__audit_options *opt,

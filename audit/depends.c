@@ -1,9 +1,9 @@
 /*
- * Does what a domain holds depend on the data? Whoever knows the operand, all of it or every other
- * entry, looks for a trace of it in a share: are residues uniform where a block is zero and where
- * it is not; do they go with its entries; can the other half be told from this one by a linear fit.
- * Given the data, residues of a scheme that hides are uniform and independent, so all p-values
- * hold.
+ * Tests whether a domain's shares depend on the data. An attacker who knows the operand, all of it
+ * or every other entry, looks for a trace of it in a share: whether residues are uniform where a
+ * block is zero and where it is not, whether they correlate with its entries, and whether a linear
+ * fit distinguishes one half of the entries from the other. Given the data, residues of a scheme
+ * that hides are uniform and independent, so all p-values are valid.
  */
 #include <math.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ typedef struct looking {
     double *feature[SHERD__TABLE_PRIMES];
 } looking;
 
-/* Residues of the entries where the block is zero, or where it is not. */
+/* Tests residues of the entries where the block is zero, or where it is not. */
 static int where(looking *g, const uint32_t *x, uint32_t p, uint32_t block, bool zero)
 {
     sherd__finding f = g->about;
@@ -37,7 +37,7 @@ static int where(looking *g, const uint32_t *x, uint32_t p, uint32_t block, bool
     return sherd__uniform_look(g->l, &f, g->x, len, p, SHERD__LOOK_HIGH | SHERD__LOOK_LOW);
 }
 
-/* Correlation of residues around 0 with the block's entries around their mean. */
+/* Tests the correlation of residues around 0 with the block's entries around their mean. */
 static int correlation(looking *g, const double *x, uint32_t p, uint32_t block)
 {
     const double *a = g->blocks[block], variance = ((double)p * p - 1) / 12;

@@ -1,9 +1,9 @@
 /*
- * Element-wise views. Nothing can be matched by columns, since each row has an order of its own;
- * but the values of a row tell much of it without their places: how many are zero, their mean,
- * their quantiles. These are described alike for what was seen of a row and for as many values of a
- * public one, drawn as they are dealt, and a row is taken for the public rows whose values are like
- * its.
+ * Views of element-wise operations. Columns cannot be matched, since each row has its own order.
+ * But the values of a row reveal much of it without their positions: how many are zero, their mean,
+ * their quantiles. These features are computed for the seen values of a row and for as many values
+ * of a public row, drawn in the same way. A row is then matched to the public rows with the most
+ * similar features.
  */
 #include "audit/elements.h"
 
@@ -28,7 +28,7 @@ void sherd__elements_fini(sherd__elements *e)
     memset(e, 0, sizeof *e);
 }
 
-/* --- out of records --------------------------------------------------------------------------- */
+/* ---- records --------------------------------------------------------------------------------- */
 
 static bool element_wise(const sherd__node_view *v, const sherd__view_task *t)
 {
@@ -59,7 +59,7 @@ bool sherd__elements_job(const sherd__views *v, uint64_t *job)
     return len > 0;
 }
 
-/* Appends a panel's rows; a panel of another width is none of this slot's. */
+/* Appends a panel's rows; a panel of another width does not belong to this slot. */
 static int append(sherd__elements *e, const sherd__node_view *v, const sherd__view_block *b,
                   size_t rows_max)
 {
@@ -83,7 +83,7 @@ static int append(sherd__elements *e, const sherd__node_view *v, const sherd__vi
         if (wide) memcpy(&to[i], body + 8 + 8 * i, 8);
         else memcpy(&x, body + 8 + 4 * i, 4);
         if (!wide) to[i] = (double)x;
-        if (!isfinite(to[i])) to[i] = 0; /* attacks compute with it */
+        if (!isfinite(to[i])) to[i] = 0; /* attacks need finite numbers */
         if (fabs(to[i]) > e->largest) e->largest = fabs(to[i]);
     }
     if (whole) e->rows += take;
@@ -99,7 +99,7 @@ static int compare_tasks(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The panels of one slot, in the order of their numbers; one that was sent twice counts once. */
+/* Reads the panels of one slot in the order of their numbers; a panel sent twice counts once. */
 static int read_slot(sherd__elements *out, const sherd__node_view *v,
                      const sherd__view_task *const *list, size_t len, bool right, size_t slots,
                      size_t slot, size_t rows_max)
@@ -148,7 +148,7 @@ int sherd__elements_join(sherd__elements *out, const sherd__elements *const *par
     size_t bytes, at = 0;
     memset(out, 0, sizeof *out);
     for (size_t i = 0; i < len; i++) {
-        if (part[i]->rows == 0) continue; /* who was dealt nothing adds nothing */
+        if (part[i]->rows == 0) continue; /* a node without data adds nothing */
         if (part[i]->rows < e.rows) e.rows = part[i]->rows;
         if (part[i]->sent < e.sent) e.sent = part[i]->sent;
         if (part[i]->largest > e.largest) e.largest = part[i]->largest;
@@ -176,7 +176,7 @@ static int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Of n >= 1 values, which are sorted in place. */
+/* Computes the features of n >= 1 values, which are sorted in place. */
 static void describe(double *x, size_t n, double scale, double *out)
 {
     double zero = 0, sum = 0, squares = 0;
@@ -194,7 +194,7 @@ static void describe(double *x, size_t n, double scale, double *out)
         out[3 + q] = x[(size_t)(q + 1) * (n - 1) / (QUANTILES + 1)] * scale;
 }
 
-/* How many of x are among a: both sorted, each entry once. */
+/* Returns how many of x are also in a; both are sorted, and each entry is matched once. */
 static size_t common(const double *x, size_t n, const double *a, size_t m)
 {
     size_t i = 0, j = 0, both = 0;
@@ -223,7 +223,8 @@ static sherd__finding about(const char *test, const char *statistic, const char 
     return f;
 }
 
-/* That they were sent is the finding: there is no chance that a scheme which hides would do so. */
+/* The finding is that entries were sent at all, which a scheme that hides would not do by
+   chance. */
 static int verbatim(sherd__findings *l, const sherd__elements *e, const char *name, const char *who,
                     const sherd__truth *t, double *line, double *room)
 {
@@ -246,7 +247,7 @@ static int verbatim(sherd__findings *l, const sherd__elements *e, const char *na
     return sherd__findings_add(l, &f);
 }
 
-/* Public rows as the features of `cols` of their values and, behind these, themselves. */
+/* Extends public rows: the features of `cols` of their values, followed by the rows themselves. */
 static int extend(sherd__public *out, const sherd__public *pub, size_t cols, double *room)
 {
     sherd_entropy_seeded state;

@@ -1,7 +1,7 @@
 /*
- * The list of findings and the judgement over it. Holm's procedure needs all p-values at once,
- * hence attacks only note theirs and nothing is flagged before the end. Controls are left out of
- * the family: they are meant to be found, and would loosen the thresholds of the rest.
+ * The list of findings and the judgement over it. Holm's procedure needs all p-values at once, so
+ * attacks only record theirs, and findings are flagged at the end. Controls are not part of the
+ * family: they are expected to be found, and would loosen the thresholds of the rest.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -57,7 +57,8 @@ int sherd__findings_judge(sherd__findings *l, double family)
         }
     }
     qsort(order, tests, sizeof *order, by_p);
-    bool open = true; /* the first that passes its threshold ends it for all that follow */
+    bool open = true; /* the first p-value above its threshold ends the procedure for all that
+                         follow */
     for (size_t i = 0; i < tests; i++) {
         sherd__finding *f = &l->list[order[i].index];
         f->log_threshold = log(family / (double)(tests - i));

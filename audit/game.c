@@ -1,10 +1,10 @@
 /*
  * The distinguishing game. The attacker knows both operands and the code, and may have operand 0
- * hidden once more just before each challenge (as with chosen plaintexts). It looks at signals:
- * each share as it is, each combination without masks, and each share less the one of the known
- * operand; and for each at six statistics. Which of them tells the operands apart, and at what
- * threshold, it learns on half the rounds; the other half, which it has not seen, is what counts,
- * so that searching among many statistics cannot flatter it.
+ * hidden once more just before each challenge (as with chosen plaintexts). It uses signals: each
+ * share unchanged, each combination without masks, and each share minus that of the known operand.
+ * Of each signal it computes six statistics. On half the rounds it learns which statistic
+ * distinguishes the operands, and at what threshold. Only the other half, which it has not seen,
+ * counts, so searching among many statistics cannot bias the result.
  */
 #include <math.h>
 #include <stdio.h>
@@ -23,14 +23,14 @@
 
 enum { SIGNALS = 48, STATISTICS = 6 };
 
-/* Residues modulo one prime or (prime2) two, and what they would be for either operand if no mask
- * were left in them. */
+/* Residues modulo one prime or (prime2) two, and their values for either operand if no mask were
+   left in them. */
 typedef struct signal {
     enum { SHARE, UNMASKED, AGAINST_KNOWN } kind;
     uint32_t which; /* member, or row of `unmasked` */
     uint32_t prime;
     uint32_t scale;
-    uint32_t weight[SHERD__LCC_BLOCKS_MAX]; /* scaled: of each block */
+    uint32_t weight[SHERD__LCC_BLOCKS_MAX]; /* of each block, scaled */
     uint64_t modulus;
     double *target[2]; /* centred, n each */
 } signal;
@@ -41,8 +41,8 @@ typedef struct play {
     sherd__unmasked unmasked[SHERD__TABLE_PRIMES];
     signal signals[SIGNALS];
     uint32_t len;
-    uint32_t **seen, **known; /* [member * primes_len + prime]: the challenge; operand 0 before
-                                 it */
+    uint32_t **seen, **known; /* [member * primes_len + prime]: the challenge; operand 0 hidden
+                                 before it */
     double *targets;          /* SIGNALS x 2 x n */
     uint64_t *x;
     double *value; /* rounds x (SIGNALS * STATISTICS) */
@@ -62,7 +62,7 @@ static void add_signal(play *y, const signal *s)
     y->len++;
 }
 
-/* target[b] = sum of weight * operand b, less operand 0 where that is subtracted. */
+/* Sets target[b] = sum of weight * operand b, minus that of operand 0 where it is subtracted. */
 static void aim(play *y, signal *s)
 {
     const sherd__seen_code *c = y->g->code;
@@ -107,7 +107,7 @@ static int find_signals(play *y)
             add_signal(y, &s);
         }
     }
-    /* A share that is one block in clear, columns in any order. */
+    /* A share that is one block in clear, with columns in any order. */
     for (uint32_t m = 0; m < y->g->members_len; m++) {
         for (uint32_t j = 0; j < c->blocks; j++) {
             signal s = { .kind = SHARE, .which = m, .modulus = c->primes[0], .scale = 1 };
@@ -183,12 +183,12 @@ static int by_value(const void *a, const void *b)
 
 typedef struct guess {
     uint32_t column;
-    double threshold; /* operand `above` if the value is above it */
+    double threshold; /* guess operand `above` if the value is above it */
     int above;
     uint32_t right;
 } guess;
 
-/* The best threshold of one statistic on the first `len` rounds. */
+/* Finds the best threshold of one statistic on the first `len` rounds. */
 static guess train(const play *y, uint32_t column, sample *s, uint32_t len)
 {
     uint32_t columns = y->len * STATISTICS, ones = 0, below = 0;
@@ -207,7 +207,7 @@ static guess train(const play *y, uint32_t column, sample *s, uint32_t len)
         for (int above = 0; above < 2; above++) {
             uint32_t right = above ? up : len - up;
             double middle = s[i].value / 2 + s[i + 1].value / 2;
-            if (right > best.right) /* between neighbouring doubles there is no middle */
+            if (right > best.right) /* adjacent doubles have no number between them */
                 best = (guess){ column, middle < s[i + 1].value ? middle : s[i].value, above,
                                 right };
         }

@@ -1,7 +1,7 @@
 /*
- * The report as a page. Nothing in it is loaded: pictures are PNG in data: addresses, the style is
- * inline, there is no script, and a policy in its head forbids the rest. Every word from outside is
- * escaped.
+ * The report as a page. It loads nothing: pictures are PNG in data: URLs, the style is inline,
+ * there is no script, and a content security policy in its head forbids everything else. All
+ * external text is escaped.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -17,7 +17,7 @@
 #define PAGE_MAX ((size_t)256 << 20)
 #define FINDINGS_MAX 4000u
 
-/* A page in the making; the first failure stays. */
+/* A page being written; the first error is kept. */
 typedef struct page {
     sherd_buf b;
     int err;
@@ -39,7 +39,7 @@ static void putf(page *p, const char *fmt, ...)
     put(p, text);
 }
 
-/* Text from outside. */
+/* Appends external text, escaped. */
 static void put_text(page *p, const char *s)
 {
     for (; *s; s++) {
@@ -68,7 +68,7 @@ static void put_base64(page *p, const uint8_t *x, size_t len)
 
 /* --- pictures --------------------------------------------------------------------------------- */
 
-/* Columns to a line: what was asked for, or the side of a square. */
+/* Returns columns per line: the requested width, or the side of a square. */
 static size_t line_of(size_t cols, size_t width)
 {
     size_t side = (size_t)lrint(sqrt((double)cols));
@@ -76,7 +76,8 @@ static size_t line_of(size_t cols, size_t width)
     return side * side == cols ? side : cols;
 }
 
-/* All rows of a gallery side by side (below one another where they are single lines), with gaps. */
+/* Draws all rows of a gallery next to each other (one below another if they are single lines), with
+   gaps. */
 static int picture(page *p, const uint8_t *rows, size_t n, size_t cols, size_t width,
                    const char *says)
 {
@@ -128,7 +129,7 @@ static void put_number(page *p, double v)
     else putf(p, "<td>%.4g</td>", v);
 }
 
-/* Value and chance as bars of the same scale, for what lies between 0 and 1. */
+/* Draws value and chance as bars of the same scale, for values between 0 and 1. */
 static void put_bar(page *p, double v, double chance)
 {
     double a = v > 1 ? 1 : v > 0 ? v : 0, b = chance > 1 ? 1 : chance > 0 ? chance : 0;

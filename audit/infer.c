@@ -1,8 +1,8 @@
 /*
  * Ridge regression and nearest neighbours, from the public data restricted to the matched columns.
- * The regression predicts all public columns and, by one column a class, the label; both at once,
- * since they share the one factorisation. Neighbours vote for the label and are averaged for the
- * rest.
+ * The regression predicts all public columns and, by one column per class, the label; both
+ * together, since they share one factorisation. Neighbours vote for the label and are averaged for
+ * the rest.
  */
 #include "audit/infer.h"
 
@@ -14,7 +14,7 @@
 #include "core/bytes.h"
 #include "matrix/gemm.h"
 
-#define RIDGE 1e-3 /* of the rows, on variables scaled to at most 1 */
+#define RIDGE 1e-3 /* times the rows, on variables scaled to at most 1 */
 
 static double *alloc_matrix(size_t rows, size_t cols)
 {
@@ -54,13 +54,12 @@ int sherd__cholesky_solve(double *s, size_t m, double *r, size_t k)
     return SHERD_OK;
 }
 
-/* The columns in use, side by side: what is seen and what is public of them, less the public
- * mean. */
+/* The columns in use: seen values and public values, minus the public mean. */
 typedef struct parts {
     size_t m, targets;
     double *x, *p;    /* rows x m; public rows x m */
-    double *mean, *y; /* public rows x targets: all columns, then a column a class; mean: of
-                            these */
+    double *mean, *y; /* public rows x targets: all columns, then one column per class; mean: of
+                         these */
 } parts;
 
 static void parts_fini(parts *t)
@@ -132,7 +131,7 @@ static int by_ridge(sherd__inferred *out, const parts *t, const sherd__public *p
     return err;
 }
 
-/* The neighbours of one row, least distance first. */
+/* Finds the neighbours of one row, nearest first. */
 static void nearest(const double *dot, const double *norm, size_t n, size_t *best, size_t *len)
 {
     double d[SHERD__INFER_NEIGHBOURS];

@@ -1,7 +1,8 @@
 /*
- * A linear attacker: ordinary least squares from what a coalition holds to each block, fitted on
- * even entries and judged on odd ones, so that fitting noise earns nothing. The normal equations
- * are small (features squared) and solved by Cholesky; features are scaled to variance 1 first.
+ * A linear attacker: ordinary least squares from a coalition's data to each block. It is fitted on
+ * even entries and judged on odd ones, so that fitting noise gains nothing. The normal equations
+ * are small (features squared) and are solved by Cholesky factorisation; features are first scaled
+ * to variance 1.
  */
 #include <math.h>
 #include <stdio.h>
@@ -11,13 +12,14 @@
 #include "audit/tail.h"
 #include "core/alloc.h"
 
-enum { ENTRIES_MIN = 4 }; /* for each feature */
+enum { ENTRIES_MIN = 4 }; /* per feature */
 
 typedef struct fit {
     const double *const *feature;
     uint32_t features;
     size_t n;
-    double *mean, *scale; /* of each feature, on even entries; scale 0: constant, left out */
+    double *mean, *scale; /* of each feature, on even entries; scale 0: a constant feature, left
+                             out */
     double *factor;       /* Cholesky, lower, features x features */
     double *weight;
 } fit;
@@ -49,7 +51,7 @@ static void factorise(fit *f)
         for (uint32_t k = 0; k <= j; k++) {
             double sum = 0;
             for (size_t i = 0; i < f->n; i += 2) sum += at(f, j, i) * at(f, k, i);
-            /* A ridge far below noise: features may be multiples of each other. */
+            /* A ridge far below the noise, because features may be multiples of each other. */
             if (j == k) sum += 1e-6 * (double)f->n + (f->scale[j] == 0 ? 1 : 0);
             for (uint32_t h = 0; h < k; h++) sum -= f->factor[j * d + h] * f->factor[k * d + h];
             f->factor[j * d + k] = j == k ? sqrt(sum) : sum / f->factor[k * d + k];
@@ -73,7 +75,8 @@ static void solve(fit *f, const double *y, double mean)
     }
 }
 
-/* R^2 and the correlation of guesses with truth, on odd entries. False: the truth is constant. */
+/* Computes R^2 and the correlation of guesses with the truth, on odd entries. Returns false if the
+   truth is constant. */
 static bool score(fit *f, const double *y, double *r2, double *correlation)
 {
     double fitted, mean, deviation, errors = 0, guesses = 0, squares = 0, with = 0, count = 0;
@@ -117,7 +120,7 @@ int sherd__audit_linear(sherd__findings *l, const sherd__finding *about,
     for (uint32_t j = 0; j < blocks; j++) {
         double r2, r;
         if (!score(&f, block[j], &r2, &r)) continue;
-        /* Guesses are sums of uniform residues: sub-Gaussian, whatever the truth. */
+        /* Guesses are sums of uniform residues, so they are sub-Gaussian, whatever the truth. */
         double p = r > 0 ? sherd__tail_subgaussian(r * sqrt((double)(n / 2))) : 0;
         tried++;
         if (r2 > best) best = r2;

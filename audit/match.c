@@ -1,10 +1,10 @@
 /*
- * The matching attack. Rates are compared after arcsin sqrt, which gives them one variance whatever
- * they are; the first guess is a Hungarian assignment on these alone. It gets one column in eight
- * right and most others near by, which is enough: the cost of taking column i for public column j
- * then becomes how far i's correlations with the other columns are from j's with the columns that
- * those are taken for, each difference capped so that wrong partners count little, and the
- * assignment is solved again until it stands still.
+ * The matching attack. Rates are compared after arcsin sqrt, which gives them the same variance at
+ * every rate. The first guess is a Hungarian assignment on the rates alone. It gets one column in
+ * eight right and most others near their place, which is enough. The cost of matching column i to
+ * public column j then becomes the distance of i's correlations with the other columns from j's
+ * with the columns that those are matched to. Each difference is capped so that wrong partners
+ * count little. The assignment is repeated until it no longer changes.
  */
 #include "audit/match.h"
 
@@ -22,8 +22,8 @@
 
 #define ROUNDS 12u
 #define CAP 0.02        /* of a squared difference of correlations */
-#define OWN_WEIGHT 0.02 /* of a column's own statistics, once there are correlations */
-#define QUANTILES 4096u /* values that thresholds are chosen from */
+#define OWN_WEIGHT 0.02 /* of a column's own statistics, when correlations are used */
+#define QUANTILES 4096u /* values that thresholds are computed from */
 
 static double *alloc_matrix(size_t rows, size_t cols)
 {
@@ -38,8 +38,8 @@ static double even(double rate)
     return asin(sqrt(rate < 0 ? 0 : rate > 1 ? 1 : rate));
 }
 
-/* Of column j of x (rows x cols, scaled by `scale`), which has n rows in truth: the others are
- * zero. */
+/* Computes the statistics of column j of x (rows x cols, multiplied by `scale`), which has n rows
+   in truth; the rows that are absent are zero. */
 static void describe(const double *x, size_t rows, size_t cols, size_t j, double n, double scale,
                      const double *rates, double *out)
 {
@@ -61,7 +61,8 @@ static void describe(const double *x, size_t rows, size_t cols, size_t j, double
         out[3 + q] = even((above[q] + (rates[q] < 0 ? missing : 0)) / n);
 }
 
-/* Correlations of all columns of x (rows x cols) with one another; 0 where a column is constant. */
+/* Computes the correlations between all columns of x (rows x cols); 0 where a column is
+   constant. */
 static int correlate(const double *x, size_t rows, size_t cols, double *corr)
 {
     double *mean = sherd__calloc(cols, sizeof *mean), *sd = sherd__calloc(cols, sizeof *sd);
@@ -100,7 +101,7 @@ static int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Thresholds at the tenths of the values that are not zero. */
+/* Sets thresholds at the deciles of the non-zero values. */
 static int choose_rates(sherd__public *p)
 {
     size_t all = p->rows * p->cols, len = 0;
@@ -175,7 +176,7 @@ int sherd__public_make(sherd__public *out, sherd_view data, const sherd_view *la
 
 /* --- the attack ------------------------------------------------------------------------------- */
 
-/* cost[i][j]: how unlike column i and public column j are by themselves. */
+/* Sets cost[i][j]: the distance of column i from public column j by their own statistics. */
 static void own_cost(const sherd__adversary_view *s, uint64_t n, const sherd__public *pub,
                      double *cost)
 {
@@ -183,7 +184,7 @@ static void own_cost(const sherd__adversary_view *s, uint64_t n, const sherd__pu
     size_t i = 0;
     for (size_t k = 0; k < s->len; k++) {
         const sherd__sheaf *h = &s->sheaves[k];
-        /* Of what is kept, the same share is missing as of all. */
+        /* The same fraction is missing from the kept rows as from all rows. */
         double of = h->rows && n > h->rows ? (double)h->kept * (double)n / (double)h->rows
                                            : (double)h->kept;
         for (size_t j = 0; j < h->cols; j++, i++) {
@@ -200,8 +201,8 @@ static void own_cost(const sherd__adversary_view *s, uint64_t n, const sherd__pu
     }
 }
 
-/* Adds to row i of `cost` how far i's correlation with its neighbour k is from that of the public
- * columns with the one that k is taken for. */
+/* Adds to row i of `cost` the distance of i's correlation with its neighbour k from those of the
+   public columns with the column that k is matched to. */
 SHERD__CLONES static void add_partner(const sherd__public *pub, double corr, size_t taken,
                                       double weight, double *row)
 {
@@ -213,7 +214,8 @@ SHERD__CLONES static void add_partner(const sherd__public *pub, double corr, siz
     }
 }
 
-/* The cost under the present guess, sheaf by sheaf: correlations are known within one. */
+/* Computes the cost under the current guess, sheaf by sheaf: correlations are known only within a
+   sheaf. */
 static void joint_cost(const sherd__adversary_view *s, double *const *corr,
                        const sherd__public *pub, const double *own, const size_t *guess,
                        double *cost)

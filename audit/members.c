@@ -15,7 +15,7 @@ static uint64_t subsets(uint32_t n, uint32_t size)
     return all > UINT64_MAX ? UINT64_MAX : (uint64_t)all;
 }
 
-/* The next subset in order; false after the last. */
+/* Advances to the next subset; returns false after the last. */
 static bool next(uint32_t *m, uint32_t n, uint32_t size)
 {
     uint32_t i = size;
@@ -26,7 +26,8 @@ static bool next(uint32_t *m, uint32_t n, uint32_t size)
     return true;
 }
 
-/* Floyd: for j = n-size..n-1 a number up to j, or j itself where that is there already. */
+/* Floyd: for j = n-size..n-1 adds a number up to j, or j if that number is already in the
+   subset. */
 static void draw(const sherd_entropy *e, uint32_t *m, uint32_t n, uint32_t size)
 {
     uint32_t len = 0;

@@ -1,6 +1,6 @@
 /*
- * Coalitions: subsets of a size among n domains, all of them or, where they are more than `most`,
- * as many different ones drawn from a seed.
+ * Coalitions: subsets of one size among n domains. All subsets or, if there are more than `most`,
+ * that many different ones drawn from a seed.
  */
 #ifndef AUDIT_MEMBERS_H
 #define AUDIT_MEMBERS_H
@@ -11,7 +11,7 @@
 
 typedef struct sherd__members {
     uint32_t size, len; /* len subsets */
-    uint64_t of;        /* how many there are; UINT64_MAX: more than fit */
+    uint64_t of;        /* number of possible subsets; UINT64_MAX: overflow */
     uint32_t *list;     /* len x size, each ascending, below n */
 } sherd__members;
 

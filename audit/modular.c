@@ -1,6 +1,6 @@
 /*
- * Residues below 2^23 in 64-bit integers; elimination with no thought for speed, since matrices
- * have as many rows as a coalition has shares.
+ * Residues are below 2^23, in 64-bit integers. The elimination is not optimised, since matrices
+ * have only as many rows as a coalition has shares.
  */
 #include "audit/modular.h"
 
@@ -106,8 +106,8 @@ static uint32_t distance(uint32_t x, uint32_t p)
     return x < p - x ? x : p - x;
 }
 
-/* The first entry that is not 0 takes the values 1, 2, ...: it can be no larger than the largest,
- * so the search ends where it passes the best. */
+/* The first non-zero entry takes the values 1, 2, ... It cannot exceed the largest entry, so the
+   search ends when it exceeds the best maximum. */
 uint32_t sherd__modular_shorten(uint32_t *g, uint32_t len, uint32_t p)
 {
     uint32_t lead = 0, best = UINT32_MAX, scale = 1;
@@ -131,8 +131,8 @@ uint32_t sherd__modular_shorten(uint32_t *g, uint32_t len, uint32_t p)
 
 /* ---- elimination ----------------------------------------------------------------------------- */
 
-/* rows x cols, row-major; the first `lead` columns are brought to reduced row echelon form, the
- * others go along. Returns the rank of the leading part. */
+/* rows x cols, row-major. Brings the first `lead` columns to reduced row echelon form and applies
+   the same operations to the others. Returns the rank of the leading part. */
 static uint32_t reduce(uint32_t *a, uint32_t rows, uint32_t cols, uint32_t lead, uint32_t p)
 {
     uint32_t rank = 0;
@@ -158,7 +158,7 @@ static uint32_t reduce(uint32_t *a, uint32_t rows, uint32_t cols, uint32_t lead,
     return rank;
 }
 
-/* Keeps the rows from `rank` on, and of them the columns from `drop` on. */
+/* Keeps the rows from `rank` on, and in them the columns from `drop` on. */
 static uint32_t keep_rest(uint32_t *a, uint32_t rows, uint32_t cols, uint32_t rank, uint32_t drop)
 {
     for (uint32_t r = rank; r < rows; r++)
@@ -184,9 +184,9 @@ int sherd__unmasked_find(sherd__unmasked *out, const sherd__seen_code *c, uint32
         memcpy(row + c->masks, w, c->blocks * sizeof *w);
         row[len + i] = 1;
     }
-    /* What is left under the masks' echelon form has no mask in it: the left null space. */
+    /* The rows below the masks' echelon form contain no mask: the left null space. */
     uint32_t rows = keep_rest(a, s, cols, reduce(a, s, cols, c->masks, p), c->masks);
-    /* A row without data is an identity among shares and tells nothing. */
+    /* A row without data is an identity among shares and reveals nothing. */
     u.rows = reduce(a, rows, c->blocks + s, c->blocks, p);
     u.coef = sherd__alloc(cells * sizeof *a);
     u.weight = sherd__alloc(cells * sizeof *a);

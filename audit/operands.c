@@ -1,4 +1,4 @@
-/* Operands for games and controls, where nobody gave real ones. */
+/* Operands for games and controls if no real ones are given. */
 #include <math.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /*
- * Records and protobuf by hand. Both are so little that a library would be more to trust than to
- * write: a fixed header, and messages of numbers with one level of nesting. Every length is held
- * against what is left before it is used.
+ * Parses records and protobuf. Both are small enough that a parser of our own is less to trust than
+ * a library: a fixed header, and messages of numbers with one level of nesting. Every length is
+ * checked against the remaining bytes before it is used.
  */
 #include "audit/reading.h"
 
@@ -11,7 +11,7 @@
 #include "crypto/fragment_make.h"
 
 #define MAGIC 0x44524853u
-#define CONTROL_MAX 65536u /* the longest body that is no part of a block */
+#define CONTROL_MAX 65536u /* the longest body that is not part of a block */
 
 /* --- records --------------------------------------------------------------------------------- */
 
@@ -41,7 +41,7 @@ int sherd__reading_next(const uint8_t *bytes, size_t len, size_t *at, sherd__rea
 
 size_t sherd__reading_resume(const uint8_t *bytes, size_t len, size_t from, uint16_t type)
 {
-    uint8_t head[24] = { 0 }; /* magic, type, and zeros where a greeting has them */
+    uint8_t head[24] = { 0 }; /* magic, type, and zeros where a HELLO or WELCOME has them */
     sherd__put_u32(head, MAGIC);
     sherd__put_u16(head + 4, type);
     while (from < len && len - from >= SHERD__READ_HEAD) {
@@ -75,7 +75,7 @@ static bool varint(const uint8_t **p, const uint8_t *end, uint64_t *out)
     return false;
 }
 
-/* 1: a field; 0: the end; -1: no protobuf. */
+/* Returns 1 for a field, 0 at the end, -1 if the bytes are not valid protobuf. */
 static int next_field(const uint8_t **p, const uint8_t *end, field *f)
 {
     uint64_t tag, len;
@@ -98,7 +98,7 @@ static int next_field(const uint8_t **p, const uint8_t *end, field *f)
     return 1;
 }
 
-/* Reads the varints numbered 1..count into v; seen gets a bit for each. */
+/* Reads the varints numbered 1..count into v; sets a bit of *seen for each. */
 static int numbers(const uint8_t *body, size_t len, uint64_t *v, unsigned count, unsigned *seen)
 {
     const uint8_t *p = body, *end = body + len;
@@ -146,7 +146,7 @@ static int read_prime(sherd__reading_task *t, uint64_t v)
     return SHERD_OK;
 }
 
-/* Packed, as we send them, or one by one. */
+/* Accepts the packed form, which we send, and single values. */
 static int read_primes(const field *f, sherd__reading_task *t)
 {
     uint64_t v;

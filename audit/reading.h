@@ -1,8 +1,8 @@
 /*
- * Reading what travelled between a coordinator and a node (docs/PROTOCOL.md) out of bytes that were
- * recorded: records, and the few control bodies that say what the data are. A reader of its own,
- * not the wire's: an audit must not trust the code that it audits, and the bytes may have been cut
- * or edited since. Pure; borrows; nothing here allocates.
+ * Parses the recorded bytes between a coordinator and a node (docs/PROTOCOL.md): records, and the
+ * control bodies that describe the data. It is separate from the parser in wire/, because an audit
+ * must not trust the code that it audits, and because the bytes may have been cut or edited since.
+ * Pure functions; outputs borrow from the input; nothing here allocates.
  */
 #ifndef AUDIT_READING_H
 #define AUDIT_READING_H
@@ -13,7 +13,7 @@
 
 #include "crypto/fragment.h"
 
-/* Types of records, as numbered in docs/PROTOCOL.md. */
+/* Record types, with the numbers of docs/PROTOCOL.md. */
 enum {
     SHERD__READ_HELLO = 1,
     SHERD__READ_WELCOME = 2,
@@ -37,16 +37,16 @@ typedef struct sherd__reading {
 } sherd__reading;
 
 /**
- * Reads the record at *at and moves *at behind it. 1: one was read; 0: none is left; -1: what
- * stands there is no record or is cut, and *at stays.
+ * Reads the record at *at and moves *at past it. Returns 1 if one was read, 0 at the end, and -1,
+ * with *at unchanged, if the bytes there are no record or are cut.
  */
 int sherd__reading_next(const uint8_t *bytes, size_t len, size_t *at,
                         sherd__reading *out) SHERD_MUST;
-/** The next place in [from, len) where a session could begin (a HELLO or WELCOME header), or
- *  len. */
+/** Returns the next position in [from, len) where a session could start (a HELLO or WELCOME
+ *  header), or len. */
 size_t sherd__reading_resume(const uint8_t *bytes, size_t len, size_t from, uint16_t type);
 
-/** Part 0 of a PUT or a RESULT; attempt is 0 where there is none. SHERD_EFRAME. */
+/** Reads part 0 of a PUT or a RESULT. *attempt is 0 if the body has none. SHERD_EFRAME. */
 int sherd__reading_description(const uint8_t *body, size_t len, sherd__fragment_info *out,
                                uint32_t *attempt) SHERD_MUST;
 

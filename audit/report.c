@@ -1,7 +1,7 @@
 /*
- * What a report says of itself. How far it reaches, where the record was cut: a sentence that
- * stands in every form of it. And all of it as JSON: every figure with its chance level, interval
- * and p-value; null where there is none.
+ * Output of a report. If the record was cut, a sentence about the coverage appears in every output
+ * format. The JSON form has every figure with its value by chance, interval and p-value; a missing
+ * one is null.
  */
 #include <math.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ void sherd__audit_reach(sherd__audit_report *r, const sherd__views *v)
                  v->domains_len, v->cut ? ", of those that are in it" : "");
 }
 
-/* What a scope's size counts. */
+/* Returns the unit of a scope's size. */
 static const char *unit_of(const sherd__audit_scope *s)
 {
     return s->nodes ? "node" : "domain";
@@ -60,7 +60,7 @@ static json_t *finding(const sherd__finding *f, const sherd__audit_scope *s)
     return NULL;
 }
 
-/* Who a finding is about; NULL: it is of no scope. */
+/* Returns the scope that a finding belongs to; NULL: none. */
 static const sherd__audit_scope *scope_of(const sherd__audit_report *r, size_t i)
 {
     for (uint32_t s = 0; s < r->scopes_len; s++)

@@ -1,7 +1,7 @@
 /*
  * Right blocks of clear products. Two of them are tiles of one slot if they were used with the same
- * first panel of A: the hashes of their rows' values are then added up, which gives those of whole
- * rows, whatever order the values stand in.
+ * first panel of A. The hashes of their rows' values are then added up, which gives those of whole
+ * rows, whatever the order of the values.
  */
 #include "audit/right_operand.h"
 
@@ -17,7 +17,7 @@
 #define SLOTS_MAX 65536u
 
 typedef struct slot {
-    size_t right;   /* a tile: its block */
+    size_t right;   /* the block of a tile */
     uint64_t panel; /* hash of the first panel that it was used with */
     size_t first, rows;
 } slot;
@@ -35,7 +35,7 @@ void sherd__right_operand_fini(sherd__right_operand *r)
     memset(r, 0, sizeof *r);
 }
 
-/* A whole body, or NULL with *err: 0 where it cannot be read. */
+/* Returns a complete body, or NULL with *err, which is 0 if it cannot be read. */
 static uint8_t *body_of(const sherd__node_view *v, size_t block, int *err)
 {
     const sherd__view_block *b = &v->blocks[block];
@@ -56,7 +56,7 @@ static bool usable(const sherd__node_view *v, const sherd__view_task *t)
            b->info.dtype != SHERD__RESIDUES && b->info.encoding == SHERD__DENSE && b->info.rows > 0;
 }
 
-/* Adds the rows of a tile to its slot's. */
+/* Adds the hashes of a tile's rows to those of its slot. */
 static int add_rows(reading *g, const sherd__view_block *b, const uint8_t *body, size_t first)
 {
     const sherd__fragment_info *i = &b->info;
@@ -85,7 +85,7 @@ static int add_rows(reading *g, const sherd__view_block *b, const uint8_t *body,
     return err;
 }
 
-/* Where a tile's rows are counted: with those of its slot, or new ones. */
+/* Finds the rows that a tile's hashes are added to: those of its slot, or new ones. */
 static int place(reading *g, const sherd__view_task *t, uint64_t panel, size_t *first)
 {
     size_t rows = (size_t)g->v->blocks[t->right].info.rows, bytes;

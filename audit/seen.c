@@ -1,5 +1,4 @@
-/* What the attacks share: the views that they are given are judged once, before any of them
- * starts. */
+/* Shared by the attacks: views are validated once, before any attack starts. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

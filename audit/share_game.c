@@ -1,7 +1,7 @@
 /*
- * The game against the scheme itself: operands are hidden by the functions that hide them in a run
- * (crypto/mask.h, crypto/lagrange.h), with entropy from the audit's seed in the place of getrandom,
- * so that a report can be made again.
+ * The game against the scheme's own code: operands are hidden by the functions that hide them in a
+ * run (crypto/mask.h, crypto/lagrange.h). Entropy comes from the audit's seed instead of getrandom,
+ * so that a report can be reproduced.
  */
 #include <math.h>
 #include <string.h>
@@ -20,12 +20,12 @@ typedef struct hiding {
     sherd__lcc lcc;
     size_t rows, cols;
     sherd_entropy entropy;
-    uint32_t members;   /* the first so many shares */
+    uint32_t members;   /* shares 0 to members - 1 */
     double **in;        /* K+T rows of n */
     double *weights;    /* members x (K+T) */
     uint8_t *packed;    /* members x 3n */
-    sherd__masks *file; /* one-time: the masks of a file */
-    uint64_t row;       /* and its first row that is not used */
+    sherd__masks *file; /* one-time: the masks of a mask file */
+    uint64_t row;       /* one-time: its first unused row */
 } hiding;
 
 static int masks(hiding *h, sherd__masks *m, uint32_t prime)
@@ -61,7 +61,7 @@ static int share(hiding *h, sherd__masks *m, uint32_t prime, const double *const
     return SHERD_OK;
 }
 
-/* A + R, as blind sends it: the rows of R that come next, for one encoding only. */
+/* Computes A + R, as blind sends it: R is the next rows of the file, used for one encoding only. */
 static int encode_one_time(void *ctx, const double *const *blocks, uint32_t *const *out)
 {
     hiding *h = ctx;

@@ -1,9 +1,10 @@
 /*
- * Which code it was, and its shares as the arrays that attacks take. Tiles of B are judged as
- * encodings of their own: that they are parts of one mask, and not one mask used twice, is for the
- * attacks to find. How A was cut is what the record says, where it does and what travelled agrees;
- * else it is taken as cut once, and the code is what gives shares of that height. A domain whose
- * share is not as high as that of the others, since it was lost or came late, is left out.
+ * Finds the code and converts its shares to the arrays that attacks use. Tiles of B are judged as
+ * separate encodings: attacks must find whether they are parts of one mask, or one mask used twice.
+ * The record says how A was cut, if it has that information and it agrees with the transferred
+ * data. Otherwise A is taken as cut once, and the code is the one that gives shares of the observed
+ * height. A domain is left out if its share is less high than the others', because parts were lost
+ * or late.
  */
 #include "audit/shares.h"
 
@@ -34,7 +35,7 @@ static int compare_jobs(const void *a, const void *b)
     return (x->job > y->job) - (x->job < y->job);
 }
 
-/* Every coded task by itself. */
+/* Lists every coded task. */
 static size_t list_tasks(const sherd__views *v, moved *list)
 {
     size_t n = 0;
@@ -74,7 +75,7 @@ int sherd__shares_jobs(const sherd__views *v, uint64_t **jobs, size_t *len)
     return SHERD_OK;
 }
 
-/* --- which code ------------------------------------------------------------------------------- */
+/* ---- the code -------------------------------------------------------------------------------- */
 
 static sherd__shares_kind kind_of(const shares_node *nodes, size_t len, uint64_t n)
 {
@@ -121,7 +122,7 @@ static int choose_code(sherd__shares *s, uint32_t shares, uint64_t n, uint32_t m
     return SHERD_OK;
 }
 
-/* --- as arrays -------------------------------------------------------------------------------- */
+/* ---- arrays ---------------------------------------------------------------------------------- */
 
 static void give(sherd__shares *s, const uint32_t **index, uint32_t share, shares_panel *p,
                  uint32_t primes)
@@ -133,13 +134,13 @@ static void give(sherd__shares *s, const uint32_t **index, uint32_t share, share
     }
 }
 
-/* A's panel, or a tile of B; NULL: a domain that holds other tiles than most. */
+/* Returns A's panel or a tile of B; NULL for a domain with another number of tiles than most. */
 static shares_panel *part_of(shares_node *n, uint32_t part, uint32_t tiles)
 {
     return part == 0 ? &n->a : n->tiles == tiles ? &n->b[part - 1] : NULL;
 }
 
-/* The shape that most domains have; others are left out. */
+/* Returns the shape that most domains have; domains of other shapes are left out. */
 static const shares_panel *common(shares_node *nodes, size_t len, uint32_t part, uint32_t tiles)
 {
     const shares_panel *best = NULL;
@@ -217,9 +218,10 @@ static void take_apart(sherd__shares *s, const uint32_t **index, shares_panel *p
 }
 
 /*
- * blind cuts A's rows into one range for each of `slots` nodes, and these into panels; task numbers
- * go round the slots, then on to the next panel, then to the next tile. The panel at the head of
- * the first range is the highest, so that all of it can be told from what a listener sees.
+ * blind cuts A's rows into one range for each of `slots` nodes, and these into panels. Tasks are
+ * numbered panel by panel: for each panel over all slots, then for the next panel, then for the
+ * next tile. The first panel of the first range is the highest, so its height, and all positions
+ * from it, follow from what a listener sees.
  */
 static int rows_of_blind(sherd__shares *s, const shares_node *nodes, size_t len, size_t slots,
                          uint64_t n)
@@ -241,7 +243,8 @@ static int rows_of_blind(sherd__shares *s, const shares_node *nodes, size_t len,
             uint64_t ordinal = p->task ? p->task - 1 : UINT64_MAX, slot = ordinal % slots;
             uint64_t begin = slot * each + (slot < more ? slot : more), rows = each + (slot < more);
             uint64_t from = ordinal / slots % panels * high;
-            if (p->task == 0 || from + p->rows > rows) continue; /* not what a coordinator sends */
+            if (p->task == 0 || from + p->rows > rows)
+                continue; /* a coordinator does not send this */
             for (size_t r = 0; r < p->rows && p->at + r < d->a.kept; r++)
                 row[p->at + r] = (uint32_t)(begin + from + r);
         }
@@ -249,7 +252,7 @@ static int rows_of_blind(sherd__shares *s, const shares_node *nodes, size_t len,
     return SHERD_OK;
 }
 
-/* Every domain by itself; of B too, but where it is public. */
+/* Takes every domain separately; also for B, except where it is public. */
 static int take_all_apart(sherd__shares *s, shares_node *nodes, size_t len, size_t slots,
                           uint64_t n, sherd_diag *d)
 {
@@ -270,7 +273,8 @@ static int take_all_apart(sherd__shares *s, shares_node *nodes, size_t len, size
     return sherd__fail(d, SHERD_EFORMAT, NULL, "no share of the record is whole");
 }
 
-/* One code over all domains: A's shares and every tile of a coded B. cut: it is known already. */
+/* Takes one code over all domains: A's shares and every tile of a coded B. cut: A's cut is already
+   known. */
 static int take_together(sherd__shares *s, shares_node *nodes, size_t len, bool cut,
                          const sherd__shares_want *w, sherd_diag *d)
 {
@@ -303,9 +307,9 @@ static int take_together(sherd__shares *s, shares_node *nodes, size_t len, bool 
     return SHERD_OK;
 }
 
-/* The share that the tasks of a domain's own records are of, by the least of their numbers, since
- * tasks are numbered position by position, share by share. *step is made a multiple of the number
- * of shares. UINT32_MAX: no coded task. */
+/* Returns the share that a domain's own records belong to, from the least number of their tasks,
+   since tasks are numbered position by position and, within a position, share by share. *step
+   becomes a multiple of the number of shares. UINT32_MAX: no coded task. */
 static uint32_t number_of(const sherd__views *v, uint32_t domain, uint64_t job, uint32_t *step)
 {
     uint32_t least = UINT32_MAX;
@@ -316,7 +320,8 @@ static uint32_t number_of(const sherd__views *v, uint32_t domain, uint64_t job, 
                 if (task->job != job || !sherd__shares_coded(&v->nodes[i], task)) continue;
                 if (!again && task->number > 0 && task->number - 1 < least)
                     least = task->number - 1;
-                for (uint32_t a = task->number - 1 - least; again && a;) { /* greatest common */
+                for (uint32_t a = task->number - 1 - least; again && a;) { /* greatest common
+                                                                              divisor */
                     uint32_t rest = *step % a;
                     *step = a;
                     a = rest;
@@ -325,9 +330,9 @@ static uint32_t number_of(const sherd__views *v, uint32_t domain, uint64_t job, 
     return least;
 }
 
-/* Nodes' own records: puts shares in the order of their numbers, *len of them, and says whose they
- * are. Nothing changes where numbers do not agree, where it is no code, or where it may as well be
- * `blind`, whose nodes all have the same B, too. */
+/* For nodes' own records: sorts the shares (*len of them) by their numbers, and sets their domains.
+   Nothing changes if the numbers contradict each other, if no code fits, or if the scheme may be
+   `blind`: its nodes also all have the same B. */
 static int number_shares(sherd__shares *s, shares_node **nodes, size_t *len, const sherd__views *v,
                          uint64_t job, const sherd__shares_want *w)
 {
@@ -377,7 +382,7 @@ static int number_shares(sherd__shares *s, shares_node **nodes, size_t *len, con
 static int arrange(sherd__shares *s, shares_node *nodes, size_t len, const sherd__views *v,
                    bool cut, const sherd__shares_want *w, sherd_diag *d)
 {
-    size_t parts = 2, most; /* A and B, and as many more as were sent */
+    size_t parts = 2, most; /* A and B, and one for each additional operand that was sent */
     for (size_t i = 0; i < len; i++)
         if (nodes[i].tiles + (size_t)1 > parts) parts = nodes[i].tiles + (size_t)1;
     most = parts * len * SHERD__TABLE_PRIMES;
@@ -399,7 +404,7 @@ static int arrange(sherd__shares *s, shares_node *nodes, size_t len, const sherd
     return take_together(s, nodes, len, cut, w, d);
 }
 
-/* By what the record says of the job; *cut is false where it says nothing that can be used. */
+/* Reads the cut that the record describes; *cut is false if it has no usable description. */
 static int read_cut(sherd__shares *s, shares_node *nodes, const sherd__views *v, uint64_t job,
                     const sherd__shares_want *w, bool *cut, sherd_diag *d)
 {
@@ -440,7 +445,7 @@ int sherd__shares_read(sherd__shares *out, const sherd__views *v, uint64_t job,
         sherd__shares_fini(out);
         return err;
     }
-    for (uint32_t i = 0; i < out->seen_len; i++) /* they moved with *out */
+    for (uint32_t i = 0; i < out->seen_len; i++) /* the arrays moved with *out */
         out->seen[i].code = out->apart ? &out->single : &out->code;
     return SHERD_OK;
 }

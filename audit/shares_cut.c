@@ -1,10 +1,11 @@
 /*
- * Shares of an operand whose cut the record tells: parts of some rows, the last of which may be
- * shorter, each cut into K blocks of its own, a share's rows of it in panels. Blocks that stay are
- * numbered by share and panel, others follow from their tasks' numbers; so it is known where each
- * belongs whatever came first, was sent again, or was not sent, because a position had enough
- * answers without that domain. Attacks need the same rows of all shares: those panels are taken, of
- * those domains, that give the most.
+ * Shares of an operand for which the record describes the cut. The operand is cut into parts of
+ * some rows, the last of which may be shorter. Each part is cut into its own K blocks, and its rows
+ * in a share are sent in panels. Blocks that stay at nodes are numbered by share and panel, and the
+ * numbers of others follow from their tasks' numbers. So the place of each is known, no matter
+ * which came first, was sent again, or was not sent because a position had enough answers without
+ * that domain. Attacks need the same rows of all shares, so the combination of panels and domains
+ * with the most data is used.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,16 +19,16 @@
 
 typedef struct cut {
     const sherd__view_coded *c;
-    uint64_t height, panel; /* of a whole part: rows of its share, and of a panel */
-    uint64_t each, panels;  /* panels of a whole part, and of all */
+    uint64_t height, panel; /* rows of a whole part in a share, and of a panel */
+    uint64_t each, panels;  /* panels of a whole part, and total */
 } cut;
 
-/* Rows of panel p: of its part, the first one and how many; of the share, likewise. */
+/* Position of panel p: first row and number of rows in its part, and in the share. */
 typedef struct spot {
     uint64_t from, rows, height, at, count;
 } spot;
 
-/* What one domain was sent of each panel. */
+/* A panel of one domain. */
 typedef struct held {
     const sherd__node_view *v;
     size_t block;
@@ -57,7 +58,8 @@ static spot spot_of(const cut *k, uint64_t p)
     return s;
 }
 
-/* The panel that a task's left block is of this share; UINT64_MAX: none that we could have sent. */
+/* Returns the panel of this share that a task's left block is; UINT64_MAX: none that a coordinator
+   could have sent. */
 static uint64_t panel_of(const cut *k, const sherd__view_task *t, const sherd__view_block *b,
                          uint64_t share)
 {
@@ -70,7 +72,7 @@ static uint64_t panel_of(const cut *k, const sherd__view_task *t, const sherd__v
     return spot_of(k, p).count == b->info.rows && b->info.cols == k->c->cols ? p : UINT64_MAX;
 }
 
-/* Fills of[panel] with what domain `d` was sent; how many. */
+/* Sets of[panel] to what domain `d` was sent; returns how many panels there are. */
 static uint64_t find_panels(const cut *k, const sherd__views *v, uint32_t d, uint64_t job,
                             const sherd__seen_code *code, held *of)
 {
@@ -90,7 +92,7 @@ static uint64_t find_panels(const cut *k, const sherd__views *v, uint32_t d, uin
     return have;
 }
 
-/* --- which of them ---------------------------------------------------------------------------- */
+/* ---- selection ------------------------------------------------------------------------------- */
 
 typedef struct rank {
     uint64_t have;
@@ -104,8 +106,9 @@ static int compare_ranks(const void *a, const void *b)
     return x->domain < y->domain ? -1 : 1;
 }
 
-/* The domains that hold the most, as many of them as give the most shares of panels: leaves these
- * at the head of `order`, and in common[] the panels that all of them hold. */
+/* Selects the domains that hold the most panels, as many as give the largest number of shares times
+   panels. Puts them at the head of `order`, and marks in common[] the panels that all of them
+   hold. */
 static uint32_t choose(const held *of, uint64_t panels, rank *order, uint32_t len, uint8_t *common)
 {
     uint64_t best = 0;
@@ -128,7 +131,7 @@ static uint32_t choose(const held *of, uint64_t panels, rank *order, uint32_t le
     return most;
 }
 
-/* --- as rows ---------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 static int take_panels(shares_panel *to, const cut *k, const held *of, const uint8_t *common,
                        size_t rows_max)
@@ -145,7 +148,7 @@ static int take_panels(shares_panel *to, const cut *k, const held *of, const uin
     return err;
 }
 
-/* Which row of the data row r of block j is, for all rows that were taken. */
+/* Sets the row of the data that row r of block j contains, for all selected rows. */
 static void name_rows(const cut *k, const uint8_t *common, const uint32_t *order, size_t kept,
                       uint32_t *row)
 {
@@ -163,7 +166,8 @@ static void name_rows(const cut *k, const uint8_t *common, const uint32_t *order
     }
 }
 
-/* The data must be those that were coded: as many rows, or all those that are named. */
+/* Checks that the data are those that were coded: as many rows, or all rows that the record
+   names. */
 static int check_data(const sherd__view_coded *c, const uint32_t *order, uint64_t n, sherd_diag *d)
 {
     static const char hint[] = "give the data that the recorded run was given";

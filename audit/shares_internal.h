@@ -1,5 +1,5 @@
-/* What the files of the shares have in common: the bytes of each domain (shares_read.c), shares
- * whose cut the record tells (shares_cut.c), and which code it was (shares.c). */
+/* Shared by the files on shares: the bytes of each domain (shares_read.c), shares with a cut
+   described by the record (shares_cut.c), and the code (shares.c). */
 #ifndef AUDIT_SHARES_INTERNAL_H
 #define AUDIT_SHARES_INTERNAL_H
 
@@ -8,48 +8,50 @@
 typedef struct shares_panel {
     uint32_t *of[SHERD__TABLE_PRIMES]; /* kept x cols */
     size_t rows, kept, cols;
-    size_t sent; /* rows, with those that are not read */
+    size_t sent; /* rows, including those that are not read */
 } shares_panel;
 
-/* Where a panel stands: the number of the first task that used it, and its rows. */
+/* Position of a panel: the number of the first task that used it, and its rows. */
 typedef struct shares_place {
     uint32_t task;
-    size_t rows, at; /* of the share: its first row */
+    size_t rows, at; /* first row in the share */
 } shares_place;
 
-/* A domain: what its nodes hold of A and of B. */
+/* A domain: what its nodes have of A and of B. */
 typedef struct shares_node {
     shares_panel a, *b;
-    uint64_t *rights;          /* hashes of right blocks, those of tiles */
-    uint32_t tiles, tiles_max; /* read; to be read at most */
+    uint64_t *rights;          /* hashes of right blocks, or of tiles */
+    uint32_t tiles, tiles_max; /* number read; most to read */
     bool more;                 /* there are more */
-    size_t rights_sent;        /* right blocks that differ, those not read too */
-    uint64_t *known;           /* hashes of panels that are in */
-    shares_place *places;      /* of each of these */
+    size_t rights_sent;        /* different right blocks, including those not read */
+    uint64_t *known;           /* hashes of the panels that were read */
+    shares_place *places;      /* of each of these panels */
     size_t known_len;
 } shares_node;
 
-/** A product whose left block is coded; its right block may be public, and then is of any kind. */
+/** Returns whether a task is a product with a coded left block. Its right block may be public, and
+ *  then of any kind. */
 bool sherd__shares_coded(const sherd__node_view *v, const sherd__view_task *t);
 /**
- * What a domain's nodes hold of a job: the tiles of its B and, where cut is NULL, its share of A,
- * as far as w allows. cut: what the record says of the job. code: its primes, once they are known.
- * What cannot be read is left out. SHERD_ENOMEM.
+ * Reads what a domain's nodes have of a job: the tiles of its B and, if cut is NULL, its share of
+ * A, within the limits of w. cut: the record's description of the job. code: its primes, once they
+ * are known. What cannot be read is left out. SHERD_ENOMEM.
  */
 int sherd__shares_domain(shares_node *n, const sherd__views *v, uint32_t domain, uint64_t job,
                          const sherd__shares_want *w, const sherd__view_coded *cut,
                          sherd__seen_code *code) SHERD_MUST;
 void sherd__shares_node_fini(shares_node *n);
-/** The body of a block, sherd__free. SHERD_EFRAME: it cannot be read; SHERD_ENOMEM. */
+/** Returns the body of a block; the caller frees it with sherd__free. SHERD_EFRAME: it cannot be
+ *  read; SHERD_ENOMEM. */
 int sherd__shares_body(const sherd__node_view *v, const sherd__view_block *b,
                        uint8_t **out) SHERD_MUST;
-/** Appends a block's rows to a panel, as far as rows_max allows. SHERD_ENOMEM. */
+/** Appends a block's rows to a panel, up to rows_max. SHERD_ENOMEM. */
 int sherd__shares_append(shares_panel *p, const sherd__fragment_info *info, const uint8_t *body,
                          size_t rows_max) SHERD_MUST;
 /**
- * Shares of A as they were cut, by what the record says: nodes[i].a of each domain that holds
- * enough, the same panels of all, and s->rows[0], which row of the data each row of each block is.
- * n: rows of the data, or 0. SHERD_EFORMAT: nothing that travelled was cut like that. SHERD_EINVAL:
+ * Reads shares of A by the record's description of their cut. It sets nodes[i].a of each domain
+ * that has enough (the same panels for all) and s->rows[0], the row of the data of each row of each
+ * block. n: rows of the data, or 0. SHERD_EFORMAT: no transferred block has that cut. SHERD_EINVAL:
  * the data are not those of the record. SHERD_ENOMEM.
  */
 int sherd__shares_cut(sherd__shares *s, shares_node *nodes, const sherd__views *v, uint64_t job,

@@ -1,8 +1,8 @@
 /*
- * From blocks to shares. The left blocks of a domain's tasks, in the order of the tasks' numbers,
- * are the panels of its share of A, each counted once, however often and to whichever of its nodes
- * it was sent; the right blocks, in the order in which they are first used, are the tiles of its
- * share of B, or of all that A was multiplied by.
+ * Builds shares from blocks. The left blocks of a domain's tasks, in the order of the tasks'
+ * numbers, are the panels of its share of A. Each counts once, no matter how often and to which of
+ * its nodes it was sent. The right blocks, in the order of their first use, are the tiles of its
+ * share of B, or all matrices that A was multiplied by.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 #define PANELS_MAX 65536u
 
-/* A task of one of a domain's nodes. key: its number, or its attempt. */
+/* A task of one of a domain's nodes. key: its number or its attempt. */
 typedef struct turn {
     const sherd__node_view *v;
     const sherd__view_task *t;
@@ -77,7 +77,7 @@ static int take_left(shares_node *n, const turn *at, size_t rows_max)
     uint64_t h = sherd__view_hash(body, (size_t)b->info.len);
     bool is_known = n->known_len == PANELS_MAX;
     for (size_t i = 0; i < n->known_len && !is_known; i++) is_known = n->known[i] == h;
-    if (n->known_len == PANELS_MAX) n->a.sent += (size_t)b->info.rows; /* if it is a new one */
+    if (n->known_len == PANELS_MAX) n->a.sent += (size_t)b->info.rows; /* counted if it is new */
     if (!is_known) {
         uint64_t *known = sherd__realloc(n->known, (n->known_len + 1) * sizeof *known);
         if (known) n->known = known;
@@ -97,7 +97,7 @@ static int take_left(shares_node *n, const turn *at, size_t rows_max)
     return err;
 }
 
-/* A tile of B, the first time that it is used. */
+/* Reads a tile of B when it is first used. */
 static int take_right(shares_node *n, const turn *at, size_t rows_max)
 {
     uint8_t *body;
@@ -125,8 +125,9 @@ static int compare_turns(const void *a, const void *b)
     return (x->t > y->t) - (x->t < y->t);
 }
 
-/* The coded tasks of a domain's nodes, in the order of their numbers or, over many products, which
- * all number their tasks from 1, of their attempts, which go on. */
+/* Lists the coded tasks of a domain's nodes in the order of their numbers. For many products, which
+   all number their tasks from 1, the order is that of attempts, which increase over all
+   products. */
 static int list_turns(const sherd__views *v, uint32_t domain, uint64_t job, bool numbers,
                       turn **out, size_t *len)
 {
@@ -161,15 +162,15 @@ static int compare_hashes(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Whether a task is of this code: products of other primes are not read. */
+/* Returns whether a task is of this code; products with other primes are not read. */
 static bool of_code(const sherd__seen_code *code, const sherd__view_task *t)
 {
     return code->primes_len == t->primes_len &&
            memcmp(code->primes, t->primes, t->primes_len * sizeof *t->primes) == 0;
 }
 
-/* How many right blocks of a code differ, whichever nodes they were sent to and how often; the list
- * is in another order then. SHERD_ENOMEM. */
+/* Counts the different right blocks of a code, whichever nodes they were sent to and how often;
+   reorders the list. SHERD_ENOMEM. */
 static int count_rights(turn *list, size_t len, const sherd__seen_code *code, size_t *out)
 {
     size_t n = 0, all = 0;
@@ -196,7 +197,7 @@ static int count_rights(turn *list, size_t len, const sherd__seen_code *code, si
     return err;
 }
 
-/* For what there is, however much was asked for. */
+/* Allocates room for what there is, even if more was requested. */
 static int make_room(shares_node *n, uint32_t wanted, size_t there)
 {
     uint32_t tiles = wanted < there ? wanted : there ? (uint32_t)there : 1;
@@ -212,7 +213,7 @@ int sherd__shares_domain(shares_node *n, const sherd__views *v, uint32_t domain,
                          sherd__seen_code *code)
 {
     const bool lefts = !cut;
-    const turn *left = NULL, *right = NULL; /* of the task before: most blocks are used again */
+    const turn *left = NULL, *right = NULL; /* of the previous task: most blocks are used again */
     turn *list;
     size_t len;
     int err = list_turns(v, domain, job, !cut || !cut->stays, &list, &len);

@@ -1,15 +1,15 @@
 /*
- * Masks that were used twice, as they are or negated, at any offset: in another encoding, operand
- * or prime, or further on in the same one. Who knows the operand, or has all shares, can solve for
- * the masks; each is a stream of residues, row after row. Of two streams that come from one place,
- * the same numbers stand in a row somewhere, and content says where to look: windows whose hash is
- * 0 modulo 64 are kept, wherever they are, and sorted. So the lag need not be known, and the cost
- * is that of sorting a sixty-fourth of what was seen.
+ * Masks that were used twice, unchanged or negated, at any offset: in another encoding, operand or
+ * prime, or later in the same one. An attacker who knows the operand, or has all shares, can solve
+ * for the masks. Each mask is a stream of residues, row after row. Two streams from one source have
+ * a run of equal numbers somewhere, and the content selects where to look: windows with a hash of 0
+ * modulo 64 are kept, at any position, and sorted. So the offset need not be known, and the cost is
+ * that of sorting a sixty-fourth of the data.
  *
- * A residue is compared as a fraction of its prime, in 4096 steps: one word of a keystream that is
- * reduced modulo two primes, or one number below both, gives nearly the same fraction. Hashes take
- * a number and its negative for the same, by the lower one of their steps. Of masks that are one
- * stream multiplied by a number, ratios of neighbours agree: windows of these are kept as well.
+ * A residue is compared as a fraction of its prime, in 4096 steps: a keystream word reduced modulo
+ * two primes, or a number below both, gives nearly the same fraction. Hashes are equal for a number
+ * and its negative, because they use the lower of the two steps. For masks that are multiples of
+ * one stream, ratios of neighbours are equal, so windows of ratios are kept as well.
  */
 #include <math.h>
 #include <stdio.h>
@@ -26,27 +26,27 @@
 enum {
     WINDOW = 8,
     STEPS = 4096,
-    KEEP = 64,       /* one window in so many */
+    KEEP = 64,       /* one window in this many */
     RUN_MAX = 4096,  /* longest run that is counted */
-    LOOKS_MAX = 512, /* equal windows that are followed */
+    LOOKS_MAX = 512, /* equal windows that are extended */
     NAMED_MAX = 16   /* pairs of streams that are named */
 };
 #define BASE UINT64_C(0x9e3779b97f4a7c15)
 #define BASE_2 (BASE * BASE)
-#define OLDEST (BASE_2 * BASE_2 * BASE_2 * BASE) /* what the oldest number in a window weighs */
-#define STEP_EVERY ((size_t)1 << 20) /* residues between two questions whether to go on */
+#define OLDEST (BASE_2 * BASE_2 * BASE_2 * BASE) /* weight of the oldest number in a window */
+#define STEP_EVERY ((size_t)1 << 20) /* residues between two calls of the caller's step function */
 
-/* A combination of shares and blocks in which one mask is left, modulo one prime. */
+/* A combination of shares and blocks with only one mask left, modulo one prime. */
 typedef struct stream {
     const sherd__seen *seen;
-    uint32_t prime, mask; /* mask: or, where it is not alone, the share */
+    uint32_t prime, mask; /* mask: its index; for a sum of masks, the share */
     bool alone;
     uint32_t share_coef[SHERD__LCC_SHARES_MAX], block_coef[SHERD__LCC_BLOCKS_MAX];
-    size_t len, first; /* first: in the row of all streams, end to end */
+    size_t len, first; /* first: offset in the concatenation of all streams */
 } stream;
 
 typedef struct window {
-    uint64_t hash, at; /* at: in the row of all streams */
+    uint64_t hash, at; /* at: position in the concatenation of all streams */
 } window;
 
 typedef struct windows {
@@ -57,7 +57,7 @@ typedef struct windows {
 typedef struct streams {
     stream *list;
     size_t len, room, total;
-    windows kept, ratios; /* of steps, and of ratios of neighbours */
+    windows kept, ratios; /* windows of steps, and of ratios of neighbours */
     const sherd__audit_options *opt;
 } streams;
 
@@ -76,14 +76,15 @@ static int grow(void **list, size_t *room, size_t len, size_t each)
 
 /* ---- solving --------------------------------------------------------------------------------- */
 
-/* Equations of all shares that are there: what is not known of each on the left, and on the right
- * which shares it is made of. */
+/* Equations of all shares present: the unknowns of each on the left, and on the right the shares
+   that the equation combines. */
 typedef struct equations {
     uint32_t rows, unknowns, width; /* width: unknowns + shares */
     uint32_t *m;
 } equations;
 
-/* To reduced row echelon form; pivot[u]: the row that stands for unknown u, or UINT32_MAX. */
+/* Brings the equations to reduced row echelon form. pivot[u]: the row of unknown u, or
+   UINT32_MAX. */
 static void reduce(equations *q, uint32_t p, uint32_t *pivot)
 {
     uint32_t row = 0;
@@ -111,7 +112,7 @@ static void reduce(equations *q, uint32_t p, uint32_t *pivot)
     }
 }
 
-/* Where only unknown u is left of a row. */
+/* Returns whether unknown u is the only one in a row. */
 static bool isolated(const equations *q, uint32_t row, uint32_t u)
 {
     if (row == UINT32_MAX) return false;
@@ -130,7 +131,7 @@ static int add_stream(streams *s, const stream *one)
     return SHERD_OK;
 }
 
-/* What the known blocks are in the combination is taken away. */
+/* Subtracts the known blocks' part of the combination. */
 static void subtract_blocks(stream *one, const uint32_t *w, uint32_t blocks, uint32_t coef,
                             uint32_t p)
 {
@@ -138,7 +139,8 @@ static void subtract_blocks(stream *one, const uint32_t *w, uint32_t blocks, uin
         one->block_coef[j] = (uint32_t)((one->block_coef[j] + (uint64_t)(p - coef) * w[j]) % p);
 }
 
-/* A share by itself, less the blocks: a sum of all masks, if more than one. */
+/* Adds each share minus the blocks as a stream: the sum of all its masks, if there is more than
+   one. */
 static int add_sums(streams *s, const stream *like, const uint32_t *w, uint32_t width)
 {
     const sherd__seen_code *c = like->seen->code;
@@ -155,7 +157,7 @@ static int add_sums(streams *s, const stream *like, const uint32_t *w, uint32_t 
     return err;
 }
 
-/* The masks of an encoding modulo one prime, or what can be had of them. */
+/* Solves for the masks of an encoding modulo one prime, or for their sums. */
 static int solve(streams *s, const sherd__seen *e, uint32_t prime)
 {
     const sherd__seen_code *c = e->code;
@@ -202,10 +204,10 @@ static uint32_t prime_of(const stream *s)
     return s->seen->code->primes[s->prime];
 }
 
-/* x mod p, for x below 2^53, by the inverse of p in float64. */
+/* Returns x mod p, for x below 2^53, with the inverse of p in float64. */
 static uint32_t mod(int64_t x, int64_t p, double inverse)
 {
-    int64_t r = x - (int64_t)((double)x * inverse) * p; /* from -p on, below 2p */
+    int64_t r = x - (int64_t)((double)x * inverse) * p; /* from -p to below 2p */
     r += r < 0 ? p : 0;
     return (uint32_t)(r >= p ? r - p : r);
 }
@@ -215,7 +217,7 @@ static uint32_t times(uint32_t a, uint32_t b, uint32_t p, double inverse)
     return mod((int64_t)((uint64_t)a * b), p, inverse);
 }
 
-/* Residues [at, at+n) of a stream. */
+/* Computes residues [at, at+n) of a stream. */
 static void residues_of(const stream *s, size_t at, size_t n, uint32_t *out)
 {
     const sherd__seen_code *c = s->seen->code;
@@ -239,13 +241,13 @@ static void residues_of(const stream *s, size_t at, size_t n, uint32_t *out)
     }
 }
 
-/* Which of the 4096 parts of its prime's range a residue lies in. */
+/* Returns which of the 4096 parts of its prime's range a residue is in. */
 static uint32_t step_of(uint32_t residue, uint32_t p)
 {
     return (uint32_t)((uint64_t)residue * STEPS / p); /* below 2^35 */
 }
 
-/* The step of the negative of a number that is not 0. */
+/* Returns the step of the negative of a non-zero number. */
 static uint32_t negated(uint32_t step)
 {
     return STEPS - 1 - step;
@@ -258,7 +260,7 @@ static uint64_t mixed(uint64_t h)
     return h ^ h >> 31;
 }
 
-/* SHERD_EINTERRUPTED where the caller says so. */
+/* Calls the caller's step function; SHERD_EINTERRUPTED if it returns non-zero. */
 static int step(const streams *s, size_t at)
 {
     const sherd__audit_options *o = s->opt;
@@ -268,14 +270,14 @@ static int step(const streams *s, size_t at)
                : SHERD_OK;
 }
 
-/* A hash of the last numbers of a row. */
+/* A rolling hash of the last numbers. */
 typedef struct rolling {
     uint64_t hash;
     uint32_t old[WINDOW];
     size_t len;
 } rolling;
 
-/* Keeps the window that ends with `number`, and begins at `at`, where its content chooses it. */
+/* Keeps the window that ends with `number` and starts at `at`, if its content selects it. */
 static int roll(windows *to, rolling *w, uint32_t number, uint64_t salt, uint64_t at)
 {
     uint32_t *oldest = &w->old[w->len++ % WINDOW];
@@ -288,7 +290,8 @@ static int roll(windows *to, rolling *w, uint32_t number, uint64_t salt, uint64_
     return err;
 }
 
-/* out[i] = 1 / x[i] mod p, 0 of 0: an inversion for each of a few products of all of them. */
+/* Computes out[i] = 1 / x[i] mod p, and 0 for 0, with one inversion for each of a few products of
+   all numbers. */
 static void invert(const uint32_t *x, size_t n, uint32_t p, uint32_t *out)
 {
     enum { LANES = 8 };
@@ -306,7 +309,7 @@ static void invert(const uint32_t *x, size_t n, uint32_t p, uint32_t *out)
     }
 }
 
-/* Keeps the windows of a stream that their content chooses. */
+/* Keeps the windows of a stream that their content selects. */
 static int keep_windows(streams *s, const stream *one)
 {
     uint32_t x[2 * STEPS], inverse[2 * STEPS], p = prime_of(one), before = 0;
@@ -337,7 +340,7 @@ static int by_hash(const void *a, const void *b)
     return (x->at > y->at) - (x->at < y->at);
 }
 
-/* A place in a stream. */
+/* A position in a stream. */
 typedef struct place {
     const stream *of;
     size_t at;
@@ -345,7 +348,7 @@ typedef struct place {
 
 static place place_of(const streams *s, const window *w)
 {
-    size_t low = 0, high = s->len; /* the last that begins there or before */
+    size_t low = 0, high = s->len; /* the last stream that starts there or before */
     while (high - low > 1) {
         size_t mid = low + (high - low) / 2;
         if (s->list[mid].first <= w->at) low = mid;
@@ -354,9 +357,10 @@ static place place_of(const streams *s, const window *w)
     return (place){ &s->list[low], (size_t)w->at - s->list[low].first };
 }
 
-/* ---- what two of them share ------------------------------------------------------------------ */
+/* ---- runs in common -------------------------------------------------------------------------- */
 
-/* A row of one-time masks may go to several nodes: it is the same row, masked once. */
+/* The same row of one-time masks may be sent to several nodes: then it was used for one row
+   only. */
 static bool sent_twice(const stream *a, size_t i, const stream *b, size_t j)
 {
     const sherd__seen *x = a->seen, *y = b->seen;
@@ -366,13 +370,13 @@ static bool sent_twice(const stream *a, size_t i, const stream *b, size_t j)
     return x->row[i / x->cols] == y->row[j / y->cols] && i % x->cols == j % y->cols;
 }
 
-/* How one stream follows from another. */
+/* Relation of one stream to another. */
 typedef struct relation {
-    bool minus;      /* by their steps: it is the other's negative; else the same */
-    uint32_t factor; /* by their residues: so many times the other; 0: by steps */
+    bool minus;      /* by steps: the negative of the other; else equal */
+    uint32_t factor; /* by residues: factor from the other; 0: by steps */
 } relation;
 
-/* Numbers of a stream as they are compared: what follows from them by r, or (NULL) as they are. */
+/* Returns numbers of a stream for a comparison: transformed by r, or (NULL) unchanged. */
 static void look(const stream *s, size_t at, size_t n, bool whole, const relation *r, uint32_t *out)
 {
     uint32_t p = prime_of(s);
@@ -384,7 +388,7 @@ static void look(const stream *s, size_t at, size_t n, bool whole, const relatio
     }
 }
 
-/* How many numbers of b follow from a's there, in a row, both ways. */
+/* Returns how many consecutive numbers of b match a's there, forwards and backwards. */
 static size_t run_at(const stream *a, size_t i, const stream *b, size_t j, const relation *r,
                      size_t *back)
 {
@@ -423,15 +427,16 @@ static void name_stream(char out[64], const stream *s)
              which, s->seen->name, c->primes[s->prime]);
 }
 
-/* The chance that any two places of as many uniform numbers have so long a run, of the same numbers
- * or of their negatives; or of multiples, of which whole residues agree. */
+/* Returns the probability that any two positions of as many uniform numbers have a run of this
+   length, of equal numbers or of negatives; or of multiples, for which whole residues must
+   agree. */
 static double chance_of(size_t total, size_t run)
 {
     double p = 2 * log((double)total) - (double)run * log(STEPS - 6.0);
     return p < 0 ? p : 0;
 }
 
-/* Two places of the same numbers: the longest run of that pair of streams. */
+/* Two positions with the same numbers: the longest run of that pair of streams. */
 typedef struct pair {
     place x, y;
     size_t run, back;
@@ -463,13 +468,13 @@ static int found(sherd__findings *l, const streams *s, const pair *p)
     return sherd__findings_add(l, &f);
 }
 
-/* One share read by two of the numbers that it may have is the same where the operand is zero. */
+/* A share read at two of its possible numbers is the same where the operand is zero. */
 static bool read_twice(const place *x, const place *y)
 {
     return x->of->seen == y->of->seen && x->of->seen->unnumbered && x->at == y->at;
 }
 
-/* By what x is to be multiplied for y; 0: by nothing, or by what steps show. */
+/* Returns the factor from x to y; 0: no factor, or a relation by steps. */
 static uint32_t factor_of(const place *x, const place *y)
 {
     uint32_t p = prime_of(x->of), a, b;
@@ -481,7 +486,7 @@ static uint32_t factor_of(const place *x, const place *y)
     return b == 1 || b == p - 1 ? 0 : b;
 }
 
-/* The longest run at two places whose windows agree. */
+/* Finds the longest run at two positions with equal windows. */
 static void longest(pair *p, bool multiplied)
 {
     if (multiplied) p->r.factor = factor_of(&p->x, &p->y);
@@ -492,7 +497,7 @@ static void longest(pair *p, bool multiplied)
     }
 }
 
-/* The longest runs of pairs of streams, for the first pairs that have one. */
+/* The longest runs of pairs of streams, for the first pairs with a run. */
 typedef struct pairs {
     pair best[NAMED_MAX];
     size_t len;
@@ -510,7 +515,7 @@ static void compare(pairs *l, const streams *s, const windows *w, bool multiplie
         if (at == NAMED_MAX || (at < l->len && l->best[at].run >= RUN_MAX)) continue;
         longest(&p, multiplied);
         looks += p.run > 0;
-        if (p.run < WINDOW) continue; /* hashes alone */
+        if (p.run < WINDOW) continue; /* only the hashes were equal */
         if (at < l->len && l->best[at].run >= p.run) continue;
         l->best[at] = p;
         if (at == l->len) l->len++;
@@ -538,7 +543,7 @@ static int nothing_found(sherd__findings *l, const streams *s, const sherd__stre
     return sherd__findings_add(l, &f);
 }
 
-/* What could be had of an encoding's masks: streams from `first` on. */
+/* Records what was solved of an encoding's masks: streams from `first` on. */
 static void reached(sherd__streams_reach *r, const streams *s, size_t first, const sherd__seen *e)
 {
     size_t at = strlen(r->names);

@@ -1,8 +1,8 @@
 /*
- * Tails in the logarithm. The incomplete gamma function by its series below the mean and its
- * continued fraction (modified Lentz) above it; the density in front of both after Loader (2000),
- * whose form does not cancel where x is near a. Binomial tails are summed from the term nearest the
- * mean, outwards, so that every term is smaller than the one before.
+ * Logarithms of tail probabilities. The incomplete gamma function is computed by its series below
+ * the mean and by its continued fraction (modified Lentz) above it. The density factor of both is
+ * that of Loader (2000), which has no cancellation where x is near a. Binomial tails are summed
+ * from the term nearest the mean outwards, so that every term is smaller than the one before.
  */
 #include "audit/tail.h"
 
@@ -110,7 +110,7 @@ double sherd__tail_poisson(uint64_t k, double mu)
     return k == 0 ? 0 : sherd__tail_gamma_below((double)k, mu);
 }
 
-/* ln of the chance of exactly k hits, 0 < p < 1. */
+/* ln of the probability of exactly k hits, 0 < p < 1. */
 static double log_hits(double k, double n, double p)
 {
     if (k == 0) return n * log1p(-p);
@@ -155,13 +155,13 @@ double sherd__tail_both(double above, double below)
 void sherd__tail_interval(uint64_t k, uint64_t n, double level, double *low, double *high)
 {
     double edge = log((1 - level) / 2), from = 0, to = 1;
-    for (int i = 0; i < 60 && k > 0; i++) { /* P(X >= k) rises with the chance */
+    for (int i = 0; i < 60 && k > 0; i++) { /* P(X >= k) increases with the probability of a hit */
         double p = (from + to) / 2;
         if (sherd__tail_binomial(k, n, p) < edge) from = p;
         else to = p;
     }
     *low = k > 0 ? from : 0;
-    for (from = 0, to = 1; to - from > 1e-15 && k < n;) { /* P(X <= k) falls */
+    for (from = 0, to = 1; to - from > 1e-15 && k < n;) { /* P(X <= k) decreases */
         double p = (from + to) / 2;
         if (p == from || p == to) break;
         if (sherd__tail_binomial(n - k, n, 1 - p) < edge) to = p;

@@ -1,8 +1,8 @@
 /*
- * Finding out what a sight holds. Columns are told by a 64-bit sum of hashes of their non-zero
- * values, which no order and no left-out zero changes, so that one way serves every form of
- * permute; rows by a hash of what stands in the columns that are known. Neither is given to an
- * attack.
+ * Finds the origin of a view's contents. A column is identified by a 64-bit sum of hashes of its
+ * non-zero values, which depends neither on their order nor on omitted zeros, so one method serves
+ * every form of permute. A row is identified by a hash of its values in the known columns. No
+ * attack receives either.
  */
 #include "audit/truth.h"
 
@@ -31,14 +31,15 @@ void sherd__truth_row(const sherd__truth *t, size_t r, double *out)
     else sherd__view_row_f64(t->a, r, 0, t->a.cols, out);
 }
 
-/* Exact mode chose the power of two; the largest value that travelled tells it, since the kept rows
- * of all nodes hold one that is within a factor of two of the largest of all. */
+/* Exact mode chose the power of two. It follows from the largest value sent, since the kept rows of
+   all nodes contain one within a factor of two of the overall maximum. */
 static int quantise(sherd__truth *t, double largest)
 {
     sherd__scan scan;
     size_t len;
     sherd__view_scan(t->a, &scan);
-    if (scan.nonfinite || scan.max_abs == 0 || largest == 0) return SHERD_OK; /* it was not exact */
+    if (scan.nonfinite || scan.max_abs == 0 || largest == 0)
+        return SHERD_OK; /* the mode was not exact */
     sherd__fixed f = { .scale = (int)ceil(log2(largest / scan.max_abs) - 0.01) };
     if (!sherd__mul(t->a.rows, t->a.cols, &len) || !sherd__mul(len, sizeof *t->quantised, &len))
         return SHERD_ENOMEM;
@@ -48,8 +49,8 @@ static int quantise(sherd__truth *t, double largest)
     return SHERD_OK;
 }
 
-/* The factor is a power of two where the unit is that of what was coded, or another by such a
- * power; else it is known as well as the largest value is. */
+/* The factor is a power of two if the unit is that of the coded data, or differs from it by a power
+   of two; otherwise it is known as accurately as the largest value. */
 static int quantise_to(sherd__truth *t, double largest)
 {
     sherd__scan scan;
@@ -67,7 +68,8 @@ static int quantise_to(sherd__truth *t, double largest)
     return SHERD_OK;
 }
 
-/* What columns are told by, of a truth as it travelled; err: what making it so has met. */
+/* Prepares the identification of columns, for a truth in the form that was sent. err: error of that
+   conversion. */
 static int open_columns(sherd__truth *out, sherd__truth t, int err, sherd_diag *d)
 {
     sherd_view a = t.a;
@@ -129,7 +131,7 @@ void sherd__truth_fini(sherd__truth *t)
 
 /* --- columns ---------------------------------------------------------------------------------- */
 
-/* The run of A's columns with a key: its first place in by_key, its length. */
+/* Returns the range of A's columns with a key: its first index in by_key; *len is its length. */
 static size_t find_key(const sherd__truth *t, sherd__column_key key, uint32_t *len)
 {
     sherd__truth_column want = { key, 0 };
@@ -172,7 +174,7 @@ static int compare_hashes(const void *a, const void *b)
 static uint64_t add_hash(uint64_t h, double v)
 {
     uint64_t b;
-    if (v == 0) v = 0; /* both zeros are one */
+    if (v == 0) v = 0; /* makes both zeros equal */
     memcpy(&b, &v, sizeof b);
     h = (h ^ b) * UINT64_C(0x9e3779b97f4a7c15);
     return h ^ h >> 32;
@@ -211,7 +213,7 @@ static int look_up(const sherd__truth *t, const sherd__sheaf *f, const uint32_t 
     for (size_t r = 0; r < f->kept && !err; r++) {
         uint64_t h = hash_kept(f, r, col);
         size_t low = 0, high = n;
-        while (low < high) { /* of equal rows, the next one where it follows on */
+        while (low < high) { /* of equal rows, prefer the one after the previous match */
             size_t mid = low + (high - low) / 2;
             bool before = list[mid].hash < h || (list[mid].hash == h && list[mid].row < last);
             if (before) low = mid + 1;
@@ -229,7 +231,8 @@ static int look_up(const sherd__truth *t, const sherd__sheaf *f, const uint32_t 
     return err;
 }
 
-/* Are the columns of a sheaf as wide as A those of A, in order? Then most rows are rows of A. */
+/* Tests whether the columns of a sheaf as wide as A are those of A, in order: then most rows are
+   rows of A. */
 static int try_natural(const sherd__truth *t, const sherd__sheaf *f, uint32_t *col, uint32_t *alike,
                        uint32_t *row, bool *is)
 {

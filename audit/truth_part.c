@@ -1,8 +1,8 @@
 /*
- * Columns that were seen in part: of a slot that another node had begun, of a record that was cut.
- * What is kept then is a run of A's rows. One column with enough in it is looked for in all of A's,
- * at every row, by a rolling hash; that tells which rows they are, and the other columns are
- * compared from there.
+ * Columns that were seen in part: of a slot that another node had started, or of a record that was
+ * cut. The kept rows are then consecutive rows of A. One column with enough non-zero values is
+ * searched for in all of A's columns, at every row, by a rolling hash. That gives the rows, and the
+ * other columns are compared from there.
  */
 #include <string.h>
 
@@ -11,8 +11,8 @@
 #include "core/bytes.h"
 
 #define WINDOW 48u
-#define TELLING 8u     /* values that are not zero among them */
-#define COMPARED 2000u /* rows that the other columns are compared on */
+#define TELLING 8u     /* non-zero values needed in the searched column */
+#define COMPARED 2000u /* rows on which the other columns are compared */
 #define BASE UINT64_C(0x9e3779b97f4a7c15)
 
 static uint64_t mix(double v)
@@ -22,7 +22,7 @@ static uint64_t mix(double v)
     return k.sum;
 }
 
-/* The column with the most values that are not zero at its beginning. */
+/* Selects the column with the most non-zero values at its start. */
 static bool choose(const sherd__sheaf *f, size_t *best)
 {
     size_t most = 0;
@@ -47,7 +47,7 @@ static bool same(const sherd__truth *t, const sherd__sheaf *f, size_t j, size_t 
     return true;
 }
 
-/* The row of A where column j of f begins, or SIZE_MAX. */
+/* Finds the row of A where column j of f starts, or SIZE_MAX. */
 static int find_start(const sherd__truth *t, const sherd__sheaf *f, size_t j, size_t *start)
 {
     size_t k = t->a.cols, n = t->a.rows;
@@ -73,7 +73,7 @@ static int find_start(const sherd__truth *t, const sherd__sheaf *f, size_t j, si
     return err;
 }
 
-/* Which of A's columns agree with each of f's in all rows compared: possible[j * k + c]. */
+/* Finds which of A's columns agree with each of f's in all rows compared: possible[j * k + c]. */
 static int compare(const sherd__truth *t, const sherd__sheaf *f, size_t start, size_t rows,
                    uint8_t *possible)
 {

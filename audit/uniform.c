@@ -1,10 +1,10 @@
 /*
- * Uniformity of residues. chi2 is the likelihood ratio's (2 sum count ln(count/expected)) with
- * Williams' correction, and not Pearson's: that one's tail is too heavy for its distribution where
- * cells are few and p is small (12 times at p = 1e-12 with 8 cells of 32), while the likelihood
- * ratio decays as it should however far out. Cells hold slightly different numbers of residues,
- * since no power of two divides a prime; expected counts are exact for m, otherwise a large sample
- * would accuse a perfect generator.
+ * Uniformity of residues. chi2 is that of the likelihood ratio (2 sum count ln(count/expected))
+ * with Williams' correction. Pearson's has too heavy a tail for its distribution if cells have few
+ * numbers and p is small (12 times at p = 1e-12 with 8 cells of 32), while the likelihood ratio
+ * decays correctly at any distance. Cells have slightly different numbers of residues, since no
+ * power of two divides a prime. Expected counts are exact for m; otherwise a large sample would
+ * flag a perfect generator.
  */
 #include "audit/uniform.h"
 
@@ -18,7 +18,8 @@
 
 enum { CELLS = 256, SIDE = 16, EACH = 32, REPEATS_MAX = 65536 };
 
-/* Largest power of two of cells, at most `most`, that leaves EACH of n to each; 0: not even 4. */
+/* Returns the largest power of two of cells, at most `most`, that leaves EACH of n to each cell; 0:
+   fewer than 4. */
 static unsigned cells_for(size_t n, uint64_t m, unsigned most)
 {
     unsigned b = most;
@@ -26,17 +27,17 @@ static unsigned cells_for(size_t n, uint64_t m, unsigned most)
     return b > 2 ? b : 0;
 }
 
-/* Residues x < m with x*b/m = i. */
+/* Returns how many residues x < m have x*b/m = i. */
 static uint64_t in_bin(uint64_t m, unsigned b, unsigned i)
 {
     uint64_t from = (i * m + b - 1) / b, to = ((i + 1) * m + b - 1) / b;
     return to - from;
 }
 
-/* A chi2 as it grows cell by cell. */
+/* A chi2 that is accumulated cell by cell. */
 typedef struct growing {
     double g;       /* 2 sum count ln(count/expected) */
-    double inverse; /* sum 1/chance */
+    double inverse; /* sum 1/probability */
 } growing;
 
 static void add_cell(growing *s, size_t count, double n, double chance)
@@ -46,8 +47,8 @@ static void add_cell(growing *s, size_t count, double n, double chance)
 }
 
 /*
- * Counts are whole numbers: below the chi2 distribution lies at least the chance that all cells are
- * even, and half a step of the lattice is added before it is asked.
+ * Counts are integers, so the true lower tail includes at least the probability that all cells are
+ * even. Half a step of the lattice is added before the chi2 distribution is evaluated.
  */
 static double tail_below(double chi2, double n, double cells)
 {
@@ -108,7 +109,8 @@ sherd__looked sherd__uniform_pairs(const uint64_t *x, size_t n, uint64_t m)
     return judge(&s, (double)pairs, b * b);
 }
 
-/* Puts v (not 0) into a table of 2^bits places, open addressing; true if it was there. */
+/* Inserts v (not 0) into a table of 2^bits slots with open addressing; returns whether it was
+   there. */
 static bool put(uint64_t *table, unsigned bits, uint64_t v)
 {
     uint64_t mask = (UINT64_C(1) << bits) - 1;
@@ -131,7 +133,7 @@ int sherd__uniform_repeats(const uint64_t *x, size_t n, uint64_t m, sherd__looke
     sherd__free(table);
     double mean = n < 2 ? 0 : (double)n * (double)(n - 1) / 2 / (double)m;
     *out = (sherd__looked){ .value = (double)repeats, .expected = mean, .cells = 1 };
-    /* Poisson's tail bounds that of the sum of chances above its mean + 1 only. */
+    /* Poisson's tail bounds that of the number of repeats only above the mean + 1. */
     if ((double)repeats > mean + 1) out->log_p = sherd__tail_poisson(repeats, mean);
     return SHERD_OK;
 }
@@ -206,9 +208,9 @@ int sherd__uniform_guess(sherd__findings *l, const sherd__finding *about, const 
     return note(l, about, "entries as guessed", &r, "number of entries as guessed from the data");
 }
 
-/* ---- what it cannot see ---------------------------------------------------------------------- */
+/* ---- what the tests cannot see --------------------------------------------------------------- */
 
-/* p = exp(log_p) is reached on average when chi2 grows by `need` above its mean. */
+/* Returns the growth of chi2 above its mean at which p = exp(log_p) is reached on average. */
 static double needed(double log_p)
 {
     double low = 0, high = 1e6;
@@ -223,10 +225,10 @@ static double needed(double log_p)
 
 double sherd__uniform_visible(unsigned bits, uint32_t p, double log_p)
 {
-    uint64_t rest = 1; /* 2^bits mod p: so many residues have one word more than the others */
+    uint64_t rest = 1; /* 2^bits mod p: this many residues have one word more than the others */
     for (unsigned i = 0; i < bits; i++) rest = 2 * rest % p;
     double words = ldexp(1, (int)bits), over = (double)rest;
-    double sum = 0; /* of (chance - fair)^2 / fair over the bins */
+    double sum = 0; /* of (probability - fair)^2 / fair over the bins */
     for (unsigned i = 0; i < CELLS; i++) {
         double from = ceil((double)i * p / CELLS), to = ceil((i + 1.0) * p / CELLS);
         double more = fmin(to, over) - fmin(from, over);

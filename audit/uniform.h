@@ -1,6 +1,6 @@
 /*
- * Tests of numbers that ought to be uniform in [0, m): each has a known distribution, so that its
- * p-value holds far out. m is a prime or a product of two, below 2^48.
+ * Tests of numbers that should be uniform in [0, m). Each has a known distribution, so that its
+ * p-value is valid even when very small. m is a prime or a product of two, below 2^48.
  */
 #ifndef AUDIT_UNIFORM_H
 #define AUDIT_UNIFORM_H
@@ -10,13 +10,13 @@
 
 #include "audit/stats.h"
 
-/** What to look for; combine with |. */
+/** Tests to run; combine with |. */
 enum {
     SHERD__LOOK_HIGH = 1,    /* chi2 of x*B/m, both tails */
     SHERD__LOOK_LOW = 2,     /* chi2 of x mod B, both tails */
     SHERD__LOOK_PAIRS = 4,   /* chi2 of (x[2i], x[2i+1]), high bits of each, both tails */
-    SHERD__LOOK_REPEATS = 8, /* values that occurred before; structured data has many */
-    SHERD__LOOK_SMALL = 16,  /* distance from 0, by its logarithm; data without masks is near 0 */
+    SHERD__LOOK_REPEATS = 8, /* values that occurred before; structured data have many */
+    SHERD__LOOK_SMALL = 16,  /* distance from 0, by its logarithm; data without masks are near 0 */
     SHERD__LOOK_ALL = 31
 };
 
@@ -26,35 +26,36 @@ typedef struct sherd__looked {
 } sherd__looked;
 
 /**
- * chi2 with as many cells (a power of two, 4 to 256) as leave 32 numbers for each: p is right
- * within a factor 1.3 from 1 to 1e-18 (importance sampling), and further out no smaller than
- * counting allows. Expected counts are exact for m. Below 128 numbers: no test.
+ * Computes chi2 with as many cells (a power of two, 4 to 256) as leave 32 numbers for each. p is
+ * accurate within a factor of 1.3 from 1 to 1e-18 (importance sampling); smaller p are not below
+ * what counting allows. Expected counts are exact for m. Fewer than 128 numbers: no test.
  */
 sherd__looked sherd__uniform_high(const uint64_t *x, size_t n, uint64_t m);
 sherd__looked sherd__uniform_low(const uint64_t *x, size_t n, uint64_t m);
 sherd__looked sherd__uniform_pairs(const uint64_t *x, size_t n, uint64_t m);
 /**
- * Repeats among the first 65536: at most Poisson of mean n(n-1)/2m, whatever the order (each number
- * hits one of the i before it with chance i/m at most; Hoeffding 1956). A bound on p. SHERD_ENOMEM.
+ * Counts repeats among the first 65536 numbers. Their distribution is bounded by Poisson of mean
+ * n(n-1)/2m, whatever the order (each number equals one of the i before it with probability i/m at
+ * most; Hoeffding 1956). p is a bound. SHERD_ENOMEM.
  */
 int sherd__uniform_repeats(const uint64_t *x, size_t n, uint64_t m, sherd__looked *out) SHERD_MUST;
-/** Mean of -ln((2|x|+1)/m), |x| the distance from 0 modulo m (odd): the sum is below one of
- *  gamma(n), so p is a bound. */
+/** Computes the mean of -ln((2|x|+1)/m), where |x| is the distance from 0 modulo m (odd). The sum
+ *  is bounded by a gamma(n) variable, so p is a bound. */
 sherd__looked sherd__uniform_small(const uint64_t *x, size_t n, uint64_t m);
 
-/** Runs `looks` on x and appends a copy of *about for each, with statistic, values and sentence
- *  written. SHERD_ENOMEM. */
+/** Runs the tests in `looks` on x and appends a copy of *about for each, with statistic, values and
+ *  sentence set. SHERD_ENOMEM. */
 int sherd__uniform_look(sherd__findings *l, const sherd__finding *about, const uint64_t *x,
                         size_t n, uint64_t m, unsigned looks) SHERD_MUST;
 
-/** Appends how many x[i] are guess[i], which chance allows one in m: a guess of the data that many
- *  entries confirm is right. SHERD_ENOMEM. */
+/** Appends how many x[i] equal guess[i]; one in m is expected by chance. A guess of the data that
+ *  many entries confirm is right. SHERD_ENOMEM. */
 int sherd__uniform_guess(sherd__findings *l, const sherd__finding *about, const uint64_t *x,
                          const uint64_t *guess, size_t n, uint64_t m) SHERD_MUST;
 
 /**
- * How many residues a chi2 of 256 bins needs before it sees, at p = exp(log_p), the bias of words
- * of `bits` random bits reduced by % p; INFINITY where there is none.
+ * Returns how many residues a chi2 of 256 bins needs to detect, at p = exp(log_p), the bias of
+ * words of `bits` random bits reduced by % p; INFINITY if there is no bias.
  */
 double sherd__uniform_visible(unsigned bits, uint32_t p, double log_p);
 

@@ -1,10 +1,10 @@
 /*
- * What single domains could notice without solving anything: residues that are not uniform, and
- * differences that are small, repeated or uneven because a mask was used twice, or sums because it
- * was negated. Where masks cancel, what is left is a known combination of data; it is scaled first
- * so that the weights in it are as small as they can be, and read modulo two primes at once where
- * the scaled weights are the same integers, since 45 bits tell small numbers from uniform ones
- * where 22 do not.
+ * What single domains could detect without solving anything: residues that are not uniform;
+ * differences that are small, repeated or uneven because a mask was used twice; and such sums,
+ * because a mask was negated. If masks cancel, a known combination of data is left. It is first
+ * scaled so that its weights are as small as possible. If the scaled weights are the same integers
+ * modulo two primes, both are used together, since 45 bits distinguish small numbers from uniform
+ * ones where 22 do not.
  */
 #include <math.h>
 #include <stdio.h>
@@ -22,14 +22,15 @@ enum { PAIRS = 200, SHARE_PAIRS = 1600 };
 typedef struct looking {
     sherd__findings *l;
     const sherd__audit_options *opt;
-    size_t room; /* numbers that the buffers hold */
+    size_t room; /* capacity of the buffers in numbers */
     uint32_t *first, *second;
     uint64_t *x, *guess;
-    const sherd__seen_code *code; /* that `shortened` is of */
-    struct shortened *shortened;  /* [(share * primes_len + prime) * 2 + masks too] */
+    const sherd__seen_code *code; /* the code of `shortened` */
+    struct shortened *shortened;  /* [(share * primes_len + prime) * 2 + whether masks are
+                                     included] */
 } looking;
 
-/* Weights scaled to be small, and the scale (0: not asked for yet). */
+/* Weights scaled to be small, and the scale (0: not computed yet). */
 typedef struct shortened {
     uint32_t scale, weight[SHERD__LCC_BLOCKS_MAX];
 } shortened;
@@ -67,8 +68,8 @@ static sherd__finding about(const looking *g, const char *test, const sherd__see
     return f;
 }
 
-/* Searching short multiples costs more than the tests do: once for each share and prime of a
- * code. */
+/* Prepares the short multiples of a code. The search for them costs more than the tests, so it is
+   made once for each share and prime. */
 static int know_code(looking *g, const sherd__seen_code *c)
 {
     if (g->code && sherd__code_same(g->code, c)) return SHERD_OK;
@@ -78,7 +79,8 @@ static int know_code(looking *g, const sherd__seen_code *c)
     return g->shortened ? SHERD_OK : SHERD_ENOMEM;
 }
 
-/* How to scale a combination in which blocks (masks too, if all) weigh as they do in `share`. */
+/* Returns the scale for a combination in which blocks (and masks, if all) have the weights of
+   `share`. */
 static const shortened *shorten(const looking *g, uint32_t prime, uint32_t share, bool all)
 {
     const sherd__seen_code *c = g->code;
@@ -106,7 +108,7 @@ static int residues(looking *g, const sherd__seen *s, uint32_t share, uint32_t p
     return sherd__uniform_look(g->l, &f, g->x, n, p, SHERD__LOOK_SMALL);
 }
 
-/* Each row less the next: what is left of masks that do not depend on the row. */
+/* Tests each row minus the next, which cancels masks that do not depend on the row. */
 static int rows(looking *g, const sherd__seen *s, uint32_t share, uint32_t prime)
 {
     const uint32_t *x = sherd__seen_residues(s, share, prime);
@@ -122,8 +124,8 @@ static int rows(looking *g, const sherd__seen *s, uint32_t share, uint32_t prime
                                SHERD__LOOK_HIGH | SHERD__LOOK_REPEATS | SHERD__LOOK_SMALL);
 }
 
-/* One mask reduced modulo two primes: residues nearly agree, and stand for a number that is
- * small. */
+/* Tests for one mask reduced modulo two primes: residues nearly agree, and represent a small
+   number. */
 static int primes(looking *g, const sherd__seen *s, uint32_t share, uint32_t prime)
 {
     const sherd__seen_code *c = s->code;
@@ -158,15 +160,15 @@ static int single(looking *g, const sherd__seen *s)
     return err;
 }
 
-/* ---- what one domain holds of two encodings -------------------------------------------------- */
+/* ---- two encodings of one domain ------------------------------------------------------------- */
 
-/* first * x - second * y, modulo one prime: no mask is left in it if both had the same. */
+/* first * x - second * y, modulo one prime. It contains no mask if both had the same one. */
 typedef struct mixture {
     uint32_t first, second;
-    uint32_t weight[2 * SHERD__LCC_BLOCKS_MAX]; /* of the blocks of one and of the other */
+    uint32_t weight[2 * SHERD__LCC_BLOCKS_MAX]; /* of the blocks of both encodings */
 } mixture;
 
-/* With one code masks cancel in the plain difference; with two where there is a single mask. */
+/* With one code masks cancel in the plain difference; with two codes, if there is a single mask. */
 static bool comparable(const sherd__seen_code *a, const sherd__seen_code *b)
 {
     if (a->primes_len != b->primes_len) return false;
@@ -202,7 +204,7 @@ static mixture mix_of_two_codes(const sherd__seen_code *a, uint32_t i, const she
     return m;
 }
 
-/* The part that both have, entry under entry: rows may be of different length. */
+/* Mixes the entries that both have, position by position; rows may have different lengths. */
 static size_t mix(const mixture *m, const sherd__seen *a, uint32_t i, const sherd__seen *b,
                   uint32_t j, uint32_t prime, size_t room, uint32_t *out)
 {
@@ -218,7 +220,7 @@ static size_t mix(const mixture *m, const sherd__seen *a, uint32_t i, const sher
     return n;
 }
 
-/* Whether the mixture is that of the operands themselves, for one who guessed both. */
+/* Tests whether the mixture is that of the operands, for an attacker who guessed both. */
 static int confirm(looking *g, const sherd__finding *f, const mixture *m, const sherd__seen *a,
                    const sherd__seen *b, uint32_t p, size_t n)
 {
@@ -231,14 +233,14 @@ static int confirm(looking *g, const sherd__finding *f, const mixture *m, const 
     return sherd__uniform_guess(g->l, f, g->x, g->guess, n, p);
 }
 
-/* Both masks cancel in the sum where one is the other's negative. */
+/* Changes a mixture to a sum, in which masks cancel if one is the other's negative. */
 static void negate(mixture *m, uint32_t from, uint32_t blocks, uint32_t p)
 {
     m->second = subtract(0, m->second, p);
     for (uint32_t k = from; k < from + blocks; k++) m->weight[k] = subtract(0, m->weight[k], p);
 }
 
-/* The difference of two shares, or (plus) their sum. */
+/* Tests the difference of two shares or (plus) their sum. */
 static int pair_shares(looking *g, const sherd__seen *a, uint32_t i, const sherd__seen *b,
                        uint32_t j, bool plus)
 {
@@ -291,7 +293,7 @@ static int pair(looking *g, const sherd__seen *a, const sherd__seen *b)
     return err;
 }
 
-/* All pairs where they are few; else each with the next, and drawn ones. */
+/* Tests all pairs if they are few; else each with the next, and random ones. */
 static int pairs(looking *g, const sherd__seen *seen, size_t len)
 {
     size_t most = SHARE_PAIRS / seen[0].code->shares;

@@ -1,9 +1,9 @@
 /*
- * Records to views. A stream is read record by record; PUTs become blocks (where they lie, not
- * their bytes: bodies stay in the mapped file until they are asked for) and TASKs refer to the
- * latest block of their number. A connection that was cut leaves half a record with the next
- * session's greeting behind it: reading takes up again there. Where nothing more can be made out,
- * the view ends and says so.
+ * Builds views from records. A stream is read record by record. PUTs become blocks: only their
+ * position is stored, and bodies stay in the mapped file until they are read. TASKs refer to the
+ * latest block of their number. A connection that was cut leaves part of a record, followed by the
+ * greeting of the next session; reading resumes there. If nothing more can be read, the view ends
+ * and reports that.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ void sherd__view_say(char *text, size_t size, const char *fmt, ...)
     va_end(args);
 }
 
-/* One more element of a growing array. */
+/* Makes room for one more element of a growing array. */
 void *sherd__view_grown(void *list, size_t len, size_t *room, size_t size)
 {
     size_t more = *room ? *room * 2 : 64, bytes;
@@ -38,7 +38,7 @@ void *sherd__view_grown(void *list, size_t len, size_t *room, size_t size)
 
 /* --- numbers of blocks ----------------------------------------------------------------------- */
 
-/* (job, number) -> the latest block of that name in this session; open addressing. */
+/* (job, number) -> the latest block with that name in this session; open addressing. */
 typedef struct names {
     size_t *slot; /* index + 1 of a block */
     size_t room, used;
@@ -80,9 +80,9 @@ static int put_name(names *n, const sherd__node_view *v, size_t block)
 /* --- a stream -------------------------------------------------------------------------------- */
 
 typedef struct filling {
-    size_t block;  /* whose body is arriving, or SHERD__VIEW_NONE */
-    uint64_t left; /* bytes of it that are missing */
-    uint32_t part; /* the last one seen */
+    size_t block;  /* the block being received, or SHERD__VIEW_NONE */
+    uint64_t left; /* missing bytes of its body */
+    uint32_t part; /* last part seen */
 } filling;
 
 static int begin_block(sherd__node_view *v, uint32_t stream, const sherd__reading *r, size_t at,
@@ -99,8 +99,8 @@ static int begin_block(sherd__node_view *v, uint32_t stream, const sherd__readin
     return put_name(n, v, v->blocks_len - 1);
 }
 
-/* A part of the body: of the block that is under way, in turn, and no longer than what is
- * missing. */
+/* Adds a part of a body: it must be the next part of the current block and no longer than the
+   missing bytes. */
 static int more_block(sherd__node_view *v, const sherd__reading *r, filling *f)
 {
     if (f->block == SHERD__VIEW_NONE || r->len > f->left || r->len == 0 || r->part != f->part + 1 ||
@@ -141,7 +141,7 @@ static int take_record(sherd__node_view *v, uint32_t stream, const sherd__readin
                        names *n, filling *f)
 {
     switch (r->type) {
-    case SHERD__READ_HELLO: /* another session: its node had forgotten all blocks */
+    case SHERD__READ_HELLO: /* another session: its node has no blocks of the last one */
         if (n->room) memset(n->slot, 0, n->room * sizeof *n->slot);
         n->used = 0;
         f->block = SHERD__VIEW_NONE;
@@ -153,8 +153,8 @@ static int take_record(sherd__node_view *v, uint32_t stream, const sherd__readin
     }
 }
 
-/* Half a record, which a connection that was cut leaves, may have swallowed the greeting that
- * follows it: where reading goes on, or the end. */
+/* A connection that was cut leaves part of a record, and the record's length may include the
+   greeting after it. Returns where reading resumes, or the end. */
 static size_t resume(sherd__view_file *f, size_t here, size_t from, uint16_t greeting)
 {
     size_t at = sherd__reading_resume(f->map.bytes, f->map.len, from, greeting);

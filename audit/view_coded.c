@@ -1,9 +1,9 @@
 /*
- * What a coordinator's record says beside the bytes: how each coded operand was cut (coded.jsonl),
- * and which row of a training's data each of its rows is (rows.npy). All of it but the order is
- * public, and no attack is told that; what attacks found can only be counted by it. It is text that
- * anybody may have edited: lines that are no code are left out, and what travelled is held against
- * it by those who use it.
+ * Additional information in a coordinator's record: how each coded operand was cut (coded.jsonl),
+ * and the row of a training's data that each of its rows is (rows.npy). All of it except the order
+ * is public. No attack receives the order; it is used only to count what attacks found. These are
+ * text files that may have been edited: invalid lines are left out, and the users of this
+ * information check it against the transferred data.
  */
 #include <jansson.h>
 #include <stdio.h>
@@ -45,7 +45,8 @@ static bool read_code(const json_t *o, sherd__view_coded *c)
         !number(o, "panel", 1, UINT64_MAX, &c->panel) ||
         !number(o, "largest", 0, (uint64_t)1 << 53, &c->largest))
         return false;
-    if (!number(o, "right", 0, (uint64_t)1 << 53, &c->right)) c->right = 0; /* an older record */
+    if (!number(o, "right", 0, (uint64_t)1 << 53, &c->right))
+        c->right = 0; /* from an older record */
     c->blocks = (uint32_t)k;
     c->masks = (uint32_t)t;
     c->shares = (uint32_t)n;
@@ -76,13 +77,13 @@ static int read_lines(sherd__views *v, char *text, size_t len)
     return SHERD_OK;
 }
 
-/* Rows of the data, by the rows of the operand. */
+/* Reads the rows of the data, by the rows of the operand. */
 static int read_order(sherd__views *v, const char *path)
 {
     sherd_npy *npy = NULL;
     sherd_diag d = { 0 };
     int err = sherd_npy_open(&npy, path, &d);
-    if (err == SHERD_EOPEN) return SHERD_OK; /* in order */
+    if (err == SHERD_EOPEN) return SHERD_OK; /* no file: in order */
     sherd_view x = npy ? sherd_npy_view(npy) : sherd_view_c(NULL, SHERD_U32, 0, 0);
     if (!err && x.dtype == SHERD_U32 && x.rows == 1 && x.cols > 0) {
         v->order = sherd__calloc(x.cols, sizeof *v->order);

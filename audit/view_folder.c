@@ -1,7 +1,7 @@
 /*
- * A record as a folder: its index, or where there is none every pair of files in it, and which
- * nodes count as one adversary. An index is text that anybody may have edited: names are plain or
- * refused, sizes are held against those of the files, and what does not fit is said.
+ * A record as a folder: its index or, without one, every pair of files in it; and the nodes that
+ * are one adversary. An index is a text file that may have been edited: names must be plain or are
+ * refused, sizes are checked against those of the files, and contradictions are reported.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -23,7 +23,7 @@ static int no_memory(sherd_diag *d)
     return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the record");
 }
 
-/* A file of the record: a plain name, so that an index cannot send us elsewhere. */
+/* Returns whether a file name is plain, so that an index cannot refer to other folders. */
 static bool plain_name(const char *s)
 {
     size_t n = strlen(s);
@@ -50,7 +50,8 @@ static bool greets(const sherd__view_file *f, uint16_t type)
     return sherd__reading_next(m->bytes, m->len, &at, &r) == 1 && r.type == type;
 }
 
-/* 1 or 0: a coordinator's record or a node's; -1: neither stream opens with a greeting. */
+/* Returns 1 for a coordinator's record, 0 for a node's, and -1 if neither stream starts with a
+   greeting. */
 static int side_of(const sherd__view_file *sent, const sherd__view_file *received)
 {
     if (greets(sent, SHERD__READ_HELLO) || greets(received, SHERD__READ_WELCOME)) return 1;
@@ -61,10 +62,10 @@ static int side_of(const sherd__view_file *sent, const sherd__view_file *receive
 typedef struct folder {
     const char *dir;
     sherd__node_view *nodes;
-    sherd__view_domain *said; /* of each node: what the index says; number UINT64_MAX: nothing */
+    sherd__view_domain *said; /* for each node: its domain in the index; number UINT64_MAX: none */
     size_t len, room, said_room;
     int version;
-    int side; /* -1 until it is known */
+    int side; /* -1: not known yet */
     bool cut;
     char trouble[400];
 } folder;
@@ -75,7 +76,7 @@ static void make_plain(char *text)
         if (*c < 0x20 || *c >= 0x7f) *c = '?';
 }
 
-/* The bytes are those that were written, as far as the index tells. */
+/* Returns whether the bytes are those that were written, according to the index. */
 static bool is_whole(const sherd__view_file *f, const char *said)
 {
     sherd__digest sum;
@@ -85,8 +86,8 @@ static bool is_whole(const sherd__view_file *f, const char *said)
     return strcmp(text, said) == 0;
 }
 
-/* What of a file is missing. said: its length by the index, UINT64_MAX where there is none; sum:
- * its SHA-256, likewise, or NULL. */
+/* Reports what is missing of a file. said: its length in the index, UINT64_MAX if there is none;
+   sum: its SHA-256 in the index, or NULL. */
 static void tell_file(sherd__node_view *v, const sherd__view_file *f, uint64_t said,
                       const char *sum)
 {
@@ -140,8 +141,8 @@ static const char *sum_said(const json_t *peer, const char *file)
     return json_string_value(json_object_get(json_object_get(peer, file), "sha256"));
 }
 
-/* A peer of the record: a node of its own, or one more conversation of the one node that wrote it.
- * peer: what the index has of it, or NULL. */
+/* Adds a peer of the record: a new node, or another conversation of the one node that wrote the
+   record. peer: its entry in the index, or NULL. */
 static int add_peer(folder *f, const char *name, const json_t *peer, sherd_diag *d)
 {
     sherd__view_file sent = { .good = 0 }, received = { .good = 0 };
@@ -179,7 +180,7 @@ static int add_peer(folder *f, const char *name, const json_t *peer, sherd_diag 
     return SHERD_OK;
 }
 
-/* What the index says of a peer besides its files. */
+/* Reads a peer's domain from the index. */
 static int read_domain(folder *f, const json_t *p, sherd_diag *d)
 {
     const json_t *domain = json_object_get(p, "domain"),
@@ -206,7 +207,7 @@ static uint64_t streams_of(const folder *f)
     return f->len ? f->len + (uint64_t)f->nodes[f->len - 1].streams_len : 0;
 }
 
-/* The index's list of peers. */
+/* Reads the index's list of peers. */
 static int by_index(folder *f, const json_t *peers, sherd_diag *d)
 {
     for (size_t i = 0; i < json_array_size(peers); i++) {
@@ -231,7 +232,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(a, b);
 }
 
-/* Without an index (its process was killed): every pair of files. */
+/* Without an index (its process was killed), reads every pair of files. */
 static int by_listing(folder *f, sherd_diag *d)
 {
     char(*list)[96] = NULL;
@@ -308,7 +309,7 @@ static int read_folder(folder *f, sherd_diag *d)
 
 /* --- domains ---------------------------------------------------------------------------------- */
 
-/* Numbers of the record may be any: domains stand in the order of theirs. */
+/* Numbers in the record are arbitrary; domains are sorted by them. */
 static int compare_domains(const void *a, const void *b)
 {
     uint64_t x = ((const sherd__view_domain *)a)->number,
@@ -323,7 +324,7 @@ static bool all_said(const folder *f)
     return f->side == 1;
 }
 
-/* Sets v->domains and the domain of each of f's nodes, which come behind v->len others. */
+/* Sets v->domains and the domain of each of f's nodes, which follow v->len others. */
 static int number_domains(sherd__views *v, folder *f)
 {
     size_t all = v->len + f->len, len = 0;
@@ -331,7 +332,8 @@ static int number_domains(sherd__views *v, folder *f)
     if (all > UINT32_MAX) return SHERD_ENOMEM;
     sherd__view_domain *list = sherd__calloc(all, sizeof *list);
     if (!list) return SHERD_ENOMEM;
-    if (v->len) memcpy(list, v->domains, v->len * sizeof *list); /* nodes' own: one each */
+    if (v->len)
+        memcpy(list, v->domains, v->len * sizeof *list); /* nodes' own records: one domain each */
     for (size_t i = 0; i < f->len; i++) {
         f->nodes[i].domain = (uint32_t)(v->len + i);
         list[v->len + i].nodes = 1;
@@ -359,7 +361,7 @@ static int number_domains(sherd__views *v, folder *f)
     return SHERD_OK;
 }
 
-/* --- several ---------------------------------------------------------------------------------- */
+/* ---- several records ------------------------------------------------------------------------- */
 
 int sherd__views_add(sherd__views *v, const char *dir, sherd_diag *d)
 {
@@ -388,7 +390,7 @@ int sherd__views_add(sherd__views *v, const char *dir, sherd_diag *d)
         v->cut = v->cut || f.cut;
         f.len = 0;
         if (v->of_coordinator && sherd__view_coded_read(v, dir)) {
-            sherd__views_fini(v); /* there was nothing before it */
+            sherd__views_fini(v); /* it was empty before this record */
             err = no_memory(d);
         }
     }

@@ -51,7 +51,7 @@ int sherd__allreduce_plan_parse(sherd__allreduce_plan *out, const uint8_t *bytes
  */
 typedef struct sherd__allreduce_round {
     uint64_t round;   /* ascending, from 1 */
-    uint64_t commit;  /* the round whose sum the parameters must include */
+    uint64_t commit;  /* the sum of this round must be in the parameters */
     double rate;      /* of that update */
     double by;        /* divisor of this round's sum, above 0 */
     bool local;       /* the round is of local steps */

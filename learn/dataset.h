@@ -25,7 +25,7 @@ typedef struct sherd__dataset {
 void sherd__dataset_fini(sherd__dataset *s);
 /**
  * Checks once what training relies on: as many targets as rows, finite inputs and values, labels
- * below `classes`, and the network's `inputs` and `width`. `name` begins the error messages.
+ * below `classes`, and the network's `inputs` and `width`. Error messages start with `name`.
  * SHERD_ESHAPE, SHERD_EFORMAT (names the label or value and its row), SHERD_ERANGE (not finite).
  */
 int sherd__dataset_check(const sherd__dataset *s, const char *name, size_t inputs, size_t width,

@@ -1,6 +1,6 @@
 /*
  * Grading is a pass of sherd__network_learn with hooks. Parameters are requested as late as
- * possible, and the sum of a tier is complete before the layers below begin, so that communication
+ * possible, and the sum of a tier is complete before the layers below start, so that communication
  * overlaps with computation. L2 is added by the caller that combines the sums, since it depends on
  * the parameters and not on any example. The grader trusts that recipe and data were checked
  * (sherd__recipe_parse; the loss checks labels).

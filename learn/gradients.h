@@ -169,9 +169,9 @@ typedef struct sherd__gradients_options {
     /* Local steps: shards of fewer examples make fewer steps, so that all pass over their examples
        equally often. A shard that makes k steps fewer gets weight (1 - l2 rate)^k over the sum of
        all such weights. On a convex cost with an L2 term l2, a step of rate r that is small enough
-       to descend brings two parameter vectors nearer by a factor of 1 - l2 r, so such a shard is
-       that much farther from the common limit (docs/TRAINING.md says which part of this is from
-       Cheng et al., arXiv 1708.04801). If false, or without L2, all weights are equal. */
+       to descend brings two parameter vectors nearer by a factor of 1 - l2 r, so the shard is that
+       much farther from the common limit (docs/TRAINING.md says which part of this is from Cheng et
+       al., arXiv 1708.04801). If false, or without L2, all weights are equal. */
     bool weighted;
     void (*note)(void *ctx, const sherd__gradients_update *u); /* called for each update; NULL: not
                                                                   called */

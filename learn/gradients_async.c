@@ -2,8 +2,8 @@
  * Asynchronous steps. A piece is one shard of one step under parameters of one version, or several
  * shards if moving parameters and gradients for each would cost too much compared with computing.
  * Pieces are sent while a worker is free, and are applied as they come back, each with its part of
- * the rate. A bound on staleness holds back a piece whose update would make another piece, still in
- * progress, too old. Pieces held back are applied together, as one update, once that other piece
+ * the rate. A bound on staleness holds back a piece if its update would make another piece, still
+ * in progress, too old. Pieces held back are applied together, as one update, once that other piece
  * has come back.
  */
 #include <math.h>

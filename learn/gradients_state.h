@@ -65,7 +65,7 @@ int sherd__gradients_blocks(gradients *g) SHERD_MUST;
 int sherd__gradients_shards(gradients *g) SHERD_MUST;
 /** Checks the options of a stepper over shards. */
 int sherd__gradients_check(const sherd__gradients_options *o, sherd_diag *d) SHERD_MUST;
-/** Frees the contents of g, except those of asynchronous steps and the engine. */
+/** Frees g, except the memory of asynchronous steps and the engine. */
 void sherd__gradients_fini(gradients *g);
 extern const sherd__stepper_ops sherd__summed_ops;
 extern const sherd__stepper_ops sherd__allreduce_stepper_ops;
@@ -82,8 +82,8 @@ void sherd__gradients_scales(const gradients *g, double rate, double examples, u
 void sherd__gradients_scales_of(const gradients *g, const double *most, double rate,
                                 double examples, unsigned room, unsigned try, int32_t *scales);
 void sherd__gradients_most(const gradients *g, double *most);
-/** Returns whether a worker is left that could compute. If so, a step whose parts were all dropped
- *  is repeated. */
+/** Returns whether a worker is left that could compute. If so, a step is repeated if all its parts
+ *  were dropped. */
 bool sherd__gradients_others(const gradients *g);
 /** Sets how each of n shards makes its local steps. Returns the sum of weights. */
 double sherd__gradients_local(const gradients *g, double rate, const size_t *cuts, uint32_t n,

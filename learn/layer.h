@@ -38,8 +38,8 @@ typedef struct sherd__engine {
                      one, and lays out windows of images; pays if both passes use the same shares;
                      same bits */
     size_t whole; /* fixed point: how many products of two numbers a double can add up without
-                     rounding; 0: unknown. If a gradient of an image is such a sum, it may be made
-                     as one product */
+                     rounding; 0: unknown. If a gradient of an image is a sum of no more products,
+                     it may be made as one product */
 } sherd__engine;
 
 typedef struct sherd__layer_kind sherd__layer_kind;
@@ -98,9 +98,9 @@ typedef struct sherd__layer_update {
 
 /** Receives the factors of a layer's weight gradient instead of the gradient x^T dy: x, one or
  *  several rows for each example, and dy, for each of these a row of the layer's columns. Only for
- *  layers of f64 whose products sherd__here_can make. x and dy are valid during the call; x of a
- *  layer that is not a convolution is valid until the end of the pass. A failure ends the pass with
- *  that error. */
+ *  layers of f64 with products that sherd__here_can make. x and dy are valid during the call; x of
+ *  a layer that is not a convolution is valid until the end of the pass. A failure ends the pass
+ *  with that error. */
 typedef struct sherd__layer_apart {
     int (*take)(void *ctx, const sherd__layer *l, sherd_view x, const double *dy, sherd_diag *d);
     void *ctx;

@@ -1,8 +1,8 @@
 /*
- * A recipe describes what is trained, on which kind of data, and how. Its text form is `key =
- * value` lines (docs/TRAINING.md lists the keys). The part that describes the network is also sent
- * to nodes and stored in models and checkpoints. It contains nothing secret and nothing specific to
- * a machine.
+ * A recipe describes a training: the network, the kind of data, and the method. Its text form is
+ * `key = value` lines (docs/TRAINING.md lists the keys). The part that describes the network is
+ * also sent to nodes and stored in models and checkpoints. It contains nothing secret and nothing
+ * specific to a machine.
  *
  *     input = 28 x 28 x 1
  *     layer = dense 128

@@ -28,7 +28,8 @@ typedef struct sherd__reduce_part {
 typedef struct sherd__reduce_step {
     uint32_t to, from;          /* workers */
     sherd__reduce_part out, in; /* sent, with its contents at the start of the step; received */
-    bool add;                   /* add what is received; else it replaces what is there */
+    bool add;                   /* add the received numbers; else they replace those of the
+                                   worker */
 } sherd__reduce_step;
 
 /** Returns "ring" or "halving-doubling"; NULL for an unknown number. */

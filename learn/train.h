@@ -43,8 +43,8 @@ int sherd__train_order_init(sherd__train_order *o, sherd__order order, size_t ex
 void sherd__train_order_fini(sherd__train_order *o);
 /** Writes the rows of step `number` into rows (room for `batch`); returns how many. */
 size_t sherd__train_order_rows(sherd__train_order *o, uint64_t number, uint32_t *rows);
-/** Returns the list whose entries from *first on are the rows of step `number`. Many steps share a
- *  list, except with "drawn". The list reveals nothing about the seed. */
+/** Returns the list that contains the rows of step `number` from entry *first on. Many steps share
+ *  a list, except with "drawn". The list reveals nothing about the seed. */
 sherd__rows sherd__train_order_list(sherd__train_order *o, uint64_t number, size_t *first);
 /** ORDER_BATCHES and ORDER_GIVEN: returns the number of the batch of step `number`, counted in
  *  batches of `batch` rows in the order of sherd__train_order_fixed. */
@@ -193,8 +193,8 @@ int sherd__trainer_run(sherd__trainer *t, sherd__stepper s, sherd__engine e,
                        const sherd__train_calls *calls, sherd_diag *d) SHERD_MUST;
 
 /** Computes the mean cost and the fraction of hits of `data` under the network's parameters, in
- *  batches of up to `batch` rows. kept: the same rows as e.products holds them, in parts whose size
- *  divides `batch`, or NULL. *accuracy is NAN for values. Errors of sherd__network_forward. */
+ *  batches of up to `batch` rows. kept: the same rows as e.products holds them, in parts of a size
+ *  that divides `batch`, or NULL. *accuracy is NAN for values. Errors of sherd__network_forward. */
 int sherd__train_evaluate(sherd__network *n, sherd__engine e, const sherd__recipe *r,
                           const sherd__dataset *data, sherd_kept *kept, size_t batch, double *cost,
                           double *accuracy, sherd_diag *d) SHERD_MUST;
