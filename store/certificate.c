@@ -33,8 +33,7 @@ int sherd__certificate_fingerprint(sherd__digest *out, const uint8_t key[32])
     return crypto_hash_sha256(out->sha256, der, sizeof der) ? SHERD_EINTERNAL : SHERD_OK;
 }
 
-/* Replaces bytes that JSON does not allow; file names and texts from a node may contain any
- * byte. */
+/* Replaces bytes that JSON does not allow: file names and texts of nodes may have any byte. */
 static void make_plain(char *line)
 {
     for (; *line; line++)

@@ -10,9 +10,9 @@
  * is added later (nodes.list) therefore does not need a new schema, and may be missing when a
  * certificate is read.
  *
- * Who learns it: input digests let a reader of the file test guesses of the inputs, which the
- * member "notice" of the file says; with has_inputs = false they are omitted. The file contains no
- * seed, permutation, mask or check vector.
+ * Who learns it: input digests let a reader of the file test guesses of the inputs. The member
+ * "notice" of the file says so; with has_inputs = false the digests are omitted. The file contains
+ * no seed, permutation, mask or check vector.
  */
 #ifndef STORE_CERTIFICATE_H
 #define STORE_CERTIFICATE_H
@@ -29,11 +29,11 @@
 #define SHERD__CERTIFICATE_CORES 64u
 #define SHERD__CERTIFICATE_WARNINGS 16u
 #define SHERD__CERTIFICATE_NODES                                                                   \
-    3000u /* maximum number of listed nodes, which keeps the file short */
+    3000u /* listed nodes: the file stays readable, and below its size limit */
 
 typedef enum sherd__certified {
     SHERD__UNCHECKED = 0, /* not compared with a centralized computation */
-    SHERD__EQUAL = 1,     /* exact: bit for bit; float: every entry within gamma_k */
+    SHERD__EQUAL = 1,     /* exact: bit for bit; float: every entry within gamma_k of it */
     SHERD__DIFFERS = 2
 } sherd__certified;
 
@@ -57,7 +57,7 @@ typedef struct sherd__certificate {
 
     bool exact;                     /* fixed point; otherwise floats */
     uint32_t bits[2];               /* exact: widths of A and of B; 0: unscaled integers */
-    uint32_t primes[4], primes_len; /* 0: computed in doubles, without primes */
+    uint32_t primes[4], primes_len; /* 0: a single product in doubles sufficed */
     bool norms_leaked;              /* the number of primes depends on the data */
 
     char scheme[16];   /* "permute", "plain" */

@@ -20,8 +20,7 @@ int sherd__chain_list(const char *folder, uint64_t **numbers, size_t *len,
                       sherd_diag *d) SHERD_MUST;
 /** Computes the SHA-256 of the bytes of a file. */
 int sherd__chain_hash(const char *folder, sherd__chain_link *link, sherd_diag *d) SHERD_MUST;
-/** Reads `head`. The name in *out is empty if there is no head. Errors: SHERD_ECHAIN if it is
- *  damaged. */
+/** Reads `head`; the name in *out is empty if there is none. Errors: SHERD_ECHAIN if damaged. */
 int sherd__chain_head(const char *folder, sherd__chain_link *out, sherd_diag *d) SHERD_MUST;
 
 #endif

@@ -122,8 +122,7 @@ static int visit(const char *folder, uint64_t number, const sherd__chain_link *b
                        sherd__path_tail(folder), out->name, before->name);
 }
 
-/* Checks that the head names the last file, or the one before it if the writer was killed in
- * between. */
+/* Checks that the head names the last file, or the one before if its writer was killed. */
 static int check_head(const char *folder, sherd__chain_report *r, const sherd__chain_link *before,
                       sherd_diag *d)
 {

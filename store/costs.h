@@ -20,8 +20,7 @@ void sherd__costs_fini(sherd__costs *c);
 /** Queues a range for sherd__costs_settle; for a batch, before any range is added. first + rows
  *  must not wrap, and rows must not be 0. Errors: SHERD_ENOMEM. */
 int sherd__costs_wait(sherd__costs *c, uint64_t first, uint64_t rows, double rho) SHERD_MUST;
-/** Adds all queued ranges, in O(n log n) for n of them. Errors: SHERD_ENOMEM; then none of them is
- *  counted. */
+/** Adds the n queued ranges in O(n log n). Errors: SHERD_ENOMEM; then none is counted. */
 int sherd__costs_settle(sherd__costs *c) SHERD_MUST;
 
 /** Reserves room, so that the next sherd__costs_add cannot fail. Errors: SHERD_ENOMEM. */

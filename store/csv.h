@@ -13,19 +13,16 @@
 
 #include "sherd/err.h"
 
-/** Maximum length of a number. Longer ones are refused: digits after the 767th cannot change a
- *  double. */
+/** Maximum length of a number; beyond 767 digits, no single digit can change a double. */
 #define SHERD__CSV_NUMBER_MAX 1024u
 
 /** Which columns are inputs and which are targets. */
 typedef struct sherd__csv_want {
     size_t targets; /* number of target columns, which are the last ones; 0: all are inputs */
     bool labels;    /* targets is 1, and the column has integers from 0 to 2^32 - 2 */
-    /* name of the target in the header, in any column; NULL: the last column. Only with targets
-     * 1 */
+    /* target's name in the header, in any column; NULL: the last column. Only with targets 1 */
     const char *label;
-    /* lines with exactly this number of fields have no targets, so targets are optional; 0: targets
-     * are required */
+    /* lines with so many fields have no targets, which are then optional; 0: they are required */
     size_t inputs;
 } sherd__csv_want;
 
@@ -46,8 +43,7 @@ typedef struct sherd__csv {
  */
 int sherd__csv_parse(sherd__csv *out, const uint8_t *bytes, size_t len, const char *where,
                      const sherd__csv_want *want, sherd_diag *d) SHERD_MUST;
-/** Does the same for a file, which is mapped if it is large. Additional errors: SHERD_EOPEN,
- *  SHERD_EIO. */
+/** Does the same for a file, mapped if it is large. More errors: SHERD_EOPEN, SHERD_EIO. */
 int sherd__csv_load(sherd__csv *out, const char *path, const sherd__csv_want *want,
                     sherd_diag *d) SHERD_MUST;
 /** Frees *x. It may be zeroed, and may be freed twice. */

@@ -34,7 +34,7 @@ typedef struct sherd__digest_stream sherd__digest_stream;
 int sherd__digest_new(sherd__digest_stream **out, sherd_dtype dtype, size_t rows, size_t cols,
                       sherd_diag *d) SHERD_MUST;
 int sherd__digest_rows(sherd__digest_stream *s, sherd_view v, sherd_diag *d) SHERD_MUST;
-/** Returns the digest in *out and frees s, on failure too. Errors: SHERD_EINVAL if rows are
+/** Returns the digest in *out. Frees s, on failure too. Errors: SHERD_EINVAL if rows are
  *  missing. */
 int sherd__digest_end(sherd__digest_stream *s, sherd__digest *out, sherd_diag *d) SHERD_MUST;
 /** Frees s. NULL is allowed. */
@@ -45,7 +45,7 @@ void sherd__digest_free(sherd__digest_stream *s);
 int sherd__digest_labelled(sherd__digest *out, const char *label, const void *bytes,
                            size_t len) SHERD_MUST;
 
-/** Computes SHA-256 of the bytes alone, as sha256sum does. Errors: SHERD_EINTERNAL if OpenSSL
+/** Computes SHA-256 of the bytes alone, like sha256sum. Errors: SHERD_EINTERNAL if OpenSSL
  *  fails. */
 int sherd__digest_bytes(sherd__digest *out, const void *bytes, size_t len) SHERD_MUST;
 

@@ -26,8 +26,7 @@ static uint32_t get_be32(const uint8_t *p)
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
-/* Parses magic and sizes. `have` is the number of bytes in `head`: 4, or enough for all
- * dimensions. */
+/* Parses magic and sizes. `have`: bytes in `head`, 4 or enough for all dimensions. */
 static int parse_head(sherd__idx *x, const uint8_t *head, size_t have, const char *where,
                       size_t *head_len, size_t *size, sherd_diag *d)
 {

@@ -13,8 +13,7 @@
 #include "sherd/err.h"
 #include "sherd/mat.h"
 
-/** Maximum size that a file may declare (fifty times MNIST); checked before anything is
- *  allocated. */
+/** Maximum size that a file may declare (50 x MNIST); checked before anything is allocated. */
 #define SHERD__IDX_BYTES_MAX ((size_t)4 << 30)
 
 typedef struct sherd__idx {
@@ -43,8 +42,7 @@ typedef struct sherd__idx_set {
     sherd__idx images, labels;
 } sherd__idx_set;
 
-/** Returns true if `folder` has any file of this set. A caller can then treat a partial set as an
- *  error. */
+/** Returns true if `folder` has any file of this set, so that a partial set can be reported. */
 bool sherd__idx_set_any(const char *folder, const char *prefix);
 /**
  * Reads PREFIX-images-idx3-ubyte and PREFIX-labels-idx1-ubyte (or .idx3-ubyte, with or without .gz)

@@ -131,8 +131,7 @@ static int lock(sherd__journal *j, sherd_diag *d)
                        sherd__path_tail(j->path), j->kind->name);
 }
 
-/* Creates a new file. It is locked before it has a name, so no other process can have appended to
- * it. */
+/* Creates a new file. It is locked before it has a name, so no other process appended to it. */
 static int begin(sherd__journal *j, sherd__journal_mode mode, sherd_diag *d)
 {
     sherd__file *f;

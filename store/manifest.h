@@ -23,8 +23,7 @@
 int sherd__manifest_parse(sherd__metafile *f, const char *text, size_t len, const char *where,
                           sherd_diag *d) SHERD_MUST;
 
-/** Appends f's manifest to out. exposures_sha256 (one per operation) is used for the expanded
- *  form. */
+/** Appends f's manifest to out. exposures_sha256, one per operation: for the expanded form. */
 int sherd__manifest_format(const sherd__metafile *f, bool expanded,
                            const uint8_t (*exposures_sha256)[32], sherd_buf *out) SHERD_MUST;
 

@@ -190,8 +190,7 @@ static int parse_shape(cursor *c, dict *o)
                        "%s: has %u dimensions, at most 2 are read", c->where, o->ndim);
 }
 
-/* Parses "descr". A structured dtype, [('x', '<f8')], is a list, whereas plain dtypes are
- * strings. */
+/* Parses "descr". A structured dtype, [('x', '<f8')], is a list; plain dtypes are strings. */
 static int parse_descr(cursor *c, dict *o)
 {
     char descr[32];

@@ -41,8 +41,7 @@ struct sherd__npz_reader {
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-/* Matches [A-Za-z0-9_]+(\.[a-z]+)?\.npy: no folders, and no characters that are special to a file
- * system. */
+/* Matches [A-Za-z0-9_]+(\.[a-z]+)?\.npy: no folders, nothing special to a file system. */
 static bool name_is_plain(const char *name)
 {
     const char *p = name;

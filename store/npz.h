@@ -93,8 +93,7 @@ int sherd__npz_writer_new(sherd__npz_writer **out, const char *path, sherd_diag 
 int sherd__npz_writer_add(sherd__npz_writer *w, const char *name, sherd_dtype dtype, unsigned ndim,
                           size_t rows, size_t cols, bool deflate, sherd__npz_source source,
                           sherd_diag *d) SHERD_MUST;
-/** Does the same for values in memory, in C order without gaps. They are borrowed until the
- *  commit. */
+/** Does the same for values in memory, C order without gaps, borrowed until the commit. */
 int sherd__npz_writer_add_values(sherd__npz_writer *w, const char *name, sherd_dtype dtype,
                                  unsigned ndim, size_t rows, size_t cols, bool deflate,
                                  const void *values, sherd_diag *d) SHERD_MUST;

@@ -43,8 +43,7 @@ int sherd__identity_parse(sherd_identity **out, const char *pem, size_t len,
                           sherd_diag *d) SHERD_MUST;
 /** Writes a new PKCS#8 PEM file with mode 0600. Never overwrites an existing file (SHERD_EOPEN). */
 int sherd__identity_save(const sherd_identity *id, const char *path, sherd_diag *d) SHERD_MUST;
-/** Returns the private key as PEM text in *pem. The caller wipes it and frees it with
- *  sherd__free. */
+/** Returns the private key as PEM text; the caller wipes *pem and frees it with sherd__free. */
 int sherd__identity_pem(const sherd_identity *id, char **pem, size_t *len) SHERD_MUST;
 const sherd__fingerprint *sherd__identity_fingerprint(const sherd_identity *id);
 /** Signs msg with Ed25519; sig has 64 bytes. Used for certificates of results (store/). */
@@ -81,8 +80,7 @@ typedef struct sherd__peers {
  *  false. */
 int sherd__peer_parse(sherd__peer *out, bool *found, const char *line, const char *where,
                       sherd_diag *d) SHERD_MUST;
-/** Returns true if `name` is valid for name= or domain=: 1 to 63 letters, digits and . _ - : / @
- *  + */
+/** Returns true if `name` is valid for name= or domain=: 1 to 63 letters, digits or ._-:/@+ */
 bool sherd__peer_name_valid(const char *name);
 /** Formats the line for a peer, without a newline. Returns its length as snprintf does. */
 int sherd__peer_format(const sherd__peer *p, char *out, size_t size);

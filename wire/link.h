@@ -93,8 +93,7 @@ void sherd__link_measure(sherd_link *l);
 sherd_session *sherd__link_session(sherd_link *l);
 const sherd__fingerprint *sherd__link_peer_key(const sherd_link *l);
 const char *sherd__link_peer_address(const sherd_link *l);
-/** Sends pending bytes. Must be called after any sherd__session_* call outside an event
- *  callback. */
+/** Sends pending bytes. Must follow any sherd__session_* call made outside an event callback. */
 void sherd__link_flush(sherd_link *l);
 /** Makes the link share the given limit per loop iteration. */
 void sherd__link_turn(sherd_link *l, sherd__turn *turn);

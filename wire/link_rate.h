@@ -1,5 +1,4 @@
-/* Throughput of one thread that encrypts or decrypts a session: the cost of a link at its two
- * ends. */
+/* Throughput of one thread at either end of an encrypted session: the cost of a link. */
 #ifndef WIRE_LINK_RATE_H
 #define WIRE_LINK_RATE_H
 

@@ -79,7 +79,7 @@ struct sherd_link {
     sherd_diag deferred; /* a failure inside link_connect, reported from the loop */
     uint16_t port;
 
-    /* used by listen.c; NULL for a client or after the listener was closed */
+    /* listen.c; NULL for a client or after the listener was closed */
     sherd_listener *listener;
     sherd_link *newer, *older;
     uint64_t born_ms;
@@ -96,8 +96,7 @@ int sherd__link_make(sherd_link **out, uv_loop_t *loop, link_state state,
                      uint32_t timeout_ms) SHERD_MUST;
 /** Starts TLS. Called when TCP is up. */
 void sherd__link_begin(sherd_link *l);
-/** Ends a link that is not up: reports to the owner or the listener, and sends pending TLS
- *  output. */
+/** Ends a link that is not up: reports to owner or listener, and sends pending TLS output. */
 void sherd__link_fail(sherd_link *l, int code, const char *hint, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 void sherd__link_arm(sherd_link *l);

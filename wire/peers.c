@@ -142,8 +142,7 @@ static int parse_address(sherd__peer *p, span s, const char *where, sherd_diag *
     return SHERD_OK;
 }
 
-/* Parses digits [ . digits ], at most six of each. n / 1e6 is correctly rounded, so it reads
- * back. */
+/* Parses digits [ . digits ], at most six each; n / 1e6 is correctly rounded and reads back. */
 static bool parse_weight(double *out, span s)
 {
     uint64_t n = 0;
@@ -323,8 +322,7 @@ static int by_key(const void *a, const void *b, void *list)
     return order ? order : (i > j) - (i < j);
 }
 
-/* Refuses duplicate keys. Sorts by key and compares neighbours, which takes O(n log n) for any
- * file. */
+/* Refuses duplicate keys. Compares neighbours after sorting by key: O(n log n) for any file. */
 static int refuse_twins(const lines *l, const char *where, sherd_diag *d)
 {
     char text[SHERD__FINGERPRINT_TEXT];

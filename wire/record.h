@@ -50,8 +50,7 @@ typedef struct sherd__record {
 
 /** Returns the name of a type, such as "PUT", or NULL for an unknown type. */
 const char *sherd__record_name(uint16_t type);
-/** Returns which roles may send this type: bit 0 coordinator, bit 1 node (1 << (sherd__role -
- *  1)). */
+/** Returns the roles that send this type: bit 0 coordinator, bit 1 node, 1 << (sherd__role - 1). */
 unsigned sherd__record_senders(uint16_t type);
 /** Returns the maximum body length of a record of this type and part, in bytes. */
 uint64_t sherd__record_cap(uint16_t type, uint32_t part);

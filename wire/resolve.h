@@ -15,8 +15,7 @@
 
 typedef struct sherd__lookup sherd__lookup;
 
-/* Limits on running threads: per peer (the largest all-reduce group needs 12 names at once), and in
- * total. */
+/* Limits on running threads: per peer (the largest all-reduce group needs 12), and in total. */
 enum { SHERD__LOOKUPS_OF = 32, SHERD__LOOKUPS = 128 };
 
 /**

@@ -222,8 +222,7 @@ int sherd__session_feed(sherd_session *s, const uint8_t *in, size_t len, uint64_
  * a copy. At any other time returns NULL with *room = 0: use another buffer.
  */
 uint8_t *sherd__session_window(const sherd_session *s, size_t *room);
-/** Reports that the peer's end of the connection is closed (err = SHERD_ECLOSED or an error of the
- *  transport). */
+/** Reports the end of the peer's connection (err = SHERD_ECLOSED or an error of the transport). */
 void sherd__session_eof(sherd_session *s, int err, const char *why, sherd__event *event);
 
 /**
@@ -250,8 +249,7 @@ bool sherd__session_ready(const sherd_session *s);
 /** Returns what the peer declared. The session must be or have been ready. */
 const sherd__hello *sherd__session_peer(const sherd_session *s);
 const sherd__session_stats *sherd__session_stats_of(const sherd_session *s);
-/** Reports that the transport still holds this many of the bytes that it took. They have not
- *  arrived. */
+/** Reports how many of the bytes that the transport took it still holds; they have not arrived. */
 void sherd__session_unsent(sherd_session *s, uint64_t bytes);
 /** Returns the bytes of work that have moved in both directions: bytes of requested answers as they
  *  arrive, and of blocks and tasks that have left the transport. Heartbeats, unknown records and
@@ -281,8 +279,9 @@ int sherd__session_drop(sherd_session *s, uint64_t job, uint32_t block) SHERD_MU
  */
 int sherd__session_forget(sherd_session *s, uint64_t job) SHERD_MUST;
 /**
- * Ends one block: does the same for the block and the outstanding tasks that read it. Errors:
- * SHERD_EINVAL if the session is not ready.
+ * Ends one block: removes it from the queue, or completes it with zeros as above, and drops it.
+ * Outstanding tasks that read the block must not be needed any more. Errors: SHERD_EINVAL if the
+ * session is not ready.
  */
 int sherd__session_retract(sherd_session *s, uint64_t job, uint32_t block) SHERD_MUST;
 /** Cancels a task (task and attempt 0: the whole job). A RESULT or REFUSE that is already on its

@@ -14,8 +14,7 @@
 #include "crypto/fragment_make.h"
 #include "wire/session_state.h"
 
-/* Source of a blanked body: the group table, without which the block would be invalid, then
- * zeros. */
+/* Source of a blanked body: the group table, without which the block is invalid, then zeros. */
 typedef struct blank {
     size_t len;
     uint8_t table[];
@@ -81,8 +80,7 @@ static int take_back(sherd_session *s, uint64_t job, uint32_t block)
     return SHERD_OK;
 }
 
-/* Removes a block that has not been started. Returns true if it was removed, so that it is never
- * sent. */
+/* Removes a block that has not been started, so that it is never sent. Returns whether it did. */
 static bool take_back_whole(sherd_session *s, uint64_t before, uint64_t job, uint32_t block)
 {
     for (uint64_t q = before; q-- > s->bulks.head;) {

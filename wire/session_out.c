@@ -98,8 +98,7 @@ size_t sherd__bulks_reap(sherd_session *s, size_t most)
 
 /* ---- the control queue ---- */
 
-/* Takes room in the budget for the memory that `need` more bytes require. Returns false if there is
- * none. */
+/* Takes budget for the memory that `need` more bytes require. Returns false if there is none. */
 static bool count_controls(sherd_session *s, size_t need)
 {
     size_t cap = s->controls.cap ? s->controls.cap : SHERD__ANSWERS_FREE;

@@ -16,8 +16,7 @@
 #define SHERD__OFFER_MAX (SHERD__CHUNK + 8u * 1024u)
 /* Limit on the bytes of control records that our own calls may queue. */
 #define SHERD__CONTROLS_MAX (64u * 1024u * 1024u)
-/* Number of REFUSEs sent at once for the CANCEL of a whole job, with each later record, and per
- * tick. */
+/* REFUSEs sent at once for the CANCEL of a whole job, with each later record, and per tick. */
 #define SHERD__ANSWERS_AT_ONCE 512u
 #define SHERD__ANSWERS_RECORD 16u
 #define SHERD__ANSWERS_TICK 512u

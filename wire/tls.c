@@ -28,8 +28,7 @@
 
 #define RECORD_LEN SSL3_RT_MAX_PLAIN_LENGTH
 #define RECORD_COST (RECORD_LEN + 256)
-/* Extra room above the gathering limit, so that handshake flights, alerts and key updates always
- * fit. */
+/* Room above the gathering limit, so that handshake flights, alerts and key updates always fit. */
 #define SLACK (32u * 1024u)
 
 struct sherd_tls_context {
@@ -123,8 +122,7 @@ static int judge_key(X509_STORE_CTX *store, void *arg)
     return good;
 }
 
-/* Copies at most n bytes of the peer's text and replaces unprintable ones; longer text ends in
- * "...". */
+/* Copies at most n bytes, with '.' for unprintable ones; longer text ends in "...". */
 static void printable(char *out, size_t n, const uint8_t *in, size_t len)
 {
     size_t keep = len < n ? len : n;
@@ -284,8 +282,7 @@ static int fail_version(sherd_tls *t)
                        "it does not speak protocol \"" SHERD__ALPN "\"");
 }
 
-/* Converts an OpenSSL error into a message: our own decisions first, then OpenSSL's reason
- * codes. */
+/* Converts an OpenSSL error to a message: our own decisions first, then OpenSSL's reason codes. */
 static int fail_ssl(sherd_tls *t)
 {
     char text[160];
@@ -324,8 +321,7 @@ static int fail_ssl(sherd_tls *t)
     return fail_by(t, SHERD_EFRAME, NULL, text);
 }
 
-/* Checks that the first bytes are a TLS handshake record or alert. Anything else is another
- * protocol. */
+/* Checks that the first bytes are a TLS handshake record or alert, and not another protocol. */
 static int check_first_bytes(sherd_tls *t)
 {
     char seen[40];
