@@ -1,4 +1,5 @@
-/* malloc behind one counter: a torture test fails every allocation of a path in turn. */
+/* malloc behind a counter, so that a torture test can make every allocation of a path fail in
+ * turn. */
 #include "core/alloc.h"
 
 #include <limits.h>
@@ -25,8 +26,8 @@ static int fails_now(void)
 
 #define ASKED_FROM ((size_t)256 << 20)
 
-/* No object is larger than PTRDIFF_MAX. What is large is compared with what there is: the system
- * grants more, and kills who fills it. */
+/* No object is larger than PTRDIFF_MAX. A large request is compared with the memory available,
+ * since the system grants more than it has and kills the process that fills it. */
 static int absurd(size_t n)
 {
     return n > PTRDIFF_MAX || (n >= ASKED_FROM && n > sherd__memory_available());
@@ -47,7 +48,7 @@ void *sherd__alloc_pages(size_t n)
     if (fails_now() || absurd(n) || absurd(n + HUGE_PAGE)) return NULL;
     if (huge) n = (n + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
     if (posix_memalign(&p, huge ? HUGE_PAGE : LINE, n ? n : 1) != 0) return NULL;
-    if (huge) (void)madvise(p, n, MADV_HUGEPAGE); /* advice: a refusal changes nothing */
+    if (huge) (void)madvise(p, n, MADV_HUGEPAGE); /* advisory: an error changes nothing */
     return p;
 }
 
@@ -57,14 +58,14 @@ void *sherd__alloc_large(size_t n)
     void *p = sherd__alloc(n);
     if (!p || n < 2 * HUGE_PAGE) return p;
     uintptr_t from = ((uintptr_t)p + page - 1) & ~(page - 1), to = ((uintptr_t)p + n) & ~(page - 1);
-    (void)madvise((void *)from, to - from, MADV_HUGEPAGE); /* advice, as above */
+    (void)madvise((void *)from, to - from, MADV_HUGEPAGE); /* advisory, as above */
     return p;
 }
 
 void sherd__alloc_reuse(size_t most)
 {
     int all = most < INT_MAX ? (int)most : INT_MAX;
-    (void)mallopt(M_TRIM_THRESHOLD, all); /* advice, as above */
+    (void)mallopt(M_TRIM_THRESHOLD, all); /* advisory, as above */
     (void)mallopt(M_MMAP_THRESHOLD, all / 8);
 }
 
@@ -80,13 +81,13 @@ void *sherd__realloc(void *p, size_t n)
     return fails_now() || absurd(n) ? NULL : realloc(p, n ? n : 1);
 }
 
-#define SLICED_FROM ((size_t)32 << 20) /* mapped by itself then, as a rule: no page is kept */
+#define SLICED_FROM ((size_t)32 << 20) /* usually a mapping of its own: free keeps no page */
 #define SLICE (8 * HUGE_PAGE)
 
 static _Thread_local bool in_slices;
 
-/* The system holds a lock of all our mappings while it takes pages back. The pause lets those in
- * who wait for it: they would else be overtaken. */
+/* The system holds a lock on all mappings of the process while it takes pages back. The pause lets
+ * threads that wait for the lock take it; without it this thread would take it first each time. */
 static void give_back(void *p, size_t n)
 {
     const struct timespec pause = { 0, 1 };

@@ -1,37 +1,39 @@
-/* The one way to allocate, so that tests can make the n-th allocation fail. */
+/* Memory allocation. All allocations go through these functions, so that tests can make the n-th
+ * one fail. */
 #ifndef CORE_ALLOC_H
 #define CORE_ALLOC_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/** n bytes, uninitialised (n = 0 gives a unique pointer), or NULL: here and below also where n is
- *  256 MiB or more and more than there is (core/memory.h). */
+/** Returns n bytes, uninitialised, or NULL on failure; n = 0 gives a unique pointer. All functions
+ *  here also fail where n is at least 256 MiB and exceeds the memory available (core/memory.h). */
 void *sherd__alloc(size_t n);
-/** The same for megabytes that will be filled soon: with huge pages where the system has them, the
- *  first touch costs half. */
+/** Like sherd__alloc, for buffers of megabytes that are filled soon: uses huge pages where the
+ *  system has them, which halves the cost of the first touch. */
 void *sherd__alloc_large(size_t n);
-/** For memory that is gone over again and again, as weights are: in whole huge pages where it would
- *  fill most of one, elsewhere on a cache line of its own. */
+/** Like sherd__alloc, for memory that is read repeatedly, such as weights: aligned to whole huge
+ *  pages where n exceeds half of one, otherwise to a cache line. */
 void *sherd__alloc_pages(size_t n);
-/** Has the process keep up to `most` freed bytes, in pieces of up to an eighth of that, for the
- *  next who asks: what is taken and given back for every product would else cost a fault a page.
- *  For a process of our own, once, before other threads. */
+/** Lets the process keep up to `most` freed bytes, in blocks of up to an eighth of that, for later
+ *  allocations. Without it, memory allocated and freed for every product costs one page fault per
+ *  page. Call it once, before other threads start, and only in a program of this project. */
 void sherd__alloc_reuse(size_t most);
-/** count * size bytes, zeroed; NULL on failure and where the product would wrap. */
+/** Returns count * size bytes, zeroed, or NULL on failure and where the product would wrap. */
 void *sherd__calloc(size_t count, size_t size);
-/** Grows or shrinks p to n bytes; on failure NULL, and p stays valid. */
+/** Resizes p to n bytes. Returns NULL on failure; p then stays valid. */
 void *sherd__realloc(void *p, size_t n);
 void sherd__free(void *p);
-/** Whether what this thread frees goes back to the system some MB at a time, where it is large:
- *  other threads that take or free memory wait for one slice at most, and not for all of it. false
- *  at first; it takes twice as long. */
+/** Sets whether this thread returns large blocks to the system some MB at a time when it frees
+ *  them. Other threads that allocate or free memory then wait for at most one slice instead of the
+ *  whole block. Freeing takes twice as long. The default is false. */
 void sherd__free_in_slices(bool slices);
-/** A copy of a terminated string, or NULL. */
+/** Returns a copy of a terminated string, or NULL on failure. The caller frees it with
+ *  sherd__free. */
 char *sherd__strdup(const char *s);
 
-/** Test hook: makes the nth allocation from now fail (0 = never); returns how many happened since
- *  the last call. Process-wide, atomic. */
+/** Test hook: makes the nth allocation from now fail (0 = never). Returns the number of allocations
+ *  since the last call. Process-wide, atomic. */
 size_t sherd__alloc_fail_nth(size_t n);
 
 #endif

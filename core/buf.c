@@ -1,6 +1,6 @@
 /*
- * Grows by doubling up to the cap. A secret buffer moves by copy and wipe, never by realloc, which
- * would leave the old bytes behind.
+ * The buffer doubles up to the cap. A secret buffer grows by copy and wipe, never by realloc, which
+ * would leave the old bytes in freed memory.
  */
 #include "core/buf.h"
 

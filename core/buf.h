@@ -6,7 +6,8 @@
 
 #include "sherd/err.h"
 
-/** Growable byte buffer with a hard cap; `secret` ones are wiped on growth and release. */
+/** Growable byte buffer with a hard cap. A buffer with `secret` set is wiped on growth and
+ *  release. */
 typedef struct sherd_buf {
     uint8_t *data;
     size_t len, cap, cap_max;
@@ -15,12 +16,14 @@ typedef struct sherd_buf {
 
 void sherd__buf_init(sherd_buf *b, size_t cap_max, int secret);
 void sherd__buf_fini(sherd_buf *b);
-/** SHERD_EINVAL past the cap, SHERD_ENOMEM; the buffer is then as it was. */
+/** Appends len bytes. Returns SHERD_EINVAL past the cap, SHERD_ENOMEM; on failure the buffer is
+ *  unchanged. */
 int sherd__buf_append(sherd_buf *b, const void *src, size_t len) SHERD_MUST;
-/** Room for len more bytes at the end; *at points to it, and sherd__buf_commit makes it count. */
+/** Reserves len more bytes at the end and points *at to them; sherd__buf_commit adds them to the
+ *  length. Errors as for sherd__buf_append. */
 int sherd__buf_reserve(sherd_buf *b, size_t len, uint8_t **at) SHERD_MUST;
 void sherd__buf_commit(sherd_buf *b, size_t len);
-/** Drops the first n bytes (n <= len). */
+/** Removes the first n bytes (n <= len). */
 void sherd__buf_consume(sherd_buf *b, size_t n);
 
 #endif

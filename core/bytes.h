@@ -40,7 +40,7 @@ static inline uint64_t sherd__get_u64(const uint8_t *p)
     return (uint64_t)sherd__get_u32(p) | (uint64_t)sherd__get_u32(p + 4) << 32;
 }
 
-/** *out = a * b; false, and *out untouched, where it would wrap. */
+/** Sets *out = a * b. Returns false and leaves *out unchanged where the product would wrap. */
 static inline bool sherd__mul(size_t a, size_t b, size_t *out)
 {
     size_t r;
@@ -49,7 +49,7 @@ static inline bool sherd__mul(size_t a, size_t b, size_t *out)
     return true;
 }
 
-/** *out = a + b; false, and *out untouched, where it would wrap. */
+/** Sets *out = a + b. Returns false and leaves *out unchanged where the sum would wrap. */
 static inline bool sherd__add(size_t a, size_t b, size_t *out)
 {
     size_t r;

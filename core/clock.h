@@ -1,5 +1,5 @@
-/* The monotonic clock, for the shells that wait and measure. Sessions and jobs never read it: time
- * comes to them as an argument. */
+/* Clocks for the code that waits and measures. Sessions and jobs never read a clock: they receive
+ * the time as an argument. */
 #ifndef CORE_CLOCK_H
 #define CORE_CLOCK_H
 
@@ -21,7 +21,7 @@ static inline int64_t sherd__clock_ms(void)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/** So many seconds from now, for waits that end by this clock. */
+/** Returns the monotonic time `seconds` from now, for timed waits on this clock. */
 static inline struct timespec sherd__clock_after(double seconds)
 {
     struct timespec t;
@@ -33,7 +33,8 @@ static inline struct timespec sherd__clock_after(double seconds)
     return t;
 }
 
-/** Processor time of this thread alone: what else runs on this machine is no part of it. */
+/** Returns the CPU time of the calling thread in seconds, which other load on the machine does not
+ *  affect. */
 static inline double sherd__clock_busy_s(void)
 {
     struct timespec t;
@@ -41,7 +42,7 @@ static inline double sherd__clock_busy_s(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/** The same of all threads of this process together. */
+/** Returns the CPU time of all threads of this process together, in seconds. */
 static inline double sherd__clock_worked_s(void)
 {
     struct timespec t;
@@ -49,7 +50,8 @@ static inline double sherd__clock_worked_s(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/** That of another thread of this process; 0 where that is not told. */
+/** Returns the CPU time of another thread of this process in seconds, or 0 where it is not
+ *  available. */
 static inline double sherd__clock_busy_of(pthread_t thread)
 {
     struct timespec t = { 0, 0 };

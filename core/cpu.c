@@ -1,4 +1,5 @@
-/* What the kernel tells where it is Linux with /proc; elsewhere an answer to go on with. */
+/* Reads /proc and control groups on Linux; where they do not exist, the functions return
+ * defaults. */
 #include "core/cpu.h"
 
 #include <inttypes.h>
@@ -11,7 +12,7 @@ uint32_t sherd__cpu_quota(const char *path)
 {
     double quota, period;
     FILE *f = fopen(path, "re");
-    int fields = f ? fscanf(f, "%lf %lf", &quota, &period) : 0; /* "max" is no number */
+    int fields = f ? fscanf(f, "%lf %lf", &quota, &period) : 0; /* "max" is not a number */
     if (f) fclose(f);
     if (fields != 2 || !(quota > 0) || !(period > 0) || quota / period >= UINT32_MAX) return 0;
     return (uint32_t)ceil(quota / period);

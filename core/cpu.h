@@ -1,4 +1,4 @@
-/* Processors: how many are ours to use, and how long a task waits for one. */
+/* Processors: the number this thread may use, and how long a task waits for one. */
 #ifndef CORE_CPU_H
 #define CORE_CPU_H
 
@@ -6,22 +6,22 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/** How many this thread may use, at least 1: under taskset, or in a container with a cpuset or a
- *  quota, fewer than are online. */
+/** Returns the number of processors that this thread may use, at least 1. Under taskset, or in a
+ *  container with a cpuset or a quota, it is less than the number online. */
 uint32_t sherd__cpu_usable(void);
-/** This process's own, where it is in such a group. */
+/** The quota file of the control group of this process, in a container. */
 #define SHERD__CPU_QUOTA "/sys/fs/cgroup/cpu.max"
-/** Of a file as cgroups of version 2 have it, "QUOTA PERIOD": their ratio, rounded up. 0: there is
- *  no such file, or no quota. */
+/** Returns the ratio of a cgroup v2 quota file "QUOTA PERIOD", rounded up, or 0 where the file does
+ *  not exist or sets no quota. */
 uint32_t sherd__cpu_quota(const char *path);
 
 typedef struct sherd__cpu_times {
-    uint64_t ran, waited; /* ns, since it began: on a processor, and ready while others had them */
-    uint64_t turns;       /* 0: the kernel does not count them */
+    uint64_t ran, waited; /* ns since the start: running, and runnable but waiting */
+    uint64_t turns;       /* number of time slices; 0: not counted by the kernel */
 } sherd__cpu_times;
 
-/** Of one thread, or of the first one of a process (schedstat). False, and all 0: it is no more, or
- *  this system does not tell. */
+/** Reads the times of a thread, or of the first thread of a process (schedstat). Returns false and
+ *  sets *out to 0 where the task has ended or the system does not provide them. */
 bool sherd__cpu_times_of(pid_t task, sherd__cpu_times *out);
 
 #endif

@@ -6,7 +6,7 @@
 /**
  * Records a failure in *d (which may be NULL) and returns `code`, so that a caller can write
  * `return sherd__fail(d, SHERD_EFORMAT, "re-save it with numpy.save", "%s: byte %zu: ...", ...)`.
- * hint may be NULL. The first failure wins: a diag that already has a code keeps it.
+ * hint may be NULL. The first failure is kept: a diag that already has a code does not change.
  */
 int sherd__fail(sherd_diag *d, int code, const char *hint, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));

@@ -1,4 +1,4 @@
-/* The error table in its three readings (text, name, exit code), and diagnostics for people. */
+/* The text, name and exit code of each error number, and diagnostics for users. */
 #include "sherd/err.h"
 
 #include <stdarg.h>

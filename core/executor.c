@@ -1,6 +1,6 @@
 /*
- * A mutex, a condition and two lists. Not libuv's thread pool: that one is shared with file and
- * resolver work, cannot be bounded, and runs out of order.
+ * A mutex, a condition variable and two lists. It does not use libuv's thread pool, which is shared
+ * with file and resolver work, has no bound, and runs work out of order.
  */
 #include "core/executor.h"
 
@@ -142,7 +142,7 @@ size_t sherd__executor_drain(sherd_executor *e)
     size_t n = 0;
     for (sherd_work *next; w; w = next, n++) {
         next = w->next;
-        e->pending--; /* only ever touched by the submitting thread */
+        e->pending--; /* accessed only by the submitting thread */
         w->done(w);
     }
     return n;

@@ -1,7 +1,7 @@
 /*
- * One compute thread with a bounded queue. A loop thread submits work; `run` happens on the compute
- * thread, in order; `done` happens on the thread that calls sherd__executor_drain. Work that a
- * device does by itself comes back the same way.
+ * One compute thread with a bounded queue. A loop thread submits work; `run` is called on the
+ * compute thread, in order; `done` is called on the thread that calls sherd__executor_drain. Work
+ * that a device performs is delivered in the same way.
  */
 #ifndef CORE_EXECUTOR_H
 #define CORE_EXECUTOR_H
@@ -12,33 +12,37 @@
 
 typedef struct sherd_executor sherd_executor;
 
-/** Embedded by the caller in its own struct; must stay valid until `done` has been called. */
+/** Work item, embedded by the caller in its own struct. It must stay valid until `done` is
+ *  called. */
 typedef struct sherd_work {
-    void (*run)(struct sherd_work *w);  /* compute thread */
-    void (*done)(struct sherd_work *w); /* draining thread; may free w */
-    struct sherd_work *next;            /* the executor's */
+    void (*run)(struct sherd_work *w);  /* on the compute thread */
+    void (*done)(struct sherd_work *w); /* on the draining thread; may free w */
+    struct sherd_work *next;            /* used by the executor */
 } sherd_work;
 
 /**
- * Starts the thread. `wake` is called on it whenever finished work waits to be drained (an
- * uv_async_send, usually); it must be cheap and must not call back into the executor.
+ * Starts the thread. It calls `wake` whenever finished work is ready to be drained (usually an
+ * uv_async_send); `wake` must be cheap and must not call back into the executor. The caller frees
+ * *out with sherd__executor_free. Errors: SHERD_ENOMEM.
  */
 int sherd__executor_new(sherd_executor **out, size_t queue_max, void (*wake)(void *ctx),
                         void *wake_ctx) SHERD_MUST;
-/** No thread: submit runs the work at once and drain delivers it. For the simulation. */
+/** Creates an executor without a thread, for the simulation: submit runs the work at once and drain
+ *  delivers it. */
 int sherd__executor_new_inline(sherd_executor **out) SHERD_MUST;
-/** SHERD_EBUSY when queue_max pieces are queued already, or while freeing: nothing was taken. */
+/** Queues a work item. Returns SHERD_EBUSY, and does not take the item, when queue_max items are
+ *  queued already or the executor is being freed. */
 int sherd__executor_submit(sherd_executor *e, sherd_work *w) SHERD_MUST;
-/** Announces a piece of work that is not this executor's to run. */
+/** Announces a work item that this executor does not run. */
 void sherd__executor_expect(sherd_executor *e);
-/** Such a piece is finished: its `done` comes with the next drain. From any thread. */
+/** Marks an announced item as finished: the next drain calls its `done`. Any thread may call it. */
 void sherd__executor_finish(sherd_executor *e, sherd_work *w);
-/** Calls `done` for all finished work; returns how many. */
+/** Calls `done` for each finished item and returns their number. */
 size_t sherd__executor_drain(sherd_executor *e);
-/** Pieces submitted or expected, and not yet drained. */
+/** Returns the number of items submitted or expected, and not yet drained. */
 size_t sherd__executor_pending(const sherd_executor *e);
-/** Waits for the running piece and for expected ones, drops the queued ones unrun, calls `done` for
- *  all of them, ends the thread. NULL is allowed. */
+/** Waits for the running item and for expected ones, drops the queued ones without running them,
+ *  calls `done` for all of them and ends the thread. NULL is allowed. */
 void sherd__executor_free(sherd_executor *e);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * What is measured of a machine is measured again when it is old: its pace changes with heat and
- * with neighbours that nobody here sees. One measurement at a time; whoever comes meanwhile waits
- * for it.
+ * Age of a measurement of this machine. A measurement is repeated when it is old, since the
+ * machine's speed changes with its temperature and with load from other virtual machines. One
+ * thread measures at a time; other threads wait for its result.
  */
 #ifndef CORE_FRESH_H
 #define CORE_FRESH_H
@@ -13,7 +13,7 @@
 
 typedef struct sherd__fresh {
     pthread_mutex_t lock;
-    double at; /* when it was measured; 0: never */
+    double at; /* time of the measurement; 0: never */
 } sherd__fresh;
 
 #define SHERD__FRESH                                                                               \
@@ -22,14 +22,15 @@ typedef struct sherd__fresh {
     }
 #define SHERD__FRESH_S 1.0
 
-/** Takes the lock (sherd__fresh_unlock). True: it is time to measure again. */
+/** Takes the lock; sherd__fresh_unlock releases it. Returns true when a new measurement is
+ *  needed. */
 static inline bool sherd__fresh_lock(sherd__fresh *f)
 {
     pthread_mutex_lock(&f->lock);
     return f->at == 0 || sherd__clock_s() - f->at > SHERD__FRESH_S;
 }
 
-/** measured: just now. */
+/** Releases the lock. `measured` says that a new measurement was made under it. */
 static inline void sherd__fresh_unlock(sherd__fresh *f, bool measured)
 {
     if (measured) f->at = sherd__clock_s();

@@ -1,8 +1,8 @@
 /*
- * Chained buckets of items, and of jobs. Both grow and shrink by powers of two, between an eighth
- * and one item a bucket; a table that cannot grow goes on with longer chains. A job that is given
- * up leaves the table of jobs at once, so that its name may come again; its items stay where they
- * are, and look-ups pass them over.
+ * Two hash tables with chained buckets: one of items, one of jobs. Both grow and shrink by powers
+ * of two, between an eighth of an item and one item per bucket; a table that cannot grow gets
+ * longer chains. A job that is given up is removed from the table of jobs at once, so that its name
+ * can be reused. Its items stay in the table of items, and look-ups skip them.
  */
 #include "core/grouped.h"
 
@@ -16,8 +16,8 @@ _Static_assert(sizeof(sherd__table_key) == crypto_shorthash_KEYBYTES, "SipHash's
 enum { CAP_FIRST = 16 };
 
 typedef struct sherd__group {
-    sherd__chained chained;              /* first */
-    struct sherd__group *before, *after; /* of those given up */
+    sherd__chained chained;              /* must be the first member */
+    struct sherd__group *before, *after; /* list of jobs given up */
     sherd__grouped_item *first;
     uint64_t job;
     size_t len;
@@ -67,7 +67,7 @@ static void take_out(sherd__buckets *b, const sherd__chained *it)
     *at = it->chain;
 }
 
-/* Another number of buckets: false, and as before, where there is no memory for them. */
+/* Changes the number of buckets. Returns false and changes nothing where there is no memory. */
 static bool resize(const sherd__grouped *g, sherd__buckets *b, size_t cap)
 {
     if (!sherd__budget_take(&g->budget, cap * sizeof *b->at)) return false;
@@ -87,7 +87,7 @@ static bool resize(const sherd__grouped *g, sherd__buckets *b, size_t cap)
     return true;
 }
 
-/* Whether one more than `len` can be in b. */
+/* Returns whether b has room for one more entry than `len`. */
 static bool grow(const sherd__grouped *g, sherd__buckets *b, size_t len)
 {
     return len < b->cap || resize(g, b, b->cap ? 2 * b->cap : CAP_FIRST) || b->cap;
@@ -128,7 +128,7 @@ static group *make_group(sherd__grouped *g, uint64_t job, uint64_t hash)
     return it;
 }
 
-/* Goes on to the first job of a table that is over. */
+/* Advances to the first job of a table in which all jobs are given up. */
 static void find_from(sherd__grouped *g)
 {
     while (g->over && g->groups_len && !g->groups.at[g->from]) g->from++;

@@ -1,4 +1,4 @@
-/* Parts are hashed where they lie: what is compared may be as large as memory. */
+/* Hashes the parts in place, without a copy: the data compared may be as large as memory. */
 #include "core/hash.h"
 
 #include <sodium.h>

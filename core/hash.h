@@ -1,4 +1,4 @@
-/* One hash for whoever has to compare what others hold: BLAKE2b, 256 bits. */
+/* The hash by which processes compare data that they hold: BLAKE2b, 256 bits. */
 #ifndef CORE_HASH_H
 #define CORE_HASH_H
 
@@ -12,7 +12,7 @@ typedef struct sherd__hash_part {
     size_t len;
 } sherd__hash_part;
 
-/** Of the parts one after another. */
+/** Hashes the n parts as one concatenated string. */
 void sherd__hash_of(const sherd__hash_part *parts, size_t n, uint8_t out[SHERD__HASH]);
 
 #endif

@@ -1,4 +1,5 @@
-/* Linear probing in a table of numbers; entries lie dense in a buffer. */
+/* Hash table of entry numbers with linear probing; the entries are stored contiguously in a
+ * buffer. */
 #include "core/index.h"
 
 #include <sodium.h>
@@ -38,7 +39,7 @@ uint32_t sherd__index_number(const sherd__index *x, const void *entry)
     return (uint32_t)((size_t)((const uint8_t *)entry - x->entries.data) / x->entry);
 }
 
-/* The slot of this name, or the free one where it belongs. */
+/* Returns the slot of this name, or the free slot where it is to be stored. */
 static size_t slot_of(const sherd__index *x, const void *name)
 {
     uint64_t hash;

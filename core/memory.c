@@ -1,8 +1,8 @@
 /*
- * Memory that is there. Linux grants more than it has, and kills the process that fills it: so
- * large requests are compared with this first (core/alloc.c). Of control groups the process's own
- * counts and those above it: v2, and the memory controller of v1. What a group holds of the page
- * cache is given back when it is needed and does not count.
+ * Available memory. Linux grants more memory than it has and kills the process that fills it;
+ * core/alloc.c therefore checks large requests against this number. Control groups: the limits of
+ * the process's own group and of all its ancestors count, for v2 and for the memory controller of
+ * v1. The page cache of a group does not count as used, since the kernel reclaims it on demand.
  */
 #include "core/memory.h"
 
@@ -14,8 +14,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* The number behind `name` in a file of lines "name 123", or of a file that is one number where
- * name is "". False: it is not told ("max"). */
+/* Reads the number after `name` from a file of lines "name 123", or from a file that is one number
+ * if name is "". Returns false if there is no number ("max"). */
 static bool number_in(const char *path, const char *name, uint64_t *out)
 {
     char line[256], *end;
@@ -38,7 +38,7 @@ static uint64_t less(uint64_t a, uint64_t b)
 }
 
 typedef struct group_files {
-    const char *controller; /* as /proc/self/cgroup has it, between colons */
+    const char *controller; /* as in /proc/self/cgroup, between colons */
     const char *at, *limit, *used, *cache[2];
 } group_files;
 
@@ -55,7 +55,7 @@ static const group_files versions[] = {
       { "total_inactive_file ", "total_active_file " } },
 };
 
-/* What one group leaves; UINT64_MAX: it has no limit. */
+/* Returns the bytes that one group has left; UINT64_MAX: it has no limit. */
 static uint64_t left_by(const char *folder, const group_files *v)
 {
     char path[PATH_MAX + 64];
@@ -71,8 +71,8 @@ static uint64_t left_by(const char *folder, const group_files *v)
     return limit > used ? limit - used : 0;
 }
 
-/* Of the group in which a line of /proc/self/cgroup puts us, and of all above it. In a container
- * the path may not be visible: what is mounted is its own group then. */
+/* Returns the bytes left by the group in a line of /proc/self/cgroup and by all its ancestors. In a
+ * container that path may not be visible; the mounted folder is then the group of the container. */
 static uint64_t left_by_groups(const char *root, const char *line, const group_files *v)
 {
     char folder[PATH_MAX];

@@ -1,16 +1,18 @@
-/* How much memory there is for this process to take. */
+/* The amount of memory that this process can take. */
 #ifndef CORE_MEMORY_H
 #define CORE_MEMORY_H
 
 #include <stdint.h>
 
 /**
- * Bytes that can be had and filled without swapping or being killed: the least of what the machine
- * has available, what control groups leave, and what limits on the address space (ulimit -v) leave;
- * UINT64_MAX where nothing of that is told. A moment later it may be another number.
+ * Returns the number of bytes that can be allocated and filled without swapping or being killed:
+ * the minimum of the memory available on the machine, the rest of the control groups' limits, and
+ * the rest of the limit on the address space (ulimit -v). Returns UINT64_MAX where none of them is
+ * known. The value can change at any time.
  */
 uint64_t sherd__memory_available(void);
-/** The same of files under `root` in place of /, for tests; limits of the process are left out. */
+/** Like sherd__memory_available, for files under `root` instead of / (for tests) and without the
+ *  limits of the process. */
 uint64_t sherd__memory_told(const char *root);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * One of two numbers by a mask. A conditional is a branch where the compiler likes it so, and a
- * branch's time depends on what it went by: here both are read, always.
+ * Selection of one of two numbers by a mask. A compiler may turn a conditional expression into a
+ * branch, and the time of a branch depends on its condition. These functions always read both
+ * numbers.
  */
 #ifndef CORE_PICK_H
 #define CORE_PICK_H
@@ -11,13 +12,14 @@
 
 #define SHERD__PICK static inline __attribute__((always_inline))
 
-/* All ones if a = b, else 0. A comparison might become a branch again, also behind a mask. */
+/* Returns all ones if a = b, else 0. It does not compare: the compiler could turn a comparison into
+ * a branch even if its result is used as a mask. */
 SHERD__PICK uint64_t sherd__pick_equal(uint32_t a, uint32_t b)
 {
     return 0 - (((uint64_t)(a ^ b) - 1) >> 63);
 }
 
-/* c ? a : b, bit for bit. */
+/* Returns c ? a : b, bit for bit. */
 SHERD__PICK double sherd__pick_f64(bool c, double a, double b)
 {
     const uint64_t mask = (uint64_t)0 - (uint64_t)c;
@@ -29,7 +31,7 @@ SHERD__PICK double sherd__pick_f64(bool c, double a, double b)
     return a;
 }
 
-/* x where the mask is all ones, 0 where it is 0. */
+/* Returns x if the mask is all ones, 0 if the mask is 0. */
 SHERD__PICK double sherd__pick_masked(uint64_t mask, double x)
 {
     uint64_t bits;

@@ -1,4 +1,4 @@
-/* The system's entropy, a seeded stream that stands in for it, and unbiased draws from either. */
+/* The system's entropy source, seeded streams that replace it, and unbiased numbers from either. */
 #include "core/rand.h"
 
 #include <sodium.h>
@@ -65,7 +65,7 @@ uint64_t sherd__entropy_u64(const sherd_entropy *e)
 
 uint64_t sherd__entropy_below(const sherd_entropy *e, uint64_t n)
 {
-    uint64_t reject = (0 - n) % n, v; /* 2^64 mod n values at the bottom would be favoured */
+    uint64_t reject = (0 - n) % n, v; /* 2^64 mod n values are rejected: they would cause a bias */
     do v = sherd__entropy_u64(e);
     while (v < reject);
     return v % n;

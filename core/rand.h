@@ -1,6 +1,6 @@
 /*
- * Where random bytes come from. Sessions, jobs and schemes never read the entropy source
- * themselves: they are handed one, so that a simulation can replay them from a seed.
+ * Sources of random bytes. Sessions, jobs and schemes never read the system's entropy source
+ * directly: they receive a sherd_entropy, so that a simulation can replay them from a seed.
  */
 #ifndef CORE_RAND_H
 #define CORE_RAND_H
@@ -13,25 +13,25 @@ typedef struct sherd_entropy {
     void *ctx;
 } sherd_entropy;
 
-/** getrandom through libsodium. */
+/** Returns the system's source, getrandom through libsodium. */
 sherd_entropy sherd__entropy_os(void);
 
-/** Deterministic stream, ChaCha20 under a key. */
+/** State of a deterministic stream, ChaCha20 under a key. */
 typedef struct sherd_entropy_seeded {
     uint8_t key[32];
     uint64_t drawn; /* bytes drawn so far, rounded up to whole 64-byte blocks */
 } sherd_entropy_seeded;
-/** Key from a number: for tests and simulations only. */
+/** Returns a stream with a key derived from a number. For tests and simulations only. */
 sherd_entropy sherd__entropy_seeded(sherd_entropy_seeded *state, uint64_t seed);
-/** Under this key. */
+/** Returns the stream of this key. */
 sherd_entropy sherd__entropy_keyed(sherd_entropy_seeded *state, const uint8_t key[32]);
-/** The same stream under a key that is BLAKE2b of (label, number) keyed by a 32-byte seed: what one
- *  seed decides in several places without their streams meeting. */
+/** Returns the stream of the key BLAKE2b of (label, number), keyed by a 32-byte seed. Different
+ *  labels and numbers give independent streams from one seed. */
 sherd_entropy sherd__entropy_derived(sherd_entropy_seeded *state, const uint8_t seed[32],
                                      const char *label, uint64_t number);
 
 uint64_t sherd__entropy_u64(const sherd_entropy *e);
-/** Uniform in [0, n), n > 0, by rejection. */
+/** Returns a uniform number in [0, n), n > 0, by rejection. */
 uint64_t sherd__entropy_below(const sherd_entropy *e, uint64_t n);
 
 #endif

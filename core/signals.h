@@ -1,4 +1,4 @@
-/* Threads of the library take no signals: the program's handlers run on its own ones. */
+/* Threads of the library block signals: the program's handlers run on its own threads. */
 #ifndef CORE_SIGNALS_H
 #define CORE_SIGNALS_H
 
@@ -6,8 +6,9 @@
 #include <signal.h>
 #include <stddef.h>
 
-/** Threads that this one starts until sherd__signals_restore inherit it: no signal but what their
- *  own access raises, which is left to the program. */
+/** Blocks all signals in the calling thread, except those that its own memory accesses and
+ *  arithmetic raise, which the program handles. Threads that it starts before
+ *  sherd__signals_restore inherit the mask. */
 static inline void sherd__signals_hold(sigset_t *before)
 {
     static const int own[] = { SIGBUS, SIGSEGV, SIGFPE, SIGILL };

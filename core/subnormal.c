@@ -1,6 +1,7 @@
 /*
  * Control bits of floating-point units: FTZ and DAZ of MXCSR (Intel SDM, volume 1, 10.2.3), FZ of
- * FPCR (Arm ARM, C5.2.8). Not inline: the compiler moves no arithmetic over a call.
+ * FPCR (Arm ARM, C5.2.8). The functions are not inline: the compiler moves no arithmetic across a
+ * call.
  */
 #include "core/subnormal.h"
 

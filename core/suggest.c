@@ -1,7 +1,8 @@
 /*
  * Optimal string alignment distance (Damerau-Levenshtein without overlapping edits) in three rows
- * of fixed length: words longer than LETTERS_MAX are nobody's typing error, so no allocation. Where
- * nothing is near, a word that only one known word begins with is taken for that one cut short.
+ * of fixed length. A word longer than LETTERS_MAX is unlikely to be a typing error and is skipped,
+ * so that no allocation is needed. If no known word is near and `word` is a prefix of exactly one
+ * of them, that one is suggested.
  */
 #include "core/suggest.h"
 
@@ -9,7 +10,7 @@
 #include <string.h>
 
 #define LETTERS_MAX 48
-#define BEGUN_MIN 3 /* letters that tell a word cut short */
+#define BEGUN_MIN 3 /* minimum length of a prefix */
 
 static char lower(char c)
 {

@@ -1,10 +1,11 @@
 /*
- * One 64-bit word says which loop it is, how many indices it has and which comes next; whoever
- * moves the last of these by a compare-and-swap owns that index. So a thread that wakes up late,
- * in a loop that is over or another one, takes nothing, and nobody waits for threads that took
- * nothing. What the loop calls is read only with an index in hand: it cannot change before that
- * index is done. Threads look for work for some tens of microseconds before they sleep, since
- * passes of training follow each other closely; the caller likewise for the last index.
+ * One 64-bit word holds the number of the loop, its count of indices and the next index. A thread
+ * takes an index by incrementing the next index with a compare-and-swap. A thread that wakes up
+ * after the end of a loop, or in a later loop, therefore takes nothing, and the caller does not
+ * wait for threads that took nothing. A thread reads the loop's function and context only while it
+ * has an index: they cannot change before that index is done. Threads spin for some tens of
+ * microseconds before they sleep, since passes of training follow each other closely; the caller
+ * spins likewise for the last index.
  */
 #include "core/team.h"
 
@@ -17,7 +18,7 @@
 #include "core/subnormal.h"
 
 #define SPINS 20000 /* 30 to 60 microseconds */
-/* The word: 24 bits of loop, 20 of count, 20 of next. */
+/* The word: 24 bits of loop number, 20 of count, 20 of next index. */
 #define BITS 20
 #define MOST (((size_t)1 << BITS) - 1)
 
@@ -34,11 +35,11 @@ struct sherd__team {
     atomic_uint sleepers;
     void (*fn)(void *ctx, size_t i, unsigned thread);
     void *ctx;
-    size_t base; /* what the loop's first index stands for */
+    size_t base; /* offset of the current part's first index */
     bool flush;  /* the caller's sherd__subnormal_flushed */
     pthread_mutex_t lock;
     pthread_cond_t more, over;
-    unsigned threads, started; /* the caller's included */
+    unsigned threads, started; /* both include the caller */
     bool begun;
     worker workers[];
 };
@@ -65,7 +66,7 @@ static inline void pause_a_little(void)
 #endif
 }
 
-/* Takes indices until there are none. */
+/* Takes and runs indices until there are none left. */
 static void take(sherd__team *t, unsigned number)
 {
     uint64_t word = atomic_load(&t->word);
@@ -150,7 +151,7 @@ static void start_threads(sherd__team *t)
     }
 }
 
-/* At most MOST indices from `base`. */
+/* Runs at most MOST indices, from `base` on. */
 static void run_part(sherd__team *t, size_t count)
 {
     atomic_store(&t->done, 0);

@@ -1,4 +1,4 @@
-/* The library's own word on its version: a program may be running with another than its headers. */
+/* The version of the library at run time, which can differ from the version of the headers. */
 #include "sherd/version.h"
 
 const char *sherd_version(void)

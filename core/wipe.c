@@ -1,4 +1,5 @@
-/* libsodium's erasure under our name, for the rooms that have no other business with libsodium. */
+/* libsodium's erasure under a name of this library, for folders that do not otherwise use
+ * libsodium. */
 #include "core/wipe.h"
 
 #include <sodium.h>
@@ -11,7 +12,7 @@ void sherd__wipe(void *p, size_t len)
     sodium_memzero(p, len);
 }
 
-#define FEW_PAGES 16u /* are wiped faster than the system takes them */
+#define FEW_PAGES 16u /* fewer pages are wiped faster than the system takes them back */
 
 void sherd__wipe_pages(void *p, size_t len)
 {
