@@ -1,7 +1,7 @@
 /*
- * Masks, their pieces and their sum. Terms lie one after the other: U - T of them are the mask
- * itself (a little longer than x where U - T does not divide it), T more are there to hide it. Both
- * come from one ChaCha20 stream under a key that is drawn for the mask and forgotten at once.
+ * Masks, their pieces and their sum. The terms are stored consecutively: U - T of them are the mask
+ * (a little longer than x where U - T does not divide it), and T more hide it. Both are drawn from
+ * one ChaCha20 stream under a key that is drawn for the mask and wiped at once.
  */
 #include "crypto/aggregate.h"
 
@@ -73,8 +73,8 @@ int64_t sherd__aggregate_bound(const sherd__aggregate *a)
 
 /* ---- masks ----------------------------------------------------------------------------------- */
 
-/* n uniform elements from streams `nonce` and nonce + 1 of ks: 61 bits of each word, and another
- * word in the place of one that is q itself (once in 2^61). */
+/* Draws n uniform elements from streams `nonce` and nonce + 1 of ks: 61 bits of each word. A word
+ * equal to q (probability 2^-61) is replaced by another one. */
 static int draw(sherd__keystream *ks, uint64_t nonce, uint64_t *out, size_t n)
 {
     uint64_t more = 0;
@@ -173,7 +173,7 @@ void sherd__aggregate_print(const uint64_t *x, size_t n, uint8_t *bytes)
 
 static uint64_t inverse(uint64_t x)
 {
-    uint64_t y = 1; /* x^(q-2); q - 2 has all 61 bits set but the second */
+    uint64_t y = 1; /* x^(q-2); q - 2 has all 61 bits set except the second */
     for (unsigned bit = 61; bit-- > 0;) {
         y = sherd__f61_mul(y, y);
         if (bit != 1) y = sherd__f61_mul(y, x);
@@ -181,7 +181,7 @@ static uint64_t inverse(uint64_t x)
     return y;
 }
 
-/* whole = product of (X - at[j]), lowest coefficient first; u + 1 of them. */
+/* Computes the u + 1 coefficients of the product of (X - at[j]), lowest first. */
 static void vanishing(const uint64_t *at, uint32_t u, uint64_t *whole)
 {
     memset(whole, 0, (u + 1) * sizeof *whole);
@@ -193,8 +193,8 @@ static void vanishing(const uint64_t *at, uint32_t u, uint64_t *whole)
         }
 }
 
-/* row[k]: what value j adds to coefficient k, so that coefficients = sum of value[j] * row_j. It is
- * whole / (X - at[j]), by synthetic division, over its value at at[j]. */
+/* Computes row[k], the factor of value j in coefficient k: coefficients = sum of value[j] * row_j.
+ * It is whole / (X - at[j]), by synthetic division, divided by its value at at[j]. */
 static void basis(const uint64_t *whole, const uint64_t *at, uint32_t u, uint32_t j, uint64_t *row)
 {
     uint64_t value = 0, by;
@@ -211,7 +211,8 @@ static int64_t signed_of(uint64_t x)
     return x > Q / 2 ? -(int64_t)(Q - x) : (int64_t)x;
 }
 
-/* sum = uploads - mask sums, one part of the mask after another. rows: u x u, as basis gives. */
+/* Computes sum = uploads - mask sums, one part of the mask after another. rows: u x u, from
+ * basis(). */
 static void unmask(const sherd__aggregate *a, const uint64_t *rows, const uint64_t *uploads,
                    const uint64_t *const *answers, int64_t *sum)
 {

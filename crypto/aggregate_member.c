@@ -1,6 +1,7 @@
 /*
- * A node's side of a round, as a state machine without wire: the rules that keep one mask from
- * being opened live here, and whoever moves the bytes cannot get round them.
+ * A node's side of a round, as a state machine without network code. It contains the rules that
+ * keep a single mask from being opened, so that the code that transfers the bytes cannot bypass
+ * them.
  */
 #include <stdbool.h>
 #include <string.h>
@@ -14,17 +15,17 @@
 struct sherd__aggregate_member {
     sherd__aggregate a;
     uint32_t self;
-    uint64_t job, round; /* round 0: none yet */
+    uint64_t job, round; /* round 0: no round yet */
     uint8_t about[SHERD__ABOUT];
     sherd__seal_key own;
     uint8_t (*keys)[32];
     sherd__aggregate_mask *mask;
-    size_t piece;                       /* numbers of one */
+    size_t piece;                       /* numbers per piece */
     uint64_t *pieces;                   /* nodes x piece */
-    uint8_t *bytes;                     /* of one piece, on its way in or out */
-    bool *held;                         /* pieces[i] has come */
-    uint32_t *survivors, survivors_len; /* of this round, as this node was told; 0: not yet */
-    bool *confirmed;                    /* node i was told the same */
+    uint8_t *bytes;                     /* buffer for one piece, sent or received */
+    bool *held;                         /* pieces[i] has arrived */
+    uint32_t *survivors, survivors_len; /* of this round, as received; 0: not yet */
+    bool *confirmed;                    /* node i confirmed the same survivors */
     bool answered;
 };
 
@@ -183,7 +184,7 @@ int sherd__aggregate_upload(sherd__aggregate_member *m, const int64_t *x, uint64
     return SHERD_OK;
 }
 
-/* ---- whose sum, and the answer --------------------------------------------------------------- */
+/* ---- survivors, and the answer --------------------------------------------------------------- */
 
 static int check_survivors(const sherd__aggregate_member *m, const uint32_t *survivors,
                            uint32_t len, sherd_diag *d)

@@ -1,8 +1,8 @@
 /*
- * Sealing what one node has for another, with the place it belongs to in front of it. Sealed by the
- * sender's secret key too (crypto_box, not crypto_box_seal): whoever carries it, and knows all open
- * keys, can make none. A coordinator that could would put pieces of its own in the place of all
- * others' but one, and that one's mask would be what answers add up to.
+ * Sealing of data from one node for another, preceded by the place that it belongs to. The sender's
+ * secret key takes part (crypto_box, not crypto_box_seal), so that the coordinator, which transfers
+ * the data and knows all public keys, cannot create any. Otherwise it could replace the pieces of
+ * all nodes but one with its own, and the sum of the answers would be that node's mask.
  */
 #include <sodium.h>
 #include <stdbool.h>
@@ -60,7 +60,7 @@ void sherd__confirmation(uint8_t out[SHERD__CONFIRMATION], uint64_t job, uint64_
                  2);
 }
 
-/* A wiped copy is the price of libsodium's one-piece interface. */
+/* libsodium's one-piece interface requires a copy of the plain text, which is wiped here. */
 static void forget(uint8_t *plain, size_t len)
 {
     if (plain) sherd__wipe(plain, len);

@@ -1,7 +1,7 @@
 /*
- * The hash of crypto/binding.h. A number's two halves are added to two words of the key and
+ * The hash of crypto/binding.h. The two halves of a number are added to two words of the key and
  * multiplied with each other: one load, one sum and one product for each instance, in vectors. The
- * sums of a block go into the polynomial 32 bits at a time. Tags are set and compared atomically,
+ * sums of a block enter the polynomial 32 bits at a time. Tags are set and compared atomically,
  * since the loop thread and the compute thread read the same operand.
  */
 #include "crypto/binding.h"
@@ -16,7 +16,7 @@
 #include "matrix/clones.h"
 
 #define BLOCK SHERD__BINDING_BLOCK
-#define HELD (UINT64_C(1) << 63) /* of a tag: there is one */
+#define HELD (UINT64_C(1) << 63) /* bit of a tag: the run is bound */
 #define HALF UINT64_C(0xffffffff)
 
 struct sherd__binding {
@@ -87,7 +87,7 @@ static void fold(const sherd__binding *b, sherd__binding_hash *h)
     h->at = 0;
 }
 
-/* How many are beyond the bound; NaN is. In a time that depends on n alone. */
+/* Counts the numbers beyond the bound; NaN counts. Its time depends on n alone. */
 SHERD__CLONES_DQ
 static uint64_t beyond(const double *restrict x, size_t n, double bound)
 {

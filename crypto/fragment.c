@@ -1,8 +1,8 @@
 /*
- * Fragments: a description and either bytes in memory or a source that produces them. Both schemes
- * (which hide) and the wire (which parses) come through here, so this file also holds the one place
- * where a description is checked against arithmetic. It trusts its callers for the bytes of what
- * they made, and nothing for a description: those may have come from a peer.
+ * Fragments: a description, and either bytes in memory or a source that produces them. Both schemes
+ * (which hide) and the wire code (which parses) create fragments here, so this file also contains
+ * the only check of a description against arithmetic. The bytes of a caller's own fragment are
+ * trusted; descriptions are not, since they may have come from a peer.
  */
 #include "crypto/fragment.h"
 
@@ -17,7 +17,7 @@
 
 struct sherd_fragment {
     sherd__fragment_info info;
-    uint8_t *bytes; /* NULL: produced by source */
+    uint8_t *bytes; /* NULL: produced by the source */
     void (*release)(void *ctx, uint8_t *bytes, uint64_t len);
     void *release_ctx;
     sherd__fragment_source source;
@@ -89,7 +89,7 @@ void sherd__fragment_free(sherd_fragment *f)
     sherd__free(f);
 }
 
-/* Bytes of one value on the wire; 0 for an unknown kind. */
+/* Returns the bytes of one value on the wire; 0 for an unknown kind. */
 static size_t element_bytes(uint8_t dtype)
 {
     switch (dtype) {
@@ -148,7 +148,8 @@ static int length_check(const sherd__fragment_info *i, size_t each, sherd_diag *
     if (!sherd__mul(i->rows, i->cols, &len) || !sherd__mul(len, each * blocks, &len) ||
         !sherd__add(len, 8 * (size_t)i->groups, &len))
         return sherd__fail(d, SHERD_EFRAME, NULL, "fragment sizes wrap");
-    /* With several groups rows * cols only bounds the values: narrower groups hold fewer. */
+    /* With several groups, rows * cols is only an upper bound of the values: narrower groups have
+     * fewer. */
     bool exact = i->groups <= 1;
     if (exact ? i->len != len : i->len > len || i->len < 8 * (uint64_t)i->groups)
         return sherd__fail(d, SHERD_EFRAME, NULL, "a fragment of %llu bytes where %llu belong",
@@ -189,7 +190,7 @@ static uint64_t number_at(const uint8_t *p, unsigned width)
     return width == 1 ? *p : width == 2 ? sherd__get_u16(p) : sherd__get_u32(p);
 }
 
-/* Columns [from, to) of a row, each above the one before; last: the greatest so far. */
+/* Checks that columns [from, to) of a row ascend. last: the greatest column so far. */
 static bool ascends(const uint8_t *row, unsigned width, uint64_t from, uint64_t to, uint64_t *last)
 {
     bool falls = false;
@@ -203,7 +204,7 @@ static bool ascends(const uint8_t *row, unsigned width, uint64_t from, uint64_t 
     return !falls;
 }
 
-/* Rows without entries, 8 bytes of their counts at a time. */
+/* Skips rows without entries, 8 bytes of counts at a time. */
 static void skip_empty(sherd__fragment_check *c, const uint8_t *counts, uint64_t rows,
                        uint64_t room, unsigned width)
 {
@@ -216,7 +217,7 @@ static void skip_empty(sherd__fragment_check *c, const uint8_t *counts, uint64_t
     }
 }
 
-/* Counts and columns, as far as they are here. */
+/* Checks counts and columns, as far as they have arrived. */
 static int entries_check(sherd__fragment_check *c, const sherd__fragment_info *i,
                          const uint8_t *body, uint64_t got, sherd_diag *d)
 {
@@ -266,7 +267,7 @@ static int entries_check(sherd__fragment_check *c, const sherd__fragment_info *i
     return SHERD_OK;
 }
 
-/* Whether the table, which is read, agrees with info. */
+/* Checks that the complete table agrees with info. */
 static int groups_check(const sherd__fragment_check *c, const sherd__fragment_info *i,
                         sherd_diag *d)
 {
@@ -293,7 +294,7 @@ int sherd__fragment_check_part(sherd__fragment_check *c, const sherd__fragment_i
             c->rows += rows; /* at most 2^24 groups of less than 2^32 rows: no overflow */
             if (cols > c->widest) c->widest = cols;
             if (c->rows > i->rows || cols > i->cols) return groups_check(c, i, d);
-            c->values += rows * cols; /* <= i->rows * i->cols, which info_check shows not to wrap */
+            c->values += rows * cols; /* <= i->rows * i->cols, which does not wrap (info_check) */
         }
         if (c->groups < i->groups) return SHERD_OK;
         int err = groups_check(c, i, d);

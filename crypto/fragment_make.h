@@ -1,61 +1,66 @@
-/* Making fragments: for schemes, for a node's results, for the wire's parser. */
+/* Construction of fragments: for schemes, for a node's results, and for the parser of the wire
+ * format. */
 #ifndef CRYPTO_FRAGMENT_MAKE_H
 #define CRYPTO_FRAGMENT_MAKE_H
 
 #include "crypto/fragment.h"
 
-/** Where the bytes of a fragment's body come from, or go back to. */
+/** A producer of the bytes of a fragment's body. */
 typedef struct sherd__fragment_source {
-    /** Writes body bytes [offset, offset+len); 0 or a SHERD_E* code. */
+    /** Writes body bytes [offset, offset+len). Returns 0 or a SHERD_E* code. */
     int (*fill)(void *ctx, uint64_t offset, uint8_t *out, size_t len);
     /** Called once when the fragment is freed; may be NULL. */
     void (*free)(void *ctx);
     void *ctx;
 } sherd__fragment_source;
 
-/** A fragment that is produced chunk by chunk. On failure the source stays the caller's. Dense ones
- *  only (SHERD_EINVAL): a body that is given up halfway is ended with zeros, and these are no
- *  CSR. */
+/** Creates a dense fragment that is produced chunk by chunk. On failure the caller still owns the
+ *  source. Returns SHERD_EINVAL for CSR: a body that is abandoned halfway is completed with zeros,
+ *  which are not valid CSR. */
 int sherd__fragment_new_source(sherd_fragment **out, const sherd__fragment_info *info,
                                sherd__fragment_source source) SHERD_MUST;
 
 /**
- * A fragment whose body lies in `bytes` (info->len of them). `release(ctx, bytes, len)` gives the
- * memory back when the fragment is freed (NULL: sherd__free). On failure bytes stay the caller's.
+ * Creates a fragment of the body `bytes` (info->len of them) and takes ownership of it.
+ * `release(ctx, bytes, len)` frees the memory together with the fragment (NULL: sherd__free). On
+ * failure the caller still owns bytes.
  */
 int sherd__fragment_take(sherd_fragment **out, const sherd__fragment_info *info, uint8_t *bytes,
                          void (*release)(void *ctx, uint8_t *bytes, uint64_t len),
                          void *ctx) SHERD_MUST;
 
 /**
- * Checks that an info can be the description of a body: known origin, dtype, encoding; groups and
- * primes within limits; len = 8*groups + what rows, cols and dtype need where that is determined
- * (groups <= 1, dense), and at least the table otherwise; CSR: a length that some number of
- * entries, at most rows * cols, gives. SHERD_EFRAME, with the reason in *d.
+ * Checks that an info can describe a body: known origin, dtype and encoding; groups and primes
+ * within limits; len = 8*groups + the size that follows from rows, cols and dtype where it is
+ * determined (groups <= 1, dense), and otherwise at least the size of the table; for CSR a length
+ * that some number of entries, at most rows * cols, gives. Returns SHERD_EFRAME, with the reason in
+ * *d.
  */
 int sherd__fragment_info_check(const sherd__fragment_info *info, sherd_diag *d) SHERD_MUST;
 
 /**
- * Checks the group table at the head of a body against its info: sums of rows, of values, widest
- * group; of a CSR body also every count and every column. SHERD_EFRAME with the reason. For bodies
- * that came from a peer, before any arithmetic: whoever walks them later checks nothing again.
+ * Checks the group table at the start of a body against its info: the sums of rows and of values,
+ * and the widest group; for a CSR body also every count and every column. Returns SHERD_EFRAME,
+ * with the reason in *d. It is called for a body that came from a peer, before any arithmetic: code
+ * that reads the body later does not check it again.
  */
 int sherd__fragment_table_check(const sherd__fragment_info *info, const uint8_t *body,
                                 sherd_diag *d) SHERD_MUST;
 
-/** What was checked of a body that is arriving; all zero before its first bytes. */
+/** State of the check of a body that is still arriving; zero it before the first bytes. */
 typedef struct sherd__fragment_check {
-    uint32_t groups;               /* read of the table */
-    uint64_t rows, widest, values; /* theirs */
-    uint32_t group;                /* CSR: where the next row is, */
-    uint64_t row, index;           /* in its group and in the body; */
-    uint64_t entries;              /* of the rows before it; */
-    uint64_t within, last;         /* how many of its columns are checked, and the last of these */
+    uint32_t groups;               /* groups of the table that were read */
+    uint64_t rows, widest, values; /* sums over these groups */
+    uint32_t group;                /* CSR: the group of the next row, */
+    uint64_t row, index;           /* its number in the group and in the body, */
+    uint64_t entries;              /* the number of entries before it, */
+    uint64_t within, last;         /* its columns checked so far, and the last of them */
 } sherd__fragment_check;
 
 /**
- * Likewise of the first `got` bytes of the body, as far as they tell; with all of them everything
- * is checked. Each byte is looked at once: calls for parts take together what one call takes.
+ * Like sherd__fragment_table_check, for the first `got` bytes of the body; with all bytes the check
+ * is complete. Each byte is read once: calls for successive parts together take as long as one
+ * call.
  */
 int sherd__fragment_check_part(sherd__fragment_check *c, const sherd__fragment_info *info,
                                const uint8_t *body, uint64_t got, sherd_diag *d) SHERD_MUST;

@@ -1,7 +1,7 @@
 /*
- * Freivalds' check in floats: real weights and a tolerance, at the speed of memory. Sums run in
- * eight fixed lanes without fma, so that the verdict is the same on every CPU; masked elements are
- * cut out by bits, because 0 * NaN is not 0.
+ * Freivalds' check in floats: real weights and a tolerance, at the speed of memory. Sums use eight
+ * fixed lanes without fma, so that the verdict is the same on every CPU. Masked elements are
+ * cleared by bit operations, because 0 * NaN is not 0.
  */
 #include "crypto/freivalds.h"
 

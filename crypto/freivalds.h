@@ -1,18 +1,19 @@
 /*
  * Freivalds' check, two-sided and streaming: for secret vectors r, s an answer Y to U*V passes if
- * rT*Y*s = (rT*U)*(V*s). The coordinator reads each element of Y once, while it folds it in, and
- * never computes the product. r and s stay with the coordinator; a node that knew them could pass
- * any answer. All kernels take row panels, so that a panel is judged as soon as it is complete.
+ * rT*Y*s = (rT*U)*(V*s). The coordinator reads each element of Y once, while it adds it to the
+ * result, and never computes the product. r and s stay with the coordinator; a node that knew them
+ * could pass any answer. All kernels take row panels, so that a panel is judged as soon as it is
+ * complete.
  *
  * Three arithmetics:
  *   f61  integers modulo q = 2^61-1: exact products of `plain` and `permute`. A wrong Y passes with
  *        probability under 2/q (Schwartz-Zippel: degree 2), whatever the node knows of U and V.
  *   fp   integers modulo p, packed residues: for the coded schemes; 2/p a trial, two at once.
  *   f64  real weights, magnitudes in [1, 2), and a tolerance: catches gross errors only. A single
- *        error passes only below the tolerance; several pass only where their weighted sum is
- *        smaller than it, and whoever does not know the weights cannot aim at that: of two errors
- *        e, f in a row the ratio of the weights would have to be -f/e to within tolerance/|e|.
- *        (With weights of +-1 two equal errors would pass every other time.)
+ *        error passes only below the tolerance. Several errors pass only if their weighted sum is
+ *        below it, which a node that does not know the weights cannot arrange: for two errors e, f
+ *        in a row the ratio of the weights would have to be -f/e to within tolerance/|e|. (With
+ *        weights of +-1 two equal errors would pass half of the time.)
  */
 #ifndef CRYPTO_FREIVALDS_H
 #define CRYPTO_FREIVALDS_H
@@ -34,67 +35,70 @@ uint64_t sherd__f61_sub(uint64_t a, uint64_t b);
 uint64_t sherd__f61_mul(uint64_t a, uint64_t b);
 uint64_t sherd__f61_from_i64(int64_t x);
 
-/** n uniform elements, by rejection. */
+/** Draws n uniform elements, by rejection. */
 void sherd__f61_draw(const sherd_entropy *e, size_t n, uint64_t *out);
-/** sum a[i]*b[i]. */
+/** Returns sum a[i]*b[i]. */
 uint64_t sherd__f61_dot(const uint64_t *a, const uint64_t *b, size_t n);
 /**
- * *out = sum y[i]*s[i] over an answer's row: y must hold whole numbers |y| < 2^53. SHERD_EFRAME
- * where one is not (NaN, infinity, a fraction, too large): the peer's fault, *out untouched.
+ * Sets *out = sum y[i]*s[i] over a row of an answer. y must hold whole numbers |y| < 2^53. Returns
+ * SHERD_EFRAME (the peer's fault) and leaves *out unchanged if one is not (NaN, infinity, a
+ * fraction, too large).
  */
 int sherd__f61_dot_f64(const double *y, const uint64_t *s, size_t n, uint64_t *out) SHERD_MUST;
-/** out[i] = sum_j x(i,j)*s[j] for a rows x cols panel of whole numbers |x| < 2^53, row-major: V*s.
- *  SHERD_EINVAL where a value is not one. */
+/** Computes V*s: out[i] = sum_j x(i,j)*s[j] for a row-major rows x cols panel of whole numbers |x|
+ *  < 2^53. Returns SHERD_EINVAL if a value is not such a number. */
 int sherd__f61_right(const double *x, size_t rows, size_t cols, size_t ld, const uint64_t *s,
                      uint64_t *out) SHERD_MUST;
-/** acc[j] = acc[j] + sum_i r[i]*x(i,j): rT*U, panel after panel (acc zeroed first by the caller).
- * SHERD_EINVAL as above (acc is then of no use). */
+/** Computes rT*U panel after panel: acc[j] = acc[j] + sum_i r[i]*x(i,j). The caller zeroes acc
+ *  first. Returns SHERD_EINVAL as sherd__f61_right does; acc is then undefined. */
 int sherd__f61_left(const double *x, size_t rows, size_t cols, size_t ld, const uint64_t *r,
                     uint64_t *acc) SHERD_MUST;
-/** *acc = *acc + sum_i r[i] * (sum_j y(i,j)*s[j]): rT*Y*s of an answer's panel. SHERD_EFRAME as
- *  sherd__f61_dot_f64, *acc untouched. */
+/** Computes rT*Y*s of a panel of an answer: *acc = *acc + sum_i r[i] * (sum_j y(i,j)*s[j]). Returns
+ *  SHERD_EFRAME as sherd__f61_dot_f64 does, with *acc unchanged. */
 int sherd__f61_answer(const double *y, size_t rows, size_t cols, size_t ld, const uint64_t *r,
                       const uint64_t *s, uint64_t *acc) SHERD_MUST;
 
 /* --- integers modulo 2^127 - 1 --------------------------------------------------------------- */
 
-/* For sums beyond 61 bits: two integers that differ modulo nothing smaller than 2^126 in magnitude
- * are two elements here, so that no error is invisible. Weights stay below 2^61: a wrong answer
- * passes with probability under 2/2^61 (Schwartz-Zippel over the set they are drawn from). */
+/* For sums beyond 61 bits: different integers below 2^126 in magnitude are different elements of
+ * this field, so that no error is invisible. Weights stay below 2^61: a wrong answer passes with
+ * probability under 2/2^61 (Schwartz-Zippel over the set from which they are drawn). */
 __extension__ typedef unsigned __int128 sherd__f127;
 
 sherd__f127 sherd__f127_add(sherd__f127 a, sherd__f127 b);
 sherd__f127 sherd__f127_mul(sherd__f127 a, sherd__f127 b);
-/** Of an integer |x| < 2^126. */
+/** Returns the element of an integer |x| < 2^126. */
 __extension__ sherd__f127 sherd__f127_from(__int128 x);
 
 /* --- floats ---------------------------------------------------------------------------------- */
 
-/** n weights of random sign, uniform in [1, 2) in magnitude (all 52 bits): the bits of the stream,
- *  with the exponent of 1. */
+/** Draws n weights of random sign, with magnitudes uniform in [1, 2) (all 52 bits): the bits of the
+ *  stream with the exponent of 1. */
 void sherd__fv_weights(const sherd_entropy *e, size_t n, double *out);
 
 /**
- * sum y[i]*s[i] over the i with s[i] != 0, in a fixed order (eight lanes); *abs_acc (may be NULL)
- * grows by sum |y[i]|*|s[i]|. An s of 0 masks its element even where y is NaN or infinite.
+ * Returns sum y[i]*s[i] over the i with s[i] != 0, in a fixed order (eight lanes), and adds sum
+ * |y[i]|*|s[i]| to *abs_acc (may be NULL). An s of 0 masks its element even where y is NaN or
+ * infinite.
  */
 double sherd__fv_dot_f64(const double *y, const double *s, size_t n, double *abs_acc);
-/** out[i] = x(i,:)*s and out_abs[i] = |x(i,:)|*|s|: V*s and |V||s|. */
+/** Computes V*s and |V||s|: out[i] = x(i,:)*s and out_abs[i] = |x(i,:)|*|s|. */
 void sherd__fv_right_f64(const double *x, size_t rows, size_t cols, size_t ld, const double *s,
                          double *out, double *out_abs);
-/** acc[j] += sum_i r[i]*x(i,j), acc_abs[j] += sum_i |r[i]*x(i,j)|: rT*U and |r|T|U|. Rows with
- *  r = 0 are not read. */
+/** Computes rT*U and |r|T|U|: acc[j] += sum_i r[i]*x(i,j), acc_abs[j] += sum_i |r[i]*x(i,j)|. Rows
+ *  with r = 0 are not read. */
 void sherd__fv_left_f64(const double *x, size_t rows, size_t cols, size_t ld, const double *r,
                         double *acc, double *acc_abs);
-/** rT*Y*s of a panel; rows with r = 0 and columns with s = 0 do not take part. */
+/** Returns rT*Y*s of a panel; rows with r = 0 and columns with s = 0 are skipped. */
 double sherd__fv_answer_f64(const double *y, size_t rows, size_t cols, size_t ld, const double *r,
                             const double *s);
 
 /**
- * NaN and infinities in honest data: a row of U that holds one makes its whole row of Y
- * non-finite, a column of V its column. Such rows and columns are left out of the check (their r or
- * s is set to 0 here), and the caller states how many; what is left must be finite.
- * Both return how many they masked. x(i,:) belongs to r[i], x(:,j) to s[j].
+ * Mask rows or columns with NaN and infinities in honest data: such a value in a row of U makes the
+ * whole row of Y non-finite, one in a column of V its column. These rows and columns are left out
+ * of the check (their r or s is set to 0 here), and the caller reports their number; all other
+ * values must be finite. Both functions return the number that they masked. x(i,:) belongs to r[i],
+ * x(:,j) to s[j].
  */
 size_t sherd__fv_mask_rows(const double *x, size_t rows, size_t cols, size_t ld, double *r);
 size_t sherd__fv_mask_cols(const double *x, size_t rows, size_t cols, size_t ld, double *s);
@@ -102,17 +106,16 @@ size_t sherd__fv_mask_cols(const double *x, size_t rows, size_t cols, size_t ld,
 typedef enum sherd__verdict {
     SHERD__ACCEPTED = 0,
     SHERD__REJECTED = 1,
-    SHERD__UNJUDGED = 2 /* |r||U||V||s| overflows: honest products may, so nothing can be said */
+    SHERD__UNJUDGED = 2 /* |r||U||V||s| overflows, as it may for an honest product: no verdict */
 } sherd__verdict;
 
-/** What underflow may take from the n*k*m products of an honest answer and from weighing them, with
- *  weights below 2: part of every tolerance. */
+/** Returns the error that underflow may cause in the n*k*m products of an honest answer and in
+ *  their weighting, with weights below 2. It is part of every tolerance. */
 double sherd__fv_underflow(size_t n, size_t k, size_t m);
 
 /**
- * Compares rys with (rT*U)*(V*s) = ru*vs (k terms) up to (k+n+m)*2^-52 * abs_ru*abs_vs + underflow;
- * n and m are the rows and columns of the panel that was judged. A rys that is not finite is
- * rejected.
+ * Compares rys with (rT*U)*(V*s) = ru*vs (k terms) up to (k+n+m)*2^-52 * abs_ru*abs_vs + underflow.
+ * n and m are the rows and columns of the panel. A rys that is not finite is rejected.
  */
 sherd__verdict sherd__fv_judge_f64(double rys, const double *ru, const double *vs,
                                    const double *abs_ru, const double *abs_vs, size_t n, size_t k,
@@ -122,29 +125,29 @@ sherd__verdict sherd__fv_judge_f64(double rys, const double *ru, const double *v
 
 /* Two trials at once, each with vectors of its own: one pass over the data serves both, and a wrong
  * answer passes both with probability below (2/p)^2. All values are canonical residues in doubles,
- * p passes sherd__prime_ok. */
+ * and p passes sherd__prime_ok. */
 #define SHERD__FVP_TRIALS 2u
 
-/** n uniform residues in canonical form (doubles), by rejection. */
+/** Draws n uniform residues in canonical form (doubles), by rejection. */
 void sherd__fvp_draw(const sherd_entropy *e, uint32_t p, size_t n, double *out);
 /**
- * out[t] = rT*Y*s of trial t in [0, p), for an answer of rows x cols packed residues. SHERD_EFRAME:
- * a value >= p. Costs little more than unpacking.
+ * Sets out[t] = rT*Y*s of trial t, in [0, p), for an answer of rows x cols packed residues. Returns
+ * SHERD_EFRAME if a value is >= p. It costs little more than unpacking.
  */
 int sherd__fvp_answer(const uint8_t *packed, size_t rows, size_t cols,
                       const double *const r[SHERD__FVP_TRIALS],
                       const double *const s[SHERD__FVP_TRIALS], uint32_t p,
                       uint32_t out[SHERD__FVP_TRIALS]) SHERD_MUST;
-/** sum a[i]*b[i] mod p in [0, p). */
+/** Returns sum a[i]*b[i] mod p in [0, p). */
 uint32_t sherd__fvp_dot(const double *a, const double *b, size_t n, uint32_t p);
-/** out[t][i] = x(i,:)*s[t] mod p canonical: V*s for row-major residues. */
+/** Computes V*s for row-major residues: out[t][i] = x(i,:)*s[t] mod p, canonical. */
 void sherd__fvp_right(const double *x, size_t rows, size_t cols, size_t ld,
                       const double *const s[SHERD__FVP_TRIALS], uint32_t p,
                       double *const out[SHERD__FVP_TRIALS]);
 /**
- * acc[t][j] += sum_i r[t][i]*x(i,j): rT*U, panel after panel. Sums are reduced only when they must
- * be: *since counts the rows added since acc was canonical (0 and zeros before the first panel),
- * and after the last one sherd__residue_from_f64 makes acc canonical again.
+ * Computes rT*U panel after panel: acc[t][j] += sum_i r[t][i]*x(i,j). Sums are reduced only when
+ * necessary: *since counts the rows added since acc was canonical. *since and acc are 0 before the
+ * first panel; after the last one sherd__residue_from_f64 makes acc canonical again.
  */
 void sherd__fvp_left(const double *x, size_t rows, size_t cols, size_t ld,
                      const double *const r[SHERD__FVP_TRIALS], uint32_t p,
@@ -155,8 +158,8 @@ typedef struct sherd__fvp_sum {
     const double *r[SHERD__FVP_TRIALS];
     double *acc[SHERD__FVP_TRIALS];
 } sherd__fvp_sum;
-/** sherd__fvp_left for several primes, for each of which x is canonical: x, which comes from
- *  memory, is gone through once for two of them. */
+/** Does sherd__fvp_left for several primes, for each of which x is canonical. It reads x from
+ *  memory once for every two primes. */
 void sherd__fvp_left_many(const double *x, size_t rows, size_t cols, size_t ld,
                           const sherd__fvp_sum *sum, size_t len, size_t *since);
 

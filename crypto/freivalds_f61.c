@@ -1,8 +1,9 @@
 /*
  * Freivalds' check modulo q = 2^61-1, on whole numbers that arrive as doubles. A product of a value
  * below 2^53 and one below 2^61 takes 114 bits, so a chunk of 512 is summed in one signed 128-bit
- * accumulator and reduced once; the sign of y needs no case. Values are checked chunk by chunk just
- * before they are used, while they are in L1: an answer is what a stranger sent.
+ * accumulator and reduced once; the sign of y needs no special case. Values are checked chunk by
+ * chunk just before they are used, while they are in L1, since an answer comes from an untrusted
+ * peer.
  */
 #include <math.h>
 
@@ -15,15 +16,16 @@
 __extension__ typedef __int128 i128;
 __extension__ typedef unsigned __int128 u128;
 
-/* Without branches: numbers here are somebody's data, and how often each way is taken shows. */
+/* No branches: the numbers are private data, and the time of a branch would reveal information
+ * about them. */
 
-/* x mod q for -q <= x < q. */
+/* Returns x mod q for -q <= x < q. */
 static uint64_t canonical(uint64_t x)
 {
     return x + (SHERD__F61 & (0 - (x >> 63)));
 }
 
-/* x mod q. */
+/* Returns x mod q. */
 static uint64_t fold(u128 x)
 {
     uint64_t low = (uint64_t)x & SHERD__F61;
@@ -33,7 +35,7 @@ static uint64_t fold(u128 x)
     return canonical(sum - SHERD__F61);
 }
 
-/* For |x| <= 2^126, to which a multiple of q is added that is beyond it. */
+/* Returns x mod q for |x| <= 2^126; it adds a multiple of q larger than that. */
 static uint64_t fold_signed(i128 x)
 {
     return fold((u128)x + ((u128)SHERD__F61 << 66));
@@ -75,13 +77,14 @@ uint64_t sherd__f61_dot(const uint64_t *a, const uint64_t *b, size_t n)
 {
     u128 sum = 0;
     for (size_t i = 0; i < n; i++) {
-        sum += (u128)a[i] * b[i]; /* below 2^122: 16 of them and a remainder fit */
+        sum += (u128)a[i] * b[i]; /* below 2^122: 16 products and a remainder fit */
         if (i % 16 == 15) sum = fold(sum);
     }
     return fold(sum);
 }
 
-/* n whole doubles below 2^53 in magnitude to integers; false if one is anything else. */
+/* Converts n whole doubles below 2^53 in magnitude to integers; returns false if one is anything
+ * else. */
 SHERD__CLONES_DQ
 static bool to_integers(const double *y, size_t n, int64_t *out)
 {
@@ -92,7 +95,7 @@ static bool to_integers(const double *y, size_t n, int64_t *out)
     return true;
 }
 
-/* Two accumulators: an addition with carry waits for the one before. */
+/* Uses two accumulators, since an addition with carry waits for the previous one. */
 static i128 chunk_dot(const int64_t *y, const uint64_t *s, size_t n)
 {
     i128 even = 0, odd = 0;
@@ -131,7 +134,7 @@ int sherd__f61_right(const double *x, size_t rows, size_t cols, size_t ld, const
     return SHERD_OK;
 }
 
-/* Up to CHUNK columns of all rows; 4096 products of 114 bits fit in 126. */
+/* Sums up to CHUNK columns of all rows; 4096 products of 114 bits fit in 126. */
 static bool left_columns(const double *x, size_t rows, size_t cols, size_t ld, const uint64_t *r,
                          uint64_t *acc)
 {

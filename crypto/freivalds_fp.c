@@ -1,9 +1,9 @@
 /*
- * Freivalds' check modulo p: rT*U, V*s and rT*Y*s for two secret pairs r, s at once, while the data
- * stream by. Everything is a double holding an integer, and a sum takes as many products of
- * canonical residues between reductions as in the products that are checked: sherd__prime_block(p)
- * of them, on top of a canonical value, stay below 2^53. CHUNK is one that every p below 2^23
- * allows. So sums are exact in any order, and may be spread over lanes.
+ * Freivalds' check modulo p: rT*U, V*s and rT*Y*s for two secret pairs r, s at once, in one pass
+ * over the data. Everything is a double holding an integer. A sum takes as many products of
+ * canonical residues between reductions as the products that are checked do: sherd__prime_block(p)
+ * of them, added to a canonical value, stay below 2^53. CHUNK is a number that every p below 2^23
+ * allows. Sums are therefore exact in any order and may be spread over lanes.
  */
 #include <string.h>
 
@@ -17,7 +17,7 @@ enum { CHUNK = 512, TOGETHER = 2048 };
 
 typedef double f64x8 __attribute__((vector_size(64)));
 
-/* Those of n words that are residues, balanced, up to `room` of them: how many there were. */
+/* Stores the residues among n words, balanced, at most `room` of them; returns their number. */
 static size_t keep(const uint32_t *word, size_t n, uint32_t p, double *out, size_t room)
 {
     uint32_t mask = UINT32_MAX >> __builtin_clz(p), h = (p - 1) / 2;
@@ -25,13 +25,14 @@ static size_t keep(const uint32_t *word, size_t n, uint32_t p, double *out, size
     for (size_t i = 0; i < n && kept < room; i++) {
         uint32_t v = word[i] & mask;
         out[kept] = (double)(int32_t)(v > h ? v - p : v);
-        kept += v < p; /* no branch: nobody could predict it */
+        kept += v < p; /* no branch, since it would be unpredictable */
     }
     return kept;
 }
 
-/* Many from a stream under a key of their own: entropy comes at a tenth of the stream's speed. What
- * could not be read (no memory for a cipher) is left to be drawn one by one. */
+/* Draws many residues from a stream under a fresh key, since the entropy source has a tenth of the
+ * stream's speed. Residues that could not be read (no memory for a cipher) are left to the caller,
+ * which draws them from the entropy source. */
 static size_t draw_many(const sherd_entropy *e, uint32_t p, size_t n, double *out)
 {
     enum { WORDS = 1024 };
@@ -72,7 +73,7 @@ static inline double fold(const f64x8 *lanes)
     return ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]));
 }
 
-/* out = x.s, x.t, y.s, y.t over n <= CHUNK elements: below 2^53. */
+/* Computes out = x.s, x.t, y.s, y.t over n <= CHUNK elements: below 2^53. */
 SHERD__CLONES_WHOLE
 static void dots(const double *x, const double *y, const double *s, const double *t, size_t n,
                  double out[4])
@@ -101,7 +102,8 @@ static void dots(const double *x, const double *y, const double *s, const double
     }
 }
 
-/* Of two rows (the same one twice where there is only one) with both vectors: sum[trial][row]. */
+/* Multiplies two rows (the same one twice if there is only one) by both vectors:
+ * sum[trial][row]. */
 static void two_rows(const double *x, const double *y, size_t n, const double *const s[2],
                      uint32_t p, double sum[2][2])
 {
@@ -148,7 +150,7 @@ static void add_row(const double *x, size_t n, double r, double q, double *restr
     }
 }
 
-/* Four rows: sums in memory are read and written once for all of them. */
+/* Adds four rows: the sums in memory are read and written once for all of them. */
 SHERD__CLONES_WHOLE
 static void add_rows(const double *x, size_t ld, size_t n, const double *r, const double *q,
                      double *restrict acc, double *restrict bcc)
@@ -161,7 +163,7 @@ static void add_rows(const double *x, size_t ld, size_t n, const double *r, cons
     }
 }
 
-/* The same for two primes, so that a row that comes from memory comes once. */
+/* Like add_rows for two primes, so that each row is read from memory once. */
 SHERD__CLONES_WHOLE
 static void add_rows_twice(const double *x, size_t ld, size_t n, const double *const r[4],
                            double *restrict acc, double *restrict bcc, double *restrict ccc,
@@ -180,7 +182,7 @@ static void add_rows_twice(const double *x, size_t ld, size_t n, const double *c
     }
 }
 
-/* Four rows, the first of which is row i of the r. */
+/* Adds four rows of x; the first belongs to element i of the vectors r. */
 static void add_four(const double *x, size_t ld, size_t n, const sherd__fvp_sum *sum, size_t len,
                      size_t i)
 {
@@ -216,8 +218,8 @@ void sherd__fvp_left(const double *x, size_t rows, size_t cols, size_t ld, const
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-/* y[t][i] = row i of the answer times s[t], for rows <= CHUNK. Short rows are unpacked many at a
- * time, long ones in pairs and pieces. */
+/* Computes y[t][i] = row i of the answer times s[t], for rows <= CHUNK. Several short rows are
+ * unpacked at once, long ones in pairs and in chunks. */
 static int short_rows(const uint8_t *packed, size_t rows, size_t cols, const double *const s[2],
                       uint32_t p, double y[2][CHUNK])
 {

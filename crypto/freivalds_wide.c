@@ -1,13 +1,15 @@
 /*
- * rT*Y*s of packed answers with AVX-512, in intrinsics: bytes go to doubles in registers, eight
- * residues at a time, and are multiplied by both trials' s where they are; freivalds_fp.c writes
- * them out twice in between. Residues stay as they travel, in [0, p), since a sum does not mind.
- * Sums are kept in eight lanes, brought back modulo p lane by lane, and joined only at the end: a
- * row ends with no sum across lanes. The same verdict as freivalds_fp.c, three times as fast.
+ * rT*Y*s of packed answers with AVX-512, in intrinsics. Bytes are converted to doubles in
+ * registers, eight residues at a time, and multiplied by both trials' s there; freivalds_fp.c
+ * writes them to memory twice in between. Residues keep their wire form, in [0, p), which sums
+ * permit. Sums are kept in eight lanes, reduced modulo p lane by lane, and joined only at the end,
+ * so that a row needs no sum across lanes. The verdict is that of freivalds_fp.c, three times as
+ * fast.
  *
- * A lane takes a product per eight columns, below p*(p-1)/2 < 2^45, and at most LANE of them on top
- * of a reduced one; over rows, at most LANE products of two reduced values, of which one may lie
- * one beyond the balanced range. Both stay below 2^53, so all is exact.
+ * A lane takes one product per eight columns, below p*(p-1)/2 < 2^45, and at most LANE of them are
+ * added to a reduced value. Over rows it takes at most LANE products of two reduced values, of
+ * which one may be one beyond the balanced range. Both sums stay below 2^53, so all arithmetic is
+ * exact.
  */
 #include "crypto/freivalds_internal.h"
 
@@ -48,14 +50,14 @@ INLINED field field_of(uint32_t p)
     };
 }
 
-/* Balanced, or one beyond: the quotient may be off next to a half. */
+/* Reduces to the balanced range or one beyond it: the quotient may be wrong next to a half. */
 INLINED __m512d reduced(__m512d x, const field *f)
 {
     __m512d q = _mm512_roundscale_pd(_mm512_mul_pd(x, f->inverse), ROUND);
     return _mm512_fnmadd_pd(q, f->p, x);
 }
 
-/* Eight residues, 24 bytes in the low half of `bytes`. */
+/* Adds eight residues, 24 bytes in the low half of `bytes`. */
 INLINED void add(sums *t, __m256i bytes, __m512d s0, __m512d s1, const field *f)
 {
     __m512i v = _mm512_maskz_permutexvar_epi8(UINT64_C(0x0707070707070707), f->spread,
@@ -66,7 +68,7 @@ INLINED void add(sums *t, __m256i bytes, __m512d s0, __m512d s1, const field *f)
     t->y = _mm512_fmadd_pd(y, s1, t->y);
 }
 
-/* n <= 8 columns: nothing beyond them is read. */
+/* Adds n <= 8 columns and reads nothing beyond them. */
 INLINED void add_last(sums *t, const uint8_t *in, size_t n, const double *s0, const double *s1,
                       const field *f)
 {
@@ -76,10 +78,10 @@ INLINED void add_last(sums *t, const uint8_t *in, size_t n, const double *s0, co
         _mm512_maskz_loadu_pd(lanes, s1), f);
 }
 
-/* A row's products with both s, in lanes and reduced. */
+/* Computes a row's products with both s, in lanes and reduced. */
 INLINED void row(sums *t, const uint8_t *in, size_t cols, const double *const s[2], const field *f)
 {
-    size_t whole = cols < 3 ? 0 : (cols - 3) / EIGHT, i = 0; /* 32 bytes are read of 33 */
+    size_t whole = cols < 3 ? 0 : (cols - 3) / EIGHT, i = 0; /* a load reads 32 bytes of 33 */
     t->x = t->y = _mm512_setzero_pd();
     while (i < whole) {
         size_t end = whole - i < LANE ? whole : i + LANE;

@@ -1,10 +1,10 @@
 /*
  * The sampler of crypto/gaussian.h. A Bernoulli trial of rational probability n/d compares the
- * binary digits of n/d, 16 at a time, with random ones: the first digit that differs decides, so
- * one division is nearly always enough, and the result is exact.
+ * binary digits of n/d, 16 at a time, with random ones: the first digit that differs decides. One
+ * division is therefore nearly always enough, and the result is exact.
  *
  * A sample takes 28 digits on average (42 where the variance is 1), with a standard deviation of 22
- * (40), and geometric tails. Samples that are thrown away bring each draw to the same number.
+ * (40) and geometric tails. Discarded samples bring each draw to the same number of digits.
  */
 #include "crypto/gaussian.h"
 
@@ -16,7 +16,7 @@
 __extension__ typedef unsigned __int128 wide;
 
 #define BUFFER 4096u
-#define LAPLACE_MOST 256u /* of t: what lies beyond is rejected; see the header */
+#define LAPLACE_MOST 256u /* limit of t: larger values are rejected; see the header */
 
 typedef struct source {
     sherd__keystream ks;
@@ -39,7 +39,7 @@ static uint32_t digit(source *s)
     return v;
 }
 
-/* Uniform below n, which is at most 2^48, by rejection. */
+/* Returns a uniform number below n <= 2^48, by rejection. */
 static uint64_t below(source *s, uint64_t n)
 {
     const uint64_t all = UINT64_C(1) << 48, fair = all - all % n;
@@ -49,7 +49,7 @@ static uint64_t below(source *s, uint64_t n)
     return v % n;
 }
 
-/* True with probability n/d; n <= d < 2^112. */
+/* Returns true with probability n/d; n <= d < 2^112. */
 static bool chance(source *s, wide n, wide d)
 {
     while (n < d && !s->err) {
@@ -62,7 +62,7 @@ static bool chance(source *s, wide n, wide d)
     return n >= d;
 }
 
-/* True with probability exp(-n/d), 0 <= n <= d < 2^112 (algorithm 1, gamma at most 1). */
+/* Returns true with probability exp(-n/d), 0 <= n <= d < 2^112 (algorithm 1, gamma at most 1). */
 static bool chance_exp_fraction(source *s, wide n, wide d)
 {
     uint64_t k = 1;
@@ -70,7 +70,7 @@ static bool chance_exp_fraction(source *s, wide n, wide d)
     return k % 2 == 1;
 }
 
-/* The same for any n (algorithm 1). */
+/* Like chance_exp_fraction, for any n (algorithm 1). */
 static bool chance_exp(source *s, wide n, wide d)
 {
     for (; n > d; n -= d)
@@ -78,7 +78,7 @@ static bool chance_exp(source *s, wide n, wide d)
     return chance_exp_fraction(s, n, d);
 }
 
-/* The magnitude of a discrete Laplace variable of scale t, and its sign (algorithm 2). */
+/* Returns the magnitude of a discrete Laplace variable of scale t, and its sign (algorithm 2). */
 static uint64_t laplace(source *s, uint64_t t, bool *negative)
 {
     while (!s->err) {
@@ -101,8 +101,8 @@ static uint64_t root(uint64_t n)
     return r;
 }
 
-/* Algorithm 3: a Laplace variable of scale t, kept with probability
- * exp(-(|y| - variance/t)^2 / (2 variance)) = exp(-(|y| t - variance)^2 / (2 variance t^2)). */
+/* Algorithm 3: draws a Laplace variable of scale t and accepts it with probability exp(-(|y| -
+ * variance/t)^2 / (2 variance)) = exp(-(|y| t - variance)^2 / (2 variance t^2)). */
 static int64_t gaussian(source *s, uint64_t variance, uint64_t t)
 {
     wide d = (wide)2 * variance * t * t;
@@ -115,8 +115,8 @@ static int64_t gaussian(source *s, uint64_t variance, uint64_t t)
     return 0;
 }
 
-/* More digits than n samples take, but once in 2^40 draws. The samples that bring a draw to it go a
- * little beyond, within the same buffer. */
+/* Returns a number of digits that n samples exceed once in 2^40 draws. The discarded samples that
+ * fill a draw up to it exceed it a little, within the same buffer. */
 static uint64_t digits_of(size_t n, uint64_t variance)
 {
     const uint64_t buffer = BUFFER / 2;

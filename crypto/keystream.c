@@ -1,8 +1,9 @@
 /*
- * OpenSSL's ChaCha20 rather than libsodium's: the same bytes, three times as fast (it has AVX-512
- * code). Its IV of 16 bytes is the block counter and the nonce, both 64 bits little-endian, so
- * seeking is setting an IV. The cipher counts in 32 bits inside; a read that crosses such a border
- * is cut there and the IV set anew, so nothing rests on how a given version carries.
+ * Uses OpenSSL's ChaCha20 instead of libsodium's: the same bytes, three times as fast (it has
+ * AVX-512 code). Its IV of 16 bytes is the block counter and the nonce, both 64 bits little-endian,
+ * so that seeking means setting an IV. The cipher uses a 32-bit counter internally. A read that
+ * crosses a multiple of 2^32 blocks is split there and the IV is set again, so that the result does
+ * not depend on how a version of OpenSSL carries.
  */
 #include "crypto/keystream.h"
 
@@ -10,8 +11,8 @@
 
 #include "core/bytes.h"
 
-/* What is enciphered: zeros from the first-level cache cost nothing, while clearing the output
- * first would write it twice. */
+/* The plain text: zeros from the first-level cache cost nothing, while clearing the output first
+ * would write it twice. */
 enum { CHUNK = 1 << 14 };
 static const uint8_t zeros[CHUNK];
 
@@ -30,11 +31,11 @@ int sherd__keystream_init(sherd__keystream *ks, const uint8_t key[32])
 
 void sherd__keystream_fini(sherd__keystream *ks)
 {
-    EVP_CIPHER_CTX_free(ks->cipher); /* cleanses the key; NULL is allowed */
+    EVP_CIPHER_CTX_free(ks->cipher); /* wipes the key; NULL is allowed */
     ks->cipher = NULL;
 }
 
-/* Within one span of 2^32 blocks. */
+/* Reads within one span of 2^32 blocks. */
 static int read_span(EVP_CIPHER_CTX *c, uint64_t nonce, uint64_t block, uint8_t *out, size_t len)
 {
     uint8_t iv[16];

@@ -1,9 +1,9 @@
 /*
  * The Lagrange code: weights in 64-bit integers, sums of residues in doubles. A sum of K+T (encode)
- * or R (decode) products of canonical residues, at most 127 * 2^44, is an integer below 2^53
- * however it is ordered, so a share is reduced once. Weights of a share's masks form a generalised
- * Cauchy matrix (P(alpha)/(alpha - beta_j) times a constant per j), so every T x T minor is
- * invertible as long as all points are distinct: that is what hides.
+ * or R (decode) products of canonical residues, at most 127 * 2^44, is an integer below 2^53 in any
+ * order, so that a share is reduced once. The weights of a share's masks form a generalised Cauchy
+ * matrix (P(alpha)/(alpha - beta_j) times a constant per j). Every T x T minor is therefore
+ * invertible if all points are distinct, which is why T shares reveal nothing.
  */
 #include "crypto/lagrange.h"
 
@@ -120,8 +120,8 @@ void sherd__lcc_decode_weights(const sherd__lcc *c, uint32_t p, uint32_t block,
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 
-/* out[i] = sum_j w[j]*in[j][i] modulo p in [0, p), see lcc_division. Inlined for each number of
- * terms, so that weights and pointers stay in registers. */
+/* Computes out[i] = sum_j w[j]*in[j][i] modulo p in [0, p), see lcc_division. It is inlined for
+ * each number of terms, so that weights and pointers stay in registers. */
 static inline __attribute__((always_inline)) void sum_words(uint32_t terms, const double *w,
                                                             const double *const *in, size_t n,
                                                             uint32_t p, int32_t *restrict out)
@@ -161,7 +161,7 @@ static void sum_few(uint32_t terms, const double *w, const double *const *in, si
     }
 }
 
-/* [0, p) -> canonical doubles. */
+/* Converts values in [0, p) to canonical doubles. */
 SHERD__CLONES_WHOLE
 static void centre(const int32_t *v, size_t n, int32_t p, double *restrict out)
 {
@@ -169,8 +169,8 @@ static void centre(const int32_t *v, size_t n, int32_t p, double *restrict out)
     for (size_t i = 0; i < n; i++) out[i] = (double)(v[i] - (v[i] > h ? p : 0));
 }
 
-/* Any number of terms, n <= CHUNK: what the first ones gave is one more term of the next ones.
- * partial: room for n. */
+/* Sums any number of terms for n <= CHUNK: the sum of the first terms becomes one more term of the
+ * next ones. partial: room for n numbers. */
 static void sum(uint32_t terms, const double *w, const double *const *in, size_t n, uint32_t p,
                 double *partial, int32_t *out)
 {
@@ -212,7 +212,8 @@ void sherd__lcc_encode(const double *w, uint32_t shares, uint32_t blocks, uint32
     if (blocks > TERMS) sherd__wipe(partial, used * sizeof *partial);
 }
 
-/* A few answers at a time: each is unpacked once, and outputs so far are one more term. */
+/* Takes a few answers at a time: each is unpacked once, and the outputs so far are one more
+ * term. */
 int sherd__lcc_decode(const double *w, uint32_t blocks, uint32_t len, uint32_t p,
                       const uint8_t *const *in, size_t n, double *const *out)
 {

@@ -1,5 +1,5 @@
-/* What the files of the Lagrange code share: kernels (lagrange.c), and those for AVX-512 alone
- * (lagrange_wide.c, lagrange_steps.c). */
+/* Shared by the files of the Lagrange code: the portable kernels (lagrange.c) and those for AVX-512
+ * only (lagrange_wide.c, lagrange_steps.c). */
 #ifndef CRYPTO_LAGRANGE_INTERNAL_H
 #define CRYPTO_LAGRANGE_INTERNAL_H
 
@@ -7,16 +7,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Columns at a time, so that all terms of them lie in the first-level cache; terms summed at a
- * time. */
+/* LCC_CHUNK: columns per chunk, so that all its terms fit in the first-level cache. LCC_TERMS:
+ * number of terms summed at a time. */
 enum { LCC_CHUNK = 512, LCC_TERMS = 8 };
 
 /**
- * Remainders of sums of at most LCC_TERMS products of canonical residues. Sums begin at LCC_MAGIC =
- * 1.5*2^52, so that their lowest 32 bits are those of the sum in two's complement, and quotients
- * likewise; the remainder is small and needs no more bits. The quotient is that by
- * 2^51/floor(2^51/p), which makes LCC_MAGIC times it whole: for |sum| <= 8*h^2 it is off by 2^-4 at
- * most, so that -p < sum - quotient*p < p.
+ * Division of sums of at most LCC_TERMS products of canonical residues by p. Sums start at
+ * LCC_MAGIC = 1.5*2^52, so that their lowest 32 bits are those of the sum in two's complement; the
+ * same holds for quotients. The remainder is small and needs no more bits. The quotient is that by
+ * 2^51/floor(2^51/p), so that LCC_MAGIC times its inverse is a whole number. For |sum| <= 8*h^2 it
+ * has an error of at most 2^-4, so that -p < sum - quotient*p < p.
  */
 #define LCC_MAGIC 0x1.8p52
 typedef struct lcc_division {
@@ -30,12 +30,12 @@ static inline lcc_division lcc_divide_by(uint32_t p)
     return (lcc_division){ whole * 0x1p-51, LCC_MAGIC - 3.0 * whole, p };
 }
 
-/** sherd__lcc_encode of the first columns, with AVX-512 and up to LCC_TERMS blocks and masks: how
- *  many columns were done. 0 where that cannot be. */
+/** Does sherd__lcc_encode for the first columns, with AVX-512 and up to LCC_TERMS blocks and masks.
+ *  Returns the number of columns done; 0 where it is not supported. */
 size_t sherd__lcc_encode_wide(const double *w, uint32_t shares, uint32_t blocks, uint32_t p,
                               const double *const *in, size_t n, uint8_t *const *out);
-/** sherd__lcc_encode, if weights are those of points 1, 2, 3, ... and neither terms nor shares are
- *  too many, with AVX-512; false where that cannot be: nothing was done. */
+/** Does sherd__lcc_encode with AVX-512 if the weights are those of points 1, 2, 3, ... and there
+ *  are not too many terms or shares. Otherwise returns false and does nothing. */
 bool sherd__lcc_encode_steps(const double *w, uint32_t shares, uint32_t blocks, uint32_t p,
                              const double *const *in, size_t n, uint8_t *const *out);
 

@@ -1,15 +1,18 @@
 /*
- * Encoding by steps. Blocks, masks and shares are the values of one polynomial at 1, 2, 3, ...; so
- * the differences of its first K+T values give the next one by an addition each, and the one after
- * that by as many again: Newton's way, where a weighted sum takes a product for every term and
- * share. What is added are fractions: y stands for y*2^32/p, rounded, in 32 bits, whose overflow
- * is the reduction modulo p; a share's residue is the upper half of its fraction's product with p.
- * That is exact as long as roundings, each counted as often as its difference was added, stay below
- * 2^32/p in all: few terms, few shares. Where they stay below a quarter of it the product is one of
- * floats, whose sum with 2^23 has the residue's bits: two operations instead of four. Whole lines,
- * 64 columns at a time, with and past the caches, took fewer cycles but a tenth more time: the
- * processor slows down for so many wide operations. Other weights and processors are left to
- * lagrange_wide.c, which gives the same bits.
+ * Encoding by finite differences. Blocks, masks and shares are the values of one polynomial at 1,
+ * 2, 3, ... The differences of its first K+T values give the next value by one addition per
+ * difference, and so on for each further value (Newton), where a weighted sum takes one product per
+ * term and share. The numbers that are added are fractions: y is represented by y*2^32/p, rounded,
+ * in 32 bits. Overflow is the reduction modulo p, and the residue of a share is the upper half of
+ * the product of its fraction and p.
+ *
+ * This is exact as long as the rounding errors, each counted as often as its difference was added,
+ * stay below 2^32/p in total, that is, for few terms and few shares. Where they stay below a
+ * quarter of it, the product is computed in floats, and its sum with 2^23 contains the bits of the
+ * residue: two operations instead of four. Writing whole cache lines, 64 columns at a time, through
+ * the caches or bypassing them, took fewer cycles but a tenth more time, since the processor slows
+ * down for so many wide operations. Other weights and processors use lagrange_wide.c, which gives
+ * the same bits.
  */
 #include "crypto/lagrange_internal.h"
 
@@ -28,12 +31,12 @@ bool sherd__lcc_encode_steps(const double *w, uint32_t shares, uint32_t blocks, 
 #include <math.h>
 
 #define INLINED SHERD__V4_BYTES static inline __attribute__((always_inline))
-/* Columns of a group; bytes ahead of what is written for which lines are asked for (see
- * lagrange_wide.c); terms at most; shares for which it is worth making differences; columns after a
- * group that make room for the 16 bytes beyond its 48. */
+/* GROUP: columns of a group. AHEAD: bytes by which lines are prefetched before they are written
+ * (see lagrange_wide.c). TERMS: most terms. WORTH: fewest shares for which differences pay. BEYOND:
+ * columns after a group that leave room for the 16 bytes written beyond its 48. */
 enum { GROUP = 16, AHEAD = 768, TERMS = 6, WORTH = 3, BEYOND = 6 };
 
-/* y[0] the last value, y[k] its k-th difference from the values before. */
+/* Computes the differences: y[0] is the last value, y[k] its k-th backward difference. */
 static void differences_of(double *y, uint32_t terms)
 {
     for (uint32_t k = 1; k < terms; k++)
@@ -45,13 +48,13 @@ static void differences_of(double *y, uint32_t terms)
     }
 }
 
-/* From the differences that end at a value to those that end at the next. */
+/* Advances the differences from one value to the next. */
 static void step(double *y, uint32_t terms)
 {
     for (uint32_t k = terms - 1; k > 0; k--) y[k - 1] += y[k];
 }
 
-/* Whether a term's weights are those of points 1, 2, 3, ... */
+/* Returns whether the weights of a term are those of points 1, 2, 3, ... */
 static bool in_steps(const double *w, uint32_t shares, uint32_t terms, uint32_t term)
 {
     double y[TERMS] = { 0 };
@@ -64,18 +67,20 @@ static bool in_steps(const double *w, uint32_t shares, uint32_t terms, uint32_t 
     return true;
 }
 
-/* What the value's fractions begin with, and how residues are read off. */
+/* Start value of the fractions, and how residues are computed from them. */
 typedef struct reading {
     double start;
     bool floats;
 } reading;
 
 /**
- * How often differences were added up for the last share is the last term's weight there. Each was
- * off by 0.5 and 2^-16 at most, up or down; half of what all may be off is added to the value.
- * Floats of fractions are off by another 128 and round to the nearest, so there a value begins in
- * the middle of its residue's 2^32/p > 512. Those of residue 0 are exact, but stand next to 2^23,
- * below which there are halves: they may be off by a quarter of 2^32/p, and 128 are no more.
+ * Returns whether the fractions are exact enough, and how to read them. The last term's weight in
+ * the last share is the number of times that differences have been added there. Each difference has
+ * an error of at most 0.5 + 2^-16 in either direction; half of the total range of errors is added
+ * to the value. The conversion of a fraction to float has a further error of at most 128, and the
+ * result is rounded to nearest, so that a value starts in the middle of its residue's interval of
+ * 2^32/p > 512. The floats of residue 0 are exact, but they are next to 2^23, below which floats
+ * have halves: their error may be at most a quarter of 2^32/p, which is at least 128.
  */
 static bool exact(const double *w, uint32_t shares, uint32_t terms, uint32_t p, reading *out)
 {
@@ -109,8 +114,8 @@ INLINED constants constants_of(uint32_t p, double start)
     };
 }
 
-/* The fractions of a group's differences, to y. Whole numbers in doubles: the low word of 1.5*2^52
- * + x is x modulo 2^32. */
+/* Computes the fractions of a group's differences into y. Whole numbers are kept in doubles: the
+ * low word of 1.5*2^52 + x is x modulo 2^32. */
 INLINED void begin(uint32_t terms, const double *const *x, size_t at, uint32_t lanes,
                    const constants *k, __m512i *y)
 {
@@ -133,8 +138,8 @@ INLINED void begin(uint32_t terms, const double *const *x, size_t at, uint32_t l
     }
 }
 
-/* 16 fractions to residues of three bytes, and 16 bytes of no use. A float from 2^23 to 2^24 is a
- * whole number, whose lower three bytes are what it has above 2^23. */
+/* Converts 16 fractions to residues of three bytes, followed by 16 unused bytes. A float from 2^23
+ * to 2^24 is a whole number; its lower three bytes are its excess over 2^23. */
 INLINED __m512i residues_of(bool floats, __m512i y, const constants *k)
 {
     __m512i r;

@@ -1,12 +1,12 @@
 /*
- * Encoding with AVX-512, in intrinsics, since two things pay here that no compiler finds in the
- * loops of lagrange.c: terms are loaded once for two shares, and what comes out goes from registers
- * to bytes.
- * A quarter fewer operations a share; the same bits. Sixteen columns at a time: two vectors of
- * doubles, whose low words join to one of 16 remainders, whose low three bytes join to 48. 64 are
- * written, so the last columns are left to lagrange.c. Shares lie far apart and a chunk writes a
- * little of each, which no prefetcher of the processor follows: lines are asked for AHEAD bytes
- * before they are written, half of what a chunk writes.
+ * Encoding with AVX-512, in intrinsics, for two optimisations that no compiler finds in the loops
+ * of lagrange.c: terms are loaded once for two shares, and results are converted from registers to
+ * bytes directly. It takes a quarter fewer operations a share and gives the same bits. It handles
+ * sixteen columns at a time: the low words of two vectors of doubles are joined to 16 remainders,
+ * and their low three bytes to 48 bytes. A store writes 64 bytes, so the last columns are left to
+ * lagrange.c. Shares are far apart in memory and a chunk writes a little of each, a pattern that
+ * hardware prefetchers do not follow. Lines are therefore prefetched AHEAD bytes before they are
+ * written, half of what a chunk writes.
  */
 #include "crypto/lagrange_internal.h"
 
@@ -44,7 +44,7 @@ INLINED void constants_of(uint32_t p, constants *k)
     k->words = _mm512_setr_epi32(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 3, 3, 3, 3);
 }
 
-/* 16 sums to 48 bytes, and 16 bytes of no use. */
+/* Converts 16 sums to 48 bytes, followed by 16 unused bytes. */
 INLINED void put(const __m512d *low, const __m512d *high, const constants *k, uint8_t *out)
 {
     __m512i a = _mm512_castpd_si512(*low), b = _mm512_castpd_si512(*high);
@@ -58,14 +58,14 @@ INLINED void put(const __m512d *low, const __m512d *high, const constants *k, ui
     _mm512_storeu_si512(out, r);
 }
 
-/* The address may lie beyond the buffer: nothing is touched there. */
+/* The address may be beyond the buffer: a prefetch does not access it. */
 INLINED void expect(const uint8_t *out)
 {
     __builtin_prefetch((const void *)((uintptr_t)out + AHEAD), 1);
 }
 
-/* One share, or two. `terms` and `two` are constants where this is inlined. The empty asm keeps a
- * term in a register: it would be loaded for each use of it. */
+/* Encodes one share, or two. `terms` and `two` are constants where this is inlined. The empty asm
+ * keeps a term in a register; without it the term would be loaded for each use. */
 INLINED void encode(uint32_t terms, bool two, const double *w, const double *u, uint32_t p,
                     const double *const *in, size_t groups, uint8_t *out, uint8_t *next)
 {
@@ -123,7 +123,7 @@ size_t sherd__lcc_encode_wide(const double *w, uint32_t shares, uint32_t blocks,
                               const double *const *in, size_t n, uint8_t *const *out)
 {
     if (!SHERD__IS_V4 || blocks > LCC_TERMS || n < GROUP + 6) return 0;
-    /* Six values for the 16 bytes beyond */
+    /* Six values leave room for the 16 bytes beyond. */
     size_t groups = (n - 6) / GROUP, chunk = LCC_CHUNK / GROUP;
     const double *x[LCC_TERMS];
     for (size_t g = 0, some; g < groups; g += some) {

@@ -1,9 +1,10 @@
 /*
- * Masks from ChaCha20. Short rows are read many at a time, since a nonce costs as much as 150
- * words; rejection is left to a stream per element, so that the common path has no data-dependent
- * length and vectorises: some 1 in 10,000 words is dropped. Of the ciphers a few are kept set up,
- * picked by (role, prime, t); two that fall on one place only cost a set-up. They lie on OpenSSL's
- * heap, which wipes them when they are freed.
+ * Masks from ChaCha20. Several short rows are read at once, since a nonce costs as much as 150
+ * words. Rejected words (about 1 in 10,000) are replaced from a stream per element, so that the
+ * common path has no data-dependent length and can be vectorised. A few ciphers are kept
+ * initialised, in slots selected by (role, prime, t); two masks with the same slot only cost
+ * another initialisation. The ciphers are on OpenSSL's heap, and OpenSSL wipes them when they are
+ * freed.
  */
 #include "crypto/mask.h"
 
@@ -28,7 +29,7 @@ enum {
 #define LABEL "sherd mask-v1"
 
 typedef struct cipher {
-    sherd__mask_id id; /* role 0: none */
+    sherd__mask_id id; /* role 0: the slot is empty */
     sherd__keystream ks;
 } cipher;
 
@@ -36,7 +37,7 @@ struct sherd__masks {
     uint8_t *key; /* KEY bytes, guarded */
     cipher ciphers[CIPHERS];
     uint32_t words[WORDS];
-    size_t used; /* of words, since they were wiped */
+    size_t used; /* words used since the last wipe */
 };
 
 /* ---- keys ------------------------------------------------------------------------------------ */
@@ -47,7 +48,7 @@ static int make(sherd__masks **out)
     if (sodium_init() < 0) return SHERD_EINTERNAL;
     sherd__masks *m = sherd__calloc(1, sizeof *m);
     if (!m) return SHERD_ENOMEM;
-    m->key = sodium_malloc(KEY); /* a lock that is refused (RLIMIT_MEMLOCK) is no failure */
+    m->key = sodium_malloc(KEY); /* it is no error if the lock is refused (RLIMIT_MEMLOCK) */
     if (!m->key) {
         sherd__free(m);
         return SHERD_ENOMEM;
@@ -84,7 +85,7 @@ void sherd__masks_free(sherd__masks *m)
     if (!m) return;
     for (size_t i = 0; i < CIPHERS; i++)
         if (m->ciphers[i].id.role != 0) sherd__keystream_fini(&m->ciphers[i].ks);
-    sodium_free(m->key); /* wipes */
+    sodium_free(m->key); /* wipes the key */
     sherd__wipe(m, sizeof *m);
     sherd__free(m);
 }
@@ -92,7 +93,7 @@ void sherd__masks_free(sherd__masks *m)
 static void derive(const sherd__masks *m, const sherd__mask_id *id, uint8_t key[KEY])
 {
     uint8_t text[sizeof LABEL + 4 * 4 + 8], *at = text + sizeof LABEL;
-    memcpy(text, LABEL, sizeof LABEL); /* and its terminator */
+    memcpy(text, LABEL, sizeof LABEL); /* includes the terminator */
     sherd__put_u32(at, (uint32_t)id->role);
     sherd__put_u32(at + 4, id->t);
     sherd__put_u32(at + 8, id->prime_index);
@@ -127,9 +128,10 @@ static int stream_of(sherd__masks *m, const sherd__mask_id *id, sherd__keystream
 /* ---- residues -------------------------------------------------------------------------------- */
 
 /*
- * n words to residues; true if one is to be dropped. v*p is below 2^53: exact in doubles, and so is
- * all that follows. The only tie of rounding is v = -2^29, where l is 2^29 on one side of it and
- * -2^29, which is dropped, on the other: ROUND is even where h is, so that the tie goes to -h.
+ * Converts n words to residues; returns true if one is rejected. v*p is below 2^53, so it and all
+ * that follows is exact in doubles. The only tie of rounding is v = -2^29, where l is 2^29 on one
+ * side and -2^29, which is rejected, on the other. ROUND is even exactly where h is, so that the
+ * tie goes to -h.
  */
 SHERD__CLONES_WHOLE
 static bool scale(const uint32_t *w, size_t n, uint32_t p, double least, double *restrict out)
@@ -147,7 +149,7 @@ static bool scale(const uint32_t *w, size_t n, uint32_t p, double least, double 
     return signs >> 63;
 }
 
-/* One word in integers: false if it is to be dropped. */
+/* Converts one word in integers; returns false if it is rejected. */
 static bool residue_of(uint32_t word, uint32_t p, double *out)
 {
     int64_t v = (int64_t)(word >> 2) - (word >> 31 ? INT64_C(1) << 30 : 0);
@@ -156,7 +158,7 @@ static bool residue_of(uint32_t word, uint32_t p, double *out)
     return (wide & ((INT64_C(1) << 30) - 1)) >= (INT64_C(1) << 30) % p;
 }
 
-/* The residue of an element whose word was dropped. */
+/* Draws the residue of an element with a rejected word. */
 static int redraw(sherd__keystream *ks, uint64_t element, uint32_t p, double *out)
 {
     uint8_t block[SHERD__KEYSTREAM_BLOCK];
@@ -171,8 +173,8 @@ static int redraw(sherd__keystream *ks, uint64_t element, uint32_t p, double *ou
     return err;
 }
 
-/* Elements of one row, from their words: a piece that has one to be dropped is gone through again
- * in shorter ones, and a short one word by word. */
+/* Converts the words of one row. A piece with a rejected word is repeated in shorter pieces, and a
+ * short piece word by word. */
 static int residues(sherd__keystream *ks, const uint32_t *w, size_t n, size_t piece,
                     uint64_t element, uint32_t p, double *out)
 {
@@ -189,7 +191,7 @@ static int residues(sherd__keystream *ks, const uint32_t *w, size_t n, size_t pi
     return err;
 }
 
-/* Rows that are read together; block0 is where the first one's columns begin. */
+/* Reads columns [c0, c0+n) of several rows in one read of the keystream. */
 static int read_rows(sherd__masks *m, sherd__keystream *ks, const sherd__mask_id *id, uint64_t row0,
                      size_t rows, size_t c0, size_t n, double *out, size_t ld)
 {
@@ -213,7 +215,7 @@ int sherd__masks_part(sherd__masks *m, const sherd__mask_id *id, uint64_t row0, 
     size_t step = (id->width + BLOCK_WORDS - 1) / BLOCK_WORDS * BLOCK_WORDS;
     if (rows == 0 || n == 0) return SHERD_OK;
     int err = stream_of(m, id, &ks);
-    /* Neighbouring rows in one read only where little between them is thrown away. */
+    /* Neighbouring rows are read together only if little between them is discarded. */
     size_t together = step <= WORDS && 2 * n > step ? WORDS / step : 1;
     for (size_t i = 0; i < rows && err == 0; i += together) {
         size_t some = rows - i < together ? rows - i : together;

@@ -1,20 +1,21 @@
 /*
- * Masks: uniform residues that hide a coded operand. Every encoding has a fresh 32-byte key of its
- * own, drawn from the entropy it is given (getrandom, but in simulations), never from a seed, never
- * stored; so two encodings never share a mask, in one process, after a resume or anywhere. From the
- * key every (role, prime, t, width) has its own ChaCha20 key (BLAKE2b), so masks are independent
- * per prime.
+ * Masks: uniform residues that hide a coded operand. Every encoding has a fresh 32-byte key, drawn
+ * from the entropy source that it is given (getrandom, except in simulations). The key is never
+ * derived from a seed and never stored, so that two encodings never share a mask, neither in one
+ * process nor after a resume. Every (role, prime, t, width) has its own ChaCha20 key, derived from
+ * this key by BLAKE2b, so that masks are independent per prime.
  *
- * An element of a mask is a pure function of its place: mask t of an operand is a matrix of `width`
- * columns, and any part of it can be made again at any time, for the share that a lost node had, or
- * tile by tile. Whoever cuts an operand into tiles names parts of one mask, never a mask per tile
- * with the same rows: that would be one mask used twice.
+ * An element of a mask is a pure function of its position: mask t of an operand is a matrix of
+ * `width` columns, and any part of it can be computed again at any time, for example for the share
+ * of a lost node, or tile by tile. Code that divides an operand into tiles must take parts of one
+ * mask, never a mask per tile with the same rows: that would use one mask twice.
  *
- * Stream: with S = ceil(width/16) blocks a row, element (row, c) is decided by the 32-bit word
- * e = 16*S*row + c of nonce 0, little-endian, as v = its upper 30 bits, signed: v*p = r*2^30 + l
- * with -2^29 <= l < 2^29, and r is the residue, balanced as it comes. Where l < -2^29 + (2^30 mod
- * p) the word is dropped for the first of nonce 1+e that is not: what is left of every r's range
- * holds equally many multiples of p (Lemire, arXiv 1805.10941, there with ranges that begin at 0).
+ * Stream: with S = ceil(width/16) blocks a row, element (row, c) is determined by the 32-bit word e
+ * = 16*S*row + c of nonce 0, little-endian. Its upper 30 bits, signed, are v: v*p = r*2^30 + l with
+ * -2^29 <= l < 2^29, and r is the residue, in balanced form. Where l < -2^29 + (2^30 mod p) the
+ * word is rejected and replaced by the first word of nonce 1+e that is not rejected. The rest of
+ * the range of every r then contains equally many multiples of p (Lemire, arXiv 1805.10941, there
+ * with ranges that begin at 0).
  */
 #ifndef CRYPTO_MASK_H
 #define CRYPTO_MASK_H
@@ -27,21 +28,22 @@
 
 typedef enum sherd__mask_role { SHERD__MASK_LEFT = 1, SHERD__MASK_RIGHT = 2 } sherd__mask_role;
 
-/** The masks of one encoding. Opaque; its key lies in guarded memory (locked where the system lets
- *  us, never in a core dump). Not shared between threads. */
+/** The masks of one encoding. The type is opaque; its key is stored in guarded memory (locked if
+ *  the system permits, never in a core dump). It must not be shared between threads. */
 typedef struct sherd__masks sherd__masks;
 
-/** SHERD_ENOMEM. */
-int sherd__masks_new(sherd__masks **out, const sherd_entropy *entropy) SHERD_MUST;
-/** The masks of a key that was drawn earlier and stored: for schemes/blind/blind.h alone.
+/** Creates masks with a fresh key. The caller frees *out with sherd__masks_free. Errors:
  *  SHERD_ENOMEM. */
+int sherd__masks_new(sherd__masks **out, const sherd_entropy *entropy) SHERD_MUST;
+/** Creates the masks of a key that was drawn earlier and stored; only schemes/blind/blind.h uses
+ *  it. Errors: SHERD_ENOMEM. */
 int sherd__masks_from_key(sherd__masks **out, const uint8_t key[32]) SHERD_MUST;
-/** A second handle on the same masks, for another thread. SHERD_ENOMEM. */
+/** Creates a second handle on the same masks, for another thread. Errors: SHERD_ENOMEM. */
 int sherd__masks_clone(sherd__masks **out, const sherd__masks *m) SHERD_MUST;
-/** Wipes the key; NULL is allowed. */
+/** Wipes the key and frees the masks; NULL is allowed. */
 void sherd__masks_free(sherd__masks *m);
 
-/** Which mask: of an operand that is `width` columns wide, modulo its prime_index-th prime p. */
+/** Identifies a mask of an operand of `width` columns, modulo its prime_index-th prime p. */
 typedef struct sherd__mask_id {
     sherd__mask_role role;
     uint32_t t, prime_index, p;
@@ -49,13 +51,13 @@ typedef struct sherd__mask_id {
 } sherd__mask_id;
 
 /**
- * Rows [row0, row0+rows) and columns [c0, c0+n) of a mask, c0+n <= width: canonical residues,
- * uniform by rejection, out with row stride ld. Many short rows at once cost much less than one by
- * one. SHERD_ENOMEM or SHERD_EINTERNAL from the cipher.
+ * Computes rows [row0, row0+rows) and columns [c0, c0+n) of a mask, c0+n <= width: canonical
+ * residues, uniform by rejection. out has row stride ld. Many short rows in one call cost much less
+ * than one call for each. Errors: SHERD_ENOMEM or SHERD_EINTERNAL from the cipher.
  */
 int sherd__masks_part(sherd__masks *m, const sherd__mask_id *id, uint64_t row0, size_t rows,
                       size_t c0, size_t n, double *out, size_t ld) SHERD_MUST;
-/** One whole row: sherd__masks_part of width n. The same arguments give the same row. */
+/** Computes one whole row: sherd__masks_part of width n. The same arguments give the same row. */
 int sherd__masks_row(sherd__masks *m, sherd__mask_role role, uint32_t t, uint32_t prime_index,
                      uint32_t p, uint64_t row, size_t n, double *out) SHERD_MUST;
 

@@ -1,9 +1,9 @@
 /*
- * perm-v1, expo-v1, rows-v1 (the header states them). One keystream is read for many rows at a
- * time, since a new nonce costs as much as fifty indices; a row is shuffled in its final place and
- * its inverse filled in the same pass, because position i-1 is final once it was exchanged. The
- * inner loop is made for three widths and six batch sizes by macros: the batch must be unrolled for
- * the multiplications of one word to overlap with the exchanges of the one before.
+ * perm-v1, expo-v1, rows-v1 (specified in the header). One keystream is read for many rows at a
+ * time, since a new nonce costs as much as fifty indices. A row is shuffled in its final place, and
+ * its inverse is filled in during the same pass, because position i-1 is final after its exchange.
+ * Macros generate the inner loop for three widths and six batch sizes: a batch must be unrolled so
+ * that the multiplications of one word overlap with the exchanges of the previous one.
  */
 #include "crypto/perm.h"
 
@@ -14,10 +14,11 @@
 #include "core/bytes.h"
 #include "crypto/keystream.h"
 
-/* Words read at a time: 32 KiB, so that they are shuffled from the first-level cache. */
+/* Words read at a time: 32 KiB, so that they are still in the first-level cache when they are
+ * used. */
 enum { WORDS = 4096, BLOCK_WORDS = SHERD__KEYSTREAM_BLOCK / 8 };
 
-/* While i > above, one word serves q draws. Part of the format. */
+/* While i > above, one word gives q draws. Part of the format. */
 static const struct {
     uint32_t above;
     uint32_t q;
@@ -82,7 +83,7 @@ static inline uint64_t word_le(const uint64_t *w)
 
 __extension__ typedef unsigned __int128 u128;
 
-/* Draws q numbers below i, i-1, ... from one word; 0 where the word must be dropped. */
+/* Draws q numbers below i, i-1, ... from one word; returns 0 if the word is rejected. */
 static inline __attribute__((always_inline)) int draw(uint64_t w, uint32_t i, uint32_t q,
                                                       uint32_t *d)
 {
@@ -97,8 +98,9 @@ static inline __attribute__((always_inline)) int draw(uint64_t w, uint32_t i, ui
     return !(__builtin_expect(w < product, 0) && w < (0 - product) % product);
 }
 
-/* batch_T: q steps from i down. shuffle_T: from i down for as long as words [*at, end) last; the
- * new i. inv may be NULL; it lacks position 0 until the end. */
+/* batch_T: performs q steps from i down. shuffle_T: performs steps from i down while there are
+ * words in [*at, end); returns the new i. inv may be NULL; its entry for position 0 is set at the
+ * end. */
 #define DEFINE_SHUFFLE(T)                                                                          \
     static inline __attribute__((always_inline))                                                   \
     uint32_t batch_##T(T *p, T *inv, uint32_t i, uint32_t q, uint64_t w)                           \
@@ -181,11 +183,11 @@ typedef struct generator {
     sherd__keystream ks;
     const kernel *k;
     uint64_t *words; /* WORDS of them */
-    uint64_t needed; /* words of a row that drops none */
+    uint64_t needed; /* words of a row without rejections */
     uint32_t n;
 } generator;
 
-/* What a row needs beyond its own words, because some were dropped. */
+/* Completes a row that needs more than its own words because some were rejected. */
 static int shuffle_more(generator *g, uint64_t row, void *perm, void *inverse, uint32_t i)
 {
     uint64_t words[BLOCK_WORDS];
@@ -199,7 +201,7 @@ static int shuffle_more(generator *g, uint64_t row, void *perm, void *inverse, u
     return err;
 }
 
-/* A row whose words do not fit the buffer: read and shuffled by turns. */
+/* Computes a row whose words do not fit the buffer, alternating reads and shuffles. */
 static int long_row(generator *g, uint64_t row, uint64_t block, void *perm, void *inverse)
 {
     uint64_t left = g->needed;
@@ -219,7 +221,7 @@ static int long_row(generator *g, uint64_t row, uint64_t block, void *perm, void
     return err;
 }
 
-/* count rows whose words, `stride` apart, lie in the buffer. */
+/* Computes `count` rows from the words in the buffer, `stride` words apart. */
 static int short_rows(generator *g, uint64_t row, size_t count, size_t stride, uint8_t *perm,
                       uint8_t *inverse, size_t row_bytes)
 {
@@ -302,7 +304,7 @@ sherd__perm_source sherd__perm_from_key(const uint8_t *key)
 
 /* ---- exposures ----------------------------------------------------------------------------- */
 
-/* To out, or, where that is NULL, counted. */
+/* Writes the exposures to out or, if it is NULL, counts them. */
 static int uniform_exposures(const uint8_t key[32], size_t k, uint32_t nodes, uint32_t *out,
                              uint64_t *counts)
 {

@@ -1,6 +1,6 @@
 /*
- * The accountant of crypto/privacy.h. libm's functions err by a few units in the last place; costs
- * are rounded up and budgets down by far more than that.
+ * The accountant of crypto/privacy.h. libm's functions have errors of a few units in the last
+ * place; costs are rounded up and budgets down by far more than that.
  */
 #include "crypto/privacy.h"
 
@@ -14,7 +14,7 @@ uint64_t sherd__privacy_gradient_bound(uint64_t gradient)
     return (uint64_t)ceil(norm * norm * (1 + SLACK));
 }
 
-/* B^2: the gradient and three figures. */
+/* Returns B^2, of the gradient and three figures. */
 static double bound(const sherd__privacy_round *r)
 {
     return (double)sherd__privacy_gradient_bound(r->gradient) +
@@ -28,7 +28,8 @@ uint64_t sherd__privacy_variance(const sherd__privacy_round *r)
     return least > 1 ? (uint64_t)ceil(least) : 1;
 }
 
-/* How far a sum of n discrete Gaussians of this variance is from one: theorem 1. */
+/* Returns the distance of a sum of n discrete Gaussians of this variance from a discrete Gaussian:
+ * theorem 1. */
 static double tau_of(uint32_t n, double variance)
 {
     double sum = 0;
@@ -51,8 +52,8 @@ static double epsilon_at(double alpha, double rho, double delta)
     return alpha * rho + (-log(delta) + (alpha - 1) * log1p(-1 / alpha) - log(alpha)) / (alpha - 1);
 }
 
-/* The function has one minimum over log(alpha - 1): found by golden sections. Any order is valid,
- * so that an inexact minimum errs to the safe side. */
+/* As a function of log(alpha - 1) this has one minimum, which golden-section search finds. Any
+ * order is valid, so that an inexact minimum errs on the safe side. */
 double sherd__privacy_epsilon(double rho, double delta)
 {
     const double golden = 0.6180339887498949;
