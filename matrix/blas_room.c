@@ -1,11 +1,11 @@
 /*
- * Address space for OpenBLAS's buffers, found by mapping as much and letting it go again: limits,
- * overcommitment and what is in use already are all in the kernel's answer, at the price of two
- * system calls that touch no page. Which of its own threads still want a buffer only their states
- * tell: one that has it sleeps until there is work, one that has not never sleeps.
+ * Checks for the address space of OpenBLAS's buffers by mapping as much and unmapping it. The
+ * kernel's answer covers limits, overcommitment and current use, for two system calls that touch no
+ * page. The state of OpenBLAS's own threads shows which of them still need a buffer: a thread with
+ * a buffer sleeps until there is work, a thread without one never sleeps.
  *
- * Between our look and OpenBLAS's call another thread may take the room; that is narrow, and what
- * callers compute on has been allocated by then.
+ * Another thread may take the room between the check and OpenBLAS's call. That window is narrow,
+ * and callers have allocated their operands before it.
  */
 #include "matrix/blas_room.h"
 
@@ -26,8 +26,8 @@
 
 /* OpenBLAS's BUFFER_SIZE is 128 MiB on x86-64 and less elsewhere; the rest is for its tables. */
 #define BUFFER ((size_t)129 << 20)
-#define SETTLE_SECONDS 10.0 /* at most: this machine is busy */
-#define SPIN_SECONDS 0.1    /* of processor, for each thread: idle ones spin for 0.03 and sleep */
+#define SETTLE_SECONDS 10.0 /* at most, on a busy machine */
+#define SPIN_SECONDS 0.1    /* of CPU time per thread: idle ones spin for 0.03 and sleep */
 
 bool sherd__blas_room(unsigned threads)
 {
@@ -42,13 +42,14 @@ bool sherd__blas_room(unsigned threads)
 
 /* ---- its own threads ------------------------------------------------------------------------- */
 
-/* The letter behind the name in `TID (name) S ...`; a name may hold anything, also brackets. */
+/* Reads the letter after the name in `TID (name) S ...`; a name may contain anything, including
+ * brackets. */
 static bool asleep(int tasks, const char *tid)
 {
     char path[300], text[256];
     snprintf(path, sizeof path, "%s/stat", tid);
     int fd = openat(tasks, path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return true; /* it has ended */
+    if (fd < 0) return true; /* the thread has ended */
     ssize_t len = read(fd, text, sizeof text - 1);
     close(fd);
     if (len <= 0) return true;
@@ -57,7 +58,7 @@ static bool asleep(int tasks, const char *tid)
     return end && end[1] == ' ' && end[2] == 'S';
 }
 
-/* Whether every thread but this one sleeps; false where that cannot be asked. */
+/* Returns whether every thread except this one sleeps; false if that is unknown. */
 static bool others_asleep(void)
 {
     char own[24];
@@ -71,7 +72,7 @@ static bool others_asleep(void)
     return all;
 }
 
-/* Processor time that all threads but this one have used so far, in seconds. */
+/* Returns the CPU time used by all threads except this one, in seconds. */
 static double others_used(void)
 {
     struct timespec all, own;
@@ -103,8 +104,8 @@ int sherd__blas_settle(sherd_diag *d)
 
 /* ---- callers --------------------------------------------------------------------------------- */
 
-static atomic_uint inside, /* callers at this moment */
-    most;                  /* as many have come out with a buffer each */
+static atomic_uint inside, /* callers inside now */
+    most;                  /* callers that have had a buffer at the same time */
 
 int sherd__blas_enter(void)
 {

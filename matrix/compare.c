@@ -1,9 +1,9 @@
 /*
- * Comparison in two parts: measures that are printed (differences, ulps, shares), and the judgement
- * by the standard bound on the error of a dot product. The bound is on the distance from the exact
- * product, and the local one is itself only within it; entries in the gap that this leaves are
- * computed again as Dot2 (Ogita, Rump, Oishi 2005), which is as good as twice the precision. Panels
- * in all three dimensions keep temporaries small.
+ * The comparison has two parts: measures that are printed (differences, ulps, shares), and the
+ * judgement by the standard bound on the error of a dot product. The bound is on the distance from
+ * the exact product, and the local product is only within that bound too. Entries in the gap that
+ * this leaves are computed again with Dot2 (Ogita, Rump, Oishi 2005), which is as accurate as twice
+ * the precision. Panels in all three dimensions keep temporaries small.
  */
 #include "matrix/compare.h"
 
@@ -28,7 +28,7 @@ void sherd__compare_init(sherd__compare *out)
     *out = (sherd__compare){ 0 };
 }
 
-/* Doubles in order as integers: adjacent ones are one apart, -0 and +0 the same. */
+/* Maps doubles to ordered integers: adjacent ones differ by one, -0 and +0 are the same. */
 static int64_t ordered(double x)
 {
     int64_t bits;
@@ -36,7 +36,7 @@ static int64_t ordered(double x)
     return bits < 0 ? INT64_MIN - bits : bits;
 }
 
-/* Panels do not come in row order: the first position is the least one. */
+/* Keeps the smallest position, since panels are not in row order. */
 static void keep_first(bool only, size_t row, size_t col, size_t *at_row, size_t *at_col)
 {
     if (!only && (row > *at_row || (row == *at_row && col >= *at_col))) return;
@@ -62,7 +62,7 @@ static void finite_entry(sherd__compare *out, double c, double r, size_t row, si
     out->close += d <= 1e-8 + 1e-5 * fabs(r);
 }
 
-/* Entries that differ in bits, or are both NaN. */
+/* Adds entries that differ in bits, or are both NaN. */
 static void unequal(sherd__compare *out, double c, double r, size_t row, size_t col)
 {
     if (isnan(c) && isnan(r)) {
@@ -75,8 +75,8 @@ static void unequal(sherd__compare *out, double c, double r, size_t row, size_t 
     else out->mismatched++;
 }
 
-/* Sums of squares over a row's finite entries: in doubles if that loses nothing, else again with
- * the wider exponents of long double. */
+/* Adds the sums of squares over a row's finite entries: in doubles if nothing is lost, otherwise
+ * again with the wider exponents of long double. */
 static void squares(const double *c, const double *ref, size_t m, long double *d2, long double *r2)
 {
     double dd = 0.0, rr = 0.0;
@@ -131,8 +131,8 @@ double sherd__compare_frobenius(const sherd__compare *x)
 
 /* --- judgement ------------------------------------------------------------------------------- */
 
-/* One panel of C: its product and the product of the magnitudes, and which of A's rows and B's
- * columns hold NaN or infinity. */
+/* One panel of C: its product, the product of the magnitudes, and which of A's rows and B's columns
+ * contain NaN or infinity. */
 typedef struct panel {
     double *a, *b;          /* ROWS x DEPTH and DEPTH x COLS parts of the operands */
     double *product, *size; /* ROWS x COLS: A*B and |A|*|B| */
@@ -170,7 +170,7 @@ static int panel_init(panel *p, size_t n, size_t k, size_t m)
                                                                              : SHERD_ENOMEM;
 }
 
-/* x = |x|, noting rows (or, with cols, columns) that are not finite throughout. */
+/* Sets x = |x| and records rows (or, with cols, columns) that are not all finite. */
 static void magnitudes(double *x, size_t rows, size_t cols, bool *bad_row, bool *bad_col)
 {
     for (size_t i = 0; i < rows; i++)
@@ -206,7 +206,8 @@ static int panel_product(panel *p, sherd_view a, sherd_view b)
     return SHERD_OK;
 }
 
-/* |c - (AB)ij|, the product as Dot2's two parts: off by at most gamma_k^2*(|A||B|)ij. */
+/* Returns |c - (AB)ij| with the product as Dot2's two parts; the error is at most
+ * gamma_k^2*(|A||B|)ij. */
 static double distance(sherd_view a, sherd_view b, size_t i, size_t j, double c)
 {
     double x[CHUNK], y[CHUNK], sum = 0.0, rest = 0.0;
@@ -225,11 +226,11 @@ static double distance(sherd_view a, sherd_view b, size_t i, size_t j, double c)
     return fabs((c - sum) - rest);
 }
 
-/* Whether c may be a float64 product of finite operands whose |A|*|B| is `size`. */
+/* Returns whether c may be a float64 product of finite operands for which |A|*|B| is `size`. */
 static bool within(sherd_view a, sherd_view b, size_t i, size_t j, double c, double ref,
                    double size, double gamma, double floor, double *ratio)
 {
-    /* `size` is itself a float64 product, at most gamma too small. */
+    /* `size` is a float64 product too, at most gamma too small. */
     double tol = gamma * size * (1.0 + 3.0 * gamma + 0x1p-50) + floor;
     double d = fabs(c - ref);
     *ratio = d == 0.0 ? 0.0 : d / tol;

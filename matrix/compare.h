@@ -1,5 +1,6 @@
 /*
- * How a computed product differs from the centralized one: what --check prints and judges.
+ * The differences between a computed product and the centralized one, which --check prints and
+ * judges.
  */
 #ifndef MATRIX_COMPARE_H
 #define MATRIX_COMPARE_H
@@ -24,29 +25,29 @@ typedef struct sherd__compare {
 
     /* Set by sherd__compare_product only. */
     uint64_t beyond;   /* entries with |c - A*B| > gamma_k*(|A|*|B|), or of a wrong class */
-    uint64_t unjudged; /* |A|*|B| overflows though A's row and B's column are finite */
+    uint64_t unjudged; /* |A|*|B| overflows, with A's row and B's column finite */
     size_t beyond_row, beyond_col; /* the first of `beyond` */
-    double worst;                  /* largest |c - reference| / bound; may pass 1, see below */
+    double worst;                  /* largest |c - reference| / bound; may exceed 1, see below */
 } sherd__compare;
 
-/** An empty comparison: sherd__compare_rows adds to it, in any number of calls. */
+/** Initialises an empty comparison; sherd__compare_rows adds to it, in any number of calls. */
 void sherd__compare_init(sherd__compare *out);
-/** Adds `rows` x m entries, c against ref, row0 the number of the first row. */
+/** Adds `rows` x m entries of c and ref; row0 is the number of the first row. */
 void sherd__compare_rows(sherd__compare *out, const double *c, size_t ldc, const double *ref,
                          size_t ldr, size_t row0, size_t rows, size_t m);
-/** ||c - ref|| / ||ref|| (Frobenius, finite entries); 0 where both vanish. */
+/** Returns ||c - ref|| / ||ref|| (Frobenius, finite entries); 0 if both are 0. */
 double sherd__compare_frobenius(const sherd__compare *x);
 
 /**
- * Compares C with A*B computed here in float64, panel by panel, and judges every entry by
- * |c - A*B| <= gamma_k*(|A|*|B|), gamma_k = k*u/(1-k*u), u = 2^-53 (Higham, section 3.1: true of
- * any order of summation, fused or not; plus k*2^-1074 for underflow). The local product has an
- * error of its own, so an entry within gamma_k of it passes, one beyond 2 gamma_k fails, and one
+ * Compares C with A*B, computed here in float64 panel by panel, and judges every entry by |c - A*B|
+ * <= gamma_k*(|A|*|B|), gamma_k = k*u/(1-k*u), u = 2^-53 (Higham, section 3.1; valid for any order
+ * of summation, fused or not), plus k*2^-1074 for underflow. The local product has an error of its
+ * own. An entry within gamma_k of it therefore passes, one beyond 2 gamma_k fails, and one in
  * between is judged against a dot product in twice the precision: an honest entry never fails.
- * Where operands hold NaN or infinity the classes must agree.
+ * Where operands contain NaN or infinity the classes must agree.
  *
- * Returns 0 when it could compare; the verdict is out->beyond == 0. Temporaries: under 64 MB
- * whatever the shapes. SHERD_ESHAPE, SHERD_ENOMEM.
+ * Returns 0 if it could compare; the verdict is out->beyond == 0. Temporaries take less than 64 MB
+ * for any shape. Errors: SHERD_ESHAPE, SHERD_ENOMEM.
  */
 int sherd__compare_product(sherd_view a, sherd_view b, const double *c, size_t ldc,
                            sherd__compare *out, sherd_diag *d) SHERD_MUST;

@@ -1,9 +1,8 @@
 /*
  * Garner's recombination with balanced digits: x = d0 + p0*(d1 + p1*(d2 + p2*d3)), each digit
- * within (p-1)/2 of 0. Digits are found in doubles, where all products stay below 2^46 and reduce
- * exactly.
- * Up to three primes the last step to a double is one fma of exact parts, so it rounds once; four
- * need __int128.
+ * within (p-1)/2 of 0. Digits are computed in doubles, where all products stay below 2^46 and are
+ * reduced exactly. For up to three primes the last step to a double is one fma of exact parts, so
+ * it rounds once; four primes need __int128.
  */
 #include "matrix/exact.h"
 
@@ -38,7 +37,7 @@ int sherd__exact_primes_needed(size_t k, uint64_t amax, uint64_t bmax, const she
     return SHERD_ERANGE;
 }
 
-/* x^-1 mod p by Fermat. */
+/* Returns x^-1 mod p by Fermat's theorem. */
 static uint32_t invert(uint32_t x, uint32_t p)
 {
     uint64_t r = 1, b = x % p;
@@ -71,7 +70,7 @@ static inline __attribute__((always_inline)) double mod(double x, double p, doub
     return r < -h ? r + p : r;
 }
 
-/* v = (v - digit) / prime of the digit, modulo p: one elimination step over a chunk. Digits of
+/* One elimination step over a chunk: v = (v - digit) / prime of the digit, modulo p. Digits of
  * another prime may be larger than h of this one; the difference stays below 2^24. */
 SHERD__CLONES_FMA
 static void eliminate(double *v, const double *digit, size_t n, double p, double inv_digit)
@@ -81,7 +80,7 @@ static void eliminate(double *v, const double *digit, size_t n, double p, double
         v[i] = mod(mod(v[i] - digit[i], p, inverse) * inv_digit, p, inverse);
 }
 
-/* Digits of n <= CHUNK values. */
+/* Computes the digits of n <= CHUNK values. */
 static void digits(const sherd__crt *crt, const double *const *residue, size_t at, size_t n,
                    double digit[SHERD__TABLE_PRIMES][CHUNK])
 {
@@ -110,7 +109,7 @@ void sherd__crt_i128(const sherd__crt *crt, const double *const *residue, size_t
     }
 }
 
-/* d1 + p1*d2 is below 2^46, so the one rounding is the outer fma's. */
+/* d1 + p1*d2 is below 2^46, so only the outer fma rounds. */
 SHERD__CLONES_FMA
 static void join(const double *d0, const double *d1, const double *d2, size_t n, double p0,
                  double p1, double *out)
@@ -124,8 +123,8 @@ static void scale_by(double *x, size_t n, double f, double g)
     for (size_t i = 0; i < n; i++) x[i] = x[i] * f * g + 0.0;
 }
 
-/* In two factors, since one may leave the doubles' range; past 2^2046 any whole number but 0 has
- * overflowed already. */
+/* Uses two factors, since one may be outside the range of doubles; beyond 2^2046 any whole number
+ * except 0 has already overflowed. */
 void sherd__exact_unscale(double *x, size_t n, int shift)
 {
     if (shift < -2046) shift = -2046;

@@ -1,7 +1,8 @@
 /*
- * Fixed point by one exponent per tensor. Multiplying by 2^s is exact wherever the result is at
- * least 2^-1022, and below that it rounds to 0 anyhow, so rint(x * 2^s) is the one rounding. The
- * exponent is found from the exponent of max|x| and one trial: no search, no logarithm.
+ * Fixed point with one exponent per tensor. Multiplying by 2^s is exact where the result is at
+ * least 2^-1022, and smaller results are rounded to 0 anyway, so rint(x * 2^s) is the only
+ * rounding. The exponent is computed from the exponent of max|x| and one trial, without a search or
+ * a logarithm.
  */
 #include "matrix/fixed.h"
 
@@ -12,8 +13,8 @@
 #include "matrix/exact.h"
 #include "matrix/view.h"
 
-/* Doubles of a line of 64 bytes; of a row that are read before it is another's turn; bytes ahead of
- * what is read for which lines are asked for. */
+/* LINE: doubles of a line of 64 bytes. PIECE: doubles of a row that are read before the next row's
+ * turn. AHEAD: bytes by which lines are prefetched before they are read. */
 enum { LINE = 8, PIECE = 128, AHEAD = 2048 };
 
 static bool whole_dtype(sherd_dtype t)
@@ -26,7 +27,7 @@ static unsigned length(uint64_t x)
     return x == 0 ? 0 : 64 - (unsigned)__builtin_clzll(x);
 }
 
-/* The first value in row order that cannot be taken as a whole number. */
+/* Reports the first value in row order that is not a whole number below the limit. */
 static int not_whole(sherd_view v, const char *name, sherd_diag *d)
 {
     for (size_t r = 0; r < v.rows; r++)
@@ -42,7 +43,7 @@ static int not_whole(sherd_view v, const char *name, sherd_diag *d)
                                    "%s: row %zu, column %zu: %.17g is no whole number", name, r, c,
                                    x);
         }
-    /* An i64 just above 2^53 that rounds to it. */
+    /* An i64 slightly above 2^53 that rounds to it. */
     return sherd__fail(d, SHERD_ERANGE, "scale the data", "%s: holds integers beyond 2^53", name);
 }
 
@@ -113,7 +114,7 @@ int sherd__fixed_hold(const sherd__fixed *f, sherd_view v, unsigned bits, const 
                                    "that %u bits hold, and integers are not rounded",
                                    name, r, c, x, (unsigned long long)limit, bits);
         }
-    return SHERD_ERANGE; /* not reached while f is of v */
+    return SHERD_ERANGE; /* not reached if f was chosen for v */
 }
 
 SHERD__CLONES_FMA
@@ -140,9 +141,9 @@ void sherd__fixed_row(const sherd__fixed *f, sherd_view v, size_t r, size_t c0, 
     sherd__fixed_apply(f, out, n);
 }
 
-/* quantise where results stay below 2^51: 1.5*2^52 has no room for fractions and leaves no zero
- * negative; a product by a power of two is exact, or so small that all becomes zero. What lies
- * AHEAD is asked for, which may be beyond the operand: nothing is touched there. */
+/* Like quantise, where results stay below 2^51: adding 1.5*2^52 removes fractions and leaves no
+ * negative zero. A product with a power of two is exact, or so small that it becomes zero.
+ * Addresses AHEAD may be beyond the operand: a prefetch does not access them. */
 SHERD__CLONES_WHOLE
 static void quantise_near(const double *restrict x, size_t n, double factor, double *restrict out)
 {
@@ -198,7 +199,7 @@ void sherd__fixed_dense(const sherd__fixed *f, sherd_view v, double *out, size_t
         for (size_t r = 0; r < v.rows; r++) sherd__fixed_apply(f, out + r * ld, v.cols);
 }
 
-/* SplitMix64 of a counter (Steele, Lea, Flood 2014): no state, so order does not matter. */
+/* SplitMix64 of a counter (Steele, Lea, Flood 2014): it has no state, so order does not matter. */
 static uint64_t mix(uint64_t key, uint64_t index)
 {
     uint64_t z = key + index * UINT64_C(0x9e3779b97f4a7c15) + UINT64_C(0x9e3779b97f4a7c15);
@@ -257,5 +258,5 @@ double sherd__fixed_product_bound(const sherd__fixed *a, const sherd__fixed *b, 
     double gamma = kd * u / (1.0 - kd * u);
     double sum = kd * (ea * y + eb * x + ea * eb) + u * kd * (x + ea) * (y + eb) +
                  gamma * kd * x * y;
-    return sum * (1.0 + 0x1p-40); /* this sum's own roundings */
+    return sum * (1.0 + 0x1p-40); /* the rounding errors of this sum */
 }

@@ -1,7 +1,7 @@
 /*
  * Element-wise functions compiled three times from one set of kernels: for AVX-512, for AVX2 with
- * FMA, and for any x86-64 (where fma is the C library's exact one). The choice is made here and not
- * by target_clones, so that a test can run all three and compare bits.
+ * FMA, and for any x86-64 (where fma is the C library's exact one). The choice is made here instead
+ * of by target_clones, so that a test can run all three and compare bits.
  */
 #include "matrix/funcs.h"
 
@@ -19,7 +19,7 @@ typedef struct level {
 enum { EXP, TANH, SIGMOID, RELU, LOG, SQUARE };
 enum { MINUS, TIMES };
 
-/* out is the input itself or apart from it: either way no iteration waits for another. */
+/* out is the input or does not overlap it: in both cases no iteration depends on another. */
 #ifdef __clang__
 #define IN_PLACE
 #else

@@ -1,8 +1,8 @@
 /*
- * Element-wise functions whose bits are promised: the same on every CPU, compiler flag and vector
- * width, because they are built from IEEE operations in one fixed order (fma only where written).
- * exp, tanh, sigmoid and log are within 1 ulp of the true value. NaN, infinities, signed zeros and
- * denormals as numpy gives them; a NaN that comes out is always the same quiet one.
+ * Element-wise functions with reproducible bits: the same on every CPU, with every compiler flag
+ * and vector width, because they are built from IEEE operations in one fixed order (fma only where
+ * written). exp, tanh, sigmoid and log are within 1 ulp of the true value. NaN, infinities, signed
+ * zeros and denormals give numpy's results; a NaN result is always the same quiet NaN.
  */
 #ifndef MATRIX_FUNCS_H
 #define MATRIX_FUNCS_H
@@ -13,33 +13,35 @@
 
 #include "sherd/multiplier.h"
 
-/* out may be x (or a, b) itself; it overlaps them in no other way. */
+/* out may be equal to x (or a, b); it must not overlap them in any other way. */
 void sherd__exp_f64(const double *x, size_t n, double *out);
 void sherd__log_f64(const double *x, size_t n, double *out);
 void sherd__tanh_f64(const double *x, size_t n, double *out);
-void sherd__sigmoid_f64(const double *x, size_t n, double *out); /* 1/(1+exp(-x)); -800: 0-ish */
-void sherd__relu_f64(const double *x, size_t n, double *out);    /* np.maximum(x, 0): NaN stays */
+void sherd__sigmoid_f64(const double *x, size_t n, double *out); /* 1/(1+exp(-x)); -800: about 0 */
+void sherd__relu_f64(const double *x, size_t n, double *out);    /* np.maximum(x, 0): NaN remains */
 void sherd__square_f64(const double *x, size_t n, double *out);
 void sherd__minus_f64(const double *a, const double *b, size_t n, double *out);
 void sherd__times_f64(const double *a, const double *b, size_t n, double *out);
 
-/* The same of floats, to the same promise; within 0.501 ulp. */
+/* The same functions for floats, with the same guarantee; within 0.501 ulp. */
 void sherd__exp_f32(const float *x, size_t n, float *out);
 void sherd__tanh_f32(const float *x, size_t n, float *out);
 void sherd__sigmoid_f32(const float *x, size_t n, float *out);
 void sherd__relu_f32(const float *x, size_t n, float *out);
 
-/** 1 or 2 operands for a sherd_op number (sherd/multiplier.h); 0: not an element-wise operation. */
+/** Returns 1 or 2, the operands of a sherd_op number (sherd/multiplier.h); 0 if it is not an
+ *  element-wise operation. */
 unsigned sherd__map_arity(uint32_t op);
-/** "sigmoid"; NULL for a number that is no element-wise operation. */
+/** Returns the name of an operation ("sigmoid"); NULL if it is not an element-wise operation. */
 const char *sherd__map_name(uint32_t op);
-/** The number of a name ("multiply" is SHERD_TIMES, as numpy calls it); 0 if unknown. */
+/** Returns the number of a name ("multiply" is SHERD_TIMES, as in numpy); 0 if it is unknown. */
 uint32_t sherd__map_find(const char *name);
-/** Applies op to n elements; b is NULL exactly for one operand. SHERD_EINVAL otherwise. */
+/** Applies op to n elements; b is NULL for one operand and not NULL for two. Returns SHERD_EINVAL
+ *  otherwise. */
 int sherd__map_f64(uint32_t op, const double *a, const double *b, size_t n, double *out) SHERD_MUST;
 
-/** Test hook: 1 any x86-64, 2 AVX2 and FMA, 3 AVX-512, 0 the best there is. False, and nothing
- *  changed, where this CPU has no such instructions. */
+/** Test hook: 1 any x86-64, 2 AVX2 and FMA, 3 AVX-512, 0 the best available. Returns false and
+ *  changes nothing where this CPU does not have these instructions. */
 bool sherd__funcs_force(unsigned level);
 
 #endif

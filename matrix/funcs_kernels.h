@@ -1,14 +1,14 @@
 /*
- * The arithmetic of matrix/funcs.c, one element at a time, branch-free, always inlined: funcs.c
+ * The arithmetic of matrix/funcs.c, one element at a time, branch-free and always inlined: funcs.c
  * compiles it once per instruction set. Every operation is one IEEE operation in the order written
  * (-ffp-contract=off; fma only by name), so all copies give the same bits. Selections are by
- * comparisons that NaN fails, and each function ends by replacing NaN with the one quiet NaN, since
- * which payload survives an addition is up to the instruction.
+ * comparisons that are false for NaN. Each function ends by replacing NaN with one quiet NaN, since
+ * the payload that an addition keeps depends on the instruction.
  *
  * exp: x = n*ln2 + r, |r| <= ln2/2 (Cody and Waite, two parts), Taylor to r^13 (truncation under
- * 2^-57 relative), scaled by 2^n in two steps so that results below 2^-1022 round once.
- * tanh and sigmoid carry the exponential as an unevaluated sum of two doubles through one corrected
- * division. log: Tang's and fdlibm's s = f/(2+f) series (e_log.c, Sun Microsystems 1993).
+ * 2^-57 relative), scaled by 2^n in two steps so that results below 2^-1022 are rounded once. tanh
+ * and sigmoid carry the exponential as an unevaluated sum of two doubles through one corrected
+ * division. log: the series of Tang and fdlibm in s = f/(2+f) (e_log.c, Sun Microsystems 1993).
  */
 #ifndef MATRIX_FUNCS_KERNELS_H
 #define MATRIX_FUNCS_KERNELS_H
@@ -35,7 +35,8 @@ SHERD__KERNEL uint64_t k_bits(double x)
     return bits;
 }
 
-/* c ? a : b by masks: a conditional tempts the compiler into branches, and then no vectors. */
+/* Returns c ? a : b by masks: the compiler may turn a conditional expression into a branch, which
+ * prevents vectorisation. */
 SHERD__KERNEL double k_pick(int c, double a, double b)
 {
     return sherd__pick_f64(c != 0, a, b);
@@ -48,7 +49,8 @@ SHERD__KERNEL double k_quiet(double y)
     return k_pick(y == y, y, K_NAN);
 }
 
-/* 2^n for whole n in [-1022, 1023]: the low bits of n + 1.5*2^52 + bias, moved to the exponent. */
+/* Returns 2^n for whole n in [-1022, 1023]: the low bits of n + 1.5*2^52 + bias, moved to the
+ * exponent. */
 SHERD__KERNEL double k_power(double n)
 {
     return k_from_bits(k_bits(n + (0x1.8p52 + 1023.0)) << 52);
@@ -70,7 +72,7 @@ SHERD__KERNEL k_expo k_reduce_exp(double x)
     const double ln2_hi = 0x1.62e42fefa39efp-1, ln2_lo = 0x1.abc9e3b39803fp-56;
     k_expo e;
     e.n = k_round(x * log2e);
-    /* hi part: n has 11 bits and the product is fused, its rounding is below 2^-54. */
+    /* hi part: n has 11 bits and the product is fused, so its rounding is below 2^-54. */
     double a = fma(-e.n, ln2_hi, x);
     double b = -e.n * ln2_lo;
     double r = a + b, tail = (a - r) + b;
@@ -94,7 +96,7 @@ SHERD__KERNEL k_expo k_reduce_exp(double x)
 
 SHERD__KERNEL double k_exp(double x)
 {
-    /* Beyond these the result is 0 or infinity all the same. NaN passes both comparisons by. */
+    /* Beyond these limits the result is 0 or infinity. Both comparisons are false for NaN. */
     double y = k_pick(x > 710.0, 710.0, x);
     y = k_pick(y < -746.0, -746.0, y);
     k_expo e = k_reduce_exp(y);
@@ -104,7 +106,7 @@ SHERD__KERNEL double k_exp(double x)
     return k_quiet(m * k_power(half) * k_power(e.n - half));
 }
 
-/* (nh + nl) / (dh + dl), corrected once; nl and dl are roundings of nh and dh. */
+/* Returns (nh + nl) / (dh + dl), corrected once; nl and dl are the rounding errors of nh and dh. */
 SHERD__KERNEL double k_divide(double nh, double nl, double dh, double dl)
 {
     double q = nh / dh;
@@ -120,7 +122,7 @@ SHERD__KERNEL double k_tanh(double x)
     k_expo e = k_reduce_exp(2.0 * a);
     double scale = k_power(e.n), base = scale - 1.0;
     double hi = scale * e.hi, lo = scale * e.lo;
-    /* base >= hi in magnitude unless base = 0: a sum of two with its exact error. */
+    /* |base| >= |hi| unless base = 0: a sum of two with its exact error. */
     double eh = base + hi;
     double el = k_pick(base == 0.0, 0.0, (base - eh) + hi) + lo;
     double dh = 2.0 + eh;
@@ -131,7 +133,7 @@ SHERD__KERNEL double k_tanh(double x)
     return k_quiet(copysign(y, x));
 }
 
-/* t = exp(-|x|): 1/(1+t), or t/(1+t) on the left, where the scaling by 2^n comes last. */
+/* t = exp(-|x|): 1/(1+t) for x >= 0, t/(1+t) for x < 0, where the scaling by 2^n comes last. */
 SHERD__KERNEL double k_sigmoid(double x)
 {
     double a = fabs(x);
@@ -151,13 +153,14 @@ SHERD__KERNEL double k_sigmoid(double x)
 SHERD__KERNEL double k_log(double x)
 {
     const double ln2_hi = 0x1.62e42feep-1, ln2_lo = 0x1.a39ef35793c76p-33;
-    /* Denormals are brought up by 2^54. */
+    /* Denormals are scaled up by 2^54. */
     int tiny = x < 0x1p-1022;
     double up = k_pick(tiny, x * 0x1p54, x), k0 = k_pick(tiny, -54.0, 0.0);
     uint64_t bits = k_bits(up);
-    /* Mantissas in [sqrt(1/2), sqrt 2): the exponent counts from sqrt(1/2)'s. */
+    /* Mantissas are in [sqrt(1/2), sqrt 2): the exponent is counted from that of sqrt(1/2). */
     uint64_t t = bits - UINT64_C(0x3fe6a09e667f3bcd);
-    /* Exponent as a double without a conversion that only AVX-512 has: 2^52 + n, n biased. */
+    /* Converts the exponent to a double without an instruction that only AVX-512 has: 2^52 + n, n
+     * biased. */
     double k = (k_from_bits((((t >> 52) + 1024) & 0xfff) | UINT64_C(0x4330000000000000)) - 0x1p52);
     k = k_pick(k >= 3072.0, k - 4096.0, k);
     k = (k - 1024.0);
@@ -182,7 +185,7 @@ SHERD__KERNEL double k_relu(double x)
     return k_quiet(k_pick(x <= 0.0, 0.0, x));
 }
 
-/* ---- for float: in double, with as many terms as leave nothing to round wrongly but ties ----- */
+/* ---- for float: in double, with enough terms that only ties can be rounded wrongly ----------- */
 
 /* exp(x) = 2^n (1 + hi) for |x| < 2^9: Taylor to r^10, truncation under 2^-41. */
 SHERD__KERNEL k_expo k_reduce_exp_short(double x)
@@ -203,7 +206,7 @@ SHERD__KERNEL k_expo k_reduce_exp_short(double x)
     return e;
 }
 
-/* Beyond 200 a float is 0, 1 or infinite all the same. NaN passes all comparisons by. */
+/* Beyond 200 the float result is 0, 1 or infinite anyway. All comparisons are false for NaN. */
 SHERD__KERNEL float k_exp32(float v)
 {
     double x = (double)v, y = k_pick(x > 200.0, 200.0, x);

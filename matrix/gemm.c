@@ -1,7 +1,8 @@
 /*
- * dgemm behind one function. OpenBLAS ends the process (or prints and returns) on a bad leading
- * dimension and takes 32-bit sizes, so shapes are checked here and long dimensions are cut. Outer
- * products and other thin ones are bound by writing C, which plain loops do faster than BLAS packs.
+ * dgemm behind one function. OpenBLAS ends the process (or prints a message and returns) on a bad
+ * leading dimension, and takes 32-bit sizes, so shapes are checked here and long dimensions are
+ * split. Outer products and other thin products are bound by writing C, which plain loops do faster
+ * than BLAS with its packing.
  */
 #include "matrix/gemm.h"
 
@@ -18,9 +19,10 @@
 #include "matrix/blas_room.h"
 #include "matrix/clones.h"
 
-/* Up to this inner dimension the loops below beat OpenBLAS's packing (measured: see bench). */
+/* Up to this inner dimension the loops below are faster than OpenBLAS with its packing (measured:
+ * see bench). */
 #define THIN_K 2u
-/* Piece of a dimension too long for blasint; a multiple of every kernel's unrolling. */
+/* Length of a piece of a dimension too long for blasint; a multiple of every kernel's unrolling. */
 #define PIECE ((size_t)1 << 30)
 
 static atomic_uint_fast64_t calls;
@@ -30,7 +32,7 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* c = beta*c, without reading c where beta = 0. */
+/* Sets c = beta*c, without reading c if beta = 0. */
 static void scale(size_t n, size_t m, double beta, double *c, size_t ldc)
 {
     if (beta == 1.0 || m == 0) return;
@@ -41,8 +43,8 @@ static void scale(size_t n, size_t m, double beta, double *c, size_t ldc)
     }
 }
 
-/* A rounding for each operation, no fma, so that bits do not depend on the clone; and zeros come
- * out positive, as from a sum that starts at 0. */
+/* Each operation rounds, without fma, so that bits do not depend on the clone. Zeros become
+ * positive, as in a sum that starts at 0. */
 SHERD__CLONES
 static void row_set(size_t m, double x, const double *b, double *c)
 {
@@ -61,7 +63,7 @@ static void row_set2(size_t m, double x, const double *b, double y, const double
     for (size_t j = 0; j < m; j++) c[j] = x * b[j] + y * e[j] + 0.0;
 }
 
-/* The left factor: element (i, l) of A, or of A^T where A lies transposed. */
+/* The left factor: element (i, l) of A, or of A^T if A is stored transposed. */
 typedef struct left {
     const double *at;
     size_t ld;
@@ -73,7 +75,7 @@ static const double *element(left a, size_t i, size_t l)
     return a.transposed ? a.at + l * a.ld + i : a.at + i * a.ld + l;
 }
 
-/* A few columns of A, or dimensions that BLAS cannot be told. */
+/* Handles a few columns of A, and dimensions that do not fit BLAS's integers. */
 static void loops(size_t n, size_t k, size_t m, left a, const double *b, size_t ldb, double beta,
                   double *c, size_t ldc)
 {
@@ -110,7 +112,8 @@ static int blas(size_t n, size_t k, size_t m, left a, const double *b, size_t ld
     return SHERD_OK;
 }
 
-/* The last element of an x with leading dimension ld lies within the address space. */
+/* Returns whether the last element of an x with leading dimension ld is within the address
+ * space. */
 static int addressable(size_t rows, size_t cols, size_t ld)
 {
     size_t len;
@@ -150,7 +153,7 @@ int sherd__gemm_t_f64(size_t n, size_t k, size_t m, const double *a, size_t lda,
     return multiply(n, k, m, (left){ a, lda, true }, b, ldb, beta, c, ldc);
 }
 
-/* Threads once begun stay, and cost nothing more when they are asked for again. */
+/* Threads that were started remain, and need no more memory when they are requested again. */
 void sherd__blas_threads_set(unsigned threads)
 {
     static atomic_uint begun;
@@ -185,7 +188,7 @@ uint64_t sherd__blas_calls(void)
     return atomic_load_explicit(&calls, memory_order_relaxed);
 }
 
-/* Whole numbers in [-h, h], extremes in every other place. */
+/* Returns whole numbers in [-h, h], where about half are extremes. */
 static int64_t sample(uint64_t *state, int64_t h)
 {
     *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
@@ -194,7 +197,7 @@ static int64_t sample(uint64_t *state, int64_t h)
     return (int64_t)(x % (uint64_t)(2 * h + 1)) - h;
 }
 
-/* The product must be exact: k*h*h, with C's h on top, stays below 2^53. */
+/* The product must be exact: k*h*h plus C's h stays below 2^53. */
 static int selftest_shape(size_t n, size_t k, size_t m, int64_t h, double beta, bool transposed,
                           double *buf, sherd_diag *d)
 {
@@ -227,7 +230,7 @@ static int selftest_shape(size_t n, size_t k, size_t m, int64_t h, double beta, 
 
 int sherd__gemm_selftest(sherd_diag *d)
 {
-    /* 512 products of (2^22-8)^2 reach 2^53 - 2^35: the worst that modular products ask for. */
+    /* 512 products of (2^22-8)^2 reach 2^53 - 2^35, the maximum of modular products. */
     static const struct {
         size_t n, k, m;
         int64_t h;
@@ -258,7 +261,7 @@ int sherd__gemm_selftest(sherd_diag *d)
     return err;
 }
 
-/* One thread: its processor time, which does not count those who start beside it. */
+/* With one thread, uses its CPU time, which does not count other processes that start meanwhile. */
 static double seconds(void)
 {
     return sherd__blas_threads() == 1 ? sherd__clock_busy_s() : sherd__clock_s();

@@ -1,6 +1,7 @@
 /*
- * Dtypes and views: pure arithmetic on descriptions, no element is touched. Ranges are the caller's
- * to respect (sherd_view_sub asserts them: a view is made by our code from checked shapes).
+ * Dtypes and views: arithmetic on descriptions only; no element is accessed. The caller must
+ * respect ranges (sherd_view_sub asserts them: views are made by code of this project from checked
+ * shapes).
  */
 #include "sherd/mat.h"
 
@@ -60,7 +61,7 @@ sherd_view sherd_view_sub(sherd_view v, size_t r0, size_t rows, size_t c0, size_
     sherd_view s = v;
     s.rows = rows;
     s.cols = cols;
-    /* An empty part may start where no element is: it keeps the old base. */
+    /* An empty part may start beyond the last element; it keeps the old base. */
     if (rows != 0 && cols != 0) {
         ptrdiff_t at = (ptrdiff_t)r0 * v.row_stride + (ptrdiff_t)c0 * v.col_stride;
         s.data = (const char *)v.data + at * (ptrdiff_t)sherd_dtype_size(v.dtype);
@@ -68,7 +69,7 @@ sherd_view sherd_view_sub(sherd_view v, size_t r0, size_t rows, size_t c0, size_
     return s;
 }
 
-/* |stride| * (n - 1) * size, added to *span; nonzero where it leaves ptrdiff_t. */
+/* Adds |stride| * (n - 1) * size to *span; returns nonzero if the result exceeds ptrdiff_t. */
 static int add_extent(size_t n, ptrdiff_t stride, size_t size, ptrdiff_t *span)
 {
     ptrdiff_t reach;

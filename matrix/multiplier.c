@@ -1,7 +1,7 @@
 /*
- * The multiplier interface: arguments are checked here, once for every implementation, and the
- * local implementation follows. It holds kept operands as row-major f64 copies: what a caller does
- * to its memory afterwards changes nothing, as with operands that are resident on nodes.
+ * The multiplier interface, which checks arguments once for every implementation, and the local
+ * implementation. That one stores kept operands as row-major f64 copies: later changes of the
+ * caller's memory have no effect, as with operands that are resident on nodes.
  */
 #include "sherd/multiplier.h"
 
@@ -155,18 +155,19 @@ void sherd_multiplier_free(sherd_multiplier m)
 
 typedef struct local {
     unsigned bits;
-    sherd__team *team; /* made when first asked for */
+    sherd__team *team; /* created on first use */
     sherd__tiled_room room;
 } local;
 
 struct sherd_kept {
-    size_t rows, cols, part; /* of images, where windows are kept */
-    sherd__windows windows;  /* count 0: none */
+    size_t rows, cols, part; /* of images if windows are kept */
+    sherd__windows windows;  /* count 0: no windows */
     sherd__fixed fixed;      /* chosen once, if bits != 0 */
     double *data;            /* rows x cols */
 };
 
-/* The exponent of an operand; its peak may be known, and is left there if it is of floats. */
+/* Chooses the exponent of an operand. Its peak may be known; if it is unknown and the operand is of
+ * floats, it is stored there. */
 static int choose(const local *l, sherd_view v, double *peak, const char *name, sherd__fixed *out,
                   sherd_diag *d)
 {
@@ -180,7 +181,8 @@ static int choose(const local *l, sherd_view v, double *peak, const char *name, 
     return err;
 }
 
-/* C = A*B where A is a kept operand (fa its fixed point) or a view of the caller's (fa NULL). */
+/* Computes C = A*B, where A is a kept operand (fa its fixed point) or a view of the caller's (fa
+ * NULL). */
 static int local_product(const local *l, sherd_view a, const sherd__fixed *fa, sherd_view b,
                          double *c, size_t ldc, sherd_diag *d)
 {
@@ -223,7 +225,7 @@ static int local_keep(void *ctx, sherd_view a, const sherd_keeping *how, sherd_k
     kept->rows = a.rows;
     kept->cols = a.cols;
     kept->part = how->part;
-    if (how->windows) (void)sherd__windows_fit(how->windows, &kept->windows); /* it does */
+    if (how->windows) (void)sherd__windows_fit(how->windows, &kept->windows); /* it fits */
     sherd__view_dense_f64(a, kept->data, a.cols);
     *out = kept;
     return SHERD_OK;

@@ -1,7 +1,7 @@
 /*
- * Products computed here. B is quantised (or converted) once, A and C go by panels of rows, so that
- * temporaries are B's size plus panels. The __int128 loop shares only the quantisation, which is
- * the specification, with the fast path.
+ * Products computed on this machine. B is quantised (or converted) once, A and C are processed in
+ * panels of rows, so that temporaries are B's size plus panels. The __int128 loop shares only the
+ * quantisation, which is the specification, with the fast path.
  */
 #include "matrix/reference.h"
 
@@ -18,7 +18,7 @@
 #define PANEL 1024u
 #define CACHED 65536u /* doubles: half a megabyte */
 #define NEAR 2048u    /* doubles, of a first-level cache */
-#define FEW 16384u    /* numbers that no second thread is woken for */
+#define FEW 16384u    /* numbers for which no second thread is woken */
 
 int sherd__product_shapes(sherd_view a, sherd_view b, size_t ldc, sherd_diag *d)
 {
@@ -40,7 +40,7 @@ int sherd__product_shapes(sherd_view a, sherd_view b, size_t ldc, sherd_diag *d)
     return SHERD_OK;
 }
 
-/* rows x cols doubles, or NULL. */
+/* Allocates rows x cols doubles; NULL on failure. */
 static double *doubles(size_t rows, size_t cols)
 {
     size_t len;
@@ -66,13 +66,13 @@ static sherd_view rows_of(sherd_view v, size_t r0, size_t rows)
 
 /* --- exact ----------------------------------------------------------------------------------- */
 
-/* A product under way, and what becomes of its rows. */
+/* A product in progress, and what to do with its rows. */
 typedef struct exact {
     const sherd__tiled *p;
     const sherd__fixed *a, *b;
     sherd__team *team;
-    bool scaled;              /* C comes without 2^(sA+sB) */
-    size_t first, rows, each; /* rows that are complete; those of a part */
+    bool scaled;              /* C already includes the factor 2^-(sA+sB) */
+    size_t first, rows, each; /* complete rows; rows of a part */
     double peaks[SHERD__TEAM_MOST];
 } exact;
 
@@ -93,7 +93,7 @@ static void finish_part(void *ctx, size_t i, unsigned thread)
     if (peak > x->peaks[thread]) x->peaks[thread] = peak;
 }
 
-/* All that is left to do of rows whose sums are complete. */
+/* Completes rows with final sums. */
 static void finish(exact *x, size_t first, size_t rows)
 {
     size_t m = x->p->b.cols;
@@ -104,7 +104,7 @@ static void finish(exact *x, size_t first, size_t rows)
                     x);
 }
 
-/* Sums below 2^53, A of a few rows: B is used as it lies. */
+/* For sums below 2^53 and an A of a few rows: B is used in place. */
 static int exact_thin(exact *x, sherd_diag *d)
 {
     sherd_view a = x->p->a;
@@ -117,8 +117,8 @@ static int exact_thin(exact *x, sherd_diag *d)
     return SHERD_OK;
 }
 
-/* Rows of C that are still in cache when they are finished; more where BLAS needs more to be
- * quick. */
+/* Returns the number of rows of C that are still in cache when they are finished, or more if BLAS
+ * needs more to be fast. */
 static size_t rows_in_cache(sherd_view a, size_t m)
 {
     size_t rows = (a.cols < 4 ? NEAR : CACHED) / m, least = a.cols < 16 ? 16 : 256;
@@ -127,8 +127,8 @@ static size_t rows_in_cache(sherd_view a, size_t m)
     return a.rows < rows ? a.rows : rows;
 }
 
-/* Sums below 2^53: one dgemm a panel. A whose columns lie in one piece is quantised as it lies, and
- * BLAS transposes while it packs. */
+/* For sums below 2^53: one dgemm a panel. If the columns of A are contiguous, A is quantised in its
+ * layout, and BLAS transposes it while packing. */
 static int exact_direct(exact *x, const double *qb, sherd_diag *d)
 {
     sherd_view a = x->p->a;
@@ -153,8 +153,8 @@ static int exact_direct(exact *x, const double *qb, sherd_diag *d)
     return err;
 }
 
-/* One panel of A modulo every prime, recombined into C. work: qa and ra (n x k each), rb (k x m),
- * rc (primes x n x m). */
+/* Computes one panel of A modulo every prime and recombines it into C. work: qa and ra (n x k
+ * each), rb (k x m), rc (primes x n x m). */
 typedef struct residue_work {
     double *qa, *ra, *rb, *rc;
 } residue_work;

@@ -1,9 +1,9 @@
 /*
- * Products modulo a prime on dgemm: k is cut into blocks whose sums stay below 2^53, and between
- * blocks x - p*rint(x/p) brings the accumulator back. rint by adding and subtracting 1.5*2^52,
- * which every vector width has; the fma makes x - q*p exact even where q*p alone would round. The
- * quotient may be one off where x/p lies next to a half, so |r| <= h+1 between blocks (allowed for
- * in sherd__prime_block) and one comparison at the end makes it canonical.
+ * Products modulo a prime on dgemm: k is divided into blocks with sums below 2^53, and between
+ * blocks x - p*rint(x/p) reduces the accumulator. rint is computed by adding and subtracting
+ * 1.5*2^52, which every vector width supports; the fma makes x - q*p exact even where q*p alone
+ * would round. The quotient may be wrong by one where x/p is close to a half, so |r| <= h+1 between
+ * blocks (allowed for in sherd__prime_block), and one comparison at the end makes it canonical.
  */
 #include "matrix/residue.h"
 
@@ -19,7 +19,7 @@
 #define ROUND 0x1.8p52
 #define BLOCK_MAX 4096u
 
-/* The largest primes for which blocks of 1024 and 512 rows are exact, downwards. */
+/* The largest primes for which blocks of 1024 and 512 rows are exact, in descending order. */
 const sherd__primes sherd__primes_default = { { 5931641, 5931637, 5931559, 5931533 }, 1024 };
 const sherd__primes sherd__primes_wide = { { 8388593, 8388587, 8388581, 8388571 }, 512 };
 
@@ -39,7 +39,7 @@ size_t sherd__prime_block(uint32_t p)
     return block;
 }
 
-/* |x| <= 2^53 whole -> |r| <= h + 1. */
+/* Reduces whole |x| <= 2^53 to |r| <= h + 1. */
 SHERD__CLONES_FMA
 static void reduce(double *x, size_t n, double p, double inverse)
 {
@@ -49,7 +49,7 @@ static void reduce(double *x, size_t n, double p, double inverse)
     }
 }
 
-/* The same, and canonical. + 0.0: no negative zeros. */
+/* Like reduce, to canonical form. Adding 0.0 removes negative zeros. */
 SHERD__CLONES_FMA
 static void canonise(const double *x, size_t n, double p, double inverse, double h, double *out)
 {
@@ -117,7 +117,8 @@ int sherd__residue_gemm_t(uint32_t p, size_t n, size_t k, size_t m, const double
 
 /* --- self-test ------------------------------------------------------------------------------- */
 
-/* Extremes of the canonical range with one sign throughout, else a linear congruence. */
+/* Returns extremes of the canonical range, all of one sign, or numbers of a linear congruential
+ * generator. */
 static double sample(uint64_t *state, int64_t h, bool extreme)
 {
     if (extreme) return (double)h;
@@ -140,7 +141,7 @@ static int selftest_prime(uint32_t p, bool extreme, bool transposed, double *buf
     for (size_t i = 0; i < N; i++)
         for (size_t j = 0; j < M; j++) {
             int64_t want = 0;
-            for (size_t l = 0; l < k; l++) /* of LDA products below 2^46 */
+            for (size_t l = 0; l < k; l++) /* at most LDA products below 2^46 */
                 want += (int64_t)a[transposed ? l * lda + i : i * lda + l] * (int64_t)b[l * M + j];
             want %= q;
             want += want > h ? -q : want < -h ? q : 0;

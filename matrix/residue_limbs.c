@@ -1,17 +1,17 @@
 /*
- * A residue below 2^24 is a0 + a1*2^8 + a2*2^16 with bytes a0, a1, a2, which is how it travels. So
- * a product of matrices of residues is nine products of matrices of bytes, added up by their
- * weights 2^0, 2^8, ..., 2^32 in five tiles of 16 x 16 sums of 32 bits: one instruction of AMX
- * multiplies 16 x 64 by 64 x 16 bytes. Sums are exact and leave the tiles once per DEPTH terms,
- * when they are put together and reduced: nine instructions of 16384 products each for what takes
- * dgemm 2048 of 8, and no conversion beside sorting bytes.
+ * A residue below 2^24 is a0 + a1*2^8 + a2*2^16 with bytes a0, a1, a2, which is its form on the
+ * wire. A product of matrices of residues is therefore nine products of matrices of bytes, added up
+ * by their weights 2^0, 2^8, ..., 2^32 in five tiles of 16 x 16 sums of 32 bits: one AMX
+ * instruction multiplies 16 x 64 by 64 x 16 bytes. Sums are exact and leave the tiles once per
+ * DEPTH terms, when they are joined and reduced. This takes nine instructions of 16384 products
+ * each where dgemm takes 2048 of 8, and no conversion except sorting bytes.
  *
- * Operands are sorted into strips of 16 rows of A or columns of B. A strip is a tile of each limb
- * for every 64 terms, as the instruction reads them: of A a row is 64 terms, of B a row is four
- * terms of each of 16 columns. What lacks at edges is zero, which adds nothing. While they are
- * sorted, values are held against p.
+ * Operands are sorted into strips of 16 rows of A or columns of B. A strip has a tile of each limb
+ * for every 64 terms, in the form that the instruction reads: in A a row is 64 terms, in B a row is
+ * four terms of each of 16 columns. Missing elements at edges are zero, which adds nothing. Values
+ * are compared with p during sorting.
  *
- * A sum of 2^16 takes at most three products of bytes a term: 3*255^2*DEPTH < 2^32.
+ * A sum of weight 2^16 takes at most three products of bytes a term: 3*255^2*DEPTH < 2^32.
  */
 #include "matrix/residue_limbs.h"
 
@@ -26,11 +26,11 @@ enum {
     STEP = 64, /* terms of a tile */
     LIMBS = 3,
     LIMB = TILE * STEP, /* bytes of a tile */
-    ROWS = 1024,        /* of A that are sorted at a time, columns of B, terms */
+    ROWS = 1024,        /* rows of A sorted at a time; columns of B; terms */
     COLS = 256,
     DEPTH = SHERD__LIMBS_DEPTH,
-    WIDE = 64, /* columns that are sorted together, and multiplied by */
-    HIGH = 128 /* rows, a part that stays in the second-level cache */
+    WIDE = 64, /* columns that are sorted and multiplied together */
+    HIGH = 128 /* rows; a part that fits the second-level cache */
 };
 _Static_assert(SHERD__LIMBS_MOST == (size_t)LIMBS * ROWS * DEPTH && COLS <= ROWS, "room");
 _Static_assert(3 * 255 * 255 <= UINT32_MAX / DEPTH, "sums of 32 bits");
@@ -45,7 +45,7 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Bytes of a strip of k terms. */
+/* Returns the bytes of a strip of k terms. */
 static size_t strip_of(size_t k)
 {
     return pieces(least(k, DEPTH), STEP) * LIMBS * LIMB;
@@ -53,7 +53,7 @@ static size_t strip_of(size_t k)
 
 void sherd__limbs_room(const sherd__limbs *x, size_t *left, size_t *right)
 {
-    /* Sorted by columns strips come in fours. */
+    /* Strips sorted by columns come in groups of four. */
     size_t rows = pieces(least(x->n, ROWS), x->transposed ? WIDE : TILE);
     *left = rows * (x->transposed ? WIDE / TILE : 1) * strip_of(x->k);
     *right = pieces(least(x->m, COLS), WIDE) * (WIDE / TILE) * strip_of(x->k);
@@ -80,12 +80,12 @@ int sherd__limbs_multiply(const sherd__limbs *x, sherd__team *team, uint8_t *lef
 #define TILES __attribute__((target("arch=x86-64-v4,avx512vnni,avx512vbmi,amx-tile,amx-int8")))
 #define INLINED TILES static inline __attribute__((always_inline))
 
-/* ---- whether there are any ------------------------------------------------------------------- */
+/* ---- detection ------------------------------------------------------------------------------- */
 
 static pthread_once_t asked = PTHREAD_ONCE_INIT;
 static bool granted;
 
-/* The state of the tiles is 8 KB more to save, so the system wants to be asked. */
+/* The state of the tiles adds 8 KB to what the system saves, so the system requires a request. */
 static void ask(void)
 {
     enum { REQUEST = 0x1023, TILE_DATA = 18 }; /* ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA */
@@ -105,12 +105,14 @@ bool sherd__limbs_here(void)
 
 /* ---- sorting --------------------------------------------------------------------------------- */
 
-/* Byte i of limb l out of 192: of the first 128 by `first`, then of the last 64 by `last`. */
+/* Selects byte i of limb l out of 192: from the first 128 by `first`, then from the last 64 by
+ * `last`. */
 typedef struct sorting {
     uint8_t first[LIMBS][STEP], last[LIMBS][STEP];
 } sorting;
 
-/* by_columns: where interleaving four rows puts column c, 16 bytes at a time, is undone first. */
+/* by_columns: first reverses the position of column c after interleaving four rows, 16 bytes at a
+ * time. */
 static void sorting_of(sorting *s, bool by_columns)
 {
     for (unsigned i = 0; i < STEP; i++) {
@@ -127,7 +129,7 @@ typedef struct limbs {
     __m512i x[LIMBS];
 } limbs;
 
-/* The first n <= 64 values at `in`, others 0. */
+/* Loads the first n <= 64 values at `in`; the others are 0. */
 INLINED limbs sorted(const uint8_t *in, size_t n, const sorting *s)
 {
     limbs out;
@@ -146,7 +148,7 @@ INLINED limbs sorted(const uint8_t *in, size_t n, const sorting *s)
     return out;
 }
 
-/* A bit for each value that is not below p. */
+/* Returns a bit for each value that is not below p. */
 INLINED __mmask64 beyond(limbs v, uint32_t p)
 {
     __m512i p0 = _mm512_set1_epi8((char)p), p1 = _mm512_set1_epi8((char)(p >> 8));
@@ -156,7 +158,8 @@ INLINED __mmask64 beyond(limbs v, uint32_t p)
     return (low & _mm512_cmpeq_epu8_mask(v.x[2], p2)) | _mm512_cmpgt_epu8_mask(v.x[2], p2);
 }
 
-/* `rows` <= 16 rows of k values, `stride` bytes apart, to a strip; true if one is not below p. */
+/* Sorts `rows` <= 16 rows of k values, `stride` bytes apart, into a strip; returns true if a value
+ * is not below p. */
 TILES static bool sort_rows(const uint8_t *in, size_t rows, size_t k, size_t stride, uint32_t p,
                             uint8_t *strip)
 {
@@ -174,7 +177,7 @@ TILES static bool sort_rows(const uint8_t *in, size_t rows, size_t k, size_t str
     return bad != 0;
 }
 
-/* Four rows of one limb: four strips' rows of four terms. */
+/* Interleaves four rows of one limb into rows of four terms in four strips. */
 INLINED void interleave(__m512i a, __m512i b, __m512i c, __m512i d, uint8_t *out, size_t strip)
 {
     __m512i ab = _mm512_unpacklo_epi8(a, b), cd = _mm512_unpacklo_epi8(c, d);
@@ -186,7 +189,8 @@ INLINED void interleave(__m512i a, __m512i b, __m512i c, __m512i d, uint8_t *out
     _mm512_storeu_si512(out + 3 * strip, _mm512_unpackhi_epi16(ab, cd));
 }
 
-/* Up to 64 columns of k rows, `stride` bytes apart, to four strips, `strip` bytes each. */
+/* Sorts up to 64 columns of k rows, `stride` bytes apart, into four strips of `strip` bytes
+ * each. */
 TILES static bool sort_columns(const uint8_t *in, size_t cols, size_t k, size_t stride, uint32_t p,
                                uint8_t *out, size_t strip)
 {
@@ -208,7 +212,7 @@ TILES static bool sort_columns(const uint8_t *in, size_t cols, size_t k, size_t 
     return bad != 0;
 }
 
-/* A tile as of B to one as of A: 16 x 16 words of four terms. */
+/* Transposes a tile in the form of B to the form of A: 16 x 16 words of four terms. */
 TILES static void turn(uint8_t *tile)
 {
     __m512i x[TILE], y[TILE];
@@ -250,8 +254,8 @@ static const struct {
 
 enum { SUMS = 5, SUM = TILE * TILE };
 
-/* The sums of each weight of two strips. Of the limbs of B those that were loaded last come first
- * with the next limb of A. */
+/* Computes the sums of each weight of two strips. The limbs of B that were loaded last are the
+ * first to be multiplied by the next limb of A. */
 INLINED void add_up(const uint8_t *a, const uint8_t *b, size_t steps, uint32_t *sums)
 {
     _tile_zero(0);
@@ -308,7 +312,8 @@ TILES static field field_of(uint32_t p)
     };
 }
 
-/* |x| < 2^53: balanced, or one beyond, since the quotient may be off next to a half. */
+/* Reduces |x| < 2^53 to the balanced range or one beyond, since the quotient may be wrong next to a
+ * half. */
 INLINED __m512d reduced(__m512d x, const field *f)
 {
     __m512d q = _mm512_roundscale_pd(_mm512_mul_pd(x, f->inverse), _MM_FROUND_NO_EXC);
@@ -320,7 +325,8 @@ INLINED __m512d sum_at(const uint32_t *sums, size_t weight)
     return _mm512_cvtepu32_pd(_mm256_loadu_si256((const void *)(sums + weight * SUM)));
 }
 
-/* Eight elements: what weighs less than 2^24, below 2^49, and the rest, reduced first. */
+/* Joins the sums of eight elements: weights below 2^24, with a sum below 2^49, and the rest,
+ * reduced first. */
 INLINED __m256i joined(const uint32_t *sums, const field *f)
 {
     const __m512d byte = _mm512_set1_pd(0x1p8);
@@ -330,7 +336,7 @@ INLINED __m256i joined(const uint32_t *sums, const field *f)
     return _mm512_cvtpd_epi32(reduced(_mm512_fmadd_pd(high, f->high, low), f));
 }
 
-/* rows x cols <= 16 x 16 elements of the product, or on top of what is there. */
+/* Writes rows x cols <= 16 x 16 elements of the product, or adds them to those in `out`. */
 INLINED void put(const uint32_t *sums, const field *f, bool add, size_t rows, size_t cols,
                  uint8_t *out, size_t stride)
 {
@@ -338,7 +344,7 @@ INLINED void put(const uint32_t *sums, const field *f, bool add, size_t rows, si
     for (size_t i = 0; i < rows; i++, sums += TILE, out += stride) {
         __m512i v = _mm512_inserti64x4(_mm512_castsi256_si512(joined(sums, f)),
                                        joined(sums + TILE / 2, f), 1);
-        v = _mm512_min_epu32(v, _mm512_add_epi32(v, f->words)); /* what is negative is large */
+        v = _mm512_min_epu32(v, _mm512_add_epi32(v, f->words)); /* a negative value is large */
         if (add) {
             __m512i had = _mm512_maskz_permutexvar_epi8(UINT64_C(0x7777777777777777), f->spread,
                                                         _mm512_maskz_loadu_epi8(bytes, out));
@@ -359,7 +365,7 @@ typedef struct part {
     atomic_bool bad;
 } part;
 
-/* Columns [64*i, ...) of `cols` from `col` of a k-row matrix of `width`. */
+/* Sorts columns [64*i, ...) of the `cols` from `col` on of a k-row matrix of `width` columns. */
 static void sort_wide(part *t, const uint8_t *in, size_t width, size_t col, size_t cols, size_t i,
                       uint8_t *strips)
 {
@@ -398,7 +404,7 @@ static size_t ld_of(const sherd__limbs *x)
     return x->ld ? x->ld : x->m;
 }
 
-/* HIGH x WIDE elements. */
+/* Computes HIGH x WIDE elements. */
 TILES static void multiply_piece(void *ctx, size_t i, unsigned thread)
 {
     const part *t = ctx;
@@ -409,7 +415,7 @@ TILES static void multiply_piece(void *ctx, size_t i, unsigned thread)
     const field f = field_of(t->x->p);
     (void)thread;
     _tile_loadconfig(&shape);
-    __asm__ volatile("" ::: "memory"); /* the intrinsics do not say that they read */
+    __asm__ volatile("" ::: "memory"); /* the intrinsics do not declare what they read */
     for (size_t col = col0; col < col1; col += TILE)
         for (size_t row = row0; row < row1; row += TILE) {
             uint8_t *out = t->x->out + LIMBS * ((t->row + row) * ld + t->col + col);
@@ -420,7 +426,7 @@ TILES static void multiply_piece(void *ctx, size_t i, unsigned thread)
     _tile_release();
 }
 
-/* Some rows by some terms, of which all columns are made. */
+/* Multiplies some rows by some terms and computes all columns. */
 static bool multiply_part(part *t, sherd__team *team)
 {
     const sherd__limbs *x = t->x;

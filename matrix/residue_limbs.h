@@ -1,8 +1,8 @@
 /*
- * Products of packed residues from bytes to bytes, where the processor multiplies tiles of bytes
- * (AMX): a residue's three bytes are its limbs as they travel, so nothing goes through doubles.
- * Some five times as fast as residue_gemm on dgemm (which is what there is elsewhere), the same
- * bits: the canonical residues of the same sums.
+ * Products of packed residues, from bytes to bytes, on processors that multiply tiles of bytes
+ * (AMX). The three bytes of a residue on the wire are its limbs, so that nothing is converted to
+ * doubles. It is about five times as fast as residue_gemm on dgemm (which other processors use) and
+ * gives the same bits: the canonical residues of the same sums.
  */
 #ifndef MATRIX_RESIDUE_LIMBS_H
 #define MATRIX_RESIDUE_LIMBS_H
@@ -14,39 +14,44 @@
 #include "core/team.h"
 #include "sherd/err.h"
 
-/** out = a * b modulo p; all lie packed, row after row. p as sherd__prime_ok says. */
+/** Parameters of out = a * b modulo p. All matrices are packed, row after row. p passes
+ *  sherd__prime_ok. */
 typedef struct sherd__limbs {
     uint32_t p;
-    bool transposed; /* a lies as k x n, and its transpose is meant */
+    bool transposed; /* a is stored as k x n and used transposed */
     size_t n, k, m;
-    const uint8_t *a, *b; /* n x k, k x m; values may be hostile */
-    uint8_t *out;         /* n x m; overlaps neither */
-    bool add;             /* on top of what out holds, residues below p */
-    size_t ld;            /* values from a row of out to the next; 0: m */
+    const uint8_t *a, *b; /* n x k, k x m; values may come from an attacker */
+    uint8_t *out;         /* n x m; must not overlap a or b */
+    bool add;             /* add to the residues below p in out */
+    size_t ld;            /* values from one row of out to the next; 0: m */
 } sherd__limbs;
 
-/** Terms that are summed up before their sums are put together and reduced. */
+/** Number of terms that are added up before their sums are joined and reduced. */
 #define SHERD__LIMBS_DEPTH 2048
-/** No product needs more than this for either operand. */
+/** Maximum working memory of a product for either operand, in bytes. */
 #define SHERD__LIMBS_MOST ((size_t)3 * 1024 * SHERD__LIMBS_DEPTH)
 
-/** Whether this processor has such tiles and the system lets the process use them; asked once. Not
- *  where OPENBLAS_CORETYPE is set: who names an older processor gets what that one has. */
+/** Returns whether this processor has such tiles and the system lets the process use them; the
+ *  system is asked once. Returns false if OPENBLAS_CORETYPE is set: a user who names an older
+ *  processor gets what that processor supports. */
 bool sherd__limbs_here(void);
-/** Bytes that a product works in, for each operand: at most SHERD__LIMBS_MOST. */
+/** Computes the bytes of working memory that a product needs for each operand, at most
+ *  SHERD__LIMBS_MOST. */
 void sherd__limbs_room(const sherd__limbs *x, size_t *left, size_t *right);
 /**
- * Only where sherd__limbs_here. left and right are the caller's, as sherd__limbs_room says, on
- * lines of 64 bytes, and hold a and b in part afterwards. team may be NULL; results do not depend
- * on it. SHERD_EFRAME: a residue is not below p; out is of no use.
+ * Computes the product; only if sherd__limbs_here. left and right are the caller's memory, of the
+ * sizes from sherd__limbs_room, aligned to 64 bytes; afterwards they contain parts of a and b. team
+ * may be NULL; results do not depend on it. Returns SHERD_EFRAME if a residue is not below p; out
+ * is then undefined.
  */
 int sherd__limbs_multiply(const sherd__limbs *x, sherd__team *team, uint8_t *left,
                           uint8_t *right) SHERD_MUST;
-/** Random and worst values against int64, for every table prime. SHERD_OK where there are no such
- *  tiles; SHERD_EDEVICE, SHERD_ENOMEM. */
+/** Compares products of random and worst-case values with int64, for every prime of the tables.
+ *  Returns SHERD_OK if there are no such tiles. Errors: SHERD_EDEVICE, SHERD_ENOMEM. */
 int sherd__limbs_selftest(sherd_diag *d) SHERD_MUST;
-/** Billions of operations a second (two for each term of a sum) of products of such a shape, cut
- *  to 768 each way, the best of a few; 0 where there are no such tiles, or no memory. */
+/** Returns billions of operations a second (two for each term of a sum) of products of this shape,
+ *  with each dimension cut to 768, the best of several runs; 0 if there are no such tiles or no
+ *  memory. */
 double sherd__limbs_gflops(sherd__team *team, size_t n, size_t k, size_t m);
 
 #endif

@@ -1,7 +1,8 @@
 /*
- * Whether tiles of bytes multiply rightly, and how fast. A node asks both before it listens, since
- * processors and systems with wrong results have been shipped: so a test is as short as one that
- * meets every path of a product may be. It trusts integers alone.
+ * Tests whether products by tiles of bytes are correct, and measures their speed. A node does both
+ * before it listens, since processors and systems with wrong results have been shipped. The test is
+ * therefore as short as a test of every path of a product can be. It relies on integer arithmetic
+ * only.
  */
 #include <string.h>
 
@@ -36,7 +37,7 @@ static uint32_t get(const uint8_t *at, size_t i)
     return at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16;
 }
 
-/* The greatest residue throughout, else a linear congruence. */
+/* Fills with the greatest residue, or with numbers of a linear congruential generator. */
 static void fill(uint8_t *at, size_t n, uint32_t p, bool extreme)
 {
     uint64_t state = p;
@@ -50,7 +51,8 @@ static void fill(uint8_t *at, size_t n, uint32_t p, bool extreme)
 enum { TEST_N = 21, TEST_K = SHERD__LIMBS_DEPTH + 70, TEST_M = 18 };
 _Static_assert(TEST_K <= 1 << 16, "sums of products below 2^48 are reduced once, at their end");
 
-/* A node does this before it listens: each value is taken apart once, and nothing divided. */
+/* A node does this before it listens, so it is fast: it unpacks each value once and does not
+ * divide. */
 static void sum_up(const room *r, bool transposed, uint64_t sums[TEST_N][TEST_M])
 {
     memset(sums, 0, sizeof(uint64_t[TEST_N][TEST_M]));
@@ -102,7 +104,7 @@ int sherd__limbs_selftest(sherd_diag *d)
     return err;
 }
 
-/* Of one thread what it worked, so that others who work here make no difference. */
+/* With one thread, uses its CPU time, so that other load on the machine makes no difference. */
 static double seconds(const sherd__team *team)
 {
     return sherd__team_threads(team) == 1 ? sherd__clock_busy_s() : sherd__clock_s();

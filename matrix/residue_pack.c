@@ -1,9 +1,9 @@
 /*
- * Residues to and from three bytes each, eight at a time: within halves of 16 bytes one shuffle of
- * bytes, across them one of words, both AVX2 instructions. 24 bytes are written or read as 32, so
- * the last values of a buffer go singly. Between bytes and doubles lie words in the first-level
- * cache: the loops that convert them are left to the compiler, which knows how wide a vector should
- * be.
+ * Conversion of residues to and from three bytes each, eight at a time: one shuffle of bytes within
+ * halves of 16 bytes and one of words across them, both AVX2 instructions. 24 bytes are written or
+ * read as 32, so the last values of a buffer are converted one by one. Between bytes and doubles
+ * there are words in the first-level cache. The loops that convert these are left to the compiler,
+ * which chooses the vector width.
  */
 #include <string.h>
 
@@ -15,7 +15,8 @@ enum { CHUNK = 512 };
 typedef uint8_t bytes32 __attribute__((vector_size(32)));
 typedef int32_t words8 __attribute__((vector_size(32)));
 
-/* Groups of eight of n values: three more must follow, for the 8 bytes beyond. */
+/* Returns the groups of eight of n values. At least three more values must follow, for the 8 bytes
+ * beyond a group. */
 static size_t groups_of(size_t n)
 {
     return n < 3 ? 0 : (n - 3) / 8;
@@ -87,7 +88,7 @@ static uint32_t get_u24(const uint8_t *in)
     return in[0] | (uint32_t)in[1] << 8 | (uint32_t)in[2] << 16;
 }
 
-/* The largest of the words, so that what is out of range is found after the loop. */
+/* Returns the largest of the words, so that values out of range are detected after the loop. */
 SHERD__CLONES
 static int32_t from_words(const int32_t *v, size_t n, int32_t p, double *restrict out)
 {
@@ -99,7 +100,7 @@ static int32_t from_words(const int32_t *v, size_t n, int32_t p, double *restric
     return most;
 }
 
-/* The largest value, or one that is not below p; out is of no use where there is one. */
+/* Returns the largest value, or one that is not below p; in that case out is undefined. */
 static uint32_t unpack(const uint8_t *in, size_t n, uint32_t p, double *out)
 {
     int32_t words[CHUNK];

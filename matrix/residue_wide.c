@@ -1,8 +1,8 @@
 /*
- * Residues to and from three bytes each with AVX-512, in intrinsics: between bytes and doubles
- * everything stays in registers, where residue_pack.c goes by words in memory. The same bits, two
- * to three times as fast. What is beyond the last value is neither read nor written: the last group
- * goes under a mask.
+ * Conversion of residues to and from three bytes each with AVX-512, in intrinsics: values stay in
+ * registers between bytes and doubles, where residue_pack.c uses words in memory. The bits are the
+ * same, two to three times as fast. Nothing beyond the last value is read or written: the last
+ * group uses a mask.
  */
 #include "matrix/clones.h"
 #include "matrix/residue_internal.h"
@@ -34,13 +34,13 @@ typedef struct packing {
     __m512i p, even, bytes;
 } packing;
 
-/* Sixteen values to the lower 48 bytes. */
+/* Packs sixteen values into the lower 48 bytes. */
 INLINED __m512i packed(__m512d low, __m512d high, const packing *k)
 {
     __m512i a = _mm512_castpd_si512(_mm512_add_pd(low, k->magic));
     __m512i b = _mm512_castpd_si512(_mm512_add_pd(high, k->magic));
     __m512i v = _mm512_permutex2var_epi32(a, k->even, b);
-    v = _mm512_min_epu32(v, _mm512_add_epi32(v, k->p)); /* what is negative is large */
+    v = _mm512_min_epu32(v, _mm512_add_epi32(v, k->p)); /* a negative value is large */
     return _mm512_permutexvar_epi8(k->bytes, v);
 }
 
@@ -59,7 +59,7 @@ bool sherd__residue_pack_wide(const double *x, size_t n, uint32_t p, uint8_t *ou
         .bytes = _mm512_loadu_si512(bytes),
     };
     size_t i = 0;
-    for (; n - i >= SIXTEEN + EIGHT; i += SIXTEEN) /* 64 bytes are written, 16 of them twice */
+    for (; n - i >= SIXTEEN + EIGHT; i += SIXTEEN) /* writes 64 bytes, 16 of them twice */
         _mm512_storeu_si512(out + SHERD__RESIDUE_BYTES * i,
                             packed(_mm512_loadu_pd(x + i), _mm512_loadu_pd(x + i + EIGHT), &k));
     for (; i < n; i += SIXTEEN) {
@@ -79,7 +79,7 @@ typedef struct unpacking {
     __m512i spread; /* byte 3*i+j to byte 8*i+j */
 } unpacking;
 
-/* Eight values, 24 bytes in the low part of `bytes`. */
+/* Converts eight values from 24 bytes in the low part of `bytes`. */
 INLINED __m512d unpacked(__m256i bytes, const unpacking *k, __m512i *most)
 {
     __m512i v = _mm512_maskz_permutexvar_epi8(UINT64_C(0x0707070707070707), k->spread,
@@ -102,7 +102,7 @@ bool sherd__residue_unpack_wide(const uint8_t *in, size_t n, uint32_t p, double 
     };
     __m512i largest = _mm512_setzero_si512();
     size_t i = 0;
-    for (; n - i >= 2 * EIGHT; i += EIGHT) /* 32 bytes are read of 48 */
+    for (; n - i >= 2 * EIGHT; i += EIGHT) /* reads 32 bytes of 48 */
         _mm512_storeu_pd(out + i,
                          unpacked(_mm256_loadu_si256((const void *)(in + SHERD__RESIDUE_BYTES * i)),
                                   &k, &largest));

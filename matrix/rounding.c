@@ -1,7 +1,7 @@
 /*
  * Operands are copied, scaled, rounded and scaled back: with s the exponent that nearest rounding
- * would choose, a copy holds a * 2^-s with whole |a| < 2^(bits-1), which is exact in doubles, and
- * whatever exponent of at least s the multiplier behind chooses takes it as it is.
+ * would choose, a copy holds a * 2^-s with whole |a| < 2^(bits-1), which is exact in doubles. Any
+ * exponent of at least s that the inner multiplier chooses then takes it without rounding.
  */
 #include "matrix/rounding.h"
 
@@ -30,7 +30,7 @@ typedef struct rounding {
     sherd_multiplier inner;
     unsigned bits;
     uint64_t seed[4];
-    uint64_t step, tensor; /* numbers of the next operand */
+    uint64_t step, tensor; /* of the next operand */
     room left, right;
 } rounding;
 
@@ -54,7 +54,7 @@ static int grow(room *r, size_t rows, size_t cols)
     return SHERD_OK;
 }
 
-/* The finaliser of SplitMix64, over the words one after the other. */
+/* Applies the finaliser of SplitMix64 to the words in order. */
 static uint64_t key_of(const rounding *r, uint64_t step, uint64_t tensor)
 {
     const uint64_t words[] = { r->seed[0], r->seed[1], r->seed[2], r->seed[3], step, tensor };
@@ -73,7 +73,7 @@ static bool whole(sherd_view v)
     return v.dtype != SHERD_F64 && v.dtype != SHERD_F32;
 }
 
-/* *v becomes its rounded copy, unless it holds integers. */
+/* Replaces *v by its rounded copy, unless it holds integers. */
 static int round_view(const rounding *r, uint64_t step, uint64_t tensor, const char *name, room *to,
                       sherd_view *v, sherd_diag *d)
 {

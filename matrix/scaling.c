@@ -1,8 +1,7 @@
 /*
- * One pass finds the largest magnitude, frexp its exponent. An operand that lies in [1/2, 1)
- * already is handed on as it is; others are copied, which costs less than a product of theirs.
- * Factors stay within 2^+-1000, so that they are doubles; what is smaller or larger than that is
- * scaled as far.
+ * One pass finds the largest magnitude, frexp its exponent. An operand already in [1/2, 1) is
+ * passed on unchanged; others are copied, which costs less than a product with them. Factors stay
+ * within 2^+-1000, so that they are doubles; smaller or larger operands are scaled only that far.
  */
 #include "matrix/scaling.h"
 
@@ -53,7 +52,7 @@ static int grow(room *r, size_t rows, size_t cols, sherd_diag *d)
     return SHERD_OK;
 }
 
-/* *v times 2^*by, a copy of it unless *by is 0. */
+/* Replaces *v by *v times 2^*by, a copy unless *by is 0. */
 static int scale(room *to, sherd_view *v, int *by, sherd_diag *d)
 {
     sherd__scan scan;
@@ -74,7 +73,7 @@ static int scale(room *to, sherd_view *v, int *by, sherd_diag *d)
     return SHERD_OK;
 }
 
-/* c times 2^-by. */
+/* Multiplies c by 2^-by. */
 static void scale_back(double *c, size_t rows, size_t cols, size_t ldc, int by)
 {
     double first = ldexp(1, -(by / 2)), second = ldexp(1, -(by - by / 2));

@@ -1,8 +1,8 @@
 /*
- * One pass over a matrix: magnitudes, zeros, whole numbers, and the first value that is no number.
- * Works on the bit patterns as integers: |x| orders like its bits, and integer reductions vectorise
- * without relaxed floating-point rules. Columns of a Fortran-order view are scanned as rows of its
- * transpose; only the position of a bad value needs row order.
+ * One pass over a matrix: magnitudes, zeros, whole numbers, and the first NaN or infinity. It works
+ * on the bit patterns as integers: |x| has the order of its bits, and integer reductions can be
+ * vectorised without relaxed floating-point rules. Columns of a Fortran-order view are scanned as
+ * rows of its transpose; only the position of a bad value needs row order.
  */
 #include <math.h>
 #include <string.h>
@@ -26,7 +26,8 @@ static void scan_chunk(const double *x, size_t n, totals *t)
         memcpy(&bits, x + i, sizeof bits);
         bits &= ~(UINT64_C(1) << 63);
         uint64_t bad = bits >= INF_BITS;
-        /* Signed comparisons: the sign bit is clear, and AVX2 has no unsigned ones. */
+        /* The comparisons are signed: the sign bit is clear, and AVX2 has no unsigned
+         * comparisons. */
         int64_t low = (int64_t)(bad ? INF_BITS - 1 : bits), high = (int64_t)(bad ? 0 : bits);
         min = low < (int64_t)min ? (uint64_t)low : min;
         max = high > (int64_t)max ? (uint64_t)high : max;
@@ -70,7 +71,7 @@ static void find_bad(sherd_view v, sherd__scan *out)
         }
 }
 
-/* Whether some i64 of the view loses bits as a double. */
+/* Returns whether some i64 of the view loses bits as a double. */
 static bool loses_bits(sherd_view v)
 {
     for (size_t r = 0; r < v.rows; r++)
@@ -91,14 +92,14 @@ static sherd_view along_memory(sherd_view v)
     return row < col ? sherd_view_t(v) : v;
 }
 
-/* Rows without gaps as one: what a row costs beside its numbers is most of a narrow matrix. */
+/* Joins rows without gaps to one row, since the cost per row dominates in a narrow matrix. */
 static sherd_view one_row(sherd_view v)
 {
     if (v.rows < 2 || v.col_stride != 1 || v.row_stride != (ptrdiff_t)v.cols) return v;
     return sherd_view_c(v.data, v.dtype, 1, v.rows * v.cols);
 }
 
-/* n elements of a row: where they lie, if they are doubles one behind the other, else in x. */
+/* Returns n elements of a row: in place if they are contiguous doubles, otherwise in x. */
 static const double *piece(const sherd_view *v, size_t r, size_t c, size_t n, double *x)
 {
     size_t ld;
@@ -108,7 +109,7 @@ static const double *piece(const sherd_view *v, size_t r, size_t c, size_t n, do
     return x;
 }
 
-/* Several maxima side by side, or each would wait for the one before. */
+/* The compiler keeps several maxima in parallel, so that none waits for the previous one. */
 SHERD__CLONES
 static uint64_t peak_chunk(const double *x, size_t n)
 {

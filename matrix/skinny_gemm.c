@@ -1,8 +1,8 @@
 /*
- * What bounds such a product is reading B once from memory. Adding and taking away 1.5 * 2^52
- * rounds like rint, to nearest and ties to even, up to 2^51, in two additions that every processor
- * has side by side. Sums are of whole numbers below 2^53, so their order is free: four rows of B
- * are added at a time, and a sum along a row is kept in many parts.
+ * The time of these products is that of reading B once from memory. Adding and subtracting 1.5 *
+ * 2^52 rounds like rint, to nearest and ties to even, up to 2^51, in two additions that every
+ * processor has in vectors. Sums are of whole numbers below 2^53, so their order is free: four rows
+ * of B are added at a time, and a sum along a row is kept in many parts.
  */
 #include "matrix/skinny_gemm.h"
 
@@ -13,7 +13,7 @@
 #include "matrix/view.h"
 
 #define ROUND 0x1.8p52
-#define COLUMNS 4096u /* of C at a time: they stay in the first-level cache */
+#define COLUMNS 4096u /* of C at a time: they fit the first-level cache */
 #define PARTS 32u
 
 bool sherd__skinny_fits(size_t rows, sherd_view b, const sherd__fixed *fb)
@@ -24,7 +24,7 @@ bool sherd__skinny_fits(size_t rows, sherd_view b, const sherd__fixed *fb)
     return sherd__view_borrow_f64(b, &ld) || sherd__view_borrow_f64(sherd_view_t(b), &ld);
 }
 
-/* c += x[0] * row 0 of b + ... + x[3] * row 3. */
+/* Computes c += x[0] * row 0 of b + ... + x[3] * row 3. */
 SHERD__CLONES_WHOLE
 static void add_four(double *restrict c, size_t m, const double *restrict b, size_t ld,
                      const double *restrict x, double factor)
@@ -70,7 +70,7 @@ void sherd__skinny_exact(const double *qa, size_t rows, sherd_view b, const sher
     size_t k = b.rows, m = b.cols, ld;
     double factor = ldexp(1.0, fb->scale);
     const double *at = sherd__view_borrow_f64(b, &ld);
-    if (!at) { /* columns of B are rows of memory */
+    if (!at) { /* B is stored by columns */
         at = sherd__view_borrow_f64(sherd_view_t(b), &ld);
         for (size_t j = 0; j < m; j++)
             for (size_t i = 0; i < rows; i++)

@@ -1,8 +1,9 @@
 /*
- * A row of C is kept in registers, 32 columns at a time, while the row's entries pass: for each,
- * one load of B and a multiply-add per vector. For the 32 columns all rows are done before the next
- * 32, so that B's part (256 bytes a row) stays in the first cache. Vectors are gcc's own, which
- * become whatever the clone has; without fma, which would make bits depend on the clone.
+ * A row of C is kept in registers, 32 columns at a time, while the row's entries are processed: one
+ * load of B and a multiply-add per vector for each. All rows are computed for 32 columns before the
+ * next 32, so that this part of B (256 bytes a row) stays in the first-level cache. Vectors are
+ * gcc's vector types, compiled to what the clone has, without fma, which would make bits depend on
+ * the clone.
  */
 #include "matrix/sparse.h"
 
@@ -13,8 +14,8 @@
 typedef double vec __attribute__((vector_size(64)));
 typedef double vec_any __attribute__((vector_size(64), aligned(8), may_alias));
 
-#define WIDE 32u     /* columns that four vectors hold */
-#define PACK_USES 4u /* times that each row of B is used, from which on packing pays */
+#define WIDE 32u     /* columns that fit four vectors */
+#define PACK_USES 4u /* uses of each row of B from which on packing pays */
 
 #define LOAD(p) (*(const vec_any *)(const void *)(p))
 #define STORE(p, v) (*(vec_any *)(void *)(p) = (v))
@@ -71,8 +72,8 @@ static void column(const left *a, const double *b, size_t ldb, bool add, double 
     }
 }
 
-/* 32 columns of B next to each other: rows of B that lie a power of two apart share few cache sets,
- * and many pages. */
+/* Copies 32 columns of B to contiguous memory: rows of B that are a power of two apart share few
+ * cache sets and touch many pages. */
 static const double *pack(size_t k, const double *b, size_t ldb, double *room)
 {
     for (size_t i = 0; i < k; i++) memcpy(room + i * WIDE, b + i * ldb, WIDE * sizeof *room);

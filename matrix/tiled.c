@@ -1,9 +1,10 @@
 /*
- * Blocking around the kernels of tiled_kernel.inc. C is cut into parts, each made by one thread
- * (tiled_part.c): rows in panels as high as a tile, columns in panels as wide. Here: how many
- * parts, which operand stays in cache and which passes by, and the memory for both. An operand
- * that is turned into panels and needed by several parts is so once, beforehand, if it is small
- * enough; a large one is read again by each part, which costs less than memory for all of it.
+ * Blocking around the kernels of tiled_kernel.inc. C is divided into parts, each computed by one
+ * thread (tiled_part.c): rows in panels of a tile's height, columns in panels of its width. This
+ * file decides the number of parts, which operand stays in cache and which is streamed, and the
+ * memory for both. An operand that is converted to panels and needed by several parts is converted
+ * once, beforehand, if it is small enough. A large one is read again by each part, which costs less
+ * than memory for all of it.
  */
 #include "matrix/tiled.h"
 
@@ -16,13 +17,13 @@
 #include "core/bytes.h"
 #include "matrix/tiled_internal.h"
 
-/* Of A in a part: with pieces of full depth about 200 KB; twice as many where each part makes
+/* Panels of A in a part: about 200 KB with pieces of full depth; twice as many if each part makes
  * panels of B again. */
 #define PANELS 14u
-#define SHARED ((size_t)2 << 20) /* bytes of panels that are made beforehand at most */
+#define SHARED ((size_t)2 << 20) /* maximum bytes of panels made beforehand */
 #define SECOND SHERD__TILED_SECOND
-#define SMALL 40000u /* multiplications that no second thread is woken for */
-#define FEW 8u       /* pieces of shared panels that no second thread is woken for */
+#define SMALL 40000u /* multiplications for which no second thread is woken */
+#define FEW 8u       /* pieces of shared panels for which no second thread is woken */
 #define LINE SHERD__TILED_LINE
 
 /* ---- which kernels --------------------------------------------------------------------------- */
@@ -83,7 +84,7 @@ bool sherd__tiled_takes(sherd_view v)
     return known(v.dtype) && (v.col_stride == 1 || v.row_stride == 1 || v.cols <= 1 || v.rows <= 1);
 }
 
-/* Rows whose elements lie together; with one row or column, whichever is true. */
+/* Returns whether elements of a row are contiguous; with one row or column both layouts apply. */
 static bool by_rows(sherd_view v)
 {
     return v.col_stride == 1 || v.cols <= 1;
@@ -96,14 +97,15 @@ static const sherd__tiles_reader *reader_of(const sherd__tiles *t, sherd_dtype d
                                             : SHERD__READS_U8];
 }
 
-/* Whether kernels may read it where it is: numbers of the product's type, in rows that do not fall
- * on a few sets of the first cache (a page of 4 KB is a way of it; 8 ways hold a panel's piece). */
+/* Returns whether kernels may read v in place: it has numbers of the product's type, in rows that
+ * do not fall on a few sets of the first-level cache (a way of it is a page of 4 KB; 8 ways hold a
+ * panel's piece). */
 static bool direct(sherd_view v, sherd_dtype type, ptrdiff_t stride)
 {
     return v.dtype == type && stride > 0 && stride * (ptrdiff_t)sherd_dtype_size(type) % 512 != 0;
 }
 
-/* Whether n x k numbers are at most so many bytes. */
+/* Returns whether n x k numbers take at most `bytes` bytes. */
 static bool fits(size_t n, size_t k, size_t size, size_t bytes)
 {
     size_t all;
@@ -114,10 +116,11 @@ static bool fits(size_t n, size_t k, size_t size, size_t bytes)
 
 typedef sherd__tiled_job job;
 
-/* Parts: several for each thread, so that a late one is not waited for with a whole share of the
- * work. The smaller operand is to stay in cache, the larger one to be read once. Where both are
- * large, cut by columns only if A's panels need not be made again for each. A B that is met again
- * and again is better off in panels, whose lines follow each other, than where it is. */
+/* Chooses the parts: several for each thread, so that a late thread does not delay the product by a
+ * whole share of the work. The smaller operand should stay in cache and the larger one should be
+ * read once. If both are large, C is divided by columns only if A's panels need not be made again
+ * for each part. A B that is read repeatedly is faster in panels, which have contiguous lines, than
+ * in place. */
 static void cut_parts(job *j, unsigned threads)
 {
     const size_t size = j->t->size;
@@ -127,7 +130,7 @@ static void cut_parts(job *j, unsigned threads)
     bool a_stays = ready_a && j->n < j->m && fits(j->n, j->k, size, SECOND);
     bool b_stays = small_b && !a_stays && (j->direct_a || !j->p->c) &&
                    fits(j->m, j->k, size, SECOND);
-    bool again = !ready_a && !small_b; /* each part makes panels of B again: few parts, then */
+    bool again = !ready_a && !small_b; /* each part makes panels of B again: few parts */
     size_t want = threads == 1 ? 1 : (again ? 1 : 6) * (size_t)threads;
     j->direct_b = j->direct_b && a_stays;
     j->order = a_stays ? SHERD__PAST_A : b_stays ? SHERD__PAST_B : SHERD__BY_PIECES;
@@ -153,8 +156,8 @@ static bool grow(void **memory, size_t *size, size_t need)
     return true;
 }
 
-/* Bytes of C that a thread holds at a time where nobody else has C; a part's, or, where B stays, a
- * panel's. */
+/* Computes the bytes of C that a thread holds at a time if p->c is NULL: those of a part or, if B
+ * stays in cache, of a panel. */
 static bool own_c(job *j, size_t *bytes)
 {
     size_t panels = j->order == SHERD__PAST_B ? 1 : ceil_of(j->rows, j->row_parts);
@@ -165,7 +168,7 @@ static bool own_c(job *j, size_t *bytes)
            sherd__mul(*bytes, j->t->size, bytes);
 }
 
-/* Memory for the panels, bounded by SHARED and the number of threads, and for C. */
+/* Allocates memory for the panels, bounded by SHARED and the number of threads, and for C. */
 static bool make_room(job *j, unsigned threads, sherd__tiled_room *room)
 {
     size_t panels = j->direct_a || j->share_a   ? 0
@@ -228,12 +231,12 @@ static int multiply(const sherd__tiled *p, sherd__team *team, sherd__tiled_room 
     return SHERD_OK;
 }
 
-/* ---- turned products ------------------------------------------------------------------------- */
+/* ---- transposed products --------------------------------------------------------------------- */
 
-#define COLUMNS 64u /* of C that are turned at a time */
+#define COLUMNS 64u /* of C, transposed at a time */
 
-/* A large B whose columns lie together costs more to turn, panel by panel, than C does when it is
- * small: then B^T A^T is made, and turned. */
+/* A large B with contiguous columns costs more to transpose, panel by panel, than a small C does.
+ * In that case B^T A^T is computed and transposed. */
 static bool better_turned(const sherd__tiled *p)
 {
     size_t n = p->a.rows, m = p->b.cols, bytes;

@@ -1,9 +1,9 @@
 /*
- * One part of a product: which panels meet in which order, and where they lie. An operand of the
- * product's own type is read where it is, unless its rows fall on each other in the first cache;
- * all others are turned into panels, once beforehand where several parts need them. What is
- * streamed is fetched into the second cache a panel ahead, by the kernels; what is met again and
- * again stays there. Sums of an element go by ascending pieces in each of the orders.
+ * One part of a product: the order in which panels are multiplied, and where they are stored. An
+ * operand of the product's own type is read in place, unless its rows share cache sets in the
+ * first-level cache. All others are converted to panels, once beforehand if several parts need
+ * them. The kernels prefetch streamed data into the second-level cache one panel ahead; data that
+ * are used repeatedly stay there. In each of the orders an element is summed by ascending pieces.
  */
 #include <stdint.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static const void *element(const sherd_view *v, size_t r, size_t c)
 
 /* ---- panels ---------------------------------------------------------------------------------- */
 
-/* A piece of a panel: its first number, and how far it is to the next step (of B, or of A by
+/* A piece of a panel: its first number, and the distance to the next step (of B, or of A by
  * columns) or row (of A by rows). */
 typedef struct panel {
     const void *at;
@@ -47,7 +47,7 @@ static void pack_a(const sherd__tiled_job *j, size_t piece, size_t r, char *to)
     size_t row = row_of(j, r), rows = row_of(j, r + 1) - row;
     size_t l = step_of(j, piece), k = step_of(j, piece + 1) - l;
     if (!j->a_rows) {
-        /* Rows that follow are read too where they are: a fixed width is quicker. */
+        /* The following rows are read too if they exist: a fixed width is faster. */
         if (row + SHERD__TILED_ROWS <= j->n) rows = SHERD__TILED_ROWS;
         j->read_a->strip(element(&j->p->a, row, l), j->p->a.col_stride, k, rows, SHERD__TILED_ROWS,
                          to);
@@ -77,7 +77,8 @@ void sherd__tiled_share(void *ctx, size_t i, unsigned thread)
                j->all_b + (i - in_a) * j->slot_b);
 }
 
-/* Packed into `own` if it is neither read where it is nor brought into panels beforehand. */
+/* Returns a panel of A. It is packed into `own` if it is neither read in place nor converted
+ * beforehand. */
 static panel panel_of_a(const sherd__tiled_job *j, size_t piece, size_t r, char *own)
 {
     size_t packed = j->a_rows ? SHERD__TILED_STRIDE / j->t->size : SHERD__TILED_ROWS;
@@ -101,12 +102,13 @@ static panel panel_of_b(const sherd__tiled_job *j, size_t piece, size_t c, char 
     return (panel){ own, j->t->cols };
 }
 
-/* ---- what comes next ------------------------------------------------------------------------- */
+/* ---- prefetching ----------------------------------------------------------------------------- */
 
 static const sherd__ahead nothing = { "", 0 };
 
-/* What kernel call `i` of a panel of B asks for, of the one that comes next: a column of cache
- * lines, where B's rows are rows; the beginning of a row, where they are columns. */
+/* Returns the addresses that kernel call `i` of a panel of B prefetches for the next panel: a
+ * column of cache lines if B is stored by rows, the start of a row of memory if it is stored by
+ * columns. */
 static sherd__ahead ahead_in_b(const sherd__tiled_job *j, size_t piece, size_t c, size_t i)
 {
     size_t in_line = LINE / sherd_dtype_size(j->p->b.dtype), col = c * j->t->cols;
@@ -120,8 +122,9 @@ static sherd__ahead ahead_in_b(const sherd__tiled_job *j, size_t piece, size_t c
     return nothing;
 }
 
-/* What kernel call `i` of a panel of A asks for, of so many rows that lie from `at` on: lines of
- * one of them, as many as the call has steps, then of the next row, and so on along all rows. */
+/* Returns the addresses that kernel call `i` of a panel of A prefetches, of `rows` rows from `at`
+ * on: as many lines of one row as the call has steps, then of the next row, and so on along all
+ * rows. */
 static sherd__ahead along_rows(const char *at, size_t rows, size_t bytes, ptrdiff_t stride,
                                size_t i, size_t k)
 {
@@ -130,8 +133,8 @@ static sherd__ahead along_rows(const char *at, size_t rows, size_t bytes, ptrdif
     return (sherd__ahead){ at + (ptrdiff_t)(i % rows) * stride + from, LINE };
 }
 
-/* The same of panel r + 1 of A, if it comes next (before `end`), or, where A is at hand, of what r
- * is finished with. */
+/* Like along_rows, for panel r + 1 of A if it comes next (before `end`); or, if A is available in
+ * panels, for the matrix `beside` that finishing panel r reads. */
 static sherd__ahead ahead_of_rows(const sherd__tiled_job *j, size_t r, size_t end, size_t i,
                                   size_t k)
 {
@@ -148,12 +151,12 @@ static sherd__ahead ahead_of_rows(const sherd__tiled_job *j, size_t r, size_t en
 
 /* ---- orders ---------------------------------------------------------------------------------- */
 
-/* Panels [r0, r1) x [c0, c1), and a thread's memory. */
+/* Panels [r0, r1) x [c0, c1), and the memory of a thread. */
 typedef struct part {
     const sherd__tiled_job *j;
     size_t r0, r1, c0, c1;
     char *own_a, *own_b;
-    char *c; /* of C, or of memory that stands for it: that of panels r0 and c0 */
+    char *c; /* address of panels r0 and c0 in C, or in memory that replaces it */
     size_t ldc;
 } part;
 
@@ -189,7 +192,7 @@ static void finish(const part *s, size_t r0, size_t r1)
     if (j->p->finish) j->p->finish(j->p->ctx, row, col, rows, cols, c, s->ldc);
 }
 
-/* A stays in the second cache, strips of B pass by. */
+/* A stays in the second-level cache, strips of B are streamed. */
 static void past_a(const part *s)
 {
     const sherd__tiled_job *j = s->j;
@@ -206,8 +209,8 @@ static void past_a(const part *s)
     finish(s, s->r0, s->r1);
 }
 
-/* B stays in the second cache, rows of A pass by and those of C are finished one panel after the
- * other. */
+/* B stays in the second-level cache, rows of A are streamed, and those of C are finished one panel
+ * after the other. */
 static void past_b(const part *s)
 {
     const sherd__tiled_job *j = s->j;
@@ -227,7 +230,8 @@ static void past_b(const part *s)
     }
 }
 
-/* Of a part whose panels of A have been packed one after the other, if they are packed for it. */
+/* Returns a panel of A of a part; they are stored consecutively if they were packed for this
+ * part. */
 static panel packed_a(const part *s, size_t piece, size_t r)
 {
     const sherd__tiled_job *j = s->j;
@@ -236,9 +240,10 @@ static panel packed_a(const part *s, size_t piece, size_t r)
                     j->a_rows ? SHERD__TILED_STRIDE / j->t->size : SHERD__TILED_ROWS };
 }
 
-/* Neither does for all of k: piece by piece, C in between. B's panels go by for each of A's if they
- * were made beforehand and a piece of them fits the second cache: so C is met row by row; else A's
- * go by for each of B's. */
+/* Neither operand stays in cache for all of k: the product is computed piece by piece, with C in
+ * between. B's panels are streamed for each panel of A if they were made beforehand and a piece of
+ * them fits the second-level cache, so that C is accessed row by row. Otherwise A's panels are
+ * streamed for each panel of B. */
 static void by_pieces(const part *s)
 {
     const sherd__tiled_job *j = s->j;

@@ -1,7 +1,7 @@
 /*
  * Readers of views: one loop per dtype, contiguous or strided, and a blocked transposing copy.
- * Elements are read through unaligned, may-alias types: a mapped file may place data anywhere, and
- * such loads cost nothing here and vectorise. Callers keep ranges in bounds.
+ * Elements are read through unaligned, may-alias types: a mapped file may have data at any address,
+ * and these loads cost nothing here and can be vectorised. Callers keep ranges in bounds.
  */
 #include "matrix/view.h"
 
@@ -20,7 +20,7 @@ typedef int16_t __attribute__((aligned(1), may_alias)) i16_any;
 typedef int32_t __attribute__((aligned(1), may_alias)) i32_any;
 typedef int64_t __attribute__((aligned(1), may_alias)) i64_any;
 
-/* Columns and rows of a transposing block: 64 x 64 doubles stay in L1 with their source. */
+/* Columns and rows of a transposing block: 64 x 64 doubles fit in L1 with their source. */
 #define BLOCK 64u
 
 #define DTYPES(XX)                                                                                 \
@@ -34,7 +34,7 @@ typedef int64_t __attribute__((aligned(1), may_alias)) i64_any;
     XX(SHERD_I32, i32)                                                                             \
     XX(SHERD_I64, i64)
 
-/* Per dtype: n elements `step` apart from p; n elements at given columns; an n x m block. */
+/* Per dtype: reads n elements `step` apart from p; n elements at given columns; an n x m block. */
 #define READERS(dtype, t)                                                                          \
     SHERD__CLONES                                                                                  \
     static void run_##t(const t##_any *p, ptrdiff_t step, size_t n, double *out)                   \

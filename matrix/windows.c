@@ -1,8 +1,8 @@
 /*
- * Windows laid out as rows (im2col; Chellapilla, Puri and Simard 2006). One function for all who
- * need it, whatever their elements are (numbers of a layer, residues in doubles, packed residues as
- * they travel), so that a layer and a node cannot mean two matrices by one description. It trusts
- * what sherd__windows_fit has let pass and its caller for the memory.
+ * Windows laid out as rows (im2col; Chellapilla, Puri and Simard 2006). One function serves all
+ * element types (numbers of a layer, residues in doubles, packed residues on the wire), so that a
+ * layer and a node cannot derive different matrices from one description. It relies on
+ * sherd__windows_fit for the sizes and on its caller for the memory.
  */
 #include "matrix/windows.h"
 
@@ -12,7 +12,7 @@
 #include "core/bytes.h"
 #include "core/diag.h"
 
-/* How many windows there are along a side; 0: it does not fit. */
+/* Returns the number of windows along a side; 0 if none fits. */
 static size_t along(const sherd_windows *w, size_t side)
 {
     size_t around = side + 2 * (size_t)w->padding; /* below 2^34 */

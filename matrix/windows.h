@@ -1,5 +1,5 @@
-/* The matrix of windows of images (sherd/windows.h; im2col): its sizes, and some of its rows, of
- * whatever elements. Zeros around images are bytes of zero. */
+/* The matrix of windows of images (sherd/windows.h; im2col): its sizes, and some of its rows, for
+ * elements of any type. The zeros around images are zero bytes. */
 #ifndef MATRIX_WINDOWS_H
 #define MATRIX_WINDOWS_H
 
@@ -9,33 +9,35 @@
 #include "sherd/err.h"
 #include "sherd/windows.h"
 
-/** Most numbers of a window that nodes take: those of a row must fit where they are laid out. */
+/** Maximum numbers per window that nodes accept: a row must fit where it is laid out. */
 #define SHERD__WINDOW_MAX ((size_t)1 << 20)
 
 typedef struct sherd__windows {
     sherd_windows of;
     size_t high, wide; /* windows down and across */
-    size_t count;      /* of an image: high * wide */
-    size_t image, row; /* numbers in an image, in a window */
+    size_t count;      /* per image: high * wide */
+    size_t image, row; /* numbers in an image and in a window */
 } sherd__windows;
 
-/** False, and *out untouched, where the description is none, no window fits, or a size, or the
- *  numbers of all windows of an image, wrap. */
+/** Computes the sizes. Returns false and leaves *out unchanged if the description is invalid, if no
+ *  window fits, or if a size or the numbers of all windows of an image wrap. */
 bool sherd__windows_fit(const sherd_windows *w, sherd__windows *out);
-/** Whether every pixel is in some window: then images and windows have the same largest number. */
+/** Returns whether every pixel is in some window, so that images and windows have the same largest
+ *  number. */
 bool sherd__windows_cover(const sherd__windows *w);
 
-/** The shape of the matrix of windows of rows x cols images that are kept in parts of `part`; their
- *  own, where w->count is 0. No size wraps that sherd_multiplier_keep_as has let pass. */
+/** Replaces the shape of rows x cols images, kept in parts of `part`, by that of their matrix of
+ *  windows; no change if w->count is 0. No size wraps that sherd_multiplier_keep_as has
+ *  accepted. */
 void sherd__windows_shape(const sherd__windows *w, size_t *rows, size_t *cols, size_t *part);
 
-/** One row of one window, as elements that lie together: `run` of them from element `from` of the
- *  image, with `before` and `after` that lie outside of it. run 0: all are before. */
+/** One row of one window, as contiguous elements: `run` elements from element `from` of the image,
+ *  with `before` and `after` elements outside of it. run 0: all are in `before`. */
 typedef struct sherd__strip {
     size_t before, run, after, from;
 } sherd__strip;
 
-/** Row `y` of window (down, across). */
+/** Returns row `y` of window (down, across). */
 static inline sherd__strip sherd__windows_strip(const sherd__windows *w, size_t down, size_t across,
                                                 size_t y)
 {
@@ -52,12 +54,12 @@ static inline sherd__strip sherd__windows_strip(const sherd__windows *w, size_t 
     return s;
 }
 
-/** Rows [first, first+rows) of the matrix of windows of `images`, which lie one after the other,
- *  elements of `each` bytes. */
+/** Writes rows [first, first+rows) of the matrix of windows of `images`, which are stored
+ *  consecutively, with elements of `each` bytes. */
 void sherd__windows_rows(const sherd__windows *w, const void *images, size_t each, size_t first,
                          size_t rows, void *out);
-/** The same in memory of its own, the caller's to free (sherd__free); NULL on failure:
- *  SHERD_ENOMEM. */
+/** Like sherd__windows_rows, into new memory; the caller frees *out with sherd__free. Returns
+ *  SHERD_ENOMEM on failure, with *out NULL. */
 int sherd__windows_lay(const sherd__windows *w, const void *images, size_t each, size_t first,
                        size_t rows, void **out, sherd_diag *d) SHERD_MUST;
 
