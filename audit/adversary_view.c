@@ -450,7 +450,7 @@ static int make_single(sherd__adversary_view *s, sherd_view a, uint32_t col, dou
     return SHERD_OK;
 }
 
-int sherd__adversary_view_make(sherd__adversary_view *out, sherd__form form, sherd_view a,
+int sherd__adversary_view_make(sherd__adversary_view *out, sherd__view_form form, sherd_view a,
                                const uint32_t *cols, size_t cols_len, size_t first, size_t rows,
                                size_t rows_max)
 {

@@ -65,7 +65,7 @@ static bool next_subset(uint32_t *chosen, uint32_t size, uint32_t of)
 }
 
 /* Draws a uniform subset (Floyd). */
-static void draw_subset(const sherd_entropy *e, uint32_t *chosen, uint32_t size, uint32_t of)
+static void draw_subset(const sherd__entropy *e, uint32_t *chosen, uint32_t size, uint32_t of)
 {
     for (uint32_t len = 0, j = of - size; j < of; j++, len++) {
         uint32_t v = (uint32_t)sherd__entropy_below(e, (uint64_t)j + 1), at = 0;
@@ -317,8 +317,8 @@ int sherd__audit_coalitions(sherd__findings *l, const sherd__seen *seen, uint32_
                             const sherd__audit_options *opt, uint32_t *drawn, sherd_diag *d)
 {
     attack a = { .l = l, .s = seen, .opt = opt, .size = size };
-    sherd_entropy_seeded state;
-    sherd_entropy e = sherd__entropy_seeded(&state, opt->seed);
+    sherd__seeded state;
+    sherd__entropy e = sherd__entropy_seeded(&state, opt->seed);
     uint64_t most = sherd__audit_coalitions_max(opt), done = 0;
     int err = sherd__seen_check(seen, d);
     if (err != 0) return err;

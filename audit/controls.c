@@ -118,7 +118,7 @@ static void encode(sherd__control_view *v, uint32_t e, uint32_t prime)
 /* Draws masks for one prime. The control with one mask for all primes keeps those of the
    smallest. */
 static void draw_masks(sherd__control_view *v, sherd__control c, uint32_t prime,
-                       const sherd_entropy *e)
+                       const sherd__entropy *e)
 {
     const memory *m = v->memory;
     uint32_t p = v->code.primes[prime];
@@ -131,7 +131,7 @@ static void draw_masks(sherd__control_view *v, sherd__control c, uint32_t prime,
 }
 
 /* The second operand's masks are the first one's from the sixth row on, followed by fresh ones. */
-static void shift_masks(sherd__control_view *v, uint32_t prime, const sherd_entropy *e)
+static void shift_masks(sherd__control_view *v, uint32_t prime, const sherd__entropy *e)
 {
     const memory *m = v->memory;
     size_t n = entries(v), by = 5 * v->seen[0].cols;
@@ -152,7 +152,7 @@ static void negate_masks(sherd__control_view *v, uint32_t prime)
 }
 
 /* Writes the columns of a block in clear, shuffled for each share. */
-static void permute(sherd__control_view *v, uint32_t share, const sherd_entropy *e)
+static void permute(sherd__control_view *v, uint32_t share, const sherd__entropy *e)
 {
     const memory *m = v->memory;
     size_t rows = v->seen[0].rows, cols = v->seen[0].cols, n = rows * cols;
@@ -173,12 +173,12 @@ static void permute(sherd__control_view *v, uint32_t share, const sherd_entropy 
 }
 
 static void fill(sherd__control_view *v, sherd__control c, const double *const *blocks,
-                 const sherd_entropy *e)
+                 const sherd__entropy *e)
 {
     const memory *m = v->memory;
     size_t n = entries(v);
-    sherd_entropy_seeded state;
-    sherd_entropy made = sherd__entropy_seeded(&state, 1); /* masks do not depend on the operand */
+    sherd__seeded state;
+    sherd__entropy made = sherd__entropy_seeded(&state, 1); /* masks do not depend on the operand */
     for (uint32_t i = 0; i < v->seen_len; i++) {
         if (i > 0 || !blocks)
             sherd__audit_make_up(&made, m->blocks[i], v->code.blocks, v->seen[i].rows,
@@ -204,8 +204,8 @@ static void fill(sherd__control_view *v, sherd__control c, const double *const *
 int sherd__control_make(sherd__control_view *v, sherd__control c, const sherd__seen_code *code,
                         size_t rows, size_t cols, const double *const *blocks, uint64_t seed)
 {
-    sherd_entropy_seeded state;
-    sherd_entropy e = sherd__entropy_seeded(&state, seed);
+    sherd__seeded state;
+    sherd__entropy e = sherd__entropy_seeded(&state, seed);
     size_t n;
     memset(v, 0, sizeof *v);
     int err = sherd__modular_check(code, NULL);

@@ -118,8 +118,8 @@ static int games(sherd__findings *l, const sherd__seen_code *code, const sherd__
                  sherd_diag *d)
 {
     size_t n = (size_t)GAME_SIDE * GAME_SIDE;
-    sherd_entropy_seeded state;
-    sherd_entropy e = sherd__entropy_seeded(&state, opt->seed);
+    sherd__seeded state;
+    sherd__entropy e = sherd__entropy_seeded(&state, opt->seed);
     double **zero = NULL, **made = NULL, **mixed = NULL;
     int err = sherd__audit_blocks(&zero, code->blocks, n);
     if (err == 0) err = sherd__audit_blocks(&made, code->blocks, n);

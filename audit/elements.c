@@ -250,8 +250,8 @@ static int verbatim(sherd__findings *l, const sherd__elements *e, const char *na
 /* Extends public rows: the features of `cols` of their values, followed by the rows themselves. */
 static int extend(sherd__public *out, const sherd__public *pub, size_t cols, double *room)
 {
-    sherd_entropy_seeded state;
-    sherd_entropy e = sherd__entropy_seeded(&state, 1);
+    sherd__seeded state;
+    sherd__entropy e = sherd__entropy_seeded(&state, 1);
     size_t len, take = cols < pub->cols ? cols : pub->cols;
     *out = *pub;
     out->cols = FEATURES + pub->cols;

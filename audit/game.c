@@ -304,7 +304,7 @@ static int hide(const play *y, uint32_t coin, uint32_t **out)
     return e->encode(e->ctx, y->g->operand[coin], out);
 }
 
-static int play_round(play *y, const sherd_entropy *e, uint32_t round)
+static int play_round(play *y, const sherd__entropy *e, uint32_t round)
 {
     double *row = y->value + (size_t)round * y->len * STATISTICS;
     y->coin[round] = (uint8_t)sherd__entropy_below(e, 2);
@@ -321,8 +321,8 @@ int sherd__audit_game(sherd__findings *l, const sherd__game *g, const sherd__aud
                       sherd_diag *d)
 {
     play y = { .g = g, .rounds = sherd__audit_rounds(opt) };
-    sherd_entropy_seeded state;
-    sherd_entropy e = sherd__entropy_seeded(&state, opt->seed);
+    sherd__seeded state;
+    sherd__entropy e = sherd__entropy_seeded(&state, opt->seed);
     int err = sherd__modular_check(g->code, d);
     if (err != 0) return err;
     if (!sherd__mul(g->rows, g->cols, &y.n) || y.n == 0 || g->members_len == 0 || y.rounds < 4)

@@ -19,7 +19,7 @@
 
 /* A page being written; the first error is kept. */
 typedef struct page {
-    sherd_buf b;
+    sherd__buf b;
     int err;
 } page;
 

@@ -28,7 +28,7 @@ static bool next(uint32_t *m, uint32_t n, uint32_t size)
 
 /* Floyd: for j = n-size..n-1 adds a number up to j, or j if that number is already in the
    subset. */
-static void draw(const sherd_entropy *e, uint32_t *m, uint32_t n, uint32_t size)
+static void draw(const sherd__entropy *e, uint32_t *m, uint32_t n, uint32_t size)
 {
     uint32_t len = 0;
     for (uint32_t j = n - size; j < n; j++, len++) {
@@ -45,8 +45,8 @@ int sherd__members_choose(sherd__members *out, uint32_t n, uint32_t size, uint32
                           uint64_t seed)
 {
     sherd__members m = { .size = size };
-    sherd_entropy_seeded state;
-    sherd_entropy e = sherd__entropy_seeded(&state, seed);
+    sherd__seeded state;
+    sherd__entropy e = sherd__entropy_seeded(&state, seed);
     size_t cells;
     *out = m;
     if (size == 0 || size > n || most == 0) return SHERD_OK;

@@ -18,7 +18,7 @@ int sherd__audit_blocks(double ***out, uint32_t blocks, size_t n)
     return SHERD_OK;
 }
 
-void sherd__audit_make_up(const sherd_entropy *e, double *const *blocks, uint32_t len, size_t rows,
+void sherd__audit_make_up(const sherd__entropy *e, double *const *blocks, uint32_t len, size_t rows,
                           size_t cols)
 {
     for (uint32_t j = 0; j < len; j++) {
@@ -33,7 +33,7 @@ void sherd__audit_make_up(const sherd_entropy *e, double *const *blocks, uint32_
     }
 }
 
-void sherd__audit_permuted(const sherd_entropy *e, const double *const *in, double *const *out,
+void sherd__audit_permuted(const sherd__entropy *e, const double *const *in, double *const *out,
                            uint32_t len, size_t n)
 {
     for (uint32_t j = 0; j < len; j++) memcpy(out[j], in[j], n * sizeof *out[j]);
@@ -51,7 +51,7 @@ uint32_t sherd__audit_residue(double x, uint32_t p)
     return (uint32_t)(r < 0 ? r + (int64_t)p : r);
 }
 
-void sherd__audit_draw(const sherd_entropy *e, uint32_t p, size_t n, uint32_t *out)
+void sherd__audit_draw(const sherd__entropy *e, uint32_t p, size_t n, uint32_t *out)
 {
     uint32_t words[256], drop = (0 - p) % p;
     for (size_t done = 0; done < n;) {

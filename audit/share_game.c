@@ -19,7 +19,7 @@ typedef struct hiding {
     const sherd__seen_code *code;
     sherd__lcc lcc;
     size_t rows, cols;
-    sherd_entropy entropy;
+    sherd__entropy entropy;
     uint32_t members;   /* shares 0 to members - 1 */
     double **in;        /* K+T rows of n */
     double *weights;    /* members x (K+T) */
@@ -128,8 +128,8 @@ int sherd__audit_share_games(sherd__findings *l, const sherd__seen_code *code, s
                              size_t cols, const double *const *real,
                              const sherd__audit_options *opt, sherd_diag *d)
 {
-    sherd_entropy_seeded state, masks_state;
-    sherd_entropy e = sherd__entropy_seeded(&state, opt->seed ^ UINT64_C(0x67616d65));
+    sherd__seeded state, masks_state;
+    sherd__entropy e = sherd__entropy_seeded(&state, opt->seed ^ UINT64_C(0x67616d65));
     uint32_t members[SHERD__LCC_BLOCKS_MAX];
     double **zero = NULL, **made = NULL, **mixed = NULL;
     int err = usable(code, rows, cols, d);

@@ -54,14 +54,14 @@ int sherd__audit_linear(sherd__findings *l, const sherd__finding *about,
 int sherd__audit_blocks(double ***out, uint32_t blocks, size_t n) SHERD_MUST;
 /** Fills blocks with image-like data: four in five entries are 0, the others 1..255, and some rows
  *  are brighter. */
-void sherd__audit_make_up(const sherd_entropy *e, double *const *blocks, uint32_t len, size_t rows,
+void sherd__audit_make_up(const sherd__entropy *e, double *const *blocks, uint32_t len, size_t rows,
                           size_t cols);
 /** Copies `in` to `out` with all entries, over all blocks, in random order. */
-void sherd__audit_permuted(const sherd_entropy *e, const double *const *in, double *const *out,
+void sherd__audit_permuted(const sherd__entropy *e, const double *const *in, double *const *out,
                            uint32_t len, size_t n);
 /** Returns the residue below p of an integer. */
 uint32_t sherd__audit_residue(double x, uint32_t p);
 /** Draws n residues below p, uniform by rejection. */
-void sherd__audit_draw(const sherd_entropy *e, uint32_t p, size_t n, uint32_t *out);
+void sherd__audit_draw(const sherd__entropy *e, uint32_t p, size_t n, uint32_t *out);
 
 #endif

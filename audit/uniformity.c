@@ -306,8 +306,8 @@ static int pairs(looking *g, const sherd__seen *seen, size_t len)
             for (size_t j = i + 1; j < len && err == 0; j++) err = pair(g, &seen[i], &seen[j]);
         return err;
     }
-    sherd_entropy_seeded state;
-    sherd_entropy e = sherd__entropy_seeded(&state, g->opt->seed);
+    sherd__seeded state;
+    sherd__entropy e = sherd__entropy_seeded(&state, g->opt->seed);
     for (size_t k = 0; k < most && err == 0; k++) {
         size_t i = k < len - 1 ? k : (size_t)sherd__entropy_below(&e, len);
         size_t j = k < len - 1 ? k + 1 : (size_t)sherd__entropy_below(&e, len - 1);

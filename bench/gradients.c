@@ -69,7 +69,7 @@ static int generate(training *t, size_t examples, sherd_diag *d)
 static int prepare(training *t, const char *text, size_t examples, sherd_diag *d)
 {
     sherd__optimiser_spec how = { .method = SHERD__SGD };
-    sherd_entropy_seeded state;
+    sherd__seeded state;
     memset(t, 0, sizeof *t);
     int err = sherd__recipe_parse(&t->recipe, text, strlen(text), "bench", SHERD__RECIPE_NETWORK,
                                   d);
@@ -79,7 +79,7 @@ static int prepare(training *t, const char *text, size_t examples, sherd_diag *d
         err = sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     if (!err) err = sherd__recipe_network(&t->recipe, 1, &t->network, d);
     if (err) return err;
-    sherd_entropy e = sherd__train_entropy(&state, seed, "weights", 0);
+    sherd__entropy e = sherd__train_entropy(&state, seed, "weights", 0);
     sherd__network_draw(t->network, &e, 0);
     return sherd__optimiser_init(&t->optimiser, &how, sherd__network_count(t->network), d);
 }

@@ -60,7 +60,7 @@ static void scatter(double *x, size_t n, uint32_t most, uint64_t seed)
 /* Random weights, two trials: whether c is a*b modulo p, all dim x dim. */
 static bool is_product(const double *a, const double *b, const double *c, size_t dim, uint32_t p)
 {
-    const sherd_entropy e = sherd__entropy_os();
+    const sherd__entropy e = sherd__entropy_os();
     double *x = room(8 * dim);
     bool equal = x != NULL;
     if (!equal) return false;
@@ -170,7 +170,7 @@ static void coding_fini(coding *c)
     sherd__free(c->copy);
 }
 
-static int part_init(coding *c, unsigned i, const sherd_entropy *e)
+static int part_init(coding *c, unsigned i, const sherd__entropy *e)
 {
     coding_part *t = &c->part[i];
     *t = (coding_part){ .c = c,
@@ -188,7 +188,7 @@ static int part_init(coding *c, unsigned i, const sherd_entropy *e)
 
 static int coding_init(coding *c, size_t dim, unsigned threads, sherd_diag *d)
 {
-    const sherd_entropy e = sherd__entropy_os();
+    const sherd__entropy e = sherd__entropy_os();
     *c = (coding){ .dim = dim,
                    .height = (dim + BLOCKS - 1) / BLOCKS,
                    .a = room(dim * dim),
@@ -449,7 +449,7 @@ static int check(checking *c, bool *right)
 
 static void draw(checking *c)
 {
-    const sherd_entropy e = sherd__entropy_os();
+    const sherd__entropy e = sherd__entropy_os();
     for (unsigned q = 0; q < PRIMES; q++) {
         sherd__fvp_draw(&e, sherd__primes_default.p[q], TRIALS * c->n, c->r + q * TRIALS * c->n);
         sherd__fvp_draw(&e, sherd__primes_default.p[q], TRIALS * c->m, c->s + q * TRIALS * c->m);

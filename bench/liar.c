@@ -29,8 +29,8 @@ static const sherd__device *devices_liar(void *ctx, uint32_t *count)
     return sherd__backend_cpu.devices(ctx, count);
 }
 
-static int compute_liar(void *ctx, const sherd__call *c, const sherd_fragment *left,
-                        const sherd_fragment *right, sherd_diag *d)
+static int compute_liar(void *ctx, const sherd__call *c, const sherd__fragment *left,
+                        const sherd__fragment *right, sherd_diag *d)
 {
     int err = sherd__backend_cpu.compute(ctx, c, left, right, d);
     if (!err && lying && c->task->result.len > 0) c->out[c->task->result.len / 2] ^= 1;

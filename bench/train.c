@@ -53,8 +53,8 @@ static int begin(runner *r, const course *c, sherd_dtype dtype, sherd_diag *d)
 {
     sherd__network_spec spec = c->spec;
     sherd__optimiser_spec how = { .method = SHERD__SGD, .dtype = dtype };
-    sherd_entropy_seeded seeded;
-    sherd_entropy rng = sherd__entropy_seeded(&seeded, 1);
+    sherd__seeded seeded;
+    sherd__entropy rng = sherd__entropy_seeded(&seeded, 1);
     *r = (runner){ .c = c, .state = 7 };
     spec.dtype = dtype;
     int err = sherd__network_new(&spec, &r->n, d);

@@ -71,8 +71,8 @@ static int side_init(side *s, const training *t, sherd_multiplier m, sherd_diag 
         .in = { 1, 1, 784 }, .layers = t->layers, .len = t->len, .batch = t->part, .loss = t->loss
     };
     sherd__optimiser_spec how = { .method = SHERD__SGD };
-    sherd_entropy_seeded seeded;
-    sherd_entropy rng = sherd__entropy_seeded(&seeded, 1);
+    sherd__seeded seeded;
+    sherd__entropy rng = sherd__entropy_seeded(&seeded, 1);
     s->m = m;
     int err = sherd__network_new(&spec, &s->n, d);
     if (!err) err = sherd__optimiser_init(&s->o, &how, sherd__network_count(s->n), d);

@@ -29,7 +29,7 @@ static int find_operation(sherd__cli *cli, sherd_elementwise *op, unsigned *oper
                        *operands == 1 ? "one matrix" : "two matrices", cli->args_len - 1);
 }
 
-static int agree(const sherd__work *w, sherd_diag *d)
+static int agree(const sherd__product_run *w, sherd_diag *d)
 {
     sherd_view a = w->in[0].view, b = w->in[1].view;
     if (w->in_len == 1 || (a.rows == b.rows && a.cols == b.cols)) return 0;
@@ -40,20 +40,20 @@ static int agree(const sherd__work *w, sherd_diag *d)
 
 static int run_apply(sherd__cli *cli, sherd_diag *d)
 {
-    sherd__work w;
+    sherd__product_run w;
     sherd_elementwise op = 0;
     unsigned operands = 1;
     int err = find_operation(cli, &op, &operands, d);
     if (err) return err;
-    err = sherd__work_begin(&w, cli, op, operands, d);
+    err = sherd__product_run_begin(&w, cli, op, operands, d);
     if (!err) err = agree(&w, d);
     if (!err) {
         w.rows = w.in[0].view.rows;
         w.cols = w.in[0].view.cols;
-        err = sherd__work_run(&w, d);
-        err = sherd__work_tell(&w, err, d);
+        err = sherd__product_run_run(&w, d);
+        err = sherd__product_run_tell(&w, err, d);
     }
-    sherd__work_fini(&w);
+    sherd__product_run_fini(&w);
     return err;
 }
 

@@ -65,7 +65,7 @@ static int name_domains(sherd__auditing *a, sherd_diag *d)
 }
 
 /* The audit's own recorder: exposures as any run draws them, and what each node is then sent. */
-static int simulate(sherd__auditing *a, sherd__form form, sherd_diag *d)
+static int simulate(sherd__auditing *a, sherd__view_form form, sherd_diag *d)
 {
     sherd_view v = a->data.view;
     uint32_t n = (uint32_t)sherd__opt_int(a->cli, "local"), *expo = NULL, *cols = NULL;
@@ -504,7 +504,8 @@ static int run_audit(sherd__cli *cli, sherd_diag *d)
         err = sherd__paths_room(sherd__opt_text(cli, "html"), d);
     if (!err) err = open_files(a, d);
     if (!err) err = check_labels(a, d);
-    if (!err && simulated) err = simulate(a, (sherd__form)sherd__opt_choice(cli, "simulate"), d);
+    if (!err && simulated)
+        err = simulate(a, (sherd__view_form)sherd__opt_choice(cli, "simulate"), d);
     if (!err && !simulated) err = read_records(a, d);
     if (!err) err = check_show(a, d);
     if (!err) err = open_truth(a, d);

@@ -41,7 +41,7 @@ static void take(glance *g, const sherd__findings *l)
     }
 }
 
-static int look(glance *g, sherd__form form, sherd_view x, const uint32_t *cols, size_t len,
+static int look(glance *g, sherd__view_form form, sherd_view x, const uint32_t *cols, size_t len,
                 const sherd__truth *truth, const sherd__public *pub, sherd_diag *d)
 {
     sherd__adversary_view s = { 0 };
@@ -61,7 +61,7 @@ static int encode(sherd_view x, const sherd__lcc *code, size_t h, uint32_t *out)
 {
     const uint32_t p = sherd__primes_default.p[0];
     double w[SHERD__LCC_BLOCKS_MAX], *line = sherd__calloc(3 * x.cols, sizeof *line);
-    sherd_entropy e = sherd__entropy_os();
+    sherd__entropy e = sherd__entropy_os();
     sherd__masks *masks = NULL;
     int err = line ? sherd__masks_new(&masks, &e) : SHERD_ENOMEM;
     sherd__lcc_encode_weights(code, p, 0, w);

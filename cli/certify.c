@@ -27,7 +27,7 @@ static void fill_matrix(sherd__certificate_matrix *out, sherd_view v, const sher
     out->digest = *digest;
 }
 
-static int fill_matrices(sherd__certificate *c, sherd__work *w, sherd_diag *d)
+static int fill_matrices(sherd__certificate *c, sherd__product_run *w, sherd_diag *d)
 {
     sherd_view result = sherd_view_c(w->c, SHERD_F64, w->rows, w->cols);
     sherd__digest digest;
@@ -35,7 +35,7 @@ static int fill_matrices(sherd__certificate *c, sherd__work *w, sherd_diag *d)
     if (err) return err;
     fill_matrix(&c->result, result, &digest);
     c->has_inputs = !sherd__opt_flag(w->cli, "certificate-public");
-    err = sherd__work_digests(w, d);
+    err = sherd__product_run_digests(w, d);
     c->inputs_len = w->in_len;
     for (unsigned i = 0; i < w->in_len && !err; i++)
         fill_matrix(&c->inputs[i], w->in[i].view, &w->in[i].digest);
@@ -43,14 +43,14 @@ static int fill_matrices(sherd__certificate *c, sherd__work *w, sherd_diag *d)
 }
 
 /* Bits of an operand: 0 for integers, which are taken as they are. */
-static uint32_t bits_of(const sherd__work *w, unsigned i)
+static uint32_t bits_of(const sherd__product_run *w, unsigned i)
 {
     sherd_dtype t = w->in[i].view.dtype;
-    return t == SHERD_F64 || t == SHERD_F32 ? sherd__work_bits(w, i) : 0;
+    return t == SHERD_F64 || t == SHERD_F32 ? sherd__product_run_bits(w, i) : 0;
 }
 
 /* What the check of answers is worth: docs/THREATS.md, "Verification". */
-static void fill_check(sherd__certificate *c, const sherd__work *w)
+static void fill_check(sherd__certificate *c, const sherd__product_run *w)
 {
     const sherd_report *r = &w->report;
     bool sampled = w->op != 0;
@@ -69,11 +69,11 @@ static void fill_check(sherd__certificate *c, const sherd__work *w)
     c->freivalds_error_log2 = (int32_t)lround(log2(r->check_error));
 }
 
-static int fill_scheme(sherd__certificate *c, const sherd__work *w, sherd_diag *d)
+static int fill_scheme(sherd__certificate *c, const sherd__product_run *w, sherd_diag *d)
 {
     const sherd_scheme_info *scheme = sherd__work_scheme(w);
     const sherd_report *r = &w->report;
-    bool shuffled = scheme->takes & SHERD_TAKES_SHUFFLES, hidden = sherd__work_private(w);
+    bool shuffled = scheme->takes & SHERD_TAKES_SHUFFLES, hidden = sherd__product_run_private(w);
     c->exact = w->op == 0 && w->opt.exact;
     for (unsigned i = 0; i < w->in_len && c->exact; i++) {
         c->bits[i] = bits_of(w, i);
@@ -101,7 +101,7 @@ static int fill_scheme(sherd__certificate *c, const sherd__work *w, sherd_diag *
 }
 
 /* Domains are counted by their names: those of a cluster tell them apart. */
-static uint32_t count_domains(const sherd__work *w)
+static uint32_t count_domains(const sherd__product_run *w)
 {
     sherd_node_info info, other;
     uint32_t count = 0, before;
@@ -116,7 +116,7 @@ static uint32_t count_domains(const sherd__work *w)
     return count;
 }
 
-static int fill_nodes(sherd__certificate *c, const sherd__work *w, sherd_diag *d)
+static int fill_nodes(sherd__certificate *c, const sherd__product_run *w, sherd_diag *d)
 {
     c->nodes = sherd_cluster_size(w->cluster);
     c->domains = count_domains(w);
@@ -144,7 +144,7 @@ static int fill_nodes(sherd__certificate *c, const sherd__work *w, sherd_diag *d
     return 0;
 }
 
-static int sign_and_write(sherd__certificate *c, sherd__work *w, sherd_diag *d)
+static int sign_and_write(sherd__certificate *c, sherd__product_run *w, sherd_diag *d)
 {
     const char *key = sherd__opt_text(w->cli, "key");
     sherd_identity *id = NULL;
@@ -165,7 +165,7 @@ static const char *blas_version(char out[64])
     return "";
 }
 
-int sherd__work_certify_ready(sherd__work *w, sherd_diag *d)
+int sherd__product_run_certify_ready(sherd__product_run *w, sherd_diag *d)
 {
     const char *key = sherd__opt_text(w->cli, "key");
     const char *path = sherd__opt_text(w->cli, "certificate");
@@ -184,7 +184,7 @@ int sherd__work_certify_ready(sherd__work *w, sherd_diag *d)
     return err;
 }
 
-int sherd__work_certify(sherd__work *w, sherd_diag *d)
+int sherd__product_run_certify(sherd__product_run *w, sherd_diag *d)
 {
     sherd__certificate c;
     char blas[64];

@@ -26,7 +26,7 @@ static size_t panel_rows(size_t cols, size_t rows)
 }
 
 /* Rows of C from row `first` on, beside the same rows of the float64 product in `panel`. */
-static void measure_distance(sherd__work *w, const double *panel, size_t first, size_t rows)
+static void measure_distance(sherd__product_run *w, const double *panel, size_t first, size_t rows)
 {
     sherd__distance *x = &w->verdict.from_float;
     const double *c = w->c + first * w->cols;
@@ -41,17 +41,17 @@ static void measure_distance(sherd__work *w, const double *panel, size_t first, 
     }
 }
 
-double sherd__work_relative(const sherd__distance *x)
+double sherd__product_run_relative(const sherd__distance *x)
 {
     return x->whole > 0 ? sqrt(x->off / x->whole) : 0;
 }
 
-static int check_exact(sherd__work *w, double *panel, size_t step, sherd_diag *d)
+static int check_exact(sherd__product_run *w, double *panel, size_t step, sherd_diag *d)
 {
     sherd_view a = w->in[0].view, b = w->in[1].view;
     sherd__fixed fa, fb;
-    int err = sherd__fixed_choose(a, sherd__work_bits(w, 0), w->in[0].path, &fa, d);
-    if (!err) err = sherd__fixed_choose(b, sherd__work_bits(w, 1), w->in[1].path, &fb, d);
+    int err = sherd__fixed_choose(a, sherd__product_run_bits(w, 0), w->in[0].path, &fa, d);
+    if (!err) err = sherd__fixed_choose(b, sherd__product_run_bits(w, 1), w->in[1].path, &fb, d);
     w->verdict.from_float = (sherd__distance){ .bound = 0 };
     if (!err) w->verdict.from_float.bound = sherd__fixed_product_bound(&fa, &fb, a.cols);
     for (size_t r = 0; r < w->rows && !err; r += step) {
@@ -69,7 +69,7 @@ static int check_exact(sherd__work *w, double *panel, size_t step, sherd_diag *d
     return err;
 }
 
-static int check_map(sherd__work *w, double *panel, sherd_diag *d)
+static int check_map(sherd__product_run *w, double *panel, sherd_diag *d)
 {
     double *a = panel, *b = panel + w->cols, *out = b + w->cols;
     for (size_t r = 0; r < w->rows; r++) {
@@ -83,7 +83,7 @@ static int check_map(sherd__work *w, double *panel, sherd_diag *d)
     return 0;
 }
 
-static int check_bits(sherd__work *w, sherd_diag *d)
+static int check_bits(sherd__product_run *w, sherd_diag *d)
 {
     size_t step = w->op == 0 ? panel_rows(w->cols, w->rows) : 3;
     double *panel = sherd__calloc(step * w->cols + 1, sizeof *panel);
@@ -95,9 +95,9 @@ static int check_bits(sherd__work *w, sherd_diag *d)
     return err;
 }
 
-int sherd__work_check(sherd__work *w, sherd_diag *d)
+int sherd__product_run_check(sherd__product_run *w, sherd_diag *d)
 {
-    sherd__verdict *v = &w->verdict;
+    sherd__comparison *v = &w->verdict;
     double began = sherd__clock_s();
     uint64_t calls = sherd__blas_calls();
     int err;

@@ -302,7 +302,7 @@ static int compare_rows(const void *a, const void *b)
 static int hold_out(sherd__data *x, double fraction, const uint8_t seed[32], sherd_diag *d)
 {
     size_t n = x->train.x.rows, held = (size_t)(fraction * (double)n);
-    sherd_entropy_seeded state;
+    sherd__seeded state;
     sherd__dataset train = { 0 }, validation = { 0 };
     if (fraction == 0) return 0;
     if (held == 0 || held == n || n > UINT32_MAX)
@@ -311,7 +311,7 @@ static int hold_out(sherd__data *x, double fraction, const uint8_t seed[32], she
                            held == 0 ? "validate with" : "train on");
     uint32_t *rows = sherd__calloc(n, sizeof *rows);
     if (!rows) return no_memory("holdout", d);
-    sherd_entropy e = sherd__train_entropy(&state, seed, "holdout", 0);
+    sherd__entropy e = sherd__train_entropy(&state, seed, "holdout", 0);
     sherd__draw_shuffle(&e, rows, (uint32_t)n);
     sherd__wipe(&state, sizeof state);
     qsort(rows, held, sizeof *rows, compare_rows);

@@ -62,8 +62,8 @@ static int draw_weights(demo *m, sherd_diag *d)
     size_t inputs = m->x.cols;
     m->weights = sherd__calloc(inputs * HIDDEN, sizeof *m->weights);
     if (!m->weights) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
-    sherd_entropy_seeded state;
-    sherd_entropy e = sherd__entropy_seeded(&state, WEIGHTS_SEED);
+    sherd__seeded state;
+    sherd__entropy e = sherd__entropy_seeded(&state, WEIGHTS_SEED);
     for (size_t i = 0; i < inputs * HIDDEN; i++) {
         double unit = (double)(sherd__entropy_u64(&e) >> 11) * 0x1p-52 - 1;
         m->weights[i] = unit / sqrt((double)inputs);
@@ -137,7 +137,7 @@ static void show_exposures(const sherd_report *r)
     putchar('\n');
 }
 
-static void show_verdict(const sherd__work *w)
+static void show_verdict(const sherd__product_run *w)
 {
     const sherd__compare *x = &w->verdict.found;
     if (w->verdict.bitwise) {
@@ -152,7 +152,7 @@ static void show_verdict(const sherd__work *w)
            w->verdict.equal ? "yes" : "NO", x->worst);
 }
 
-static json_t *run_object(const sherd__work *w, double local)
+static json_t *run_object(const sherd__product_run *w, double local)
 {
     const sherd_report *r = &w->report;
     const sherd__compare *x = &w->verdict.found;
@@ -175,7 +175,7 @@ static json_t *run_object(const sherd__work *w, double local)
 
 /* How long the same product takes here. The exact comparison computed just that; the float one did
    more, so it is done once again, into w->c, whose contents have been compared by now. */
-static int time_local(demo *m, sherd__work *w, double *seconds, sherd_diag *d)
+static int time_local(demo *m, sherd__product_run *w, double *seconds, sherd_diag *d)
 {
     *seconds = w->verdict.seconds;
     if (w->opt.exact) return 0;
@@ -187,10 +187,10 @@ static int time_local(demo *m, sherd__work *w, double *seconds, sherd_diag *d)
     return err;
 }
 
-static int compute_and_compare(demo *m, sherd__work *w, double *local, sherd_diag *d)
+static int compute_and_compare(demo *m, sherd__product_run *w, double *local, sherd_diag *d)
 {
-    int err = sherd__work_compute(w, w->opt.exact ? "exact" : "float", d);
-    if (!err) err = sherd__work_check(w, d);
+    int err = sherd__product_run_compute(w, w->opt.exact ? "exact" : "float", d);
+    if (!err) err = sherd__product_run_check(w, d);
     if (!err) m->local_calls += w->verdict.blas_calls;
     return err ? err : time_local(m, w, local, d);
 }
@@ -199,14 +199,14 @@ static int run_once(demo *m, bool exact, sherd_diag *d)
 {
     char t[24], l[24], out[24], in[24];
     double local = 0;
-    sherd__work w = { .cli = m->cli,
-                      .operation = "multiply",
-                      .in_len = 2,
-                      .in = { { .path = "X", .view = m->x }, { .path = "W", .view = m->w } },
-                      .rows = m->x.rows,
-                      .cols = HIDDEN,
-                      .cluster = m->cluster,
-                      .began = m->began };
+    sherd__product_run w = { .cli = m->cli,
+                             .operation = "multiply",
+                             .in_len = 2,
+                             .in = { { .path = "X", .view = m->x }, { .path = "W", .view = m->w } },
+                             .rows = m->x.rows,
+                             .cols = HIDDEN,
+                             .cluster = m->cluster,
+                             .began = m->began };
     sherd_product_options_init(&w.opt);
     w.opt.exact = exact;
     w.opt.bits = 17;
@@ -231,7 +231,7 @@ static int run_once(demo *m, bool exact, sherd_diag *d)
                           "the %s result differs from the local product",
                           exact ? "exact" : "float");
     w.cluster = NULL; /* stays for the next run */
-    sherd__work_fini(&w);
+    sherd__product_run_fini(&w);
     return err ? err : sherd__work_go_on(d);
 }
 

@@ -34,7 +34,7 @@ static int add_layer(sherd__npz_writer *w, const sherd__network *n, size_t i, sh
 
 int sherd__model_save(const char *path, const sherd__recipe *r, sherd__network *n, sherd_diag *d)
 {
-    sherd_buf text;
+    sherd__buf text;
     sherd__npz_writer *w = NULL;
     sherd__buf_init(&text, SHERD__RECIPE_BYTES_MAX, 0);
     int err = sherd__recipe_print(r, SHERD__RECIPE_ALL, &text);

@@ -12,7 +12,7 @@
 #include "core/rand.h"
 #include "scheduler/cluster/launch.h"
 
-static int agree(const sherd__work *w, sherd_diag *d)
+static int agree(const sherd__product_run *w, sherd_diag *d)
 {
     sherd_view a = w->in[0].view, b = w->in[1].view;
     if (a.cols == b.rows) return 0;
@@ -44,7 +44,7 @@ static void print_row(const char *choice, bool chosen, const sherd_forecast *f)
 }
 
 /* Budget that a forecast counts on: --node-memory, or what -n would give each node. */
-static uint64_t node_memory(const sherd__work *w, uint32_t nodes)
+static uint64_t node_memory(const sherd__product_run *w, uint32_t nodes)
 {
     uint64_t given = sherd__opt_size(w->cli, "node-memory");
     return given > 0 ? given : sherd__launch_memory(nodes);
@@ -54,7 +54,7 @@ static uint64_t node_memory(const sherd__work *w, uint32_t nodes)
 #define REHEARSED_MAX (UINT64_C(1) << 27) /* entries */
 
 /* One row of the table. Only the chosen one may fail the run: others may just not be possible. */
-static int foretell(sherd__work *w, sherd_forecast_options *with, sherd_product_options opt,
+static int foretell(sherd__product_run *w, sherd_forecast_options *with, sherd_product_options opt,
                     bool chosen, json_t *rows, sherd_diag *d)
 {
     char choice[48];
@@ -78,8 +78,8 @@ static int foretell(sherd__work *w, sherd_forecast_options *with, sherd_product_
 }
 
 /* The rows of a scheme, but for the one that was chosen. Masks are named for one product. */
-static int foretell_scheme(sherd__work *w, sherd_forecast_options *with, const sherd_scheme_info *s,
-                           json_t *rows, sherd_diag *d)
+static int foretell_scheme(sherd__product_run *w, sherd_forecast_options *with,
+                           const sherd_scheme_info *s, json_t *rows, sherd_diag *d)
 {
     static const uint32_t groups[] = { 1, 16, 0 };
     bool shuffles = s->takes & SHERD_TAKES_SHUFFLES;
@@ -96,7 +96,7 @@ static int foretell_scheme(sherd__work *w, sherd_forecast_options *with, const s
     return 0;
 }
 
-static int dry_run(sherd__work *w, sherd_diag *d)
+static int dry_run(sherd__product_run *w, sherd_diag *d)
 {
     const sherd_scheme_info *s;
     uint32_t nodes = 0;
@@ -104,10 +104,10 @@ static int dry_run(sherd__work *w, sherd_diag *d)
     bool here = true;
     json_t *rows = w->cli->json ? json_array() : NULL;
     w->dry = true;
-    int err = sherd__work_seed(w, d);
+    int err = sherd__product_run_seed(w, d);
     if (!err) err = sherd__nodes_count(&nodes, &here, w->cli, d);
     if (!err && !w->opt.seed) { /* one draw of exposures for all rows of the table */
-        sherd_entropy os = sherd__entropy_os();
+        sherd__entropy os = sherd__entropy_os();
         os.fill(os.ctx, w->seed, sizeof w->seed);
         w->opt.seed = w->seed;
     }
@@ -135,8 +135,8 @@ static int dry_run(sherd__work *w, sherd_diag *d)
 
 static int run_multiply(sherd__cli *cli, sherd_diag *d)
 {
-    sherd__work w;
-    int err = sherd__work_begin(&w, cli, 0, 2, d);
+    sherd__product_run w;
+    int err = sherd__product_run_begin(&w, cli, 0, 2, d);
     if (!err) err = agree(&w, d);
     if (!err) {
         w.rows = w.in[0].view.rows;
@@ -144,11 +144,11 @@ static int run_multiply(sherd__cli *cli, sherd_diag *d)
         if (sherd__opt_flag(cli, "dry-run")) {
             err = dry_run(&w, d);
         } else {
-            err = sherd__work_run(&w, d);
-            err = sherd__work_tell(&w, err, d);
+            err = sherd__product_run_run(&w, d);
+            err = sherd__product_run_tell(&w, err, d);
         }
     }
-    sherd__work_fini(&w);
+    sherd__product_run_fini(&w);
     return err;
 }
 

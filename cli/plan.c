@@ -123,7 +123,7 @@ static int list_choices(planning *p, sherd_diag *d)
 {
     sherd__cli *cli = p->cli;
     sherd_product_options base;
-    sherd_entropy os = sherd__entropy_os();
+    sherd__entropy os = sherd__entropy_os();
     sherd_product_options_init(&base);
     os.fill(os.ctx, p->seed, sizeof p->seed);
     base.seed = p->seed;

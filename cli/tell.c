@@ -19,7 +19,7 @@ static uint64_t total(const uint64_t *each, uint32_t n)
 }
 
 /* What fixed point made of operand i; false where it took it as it was. */
-static bool rounding(const sherd__work *w, unsigned i, sherd__fixed_loss *out)
+static bool rounding(const sherd__product_run *w, unsigned i, sherd__fixed_loss *out)
 {
     if (w->op != 0 || !w->opt.exact) return false;
     sherd__fixed_measure(w->in[i].view, i == 0 ? w->report.scale_a : w->report.scale_b, out);
@@ -29,12 +29,12 @@ static bool rounding(const sherd__work *w, unsigned i, sherd__fixed_loss *out)
 /* ---- for people ------------------------------------------------------------------------------ */
 
 /* Of the nodes, those that were there: up at the start, or sent something later. */
-static bool took_part(const sherd__work *w, uint32_t i)
+static bool took_part(const sherd__product_run *w, uint32_t i)
 {
     return !w->up || w->up[i] || w->report.bytes_out[i] > 0;
 }
 
-static uint32_t nodes_there(const sherd__work *w)
+static uint32_t nodes_there(const sherd__product_run *w)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < w->report.nodes; i++) n += took_part(w, i);
@@ -42,7 +42,7 @@ static uint32_t nodes_there(const sherd__work *w)
 }
 
 /* Domains of which a node was there. Every node has a name for its own by now. */
-static uint32_t domains_there(const sherd__work *w)
+static uint32_t domains_there(const sherd__product_run *w)
 {
     sherd_node_info a, b;
     uint32_t missing = 0;
@@ -59,17 +59,17 @@ static uint32_t domains_there(const sherd__work *w)
     return w->report.domains - missing;
 }
 
-static bool shuffled(const sherd__work *w)
+static bool shuffled(const sherd__product_run *w)
 {
     return sherd__work_scheme(w)->takes & SHERD_TAKES_SHUFFLES;
 }
 
-static void say_scheme(const sherd__work *w, char *out, size_t size)
+static void say_scheme(const sherd__product_run *w, char *out, size_t size)
 {
     const sherd_report *r = &w->report;
     const sherd_scheme_info *s = sherd__work_scheme(w);
     const char *about = s->about ? s->about : "";
-    bool hidden = sherd__work_private(w);
+    bool hidden = sherd__product_run_private(w);
     if (hidden && s->withstands == SHERD_WITHSTANDS_SOME) {
         snprintf(out, size,
                  "%s (any %" PRIu32 " of %" PRIu32
@@ -91,7 +91,7 @@ static void say_scheme(const sherd__work *w, char *out, size_t size)
              w->opt.shuffle_rows ? ", rows shuffled" : "");
 }
 
-static void say_nodes(const sherd__work *w)
+static void say_nodes(const sherd__product_run *w)
 {
     const sherd_report *r = &w->report;
     sherd__cli_say(w->cli, "%-20s %7s %8s %8s %8s %9s %9s %7s", "node", "pid",
@@ -110,7 +110,7 @@ static void say_nodes(const sherd__work *w)
 }
 
 /* Only what is not as everybody expects. */
-static void say_encoding(const sherd__work *w)
+static void say_encoding(const sherd__product_run *w)
 {
     const sherd_report *r = &w->report;
     if (r->encoding != SHERD_ENCODING_CSR) return;
@@ -121,7 +121,7 @@ static void say_encoding(const sherd__work *w)
 }
 
 /* What was expected beside what came. */
-static void say_forecast(const sherd__work *w)
+static void say_forecast(const sherd__product_run *w)
 {
     const sherd_forecast *f = &w->forecast;
     const sherd_report *r = &w->report;
@@ -137,9 +137,9 @@ static void say_forecast(const sherd__work *w)
                     sherd__cli_seconds(r->seconds, came[2]));
 }
 
-static void say_check(const sherd__work *w)
+static void say_check(const sherd__product_run *w)
 {
-    const sherd__verdict *v = &w->verdict;
+    const sherd__comparison *v = &w->verdict;
     const sherd__compare *x = &v->found;
     char t[24], far[200];
     if (!v->done) return;
@@ -162,7 +162,7 @@ static void say_check(const sherd__work *w)
                        sherd__cli_seconds(v->seconds, t));
 }
 
-static void say_arithmetic(const sherd__work *w)
+static void say_arithmetic(const sherd__product_run *w)
 {
     const sherd_report *r = &w->report;
     if (w->op != 0 || !w->opt.exact) return;
@@ -173,16 +173,16 @@ static void say_arithmetic(const sherd__work *w)
 }
 
 /* X times X: one file, rounded alike. */
-static bool said_before(const sherd__work *w, unsigned i)
+static bool said_before(const sherd__product_run *w, unsigned i)
 {
     return i == 1 && strcmp(w->in[0].path, w->in[1].path) == 0 &&
-           sherd__work_bits(w, 0) == sherd__work_bits(w, 1);
+           sherd__product_run_bits(w, 0) == sherd__product_run_bits(w, 1);
 }
 
 /* What would keep entries that became 0. */
-static const char *keeps_more(const sherd__work *w, unsigned i)
+static const char *keeps_more(const sherd__product_run *w, unsigned i)
 {
-    bool wider = sherd__work_bits(w, i) < 26;
+    bool wider = sherd__product_run_bits(w, i) < 26;
     const sherd_scheme_info *s = sherd__work_scheme(w);
     if (!s->exact_only)
         return wider ? "--bits 26 keeps more, --mode float all" : "--mode float keeps them";
@@ -195,10 +195,10 @@ static const char *keeps_more(const sherd__work *w, unsigned i)
 
 /* The point stands among a number's bits or behind them, never before: whole matrices may be too
  * small. What their largest entry is stays untold. */
-static void say_vanished(const sherd__work *w, unsigned i, const sherd__fixed_loss *loss)
+static void say_vanished(const sherd__product_run *w, unsigned i, const sherd__fixed_loss *loss)
 {
     int scale = i == 0 ? w->report.scale_a : w->report.scale_b;
-    unsigned bits = sherd__work_bits(w, i);
+    unsigned bits = sherd__product_run_bits(w, i);
     if (scale == (int)bits - 1 && loss->max_abs < 0.5)
         sherd__cli_warn(w->cli,
                         "%s: %" PRIu64 " of %" PRIu64 " entries that are not 0 became 0: fixed "
@@ -212,20 +212,20 @@ static void say_vanished(const sherd__work *w, unsigned i, const sherd__fixed_lo
 }
 
 /* The result is exact for what the operands were rounded to: how far that is from them. */
-static void say_rounding(const sherd__work *w)
+static void say_rounding(const sherd__product_run *w)
 {
     sherd__fixed_loss loss;
     for (unsigned i = 0; i < w->in_len; i++) {
         if (said_before(w, i) || !rounding(w, i, &loss)) continue;
         sherd__cli_say(w->cli,
                        "%s was rounded to %" PRIu32 " bits: by %.2g of its largest entry at most",
-                       w->in[i].path, sherd__work_bits(w, i), loss.max_error / loss.max_abs);
+                       w->in[i].path, sherd__product_run_bits(w, i), loss.max_error / loss.max_abs);
         if (loss.vanished > 0) say_vanished(w, i, &loss);
     }
 }
 
 /* What was asked of every answer. */
-static void say_checked(const sherd__work *w)
+static void say_checked(const sherd__product_run *w)
 {
     const sherd_report *r = &w->report;
     if (r->check_tolerant)
@@ -242,7 +242,7 @@ static void say_checked(const sherd__work *w)
                        log2(r->check_error));
 }
 
-static void say_all(const sherd__work *w)
+static void say_all(const sherd__product_run *w)
 {
     const sherd_report *r = &w->report;
     char scheme[160], out[24], in[24], t[24], all[24], there[24] = "";
@@ -302,7 +302,7 @@ static json_t *number(double x)
     return isfinite(x) ? json_real(x) : json_null();
 }
 
-static json_t *node_object(const sherd__work *w, uint32_t i)
+static json_t *node_object(const sherd__product_run *w, uint32_t i)
 {
     static const char *const states[] = { "connecting", "up", "lost", "banned" };
     const sherd_report *r = &w->report;
@@ -323,7 +323,7 @@ static json_t *node_object(const sherd__work *w, uint32_t i)
     return o;
 }
 
-static void add_nodes(const sherd__work *w, json_t *obj)
+static void add_nodes(const sherd__product_run *w, json_t *obj)
 {
     json_t *nodes = json_array();
     for (uint32_t i = 0; i < sherd_cluster_size(w->cluster); i++)
@@ -334,7 +334,7 @@ static void add_nodes(const sherd__work *w, json_t *obj)
                                                                         : "separate"));
 }
 
-static void add_report(const sherd__work *w, json_t *obj)
+static void add_report(const sherd__product_run *w, json_t *obj)
 {
     const sherd_report *r = &w->report;
     const struct {
@@ -375,11 +375,11 @@ static void add_report(const sherd__work *w, json_t *obj)
     json_object_set_new(obj, "seconds_total", number(w->ended - w->began - w->foretelling));
 }
 
-static void add_settings(const sherd__work *w, json_t *obj)
+static void add_settings(const sherd__product_run *w, json_t *obj)
 {
     const sherd_scheme_info *s = sherd__work_scheme(w);
     json_object_set_new(obj, "scheme", json_string(s->name));
-    json_object_set_new(obj, "private", json_boolean(sherd__work_private(w)));
+    json_object_set_new(obj, "private", json_boolean(sherd__product_run_private(w)));
     if (shuffled(w))
         json_object_set_new(obj, "exposure", json_string(w->opt.balanced ? "balanced" : "uniform"));
     if (w->op != 0) return;
@@ -403,7 +403,7 @@ static void add_settings(const sherd__work *w, json_t *obj)
     if (w->opt.exact) json_object_set_new(obj, "bits", whole(w->opt.bits));
 }
 
-static void add_rounding(const sherd__work *w, json_t *obj)
+static void add_rounding(const sherd__product_run *w, json_t *obj)
 {
     json_t *list = json_array();
     if (w->op != 0 || !w->opt.exact) {
@@ -420,7 +420,7 @@ static void add_rounding(const sherd__work *w, json_t *obj)
     json_object_set_new(obj, "rounding", list);
 }
 
-static void add_files(const sherd__work *w, json_t *obj)
+static void add_files(const sherd__product_run *w, json_t *obj)
 {
     json_t *inputs = json_array();
     for (unsigned i = 0; i < w->in_len; i++) {
@@ -441,11 +441,11 @@ static void add_files(const sherd__work *w, json_t *obj)
                         sherd__cli_json_text(sherd__opt_text(w->cli, "certificate")));
 }
 
-json_t *sherd__work_distance(const sherd__distance *x)
+json_t *sherd__product_run_distance(const sherd__distance *x)
 {
     return json_pack("{s:o, s:o, s:o, s:o, s:o}", "largest", number(x->largest), "row",
                      whole(x->row), "col", whole(x->col), "bound", number(x->bound), "relative",
-                     number(sherd__work_relative(x)));
+                     number(sherd__product_run_relative(x)));
 }
 
 const char *sherd__work_distance_text(const sherd__distance *x, char out[200])
@@ -453,13 +453,13 @@ const char *sherd__work_distance_text(const sherd__distance *x, char out[200])
     snprintf(out, 200,
              "float64 differs from it by %.3g at most (row %zu, column %zu; rounding to fixed "
              "point allows %.3g), by %.3g of the whole",
-             x->largest, x->row, x->col, x->bound, sherd__work_relative(x));
+             x->largest, x->row, x->col, x->bound, sherd__product_run_relative(x));
     return out;
 }
 
-static void add_check(const sherd__work *w, json_t *obj)
+static void add_check(const sherd__product_run *w, json_t *obj)
 {
-    const sherd__verdict *v = &w->verdict;
+    const sherd__comparison *v = &w->verdict;
     const sherd__compare *x = &v->found;
     if (!v->done) return;
     json_t *o = json_pack("{s:b, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "equal", v->equal, "judged",
@@ -472,11 +472,11 @@ static void add_check(const sherd__work *w, json_t *obj)
         json_object_set_new(o, "worst", number(x->worst));
     }
     if (v->bitwise && w->op == 0 && w->measures)
-        json_object_set_new(o, "from_float64", sherd__work_distance(&v->from_float));
+        json_object_set_new(o, "from_float64", sherd__product_run_distance(&v->from_float));
     json_object_set_new(obj, "check", o);
 }
 
-int sherd__work_tell(sherd__work *w, int err, sherd_diag *d)
+int sherd__product_run_tell(sherd__product_run *w, int err, sherd_diag *d)
 {
     if (!w->cli->json) {
         if (err == 0 || w->committed) say_all(w);

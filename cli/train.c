@@ -37,7 +37,7 @@ static const char *const choices_average[] = { "plain", "weighted", NULL };
 static int read_seed(sherd__train *t, sherd_diag *d)
 {
     const char *path = sherd__opt_text(t->cli, "seed");
-    sherd_entropy os = sherd__entropy_os();
+    sherd__entropy os = sherd__entropy_os();
     if (path) return sherd__seed_read(t->seed, path, d);
     os.fill(os.ctx, t->seed, sizeof t->seed);
     return 0;
@@ -151,8 +151,8 @@ static bool stop_asked(void *ctx)
 static int open_run(sherd__train *t, sherd_diag *d)
 {
     uint8_t products[32];
-    sherd_entropy_seeded state;
-    sherd_entropy e = sherd__train_entropy(&state, t->seed, "products", 0);
+    sherd__seeded state;
+    sherd__entropy e = sherd__train_entropy(&state, t->seed, "products", 0);
     e.fill(e.ctx, products, sizeof products);
     e = sherd__train_entropy(&state, t->seed, "rounding", 0);
     e.fill(e.ctx, t->over.rounding, sizeof t->over.rounding);

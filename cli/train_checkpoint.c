@@ -40,7 +40,7 @@ static int no_memory(sherd_diag *d)
 /* Two texts of a recipe: its network, and all of it but how long it goes on, which may change, and
  * how often it is told. */
 typedef struct texts {
-    sherd_buf network, training;
+    sherd__buf network, training;
 } texts;
 
 static void texts_fini(texts *x)
@@ -62,7 +62,7 @@ static int texts_of(texts *x, const sherd__recipe *recipe, sherd_diag *d)
     return err ? no_memory(d) : 0;
 }
 
-static bool same_text(const sherd_buf *a, const sherd_buf *b)
+static bool same_text(const sherd__buf *a, const sherd__buf *b)
 {
     return a->len == b->len && memcmp(a->data, b->data, a->len) == 0;
 }
@@ -130,7 +130,7 @@ static int add(sherd__train *t, const sherd__train_state *s, sherd_diag *d)
                   hits = (int64_t)s->hits, seen = (int64_t)s->seen,
                   examples = (int64_t)s->step_examples, begun = (int64_t)o->steps;
     size_t layers = sherd__network_len(n), len = 0;
-    sherd_buf recipe;
+    sherd__buf recipe;
     sherd__buf_init(&recipe, SHERD__RECIPE_BYTES_MAX, 0);
     sherd__chain_member *m = sherd__calloc(FIXED + 4 * layers, sizeof *m);
     layer_names *names = sherd__calloc(layers, sizeof *names);

@@ -51,7 +51,7 @@ static json_t *event(const char *name)
 
 static json_t *recipe_text(const sherd__train *t)
 {
-    sherd_buf text;
+    sherd__buf text;
     sherd__buf_init(&text, SHERD__RECIPE_BYTES_MAX, 0);
     int err = sherd__recipe_print(&t->recipe, SHERD__RECIPE_ALL, &text);
     json_t *o = err ? NULL : json_stringn((const char *)text.data, text.len);

@@ -58,7 +58,7 @@ int sherd__train_judge_together(const sherd__train *t, int err, sherd_diag *d)
 /* Recipe, examples with their targets, and how gradients are made of them, as one hash. */
 static int identify(const sherd__train *t, sherd__digest *out, sherd_diag *d)
 {
-    sherd_buf text;
+    sherd__buf text;
     sherd__digest data;
     char how[160];
     sherd__train_by_name(t, how, sizeof how);

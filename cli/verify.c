@@ -22,9 +22,9 @@
 
 typedef struct verification {
     sherd__certificate cert;
-    sherd__work w;      /* operands, and what sherd__work_check needs */
-    sherd__operand out; /* C */
-    double *copy;       /* C packed, where its file is not */
+    sherd__product_run w; /* operands, and what sherd__product_run_check needs */
+    sherd__operand out;   /* C */
+    double *copy;         /* C packed, where its file is not */
     char signer[SHERD__FINGERPRINT_TEXT];
 } verification;
 
@@ -53,7 +53,7 @@ static int check_signer(verification *v, sherd__cli *cli, sherd_diag *d)
 static int read_operation(verification *v, const char *path, sherd_diag *d)
 {
     const sherd__certificate *c = &v->cert;
-    sherd__work *w = &v->w;
+    sherd__product_run *w = &v->w;
     bool product = strcmp(c->operation, "product") == 0;
     w->operation = product ? "product" : c->operation;
     w->op = product ? 0 : (sherd_elementwise)sherd__map_find(c->operation);
@@ -109,7 +109,7 @@ static int open_matrix(sherd__operand *in, const char *path, const sherd__certif
 
 static int open_all(verification *v, sherd__cli *cli, sherd_diag *d)
 {
-    sherd__work *w = &v->w;
+    sherd__product_run *w = &v->w;
     int err = 0;
     if (cli->args_len != (int)w->in_len + 2)
         return sherd__fail(d, SHERD_EINVAL, "sherd verify CERT.json A.npy [B.npy] C.npy",
@@ -156,7 +156,7 @@ static int check_digests(verification *v, sherd_diag *d)
 
 /* ---- the result ------------------------------------------------------------------------------ */
 
-/* C as sherd__work_check reads it: row-major doubles without gaps. */
+/* C as sherd__product_run_check reads it: row-major doubles without gaps. */
 static int pack_result(verification *v, sherd_diag *d)
 {
     size_t ld = 0, len;
@@ -175,10 +175,10 @@ static int pack_result(verification *v, sherd_diag *d)
 
 static int recompute(verification *v, sherd_diag *d)
 {
-    const sherd__verdict *x = &v->w.verdict;
+    const sherd__comparison *x = &v->w.verdict;
     int err = pack_result(v, d);
     v->w.measures = true;
-    if (!err) err = sherd__work_check(&v->w, d);
+    if (!err) err = sherd__product_run_check(&v->w, d);
     for (unsigned i = 0; i < v->w.in_len && !err; i++) err = sherd_npy_check(v->w.in[i].file, d);
     if (!err) err = sherd_npy_check(v->out.file, d);
     if (err || x->equal) return err;
@@ -280,7 +280,7 @@ static json_t *nodes_array(const sherd__certificate *c)
 static json_t *tell(const verification *v, const sherd__cli *cli)
 {
     const sherd__certificate *c = &v->cert;
-    const sherd__verdict *x = &v->w.verdict;
+    const sherd__comparison *x = &v->w.verdict;
     json_t *obj = sherd__cli_json_new(cli), *warnings = json_array();
     json_object_set_new(obj, "signer", json_string(v->signer));
     json_object_set_new(obj, "operation", json_string(c->operation));
@@ -301,7 +301,8 @@ static json_t *tell(const verification *v, const sherd__cli *cli)
     json_object_set_new(obj, "entries", json_integer((json_int_t)x->found.count));
     json_object_set_new(obj, "bit_equal", json_integer((json_int_t)x->found.equal));
     json_object_set_new(obj, "seconds", json_real(x->seconds));
-    if (c->exact) json_object_set_new(obj, "from_float64", sherd__work_distance(&x->from_float));
+    if (c->exact)
+        json_object_set_new(obj, "from_float64", sherd__product_run_distance(&x->from_float));
     return obj;
 }
 

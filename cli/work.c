@@ -39,7 +39,7 @@ static bool has(const sherd__cli *cli, const char *name)
     return false;
 }
 
-static int read_options(sherd__work *w, sherd_diag *d)
+static int read_options(sherd__product_run *w, sherd_diag *d)
 {
     sherd__cli *cli = w->cli;
     sherd_product_options_init(&w->opt);
@@ -70,7 +70,7 @@ static int read_options(sherd__work *w, sherd_diag *d)
 }
 
 /* Masks were made for certain widths: these count, unless others are asked for and then refused. */
-static int look_at_masks(sherd__work *w, sherd_diag *d)
+static int look_at_masks(sherd__product_run *w, sherd_diag *d)
 {
     sherd_masks_info info;
     if (!(sherd__work_scheme(w)->takes & SHERD_TAKES_MASKS)) return 0;
@@ -81,17 +81,17 @@ static int look_at_masks(sherd__work *w, sherd_diag *d)
     return 0;
 }
 
-unsigned sherd__work_bits(const sherd__work *w, unsigned i)
+unsigned sherd__product_run_bits(const sherd__product_run *w, unsigned i)
 {
     return i == 1 && w->opt.bits_b ? w->opt.bits_b : w->opt.bits;
 }
 
-const sherd_scheme_info *sherd__work_scheme(const sherd__work *w)
+const sherd_scheme_info *sherd__work_scheme(const sherd__product_run *w)
 {
     return sherd_scheme_describe(w->opt.scheme);
 }
 
-bool sherd__work_private(const sherd__work *w)
+bool sherd__product_run_private(const sherd__product_run *w)
 {
     return sherd_scheme_private(w->opt.scheme);
 }
@@ -103,7 +103,7 @@ static bool asked(const sherd__cli *cli, const char *name)
 }
 
 /* Options that the scheme does not read. */
-static int judge_scheme(const sherd__work *w, sherd_diag *d)
+static int judge_scheme(const sherd__product_run *w, sherd_diag *d)
 {
     static const struct {
         const char *name;
@@ -133,13 +133,13 @@ static int judge_scheme(const sherd__work *w, sherd_diag *d)
                                   : "");
         return sherd__fail(d, SHERD_EINVAL, hint, "--%s has no effect under --scheme %s%s",
                            some[i].name, sherd__opt_text(w->cli, "scheme"),
-                           sherd__work_private(w) ? "" : ", which is not private");
+                           sherd__product_run_private(w) ? "" : ", which is not private");
     }
     return 0;
 }
 
 /* An option that has no effect without another was not typed to have none. */
-static int judge_options(const sherd__work *w, sherd_diag *d)
+static int judge_options(const sherd__product_run *w, sherd_diag *d)
 {
     static const struct {
         const char *name, *needs;
@@ -167,8 +167,8 @@ static int judge_options(const sherd__work *w, sherd_diag *d)
     return 0;
 }
 
-int sherd__work_begin(sherd__work *w, sherd__cli *cli, sherd_elementwise op, unsigned operands,
-                      sherd_diag *d)
+int sherd__product_run_begin(sherd__product_run *w, sherd__cli *cli, sherd_elementwise op,
+                             unsigned operands, sherd_diag *d)
 {
     char **paths = cli->args + cli->args_len - (int)operands;
     memset(w, 0, sizeof *w);
@@ -190,7 +190,7 @@ int sherd__work_begin(sherd__work *w, sherd__cli *cli, sherd_elementwise op, uns
 
 /* ---- digests --------------------------------------------------------------------------------- */
 
-static int digest_all(sherd__work *w, sherd_diag *d)
+static int digest_all(sherd__product_run *w, sherd_diag *d)
 {
     for (unsigned i = 0; i < w->in_len; i++) {
         int err = sherd__digest_view(&w->in[i].digest, w->in[i].view, d);
@@ -201,18 +201,18 @@ static int digest_all(sherd__work *w, sherd_diag *d)
 
 static void *digest_thread(void *arg)
 {
-    sherd__work *w = arg;
+    sherd__product_run *w = arg;
     w->digest_err = digest_all(w, &w->digest_diag);
     return NULL;
 }
 
-void sherd__work_digest_start(sherd__work *w)
+void sherd__product_run_digest_start(sherd__product_run *w)
 {
     if (!w->digested && !w->digesting)
         w->digesting = pthread_create(&w->digester, NULL, digest_thread, w) == 0;
 }
 
-int sherd__work_digests(sherd__work *w, sherd_diag *d)
+int sherd__product_run_digests(sherd__product_run *w, sherd_diag *d)
 {
     if (w->digested) return 0;
     if (w->digesting) {
@@ -230,7 +230,7 @@ int sherd__work_digests(sherd__work *w, sherd_diag *d)
 
 /* ---- the run --------------------------------------------------------------------------------- */
 
-static int make_room(sherd__work *w, sherd_diag *d)
+static int make_room(sherd__product_run *w, sherd_diag *d)
 {
     const char *path = sherd__opt_text(w->cli, "output");
     size_t bytes;
@@ -251,7 +251,7 @@ static int make_room(sherd__work *w, sherd_diag *d)
 }
 
 /* What --timeout leaves for the call; 0 where there is none. */
-static int time_left(const sherd__work *w, uint32_t *ms, sherd_diag *d)
+static int time_left(const sherd__product_run *w, uint32_t *ms, sherd_diag *d)
 {
     uint32_t all = sherd__opt_time_ms(w->cli, "timeout");
     *ms = 0;
@@ -268,7 +268,7 @@ static int time_left(const sherd__work *w, uint32_t *ms, sherd_diag *d)
     return 0;
 }
 
-static void show_progress(sherd__work *w, uint64_t done, uint64_t all, uint64_t bytes_out,
+static void show_progress(sherd__product_run *w, uint64_t done, uint64_t all, uint64_t bytes_out,
                           uint64_t bytes_in)
 {
     char text[80], out[24], in[24];
@@ -283,7 +283,7 @@ static void on_progress(void *ctx, const sherd_progress *p)
 }
 
 /* A short run may end before the library has told of any progress. */
-static void show_done(sherd__work *w)
+static void show_done(sherd__product_run *w)
 {
     uint64_t out = 0, in = 0;
     for (uint32_t i = 0; i < w->report.nodes; i++) {
@@ -293,7 +293,7 @@ static void show_done(sherd__work *w)
     if (w->report.tasks > 0) show_progress(w, w->report.tasks, w->report.tasks, out, in);
 }
 
-int sherd__work_compute(sherd__work *w, const char *label, sherd_diag *d)
+int sherd__product_run_compute(sherd__product_run *w, const char *label, sherd_diag *d)
 {
     sherd__cli *cli = w->cli;
     int err = time_left(w, &w->opt.timeout_ms, d);
@@ -317,7 +317,7 @@ int sherd__work_compute(sherd__work *w, const char *label, sherd_diag *d)
     return err;
 }
 
-void sherd__work_foretell(sherd__work *w)
+void sherd__product_run_foretell(sherd__product_run *w)
 {
     sherd_diag ignored = { 0 }; /* what keeps it from being foretold, the run will tell */
     sherd_forecast_options f = { .cluster = w->cluster,
@@ -326,7 +326,7 @@ void sherd__work_foretell(sherd__work *w)
     if (w->op != 0 || (!w->cli->json && (w->cli->quiet || w->cli->verbose == 0))) return;
     double began = sherd__clock_s();
     if (sherd__work_scheme(w)->takes & SHERD_TAKES_SHUFFLES)
-        sherd__work_seed_settle(w); /* so that both deal alike */
+        sherd__product_run_seed_settle(w); /* so that both deal alike */
     w->foretold = !sherd_forecast_multiply(&w->forecast, w->in[0].view, w->in[1].view, &w->opt, &f,
                                            &ignored);
     w->foretelling = sherd__clock_s() - began;
@@ -334,7 +334,7 @@ void sherd__work_foretell(sherd__work *w)
 
 /* Where the checks let a wrong answer of a node through, that is the likely cause; else it is
  * ours. */
-static const char *suspect(const sherd__work *w)
+static const char *suspect(const sherd__product_run *w)
 {
     if (w->op != 0)
         return "nothing was written; a node may have answered wrongly outside the sample that is "
@@ -345,9 +345,9 @@ static const char *suspect(const sherd__work *w)
     return "nothing was written; please report this";
 }
 
-static int judge(const sherd__work *w, sherd_diag *d)
+static int judge(const sherd__product_run *w, sherd_diag *d)
 {
-    const sherd__verdict *v = &w->verdict;
+    const sherd__comparison *v = &w->verdict;
     if (!v->done || v->equal) return 0;
     const sherd__compare *x = &v->found;
     if (v->bitwise)
@@ -370,7 +370,7 @@ int sherd__work_go_on(sherd_diag *d)
                : sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted; nothing was written");
 }
 
-static int commit_result(sherd__work *w, sherd_diag *d)
+static int commit_result(sherd__product_run *w, sherd_diag *d)
 {
     int err = sherd_npy_writer_rows(w->writer, sherd_view_c(w->c, SHERD_F64, w->rows, w->cols), d);
     if (err) return err;
@@ -380,7 +380,7 @@ static int commit_result(sherd__work *w, sherd_diag *d)
 }
 
 /* From here on nothing is asked of signals: both appear, or an error says which does not. */
-static int commit(sherd__work *w, sherd_diag *d)
+static int commit(sherd__product_run *w, sherd_diag *d)
 {
     sherd_diag mine = { 0 };
     int err = commit_result(w, d);
@@ -395,25 +395,25 @@ static int commit(sherd__work *w, sherd_diag *d)
 }
 
 /* What fixed point cannot hold is found before nodes are started. */
-static int check_range(const sherd__work *w, sherd_diag *d)
+static int check_range(const sherd__product_run *w, sherd_diag *d)
 {
     if (w->op != 0) return 0;
     return sherd__prepare_range(w->in[0].view, w->in[1].view, &w->opt, d);
 }
 
 /* So is a bound that the exposures do not keep to. */
-static int check_exposures(sherd__work *w, sherd_diag *d)
+static int check_exposures(sherd__product_run *w, sherd_diag *d)
 {
     uint32_t nodes;
     if (w->opt.exposure_max <= 0) return 0;
     int err = sherd__nodes_count(&nodes, NULL, w->cli, d);
     if (err) return err;
-    sherd__work_seed_settle(w);
+    sherd__product_run_seed_settle(w);
     return sherd__prepare_exposures(w->in[0].view.cols, nodes, &w->opt, d);
 }
 
 /* Which nodes the run begins with. */
-static int note_nodes(sherd__work *w, sherd_diag *d)
+static int note_nodes(sherd__product_run *w, sherd_diag *d)
 {
     uint32_t n = sherd_cluster_size(w->cluster);
     w->up = sherd__calloc(n, sizeof *w->up);
@@ -426,32 +426,32 @@ static int note_nodes(sherd__work *w, sherd_diag *d)
     return 0;
 }
 
-int sherd__work_run(sherd__work *w, sherd_diag *d)
+int sherd__product_run_run(sherd__product_run *w, sherd_diag *d)
 {
     sherd__cli *cli = w->cli;
     int err = make_room(w, d);
-    if (!err) err = sherd__work_certify_ready(w, d);
+    if (!err) err = sherd__product_run_certify_ready(w, d);
     if (!err) err = check_range(w, d);
-    if (!err) err = sherd__work_seed(w, d);
+    if (!err) err = sherd__product_run_seed(w, d);
     if (!err) err = check_exposures(w, d);
     if (!err && w->op == 0) err = sherd__nodes_suit(cli, &w->opt, d);
     if (!err) err = sherd__nodes_open(&w->cluster, cli, w->op == 0 ? &w->opt : NULL, d);
     if (err) return err;
     w->opened = sherd__clock_s();
     if ((err = note_nodes(w, d)) != 0) return err;
-    if (sherd__opt_text(cli, "certificate") != NULL) sherd__work_digest_start(w);
-    sherd__work_foretell(w);
-    err = sherd__work_compute(w, w->operation, d);
+    if (sherd__opt_text(cli, "certificate") != NULL) sherd__product_run_digest_start(w);
+    sherd__product_run_foretell(w);
+    err = sherd__product_run_compute(w, w->operation, d);
     w->measures = true;
-    if (!err && sherd__opt_flag(cli, "check")) err = sherd__work_check(w, d);
+    if (!err && sherd__opt_flag(cli, "check")) err = sherd__product_run_check(w, d);
     if (!err) err = judge(w, d);
-    if (!err && sherd__opt_text(cli, "certificate") != NULL) err = sherd__work_certify(w, d);
+    if (!err && sherd__opt_text(cli, "certificate") != NULL) err = sherd__product_run_certify(w, d);
     if (!err) err = sherd__work_go_on(d);
     if (!err) err = commit(w, d);
     return err ? err : sherd_cluster_end(w->cluster, d); /* what failed of --record */
 }
 
-void sherd__work_fini(sherd__work *w)
+void sherd__product_run_fini(sherd__product_run *w)
 {
     if (w->digesting) pthread_join(w->digester, NULL);
     sherd_cluster_close(w->cluster);

@@ -34,7 +34,7 @@ typedef struct sherd__distance {
 } sherd__distance;
 
 /** What --check found. */
-typedef struct sherd__verdict {
+typedef struct sherd__comparison {
     bool done;    /* a comparison was made */
     bool equal;   /* bit for bit, or in float mode within gamma_k |A||B| */
     bool bitwise; /* judged by bits */
@@ -42,9 +42,9 @@ typedef struct sherd__verdict {
     sherd__distance from_float; /* exact products */
     double seconds;             /* of the local computation and the comparison */
     uint64_t blas_calls;        /* of it */
-} sherd__verdict;
+} sherd__comparison;
 
-typedef struct sherd__work {
+typedef struct sherd__product_run {
     sherd__cli *cli;
     const char *operation; /* "multiply", or an element-wise one */
     sherd_elementwise op;  /* or 0: a product */
@@ -70,7 +70,7 @@ typedef struct sherd__work {
     sherd_report report;
     bool foretold; /* forecast holds what was expected of this run */
     sherd_forecast forecast;
-    sherd__verdict verdict;
+    sherd__comparison verdict;
     bool measures;               /* --check of an exact product measures its distance from float64,
                                too */
     double began, opened, ended; /* sherd__clock_s: start, nodes up, result here */
@@ -81,51 +81,52 @@ typedef struct sherd__work {
     pthread_t digester;
     int digest_err;
     sherd_diag digest_diag;
-} sherd__work;
+} sherd__product_run;
 
 /** Zeroes w, reads options and opens the operands, the last arguments of *cli; op 0: a product. */
-int sherd__work_begin(sherd__work *w, sherd__cli *cli, sherd_elementwise op, unsigned operands,
-                      sherd_diag *d) SHERD_MUST;
+int sherd__product_run_begin(sherd__product_run *w, sherd__cli *cli, sherd_elementwise op,
+                             unsigned operands, sherd_diag *d) SHERD_MUST;
 /** By which scheme. */
-const sherd_scheme_info *sherd__work_scheme(const sherd__work *w);
+const sherd_scheme_info *sherd__work_scheme(const sherd__product_run *w);
 /** Whether it is one that hides the operands from nodes. */
-bool sherd__work_private(const sherd__work *w);
+bool sherd__product_run_private(const sherd__product_run *w);
 /** Width that operand i is rounded to, in exact mode. */
-unsigned sherd__work_bits(const sherd__work *w, unsigned i);
+unsigned sherd__product_run_bits(const sherd__product_run *w, unsigned i);
 /** Everything from metadata to the committed result file; rows and cols must be set. */
-int sherd__work_run(sherd__work *w, sherd_diag *d) SHERD_MUST;
+int sherd__product_run_run(sherd__product_run *w, sherd_diag *d) SHERD_MUST;
 /** What the run that follows is expected to take, where somebody will read it (-v, --json); no
  *  product is computed here for it. */
-void sherd__work_foretell(sherd__work *w);
+void sherd__product_run_foretell(sherd__product_run *w);
 /** The call to the cluster alone, with its progress line (which opens with `label`), into w->c.
  *  Ends by --timeout, counted from w->began. */
-int sherd__work_compute(sherd__work *w, const char *label, sherd_diag *d) SHERD_MUST;
+int sherd__product_run_compute(sherd__product_run *w, const char *label, sherd_diag *d) SHERD_MUST;
 /** Releases all of it, wiping the seed; safe after any failure. */
-void sherd__work_fini(sherd__work *w);
+void sherd__product_run_fini(sherd__product_run *w);
 
 /** --seed, or --meta with its operation and the reuse rule, into w->opt (cli/work_meta.c). */
-int sherd__work_seed(sherd__work *w, sherd_diag *d) SHERD_MUST;
+int sherd__product_run_seed(sherd__product_run *w, sherd_diag *d) SHERD_MUST;
 /** Draws the seed here and now where none was given: what is drawn from it is the same in every
  *  call. */
-void sherd__work_seed_settle(sherd__work *w);
-/** Input digests, once: by the thread that sherd__work_digest_start began, else here. */
-int sherd__work_digests(sherd__work *w, sherd_diag *d) SHERD_MUST;
-void sherd__work_digest_start(sherd__work *w);
+void sherd__product_run_seed_settle(sherd__product_run *w);
+/** Input digests, once: by the thread that sherd__product_run_digest_start began, else here. */
+int sherd__product_run_digests(sherd__product_run *w, sherd_diag *d) SHERD_MUST;
+void sherd__product_run_digest_start(sherd__product_run *w);
 /** Relative Frobenius norm of the distance. */
-double sherd__work_relative(const sherd__distance *x);
+double sherd__product_run_relative(const sherd__distance *x);
 /** The distance for --json, and in a sentence. */
-json_t *sherd__work_distance(const sherd__distance *x);
+json_t *sherd__product_run_distance(const sherd__distance *x);
 const char *sherd__work_distance_text(const sherd__distance *x, char out[200]);
 /** Computes the operation here and compares: fills w->verdict. Does not judge. */
-int sherd__work_check(sherd__work *w, sherd_diag *d) SHERD_MUST;
+int sherd__product_run_check(sherd__product_run *w, sherd_diag *d) SHERD_MUST;
 /** What would keep --certificate from being written, or --key from being used, is found here,
  *  before anything is sent: SHERD_EOPEN, SHERD_EKEY (cli/certify.c). */
-int sherd__work_certify_ready(sherd__work *w, sherd_diag *d) SHERD_MUST;
+int sherd__product_run_certify_ready(sherd__product_run *w, sherd_diag *d) SHERD_MUST;
 /** Writes --certificate, but for its name: w->certificate (cli/certify.c). */
-int sherd__work_certify(sherd__work *w, sherd_diag *d) SHERD_MUST;
+int sherd__product_run_certify(sherd__product_run *w, sherd_diag *d) SHERD_MUST;
 /** SHERD_EINTERRUPTED once a signal has come: asked between the steps that take time. */
 int sherd__work_go_on(sherd_diag *d) SHERD_MUST;
-/** What happened, for people (stderr) or as JSON (stdout); err is what sherd__work_run gave. */
-int sherd__work_tell(sherd__work *w, int err, sherd_diag *d) SHERD_MUST;
+/** What happened, for people (stderr) or as JSON (stdout); err is what sherd__product_run_run
+ *  gave. */
+int sherd__product_run_tell(sherd__product_run *w, int err, sherd_diag *d) SHERD_MUST;
 
 #endif

@@ -20,14 +20,14 @@
 
 /* ---- metadata -------------------------------------------------------------------------------- */
 
-static bool fits(const sherd__work *w, const sherd_meta_operation *op)
+static bool fits(const sherd__product_run *w, const sherd_meta_operation *op)
 {
     if (w->op != 0) return (int)op->kind == (int)w->op && op->n == w->rows && op->m == w->cols;
     return op->kind == SHERD_META_DOT && op->n == w->rows && op->m == w->cols &&
            op->k == w->in[0].view.cols;
 }
 
-static int find_operation(sherd__work *w, const char *path, size_t *at, sherd_diag *d)
+static int find_operation(sherd__product_run *w, const char *path, size_t *at, sherd_diag *d)
 {
     const char *name = sherd__opt_text(w->cli, "operation");
     size_t found = 0, count = sherd_meta_count(w->meta);
@@ -58,7 +58,7 @@ static int find_operation(sherd__work *w, const char *path, size_t *at, sherd_di
 }
 
 /* The file's settings count; an option that says otherwise is an error, not ignored. */
-static int take_settings(sherd__work *w, const char *path, sherd_diag *d)
+static int take_settings(sherd__product_run *w, const char *path, sherd_diag *d)
 {
     const sherd_meta_settings *s = sherd_meta_settings_of(w->meta);
     sherd__cli *cli = w->cli;
@@ -85,12 +85,12 @@ static int take_settings(sherd__work *w, const char *path, sherd_diag *d)
 }
 
 /* The reuse rule over SHA-256 of the operands' digests, in order. */
-static int use(sherd__work *w, const char *path, size_t at, sherd_diag *d)
+static int use(sherd__product_run *w, const char *path, size_t at, sherd_diag *d)
 {
     uint8_t both[2 * SHERD__DIGEST_BYTES] = { 0 };
     sherd__digest operands;
     sherd_meta_usage usage;
-    int err = sherd__work_digests(w, d);
+    int err = sherd__product_run_digests(w, d);
     if (err) return err;
     for (unsigned i = 0; i < w->in_len; i++)
         memcpy(both + i * SHERD__DIGEST_BYTES, w->in[i].digest.sha256, SHERD__DIGEST_BYTES);
@@ -137,10 +137,11 @@ static int interrupted(void *ctx, uint64_t done, uint64_t total)
     return sherd__cli_interrupted();
 }
 
-static int take_metadata(sherd__work *w, const char *path, size_t *at, sherd_diag *d)
+static int take_metadata(sherd__product_run *w, const char *path, size_t *at, sherd_diag *d)
 {
     int fd = -1, err = 0;
-    if (!w->dry) err = sherd__work_digests(w, d); /* takes a while: before others have to wait */
+    if (!w->dry)
+        err = sherd__product_run_digests(w, d); /* takes a while: before others have to wait */
     if (!w->dry && !err) err = lock(&fd, path, d);
     if (!err) err = sherd_meta_load(&w->meta, path, d);
     if (!err) err = find_operation(w, path, at, d);
@@ -152,7 +153,7 @@ static int take_metadata(sherd__work *w, const char *path, size_t *at, sherd_dia
     return err;
 }
 
-static int use_metadata(sherd__work *w, const char *path, sherd_diag *d)
+static int use_metadata(sherd__product_run *w, const char *path, sherd_diag *d)
 {
     size_t at = 0;
     int err = take_metadata(w, path, &at, d);
@@ -163,7 +164,7 @@ static int use_metadata(sherd__work *w, const char *path, sherd_diag *d)
     return 0;
 }
 
-int sherd__work_seed(sherd__work *w, sherd_diag *d)
+int sherd__product_run_seed(sherd__product_run *w, sherd_diag *d)
 {
     const char *seed = sherd__opt_text(w->cli, "seed"), *meta = sherd__opt_text(w->cli, "meta");
     if (meta) return use_metadata(w, meta, d);
@@ -172,10 +173,10 @@ int sherd__work_seed(sherd__work *w, sherd_diag *d)
     return sherd__seed_read(w->seed, seed, d);
 }
 
-void sherd__work_seed_settle(sherd__work *w)
+void sherd__product_run_seed_settle(sherd__product_run *w)
 {
     if (w->opt.seed || w->opt.shuffles) return;
-    sherd_entropy os = sherd__entropy_os();
+    sherd__entropy os = sherd__entropy_os();
     os.fill(os.ctx, w->seed, sizeof w->seed);
     w->opt.seed = w->seed;
 }

@@ -9,19 +9,19 @@
 
 #include "core/alloc.h"
 
-void sherd__buf_init(sherd_buf *b, size_t cap_max, int secret)
+void sherd__buf_init(sherd__buf *b, size_t cap_max, int secret)
 {
-    *b = (sherd_buf){ .cap_max = cap_max, .secret = secret };
+    *b = (sherd__buf){ .cap_max = cap_max, .secret = secret };
 }
 
-void sherd__buf_fini(sherd_buf *b)
+void sherd__buf_fini(sherd__buf *b)
 {
     if (b->secret && b->data) sodium_memzero(b->data, b->cap);
     sherd__free(b->data);
-    *b = (sherd_buf){ .cap_max = b->cap_max, .secret = b->secret };
+    *b = (sherd__buf){ .cap_max = b->cap_max, .secret = b->secret };
 }
 
-int sherd__buf_reserve(sherd_buf *b, size_t len, uint8_t **at)
+int sherd__buf_reserve(sherd__buf *b, size_t len, uint8_t **at)
 {
     if (len > b->cap_max - b->len) return SHERD_EINVAL;
     if (len > b->cap - b->len) {
@@ -40,12 +40,12 @@ int sherd__buf_reserve(sherd_buf *b, size_t len, uint8_t **at)
     return SHERD_OK;
 }
 
-void sherd__buf_commit(sherd_buf *b, size_t len)
+void sherd__buf_commit(sherd__buf *b, size_t len)
 {
     b->len += len;
 }
 
-int sherd__buf_append(sherd_buf *b, const void *src, size_t len)
+int sherd__buf_append(sherd__buf *b, const void *src, size_t len)
 {
     uint8_t *at;
     int err = sherd__buf_reserve(b, len, &at);
@@ -55,7 +55,7 @@ int sherd__buf_append(sherd_buf *b, const void *src, size_t len)
     return SHERD_OK;
 }
 
-void sherd__buf_consume(sherd_buf *b, size_t n)
+void sherd__buf_consume(sherd__buf *b, size_t n)
 {
     if (n < b->len) memmove(b->data, b->data + n, b->len - n);
     b->len -= n;

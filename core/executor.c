@@ -10,10 +10,10 @@
 #include "core/alloc.h"
 
 typedef struct queue {
-    sherd_work *head, **tail;
+    sherd__executor_item *head, **tail;
 } queue;
 
-struct sherd_executor {
+struct sherd__executor {
     pthread_mutex_t lock;
     pthread_cond_t more;
     pthread_t thread;
@@ -24,26 +24,26 @@ struct sherd_executor {
     void *wake_ctx;
 };
 
-static void push(queue *q, sherd_work *w)
+static void push(queue *q, sherd__executor_item *w)
 {
     w->next = NULL;
     *q->tail = w;
     q->tail = &w->next;
 }
 
-static sherd_work *pop(queue *q)
+static sherd__executor_item *pop(queue *q)
 {
-    sherd_work *w = q->head;
+    sherd__executor_item *w = q->head;
     if (w && !(q->head = w->next)) q->tail = &q->head;
     return w;
 }
 
 static void *loop(void *arg)
 {
-    sherd_executor *e = arg;
+    sherd__executor *e = arg;
     pthread_mutex_lock(&e->lock);
     while (!e->stop) {
-        sherd_work *w = pop(&e->todo);
+        sherd__executor_item *w = pop(&e->todo);
         if (!w) {
             pthread_cond_wait(&e->more, &e->lock);
             continue;
@@ -59,9 +59,9 @@ static void *loop(void *arg)
     return NULL;
 }
 
-static sherd_executor *make(size_t queue_max)
+static sherd__executor *make(size_t queue_max)
 {
-    sherd_executor *e = sherd__calloc(1, sizeof *e);
+    sherd__executor *e = sherd__calloc(1, sizeof *e);
     if (!e) return NULL;
     e->todo.tail = &e->todo.head;
     e->finished.tail = &e->finished.head;
@@ -71,9 +71,9 @@ static sherd_executor *make(size_t queue_max)
     return e;
 }
 
-int sherd__executor_new(sherd_executor **out, size_t queue_max, void (*wake)(void *), void *ctx)
+int sherd__executor_new(sherd__executor **out, size_t queue_max, void (*wake)(void *), void *ctx)
 {
-    sherd_executor *e = make(queue_max);
+    sherd__executor *e = make(queue_max);
     *out = NULL;
     if (!e) return SHERD_ENOMEM;
     e->wake = wake;
@@ -88,13 +88,13 @@ int sherd__executor_new(sherd_executor **out, size_t queue_max, void (*wake)(voi
     return SHERD_OK;
 }
 
-int sherd__executor_new_inline(sherd_executor **out)
+int sherd__executor_new_inline(sherd__executor **out)
 {
     *out = make((size_t)-1);
     return *out ? SHERD_OK : SHERD_ENOMEM;
 }
 
-int sherd__executor_submit(sherd_executor *e, sherd_work *w)
+int sherd__executor_submit(sherd__executor *e, sherd__executor_item *w)
 {
     if (!e->threaded) {
         if (e->stop) return SHERD_EBUSY;
@@ -115,7 +115,7 @@ int sherd__executor_submit(sherd_executor *e, sherd_work *w)
     return full ? SHERD_EBUSY : SHERD_OK;
 }
 
-void sherd__executor_expect(sherd_executor *e)
+void sherd__executor_expect(sherd__executor *e)
 {
     pthread_mutex_lock(&e->lock);
     e->expected++;
@@ -123,7 +123,7 @@ void sherd__executor_expect(sherd_executor *e)
     e->pending++;
 }
 
-void sherd__executor_finish(sherd_executor *e, sherd_work *w)
+void sherd__executor_finish(sherd__executor *e, sherd__executor_item *w)
 {
     pthread_mutex_lock(&e->lock);
     push(&e->finished, w);
@@ -133,14 +133,14 @@ void sherd__executor_finish(sherd_executor *e, sherd_work *w)
     pthread_mutex_unlock(&e->lock);
 }
 
-size_t sherd__executor_drain(sherd_executor *e)
+size_t sherd__executor_drain(sherd__executor *e)
 {
     pthread_mutex_lock(&e->lock);
-    sherd_work *w = e->finished.head;
+    sherd__executor_item *w = e->finished.head;
     e->finished = (queue){ NULL, &e->finished.head };
     pthread_mutex_unlock(&e->lock);
     size_t n = 0;
-    for (sherd_work *next; w; w = next, n++) {
+    for (sherd__executor_item *next; w; w = next, n++) {
         next = w->next;
         e->pending--; /* accessed only by the submitting thread */
         w->done(w);
@@ -148,12 +148,12 @@ size_t sherd__executor_drain(sherd_executor *e)
     return n;
 }
 
-size_t sherd__executor_pending(const sherd_executor *e)
+size_t sherd__executor_pending(const sherd__executor *e)
 {
     return e->pending;
 }
 
-void sherd__executor_free(sherd_executor *e)
+void sherd__executor_free(sherd__executor *e)
 {
     if (!e) return;
     if (e->threaded) {
@@ -167,7 +167,7 @@ void sherd__executor_free(sherd_executor *e)
     pthread_mutex_lock(&e->lock);
     while (e->expected) pthread_cond_wait(&e->more, &e->lock);
     pthread_mutex_unlock(&e->lock);
-    for (sherd_work *w; (w = pop(&e->todo));) push(&e->finished, w);
+    for (sherd__executor_item *w; (w = pop(&e->todo));) push(&e->finished, w);
     while (e->finished.head) sherd__executor_drain(e);
     pthread_mutex_destroy(&e->lock);
     pthread_cond_destroy(&e->more);

@@ -24,7 +24,7 @@ typedef struct sherd__group {
     bool given_up;
 } group;
 
-void sherd__table_key_draw(sherd__table_key *key, const sherd_entropy *entropy)
+void sherd__table_key_draw(sherd__table_key *key, const sherd__entropy *entropy)
 {
     entropy->fill(entropy->ctx, key->bytes, sizeof key->bytes);
 }

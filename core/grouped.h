@@ -24,7 +24,7 @@ typedef struct sherd__table_key {
     uint8_t bytes[16];
 } sherd__table_key;
 
-void sherd__table_key_draw(sherd__table_key *key, const sherd_entropy *entropy);
+void sherd__table_key_draw(sherd__table_key *key, const sherd__entropy *entropy);
 
 /** A memory budget. If zeroed, there is no limit. */
 typedef struct sherd__budget {

@@ -15,7 +15,7 @@
 typedef struct sherd__index {
     sherd__table_key key;
     size_t entry, name; /* bytes of an entry, and of the name at its start */
-    sherd_buf entries;
+    sherd__buf entries;
     uint32_t *slots; /* number of an entry plus 1; 0: free. At most half are taken */
     size_t cap;      /* 0 or a power of two */
 } sherd__index;

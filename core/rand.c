@@ -12,38 +12,38 @@ static void fill_os(void *ctx, void *out, size_t len)
     randombytes_buf(out, len);
 }
 
-sherd_entropy sherd__entropy_os(void)
+sherd__entropy sherd__entropy_os(void)
 {
-    return (sherd_entropy){ fill_os, NULL };
+    return (sherd__entropy){ fill_os, NULL };
 }
 
 static void fill_seeded(void *ctx, void *out, size_t len)
 {
     static const uint8_t nonce[crypto_stream_chacha20_NONCEBYTES];
-    sherd_entropy_seeded *st = ctx;
+    sherd__seeded *st = ctx;
     memset(out, 0, len);
     crypto_stream_chacha20_xor_ic(out, out, len, nonce, st->drawn / 64, st->key);
     st->drawn += (len + 63) / 64 * 64;
 }
 
-sherd_entropy sherd__entropy_seeded(sherd_entropy_seeded *st, uint64_t seed)
+sherd__entropy sherd__entropy_seeded(sherd__seeded *st, uint64_t seed)
 {
     uint8_t bytes[8];
     for (int i = 0; i < 8; i++) bytes[i] = (uint8_t)(seed >> 8 * i);
     crypto_generichash(st->key, sizeof st->key, bytes, sizeof bytes, NULL, 0);
     st->drawn = 0;
-    return (sherd_entropy){ fill_seeded, st };
+    return (sherd__entropy){ fill_seeded, st };
 }
 
-sherd_entropy sherd__entropy_keyed(sherd_entropy_seeded *st, const uint8_t key[32])
+sherd__entropy sherd__entropy_keyed(sherd__seeded *st, const uint8_t key[32])
 {
     memcpy(st->key, key, sizeof st->key);
     st->drawn = 0;
-    return (sherd_entropy){ fill_seeded, st };
+    return (sherd__entropy){ fill_seeded, st };
 }
 
-sherd_entropy sherd__entropy_derived(sherd_entropy_seeded *st, const uint8_t seed[32],
-                                     const char *label, uint64_t number)
+sherd__entropy sherd__entropy_derived(sherd__seeded *st, const uint8_t seed[32], const char *label,
+                                      uint64_t number)
 {
     crypto_generichash_state hash;
     uint8_t bytes[8];
@@ -53,17 +53,17 @@ sherd_entropy sherd__entropy_derived(sherd_entropy_seeded *st, const uint8_t see
     crypto_generichash_update(&hash, bytes, sizeof bytes);
     crypto_generichash_final(&hash, st->key, sizeof st->key);
     st->drawn = 0;
-    return (sherd_entropy){ fill_seeded, st };
+    return (sherd__entropy){ fill_seeded, st };
 }
 
-uint64_t sherd__entropy_u64(const sherd_entropy *e)
+uint64_t sherd__entropy_u64(const sherd__entropy *e)
 {
     uint64_t v;
     e->fill(e->ctx, &v, sizeof v);
     return v;
 }
 
-uint64_t sherd__entropy_below(const sherd_entropy *e, uint64_t n)
+uint64_t sherd__entropy_below(const sherd__entropy *e, uint64_t n)
 {
     uint64_t reject = (0 - n) % n, v; /* 2^64 mod n values are rejected: they would cause a bias */
     do v = sherd__entropy_u64(e);

@@ -91,7 +91,7 @@ static int draw(sherd__keystream *ks, uint64_t nonce, uint64_t *out, size_t n)
 }
 
 int sherd__aggregate_mask_new(sherd__aggregate_mask **out, const sherd__aggregate *a,
-                              const sherd_entropy *e)
+                              const sherd__entropy *e)
 {
     uint8_t key[32];
     sherd__keystream ks = { 0 };

@@ -60,7 +60,7 @@ typedef struct sherd__aggregate_mask sherd__aggregate_mask;
 /** Draws a fresh mask from `e`. The caller frees it with sherd__aggregate_mask_free. Errors:
  *  SHERD_ENOMEM, SHERD_EINTERNAL (no cipher); *out is then NULL. */
 int sherd__aggregate_mask_new(sherd__aggregate_mask **out, const sherd__aggregate *a,
-                              const sherd_entropy *e) SHERD_MUST;
+                              const sherd__entropy *e) SHERD_MUST;
 /** Wipes and frees a mask. NULL is allowed. */
 void sherd__aggregate_mask_free(sherd__aggregate_mask *m);
 /** Computes the piece of node `to`, L numbers. */
@@ -140,7 +140,7 @@ void sherd__aggregate_member_free(sherd__aggregate_member *m);
 /** Forgets the previous round and draws a mask. about: digest of the description of the round that
  *  this node received. Returns SHERD_EINVAL if the round is not above the previous one. */
 int sherd__aggregate_begin(sherd__aggregate_member *m, uint64_t round,
-                           const uint8_t about[SHERD__ABOUT], const sherd_entropy *e,
+                           const uint8_t about[SHERD__ABOUT], const sherd__entropy *e,
                            sherd_diag *d) SHERD_MUST;
 /** Returns the bytes of a sealed piece. */
 size_t sherd__aggregate_sealed_len(const sherd__aggregate *a);

@@ -103,7 +103,8 @@ void sherd__aggregate_member_free(sherd__aggregate_member *m)
 }
 
 int sherd__aggregate_begin(sherd__aggregate_member *m, uint64_t round,
-                           const uint8_t about[SHERD__ABOUT], const sherd_entropy *e, sherd_diag *d)
+                           const uint8_t about[SHERD__ABOUT], const sherd__entropy *e,
+                           sherd_diag *d)
 {
     if (round <= m->round)
         return sherd__fail(d, SHERD_EINVAL, "rounds only ascend, so that no mask serves two",

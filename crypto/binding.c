@@ -28,7 +28,7 @@ struct sherd__binding {
 };
 
 int sherd__binding_new(sherd__binding **out, size_t runs, double bound,
-                       const sherd_entropy *entropy)
+                       const sherd__entropy *entropy)
 {
     *out = NULL;
     sherd__binding *b = sherd__calloc(1, sizeof *b);

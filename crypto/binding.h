@@ -40,7 +40,7 @@ typedef struct sherd__binding_hash {
 /** Creates `runs` runs that are not bound yet, under a fresh key, for numbers of magnitude at most
  *  `bound`. The caller frees *out with sherd__binding_free. Errors: SHERD_ENOMEM. */
 int sherd__binding_new(sherd__binding **out, size_t runs, double bound,
-                       const sherd_entropy *entropy) SHERD_MUST;
+                       const sherd__entropy *entropy) SHERD_MUST;
 /** Prepares for another operand with masks of its own: forgets all tags and keeps the key. Returns
  *  SHERD_ENOMEM, with nothing changed. */
 int sherd__binding_reset(sherd__binding *b, size_t runs, double bound) SHERD_MUST;

@@ -15,7 +15,7 @@
 #include "crypto/fragment_make.h"
 #include "sherd/mat.h"
 
-struct sherd_fragment {
+struct sherd__fragment {
     sherd__fragment_info info;
     uint8_t *bytes; /* NULL: produced by the source */
     void (*release)(void *ctx, uint8_t *bytes, uint64_t len);
@@ -23,17 +23,17 @@ struct sherd_fragment {
     sherd__fragment_source source;
 };
 
-const sherd__fragment_info *sherd__fragment_info_of(const sherd_fragment *f)
+const sherd__fragment_info *sherd__fragment_info_of(const sherd__fragment *f)
 {
     return &f->info;
 }
 
-const uint8_t *sherd__fragment_bytes(const sherd_fragment *f)
+const uint8_t *sherd__fragment_bytes(const sherd__fragment *f)
 {
     return f->bytes;
 }
 
-int sherd__fragment_read(sherd_fragment *f, uint64_t offset, void *out, size_t len)
+int sherd__fragment_read(sherd__fragment *f, uint64_t offset, void *out, size_t len)
 {
     if (offset > f->info.len || len > f->info.len - offset) return SHERD_EINVAL;
     if (!f->bytes) return f->source.fill(f->source.ctx, offset, out, len);
@@ -41,19 +41,19 @@ int sherd__fragment_read(sherd_fragment *f, uint64_t offset, void *out, size_t l
     return SHERD_OK;
 }
 
-static int new_fragment(sherd_fragment **out, const sherd__fragment_info *info)
+static int new_fragment(sherd__fragment **out, const sherd__fragment_info *info)
 {
     *out = NULL;
     int err = sherd__fragment_info_check(info, NULL);
     if (err) return SHERD_EINVAL;
-    sherd_fragment *f = sherd__calloc(1, sizeof *f);
+    sherd__fragment *f = sherd__calloc(1, sizeof *f);
     if (!f) return SHERD_ENOMEM;
     f->info = *info;
     *out = f;
     return SHERD_OK;
 }
 
-int sherd__fragment_new_source(sherd_fragment **out, const sherd__fragment_info *info,
+int sherd__fragment_new_source(sherd__fragment **out, const sherd__fragment_info *info,
                                sherd__fragment_source source)
 {
     int err = info->encoding == SHERD__DENSE ? new_fragment(out, info) : SHERD_EINVAL;
@@ -62,7 +62,7 @@ int sherd__fragment_new_source(sherd_fragment **out, const sherd__fragment_info 
     return err;
 }
 
-int sherd__fragment_take(sherd_fragment **out, const sherd__fragment_info *info, uint8_t *bytes,
+int sherd__fragment_take(sherd__fragment **out, const sherd__fragment_info *info, uint8_t *bytes,
                          void (*release)(void *ctx, uint8_t *bytes, uint64_t len), void *ctx)
 {
     int err = new_fragment(out, info);
@@ -73,7 +73,7 @@ int sherd__fragment_take(sherd_fragment **out, const sherd__fragment_info *info,
     return SHERD_OK;
 }
 
-void sherd__fragment_free(sherd_fragment *f)
+void sherd__fragment_free(sherd__fragment *f)
 {
     if (!f) return;
     if (f->bytes) {

@@ -33,7 +33,7 @@
 
 #include "sherd/err.h"
 
-typedef struct sherd_fragment sherd_fragment;
+typedef struct sherd__fragment sherd__fragment;
 
 typedef enum sherd__origin {
     SHERD__HIDDEN = 1, /* made by a scheme, sent from the coordinator to a node */
@@ -63,16 +63,16 @@ typedef struct sherd__fragment_info {
     uint64_t len;  /* bytes of the body, including the table */
 } sherd__fragment_info;
 
-const sherd__fragment_info *sherd__fragment_info_of(const sherd_fragment *f);
+const sherd__fragment_info *sherd__fragment_info_of(const sherd__fragment *f);
 
 /**
  * Writes bytes [offset, offset+len) of the body to out; offset+len <= info.len. A fragment with a
  * source produces the bytes during the call; any range may be read again.
  */
-int sherd__fragment_read(sherd_fragment *f, uint64_t offset, void *out, size_t len) SHERD_MUST;
+int sherd__fragment_read(sherd__fragment *f, uint64_t offset, void *out, size_t len) SHERD_MUST;
 
 /** Returns the body in memory, or NULL if it is produced by a source as it is read. */
-const uint8_t *sherd__fragment_bytes(const sherd_fragment *f);
+const uint8_t *sherd__fragment_bytes(const sherd__fragment *f);
 
 /** Positions of the sections of a CSR body. */
 typedef struct sherd__csr {
@@ -91,6 +91,6 @@ uint64_t sherd__csr_len(uint32_t groups, uint64_t rows, uint64_t cols, uint64_t 
 unsigned sherd__csr_width(uint64_t cols);
 
 /** Frees a fragment and wipes its data; NULL is allowed. */
-void sherd__fragment_free(sherd_fragment *f);
+void sherd__fragment_free(sherd__fragment *f);
 
 #endif

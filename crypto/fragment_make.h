@@ -17,7 +17,7 @@ typedef struct sherd__fragment_source {
 /** Creates a dense fragment that is produced chunk by chunk. On failure the caller still owns the
  *  source. Returns SHERD_EINVAL for CSR: a body that is abandoned halfway is completed with zeros,
  *  which are not valid CSR. */
-int sherd__fragment_new_source(sherd_fragment **out, const sherd__fragment_info *info,
+int sherd__fragment_new_source(sherd__fragment **out, const sherd__fragment_info *info,
                                sherd__fragment_source source) SHERD_MUST;
 
 /**
@@ -25,7 +25,7 @@ int sherd__fragment_new_source(sherd_fragment **out, const sherd__fragment_info 
  * `release(ctx, bytes, len)` frees the memory together with the fragment (NULL: sherd__free). On
  * failure the caller still owns bytes.
  */
-int sherd__fragment_take(sherd_fragment **out, const sherd__fragment_info *info, uint8_t *bytes,
+int sherd__fragment_take(sherd__fragment **out, const sherd__fragment_info *info, uint8_t *bytes,
                          void (*release)(void *ctx, uint8_t *bytes, uint64_t len),
                          void *ctx) SHERD_MUST;
 

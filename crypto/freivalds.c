@@ -15,7 +15,7 @@
 typedef double f64x8 __attribute__((vector_size(64)));
 typedef int64_t i64x8 __attribute__((vector_size(64)));
 
-void sherd__fv_weights(const sherd_entropy *e, size_t n, double *out)
+void sherd__fv_weights(const sherd__entropy *e, size_t n, double *out)
 {
     e->fill(e->ctx, out, n * sizeof *out);
     for (size_t i = 0; i < n; i++) {

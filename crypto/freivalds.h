@@ -36,7 +36,7 @@ uint64_t sherd__f61_mul(uint64_t a, uint64_t b);
 uint64_t sherd__f61_from_i64(int64_t x);
 
 /** Draws n uniform elements, by rejection. */
-void sherd__f61_draw(const sherd_entropy *e, size_t n, uint64_t *out);
+void sherd__f61_draw(const sherd__entropy *e, size_t n, uint64_t *out);
 /** Returns sum a[i]*b[i]. */
 uint64_t sherd__f61_dot(const uint64_t *a, const uint64_t *b, size_t n);
 /**
@@ -74,7 +74,7 @@ __extension__ sherd__f127 sherd__f127_from(__int128 x);
 
 /** Draws n weights of random sign, with magnitudes uniform in [1, 2) (all 52 bits): the bits of the
  *  stream with the exponent of 1. */
-void sherd__fv_weights(const sherd_entropy *e, size_t n, double *out);
+void sherd__fv_weights(const sherd__entropy *e, size_t n, double *out);
 
 /**
  * Returns sum y[i]*s[i] over the i with s[i] != 0, in a fixed order (eight lanes), and adds sum
@@ -129,7 +129,7 @@ sherd__verdict sherd__fv_judge_f64(double rys, const double *ru, const double *v
 #define SHERD__FVP_TRIALS 2u
 
 /** Draws n uniform residues in canonical form (doubles), by rejection. */
-void sherd__fvp_draw(const sherd_entropy *e, uint32_t p, size_t n, double *out);
+void sherd__fvp_draw(const sherd__entropy *e, uint32_t p, size_t n, double *out);
 /**
  * Sets out[t] = rT*Y*s of trial t, in [0, p), for an answer of rows x cols packed residues. Returns
  * SHERD_EFRAME if a value is >= p. It costs little more than unpacking.

@@ -61,7 +61,7 @@ uint64_t sherd__f61_from_i64(int64_t x)
     return fold_signed(x);
 }
 
-void sherd__f61_draw(const sherd_entropy *e, size_t n, uint64_t *out)
+void sherd__f61_draw(const sherd__entropy *e, size_t n, uint64_t *out)
 {
     uint64_t word[64];
     for (size_t i = 0; i < n;) {

@@ -33,7 +33,7 @@ static size_t keep(const uint32_t *word, size_t n, uint32_t p, double *out, size
 /* Draws many residues from a stream under a fresh key, since the entropy source has a tenth of the
  * stream's speed. Residues that could not be read (no memory for a cipher) are left to the caller,
  * which draws them from the entropy source. */
-static size_t draw_many(const sherd_entropy *e, uint32_t p, size_t n, double *out)
+static size_t draw_many(const sherd__entropy *e, uint32_t p, size_t n, double *out)
 {
     enum { WORDS = 1024 };
     uint32_t word[WORDS];
@@ -52,7 +52,7 @@ static size_t draw_many(const sherd_entropy *e, uint32_t p, size_t n, double *ou
     return i;
 }
 
-void sherd__fvp_draw(const sherd_entropy *e, uint32_t p, size_t n, double *out)
+void sherd__fvp_draw(const sherd__entropy *e, uint32_t p, size_t n, double *out)
 {
     enum { WORDS = 64 };
     uint32_t word[WORDS];

@@ -125,7 +125,7 @@ static uint64_t digits_of(size_t n, uint64_t variance)
     return (most + buffer - 1) / buffer * buffer + buffer / 2;
 }
 
-int sherd__gaussian_draw(int64_t *out, size_t n, uint64_t variance, const sherd_entropy *e)
+int sherd__gaussian_draw(int64_t *out, size_t n, uint64_t variance, const sherd__entropy *e)
 {
     source s = { .at = BUFFER };
     uint8_t key[32];

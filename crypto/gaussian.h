@@ -30,6 +30,6 @@
  * SHERD_EINTERNAL from the cipher. out is then undefined.
  */
 int sherd__gaussian_draw(int64_t *out, size_t n, uint64_t variance,
-                         const sherd_entropy *e) SHERD_MUST;
+                         const sherd__entropy *e) SHERD_MUST;
 
 #endif

@@ -57,7 +57,7 @@ static int make(sherd__masks **out)
     return SHERD_OK;
 }
 
-int sherd__masks_new(sherd__masks **out, const sherd_entropy *entropy)
+int sherd__masks_new(sherd__masks **out, const sherd__entropy *entropy)
 {
     int err = make(out);
     if (err != 0) return err;

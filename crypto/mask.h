@@ -34,7 +34,7 @@ typedef struct sherd__masks sherd__masks;
 
 /** Creates masks with a fresh key. The caller frees *out with sherd__masks_free. Errors:
  *  SHERD_ENOMEM. */
-int sherd__masks_new(sherd__masks **out, const sherd_entropy *entropy) SHERD_MUST;
+int sherd__masks_new(sherd__masks **out, const sherd__entropy *entropy) SHERD_MUST;
 /** Creates the masks of a key that was drawn earlier and stored; only schemes/blind/blind.h uses
  *  it. Errors: SHERD_ENOMEM. */
 int sherd__masks_from_key(sherd__masks **out, const uint8_t key[32]) SHERD_MUST;

@@ -131,7 +131,7 @@ static int read_list(sherd__allreduce_round *r, uint32_t examples, const uint8_t
     return sherd__rows_valid(&r->list) ? SHERD_OK : none(d, "rows", len);
 }
 
-int sherd__allreduce_round_parse(sherd__allreduce_round *out, sherd__plan *shards,
+int sherd__allreduce_round_parse(sherd__allreduce_round *out, sherd__step_plan *shards,
                                  uint32_t examples, const uint8_t *bytes, size_t len, sherd_diag *d)
 {
     const size_t head = 8 * SHERD__ALLREDUCE_STEP;
@@ -151,13 +151,13 @@ int sherd__allreduce_round_parse(sherd__allreduce_round *out, sherd__plan *shard
         return sherd__fail(d, SHERD_EFORMAT, NULL, "a step at rate %g, divided by %g", r.rate,
                            r.by);
     int err = read_list(&r, examples, bytes, d);
-    if (!err) err = sherd__plan_parse(shards, bytes + head, len - head, d);
+    if (!err) err = sherd__step_plan_parse(shards, bytes + head, len - head, d);
     if (err) return err;
     *out = r;
     return SHERD_OK;
 }
 
-bool sherd__allreduce_shard_valid(const sherd__allreduce_round *r, const sherd__plan_shard *s,
+bool sherd__allreduce_shard_valid(const sherd__allreduce_round *r, const sherd__step_plan_shard *s,
                                   size_t batch)
 {
     return s->x == 0 && s->targets == 0 && sherd__plan_shard_sized(s, batch) &&

@@ -44,10 +44,10 @@ int sherd__allreduce_plan_parse(sherd__allreduce_plan *out, const uint8_t *bytes
 /* ---- STEP, REDUCE, STATE --------------------------------------------------------------------- */
 
 /**
- * The head of a step. A sherd__plan of its shards follows it, which may have no shards. `first` and
- * `rows` of a shard refer to the list, and a shard names no blocks. Examples are sent in packs of
- * three blocks each, and members remember the row numbers of a pack. Packs are counted from 0 in a
- * session and sent in order.
+ * The head of a step. A sherd__step_plan of its shards follows it, which may have no shards.
+ * `first` and `rows` of a shard refer to the list, and a shard names no blocks. Examples are sent
+ * in packs of three blocks each, and members remember the row numbers of a pack. Packs are counted
+ * from 0 in a session and sent in order.
  */
 typedef struct sherd__allreduce_round {
     uint64_t round;   /* ascending, from 1 */
@@ -63,12 +63,12 @@ void sherd__allreduce_round_write(uint8_t out[8 * SHERD__ALLREDUCE_STEP],
                                   const sherd__allreduce_round *r);
 /** Parses the head and the plan that follows it, but not the plan's shards. `examples` is that of
  *  the plan of MEET. SHERD_EFORMAT. */
-int sherd__allreduce_round_parse(sherd__allreduce_round *out, sherd__plan *shards,
+int sherd__allreduce_round_parse(sherd__allreduce_round *out, sherd__step_plan *shards,
                                  uint32_t examples, const uint8_t *bytes, size_t len,
                                  sherd_diag *d) SHERD_MUST;
 /** Returns whether a shard of a step is a range of its list of at most `batch` rows that names no
  *  block. */
-bool sherd__allreduce_shard_valid(const sherd__allreduce_round *r, const sherd__plan_shard *s,
+bool sherd__allreduce_shard_valid(const sherd__allreduce_round *r, const sherd__step_plan_shard *s,
                                   size_t batch);
 /** Returns the number of the first block of pack k, which holds its row numbers (u32). The inputs
  *  and the targets are the next two blocks. Blocks of plans, recipes and states have lower

@@ -15,12 +15,12 @@
 #define WORDS 512u
 
 typedef struct words {
-    const sherd_entropy *e;
+    const sherd__entropy *e;
     uint8_t bytes[4 * WORDS];
     size_t at;
 } words;
 
-static void words_init(words *w, const sherd_entropy *e)
+static void words_init(words *w, const sherd__entropy *e)
 {
     w->e = e;
     w->at = WORDS;
@@ -45,7 +45,7 @@ static uint32_t next_below(words *w, uint32_t n)
     return (uint32_t)(m >> 32);
 }
 
-void sherd__draw_shuffle(const sherd_entropy *e, uint32_t *out, uint32_t n)
+void sherd__draw_shuffle(const sherd__entropy *e, uint32_t *out, uint32_t n)
 {
     words w;
     words_init(&w, e);
@@ -58,7 +58,7 @@ void sherd__draw_shuffle(const sherd_entropy *e, uint32_t *out, uint32_t n)
     sherd__wipe(&w, sizeof w);
 }
 
-void sherd__draw_below(const sherd_entropy *e, uint32_t n, uint32_t *out, size_t len)
+void sherd__draw_below(const sherd__entropy *e, uint32_t n, uint32_t *out, size_t len)
 {
     words w;
     words_init(&w, e);
@@ -67,12 +67,12 @@ void sherd__draw_below(const sherd_entropy *e, uint32_t n, uint32_t *out, size_t
 }
 
 /* Uniform in (-1, 1), 53 bits. */
-static double uniform(const sherd_entropy *e)
+static double uniform(const sherd__entropy *e)
 {
     return ((double)(sherd__entropy_u64(e) >> 11) + 0.5) * 0x1p-52 - 1.0;
 }
 
-void sherd__draw_normal(const sherd_entropy *e, double out[2])
+void sherd__draw_normal(const sherd__entropy *e, double out[2])
 {
     double u, v, s, log_s;
     do {

@@ -61,8 +61,8 @@ static void sine_cosine(double x, double *sine, double *cosine)
 int sherd__generate_spiral(sherd__dataset *out, size_t examples, size_t classes,
                            const uint8_t seed[32], sherd_diag *d)
 {
-    sherd_entropy_seeded state;
-    sherd_entropy e = sherd__train_entropy(&state, seed, "spiral", 0);
+    sherd__seeded state;
+    sherd__entropy e = sherd__train_entropy(&state, seed, "spiral", 0);
     double pair[2] = { 0 };
     if (classes == 0 || classes > examples || classes > UINT32_MAX)
         return sherd__fail(d, SHERD_EINVAL, "more examples, or fewer classes",
@@ -110,7 +110,7 @@ int sherd__generate_parabola(sherd__dataset *out, size_t examples, sherd_diag *d
 int sherd__generate_random(sherd__dataset *out, size_t examples, size_t inputs, size_t classes,
                            const uint8_t seed[32], sherd_diag *d)
 {
-    sherd_entropy_seeded state;
+    sherd__seeded state;
     if (classes == 0 || classes > UINT32_MAX)
         return sherd__fail(d, SHERD_EINVAL, NULL, "random: %zu classes", classes);
     int err = make(out, "random", examples, inputs, sizeof(double), sizeof(uint32_t), d);
@@ -118,13 +118,13 @@ int sherd__generate_random(sherd__dataset *out, size_t examples, size_t inputs, 
     double *x = out->owned[0];
     uint8_t *bytes = out->owned[0]; /* words are converted to numbers in place */
     for (size_t i = 0; i < examples; i++) {
-        sherd_entropy e = sherd__train_entropy(&state, seed, "random inputs", i);
+        sherd__entropy e = sherd__train_entropy(&state, seed, "random inputs", i);
         uint8_t *row = bytes + i * inputs * sizeof *x;
         e.fill(e.ctx, row, inputs * sizeof *x);
         for (size_t c = 0; c < inputs; c++)
             x[i * inputs + c] = (double)(sherd__get_u64(row + c * sizeof *x) >> 11) * 0x1p-53;
     }
-    sherd_entropy e = sherd__train_entropy(&state, seed, "random labels", 0);
+    sherd__entropy e = sherd__train_entropy(&state, seed, "random labels", 0);
     sherd__draw_below(&e, (uint32_t)classes, out->owned[1], examples);
     out->x = sherd_view_c(x, SHERD_F64, examples, inputs);
     out->targets.labels = out->owned[1];

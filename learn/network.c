@@ -316,7 +316,7 @@ void sherd__network_hook(sherd__network *n, const sherd__network_hooks *hooks)
 
 /* ---- initial weights ------------------------------------------------------------------------- */
 
-void sherd__network_draw(sherd__network *n, const sherd_entropy *e, double scale)
+void sherd__network_draw(sherd__network *n, const sherd__entropy *e, double scale)
 {
     for (size_t i = 0; i < n->len; i++) {
         sherd__layer *l = &n->layers[i];

@@ -118,7 +118,7 @@ void sherd__network_hook(sherd__network *n, const sherd__network_hooks *hooks);
  * each layer (He et al., arXiv 1502.01852, eq. 10). The same bytes of entropy give the same bits on
  * every machine.
  */
-void sherd__network_draw(sherd__network *n, const sherd_entropy *e, double scale);
+void sherd__network_draw(sherd__network *n, const sherd__entropy *e, double scale);
 
 /** Returns whether the lowest layer that computes can use a kept operand of a multiplier as its
  *  input. */

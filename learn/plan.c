@@ -30,7 +30,7 @@ static double number_of(uint64_t bits)
     return v;
 }
 
-void sherd__plan_write(uint8_t *out, const sherd__plan *p, const int32_t *scales)
+void sherd__step_plan_write(uint8_t *out, const sherd__step_plan *p, const int32_t *scales)
 {
     const uint64_t head[SHERD__PLAN_HEAD] = { SHERD__PLAN_FORMAT, p->recipe, p->bits,   p->room,
                                               p->tiers,           p->params, p->shards, p->batch };
@@ -40,8 +40,8 @@ void sherd__plan_write(uint8_t *out, const sherd__plan *p, const int32_t *scales
         sherd__put_u64(out + 8 * (size_t)t, (uint64_t)(int64_t)scales[t]);
 }
 
-void sherd__plan_write_shard(uint8_t *out, const sherd__plan *p, uint32_t i,
-                             const sherd__plan_shard *s)
+void sherd__step_plan_write_shard(uint8_t *out, const sherd__step_plan *p, uint32_t i,
+                                  const sherd__step_plan_shard *s)
 {
     const uint64_t v[SHERD__PLAN_SHARD] = { s->x,
                                             s->targets,
@@ -83,7 +83,7 @@ static int check_head(const uint64_t *h, size_t len, sherd_diag *d)
     return SHERD_OK;
 }
 
-int sherd__plan_parse(sherd__plan *out, const uint8_t *bytes, size_t len, sherd_diag *d)
+int sherd__step_plan_parse(sherd__step_plan *out, const uint8_t *bytes, size_t len, sherd_diag *d)
 {
     uint64_t h[SHERD__PLAN_HEAD];
     if (len < sizeof h)
@@ -92,14 +92,14 @@ int sherd__plan_parse(sherd__plan *out, const uint8_t *bytes, size_t len, sherd_
     int err = check_head(h, len, d);
     if (err) return err;
     if (h[2] == 1) return sherd__fail(d, SHERD_EFORMAT, NULL, "a plan with one bit");
-    sherd__plan p = { .recipe = (uint32_t)h[1],
-                      .bits = (unsigned)h[2],
-                      .room = (unsigned)h[3],
-                      .tiers = (uint32_t)h[4],
-                      .params = (uint32_t)h[5],
-                      .shards = (uint32_t)h[6],
-                      .batch = (size_t)h[7],
-                      .bytes = bytes + sizeof h };
+    sherd__step_plan p = { .recipe = (uint32_t)h[1],
+                           .bits = (unsigned)h[2],
+                           .room = (unsigned)h[3],
+                           .tiers = (uint32_t)h[4],
+                           .params = (uint32_t)h[5],
+                           .shards = (uint32_t)h[6],
+                           .batch = (size_t)h[7],
+                           .bytes = bytes + sizeof h };
     for (uint32_t t = 0; t < p.tiers; t++) {
         int64_t scale = (int64_t)sherd__get_u64(p.bytes + 8 * (size_t)t);
         if (scale < -SCALE_MOST || scale > SCALE_MOST)
@@ -109,7 +109,7 @@ int sherd__plan_parse(sherd__plan *out, const uint8_t *bytes, size_t len, sherd_
     return SHERD_OK;
 }
 
-int32_t sherd__plan_scale(const sherd__plan *p, uint32_t tier)
+int32_t sherd__step_plan_scale(const sherd__step_plan *p, uint32_t tier)
 {
     return (int32_t)(int64_t)sherd__get_u64(p->bytes + 8 * (size_t)tier);
 }
@@ -119,24 +119,24 @@ static uint32_t block_of(uint64_t v)
     return v <= UINT32_MAX ? (uint32_t)v : 0;
 }
 
-sherd__plan_shard sherd__plan_shard_at(const sherd__plan *p, uint32_t i)
+sherd__step_plan_shard sherd__step_plan_shard_at(const sherd__step_plan *p, uint32_t i)
 {
     const uint8_t *at = p->bytes + 8 * ((size_t)p->tiers + SHERD__PLAN_SHARD * (size_t)i);
     uint64_t v[SHERD__PLAN_SHARD];
     for (size_t k = 0; k < SHERD__PLAN_SHARD; k++) v[k] = sherd__get_u64(at + 8 * k);
-    return (sherd__plan_shard){ .x = block_of(v[0]),
-                                .targets = block_of(v[1]),
-                                .first = v[2],
-                                .rows = v[3],
-                                .drop = v[4] != 0,
-                                .local = { .steps = v[5],
-                                           .batch = v[6],
-                                           .rate = number_of(v[7]),
-                                           .l2 = number_of(v[8]),
-                                           .weight = number_of(v[9]) } };
+    return (sherd__step_plan_shard){ .x = block_of(v[0]),
+                                     .targets = block_of(v[1]),
+                                     .first = v[2],
+                                     .rows = v[3],
+                                     .drop = v[4] != 0,
+                                     .local = { .steps = v[5],
+                                                .batch = v[6],
+                                                .rate = number_of(v[7]),
+                                                .l2 = number_of(v[8]),
+                                                .weight = number_of(v[9]) } };
 }
 
-bool sherd__plan_shard_sized(const sherd__plan_shard *s, size_t batch)
+bool sherd__plan_shard_sized(const sherd__step_plan_shard *s, size_t batch)
 {
     const sherd__local_steps *l = &s->local;
     if (s->rows == 0 || s->rows > batch) return false;
@@ -145,7 +145,7 @@ bool sherd__plan_shard_sized(const sherd__plan_shard *s, size_t batch)
            l->weight > 0 && l->weight <= 1;
 }
 
-bool sherd__plan_shard_valid(const sherd__plan_shard *s, size_t batch)
+bool sherd__plan_shard_valid(const sherd__step_plan_shard *s, size_t batch)
 {
     return s->x && s->targets && sherd__plan_shard_sized(s, batch);
 }

@@ -30,7 +30,7 @@ enum {
     SHERD__PLAN_TIMES
 };
 
-typedef struct sherd__plan {
+typedef struct sherd__step_plan {
     uint32_t recipe; /* block of the recipe's text (learn/recipe.h) */
     unsigned bits;   /* of fixed point; 0: float64 */
     unsigned room;   /* as in sherd__grading */
@@ -39,31 +39,32 @@ typedef struct sherd__plan {
     uint32_t shards;
     size_t batch;         /* most examples of a shard in this training */
     const uint8_t *bytes; /* after the head */
-} sherd__plan;
+} sherd__step_plan;
 
-typedef struct sherd__plan_shard {
+typedef struct sherd__step_plan_shard {
     uint32_t x, targets;  /* blocks */
     uint64_t first, rows; /* range of rows in the blocks */
     bool drop;            /* the blocks are not needed after the round */
     sherd__local_steps local;
-} sherd__plan_shard;
+} sherd__step_plan_shard;
 
 /** Returns the bytes of a plan. */
 size_t sherd__plan_size(uint32_t tiers, uint32_t shards);
-/** Writes the head and the scales. sherd__plan_write_shard writes the shards one by one. */
-void sherd__plan_write(uint8_t *out, const sherd__plan *p, const int32_t *scales);
-void sherd__plan_write_shard(uint8_t *out, const sherd__plan *p, uint32_t i,
-                             const sherd__plan_shard *s);
+/** Writes the head and the scales. sherd__step_plan_write_shard writes the shards one by one. */
+void sherd__step_plan_write(uint8_t *out, const sherd__step_plan *p, const int32_t *scales);
+void sherd__step_plan_write_shard(uint8_t *out, const sherd__step_plan *p, uint32_t i,
+                                  const sherd__step_plan_shard *s);
 
 /** Checks length, format and ranges of the head and all scales. *out borrows `bytes`.
  *  SHERD_EFORMAT. */
-int sherd__plan_parse(sherd__plan *out, const uint8_t *bytes, size_t len, sherd_diag *d) SHERD_MUST;
-int32_t sherd__plan_scale(const sherd__plan *p, uint32_t tier);
-sherd__plan_shard sherd__plan_shard_at(const sherd__plan *p, uint32_t i);
+int sherd__step_plan_parse(sherd__step_plan *out, const uint8_t *bytes, size_t len,
+                           sherd_diag *d) SHERD_MUST;
+int32_t sherd__step_plan_scale(const sherd__step_plan *p, uint32_t tier);
+sherd__step_plan_shard sherd__step_plan_shard_at(const sherd__step_plan *p, uint32_t i);
 /** Returns false for no rows, more than `batch` rows, or steps with invalid numbers. */
-bool sherd__plan_shard_sized(const sherd__plan_shard *s, size_t batch);
+bool sherd__plan_shard_sized(const sherd__step_plan_shard *s, size_t batch);
 /** As sherd__plan_shard_sized, and also returns false for invalid block numbers. */
-bool sherd__plan_shard_valid(const sherd__plan_shard *s, size_t batch);
+bool sherd__plan_shard_valid(const sherd__step_plan_shard *s, size_t batch);
 
 /** Returns how many numbers the answer of a tier of `count` parameters has: the sum; for tier 0
  *  then cost (as f64) and hits of each shard, and times. */

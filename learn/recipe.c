@@ -191,7 +191,7 @@ int sherd__recipe_parse(sherd__recipe *out, const char *text, size_t len, const 
 
 /* ---- printing -------------------------------------------------------------------------------- */
 
-int sherd__recipe_print(const sherd__recipe *r, sherd__recipe_part part, sherd_buf *out)
+int sherd__recipe_print(const sherd__recipe *r, sherd__recipe_part part, sherd__buf *out)
 {
     char value[128], line[192];
     size_t was = out->len;

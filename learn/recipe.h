@@ -90,7 +90,8 @@ int sherd__recipe_parse(sherd__recipe *out, const char *text, size_t len, const 
                         sherd__recipe_part part, sherd_diag *d) SHERD_MUST;
 /** Appends the canonical text: parsing it gives the same recipe, and equal recipes give equal
  *  texts. SHERD_ENOMEM, or SHERD_EINVAL if the buffer's cap is too small. */
-int sherd__recipe_print(const sherd__recipe *r, sherd__recipe_part part, sherd_buf *out) SHERD_MUST;
+int sherd__recipe_print(const sherd__recipe *r, sherd__recipe_part part,
+                        sherd__buf *out) SHERD_MUST;
 
 /**
  * Creates the recipe's network for batches of up to `batch` examples. The caller frees *out with

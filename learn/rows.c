@@ -21,8 +21,8 @@ bool sherd__rows_equal(const sherd__rows *a, const sherd__rows *b)
 
 void sherd__rows_list(const sherd__rows *r, uint32_t *out)
 {
-    sherd_entropy_seeded state;
-    sherd_entropy e = sherd__entropy_keyed(&state, r->key);
+    sherd__seeded state;
+    sherd__entropy e = sherd__entropy_keyed(&state, r->key);
     switch (r->kind) {
     case SHERD__ROWS_GIVEN:
         for (uint32_t i = 0; i < r->len; i++) out[i] = i;

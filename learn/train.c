@@ -62,7 +62,7 @@ static bool take_memory(sherd__trainer *t)
 int sherd__trainer_new(sherd__trainer **out, const sherd__recipe *r, const sherd__dataset *data,
                        const sherd__dataset *validation, const uint8_t seed[32], sherd_diag *d)
 {
-    sherd_entropy_seeded state;
+    sherd__seeded state;
     *out = NULL;
     sherd__trainer *t = sherd__calloc(1, sizeof *t);
     if (!t) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to train");
@@ -90,7 +90,7 @@ int sherd__trainer_new(sherd__trainer **out, const sherd__recipe *r, const sherd
         sherd__trainer_free(t);
         return err;
     }
-    sherd_entropy e = sherd__train_entropy(&state, seed, "weights", 0);
+    sherd__entropy e = sherd__train_entropy(&state, seed, "weights", 0);
     sherd__network_draw(t->network, &e, r->weights);
     sherd__wipe(&state, sizeof state);
     *out = t;

@@ -201,7 +201,7 @@ int sherd__train_evaluate(sherd__network *n, sherd__engine e, const sherd__recip
 
 /** Returns a random stream derived from the run's seed, a purpose and a counter. `state` must
  *  outlive the result. */
-sherd_entropy sherd__train_entropy(sherd_entropy_seeded *state, const uint8_t seed[32],
-                                   const char *what, uint64_t number);
+sherd__entropy sherd__train_entropy(sherd__seeded *state, const uint8_t seed[32], const char *what,
+                                    uint64_t number);
 
 #endif

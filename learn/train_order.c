@@ -12,8 +12,8 @@
 #include "learn/draw.h"
 #include "learn/train.h"
 
-sherd_entropy sherd__train_entropy(sherd_entropy_seeded *state, const uint8_t seed[32],
-                                   const char *what, uint64_t number)
+sherd__entropy sherd__train_entropy(sherd__seeded *state, const uint8_t seed[32], const char *what,
+                                    uint64_t number)
 {
     return sherd__entropy_derived(state, seed, what, number);
 }
@@ -21,7 +21,7 @@ sherd_entropy sherd__train_entropy(sherd_entropy_seeded *state, const uint8_t se
 static sherd__rows list_of(const sherd__train_order *o, sherd__rows_kind kind, size_t examples,
                            size_t len, const char *what, uint64_t number)
 {
-    sherd_entropy_seeded state;
+    sherd__seeded state;
     sherd__rows r = { .kind = kind, .examples = (uint32_t)examples, .len = (uint32_t)len };
     (void)sherd__train_entropy(&state, o->seed, what, number);
     memcpy(r.key, state.key, sizeof r.key);

@@ -65,8 +65,8 @@ typedef struct sherd__call sherd__call;
 /** Computes c->task from blocks in the host's memory into c->out. SHERD_ESHAPE, SHERD_EINVAL or
  *  SHERD_ERANGE where task and blocks disagree or a value is out of range; SHERD_EINTERRUPTED where
  *  the call was cancelled. */
-typedef int sherd__compute(void *ctx, const sherd__call *c, const sherd_fragment *left,
-                           const sherd_fragment *right, sherd_diag *d);
+typedef int sherd__compute(void *ctx, const sherd__call *c, const sherd__fragment *left,
+                           const sherd__fragment *right, sherd_diag *d);
 
 /** One task on its way through a device. Embedded by the caller in its own struct. */
 struct sherd__call {
@@ -75,7 +75,7 @@ struct sherd__call {
     sherd__handle left, right; /* of one device; right.id 0: the task has one operand */
     uint64_t owner;
     uint8_t *out;                 /* task->result.len bytes: the backend's to write until done */
-    sherd_executor *executor;     /* whose drain calls done */
+    sherd__executor *executor;    /* whose drain calls done */
     double (*clock)(void);        /* seconds, from any thread; NULL: took_us is 0 */
     void (*done)(sherd__call *c); /* may free c */
 
@@ -86,7 +86,7 @@ struct sherd__call {
     char text[SHERD__TEXT_MAX]; /* with an error: the reason, or empty */
 
     /* The backend's, from submit to done. */
-    sherd_work work;
+    sherd__executor_item work;
     atomic_bool cancelled;
     sherd__compute *compute;
     void *backend[3];
@@ -106,7 +106,7 @@ typedef struct sherd__backend {
      * and the calls that use it are done. A copy may be made later: where that fails, calls fail.
      * SHERD_ENOMEM: no room on the device now. SHERD_EDEVICE: the device is gone.
      */
-    int (*hold)(void *ctx, uint32_t device, const sherd_fragment *f, uint64_t owner,
+    int (*hold)(void *ctx, uint32_t device, const sherd__fragment *f, uint64_t owner,
                 sherd__handle *out, sherd_diag *d);
     /** Ends a handle, of a device that is gone too. Calls under way that use it go on. With the
      *  last of them, copies and derived forms are overwritten and their memory is given back. */
@@ -130,8 +130,8 @@ typedef struct sherd__backend {
      * *memory; out->fill NULL where the task is better run. The source borrows left and right until
      * its free is called; fill runs on the thread that sends. Errors as in compute.
      */
-    int (*stream)(void *ctx, const sherd__task *task, const sherd_fragment *left,
-                  const sherd_fragment *right, sherd__fragment_source *out, uint64_t *memory,
+    int (*stream)(void *ctx, const sherd__task *task, const sherd__fragment *left,
+                  const sherd__fragment *right, sherd__fragment_source *out, uint64_t *memory,
                   sherd_diag *d);
     /** No call is under way, and every handle was dropped. */
     void (*close)(void *ctx);

@@ -24,12 +24,12 @@ uint32_t sherd__groups_of(const sherd__fragment_info *info)
     return info->groups ? info->groups : 1;
 }
 
-const uint8_t *sherd__group_first(const sherd_fragment *f)
+const uint8_t *sherd__group_first(const sherd__fragment *f)
 {
     return sherd__fragment_bytes(f) + 8 * (size_t)sherd__fragment_info_of(f)->groups;
 }
 
-sherd__group sherd__group_at(const sherd_fragment *f, uint32_t q, const uint8_t *values)
+sherd__group sherd__group_at(const sherd__fragment *f, uint32_t q, const uint8_t *values)
 {
     const sherd__fragment_info *i = sherd__fragment_info_of(f);
     if (i->groups == 0) return (sherd__group){ values, i->rows, i->cols };
@@ -58,8 +58,8 @@ static int check_arithmetic(const sherd__task *t, const sherd__fragment_info *f,
 }
 
 /* Zeros may be left out of the left factor of a product, and of nothing else. */
-static int check_encoding(const sherd__task *t, const sherd_fragment *left,
-                          const sherd_fragment *right, sherd_diag *d)
+static int check_encoding(const sherd__task *t, const sherd__fragment *left,
+                          const sherd__fragment *right, sherd_diag *d)
 {
     bool dense = sherd__fragment_info_of(left)->encoding == SHERD__DENSE;
     if ((!dense && t->op != SHERD__OP_MULTIPLY) ||
@@ -100,7 +100,7 @@ static int check_result(const sherd__task *t, uint64_t rows, uint64_t cols, sher
     return SHERD_OK;
 }
 
-static int compare_groups(const sherd_fragment *left, const sherd_fragment *right, sherd_diag *d)
+static int compare_groups(const sherd__fragment *left, const sherd__fragment *right, sherd_diag *d)
 {
     const sherd__fragment_info *b = sherd__fragment_info_of(right);
     for (uint32_t q = 0; q < sherd__groups_of(b); q++) {
@@ -113,8 +113,8 @@ static int compare_groups(const sherd_fragment *left, const sherd_fragment *righ
     return SHERD_OK;
 }
 
-static int check_multiply(const sherd__task *t, const sherd_fragment *left,
-                          const sherd_fragment *right, sherd_diag *d)
+static int check_multiply(const sherd__task *t, const sherd__fragment *left,
+                          const sherd__fragment *right, sherd_diag *d)
 {
     const sherd__fragment_info *a = sherd__fragment_info_of(left);
     const sherd__fragment_info *b = sherd__fragment_info_of(right);
@@ -125,20 +125,20 @@ static int check_multiply(const sherd__task *t, const sherd_fragment *left,
     return err ? err : check_result(t, a->rows, b->cols, d);
 }
 
-bool sherd__task_defers_groups(const sherd__task *t, const sherd_fragment *left)
+bool sherd__task_defers_groups(const sherd__task *t, const sherd__fragment *left)
 {
     return t->op == SHERD__OP_MULTIPLY &&
            sherd__groups_of(sherd__fragment_info_of(left)) > SHERD__GROUPS_AT_ONCE;
 }
 
-int sherd__task_check_groups(const sherd__task *t, const sherd_fragment *left,
-                             const sherd_fragment *right, sherd_diag *d)
+int sherd__task_check_groups(const sherd__task *t, const sherd__fragment *left,
+                             const sherd__fragment *right, sherd_diag *d)
 {
     return sherd__task_defers_groups(t, left) ? compare_groups(left, right, d) : SHERD_OK;
 }
 
-static int check_multiply_t(const sherd__task *t, const sherd_fragment *left,
-                            const sherd_fragment *right, sherd_diag *d)
+static int check_multiply_t(const sherd__task *t, const sherd__fragment *left,
+                            const sherd__fragment *right, sherd_diag *d)
 {
     const sherd__fragment_info *a = sherd__fragment_info_of(left);
     const sherd__fragment_info *b = sherd__fragment_info_of(right);
@@ -159,8 +159,8 @@ sherd__windows sherd__task_windows(const sherd__task *t)
 }
 
 /* As the two above, of the matrix of windows of the left block's rows. */
-static int check_windows(const sherd__task *t, const sherd_fragment *left,
-                         const sherd_fragment *right, sherd_diag *d)
+static int check_windows(const sherd__task *t, const sherd__fragment *left,
+                         const sherd__fragment *right, sherd_diag *d)
 {
     const sherd__fragment_info *a = sherd__fragment_info_of(left);
     const sherd__fragment_info *b = sherd__fragment_info_of(right);
@@ -187,8 +187,8 @@ static int check_windows(const sherd__task *t, const sherd_fragment *left,
     return check_result(t, transposed ? w.row : rows, b->cols, d);
 }
 
-static int check_map(const sherd__task *t, const sherd_fragment *left, const sherd_fragment *right,
-                     sherd_diag *d)
+static int check_map(const sherd__task *t, const sherd__fragment *left,
+                     const sherd__fragment *right, sherd_diag *d)
 {
     const sherd__fragment_info *a = sherd__fragment_info_of(left);
     if (t->primes_len)
@@ -204,8 +204,8 @@ static int check_map(const sherd__task *t, const sherd_fragment *left, const she
     return check_result(t, a->rows, a->cols, d);
 }
 
-int sherd__task_check(const sherd__task *t, const sherd_fragment *left, const sherd_fragment *right,
-                      sherd_diag *d)
+int sherd__task_check(const sherd__task *t, const sherd__fragment *left,
+                      const sherd__fragment *right, sherd_diag *d)
 {
     bool two;
     switch (t->op) {
@@ -243,7 +243,7 @@ static double spread_of(const sherd__task *t)
     return t->windows.window ? (double)w.count * (double)w.row / (double)w.image : 1;
 }
 
-double sherd__task_flops(const sherd__task *t, const sherd_fragment *left)
+double sherd__task_flops(const sherd__task *t, const sherd__fragment *left)
 {
     const sherd__fragment_info *a = sherd__fragment_info_of(left);
     double values = (double)(a->len - 8 * (uint64_t)a->groups) / (double)sherd__wire_size(a->dtype);
@@ -259,8 +259,8 @@ double sherd__task_flops(const sherd__task *t, const sherd_fragment *left)
     return 2 * values * (double)t->result.cols * (t->primes_len ? t->primes_len : 1);
 }
 
-double sherd__task_bytes(const sherd__task *t, const sherd_fragment *left,
-                         const sherd_fragment *right)
+double sherd__task_bytes(const sherd__task *t, const sherd__fragment *left,
+                         const sherd__fragment *right)
 {
     double bytes = (double)sherd__fragment_info_of(left)->len * spread_of(t) +
                    (double)t->result.len;

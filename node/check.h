@@ -18,23 +18,23 @@
  * operand too many or too few; SHERD_ESHAPE: shapes that disagree with each other or with the
  * announced result. *d names the two that disagree.
  */
-int sherd__task_check(const sherd__task *task, const sherd_fragment *left,
-                      const sherd_fragment *right, sherd_diag *d) SHERD_MUST;
+int sherd__task_check(const sherd__task *task, const sherd__fragment *left,
+                      const sherd__fragment *right, sherd_diag *d) SHERD_MUST;
 /** More groups than this are not compared by sherd__task_check, which runs on the loop's thread. */
 #define SHERD__GROUPS_AT_ONCE (1u << 16)
-bool sherd__task_defers_groups(const sherd__task *task, const sherd_fragment *left);
+bool sherd__task_defers_groups(const sherd__task *task, const sherd__fragment *left);
 /** The rest of the check, for the compute thread: nothing where sherd__task_check compared them.
  *  SHERD_ESHAPE. */
-int sherd__task_check_groups(const sherd__task *task, const sherd_fragment *left,
-                             const sherd_fragment *right, sherd_diag *d) SHERD_MUST;
+int sherd__task_check_groups(const sherd__task *task, const sherd__fragment *left,
+                             const sherd__fragment *right, sherd_diag *d) SHERD_MUST;
 
 /** The windows of a task that has some and passed the check. */
 sherd__windows sherd__task_windows(const sherd__task *task);
 
 /** Rough count of arithmetic operations and of bytes touched, of a task that passed the check. */
-double sherd__task_flops(const sherd__task *task, const sherd_fragment *left);
-double sherd__task_bytes(const sherd__task *task, const sherd_fragment *left,
-                         const sherd_fragment *right);
+double sherd__task_flops(const sherd__task *task, const sherd__fragment *left);
+double sherd__task_bytes(const sherd__task *task, const sherd__fragment *left,
+                         const sherd__fragment *right);
 
 /** Bytes of one value as it travels; 0 for an unknown kind. */
 size_t sherd__wire_size(uint8_t dtype);
@@ -46,8 +46,8 @@ typedef struct sherd__group {
 } sherd__group;
 uint32_t sherd__groups_of(const sherd__fragment_info *info);
 /** Group q; `values` is where q's values begin, group 0's behind the table. */
-sherd__group sherd__group_at(const sherd_fragment *f, uint32_t q, const uint8_t *values);
+sherd__group sherd__group_at(const sherd__fragment *f, uint32_t q, const uint8_t *values);
 /** Where the values of group 0 begin. */
-const uint8_t *sherd__group_first(const sherd_fragment *f);
+const uint8_t *sherd__group_first(const sherd__fragment *f);
 
 #endif

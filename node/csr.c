@@ -21,7 +21,7 @@ static uint32_t column_at(const sherd__csr_block *b, uint64_t entry)
     return number_at(b->body + b->at.columns, b->at.width, entry);
 }
 
-void sherd__csr_open(sherd__csr_block *out, const sherd_fragment *f)
+void sherd__csr_open(sherd__csr_block *out, const sherd__fragment *f)
 {
     const sherd__fragment_info *i = sherd__fragment_info_of(f);
     *out = (sherd__csr_block){ .body = sherd__fragment_bytes(f), .dtype = i->dtype };

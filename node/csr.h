@@ -31,7 +31,7 @@ typedef struct sherd__csr_rows {
 } sherd__csr_rows;
 
 /** f is CSR, its body in memory. */
-void sherd__csr_open(sherd__csr_block *out, const sherd_fragment *f);
+void sherd__csr_open(sherd__csr_block *out, const sherd__fragment *f);
 /** Begins with n <= SHERD__CSR_ROWS rows, from row `first` of the block on, whose entries begin at
  *  entry `at`. Returns where those of the row behind them begin. */
 uint64_t sherd__csr_begin(sherd__csr_rows *r, const sherd__csr_block *b, uint64_t first, size_t n,

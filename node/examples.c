@@ -26,10 +26,10 @@ int sherd__examples_fit(const sherd__block *xs, const sherd__block *ts, uint64_t
 }
 
 int sherd__examples_take(sherd__examples *e, const sherd__store *store, uint64_t job,
-                         const sherd__plan *p, uint32_t i, size_t inputs, size_t width,
+                         const sherd__step_plan *p, uint32_t i, size_t inputs, size_t width,
                          sherd_diag *d)
 {
-    *e = (sherd__examples){ .what = sherd__plan_shard_at(p, i) };
+    *e = (sherd__examples){ .what = sherd__step_plan_shard_at(p, i) };
     if (!sherd__plan_shard_valid(&e->what, p->batch))
         return sherd__fail(d, SHERD_EFORMAT, NULL, "shard %u of the plan makes no sense", i);
     sherd__block *x = sherd__store_find(store, job, e->what.x);

@@ -10,7 +10,7 @@
 
 typedef struct sherd__examples {
     sherd__block *x, *targets; /* held; NULL: none */
-    sherd__plan_shard what;
+    sherd__step_plan_shard what;
     double cost; /* once graded */
     uint64_t hits;
 } sherd__examples;
@@ -18,7 +18,7 @@ typedef struct sherd__examples {
 /** Finds and holds shard i of the plan for a network of so many inputs and outputs. SHERD_EFORMAT,
  *  SHERD_EINVAL, SHERD_ESHAPE; what is held then is released as ever. */
 int sherd__examples_take(sherd__examples *e, const sherd__store *store, uint64_t job,
-                         const sherd__plan *p, uint32_t i, size_t inputs, size_t width,
+                         const sherd__step_plan *p, uint32_t i, size_t inputs, size_t width,
                          sherd_diag *d) SHERD_MUST;
 /** Whether `rows` rows from `first` on are inputs and targets of such a network. SHERD_ESHAPE. */
 int sherd__examples_fit(const sherd__block *x, const sherd__block *targets, uint64_t first,

@@ -56,8 +56,8 @@ static double flops_of(const sherd__recipe *r)
 }
 
 /* The client's model for this plan: made once, as long as plans agree. */
-static int find_model(sherd__gradient_site *site, uint64_t job, const sherd__plan *p, model **out,
-                      sherd_diag *d)
+static int find_model(sherd__gradient_site *site, uint64_t job, const sherd__step_plan *p,
+                      model **out, sherd_diag *d)
 {
     sherd__recipe recipe;
     for (model *m = site->models; m; m = m->next)
@@ -128,7 +128,7 @@ void sherd__round_free(sherd__round *r)
     sherd__free(r);
 }
 
-static int take_shards(sherd__round *r, const sherd__plan *p, sherd_diag *d)
+static int take_shards(sherd__round *r, const sherd__step_plan *p, sherd_diag *d)
 {
     const sherd__grader *g = r->model->grader;
     int err = SHERD_OK;
@@ -138,13 +138,13 @@ static int take_shards(sherd__round *r, const sherd__plan *p, sherd_diag *d)
     return err;
 }
 
-static int read_plan(const sherd__block *b, uint32_t number, sherd__plan *p, sherd_diag *d)
+static int read_plan(const sherd__block *b, uint32_t number, sherd__step_plan *p, sherd_diag *d)
 {
     const sherd__fragment_info *info = sherd__fragment_info_of(b->fragment);
     if (info->dtype != SHERD_I64 || info->encoding != SHERD__DENSE || info->groups ||
         info->rows != 1)
         return sherd__fail(d, SHERD_EFORMAT, NULL, "block %u is no plan", number);
-    int err = sherd__plan_parse(p, sherd__fragment_bytes(b->fragment), (size_t)info->len, d);
+    int err = sherd__step_plan_parse(p, sherd__fragment_bytes(b->fragment), (size_t)info->len, d);
     if (err || p->shards) return err;
     return sherd__fail(d, SHERD_EFORMAT, NULL, "a plan without shards");
 }
@@ -152,7 +152,7 @@ static int read_plan(const sherd__block *b, uint32_t number, sherd__plan *p, she
 static int open_round(sherd__gradient_site *site, const sherd__task *t, sherd__round **out,
                       sherd_diag *d)
 {
-    sherd__plan p;
+    sherd__step_plan p;
     uint32_t open = 0;
     for (const sherd__round *other = site->rounds; other; other = other->next) open++;
     if (open >= SHERD__ROUNDS_MAX)
@@ -198,7 +198,7 @@ static int open_round(sherd__gradient_site *site, const sherd__task *t, sherd__r
     if (!err && sherd__grader_tiers(r->model->grader) != p.tiers)
         err = sherd__fail(d, SHERD_ESHAPE, NULL, "a plan of %u tiers for a network of %zu", p.tiers,
                           sherd__grader_tiers(r->model->grader));
-    for (uint32_t i = 0; i < p.tiers && !err; i++) r->scales[i] = sherd__plan_scale(&p, i);
+    for (uint32_t i = 0; i < p.tiers && !err; i++) r->scales[i] = sherd__step_plan_scale(&p, i);
     if (!err) err = take_shards(r, &p, d);
     if (err) {
         sherd__round_free(r);

@@ -38,7 +38,7 @@ typedef struct server server;
 /* One connection that passed the allow-list. */
 typedef struct conn {
     server *server;
-    sherd_link *link;
+    sherd__link *link;
     sherd__client *client; /* NULL once its session is over */
     sherd__account *account;
     sherd__fingerprint key;
@@ -54,11 +54,11 @@ struct server {
     sherd__peers allowed, peers;
     void *backend_ctx;
     const sherd__device *device; /* the first of the backend's */
-    sherd_executor *executor;
+    sherd__executor *executor;
     sherd__worker *worker;
     sherd__members *members;
     sherd__cores *cores;
-    sherd_listener *listener;
+    sherd__listener *listener;
     conn *conns;
     uint64_t sessions;
     bool loop_up, ending;
@@ -140,7 +140,7 @@ static void rejected(void *ctx, int code, const char *peer_address, const char *
 
 static void check_drained(server *s);
 
-static void on_event(void *ctx, sherd_link *l, sherd__event *e)
+static void on_event(void *ctx, sherd__link *l, sherd__event *e)
 {
     conn *c = ctx;
     sherd__event_kind kind = e->kind;
@@ -165,7 +165,7 @@ static void free_conn(conn *c)
     sherd__free(c);
 }
 
-static void on_closed(void *ctx, sherd_link *l)
+static void on_closed(void *ctx, sherd__link *l)
 {
     conn *c = ctx;
     server *s = c->server;
@@ -253,7 +253,7 @@ static void withheld(void *ctx, const sherd__refusal *r)
             sherd_err_name(r->code));
 }
 
-static int accept_link(void *ctx, sherd_link *l, const sherd__fingerprint *key,
+static int accept_link(void *ctx, sherd__link *l, const sherd__fingerprint *key,
                        const char *peer_address, sherd__session_options *session,
                        sherd__link_owner *owner)
 {

@@ -22,7 +22,7 @@ sherd__block *sherd__store_find(const sherd__store *s, uint64_t job, uint32_t nu
     return block_of(sherd__grouped_find(&s->table, job, number));
 }
 
-int sherd__store_put(sherd__store *s, uint64_t job, uint32_t number, sherd_fragment *f)
+int sherd__store_put(sherd__store *s, uint64_t job, uint32_t number, sherd__fragment *f)
 {
     if (number == 0 || sherd__store_find(s, job, number)) return SHERD_EINVAL;
     if (s->table.all >= SHERD__BLOCKS_MAX) return SHERD_EBUSY;

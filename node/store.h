@@ -22,7 +22,7 @@
 
 typedef struct sherd__block {
     sherd__grouped_item item; /* first */
-    sherd_fragment *fragment;
+    sherd__fragment *fragment;
     uint32_t number;
     uint32_t refs;                 /* the store's own, and one for each task that uses it */
     uint32_t calls;                /* of these, tasks whose call of a device is under way */
@@ -43,7 +43,7 @@ void sherd__store_fini(sherd__store *s);
 
 /** Takes f under (job, number). SHERD_EINVAL where that name is taken, SHERD_ENOMEM, SHERD_EBUSY at
  *  SHERD__BLOCKS_MAX; f is then still the caller's. */
-int sherd__store_put(sherd__store *s, uint64_t job, uint32_t number, sherd_fragment *f) SHERD_MUST;
+int sherd__store_put(sherd__store *s, uint64_t job, uint32_t number, sherd__fragment *f) SHERD_MUST;
 /** The block, or NULL; borrowed until the next call on the store. */
 sherd__block *sherd__store_find(const sherd__store *s, uint64_t job, uint32_t number);
 /** Forgets one block and frees it, or with number 0 forgets all of the job, for reap to free;

@@ -94,7 +94,7 @@ void sherd__worker_count(sherd__worker *w, const sherd__task *t)
 static int hand_over(task *t)
 {
     sherd__client *c = t->client;
-    sherd_fragment *f;
+    sherd__fragment *f;
     int err = sherd__fragment_take(&f, &t->what.result, t->out, sherd__worker_unplace, c->pool);
     if (err) return err;
     t->out = NULL;
@@ -123,7 +123,7 @@ void sherd__worker_run(task *t)
         return;
     }
     sherd_diag d = { .code = 0 };
-    const sherd_fragment *right = t->right ? t->right->fragment : NULL;
+    const sherd__fragment *right = t->right ? t->right->fragment : NULL;
     t->call.task = &t->what;
     t->call.out = t->out;
     if (t->secure)
@@ -162,7 +162,7 @@ static double now_us(const sherd__worker *w)
     return w->opt.clock ? 1e6 * w->opt.clock() : 0;
 }
 
-static void on_run(sherd_work *work)
+static void on_run(sherd__executor_item *work)
 {
     task *t = (task *)work;
     const sherd__worker *w = t->client->worker;
@@ -199,7 +199,7 @@ static void finish(task *t)
     sherd__worker_pump(w);
 }
 
-static void on_done(sherd_work *work)
+static void on_done(sherd__executor_item *work)
 {
     finish((task *)work);
 }
@@ -280,7 +280,7 @@ static void withdraw(task *t)
 /* Estimated, without what a hop to the compute thread costs. */
 static double us_of(const sherd__worker *w, const task *t)
 {
-    const sherd_fragment *right = t->right ? t->right->fragment : NULL;
+    const sherd__fragment *right = t->right ? t->right->fragment : NULL;
     double gflops = w->devices.list[0].what.gflops > 1 ? w->devices.list[0].what.gflops : 1;
     return sherd__task_flops(&t->what, t->left->fragment) / (gflops * 1e3) +
            sherd__task_bytes(&t->what, t->left->fragment, right) / 4e3;
@@ -302,7 +302,7 @@ int sherd__worker_submit(sherd__worker *w, task *t)
     if (of_device(t)) {
         err = submit_call(w, t);
     } else {
-        t->work = (sherd_work){ .run = on_run, .done = on_done };
+        t->work = (sherd__executor_item){ .run = on_run, .done = on_done };
         err = sherd__executor_submit(w->opt.executor, &t->work);
     }
     if (err) return err;
@@ -386,7 +386,7 @@ void sherd__worker_turn(sherd__worker *w)
 static void on_block(sherd__client *c, sherd__event *e)
 {
     sherd__worker *w = c->worker;
-    sherd_fragment *f = e->fragment;
+    sherd__fragment *f = e->fragment;
     sherd_diag d = { .code = 0 };
     e->fragment = NULL;
     const sherd__fragment_info *info = sherd__fragment_info_of(f);
@@ -544,7 +544,7 @@ static void on_cancel(sherd__client *c, const sherd__event *e)
     }
 }
 
-static void on_closed(sherd__client *c, sherd_session *s)
+static void on_closed(sherd__client *c, sherd__session *s)
 {
     sherd__worker *w = c->worker;
     if (s) sherd__session_share(s);
@@ -565,7 +565,7 @@ static void on_closed(sherd__client *c, sherd_session *s)
     else sherd__worker_reap(w);
 }
 
-void sherd__worker_event(sherd__client *c, sherd_session *s, sherd__event *e)
+void sherd__worker_event(sherd__client *c, sherd__session *s, sherd__event *e)
 {
     sherd__worker *w = c->worker;
     sherd__client *outer = w->inside;

@@ -37,7 +37,7 @@ typedef struct sherd__worker_options {
     void *backend_ctx;
     const sherd__device *devices; /* the first devices_len of the backend's; NULL: all */
     uint32_t devices_len;
-    sherd_executor *executor;
+    sherd__executor *executor;
     uint64_t memory; /* budget of blocks, arriving bodies and results of all clients */
     /** A session has something to send, from outside one of its own events. May end in an event of
      *  the same session. May be NULL. */
@@ -53,8 +53,8 @@ typedef struct sherd__worker_options {
     /** Whether this key may give tasks here; NULL: nobody is asked. */
     bool (*coordinator)(void *ctx, const sherd__fingerprint *key);
     void *coordinator_ctx;
-    sherd_entropy entropy; /* keys of sessions' tables; zeroed: the system's */
-    double (*clock)(void); /* seconds, from any thread: times in answers about gradients, and what
+    sherd__entropy entropy; /* keys of sessions' tables; zeroed: the system's */
+    double (*clock)(void);  /* seconds, from any thread: times in answers about gradients, and what
                               keys' tasks take; NULL: none */
 } sherd__worker_options;
 
@@ -96,7 +96,7 @@ void sherd__worker_leave(sherd__client *c);
  * An event of the client's session. Takes the event's fragment. SHERD__EV_CLOSED is the last one:
  * queued tasks and blocks go at once, those that the compute thread uses when it is done.
  */
-void sherd__worker_event(sherd__client *c, sherd_session *s, sherd__event *event);
+void sherd__worker_event(sherd__client *c, sherd__session *s, sherd__event *event);
 
 /** Sends what passes that are still running have ready, frees a slice of what was dropped, and
  *  starts what waited for its turn. */
@@ -107,7 +107,7 @@ void sherd__worker_poll(sherd__worker *w);
  * connections of theirs, which are nobody's client: `id` names the circle.
  */
 void sherd__worker_link_up(sherd__worker *w, sherd__allreduce *circle, uint32_t member,
-                           sherd_session *s);
+                           sherd__session *s);
 /** The link is over, and closed by whoever calls. */
 void sherd__worker_link_down(sherd__worker *w, sherd__allreduce *circle, uint32_t member, int err,
                              const char *why);
@@ -134,7 +134,7 @@ uint8_t *sherd__worker_member_place(sherd__worker *w, sherd__account **account,
  *  connection is to be closed. */
 int sherd__worker_member_block(sherd__worker *w, const sherd__account *a,
                                const sherd__fingerprint *key, uint64_t id, uint32_t number,
-                               sherd_fragment *f) SHERD_MUST;
+                               sherd__fragment *f) SHERD_MUST;
 /** A connection of theirs that counted for this account, as above, is over. */
 void sherd__worker_member_gone(sherd__worker *w, const sherd__account *a,
                                const sherd__fingerprint *key, uint64_t id);

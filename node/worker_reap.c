@@ -95,7 +95,7 @@ bool sherd__worker_relieve(void *worker, const sherd__pool *asks)
 /* ---- what the compute thread ends ------------------------------------------------------------ */
 
 typedef struct ending {
-    sherd_work work; /* first: the executor hands it back */
+    sherd__executor_item work; /* first: the executor hands it back */
     sherd__worker *worker;
     struct ending *prev, *next;
     sherd__pool *pool;
@@ -104,7 +104,7 @@ typedef struct ending {
     void *what; /* NULL: ended */
 } ending;
 
-static void run_ending(sherd_work *work)
+static void run_ending(sherd__executor_item *work)
 {
     ending *e = (ending *)work;
     sherd__free_in_slices(true); /* the loop takes and frees memory meanwhile */
@@ -113,7 +113,7 @@ static void run_ending(sherd_work *work)
     e->what = NULL;
 }
 
-static void on_ended(sherd_work *work)
+static void on_ended(sherd__executor_item *work)
 {
     ending *e = (ending *)work;
     if (e->what) e->end(e->what); /* the executor is going down */

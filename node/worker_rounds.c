@@ -16,7 +16,7 @@ static void answer_round(sherd__client *c, sherd__round *r)
     uint8_t *bytes;
     const char *why;
     while (sherd__round_next(r, &what, &bytes)) {
-        sherd_fragment *f;
+        sherd__fragment *f;
         int err = sherd__fragment_take(&f, &what.result, bytes, sherd__worker_unplace, c->pool);
         c->asked--;
         w->stats.queued--;

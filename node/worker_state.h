@@ -30,15 +30,15 @@
 #define REAP_RELIEF 16384u   /* in a turn, where memory is wanted: keys' for themselves; others' */
 
 typedef struct task {
-    sherd_work work;          /* first: the executor hands it back */
-    sherd__call call;         /* of a device */
-    sherd__device_state *on;  /* where a call of it is under way; or NULL */
-    bool waiting;             /* started, until a device has room */
-    bool cramped;             /* a device had no memory for it beside others */
-    uint32_t failures;        /* of devices */
-    sherd__grouped_item item; /* of its client's table, while `listed` */
-    struct task *prev, *next; /* in the queue, or of those set aside */
-    struct task *next_round;  /* of rounds in the queue */
+    sherd__executor_item work; /* first: the executor hands it back */
+    sherd__call call;          /* of a device */
+    sherd__device_state *on;   /* where a call of it is under way; or NULL */
+    bool waiting;              /* started, until a device has room */
+    bool cramped;              /* a device had no memory for it beside others */
+    uint32_t failures;         /* of devices */
+    sherd__grouped_item item;  /* of its client's table, while `listed` */
+    struct task *prev, *next;  /* in the queue, or of those set aside */
+    struct task *next_round;   /* of rounds in the queue */
     bool listed, aside, queued;
     sherd__client *client;
     sherd__round *round; /* a pass over gradients, and nothing below counts; else NULL */
@@ -72,9 +72,9 @@ typedef struct tenant {
 struct sherd__client {
     sherd__worker *worker;
     tenant *tenant;
-    sherd__pool *pool;      /* the tenant's */
-    uint64_t owner;         /* of its blocks on devices */
-    sherd_session *session; /* NULL before the first event and after the last */
+    sherd__pool *pool;       /* the tenant's */
+    uint64_t owner;          /* of its blocks on devices */
+    sherd__session *session; /* NULL before the first event and after the last */
     void *tag;
     sherd__store store;
     sherd__gradient_site site;
@@ -91,7 +91,7 @@ struct sherd__client {
     task *rounds;                /* of these, rounds */
     uint32_t running;            /* with the executor */
     bool closed;
-    sherd_session *over;        /* the session of a closed one, until it is freed; or NULL */
+    sherd__session *over;       /* the session of a closed one, until it is freed; or NULL */
     sherd__client *turn_next;   /* ring of the tenant's with queued tasks; NULL: not in it */
     sherd__client *prev, *next; /* all clients */
 };

@@ -33,7 +33,7 @@ static void stream_free(void *ctx)
 
 /* A fragment over the backend's source, which it takes; it holds the blocks until it is sent. */
 static int stream_fragment(task *t, sherd__fragment_source source, uint64_t memory,
-                           sherd_fragment **out)
+                           sherd__fragment **out)
 {
     sherd__pool *pool = t->client->pool;
     uint64_t counted = memory + sizeof(stream) + SHERD__POOL_OVERHEAD;
@@ -59,7 +59,7 @@ bool sherd__worker_stream(task *t)
 {
     sherd__worker *w = t->client->worker;
     sherd__fragment_source source = { .fill = NULL };
-    sherd_fragment *f;
+    sherd__fragment *f;
     sherd_diag d = { .code = 0 };
     uint64_t memory = 0;
     if (!w->opt.backend->stream) return false;

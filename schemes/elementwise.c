@@ -57,7 +57,7 @@ static uint8_t dtype_of(sherd_view v)
     return (uint8_t)(v.dtype == SHERD_F32 ? SHERD_F32 : SHERD_F64);
 }
 
-static int make_operand(ew *e, sherd__cell at, sherd_view v, sherd_fragment **out)
+static int make_operand(ew *e, sherd__cell at, sherd_view v, sherd__fragment **out)
 {
     size_t first, rows = rows_of(e, at, &first), cols = e->planned[at.slot];
     uint8_t dtype = dtype_of(v);

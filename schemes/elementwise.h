@@ -21,8 +21,8 @@ typedef struct sherd__elementwise_params {
     const uint32_t *exposures; /* m slots; read while opening only */
     sherd__perm_source perm;   /* row NULL: plain, nothing is shuffled */
     size_t panel_rows;
-    size_t perm_cache;     /* bytes for keeping permutations */
-    sherd_entropy entropy; /* which entries are recomputed */
+    size_t perm_cache;      /* bytes for keeping permutations */
+    sherd__entropy entropy; /* which entries are recomputed */
 } sherd__elementwise_params;
 
 int sherd__elementwise_open(sherd__hiding *out, const sherd__elementwise_params *p) SHERD_MUST;

@@ -48,7 +48,7 @@ typedef struct sherd__scheme_shape {
 
 /** What a cell's task needs, and what its answer must look like. */
 typedef struct sherd__cell_work {
-    sherd_fragment *left, *right; /* the receiver's to free; right NULL unless it travels per
+    sherd__fragment *left, *right; /* the receiver's to free; right NULL unless it travels per
                                      cell */
     sherd__fragment_info result;
     bool empty; /* nothing to compute: fold it at once, nothing travels */
@@ -79,10 +79,10 @@ typedef struct sherd__hiding_ops {
     void (*spare)(void *ctx, const uint8_t *dead);
     /** Loop thread. The block that stays at the node: a source, read while it is sent. Where its
      *  operand has changed it gives zeros instead: see `changed`. */
-    int (*resident)(void *ctx, uint32_t slot, uint32_t tile, sherd_fragment **out);
+    int (*resident)(void *ctx, uint32_t slot, uint32_t tile, sherd__fragment **out);
     /** Compute thread, left_stays only: the block of a slot's panel that stays at the node; hide
      *  gives no left then. NULL otherwise. */
-    int (*left)(void *ctx, uint32_t slot, uint32_t panel, sherd_fragment **out);
+    int (*left)(void *ctx, uint32_t slot, uint32_t panel, sherd__fragment **out);
     /** Compute thread. body: work.result.len hostile bytes. SHERD_EWRONG: the answer is not
      *  right. SHERD_EBUSY: nobody needs it any more, and it was not looked at. */
     int (*check)(void *ctx, sherd__cell cell, const uint8_t *body);

@@ -9,8 +9,8 @@
 #include "core/buf.h"
 
 typedef struct sherd__costs {
-    sherd_buf steps;   /* the first starts at 0 */
-    sherd_buf waiting; /* ranges not yet processed by sherd__costs_settle */
+    sherd__buf steps;   /* the first starts at 0 */
+    sherd__buf waiting; /* ranges not yet processed by sherd__costs_settle */
 } sherd__costs;
 
 /** Initialises *c. The caller frees it with sherd__costs_fini. Errors: SHERD_ENOMEM. */

@@ -51,7 +51,7 @@ struct sherd__ledger {
     bool settled; /* the file was read completely: costs are now counted one by one */
     sherd__costs costs;
     sherd__index jobs; /* of job_count */
-    sherd_buf days;    /* of day_count, by ascending day */
+    sherd__buf days;   /* of day_count, by ascending day */
     sherd__rosters rosters;
     uint64_t named;    /* bytes of such lines that are not yet counted for an upload */
     sherd__index sums; /* of known */
@@ -290,7 +290,7 @@ static const sherd__journal_kind kind = {
 
 static int init(sherd__ledger *l)
 {
-    sherd_entropy os = sherd__entropy_os();
+    sherd__entropy os = sherd__entropy_os();
     sherd__table_key key;
     sherd__table_key_draw(&key, &os);
     sherd__index_init(&l->jobs, sizeof(job_count), offsetof(job_count, uploads), LIST_MAX, &key);
@@ -348,7 +348,7 @@ static int no_memory(sherd_diag *d)
     return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a charge");
 }
 
-static int print_upload(sherd_buf *out, const sherd__ledger_upload *u, uint32_t number)
+static int print_upload(sherd__buf *out, const sherd__ledger_upload *u, uint32_t number)
 {
     char text[384], date[16], about[HEX + 1], by[HEX + 1];
     date_of(u->day, date);
@@ -373,7 +373,7 @@ static bool may_name(const sherd__ledger *l, const sherd__ledger_upload *u, size
  * used, and the file could not be read at a later start; reserve() prevents that. */
 int sherd__ledger_charge(sherd__ledger *l, const sherd__ledger_upload *u, sherd_diag *d)
 {
-    sherd_buf text;
+    sherd__buf text;
     sherd__roster set;
     if (u->rows == 0 || u->first + u->rows < u->first || !(u->rho >= 0) || u->day < 0 ||
         sherd__rosters_find(&l->rosters, u->keys, u->nodes, &set))

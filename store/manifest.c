@@ -226,7 +226,7 @@ int sherd__manifest_parse(sherd__metafile *f, const char *text, size_t len, cons
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-__attribute__((format(printf, 2, 3))) static int add(sherd_buf *out, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static int add(sherd__buf *out, const char *fmt, ...)
 {
     char text[512];
     va_list ap;
@@ -237,7 +237,7 @@ __attribute__((format(printf, 2, 3))) static int add(sherd_buf *out, const char 
     return sherd__buf_append(out, text, (size_t)n);
 }
 
-static int add_operation(sherd_buf *out, const sherd_meta_operation *op, const uint8_t *sha256)
+static int add_operation(sherd__buf *out, const sherd_meta_operation *op, const uint8_t *sha256)
 {
     char hex[HEX_SIZE];
     int err = add(out, "{\"name\":\"%s\",\"kind\":\"%s\",\"shape\":[%" PRIu64 ",", op->name,
@@ -252,7 +252,7 @@ static int add_operation(sherd_buf *out, const sherd_meta_operation *op, const u
 }
 
 int sherd__manifest_format(const sherd__metafile *f, bool expanded,
-                           const uint8_t (*exposures_sha256)[32], sherd_buf *out)
+                           const uint8_t (*exposures_sha256)[32], sherd__buf *out)
 {
     const sherd_meta_settings *s = &f->settings;
     char hex[HEX_SIZE], group[16] = "\"all\"";

@@ -25,6 +25,6 @@ int sherd__manifest_parse(sherd__metafile *f, const char *text, size_t len, cons
 
 /** Appends f's manifest to out. exposures_sha256, one per operation: for the expanded form. */
 int sherd__manifest_format(const sherd__metafile *f, bool expanded,
-                           const uint8_t (*exposures_sha256)[32], sherd_buf *out) SHERD_MUST;
+                           const uint8_t (*exposures_sha256)[32], sherd__buf *out) SHERD_MUST;
 
 #endif

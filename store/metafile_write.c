@@ -23,7 +23,7 @@ typedef struct array {
 typedef struct writing {
     const sherd__metafile *f;
     const sherd__metafile_source *source;
-    sherd_buf manifest;
+    sherd__buf manifest;
     uint8_t (*sha256)[32]; /* one per operation */
     uint8_t **exposures;   /* one per operation, in the file's width */
     array *arrays;         /* one per operation and table */

@@ -141,7 +141,7 @@ int sherd__rosters_add(sherd__rosters *r, const sherd__roster *s)
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-int sherd__rosters_print(const sherd__rosters *r, const sherd__roster *s, sherd_buf *out)
+int sherd__rosters_print(const sherd__rosters *r, const sherd__roster *s, sherd__buf *out)
 {
     char text[HEX + 16];
     int err = SHERD_OK;

@@ -19,7 +19,7 @@ enum { SHERD__ROSTER_KEY = 32, SHERD__ROSTER_MOST = 1024 };
 typedef struct sherd__rosters {
     sherd__index members;               /* of keys */
     sherd__index sets;                  /* by digest of their spans */
-    sherd_buf spans;                    /* of all sets, consecutively */
+    sherd__buf spans;                   /* of all sets, consecutively */
     uint8_t (*keys)[SHERD__ROSTER_KEY]; /* of the set requested last */
 } sherd__rosters;
 
@@ -55,7 +55,7 @@ int sherd__rosters_find(const sherd__rosters *r, const uint8_t (*keys)[SHERD__RO
 /** Appends the lines of a new set to `out`, none for a known one. Errors: SHERD_ENOMEM;
  *  SHERD_EINVAL if there is no room. */
 int sherd__rosters_print(const sherd__rosters *r, const sherd__roster *set,
-                         sherd_buf *out) SHERD_MUST;
+                         sherd__buf *out) SHERD_MUST;
 /** Reserves room for a set, so that adding it cannot fail. Errors: SHERD_ENOMEM; SHERD_EINVAL if
  *  there are too many. */
 int sherd__rosters_reserve(sherd__rosters *r, const sherd__roster *set) SHERD_MUST;

@@ -28,9 +28,9 @@ typedef struct entry {
 
 struct sherd__sumlist {
     sherd__journal *journal;
-    sherd_buf steps;  /* of entry, ascending: sums that were to be opened */
-    sherd_buf asked;  /* of entry: rounds that were started, in order */
-    sherd_buf keys;   /* of sherd__digest */
+    sherd__buf steps; /* of entry, ascending: sums that were to be opened */
+    sherd__buf asked; /* of entry: rounds that were started, in order */
+    sherd__buf keys;  /* of sherd__digest */
     size_t from, len; /* the last set */
     bool broken;      /* memory may contain entries that are not in the file */
 };
@@ -42,7 +42,7 @@ static int no_memory(sherd_diag *d)
 
 /* ---- in memory ----------------------------------------------------------------------------- */
 
-static const entry *entries(const sherd_buf *list, size_t *len)
+static const entry *entries(const sherd__buf *list, size_t *len)
 {
     *len = list->len / sizeof(entry);
     return (const entry *)(const void *)list->data;
@@ -188,7 +188,7 @@ void sherd__sumlist_close(sherd__sumlist *s)
 
 /* Formats the lines of this entry over these keys; the keys are omitted if they are those of the
  * last set. */
-static int print_lines(sherd_buf *text, bool opened, const entry *e, const sherd__digest *keys,
+static int print_lines(sherd__buf *text, bool opened, const entry *e, const sherd__digest *keys,
                        bool same)
 {
     char word[KEY_TEXT + 2] = " ";
@@ -207,7 +207,7 @@ static int print_lines(sherd_buf *text, bool opened, const entry *e, const sherd
 /* Appends to the list of sums to be opened, or to the list of rounds. */
 static int append(sherd__sumlist *s, bool opened, entry e, const sherd__digest *keys, sherd_diag *d)
 {
-    sherd_buf text;
+    sherd__buf text;
     bool same = e.len == s->len && memcmp(keys_at(s, s->from), keys, e.len * sizeof *keys) == 0;
     sherd__buf_init(&text, LIST_MAX, 0);
     int err = print_lines(&text, opened, &e, keys, same);

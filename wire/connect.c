@@ -15,9 +15,10 @@
 #include "core/diag.h"
 #include "wire/link_state.h"
 
-static void attempt(sherd_link *l, const struct sockaddr *addr);
+static void attempt(sherd__link *l, const struct sockaddr *addr);
 
-static void fail_later(sherd_link *l, int code, const char *hint, const char *what, const char *why)
+static void fail_later(sherd__link *l, int code, const char *hint, const char *what,
+                       const char *why)
 {
     sherd__fail(&l->deferred, code, hint, "%s%s", what, why);
     l->deadline = 0;
@@ -26,7 +27,7 @@ static void fail_later(sherd_link *l, int code, const char *hint, const char *wh
 
 static void on_retry(uv_handle_t *h)
 {
-    sherd_link *l = h->data;
+    sherd__link *l = h->data;
     if (l->state == LINK_CONNECTING) {
         const struct addrinfo *a = l->next_address;
         l->next_address = a->ai_next;
@@ -35,7 +36,7 @@ static void on_retry(uv_handle_t *h)
     sherd__link_unref(l);
 }
 
-static void attempt_failed(sherd_link *l, int error)
+static void attempt_failed(sherd__link *l, int error)
 {
     if (l->next_address) {
         l->tcp_open = false;
@@ -50,13 +51,13 @@ static void attempt_failed(sherd_link *l, int error)
 
 static void on_connect(uv_connect_t *req, int status)
 {
-    sherd_link *l = req->data;
+    sherd__link *l = req->data;
     if (l->state == LINK_CLOSING) return;
     if (status < 0) attempt_failed(l, status);
     else sherd__link_begin(l);
 }
 
-static void attempt(sherd_link *l, const struct sockaddr *addr)
+static void attempt(sherd__link *l, const struct sockaddr *addr)
 {
     l->state = LINK_CONNECTING;
     (void)uv_tcp_init(l->loop, &l->tcp);
@@ -70,7 +71,7 @@ static void attempt(sherd_link *l, const struct sockaddr *addr)
 
 static void on_answer(uv_async_t *h)
 {
-    sherd_link *l = h->data;
+    sherd__link *l = h->data;
     const struct addrinfo *found;
     int error;
     if (l->state != LINK_RESOLVING || !sherd__lookup_done(l->lookup, &error, &found)) return;
@@ -88,11 +89,11 @@ static void on_answer(uv_async_t *h)
 /* Called from the resolver thread. */
 static void answered(void *link)
 {
-    sherd_link *l = link;
+    sherd__link *l = link;
     (void)uv_async_send(&l->answer);
 }
 
-static void resolve(sherd_link *l, const char *host, uint16_t port)
+static void resolve(sherd__link *l, const char *host, uint16_t port)
 {
     int err = SHERD_ENOMEM;
     l->answer.data = l;
@@ -106,12 +107,12 @@ static void resolve(sherd_link *l, const char *host, uint16_t port)
     fail_later(l, err, NULL, "name not looked up: ", sherd_strerror(err));
 }
 
-int sherd__link_connect(sherd_link **out, const sherd__link_options *opt, const char *host,
+int sherd__link_connect(sherd__link **out, const sherd__link_options *opt, const char *host,
                         uint16_t port, const sherd__fingerprint *key, sherd_diag *d)
 {
     struct sockaddr_in v4;
     struct sockaddr_in6 v6;
-    sherd_link *l;
+    sherd__link *l;
     assert(opt->loop && opt->identity && key);
     *out = NULL;
     if (host[0] == '\0' || strlen(host) > 255 || port == 0)

@@ -35,13 +35,13 @@
 #define UNACKED_MS 20000   /* unacknowledged data for this long: the peer host is down */
 #define AT_ONCE (1u << 20) /* bytes written before control returns to the loop */
 
-static void pump(sherd_link *l);
+static void pump(sherd__link *l);
 
 /* ---- creation and destruction ---- */
 
-int sherd__link_make(sherd_link **out, uv_loop_t *loop, link_state state, uint32_t timeout_ms)
+int sherd__link_make(sherd__link **out, uv_loop_t *loop, link_state state, uint32_t timeout_ms)
 {
-    sherd_link *l = sherd__calloc(1, sizeof *l);
+    sherd__link *l = sherd__calloc(1, sizeof *l);
     *out = NULL;
     if (!l) return SHERD_ENOMEM;
     l->in = sherd__alloc(SHERD__LINK_IN);
@@ -67,7 +67,7 @@ int sherd__link_make(sherd_link **out, uv_loop_t *loop, link_state state, uint32
 }
 
 /* Prefixes text with the peer's address: "127.0.0.1:7000: ...". */
-static void put_address(const sherd_link *l, char text[SHERD__TEXT_MAX])
+static void put_address(const sherd__link *l, char text[SHERD__TEXT_MAX])
 {
     char whole[sizeof l->address + SHERD__TEXT_MAX + 2];
     snprintf(whole, sizeof whole, "%s: %s", l->address, text);
@@ -75,7 +75,7 @@ static void put_address(const sherd_link *l, char text[SHERD__TEXT_MAX])
     memcpy(text, whole, strlen(whole) + 1);
 }
 
-static void emit(sherd_link *l, sherd__event *ev)
+static void emit(sherd__link *l, sherd__event *ev)
 {
     if (ev->kind == SHERD__EV_CLOSED) {
         if (l->told) return;
@@ -85,14 +85,14 @@ static void emit(sherd_link *l, sherd__event *ev)
     if (l->owner.event) l->owner.event(l->owner.ctx, l, ev);
 }
 
-static void emit_closed(sherd_link *l, int code, const char *text)
+static void emit_closed(sherd__link *l, int code, const char *text)
 {
     sherd__event ev = { .kind = SHERD__EV_CLOSED, .err = code };
     snprintf(ev.text, sizeof ev.text, "%s", text);
     emit(l, &ev);
 }
 
-void sherd__link_unref(sherd_link *l)
+void sherd__link_unref(sherd__link *l)
 {
     if (--l->refs > 0) return;
     if (l->owned && !l->told) emit_closed(l, l->close_code, l->close_text);
@@ -112,13 +112,13 @@ static void on_closed(uv_handle_t *h)
     sherd__link_unref(h->data);
 }
 
-void sherd__link_end_lookup(sherd_link *l)
+void sherd__link_end_lookup(sherd__link *l)
 {
     if (l->answer_open) uv_close((uv_handle_t *)&l->answer, on_closed);
     l->answer_open = false;
 }
 
-void sherd__link_shut(sherd_link *l)
+void sherd__link_shut(sherd__link *l)
 {
     if (l->state == LINK_CLOSING) return;
     if (l->state == LINK_RESOLVING) { /* the handle that the resolver thread uses is closed below */
@@ -135,7 +135,7 @@ void sherd__link_shut(sherd_link *l)
 /* ---- ending a link ---- */
 
 /* The session is over or was never created: flushes, lingers and closes. */
-static void wind_down(sherd_link *l)
+static void wind_down(sherd__link *l)
 {
     if (l->state >= LINK_ENDING) return;
     if (!l->tls || l->write_broken) {
@@ -162,7 +162,7 @@ static void join(char out[SHERD__TEXT_MAX], const char *message, const char *hin
     out[len] = '\0';
 }
 
-void sherd__link_fail(sherd_link *l, int code, const char *hint, const char *fmt, ...)
+void sherd__link_fail(sherd__link *l, int code, const char *hint, const char *fmt, ...)
 {
     char message[SHERD__TEXT_MAX], text[SHERD__TEXT_MAX];
     va_list ap;
@@ -177,7 +177,7 @@ void sherd__link_fail(sherd_link *l, int code, const char *hint, const char *fmt
 
 /* Ends the session because of a transport error. If the error interrupted something that the
  * session knows about, the session reports a more precise reason. */
-static void end_session(sherd_link *l, int code, const char *text)
+static void end_session(sherd__link *l, int code, const char *text)
 {
     sherd__event ev;
     sherd__session_eof(l->session, code, text, &ev);
@@ -186,7 +186,7 @@ static void end_session(sherd_link *l, int code, const char *text)
 }
 
 /* Handles the loss of the connection; `error` is a libuv code. */
-static void lost(sherd_link *l, int error)
+static void lost(sherd__link *l, int error)
 {
     char text[SHERD__TEXT_MAX];
     bool ended = error == UV_EOF || error == UV_ECONNRESET || error == UV_EPIPE;
@@ -203,7 +203,7 @@ static void lost(sherd_link *l, int error)
     sherd__link_shut(l);
 }
 
-static void tls_failed(sherd_link *l)
+static void tls_failed(sherd__link *l)
 {
     const sherd_diag *d = sherd__tls_failure(l->tls);
     if (l->state == LINK_SHAKING) {
@@ -220,7 +220,7 @@ static void tls_failed(sherd_link *l)
 
 /* Records a write error. The timer reports it later, never from inside a call of the owner. If
  * `wait`, the link first waits for the peer to send its reason. */
-static void write_failed(sherd_link *l, int error, bool wait)
+static void write_failed(sherd__link *l, int error, bool wait)
 {
     if (l->state >= LINK_ENDING) {
         sherd__link_shut(l);
@@ -233,7 +233,7 @@ static void write_failed(sherd_link *l, int error, bool wait)
 
 static void on_written(uv_write_t *req, int status)
 {
-    sherd_link *l = req->data;
+    sherd__link *l = req->data;
     l->writing = false;
     if (l->state == LINK_CLOSING) return;
     if (status < 0) {
@@ -247,7 +247,7 @@ static void on_written(uv_write_t *req, int status)
 }
 
 /* Encrypts the session's pending bytes while TLS has room for them. */
-static void gather_from_session(sherd_link *l)
+static void gather_from_session(sherd__link *l)
 {
     const uint8_t *p;
     size_t n, taken;
@@ -265,7 +265,7 @@ static void gather_from_session(sherd_link *l)
 
 static void on_shutdown(uv_shutdown_t *req, int status)
 {
-    sherd_link *l = req->data;
+    sherd__link *l = req->data;
     if (status < 0 && l->state != LINK_CLOSING) sherd__link_shut(l);
 }
 
@@ -273,7 +273,7 @@ static void on_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *buf);
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf);
 
 /* Called after all data has been sent. */
-static void linger(sherd_link *l)
+static void linger(sherd__link *l)
 {
     l->state = LINK_LINGERING;
     l->deadline = uv_now(l->loop) + SHERD__LINK_LINGER_MS;
@@ -287,7 +287,7 @@ static void linger(sherd_link *l)
 
 /* Sends n bytes at p: directly if `hurry` and the socket accepts them, otherwise with a write
  * request. Returns false if nothing more can be sent now. */
-static bool send_some(sherd_link *l, const uint8_t *p, size_t n, bool hurry)
+static bool send_some(sherd__link *l, const uint8_t *p, size_t n, bool hurry)
 {
     uv_buf_t buf = uv_buf_init((char *)(uintptr_t)p, (unsigned)n);
     if (hurry) {
@@ -311,7 +311,7 @@ static bool send_some(sherd_link *l, const uint8_t *p, size_t n, bool hurry)
     return true;
 }
 
-static void pump(sherd_link *l)
+static void pump(sherd__link *l)
 {
     size_t written = 0;
     while (l->tls && !l->write_broken && l->state >= LINK_SHAKING && l->state <= LINK_ENDING) {
@@ -332,7 +332,7 @@ static void pump(sherd_link *l)
     }
 }
 
-void sherd__link_flush(sherd_link *l)
+void sherd__link_flush(sherd__link *l)
 {
     if (l->state < LINK_SHAKING || l->state == LINK_CLOSING) return;
     pump(l);
@@ -342,7 +342,7 @@ void sherd__link_flush(sherd_link *l)
 /* ---- reading ---- */
 
 /* Called after the peer has proved possession of an accepted key: creates the session. */
-static void come_up(sherd_link *l)
+static void come_up(sherd__link *l)
 {
     int err;
     l->peer_key = *sherd__tls_peer_key(l->tls);
@@ -368,7 +368,7 @@ static void come_up(sherd_link *l)
 }
 
 /* Returns true, and stops reading, if the link has used its share of this loop iteration. */
-static bool give_way(sherd_link *l)
+static bool give_way(sherd__link *l)
 {
     bool bounded = l->session_options.role == SHERD__NODE || l->owner.turn;
     if (l->state != LINK_UP || !bounded || !sherd__turn_over(&l->part, uv_now(l->loop)))
@@ -378,7 +378,7 @@ static bool give_way(sherd_link *l)
     return true;
 }
 
-static void deliver(sherd_link *l, const uint8_t *in, size_t len)
+static void deliver(sherd__link *l, const uint8_t *in, size_t len)
 {
     while (len > 0 && l->state == LINK_UP) {
         sherd__event ev;
@@ -401,7 +401,7 @@ static void deliver(sherd_link *l, const uint8_t *in, size_t len)
 
 /* Returns the buffer for plaintext: the memory of the arriving body, unless only a few bytes of it
  * are missing. */
-static uint8_t *plain_room(sherd_link *l, size_t *room)
+static uint8_t *plain_room(sherd__link *l, size_t *room)
 {
     uint8_t *at = l->state == LINK_UP ? sherd__session_window(l->session, room) : NULL;
     if (at && *room >= DIRECT_MIN) return at;
@@ -410,7 +410,7 @@ static uint8_t *plain_room(sherd_link *l, size_t *room)
 }
 
 /* Processes all received ciphertext, up to the link's share of this loop iteration. */
-static void decrypt(sherd_link *l)
+static void decrypt(sherd__link *l)
 {
     size_t got = l->rest_len, room;
     if (got > 0 && give_way(l)) return;
@@ -433,12 +433,12 @@ static void decrypt(sherd_link *l)
 static void on_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
 {
     (void)suggested;
-    *buf = uv_buf_init((char *)((sherd_link *)h->data)->in, SHERD__LINK_IN);
+    *buf = uv_buf_init((char *)((sherd__link *)h->data)->in, SHERD__LINK_IN);
 }
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
-    sherd_link *l = stream->data;
+    sherd__link *l = stream->data;
     (void)buf;
     if (l->state == LINK_CLOSING || n == 0) return;
     if (n < 0) {
@@ -452,7 +452,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     sherd__link_arm(l);
 }
 
-void sherd__link_begin(sherd_link *l)
+void sherd__link_begin(sherd__link *l)
 {
     int fd, unacked_ms = UNACKED_MS;
     sherd__tls_policy policy = { .allow = sherd__listener_allows, .ctx = l };
@@ -476,7 +476,7 @@ void sherd__link_begin(sherd_link *l)
     sherd__link_arm(l);
 }
 
-void sherd__link_pause(sherd_link *l, bool paused)
+void sherd__link_pause(sherd__link *l, bool paused)
 {
     if (paused == l->paused || l->state != LINK_UP) return;
     l->paused = paused;
@@ -488,7 +488,7 @@ void sherd__link_pause(sherd_link *l, bool paused)
 
 /* ---- timer ---- */
 
-static void expire(sherd_link *l)
+static void expire(sherd__link *l)
 {
     if (l->write_broken && l->state <= LINK_UP) { /* the peer has sent no reason */
         if (sherd__tls_failure(l->tls)->code) tls_failed(l);
@@ -518,7 +518,7 @@ static void expire(sherd_link *l)
 }
 
 /* Resumes reading in a later loop iteration. */
-static void catch_up(sherd_link *l)
+static void catch_up(sherd__link *l)
 {
     l->behind = false;
     decrypt(l);
@@ -529,7 +529,7 @@ static void catch_up(sherd_link *l)
 
 static void on_timer(uv_timer_t *timer)
 {
-    sherd_link *l = timer->data;
+    sherd__link *l = timer->data;
     uint64_t now = uv_now(l->loop);
     l->armed = UINT64_MAX;
     if (l->behind && l->state <= LINK_LEAVING) catch_up(l);
@@ -549,7 +549,7 @@ static void on_timer(uv_timer_t *timer)
 /* Arms the timer. It is moved only to an earlier time: a deadline that moved to a later time is
  * detected when the timer fires. The delay is at least 1 ms, because libuv runs a timer with delay
  * 0 repeatedly before it polls. */
-void sherd__link_arm(sherd_link *l)
+void sherd__link_arm(sherd__link *l)
 {
     uint64_t at = l->deadline, now = uv_now(l->loop);
     if (l->state == LINK_CLOSING) return;
@@ -564,19 +564,19 @@ void sherd__link_arm(sherd_link *l)
 
 /* ---- calls of the owner ---- */
 
-static void give_reason(sherd_link *l, int code, const char *reason)
+static void give_reason(sherd__link *l, int code, const char *reason)
 {
     l->close_code = code < 0 ? code : SHERD_ECLOSED;
     snprintf(l->close_text, sizeof l->close_text, "%s", reason ? reason : "closed");
 }
 
-void sherd__link_abort(sherd_link *l, int code, const char *reason)
+void sherd__link_abort(sherd__link *l, int code, const char *reason)
 {
     if (l->state < LINK_LEAVING) give_reason(l, code, reason);
     sherd__link_shut(l);
 }
 
-void sherd__link_close(sherd_link *l, int code, const char *reason)
+void sherd__link_close(sherd__link *l, int code, const char *reason)
 {
     if (l->state >= LINK_LEAVING) return;
     if (l->state != LINK_UP) {
@@ -591,7 +591,7 @@ void sherd__link_close(sherd_link *l, int code, const char *reason)
     sherd__link_arm(l);
 }
 
-void sherd__link_measure(sherd_link *l)
+void sherd__link_measure(sherd__link *l)
 {
     const uint8_t *p;
     int fd, unsent = 0;
@@ -600,22 +600,22 @@ void sherd__link_measure(sherd_link *l)
         sherd__session_unsent(l->session, (uint64_t)unsent + sherd__tls_pending(l->tls, &p));
 }
 
-void sherd__link_turn(sherd_link *l, sherd__turn *turn)
+void sherd__link_turn(sherd__link *l, sherd__turn *turn)
 {
     l->part = (sherd__turn_part){ .of = turn };
 }
 
-sherd_session *sherd__link_session(sherd_link *l)
+sherd__session *sherd__link_session(sherd__link *l)
 {
     return l->session;
 }
 
-const sherd__fingerprint *sherd__link_peer_key(const sherd_link *l)
+const sherd__fingerprint *sherd__link_peer_key(const sherd__link *l)
 {
     return &l->peer_key;
 }
 
-const char *sherd__link_peer_address(const sherd_link *l)
+const char *sherd__link_peer_address(const sherd__link *l)
 {
     return l->address;
 }

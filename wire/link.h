@@ -24,16 +24,16 @@
 #include "wire/session.h"
 #include "wire/turn.h"
 
-typedef struct sherd_link sherd_link;
-typedef struct sherd_listener sherd_listener;
+typedef struct sherd__link sherd__link;
+typedef struct sherd__listener sherd__listener;
 
 typedef struct sherd__link_owner {
     /** Receives every event of the session. CLOSED is delivered exactly once and last, also if the
      *  connection never came up (unreachable, wrong key, not TLS 1.3). The owner frees the
      *  fragments in events. */
-    void (*event)(void *ctx, sherd_link *l, sherd__event *event);
+    void (*event)(void *ctx, sherd__link *l, sherd__event *event);
     /** Called when all handles are closed. The link is freed right after this call. */
-    void (*closed)(void *ctx, sherd_link *l);
+    void (*closed)(void *ctx, sherd__link *l);
     void *ctx;
     /** The limit per loop iteration that all links of one peer key share; set by a node. It must
      *  outlive the link. NULL: a session in the node role has a limit of its own, and one in the
@@ -51,7 +51,7 @@ typedef struct sherd__link_options {
 
 /** Connects to host:port and accepts only the peer key `key`. Returns at once; the outcome is
  *  reported by events. */
-int sherd__link_connect(sherd_link **out, const sherd__link_options *opt, const char *host,
+int sherd__link_connect(sherd__link **out, const sherd__link_options *opt, const char *host,
                         uint16_t port, const sherd__fingerprint *key, sherd_diag *d) SHERD_MUST;
 
 typedef struct sherd__listen_options {
@@ -62,8 +62,9 @@ typedef struct sherd__listen_options {
     /** Called when a connection has passed TLS and the allow-list, before its first event. The
      *  callback fills in the options of the session and the owner of the link. A non-zero return
      *  value rejects the connection. */
-    int (*accept)(void *ctx, sherd_link *l, const sherd__fingerprint *key, const char *peer_address,
-                  sherd__session_options *session, sherd__link_owner *owner);
+    int (*accept)(void *ctx, sherd__link *l, const sherd__fingerprint *key,
+                  const char *peer_address, sherd__session_options *session,
+                  sherd__link_owner *owner);
     /** Reports a connection that failed before `accept`. `reason` is text (plain text, TLS 1.2, key
      *  not allowed, handshake timeout), `code` is SHERD_E*. May be NULL. */
     void (*rejected)(void *ctx, int code, const char *peer_address, const char *reason);
@@ -79,33 +80,33 @@ typedef struct sherd__listen_options {
 
 /** Binds to the numeric address `host` and listens. With port 0 the system chooses a port, which
  *  sherd__listener_port returns. Errors: SHERD_EADDRINUSE. */
-int sherd__listener_new(sherd_listener **out, const sherd__listen_options *opt, const char *host,
+int sherd__listener_new(sherd__listener **out, const sherd__listen_options *opt, const char *host,
                         uint16_t port, sherd_diag *d) SHERD_MUST;
-uint16_t sherd__listener_port(const sherd_listener *l);
+uint16_t sherd__listener_port(const sherd__listener *l);
 /** Stops accepting connections. Existing links stay open. */
-void sherd__listener_close(sherd_listener *l);
+void sherd__listener_close(sherd__listener *l);
 
 /** Queries the system for the number of sent bytes that the peer has not acknowledged yet, and
  *  passes it to the session (sherd__session_unsent). */
-void sherd__link_measure(sherd_link *l);
+void sherd__link_measure(sherd__link *l);
 /** Returns the session, or NULL until the connection is up (SHERD__EV_READY, or the first event of
  *  a server's link). */
-sherd_session *sherd__link_session(sherd_link *l);
-const sherd__fingerprint *sherd__link_peer_key(const sherd_link *l);
-const char *sherd__link_peer_address(const sherd_link *l);
+sherd__session *sherd__link_session(sherd__link *l);
+const sherd__fingerprint *sherd__link_peer_key(const sherd__link *l);
+const char *sherd__link_peer_address(const sherd__link *l);
 /** Sends pending bytes. Must follow any sherd__session_* call made outside an event callback. */
-void sherd__link_flush(sherd_link *l);
+void sherd__link_flush(sherd__link *l);
 /** Makes the link share the given limit per loop iteration. */
-void sherd__link_turn(sherd_link *l, sherd__turn *turn);
+void sherd__link_turn(sherd__link *l, sherd__turn *turn);
 /** Stops or resumes reading from the socket (back-pressure on the peer). Data that was already
  *  read, at most 128 KB, is still delivered. */
-void sherd__link_pause(sherd_link *l, bool paused);
+void sherd__link_pause(sherd__link *l, bool paused);
 /** Ends the connection: sends BYE with the reason if the session is up, flushes for at most 2 s,
  *  lingers for at most 1 s, and closes. CLOSED follows with this code (0: SHERD_ECLOSED) and
  *  reason. */
-void sherd__link_close(sherd_link *l, int code, const char *reason);
+void sherd__link_close(sherd__link *l, int code, const char *reason);
 /** Ends the connection without a BYE: its descriptor is closed on return. CLOSED follows as after
  *  sherd__link_close. */
-void sherd__link_abort(sherd_link *l, int code, const char *reason);
+void sherd__link_abort(sherd__link *l, int code, const char *reason);
 
 #endif

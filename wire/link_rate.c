@@ -33,8 +33,8 @@ static sherd__fresh fresh = SHERD__FRESH;
 
 typedef struct end {
     sherd_identity *id;
-    sherd_tls_context *context;
-    sherd_tls *tls;
+    sherd__tls_context *context;
+    sherd__tls *tls;
     int fd;
 } end;
 

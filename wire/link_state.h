@@ -42,7 +42,7 @@ typedef struct sherd__source {
     bool named; /* the allow-list names this address */
 } sherd__source;
 
-struct sherd_link {
+struct sherd__link {
     uv_loop_t *loop;
     uv_tcp_t tcp;
     uv_timer_t timer;
@@ -66,9 +66,9 @@ struct sherd_link {
     int close_code;
     char close_text[SHERD__TEXT_MAX]; /* the reason, if there is no session to report it */
 
-    sherd_tls_context *context;
-    sherd_tls *tls;
-    sherd_session *session; /* NULL until UP */
+    sherd__tls_context *context;
+    sherd__tls *tls;
+    sherd__session *session; /* NULL until UP */
     sherd__session_options session_options;
     sherd__fingerprint peer_key;
     char address[320];
@@ -80,8 +80,8 @@ struct sherd_link {
     uint16_t port;
 
     /* listen.c; NULL for a client or after the listener was closed */
-    sherd_listener *listener;
-    sherd_link *newer, *older;
+    sherd__listener *listener;
+    sherd__link *newer, *older;
     uint64_t born_ms;
     sherd__source source;
 
@@ -92,27 +92,27 @@ struct sherd_link {
 
 /** Allocates the link and its buffers, and initialises its timer with the deadline of the state.
  *  Errors: SHERD_ENOMEM. */
-int sherd__link_make(sherd_link **out, uv_loop_t *loop, link_state state,
+int sherd__link_make(sherd__link **out, uv_loop_t *loop, link_state state,
                      uint32_t timeout_ms) SHERD_MUST;
 /** Starts TLS. Called when TCP is up. */
-void sherd__link_begin(sherd_link *l);
+void sherd__link_begin(sherd__link *l);
 /** Ends a link that is not up: reports to owner or listener, and sends pending TLS output. */
-void sherd__link_fail(sherd_link *l, int code, const char *hint, const char *fmt, ...)
+void sherd__link_fail(sherd__link *l, int code, const char *hint, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
-void sherd__link_arm(sherd_link *l);
+void sherd__link_arm(sherd__link *l);
 /** Closes the handle that waits for a look-up, if it is open. */
-void sherd__link_end_lookup(sherd_link *l);
+void sherd__link_end_lookup(sherd__link *l);
 /** Closes the handles; the memory is freed in the last callback. */
-void sherd__link_shut(sherd_link *l);
+void sherd__link_shut(sherd__link *l);
 /** Releases one reference, after the last callback of a handle or request of the link. */
-void sherd__link_unref(sherd_link *l);
+void sherd__link_unref(sherd__link *l);
 
 /** Calls the listener's accept callback after TLS is done (listen.c). Returns its result. */
-int sherd__listener_admit(sherd_link *l);
+int sherd__listener_admit(sherd__link *l);
 /** Calls the listener's rejected callback. */
-void sherd__listener_reject(sherd_link *l, int code, const char *reason);
+void sherd__listener_reject(sherd__link *l, int code, const char *reason);
 /** Removes the link from the listener's list. */
-void sherd__listener_forget(sherd_link *l);
+void sherd__listener_forget(sherd__link *l);
 /** The allow callback in the form that TLS expects; ctx is the link. */
 bool sherd__listener_allows(void *ctx, const sherd__fingerprint *key);
 

@@ -32,18 +32,18 @@
 #define GRACE_MS 250u
 #define BACKLOG 511
 
-struct sherd_listener {
+struct sherd__listener {
     sherd__listen_options opt;
     uv_tcp_t tcp, spare;
     bool spare_busy, waiting, closing; /* waiting: a connection waits for spare to be free */
     unsigned refs;                     /* open handles */
-    sherd_tls_context *context;
-    sherd_link *oldest, *newest;
+    sherd__tls_context *context;
+    sherd__link *oldest, *newest;
     uint32_t half_open, links;
     uint16_t port;
 };
 
-static void take_connection(sherd_listener *s);
+static void take_connection(sherd__listener *s);
 
 void sherd__address_text(const struct sockaddr *addr, char *out, size_t size)
 {
@@ -61,7 +61,7 @@ void sherd__address_text(const struct sockaddr *addr, char *out, size_t size)
 
 /* ---- list of links ---- */
 
-static void remember(sherd_listener *s, sherd_link *l)
+static void remember(sherd__listener *s, sherd__link *l)
 {
     l->listener = s;
     l->older = s->newest;
@@ -72,9 +72,9 @@ static void remember(sherd_listener *s, sherd_link *l)
     s->half_open++;
 }
 
-void sherd__listener_forget(sherd_link *l)
+void sherd__listener_forget(sherd__link *l)
 {
-    sherd_listener *s = l->listener;
+    sherd__listener *s = l->listener;
     if (!s) return;
     *(l->older ? &l->older->newer : &s->oldest) = l->newer;
     *(l->newer ? &l->newer->older : &s->newest) = l->older;
@@ -88,14 +88,14 @@ void sherd__listener_forget(sherd_link *l)
 
 bool sherd__listener_allows(void *ctx, const sherd__fingerprint *key)
 {
-    const sherd_link *l = ctx;
-    const sherd_listener *s = l->listener;
+    const sherd__link *l = ctx;
+    const sherd__listener *s = l->listener;
     return s && s->opt.allow && s->opt.allow(s->opt.ctx, key);
 }
 
-int sherd__listener_admit(sherd_link *l)
+int sherd__listener_admit(sherd__link *l)
 {
-    sherd_listener *s = l->listener;
+    sherd__listener *s = l->listener;
     int err = s ? s->opt.accept(s->opt.ctx, l, &l->peer_key, l->address, &l->session_options,
                                 &l->owner)
                 : SHERD_ECLOSED;
@@ -103,9 +103,9 @@ int sherd__listener_admit(sherd_link *l)
     return err;
 }
 
-void sherd__listener_reject(sherd_link *l, int code, const char *reason)
+void sherd__listener_reject(sherd__link *l, int code, const char *reason)
 {
-    const sherd_listener *s = l->listener;
+    const sherd__listener *s = l->listener;
     if (s && s->opt.rejected) s->opt.rejected(s->opt.ctx, code, l->address, reason);
 }
 
@@ -140,14 +140,14 @@ static bool same_prefix(const sherd__source *a, const sherd__source *b)
 
 typedef bool same_fn(const sherd__source *a, const sherd__source *b);
 
-static uint32_t count(const sherd_listener *s, const sherd__source *of, same_fn *same)
+static uint32_t count(const sherd__listener *s, const sherd__source *of, same_fn *same)
 {
     uint32_t n = 0;
-    for (const sherd_link *l = s->oldest; l; l = l->newer) n += !l->owned && same(&l->source, of);
+    for (const sherd__link *l = s->oldest; l; l = l->newer) n += !l->owned && same(&l->source, of);
     return n;
 }
 
-static void give_up(sherd_listener *s, sherd_link *l)
+static void give_up(sherd__listener *s, sherd__link *l)
 {
     if (l->state == LINK_SHAKING)
         sherd__listener_reject(l, SHERD_EBUSY, "its handshake was not done, and others waited");
@@ -158,9 +158,9 @@ static void give_up(sherd_listener *s, sherd_link *l)
 
 /* Closes the oldest half-open link from this source if it is older than GRACE_MS. Returns whether
  * it did. */
-static bool replace_own(sherd_listener *s, const sherd__source *of, same_fn *same)
+static bool replace_own(sherd__listener *s, const sherd__source *of, same_fn *same)
 {
-    sherd_link *l = s->oldest;
+    sherd__link *l = s->oldest;
     while (l && (l->owned || !same(&l->source, of))) l = l->newer;
     if (!l || uv_now(s->opt.loop) - l->born_ms < GRACE_MS) return false;
     give_up(s, l);
@@ -175,11 +175,11 @@ static bool any(const sherd__source *a, const sherd__source *b)
 
 /* Makes room for `of` when the total or the limit of its class is reached: closes a link of the
  * prefix in its class that has the most, or a link that is older than GRACE_MS. */
-static bool make_room(sherd_listener *s, const sherd__source *of, bool class_full)
+static bool make_room(sherd__listener *s, const sherd__source *of, bool class_full)
 {
-    sherd_link *victim = NULL;
+    sherd__link *victim = NULL;
     uint32_t most = 0;
-    for (sherd_link *l = s->oldest; l; l = l->newer) {
+    for (sherd__link *l = s->oldest; l; l = l->newer) {
         if (l->owned || !same_class(&l->source, of)) continue;
         uint32_t n = count(s, &l->source, same_prefix);
         if (n <= most) continue;
@@ -195,7 +195,7 @@ static bool make_room(sherd_listener *s, const sherd__source *of, bool class_ful
 
 /* Returns true if one more half-open connection from this source can be admitted, and makes room
  * for it if needed. */
-static bool find_place(sherd_listener *s, const sherd__source *of)
+static bool find_place(sherd__listener *s, const sherd__source *of)
 {
     uint32_t all = s->opt.half_open_max ? s->opt.half_open_max : HALF_OPEN_MAX;
     uint32_t most = all - all / 4;
@@ -207,7 +207,7 @@ static bool find_place(sherd_listener *s, const sherd__source *of)
 
 /* ---- connections ---- */
 
-static void release(sherd_listener *s)
+static void release(sherd__listener *s)
 {
     if (--s->refs > 0) return;
     sherd__tls_context_free(s->context);
@@ -216,14 +216,14 @@ static void release(sherd_listener *s)
 
 static void on_spare_closed(uv_handle_t *h)
 {
-    sherd_listener *s = h->data;
+    sherd__listener *s = h->data;
     bool again = s->waiting && !s->closing;
     s->spare_busy = s->waiting = false;
     if (again) take_connection(s);
     release(s);
 }
 
-static void refuse(sherd_listener *s, int code, const char *reason)
+static void refuse(sherd__listener *s, int code, const char *reason)
 {
     struct sockaddr_storage addr;
     int len = sizeof addr;
@@ -243,11 +243,11 @@ static void refuse(sherd_listener *s, int code, const char *reason)
     if (s->opt.rejected) s->opt.rejected(s->opt.ctx, code, text, reason);
 }
 
-static void take_connection(sherd_listener *s)
+static void take_connection(sherd__listener *s)
 {
     struct sockaddr_storage addr;
     int len = sizeof addr;
-    sherd_link *l;
+    sherd__link *l;
     uint32_t links_max = s->opt.links_max ? s->opt.links_max : LINKS_MAX;
     if (s->links - s->half_open >= links_max) {
         refuse(s, SHERD_EBUSY, "too many connections");
@@ -299,7 +299,7 @@ static int parse_address(struct sockaddr_storage *out, const char *host, uint16_
     return uv_ip6_addr(host, port, (struct sockaddr_in6 *)out);
 }
 
-static int bind_and_listen(sherd_listener *s, const char *host, uint16_t port, sherd_diag *d)
+static int bind_and_listen(sherd__listener *s, const char *host, uint16_t port, sherd_diag *d)
 {
     struct sockaddr_storage addr;
     int len = sizeof addr, err = parse_address(&addr, host, port);
@@ -317,12 +317,12 @@ static int bind_and_listen(sherd_listener *s, const char *host, uint16_t port, s
     return SHERD_OK;
 }
 
-int sherd__listener_new(sherd_listener **out, const sherd__listen_options *opt, const char *host,
+int sherd__listener_new(sherd__listener **out, const sherd__listen_options *opt, const char *host,
                         uint16_t port, sherd_diag *d)
 {
     assert(opt->loop && opt->identity && opt->accept);
     *out = NULL;
-    sherd_listener *s = sherd__calloc(1, sizeof *s);
+    sherd__listener *s = sherd__calloc(1, sizeof *s);
     if (!s) return sherd__fail(d, SHERD_ENOMEM, NULL, "%s:%u: out of memory", host, port);
     s->opt = *opt;
     int err = sherd__tls_context_new(&s->context, opt->identity, true, d);
@@ -342,7 +342,7 @@ int sherd__listener_new(sherd_listener **out, const sherd__listen_options *opt, 
     return SHERD_OK;
 }
 
-uint16_t sherd__listener_port(const sherd_listener *l)
+uint16_t sherd__listener_port(const sherd__listener *l)
 {
     return l->port;
 }
@@ -352,12 +352,12 @@ static void on_listener_closed(uv_handle_t *h)
     release(h->data);
 }
 
-void sherd__listener_close(sherd_listener *s)
+void sherd__listener_close(sherd__listener *s)
 {
     if (!s || s->closing) return;
     s->closing = true;
     while (s->oldest) {
-        sherd_link *l = s->oldest;
+        sherd__link *l = s->oldest;
         sherd__listener_forget(l);
         if (!l->owned) sherd__link_shut(l);
     }

@@ -22,7 +22,7 @@
 
 /* ---- start and end ---- */
 
-static int push_hello(sherd_session *s)
+static int push_hello(sherd__session *s)
 {
     uint8_t body[SHERD__CONTROL_MAX];
     sherd__record r = { .type = SHERD__REC_HELLO,
@@ -30,14 +30,14 @@ static int push_hello(sherd_session *s)
     return sherd__control_push(s, &r, body, SHERD__CONTROLS_MAX);
 }
 
-int sherd__session_new(sherd_session **out, const sherd__session_options *opt)
+int sherd__session_new(sherd__session **out, const sherd__session_options *opt)
 {
     *out = NULL;
     if (opt->role != SHERD__COORDINATOR && opt->role != SHERD__NODE) return SHERD_EINVAL;
     if (opt->hello.minor_min > opt->hello.minor_max) return SHERD_EINVAL;
     if (!isfinite(opt->hello.gflops) || opt->hello.gflops < 0) return SHERD_EINVAL;
     if (!isfinite(opt->hello.residue_gflops) || opt->hello.residue_gflops < 0) return SHERD_EINVAL;
-    sherd_session *s = sherd__calloc(1, sizeof *s);
+    sherd__session *s = sherd__calloc(1, sizeof *s);
     if (!s) return SHERD_ENOMEM;
     s->refs = 1;
     s->opt = *opt;
@@ -57,7 +57,7 @@ int sherd__session_new(sherd_session **out, const sherd__session_options *opt)
 }
 
 /* Releases what the session holds. sherd__session_reap frees queued entries and open tasks. */
-static void forget(sherd_session *s)
+static void forget(sherd__session *s)
 {
     sherd__arrival_skip(s);
     s->arrival.active = false;
@@ -67,23 +67,23 @@ static void forget(sherd_session *s)
     s->pong_due = 0;
 }
 
-size_t sherd__session_reap(sherd_session *s, size_t most)
+size_t sherd__session_reap(sherd__session *s, size_t most)
 {
     size_t n = sherd__tasks_reap(&s->open, most);
     return n + sherd__bulks_reap(s, most - n);
 }
 
-bool sherd__session_reaped(const sherd_session *s)
+bool sherd__session_reaped(const sherd__session *s)
 {
     return s->open.table.all == 0 && s->unsent.head == s->unsent.tail;
 }
 
-void sherd__session_share(sherd_session *s)
+void sherd__session_share(sherd__session *s)
 {
     s->refs++;
 }
 
-void sherd__session_free(sherd_session *s)
+void sherd__session_free(sherd__session *s)
 {
     if (!s || --s->refs > 0) return;
     forget(s);
@@ -97,7 +97,7 @@ void sherd__session_free(sherd_session *s)
     sherd__free(s);
 }
 
-int sherd__session_end(sherd_session *s, int err, bool tell, const char *fmt, ...)
+int sherd__session_end(sherd__session *s, int err, bool tell, const char *fmt, ...)
 {
     assert(err < 0);
     if (s->ended) return s->err;
@@ -131,7 +131,7 @@ void sherd__event_clear(sherd__event *event)
     event->text[0] = 0;
 }
 
-void sherd__session_tell(sherd_session *s, sherd__event *event)
+void sherd__session_tell(sherd__session *s, sherd__event *event)
 {
     if (!s->ended || s->told) return;
     sherd__event_clear(event);
@@ -142,13 +142,13 @@ void sherd__session_tell(sherd_session *s, sherd__event *event)
     event->refusal = (sherd__refusal){ .code = s->peer_code };
 }
 
-static int end_after_bye(sherd_session *s)
+static int end_after_bye(sherd__session *s)
 {
     return sherd__session_end(s, s->bye_code ? s->bye_code : SHERD_ECLOSED, false, "%s",
                               s->bye_text);
 }
 
-void sherd__session_eof(sherd_session *s, int err, const char *why, sherd__event *event)
+void sherd__session_eof(sherd__session *s, int err, const char *why, sherd__event *event)
 {
     sherd__event_clear(event);
     if (!s->ended && (s->bye_due || s->bye_offered)) end_after_bye(s);
@@ -157,7 +157,7 @@ void sherd__session_eof(sherd_session *s, int err, const char *why, sherd__event
     sherd__session_tell(s, event);
 }
 
-void sherd__session_bye(sherd_session *s, int code, const char *reason)
+void sherd__session_bye(sherd__session *s, int code, const char *reason)
 {
     if (s->ended || s->bye_due || s->bye_offered) return;
     sherd__bulks_clear(s);
@@ -169,12 +169,12 @@ void sherd__session_bye(sherd_session *s, int code, const char *reason)
 
 /* ---- received bytes ---- */
 
-static void clock_to(sherd_session *s, uint64_t now_ms)
+static void clock_to(sherd__session *s, uint64_t now_ms)
 {
     if (now_ms > s->now_ms) s->now_ms = now_ms;
 }
 
-uint8_t *sherd__session_window(const sherd_session *s, size_t *room)
+uint8_t *sherd__session_window(const sherd__session *s, size_t *room)
 {
     const sherd__arrival *a = &s->arrival;
     bool open = s->phase == SHERD__IN_CHUNK && a->bytes && !s->ended && !s->bye_due &&
@@ -183,7 +183,7 @@ uint8_t *sherd__session_window(const sherd_session *s, size_t *room)
     return open ? a->bytes + a->got : NULL;
 }
 
-int sherd__session_feed(sherd_session *s, const uint8_t *in, size_t len, uint64_t now_ms,
+int sherd__session_feed(sherd__session *s, const uint8_t *in, size_t len, uint64_t now_ms,
                         size_t *used, sherd__event *event)
 {
     sherd__event_clear(event);
@@ -210,12 +210,12 @@ int sherd__session_feed(sherd_session *s, const uint8_t *in, size_t len, uint64_
 
 /* ---- timers ---- */
 
-static bool leaving(const sherd_session *s)
+static bool leaving(const sherd__session *s)
 {
     return s->bye_due || s->bye_offered;
 }
 
-static bool bye_sent(const sherd_session *s)
+static bool bye_sent(const sherd__session *s)
 {
     return s->bye_offered && s->offer_sent == s->offer_len;
 }
@@ -230,18 +230,18 @@ static uint64_t sooner(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-static uint64_t ping_at(const sherd_session *s)
+static uint64_t ping_at(const sherd__session *s)
 {
     return later(s->stats.last_heard_ms, s->ping_ms) + SHERD__PING_MS;
 }
 
 /* Returns true if a record other than a chunk has been received partially. */
-static bool record_open(const sherd_session *s)
+static bool record_open(const sherd__session *s)
 {
     return s->head_len || s->phase == SHERD__IN_CONTROL || s->phase == SHERD__IN_SKIP;
 }
 
-static uint64_t next_clock(const sherd_session *s)
+static uint64_t next_clock(const sherd__session *s)
 {
     if (s->ended) return s->told ? UINT64_MAX : 0;
     if (leaving(s)) return bye_sent(s) ? 0 : s->bye_ms + SHERD__DEAD_MS;
@@ -254,7 +254,7 @@ static uint64_t next_clock(const sherd_session *s)
     return at;
 }
 
-uint64_t sherd__session_deadline(const sherd_session *s)
+uint64_t sherd__session_deadline(const sherd__session *s)
 {
     bool answers = sherd__session_ready(s) && s->opt.role == SHERD__NODE &&
                    sherd__tasks_given_up(&s->open);
@@ -262,7 +262,7 @@ uint64_t sherd__session_deadline(const sherd_session *s)
 }
 
 /* Moves the peer's deadlines so that those that have passed expire in SHERD__LATE_MS. */
-static void forgive(sherd_session *s, uint64_t late_ms)
+static void forgive(sherd__session *s, uint64_t late_ms)
 {
     uint64_t by = late_ms + SHERD__LATE_MS;
     s->graced = true;
@@ -273,7 +273,7 @@ static void forgive(sherd_session *s, uint64_t late_ms)
     s->stats.last_heard_ms += by;
 }
 
-static void check_stalls(sherd_session *s)
+static void check_stalls(sherd__session *s)
 {
     sherd__arrival *a = &s->arrival;
     if (record_open(s) && s->now_ms >= s->record_ms + SHERD__STALL_MS)
@@ -290,7 +290,7 @@ static void check_stalls(sherd_session *s)
     a->window_got = a->got;
 }
 
-static void check_life(sherd_session *s)
+static void check_life(sherd__session *s)
 {
     uint64_t silent_ms = s->now_ms - sooner(s->now_ms, s->stats.last_heard_ms);
     if (!s->held) {
@@ -305,7 +305,7 @@ static void check_life(sherd_session *s)
     s->ping_due = true;
 }
 
-void sherd__session_tick(sherd_session *s, uint64_t now_ms, sherd__event *event)
+void sherd__session_tick(sherd__session *s, uint64_t now_ms, sherd__event *event)
 {
     sherd__event_clear(event);
     clock_to(s, now_ms);
@@ -326,7 +326,7 @@ void sherd__session_tick(sherd_session *s, uint64_t now_ms, sherd__event *event)
     sherd__session_tell(s, event);
 }
 
-void sherd__session_hold(sherd_session *s, bool held, uint64_t now_ms)
+void sherd__session_hold(sherd__session *s, bool held, uint64_t now_ms)
 {
     clock_to(s, now_ms);
     if (s->held && !held) {
@@ -337,27 +337,27 @@ void sherd__session_hold(sherd_session *s, bool held, uint64_t now_ms)
     s->held = held;
 }
 
-bool sherd__session_ready(const sherd_session *s)
+bool sherd__session_ready(const sherd__session *s)
 {
     return s->ready && !s->ended && !leaving(s);
 }
 
-const sherd__hello *sherd__session_peer(const sherd_session *s)
+const sherd__hello *sherd__session_peer(const sherd__session *s)
 {
     return &s->peer;
 }
 
-const sherd__session_stats *sherd__session_stats_of(const sherd_session *s)
+const sherd__session_stats *sherd__session_stats_of(const sherd__session *s)
 {
     return &s->stats;
 }
 
-void sherd__session_unsent(sherd_session *s, uint64_t bytes)
+void sherd__session_unsent(sherd__session *s, uint64_t bytes)
 {
     s->stats.unsent = bytes;
 }
 
-uint64_t sherd__session_moved(const sherd_session *s)
+uint64_t sherd__session_moved(const sherd__session *s)
 {
     uint64_t out = s->stats.moved_out;
     return s->stats.moved_in + out - sooner(out, s->stats.unsent);
@@ -365,18 +365,18 @@ uint64_t sherd__session_moved(const sherd_session *s)
 
 /* ---- public calls ---- */
 
-static bool may_send(const sherd_session *s, sherd__role role)
+static bool may_send(const sherd__session *s, sherd__role role)
 {
     return s->opt.role == role && sherd__session_ready(s);
 }
 
-static bool sendable(const sherd_fragment *f, sherd__origin origin)
+static bool sendable(const sherd__fragment *f, sherd__origin origin)
 {
     const sherd__fragment_info *info = f ? sherd__fragment_info_of(f) : NULL;
     return info && info->origin == origin && info->len / SHERD__CHUNK < UINT32_MAX;
 }
 
-int sherd__session_put(sherd_session *s, uint64_t job, uint32_t block, sherd_fragment *f)
+int sherd__session_put(sherd__session *s, uint64_t job, uint32_t block, sherd__fragment *f)
 {
     if (!may_send(s, SHERD__COORDINATOR) || job == 0 || block == 0 || !sendable(f, SHERD__HIDDEN))
         return SHERD_EINVAL;
@@ -399,7 +399,7 @@ static bool task_valid(const sherd__task *t)
            t->result.origin == SHERD__RESULT && sherd__fragment_info_check(&t->result, NULL) == 0;
 }
 
-int sherd__session_task(sherd_session *s, const sherd__task *task)
+int sherd__session_task(sherd__session *s, const sherd__task *task)
 {
     if (!may_send(s, SHERD__COORDINATOR) || !task_valid(task)) return SHERD_EINVAL;
     int err = sherd__bulks_reserve(&s->bulks);
@@ -411,7 +411,7 @@ int sherd__session_task(sherd_session *s, const sherd__task *task)
     return SHERD_OK;
 }
 
-int sherd__session_drop(sherd_session *s, uint64_t job, uint32_t block)
+int sherd__session_drop(sherd__session *s, uint64_t job, uint32_t block)
 {
     if (!may_send(s, SHERD__COORDINATOR) || job == 0) return SHERD_EINVAL;
     int err = sherd__bulks_reserve(&s->bulks);
@@ -422,7 +422,7 @@ int sherd__session_drop(sherd_session *s, uint64_t job, uint32_t block)
 }
 
 /* Cancels an open task. Returns true if the node knows about the task and will answer. */
-static bool cancel_open(sherd_session *s, sherd__open_task *open)
+static bool cancel_open(sherd__session *s, sherd__open_task *open)
 {
     if (open->sequence >= s->bulks.head) { /* its TASK has not been sent: no message is needed */
         sherd__bulk_cancel(s, open->sequence);
@@ -433,20 +433,20 @@ static bool cancel_open(sherd_session *s, sherd__open_task *open)
     return true;
 }
 
-static bool arriving(const sherd_session *s, uint64_t job, uint32_t task, uint32_t attempt)
+static bool arriving(const sherd__session *s, uint64_t job, uint32_t task, uint32_t attempt)
 {
     const sherd__arrival *a = &s->arrival;
     return a->active && a->task.job == job &&
            (task == 0 || (a->task.task == task && a->task.attempt == attempt));
 }
 
-static int push_cancel(sherd_session *s, uint64_t job, uint32_t task, uint32_t attempt)
+static int push_cancel(sherd__session *s, uint64_t job, uint32_t task, uint32_t attempt)
 {
     sherd__record r = { .type = SHERD__REC_CANCEL, .job = job, .number = task, .part = attempt };
     return sherd__control_push(s, &r, NULL, SHERD__CONTROLS_MAX);
 }
 
-static int cancel_job(sherd_session *s, uint64_t job)
+static int cancel_job(sherd__session *s, uint64_t job)
 {
     int err = push_cancel(s, job, 0, 0);
     if (err) return err;
@@ -457,7 +457,7 @@ static int cancel_job(sherd_session *s, uint64_t job)
     return SHERD_OK;
 }
 
-int sherd__session_cancel(sherd_session *s, uint64_t job, uint32_t task, uint32_t attempt)
+int sherd__session_cancel(sherd__session *s, uint64_t job, uint32_t task, uint32_t attempt)
 {
     if (!may_send(s, SHERD__COORDINATOR) || job == 0 || (task == 0 && attempt)) return SHERD_EINVAL;
     int err = SHERD_OK;
@@ -473,7 +473,7 @@ int sherd__session_cancel(sherd_session *s, uint64_t job, uint32_t task, uint32_
     return err;
 }
 
-int sherd__session_result(sherd_session *s, const sherd__task *task, sherd_fragment *f)
+int sherd__session_result(sherd__session *s, const sherd__task *task, sherd__fragment *f)
 {
     if (!may_send(s, SHERD__NODE) || !sendable(f, SHERD__RESULT)) return SHERD_EINVAL;
     sherd__open_task *open = sherd__tasks_find(&s->open, task->job, task->task, task->attempt);
@@ -487,7 +487,7 @@ int sherd__session_result(sherd_session *s, const sherd__task *task, sherd_fragm
     return SHERD_OK;
 }
 
-int sherd__session_refuse(sherd_session *s, const sherd__refusal *r)
+int sherd__session_refuse(sherd__session *s, const sherd__refusal *r)
 {
     if (!may_send(s, SHERD__NODE) || r->job == 0 || (r->block == 0) == (r->task == 0) ||
         r->code >= 0)

@@ -18,7 +18,7 @@
 #include "sherd/err.h"
 #include "sherd/windows.h"
 
-typedef struct sherd_session sherd_session;
+typedef struct sherd__session sherd__session;
 
 typedef enum sherd__role { SHERD__COORDINATOR = 1, SHERD__NODE = 2 } sherd__role;
 
@@ -134,7 +134,7 @@ typedef struct sherd__event {
     sherd__hello hello;
     sherd__task task;
     sherd__refusal refusal;
-    sherd_fragment *fragment;
+    sherd__fragment *fragment;
     int err;
     char text[SHERD__TEXT_MAX];
 } sherd__event;
@@ -196,16 +196,16 @@ typedef struct sherd__session_options {
 
 /** Creates a session. The caller releases it with sherd__session_free. Errors: SHERD_EINVAL for
  *  invalid options (role, minor versions, a speed that is not a number); SHERD_ENOMEM. */
-int sherd__session_new(sherd_session **out, const sherd__session_options *opt) SHERD_MUST;
+int sherd__session_new(sherd__session **out, const sherd__session_options *opt) SHERD_MUST;
 /** Releases one reference, and frees the session with the last one. NULL is allowed. */
-void sherd__session_free(sherd_session *s);
+void sherd__session_free(sherd__session *s);
 /** Adds a reference: one more call of sherd__session_free is needed to free the session. */
-void sherd__session_share(sherd_session *s);
+void sherd__session_share(sherd__session *s);
 /** For a node's session that is over (SHERD__EV_CLOSED): frees up to `most` open tasks and unsent
  *  answers. Returns how many it freed. Otherwise sherd__session_free frees them. */
-size_t sherd__session_reap(sherd_session *s, size_t most);
+size_t sherd__session_reap(sherd__session *s, size_t most);
 /** Returns true if no open tasks and unsent answers are left. */
-bool sherd__session_reaped(const sherd_session *s);
+bool sherd__session_reaped(const sherd__session *s);
 
 /**
  * Passes bytes received from the peer to the session. Consumes at most one record; *used is the
@@ -214,16 +214,16 @@ bool sherd__session_reaped(const sherd_session *s);
  * code that ended the session: event->kind is then SHERD__EV_CLOSED, or NONE if that was delivered
  * before. Never blocks.
  */
-int sherd__session_feed(sherd_session *s, const uint8_t *in, size_t len, uint64_t now_ms,
+int sherd__session_feed(sherd__session *s, const uint8_t *in, size_t len, uint64_t now_ms,
                         size_t *used, sherd__event *event);
 /**
  * Returns where the next bytes of an arriving body belong: *room bytes of the body's memory. A
  * transport that decrypts directly into them, and then feeds at most *room bytes from there, saves
  * a copy. At any other time returns NULL with *room = 0: use another buffer.
  */
-uint8_t *sherd__session_window(const sherd_session *s, size_t *room);
+uint8_t *sherd__session_window(const sherd__session *s, size_t *room);
 /** Reports the end of the peer's connection (err = SHERD_ECLOSED or an error of the transport). */
-void sherd__session_eof(sherd_session *s, int err, const char *why, sherd__event *event);
+void sherd__session_eof(sherd__session *s, int err, const char *why, sherd__event *event);
 
 /**
  * Returns the number of bytes to send now, 0 if there are none. *out is valid until the next call
@@ -232,77 +232,78 @@ void sherd__session_eof(sherd_session *s, int err, const char *why, sherd__event
  * here, one chunk at a time: do not call this function while the transport holds more than its
  * high-water mark.
  */
-size_t sherd__session_pending(sherd_session *s, uint64_t now_ms, const uint8_t **out);
+size_t sherd__session_pending(sherd__session *s, uint64_t now_ms, const uint8_t **out);
 /** Reports that the transport has taken the first n bytes that sherd__session_pending returned. */
-void sherd__session_sent(sherd_session *s, size_t n);
+void sherd__session_sent(sherd__session *s, size_t n);
 #define SHERD__CHUNK (256u * 1024u)
 
 /** Returns the earliest time at which sherd__session_tick has something to do. */
-uint64_t sherd__session_deadline(const sherd_session *s);
+uint64_t sherd__session_deadline(const sherd__session *s);
 /** Sends PINGs, ends a session whose peer is silent or stalls, and reports an end that another
  *  call caused (event SHERD__EV_CLOSED). If a call is far behind its deadline and nothing was
  *  received, the deadline is extended once: this process was suspended, and the peer's bytes may
  *  be unread. */
-void sherd__session_tick(sherd_session *s, uint64_t now_ms, sherd__event *event);
+void sherd__session_tick(sherd__session *s, uint64_t now_ms, sherd__event *event);
 
-bool sherd__session_ready(const sherd_session *s);
+bool sherd__session_ready(const sherd__session *s);
 /** Returns what the peer declared. The session must be or have been ready. */
-const sherd__hello *sherd__session_peer(const sherd_session *s);
-const sherd__session_stats *sherd__session_stats_of(const sherd_session *s);
+const sherd__hello *sherd__session_peer(const sherd__session *s);
+const sherd__session_stats *sherd__session_stats_of(const sherd__session *s);
 /** Reports how many of the bytes that the transport took it still holds; they have not arrived. */
-void sherd__session_unsent(sherd_session *s, uint64_t bytes);
+void sherd__session_unsent(sherd__session *s, uint64_t bytes);
 /** Returns the bytes of work that have moved in both directions: bytes of requested answers as they
  *  arrive, and of blocks and tasks that have left the transport. Heartbeats, unknown records and
  *  refusals do not count. The value may decrease while the transport takes more than it sends. */
-uint64_t sherd__session_moved(const sherd_session *s);
+uint64_t sherd__session_moved(const sherd__session *s);
 /** Returns the bytes of fragments and control messages that wait in the session. */
-uint64_t sherd__session_queued(const sherd_session *s);
+uint64_t sherd__session_queued(const sherd__session *s);
 
 /*
  * Coordinator. On success the session takes ownership of the fragment and frees it when it is sent.
  * For a fragment of the wrong origin, or a session that is not ready, the result is SHERD_EINVAL
  * and the caller keeps the fragment. The coordinator chooses block numbers, which are never 0.
  */
-int sherd__session_put(sherd_session *s, uint64_t job, uint32_t block,
-                       sherd_fragment *f) SHERD_MUST;
+int sherd__session_put(sherd__session *s, uint64_t job, uint32_t block,
+                       sherd__fragment *f) SHERD_MUST;
 /** Sends a task and registers (job, task, attempt) as outstanding. A RESULT is accepted only for an
  *  outstanding task, once, and only with the description task->result. The task's blocks must have
  *  been put before. Errors: SHERD_EBUSY if 131072 tasks are outstanding; SHERD_EINVAL if this one
  *  is outstanding already. */
-int sherd__session_task(sherd_session *s, const sherd__task *task) SHERD_MUST;
-int sherd__session_drop(sherd_session *s, uint64_t job, uint32_t block) SHERD_MUST;
+int sherd__session_task(sherd__session *s, const sherd__task *task) SHERD_MUST;
+int sherd__session_drop(sherd__session *s, uint64_t job, uint32_t block) SHERD_MUST;
 /**
  * Ends a job: cancels its tasks, removes its unsent entries from the queue and drops its blocks.
  * After this call, whatever it returns, the source of no fragment of the job is read again. A body
  * that is partially sent continues with zeros, and its drop follows. Errors: SHERD_EINVAL if the
  * session is not ready.
  */
-int sherd__session_forget(sherd_session *s, uint64_t job) SHERD_MUST;
+int sherd__session_forget(sherd__session *s, uint64_t job) SHERD_MUST;
 /**
  * Ends one block: removes it from the queue, or completes it with zeros as above, and drops it.
  * Outstanding tasks that read the block must not be needed any more. Errors: SHERD_EINVAL if the
  * session is not ready.
  */
-int sherd__session_retract(sherd_session *s, uint64_t job, uint32_t block) SHERD_MUST;
+int sherd__session_retract(sherd__session *s, uint64_t job, uint32_t block) SHERD_MUST;
 /** Cancels a task (task and attempt 0: the whole job). A RESULT or REFUSE that is already on its
  *  way is discarded. A block that the task was to drop, and of which nothing has been sent, is not
  *  sent. Errors: SHERD_EINVAL if the task is not outstanding. */
-int sherd__session_cancel(sherd_session *s, uint64_t job, uint32_t task,
+int sherd__session_cancel(sherd__session *s, uint64_t job, uint32_t task,
                           uint32_t attempt) SHERD_MUST;
 
 /*
  * Node. Every TASK is answered once. For a task that is not open (already answered or cancelled),
  * the result is SHERD_EUNASKED and the caller keeps the fragment.
  */
-int sherd__session_result(sherd_session *s, const sherd__task *task, sherd_fragment *f) SHERD_MUST;
-int sherd__session_refuse(sherd_session *s, const sherd__refusal *r) SHERD_MUST;
+int sherd__session_result(sherd__session *s, const sherd__task *task,
+                          sherd__fragment *f) SHERD_MUST;
+int sherd__session_refuse(sherd__session *s, const sherd__refusal *r) SHERD_MUST;
 
 /** Both roles: pauses (true) or resumes reading from the peer. While reading is paused, the peer's
  *  silence does not end the session, and PINGs are still sent as a sign of life. */
-void sherd__session_hold(sherd_session *s, bool held, uint64_t now_ms);
+void sherd__session_hold(sherd__session *s, bool held, uint64_t now_ms);
 
 /** Both roles: ends the session with a reason; unsent bulk data is dropped. The session is over
  *  when the BYE has been sent (SHERD__EV_CLOSED from tick, err = code, or SHERD_ECLOSED for 0). */
-void sherd__session_bye(sherd_session *s, int code, const char *reason);
+void sherd__session_bye(sherd__session *s, int code, const char *reason);
 
 #endif

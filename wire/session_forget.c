@@ -31,7 +31,7 @@ static int fill_blank(void *ctx, uint64_t offset, uint8_t *out, size_t len)
 }
 
 /* Turns an entry into one that sends nothing. */
-static void make_nothing(sherd_session *s, sherd__bulk *item)
+static void make_nothing(sherd__session *s, sherd__bulk *item)
 {
     if (item->fragment) s->bulk_bytes -= sherd__fragment_info_of(item->fragment)->len;
     sherd__fragment_free(item->fragment);
@@ -42,7 +42,7 @@ static int make_blank(sherd__bulk *item)
 {
     const sherd__fragment_info *info = sherd__fragment_info_of(item->fragment);
     size_t len = 8 * (size_t)info->groups;
-    sherd_fragment *blanked;
+    sherd__fragment *blanked;
     blank *b = sherd__alloc(sizeof *b + len);
     if (!b) return SHERD_ENOMEM;
     b->len = len;
@@ -58,13 +58,13 @@ static int make_blank(sherd__bulk *item)
     return SHERD_OK;
 }
 
-static sherd__bulk *bulk_at(const sherd_session *s, uint64_t sequence)
+static sherd__bulk *bulk_at(const sherd__session *s, uint64_t sequence)
 {
     return &s->bulks.ring[sequence & (s->bulks.cap - 1)];
 }
 
 /* Removes or blanks the entries of the job, or only those of one block (block != 0). */
-static int take_back(sherd_session *s, uint64_t job, uint32_t block)
+static int take_back(sherd__session *s, uint64_t job, uint32_t block)
 {
     for (uint64_t q = s->bulks.head; q != s->bulks.tail; q++) {
         sherd__bulk *item = bulk_at(s, q);
@@ -81,7 +81,7 @@ static int take_back(sherd_session *s, uint64_t job, uint32_t block)
 }
 
 /* Removes a block that has not been started, so that it is never sent. Returns whether it did. */
-static bool take_back_whole(sherd_session *s, uint64_t before, uint64_t job, uint32_t block)
+static bool take_back_whole(sherd__session *s, uint64_t before, uint64_t job, uint32_t block)
 {
     for (uint64_t q = before; q-- > s->bulks.head;) {
         sherd__bulk *item = bulk_at(s, q);
@@ -94,7 +94,7 @@ static bool take_back_whole(sherd_session *s, uint64_t before, uint64_t job, uin
     return false;
 }
 
-void sherd__bulk_cancel(sherd_session *s, uint64_t sequence)
+void sherd__bulk_cancel(sherd__session *s, uint64_t sequence)
 {
     assert(sequence >= s->bulks.head && sequence < s->bulks.tail);
     sherd__bulk *item = bulk_at(s, sequence);
@@ -106,7 +106,7 @@ void sherd__bulk_cancel(sherd_session *s, uint64_t sequence)
         t->flags &= ~(uint32_t)SHERD__DROP_RIGHT;
 }
 
-int sherd__session_forget(sherd_session *s, uint64_t job)
+int sherd__session_forget(sherd__session *s, uint64_t job)
 {
     int err = SHERD_OK, taken;
     if (job == 0 || s->opt.role != SHERD__COORDINATOR || !sherd__session_ready(s))
@@ -117,7 +117,7 @@ int sherd__session_forget(sherd_session *s, uint64_t job)
     return err ? err : sherd__session_drop(s, job, 0);
 }
 
-int sherd__session_retract(sherd_session *s, uint64_t job, uint32_t block)
+int sherd__session_retract(sherd__session *s, uint64_t job, uint32_t block)
 {
     if (job == 0 || block == 0 || s->opt.role != SHERD__COORDINATOR || !sherd__session_ready(s))
         return SHERD_EINVAL;

@@ -16,14 +16,14 @@
 #include "wire/session_state.h"
 #include "wire/size.h"
 
-static int ends(sherd_session *s, const sherd_diag *d)
+static int ends(sherd__session *s, const sherd_diag *d)
 {
     return sherd__session_end(s, d->code, true, "%s", d->message);
 }
 
 /* ---- the arriving body ---- */
 
-void sherd__arrival_skip(sherd_session *s)
+void sherd__arrival_skip(sherd__session *s)
 {
     sherd__arrival *a = &s->arrival;
     if (!a->bytes) return;
@@ -39,7 +39,7 @@ static void keep(void *ctx, uint8_t *bytes, uint64_t len)
     (void)len;
 }
 
-static void arrival_place(sherd_session *s)
+static void arrival_place(sherd__session *s)
 {
     sherd__arrival *a = &s->arrival;
     /* for an empty body too: a body uses memory beyond its bytes */
@@ -49,7 +49,7 @@ static void arrival_place(sherd_session *s)
     else if (a->info.len <= SIZE_MAX) a->bytes = sherd__alloc((size_t)a->info.len);
 }
 
-static void arrival_begin(sherd_session *s, const sherd__task *task,
+static void arrival_begin(sherd__session *s, const sherd__task *task,
                           const sherd__fragment_info *info)
 {
     s->arrival = (sherd__arrival){
@@ -58,7 +58,7 @@ static void arrival_begin(sherd_session *s, const sherd__task *task,
 }
 
 /* Sends a REFUSE on behalf of the node's session. */
-static int answer_refuse(sherd_session *s, const sherd__refusal *r)
+static int answer_refuse(sherd__session *s, const sherd__refusal *r)
 {
     int err = sherd__control_refuse(s, r, SHERD__ANSWERS_MAX);
     if (!err) return SHERD_OK;
@@ -68,7 +68,7 @@ static int answer_refuse(sherd_session *s, const sherd__refusal *r)
 }
 
 /* Refuses the block that is arriving, and skips its body. */
-static int refuse_block(sherd_session *s, int code, const char *why)
+static int refuse_block(sherd__session *s, int code, const char *why)
 {
     sherd__arrival *a = &s->arrival;
     sherd__refusal r = { .job = a->task.job, .block = a->task.task, .code = code };
@@ -78,7 +78,7 @@ static int refuse_block(sherd_session *s, int code, const char *why)
 }
 
 /* Transfers the allocated memory to a fragment. */
-static int arrival_fragment(sherd_session *s, sherd_fragment **out)
+static int arrival_fragment(sherd__session *s, sherd__fragment **out)
 {
     sherd__arrival *a = &s->arrival;
     void (*release)(void *, uint8_t *, uint64_t) = NULL;
@@ -88,10 +88,10 @@ static int arrival_fragment(sherd_session *s, sherd_fragment **out)
     return err;
 }
 
-static int block_done(sherd_session *s, sherd__event *event)
+static int block_done(sherd__session *s, sherd__event *event)
 {
     sherd__arrival *a = &s->arrival;
-    sherd_fragment *f;
+    sherd__fragment *f;
     int err = arrival_fragment(s, &f);
     if (err) return refuse_block(s, err, "out of memory");
     event->kind = SHERD__EV_BLOCK;
@@ -101,9 +101,9 @@ static int block_done(sherd_session *s, sherd__event *event)
     return SHERD_OK;
 }
 
-static int result_done(sherd_session *s, sherd__event *event)
+static int result_done(sherd__session *s, sherd__event *event)
 {
-    sherd_fragment *f;
+    sherd__fragment *f;
     int err = arrival_fragment(s, &f);
     if (err) return sherd__session_end(s, err, true, "no memory for a result");
     event->kind = SHERD__EV_RESULT;
@@ -115,7 +115,7 @@ static int result_done(sherd_session *s, sherd__event *event)
     return SHERD_OK;
 }
 
-static int arrival_advance(sherd_session *s, sherd__event *event)
+static int arrival_advance(sherd__session *s, sherd__event *event)
 {
     sherd__arrival *a = &s->arrival;
     int err = SHERD_OK;
@@ -133,7 +133,7 @@ static int arrival_advance(sherd_session *s, sherd__event *event)
 
 /* ---- first records of bodies ---- */
 
-static int put_begin(sherd_session *s, const uint8_t *body, sherd__event *event)
+static int put_begin(sherd__session *s, const uint8_t *body, sherd__event *event)
 {
     sherd__task name = { .job = s->rec.job, .task = s->rec.number };
     sherd__fragment_info info;
@@ -164,7 +164,7 @@ static bool same_info(const sherd__fragment_info *a, const sherd__fragment_info 
            a->cols == b->cols && a->len == b->len;
 }
 
-static int unasked(sherd_session *s, const char *what, uint32_t attempt)
+static int unasked(sherd__session *s, const char *what, uint32_t attempt)
 {
     return sherd__session_end(s, SHERD_EUNASKED, true,
                               "%s for task %" PRIu32 ", attempt %" PRIu32 " of job %016" PRIx64
@@ -172,7 +172,7 @@ static int unasked(sherd_session *s, const char *what, uint32_t attempt)
                               what, s->rec.number, attempt, s->rec.job);
 }
 
-static int result_begin(sherd_session *s, const uint8_t *body, sherd__event *event)
+static int result_begin(sherd__session *s, const uint8_t *body, sherd__event *event)
 {
     sherd__fragment_info info;
     uint32_t attempt;
@@ -204,7 +204,7 @@ static int result_begin(sherd_session *s, const uint8_t *body, sherd__event *eve
 
 /* ---- control records ---- */
 
-static int hello_done(sherd_session *s, const uint8_t *body, sherd__event *event)
+static int hello_done(sherd__session *s, const uint8_t *body, sherd__event *event)
 {
     sherd__hello h, *mine = &s->opt.hello;
     sherd_diag d = { 0 };
@@ -241,7 +241,7 @@ static bool known_op(uint32_t op)
            (op >= SHERD__OP_SIGMOID && op <= SHERD__OP_CHECK);
 }
 
-static int task_done(sherd_session *s, const uint8_t *body, sherd__event *event)
+static int task_done(sherd__session *s, const uint8_t *body, sherd__event *event)
 {
     sherd__task t;
     sherd_diag d;
@@ -282,7 +282,7 @@ static int task_done(sherd_session *s, const uint8_t *body, sherd__event *event)
     return SHERD_OK;
 }
 
-static int refuse_done(sherd_session *s, const uint8_t *body, sherd__event *event)
+static int refuse_done(sherd__session *s, const uint8_t *body, sherd__event *event)
 {
     sherd__refusal r;
     sherd_diag d = { 0 };
@@ -310,7 +310,7 @@ static int refuse_done(sherd_session *s, const uint8_t *body, sherd__event *even
 }
 
 /* Answers a cancelled task at once with a REFUSE, since every TASK is answered once. */
-static int cancel_one(sherd_session *s, sherd__open_task *open)
+static int cancel_one(sherd__session *s, sherd__open_task *open)
 {
     sherd__refusal r = { .job = open->task.job,
                          .task = open->task.task,
@@ -320,7 +320,7 @@ static int cancel_one(sherd_session *s, sherd__open_task *open)
     return answer_refuse(s, &r);
 }
 
-static int answer_cancelled(sherd_session *s, unsigned most)
+static int answer_cancelled(sherd__session *s, unsigned most)
 {
     sherd__open_task *open;
     int err = SHERD_OK;
@@ -328,19 +328,19 @@ static int answer_cancelled(sherd_session *s, unsigned most)
     return err;
 }
 
-void sherd__answer_cancelled(sherd_session *s, unsigned most)
+void sherd__answer_cancelled(sherd__session *s, unsigned most)
 {
     if (s->opt.role == SHERD__NODE && sherd__session_ready(s)) (void)answer_cancelled(s, most);
 }
 
 /* Cancels a whole job. If it has many tasks, later records and ticks answer the rest of them. */
-static int cancel_job(sherd_session *s)
+static int cancel_job(sherd__session *s)
 {
     sherd__tasks_give_up(&s->open, s->rec.job);
     return answer_cancelled(s, SHERD__ANSWERS_AT_ONCE);
 }
 
-static int cancel_done(sherd_session *s, sherd__event *event)
+static int cancel_done(sherd__session *s, sherd__event *event)
 {
     sherd__record *r = &s->rec;
     int err = SHERD_OK;
@@ -362,7 +362,7 @@ static int cancel_done(sherd_session *s, sherd__event *event)
     return SHERD_OK;
 }
 
-static int pong_done(sherd_session *s)
+static int pong_done(sherd__session *s)
 {
     if (s->rec.number <= s->pong_heard || s->rec.number > s->ping_sent)
         return sherd__session_end(s, SHERD_EUNASKED, true,
@@ -375,7 +375,7 @@ static int pong_done(sherd_session *s)
 
 /* Handles a BYE. An error code of the peer usually blames its own peer, which is this side, so only
  * a few codes are kept. */
-static int bye_done(sherd_session *s, const uint8_t *body)
+static int bye_done(sherd__session *s, const uint8_t *body)
 {
     char text[SHERD__TEXT_MAX];
     sherd_diag d = { 0 };
@@ -388,7 +388,7 @@ static int bye_done(sherd_session *s, const uint8_t *body)
                               text[0] ? ": " : "", text);
 }
 
-static int drop_done(sherd_session *s, sherd__event *event)
+static int drop_done(sherd__session *s, sherd__event *event)
 {
     event->kind = SHERD__EV_DROP;
     event->job = s->rec.job;
@@ -397,7 +397,7 @@ static int drop_done(sherd_session *s, sherd__event *event)
 }
 
 /* Handles a complete control record with s->body_len bytes of body. */
-static int control_done(sherd_session *s, const uint8_t *body, sherd__event *event)
+static int control_done(sherd__session *s, const uint8_t *body, sherd__event *event)
 {
     s->phase = SHERD__IN_HEADER;
     switch (s->rec.type) {
@@ -419,7 +419,7 @@ static int control_done(sherd_session *s, const uint8_t *body, sherd__event *eve
 /* ---- headers ---- */
 
 /* Checks whether this record is valid in the current state. */
-static int check_state(sherd_session *s)
+static int check_state(sherd__session *s)
 {
     const sherd__record *r = &s->rec;
     const char *name = sherd__record_name(r->type);
@@ -441,7 +441,7 @@ static int check_state(sherd_session *s)
     return SHERD_OK;
 }
 
-static int chunk_begin(sherd_session *s)
+static int chunk_begin(sherd__session *s)
 {
     const sherd__record *r = &s->rec;
     sherd__arrival *a = &s->arrival;
@@ -460,7 +460,7 @@ static int chunk_begin(sherd_session *s)
     return SHERD_OK;
 }
 
-static int record_begin(sherd_session *s)
+static int record_begin(sherd__session *s)
 {
     sherd_diag d;
     d.code = SHERD_OK;
@@ -482,7 +482,7 @@ static int record_begin(sherd_session *s)
 
 /* ---- bytes ---- */
 
-static int take_control(sherd_session *s, const uint8_t *in, size_t len, size_t *used,
+static int take_control(sherd__session *s, const uint8_t *in, size_t len, size_t *used,
                         sherd__event *event)
 {
     size_t n = s->left < len ? (size_t)s->left : len;
@@ -495,7 +495,7 @@ static int take_control(sherd_session *s, const uint8_t *in, size_t len, size_t 
     return control_done(s, whole ? in : s->body, event);
 }
 
-static int take_chunk(sherd_session *s, const uint8_t *in, size_t len, size_t *used,
+static int take_chunk(sherd__session *s, const uint8_t *in, size_t len, size_t *used,
                       sherd__event *event)
 {
     sherd__arrival *a = &s->arrival;
@@ -510,7 +510,7 @@ static int take_chunk(sherd_session *s, const uint8_t *in, size_t len, size_t *u
     return arrival_advance(s, event);
 }
 
-int sherd__session_take(sherd_session *s, const uint8_t *in, size_t len, size_t *used,
+int sherd__session_take(sherd__session *s, const uint8_t *in, size_t len, size_t *used,
                         sherd__event *event)
 {
     if (s->phase == SHERD__IN_HEADER) {

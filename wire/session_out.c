@@ -50,21 +50,21 @@ static uint64_t bulk_bytes(const sherd__bulk *item)
     return ENTRY_BYTES + body - item->offset;
 }
 
-void sherd__bulk_push(sherd_session *s, const sherd__bulk *item)
+void sherd__bulk_push(sherd__session *s, const sherd__bulk *item)
 {
     assert(s->bulks.tail - s->bulks.head < s->bulks.cap);
     *bulk_at(&s->bulks, s->bulks.tail++) = *item;
     s->bulk_bytes += bulk_bytes(item);
 }
 
-static void bulk_pop(sherd_session *s)
+static void bulk_pop(sherd__session *s)
 {
     sherd__bulk *item = bulk_at(&s->bulks, s->bulks.head++);
     s->bulk_bytes -= bulk_bytes(item);
     sherd__fragment_free(item->fragment);
 }
 
-void sherd__lent_done(sherd_session *s)
+void sherd__lent_done(sherd__session *s)
 {
     s->lent = NULL;
     s->lent_len = s->lent_sent = 0;
@@ -72,7 +72,7 @@ void sherd__lent_done(sherd_session *s)
     s->lender = NULL;
 }
 
-void sherd__bulks_clear(sherd_session *s)
+void sherd__bulks_clear(sherd__session *s)
 {
     if (s->lent && !s->lender) { /* the rest of the record must still be sent */
         sherd__bulk *item = bulk_at(&s->bulks, s->bulks.head++);
@@ -87,7 +87,7 @@ void sherd__bulks_clear(sherd_session *s)
     while (s->bulks.head != s->bulks.tail) bulk_pop(s);
 }
 
-size_t sherd__bulks_reap(sherd_session *s, size_t most)
+size_t sherd__bulks_reap(sherd__session *s, size_t most)
 {
     sherd__bulks *b = &s->unsent;
     size_t n = 0;
@@ -99,7 +99,7 @@ size_t sherd__bulks_reap(sherd_session *s, size_t most)
 /* ---- the control queue ---- */
 
 /* Takes budget for the memory that `need` more bytes require. Returns false if there is none. */
-static bool count_controls(sherd_session *s, size_t need)
+static bool count_controls(sherd__session *s, size_t need)
 {
     size_t cap = s->controls.cap ? s->controls.cap : SHERD__ANSWERS_FREE;
     while (cap < s->controls.len + need) cap *= 2;
@@ -109,7 +109,7 @@ static bool count_controls(sherd_session *s, size_t need)
     return true;
 }
 
-void sherd__controls_clear(sherd_session *s)
+void sherd__controls_clear(sherd__session *s)
 {
     s->controls.len = s->controls_sent = 0;
     if (s->controls_counted == 0) return;
@@ -118,7 +118,7 @@ void sherd__controls_clear(sherd_session *s)
     s->controls_counted = 0;
 }
 
-int sherd__control_push(sherd_session *s, const sherd__record *r, const uint8_t *body, size_t most)
+int sherd__control_push(sherd__session *s, const sherd__record *r, const uint8_t *body, size_t most)
 {
     size_t need = SHERD__RECORD_BYTES + (size_t)r->body_len;
     uint8_t *at;
@@ -136,7 +136,7 @@ int sherd__control_push(sherd_session *s, const sherd__record *r, const uint8_t 
     return SHERD_OK;
 }
 
-int sherd__control_refuse(sherd_session *s, const sherd__refusal *r, size_t most)
+int sherd__control_refuse(sherd__session *s, const sherd__refusal *r, size_t most)
 {
     uint8_t body[SHERD__CONTROL_MAX];
     sherd__refusal said = *r;
@@ -154,18 +154,18 @@ int sherd__control_refuse(sherd_session *s, const sherd__refusal *r, size_t most
 
 /* ---- filling the offer ---- */
 
-static size_t offer_room(const sherd_session *s)
+static size_t offer_room(const sherd__session *s)
 {
     return SHERD__OFFER_MAX - s->offer_len;
 }
 
 /* Returns where to write the body of the next record; its header is written before it later. */
-static uint8_t *offer_body(sherd_session *s)
+static uint8_t *offer_body(sherd__session *s)
 {
     return s->offer + s->offer_len + SHERD__RECORD_BYTES;
 }
 
-static void offer_record(sherd_session *s, const sherd__record *r)
+static void offer_record(sherd__session *s, const sherd__record *r)
 {
     sherd__record_pack(r, s->offer + s->offer_len);
     s->offer_len += SHERD__RECORD_BYTES + (size_t)r->body_len;
@@ -175,7 +175,7 @@ static void offer_record(sherd_session *s, const sherd__record *r)
     s->offer_work += SHERD__RECORD_BYTES + (size_t)r->body_len;
 }
 
-static void offer_pings(sherd_session *s)
+static void offer_pings(sherd__session *s)
 {
     if (s->pong_due)
         offer_record(s, &(sherd__record){ .type = SHERD__REC_PONG, .number = s->pong_due });
@@ -185,7 +185,7 @@ static void offer_pings(sherd_session *s)
     s->ping_due = false;
 }
 
-static void offer_controls(sherd_session *s)
+static void offer_controls(sherd__session *s)
 {
     while (s->controls_sent < s->controls.len) {
         const uint8_t *rec = s->controls.data + s->controls_sent;
@@ -199,7 +199,7 @@ static void offer_controls(sherd_session *s)
     sherd__controls_clear(s);
 }
 
-static void offer_bye(sherd_session *s)
+static void offer_bye(sherd__session *s)
 {
     if (offer_room(s) < SHERD__RECORD_BYTES + SHERD__CONTROL_MAX) return;
     size_t len = sherd__message_bye(offer_body(s), s->bye_code,
@@ -209,14 +209,14 @@ static void offer_bye(sherd_session *s)
     s->bye_offered = true;
 }
 
-static bool offer_drop(sherd_session *s, uint64_t job, uint32_t block)
+static bool offer_drop(sherd__session *s, uint64_t job, uint32_t block)
 {
     if (offer_room(s) < SHERD__RECORD_BYTES) return false;
     offer_record(s, &(sherd__record){ .type = SHERD__REC_DROP, .job = job, .number = block });
     return true;
 }
 
-static bool offer_task(sherd_session *s, const sherd__bulk *item)
+static bool offer_task(sherd__session *s, const sherd__bulk *item)
 {
     const sherd__task *t = &item->task;
     if (offer_room(s) < SHERD__RECORD_BYTES + SHERD__CONTROL_MAX) return false;
@@ -234,7 +234,7 @@ static bool offer_task(sherd_session *s, const sherd__bulk *item)
     return true;
 }
 
-static bool offer_description(sherd_session *s, sherd__bulk *item)
+static bool offer_description(sherd__session *s, sherd__bulk *item)
 {
     bool result = s->opt.role == SHERD__NODE;
     if (offer_room(s) < SHERD__RECORD_BYTES + SHERD__CONTROL_MAX) return false;
@@ -249,7 +249,7 @@ static bool offer_description(sherd_session *s, sherd__bulk *item)
 }
 
 /* Returns true if one more record is in the offer, or if the fragment is complete. */
-static bool offer_chunk(sherd_session *s, sherd__bulk *item)
+static bool offer_chunk(sherd__session *s, sherd__bulk *item)
 {
     uint64_t rest = sherd__fragment_info_of(item->fragment)->len - item->offset;
     size_t len = rest < SHERD__CHUNK ? (size_t)rest : SHERD__CHUNK;
@@ -280,7 +280,7 @@ static bool offer_chunk(sherd_session *s, sherd__bulk *item)
 }
 
 /* Returns true if the front entry of the queue made progress. */
-static bool offer_bulk(sherd_session *s)
+static bool offer_bulk(sherd__session *s)
 {
     sherd__bulk *item = bulk_at(&s->bulks, s->bulks.head);
     switch (item->kind) {
@@ -302,7 +302,7 @@ static bool offer_bulk(sherd_session *s)
     return true;
 }
 
-static void offer_fill(sherd_session *s)
+static void offer_fill(sherd__session *s)
 {
     s->offer_len = s->offer_sent = s->offer_work = 0;
     if (s->bye_offered) return;                       /* nothing may follow a BYE */
@@ -315,7 +315,7 @@ static void offer_fill(sherd_session *s)
     if (s->bye_due) offer_bye(s);
 }
 
-size_t sherd__session_pending(sherd_session *s, uint64_t now_ms, const uint8_t **out)
+size_t sherd__session_pending(sherd__session *s, uint64_t now_ms, const uint8_t **out)
 {
     if (now_ms > s->now_ms) s->now_ms = now_ms;
     if (s->offer_sent == s->offer_len && !s->lent) offer_fill(s);
@@ -327,7 +327,7 @@ size_t sherd__session_pending(sherd_session *s, uint64_t now_ms, const uint8_t *
     return s->offer_len - s->offer_sent;
 }
 
-void sherd__session_sent(sherd_session *s, size_t n)
+void sherd__session_sent(sherd__session *s, size_t n)
 {
     bool lent = s->offer_sent == s->offer_len && s->lent;
     const uint8_t *from = lent ? s->lent + s->lent_sent : s->offer + s->offer_sent;
@@ -341,7 +341,7 @@ void sherd__session_sent(sherd_session *s, size_t n)
     else if ((s->lent_sent += n) == s->lent_len) sherd__lent_done(s);
 }
 
-uint64_t sherd__session_queued(const sherd_session *s)
+uint64_t sherd__session_queued(const sherd__session *s)
 {
     return s->bulk_bytes + (s->controls.len - s->controls_sent);
 }

@@ -43,7 +43,7 @@ typedef struct sherd__bulk {
     bool cancelled;  /* task: only its drops remain */
     uint32_t part;   /* fragment: parts sent */
     uint64_t offset; /* fragment: bytes sent */
-    sherd_fragment *fragment;
+    sherd__fragment *fragment;
     sherd__task task; /* the whole task; otherwise job, and the block or task number in task.task */
 } sherd__bulk;
 
@@ -68,7 +68,7 @@ typedef struct sherd__arrival {
     uint64_t window_ms, window_got;
 } sherd__arrival;
 
-struct sherd_session {
+struct sherd__session {
     unsigned refs;
     sherd__session_options opt;
     sherd__hello peer;
@@ -97,7 +97,7 @@ struct sherd_session {
     /* sending */
     sherd__bulks bulks;
     sherd__bulks unsent;                      /* node: entries left unsent when the session ended */
-    sherd_buf controls;                       /* encoded records */
+    sherd__buf controls;                      /* encoded records */
     size_t controls_sent;                     /* bytes of them already offered */
     size_t controls_counted;                  /* bytes of their memory, counted in the budget */
     uint64_t bulk_bytes;                      /* bytes of bodies and records waiting in bulks */
@@ -112,7 +112,7 @@ struct sherd_session {
     const uint8_t *lent;
     size_t lent_len, lent_sent;
     /* fragment removed from the queue, kept until the chunk is sent; else NULL */
-    sherd_fragment *lender;
+    sherd__fragment *lender;
 };
 
 /**
@@ -120,47 +120,47 @@ struct sherd_session {
  * Queues a BYE with the reason if `tell` is set (not if the peer or the connection is gone).
  * Returns err.
  */
-int sherd__session_end(sherd_session *s, int err, bool tell, const char *fmt, ...)
+int sherd__session_end(sherd__session *s, int err, bool tell, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 /** Turns *event into EV_CLOSED if the session has ended and the event was not delivered before. */
-void sherd__session_tell(sherd_session *s, sherd__event *event);
+void sherd__session_tell(sherd__session *s, sherd__event *event);
 void sherd__event_clear(sherd__event *event);
 
 /* session_in.c */
 
 /** Consumes bytes of at most one record; *used is valid on failure too. */
-int sherd__session_take(sherd_session *s, const uint8_t *in, size_t len, size_t *used,
+int sherd__session_take(sherd__session *s, const uint8_t *in, size_t len, size_t *used,
                         sherd__event *event) SHERD_MUST;
 /** Sends REFUSEs for up to `most` tasks of jobs that the coordinator has cancelled. */
-void sherd__answer_cancelled(sherd_session *s, unsigned most);
+void sherd__answer_cancelled(sherd__session *s, unsigned most);
 /** Releases the memory of the arriving body; the rest of the body is skipped. */
-void sherd__arrival_skip(sherd_session *s);
+void sherd__arrival_skip(sherd__session *s);
 
 /* session_out.c */
 
 /** Reserves room for one more entry, so that the next push cannot fail. */
 int sherd__bulks_reserve(sherd__bulks *b) SHERD_MUST;
-void sherd__bulk_push(sherd_session *s, const sherd__bulk *item);
+void sherd__bulk_push(sherd__session *s, const sherd__bulk *item);
 /** Ends the use of the lent chunk, when it is sent or no longer needed. */
-void sherd__lent_done(sherd_session *s);
+void sherd__lent_done(sherd__session *s);
 /** Frees all entries; a node sets them aside for sherd__bulks_reap. A fragment of which a chunk is
  *  lent is kept until the chunk is sent. */
-void sherd__bulks_clear(sherd_session *s);
+void sherd__bulks_clear(sherd__session *s);
 /** Frees up to `most` of the entries that were set aside. Returns how many it freed. */
-size_t sherd__bulks_reap(sherd_session *s, size_t most);
+size_t sherd__bulks_reap(sherd__session *s, size_t most);
 /** Queues a control record. Errors: SHERD_EBUSY if more than `most` bytes are waiting or the budget
  *  has no room; SHERD_ENOMEM. */
-int sherd__control_push(sherd_session *s, const sherd__record *r, const uint8_t *body,
+int sherd__control_push(sherd__session *s, const sherd__record *r, const uint8_t *body,
                         size_t most) SHERD_MUST;
 /** Drops all control records, and shrinks their buffer if it is larger than is kept. */
-void sherd__controls_clear(sherd_session *s);
+void sherd__controls_clear(sherd__session *s);
 /** Queues a REFUSE that the session sends by itself. On failure it ends the session. */
-int sherd__control_refuse(sherd_session *s, const sherd__refusal *r, size_t most) SHERD_MUST;
+int sherd__control_refuse(sherd__session *s, const sherd__refusal *r, size_t most) SHERD_MUST;
 
 /* session_forget.c */
 
 /** Replaces the entry of a TASK that is not yet offered by the drops that it would have caused.
  *  Blocks to be dropped of which nothing has been sent are removed from the queue instead. */
-void sherd__bulk_cancel(sherd_session *s, uint64_t sequence);
+void sherd__bulk_cancel(sherd__session *s, uint64_t sequence);
 
 #endif

@@ -31,7 +31,7 @@
 /* Room above the gathering limit, so that handshake flights, alerts and key updates always fit. */
 #define SLACK (32u * 1024u)
 
-struct sherd_tls_context {
+struct sherd__tls_context {
     SSL_CTX *ssl;
     BIO_METHOD *bio;
     sherd__fingerprint ours;
@@ -44,9 +44,9 @@ typedef struct gather {
     size_t len;
 } gather;
 
-struct sherd_tls {
+struct sherd__tls {
     SSL *ssl;
-    sherd_tls_context *context;
+    sherd__tls_context *context;
     sherd__tls_policy policy;
     sherd__fingerprint pinned, peer_key;
     bool has_peer_key, denied, first_seen, ready, ended, said_end;
@@ -68,7 +68,7 @@ static void forget_errors(void)
 
 static int bio_read(BIO *b, char *out, size_t len, size_t *got)
 {
-    sherd_tls *t = BIO_get_data(b);
+    sherd__tls *t = BIO_get_data(b);
     size_t n = len < t->in_len ? len : t->in_len;
     BIO_clear_retry_flags(b);
     *got = n;
@@ -84,7 +84,7 @@ static int bio_read(BIO *b, char *out, size_t len, size_t *got)
 
 static int bio_write(BIO *b, const char *in, size_t len, size_t *taken)
 {
-    sherd_tls *t = BIO_get_data(b);
+    sherd__tls *t = BIO_get_data(b);
     BIO_clear_retry_flags(b);
     *taken = 0;
     /* the peer makes us reply but reads nothing */
@@ -108,7 +108,7 @@ static int judge_key(X509_STORE_CTX *store, void *arg)
 {
     (void)arg;
     SSL *ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
-    sherd_tls *t = SSL_get_app_data(ssl);
+    sherd__tls *t = SSL_get_app_data(ssl);
     X509 *cert = X509_STORE_CTX_get0_cert(store);
     EVP_PKEY *key = cert ? X509_get0_pubkey(cert) : NULL;
     bool good = false;
@@ -134,7 +134,7 @@ static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *o
                            const unsigned char *in, unsigned in_len, void *arg)
 {
     static const unsigned char ours[] = "\x07" SHERD__ALPN;
-    sherd_tls *t = SSL_get_app_data(ssl);
+    sherd__tls *t = SSL_get_app_data(ssl);
     unsigned char *chosen;
     (void)arg;
     if (SSL_select_next_proto(&chosen, out_len, ours, sizeof ours - 1, in, in_len) ==
@@ -158,7 +158,7 @@ static int require_protocol(SSL *ssl, int *alert, void *arg)
         SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_application_layer_protocol_negotiation, &ext,
                                   &len))
         return SSL_CLIENT_HELLO_SUCCESS;
-    sherd_tls *t = SSL_get_app_data(ssl);
+    sherd__tls *t = SSL_get_app_data(ssl);
     memcpy(t->offered, "none", 5);
     *alert = SSL_AD_NO_APPLICATION_PROTOCOL;
     return SSL_CLIENT_HELLO_ERROR;
@@ -199,10 +199,10 @@ static BIO_METHOD *make_bio_method(void)
     return NULL;
 }
 
-int sherd__tls_context_new(sherd_tls_context **out, const sherd_identity *id, bool server,
+int sherd__tls_context_new(sherd__tls_context **out, const sherd_identity *id, bool server,
                            sherd_diag *d)
 {
-    sherd_tls_context *c = sherd__calloc(1, sizeof *c);
+    sherd__tls_context *c = sherd__calloc(1, sizeof *c);
     *out = NULL;
     if (!c) return sherd__fail(d, SHERD_ENOMEM, NULL, "TLS: out of memory");
     c->refs = 1;
@@ -224,13 +224,13 @@ int sherd__tls_context_new(sherd_tls_context **out, const sherd_identity *id, bo
     return SHERD_OK;
 }
 
-sherd_tls_context *sherd__tls_context_share(sherd_tls_context *c)
+sherd__tls_context *sherd__tls_context_share(sherd__tls_context *c)
 {
     c->refs++;
     return c;
 }
 
-void sherd__tls_context_free(sherd_tls_context *c)
+void sherd__tls_context_free(sherd__tls_context *c)
 {
     if (!c || --c->refs > 0) return;
     SSL_CTX_free(c->ssl);
@@ -239,13 +239,13 @@ void sherd__tls_context_free(sherd_tls_context *c)
 }
 
 /* Records a failure that OpenSSL reported. */
-static int fail_by(sherd_tls *t, int code, const char *hint, const char *message)
+static int fail_by(sherd__tls *t, int code, const char *hint, const char *message)
 {
     ERR_clear_error();
     return sherd__fail(&t->failure, code, hint, "%s", message);
 }
 
-static int fail_denied(sherd_tls *t)
+static int fail_denied(sherd__tls *t)
 {
     char found[SHERD__FINGERPRINT_TEXT], pinned[SHERD__FINGERPRINT_TEXT];
     ERR_clear_error();
@@ -261,7 +261,7 @@ static int fail_denied(sherd_tls *t)
                        "its key is %s, pinned is %s", found, pinned);
 }
 
-static int fail_refused(sherd_tls *t)
+static int fail_refused(sherd__tls *t)
 {
     char ours[SHERD__FINGERPRINT_TEXT];
     ERR_clear_error();
@@ -272,7 +272,7 @@ static int fail_refused(sherd_tls *t)
                        "it does not accept our key %s", ours);
 }
 
-static int fail_version(sherd_tls *t)
+static int fail_version(sherd__tls *t)
 {
     ERR_clear_error();
     if (t->offered[0])
@@ -283,7 +283,7 @@ static int fail_version(sherd_tls *t)
 }
 
 /* Converts an OpenSSL error to a message: our own decisions first, then OpenSSL's reason codes. */
-static int fail_ssl(sherd_tls *t)
+static int fail_ssl(sherd__tls *t)
 {
     char text[160];
     unsigned long first = ERR_peek_error();
@@ -322,7 +322,7 @@ static int fail_ssl(sherd_tls *t)
 }
 
 /* Checks that the first bytes are a TLS handshake record or alert, and not another protocol. */
-static int check_first_bytes(sherd_tls *t)
+static int check_first_bytes(sherd__tls *t)
 {
     char seen[40];
     if (t->first_seen || t->in_len == 0) return SHERD_OK;
@@ -336,7 +336,7 @@ static int check_first_bytes(sherd_tls *t)
                        "it speaks no TLS: \"%s\"", seen);
 }
 
-static int shake_hands(sherd_tls *t)
+static int shake_hands(sherd__tls *t)
 {
     const unsigned char *name;
     unsigned name_len;
@@ -351,9 +351,9 @@ static int shake_hands(sherd_tls *t)
     return SHERD_OK;
 }
 
-int sherd__tls_new(sherd_tls **out, sherd_tls_context *c, const sherd__tls_policy *policy)
+int sherd__tls_new(sherd__tls **out, sherd__tls_context *c, const sherd__tls_policy *policy)
 {
-    sherd_tls *t = sherd__calloc(1, sizeof *t);
+    sherd__tls *t = sherd__calloc(1, sizeof *t);
     BIO *bio = NULL;
     *out = NULL;
     if (!t) return SHERD_ENOMEM;
@@ -384,7 +384,7 @@ out:
     return SHERD_ENOMEM;
 }
 
-void sherd__tls_free(sherd_tls *t)
+void sherd__tls_free(sherd__tls *t)
 {
     if (!t) return;
     SSL_free(t->ssl);
@@ -394,14 +394,14 @@ void sherd__tls_free(sherd_tls *t)
     sherd__free(t);
 }
 
-void sherd__tls_feed(sherd_tls *t, const uint8_t *in, size_t len)
+void sherd__tls_feed(sherd__tls *t, const uint8_t *in, size_t len)
 {
     assert(t->in_len == 0 || t->ended);
     t->in = in;
     t->in_len = len;
 }
 
-int sherd__tls_read(sherd_tls *t, uint8_t *out, size_t room, size_t *got)
+int sherd__tls_read(sherd__tls *t, uint8_t *out, size_t room, size_t *got)
 {
     *got = 0;
     if (t->failure.code) return t->failure.code;
@@ -419,33 +419,33 @@ int sherd__tls_read(sherd_tls *t, uint8_t *out, size_t room, size_t *got)
     }
 }
 
-bool sherd__tls_ready(const sherd_tls *t)
+bool sherd__tls_ready(const sherd__tls *t)
 {
     return t->ready;
 }
 
-bool sherd__tls_ended(const sherd_tls *t)
+bool sherd__tls_ended(const sherd__tls *t)
 {
     return t->ended;
 }
 
-const sherd__fingerprint *sherd__tls_peer_key(const sherd_tls *t)
+const sherd__fingerprint *sherd__tls_peer_key(const sherd__tls *t)
 {
     return t->has_peer_key ? &t->peer_key : NULL;
 }
 
-const sherd_diag *sherd__tls_failure(const sherd_tls *t)
+const sherd_diag *sherd__tls_failure(const sherd__tls *t)
 {
     return &t->failure;
 }
 
-bool sherd__tls_room(const sherd_tls *t)
+bool sherd__tls_room(const sherd__tls *t)
 {
     return t->ready && !t->failure.code && !t->said_end &&
            t->fill.len + RECORD_COST <= SHERD__TLS_GATHER;
 }
 
-int sherd__tls_write(sherd_tls *t, const uint8_t *in, size_t len, size_t *taken)
+int sherd__tls_write(sherd__tls *t, const uint8_t *in, size_t len, size_t *taken)
 {
     *taken = 0;
     if (t->failure.code) return t->failure.code;
@@ -462,7 +462,7 @@ int sherd__tls_write(sherd_tls *t, const uint8_t *in, size_t len, size_t *taken)
     return SHERD_OK;
 }
 
-void sherd__tls_end(sherd_tls *t)
+void sherd__tls_end(sherd__tls *t)
 {
     if (!t->ready || t->failure.code || t->said_end) return;
     t->said_end = true;
@@ -471,7 +471,7 @@ void sherd__tls_end(sherd_tls *t)
     forget_errors();
 }
 
-size_t sherd__tls_pending(sherd_tls *t, const uint8_t **out)
+size_t sherd__tls_pending(sherd__tls *t, const uint8_t **out)
 {
     if (t->flight_sent == t->flight.len) {
         gather empty = t->flight;
@@ -484,7 +484,7 @@ size_t sherd__tls_pending(sherd_tls *t, const uint8_t **out)
     return t->flight.len - t->flight_sent;
 }
 
-void sherd__tls_sent(sherd_tls *t, size_t n)
+void sherd__tls_sent(sherd__tls *t, size_t n)
 {
     assert(n <= t->flight.len - t->flight_sent);
     t->flight_sent += n;

@@ -89,7 +89,7 @@ static int check_result(const sherd__task *t, uint8_t dtype, uint64_t cols, sher
 }
 
 static int read_head(const sherd__allreduce *c, const sherd__block *left,
-                     sherd__allreduce_round *head, sherd__plan *shards, sherd_diag *d)
+                     sherd__allreduce_round *head, sherd__step_plan *shards, sherd_diag *d)
 {
     const sherd__fragment_info *i = sherd__fragment_info_of(left->fragment);
     const uint8_t *bytes = sherd__fragment_bytes(left->fragment);
@@ -113,7 +113,7 @@ static int check_shards(const sherd__allreduce *c, const sherd__allreduce_round 
     if (c->shards_of.batch != c->plan.batch || c->shards_of.bits != c->plan.bits)
         return sherd__fail(d, SHERD_EINVAL, NULL, "a step of another training");
     for (uint32_t i = 0; i < c->shards_of.shards; i++) {
-        sherd__plan_shard s = sherd__plan_shard_at(&c->shards_of, i);
+        sherd__step_plan_shard s = sherd__step_plan_shard_at(&c->shards_of, i);
         bool valid = sherd__allreduce_shard_valid(head, &s, c->plan.batch);
         if (!valid || s.rows > head->list.len - rows)
             return sherd__fail(d, SHERD_EFORMAT, NULL, "shard %u of the plan makes no sense", i);
@@ -186,7 +186,7 @@ static int find_shards(sherd__allreduce *c, sherd_diag *d)
 {
     int err = sherd__packs_note(&c->packs, d);
     for (uint32_t i = 0; i < c->shards_of.shards && !err; i++) {
-        sherd__plan_shard s = sherd__plan_shard_at(&c->shards_of, i);
+        sherd__step_plan_shard s = sherd__step_plan_shard_at(&c->shards_of, i);
         bool apart;
         if (nobody_waits(c)) return SHERD_EINTERRUPTED;
         err = sherd__packs_find(&c->packs, &s, sherd__member_inputs(c->member),
@@ -207,12 +207,12 @@ static int run_step(sherd__allreduce *c, uint8_t *out, sherd_diag *d)
     int err = find_shards(c, d);
     if (!err) err = sherd__member_commit(c->member, c->head.commit, c->head.rate, d);
     for (uint32_t t = 0; t < c->shards_of.tiers; t++)
-        scales[t] = sherd__plan_scale(&c->shards_of, t);
+        scales[t] = sherd__step_plan_scale(&c->shards_of, t);
     memset(c->sum->values, 0, 8 * c->sum->len);
     for (uint32_t i = 0; i < c->shards_of.shards && !err; i++) {
         double cost = 0;
         uint64_t hits = 0;
-        sherd__plan_shard what = sherd__plan_shard_at(&c->shards_of, i);
+        sherd__step_plan_shard what = sherd__step_plan_shard_at(&c->shards_of, i);
         sherd__shard s = sherd__packs_shard(&c->packs, &what, c->scratch);
         how.local = what.local;
         err = sherd__member_grade(c->member, &s, &how, c->sum->values, &cost, &hits, d);
@@ -230,7 +230,7 @@ static int check_reduce(const sherd__allreduce *c, const sherd__task *t, const s
                         sherd_diag *d)
 {
     sherd__allreduce_round head;
-    sherd__plan shards;
+    sherd__step_plan shards;
     int err = read_head(c, left, &head, &shards, d);
     if (err) return err;
     if (head.round != c->round)
@@ -242,16 +242,16 @@ static int check_reduce(const sherd__allreduce *c, const sherd__task *t, const s
     return check_result(t, SHERD_F64, shards.tiers + SHERD__ALLREDUCE_FIGURES, d);
 }
 
-static int run_reduce(sherd__allreduce *c, const sherd_fragment *left, uint8_t *out, sherd_diag *d)
+static int run_reduce(sherd__allreduce *c, const sherd__fragment *left, uint8_t *out, sherd_diag *d)
 {
     int32_t scales[SHERD__RECIPE_LAYERS_MAX];
     sherd__member_figures f;
     sherd__allreduce_round head;
-    sherd__plan p; /* the block's own: what the step has read may be gone */
+    sherd__step_plan p; /* the block's own: what the step has read may be gone */
     int err = sherd__allreduce_round_parse(&head, &p, c->plan.examples, sherd__fragment_bytes(left),
                                            (size_t)sherd__fragment_info_of(left)->len, d);
     if (err) return err;
-    for (uint32_t t = 0; t < p.tiers; t++) scales[t] = sherd__plan_scale(&p, t);
+    for (uint32_t t = 0; t < p.tiers; t++) scales[t] = sherd__step_plan_scale(&p, t);
     sherd__member_absorb(c->member, head.round, c->sum->values, scales, head.by, head.local, &f);
     memcpy(out, f.most, 8 * (size_t)p.tiers);
     out += 8 * (size_t)p.tiers;
@@ -270,7 +270,7 @@ static int read_question(const sherd__block *left, sherd__allreduce_question *q,
     return sherd__allreduce_state_parse(q, bytes, (size_t)i->len, d);
 }
 
-static int run_state(sherd__allreduce *c, const sherd__task *t, const sherd_fragment *left,
+static int run_state(sherd__allreduce *c, const sherd__task *t, const sherd__fragment *left,
                      uint8_t *out, sherd_diag *d)
 {
     sherd__allreduce_question q;
@@ -377,8 +377,8 @@ void sherd__allreduce_begin_turn(sherd__allreduce *c)
     c->looking = false;
 }
 
-int sherd__allreduce_run(sherd__allreduce *c, const sherd__task *t, const sherd_fragment *left,
-                         const sherd_fragment *right, uint8_t *out, sherd_diag *d)
+int sherd__allreduce_run(sherd__allreduce *c, const sherd__task *t, const sherd__fragment *left,
+                         const sherd__fragment *right, uint8_t *out, sherd_diag *d)
 {
     (void)right;
     switch (t->op) {

@@ -96,8 +96,8 @@ void sherd__allreduce_begin_turn(sherd__allreduce *c);
  * Does it; out has t->result.len bytes. SHERD_EBUSY: a sum beyond its scale; SHERD_EINVAL,
  * SHERD_EFORMAT, SHERD_ESHAPE: what makes no sense; SHERD_ERANGE, SHERD_ENOMEM.
  */
-int sherd__allreduce_run(sherd__allreduce *c, const sherd__task *t, const sherd_fragment *left,
-                         const sherd_fragment *right, uint8_t *out, sherd_diag *d) SHERD_MUST;
+int sherd__allreduce_run(sherd__allreduce *c, const sherd__task *t, const sherd__fragment *left,
+                         const sherd__fragment *right, uint8_t *out, sherd_diag *d) SHERD_MUST;
 /** It was run, with this result, or will not be (wanted false: its answer goes nowhere). */
 void sherd__allreduce_done(sherd__allreduce *c, const sherd__task *t, int err, bool wanted);
 /** The coordinator wants nothing any more of what waits: a round that is open ends here. */
@@ -108,7 +108,7 @@ void sherd__allreduce_forget(sherd__allreduce *c, uint64_t job);
 
 /* ---- members ------------------------------------------------------------------------------- */
 
-void sherd__allreduce_link_up(sherd__allreduce *c, uint32_t member, sherd_session *s);
+void sherd__allreduce_link_up(sherd__allreduce *c, uint32_t member, sherd__session *s);
 /** It never came up, or is lost. The link is closed by whoever calls. */
 void sherd__allreduce_link_down(sherd__allreduce *c, uint32_t member, int err, const char *why);
 
@@ -127,6 +127,6 @@ uint8_t *sherd__allreduce_place(sherd__allreduce *c, const sherd__fingerprint *k
                                 uint32_t number, uint64_t len);
 /** Such a block; takes f. SHERD_EUNASKED: it is none. */
 int sherd__allreduce_block_in(sherd__allreduce *c, const sherd__fingerprint *key, uint64_t id,
-                              uint32_t number, sherd_fragment *f) SHERD_MUST;
+                              uint32_t number, sherd__fragment *f) SHERD_MUST;
 
 #endif

@@ -51,7 +51,7 @@ void sherd__allreduce_leave(sherd__allreduce *c)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static bool dense(const sherd_fragment *f, uint8_t dtype)
+static bool dense(const sherd__fragment *f, uint8_t dtype)
 {
     const sherd__fragment_info *i = sherd__fragment_info_of(f);
     return i->encoding == SHERD__DENSE && i->groups == 0 && i->rows == 1 && i->dtype == dtype &&
@@ -197,7 +197,7 @@ int sherd__allreduce_meet(sherd__allreduce *c, sherd_diag *d)
     sherd__member_options o = options_of(c);
     int err = sherd__member_new(&c->member, &o, d);
     if (err) return err;
-    const sherd_fragment *f = c->state->fragment;
+    const sherd__fragment *f = c->state->fragment;
     const void *bytes = sherd__fragment_bytes(f);
     return sherd__member_load(c->member, c->plan.round, bytes, sherd__fragment_info_of(f)->cols, d);
 }
@@ -230,7 +230,7 @@ bool sherd__allreduce_connected(sherd__allreduce *c)
     return true;
 }
 
-void sherd__allreduce_link_up(sherd__allreduce *c, uint32_t member, sherd_session *s)
+void sherd__allreduce_link_up(sherd__allreduce *c, uint32_t member, sherd__session *s)
 {
     c->peers[member].session = s;
 }

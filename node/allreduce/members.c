@@ -25,7 +25,7 @@ enum {
 
 typedef struct conn {
     sherd__members *members;
-    sherd_link *link;
+    sherd__link *link;
     sherd__allreduce *circle; /* opened here, and the circle still has it */
     uint32_t member;
     bool came, over;
@@ -81,7 +81,7 @@ static void unlist(conn *c)
     m->count--;
 }
 
-static void on_closed(void *ctx, sherd_link *l)
+static void on_closed(void *ctx, sherd__link *l)
 {
     conn *c = ctx;
     sherd__members *m = c->members;
@@ -95,7 +95,7 @@ static void on_closed(void *ctx, sherd_link *l)
 
 /* ---- opened here ----------------------------------------------------------------------------- */
 
-static void on_event_out(void *ctx, sherd_link *l, sherd__event *e)
+static void on_event_out(void *ctx, sherd__link *l, sherd__event *e)
 {
     conn *c = ctx;
     sherd__worker *w = c->members->worker;
@@ -305,7 +305,7 @@ static void unplace(void *ctx, uint8_t *bytes, uint64_t len)
     if (--c->bodies == 0 && c->over) sherd__free(c);
 }
 
-static void on_event_in(void *ctx, sherd_link *l, sherd__event *e)
+static void on_event_in(void *ctx, sherd__link *l, sherd__event *e)
 {
     conn *c = ctx;
     sherd__members *m = c->members;
@@ -318,7 +318,7 @@ static void on_event_in(void *ctx, sherd_link *l, sherd__event *e)
         sherd__worker_member_gone(m->worker, c->account, &c->key, c->id);
         return;
     case SHERD__EV_BLOCK: {
-        sherd_fragment *f = e->fragment;
+        sherd__fragment *f = e->fragment;
         e->fragment = NULL;
         err = sherd__worker_member_block(m->worker, c->account, &c->key, e->job, e->block, f);
         break;
@@ -330,7 +330,7 @@ static void on_event_in(void *ctx, sherd_link *l, sherd__event *e)
     sherd__link_close(l, SHERD_EUNASKED, "a member sends blocks of its circle only");
 }
 
-int sherd__members_accept(sherd__members *m, sherd_link *l, const sherd__fingerprint *key,
+int sherd__members_accept(sherd__members *m, sherd__link *l, const sherd__fingerprint *key,
                           sherd__session_options *session, sherd__link_owner *owner)
 {
     sherd__account *a = choose(m, key);

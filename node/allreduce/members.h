@@ -39,7 +39,7 @@ void sherd__members_serve(sherd__members *m, sherd__worker *w);
 /** As the listener's accept, for somebody whom sherd__worker_member knows; the session's hello is
  *  filled in. SHERD_EBUSY: it, or the coordinator that names it, has as many connections as it may;
  *  SHERD_ENOMEM. */
-int sherd__members_accept(sherd__members *m, sherd_link *l, const sherd__fingerprint *key,
+int sherd__members_accept(sherd__members *m, sherd__link *l, const sherd__fingerprint *key,
                           sherd__session_options *session, sherd__link_owner *owner) SHERD_MUST;
 /** Connections that are not gone yet. */
 uint32_t sherd__members_count(const sherd__members *m);

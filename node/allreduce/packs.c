@@ -258,7 +258,7 @@ static const pack *row_at(const sherd__packs *p, uint32_t row, uint64_t *at)
 }
 
 /* Rows from `i` on that are neighbours in one pack; NULL: the first is not here. */
-static const pack *run_at(const sherd__packs *p, const sherd__plan_shard *what, uint64_t i,
+static const pack *run_at(const sherd__packs *p, const sherd__step_plan_shard *what, uint64_t i,
                           uint64_t *first, uint64_t *rows)
 {
     const uint32_t *numbers = p->numbers + what->first;
@@ -274,7 +274,7 @@ static uint8_t kind_of(const sherd__block *b)
     return sherd__fragment_info_of(b->fragment)->dtype;
 }
 
-int sherd__packs_find(const sherd__packs *p, const sherd__plan_shard *what, size_t inputs,
+int sherd__packs_find(const sherd__packs *p, const sherd__step_plan_shard *what, size_t inputs,
                       size_t width, bool *apart, sherd_diag *d)
 {
     const pack *one = NULL;
@@ -306,7 +306,7 @@ static const uint8_t *at_row(const sherd__block *b, uint64_t first, uint64_t *si
     return sherd__fragment_bytes(b->fragment) + first * *size;
 }
 
-sherd__shard sherd__packs_shard(const sherd__packs *p, const sherd__plan_shard *what,
+sherd__shard sherd__packs_shard(const sherd__packs *p, const sherd__step_plan_shard *what,
                                 uint8_t *scratch)
 {
     uint64_t first, rows, x_size, t_size;

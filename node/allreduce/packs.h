@@ -71,10 +71,10 @@ uint64_t sherd__packs_scratch(const sherd__packs *p, uint64_t rows, size_t input
 int sherd__packs_note(sherd__packs *p, sherd_diag *d) SHERD_MUST;
 /** Whether rows what->first to first + rows - 1 of the list are here; *apart: not in one place.
  *  SHERD_EINVAL: one is not; SHERD_ESHAPE: blocks that do not fit. */
-int sherd__packs_find(const sherd__packs *p, const sherd__plan_shard *what, size_t inputs,
+int sherd__packs_find(const sherd__packs *p, const sherd__step_plan_shard *what, size_t inputs,
                       size_t width, bool *apart, sherd_diag *d) SHERD_MUST;
 /** These rows, which were found, as a shard; copied into `scratch` where they are apart. */
-sherd__shard sherd__packs_shard(const sherd__packs *p, const sherd__plan_shard *what,
+sherd__shard sherd__packs_shard(const sherd__packs *p, const sherd__step_plan_shard *what,
                                 uint8_t *scratch);
 
 #endif

@@ -106,7 +106,7 @@ static int send_part(sherd__allreduce *c, circle_peer *p, stretch what)
     sherd__fragment_info info = {
         .origin = SHERD__HIDDEN, .dtype = SHERD_I64, .rows = 1, .cols = len, .len = 8 * len
     };
-    sherd_fragment *f;
+    sherd__fragment *f;
     sending *s = sherd__alloc(sizeof *s);
     if (!s) return SHERD_ENOMEM;
     *s = (sending){ c->sum, what };
@@ -344,7 +344,7 @@ uint8_t *sherd__allreduce_place(sherd__allreduce *c, const sherd__fingerprint *k
 }
 
 int sherd__allreduce_block_in(sherd__allreduce *c, const sherd__fingerprint *key, uint64_t id,
-                              uint32_t number, sherd_fragment *f)
+                              uint32_t number, sherd__fragment *f)
 {
     const sherd__fragment_info *i = sherd__fragment_info_of(f);
     uint64_t round;

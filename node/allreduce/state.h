@@ -23,15 +23,15 @@ typedef struct circle_sum {
 /* One whom this member sends to. */
 typedef struct circle_peer {
     bool wanted;
-    void *link;             /* NULL: not opened, or lost */
-    sherd_session *session; /* NULL: not up */
-    int err;                /* why it is not */
-    uint64_t out, in;       /* bytes of links that were closed */
+    void *link;              /* NULL: not opened, or lost */
+    sherd__session *session; /* NULL: not up */
+    int err;                 /* why it is not */
+    uint64_t out, in;        /* bytes of links that were closed */
 } circle_peer;
 
 typedef struct circle_piece {
     uint64_t round;
-    sherd_fragment *body; /* NULL: none is here */
+    sherd__fragment *body; /* NULL: none is here */
 } circle_piece;
 
 struct sherd__allreduce {
@@ -55,7 +55,7 @@ struct sherd__allreduce {
     int64_t links[SHERD__ALLREDUCE_MOST]; /* what CONNECT tells */
     /* since STEP */
     uint64_t round;
-    sherd__plan shards_of;
+    sherd__step_plan shards_of;
     sherd__allreduce_round head;
     uint8_t *scratch; /* for shards that are not in one place; NULL: no room */
     uint64_t scratch_len;

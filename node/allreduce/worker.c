@@ -166,7 +166,7 @@ static sherd__client *client_of(const sherd__worker *w, const sherd__allreduce *
 }
 
 void sherd__worker_link_up(sherd__worker *w, sherd__allreduce *circle, uint32_t member,
-                           sherd_session *s)
+                           sherd__session *s)
 {
     sherd__client *c = client_of(w, circle);
     sherd__allreduce_link_up(circle, member, s);
@@ -247,7 +247,7 @@ static sherd__client *circle_of(const sherd__worker *w, const sherd__account *a,
 
 int sherd__worker_member_block(sherd__worker *w, const sherd__account *a,
                                const sherd__fingerprint *key, uint64_t id, uint32_t number,
-                               sherd_fragment *f)
+                               sherd__fragment *f)
 {
     sherd__client *c = circle_of(w, a, key, id);
     if (c) {

@@ -261,8 +261,8 @@ static int multiply_residues(cpu *c, const cpu_operand *a, const cpu_operand *b,
  * together anyway are laid out at a time, and are in cache then. Sums over all windows are made on
  * top of one another.
  */
-static int multiply_windows(cpu *c, const sherd__task *t, uint32_t q, const sherd_fragment *left,
-                            const sherd_fragment *right, uint8_t *out, sherd_diag *d)
+static int multiply_windows(cpu *c, const sherd__task *t, uint32_t q, const sherd__fragment *left,
+                            const sherd__fragment *right, uint8_t *out, sherd_diag *d)
 {
     const size_t each = SHERD__RESIDUE_BYTES;
     const sherd__fragment_info *a = sherd__fragment_info_of(left);
@@ -295,8 +295,8 @@ static int multiply_windows(cpu *c, const sherd__task *t, uint32_t q, const sher
 
 /* All groups (one, where the left one is transposed); with primes, for prime number q of the
  * task. */
-static int multiply_groups(cpu *c, const sherd__task *t, uint32_t q, const sherd_fragment *left,
-                           const sherd_fragment *right, uint8_t *out, sherd_diag *d)
+static int multiply_groups(cpu *c, const sherd__task *t, uint32_t q, const sherd__fragment *left,
+                           const sherd__fragment *right, uint8_t *out, sherd_diag *d)
 {
     const sherd__fragment_info *a = sherd__fragment_info_of(left);
     const sherd__fragment_info *b = sherd__fragment_info_of(right);
@@ -323,8 +323,8 @@ static int multiply_groups(cpu *c, const sherd__task *t, uint32_t q, const sherd
 
 /* --- tasks ---------------------------------------------------------------------------------- */
 
-static int run_multiply(cpu *c, const sherd__task *t, const sherd_fragment *left,
-                        const sherd_fragment *right, uint8_t *out, sherd_diag *d)
+static int run_multiply(cpu *c, const sherd__task *t, const sherd__fragment *left,
+                        const sherd__fragment *right, uint8_t *out, sherd_diag *d)
 {
     if (sherd__outer_fits(t, left)) {
         sherd__fragment_source s;
@@ -345,8 +345,8 @@ static int run_multiply(cpu *c, const sherd__task *t, const sherd_fragment *left
     return err;
 }
 
-static int run_map(cpu *c, const sherd__task *t, const sherd_fragment *left,
-                   const sherd_fragment *right, uint8_t *out, sherd_diag *d)
+static int run_map(cpu *c, const sherd__task *t, const sherd__fragment *left,
+                   const sherd__fragment *right, uint8_t *out, sherd_diag *d)
 {
     enum { CHUNK = 4096 };
     const sherd__fragment_info *i = sherd__fragment_info_of(left);
@@ -372,8 +372,8 @@ static int run_map(cpu *c, const sherd__task *t, const sherd_fragment *left,
     return SHERD_OK;
 }
 
-static int cpu_compute(void *ctx, const sherd__call *call, const sherd_fragment *left,
-                       const sherd_fragment *right, sherd_diag *d)
+static int cpu_compute(void *ctx, const sherd__call *call, const sherd__fragment *left,
+                       const sherd__fragment *right, sherd_diag *d)
 {
     cpu *c = ctx;
     const sherd__task *t = call->task;
@@ -393,8 +393,8 @@ static int cpu_submit(void *ctx, sherd__call *c, sherd_diag *d)
     return sherd__hosted_submit(ctx, cpu_compute, c, d);
 }
 
-static int cpu_stream(void *ctx, const sherd__task *t, const sherd_fragment *left,
-                      const sherd_fragment *right, sherd__fragment_source *out, uint64_t *memory,
+static int cpu_stream(void *ctx, const sherd__task *t, const sherd__fragment *left,
+                      const sherd__fragment *right, sherd__fragment_source *out, uint64_t *memory,
                       sherd_diag *d)
 {
     (void)ctx;

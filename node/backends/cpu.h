@@ -84,7 +84,7 @@ int sherd__cpu_too_large(const uint8_t *bytes, size_t n, sherd_diag *d);
 bool sherd__cpu_limbs(cpu *c, const cpu_operand *a, const cpu_operand *b, uint8_t *out, bool add,
                       sherd_diag *d);
 /** All groups of a left block in CSR; with primes, for prime number q of the task. */
-int sherd__cpu_csr(cpu *c, const sherd__task *t, uint32_t q, const sherd_fragment *left,
-                   const sherd_fragment *right, uint8_t *out, sherd_diag *d);
+int sherd__cpu_csr(cpu *c, const sherd__task *t, uint32_t q, const sherd__fragment *left,
+                   const sherd__fragment *right, uint8_t *out, sherd_diag *d);
 
 #endif

@@ -89,8 +89,8 @@ static int csr_rows(cpu *c, const sherd__csr_block *a, uint64_t inner_size, cons
     return err;
 }
 
-int sherd__cpu_csr(cpu *c, const sherd__task *t, uint32_t q, const sherd_fragment *left,
-                   const sherd_fragment *right, uint8_t *out, sherd_diag *d)
+int sherd__cpu_csr(cpu *c, const sherd__task *t, uint32_t q, const sherd__fragment *left,
+                   const sherd__fragment *right, uint8_t *out, sherd_diag *d)
 {
     const sherd__fragment_info *i = sherd__fragment_info_of(right);
     size_t wb = sherd__wire_size(i->dtype), wc = sherd__wire_size(t->result.dtype);

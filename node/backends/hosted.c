@@ -10,7 +10,7 @@
 #include "core/diag.h"
 
 typedef struct hosted {
-    const sherd_fragment *fragment;
+    const sherd__fragment *fragment;
     uint64_t owner;
     uint32_t calls;
     bool dropped;
@@ -21,7 +21,7 @@ static hosted *hosted_of(const sherd__handle *h)
     return (hosted *)(uintptr_t)h->id;
 }
 
-int sherd__hosted_hold(void *ctx, uint32_t device, const sherd_fragment *f, uint64_t owner,
+int sherd__hosted_hold(void *ctx, uint32_t device, const sherd__fragment *f, uint64_t owner,
                        sherd__handle *out, sherd_diag *d)
 {
     const sherd__fragment_info *i = sherd__fragment_info_of(f);
@@ -52,12 +52,12 @@ void sherd__hosted_cancel(void *ctx, sherd__call *c)
     atomic_store(&c->cancelled, true);
 }
 
-static sherd__call *call_of(sherd_work *work)
+static sherd__call *call_of(sherd__executor_item *work)
 {
     return (sherd__call *)(void *)((char *)work - offsetof(sherd__call, work));
 }
 
-static void run(sherd_work *work)
+static void run(sherd__executor_item *work)
 {
     sherd__call *c = call_of(work);
     const hosted *left = c->backend[1], *right = c->backend[2];
@@ -69,7 +69,7 @@ static void run(sherd_work *work)
     if (c->err) memcpy(c->text, d.message, strnlen(d.message, sizeof c->text - 1));
 }
 
-static void finish(sherd_work *work)
+static void finish(sherd__executor_item *work)
 {
     sherd__call *c = call_of(work);
     hosted *left = c->backend[1], *right = c->backend[2];
@@ -85,7 +85,7 @@ int sherd__hosted_submit(void *ctx, sherd__compute *compute, sherd__call *c, she
     hosted *left = hosted_of(&c->left), *right = hosted_of(&c->right);
     if (left->owner != c->owner || (right && right->owner != c->owner))
         return sherd__fail(d, SHERD_EINVAL, NULL, "a block belongs to another session");
-    c->work = (sherd_work){ .run = run, .done = finish };
+    c->work = (sherd__executor_item){ .run = run, .done = finish };
     c->err = SHERD_EINTERRUPTED; /* where it never runs */
     c->lost = false;
     c->took_us = 0;

@@ -9,7 +9,7 @@
 #include "node/backend.h"
 
 /* hold, drop and cancel of sherd__backend. */
-int sherd__hosted_hold(void *ctx, uint32_t device, const sherd_fragment *f, uint64_t owner,
+int sherd__hosted_hold(void *ctx, uint32_t device, const sherd__fragment *f, uint64_t owner,
                        sherd__handle *out, sherd_diag *d);
 void sherd__hosted_drop(void *ctx, const sherd__handle *h);
 void sherd__hosted_cancel(void *ctx, sherd__call *c);

@@ -17,7 +17,7 @@
 #define LEFT_MAX 512u
 
 typedef struct cursor {
-    const sherd_fragment *left, *right;
+    const sherd__fragment *left, *right;
     uint8_t left_dtype, right_dtype;
     uint32_t group, groups;
     uint64_t width;               /* columns of the result */
@@ -29,7 +29,7 @@ typedef struct cursor {
     double b[]; /* width */
 } cursor;
 
-bool sherd__outer_fits(const sherd__task *t, const sherd_fragment *left)
+bool sherd__outer_fits(const sherd__task *t, const sherd__fragment *left)
 {
     return t->op == SHERD__OP_MULTIPLY && t->primes_len == 0 && t->result.dtype == SHERD_F64 &&
            sherd__fragment_info_of(left)->encoding == SHERD__DENSE &&
@@ -138,8 +138,8 @@ static void free_cursor(void *ctx)
     sherd__free(c);
 }
 
-int sherd__outer_source(sherd__fragment_source *out, const sherd_fragment *left,
-                        const sherd_fragment *right, uint64_t *memory)
+int sherd__outer_source(sherd__fragment_source *out, const sherd__fragment *left,
+                        const sherd__fragment *right, uint64_t *memory)
 {
     const sherd__fragment_info *a = sherd__fragment_info_of(left);
     const sherd__fragment_info *b = sherd__fragment_info_of(right);

@@ -16,13 +16,13 @@
 
 /** True for a checked plain multiplication of dense blocks into f64 whose groups all have inner
  *  size 1 or 0. */
-bool sherd__outer_fits(const sherd__task *task, const sherd_fragment *left);
+bool sherd__outer_fits(const sherd__task *task, const sherd__fragment *left);
 
 /**
  * A source of the result's bytes, for a task that fits. Borrows left and right until source.free.
  * `memory` (may be NULL) is what it holds. Any order of offsets works; ascending is fast.
  */
-int sherd__outer_source(sherd__fragment_source *out, const sherd_fragment *left,
-                        const sherd_fragment *right, uint64_t *memory) SHERD_MUST;
+int sherd__outer_source(sherd__fragment_source *out, const sherd__fragment *left,
+                        const sherd__fragment *right, uint64_t *memory) SHERD_MUST;
 
 #endif

@@ -49,9 +49,9 @@ struct sherd__secure {
 /** Forgets everything but where it is; wipes. */
 void sherd__secure_leave(sherd__secure *s);
 /** A fragment in memory, dense, without groups, of this dtype. */
-bool sherd__secure_dense(const sherd_fragment *f, uint8_t dtype);
+bool sherd__secure_dense(const sherd__fragment *f, uint8_t dtype);
 /** SHERD_ESHAPE where the block, or the task's result, is another one. */
-int sherd__secure_check_block(const sherd_fragment *f, uint8_t dtype, uint64_t rows, uint64_t cols,
+int sherd__secure_check_block(const sherd__fragment *f, uint8_t dtype, uint64_t rows, uint64_t cols,
                               const char *what, sherd_diag *d) SHERD_MUST;
 int sherd__secure_check_result(const sherd__task *t, uint8_t dtype, uint64_t rows, uint64_t cols,
                                sherd_diag *d) SHERD_MUST;
@@ -65,17 +65,17 @@ int sherd__secure_admit_join(sherd__secure *s, const sherd__task *t, const sherd
                              sherd_diag *d) SHERD_MUST;
 int sherd__secure_run_join(sherd__secure *s, const sherd__task *t, uint8_t *out,
                            sherd_diag *d) SHERD_MUST;
-int sherd__secure_run_roster(sherd__secure *s, const sherd__task *t, const sherd_fragment *right,
+int sherd__secure_run_roster(sherd__secure *s, const sherd__task *t, const sherd__fragment *right,
                              uint8_t *out, sherd_diag *d) SHERD_MUST;
-int sherd__secure_run_seal(sherd__secure *s, const sherd__task *t, const sherd_fragment *left,
+int sherd__secure_run_seal(sherd__secure *s, const sherd__task *t, const sherd__fragment *left,
                            uint8_t *out, sherd_diag *d) SHERD_MUST;
-int sherd__secure_run_hide(sherd__secure *s, const sherd__task *t, const sherd_fragment *left,
-                           const sherd_fragment *right, uint8_t *out, sherd_diag *d) SHERD_MUST;
-int sherd__secure_run_confirm(sherd__secure *s, const sherd__task *t, const sherd_fragment *left,
+int sherd__secure_run_hide(sherd__secure *s, const sherd__task *t, const sherd__fragment *left,
+                           const sherd__fragment *right, uint8_t *out, sherd_diag *d) SHERD_MUST;
+int sherd__secure_run_confirm(sherd__secure *s, const sherd__task *t, const sherd__fragment *left,
                               uint8_t *out, sherd_diag *d) SHERD_MUST;
-int sherd__secure_run_check(sherd__secure *s, const sherd__task *t, const sherd_fragment *left,
-                            const sherd_fragment *right, uint8_t *out, sherd_diag *d) SHERD_MUST;
-int sherd__secure_run_open(sherd__secure *s, const sherd__task *t, const sherd_fragment *left,
-                           const sherd_fragment *right, uint8_t *out, sherd_diag *d) SHERD_MUST;
+int sherd__secure_run_check(sherd__secure *s, const sherd__task *t, const sherd__fragment *left,
+                            const sherd__fragment *right, uint8_t *out, sherd_diag *d) SHERD_MUST;
+int sherd__secure_run_open(sherd__secure *s, const sherd__task *t, const sherd__fragment *left,
+                           const sherd__fragment *right, uint8_t *out, sherd_diag *d) SHERD_MUST;
 
 #endif

@@ -275,7 +275,7 @@ static int take_cards(sherd__secure *s, const uint8_t *cards, sherd_diag *d)
     return SHERD_OK;
 }
 
-int sherd__secure_run_roster(sherd__secure *s, const sherd__task *t, const sherd_fragment *right,
+int sherd__secure_run_roster(sherd__secure *s, const sherd__task *t, const sherd__fragment *right,
                              uint8_t *out, sherd_diag *d)
 {
     uint32_t nodes = s->plan.nodes;

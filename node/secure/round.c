@@ -21,7 +21,7 @@ enum { NOISE_PART = 1 << 17 }; /* samples that are drawn before a round can stop
 /* ---- rounds -------------------------------------------------------------------------------- */
 
 /* Numbers of a question, `most` of them at most; format and, but for SEAL, round are checked. */
-static int read_question(const sherd__secure *s, const sherd_fragment *left, size_t least,
+static int read_question(const sherd__secure *s, const sherd__fragment *left, size_t least,
                          size_t most, uint64_t *len, sherd_diag *d)
 {
     const sherd__fragment_info *i = sherd__fragment_info_of(left);
@@ -34,7 +34,7 @@ static int read_question(const sherd__secure *s, const sherd_fragment *left, siz
     return SHERD_OK;
 }
 
-static int same_round(const sherd__secure *s, const sherd_fragment *left, sherd_diag *d)
+static int same_round(const sherd__secure *s, const sherd__fragment *left, sherd_diag *d)
 {
     uint64_t round = sherd__get_u64(sherd__fragment_bytes(left) + 8);
     if (s->round && round == s->round) return SHERD_OK;
@@ -69,7 +69,7 @@ static int draw_noise(sherd__secure *s, sherd_diag *d)
     return err ? sherd__fail(d, err, NULL, "cannot draw noise") : SHERD_OK;
 }
 
-int sherd__secure_run_seal(sherd__secure *s, const sherd__task *t, const sherd_fragment *left,
+int sherd__secure_run_seal(sherd__secure *s, const sherd__task *t, const sherd__fragment *left,
                            uint8_t *out, sherd_diag *d)
 {
     uint64_t len;
@@ -101,7 +101,7 @@ int sherd__secure_run_seal(sherd__secure *s, const sherd__task *t, const sherd_f
     return err;
 }
 
-static int read_scales(const sherd_fragment *left, size_t tiers, int32_t *scales, sherd_diag *d)
+static int read_scales(const sherd__fragment *left, size_t tiers, int32_t *scales, sherd_diag *d)
 {
     const uint8_t *at = sherd__fragment_bytes(left) + 8 * SHERD__SECURE_HIDE;
     for (size_t i = 0; i <= tiers; i++) {
@@ -114,7 +114,7 @@ static int read_scales(const sherd_fragment *left, size_t tiers, int32_t *scales
 }
 
 /* -0 and subnormal numbers give the sums that +0 gives: the ledger is to take them for the same. */
-static int take_params(sherd__secure *s, const sherd_fragment *right, sherd_diag *d)
+static int take_params(sherd__secure *s, const sherd__fragment *right, sherd_diag *d)
 {
     double *to = sherd__own_params(s->grader);
     memcpy(to, sherd__fragment_bytes(right), s->count * sizeof *to);
@@ -127,8 +127,8 @@ static int take_params(sherd__secure *s, const sherd_fragment *right, sherd_diag
 }
 
 /* Pieces were sealed for what the round was said to be about: is it? */
-static int check_about(const sherd__secure *s, const sherd_fragment *left,
-                       const sherd_fragment *right, sherd_diag *d)
+static int check_about(const sherd__secure *s, const sherd__fragment *left,
+                       const sherd__fragment *right, sherd_diag *d)
 {
     uint8_t about[SHERD__ABOUT];
     sherd__about(about,
@@ -209,8 +209,8 @@ static int charge(sherd__secure *s, uint64_t first, uint64_t rows, sherd_diag *d
     return err;
 }
 
-int sherd__secure_run_hide(sherd__secure *s, const sherd__task *t, const sherd_fragment *left,
-                           const sherd_fragment *right, uint8_t *out, sherd_diag *d)
+int sherd__secure_run_hide(sherd__secure *s, const sherd__task *t, const sherd__fragment *left,
+                           const sherd__fragment *right, uint8_t *out, sherd_diag *d)
 {
     int32_t scales[SHERD__RECIPE_LAYERS_MAX + 1];
     uint64_t len, first;
@@ -274,7 +274,7 @@ static int check_survivors(sherd__secure *s, const uint32_t *who, uint32_t len, 
                                        members, d);
 }
 
-int sherd__secure_run_confirm(sherd__secure *s, const sherd__task *t, const sherd_fragment *left,
+int sherd__secure_run_confirm(sherd__secure *s, const sherd__task *t, const sherd__fragment *left,
                               uint8_t *out, sherd_diag *d)
 {
     uint32_t who[SHERD__AGGREGATE_NODES_MAX];
@@ -335,7 +335,7 @@ static int bind_survivors(sherd__secure *s, sherd_diag *d)
 
 /* What the survivors have sealed for this node, a row of each. bad: 1 where it is not that; or
  * NULL, and the first such row is an error. */
-static int receive(sherd__secure *s, const sherd_fragment *right, uint8_t *bad, sherd_diag *d)
+static int receive(sherd__secure *s, const sherd__fragment *right, uint8_t *bad, sherd_diag *d)
 {
     uint32_t len = 0;
     const uint32_t *who = sherd__aggregate_survivors(s->member, &len);
@@ -353,8 +353,8 @@ static int receive(sherd__secure *s, const sherd_fragment *right, uint8_t *bad, 
     return err;
 }
 
-int sherd__secure_run_check(sherd__secure *s, const sherd__task *t, const sherd_fragment *left,
-                            const sherd_fragment *right, uint8_t *out, sherd_diag *d)
+int sherd__secure_run_check(sherd__secure *s, const sherd__task *t, const sherd__fragment *left,
+                            const sherd__fragment *right, uint8_t *out, sherd_diag *d)
 {
     uint32_t survivors = 0;
     uint64_t len = 0;
@@ -385,8 +385,8 @@ static int open_sum(sherd__secure *s, uint8_t *out, sherd_diag *d)
     return err;
 }
 
-int sherd__secure_run_open(sherd__secure *s, const sherd__task *t, const sherd_fragment *left,
-                           const sherd_fragment *right, uint8_t *out, sherd_diag *d)
+int sherd__secure_run_open(sherd__secure *s, const sherd__task *t, const sherd__fragment *left,
+                           const sherd__fragment *right, uint8_t *out, sherd_diag *d)
 {
     uint64_t len = 0;
     size_t most = SHERD__SECURE_OPEN + SHERD__SECURE_CONFIRMED * (size_t)s->a.nodes;

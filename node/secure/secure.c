@@ -92,14 +92,14 @@ void sherd__secure_done(sherd__secure *s)
 
 /* ---- blocks -------------------------------------------------------------------------------- */
 
-bool sherd__secure_dense(const sherd_fragment *f, uint8_t dtype)
+bool sherd__secure_dense(const sherd__fragment *f, uint8_t dtype)
 {
     const sherd__fragment_info *i = sherd__fragment_info_of(f);
     return i->encoding == SHERD__DENSE && i->groups == 0 && i->dtype == dtype &&
            sherd__fragment_bytes(f);
 }
 
-int sherd__secure_check_block(const sherd_fragment *f, uint8_t dtype, uint64_t rows, uint64_t cols,
+int sherd__secure_check_block(const sherd__fragment *f, uint8_t dtype, uint64_t rows, uint64_t cols,
                               const char *what, sherd_diag *d)
 {
     const sherd__fragment_info *i = f ? sherd__fragment_info_of(f) : NULL;
@@ -147,8 +147,8 @@ int sherd__secure_admit(sherd__secure *s, const sherd__task *t, const sherd__blo
     return err;
 }
 
-int sherd__secure_run(sherd__secure *s, const sherd__task *t, const sherd_fragment *left,
-                      const sherd_fragment *right, uint8_t *out, const atomic_bool *stop,
+int sherd__secure_run(sherd__secure *s, const sherd__task *t, const sherd__fragment *left,
+                      const sherd__fragment *right, uint8_t *out, const atomic_bool *stop,
                       sherd_diag *d)
 {
     int err = SHERD_EUNSUPPORTED;

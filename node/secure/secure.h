@@ -43,7 +43,7 @@ typedef struct sherd__secure_site {
     sherd__later later;
     sherd__pool *pool;
     sherd__store *store;
-    sherd_entropy entropy;                     /* of masks; fill NULL: the system's */
+    sherd__entropy entropy;                    /* of masks; fill NULL: the system's */
     uint8_t coordinator[SHERD__LEDGER_DIGEST]; /* the print of the client's key; zeros: unknown */
 } sherd__secure_site;
 
@@ -72,8 +72,8 @@ int sherd__secure_admit(sherd__secure *s, const sherd__task *t, const sherd__blo
  * is not what its sender sealed; SHERD_EEXPOSURE: its policy, of a round; SHERD_ESHAPE,
  * SHERD_EFEWNODES, SHERD_EIO (the ledger), SHERD_ENOMEM. out is wiped then.
  */
-int sherd__secure_run(sherd__secure *s, const sherd__task *t, const sherd_fragment *left,
-                      const sherd_fragment *right, uint8_t *out, const atomic_bool *stop,
+int sherd__secure_run(sherd__secure *s, const sherd__task *t, const sherd__fragment *left,
+                      const sherd__fragment *right, uint8_t *out, const atomic_bool *stop,
                       sherd_diag *d) SHERD_MUST;
 /** What was admitted is over, run or not. */
 void sherd__secure_done(sherd__secure *s);

@@ -68,8 +68,8 @@ static int make_job(leader *l, const sherd__allreduce_options *opt, sherd_diag *
 {
     size_t tiers, counts[SHERD__RECIPE_LAYERS_MAX];
     sherd__job_options job = { 0 };
-    sherd_buf text;
-    sherd_entropy os = sherd__entropy_os();
+    sherd__buf text;
+    sherd__entropy os = sherd__entropy_os();
     bool fresh = opt->optimiser->steps == 0; /* nothing but parameters is not 0 then */
     sherd__version *v = sherd__version_new(fresh ? opt->optimiser->count
                                                  : sherd__allreduce_state_len(opt->optimiser),

@@ -177,7 +177,7 @@ static void on_result(sherd__allreduce_job *j, uint32_t node, sherd__event *e)
 
 /* ---- as the cluster's loop sees it ----------------------------------------------------------- */
 
-static void node_up(void *ctx, uint32_t node, sherd_session *s, uint64_t session_number,
+static void node_up(void *ctx, uint32_t node, sherd__session *s, uint64_t session_number,
                     uint64_t now_ms)
 {
     sherd__allreduce_job *j = ctx;

@@ -13,7 +13,7 @@
 #include "scheduler/allreduce/internal.h"
 
 /* One line for each member, as in a node file. */
-static int write_roster(const sherd__allreduce_job *j, sherd_buf *out)
+static int write_roster(const sherd__allreduce_job *j, sherd__buf *out)
 {
     int err = SHERD_OK;
     for (uint32_t i = 0; i < j->members && !err; i++) {
@@ -70,14 +70,14 @@ static void nobody_left(sherd__allreduce_job *j)
 /* At random: another coordinator that knew it in advance could have nodes meet under it. */
 static uint64_t next_name(sherd__allreduce_job *j)
 {
-    sherd_entropy_seeded state;
-    sherd_entropy e = sherd__entropy_derived(&state, j->o.names, "meeting", ++j->meetings);
+    sherd__seeded state;
+    sherd__entropy e = sherd__entropy_derived(&state, j->o.names, "meeting", ++j->meetings);
     return sherd__entropy_u64(&e) | 1;
 }
 
 void sherd__allreduce_begin_meet(sherd__allreduce_job *j)
 {
-    sherd_buf roster;
+    sherd__buf roster;
     sherd__allreduce_call_off(j);
     j->broken = false;
     take_numbers(j);

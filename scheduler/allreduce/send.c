@@ -109,7 +109,7 @@ int sherd__allreduce_send_connect(sherd__allreduce_job *j, uint32_t node)
 
 /* Shards as stretches of the step's list; what the member lacks of them goes ahead. */
 static int send_shards(sherd__allreduce_job *j, uint32_t node, uint8_t *bytes,
-                       const sherd__plan *plan)
+                       const sherd__step_plan *plan)
 {
     const sherd__allreduce_step *s = j->ask->step;
     member *m = &j->nodes[node];
@@ -117,10 +117,10 @@ static int send_shards(sherd__allreduce_job *j, uint32_t node, uint8_t *bytes,
     for (uint32_t i = 0; i < plan->shards && !err; i++) {
         uint32_t k = j->shards[m->from + i];
         size_t len = s->at[k + 1] - s->at[k];
-        sherd__plan_shard shard = { .first = s->first + s->at[k], .rows = len };
+        sherd__step_plan_shard shard = { .first = s->first + s->at[k], .rows = len };
         if (s->local) shard.local = s->local[k];
         err = sherd__allreduce_send_rows(j, node, s->rows + s->at[k], len);
-        sherd__plan_write_shard(bytes, plan, i, &shard);
+        sherd__step_plan_write_shard(bytes, plan, i, &shard);
     }
     return err;
 }
@@ -136,13 +136,13 @@ int sherd__allreduce_send_step(sherd__allreduce_job *j, uint32_t node, double by
                                  .by = by,
                                  .local = s->local != NULL,
                                  .list = *s->list };
-    sherd__plan plan = { .recipe = TEXT_BLOCK,
-                         .bits = j->o.train.bits,
-                         .room = s->room,
-                         .tiers = (uint32_t)j->o.tiers,
-                         .params = 1,
-                         .shards = m->to - m->from,
-                         .batch = sherd__shard_most(j->o.train.batch, j->o.train.shards) };
+    sherd__step_plan plan = { .recipe = TEXT_BLOCK,
+                              .bits = j->o.train.bits,
+                              .room = s->room,
+                              .tiers = (uint32_t)j->o.tiers,
+                              .params = 1,
+                              .shards = m->to - m->from,
+                              .batch = sherd__shard_most(j->o.train.batch, j->o.train.shards) };
     size_t len = head + sherd__plan_size(plan.tiers, plan.shards);
     if (m->next_block >= sherd__allreduce_pack(0) - 4 ||
         m->packs > SHERD__ALLREDUCE_PACKS_MOST - plan.shards) { /* others would wait for its part */
@@ -159,7 +159,7 @@ int sherd__allreduce_send_step(sherd__allreduce_job *j, uint32_t node, double by
     }
     r.packs = m->packs;
     sherd__allreduce_round_write(bytes, &r);
-    sherd__plan_write(bytes + head, &plan, s->scales);
+    sherd__step_plan_write(bytes + head, &plan, s->scales);
     uint32_t at = m->next_block++;
     err = sherd__train_put(m->w.session, j->o.id, at, SHERD_I64, 1, len / 8,
                            (sherd__train_bytes){ bytes, NULL, NULL });

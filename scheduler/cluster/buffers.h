@@ -18,7 +18,7 @@ void sherd__buffers_free(sherd__buffers *b);
 uint8_t *sherd__buffers_get(sherd__buffers *b, uint64_t len);
 /** What get gave; NULL is allowed. */
 void sherd__buffers_give(sherd__buffers *b, uint8_t *bytes);
-/** The same as a session takes them (sherd_session's place and unplace); ctx: the buffers. */
+/** The same as a session takes them (sherd__session's place and unplace); ctx: the buffers. */
 uint8_t *sherd__buffers_place(void *ctx, uint64_t job, uint32_t number, uint64_t len);
 void sherd__buffers_unplace(void *ctx, uint8_t *bytes, uint64_t len);
 /** Frees what waits for reuse. */

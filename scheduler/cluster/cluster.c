@@ -124,7 +124,7 @@ static void copy_bans(const sherd_cluster *c, sherd__run_result *r)
                                         len ? ", " : "", c->nodes[i].label);
 }
 
-int sherd__cluster_run(sherd_cluster *c, sherd_job *job, bool last,
+int sherd__cluster_run(sherd_cluster *c, sherd__job *job, bool last,
                        const sherd_product_options *opt, sherd__run_result *r, sherd_diag *d)
 {
     double began = sherd__clock_s(), told = began;
@@ -168,7 +168,7 @@ int sherd__cluster_run(sherd_cluster *c, sherd_job *job, bool last,
     return r->err = err;
 }
 
-void sherd__cluster_drop(sherd_cluster *c, sherd_job *job)
+void sherd__cluster_drop(sherd_cluster *c, sherd__job *job)
 {
     if (c->ended) return; /* nodes drop it all with the connection */
     pthread_mutex_lock(&c->lock);

@@ -48,7 +48,7 @@ void sherd__cluster_call(sherd_cluster *c);
  * `last`: the job's blocks are dropped at the nodes. The arrays of *r are the caller's, c's size
  * each.
  */
-int sherd__cluster_run(sherd_cluster *c, sherd_job *job, bool last,
+int sherd__cluster_run(sherd_cluster *c, sherd__job *job, bool last,
                        const sherd_product_options *opt, sherd__run_result *r,
                        sherd_diag *d) SHERD_MUST;
 /** Where B is some rows or columns of an operand: the operand's fixed point (exact mode), and how
@@ -70,10 +70,10 @@ uint64_t sherd__resident_bytes(const sherd_resident *k);
 int sherd__cluster_coding(sherd_cluster *c, uint64_t job, const sherd__prepared *p,
                           sherd_diag *d) SHERD_MUST;
 /** A job for what was prepared, over all of the cluster's nodes. */
-int sherd__product_job(sherd_job **out, sherd_cluster *c, const sherd__prepared *p, bool strict,
+int sherd__product_job(sherd__job **out, sherd_cluster *c, const sherd__prepared *p, bool strict,
                        sherd_diag *d) SHERD_MUST;
 /** Runs a prepared job and fills the caller's report, if there is one. */
-int sherd__product_run(sherd_cluster *c, sherd_job *job, bool last, const sherd__prepared *p,
+int sherd__product_run(sherd_cluster *c, sherd__job *job, bool last, const sherd__prepared *p,
                        const sherd__nodes *nodes, const sherd_product_options *opt,
                        sherd_report *out, sherd_diag *d) SHERD_MUST;
 /** What is left of `all` ms since `began` (sherd__clock_s); 0 in both where there is no such limit.
@@ -82,6 +82,6 @@ int sherd__time_left(uint32_t *ms, uint32_t all, double began, sherd_diag *d) SH
 /** Adds what an earlier encoding of the same product cost to r, and frees `before`. */
 void sherd__report_add(sherd_report *r, sherd_report *before);
 /** Drops the blocks of a kept job. */
-void sherd__cluster_drop(sherd_cluster *c, sherd_job *job);
+void sherd__cluster_drop(sherd_cluster *c, sherd__job *job);
 
 #endif

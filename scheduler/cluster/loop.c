@@ -18,9 +18,9 @@
 #define SOFTWARE "sherd " SHERD_VERSION
 
 /* A link has no session before TLS is up. */
-static void add_session_bytes(sherd_link *l, sherd__session_stats *sum)
+static void add_session_bytes(sherd__link *l, sherd__session_stats *sum)
 {
-    const sherd_session *session = sherd__link_session(l);
+    const sherd__session *session = sherd__link_session(l);
     if (!session) return;
     const sherd__session_stats *s = sherd__session_stats_of(session);
     sum->bytes_in += s->bytes_in;
@@ -96,8 +96,8 @@ static void publish_wanted(sherd_cluster *c)
 
 /* --- links ----------------------------------------------------------------------------------- */
 
-static void on_event(void *ctx, sherd_link *l, sherd__event *e);
-static void on_closed(void *ctx, sherd_link *l);
+static void on_event(void *ctx, sherd__link *l, sherd__event *e);
+static void on_closed(void *ctx, sherd__link *l);
 
 /* Why the node is not up; the calling thread reads it while it waits for nodes. */
 static void note_end(sherd_cluster *c, pool_node *n, int err, const char *text)
@@ -219,7 +219,7 @@ static void on_session_over(sherd_cluster *c, pool_node *n, const sherd__event *
     if (c->work.ops) c->work.ops->node_down(c->work.ctx, n->index, again, why, now);
 }
 
-static void on_event(void *ctx, sherd_link *l, sherd__event *e)
+static void on_event(void *ctx, sherd__link *l, sherd__event *e)
 {
     pool_node *n = ctx;
     sherd_cluster *c = n->cluster;
@@ -259,7 +259,7 @@ static void on_event(void *ctx, sherd_link *l, sherd__event *e)
     job_moved(c);
 }
 
-static void on_closed(void *ctx, sherd_link *l)
+static void on_closed(void *ctx, sherd__link *l)
 {
     pool_node *n = ctx;
     (void)l;

@@ -56,10 +56,10 @@ struct sherd__measure {
     uv_timer_t tick;
     bool loop_made, tick_made;
     sherd__measure_options o;
-    sherd_entropy entropy;
+    sherd__entropy entropy;
     sherd_identity *identity;
     sherd__launch *launch;
-    sherd_link *link;
+    sherd__link *link;
     sherd__buffers *answers;
     bool ready, over, gone; /* over: nothing can be sent any more */
     uint64_t deadline_ms;
@@ -94,7 +94,7 @@ static int put(sherd__measure *m, uint64_t job, uint32_t number, const double *v
                                   .rows = rows,
                                   .cols = cols,
                                   .len = 8 * (uint64_t)rows * cols };
-    sherd_fragment *f;
+    sherd__fragment *f;
     int err = sherd__fragment_take(&f, &info, (uint8_t *)(uintptr_t)values, keep, NULL);
     if (err) return err;
     err = sherd__session_put(sherd__link_session(m->link), job, number, f);
@@ -158,7 +158,7 @@ static void on_result(sherd__measure *m, const sherd__event *e)
 
 /* --- the link -------------------------------------------------------------------------------- */
 
-static void on_event(void *ctx, sherd_link *l, sherd__event *e)
+static void on_event(void *ctx, sherd__link *l, sherd__event *e)
 {
     sherd__measure *m = ctx;
     (void)l;
@@ -176,7 +176,7 @@ static void on_event(void *ctx, sherd_link *l, sherd__event *e)
     e->fragment = NULL;
 }
 
-static void on_gone(void *ctx, sherd_link *l)
+static void on_gone(void *ctx, sherd__link *l)
 {
     sherd__measure *m = ctx;
     (void)l;

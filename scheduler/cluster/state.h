@@ -29,7 +29,7 @@ typedef struct pool_node {
     char label[400]; /* "node-3 (127.0.0.1:7003)" */
     uint32_t domain;
     pid_t pid;
-    sherd_link *link; /* loop thread's, as everything below */
+    sherd__link *link; /* loop thread's, as everything below */
     bool up, banned, touched;
     bool absent;   /* a local node that never listened, and is no more */
     bool given_up; /* it was not reached, and nothing more was tried at once */
@@ -65,9 +65,9 @@ struct sherd_cluster {
     sherd_identity *identity;
     sherd__launch *launch;
     sherd__record *record;
-    sherd_executor *executor;
+    sherd__executor *executor;
     sherd__buffers *answers;
-    sherd_entropy entropy;
+    sherd__entropy entropy;
     pool_node *nodes;
     uint32_t count, domains;
     uint32_t *domain_of;

@@ -1,7 +1,7 @@
 /* A product's job as a cluster's loop sees it. */
 #include "scheduler/cluster/work.h"
 
-static void node_up(void *ctx, uint32_t node, sherd_session *s, uint64_t session_number,
+static void node_up(void *ctx, uint32_t node, sherd__session *s, uint64_t session_number,
                     uint64_t now_ms)
 {
     sherd__job_node_up(ctx, node, s, session_number, now_ms);
@@ -98,7 +98,7 @@ static const sherd__work_ops job_ops = {
     .waiting = waiting,
 };
 
-sherd__work sherd__job_work(sherd_job *j)
+sherd__work sherd__job_work(sherd__job *j)
 {
     return (sherd__work){ j ? &job_ops : NULL, j };
 }

@@ -16,7 +16,7 @@
 typedef struct sherd__work_ops {
     bool lasting; /* nodes that are lost are connected to again, slowly, as long as it runs; node_up
                      then, though node_down had said that they would not be back */
-    void (*node_up)(void *ctx, uint32_t node, sherd_session *s, uint64_t session_number,
+    void (*node_up)(void *ctx, uint32_t node, sherd__session *s, uint64_t session_number,
                     uint64_t now_ms);
     void (*node_down)(void *ctx, uint32_t node, bool back, const char *why, uint64_t now_ms);
     void (*node_banned)(void *ctx, uint32_t node, const char *why);
@@ -41,6 +41,6 @@ typedef struct sherd__work {
     void *ctx;
 } sherd__work;
 
-sherd__work sherd__job_work(sherd_job *j);
+sherd__work sherd__job_work(sherd__job *j);
 
 #endif

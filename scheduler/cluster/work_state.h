@@ -14,7 +14,7 @@
 
 /** First member of what a work notes of a node. */
 typedef struct sherd__work_node {
-    sherd_session *session;      /* while up; borrowed */
+    sherd__session *session;     /* while up; borrowed */
     bool heard;                  /* it came up, or is known not to */
     bool silent;                 /* it has been expelled for want of patience */
     uint64_t since_ms;           /* when it was last asked */

@@ -23,7 +23,7 @@ typedef struct job_trial {
 } job_trial;
 
 typedef struct job_node {
-    sherd_session *session;  /* while up */
+    sherd__session *session; /* while up */
     uint64_t session_number; /* of the session that `holds` is about */
     node_state state;
     uint32_t domain;
@@ -47,14 +47,14 @@ typedef struct job_node {
 
 /* Answers that have passed their check, by cell; the executor's alone while the job runs. */
 typedef struct job_folding {
-    sherd_fragment **held;
+    sherd__fragment **held;
     uint8_t *ready;
     uint32_t *have; /* threshold: answers by position */
     uint64_t next;  /* ordered: the cell to fold next */
     uint64_t folded;
 } job_folding;
 
-struct sherd_job {
+struct sherd__job {
     sherd__job_options o;
     sherd__hiding hiding;
     sherd__scheme_shape shape;
@@ -86,7 +86,7 @@ struct sherd_job {
 #define NOBODY UINT32_MAX
 
 /* A cell that a node has: whether the node owes its answer is counted. */
-static inline void job_cell_becomes(sherd_job *j, job_cell *c, cell_state state)
+static inline void job_cell_becomes(sherd__job *j, job_cell *c, cell_state state)
 {
     job_node *n = &j->nodes[c->node];
     if (state == CELL_SENT) n->sent++;
@@ -96,47 +96,47 @@ static inline void job_cell_becomes(sherd_job *j, job_cell *c, cell_state state)
 
 enum { LEFT_NONE, LEFT_HELD, LEFT_MAKING }; /* MAKING: a piece of work brings it */
 
-static inline sherd__cell job_cell_at(const sherd_job *j, uint64_t ordinal)
+static inline sherd__cell job_cell_at(const sherd__job *j, uint64_t ordinal)
 {
     uint64_t pos = ordinal / j->shape.slots;
     return (sherd__cell){ (uint32_t)(ordinal % j->shape.slots), (uint32_t)(pos / j->shape.panels),
                           (uint32_t)(pos % j->shape.panels) };
 }
 
-static inline uint64_t job_ordinal(const sherd_job *j, uint32_t slot, uint64_t pos)
+static inline uint64_t job_ordinal(const sherd__job *j, uint32_t slot, uint64_t pos)
 {
     return pos * j->shape.slots + slot;
 }
 
-static inline uint64_t job_positions(const sherd_job *j)
+static inline uint64_t job_positions(const sherd__job *j)
 {
     return j->cells_len / j->shape.slots;
 }
 
-static inline size_t job_dead_bytes(const sherd_job *j)
+static inline size_t job_dead_bytes(const sherd__job *j)
 {
     return ((size_t)j->shape.slots + 7) / 8;
 }
 
-static inline bool job_dead(const sherd_job *j, uint32_t domain)
+static inline bool job_dead(const sherd__job *j, uint32_t domain)
 {
     if (!j->shape.threshold) return false;
     return domain >= j->shape.slots || j->dead[domain / 8] >> domain % 8 & 1;
 }
 
 /* Threshold: enough answers of this position are in. */
-static inline bool job_closed(const sherd_job *j, uint64_t pos)
+static inline bool job_closed(const sherd__job *j, uint64_t pos)
 {
     return j->shape.threshold && j->accepted_at[pos] >= j->shape.threshold;
 }
 
-static inline uint32_t job_lefts(const sherd_job *j)
+static inline uint32_t job_lefts(const sherd__job *j)
 {
     uint32_t lefts = j->shape.lefts ? j->shape.lefts : j->shape.panels;
     return j->shape.left_stays ? j->shape.slots * lefts : 0;
 }
 
-static inline size_t job_left_at(const sherd_job *j, sherd__cell c)
+static inline size_t job_left_at(const sherd__job *j, sherd__cell c)
 {
     uint32_t lefts = j->shape.lefts ? j->shape.lefts : j->shape.panels;
     return (size_t)c.slot * lefts + j->shape.left_from + c.panel;
@@ -144,58 +144,58 @@ static inline size_t job_left_at(const sherd_job *j, sherd__cell c)
 
 /* late.c: of a node that is up. owes: after its cells have changed; answered: before; excused:
  * a task of it is not wanted any more. */
-void sherd__job_excused(sherd_job *j, uint32_t node);
-void sherd__job_owes(sherd_job *j, uint32_t node, uint64_t now_ms);
-void sherd__job_answered(sherd_job *j, uint32_t node, uint64_t now_ms);
+void sherd__job_excused(sherd__job *j, uint32_t node);
+void sherd__job_owes(sherd__job *j, uint32_t node, uint64_t now_ms);
+void sherd__job_answered(sherd__job *j, uint32_t node, uint64_t now_ms);
 /** Expels those that are past their deadline. */
-void sherd__job_late(sherd_job *j, uint64_t now_ms);
+void sherd__job_late(sherd__job *j, uint64_t now_ms);
 
 /* job.c: the job fails with this, unless it is done; a line for people; a node's name. */
-void sherd__job_stop(sherd_job *j, int err, const char *hint, const char *fmt, ...)
+void sherd__job_stop(sherd__job *j, int err, const char *hint, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
-void sherd__job_say(const sherd_job *j, sherd_log_level level, const char *fmt, ...)
+void sherd__job_say(const sherd__job *j, sherd_log_level level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-const char *sherd__job_name(const sherd_job *j, uint32_t node);
+const char *sherd__job_name(const sherd__job *j, uint32_t node);
 
 /* owners.c */
-uint64_t sherd__job_first_todo(sherd_job *j, uint32_t slot);
+uint64_t sherd__job_first_todo(sherd__job *j, uint32_t slot);
 /** false: a slot has no node to begin with. */
-bool sherd__job_owners_init(sherd_job *j);
-void sherd__job_reassign(sherd_job *j, uint32_t slot);
+bool sherd__job_owners_init(sherd__job *j);
+void sherd__job_reassign(sherd__job *j, uint32_t slot);
 /** Finds owners for slots that have lost theirs; fails the job where the work cannot be done. */
-void sherd__job_adopt(sherd_job *j);
+void sherd__job_adopt(sherd__job *j);
 
 /* trial.c: threshold only. begin: whether the task that is to be cancelled is left to run
  * instead; failed: its node has been given enough time; rest: the run is over; forget: the node has
  * a new session, or none. */
-bool sherd__job_trial_begin(sherd_job *j, uint64_t ordinal);
-void sherd__job_trial_heard(sherd_job *j, job_node *n, uint32_t attempt);
-bool sherd__job_trial_failed(const sherd_job *j, job_node *n, double patience);
-void sherd__job_trial_rest(sherd_job *j, job_node *n);
-void sherd__job_trial_forget(sherd_job *j, job_node *n);
+bool sherd__job_trial_begin(sherd__job *j, uint64_t ordinal);
+void sherd__job_trial_heard(sherd__job *j, job_node *n, uint32_t attempt);
+bool sherd__job_trial_failed(const sherd__job *j, job_node *n, double patience);
+void sherd__job_trial_rest(sherd__job *j, job_node *n);
+void sherd__job_trial_forget(sherd__job *j, job_node *n);
 
 /* send.c */
-void sherd__job_cell_done(sherd_job *j, uint64_t ordinal);
-void sherd__job_back(sherd_job *j, uint64_t ordinal);
-void sherd__job_close_position(sherd_job *j, uint64_t pos);
-void sherd__job_block_refused(sherd_job *j, job_node *n, uint32_t block);
-void sherd__job_drop_rights(sherd_job *j, uint32_t node);
-int sherd__job_send(sherd_job *j, uint64_t ordinal, sherd__cell_work *work);
+void sherd__job_cell_done(sherd__job *j, uint64_t ordinal);
+void sherd__job_back(sherd__job *j, uint64_t ordinal);
+void sherd__job_close_position(sherd__job *j, uint64_t pos);
+void sherd__job_block_refused(sherd__job *j, job_node *n, uint32_t block);
+void sherd__job_drop_rights(sherd__job *j, uint32_t node);
+int sherd__job_send(sherd__job *j, uint64_t ordinal, sherd__cell_work *work);
 /** The piece that was to bring the cell's left block to the node is back. */
-void sherd__job_left_back(sherd_job *j, uint32_t node, uint64_t ordinal);
-void sherd__job_dispatch(sherd_job *j, uint64_t now_ms);
+void sherd__job_left_back(sherd__job *j, uint32_t node, uint64_t ordinal);
+void sherd__job_dispatch(sherd__job *j, uint64_t now_ms);
 
 /* work.c: start a piece on the executor. On failure nothing was started. left: make the block
  * of the left operand that stays at the node. */
-int sherd__job_hide(sherd_job *j, uint64_t ordinal, bool left);
-int sherd__job_judge(sherd_job *j, uint64_t ordinal, sherd_fragment *answer);
-int sherd__job_finish(sherd_job *j);
+int sherd__job_hide(sherd__job *j, uint64_t ordinal, bool left);
+int sherd__job_judge(sherd__job *j, uint64_t ordinal, sherd__fragment *answer);
+int sherd__job_finish(sherd__job *j);
 
 /* job.c: a piece is back. The fragments of work are the callee's. */
-void sherd__job_hidden(sherd_job *j, uint64_t ordinal, uint32_t attempt, int err,
+void sherd__job_hidden(sherd__job *j, uint64_t ordinal, uint32_t attempt, int err,
                        sherd__cell_work *work);
-void sherd__job_judged(sherd_job *j, uint64_t ordinal, uint32_t attempt, int err);
-void sherd__job_finished(sherd_job *j, int err);
-void sherd__job_folded(sherd_job *j, uint64_t folded, uint64_t next);
+void sherd__job_judged(sherd__job *j, uint64_t ordinal, uint32_t attempt, int err);
+void sherd__job_finished(sherd__job *j, int err);
+void sherd__job_folded(sherd__job *j, uint64_t folded, uint64_t next);
 
 #endif

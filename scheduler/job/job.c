@@ -14,14 +14,14 @@
 
 #define REFUSALS_MAX 4u
 
-static void end_with(sherd_job *j, int err, const char *hint, const char *text)
+static void end_with(sherd__job *j, int err, const char *hint, const char *text)
 {
     sherd__fail(&j->diag, err, hint, "%s", text);
     j->err = err;
     j->done = true;
 }
 
-void sherd__job_stop(sherd_job *j, int err, const char *hint, const char *fmt, ...)
+void sherd__job_stop(sherd__job *j, int err, const char *hint, const char *fmt, ...)
 {
     char text[sizeof j->diag.message];
     va_list ap;
@@ -32,7 +32,7 @@ void sherd__job_stop(sherd_job *j, int err, const char *hint, const char *fmt, .
     end_with(j, err, hint, text);
 }
 
-void sherd__job_say(const sherd_job *j, sherd_log_level level, const char *fmt, ...)
+void sherd__job_say(const sherd__job *j, sherd_log_level level, const char *fmt, ...)
 {
     char text[400];
     va_list ap;
@@ -43,13 +43,13 @@ void sherd__job_say(const sherd_job *j, sherd_log_level level, const char *fmt, 
     j->o.owner.log(j->o.owner.ctx, level, text);
 }
 
-const char *sherd__job_name(const sherd_job *j, uint32_t node)
+const char *sherd__job_name(const sherd__job *j, uint32_t node)
 {
     return j->o.owner.name(j->o.owner.ctx, node);
 }
 
 /* True, and the job has ended, where an operand changed under the masks that hide it. */
-static bool operand_changed(sherd_job *j)
+static bool operand_changed(sherd__job *j)
 {
     const sherd__hiding_ops *ops = j->hiding.ops;
     sherd__changed which = ops->changed ? ops->changed(j->hiding.ctx) : SHERD__UNCHANGED;
@@ -62,7 +62,7 @@ static bool operand_changed(sherd_job *j)
     return true;
 }
 
-static void maybe_finish(sherd_job *j)
+static void maybe_finish(sherd__job *j)
 {
     if (j->done || j->finishing || j->folded < j->cells_len) return;
     int err = sherd__job_finish(j);
@@ -71,7 +71,7 @@ static void maybe_finish(sherd_job *j)
     j->finishing = !err;
 }
 
-void sherd__job_pump(sherd_job *j, uint64_t now_ms)
+void sherd__job_pump(sherd__job *j, uint64_t now_ms)
 {
     j->now_ms = now_ms;
     do {
@@ -83,13 +83,13 @@ void sherd__job_pump(sherd_job *j, uint64_t now_ms)
 
 /* --- pieces that are back -------------------------------------------------------------------- */
 
-void sherd__job_folded(sherd_job *j, uint64_t folded, uint64_t next)
+void sherd__job_folded(sherd__job *j, uint64_t folded, uint64_t next)
 {
     j->folded = folded;
     if (!j->shape.threshold) j->fold_pos = next / j->shape.slots;
 }
 
-void sherd__job_hidden(sherd_job *j, uint64_t ordinal, uint32_t attempt, int err,
+void sherd__job_hidden(sherd__job *j, uint64_t ordinal, uint32_t attempt, int err,
                        sherd__cell_work *work)
 {
     job_cell *c = &j->cells[ordinal];
@@ -119,13 +119,13 @@ out:
     sherd__fragment_free(work->right);
 }
 
-static void lose(sherd_job *j, uint32_t node, bool gone);
+static void lose(sherd__job *j, uint32_t node, bool gone);
 
 /*
  * The node did what no honest one does. Once is enough: more of its answers may be on the way. It
  * counts until the job is given back, although the others' answers may have been enough before.
  */
-static void convict(sherd_job *j, uint32_t node, const char *what)
+static void convict(sherd__job *j, uint32_t node, const char *what)
 {
     char text[sizeof j->diag.message];
     if (j->nodes[node].convicted) return;
@@ -138,7 +138,7 @@ static void convict(sherd_job *j, uint32_t node, const char *what)
     else sherd__job_say(j, SHERD_LOG_WARN, "%s: banned", text);
 }
 
-void sherd__job_judged(sherd_job *j, uint64_t ordinal, uint32_t attempt, int err)
+void sherd__job_judged(sherd__job *j, uint64_t ordinal, uint32_t attempt, int err)
 {
     job_cell *c = &j->cells[ordinal];
     uint32_t node = c->node;
@@ -174,7 +174,7 @@ void sherd__job_judged(sherd_job *j, uint64_t ordinal, uint32_t attempt, int err
     lose(j, node, true);
 }
 
-void sherd__job_finished(sherd_job *j, int err)
+void sherd__job_finished(sherd__job *j, int err)
 {
     j->finishing = false;
     if (err) sherd__job_stop(j, err, NULL, "cannot finish: %s", sherd_strerror(err));
@@ -183,14 +183,14 @@ void sherd__job_finished(sherd_job *j, int err)
 
 /* --- nodes ----------------------------------------------------------------------------------- */
 
-static void forget_blocks(sherd_job *j, job_node *n)
+static void forget_blocks(sherd__job *j, job_node *n)
 {
     memset(n->holds, 0, j->holds_room);
     if (n->lefts) memset(n->lefts, 0, job_lefts(j));
 }
 
 /* What the node had under way is to be done again; gone: by others. */
-static void lose(sherd_job *j, uint32_t node, bool gone)
+static void lose(sherd__job *j, uint32_t node, bool gone)
 {
     job_node *n = &j->nodes[node];
     for (uint64_t i = 0; i < j->cells_len && n->under_way; i++) {
@@ -206,7 +206,7 @@ static void lose(sherd_job *j, uint32_t node, bool gone)
     if (gone && !j->done) sherd__job_adopt(j);
 }
 
-void sherd__job_node_up(sherd_job *j, uint32_t node, sherd_session *s, uint64_t session_number,
+void sherd__job_node_up(sherd__job *j, uint32_t node, sherd__session *s, uint64_t session_number,
                         uint64_t now_ms)
 {
     job_node *n = &j->nodes[node];
@@ -236,19 +236,19 @@ void sherd__job_node_up(sherd_job *j, uint32_t node, sherd_session *s, uint64_t 
     if (!j->done) sherd__job_adopt(j);
 }
 
-void sherd__job_node_banned(sherd_job *j, uint32_t node, const char *why)
+void sherd__job_node_banned(sherd__job *j, uint32_t node, const char *why)
 {
     char what[SHERD__TEXT_MAX + 24];
     snprintf(what, sizeof what, "broke the protocol: %s", why);
     convict(j, node, what);
 }
 
-void sherd__job_node_barred(sherd_job *j, uint32_t node)
+void sherd__job_node_barred(sherd__job *j, uint32_t node)
 {
     j->nodes[node].convicted = true;
 }
 
-void sherd__job_node_down(sherd_job *j, uint32_t node, bool back, const char *why, uint64_t now_ms)
+void sherd__job_node_down(sherd__job *j, uint32_t node, bool back, const char *why, uint64_t now_ms)
 {
     job_node *n = &j->nodes[node];
     if (n->state == NODE_GONE) return;
@@ -264,7 +264,7 @@ void sherd__job_node_down(sherd_job *j, uint32_t node, bool back, const char *wh
 
 /* It has room for fewer tasks at a time, or for none at all: several refusals of what was sent at
  * one time say it only once. */
-static void count_refusal(sherd_job *j, job_node *n, const sherd__refusal *r)
+static void count_refusal(sherd__job *j, job_node *n, const sherd__refusal *r)
 {
     if (r->task && r->attempt <= n->refused_upto) return;
     n->refused_upto = j->attempts;
@@ -272,7 +272,7 @@ static void count_refusal(sherd_job *j, job_node *n, const sherd__refusal *r)
     else n->refusals++;
 }
 
-static void refused(sherd_job *j, uint32_t node, const sherd__refusal *r)
+static void refused(sherd__job *j, uint32_t node, const sherd__refusal *r)
 {
     job_node *n = &j->nodes[node];
     snprintf(j->last_refusal, sizeof j->last_refusal, "%s", r->text);
@@ -294,7 +294,7 @@ static void refused(sherd_job *j, uint32_t node, const sherd__refusal *r)
     lose(j, node, true);
 }
 
-static void answered(sherd_job *j, uint32_t node, sherd__event *e, uint64_t now_ms)
+static void answered(sherd__job *j, uint32_t node, sherd__event *e, uint64_t now_ms)
 {
     job_node *n = &j->nodes[node];
     uint64_t ordinal = (uint64_t)e->task.task - 1;
@@ -315,7 +315,7 @@ static void answered(sherd_job *j, uint32_t node, sherd__event *e, uint64_t now_
     sherd__job_owes(j, node, now_ms);
 }
 
-void sherd__job_event(sherd_job *j, uint32_t node, sherd__event *e, uint64_t now_ms)
+void sherd__job_event(sherd__job *j, uint32_t node, sherd__event *e, uint64_t now_ms)
 {
     j->now_ms = now_ms;
     if (!j->done && e->job == j->o.id) {
@@ -326,7 +326,7 @@ void sherd__job_event(sherd_job *j, uint32_t node, sherd__event *e, uint64_t now
     e->fragment = NULL;
 }
 
-void sherd__job_tick(sherd_job *j, uint64_t now_ms)
+void sherd__job_tick(sherd__job *j, uint64_t now_ms)
 {
     bool gone = false;
     j->now_ms = now_ms;
@@ -343,7 +343,7 @@ void sherd__job_tick(sherd_job *j, uint64_t now_ms)
 
 /* --- the end --------------------------------------------------------------------------------- */
 
-bool sherd__job_done(const sherd_job *j, int *err, sherd_diag *d)
+bool sherd__job_done(const sherd__job *j, int *err, sherd_diag *d)
 {
     if (!j->done) return false;
     *err = j->err;
@@ -351,12 +351,12 @@ bool sherd__job_done(const sherd_job *j, int *err, sherd_diag *d)
     return true;
 }
 
-void sherd__job_fail(sherd_job *j, int err, const char *hint, const char *message)
+void sherd__job_fail(sherd__job *j, int err, const char *hint, const char *message)
 {
     sherd__job_stop(j, err, hint, "%s", message);
 }
 
-void sherd__job_end(sherd_job *j)
+void sherd__job_end(sherd__job *j)
 {
     for (uint32_t i = 0; i < j->o.nodes; i++) {
         if (j->nodes[i].state != NODE_UP) continue;
@@ -365,7 +365,7 @@ void sherd__job_end(sherd_job *j)
     }
 }
 
-void sherd__job_rest(sherd_job *j)
+void sherd__job_rest(sherd__job *j)
 {
     for (uint32_t i = 0; i < j->o.nodes; i++) {
         job_node *n = &j->nodes[i];
@@ -380,32 +380,32 @@ void sherd__job_rest(sherd_job *j)
     }
 }
 
-bool sherd__job_starved(const sherd_job *j, uint32_t *alive)
+bool sherd__job_starved(const sherd__job *j, uint32_t *alive)
 {
     *alive = j->alive;
     return j->starved;
 }
 
-bool sherd__job_idle(const sherd_job *j)
+bool sherd__job_idle(const sherd__job *j)
 {
     return j->pieces == 0;
 }
 
 /* --- telling --------------------------------------------------------------------------------- */
 
-void sherd__job_count(const sherd_job *j, sherd__job_stats *out)
+void sherd__job_count(const sherd__job *j, sherd__job_stats *out)
 {
     *out = j->stats;
     out->cells = j->cells_len;
     out->folded = j->folded;
 }
 
-uint64_t sherd__job_node_tasks(const sherd_job *j, uint32_t node)
+uint64_t sherd__job_node_tasks(const sherd__job *j, uint32_t node)
 {
     return j->nodes[node].accepted;
 }
 
-void sherd__job_waiting(const sherd_job *j, uint64_t now_ms, char *out, size_t size)
+void sherd__job_waiting(const sherd__job *j, uint64_t now_ms, char *out, size_t size)
 {
     uint32_t worst = NOBODY;
     out[0] = '\0';

@@ -18,7 +18,7 @@
 #include "sherd/cluster.h"
 #include "wire/session.h"
 
-typedef struct sherd_job sherd_job;
+typedef struct sherd__job sherd__job;
 
 typedef struct sherd__job_owner {
     /** The node's session has something to send. */
@@ -33,9 +33,9 @@ typedef struct sherd__job_owner {
 } sherd__job_owner;
 
 typedef struct sherd__job_options {
-    const sherd__hiding *hiding; /* outlives the job's executor work */
-    sherd_ledger *ledger;        /* outlives the job */
-    sherd_executor *executor;
+    const sherd__hiding *hiding;    /* outlives the job's executor work */
+    sherd__exposure_ledger *ledger; /* outlives the job */
+    sherd__executor *executor;
     uint32_t op;                 /* sherd__op of its tasks */
     uint64_t id;                 /* random */
     uint32_t nodes;              /* at least the scheme's slots; slot i is planned for node i, and
@@ -61,45 +61,46 @@ typedef struct sherd__job_stats {
     uint32_t lost, banned;
 } sherd__job_stats;
 
-int sherd__job_new(sherd_job **out, const sherd__job_options *opt) SHERD_MUST;
+int sherd__job_new(sherd__job **out, const sherd__job_options *opt) SHERD_MUST;
 /** Only once sherd__job_idle: the executor must not hold its work. */
-void sherd__job_free(sherd_job *j);
+void sherd__job_free(sherd__job *j);
 
 /**
  * The node can be sent to: at the start, or again after its connection came back. session_number is
  * another one for every session with this node, and not 0: blocks are gone with their session.
  */
-void sherd__job_node_up(sherd_job *j, uint32_t node, sherd_session *s, uint64_t session_number,
+void sherd__job_node_up(sherd__job *j, uint32_t node, sherd__session *s, uint64_t session_number,
                         uint64_t now_ms);
 /** Its session is over. back: it may return (the network failed, not the node). */
-void sherd__job_node_down(sherd_job *j, uint32_t node, bool back, const char *why, uint64_t now_ms);
+void sherd__job_node_down(sherd__job *j, uint32_t node, bool back, const char *why,
+                          uint64_t now_ms);
 /** It broke the protocol and is not let back in; to be told before sherd__job_node_down. */
-void sherd__job_node_banned(sherd_job *j, uint32_t node, const char *why);
+void sherd__job_node_banned(sherd__job *j, uint32_t node, const char *why);
 /** It was banned before this job: its domain is given no share of it. Before the first pump. */
-void sherd__job_node_barred(sherd_job *j, uint32_t node);
+void sherd__job_node_barred(sherd__job *j, uint32_t node);
 /** A RESULT or REFUSED of this job; the fragment in it is taken. */
-void sherd__job_event(sherd_job *j, uint32_t node, sherd__event *event, uint64_t now_ms);
+void sherd__job_event(sherd__job *j, uint32_t node, sherd__event *event, uint64_t now_ms);
 /** Notices overdue tasks and nodes that did not return; call about ten times a second. */
-void sherd__job_tick(sherd_job *j, uint64_t now_ms);
+void sherd__job_tick(sherd__job *j, uint64_t now_ms);
 /** Drains the executor's finished pieces and sends what they made possible. */
-void sherd__job_pump(sherd_job *j, uint64_t now_ms);
+void sherd__job_pump(sherd__job *j, uint64_t now_ms);
 
 /** True once it has succeeded or failed; *err and *d then say how. */
-bool sherd__job_done(const sherd_job *j, int *err, sherd_diag *d);
+bool sherd__job_done(const sherd__job *j, int *err, sherd_diag *d);
 /** Gives the job up with this error (interrupted, timed out), unless it is done. */
-void sherd__job_fail(sherd_job *j, int err, const char *hint, const char *message);
+void sherd__job_fail(sherd__job *j, int err, const char *hint, const char *message);
 /** Cancels what is under way and drops the job's blocks at the nodes that are up; their sessions
  *  read nothing of the job after this. */
-void sherd__job_end(sherd_job *j);
+void sherd__job_end(sherd__job *j);
 /**
  * The run is over: lets go of all sessions, which may now end without the job being told. Nodes
  * keep their blocks; sherd__job_node_up comes before the next run or sherd__job_end.
  */
-void sherd__job_rest(sherd_job *j);
+void sherd__job_rest(sherd__job *j);
 /** Whether it failed for want of answers: fewer domains could answer then (*alive) than must. */
-bool sherd__job_starved(const sherd_job *j, uint32_t *alive);
+bool sherd__job_starved(const sherd__job *j, uint32_t *alive);
 /** True when the executor holds none of its work. */
-bool sherd__job_idle(const sherd_job *j);
+bool sherd__job_idle(const sherd__job *j);
 
 /**
  * Another run over the same resident blocks: the scheme has been given a new operand A, with at
@@ -107,12 +108,12 @@ bool sherd__job_idle(const sherd_job *j);
  * Only before the first run, or when done without error and idle (else SHERD_EINVAL); nodes keep
  * what they hold.
  */
-int sherd__job_again(sherd_job *j) SHERD_MUST;
+int sherd__job_again(sherd__job *j) SHERD_MUST;
 
-void sherd__job_count(const sherd_job *j, sherd__job_stats *out);
+void sherd__job_count(const sherd__job *j, sherd__job_stats *out);
 /** Tasks of this job that node answered and that were accepted. */
-uint64_t sherd__job_node_tasks(const sherd_job *j, uint32_t node);
+uint64_t sherd__job_node_tasks(const sherd__job *j, uint32_t node);
 /** What the job waits for, in a sentence ("waiting 12 s for node 3, ..."); empty when nothing. */
-void sherd__job_waiting(const sherd_job *j, uint64_t now_ms, char *out, size_t size);
+void sherd__job_waiting(const sherd__job *j, uint64_t now_ms, char *out, size_t size);
 
 #endif

@@ -19,7 +19,7 @@ struct sherd__kept_share {
     uint32_t spare;     /* as asked; opt.spare is 0 once shares had to be made anew */
     sherd__nodes nodes; /* as they were when the shares were made */
     sherd__prepared p;
-    sherd_job *job; /* NULL: there are no shares */
+    sherd__job *job; /* NULL: there are no shares */
     uint32_t encodings;
     uint32_t alive; /* where the last product starved: the domains that could still answer */
 };

@@ -15,26 +15,26 @@ static uint64_t moved(const job_node *n)
     return sherd__session_moved(n->session);
 }
 
-void sherd__job_owes(sherd_job *j, uint32_t node, uint64_t now_ms)
+void sherd__job_owes(sherd__job *j, uint32_t node, uint64_t now_ms)
 {
     job_node *n = &j->nodes[node];
     sherd__delivery_owes(n->delivery, n->sent > 0, moved(n), now_ms);
 }
 
-void sherd__job_excused(sherd_job *j, uint32_t node)
+void sherd__job_excused(sherd__job *j, uint32_t node)
 {
     job_node *n = &j->nodes[node];
     sherd__delivery_owes(n->delivery, false, moved(n), j->now_ms);
     sherd__job_owes(j, node, j->now_ms);
 }
 
-void sherd__job_answered(sherd_job *j, uint32_t node, uint64_t now_ms)
+void sherd__job_answered(sherd__job *j, uint32_t node, uint64_t now_ms)
 {
     job_node *n = &j->nodes[node];
     sherd__delivery_made(n->delivery, &j->peers, moved(n), now_ms);
 }
 
-void sherd__job_late(sherd_job *j, uint64_t now_ms)
+void sherd__job_late(sherd__job *j, uint64_t now_ms)
 {
     size_t stride = j->o.deliveries ? j->o.deliveries_stride : sizeof *j->deliveries;
     sherd__delivery_peers_of(&j->peers, j->nodes[0].delivery, stride, j->o.nodes, j->medians);

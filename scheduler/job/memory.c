@@ -9,19 +9,19 @@
 #include "core/alloc.h"
 #include "core/bytes.h"
 
-static void reset_cells(sherd_job *j)
+static void reset_cells(sherd__job *j)
 {
     memset(j->cells, 0, j->cells_len * sizeof *j->cells);
     memset(j->todo_from, 0, j->shape.slots * sizeof *j->todo_from);
     memset(j->folding.ready, 0, j->cells_len);
-    memset(j->folding.held, 0, j->cells_len * sizeof(sherd_fragment *));
+    memset(j->folding.held, 0, j->cells_len * sizeof(sherd__fragment *));
     memset(j->folding.have, 0, job_positions(j) * sizeof *j->folding.have);
     memset(j->accepted_at, 0, job_positions(j) * sizeof *j->accepted_at);
     j->folding.next = j->folding.folded = j->folded = j->fold_pos = 0;
     j->finishing = j->done = false;
 }
 
-static void free_cells(sherd_job *j)
+static void free_cells(sherd__job *j)
 {
     sherd__free(j->folding.held);
     sherd__free(j->folding.ready);
@@ -35,13 +35,13 @@ static void free_cells(sherd_job *j)
 }
 
 /* Room for the cells of the scheme's shape. */
-static int allocate_cells(sherd_job *j)
+static int allocate_cells(sherd__job *j)
 {
     size_t positions = (size_t)j->shape.tiles * j->shape.panels, cells;
     if (!sherd__mul(positions, j->shape.slots, &cells) || cells >= UINT32_MAX) return SHERD_ENOMEM;
     j->cells_len = j->cells_room = cells;
     j->cells = sherd__calloc(cells, sizeof *j->cells);
-    j->folding.held = sherd__calloc(cells, sizeof(sherd_fragment *));
+    j->folding.held = sherd__calloc(cells, sizeof(sherd__fragment *));
     j->folding.ready = sherd__calloc(cells, 1);
     j->folding.have = sherd__calloc(positions, sizeof *j->folding.have);
     j->accepted_at = sherd__calloc(positions, sizeof *j->accepted_at);
@@ -50,7 +50,7 @@ static int allocate_cells(sherd_job *j)
                : SHERD_ENOMEM;
 }
 
-static int allocate_holds(sherd_job *j)
+static int allocate_holds(sherd__job *j)
 {
     j->holds_room = (size_t)j->shape.slots * j->shape.tiles;
     for (uint32_t i = 0; i < j->o.nodes; i++) {
@@ -61,7 +61,7 @@ static int allocate_holds(sherd_job *j)
     return SHERD_OK;
 }
 
-static int allocate(sherd_job *j)
+static int allocate(sherd__job *j)
 {
     j->nodes = sherd__calloc(j->o.nodes, sizeof *j->nodes);
     j->owner = sherd__calloc(j->shape.slots, sizeof *j->owner);
@@ -86,10 +86,10 @@ static int allocate(sherd_job *j)
     return SHERD_OK;
 }
 
-int sherd__job_new(sherd_job **out, const sherd__job_options *opt)
+int sherd__job_new(sherd__job **out, const sherd__job_options *opt)
 {
     *out = NULL;
-    sherd_job *j = sherd__calloc(1, sizeof *j);
+    sherd__job *j = sherd__calloc(1, sizeof *j);
     if (!j) return SHERD_ENOMEM;
     j->o = *opt;
     j->hiding = *opt->hiding;
@@ -105,7 +105,7 @@ int sherd__job_new(sherd_job **out, const sherd__job_options *opt)
     return SHERD_OK;
 }
 
-void sherd__job_free(sherd_job *j)
+void sherd__job_free(sherd__job *j)
 {
     if (!j) return;
     for (uint64_t i = 0; j->folding.held && i < j->cells_len; i++)
@@ -126,7 +126,7 @@ void sherd__job_free(sherd_job *j)
 
 /* The scheme has been given other operands: room for its cells. Right blocks have been dropped
  * where the left ones stay; where the right ones do, their layout stays. */
-static int reshape(sherd_job *j)
+static int reshape(sherd__job *j)
 {
     uint32_t lefts = job_lefts(j), tiles = j->shape.tiles;
     j->hiding.ops->shape(j->hiding.ctx, &j->shape);
@@ -146,7 +146,7 @@ static int reshape(sherd_job *j)
     return err ? err : allocate_holds(j);
 }
 
-int sherd__job_again(sherd_job *j)
+int sherd__job_again(sherd__job *j)
 {
     if (j->err || !sherd__job_idle(j) || (!j->done && j->attempts)) return SHERD_EINVAL;
     int err = reshape(j);

@@ -449,7 +449,7 @@ int sherd_multiplier_cluster(sherd_multiplier *out, sherd_cluster *c,
                            "under --scheme %s no operand stays at the nodes", scheme->name);
     remote *m = sherd__calloc(1, sizeof *m);
     if (!m) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a multiplier");
-    sherd_entropy os = sherd__entropy_os();
+    sherd__entropy os = sherd__entropy_os();
     m->cluster = c;
     m->opt = *opt;
     m->operation = opt->operation;

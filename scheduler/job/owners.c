@@ -9,14 +9,14 @@
 #include "scheduler/job/internal.h"
 
 /* Position of the slot's first cell that is to be done; cells / slots when none is. */
-uint64_t sherd__job_first_todo(sherd_job *j, uint32_t slot)
+uint64_t sherd__job_first_todo(sherd__job *j, uint32_t slot)
 {
     uint64_t end = job_positions(j), pos = j->todo_from[slot];
     while (pos < end && j->cells[job_ordinal(j, slot, pos)].state != CELL_TODO) pos++;
     return j->todo_from[slot] = pos;
 }
 
-static uint32_t owned(const sherd_job *j, uint32_t node)
+static uint32_t owned(const sherd__job *j, uint32_t node)
 {
     uint32_t n = 0;
     for (uint32_t s = 0; s < j->shape.slots; s++) n += j->owner[s] == node;
@@ -24,7 +24,7 @@ static uint32_t owned(const sherd_job *j, uint32_t node)
 }
 
 /* The node that takes the slot's next cell over with the least burden, or NOBODY. */
-static uint32_t adopter(const sherd_job *j, sherd__cell cell)
+static uint32_t adopter(const sherd__job *j, sherd__cell cell)
 {
     uint32_t best = NOBODY, best_owned = 0;
     double best_seen = 0;
@@ -43,14 +43,14 @@ static uint32_t adopter(const sherd_job *j, sherd__cell cell)
     return best;
 }
 
-static bool any_in(const sherd_job *j, node_state state)
+static bool any_in(const sherd__job *j, node_state state)
 {
     for (uint32_t i = 0; i < j->o.nodes; i++)
         if (j->nodes[i].state == state) return true;
     return false;
 }
 
-static void nobody_may(sherd_job *j)
+static void nobody_may(sherd__job *j)
 {
     if (!any_in(j, NODE_UP))
         sherd__job_stop(j, SHERD_EFEWNODES, "start more nodes, or look at the nodes' own messages",
@@ -65,7 +65,7 @@ static void nobody_may(sherd_job *j)
 }
 
 /* Finds another owner for a slot. Fails the job where there is none and none can come back. */
-void sherd__job_reassign(sherd_job *j, uint32_t slot)
+void sherd__job_reassign(sherd__job *j, uint32_t slot)
 {
     uint64_t pos = sherd__job_first_todo(j, slot);
     if (j->done || pos == job_positions(j)) return;
@@ -84,7 +84,7 @@ void sherd__job_reassign(sherd_job *j, uint32_t slot)
 
 /* A domain may be given a share, and is counted on to answer it, while one of its nodes is up or
  * may come back and none of them has lied. Whoever makes, assigns or awaits shares goes by this. */
-static void note_dead(sherd_job *j)
+static void note_dead(sherd__job *j)
 {
     memset(j->dead, 0xff, job_dead_bytes(j));
     for (uint32_t i = 0; i < j->o.nodes; i++) {
@@ -99,7 +99,7 @@ static void note_dead(sherd_job *j)
     }
 }
 
-static uint32_t shares_alive(const sherd_job *j)
+static uint32_t shares_alive(const sherd__job *j)
 {
     uint32_t alive = 0;
     for (uint32_t s = 0; s < j->shape.slots; s++) alive += !job_dead(j, s);
@@ -108,14 +108,14 @@ static uint32_t shares_alive(const sherd_job *j)
 
 /* A share that has been answered, whoever may have gone since, or can be. An answer that is being
  * judged counts until its verdict, after which shares are counted again if it was wrong. */
-static bool may_count(const sherd_job *j, uint32_t slot, uint64_t pos)
+static bool may_count(const sherd__job *j, uint32_t slot, uint64_t pos)
 {
     uint8_t state = j->cells[job_ordinal(j, slot, pos)].state;
     return state == CELL_DONE || state == CELL_JUDGING || !job_dead(j, slot);
 }
 
 /* Fails the job where a position can no longer have enough answers. */
-static void count_shares(sherd_job *j)
+static void count_shares(sherd__job *j)
 {
     for (uint64_t pos = j->fold_pos; pos < job_positions(j) && !j->done; pos++) {
         uint32_t can = 0;
@@ -132,7 +132,7 @@ static void count_shares(sherd_job *j)
     }
 }
 
-void sherd__job_adopt(sherd_job *j)
+void sherd__job_adopt(sherd__job *j)
 {
     if (j->shape.threshold) note_dead(j);
     for (uint32_t s = 0; s < j->shape.slots && !j->done; s++) {
@@ -143,7 +143,7 @@ void sherd__job_adopt(sherd_job *j)
     if (j->shape.threshold) count_shares(j);
 }
 
-bool sherd__job_owners_init(sherd_job *j)
+bool sherd__job_owners_init(sherd__job *j)
 {
     for (uint32_t s = 0; s < j->shape.slots; s++) {
         j->owner[s] = j->shape.threshold ? NOBODY : s;

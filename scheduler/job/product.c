@@ -100,7 +100,7 @@ static void report_fill(sherd_report *r, const sherd__prepared *p, const sherd__
     r->seconds = run->seconds;
 }
 
-int sherd__product_job(sherd_job **out, sherd_cluster *c, const sherd__prepared *p, bool strict,
+int sherd__product_job(sherd__job **out, sherd_cluster *c, const sherd__prepared *p, bool strict,
                        sherd_diag *d)
 {
     sherd__job_options jo = { 0 };
@@ -128,7 +128,7 @@ static int judge(int err, const sherd__run_result *run, bool strict, sherd_diag 
                        "%s answered wrongly or broke the protocol", run->banned);
 }
 
-int sherd__product_run(sherd_cluster *c, sherd_job *job, bool last, const sherd__prepared *p,
+int sherd__product_run(sherd_cluster *c, sherd__job *job, bool last, const sherd__prepared *p,
                        const sherd__nodes *nodes, const sherd_product_options *opt,
                        sherd_report *out, sherd_diag *d)
 {
@@ -157,7 +157,7 @@ static int once(sherd_cluster *c, sherd__prepared *p, const sherd__nodes *nodes,
                 sherd_diag *d)
 {
     sherd_product_options now = *opt;
-    sherd_job *job = NULL;
+    sherd__job *job = NULL;
     *alive = NOT_STARVED;
     int err = sherd__product_job(&job, c, p, opt->strict, d);
     if (err) sherd__fail(d, err, NULL, "cannot set the job up: %s", sherd_strerror(err));
@@ -286,7 +286,7 @@ struct sherd_resident {
     sherd__prepared p;
     sherd__nodes nodes;
     sherd_product_options opt;
-    sherd_job *job;
+    sherd__job *job;
     uint64_t bytes;
 };
 

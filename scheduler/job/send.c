@@ -7,13 +7,13 @@
 
 #include "scheduler/job/internal.h"
 
-void sherd__job_cell_done(sherd_job *j, uint64_t ordinal)
+void sherd__job_cell_done(sherd__job *j, uint64_t ordinal)
 {
     j->nodes[j->cells[ordinal].node].under_way--;
     job_cell_becomes(j, &j->cells[ordinal], CELL_DONE);
 }
 
-void sherd__job_back(sherd_job *j, uint64_t ordinal)
+void sherd__job_back(sherd__job *j, uint64_t ordinal)
 {
     job_cell *c = &j->cells[ordinal];
     uint32_t slot = (uint32_t)(ordinal % j->shape.slots);
@@ -29,7 +29,7 @@ void sherd__job_back(sherd_job *j, uint64_t ordinal)
 }
 
 /* Enough answers are in: nobody need go on with the rest. */
-void sherd__job_close_position(sherd_job *j, uint64_t pos)
+void sherd__job_close_position(sherd__job *j, uint64_t pos)
 {
     for (uint32_t s = 0; s < j->shape.slots; s++) {
         uint64_t ordinal = job_ordinal(j, s, pos);
@@ -52,23 +52,23 @@ void sherd__job_close_position(sherd_job *j, uint64_t pos)
 
 /* --- blocks ---------------------------------------------------------------------------------- */
 
-static size_t right_at(const sherd_job *j, sherd__cell c)
+static size_t right_at(const sherd__job *j, sherd__cell c)
 {
     return (size_t)(j->shape.shared ? 0 : c.slot) * j->shape.tiles + c.tile;
 }
 
 /* Block numbers: left ones that stay, right ones that stay, and then those that pass. */
-static uint32_t left_number(sherd__cell c, const sherd_job *j)
+static uint32_t left_number(sherd__cell c, const sherd__job *j)
 {
     return 1 + (uint32_t)job_left_at(j, c);
 }
 
-static uint32_t right_number(const sherd_job *j, size_t at)
+static uint32_t right_number(const sherd__job *j, size_t at)
 {
     return 1 + job_lefts(j) + (uint32_t)at;
 }
 
-void sherd__job_block_refused(sherd_job *j, job_node *n, uint32_t block)
+void sherd__job_block_refused(sherd__job *j, job_node *n, uint32_t block)
 {
     uint32_t lefts = job_lefts(j), rights = j->shape.slots * j->shape.tiles;
     if (block == 0 || block > lefts + rights) return;
@@ -77,10 +77,10 @@ void sherd__job_block_refused(sherd_job *j, job_node *n, uint32_t block)
 }
 
 /* Sends the slot's resident block, unless the node has it. */
-static int ensure_resident(sherd_job *j, job_node *n, sherd__cell cell, uint32_t *block)
+static int ensure_resident(sherd__job *j, job_node *n, sherd__cell cell, uint32_t *block)
 {
     size_t at = right_at(j, cell);
-    sherd_fragment *f;
+    sherd__fragment *f;
     *block = right_number(j, at);
     if (n->holds[at]) return SHERD_OK;
     int err = j->hiding.ops->resident(j->hiding.ctx, j->shape.shared ? 0 : cell.slot, cell.tile,
@@ -93,7 +93,7 @@ static int ensure_resident(sherd_job *j, job_node *n, sherd__cell cell, uint32_t
 }
 
 /* Whether the node still works on a cell of these positions, of one slot or of all. */
-static bool busy_with(const sherd_job *j, uint32_t node, uint32_t slot, uint64_t from, uint64_t to)
+static bool busy_with(const sherd__job *j, uint32_t node, uint32_t slot, uint64_t from, uint64_t to)
 {
     for (uint32_t s = 0; s < j->shape.slots; s++) {
         if (!j->shape.shared && s != slot) continue;
@@ -106,7 +106,7 @@ static bool busy_with(const sherd_job *j, uint32_t node, uint32_t slot, uint64_t
 }
 
 /* Once every cell of a tile is past its node, the tile's resident block only takes room there. */
-static void drop_old_tiles(sherd_job *j, uint32_t node, sherd__cell cell)
+static void drop_old_tiles(sherd__job *j, uint32_t node, sherd__cell cell)
 {
     job_node *n = &j->nodes[node];
     if (j->shape.tiles == 1 || !j->shape.resident) return;
@@ -118,7 +118,7 @@ static void drop_old_tiles(sherd_job *j, uint32_t node, sherd__cell cell)
     }
 }
 
-void sherd__job_drop_rights(sherd_job *j, uint32_t node)
+void sherd__job_drop_rights(sherd__job *j, uint32_t node)
 {
     job_node *n = &j->nodes[node];
     for (size_t at = 0; at < (size_t)j->shape.slots * j->shape.tiles; at++) {
@@ -131,7 +131,7 @@ void sherd__job_drop_rights(sherd_job *j, uint32_t node)
 
 /* A number for a block that goes with its task. They come round again after four thousand million,
  * when the first have long been dropped. */
-static uint32_t passing_block(sherd_job *j)
+static uint32_t passing_block(sherd__job *j)
 {
     uint32_t base = right_number(j, (size_t)j->shape.slots * j->shape.tiles);
     return base + j->blocks++ % (UINT32_MAX - base);
@@ -140,7 +140,7 @@ static uint32_t passing_block(sherd_job *j)
 /* --- tasks ----------------------------------------------------------------------------------- */
 
 /* Puts a block that was made for the task; *f is the session's then. */
-static int put(sherd_job *j, job_node *n, uint32_t block, sherd_fragment **f)
+static int put(sherd__job *j, job_node *n, uint32_t block, sherd__fragment **f)
 {
     int err = sherd__session_put(n->session, j->o.id, block, *f);
     if (!err) *f = NULL;
@@ -148,7 +148,7 @@ static int put(sherd_job *j, job_node *n, uint32_t block, sherd_fragment **f)
 }
 
 /* The block of the left operand: one that stays, put the first time, or one that passes. */
-static int put_left(sherd_job *j, job_node *n, sherd__cell cell, sherd__cell_work *work,
+static int put_left(sherd__job *j, job_node *n, sherd__cell cell, sherd__cell_work *work,
                     sherd__task *task)
 {
     if (!j->shape.left_stays) {
@@ -164,13 +164,13 @@ static int put_left(sherd_job *j, job_node *n, sherd__cell cell, sherd__cell_wor
     return err;
 }
 
-void sherd__job_left_back(sherd_job *j, uint32_t node, uint64_t ordinal)
+void sherd__job_left_back(sherd__job *j, uint32_t node, uint64_t ordinal)
 {
     uint8_t *left = &j->nodes[node].lefts[job_left_at(j, job_cell_at(j, ordinal))];
     if (*left == LEFT_MAKING) *left = LEFT_NONE;
 }
 
-int sherd__job_send(sherd_job *j, uint64_t ordinal, sherd__cell_work *work)
+int sherd__job_send(sherd__job *j, uint64_t ordinal, sherd__cell_work *work)
 {
     job_cell *c = &j->cells[ordinal];
     job_node *n = &j->nodes[c->node];
@@ -194,7 +194,7 @@ int sherd__job_send(sherd_job *j, uint64_t ordinal, sherd__cell_work *work)
 }
 
 /* Starts a cell at a node. The ledger has the last word. */
-static int start_cell(sherd_job *j, uint32_t node, uint64_t ordinal, uint64_t now_ms)
+static int start_cell(sherd__job *j, uint32_t node, uint64_t ordinal, uint64_t now_ms)
 {
     job_cell *c = &j->cells[ordinal];
     job_node *n = &j->nodes[node];
@@ -216,7 +216,7 @@ static int start_cell(sherd_job *j, uint32_t node, uint64_t ordinal, uint64_t no
 
 /* The next cell for a node: the lowest position among the slots it owns; where every node holds all
  * of B (plain), also of slots whose owners are behind. cells_len: none. */
-static uint64_t next_cell(sherd_job *j, uint32_t node)
+static uint64_t next_cell(sherd__job *j, uint32_t node)
 {
     uint64_t best = UINT64_MAX, end = job_positions(j);
     uint32_t best_slot = 0;
@@ -238,7 +238,7 @@ static uint64_t next_cell(sherd_job *j, uint32_t node)
     return job_ordinal(j, best_slot, best);
 }
 
-void sherd__job_dispatch(sherd_job *j, uint64_t now_ms)
+void sherd__job_dispatch(sherd__job *j, uint64_t now_ms)
 {
     for (bool more = true; more && !j->done;) {
         more = false;

@@ -15,7 +15,7 @@ static void end_trial(job_node *n)
     n->trial = (job_trial){ 0 };
 }
 
-bool sherd__job_trial_begin(sherd_job *j, uint64_t ordinal)
+bool sherd__job_trial_begin(sherd__job *j, uint64_t ordinal)
 {
     const job_cell *c = &j->cells[ordinal];
     job_node *n = &j->nodes[c->node];
@@ -27,14 +27,14 @@ bool sherd__job_trial_begin(sherd_job *j, uint64_t ordinal)
     return true;
 }
 
-void sherd__job_trial_heard(sherd_job *j, job_node *n, uint32_t attempt)
+void sherd__job_trial_heard(sherd__job *j, job_node *n, uint32_t attempt)
 {
     n->heard_ms = j->now_ms;
     n->mute_ms = 0;
     if (n->trial.attempt == attempt) end_trial(n);
 }
 
-bool sherd__job_trial_failed(const sherd_job *j, job_node *n, double patience)
+bool sherd__job_trial_failed(const sherd__job *j, job_node *n, double patience)
 {
     if (!n->trial.attempt) return false;
     if (!n->trial.since_ms && sherd__session_stats_of(n->session)->bytes_out >= n->trial.out)
@@ -43,7 +43,7 @@ bool sherd__job_trial_failed(const sherd_job *j, job_node *n, double patience)
     return (double)(n->mute_ms + run) > patience;
 }
 
-void sherd__job_trial_rest(sherd_job *j, job_node *n)
+void sherd__job_trial_rest(sherd__job *j, job_node *n)
 {
     if (n->trial.since_ms) n->mute_ms += j->now_ms - n->trial.since_ms;
     if (n->trial.attempt && n->state == NODE_UP && sherd__session_ready(n->session))
@@ -51,7 +51,7 @@ void sherd__job_trial_rest(sherd_job *j, job_node *n)
     end_trial(n);
 }
 
-void sherd__job_trial_forget(sherd_job *j, job_node *n)
+void sherd__job_trial_forget(sherd__job *j, job_node *n)
 {
     n->heard_ms = j->now_ms;
     n->mute_ms = 0;

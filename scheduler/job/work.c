@@ -14,20 +14,20 @@
 typedef enum piece_kind { PIECE_HIDE, PIECE_JUDGE, PIECE_FINISH } piece_kind;
 
 typedef struct piece {
-    sherd_work work; /* first: the executor hands this back */
-    sherd_job *job;
+    sherd__executor_item work; /* first: the executor hands this back */
+    sherd__job *job;
     piece_kind kind;
     uint64_t ordinal;
     uint32_t node, attempt;
     bool left, ran;
     int err;
     sherd__cell_work hidden;
-    sherd_fragment *answer;
+    sherd__fragment *answer;
     uint64_t folded, next;
     uint8_t dead[]; /* to hide, threshold: as the job had it */
 } piece;
 
-static int fold(sherd_job *j, uint64_t ordinal)
+static int fold(sherd__job *j, uint64_t ordinal)
 {
     job_folding *f = &j->folding;
     const uint8_t *body = f->held[ordinal] ? sherd__fragment_bytes(f->held[ordinal]) : NULL;
@@ -38,7 +38,7 @@ static int fold(sherd_job *j, uint64_t ordinal)
     return err;
 }
 
-static void release(sherd_job *j, uint64_t pos)
+static void release(sherd__job *j, uint64_t pos)
 {
     for (uint32_t s = 0; s < j->shape.slots; s++) {
         uint64_t ordinal = job_ordinal(j, s, pos);
@@ -48,7 +48,7 @@ static void release(sherd_job *j, uint64_t pos)
 }
 
 /* An accepted answer of a share: with the threshold's last one, the position is decoded. */
-static int gather(sherd_job *j, uint64_t ordinal, sherd_fragment *answer)
+static int gather(sherd__job *j, uint64_t ordinal, sherd__fragment *answer)
 {
     job_folding *f = &j->folding;
     uint64_t pos = ordinal / j->shape.slots;
@@ -61,7 +61,7 @@ static int gather(sherd_job *j, uint64_t ordinal, sherd_fragment *answer)
     uint32_t *slots = sherd__calloc(want, sizeof *slots);
     const uint8_t **bodies = sherd__calloc(want, sizeof *bodies);
     for (uint32_t s = 0; slots && bodies && s < j->shape.slots; s++) {
-        const sherd_fragment *held = f->held[job_ordinal(j, s, pos)];
+        const sherd__fragment *held = f->held[job_ordinal(j, s, pos)];
         if (!held) continue;
         slots[len] = s;
         bodies[len++] = sherd__fragment_bytes(held);
@@ -77,7 +77,7 @@ static int gather(sherd_job *j, uint64_t ordinal, sherd_fragment *answer)
 }
 
 /* An accepted answer (or an empty cell) takes its place; everything that can be folded is. */
-static int settle(sherd_job *j, uint64_t ordinal, sherd_fragment *answer)
+static int settle(sherd__job *j, uint64_t ordinal, sherd__fragment *answer)
 {
     job_folding *f = &j->folding;
     int err = SHERD_OK;
@@ -89,15 +89,15 @@ static int settle(sherd_job *j, uint64_t ordinal, sherd_fragment *answer)
     return err;
 }
 
-static bool decoded(const sherd_job *j, uint64_t ordinal)
+static bool decoded(const sherd__job *j, uint64_t ordinal)
 {
     return j->shape.threshold && j->folding.have[ordinal / j->shape.slots] >= j->shape.threshold;
 }
 
-static void run(sherd_work *w)
+static void run(sherd__executor_item *w)
 {
     piece *p = (piece *)w;
-    sherd_job *j = p->job;
+    sherd__job *j = p->job;
     const sherd__hiding_ops *ops = j->hiding.ops;
     p->ran = true;
     switch (p->kind) {
@@ -129,10 +129,10 @@ static void run(sherd_work *w)
     p->next = j->folding.next;
 }
 
-static void done(sherd_work *w)
+static void done(sherd__executor_item *w)
 {
     piece *p = (piece *)w;
-    sherd_job *j = p->job;
+    sherd__job *j = p->job;
     j->pieces--;
     if (!p->ran) p->err = SHERD_EINTERRUPTED; /* the executor is going down */
     else sherd__job_folded(j, p->folded, p->next);
@@ -148,7 +148,8 @@ static void done(sherd_work *w)
     sherd__free(p);
 }
 
-static int start(sherd_job *j, piece_kind kind, uint64_t ordinal, sherd_fragment *answer, bool left)
+static int start(sherd__job *j, piece_kind kind, uint64_t ordinal, sherd__fragment *answer,
+                 bool left)
 {
     piece *p = sherd__calloc(1, sizeof *p + job_dead_bytes(j));
     if (!p) return SHERD_ENOMEM;
@@ -166,17 +167,17 @@ static int start(sherd_job *j, piece_kind kind, uint64_t ordinal, sherd_fragment
     return err;
 }
 
-int sherd__job_hide(sherd_job *j, uint64_t ordinal, bool left)
+int sherd__job_hide(sherd__job *j, uint64_t ordinal, bool left)
 {
     return start(j, PIECE_HIDE, ordinal, NULL, left);
 }
 
-int sherd__job_judge(sherd_job *j, uint64_t ordinal, sherd_fragment *answer)
+int sherd__job_judge(sherd__job *j, uint64_t ordinal, sherd__fragment *answer)
 {
     return start(j, PIECE_JUDGE, ordinal, answer, false);
 }
 
-int sherd__job_finish(sherd_job *j)
+int sherd__job_finish(sherd__job *j)
 {
     return start(j, PIECE_FINISH, 0, NULL, false);
 }

@@ -105,7 +105,7 @@ static int cut(making *mk, uint64_t memory)
 static int begin(making *mk, const char *path, const sherd_masks_options *opt, sherd_diag *d)
 {
     uint8_t root[32], key[32];
-    sherd_entropy os = sherd__entropy_os();
+    sherd__entropy os = sherd__entropy_os();
     int err = choose(mk, opt, d);
     mk->head.k = mk->b.rows;
     mk->head.m = mk->b.cols;

@@ -42,7 +42,7 @@ int sherd_meta_new(sherd_meta **out, const sherd_meta_settings *settings, const 
     if (err) return err;
     sherd_meta *meta = sherd__calloc(1, sizeof *meta);
     if (!meta) return sherd__meta_no_memory(d);
-    sherd_entropy os = sherd__entropy_os();
+    sherd__entropy os = sherd__entropy_os();
     meta->f.settings = *settings;
     meta->f.has_seed = true;
     if (seed) memcpy(meta->f.seed, seed, sizeof meta->f.seed);

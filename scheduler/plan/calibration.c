@@ -118,7 +118,7 @@ static int rehearse_fill(rehearsal *r, sherd__calibration *out, uint64_t bytes)
     if (part) memset(part, 0, SHERD__CHUNK); /* the session's buffer has its pages, too */
     double began = sherd__clock_busy_s();
     for (uint32_t slot = 0; slot < slots && !err; slot++) {
-        sherd_fragment *f;
+        sherd__fragment *f;
         err = h->ops->resident(h->ctx, slot, 0, &f);
         if (err) break;
         uint64_t len = sherd__fragment_info_of(f)->len, at = 0;

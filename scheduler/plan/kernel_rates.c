@@ -131,7 +131,7 @@ static void measure(void)
                 .y = sherd__calloc(ENTRIES, sizeof *b.y),
                 .memory = sherd__alloc(MEMORY),
                 .rs = sherd__calloc(4 * COLS, sizeof *b.rs) };
-    sherd_entropy os = sherd__entropy_os();
+    sherd__entropy os = sherd__entropy_os();
     if (b.x && b.y && b.memory && b.rs && sherd__masks_new(&b.masks, &os) == 0) {
         memset(b.memory, 0, MEMORY); /* pages of its own, not one of zeros again and again */
         b.body = b.memory;

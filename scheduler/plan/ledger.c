@@ -17,7 +17,7 @@ typedef struct given {
     uint64_t a;
 } given;
 
-struct sherd_ledger {
+struct sherd__exposure_ledger {
     sherd__hiding hiding;
     sherd__scheme_shape shape;
     uint32_t domains;
@@ -48,12 +48,12 @@ static bool bit(const uint8_t *set, size_t i)
     return set[i / 8] >> (i % 8) & 1;
 }
 
-static size_t left_index(const sherd_ledger *l, sherd__cell c)
+static size_t left_index(const sherd__exposure_ledger *l, sherd__cell c)
 {
     return (size_t)c.slot * l->shape.panels + c.panel;
 }
 
-static uint32_t right_slot(const sherd_ledger *l, uint32_t slot)
+static uint32_t right_slot(const sherd__exposure_ledger *l, uint32_t slot)
 {
     return l->shape.shared ? 0 : slot;
 }
@@ -64,7 +64,7 @@ static double fraction(uint64_t part, uint64_t whole)
 }
 
 /* Entries of the operands: every entry of A is in one (slot, panel), of B in one (slot, tile). */
-static void totals(sherd_ledger *l)
+static void totals(sherd__exposure_ledger *l)
 {
     uint64_t a, b;
     l->total_a = l->total_b = 0;
@@ -86,7 +86,7 @@ static void totals(sherd_ledger *l)
 }
 
 /* What the plan itself gives the domains. */
-static void set_planned(sherd_ledger *l)
+static void set_planned(sherd__exposure_ledger *l)
 {
     uint64_t *sum = l->sums, one, both;
     memset(sum, 0, 2 * (size_t)l->domains * sizeof *sum);
@@ -112,7 +112,7 @@ static void set_planned(sherd_ledger *l)
 }
 
 /* The bound is a fraction of whole operands: with fewer rows than planned it may be another one. */
-static void set_bounds(sherd_ledger *l)
+static void set_bounds(sherd__exposure_ledger *l)
 {
     uint32_t domain;
     totals(l);
@@ -123,7 +123,7 @@ static void set_bounds(sherd_ledger *l)
     l->bound_b = 2 * sherd__ledger_planned(l, 1, &domain);
 }
 
-static int set_up_shares(sherd_ledger *l)
+static int set_up_shares(sherd__exposure_ledger *l)
 {
     l->share_of = sherd__alloc(l->domains * sizeof *l->share_of);
     l->holder = sherd__alloc(l->shape.slots * sizeof *l->holder);
@@ -133,10 +133,10 @@ static int set_up_shares(sherd_ledger *l)
     return SHERD_OK;
 }
 
-int sherd__ledger_new(sherd_ledger **out, const sherd__ledger_options *opt)
+int sherd__ledger_new(sherd__exposure_ledger **out, const sherd__ledger_options *opt)
 {
     *out = NULL;
-    sherd_ledger *l = sherd__calloc(1, sizeof *l);
+    sherd__exposure_ledger *l = sherd__calloc(1, sizeof *l);
     if (!l) return SHERD_ENOMEM;
     l->hiding = *opt->hiding;
     l->hiding.ops->shape(l->hiding.ctx, &l->shape);
@@ -166,7 +166,7 @@ int sherd__ledger_new(sherd_ledger **out, const sherd__ledger_options *opt)
     return SHERD_OK;
 }
 
-int sherd__ledger_follow(sherd_ledger *l, sherd__account *account, unsigned side,
+int sherd__ledger_follow(sherd__exposure_ledger *l, sherd__account *account, unsigned side,
                          const sherd__ledger_whole *whole)
 {
     size_t slots = l->shape.slots;
@@ -184,7 +184,7 @@ int sherd__ledger_follow(sherd_ledger *l, sherd__account *account, unsigned side
     return SHERD_OK;
 }
 
-void sherd__ledger_free(sherd_ledger *l)
+void sherd__ledger_free(sherd__exposure_ledger *l)
 {
     if (!l) return;
     sherd__account_free(l->own);
@@ -202,7 +202,7 @@ void sherd__ledger_free(sherd_ledger *l)
 
 /* The stretch of the slot's entries of B that the cell shows; *len is what its block has. Parts
  * that overlap may be shuffled in different ways, so of a part all counts at once. */
-static uint64_t right_from(const sherd_ledger *l, sherd__cell c, uint64_t *len)
+static uint64_t right_from(const sherd__exposure_ledger *l, sherd__cell c, uint64_t *len)
 {
     uint32_t slot = right_slot(l, c.slot);
     if (!l->before) return l->right_from[(size_t)slot * l->shape.tiles + c.tile];
@@ -211,7 +211,7 @@ static uint64_t right_from(const sherd_ledger *l, sherd__cell c, uint64_t *len)
 }
 
 /* What the cell would add to the domain's account. */
-static void added(const sherd_ledger *l, uint32_t domain, sherd__cell cell, uint64_t *a,
+static void added(const sherd__exposure_ledger *l, uint32_t domain, sherd__cell cell, uint64_t *a,
                   uint64_t *b)
 {
     l->hiding.ops->entries(l->hiding.ctx, cell, a, b);
@@ -230,20 +230,20 @@ static uint64_t at_most(uint64_t n, uint64_t all)
 
 /* A domain holds one share of an encoding, and a share is one domain's: two shares in one place are
  * a colluder more than was reckoned with. Both for good: what was sent was seen. */
-static bool may_hold(const sherd_ledger *l, uint32_t domain, uint32_t slot)
+static bool may_hold(const sherd__exposure_ledger *l, uint32_t domain, uint32_t slot)
 {
     return (l->share_of[domain] == NOTHING || l->share_of[domain] == slot) &&
            (l->holder[slot] == NOTHING || l->holder[slot] == domain);
 }
 
 /* What is no cell of the scheme's, or goes to no domain, is nobody's to be given. */
-static bool known(const sherd_ledger *l, uint32_t domain, sherd__cell cell)
+static bool known(const sherd__exposure_ledger *l, uint32_t domain, sherd__cell cell)
 {
     return domain < l->domains && cell.slot < l->shape.slots &&
            (l->shape.threshold || (cell.tile < l->shape.tiles && cell.panel < l->shape.panels));
 }
 
-bool sherd__ledger_may(const sherd_ledger *l, uint32_t domain, sherd__cell cell)
+bool sherd__ledger_may(const sherd__exposure_ledger *l, uint32_t domain, sherd__cell cell)
 {
     uint64_t a, b;
     if (!known(l, domain, cell)) return false;
@@ -256,7 +256,7 @@ bool sherd__ledger_may(const sherd_ledger *l, uint32_t domain, sherd__cell cell)
            (b == 0 || (double)then_b <= l->bound_b * (double)l->total_b + 0.5);
 }
 
-int sherd__ledger_give(sherd_ledger *l, uint32_t domain, sherd__cell cell)
+int sherd__ledger_give(sherd__exposure_ledger *l, uint32_t domain, sherd__cell cell)
 {
     uint64_t a, b, from;
     if (!sherd__ledger_may(l, domain, cell)) return SHERD_EEXPOSURE;
@@ -278,7 +278,7 @@ int sherd__ledger_give(sherd_ledger *l, uint32_t domain, sherd__cell cell)
     return SHERD_OK;
 }
 
-void sherd__ledger_next_left(sherd_ledger *l)
+void sherd__ledger_next_left(sherd__exposure_ledger *l)
 {
     if (l->shape.threshold) return;                 /* the shares stay where they are */
     l->hiding.ops->shape(l->hiding.ctx, &l->shape); /* it may have fewer panels */
@@ -289,24 +289,24 @@ void sherd__ledger_next_left(sherd_ledger *l)
     }
 }
 
-double sherd__ledger_fraction(const sherd_ledger *l, uint32_t domain, int which)
+double sherd__ledger_fraction(const sherd__exposure_ledger *l, uint32_t domain, int which)
 {
     if (!which || l->shape.paired) return fraction(l->given[domain].a, l->total_a);
     return fraction(at_most(sherd__account_seen(l->account, domain), l->total_b), l->total_b);
 }
 
-double sherd__ledger_bound(const sherd_ledger *l, int which)
+double sherd__ledger_bound(const sherd__exposure_ledger *l, int which)
 {
     return which && !l->shape.paired ? l->bound_b : l->bound_a;
 }
 
-double sherd__ledger_fits(const sherd_ledger *l, int which)
+double sherd__ledger_fits(const sherd__exposure_ledger *l, int which)
 {
     uint64_t all = which && !l->shape.paired ? l->total_b : l->total_a;
     return sherd__ledger_bound(l, which) + (all ? 0.5 / (double)all : 0);
 }
 
-double sherd__ledger_planned(const sherd_ledger *l, int which, uint32_t *domain)
+double sherd__ledger_planned(const sherd__exposure_ledger *l, int which, uint32_t *domain)
 {
     if (l->shape.paired) which = 0;
     double most = which ? 0 : l->share_a;

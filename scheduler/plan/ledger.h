@@ -10,7 +10,7 @@
 #include "scheduler/plan/exposure.h"
 #include "schemes/scheme.h"
 
-typedef struct sherd_ledger sherd_ledger;
+typedef struct sherd__exposure_ledger sherd__exposure_ledger;
 
 typedef struct sherd__ledger_options {
     const sherd__hiding *hiding; /* for shape and entries; outlives the ledger */
@@ -19,8 +19,8 @@ typedef struct sherd__ledger_options {
     const uint32_t *domain_of_slot; /* slots: the domain that the plan gives each slot to; copied */
 } sherd__ledger_options;
 
-int sherd__ledger_new(sherd_ledger **out, const sherd__ledger_options *opt) SHERD_MUST;
-void sherd__ledger_free(sherd_ledger *l);
+int sherd__ledger_new(sherd__exposure_ledger **out, const sherd__ledger_options *opt) SHERD_MUST;
+void sherd__ledger_free(sherd__exposure_ledger *l);
 /** B as a part of a larger operand, in entries by slot. */
 typedef struct sherd__ledger_whole {
     const uint64_t *before; /* of the slot, ahead of the part's; those of parts that overlap, too */
@@ -35,23 +35,23 @@ typedef struct sherd__ledger_whole {
  * bound are of the whole operand, and the first block of a slot counts as all that the slot has of
  * the part. Before anything was given. SHERD_ENOMEM.
  */
-int sherd__ledger_follow(sherd_ledger *l, sherd__account *account, unsigned side,
+int sherd__ledger_follow(sherd__exposure_ledger *l, sherd__account *account, unsigned side,
                          const sherd__ledger_whole *whole) SHERD_MUST;
 /** Whether giving `cell` (and its slot's resident block) to `domain` keeps the bound. */
-bool sherd__ledger_may(const sherd_ledger *l, uint32_t domain, sherd__cell cell);
+bool sherd__ledger_may(const sherd__exposure_ledger *l, uint32_t domain, sherd__cell cell);
 /** Records it: SHERD_EEXPOSURE, and nothing recorded, where it would break the bound;
  *  SHERD_ENOMEM. */
-int sherd__ledger_give(sherd_ledger *l, uint32_t domain, sherd__cell cell) SHERD_MUST;
+int sherd__ledger_give(sherd__exposure_ledger *l, uint32_t domain, sherd__cell cell) SHERD_MUST;
 /** Forgets operand A (not a share's holder): the next product with the same resident B. A bound
  *  that follows the plan is set anew from the scheme's new shape; one that was given stays. */
-void sherd__ledger_next_left(sherd_ledger *l);
+void sherd__ledger_next_left(sherd__exposure_ledger *l);
 /** Fraction of operand A (which = 0) or B (1) that the domain has been given. */
-double sherd__ledger_fraction(const sherd_ledger *l, uint32_t domain, int which);
+double sherd__ledger_fraction(const sherd__exposure_ledger *l, uint32_t domain, int which);
 /** The bound in force for operand A (0) or B (1). */
-double sherd__ledger_bound(const sherd_ledger *l, int which);
+double sherd__ledger_bound(const sherd__exposure_ledger *l, int which);
 /** The largest share that the bound admits: it is rounded to whole entries. */
-double sherd__ledger_fits(const sherd_ledger *l, int which);
+double sherd__ledger_fits(const sherd__exposure_ledger *l, int which);
 /** The largest share of operand A (0) or B (1) that the plan gives a domain, and which domain. */
-double sherd__ledger_planned(const sherd_ledger *l, int which, uint32_t *domain);
+double sherd__ledger_planned(const sherd__exposure_ledger *l, int which, uint32_t *domain);
 
 #endif

@@ -41,7 +41,7 @@ static int begin(sherd__prepared *p, size_t slots)
     return p->planned ? SHERD_OK : SHERD_ENOMEM;
 }
 
-sherd_entropy sherd__prepare_entropy(const sherd__nodes *nodes)
+sherd__entropy sherd__prepare_entropy(const sherd__nodes *nodes)
 {
     return nodes->entropy ? *nodes->entropy : sherd__entropy_os();
 }

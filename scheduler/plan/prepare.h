@@ -34,14 +34,14 @@ typedef struct sherd__nodes {
     double residue_gflops; /* of packed residues, in the same way; 0: not all nodes multiply them
                                as they travel */
     double residue_gflops_most;
-    uint32_t threads;             /* most that one has */
-    bool remote;                  /* not all are on loopback */
-    const sherd_entropy *entropy; /* NULL: the system's. A simulation's own, which replays it */
+    uint32_t threads;              /* most that one has */
+    bool remote;                   /* not all are on loopback */
+    const sherd__entropy *entropy; /* NULL: the system's. A simulation's own, which replays it */
 } sherd__nodes;
 
 typedef struct sherd__prepared {
     sherd__hiding hiding;
-    sherd_ledger *ledger;
+    sherd__exposure_ledger *ledger;
     sherd__plan plan;
     const sherd_scheme_info *scheme;      /* of opt->scheme */
     const struct sherd__planner *planner; /* of a product: the scheme's; else NULL */
@@ -71,7 +71,7 @@ typedef struct sherd__prepared {
     sherd__maskfile *masks; /* blind: open, and locked where a run will follow */
     uint64_t mask_rows;     /* that the run will use up */
     sherd_diag mask_fault;  /* what went wrong with them during the run */
-    sherd_entropy entropy;  /* masks and check vectors: fresh, never from the seed */
+    sherd__entropy entropy; /* masks and check vectors: fresh, never from the seed */
     uint8_t seed[32], perm_key[32], rows_key[32]; /* wiped */
     sherd_shuffles shuffles;                      /* what opt->shuffles pointed to */
 } sherd__prepared;

@@ -43,6 +43,6 @@ sherd__perm_source sherd__prepare_perms(sherd__prepared *p, const sherd_product_
 
 /** Where masks, check vectors and seeds that nobody gave are drawn from: nodes->entropy, or the
  *  system's. */
-sherd_entropy sherd__prepare_entropy(const sherd__nodes *nodes);
+sherd__entropy sherd__prepare_entropy(const sherd__nodes *nodes);
 
 #endif

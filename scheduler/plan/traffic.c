@@ -122,7 +122,7 @@ static int count_resident(count *c, uint32_t tile)
 {
     const sherd__hiding *h = &c->p->hiding;
     for (uint32_t slot = 0; slot < c->shape.slots; slot++) {
-        sherd_fragment *f;
+        sherd__fragment *f;
         if (!c->cells[slot]) {
             c->t->at_most = c->t->at_most || c->shape.shared;
             continue;

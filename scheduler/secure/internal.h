@@ -31,8 +31,8 @@ typedef struct member {
     uint32_t self;      /* number in the roster */
     uint32_t asked;     /* tasks that are open */
     uint32_t next_block;
-    bool sealed, hidden;    /* answered in this round; before: sealed when it has joined */
-    sherd_fragment *pieces; /* what it sealed */
+    bool sealed, hidden;     /* answered in this round; before: sealed when it has joined */
+    sherd__fragment *pieces; /* what it sealed */
     uint8_t card[SHERD__SECURE_CARD];
 } member;
 

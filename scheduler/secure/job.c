@@ -310,7 +310,7 @@ static void on_refused(sherd__secure_job *j, uint32_t node, const sherd__event *
 
 /* ---- as the cluster's loop sees it --------------------------------------------------------- */
 
-static void node_up(void *ctx, uint32_t node, sherd_session *s, uint64_t session_number,
+static void node_up(void *ctx, uint32_t node, sherd__session *s, uint64_t session_number,
                     uint64_t now_ms)
 {
     sherd__secure_job *j = ctx;

@@ -71,7 +71,7 @@ static int make_job(summer *s, const sherd__secure_options *opt, sherd_diag *d)
 {
     size_t tiers, counts[SHERD__RECIPE_LAYERS_MAX], count = 0;
     sherd__job_options job = { 0 };
-    sherd_buf text;
+    sherd__buf text;
     sherd__buf_init(&text, SHERD__RECIPE_BYTES_MAX, 0);
     int err = sherd__recipe_tiers(opt->recipe, &tiers, counts, d);
     for (size_t t = 0; t < tiers && !err; t++)

@@ -16,11 +16,11 @@
 #define ADD_HERE 8192u /* numbers of a tier that are added on the loop's thread */
 
 typedef struct add {
-    sherd_work work; /* first: the executor hands it back */
+    sherd__executor_item work; /* first: the executor hands it back */
     sherd__train_job *job;
     flight *flight;
     uint32_t tier;
-    sherd_fragment *answer;
+    sherd__fragment *answer;
 } add;
 
 /* ---- figures --------------------------------------------------------------------------------- */
@@ -90,7 +90,7 @@ static void release_answer(void *answer)
 }
 
 /* The first answer becomes the sum: copying it would be as much work as adding it. */
-static void on_add(sherd_work *work)
+static void on_add(sherd__executor_item *work)
 {
     add *a = (add *)work;
     sherd__sums_take(a->flight->part->sums, a->tier,
@@ -98,7 +98,7 @@ static void on_add(sherd_work *work)
                      a->answer);
 }
 
-static void on_added(sherd_work *work)
+static void on_added(sherd__executor_item *work)
 {
     add *a = (add *)work;
     sherd__train_job *j = a->job;
@@ -109,7 +109,7 @@ static void on_added(sherd_work *work)
     sherd__train_maybe_back(j, f);
 }
 
-int sherd__train_add(sherd__train_job *j, flight *f, uint32_t t, sherd_fragment *answer)
+int sherd__train_add(sherd__train_job *j, flight *f, uint32_t t, sherd__fragment *answer)
 {
     if (j->counts[t] <= ADD_HERE) {
         sherd__sums_add(f->part->sums, t, sherd__fragment_bytes(answer));

@@ -82,7 +82,8 @@ bool sherd__train_figures(sherd__train_job *j, uint32_t node, flight *f, const u
                           uint64_t now_ms) SHERD_MUST;
 /** Adds tier t's answer to the part's sums, now or on the executor; takes the fragment.
  *  SHERD_ENOMEM. */
-int sherd__train_add(sherd__train_job *j, flight *f, uint32_t t, sherd_fragment *answer) SHERD_MUST;
+int sherd__train_add(sherd__train_job *j, flight *f, uint32_t t,
+                     sherd__fragment *answer) SHERD_MUST;
 
 /* job.c */
 

@@ -192,7 +192,7 @@ static void on_result(sherd__train_job *j, uint32_t node, sherd__event *e, uint6
     if (!f->added[t]) {
         f->added[t] = true;
         f->left--;
-        sherd_fragment *answer = e->fragment;
+        sherd__fragment *answer = e->fragment;
         e->fragment = NULL;
         int err = sherd__train_add(j, f, t, answer);
         if (err) {
@@ -243,7 +243,7 @@ static void on_refused(sherd__train_job *j, uint32_t node, const sherd__event *e
 
 /* ---- as the cluster's loop sees it ----------------------------------------------------------- */
 
-static void node_up(void *ctx, uint32_t node, sherd_session *s, uint64_t session_number,
+static void node_up(void *ctx, uint32_t node, sherd__session *s, uint64_t session_number,
                     uint64_t now_ms)
 {
     sherd__train_job *j = ctx;

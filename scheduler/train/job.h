@@ -25,7 +25,7 @@ typedef struct sherd__train_job_options {
     size_t text_len;
     size_t tiers;
     const size_t *counts; /* numbers by tier; copied */
-    sherd_executor *executor;
+    sherd__executor *executor;
     uint64_t id; /* random */
     uint32_t nodes;
     sherd__job_owner owner;

@@ -51,13 +51,13 @@ static bool note(sherd__keep *n, const sherd__keep_to *to, const uint32_t *rows,
 }
 
 int sherd__keep_send(sherd__keep *n, const sherd__keep_to *to, const uint32_t *rows, size_t len,
-                     sherd__plan_shard *out)
+                     sherd__step_plan_shard *out)
 {
     const sherd__dataset *data = to->data;
     bool labels = data->targets.labels != NULL;
     uint64_t hash = to->recurring ? hash_of(rows, len) : 0;
     const sherd__kept *k = to->recurring ? find(n, rows, len, hash) : NULL;
-    *out = (sherd__plan_shard){ .rows = len };
+    *out = (sherd__step_plan_shard){ .rows = len };
     if (k) {
         out->x = k->x;
         out->targets = k->targets;

@@ -27,7 +27,7 @@ typedef struct sherd__keep {
 
 /** Where examples go; all borrowed. */
 typedef struct sherd__keep_to {
-    sherd_session *session;
+    sherd__session *session;
     uint64_t job;
     const sherd__dataset *data;
     bool recurring; /* the same rows may come again */
@@ -36,7 +36,7 @@ typedef struct sherd__keep_to {
 /** Makes sure that these rows are at the node; *out has blocks and number of rows, and `drop` where
  *  it is not to keep them. SHERD_ENOMEM, errors of sherd__session_put. */
 int sherd__keep_send(sherd__keep *k, const sherd__keep_to *to, const uint32_t *rows, size_t len,
-                     sherd__plan_shard *out) SHERD_MUST;
+                     sherd__step_plan_shard *out) SHERD_MUST;
 /** The node keeps nothing any more; blocks are numbered from here. */
 void sherd__keep_forget(sherd__keep *k, uint32_t first_block);
 

@@ -5,10 +5,10 @@
 #include "crypto/fragment_make.h"
 #include "sherd/mat.h"
 
-int sherd__train_put(sherd_session *s, uint64_t job, uint32_t block, uint8_t dtype, uint64_t rows,
+int sherd__train_put(sherd__session *s, uint64_t job, uint32_t block, uint8_t dtype, uint64_t rows,
                      uint64_t cols, sherd__train_bytes from)
 {
-    sherd_fragment *f;
+    sherd__fragment *f;
     sherd__fragment_info info = { .origin = SHERD__HIDDEN,
                                   .dtype = dtype,
                                   .rows = rows,

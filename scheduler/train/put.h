@@ -17,7 +17,7 @@ typedef struct sherd__train_bytes {
 
 /** Puts rows x cols values of `dtype` as a block; takes the bytes in any case. Errors of
  *  sherd__fragment_take and sherd__session_put. */
-int sherd__train_put(sherd_session *s, uint64_t job, uint32_t block, uint8_t dtype, uint64_t rows,
+int sherd__train_put(sherd__session *s, uint64_t job, uint32_t block, uint8_t dtype, uint64_t rows,
                      uint64_t cols, sherd__train_bytes from) SHERD_MUST;
 
 #endif

@@ -40,22 +40,22 @@ void sherd__train_forget(train_node *n)
 static int send_plan(sherd__train_job *j, train_node *n, given *g)
 {
     const sherd__part *p = g->flight->part;
-    sherd__plan plan = { .recipe = TEXT_BLOCK,
-                         .bits = j->o.train.bits,
-                         .room = p->room,
-                         .tiers = (uint32_t)j->o.tiers,
-                         .shards = p->shards,
-                         .batch = sherd__shard_most(j->o.train.batch, j->o.train.shards) };
+    sherd__step_plan plan = { .recipe = TEXT_BLOCK,
+                              .bits = j->o.train.bits,
+                              .room = p->room,
+                              .tiers = (uint32_t)j->o.tiers,
+                              .shards = p->shards,
+                              .batch = sherd__shard_most(j->o.train.batch, j->o.train.shards) };
     const sherd__keep_to to = { n->w.session, j->o.id, j->o.train.data, j->o.train.recurring };
     size_t len = sherd__plan_size(plan.tiers, plan.shards);
     uint8_t *bytes = sherd__alloc(len);
     int err = bytes ? SHERD_OK : SHERD_ENOMEM;
     for (uint32_t i = 0; i < p->shards && !err; i++) {
         uint32_t k = p->first + i;
-        sherd__plan_shard s;
+        sherd__step_plan_shard s;
         err = sherd__keep_send(&n->keep, &to, p->rows + p->at[k], p->at[k + 1] - p->at[k], &s);
         if (!err && p->local) s.local = p->local[k];
-        if (!err) sherd__plan_write_shard(bytes, &plan, i, &s);
+        if (!err) sherd__step_plan_write_shard(bytes, &plan, i, &s);
     }
     if (err) {
         sherd__free(bytes);
@@ -64,7 +64,7 @@ static int send_plan(sherd__train_job *j, train_node *n, given *g)
     g->plan = n->keep.next_block++;
     g->params = plan.params = n->keep.next_block;
     n->keep.next_block += plan.tiers;
-    sherd__plan_write(bytes, &plan, p->scales);
+    sherd__step_plan_write(bytes, &plan, p->scales);
     return put(j, n, g->plan, SHERD_I64, 1, len / 8, bytes, NULL, NULL);
 }
 

@@ -109,7 +109,7 @@ static int make_job(engine *e, sherd_diag *d)
 {
     size_t tiers, counts[SHERD__RECIPE_LAYERS_MAX];
     sherd__job_options job = { 0 };
-    sherd_buf text;
+    sherd__buf text;
     sherd__buf_init(&text, SHERD__RECIPE_BYTES_MAX, 0);
     int err = sherd__recipe_tiers(e->o.recipe, &tiers, counts, d);
     if (!err) err = sherd__recipe_print(e->o.recipe, SHERD__RECIPE_NETWORK, &text);

@@ -287,7 +287,7 @@ static int blind_hide(void *ctx, sherd__cell at, sherd__cell_work *out)
     return err;
 }
 
-static int blind_resident(void *ctx, uint32_t slot, uint32_t tile, sherd_fragment **out)
+static int blind_resident(void *ctx, uint32_t slot, uint32_t tile, sherd__fragment **out)
 {
     const blind *h = ctx;
     (void)slot;

@@ -46,7 +46,7 @@ typedef struct sherd__blind_params {
      *  whoever opens it arms it. */
     int (*strike)(void *ctx);
     void *strike_ctx;
-    sherd_entropy entropy; /* check vectors */
+    sherd__entropy entropy; /* check vectors */
 } sherd__blind_params;
 
 /** SHERD_ENOMEM, SHERD_EINVAL (primes that are none). */
@@ -61,7 +61,7 @@ int sherd__blind_mask(sherd__masks *m, uint32_t q, uint32_t p, uint64_t row, siz
                       double *out) SHERD_MUST;
 /** Columns [from, from+width) of B in integers of `dtype`, which holds what `fixed` makes of them:
  *  a source that is read on the loop thread. b is borrowed. SHERD_ENOMEM. */
-int sherd__blind_tile(sherd_fragment **out, sherd_view b, const sherd__fixed *fixed, uint8_t dtype,
+int sherd__blind_tile(sherd__fragment **out, sherd_view b, const sherd__fixed *fixed, uint8_t dtype,
                       size_t from, size_t width) SHERD_MUST;
 /** Rows of A in a slot. */
 size_t sherd__blind_planned(const sherd__hiding *h, uint32_t slot);

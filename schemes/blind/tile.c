@@ -58,7 +58,7 @@ static int tile_fill(void *ctx, uint64_t offset, uint8_t *out, size_t len)
     return SHERD_OK;
 }
 
-int sherd__blind_tile(sherd_fragment **out, sherd_view b, const sherd__fixed *fixed, uint8_t dtype,
+int sherd__blind_tile(sherd__fragment **out, sherd_view b, const sherd__fixed *fixed, uint8_t dtype,
                       size_t from, size_t width)
 {
     *out = NULL;

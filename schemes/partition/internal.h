@@ -152,7 +152,7 @@ int sherd__partition_renew(deal *d, sherd__cell at);
 
 int sherd__partition_hide(void *ctx, sherd__cell cell, sherd__cell_work *out);
 int sherd__partition_sizes(void *ctx, sherd__cell cell, sherd__cell_sizes *out);
-int sherd__partition_resident(void *ctx, uint32_t slot, uint32_t tile, sherd_fragment **out);
+int sherd__partition_resident(void *ctx, uint32_t slot, uint32_t tile, sherd__fragment **out);
 int sherd__partition_check(void *ctx, sherd__cell cell, const uint8_t *body);
 int sherd__partition_fold(void *ctx, sherd__cell cell, const uint8_t *body);
 int sherd__partition_finish(void *ctx);

@@ -44,7 +44,7 @@ typedef struct sherd__partition_params {
     sherd__fixed fixed_a, fixed_b; /* exact: how operands are quantised */
     uint32_t primes_len;           /* exact: 0 where one f64 product holds it */
     uint32_t primes[4];
-    sherd_entropy entropy; /* check vectors: fresh, never from the seed */
+    sherd__entropy entropy; /* check vectors: fresh, never from the seed */
 } sherd__partition_params;
 
 /** The narrowest kind of element that carries an operand without loss. f: of exact mode only. */

@@ -111,7 +111,7 @@ static int resident_fill(void *ctx, uint64_t offset, uint8_t *out, size_t len)
     return SHERD_OK;
 }
 
-int sherd__partition_resident(void *ctx, uint32_t slot, uint32_t tile, sherd_fragment **out)
+int sherd__partition_resident(void *ctx, uint32_t slot, uint32_t tile, sherd__fragment **out)
 {
     deal *d = ctx;
     const deal_slot *s = &d->slots[slot];

@@ -162,7 +162,7 @@ static sherd__fragment_info residues(const share *d, uint8_t origin, size_t rows
     };
 }
 
-static int wrap(const share *d, const share_span *span, uint8_t *bytes, sherd_fragment **out)
+static int wrap(const share *d, const share_span *span, uint8_t *bytes, sherd__fragment **out)
 {
     sherd__fragment_info info = residues(d, SHERD__HIDDEN, span->rows, span->cols);
     int err = sherd__fragment_take(out, &info, bytes, NULL, NULL);
@@ -171,7 +171,8 @@ static int wrap(const share *d, const share_span *span, uint8_t *bytes, sherd_fr
 }
 
 /* A's share, and rT*A (transposed: A*r) on the way where nobody has it yet. */
-static int share_of_a(share *d, share_batch *b, uint32_t slot, uint32_t panel, sherd_fragment **out)
+static int share_of_a(share *d, share_batch *b, uint32_t slot, uint32_t panel,
+                      sherd__fragment **out)
 {
     share_panel *at = share_panel_of(d, panel);
     share_span span = sherd__share_span_a(d, panel);
@@ -200,7 +201,7 @@ static int share_of_a(share *d, share_batch *b, uint32_t slot, uint32_t panel, s
 }
 
 /* D's share, and D*s on the way. */
-static int share_of_d(share *d, sherd__cell c, sherd_fragment **out)
+static int share_of_d(share *d, sherd__cell c, sherd__fragment **out)
 {
     share_spot *at = share_spot_of(d, c.tile, c.panel);
     share_span span = sherd__share_span_d(d, c.tile, c.panel);
@@ -249,7 +250,7 @@ int sherd__share_sizes(void *ctx, sherd__cell c, sherd__cell_sizes *out)
     return SHERD_OK;
 }
 
-int sherd__share_left(void *ctx, uint32_t slot, uint32_t panel, sherd_fragment **out)
+int sherd__share_left(void *ctx, uint32_t slot, uint32_t panel, sherd__fragment **out)
 {
     share *d = ctx;
     *out = NULL;

@@ -263,8 +263,8 @@ sherd__changed sherd__share_changed(const void *ctx);
 void sherd__share_spare(void *ctx, const uint8_t *dead);
 int sherd__share_hide(void *ctx, sherd__cell cell, sherd__cell_work *out);
 int sherd__share_sizes(void *ctx, sherd__cell cell, sherd__cell_sizes *out);
-int sherd__share_left(void *ctx, uint32_t slot, uint32_t panel, sherd_fragment **out);
-int sherd__share_resident(void *ctx, uint32_t slot, uint32_t tile, sherd_fragment **out);
+int sherd__share_left(void *ctx, uint32_t slot, uint32_t panel, sherd__fragment **out);
+int sherd__share_resident(void *ctx, uint32_t slot, uint32_t tile, sherd__fragment **out);
 int sherd__share_check(void *ctx, sherd__cell cell, const uint8_t *body);
 int sherd__share_decode(void *ctx, uint32_t tile, uint32_t panel, const uint32_t *slots,
                         const uint8_t *const *bodies, uint32_t len);

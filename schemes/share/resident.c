@@ -172,7 +172,7 @@ static int resident_fill(void *ctx, uint64_t offset, uint8_t *out, size_t len)
     return SHERD_OK;
 }
 
-int sherd__share_resident(void *ctx, uint32_t slot, uint32_t tile, sherd_fragment **out)
+int sherd__share_resident(void *ctx, uint32_t slot, uint32_t tile, sherd__fragment **out)
 {
     share *d = ctx;
     bool residues = d->dtype_b == SHERD__RESIDUES;

@@ -45,7 +45,7 @@ typedef struct sherd__share_params {
     uint32_t primes[4];
     size_t check_bytes; /* left_stays: room for what checks know of A from one product to the next;
                             what it does not hold is made again for each */
-    sherd_entropy entropy; /* masks and check vectors */
+    sherd__entropy entropy; /* masks and check vectors */
 } sherd__share_params;
 
 /**

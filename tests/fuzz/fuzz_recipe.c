@@ -17,7 +17,7 @@ static int parse(sherd__recipe *r, const void *text, size_t len)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     sherd__recipe r, again;
-    sherd_buf first, second;
+    sherd__buf first, second;
     sherd__network *n;
     if (parse(&r, data, len)) return 0;
     sherd__buf_init(&first, SHERD__RECIPE_BYTES_MAX, 0);

@@ -44,7 +44,7 @@ static uint32_t number(script *s)
 }
 
 typedef struct peer {
-    sherd_session *co, *no;
+    sherd__session *co, *no;
     sherd__client *client; /* NULL: the node has ended it */
     sherd__worker *worker;
     uint32_t tasks, answers;
@@ -55,7 +55,7 @@ typedef struct peer {
 typedef struct wire {
     sherd__allreduce *circle;
     uint32_t member;
-    sherd_session *co, *no; /* NULL: not up */
+    sherd__session *co, *no; /* NULL: not up */
     bool open;
 } wire;
 
@@ -98,8 +98,8 @@ static void hear(void *ctx, sherd__event *e)
 }
 
 /* What one session sends the other has; bytes moved. */
-static size_t move(sherd_session *from, sherd_session *to, void (*take)(void *ctx, sherd__event *e),
-                   void *ctx)
+static size_t move(sherd__session *from, sherd__session *to,
+                   void (*take)(void *ctx, sherd__event *e), void *ctx)
 {
     const uint8_t *bytes;
     size_t len = sherd__session_pending(from, NOW, &bytes);
@@ -237,7 +237,7 @@ static void bring(peer *p, script *s)
     sherd__fragment_info i = {
         .origin = SHERD__HIDDEN, .dtype = SHERD_I64, .rows = 1, .cols = 1 + next(s) % 2
     };
-    sherd_fragment *f;
+    sherd__fragment *f;
     i.len = 8 * i.cols;
     sherd__account *account = NULL;
     uint8_t *bytes = sherd__worker_member_place(p->worker, &account, key, id, block, i.len);
@@ -265,7 +265,7 @@ static void block(peer *p, uint32_t number_, uint8_t dtype, uint64_t rows, uint6
                                .rows = rows,
                                .cols = cols,
                                .len = rows * cols * sherd_dtype_size((sherd_dtype)dtype) };
-    sherd_fragment *f;
+    sherd__fragment *f;
     uint8_t *copy = calloc(1, i.len + 1);
     if (!copy) abort();
     memcpy(copy, bytes, i.len);
@@ -376,7 +376,7 @@ static void put(peer *p, script *s)
     i.cols = text ? next(s) : next(s) % 17;
     i.len = i.rows * i.cols * sherd_dtype_size((sherd_dtype)i.dtype);
     uint8_t *bytes = calloc(1, i.len + 1);
-    sherd_fragment *f;
+    sherd__fragment *f;
     if (!bytes) abort();
     for (uint64_t k = 0; k < i.len && s->at < s->end; k++) bytes[k] = (uint8_t)next(s);
     if (sherd__fragment_take(&f, &i, bytes, NULL, NULL) != 0) {
@@ -406,7 +406,7 @@ static void give(peer *p, script *s)
     p->tasks += sherd__session_task(p->co, &t) == 0;
 }
 
-static void act(peer *p, script *s, sherd_executor *executor)
+static void act(peer *p, script *s, sherd__executor *executor)
 {
     const uint32_t kind = next(s) % 16;
     switch (kind) {
@@ -475,7 +475,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
     script s = { data, data + len };
     sherd__worker *worker;
-    sherd_executor *executor;
+    sherd__executor *executor;
     peer peers[2];
     static void *cpu;
     begin();

@@ -170,7 +170,7 @@ static void hiding(const steps *m, question *q)
 static void ask_seal(steps *m, question *q)
 {
     const sherd__secure_plan p = plan_of(m);
-    const sherd_entropy e = sherd__entropy_os();
+    const sherd__entropy e = sherd__entropy_os();
     uint8_t training[SHERD__ABOUT], all[SHERD__ABOUT], plan[SHERD__SECURE_TRAINING];
     m->round++;
     m->params[0] = (double)m->round / 64;

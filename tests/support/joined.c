@@ -43,7 +43,7 @@ void joined_open_as(joined *j, sherd__worker *w, const sherd__fingerprint *key, 
 
 size_t joined_move(joined *j, bool out)
 {
-    sherd_session *from = out ? j->co : j->no, *to = out ? j->no : j->co;
+    sherd__session *from = out ? j->co : j->no, *to = out ? j->no : j->co;
     const uint8_t *bytes;
     size_t len = sherd__session_pending(from, 1, &bytes);
     for (size_t at = 0, used; at < len; at += used) {
@@ -68,7 +68,7 @@ void joined_exchange(joined *j)
     while (joined_move(j, true) + (j->paused ? 0 : joined_move(j, false))) {}
 }
 
-void joined_settle(joined *j, sherd_executor *executor)
+void joined_settle(joined *j, sherd__executor *executor)
 {
     do joined_exchange(j);
     while (sherd__executor_drain(executor));
@@ -83,7 +83,7 @@ void joined_put(joined *j, uint64_t job, uint32_t block, uint8_t dtype, uint64_t
                                .rows = rows,
                                .cols = cols,
                                .len = sherd_dtype_size((sherd_dtype)dtype) * rows * cols };
-    sherd_fragment *f;
+    sherd__fragment *f;
     uint8_t *copy = malloc(i.len + 1);
     assert_non_null(copy);
     memcpy(copy, bytes, i.len);

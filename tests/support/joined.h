@@ -8,7 +8,7 @@
 #include "node/worker.h"
 
 typedef struct joined {
-    sherd_session *co, *no;
+    sherd__session *co, *no;
     sherd__worker *worker;
     sherd__client *client;                    /* NULL: the node has ended it */
     void (*hear)(void *ctx, sherd__event *e); /* freed behind it: its fragment */
@@ -28,7 +28,7 @@ size_t joined_move(joined *j, bool out);
 /** Until neither has anything to send. */
 void joined_exchange(joined *j);
 /** And nothing is left to compute. */
-void joined_settle(joined *j, sherd_executor *executor);
+void joined_settle(joined *j, sherd__executor *executor);
 
 /** A block of the coordinator's, copied. */
 void joined_put(joined *j, uint64_t job, uint32_t block, uint8_t dtype, uint64_t rows,

@@ -4,8 +4,8 @@
 
 #include "node/backends/hosted.h"
 
-static int never_compute(void *ctx, const sherd__call *c, const sherd_fragment *left,
-                         const sherd_fragment *right, sherd_diag *d)
+static int never_compute(void *ctx, const sherd__call *c, const sherd__fragment *left,
+                         const sherd__fragment *right, sherd_diag *d)
 {
     (void)ctx, (void)c, (void)left, (void)right, (void)d;
     return SHERD_EINTERNAL;

@@ -28,7 +28,7 @@ typedef struct device {
 
 /* A block that is held, or was when a call began that still uses it. */
 typedef struct block {
-    const sherd_fragment *from;
+    const sherd__fragment *from;
     device *on;
     uint32_t number;
     piece *where;
@@ -47,8 +47,8 @@ typedef struct under_way {
 
 typedef struct remote {
     remote_options o;
-    sherd_entropy_seeded state;
-    sherd_entropy rng;
+    sherd__seeded state;
+    sherd__entropy rng;
     sherd__device list[4];
     device devices[4];
     block *blocks;
@@ -147,7 +147,7 @@ static void copy(block *b)
     b->copied = true;
 }
 
-static int remote_hold(void *ctx, uint32_t number, const sherd_fragment *f, uint64_t owner,
+static int remote_hold(void *ctx, uint32_t number, const sherd__fragment *f, uint64_t owner,
                        sherd__handle *out, sherd_diag *d)
 {
     remote *r = ctx;
@@ -227,9 +227,9 @@ static void keep(void *ctx, uint8_t *bytes, uint64_t len)
 }
 
 /* NULL: no memory. */
-static sherd_fragment *view(const block *b)
+static sherd__fragment *view(const block *b)
 {
-    sherd_fragment *f = NULL;
+    sherd__fragment *f = NULL;
     const sherd__fragment_info *i = sherd__fragment_info_of(b->from);
     return sherd__fragment_take(&f, i, b->on->own + b->where->at, keep, NULL) ? NULL : f;
 }
@@ -245,7 +245,7 @@ static int compute(remote *r, const under_way *u, sherd_diag *d)
     }
     copy(u->left);
     copy(u->right);
-    sherd_fragment *left = view(u->left), *right = u->right ? view(u->right) : NULL;
+    sherd__fragment *left = view(u->left), *right = u->right ? view(u->right) : NULL;
     sherd__call inner = { .task = t, .out = u->on->own + out->at };
     int err = SHERD_ENOMEM;
     if (left && (right || !u->right))
@@ -257,7 +257,7 @@ static int compute(remote *r, const under_way *u, sherd_diag *d)
     return err;
 }
 
-static void end(sherd_work *work)
+static void end(sherd__executor_item *work)
 {
     sherd__call *c = (sherd__call *)(void *)((char *)work - offsetof(sherd__call, work));
     c->done(c);
@@ -278,7 +278,7 @@ static void finish(remote *r, uint32_t i, int err, const char *text)
     if (u.right) u.right->calls--;
     release(r, u.left);
     if (u.right != u.left) release(r, u.right);
-    u.call->work = (sherd_work){ .done = end };
+    u.call->work = (sherd__executor_item){ .done = end };
     sherd__executor_finish(u.call->executor, &u.call->work);
 }
 

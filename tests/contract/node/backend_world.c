@@ -20,10 +20,10 @@ static const sherd__backend *const backends[] = { &sherd__backend_cpu, &remote_b
 static void *contexts[BACKENDS];
 const sherd__backend *backend_now;
 void *backend_ctx, *backend_cpu;
-sherd_executor *backend_executor;
+sherd__executor *backend_executor;
 char backend_why[SHERD__TEXT_MAX];
-static sherd_entropy_seeded seed_state;
-sherd_entropy backend_rnd;
+static sherd__seeded seed_state;
+sherd__entropy backend_rnd;
 
 static size_t plan_values(const plan *p)
 {
@@ -52,14 +52,14 @@ static void store(uint8_t *at, uint8_t dtype, double v)
     }
 }
 
-static sherd_fragment *take(const sherd__fragment_info *info, uint8_t *body)
+static sherd__fragment *take(const sherd__fragment_info *info, uint8_t *body)
 {
-    sherd_fragment *f;
+    sherd__fragment *f;
     assert_int_equal(sherd__fragment_take(&f, info, body, NULL, NULL), SHERD_OK);
     return f;
 }
 
-sherd_fragment *block_encode(const plan *p, const double *values)
+sherd__fragment *block_encode(const plan *p, const double *values)
 {
     sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = p->dtype, .groups = p->groups };
     size_t each = sherd_dtype_size((sherd_dtype)p->dtype), n = plan_values(p);
@@ -101,7 +101,7 @@ void block_free(block *b)
     free(b->values);
 }
 
-sherd__task task_product(const sherd_fragment *a, const sherd_fragment *b, uint8_t dtype)
+sherd__task task_product(const sherd__fragment *a, const sherd__fragment *b, uint8_t dtype)
 {
     uint64_t n = sherd__fragment_info_of(a)->rows, m = sherd__fragment_info_of(b)->cols;
     sherd__task t = {
@@ -145,7 +145,7 @@ void out_guarded(const uint8_t *out, size_t len)
     for (size_t i = 0; i < GUARD; i++) assert_int_equal(out[len + i], 0xFF);
 }
 
-sherd__handle backend_hold(const sherd_fragment *f, uint64_t owner)
+sherd__handle backend_hold(const sherd__fragment *f, uint64_t owner)
 {
     sherd_diag d = { .code = 0 };
     sherd__handle h = { .id = 0 };
@@ -182,7 +182,7 @@ void backend_settle(void)
 }
 
 /* The same on this thread, where the backend does that. */
-static void compute_too(const calling *c, const sherd_fragment *a, const sherd_fragment *b)
+static void compute_too(const calling *c, const sherd__fragment *a, const sherd__fragment *b)
 {
     const sherd__task *t = c->call.task;
     sherd_diag d = { .code = 0 };
@@ -195,7 +195,7 @@ static void compute_too(const calling *c, const sherd_fragment *a, const sherd_f
     free(again.out);
 }
 
-int backend_run(const sherd__task *t, const sherd_fragment *a, const sherd_fragment *b,
+int backend_run(const sherd__task *t, const sherd__fragment *a, const sherd__fragment *b,
                 uint8_t *out)
 {
     calling c;
@@ -233,8 +233,8 @@ void plan_groups(plan *a, plan *b, uint32_t groups, uint32_t inner_max, uint32_t
 
 const uint32_t backend_primes[SHERD__PRIMES_MAX] = { 5931641, 8388593, 5, 65537 };
 
-sherd_fragment *residues_new(uint32_t groups, uint32_t rows, uint32_t cols, uint32_t r,
-                             const uint32_t *values)
+sherd__fragment *residues_new(uint32_t groups, uint32_t rows, uint32_t cols, uint32_t r,
+                              const uint32_t *values)
 {
     size_t n = (size_t)rows * cols * r;
     sherd__fragment_info i = { .origin = SHERD__HIDDEN,

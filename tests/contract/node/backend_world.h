@@ -15,8 +15,8 @@ extern const sherd__backend *backend_now;
 extern void *backend_ctx;
 /* That of the CPU, and the executor of calls. */
 extern void *backend_cpu;
-extern sherd_executor *backend_executor;
-extern sherd_entropy backend_rnd;
+extern sherd__executor *backend_executor;
+extern sherd__entropy backend_rnd;
 
 /** A group's set-up and teardown, and a case's set-up, whose state is the backend's number. */
 int backend_open_all(void **s);
@@ -36,7 +36,7 @@ typedef struct calling {
 } calling;
 
 /** On device 0. */
-sherd__handle backend_hold(const sherd_fragment *f, uint64_t owner);
+sherd__handle backend_hold(const sherd__fragment *f, uint64_t owner);
 /** Submits a call; what submit returns. */
 int backend_begin(calling *c, const sherd__task *t, sherd__handle left, sherd__handle right,
                   uint64_t owner, uint8_t *out);
@@ -45,7 +45,7 @@ void backend_settle(void);
 /** The words of the last task that backend_run ran. */
 extern char backend_why[SHERD__TEXT_MAX];
 /** A task from its blocks to its result; words where it fails, and else none. */
-int backend_run(const sherd__task *t, const sherd_fragment *a, const sherd_fragment *b,
+int backend_run(const sherd__task *t, const sherd__fragment *a, const sherd__fragment *b,
                 uint8_t *out);
 
 /* A block as a test thinks of it: values as doubles, groups as shapes. */
@@ -59,7 +59,7 @@ typedef struct block {
     plan p;
     double *values; /* all groups' values in order */
     size_t len;
-    sherd_fragment *f;
+    sherd__fragment *f;
 } block;
 
 /** No table where groups is 0. */
@@ -70,10 +70,10 @@ void plan_groups(plan *left, plan *right, uint32_t groups, uint32_t inner_max, u
 block block_new(const plan *p);
 void block_free(block *b);
 /** These values as a block on its own. */
-sherd_fragment *block_encode(const plan *p, const double *values);
+sherd__fragment *block_encode(const plan *p, const double *values);
 /** The grouped product by the book, n x m; the caller's. */
 double *block_product(const block *a, const block *b, size_t n, size_t m);
-sherd__task task_product(const sherd_fragment *a, const sherd_fragment *b, uint8_t dtype);
+sherd__task task_product(const sherd__fragment *a, const sherd__fragment *b, uint8_t dtype);
 
 #define GUARD 64
 /** NaN all over, with a guard behind it; the caller's. */
@@ -84,8 +84,8 @@ extern const uint32_t backend_primes[SHERD__PRIMES_MAX];
 /** Residues modulo the first r primes, one matrix after the other. worst: those farthest from 0. */
 uint32_t *residues_draw(uint32_t rows, uint32_t cols, uint32_t r, bool worst);
 /** They as a block; groups: 0 or 1. */
-sherd_fragment *residues_new(uint32_t groups, uint32_t rows, uint32_t cols, uint32_t r,
-                             const uint32_t *values);
+sherd__fragment *residues_new(uint32_t groups, uint32_t rows, uint32_t cols, uint32_t r,
+                              const uint32_t *values);
 sherd__task task_modular(uint32_t n, uint32_t m, uint32_t r);
 /** As a result has them, three bytes each. */
 uint32_t residue_at(const uint8_t *p);

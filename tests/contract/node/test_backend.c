@@ -177,7 +177,7 @@ static void infinities_and_nan_come_out_as_ieee_says(void **s)
     (void)s;
     double a_values[] = { 1, INFINITY, 0, NAN }, b_values[] = { 2, 0, -1, 3 };
     plan a = plan_dense(0, 4, 1, SHERD_F64), b = plan_dense(0, 1, 4, SHERD_F64);
-    sherd_fragment *u = block_encode(&a, a_values), *v = block_encode(&b, b_values);
+    sherd__fragment *u = block_encode(&a, a_values), *v = block_encode(&b, b_values);
     sherd__task t = task_product(u, v, SHERD_F64);
     double out[16];
     assert_int_equal(backend_run(&t, u, v, (uint8_t *)out), SHERD_OK);

@@ -33,7 +33,8 @@ static void check_residues_so(uint32_t n, uint32_t k, uint32_t m, uint32_t r, bo
 {
     uint32_t *a = residues_draw(n, k, r, worst), *b = residues_draw(k, m, r, worst);
     uint32_t rows = transposed ? k : n, cols = transposed ? n : k;
-    sherd_fragment *u = residues_new(n & 1, rows, cols, r, a), *v = residues_new(m & 1, k, m, r, b);
+    sherd__fragment *u = residues_new(n & 1, rows, cols, r, a),
+                    *v = residues_new(m & 1, k, m, r, b);
     sherd__task t = task_modular(n, m, r);
     if (transposed) t.op = SHERD__OP_MULTIPLY_T;
     uint8_t *out = out_new(t.result.len);
@@ -118,7 +119,7 @@ static void integers_multiply_modulo_primes_transposed_and_beside_residues(void 
         plan pa = plan_dense(round & 1, K, N, round & 1 ? SHERD_I32 : SHERD_U8);
         block a = block_new(&pa);
         uint32_t *b = residues_draw(K, M, 3, round & 2);
-        sherd_fragment *v = residues_new(0, K, M, 3, b);
+        sherd__fragment *v = residues_new(0, K, M, 3, b);
         sherd__task t = task_modular(N, M, 3);
         t.op = SHERD__OP_MULTIPLY_T;
         uint8_t *out = out_new(t.result.len);
@@ -154,11 +155,11 @@ static void check_integers_so(uint32_t n, uint32_t k, uint32_t m, uint8_t dtype,
 {
     enum { R = 2 };
     uint32_t *a = residues_draw(n, k, R, k & 1);
-    sherd_fragment *u = residues_new(n & 1, transposed ? k : n, transposed ? n : k, R, a);
+    sherd__fragment *u = residues_new(n & 1, transposed ? k : n, transposed ? n : k, R, a);
     plan pb = plan_dense(m & 1, k, m, dtype);
     double *b = malloc(((size_t)k * m + 1) * sizeof *b);
     for (size_t i = 0; i < (size_t)k * m; i++) b[i] = any_integer(dtype);
-    sherd_fragment *v = block_encode(&pb, b);
+    sherd__fragment *v = block_encode(&pb, b);
     sherd__task t = task_modular(n, m, R);
     if (transposed) t.op = SHERD__OP_MULTIPLY_T;
     uint8_t *out = out_new(t.result.len);
@@ -201,10 +202,10 @@ static void integers_that_no_double_holds_are_refused_beside_residues(void **s)
     (void)s;
     enum { N = 3, K = 70, M = 5 };
     uint32_t *a = residues_draw(N, K, 1, false);
-    sherd_fragment *u = residues_new(0, N, K, 1, a);
+    sherd__fragment *u = residues_new(0, N, K, 1, a);
     plan pb = plan_dense(0, K, M, SHERD_I64);
     double b[K * M] = { [K * M - 1] = 0x1p60 };
-    sherd_fragment *v = block_encode(&pb, b);
+    sherd__fragment *v = block_encode(&pb, b);
     sherd__task t = task_modular(N, M, 1);
     for (int way = 0; way < 2; way++) {
         taken_apart = way;
@@ -226,9 +227,9 @@ static void integers_of_any_size_are_reduced_modulo_the_least_modulus(void **s)
     double b[K];
     for (size_t i = 0; i < K; i++) b[i] = any_integer(SHERD_I64);
     const uint32_t one = 1;
-    sherd_fragment *v = residues_new(0, 1, 1, 1, &one);
+    sherd__fragment *v = residues_new(0, 1, 1, 1, &one);
     plan pa = plan_dense(0, K, 1, SHERD_I64);
-    sherd_fragment *u = block_encode(&pa, b);
+    sherd__fragment *u = block_encode(&pa, b);
     sherd__task t = task_modular(K, 1, 1);
     const int64_t p = t.primes[0] = SHERD__PRIME_MIN;
     uint8_t *out = out_new(t.result.len);
@@ -263,8 +264,8 @@ static void check_windows(const sherd_windows *w, uint32_t images, uint32_t m, u
     uint32_t height = transposed ? rows : inner, n = transposed ? inner : rows;
     uint32_t *a = residues_draw(images, size, r, images & 1);
     uint32_t *b = residues_draw(height, m, r, false);
-    sherd_fragment *u = residues_new(images & 1, images, size, r, a);
-    sherd_fragment *v = residues_new(0, height, m, r, b);
+    sherd__fragment *u = residues_new(images & 1, images, size, r, a);
+    sherd__fragment *v = residues_new(0, height, m, r, b);
     block bytes = { .f = NULL };
     if (narrow) {
         plan p = plan_dense(0, height, m, SHERD_U8);
@@ -325,9 +326,9 @@ static void tasks_whose_windows_do_not_fit_are_refused(void **s)
     (void)s;
     const sherd_windows w = { 3, 4, 2, 2, 1, 0 }; /* 6 windows of 8 */
     uint32_t *a = residues_draw(12, 25, 1, false);
-    sherd_fragment *wide = residues_new(0, 2, 25, 1, a), *narrow = residues_new(0, 2, 23, 1, a);
-    sherd_fragment *u = residues_new(0, 2, 24, 1, a), *v = residues_new(0, 8, 3, 1, a);
-    sherd_fragment *d = residues_new(0, 12, 3, 1, a);
+    sherd__fragment *wide = residues_new(0, 2, 25, 1, a), *narrow = residues_new(0, 2, 23, 1, a);
+    sherd__fragment *u = residues_new(0, 2, 24, 1, a), *v = residues_new(0, 8, 3, 1, a);
+    sherd__fragment *d = residues_new(0, 12, 3, 1, a);
     plan p = plan_dense(0, 2, 24, SHERD_U8);
     plan two = { .groups = 2, .rows = { 4, 4 }, .cols = { 3, 3 }, .dtype = SHERD_U8 };
     block bytes = block_new(&p), groups = block_new(&two);
@@ -359,7 +360,7 @@ static void tasks_whose_windows_do_not_fit_are_refused(void **s)
     assert_int_equal(backend_run(&t, u, v, out), SHERD_ESHAPE);
     for (int way = 0; way < 2; way++) { /* a residue that is none, in a window */
         uint32_t bad[24] = { [7] = backend_primes[0] };
-        sherd_fragment *x = residues_new(0, 1, 24, 1, bad);
+        sherd__fragment *x = residues_new(0, 1, 24, 1, bad);
         taken_apart = way;
         t = task_modular(6, 3, 1), t.windows = w;
         assert_int_equal(backend_run(&t, x, v, out), SHERD_ERANGE);
@@ -385,8 +386,8 @@ static void a_residue_at_or_above_its_prime_is_rejected(void **s)
         bool transposed = at & 2;
         taken_apart = at & 4;
         *(at & 1 ? &b[1] : &a[0]) = backend_primes[0] + at;
-        sherd_fragment *u = transposed ? residues_new(0, 2, 1, 1, a) : residues_new(0, 1, 2, 1, a);
-        sherd_fragment *v = residues_new(0, 2, 2, 1, b);
+        sherd__fragment *u = transposed ? residues_new(0, 2, 1, 1, a) : residues_new(0, 1, 2, 1, a);
+        sherd__fragment *v = residues_new(0, 2, 2, 1, b);
         sherd__task t = task_modular(1, 2, 1);
         if (transposed) t.op = SHERD__OP_MULTIPLY_T;
         uint8_t *out = out_new(t.result.len);
@@ -404,7 +405,7 @@ static void integers_beyond_2_to_53_are_rejected_modulo_primes(void **s)
     static const int64_t beyond[] = { (INT64_C(1) << 53) + 1, -(INT64_C(1) << 53) - 1, INT64_MIN };
     double a_values[] = { -0x1p53 }, b_values[] = { 1 };
     plan p = plan_dense(0, 1, 1, SHERD_I64);
-    sherd_fragment *u = block_encode(&p, a_values), *v = block_encode(&p, b_values);
+    sherd__fragment *u = block_encode(&p, a_values), *v = block_encode(&p, b_values);
     sherd__task t = task_modular(1, 1, 1);
     uint8_t out[64];
     assert_int_equal(backend_run(&t, u, v, out), SHERD_OK);
@@ -426,7 +427,7 @@ static void moduli_that_are_not_odd_and_small_are_refused(void **s)
     (void)s;
     static const uint32_t bad[] = { 0, 1, 2, 3, 4, 5931640, 1u << 23, UINT32_MAX };
     uint32_t one[1] = { 1 };
-    sherd_fragment *u = residues_new(0, 1, 1, 1, one);
+    sherd__fragment *u = residues_new(0, 1, 1, 1, one);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         sherd__task t = task_modular(1, 1, 1);
         uint8_t out[64];

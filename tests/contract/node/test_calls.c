@@ -89,7 +89,7 @@ static void a_handle_carries_kind_layout_and_owner(void **s)
 {
     (void)s;
     uint32_t values[6] = { 1, 2, 3, 4, 0, 1 };
-    sherd_fragment *f = residues_new(0, 2, 3, 1, values);
+    sherd__fragment *f = residues_new(0, 2, 3, 1, values);
     sherd__handle h = backend_hold(f, 5);
     assert_true(h.id && h.owner == 5 && h.device == 0);
     assert_int_equal(h.dtype, SHERD__RESIDUES);
@@ -186,16 +186,16 @@ static void blocks_of_another_owner_are_refused(void **s)
 /* ---- cancel ---------------------------------------------------------------------------------- */
 
 typedef struct gate {
-    sherd_work work;
+    sherd__executor_item work;
     sem_t open;
 } gate;
 
-static void wait_for_gate(sherd_work *w)
+static void wait_for_gate(sherd__executor_item *w)
 {
     (void)sem_wait(&((gate *)w)->open);
 }
 
-static void nothing(sherd_work *w)
+static void nothing(sherd__executor_item *w)
 {
     (void)w;
 }
@@ -210,7 +210,7 @@ static void a_call_that_is_cancelled_before_it_runs_ends_once(void **s)
 {
     (void)s;
     gate g = { .work = { .run = wait_for_gate, .done = nothing } };
-    sherd_executor *inline_one = backend_executor;
+    sherd__executor *inline_one = backend_executor;
     product p;
     assert_int_equal(sem_init(&g.open, 0, 0), 0);
     assert_int_equal(sherd__executor_new(&backend_executor, 8, woken, NULL), SHERD_OK);

@@ -21,8 +21,8 @@
 #include "sherd/mat.h"
 #include "tests/contract/node/backend_world.h"
 
-static sherd_entropy_seeded seed_state;
-static sherd_entropy rnd;
+static sherd__seeded seed_state;
+static sherd__entropy rnd;
 
 enum { GROUPS_MAX = 12 };
 
@@ -46,7 +46,7 @@ typedef struct operand {
     uint32_t groups, rows[GROUPS_MAX], cols[GROUPS_MAX];
     uint8_t dtype;
     double *v;
-    sherd_fragment *f;
+    sherd__fragment *f;
 } operand;
 
 static size_t values(const operand *o)

@@ -19,8 +19,8 @@
 #include "node/backend.h"
 
 static void *backend;
-static sherd_entropy_seeded rng_state;
-sherd_entropy blind_rng;
+static sherd__seeded rng_state;
+sherd__entropy blind_rng;
 
 int blind_begin(void **state)
 {
@@ -135,7 +135,7 @@ void blinded_free(blinded *x)
 }
 
 /* What a node is sent is A + R modulo each prime, row by row, and nothing more. */
-static void left_is_masked(const blinded *x, sherd__cell c, const sherd_fragment *left)
+static void left_is_masked(const blinded *x, sherd__cell c, const sherd__fragment *left)
 {
     const sherd__fragment_info *i = sherd__fragment_info_of(left);
     const uint8_t *body = sherd__fragment_bytes(left);
@@ -162,11 +162,11 @@ static void left_is_masked(const blinded *x, sherd__cell c, const sherd_fragment
     free(u);
 }
 
-static sherd_fragment *in_memory(sherd_fragment *source)
+static sherd__fragment *in_memory(sherd__fragment *source)
 {
     const sherd__fragment_info *info = sherd__fragment_info_of(source);
     uint8_t *bytes = sherd__alloc(info->len);
-    sherd_fragment *out;
+    sherd__fragment *out;
     for (size_t at = 0; at < info->len;) { /* by odd pieces */
         size_t n = 1 + blind_below(97);
         if (n > info->len - at) n = info->len - at;
@@ -182,7 +182,7 @@ static sherd_fragment *in_memory(sherd_fragment *source)
 uint8_t *blind_answer(const blinded *x, sherd__cell c, sherd__cell_work *work)
 {
     sherd__scheme_shape s;
-    sherd_fragment *right;
+    sherd__fragment *right;
     sherd_diag d = { 0 };
     x->h.ops->shape(x->h.ctx, &s);
     assert_int_equal(x->h.ops->hide(x->h.ctx, c, work), SHERD_OK);

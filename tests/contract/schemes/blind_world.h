@@ -34,7 +34,7 @@ int blind_begin(void **state);
 int blind_end(void **state);
 
 /** Of the tests' seed. */
-extern sherd_entropy blind_rng;
+extern sherd__entropy blind_rng;
 size_t blind_below(size_t n);
 /** Shapes, dtypes and widths. */
 blinded blind_case(void);

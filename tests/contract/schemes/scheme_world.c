@@ -20,12 +20,12 @@
 #include "schemes/partition/partition.h"
 #include "tests/contract/schemes/scheme_world.h"
 
-sherd_entropy scheme_rng;
+sherd__entropy scheme_rng;
 scheme_total scheme_sent;
 uint64_t scheme_csr_cells;
 
 static void *backend;
-static sherd_entropy_seeded rng_state;
+static sherd__seeded rng_state;
 
 int scheme_begin(void **state)
 {
@@ -86,13 +86,13 @@ void scheme_run(const sherd__hiding *h, uint32_t op, scheme_visit spoil)
                     assert_int_equal(h->ops->fold(h->ctx, c, NULL), SHERD_OK);
                     continue;
                 }
-                sherd_fragment *right = w.right;
+                sherd__fragment *right = w.right;
                 rows_answered += w.result.rows;
                 scheme_sent.cells++;
                 scheme_sent.bytes += sherd__fragment_info_of(w.left)->len;
                 scheme_sent.csr_cells += sherd__fragment_info_of(w.left)->encoding == SHERD__CSR;
                 if (s.resident) {
-                    sherd_fragment *src;
+                    sherd__fragment *src;
                     assert_int_equal(h->ops->resident(h->ctx, i, t, &src), SHERD_OK);
                     const sherd__fragment_info *info = sherd__fragment_info_of(src);
                     uint8_t *bytes = sherd__alloc(info->len);

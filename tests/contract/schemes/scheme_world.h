@@ -18,7 +18,7 @@ int scheme_begin(void **state);
 int scheme_end(void **state);
 
 /** Of the tests' seed. */
-extern sherd_entropy scheme_rng;
+extern sherd__entropy scheme_rng;
 size_t scheme_below(size_t n);
 /** A matrix of one dtype, the caller's; `zeros` of ten entries are zero. */
 void *scheme_matrix(size_t rows, size_t cols, sherd_dtype t, unsigned zeros);

@@ -116,7 +116,7 @@ static void what_was_hidden_before_a_wrong_answer_is_judged_by_new_vectors(void 
         sherd__cell liar = { 0, 0, 0 }, other = { 0, of_tile ? 1u : 0u, 1 };
         blinded_new(&x);
         x.h.ops->free(x.h.ctx);
-        x.p.entropy = (sherd_entropy){ fill_or_zero, NULL };
+        x.p.entropy = (sherd__entropy){ fill_or_zero, NULL };
         assert_int_equal(sherd__blind_open(&x.h, &x.p), 0);
         assert_int_equal(sherd__blind_arm(&x.h, x.key, x.first), 0);
         uint8_t *wrong = blind_answer(&x, liar, &v);

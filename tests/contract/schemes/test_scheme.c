@@ -290,7 +290,7 @@ static void every_failed_allocation_is_survived(void **state)
         int err = sherd__partition_open(&h, &p);
         if (!err) {
             sherd__cell_work w = { 0 };
-            sherd_fragment *f = NULL;
+            sherd__fragment *f = NULL;
             err = h.ops->hide(h.ctx, (sherd__cell){ 0, 0, 0 }, &w);
             if (!err) err = h.ops->resident(h.ctx, 0, 0, &f);
             sherd__fragment_free(w.left);

@@ -24,8 +24,8 @@
 #include "schemes/share/share.h"
 
 static void *backend;
-static sherd_entropy_seeded rng_state;
-static sherd_entropy rng;
+static sherd__seeded rng_state;
+static sherd__entropy rng;
 
 static int open_backend(void **state)
 {
@@ -55,11 +55,11 @@ static double *random_matrix(size_t rows, size_t cols)
 }
 
 /* What the node would hold: the bytes of a fragment, in memory. */
-static sherd_fragment *arrive(sherd_fragment *sent)
+static sherd__fragment *arrive(sherd__fragment *sent)
 {
     const sherd__fragment_info *info = sherd__fragment_info_of(sent);
     uint8_t *bytes = sherd__alloc(info->len);
-    sherd_fragment *f;
+    sherd__fragment *f;
     assert_int_equal(sherd__fragment_read(sent, 0, bytes, (size_t)info->len), 0);
     assert_int_equal(sherd__fragment_table_check(info, bytes, NULL), 0);
     assert_int_equal(sherd__fragment_take(&f, info, bytes, NULL, NULL), 0);
@@ -74,7 +74,7 @@ static uint8_t *answer(const sherd__hiding *h, const sherd__scheme_shape *s, she
     assert_int_equal(h->ops->hide(h->ctx, c, &w), 0);
     if (!w.left) assert_int_equal(h->ops->left(h->ctx, c.slot, c.panel, &w.left), 0);
     if (!w.right) assert_int_equal(h->ops->resident(h->ctx, c.slot, c.tile, &w.right), 0);
-    sherd_fragment *left = arrive(w.left), *right = arrive(w.right);
+    sherd__fragment *left = arrive(w.left), *right = arrive(w.right);
     sherd__task task = { .job = 1,
                          .task = 1,
                          .attempt = 1,

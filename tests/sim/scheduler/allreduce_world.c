@@ -27,7 +27,7 @@ typedef struct link {
     struct sim_node *from, *to;
     sherd__allreduce *circle; /* NULL: given up by its opener */
     uint32_t member;
-    sherd_session *out, *in;
+    sherd__session *out, *in;
     uint64_t id;
     sherd__account *account; /* whose memory its bodies are in */
     bool up, cut;
@@ -117,14 +117,14 @@ static void close_link(void *ctx, void *link_)
 /* Some bytes one way; what they are is told. */
 static size_t pass(link *l, bool out)
 {
-    sherd_session *from = out ? l->out : l->in, *to = out ? l->in : l->out;
+    sherd__session *from = out ? l->out : l->in, *to = out ? l->in : l->out;
     const uint8_t *bytes;
     size_t len = sherd__session_pending(from, 1, &bytes), used;
     if (len > 1) len = 1 + draw() % len;
     for (size_t at = 0; at < len && l->up; at += used) {
         sherd__event e;
         assert_int_equal(sherd__session_feed(to, bytes + at, len - at, 1, &used, &e), 0);
-        sherd_fragment *f = e.fragment;
+        sherd__fragment *f = e.fragment;
         if (out && e.kind == SHERD__EV_BLOCK) {
             l->from->world->body_bytes += sherd__fragment_info_of(f)->len;
             if (l->from->world->tamper && (e.block & 255) > l->from->world->count - 1) {

@@ -23,10 +23,10 @@ typedef struct sim_node {
     struct world *world;
     uint32_t index;
     sherd__peer peer;
-    sherd_executor *executor;
+    sherd__executor *executor;
     sherd__worker *worker;
     sherd__client *client;
-    sherd_session *co, *no;
+    sherd__session *co, *no;
     bool up, expelled, frozen;
     uint32_t states[8], states_len; /* blocks of a state that it has been given and keeps */
 } sim_node;

@@ -206,7 +206,7 @@ static void witness(world *w, uint32_t i, const sherd__event *e)
     note_mask(w, n, bytes);
 }
 
-static void spoil(sherd_fragment *answer, size_t at)
+static void spoil(sherd__fragment *answer, size_t at)
 {
     uint8_t *bytes = (uint8_t *)(uintptr_t)sherd__fragment_bytes(answer);
     bytes[at] ^= 1;

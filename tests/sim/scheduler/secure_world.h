@@ -34,10 +34,10 @@ typedef struct sim_node {
     size_t rows;
     sherd__own own;
     memory_ledger ledger;
-    sherd_executor *executor;
+    sherd__executor *executor;
     sherd__worker *worker;
     sherd__client *client;
-    sherd_session *co, *no;
+    sherd__session *co, *no;
     bool up, expelled, absent; /* absent: not there at first */
     bool older;                /* confirms nothing */
     bool unchecking;           /* checks no pieces */

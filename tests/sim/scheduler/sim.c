@@ -71,8 +71,8 @@ static void add_one(const sherd__task *t, uint64_t at, uint8_t *out)
     for (int b = 0; b < 3; b++) x[b] = (uint8_t)(v >> 8 * b);
 }
 
-static int liar_compute(void *ctx, const sherd__call *call, const sherd_fragment *l,
-                        const sherd_fragment *r, sherd_diag *d)
+static int liar_compute(void *ctx, const sherd__call *call, const sherd__fragment *l,
+                        const sherd__fragment *r, sherd_diag *d)
 {
     sim_node *n = ctx;
     const sherd__task *t = call->task;

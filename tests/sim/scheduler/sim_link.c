@@ -61,7 +61,7 @@ static void chatter(sim *s, sim_node *n)
 }
 
 /* Takes what a session wants sent, in pieces of random size. */
-static void pull(sim *s, sim_node *n, sherd_session *session, pipe_end *to, bool from_node)
+static void pull(sim *s, sim_node *n, sherd__session *session, pipe_end *to, bool from_node)
 {
     const uint8_t *bytes;
     size_t len;
@@ -120,7 +120,7 @@ static void here_closed(sim *s, sim_node *n, const sherd__event *e)
     sim_note(s, "closed %u %s", n->index, sherd_err_name(e->err));
     if (peer && !n->banned) sherd__job_node_banned(s->job, n->index, e->text);
     if (peer) n->banned = true;
-    sherd_session *old = n->here;
+    sherd__session *old = n->here;
     n->here = NULL;
     sherd__job_node_down(s->job, n->index, back, e->text, s->now);
     sherd__session_free(old);

@@ -27,10 +27,10 @@ typedef struct sim_node {
     struct sim *sim;
     uint32_t index;
     sherd__worker *worker;
-    sherd_executor *executor;
+    sherd__executor *executor;
     sherd__client *client;
-    sherd_session *here, *there; /* coordinator's end, node's end */
-    pipe_end down, up;           /* to the node, from it */
+    sherd__session *here, *there; /* coordinator's end, node's end */
+    pipe_end down, up;            /* to the node, from it */
     bool dead, stopped, lying, colluding, banned;
     bool frozen, dripping;
     uint64_t chatter_ms; /* when it sends the next; 0: it does not */
@@ -52,11 +52,11 @@ typedef struct sim_node {
 typedef struct sim {
     const sim_options *o;
     sim_outcome *out;
-    sherd_entropy_seeded state;
-    sherd_entropy rng;
+    sherd__seeded state;
+    sherd__entropy rng;
     sim_node *nodes;
-    sherd_job *job;
-    sherd_executor *executor;
+    sherd__job *job;
+    sherd__executor *executor;
     uint64_t now;
 } sim;
 

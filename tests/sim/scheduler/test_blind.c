@@ -54,8 +54,8 @@ static int end(void **s)
 
 static sim_options drawn(uint64_t seed)
 {
-    sherd_entropy_seeded st;
-    sherd_entropy e = sherd__entropy_seeded(&st, seed ^ UINT64_C(0xb11d));
+    sherd__seeded st;
+    sherd__entropy e = sherd__entropy_seeded(&st, seed ^ UINT64_C(0xb11d));
     sim_options o = { .seed = seed,
                       .nodes = 1 + (uint32_t)sherd__entropy_below(&e, 8),
                       .n = 1 + sherd__entropy_below(&e, 90),

@@ -46,8 +46,8 @@ static int end(void **s)
 /* Two domains may be missing under share and share1. */
 static sim_options drawn(uint64_t seed, sherd_scheme scheme)
 {
-    sherd_entropy_seeded st;
-    sherd_entropy e = sherd__entropy_seeded(&st, seed ^ UINT64_C(0xdec1));
+    sherd__seeded st;
+    sherd__entropy e = sherd__entropy_seeded(&st, seed ^ UINT64_C(0xdec1));
     sim_options o = { .seed = seed,
                       .nodes = 7 + (uint32_t)sherd__entropy_below(&e, 3),
                       .n = 1 + sherd__entropy_below(&e, 60),

@@ -257,7 +257,7 @@ static void put(sim_node *n, uint32_t block, uint8_t dtype, uint64_t rows, uint6
                                .rows = rows,
                                .cols = cols,
                                .len = sherd_dtype_size((sherd_dtype)dtype) * rows * cols };
-    sherd_fragment *f;
+    sherd__fragment *f;
     uint8_t *copy = malloc(i.len);
     memcpy(copy, bytes, i.len);
     assert_int_equal(sherd__fragment_take(&f, &i, copy, NULL, NULL), 0);
@@ -267,10 +267,10 @@ static void put(sim_node *n, uint32_t block, uint8_t dtype, uint64_t rows, uint6
 /* The same gradient by SHERD__OP_GRADIENT, of examples that the coordinator deals. */
 static void ask_in_clear(world *w, sim_node *n)
 {
-    sherd__plan plan = {
+    sherd__step_plan plan = {
         .recipe = 1, .bits = 40, .room = 50, .tiers = 2, .params = 5, .shards = 1, .batch = ROWS
     };
-    sherd__plan_shard shard = { .x = 2, .targets = 3, .rows = n->rows };
+    sherd__step_plan_shard shard = { .x = 2, .targets = 3, .rows = n->rows };
     uint8_t bytes[400];
     double x[ROWS * INPUTS];
     uint32_t labels[ROWS];
@@ -278,8 +278,8 @@ static void ask_in_clear(world *w, sim_node *n)
         memcpy(x + r * INPUTS, n->examples + r * (INPUTS + 1), INPUTS * sizeof *x);
         labels[r] = (uint32_t)n->examples[r * (INPUTS + 1) + INPUTS];
     }
-    sherd__plan_write(bytes, &plan, secure_scales);
-    sherd__plan_write_shard(bytes, &plan, 0, &shard);
+    sherd__step_plan_write(bytes, &plan, secure_scales);
+    sherd__step_plan_write_shard(bytes, &plan, 0, &shard);
     put(n, 1, SHERD_U8, 1, (uint64_t)(strstr(secure_text, "data =") - secure_text), secure_text);
     put(n, 2, SHERD_F64, n->rows, INPUTS, x);
     put(n, 3, SHERD_U32, n->rows, 1, labels);

@@ -24,8 +24,8 @@
 /* Shapes of all kinds, among them those that K does not divide and single rows and columns. */
 static sim_options drawn(uint64_t seed)
 {
-    sherd_entropy_seeded state;
-    sherd_entropy e = sherd__entropy_seeded(&state, seed ^ UINT64_C(0x5a4e));
+    sherd__seeded state;
+    sherd__entropy e = sherd__entropy_seeded(&state, seed ^ UINT64_C(0x5a4e));
     sim_options o = { .seed = seed,
                       .nodes = 3 + (uint32_t)sherd__entropy_below(&e, 14),
                       .n = 1 + sherd__entropy_below(&e, 30),

@@ -21,8 +21,8 @@
 static sim_options drawn(uint64_t seed)
 {
     static const uint32_t groups[] = { 0, 1, 2, 3 };
-    sherd_entropy_seeded state;
-    sherd_entropy e = sherd__entropy_seeded(&state, seed ^ UINT64_C(0x5eed));
+    sherd__seeded state;
+    sherd__entropy e = sherd__entropy_seeded(&state, seed ^ UINT64_C(0x5eed));
     sim_options o = { .seed = seed,
                       .nodes = 3 + (uint32_t)sherd__entropy_below(&e, 6),
                       .n = 1 + sherd__entropy_below(&e, 90),

@@ -40,21 +40,21 @@ static sherd__dataset data;
 typedef struct sim_node {
     struct sim *all;
     uint32_t index;
-    sherd_session *co, *no;
+    sherd__session *co, *no;
     sherd__client *client;
     sherd__worker *worker;
-    sherd_executor *executor;
+    sherd__executor *executor;
     uint64_t sessions, back_ms;
     bool up, dead, stopped, slow;
 } sim_node;
 
 typedef struct sim {
-    sherd_entropy_seeded state;
-    sherd_entropy rng;
+    sherd__seeded state;
+    sherd__entropy rng;
     sim_node node[NODES_MAX];
     uint32_t nodes;
     uint64_t now;
-    sherd_executor *executor;
+    sherd__executor *executor;
     sherd__train_job *job;
     sherd__work work;
     fault fault;
@@ -154,7 +154,7 @@ static void on_event(sim *s, sim_node *n, sherd__event *e)
 /* Some bytes of what is offered; false where the connection is over by that. */
 static bool move(sim *s, sim_node *n, bool out)
 {
-    sherd_session *from = out ? n->co : n->no, *to = out ? n->no : n->co;
+    sherd__session *from = out ? n->co : n->no, *to = out ? n->no : n->co;
     const uint8_t *bytes;
     uint8_t copy[4096];
     size_t len = sherd__session_pending(from, s->now, &bytes);
@@ -306,12 +306,12 @@ static void train(sherd__gradient_engine e, sherd__gradients_options g, outcome 
     sherd__optimiser o;
     sherd__optimiser_spec spec = { .method = SHERD__MOMENTUM };
     sherd__stepper st;
-    sherd_entropy_seeded state;
+    sherd__seeded state;
     sherd_diag d = { 0 };
     uint32_t rows[ROWS];
     memset(out, 0, sizeof *out);
     assert_int_equal(sherd__recipe_network(&recipe, 1, &n, &d), 0);
-    sherd_entropy from = sherd__entropy_seeded(&state, 3);
+    sherd__entropy from = sherd__entropy_seeded(&state, 3);
     sherd__network_draw(n, &from, 0);
     out->count = sherd__network_count(n);
     assert_int_equal(sherd__optimiser_init(&o, &spec, out->count, &d), 0);
@@ -422,8 +422,8 @@ static void choose(const char *which)
 static int set_up(void **state)
 {
     (void)state;
-    sherd_entropy_seeded seeded;
-    sherd_entropy e = sherd__entropy_seeded(&seeded, 1);
+    sherd__seeded seeded;
+    sherd__entropy e = sherd__entropy_seeded(&seeded, 1);
     choose(usual);
     for (size_t i = 0; i < ROWS * INPUTS; i++)
         inputs[i] = (double)sherd__entropy_below(&e, 2000) / 1000 - 1;

@@ -34,7 +34,7 @@ static int make(sherd__masks **out, uint64_t number)
     return sherd__keystream_init(&(*out)->ks, key);
 }
 
-int sherd__masks_new(sherd__masks **out, const sherd_entropy *entropy)
+int sherd__masks_new(sherd__masks **out, const sherd__entropy *entropy)
 {
     (void)entropy;
     return make(out, atomic_fetch_add(&encodings, 1));

@@ -66,7 +66,7 @@ static void make_examples(const test_case *c)
 static int hide(size_t len)
 {
     const sherd__aggregate a = { 4, 3, 1, len };
-    const sherd_entropy os = sherd__entropy_os();
+    const sherd__entropy os = sherd__entropy_os();
     sherd__aggregate_mask *mask;
     int err = sherd__aggregate_mask_new(&mask, &a, &os);
     if (err) return err;

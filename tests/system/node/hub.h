@@ -28,7 +28,7 @@ typedef struct hub {
 } hub;
 
 typedef struct tie {
-    sherd_link *link;
+    sherd__link *link;
     bool ready, closed, gone;
     int err;
     char text[SHERD__TEXT_MAX];
@@ -88,7 +88,7 @@ static inline void tie_result(tie *t, sherd__event *e)
     if (t->on_result) t->on_result(t);
 }
 
-static inline void tie_event(void *ctx, sherd_link *l, sherd__event *e)
+static inline void tie_event(void *ctx, sherd__link *l, sherd__event *e)
 {
     tie *t = ctx;
     (void)l;
@@ -111,7 +111,7 @@ static inline void tie_event(void *ctx, sherd_link *l, sherd__event *e)
     }
 }
 
-static inline void tie_gone(void *ctx, sherd_link *l)
+static inline void tie_gone(void *ctx, sherd__link *l)
 {
     (void)l;
     ((tie *)ctx)->gone = true;
@@ -151,7 +151,7 @@ static inline void tie_put(tie *t, uint64_t job, uint32_t block, uint64_t rows, 
                                .len = 8 * rows * cols };
     double *v = malloc(i.len + 8);
     for (uint64_t k = 0; k < rows * cols; k++) v[k] = value;
-    sherd_fragment *f;
+    sherd__fragment *f;
     assert_int_equal(sherd__fragment_take(&f, &i, (uint8_t *)v, NULL, NULL), SHERD_OK);
     assert_int_equal(sherd__session_put(sherd__link_session(t->link), job, block, f), SHERD_OK);
 }

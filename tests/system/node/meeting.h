@@ -20,7 +20,7 @@ typedef struct meeting {
 static inline void put(tie *t, uint64_t job, uint32_t block, uint8_t dtype, const void *bytes,
                        size_t cols)
 {
-    sherd_fragment *f;
+    sherd__fragment *f;
     size_t len = sherd_dtype_size((sherd_dtype)dtype) * cols;
     uint8_t *copy = malloc(len);
     assert_non_null(copy);

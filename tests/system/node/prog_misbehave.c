@@ -48,10 +48,10 @@
 #include "wire/message.h"
 #include "wire/session_state.h"
 
-int __real_sherd__session_result(sherd_session *s, const sherd__task *task, sherd_fragment *f);
-int __wrap_sherd__session_result(sherd_session *s, const sherd__task *task, sherd_fragment *f);
-size_t __real_sherd__session_pending(sherd_session *s, uint64_t now_ms, const uint8_t **out);
-size_t __wrap_sherd__session_pending(sherd_session *s, uint64_t now_ms, const uint8_t **out);
+int __real_sherd__session_result(sherd__session *s, const sherd__task *task, sherd__fragment *f);
+int __wrap_sherd__session_result(sherd__session *s, const sherd__task *task, sherd__fragment *f);
+size_t __real_sherd__session_pending(sherd__session *s, uint64_t now_ms, const uint8_t **out);
+size_t __wrap_sherd__session_pending(sherd__session *s, uint64_t now_ms, const uint8_t **out);
 int __real_sherd__limbs_multiply(const sherd__limbs *x, sherd__team *team, uint8_t *left,
                                  uint8_t *right);
 int __wrap_sherd__limbs_multiply(const sherd__limbs *x, sherd__team *team, uint8_t *left,
@@ -61,16 +61,16 @@ int __real_sherd__gemm_f64(size_t n, size_t k, size_t m, const double *a, size_t
 int __wrap_sherd__gemm_f64(size_t n, size_t k, size_t m, const double *a, size_t lda,
                            const double *b, size_t ldb, double beta, double *c, size_t ldc);
 
-int __real_sherd__session_new(sherd_session **out, const sherd__session_options *opt);
-int __wrap_sherd__session_new(sherd_session **out, const sherd__session_options *opt);
-int __real_sherd__executor_submit(sherd_executor *e, sherd_work *w);
-int __wrap_sherd__executor_submit(sherd_executor *e, sherd_work *w);
-int __real_sherd__job_new(sherd_job **out, const sherd__job_options *opt);
-int __wrap_sherd__job_new(sherd_job **out, const sherd__job_options *opt);
+int __real_sherd__session_new(sherd__session **out, const sherd__session_options *opt);
+int __wrap_sherd__session_new(sherd__session **out, const sherd__session_options *opt);
+int __real_sherd__executor_submit(sherd__executor *e, sherd__executor_item *w);
+int __wrap_sherd__executor_submit(sherd__executor *e, sherd__executor_item *w);
+int __real_sherd__job_new(sherd__job **out, const sherd__job_options *opt);
+int __wrap_sherd__job_new(sherd__job **out, const sherd__job_options *opt);
 size_t __real_sherd__message_hello(uint8_t *body, const sherd__hello *hello);
 size_t __wrap_sherd__message_hello(uint8_t *body, const sherd__hello *hello);
-void __real_sherd__link_begin(sherd_link *l);
-void __wrap_sherd__link_begin(sherd_link *l);
+void __real_sherd__link_begin(sherd__link *l);
+void __wrap_sherd__link_begin(sherd__link *l);
 
 static char mode[16];        /* empty: behaves */
 static unsigned after;       /* proper results that are left */
@@ -85,11 +85,11 @@ static bool is(const char *name)
 }
 
 /* A fragment in memory with f's bytes; f is freed. */
-static sherd_fragment *copy_of(sherd_fragment *f, const sherd__fragment_info *info, int change)
+static sherd__fragment *copy_of(sherd__fragment *f, const sherd__fragment_info *info, int change)
 {
     uint64_t len = sherd__fragment_info_of(f)->len;
     uint8_t *bytes = calloc(1, len + 64);
-    sherd_fragment *out;
+    sherd__fragment *out;
     if (!bytes || sherd__fragment_read(f, 0, bytes, len)) abort();
     if (change && len >= 8 && info->dtype == SHERD_F64) {
         double v;
@@ -105,11 +105,11 @@ static sherd_fragment *copy_of(sherd_fragment *f, const sherd__fragment_info *in
     return out;
 }
 
-static int send_twice(sherd_session *s, const sherd__task *task, sherd_fragment *f)
+static int send_twice(sherd__session *s, const sherd__task *task, sherd__fragment *f)
 {
     f = copy_of(f, &task->result, 0);
     uint8_t *bytes = malloc(task->result.len + 1);
-    sherd_fragment *again;
+    sherd__fragment *again;
     if (!bytes || sherd__fragment_read(f, 0, bytes, task->result.len)) abort();
     if (sherd__fragment_take(&again, &task->result, bytes, NULL, NULL)) abort();
     int err = __real_sherd__session_result(s, task, f);
@@ -118,7 +118,7 @@ static int send_twice(sherd_session *s, const sherd__task *task, sherd_fragment 
     return err;
 }
 
-static int send_unasked(sherd_session *s, const sherd__task *task, sherd_fragment *f)
+static int send_unasked(sherd__session *s, const sherd__task *task, sherd__fragment *f)
 {
     sherd__task other = *task;
     other.task += 1000000;
@@ -126,7 +126,7 @@ static int send_unasked(sherd_session *s, const sherd__task *task, sherd_fragmen
     return __real_sherd__session_result(s, &other, f);
 }
 
-static int send_wrong_length(sherd_session *s, const sherd__task *task, sherd_fragment *f)
+static int send_wrong_length(sherd__session *s, const sherd__task *task, sherd__fragment *f)
 {
     sherd__task other = *task;
     if (other.result.rows < 2) return send_unasked(s, task, f);
@@ -151,7 +151,7 @@ static void rewrite(void)
     fclose(in);
 }
 
-int __wrap_sherd__session_result(sherd_session *s, const sherd__task *task, sherd_fragment *f)
+int __wrap_sherd__session_result(sherd__session *s, const sherd__task *task, sherd__fragment *f)
 {
     if (!mode[0] || after > 0) {
         after -= after > 0;
@@ -194,7 +194,7 @@ int __wrap_sherd__session_result(sherd_session *s, const sherd__task *task, sher
     return __real_sherd__session_result(s, task, f);
 }
 
-size_t __wrap_sherd__session_pending(sherd_session *s, uint64_t now_ms, const uint8_t **out)
+size_t __wrap_sherd__session_pending(sherd__session *s, uint64_t now_ms, const uint8_t **out)
 {
     size_t n = __real_sherd__session_pending(s, now_ms, out);
     serving = true;
@@ -238,13 +238,13 @@ int __wrap_sherd__gemm_f64(size_t n, size_t k, size_t m, const double *a, size_t
 }
 
 /* TCP is up: the first word would be TLS's. */
-void __wrap_sherd__link_begin(sherd_link *l)
+void __wrap_sherd__link_begin(sherd__link *l)
 {
     if (is("mute")) raise(SIGSTOP);
     __real_sherd__link_begin(l);
 }
 
-int __wrap_sherd__session_new(sherd_session **out, const sherd__session_options *opt)
+int __wrap_sherd__session_new(sherd__session **out, const sherd__session_options *opt)
 {
     sherd__session_options o = *opt;
     if (is("poor")) o.hello.memory = 64;
@@ -267,19 +267,19 @@ size_t __wrap_sherd__message_hello(uint8_t *body, const sherd__hello *hello)
     return __real_sherd__message_hello(body, &h);
 }
 
-static void stand_still(sherd_work *w)
+static void stand_still(sherd__executor_item *w)
 {
     (void)w;
     for (;;) sleep(3600);
 }
 
-int __wrap_sherd__executor_submit(sherd_executor *e, sherd_work *w)
+int __wrap_sherd__executor_submit(sherd__executor *e, sherd__executor_item *w)
 {
     if (serving && is("frozen") && after == 0) w->run = stand_still;
     return __real_sherd__executor_submit(e, w);
 }
 
-int __wrap_sherd__job_new(sherd_job **out, const sherd__job_options *opt)
+int __wrap_sherd__job_new(sherd__job **out, const sherd__job_options *opt)
 {
     sherd__job_options o = *opt;
     const char *wait = getenv("SHERD_TEST_RETURN_MS");

@@ -35,7 +35,7 @@ static void push(tie *a, tie *canary, const char *what)
 
 /* Connects both, and has the compute thread busy with long products of the attacker's, whose
  * session this returns. */
-static sherd_session *keep_busy(tie *a, tie *canary)
+static sherd__session *keep_busy(tie *a, tie *canary)
 {
     tie_up(&bad, a, &node.peer);
     tie_up(&good, canary, &node.peer);
@@ -49,7 +49,7 @@ static void a_canary_is_served_beside_a_coordinator_that_floods(void **s)
 {
     (void)s;
     tie a, canary;
-    sherd_session *session = keep_busy(&a, &canary);
+    sherd__session *session = keep_busy(&a, &canary);
     tie_put(&a, 9, 1, 1, 1, 1);
     tie_put(&a, 9, 2, 1, 1, 1);
     for (uint32_t k = 1; k <= TASKS; k++) {
@@ -120,7 +120,7 @@ static void a_session_that_ends_is_freed_in_many_turns(void **s)
 {
     (void)s;
     tie a, canary;
-    sherd_session *session = keep_busy(&a, &canary);
+    sherd__session *session = keep_busy(&a, &canary);
     tie_ask(&a, 7, ++asked, 1, 1);
     hub_wait(&bad, a.refused, 1, 60000); /* the compute thread is busy */
     for (uint32_t k = 1; k <= JOBS; k++) {

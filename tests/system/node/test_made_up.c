@@ -151,17 +151,17 @@ static void connections_of_a_member_count_for_the_circle_that_they_bring_blocks_
 /* ---- members that the node connects to ------------------------------------------------------- */
 
 static struct {
-    sherd_link *link[ALL];
+    sherd__link *link[ALL];
     uint32_t ready, gone;
 } heard;
 
-static void heard_event(void *ctx, sherd_link *l, sherd__event *e)
+static void heard_event(void *ctx, sherd__link *l, sherd__event *e)
 {
     (void)ctx;
     if (e->kind == SHERD__EV_READY) heard.link[heard.ready++ % ALL] = l;
 }
 
-static void heard_gone(void *ctx, sherd_link *l)
+static void heard_gone(void *ctx, sherd__link *l)
 {
     (void)ctx, (void)l;
     heard.gone++;
@@ -173,7 +173,7 @@ static bool anybody(void *ctx, const sherd__fingerprint *key)
     return true;
 }
 
-static int hear(void *ctx, sherd_link *l, const sherd__fingerprint *key, const char *address,
+static int hear(void *ctx, sherd__link *l, const sherd__fingerprint *key, const char *address,
                 sherd__session_options *session, sherd__link_owner *owner)
 {
     (void)ctx, (void)l, (void)key, (void)address;
@@ -186,14 +186,14 @@ static void refuse(uint32_t times)
 {
     sherd__refusal r = { .job = 1, .code = SHERD_EREFUSED };
     for (uint32_t i = 0; i < heard.ready; i++) {
-        sherd_session *session = sherd__link_session(heard.link[i]);
+        sherd__session *session = sherd__link_session(heard.link[i]);
         for (r.block = 1; r.block <= times; r.block++)
             assert_int_equal(sherd__session_refuse(session, &r), SHERD_OK);
         sherd__link_flush(heard.link[i]);
     }
 }
 
-static sherd_listener *listener[MEMBERS];
+static sherd__listener *listener[MEMBERS];
 
 static void listen_as_members(void)
 {

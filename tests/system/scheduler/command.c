@@ -361,8 +361,8 @@ void file_put(const char *path, const void *bytes, size_t len)
 void matrix_file(const char *path, size_t rows, size_t cols, uint64_t seed)
 {
     sherd_npy_writer *w;
-    sherd_entropy_seeded state;
-    sherd_entropy e = sherd__entropy_seeded(&state, seed);
+    sherd__seeded state;
+    sherd__entropy e = sherd__entropy_seeded(&state, seed);
     double *row = malloc((cols + 1) * sizeof *row);
     sherd_diag d = { .code = 0 };
     int err = sherd_npy_writer_new(&w, path, SHERD_F64, rows, cols, &d);

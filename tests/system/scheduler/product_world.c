@@ -19,8 +19,8 @@
 #include "tests/system/scheduler/product_world.h"
 
 sherd_cluster *cluster;
-static sherd_entropy_seeded rng_state;
-static sherd_entropy rng;
+static sherd__seeded rng_state;
+static sherd__entropy rng;
 bool cluster_stop;
 
 static bool interrupted(void *ctx)

@@ -20,8 +20,8 @@
 char share_said[4096];
 sherd_cluster *share_cluster;
 static char top[128];
-static sherd_entropy_seeded rng_state;
-static sherd_entropy rng;
+static sherd__seeded rng_state;
+static sherd__entropy rng;
 static sherd_multiplier here;
 
 sherd_product_options share_options(sherd_scheme scheme, uint32_t spare)

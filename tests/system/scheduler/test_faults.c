@@ -41,7 +41,7 @@ static command shared[FAULT_FEW]; /* real nodes for the proxied cases */
 
 /* ---- all cases ------------------------------------------------------------------------------- */
 
-static void add_cases(const sherd_entropy *e)
+static void add_cases(const sherd__entropy *e)
 {
     static const unsigned how_many[KINDS] = { [STRICT] = 10, [BOUND] = 4, [ALL] = 4 };
     const char *only = getenv("FAULTS_ONLY");
@@ -163,13 +163,13 @@ static void start_shared_nodes(void)
 static int begin(void **state)
 {
     (void)state;
-    sherd_entropy_seeded drawn;
+    sherd__seeded drawn;
     char path[200];
     uint8_t bytes[32];
     if (getenv("FAULTS_SEED")) seed = strtoull(getenv("FAULTS_SEED"), NULL, 10);
     setvbuf(stdout, NULL, _IOLBF, 0);
     printf("# FAULTS_SEED=%" PRIu64 "\n", seed);
-    sherd_entropy e = sherd__entropy_seeded(&drawn, seed);
+    sherd__entropy e = sherd__entropy_seeded(&drawn, seed);
     folder_new(fault_top);
     snprintf(path, sizeof path, "%s/A.npy", fault_top);
     matrix_file(path, N, K, seed + 1);

@@ -22,8 +22,8 @@
 #define NODES 7u
 
 static sherd_cluster *cluster;
-static sherd_entropy_seeded rng_state;
-static sherd_entropy rng;
+static sherd__seeded rng_state;
+static sherd__entropy rng;
 
 static int begin(void **state)
 {

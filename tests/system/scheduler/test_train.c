@@ -120,11 +120,11 @@ static sherd__gradient_engine engine_of(world *w, const sherd__gradients_options
 static void run_begin(run *r, world *w, sherd__gradients_options g, bool here, bool allow_drop)
 {
     sherd_diag d = { 0 };
-    sherd_entropy_seeded state;
+    sherd__seeded state;
     sherd__optimiser_spec spec = { .method = SHERD__SGD };
     memset(r, 0, sizeof *r);
     assert_int_equal(sherd__recipe_network(&w->recipe, 1, &r->network, &d), 0);
-    sherd_entropy e = sherd__train_entropy(&state, seed, "weights", 0);
+    sherd__entropy e = sherd__train_entropy(&state, seed, "weights", 0);
     sherd__network_draw(r->network, &e, 0);
     assert_int_equal(sherd__optimiser_init(&r->optimiser, &spec, sherd__network_count(r->network),
                                            &d),

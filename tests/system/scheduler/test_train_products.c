@@ -453,8 +453,8 @@ static void what_is_kept_is_not_counted_on_again(void **s)
 static int begin(void **state)
 {
     (void)state;
-    sherd_entropy_seeded seeded;
-    sherd_entropy rng = sherd__entropy_seeded(&seeded, 4);
+    sherd__seeded seeded;
+    sherd__entropy rng = sherd__entropy_seeded(&seeded, 4);
     sherd_multiplier here;
     for (unsigned i = 0; i < N * K; i++)
         xs[i] = (double)sherd__entropy_below(&rng, 2001) / 1000 - 1;

@@ -195,8 +195,8 @@ static void what_is_kept_as_windows_costs_what_images_do(void **s)
 static int begin(void **s)
 {
     (void)s;
-    sherd_entropy_seeded state;
-    sherd_entropy rng = sherd__entropy_seeded(&state, 4);
+    sherd__seeded state;
+    sherd__entropy rng = sherd__entropy_seeded(&state, 4);
     sherd_multiplier here;
     for (unsigned i = 0; i < N * PIXELS; i++)
         xs[i] = (double)sherd__entropy_below(&rng, 2001) / 1000 - 1;

@@ -57,8 +57,8 @@ static void fresh(void *ctx, uint32_t t, uint32_t prime, uint32_t p, size_t row,
 void honest_make(honest *h, uint32_t k, uint32_t t, uint32_t n, size_t rows, size_t cols,
                  uint64_t seed)
 {
-    sherd_entropy_seeded mask_state; /* one seed: one key of masks, whatever the code */
-    sherd_entropy key = sherd__entropy_seeded(&mask_state, ~seed);
+    sherd__seeded mask_state; /* one seed: one key of masks, whatever the code */
+    sherd__entropy key = sherd__entropy_seeded(&mask_state, ~seed);
     sherd__masks *m;
     assert_int_equal(sherd__masks_new(&m, &key), 0);
     honest_make_under(h, k, t, n, rows, cols, seed, fresh, m);
@@ -68,8 +68,8 @@ void honest_make(honest *h, uint32_t k, uint32_t t, uint32_t n, size_t rows, siz
 void honest_make_under(honest *h, uint32_t k, uint32_t t, uint32_t n, size_t rows, size_t cols,
                        uint64_t seed, honest_mask *mask, void *ctx)
 {
-    sherd_entropy_seeded state;
-    sherd_entropy e = sherd__entropy_seeded(&state, seed);
+    sherd__seeded state;
+    sherd__entropy e = sherd__entropy_seeded(&state, seed);
     h->code = (sherd__seen_code){
         .blocks = k, .masks = t, .shares = n, .primes_len = 2, .primes = { 5931641, 5931637 }
     };

@@ -43,8 +43,8 @@ static double sum_of(const double *cost, size_t rows, size_t cols, const size_t 
 static void it_is_the_least_of_all(void **state)
 {
     (void)state;
-    sherd_entropy_seeded seed;
-    sherd_entropy e = sherd__entropy_seeded(&seed, 5);
+    sherd__seeded seed;
+    sherd__entropy e = sherd__entropy_seeded(&seed, 5);
     for (unsigned trial = 0; trial < 600; trial++) {
         size_t rows = 1 + sherd__entropy_below(&e, 6), cols = 1 + sherd__entropy_below(&e, 7),
                to[8];

@@ -77,8 +77,8 @@ static const sherd__finding *find(const sherd__findings *l, const char *test, co
     return NULL;
 }
 
-static void attack_columns(sherd__findings *l, sherd__form form, sherd_view a, const uint32_t *of,
-                           size_t len, const uint8_t *lab, bool side)
+static void attack_columns(sherd__findings *l, sherd__view_form form, sherd_view a,
+                           const uint32_t *of, size_t len, const uint8_t *lab, bool side)
 {
     sherd__adversary_view s;
     sherd__truth t;
@@ -94,7 +94,7 @@ static void attack_columns(sherd__findings *l, sherd__form form, sherd_view a, c
     sherd__truth_fini(&t);
 }
 
-static void attack(sherd__findings *l, sherd__form form, sherd_view a, const uint8_t *lab,
+static void attack(sherd__findings *l, sherd__view_form form, sherd_view a, const uint8_t *lab,
                    bool side)
 {
     attack_columns(l, form, a, cols, SEEN, lab, side);
@@ -168,8 +168,8 @@ static void noise_is_at_chance(void **state)
 {
     (void)state;
     static uint8_t noise[N * K], any[N];
-    sherd_entropy_seeded seed;
-    sherd_entropy e = sherd__entropy_seeded(&seed, 3);
+    sherd__seeded seed;
+    sherd__entropy e = sherd__entropy_seeded(&seed, 3);
     e.fill(e.ctx, noise, sizeof noise);
     for (size_t i = 0; i < N; i++) any[i] = (uint8_t)sherd__entropy_below(&e, 10);
     sherd__findings l;
@@ -190,8 +190,8 @@ static void labels_that_say_nothing_are_not_read(void **state)
 {
     (void)state;
     static uint8_t any[N];
-    sherd_entropy_seeded seed;
-    sherd_entropy e = sherd__entropy_seeded(&seed, 4);
+    sherd__seeded seed;
+    sherd__entropy e = sherd__entropy_seeded(&seed, 4);
     for (size_t i = 0; i < N; i++) any[i] = (uint8_t)sherd__entropy_below(&e, 10);
     sherd__findings l;
     attack(&l, SHERD__FORM_GROUP, all(), any, true);
@@ -315,8 +315,8 @@ static void floats_are_compared_as_they_travelled(void **state)
 {
     (void)state;
     double x[40 * 6], fixed[40 * 6];
-    sherd_entropy_seeded seed;
-    sherd_entropy e = sherd__entropy_seeded(&seed, 8);
+    sherd__seeded seed;
+    sherd__entropy e = sherd__entropy_seeded(&seed, 8);
     for (size_t i = 0; i < 240; i++) x[i] = (double)(int64_t)sherd__entropy_u64(&e) * 0x1p-66;
     sherd_view a = sherd_view_c(x, SHERD_F64, 40, 6);
     sherd__fixed f;
@@ -400,8 +400,8 @@ static void attack_share(sherd__findings *l, bool hidden)
     };
     sherd__seen seen = { .name = "A", .code = &code, .rows = N, .cols = K, .residues = index };
     sherd__clear_options opt = { .n = N, .test_rows = 300 };
-    sherd_entropy_seeded seed;
-    sherd_entropy e = sherd__entropy_seeded(&seed, 6);
+    sherd__seeded seed;
+    sherd__entropy e = sherd__entropy_seeded(&seed, 6);
     sherd__truth t;
     for (size_t i = 0; i < N * K; i++)
         share[i] = hidden ? (uint32_t)((sherd__entropy_u64(&e) % 5931641 + pixels[i]) % 5931641)

@@ -41,8 +41,8 @@ typedef struct masked {
 
 static void mask(masked *m, trace what)
 {
-    sherd_entropy_seeded state;
-    sherd_entropy e = sherd__entropy_seeded(&state, 77 + what);
+    sherd__seeded state;
+    sherd__entropy e = sherd__entropy_seeded(&state, 77 + what);
     memset(m, 0, sizeof *m);
     assert_int_equal(sherd__audit_blocks(&m->blocks, 1, N), 0);
     sherd__audit_make_up(&e, m->blocks, 1, ROWS, COLS);

@@ -119,13 +119,13 @@ static double find(const sherd__findings *l, const char *test, double *chance)
 #define COLS 40u
 #define SEEN 8u
 
-static double unit(const sherd_entropy *e)
+static double unit(const sherd__entropy *e)
 {
     return (double)(sherd__entropy_u64(e) >> 11) * 0x1p-53;
 }
 
 /* Rows of four kinds, which differ in which values they hold (or, noise, in nothing). */
-static void draw(const sherd_entropy *e, double *x, uint8_t *kind, bool noise)
+static void draw(const sherd__entropy *e, double *x, uint8_t *kind, bool noise)
 {
     for (unsigned r = 0; r < ROWS; r++) {
         kind[r] = (uint8_t)sherd__entropy_below(e, 4);
@@ -140,8 +140,8 @@ static void attack(sherd__findings *l, bool noise, double spoil)
 {
     static double a[ROWS * COLS], p[ROWS * COLS], seen[ROWS * SEEN], labels[ROWS];
     static uint8_t kind[ROWS], public_kind[ROWS];
-    sherd_entropy_seeded state;
-    sherd_entropy e = sherd__entropy_seeded(&state, 3);
+    sherd__seeded state;
+    sherd__entropy e = sherd__entropy_seeded(&state, 3);
     sherd__truth truth;
     sherd__public pub;
     draw(&e, a, kind, noise);

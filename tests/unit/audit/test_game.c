@@ -24,8 +24,8 @@ static const double *const first[] = { zero }, *const second[] = { data };
 
 /* An encoder that puts uniform numbers into shares and lets one entry show which operand it was. */
 typedef struct leak {
-    sherd_entropy_seeded state;
-    sherd_entropy entropy;
+    sherd__seeded state;
+    sherd__entropy entropy;
     uint32_t views;
     double chance; /* of the leak, each round */
     int err;

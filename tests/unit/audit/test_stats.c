@@ -379,8 +379,8 @@ static void masks_of_24_bits_reduced_are_found(void **s)
 {
     honest h;
     sherd__findings l = { 0 };
-    sherd_entropy_seeded state;
-    sherd_entropy e = sherd__entropy_seeded(&state, 3);
+    sherd__seeded state;
+    sherd__entropy e = sherd__entropy_seeded(&state, 3);
     (void)s;
     honest_make(&h, 1, 1, 2, 160, 160, 13);
     for (size_t i = 0; i < 4 * 25600; i++) {

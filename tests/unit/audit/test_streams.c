@@ -33,8 +33,8 @@ typedef struct shared {
 
 static void words(shared *s, size_t len, uint64_t seed)
 {
-    sherd_entropy_seeded state;
-    sherd_entropy e = sherd__entropy_seeded(&state, seed);
+    sherd__seeded state;
+    sherd__entropy e = sherd__entropy_seeded(&state, seed);
     *s = (shared){ .len = len, .primes = SIZE_MAX };
     s->word = malloc(len * sizeof *s->word);
     e.fill(e.ctx, s->word, len * sizeof *s->word);
@@ -331,8 +331,8 @@ static void a_masked_row_may_go_to_two_nodes(void **state)
         sherd__seen seen[2];
         sherd__findings l = { 0 };
         sherd__streams_reach reach;
-        sherd_entropy_seeded state_;
-        sherd_entropy e = sherd__entropy_seeded(&state_, 12);
+        sherd__seeded state_;
+        sherd__entropy e = sherd__entropy_seeded(&state_, 12);
         for (uint32_t q = 0; q < 2; q++) sherd__audit_draw(&e, code.primes[q], N, x + q * N);
         for (size_t i = 0; i < 2 * N; i++)
             data[i] = reuse || i < N ? (double)sherd__entropy_below(&e, 256) : data[i - N];
@@ -377,8 +377,8 @@ static void a_mask_that_is_used_again_far_behind_is_found(void **state)
     const double *block[1] = { data };
     sherd__findings l = { 0 };
     sherd__streams_reach reach;
-    sherd_entropy_seeded state_;
-    sherd_entropy e = sherd__entropy_seeded(&state_, 14);
+    sherd__seeded state_;
+    sherd__entropy e = sherd__entropy_seeded(&state_, 14);
     sherd__audit_draw(&e, code.primes[0], N, x);
     memcpy(x + N - RUN, x + 5, RUN * sizeof *x);
     const sherd__seen seen = {

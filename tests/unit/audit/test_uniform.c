@@ -21,12 +21,12 @@ enum { P = 5931641, Q = 5931637, MANY = 1 << 15 };
 
 static uint64_t x[MANY];
 
-static sherd_entropy_seeded state;
+static sherd__seeded state;
 
 static void draw(uint64_t seed, size_t n, uint32_t p)
 {
     static uint32_t words[MANY];
-    sherd_entropy e = sherd__entropy_seeded(&state, seed);
+    sherd__entropy e = sherd__entropy_seeded(&state, seed);
     sherd__audit_draw(&e, p, n, words);
     for (size_t i = 0; i < n; i++) x[i] = words[i];
 }
@@ -117,14 +117,14 @@ static void the_far_tail_is_what_counting_gives(void **s)
  * Chances at p = 1e-12 by importance sampling: counts are drawn from a Dirichlet-multinomial,
  * spread so that its mean chi2 lies there, and weighted by the ratio of likelihoods.
  */
-static double uniform_01(const sherd_entropy *e)
+static double uniform_01(const sherd__entropy *e)
 {
     return ((double)(sherd__entropy_u64(e) >> 11) + 0.5) * 0x1p-53;
 }
 
 /* One draw: counts by a Polya urn, which is that distribution. Returns ln of the likelihood
  * ratio. */
-static double urn(const sherd_entropy *e, unsigned cells, size_t n, double ball, size_t *count)
+static double urn(const sherd__entropy *e, unsigned cells, size_t n, double ball, size_t *count)
 {
     double ratio = 0;
     memset(count, 0, cells * sizeof *count);
@@ -150,7 +150,7 @@ static void chi2_is_right_at_p_of_1e_12(void **s)
     (void)s;
     for (size_t k = 0; k < 4; k++) {
         size_t n = 32 * urns[k].cells, count[256];
-        sherd_entropy e = sherd__entropy_seeded(&state, k);
+        sherd__entropy e = sherd__entropy_seeded(&state, k);
         double sum = 0;
         for (int i = 0; i < DRAWS; i++) {
             double ratio = urn(&e, urns[k].cells, n, urns[k].ball, count);
@@ -212,7 +212,7 @@ static void neighbours_that_agree_are_seen_as_pairs(void **s)
 static void the_bias_of_reduced_words_is_seen_from_the_stated_size_on(void **s)
 {
     static uint32_t words[MANY];
-    sherd_entropy e = sherd__entropy_seeded(&state, 6);
+    sherd__entropy e = sherd__entropy_seeded(&state, 6);
     double need = sherd__uniform_visible(24, P, log(1e-12));
     (void)s;
     assert_true(need > 10000 && need < 12000);

@@ -21,8 +21,8 @@ static uint64_t by_bytes(const uint8_t *p, int n)
 static void numbers_lie_little_endian_and_come_back(void **state)
 {
     (void)state;
-    sherd_entropy_seeded st;
-    sherd_entropy e = sherd__entropy_seeded(&st, 1);
+    sherd__seeded st;
+    sherd__entropy e = sherd__entropy_seeded(&st, 1);
     for (int i = 0; i < 1000; i++) {
         uint64_t v = sherd__entropy_u64(&e);
         uint8_t p[10] = { 0 };

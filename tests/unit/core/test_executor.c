@@ -20,7 +20,7 @@
 enum { MANY = 1000 };
 
 typedef struct bench {
-    sherd_executor *e;
+    sherd__executor *e;
     sem_t woken, go, entered;
     atomic_int wakes, runs;
     int order_run[MANY], order_done[MANY], dones;
@@ -28,7 +28,7 @@ typedef struct bench {
 } bench;
 
 typedef struct piece {
-    sherd_work work;
+    sherd__executor_item work;
     bench *b;
     int id;
     bool ran;
@@ -41,7 +41,7 @@ static void wake(void *ctx)
     sem_post(&b->woken);
 }
 
-static void run(sherd_work *w)
+static void run(sherd__executor_item *w)
 {
     piece *p = (piece *)w;
     p->b->order_run[atomic_fetch_add(&p->b->runs, 1)] = p->id;
@@ -49,14 +49,14 @@ static void run(sherd_work *w)
     p->ran = true;
 }
 
-static void run_when_told(sherd_work *w)
+static void run_when_told(sherd__executor_item *w)
 {
     sem_post(&((piece *)w)->b->entered);
     sem_wait(&((piece *)w)->b->go);
     run(w);
 }
 
-static void done(sherd_work *w)
+static void done(sherd__executor_item *w)
 {
     piece *p = (piece *)w;
     p->b->order_done[p->b->dones++] = p->id;
@@ -164,7 +164,7 @@ static void freeing_waits_for_the_running_piece_and_drops_the_queued_ones(void *
 }
 
 static int said;
-static void done_submits_more(sherd_work *w)
+static void done_submits_more(sherd__executor_item *w)
 {
     piece *p = (piece *)w;
     done(w);
@@ -279,11 +279,11 @@ static void no_memory_is_an_error_and_no_executor(void **state)
 {
     (void)state;
     bench b = { .e = NULL };
-    sherd_executor *e = (sherd_executor *)&b;
+    sherd__executor *e = (sherd__executor *)&b;
     sherd__alloc_fail_nth(1);
     assert_int_equal(sherd__executor_new(&e, 1, wake, &b), SHERD_ENOMEM);
     assert_null(e);
-    e = (sherd_executor *)&b;
+    e = (sherd__executor *)&b;
     sherd__alloc_fail_nth(1);
     assert_int_equal(sherd__executor_new_inline(&e), SHERD_ENOMEM);
     assert_null(e);

@@ -42,8 +42,8 @@ static void it_agrees_with_a_plain_table_through_random_changes(void **state)
 {
     (void)state;
     static thing all[JOBS][NUMBERS];
-    sherd_entropy_seeded seeded;
-    sherd_entropy e = sherd__entropy_seeded(&seeded, 5);
+    sherd__seeded seeded;
+    sherd__entropy e = sherd__entropy_seeded(&seeded, 5);
     sherd__grouped g = { .budget = { take, give, NULL } };
     size_t len = 0, waiting = 0;
     sherd__table_key_draw(&g.key, &e);
@@ -161,7 +161,7 @@ static void names_that_collide_under_one_key_do_not_under_another(void **state)
     enum { MANY = 1000 };
     static thing things[MANY];
     static const unsigned char none[crypto_shorthash_KEYBYTES];
-    sherd_entropy os = sherd__entropy_os();
+    sherd__entropy os = sherd__entropy_os();
     for (unsigned keyed = 0; keyed < 2; keyed++) {
         sherd__grouped g = { .len = 0 };
         uint64_t number = 0;

@@ -15,8 +15,8 @@ static void one_seed_gives_one_stream(void **state)
     (void)state;
     uint8_t a[3][1000];
     for (int i = 0; i < 3; i++) {
-        sherd_entropy_seeded st;
-        sherd_entropy e = sherd__entropy_seeded(&st, i < 2 ? 42 : 43);
+        sherd__seeded st;
+        sherd__entropy e = sherd__entropy_seeded(&st, i < 2 ? 42 : 43);
         e.fill(e.ctx, a[i], sizeof a[i]);
     }
     assert_memory_equal(a[0], a[1], sizeof a[0]);
@@ -30,8 +30,8 @@ static void the_seeded_stream_is_chacha20_under_the_hashed_seed(void **state)
     uint8_t key[32], want[640], got[640];
     assert_int_equal(crypto_generichash(key, sizeof key, seed, sizeof seed, NULL, 0), 0);
     assert_int_equal(crypto_stream_chacha20(want, sizeof want, nonce, key), 0);
-    sherd_entropy_seeded st;
-    sherd_entropy e = sherd__entropy_seeded(&st, UINT64_C(0x0123456789abcdef));
+    sherd__seeded st;
+    sherd__entropy e = sherd__entropy_seeded(&st, UINT64_C(0x0123456789abcdef));
     e.fill(e.ctx, got, 64); /* whole blocks: the pieces join without a gap */
     e.fill(e.ctx, got + 64, 128);
     e.fill(e.ctx, got + 192, sizeof got - 192);
@@ -41,8 +41,8 @@ static void the_seeded_stream_is_chacha20_under_the_hashed_seed(void **state)
 static void a_part_of_a_block_is_never_given_twice(void **state)
 {
     (void)state;
-    sherd_entropy_seeded st;
-    sherd_entropy e = sherd__entropy_seeded(&st, 7);
+    sherd__seeded st;
+    sherd__entropy e = sherd__entropy_seeded(&st, 7);
     uint64_t seen[200];
     for (int i = 0; i < 200; i++) {
         seen[i] = sherd__entropy_u64(&e);
@@ -71,7 +71,7 @@ static void values_that_would_favour_some_results_are_drawn_again(void **state)
     /* 2^64 mod 6 = 4: 0..3 are rejected. */
     static const uint64_t six[] = { 0, 3, 4, 5, UINT64_MAX };
     script s = { six, 0 };
-    sherd_entropy e = { say_next, &s };
+    sherd__entropy e = { say_next, &s };
     assert_int_equal(sherd__entropy_below(&e, 6), 4);
     assert_int_equal(s.taken, 3);
     assert_int_equal(sherd__entropy_below(&e, 6), 5);
@@ -93,8 +93,8 @@ static void values_that_would_favour_some_results_are_drawn_again(void **state)
 static void draws_below_n_are_uniform(void **state)
 {
     (void)state;
-    sherd_entropy_seeded st;
-    sherd_entropy e = sherd__entropy_seeded(&st, 3);
+    sherd__seeded st;
+    sherd__entropy e = sherd__entropy_seeded(&st, 3);
     static const uint64_t sizes[] = { 1, 2, 3, 7, 10, 37 };
     enum { DRAWS = 100000 };
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
@@ -116,7 +116,7 @@ static void draws_below_n_are_uniform(void **state)
 static void the_system_gives_other_bytes_each_time(void **state)
 {
     (void)state;
-    sherd_entropy e = sherd__entropy_os();
+    sherd__entropy e = sherd__entropy_os();
     uint8_t a[32] = { 0 }, b[32] = { 0 };
     e.fill(e.ctx, a, sizeof a);
     e.fill(e.ctx, b, sizeof b);

@@ -11,7 +11,7 @@
 #include "tests/unit/crypto/aggregate_session.h"
 
 const uint8_t session_about[SHERD__ABOUT] = { 1, 2, 3 };
-static sherd_entropy_seeded stream;
+static sherd__seeded stream;
 
 void session_begin(session *s, uint32_t n, uint32_t u, uint32_t t, size_t len, uint64_t seed)
 {

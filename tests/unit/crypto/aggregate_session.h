@@ -25,7 +25,7 @@ typedef struct session {
     int64_t *x;        /* nodes x len */
     uint64_t *uploads; /* nodes x len */
     uint8_t *sealed;
-    sherd_entropy e;
+    sherd__entropy e;
 } session;
 
 /** n members, of whom u answer and t may collude, with sums of `len` numbers. */

@@ -121,8 +121,8 @@ static void a_piece_and_an_upload_are_uniform_and_tell_nothing_of_the_mask(void 
 {
     enum { ROUNDS = 4000 };
     const sherd__aggregate a = { 3, 3, 1, 2 }, deep = { 5, 5, 3, 1 };
-    sherd_entropy_seeded stream;
-    sherd_entropy e = sherd__entropy_seeded(&stream, 21);
+    sherd__seeded stream;
+    sherd__entropy e = sherd__entropy_seeded(&stream, 21);
     unsigned upload[16] = { 0 }, piece[16] = { 0 }, apart[16] = { 0 }, three[16] = { 0 };
     (void)state;
     for (unsigned r = 0; r < ROUNDS; r++) {

@@ -20,8 +20,8 @@
 
 __extension__ typedef unsigned __int128 wide;
 
-static sherd_entropy_seeded rng_state;
-static sherd_entropy rng;
+static sherd__seeded rng_state;
+static sherd__entropy rng;
 
 static uint64_t below(uint64_t n)
 {
@@ -405,7 +405,7 @@ static void bytes_are_read_in_any_range_and_given_back_to_whom_they_belong(void 
     (void)state;
     uint8_t bytes[24], out[24];
     uint64_t len = 0;
-    sherd_fragment *f;
+    sherd__fragment *f;
     for (uint8_t k = 0; k < 24; k++) bytes[k] = k;
     sherd__fragment_info i = {
         .origin = SHERD__HIDDEN, .dtype = SHERD_F64, .rows = 3, .cols = 1, .len = 24
@@ -447,7 +447,7 @@ static void a_source_is_asked_within_its_length_only_and_freed_once(void **state
 {
     (void)state;
     uint8_t out[24];
-    sherd_fragment *f;
+    sherd__fragment *f;
     sherd__fragment_source source = { fill, freed, NULL };
     sherd__fragment_info i = {
         .origin = SHERD__HIDDEN, .dtype = SHERD_F64, .rows = 3, .cols = 1, .len = 24
@@ -467,7 +467,7 @@ static void on_failure_the_bytes_and_the_source_stay_the_callers(void **state)
 {
     (void)state;
     uint8_t *bytes = sherd__calloc(1, 24);
-    sherd_fragment *f;
+    sherd__fragment *f;
     unsigned before = frees;
     sherd__fragment_source source = { fill, freed, NULL };
     sherd__fragment_info i = {

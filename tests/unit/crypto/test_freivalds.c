@@ -19,8 +19,8 @@
 __extension__ typedef unsigned __int128 u128;
 __extension__ typedef __int128 i128;
 
-static sherd_entropy_seeded seeded;
-static sherd_entropy entropy;
+static sherd__seeded seeded;
+static sherd__entropy entropy;
 
 static int start(void **s)
 {
@@ -146,7 +146,7 @@ static void what_is_not_below_the_modulus_is_drawn_again(void **s)
 {
     (void)s;
     size_t calls = 0;
-    sherd_entropy e = { all_ones_then_zero, &calls };
+    sherd__entropy e = { all_ones_then_zero, &calls };
     uint64_t t[2] = { 5, 5 };
     sherd__f61_draw(&e, 2, t);
     assert_true(calls == 4 && t[0] == 0 && t[1] == 0);

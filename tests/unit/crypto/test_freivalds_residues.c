@@ -16,8 +16,8 @@
 #include "matrix/residue.h"
 #include "tests/support/draw.h"
 
-static sherd_entropy_seeded seeded;
-static sherd_entropy entropy;
+static sherd__seeded seeded;
+static sherd__entropy entropy;
 
 static int start(void **s)
 {

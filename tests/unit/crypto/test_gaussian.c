@@ -26,8 +26,8 @@ enum { DRAWS = 400000 };
 
 static int64_t *samples(uint64_t variance, uint64_t seed)
 {
-    sherd_entropy_seeded state;
-    sherd_entropy e = sherd__entropy_seeded(&state, seed);
+    sherd__seeded state;
+    sherd__entropy e = sherd__entropy_seeded(&state, seed);
     int64_t *x = malloc(DRAWS * sizeof *x);
     assert_non_null(x);
     assert_int_equal(sherd__gaussian_draw(x, DRAWS, variance, &e), 0);
@@ -114,8 +114,8 @@ static void a_draw_takes_as_many_digits_whatever_the_samples_are(void **s)
         for (size_t n = 1; n <= sizeof x / sizeof *x; n *= 3) {
             unsigned first = 0;
             for (unsigned seed = 0; seed < 100; seed++) {
-                sherd_entropy_seeded state;
-                sherd_entropy e = sherd__entropy_seeded(&state, seed);
+                sherd__seeded state;
+                sherd__entropy e = sherd__entropy_seeded(&state, seed);
                 reads = 0;
                 assert_int_equal(sherd__gaussian_draw(x, n, variances[v], &e), 0);
                 if (seed == 0) first = reads;
@@ -128,7 +128,7 @@ static void a_draw_never_repeats(void **s)
 {
     enum { N = 1000 };
     int64_t a[N], b[N];
-    sherd_entropy e = sherd__entropy_os();
+    sherd__entropy e = sherd__entropy_os();
     (void)s;
     assert_int_equal(sherd__gaussian_draw(a, N, UINT64_C(1) << 40, &e), 0);
     assert_int_equal(sherd__gaussian_draw(b, N, UINT64_C(1) << 40, &e), 0);
@@ -140,7 +140,7 @@ static void a_draw_never_repeats(void **s)
 static void variances_out_of_range_are_refused(void **s)
 {
     int64_t x;
-    sherd_entropy e = sherd__entropy_os();
+    sherd__entropy e = sherd__entropy_os();
     (void)s;
     assert_int_equal(sherd__gaussian_draw(&x, 1, 0, &e), SHERD_EINVAL);
     assert_int_equal(sherd__gaussian_draw(&x, 1, SHERD__GAUSSIAN_VARIANCE + 1, &e), SHERD_EINVAL);

@@ -103,7 +103,7 @@ static void keys_of_masks_lie_where_nothing_is_dumped(void **state)
 {
     (void)state;
     static double out[64];
-    const sherd_entropy e = { fill, NULL };
+    const sherd__entropy e = { fill, NULL };
     sherd__masks *m, *again;
     assert_int_equal(sherd__masks_new(&m, &e), 0);
     assert_int_equal(sherd__masks_clone(&again, m), 0);

@@ -34,7 +34,7 @@ static void fill_known(void *ctx, void *out, size_t len)
 static sherd__masks *masks_of(uint8_t byte)
 {
     sherd__masks *m;
-    const sherd_entropy e = { fill_known, &byte };
+    const sherd__entropy e = { fill_known, &byte };
     assert_int_equal(sherd__masks_new(&m, &e), SHERD_OK);
     return m;
 }
@@ -303,7 +303,7 @@ static void two_encodings_share_no_row(void **s)
     (void)s;
     enum { ROWS = 50, N = 300 };
     static double a[ROWS * N], b[ROWS * N];
-    const sherd_entropy os = sherd__entropy_os();
+    const sherd__entropy os = sherd__entropy_os();
     const sherd__mask_id id = { SHERD__MASK_LEFT, 0, 0, 5931641, N };
     sherd__masks *m, *o;
     assert_int_equal(sherd__masks_new(&m, &os), SHERD_OK);
@@ -376,7 +376,7 @@ static void without_memory_there_are_no_masks(void **s)
 {
     (void)s;
     uint8_t byte = 1;
-    const sherd_entropy e = { fill_known, &byte };
+    const sherd__entropy e = { fill_known, &byte };
     sherd__masks *m = masks_of(1), *o = m;
     sherd__alloc_fail_nth(1);
     assert_int_equal(sherd__masks_new(&o, &e), SHERD_ENOMEM);

@@ -101,7 +101,7 @@ static void masks_leave_nothing(void **state)
     (void)state;
     static double out[8 * 4096];
     uint32_t x = 5;
-    const sherd_entropy e = { fill, &x };
+    const sherd__entropy e = { fill, &x };
     sherd__masks *m;
     watch();
     assert_int_equal(sherd__masks_new(&m, &e), 0);
@@ -122,7 +122,7 @@ static void use(sherd__hiding *h)
             for (uint32_t i = 0; i < s.slots; i++) {
                 const sherd__cell c = { i, t, p };
                 sherd__cell_work w;
-                sherd_fragment *v;
+                sherd__fragment *v;
                 if (i == 3) continue; /* its share was made with the others' and nobody asks */
                 assert_int_equal(h->ops->hide(h->ctx, c, &w), 0);
                 uint64_t len = sherd__fragment_info_of(w.left)->len;

@@ -63,8 +63,8 @@ static void on_update(void *ctx, const sherd__gradients_update *u)
 
 static void draw_parameters(grad_run *r)
 {
-    sherd_entropy_seeded e;
-    sherd_entropy from = sherd__entropy_seeded(&e, 11);
+    sherd__seeded e;
+    sherd__entropy from = sherd__entropy_seeded(&e, 11);
     sherd__network_draw(r->network, &from, 0);
 }
 

@@ -139,8 +139,8 @@ sherd__network *net_made(const plan *p)
     sherd__network *n;
     sherd__network_spec spec = net_spec(p);
     sherd_diag d = { 0 };
-    sherd_entropy_seeded state;
-    sherd_entropy e = sherd__entropy_seeded(&state, 5);
+    sherd__seeded state;
+    sherd__entropy e = sherd__entropy_seeded(&state, 5);
     if (sherd__network_new(&spec, &n, &d) != SHERD_OK) fail_msg("%s", d.message);
     sherd__network_draw(n, &e, 0.7);
     for (size_t i = 0; i < sherd__network_len(n); i++) { /* biases must count */

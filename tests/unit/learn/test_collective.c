@@ -89,8 +89,8 @@ static void train(member *m, sherd__gradient_engine engine)
     sherd__network *n;
     sherd__optimiser o;
     sherd__stepper s;
-    sherd_entropy_seeded state;
-    sherd_entropy e = sherd__entropy_seeded(&state, 5);
+    sherd__seeded state;
+    sherd__entropy e = sherd__entropy_seeded(&state, 5);
     sherd__optimiser_spec spec = { .method = SHERD__MOMENTUM };
     if (sherd__recipe_network(&recipe, ROWS, &n, &d) ||
         sherd__optimiser_init(&o, &spec, sherd__network_count(n), &d))

@@ -29,8 +29,8 @@ static uint64_t hash(uint64_t h, const void *bytes, size_t len)
 static void a_shuffle_is_a_permutation_and_uniform(void **s)
 {
     (void)s;
-    sherd_entropy_seeded state;
-    sherd_entropy e = sherd__entropy_derived(&state, seed, "test", 0);
+    sherd__seeded state;
+    sherd__entropy e = sherd__entropy_derived(&state, seed, "test", 0);
     unsigned at[5][5] = { { 0 } };
     for (int i = 0; i < 20000; i++) {
         uint32_t p[5];
@@ -54,8 +54,8 @@ static void a_shuffle_is_a_permutation_and_uniform(void **s)
 static void draws_below_a_number_reject_what_would_favour_some(void **s)
 {
     (void)s;
-    sherd_entropy_seeded state;
-    sherd_entropy e = sherd__entropy_derived(&state, seed, "test", 1);
+    sherd__seeded state;
+    sherd__entropy e = sherd__entropy_derived(&state, seed, "test", 1);
     enum { N = 30000 };
     static uint32_t out[N];
     const uint32_t n = UINT32_C(3) << 30; /* without rejection a third would come twice as often */
@@ -73,9 +73,9 @@ static void draws_below_a_number_reject_what_would_favour_some(void **s)
 static void streams_of_one_seed_differ_by_label_and_number(void **s)
 {
     (void)s;
-    sherd_entropy_seeded a, b;
+    sherd__seeded a, b;
     uint8_t other[32] = { 1, 2, 3 };
-    sherd_entropy x = sherd__entropy_derived(&a, seed, "weights", 0);
+    sherd__entropy x = sherd__entropy_derived(&a, seed, "weights", 0);
     uint64_t first = sherd__entropy_u64(&x);
     x = sherd__entropy_derived(&b, seed, "weights", 1);
     assert_true(sherd__entropy_u64(&x) != first);

@@ -179,7 +179,7 @@ static double time_to_hide(const int64_t *x)
 {
     static uint64_t out[HIDDEN_COUNT];
     static const sherd__aggregate a = { 4, 3, 1, HIDDEN_COUNT };
-    const sherd_entropy e = sherd__entropy_os();
+    const sherd__entropy e = sherd__entropy_os();
     sherd__aggregate_mask *m;
     assert_int_equal(sherd__aggregate_mask_new(&m, &a, &e), 0);
     double before = spent();

@@ -270,11 +270,11 @@ static void drawn_weights_are_normal_and_scaled(void **s)
 {
     (void)s;
     const plan p = { { 1, 1, 99 }, { DENSE(401) }, SHERD__LOSS_SQUARED, 0 };
-    sherd_entropy_seeded state;
+    sherd__seeded state;
     for (int he = 0; he < 2; he++) {
         sherd__network *n = net_made(&p);
         const sherd__layer *l = sherd__network_layer(n, 0);
-        sherd_entropy e = sherd__entropy_seeded(&state, 9);
+        sherd__entropy e = sherd__entropy_seeded(&state, 9);
         double sum = 0, square = 0, fourth = 0, scale = he ? sqrt(2.0 / 99) : 0.01;
         size_t count = 99 * 401;
         sherd__network_draw(n, &e, he ? 0 : 0.01);

@@ -71,8 +71,8 @@ static sherd__network *made(const plan *p, sherd_dtype dtype, bool total)
     sherd__network *n;
     size_t len = 0;
     sherd_diag d = { 0 };
-    sherd_entropy_seeded state;
-    sherd_entropy e = sherd__entropy_seeded(&state, 5);
+    sherd__seeded state;
+    sherd__entropy e = sherd__entropy_seeded(&state, 5);
     while (len < LAYERS_MAX && p->layers[len].kind) len++;
     sherd__network_spec spec = { .in = p->in,
                                  .layers = p->layers,
@@ -371,8 +371,8 @@ static void threads_change_no_bit(void **s)
             sherd__batch b = { .x = sherd_view_c(x, SHERD_F64, BATCH, IN),
                                .targets.labels = classes };
             sherd__engine e = here(0);
-            sherd_entropy_seeded state;
-            sherd_entropy entropy = sherd__entropy_seeded(&state, 9);
+            sherd__seeded state;
+            sherd__entropy entropy = sherd__entropy_seeded(&state, 9);
             sherd__network *n;
             sherd__optimiser o;
             sherd__blas_threads_set(threads);

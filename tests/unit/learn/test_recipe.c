@@ -45,7 +45,7 @@ static int parse(sherd__recipe *r, const char *text, sherd_diag *d)
 /* The canonical text, terminated; the caller's. */
 static char *print(const sherd__recipe *r, sherd__recipe_part part)
 {
-    sherd_buf b;
+    sherd__buf b;
     sherd__buf_init(&b, SHERD__RECIPE_BYTES_MAX, 0);
     assert_int_equal(sherd__recipe_print(r, part, &b), SHERD_OK);
     char *text = malloc(b.len + 1);
@@ -351,7 +351,7 @@ static void long_lines_and_texts_are_refused(void **s)
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
-static double any_number(const sherd_entropy *e)
+static double any_number(const sherd__entropy *e)
 {
     double x = 0;
     while (!(x > 1e-290 && x < 1e290)) {
@@ -364,8 +364,8 @@ static double any_number(const sherd_entropy *e)
 static void any_double_survives_the_text(void **s)
 {
     (void)s;
-    sherd_entropy_seeded state;
-    sherd_entropy e = sherd__entropy_seeded(&state, 5);
+    sherd__seeded state;
+    sherd__entropy e = sherd__entropy_seeded(&state, 5);
     sherd__recipe r, again;
     sherd_diag d;
     assert_int_equal(parse(&r, whole, &d), SHERD_OK);
@@ -438,7 +438,7 @@ static void without_memory_nothing_is_read(void **s)
     (void)s;
     sherd__recipe r, was;
     sherd_diag d;
-    sherd_buf b;
+    sherd__buf b;
     memset(&r, 0x5a, sizeof r);
     was = r;
     sherd__alloc_fail_nth(1);

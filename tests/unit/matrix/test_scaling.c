@@ -19,8 +19,8 @@ static double a[N * K], b[K * M];
 static int draw(void **s)
 {
     (void)s;
-    sherd_entropy_seeded state;
-    sherd_entropy e = sherd__entropy_seeded(&state, 8);
+    sherd__seeded state;
+    sherd__entropy e = sherd__entropy_seeded(&state, 8);
     for (size_t i = 0; i < N * K; i++) a[i] = (double)(sherd__entropy_u64(&e) >> 11) * 0x1p-52 - 1;
     for (size_t i = 0; i < K * M; i++) b[i] = (double)(sherd__entropy_u64(&e) >> 11) * 0x1p-52 - 1;
     return 0;

@@ -15,8 +15,8 @@
 #include "core/rand.h"
 #include "matrix/sparse.h"
 
-static sherd_entropy_seeded state_;
-static sherd_entropy rng;
+static sherd__seeded state_;
+static sherd__entropy rng;
 
 static uint64_t below(uint64_t n)
 {

@@ -19,8 +19,8 @@
 #include "matrix/windows.h"
 #include "sherd/multiplier.h"
 
-static sherd_entropy_seeded rng_state;
-static sherd_entropy rng;
+static sherd__seeded rng_state;
+static sherd__entropy rng;
 
 static int seed(void **state)
 {

@@ -234,9 +234,11 @@ int circle_step(uint64_t round, uint64_t commit)
                                  .rate = 0.5,
                                  .by = 3,
                                  .list = { SHERD__ROWS_GIVEN, 6, 6, { 0 } } };
-    sherd__plan p = { .recipe = TEXT, .bits = 20, .room = 40, .tiers = 1, .params = 1, .batch = 4 };
+    sherd__step_plan p = {
+        .recipe = TEXT, .bits = 20, .room = 40, .tiers = 1, .params = 1, .batch = 4
+    };
     sherd__allreduce_round_write(bytes, &r);
-    sherd__plan_write(bytes + 8 * SHERD__ALLREDUCE_STEP, &p, &scale);
+    sherd__step_plan_write(bytes + 8 * SHERD__ALLREDUCE_STEP, &p, &scale);
     circle_put(one.next_block++, SHERD_I64, bytes, sizeof bytes / 8);
     return circle_ask(SHERD__OP_STEP, one.next_block - 1, 0, SHERD_I64, 1);
 }
@@ -255,7 +257,7 @@ uint64_t circle_len_of(uint32_t step_number)
 
 int circle_bring(uint32_t member, uint64_t id, uint32_t number, uint64_t len, uint8_t dtype)
 {
-    sherd_fragment *f;
+    sherd__fragment *f;
     sherd__account *account = NULL;
     uint8_t *bytes = sherd__worker_member_place(one.worker, &account, circle_key(member), id,
                                                 number, len);

@@ -16,7 +16,7 @@ enum { COUNT = 8, N = 3, SELF = 1, JOB = 7, CIRCLE = 99, TEXT = 1, STATE = 2, FI
 
 typedef struct circle_member {
     sherd_identity *identity[N + 1]; /* of members; the last one is a stranger */
-    sherd_executor *executor;
+    sherd__executor *executor;
     sherd__worker *worker;
     joined j, away;
     const sherd__backend *backend; /* NULL: one that computes nothing */

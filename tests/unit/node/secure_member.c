@@ -285,7 +285,7 @@ int member_hide(uint64_t round, int64_t scale)
 
 void members_seal(uint64_t round)
 {
-    sherd_entropy e = sherd__entropy_os();
+    sherd__entropy e = sherd__entropy_os();
     for (uint32_t i = 1; i < N; i++) {
         assert_int_equal(sherd__aggregate_begin(m.others[i].member, round, m.bound, &e, NULL), 0);
         assert_int_equal(sherd__aggregate_send(m.others[i].member, 0, m.pieces[i], NULL), 0);

@@ -37,7 +37,7 @@ typedef struct member_world {
     memory_ledger ledger;
     sherd__policy policy;
     sherd_identity *identity;
-    sherd_executor *executor;
+    sherd__executor *executor;
     sherd__worker *worker;
     joined j;
     struct {

@@ -84,7 +84,7 @@ static void a_members_block_is_of_the_account_that_its_connection_counts_for(voi
     (void)unused;
     uint32_t first = sherd__allreduce_block(1, 0);
     uint64_t len = circle_len_of(0);
-    sherd_fragment *f;
+    sherd__fragment *f;
     sherd__fragment_info i = {
         .origin = SHERD__HIDDEN, .dtype = SHERD_I64, .rows = 1, .cols = len / 8, .len = len
     };

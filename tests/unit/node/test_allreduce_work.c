@@ -46,7 +46,7 @@ static bool rests(void)
     return sherd__executor_pending(one.executor) == 0;
 }
 
-static void local_steps_until(int (*ended)(sherd_session *co))
+static void local_steps_until(int (*ended)(sherd__session *co))
 {
     enum { ROWS = 6 };
     uint8_t bytes[8 * (SHERD__ALLREDUCE_STEP + SHERD__PLAN_HEAD + 1 + SHERD__PLAN_SHARD)];
@@ -60,11 +60,11 @@ static void local_steps_until(int (*ended)(sherd_session *co))
                                  .local = true,
                                  .packs = 1,
                                  .list = { SHERD__ROWS_GIVEN, ROWS, ROWS, { 0 } } };
-    sherd__plan p = {
+    sherd__step_plan p = {
         .recipe = TEXT, .bits = 20, .room = 40, .tiers = 1, .params = 1, .shards = 1, .batch = 4
     };
-    sherd__plan_shard shard = { .rows = 4,
-                                .local = { .steps = UINT32_MAX, .rate = 1e-9, .weight = 1 } };
+    sherd__step_plan_shard shard = { .rows = 4,
+                                     .local = { .steps = UINT32_MAX, .rate = 1e-9, .weight = 1 } };
     circle_start_on(true, NULL);
     plan.members = 1;
     plan.self = 0;
@@ -74,8 +74,8 @@ static void local_steps_until(int (*ended)(sherd_session *co))
     joined_put(&one.j, JOB, sherd__allreduce_pack(0) + 1, SHERD_F64, ROWS, 3, x);
     joined_put(&one.j, JOB, sherd__allreduce_pack(0) + 2, SHERD_F64, ROWS, 2, y);
     sherd__allreduce_round_write(bytes, &r);
-    sherd__plan_write(bytes + 8 * SHERD__ALLREDUCE_STEP, &p, &scale);
-    sherd__plan_write_shard(bytes + 8 * SHERD__ALLREDUCE_STEP, &p, 0, &shard);
+    sherd__step_plan_write(bytes + 8 * SHERD__ALLREDUCE_STEP, &p, &scale);
+    sherd__step_plan_write_shard(bytes + 8 * SHERD__ALLREDUCE_STEP, &p, 0, &shard);
     circle_put(one.next_block, SHERD_I64, bytes, sizeof bytes / 8);
     joined_ask(&one.j, JOB, 500, SHERD__OP_STEP, one.next_block, 0, SHERD_I64, 1, 3);
     circle_settle();
@@ -87,12 +87,12 @@ static void local_steps_until(int (*ended)(sherd_session *co))
     circle_stop();
 }
 
-static int drop_job(sherd_session *co)
+static int drop_job(sherd__session *co)
 {
     return sherd__session_drop(co, JOB, 0);
 }
 
-static int cancel_job(sherd_session *co)
+static int cancel_job(sherd__session *co)
 {
     return sherd__session_cancel(co, JOB, 0, false);
 }
@@ -157,11 +157,11 @@ static void a_sum_is_told_for_the_tiers_that_there_are(void **unused)
     sherd__allreduce_round r = {
         .round = 1, .rate = 0.5, .by = 3, .list = { SHERD__ROWS_GIVEN, 6, 6, { 0 } }
     };
-    sherd__plan p = {
+    sherd__step_plan p = {
         .recipe = TEXT, .bits = 20, .room = 40, .tiers = TIERS, .params = 1, .batch = 4
     };
     sherd__allreduce_round_write(bytes, &r);
-    sherd__plan_write(bytes + 8 * SHERD__ALLREDUCE_STEP, &p, scales);
+    sherd__step_plan_write(bytes + 8 * SHERD__ALLREDUCE_STEP, &p, scales);
     circle_put(one.next_block, SHERD_I64, bytes, sizeof bytes / 8);
     assert_int_equal(circle_ask(SHERD__OP_REDUCE, one.next_block, 0, SHERD_F64,
                                 TIERS + SHERD__ALLREDUCE_FIGURES),

@@ -35,12 +35,12 @@ typedef struct peer {
     uint32_t results, refusals;
 } peer;
 
-static sherd_executor *executor;
+static sherd__executor *executor;
 static sherd__worker *worker;
 static unsigned wakes;
 
-static int fake_compute(void *ctx, const sherd__call *c, const sherd_fragment *left,
-                        const sherd_fragment *right, sherd_diag *d)
+static int fake_compute(void *ctx, const sherd__call *c, const sherd__fragment *left,
+                        const sherd__fragment *right, sherd_diag *d)
 {
     (void)ctx, (void)left, (void)right, (void)d;
     memset(c->out, 0, c->task->result.len);
@@ -206,7 +206,7 @@ static void a_cancelled_job_of_many_tasks_is_freed_in_slices(void **s)
     start(0, true);
     join(&p);
     fill(&p, 9, TASKS);
-    sherd_session *no = p.j.no;
+    sherd__session *no = p.j.no;
     sherd__event e = { .kind = SHERD__EV_CANCEL, .job = 9, .task = { .job = 9 } };
     const sherd__worker_stats *st = sherd__worker_stats_of(worker);
     sherd__worker_event(p.j.client, no, &e);

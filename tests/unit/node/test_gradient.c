@@ -57,7 +57,7 @@ typedef struct peer {
     uint32_t refusals;
 } peer;
 
-static sherd_executor *executor;
+static sherd__executor *executor;
 static sherd__worker *worker;
 
 static int fill(void **s)
@@ -151,8 +151,8 @@ static void put(peer *p, uint32_t block, uint8_t dtype, uint64_t rows, uint64_t 
 }
 
 typedef struct layout {
-    sherd__plan plan;
-    sherd__plan_shard shard[2];
+    sherd__step_plan plan;
+    sherd__step_plan_shard shard[2];
 } layout;
 
 static layout usual(void)
@@ -170,9 +170,9 @@ static layout usual(void)
 
 static size_t write_plan(const layout *l, uint8_t *out)
 {
-    sherd__plan_write(out, &l->plan, scales);
+    sherd__step_plan_write(out, &l->plan, scales);
     for (uint32_t i = 0; i < l->plan.shards; i++)
-        sherd__plan_write_shard(out, &l->plan, i, &l->shard[i]);
+        sherd__step_plan_write_shard(out, &l->plan, i, &l->shard[i]);
     return sherd__plan_size(l->plan.tiers, l->plan.shards);
 }
 
@@ -227,7 +227,7 @@ static void expect(const layout *l, int64_t sums[TIERS][40], double costs[2], ui
     assert_int_equal(sherd__grader_new(&g, &r, 8, l->plan.bits, false, NULL), 0);
     memset(sums, 0, sizeof(int64_t) * TIERS * 40);
     for (uint32_t i = 0; i < l->plan.shards; i++) {
-        const sherd__plan_shard *s = &l->shard[i];
+        const sherd__step_plan_shard *s = &l->shard[i];
         sherd__grading how = {
             .scales = scales, .room = l->plan.room, .sums = to, .local = s->local
         };

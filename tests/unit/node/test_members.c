@@ -40,10 +40,10 @@ static struct {
     char last[800]; /* problem */
 } said;
 static struct {
-    sherd_link *link;
+    sherd__link *link;
     uint32_t ready, refused, gone;
-    const sherd_link *ended; /* the last one */
-} far;                       /* the other end */
+    const sherd__link *ended; /* the last one */
+} far;                        /* the other end */
 
 uint64_t __real_uv_now(const uv_loop_t *l);
 uint64_t __wrap_uv_now(const uv_loop_t *l);
@@ -77,7 +77,7 @@ static uint64_t run_until(const uint32_t *value, uint32_t want)
     return most;
 }
 
-static void far_event(void *ctx, sherd_link *l, sherd__event *e)
+static void far_event(void *ctx, sherd__link *l, sherd__event *e)
 {
     (void)ctx;
     far.link = l;
@@ -85,7 +85,7 @@ static void far_event(void *ctx, sherd_link *l, sherd__event *e)
     far.refused += e->kind == SHERD__EV_REFUSED;
 }
 
-static void far_gone(void *ctx, sherd_link *l)
+static void far_gone(void *ctx, sherd__link *l)
 {
     (void)ctx;
     far.ended = l;
@@ -100,14 +100,15 @@ static bool any_key(void *ctx, const sherd__fingerprint *key)
     return true;
 }
 
-static int accept_here(void *ctx, sherd_link *l, const sherd__fingerprint *key, const char *address,
-                       sherd__session_options *session, sherd__link_owner *owner)
+static int accept_here(void *ctx, sherd__link *l, const sherd__fingerprint *key,
+                       const char *address, sherd__session_options *session,
+                       sherd__link_owner *owner)
 {
     (void)ctx, (void)address;
     return sherd__members_accept(members, l, key, session, owner);
 }
 
-static int accept_far(void *ctx, sherd_link *l, const sherd__fingerprint *key, const char *address,
+static int accept_far(void *ctx, sherd__link *l, const sherd__fingerprint *key, const char *address,
                       sherd__session_options *session, sherd__link_owner *owner)
 {
     (void)ctx, (void)l, (void)key, (void)address;
@@ -135,9 +136,9 @@ static void drained(void *ctx)
     emptied++;
 }
 
-static sherd_listener *begin(uint32_t listens, bool here)
+static sherd__listener *begin(uint32_t listens, bool here)
 {
-    sherd_listener *l;
+    sherd__listener *l;
     memset(&far, 0, sizeof far);
     memset(&said, 0, sizeof said);
     room = 4;
@@ -162,7 +163,7 @@ static sherd_listener *begin(uint32_t listens, bool here)
     return l;
 }
 
-static void end(sherd_listener *l)
+static void end(sherd__listener *l)
 {
     circle_stop_coordinator();
     sherd__listener_close(l);
@@ -200,7 +201,7 @@ static void send_blocks(uint32_t count)
         .origin = SHERD__HIDDEN, .dtype = SHERD_I64, .rows = 1, .cols = 1, .len = 8
     };
     for (uint32_t k = 1; k <= count; k++) {
-        sherd_fragment *f;
+        sherd__fragment *f;
         uint8_t *bytes = calloc(1, 8);
         assert_int_equal(sherd__fragment_take(&f, &i, bytes, NULL, NULL), 0);
         assert_int_equal(sherd__session_put(sherd__link_session(far.link), JOB, k, f), 0);
@@ -211,7 +212,7 @@ static void send_blocks(uint32_t count)
 static void what_a_member_sends_is_of_its_coordinators_turn(void **unused)
 {
     (void)unused;
-    sherd_listener *l = begin(SELF, true);
+    sherd__listener *l = begin(SELF, true);
     const sherd__account *a = sherd__worker_accounts(one.worker);
     come_in();
     run_until(&far.ready, 1);
@@ -227,7 +228,7 @@ static void what_a_member_sends_is_of_its_coordinators_turn(void **unused)
 static void a_quarter_of_the_connections_is_left_for_the_coordinator(void **unused)
 {
     (void)unused;
-    sherd_listener *l = begin(SELF, true);
+    sherd__listener *l = begin(SELF, true);
     for (uint32_t i = 1; i <= room - 1; i++) {
         come_in();
         run_until(&far.ready, i);
@@ -239,9 +240,9 @@ static void a_quarter_of_the_connections_is_left_for_the_coordinator(void **unus
 }
 
 /* BEFORE has as many connections as members may have. */
-static sherd_link *fill(void)
+static sherd__link *fill(void)
 {
-    sherd_link *oldest = NULL;
+    sherd__link *oldest = NULL;
     for (uint32_t i = 1; i <= room - 1; i++) {
         come_in();
         run_until(&far.ready, i);
@@ -254,9 +255,9 @@ static void a_members_surplus_connection_gives_way_to_another_members(void **unu
 {
     static const uint32_t both[] = { BEFORE, AFTER };
     (void)unused;
-    sherd_listener *l = begin(SELF, true);
+    sherd__listener *l = begin(SELF, true);
     const sherd__account *a = sherd__worker_accounts(one.worker);
-    const sherd_link *oldest = fill();
+    const sherd__link *oldest = fill();
     come_in_as(AFTER);
     run_until(&far.ready, room);
     run_until(&far.gone, 1);
@@ -274,11 +275,11 @@ static void a_members_surplus_connection_gives_way_to_another_members(void **unu
 static void a_members_only_connection_gives_way_to_none(void **unused)
 {
     (void)unused;
-    sherd_listener *l = begin(SELF, true);
+    sherd__listener *l = begin(SELF, true);
     room = 1;
     come_in();
     run_until(&far.ready, 1);
-    const sherd_link *kept = far.link;
+    const sherd__link *kept = far.link;
     come_in_as(AFTER);
     run_until(&far.gone, 1);
     assert_int_equal(far.ready, 1);
@@ -291,7 +292,7 @@ static void nothing_is_displaced_in_vain(void **unused)
 {
     enum { MEMBERS = 4, OWN = 4 };
     (void)unused;
-    sherd_listener *l = begin(SELF, true);
+    sherd__listener *l = begin(SELF, true);
     sherd__account *a = sherd__worker_accounts(one.worker);
     room = MEMBERS + OWN;
     for (uint32_t i = 1; i <= MEMBERS; i++) {
@@ -310,7 +311,7 @@ static void nothing_is_displaced_in_vain(void **unused)
 static void where_no_member_may_come_none_does(void **unused)
 {
     (void)unused;
-    sherd_listener *l = begin(SELF, true);
+    sherd__listener *l = begin(SELF, true);
     room = 0;
     come_in();
     run_until(&far.gone, 1);
@@ -319,9 +320,9 @@ static void where_no_member_may_come_none_does(void **unused)
 }
 
 /* The first block of a round. */
-static void send_step(sherd_link *l)
+static void send_step(sherd__link *l)
 {
-    sherd_fragment *f;
+    sherd__fragment *f;
     const uint64_t len = circle_len_of(0);
     const sherd__fragment_info i = {
         .origin = SHERD__HIDDEN, .dtype = SHERD_I64, .rows = 1, .cols = len / 8, .len = len
@@ -336,10 +337,10 @@ static void send_step(sherd_link *l)
 static void a_connection_that_brought_a_block_gives_way_last(void **unused)
 {
     (void)unused;
-    sherd_listener *l = begin(SELF, true);
+    sherd__listener *l = begin(SELF, true);
     come_in();
     run_until(&far.ready, 1);
-    const sherd_link *used = far.link;
+    const sherd__link *used = far.link;
     assert_int_equal(circle_step(1, 0), 0);
     send_step(far.link);
     uint64_t before = circle_used();
@@ -361,7 +362,7 @@ static void a_coordinator_displaces_nothing_of_another_ones(void **unused)
 {
     static const uint32_t all[N] = { BEFORE, SELF, AFTER }, mine[N] = { N, SELF, AFTER };
     (void)unused;
-    sherd_listener *l = begin(SELF, true);
+    sherd__listener *l = begin(SELF, true);
     sherd__allreduce_plan p = circle_plan();
     circle_swap();
     p.id = CIRCLE + 1;
@@ -369,7 +370,7 @@ static void a_coordinator_displaces_nothing_of_another_ones(void **unused)
     const sherd__account *a = sherd__worker_accounts(one.worker);
     come_in();
     run_until(&far.ready, 1);
-    const sherd_link *honest = far.link;
+    const sherd__link *honest = far.link;
     assert_int_equal(a->connections, 1);
     p.id++;
     assert_int_equal(circle_meet_with(&p, mine), 0);
@@ -386,7 +387,7 @@ static void connections_of_a_member_that_is_in_no_circle_give_way(void **unused)
 {
     static const uint32_t others[N] = { N, SELF, AFTER };
     (void)unused;
-    sherd_listener *l = begin(SELF, true);
+    sherd__listener *l = begin(SELF, true);
     const sherd__allreduce_plan p = circle_plan();
     (void)fill();
     assert_int_equal(circle_meet_with(&p, others), 0);
@@ -404,7 +405,7 @@ static void what_a_member_answers_is_of_its_coordinators_turn(void **unused)
 {
     (void)unused;
     sherd__refusal r = { .job = JOB, .code = SHERD_EREFUSED };
-    sherd_listener *l = begin(AFTER, false);
+    sherd__listener *l = begin(AFTER, false);
     const sherd__account *a = sherd__worker_accounts(one.worker);
     assert_int_equal(circle_ask(SHERD__OP_CONNECT, TEXT, 0, SHERD_I64, N), 1);
     run_until(&one.answered, 2);
@@ -422,7 +423,7 @@ static void what_a_member_answers_is_of_its_coordinators_turn(void **unused)
 static void no_more_connections_are_opened_than_may_come(void **unused)
 {
     (void)unused;
-    sherd_listener *l = begin(AFTER, false);
+    sherd__listener *l = begin(AFTER, false);
     room = 0;
     assert_int_equal(circle_ask(SHERD__OP_CONNECT, TEXT, 0, SHERD_I64, N), 0);
     int64_t why[N];
@@ -450,7 +451,7 @@ static void a_coordinators_members_write_some_lines_a_minute(void **unused)
 {
     enum { MANY = SHERD__LINES_MAX + 5 };
     (void)unused;
-    sherd_listener *l = begin(SELF, true);
+    sherd__listener *l = begin(SELF, true);
     for (uint32_t i = 1; i <= MANY; i++) come_and_go(i, false);
     assert_int_equal(said.notes, SHERD__LINES_MAX);
     assert_int_equal(said.problems, 0);
@@ -468,7 +469,7 @@ static void a_coordinators_members_write_some_lines_a_minute(void **unused)
 static void links_that_fail_write_some_lines_a_minute(void **unused)
 {
     (void)unused;
-    sherd_listener *l = begin(AFTER, false); /* which has not the key of BEFORE */
+    sherd__listener *l = begin(AFTER, false); /* which has not the key of BEFORE */
     for (uint32_t i = 1; i <= SHERD__LINES_MAX + 5; i++) {
         if (i > 1) assert_int_equal(circle_meet(), 0);
         assert_int_equal(circle_ask(SHERD__OP_CONNECT, TEXT, 0, SHERD_I64, N), 1);

@@ -31,7 +31,7 @@ static uint32_t below(uint32_t n)
 
 static void put(uint32_t number, uint8_t dtype, size_t rows, size_t cols, const void *from)
 {
-    sherd_fragment *f;
+    sherd__fragment *f;
     size_t len = sherd_dtype_size((sherd_dtype)dtype) * rows * cols;
     uint8_t *copy = malloc(len ? len : 1);
     assert_non_null(copy);
@@ -110,14 +110,14 @@ static bool apart;
 
 static int find(uint64_t first, uint64_t rows)
 {
-    sherd__plan_shard s = { .first = first, .rows = rows };
+    sherd__step_plan_shard s = { .first = first, .rows = rows };
     return sherd__packs_find(&packs, &s, COLS, 1, &apart, NULL);
 }
 
 static void assert_rows(uint64_t first, uint64_t rows, const uint32_t *list, const double *version,
                         bool labels)
 {
-    sherd__plan_shard what = { .first = first, .rows = rows };
+    sherd__step_plan_shard what = { .first = first, .rows = rows };
     uint8_t *scratch = malloc((size_t)sherd__packs_scratch(&packs, rows, COLS, 1));
     sherd__shard s = sherd__packs_shard(&packs, &what, apart ? scratch : NULL);
     assert_int_equal(s.x.rows, rows);
@@ -175,14 +175,14 @@ static void neighbours_are_not_copied(void **unused)
     (void)unused;
     uint32_t rows[MOST];
     sherd__rows r = { SHERD__ROWS_GIVEN, MOST, MOST, { 0 } };
-    sherd__plan_shard what = { .first = 10, .rows = 20 };
+    sherd__step_plan_shard what = { .first = 10, .rows = 20 };
     sherd__rows_list(&r, rows);
     put_pack(0, rows, MOST, 1, true);
     assert_int_equal(take(1), 0);
     assert_int_equal(list_of(&r), 0);
     assert_int_equal(find(10, 20), 0);
     assert_false(apart);
-    const sherd_fragment *f =
+    const sherd__fragment *f =
         sherd__store_find(&store, JOB, sherd__allreduce_pack(0) + 1)->fragment;
     assert_ptr_equal(sherd__packs_shard(&packs, &what, NULL).x.data,
                      sherd__fragment_bytes(f) + sizeof(double) * COLS * 10);

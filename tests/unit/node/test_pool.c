@@ -249,8 +249,8 @@ static void random_use(bool slices)
     uint8_t *at[SLOTS] = { NULL };
     uint64_t len[SLOTS] = { 0 }, unit = slices ? 200000 : 20000;
     uint64_t budget = 15 * unit;
-    sherd_entropy_seeded state;
-    sherd_entropy rnd = sherd__entropy_seeded(&state, 7);
+    sherd__seeded state;
+    sherd__entropy rnd = sherd__entropy_seeded(&state, 7);
     sherd__pool *p = new_pool(budget);
     if (slices) sherd__pool_slices(p, note, &asked);
     for (int step = 0; step < 20000; step++) {

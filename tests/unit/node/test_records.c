@@ -59,7 +59,7 @@ static void put_groups(uint32_t block, uint32_t groups, uint32_t rows, uint32_t 
                                .cols = cols,
                                .len = 8 * (uint64_t)groups };
     i.len += i.rows * cols - (uint64_t)rows * (cols - last);
-    sherd_fragment *f;
+    sherd__fragment *f;
     uint8_t *bytes = calloc(1, (size_t)i.len);
     assert_non_null(bytes);
     for (uint32_t g = 0; g < groups; g++) {
@@ -157,16 +157,16 @@ static void networks_of_gradients_are_not_filled_on_the_loop(void **unused)
     joined_put(&one.j, JOB, LABELS + 2, SHERD_F64, 1, OUT, numbers);
     for (uint32_t most = 1; most <= 2; most++) {
         uint8_t bytes[8 * (SHERD__PLAN_HEAD + 1 + SHERD__PLAN_SHARD)];
-        sherd__plan p = { .recipe = LABELS,
-                          .bits = 24,
-                          .room = 60,
-                          .tiers = 1,
-                          .params = 40,
-                          .shards = 1,
-                          .batch = most };
-        sherd__plan_shard shard = { .x = LABELS + 1, .targets = LABELS + 2, .rows = 1 };
-        sherd__plan_write(bytes, &p, &scale);
-        sherd__plan_write_shard(bytes, &p, 0, &shard);
+        sherd__step_plan p = { .recipe = LABELS,
+                               .bits = 24,
+                               .room = 60,
+                               .tiers = 1,
+                               .params = 40,
+                               .shards = 1,
+                               .batch = most };
+        sherd__step_plan_shard shard = { .x = LABELS + 1, .targets = LABELS + 2, .rows = 1 };
+        sherd__step_plan_write(bytes, &p, &scale);
+        sherd__step_plan_write_shard(bytes, &p, 0, &shard);
         circle_put(20 + most, SHERD_I64, bytes, sizeof bytes / 8);
     }
     circle_settle();
@@ -220,17 +220,18 @@ static void ask_step(uint64_t round, const sherd__rows *list, uint32_t packs, ui
     sherd__allreduce_round r = {
         .round = round, .rate = 0.5, .by = 3, .packs = packs, .list = *list
     };
-    sherd__plan p = { .recipe = TEXT,
-                      .bits = 20,
-                      .room = 40,
-                      .tiers = 1,
-                      .params = 1,
-                      .shards = shards,
-                      .batch = batch };
+    sherd__step_plan p = { .recipe = TEXT,
+                           .bits = 20,
+                           .room = 40,
+                           .tiers = 1,
+                           .params = 1,
+                           .shards = shards,
+                           .batch = batch };
     sherd__allreduce_round_write(bytes, &r);
-    sherd__plan_write(bytes + head, &p, &scale);
+    sherd__step_plan_write(bytes + head, &p, &scale);
     for (uint32_t i = 0; i < shards; i++)
-        sherd__plan_write_shard(bytes + head, &p, i, &(sherd__plan_shard){ .rows = rows });
+        sherd__step_plan_write_shard(bytes + head, &p, i,
+                                     &(sherd__step_plan_shard){ .rows = rows });
     circle_put(one.next_block, SHERD_I64, bytes, len / 8);
     joined_ask(&one.j, JOB, 1000 + (uint32_t)round, SHERD__OP_STEP, one.next_block++, 0, SHERD_I64,
                1, 2 * (uint64_t)shards + 1);
@@ -452,7 +453,7 @@ static void packs_are_let_go_of_some_at_a_turn(void **unused)
 
 /* ---- blocks of members ----------------------------------------------------------------------- */
 
-static void carry(sherd_session *from, sherd_session *to)
+static void carry(sherd__session *from, sherd__session *to)
 {
     const uint8_t *bytes;
     size_t len = sherd__session_pending(from, 1, &bytes);
@@ -465,9 +466,9 @@ static void carry(sherd_session *from, sherd_session *to)
 }
 
 /* A link of the node to a member that takes whatever is sent. */
-static sherd_session *link_to(uint32_t member, sherd_session **other)
+static sherd__session *link_to(uint32_t member, sherd__session **other)
 {
-    sherd_session *own;
+    sherd__session *own;
     sherd__session_options o = { .role = SHERD__COORDINATOR, .now_ms = 1 };
     assert_int_equal(sherd__session_new(&own, &o), 0);
     o.role = SHERD__NODE;
@@ -480,7 +481,7 @@ static sherd_session *link_to(uint32_t member, sherd_session **other)
     return own;
 }
 
-static sherd_session *own[2], *other[2];
+static sherd__session *own[2], *other[2];
 static uint32_t ring;
 
 /* A ring of so many members over a network of 4 * width numbers, in its first round. */

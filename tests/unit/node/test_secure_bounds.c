@@ -83,10 +83,10 @@ static void a_job_that_is_dropped_leaves_nothing(void **s)
 static atomic_uint draws; /* of noise */
 static int draw_error;
 
-int __real_sherd__gaussian_draw(int64_t *out, size_t n, uint64_t variance, const sherd_entropy *e);
-int __wrap_sherd__gaussian_draw(int64_t *out, size_t n, uint64_t variance, const sherd_entropy *e);
+int __real_sherd__gaussian_draw(int64_t *out, size_t n, uint64_t variance, const sherd__entropy *e);
+int __wrap_sherd__gaussian_draw(int64_t *out, size_t n, uint64_t variance, const sherd__entropy *e);
 
-int __wrap_sherd__gaussian_draw(int64_t *out, size_t n, uint64_t variance, const sherd_entropy *e)
+int __wrap_sherd__gaussian_draw(int64_t *out, size_t n, uint64_t variance, const sherd__entropy *e)
 {
     atomic_fetch_add(&draws, 1);
     if (draw_error) return draw_error;

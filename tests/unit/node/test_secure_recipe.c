@@ -55,10 +55,10 @@ static const struct {
 };
 
 /* Its canonical text; the caller's. */
-static sherd_buf printed(const char *text)
+static sherd__buf printed(const char *text)
 {
     sherd__recipe r;
-    sherd_buf out;
+    sherd__buf out;
     sherd__buf_init(&out, SHERD__RECIPE_BYTES_MAX, 0);
     assert_int_equal(sherd__recipe_parse(&r, text, strlen(text), "recipe", SHERD__RECIPE_ALL, NULL),
                      0);
@@ -88,13 +88,13 @@ static void no_key_of_a_recipe_makes_another_sum(void **s)
     (void)s;
     const char *was = m.recipe;
     uint8_t about[SHERD__LEDGER_DIGEST], other[SHERD__LEDGER_DIGEST];
-    sherd_buf base = printed(BASE);
+    sherd__buf base = printed(BASE);
     charged_for(BASE, about);
     for (const sherd__recipe_key *k = sherd__recipe_keys; k->name; k++) {
         size_t tried = 0;
         for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
             if (strcmp(others[i].key, k->name) != 0) continue;
-            sherd_buf text = printed(others[i].text);
+            sherd__buf text = printed(others[i].text);
             assert_false(text.len == base.len && !memcmp(text.data, base.data, text.len));
             sherd__buf_fini(&text);
             charged_for(others[i].text, other);

@@ -49,7 +49,7 @@ typedef struct side {
     double examples[ROWS_MAX * COLS];
     sherd__own own;
     sherd_identity *identity;
-    sherd_executor *executor;
+    sherd__executor *executor;
     sherd__worker *worker;
     memory_ledger ledger;
     joined j;

@@ -49,7 +49,7 @@ typedef struct party {
     double examples[ROWS * 3];
     sherd__own own;
     memory_ledger ledger;
-    sherd_executor *executor;
+    sherd__executor *executor;
     sherd__worker *worker;
     link links[LINKS];
     int refused;

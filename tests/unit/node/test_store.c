@@ -23,12 +23,12 @@ static void release(void *ctx, uint8_t *bytes, uint64_t len)
     free(bytes);
 }
 
-static sherd_fragment *body(uint64_t len)
+static sherd__fragment *body(uint64_t len)
 {
     sherd__fragment_info i = {
         .origin = SHERD__HIDDEN, .dtype = SHERD_U8, .rows = 1, .cols = len, .len = len
     };
-    sherd_fragment *f;
+    sherd__fragment *f;
     assert_int_equal(sherd__fragment_take(&f, &i, malloc(len + 1), release, NULL), SHERD_OK);
     alive++;
     return f;
@@ -56,7 +56,7 @@ static void a_name_is_given_once_and_never_zero(void **state)
     (void)state;
     sherd__store s;
     sherd__store_init(&s);
-    sherd_fragment *f = body(1);
+    sherd__fragment *f = body(1);
     assert_int_equal(sherd__store_put(&s, 1, 1, body(1)), SHERD_OK);
     assert_int_equal(sherd__store_put(&s, 1, 1, f), SHERD_EINVAL);
     assert_int_equal(sherd__store_put(&s, 1, 0, f), SHERD_EINVAL);
@@ -90,8 +90,8 @@ static void random_names_match_a_plain_table(void **state)
     enum { JOBS = 5, NUMBERS = 200 };
     static bool have[JOBS][NUMBERS];
     size_t count = 0;
-    sherd_entropy_seeded seeded;
-    sherd_entropy rnd = sherd__entropy_seeded(&seeded, 3);
+    sherd__seeded seeded;
+    sherd__entropy rnd = sherd__entropy_seeded(&seeded, 3);
     sherd__store s;
     sherd__store_init(&s);
     for (int step = 0; step < 20000; step++) {
@@ -127,7 +127,7 @@ static void every_failed_allocation_leaves_the_block_with_its_owner(void **state
     for (size_t nth = 1;; nth++) {
         sherd__store s;
         sherd__store_init(&s);
-        sherd_fragment *f = body(1);
+        sherd__fragment *f = body(1);
         sherd__alloc_fail_nth(nth);
         int err = sherd__store_put(&s, 1, 1, f);
         size_t seen = sherd__alloc_fail_nth(0);

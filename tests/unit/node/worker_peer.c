@@ -21,8 +21,8 @@ double worker_clock(void)
     return loop.now_s;
 }
 
-static int fake_compute(void *ctx, const sherd__call *c, const sherd_fragment *left,
-                        const sherd_fragment *right, sherd_diag *d)
+static int fake_compute(void *ctx, const sherd__call *c, const sherd__fragment *left,
+                        const sherd__fragment *right, sherd_diag *d)
 {
     const sherd__task *t = c->task;
     (void)ctx, (void)right, (void)d;

@@ -24,7 +24,7 @@ typedef struct peer {
 } peer;
 
 typedef struct worker_loop {
-    sherd_executor *executor;
+    sherd__executor *executor;
     sherd__worker *worker;
     uint32_t ran[HEARD_MAX], ran_len; /* tasks of the fake backend, in order */
     int fake_err;                     /* what it answers */

@@ -72,7 +72,7 @@ static void free_row(void *ctx)
     ((fake *)ctx)->live--;
 }
 
-static int fake_resident(void *ctx, uint32_t slot, uint32_t tile, sherd_fragment **out)
+static int fake_resident(void *ctx, uint32_t slot, uint32_t tile, sherd__fragment **out)
 {
     fake *f = ctx;
     (void)slot;
@@ -126,7 +126,7 @@ static void fake_free(void *ctx)
     (void)ctx;
 }
 
-static int fake_left(void *ctx, uint32_t slot, uint32_t panel, sherd_fragment **out)
+static int fake_left(void *ctx, uint32_t slot, uint32_t panel, sherd__fragment **out)
 {
     fake *f = ctx;
     sherd__cell_work work;
@@ -232,7 +232,7 @@ static void here_event(world *w, uint32_t i, sherd__event *ev)
 size_t world_move(world *w, uint32_t i, bool to_node)
 {
     end *e = &w->ends[i];
-    sherd_session *from = to_node ? e->here : e->there, *to = to_node ? e->there : e->here;
+    sherd__session *from = to_node ? e->here : e->there, *to = to_node ? e->there : e->here;
     const uint8_t *out;
     size_t n = from ? sherd__session_pending(from, w->now, &out) : 0, used = 0;
     for (size_t off = 0; off < n; off += used) {
@@ -270,7 +270,7 @@ void world_join(world *w, uint32_t i)
 void world_part(world *w, uint32_t i, bool tell, bool back)
 {
     end *e = &w->ends[i];
-    sherd_session *here = e->here;
+    sherd__session *here = e->here;
     e->here = NULL;
     if (tell) sherd__job_node_down(w->job, i, back, "gone", w->now);
     sherd__session_free(here);
@@ -288,7 +288,7 @@ void world_answer(world *w, uint32_t i, double value)
     memmove(e->tasks, e->tasks + 1, --e->asked * sizeof t);
     if (value == 0) value = t.task;
     uint8_t *body = sherd__alloc(8);
-    sherd_fragment *f;
+    sherd__fragment *f;
     memcpy(body, &value, 8);
     assert_int_equal(sherd__fragment_take(&f, &t.result, body, NULL, NULL), SHERD_OK);
     assert_int_equal(sherd__session_result(e->there, &t, f), SHERD_OK);

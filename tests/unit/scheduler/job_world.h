@@ -32,7 +32,7 @@ extern const sherd__hiding_ops fake_ops;
 
 /** What the tests' end of a node's session has met. */
 typedef struct end {
-    sherd_session *here, *there;
+    sherd__session *here, *there;
     uint64_t sessions;
     sherd__task tasks[CELLS_MAX]; /* asked and not answered */
     size_t asked;
@@ -43,9 +43,9 @@ typedef struct end {
 typedef struct world {
     fake scheme;
     sherd__hiding hiding;
-    sherd_ledger *ledger;
-    sherd_executor *executor;
-    sherd_job *job;
+    sherd__exposure_ledger *ledger;
+    sherd__executor *executor;
+    sherd__job *job;
     end ends[NODES_MAX];
     sherd__delivery deliveries[NODES_MAX]; /* outlive the job */
     uint32_t nodes;

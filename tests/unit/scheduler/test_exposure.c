@@ -20,8 +20,8 @@
 static void it_agrees_with_a_plain_table_of_entries(void **state)
 {
     (void)state;
-    sherd_entropy_seeded rng_state;
-    sherd_entropy rng = sherd__entropy_seeded(&rng_state, 3);
+    sherd__seeded rng_state;
+    sherd__entropy rng = sherd__entropy_seeded(&rng_state, 3);
     for (unsigned round = 0; round < 200; round++) {
         static uint8_t table[SHERD__SIDES][DOMAINS][PARTS][LONG];
         sherd__account *a;

@@ -403,7 +403,7 @@ static void more_slots_than_nodes_or_too_many_cells_are_no_job(void **state)
     fake f = { .shape = { .slots = 3, .tiles = 1, .panels = 1 } };
     sherd__hiding h = { &fake_ops, &f };
     uint32_t domain[2] = { 0, 1 };
-    sherd_job *j;
+    sherd__job *j;
     sherd__job_options o = { .hiding = &h, .nodes = 2, .domain = domain, .depth = 1 };
     assert_int_equal(sherd__job_new(&j, &o), SHERD_EINVAL);
     assert_null(j);
@@ -420,7 +420,7 @@ static void every_failed_allocation_of_a_new_job_is_survived(void **state)
     sherd__job_options o = { .hiding = &h, .nodes = 2, .domain = domain, .depth = 1 };
     int err = SHERD_ENOMEM;
     for (size_t n = 1; err; n++) {
-        sherd_job *j;
+        sherd__job *j;
         (void)sherd__alloc_fail_nth(n);
         err = sherd__job_new(&j, &o);
         (void)sherd__alloc_fail_nth(0);

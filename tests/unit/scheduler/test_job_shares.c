@@ -345,7 +345,7 @@ static void a_slot_without_a_domain_is_no_job(void **state)
     sherd__hiding h = { &fake_ops, &f };
     uint32_t domain[3] = { 0, 1, 1 };
     sherd__job_options o = { .hiding = &h, .nodes = 3, .domain = domain, .depth = 1 };
-    sherd_job *j;
+    sherd__job *j;
     assert_int_equal(sherd__job_new(&j, &o), SHERD_EINVAL);
     assert_null(j);
 }

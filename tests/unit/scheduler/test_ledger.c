@@ -37,8 +37,8 @@ static const sherd__hiding_ops ops = {
     .abi = SHERD__SCHEME_ABI, .name = "layout", .shape = get_shape, .entries = get_entries
 };
 
-static sherd_entropy_seeded rng_state;
-static sherd_entropy rng;
+static sherd__seeded rng_state;
+static sherd__entropy rng;
 
 static uint32_t below(uint32_t n)
 {
@@ -85,7 +85,7 @@ static void it_agrees_with_a_plain_table_whatever_the_order(void **state)
         layout l;
         table t = { 0 };
         uint32_t domain_of[MOST], domains = 1 + below(MOST);
-        sherd_ledger *led;
+        sherd__exposure_ledger *led;
         draw(&l);
         for (unsigned s = 0; s < MOST; s++) domain_of[s] = below(domains);
         double bound = 0.05 * (1 + below(20));
@@ -122,7 +122,7 @@ static void the_plan_itself_always_fits_its_own_bound(void **state)
     for (unsigned round = 0; round < 300; round++) {
         layout l;
         uint32_t domain_of[MOST], domains = 1 + below(MOST);
-        sherd_ledger *led;
+        sherd__exposure_ledger *led;
         draw(&l);
         for (unsigned s = 0; s < MOST; s++) domain_of[s] = below(domains);
         sherd__hiding h = { &ops, &l };
@@ -154,7 +154,7 @@ static void nodes_of_one_domain_share_one_account(void **state)
     uint32_t domain_of[] = { 0, 0, 1, 2 };
     sherd__hiding h = { &ops, &l };
     sherd__ledger_options o = { &h, 3, 0.5, domain_of };
-    sherd_ledger *led;
+    sherd__exposure_ledger *led;
     assert_int_equal(sherd__ledger_new(&led, &o), SHERD_OK);
     assert_int_equal(sherd__ledger_give(led, 0, (sherd__cell){ 0, 0, 0 }), SHERD_OK);
     assert_int_equal(sherd__ledger_give(led, 0, (sherd__cell){ 1, 0, 0 }), SHERD_OK);
@@ -173,7 +173,7 @@ static void the_next_left_operand_starts_anew_and_the_right_one_does_not(void **
     uint32_t domain_of[] = { 0, 1 };
     sherd__hiding h = { &ops, &l };
     sherd__ledger_options o = { &h, 2, 0, domain_of };
-    sherd_ledger *led;
+    sherd__exposure_ledger *led;
     assert_int_equal(sherd__ledger_new(&led, &o), SHERD_OK);
     assert_int_equal(sherd__ledger_give(led, 0, (sherd__cell){ 0, 0, 1 }), SHERD_OK);
     l.shape.panels = 1; /* as plain with one row: all of it is slot 0's */
@@ -198,10 +198,11 @@ static void cut(layout *l, uint32_t tiles)
     }
 }
 
-static sherd_ledger *followed(layout *l, sherd__account *account, unsigned side, double bound)
+static sherd__exposure_ledger *followed(layout *l, sherd__account *account, unsigned side,
+                                        double bound)
 {
     static const uint32_t domain_of[] = { 0, 1, 2, 3 };
-    sherd_ledger *led;
+    sherd__exposure_ledger *led;
     sherd__hiding h = { &ops, l };
     sherd__ledger_options o = { &h, 4, bound, domain_of };
     assert_int_equal(sherd__ledger_new(&led, &o), SHERD_OK);
@@ -216,7 +217,7 @@ static void what_a_kept_operand_showed_counts_in_every_later_ledger(void **state
     sherd__account *account;
     assert_int_equal(sherd__account_new(&account, 4, 4), SHERD_OK);
     cut(&l, 1);
-    sherd_ledger *led = followed(&l, account, 0, 0);
+    sherd__exposure_ledger *led = followed(&l, account, 0, 0);
     assert_true(sherd__ledger_bound(led, 1) == 0.5);
     assert_int_equal(sherd__ledger_give(led, 0, (sherd__cell){ 0, 0, 0 }), SHERD_OK);
     assert_int_equal(sherd__ledger_give(led, 0, (sherd__cell){ 3, 0, 0 }), SHERD_OK); /* 3 died */
@@ -243,7 +244,7 @@ static void both_directions_of_an_operand_are_one_account(void **state)
     uint32_t domain;
     assert_int_equal(sherd__account_new(&account, 4, 4), SHERD_OK);
     cut(&l, 1);
-    sherd_ledger *rows = followed(&l, account, 0, 0.4), *cols;
+    sherd__exposure_ledger *rows = followed(&l, account, 0, 0.4), *cols;
     assert_true(sherd__ledger_planned(rows, 1, &domain) == 0.25);
     assert_int_equal(sherd__ledger_give(rows, 1, (sherd__cell){ 1, 0, 0 }), SHERD_OK);
     cols = followed(&l, account, 1, 0.4);
@@ -270,7 +271,7 @@ static void parts_of_an_operand_count_as_what_they_are_of_the_whole(void **state
     (void)state;
     layout l;
     sherd__account *account;
-    sherd_ledger *led[4];
+    sherd__exposure_ledger *led[4];
     static const uint32_t domain_of[] = { 0, 1, 2, 3 };
     static const uint64_t all[] = { 90, 90, 90, 90 };
     uint32_t domain;
@@ -310,7 +311,7 @@ static void a_node_that_comes_back_costs_nothing_and_its_successor_counts(void *
     sherd__account *account;
     assert_int_equal(sherd__account_new(&account, 4, 4), SHERD_OK);
     cut(&l, 2);
-    sherd_ledger *led = followed(&l, account, 0, 0.5);
+    sherd__exposure_ledger *led = followed(&l, account, 0, 0.5);
     for (unsigned session = 0; session < 3; session++) { /* its blocks are sent in each */
         for (uint32_t t = 0; t < 2; t++)
             assert_int_equal(sherd__ledger_give(led, 2, (sherd__cell){ 2, t, 0 }), SHERD_OK);
@@ -334,7 +335,7 @@ static void every_failed_allocation_is_survived(void **state)
     sherd__ledger_options o = { &h, 2, 0, domain_of };
     int err = SHERD_ENOMEM;
     for (size_t n = 1; err; n++) {
-        sherd_ledger *led;
+        sherd__exposure_ledger *led;
         (void)sherd__alloc_fail_nth(n);
         err = sherd__ledger_new(&led, &o);
         (void)sherd__alloc_fail_nth(0);
@@ -358,7 +359,7 @@ static void two_shares_never_meet_in_one_domain(void **state)
     for (unsigned round = 0; round < 200; round++) {
         layout l;
         uint32_t slot_of[MOST], holder[MOST], domain_of[MOST] = { 0 }, domains = 1 + below(MOST);
-        sherd_ledger *led;
+        sherd__exposure_ledger *led;
         draw(&l);
         l.shape.threshold = 1;
         memset(slot_of, 0xff, sizeof slot_of);
@@ -393,7 +394,7 @@ static void what_is_no_cell_of_the_scheme_is_given_to_nobody(void **state)
         };
         sherd__hiding h = { &ops, &l };
         const uint32_t own[] = { 0, 1 };
-        sherd_ledger *ledger;
+        sherd__exposure_ledger *ledger;
         sherd__ledger_options o = {
             .hiding = &h, .domains = 2, .max_fraction = 1, .domain_of_slot = own
         };

@@ -11,8 +11,8 @@
 #include "core/rand.h"
 #include "scheduler/plan/plan.h"
 
-static sherd_entropy_seeded rng_state;
-static sherd_entropy rng;
+static sherd__seeded rng_state;
+static sherd__entropy rng;
 
 static uint64_t below(uint64_t n)
 {

@@ -90,8 +90,8 @@ static void nothing_is_drawn_but_from_what_was_handed_over(void **state)
     (void)state;
     uint8_t drawn[2][32];
     for (unsigned round = 0; round < 4; round++) {
-        sherd_entropy_seeded st;
-        sherd_entropy e = sherd__entropy_seeded(&st, 11);
+        sherd__seeded st;
+        sherd__entropy e = sherd__entropy_seeded(&st, 11);
         sherd__nodes own = nodes;
         sherd__prepared p;
         sherd_product_options o = options();

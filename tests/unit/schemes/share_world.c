@@ -16,9 +16,9 @@
 #include "matrix/view.h"
 #include "tests/unit/schemes/share_world.h"
 
-sherd_entropy_seeded share_scheme_state;
-static sherd_entropy_seeded rng_state;
-static sherd_entropy rng, scheme_rng; /* of the tests, and of what they test */
+sherd__seeded share_scheme_state;
+static sherd__seeded rng_state;
+static sherd__entropy rng, scheme_rng; /* of the tests, and of what they test */
 
 int share_seed(void **state)
 {
@@ -166,7 +166,7 @@ int share_again(int err)
     return 1;
 }
 
-uint8_t *share_read(sherd_fragment *f)
+uint8_t *share_read(sherd__fragment *f)
 {
     uint64_t len = sherd__fragment_info_of(f)->len;
     uint8_t *bytes = malloc(len + 1);
@@ -191,7 +191,7 @@ static int64_t value_at(const sherd__fragment_info *i, const uint8_t *body, uint
     return (int64_t)x;
 }
 
-uint8_t *share_compute(const product *x, sherd_fragment *u, const uint8_t *ub, sherd_fragment *v,
+uint8_t *share_compute(const product *x, sherd__fragment *u, const uint8_t *ub, sherd__fragment *v,
                        const uint8_t *vb, const sherd__fragment_info *result)
 {
     sherd__fragment_info left = *sherd__fragment_info_of(u), *ui = &left;
@@ -234,7 +234,7 @@ uint8_t *share_answer(product *x, sherd__cell c, uint64_t *len)
 {
     const sherd__hiding_ops *ops = x->h.ops;
     sherd__cell_work w;
-    sherd_fragment *u, *v;
+    sherd__fragment *u, *v;
     assert_int_equal(ops->hide(x->h.ctx, c, &w), 0);
     assert_false(w.empty);
     u = w.left;
@@ -353,7 +353,7 @@ uint8_t *share_hidden(product *x, sherd__cell c, uint64_t *len)
 {
     sherd__cell_work w;
     assert_int_equal(x->h.ops->hide(x->h.ctx, c, &w), 0);
-    sherd_fragment *f = w.left ? w.left : w.right;
+    sherd__fragment *f = w.left ? w.left : w.right;
     if (!f) assert_int_equal(x->h.ops->left(x->h.ctx, c.slot, c.panel, &f), 0);
     uint8_t *bytes = share_read(f);
     if (len) *len = sherd__fragment_info_of(f)->len;

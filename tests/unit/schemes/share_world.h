@@ -44,7 +44,7 @@ static inline uint32_t get_u24(const uint8_t *from)
 }
 
 /** Draws of what is tested. */
-extern sherd_entropy_seeded share_scheme_state;
+extern sherd__seeded share_scheme_state;
 /** A group's set-up: all draws begin anew. */
 int share_seed(void **state);
 size_t share_below(size_t n);
@@ -66,9 +66,9 @@ sherd_rows share_rows(const product *x);
 void share_is_exact(const product *x);
 
 /** A fragment's bytes, read in pieces of any size; the caller's. */
-uint8_t *share_read(sherd_fragment *f);
+uint8_t *share_read(sherd__fragment *f);
 /** The product of two blocks modulo every prime, by a plain loop. */
-uint8_t *share_compute(const product *x, sherd_fragment *u, const uint8_t *ub, sherd_fragment *v,
+uint8_t *share_compute(const product *x, sherd__fragment *u, const uint8_t *ub, sherd__fragment *v,
                        const uint8_t *vb, const sherd__fragment_info *result);
 /** The honest answer of a cell, and how long it is (unless NULL). */
 uint8_t *share_answer(product *x, sherd__cell c, uint64_t *len);

@@ -24,7 +24,7 @@
 
 static sherd__binding *new_binding(size_t runs)
 {
-    sherd_entropy e = sherd__entropy_os();
+    sherd__entropy e = sherd__entropy_os();
     sherd__binding *b;
     assert_int_equal(sherd__binding_new(&b, runs, INFINITY, &e), 0);
     return b;
@@ -182,7 +182,7 @@ static bool any(const uint8_t *bytes, uint64_t len)
     return false;
 }
 
-static int hide(product *x, sherd__cell c, sherd_fragment **out)
+static int hide(product *x, sherd__cell c, sherd__fragment **out)
 {
     sherd__cell_work w;
     int err = x->h.ops->hide(x->h.ctx, c, &w);
@@ -199,7 +199,7 @@ static bool refuses(product *x, uint32_t tiles, uint32_t slots)
     for (uint32_t t = 0; t < tiles; t++)
         for (uint32_t p = 0; p < x->s.panels; p++)
             for (uint32_t s = 0; s < slots; s++) {
-                sherd_fragment *f;
+                sherd__fragment *f;
                 int err = hide(x, (sherd__cell){ s, t, p }, &f);
                 refused = refused || err == SHERD_EIO;
                 assert_int_equal(err, refused ? SHERD_EIO : 0);
@@ -313,7 +313,7 @@ static void a_b_that_changed_is_sent_as_zeros(void **state)
                   .bits = 8,
                   .primes = 2 };
     product x;
-    sherd_fragment *f, *g;
+    sherd__fragment *f, *g;
     share_open(&x, d);
     assert_int_equal(x.h.ops->resident(x.h.ctx, 3, 1, &f), 0);
     uint8_t *first = share_read(f);
@@ -378,7 +378,7 @@ static void a_b_beyond_what_masks_hide_is_sent_as_zeros(void **state)
                   .primes = 2 };
     for (unsigned i = 0; i < FAR; i++) {
         product x;
-        sherd_fragment *f;
+        sherd__fragment *f;
         share_open(&x, d);
         const size_t row = 1500, each = 3 * 150;
         memcpy((uint8_t *)x.db + 8 * (row * d.m + 7), &far[i], 8);

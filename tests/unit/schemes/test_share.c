@@ -322,7 +322,7 @@ static void *read_all_of_b(void *arg)
     product *x = arg;
     for (uint32_t t = 0; t < x->s.tiles; t++) {
         for (uint32_t i = 0; i < x->s.slots; i++) {
-            sherd_fragment *f;
+            sherd__fragment *f;
             uint8_t piece[512];
             if (x->h.ops->resident(x->h.ctx, i, t, &f)) return x;
             uint64_t len = sherd__fragment_info_of(f)->len;
@@ -510,7 +510,7 @@ static void poor_product(product *x, size_t nth)
             for (uint32_t i = 0; i < x->s.threshold; i++) {
                 sherd__cell c = { i, t, p };
                 sherd__cell_work w;
-                sherd_fragment *u, *v;
+                sherd__fragment *u, *v;
                 TRY(ops->hide(x->h.ctx, c, &w));
                 u = w.left;
                 v = w.right;

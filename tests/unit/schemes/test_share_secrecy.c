@@ -19,7 +19,7 @@
 
 static uint8_t *at_node(product *x, uint32_t slot, uint32_t tile, uint64_t *len)
 {
-    sherd_fragment *f;
+    sherd__fragment *f;
     assert_int_equal(x->h.ops->resident(x->h.ctx, slot, tile, &f), 0);
     uint8_t *bytes = share_read(f);
     *len = sherd__fragment_info_of(f)->len;
@@ -72,7 +72,7 @@ static void blocks_of_b_do_not_depend_on_how_they_are_read(void **state)
     share_open(&x, f);
     uint64_t len;
     uint8_t *whole = at_node(&x, 3, 0, &len), *other = at_node(&x, 4, 0, &len);
-    sherd_fragment *u, *v;
+    sherd__fragment *u, *v;
     assert_int_equal(x.h.ops->resident(x.h.ctx, 3, 0, &u), 0);
     assert_int_equal(x.h.ops->resident(x.h.ctx, 4, 0, &v), 0);
     for (int i = 0; i < 60; i++) {

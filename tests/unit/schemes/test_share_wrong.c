@@ -157,7 +157,7 @@ static void shares_of_a_are_projected_while_they_are_made(void **state)
                       .left_stays = true,
                       .type = SHERD_F64,
                       .bits = 17 };
-        sherd_fragment *u;
+        sherd__fragment *u;
         product x;
         share_open(&x, f);
         share_next(&x, 3, transposed);

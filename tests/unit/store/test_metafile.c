@@ -88,7 +88,7 @@ static void what_is_written_is_read_back(void **s)
     uint8_t sha256[2][32];
     sherd__metafile f, g;
     sherd_diag d = { .code = 0 };
-    sherd_buf out;
+    sherd__buf out;
     memset(sha256, 0xa5, sizeof sha256);
     join(text, sizeof text, -1, "");
     assert_int_equal(parse(text, strlen(text), &f, &d), 0);

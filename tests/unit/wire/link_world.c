@@ -45,7 +45,7 @@ int link_keys_free(void **s)
 
 /* ---- the two owners ---- */
 
-static void keep_body(side *e, sherd_fragment *f)
+static void keep_body(side *e, sherd__fragment *f)
 {
     const sherd__fragment_info *info = sherd__fragment_info_of(f);
     free(e->body);
@@ -70,7 +70,7 @@ sherd__fragment_info link_info_of(sherd__origin origin, uint64_t values)
 /* The node answers a task with the block that it was given, as it came, behind the table. */
 static void answer(side *e, const sherd__task *t)
 {
-    sherd_fragment *f;
+    sherd__fragment *f;
     uint8_t *bytes = malloc(t->result.len + 1);
     memset(bytes, 0, t->result.len);
     if (e->body_len == t->result.len + 8) memcpy(bytes, e->body + 8, t->result.len);
@@ -81,7 +81,7 @@ static void answer(side *e, const sherd__task *t)
     if (sherd__session_result(sherd__link_session(e->link), t, f)) sherd__fragment_free(f);
 }
 
-static void on_event(void *ctx, sherd_link *l, sherd__event *ev)
+static void on_event(void *ctx, sherd__link *l, sherd__event *ev)
 {
     side *e = ctx;
     assert_ptr_equal(l, e->link);
@@ -112,7 +112,7 @@ static void on_event(void *ctx, sherd_link *l, sherd__event *ev)
     }
 }
 
-static void on_closed(void *ctx, sherd_link *l)
+static void on_closed(void *ctx, sherd__link *l)
 {
     side *e = ctx;
     assert_ptr_equal(l, e->link);
@@ -127,7 +127,7 @@ bool link_allow(void *ctx, const sherd__fingerprint *key)
     return sherd__fingerprint_equal(key, sherd__identity_fingerprint(w->allowed));
 }
 
-int link_on_accept(void *ctx, sherd_link *l, const sherd__fingerprint *key, const char *address,
+int link_on_accept(void *ctx, sherd__link *l, const sherd__fingerprint *key, const char *address,
                    sherd__session_options *session, sherd__link_owner *owner)
 {
     world *w = ctx;
@@ -257,7 +257,7 @@ uint8_t *link_body(uint64_t values)
 
 void link_put(world *w, uint32_t block, uint8_t *bytes, uint64_t values)
 {
-    sherd_fragment *f;
+    sherd__fragment *f;
     sherd__fragment_info i = link_info_of(SHERD__HIDDEN, values);
     assert_int_equal(sherd__fragment_take(&f, &i, bytes, NULL, NULL), 0);
     assert_int_equal(sherd__session_put(sherd__link_session(w->c.link), JOB, block, f), 0);

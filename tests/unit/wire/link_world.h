@@ -10,7 +10,7 @@
 extern sherd_identity *link_id_c, *link_id_n, *link_id_x; /* coordinator, node, stranger */
 
 typedef struct side {
-    sherd_link *link;
+    sherd__link *link;
     int ready, blocks, tasks, results, closed_events, closed_calls;
     int err;
     char text[SHERD__TEXT_MAX];
@@ -21,7 +21,7 @@ typedef struct side {
 
 typedef struct world {
     uv_loop_t loop;
-    sherd_listener *listener;
+    sherd__listener *listener;
     const sherd_identity *allowed;
     side c, n; /* the newest link of each kind */
     int accepted, rejected, reject_code, turn_away;
@@ -34,7 +34,7 @@ int link_keys_make(void **s);
 int link_keys_free(void **s);
 sherd__fragment_info link_info_of(sherd__origin origin, uint64_t values);
 bool link_allow(void *ctx, const sherd__fingerprint *key);
-int link_on_accept(void *ctx, sherd_link *l, const sherd__fingerprint *key, const char *address,
+int link_on_accept(void *ctx, sherd__link *l, const sherd__fingerprint *key, const char *address,
                    sherd__session_options *session, sherd__link_owner *owner);
 void link_on_rejected(void *ctx, int code, const char *address, const char *reason);
 /** Another listener, instead of the one that is there; 0: the usual numbers. */

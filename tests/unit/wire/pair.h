@@ -22,7 +22,7 @@
 #define PAIR_JOB 0xabcu
 
 typedef struct side {
-    sherd_session *s;
+    sherd__session *s;
     uint8_t *wire; /* every byte it sent */
     size_t wire_len, wire_cap;
     char log[LOG_MAX];
@@ -140,7 +140,7 @@ static inline int fill_pattern(void *ctx, uint64_t offset, uint8_t *out, size_t 
     return SHERD_OK;
 }
 
-static inline int result_of(sherd_fragment **out, const sherd__task *t)
+static inline int result_of(sherd__fragment **out, const sherd__task *t)
 {
     sherd__fragment_source src = { .fill = fill_pattern, .ctx = (void *)(uintptr_t)t->task };
     return sherd__fragment_new_source(out, &t->result, src);
@@ -157,7 +157,7 @@ static inline sherd__fragment_info block_info(uint64_t rows, uint64_t cols)
                                    .len = 8 + rows * cols };
 }
 
-static inline int block_of(sherd_fragment **out, uint64_t rows, uint64_t cols)
+static inline int block_of(sherd__fragment **out, uint64_t rows, uint64_t cols)
 {
     sherd__fragment_info info = block_info(rows, cols);
     uint8_t *bytes = sherd__alloc(info.len);
@@ -173,7 +173,7 @@ static inline int block_of(sherd_fragment **out, uint64_t rows, uint64_t cols)
 
 static inline int put_block(pair *p, uint64_t job, uint32_t block, uint64_t rows, uint64_t cols)
 {
-    sherd_fragment *f;
+    sherd__fragment *f;
     int err = block_of(&f, rows, cols);
     if (!err) err = sherd__session_put(p->co.s, job, block, f);
     if (err) sherd__fragment_free(f);
@@ -198,7 +198,7 @@ static inline sherd__task task_of(uint64_t job, uint32_t task, uint64_t rows, ui
 /* The node of the tests: every fifth task is refused, the others answered at once. */
 static inline void node_answers(side *e, const sherd__task *t)
 {
-    sherd_fragment *f = NULL;
+    sherd__fragment *f = NULL;
     if (e->silent_tasks) return;
     if (t->task % 5 == 0) {
         sherd__refusal r = { .job = t->job,

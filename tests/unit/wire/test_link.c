@@ -195,7 +195,7 @@ static void ipv6_works_where_the_machine_has_it(void **s)
                                 .accept = link_on_accept,
                                 .rejected = link_on_rejected,
                                 .ctx = &w };
-    sherd_listener *six;
+    sherd__listener *six;
     if (sherd__listener_new(&six, &o, "::1", 0, NULL)) {
         link_world_close(&w);
         skip();

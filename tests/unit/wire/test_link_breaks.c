@@ -123,7 +123,7 @@ static void a_port_in_use_is_named(void **s)
 {
     (void)s;
     world w;
-    sherd_listener *second;
+    sherd__listener *second;
     sherd_diag d = { 0 };
     link_world_open(&w);
     sherd__listen_options o = { .loop = &w.loop, .identity = link_id_n, .accept = link_on_accept };
@@ -136,7 +136,7 @@ static void a_port_in_use_is_named(void **s)
     link_world_close(&w);
 }
 
-static void cut_tcp(sherd_link *l)
+static void cut_tcp(sherd__link *l)
 {
     int fd;
     assert_int_equal(uv_fileno((uv_handle_t *)&l->tcp, &fd), 0);
@@ -190,7 +190,7 @@ static void a_stalled_reader_holds_up_the_source_not_the_memory(void **s)
     (void)s;
     world w;
     counter c = { 0, 0 };
-    sherd_fragment *f;
+    sherd__fragment *f;
     sherd__fragment_info i = link_info_of(SHERD__HIDDEN, 8u << 20);
     link_world_open(&w);
     link_both_up(&w);
@@ -278,7 +278,7 @@ static bool live_once(size_t n, size_t *seen)
                           0) == 0;
     while (well && !w.c.ready && !w.c.closed_calls) uv_run(&w.loop, UV_RUN_ONCE);
     if (well && w.c.ready) {
-        sherd_fragment *f = NULL;
+        sherd__fragment *f = NULL;
         sherd__fragment_info i = link_info_of(SHERD__HIDDEN, 300000);
         well = sherd__fragment_take(&f, &i, body, NULL, NULL) == 0;
         if (well) body = NULL;

@@ -22,13 +22,13 @@ enum { LINKS = 40, CHEAP = 200, DEAR = 20 }; /* blocks of a link: the last ones 
 static struct {
     world w;
     sherd__turn turn;
-    sherd_link *link[LINKS];
+    sherd__link *link[LINKS];
     int ready, dear, gone;
     uint64_t now;
     int at_once, most; /* long ones of a turn */
 } many;
 
-static void node_event(void *ctx, sherd_link *l, sherd__event *e)
+static void node_event(void *ctx, sherd__link *l, sherd__event *e)
 {
     (void)ctx, (void)l;
     sherd__fragment_free(e->fragment);
@@ -40,13 +40,13 @@ static void node_event(void *ctx, sherd_link *l, sherd__event *e)
     for (uint64_t end = uv_hrtime() + DEAR_NS; uv_hrtime() < end;) {}
 }
 
-static void gone(void *ctx, sherd_link *l)
+static void gone(void *ctx, sherd__link *l)
 {
     (void)ctx, (void)l;
     many.gone++;
 }
 
-static int on_accept(void *ctx, sherd_link *l, const sherd__fingerprint *key, const char *address,
+static int on_accept(void *ctx, sherd__link *l, const sherd__fingerprint *key, const char *address,
                      sherd__session_options *session, sherd__link_owner *owner)
 {
     (void)ctx, (void)l, (void)key, (void)address;
@@ -55,7 +55,7 @@ static int on_accept(void *ctx, sherd_link *l, const sherd__fingerprint *key, co
     return 0;
 }
 
-static void coordinator_event(void *ctx, sherd_link *l, sherd__event *e)
+static void coordinator_event(void *ctx, sherd__link *l, sherd__event *e)
 {
     (void)ctx, (void)l;
     many.ready += e->kind == SHERD__EV_READY;
@@ -91,7 +91,7 @@ static void records_that_take_long_share_a_turn_whatever_waits(void **s)
     connect_all();
     for (int i = 0; i < LINKS; i++) {
         for (uint32_t k = 1; k <= CHEAP + DEAR; k++) {
-            sherd_fragment *f;
+            sherd__fragment *f;
             assert_int_equal(sherd__fragment_take(&f, &info, link_body(1), NULL, NULL), 0);
             assert_int_equal(sherd__session_put(sherd__link_session(many.link[i]), JOB, k, f), 0);
         }

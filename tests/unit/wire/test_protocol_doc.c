@@ -342,8 +342,8 @@ typedef bool reader(const uint64_t *v, size_t len);
 
 static bool reads_gradients(const uint64_t *v, size_t len)
 {
-    sherd__plan out;
-    return sherd__plan_parse(&out, (const uint8_t *)v, 8 * len, NULL) == SHERD_OK;
+    sherd__step_plan out;
+    return sherd__step_plan_parse(&out, (const uint8_t *)v, 8 * len, NULL) == SHERD_OK;
 }
 
 static bool reads_meet(const uint64_t *v, size_t len)

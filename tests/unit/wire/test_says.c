@@ -82,7 +82,7 @@ static void a_refusal_carries_the_constant_and_the_log_the_reason(void **state)
 {
     (void)state;
     for (size_t i = 0; i < DETAILS; i++) {
-        sherd_session *no;
+        sherd__session *no;
         sherd__event ev;
         const uint8_t *out;
         size_t used, len;

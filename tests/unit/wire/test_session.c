@@ -97,7 +97,7 @@ static void calls_before_the_handshake_are_refused_and_keep_the_fragment(void **
 {
     (void)state;
     pair p;
-    sherd_fragment *f;
+    sherd__fragment *f;
     sherd__task t = task_of(JOB, 1, 1, 1);
     assert_int_equal(pair_open(&p), SHERD_OK);
     assert_int_equal(block_of(&f, 1, 1), SHERD_OK);
@@ -216,7 +216,7 @@ static void an_offer_may_be_taken_in_pieces(void **state)
 
 /* ---- order ---- */
 
-static uint16_t first_type(sherd_session *s, uint64_t now)
+static uint16_t first_type(sherd__session *s, uint64_t now)
 {
     const uint8_t *out;
     size_t n = sherd__session_pending(s, now, &out);
@@ -279,7 +279,7 @@ static void many_open_tasks_are_answered_in_any_order(void **state)
     assert_int_equal(sherd__session_task(p.co.s, &tasks[5]), SHERD_EINVAL);
     pair_run(&p, SIZE_MAX);
     for (uint32_t i = 0, k = 0; i < N; i++, k = (k + 1237) % N) {
-        sherd_fragment *f;
+        sherd__fragment *f;
         assert_int_equal(result_of(&f, &tasks[k]), SHERD_OK);
         assert_int_equal(sherd__session_result(p.no.s, &tasks[k], f), SHERD_OK);
     }
@@ -360,7 +360,7 @@ static void a_fragment_that_cannot_be_read_ends_its_session_with_the_reason(void
 {
     (void)state;
     pair p;
-    sherd_fragment *f;
+    sherd__fragment *f;
     sherd__fragment_info info = block_info(3 * SHERD__CHUNK, 1);
     open_ready(&p);
     assert_int_equal(sherd__fragment_new_source(&f, &info,

@@ -17,7 +17,7 @@ static void a_cancelled_task_is_answered_once_and_swallowed(void **state)
 {
     (void)state;
     pair p;
-    sherd_fragment *f;
+    sherd__fragment *f;
     open_ready(&p);
     p.no.silent_tasks = 1;
     sherd__task t = task_of(JOB, 1, 4, 4);
@@ -141,7 +141,7 @@ static void free_watched(void *ctx)
 
 static void put_watched(pair *p, watched *w, uint64_t job, uint32_t block)
 {
-    sherd_fragment *f;
+    sherd__fragment *f;
     sherd__fragment_info info = block_info(1000, 1000);
     sherd__fragment_source source = { fill_watched, free_watched, w };
     *w = (watched){ 0 };

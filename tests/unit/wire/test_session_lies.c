@@ -288,7 +288,7 @@ static void a_fragment_of_the_wrong_origin_is_refused_on_sending(void **state)
 {
     (void)state;
     pair p;
-    sherd_fragment *hidden, *result;
+    sherd__fragment *hidden, *result;
     sherd__task t = task_of(JOB, 1, 1, 1);
     open_ready(&p);
     p.no.silent_tasks = 1;

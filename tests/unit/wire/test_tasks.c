@@ -27,8 +27,8 @@ static void it_agrees_with_a_plain_list_through_random_changes(void **state)
 {
     (void)state;
     enum { NAMES = 200, STEPS = 50000 };
-    sherd_entropy_seeded seeded;
-    sherd_entropy e = sherd__entropy_seeded(&seeded, 7);
+    sherd__seeded seeded;
+    sherd__entropy e = sherd__entropy_seeded(&seeded, 7);
     sherd__tasks t = { 0 };
     bool in[NAMES] = { false };
     size_t len = 0;

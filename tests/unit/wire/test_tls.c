@@ -34,10 +34,10 @@ static bool allow_key(void *ctx, const sherd__fingerprint *key)
     return sherd__fingerprint_equal(ctx, key);
 }
 
-static sherd_tls *client(const sherd_identity *id, const sherd_identity *pinned, uint64_t rekey)
+static sherd__tls *client(const sherd_identity *id, const sherd_identity *pinned, uint64_t rekey)
 {
-    sherd_tls_context *c;
-    sherd_tls *t;
+    sherd__tls_context *c;
+    sherd__tls *t;
     sherd__tls_policy p = { .pinned = sherd__identity_fingerprint(pinned), .rekey_bytes = rekey };
     assert_int_equal(sherd__tls_context_new(&c, id, false, NULL), 0);
     assert_int_equal(sherd__tls_new(&t, c, &p), 0);
@@ -45,10 +45,10 @@ static sherd_tls *client(const sherd_identity *id, const sherd_identity *pinned,
     return t;
 }
 
-static sherd_tls *server(const sherd_identity *id, const sherd_identity *allowed, uint64_t rekey)
+static sherd__tls *server(const sherd_identity *id, const sherd_identity *allowed, uint64_t rekey)
 {
-    sherd_tls_context *c;
-    sherd_tls *t;
+    sherd__tls_context *c;
+    sherd__tls *t;
     sherd__tls_policy p = { .allow = allow_key,
                             .rekey_bytes = rekey,
                             .ctx = (void *)(uintptr_t)sherd__identity_fingerprint(allowed) };
@@ -60,7 +60,7 @@ static sherd_tls *server(const sherd_identity *id, const sherd_identity *allowed
 
 /* Moves at most `chunk` ciphertext bytes at a time from one to the other; what comes out is
  * appended to out. Returns the first error of the receiver. */
-static int carry(sherd_tls *from, sherd_tls *to, size_t chunk, uint8_t *out, size_t *out_len)
+static int carry(sherd__tls *from, sherd__tls *to, size_t chunk, uint8_t *out, size_t *out_len)
 {
     const uint8_t *p;
     uint8_t plain[16384];
@@ -80,7 +80,7 @@ static int carry(sherd_tls *from, sherd_tls *to, size_t chunk, uint8_t *out, siz
     return 0;
 }
 
-static void shake(sherd_tls *a, sherd_tls *b, size_t chunk)
+static void shake(sherd__tls *a, sherd__tls *b, size_t chunk)
 {
     for (int i = 0; i < 3; i++) {
         assert_int_equal(carry(a, b, chunk, NULL, NULL), 0);
@@ -93,7 +93,7 @@ static void shake(sherd_tls *a, sherd_tls *b, size_t chunk)
 static void pinned_keys_meet_and_see_each_other(void **s)
 {
     (void)s;
-    sherd_tls *a = client(id_a, id_b, 0), *b = server(id_b, id_a, 0);
+    sherd__tls *a = client(id_a, id_b, 0), *b = server(id_b, id_a, 0);
     assert_false(sherd__tls_ready(a));
     assert_false(sherd__tls_room(a));
     shake(a, b, 0);
@@ -109,7 +109,7 @@ static void a_server_with_another_key_is_named_with_both(void **s)
 {
     (void)s;
     char found[SHERD__FINGERPRINT_TEXT], pinned[SHERD__FINGERPRINT_TEXT];
-    sherd_tls *a = client(id_a, id_c, 0), *b = server(id_b, id_a, 0);
+    sherd__tls *a = client(id_a, id_c, 0), *b = server(id_b, id_a, 0);
     assert_int_equal(carry(a, b, 0, NULL, NULL), 0);
     assert_int_equal(carry(b, a, 0, NULL, NULL), SHERD_EAUTH);
     sherd__fingerprint_text(sherd__identity_fingerprint(id_b), found);
@@ -133,7 +133,7 @@ static void a_client_that_is_not_allowed_is_refused_and_told(void **s)
     char ours[SHERD__FINGERPRINT_TEXT];
     uint8_t sink[64];
     size_t len = 0;
-    sherd_tls *a = client(id_c, id_b, 0), *b = server(id_b, id_a, 0);
+    sherd__tls *a = client(id_c, id_b, 0), *b = server(id_b, id_a, 0);
     assert_int_equal(carry(a, b, 0, NULL, NULL), 0);
     assert_int_equal(carry(b, a, 0, NULL, NULL), 0);
     assert_int_equal(carry(a, b, 0, NULL, NULL), SHERD_EAUTH);
@@ -151,8 +151,8 @@ static void a_client_that_is_not_allowed_is_refused_and_told(void **s)
 static void without_an_allow_callback_nobody_is_let_in(void **s)
 {
     (void)s;
-    sherd_tls_context *c;
-    sherd_tls *a = client(id_a, id_b, 0), *b;
+    sherd__tls_context *c;
+    sherd__tls *a = client(id_a, id_b, 0), *b;
     assert_int_equal(sherd__tls_context_new(&c, id_b, true, NULL), 0);
     assert_int_equal(sherd__tls_new(&b, c, &(sherd__tls_policy){ 0 }), 0);
     sherd__tls_context_free(c);
@@ -164,9 +164,9 @@ static void without_an_allow_callback_nobody_is_let_in(void **s)
 }
 
 /* Sends len bytes each way, both at once, in random writes and random chunks, and compares. */
-static void converse(sherd_tls *a, sherd_tls *b, size_t len, size_t chunk)
+static void converse(sherd__tls *a, sherd__tls *b, size_t len, size_t chunk)
 {
-    sherd_tls *side[2] = { a, b };
+    sherd__tls *side[2] = { a, b };
     uint8_t *sent[2], *came[2];
     size_t at[2] = { 0, 0 }, came_len[2] = { 0, 0 };
     for (int i = 0; i < 2; i++) {
@@ -193,7 +193,7 @@ static void converse(sherd_tls *a, sherd_tls *b, size_t len, size_t chunk)
 static void large_data_goes_both_ways_at_once(void **s)
 {
     (void)s;
-    sherd_tls *a = client(id_a, id_b, 0), *b = server(id_b, id_a, 0);
+    sherd__tls *a = client(id_a, id_b, 0), *b = server(id_b, id_a, 0);
     shake(a, b, 0);
     converse(a, b, 0, 0);
     converse(a, b, 1, 0);
@@ -209,7 +209,7 @@ static void what_travels_looks_random_whatever_is_sent(void **s)
     static const uint8_t zeros[1 << 16];
     uint32_t count[256] = { 0 };
     size_t total = 0;
-    sherd_tls *a = client(id_a, id_b, 0), *b = server(id_b, id_a, 0);
+    sherd__tls *a = client(id_a, id_b, 0), *b = server(id_b, id_a, 0);
     shake(a, b, 0);
     for (size_t at = 0, taken = 1; at < sizeof zeros && taken; at += taken) {
         const uint8_t *p;
@@ -231,7 +231,7 @@ static void any_chunking_of_the_ciphertext_will_do(void **s)
     (void)s;
     static const size_t chunks[] = { 1, 2, 7, 100, 5000, 17000, 40000 };
     for (size_t i = 0; i < sizeof chunks / sizeof *chunks; i++) {
-        sherd_tls *a = client(id_a, id_b, 0), *b = server(id_b, id_a, 0);
+        sherd__tls *a = client(id_a, id_b, 0), *b = server(id_b, id_a, 0);
         shake(a, b, chunks[i]);
         converse(a, b, chunks[i] < 10 ? 40000 : 400000, chunks[i]);
         sherd__tls_free(a);
@@ -242,7 +242,7 @@ static void any_chunking_of_the_ciphertext_will_do(void **s)
 static void keys_change_on_the_way_and_nobody_notices(void **s)
 {
     (void)s;
-    sherd_tls *a = client(id_a, id_b, 30000), *b = server(id_b, id_a, 50000);
+    sherd__tls *a = client(id_a, id_b, 30000), *b = server(id_b, id_a, 50000);
     shake(a, b, 0);
     converse(a, b, 1 << 20, 3000);
     converse(a, b, 1 << 20, 0);
@@ -256,7 +256,7 @@ static void writing_stops_when_nothing_is_sent_and_goes_on_after(void **s)
     static uint8_t block[4 << 20];
     const uint8_t *p;
     size_t taken, all = 0, n;
-    sherd_tls *a = client(id_a, id_b, 0), *b = server(id_b, id_a, 0);
+    sherd__tls *a = client(id_a, id_b, 0), *b = server(id_b, id_a, 0);
     shake(a, b, 0);
     for (int i = 0; i < 10; i++) {
         assert_int_equal(sherd__tls_write(a, block, sizeof block, &taken), 0);
@@ -279,7 +279,7 @@ static void pending_bytes_stay_where_they_are_while_more_is_written(void **s)
     static uint8_t block[100000], copy[200000];
     const uint8_t *p, *q;
     size_t taken;
-    sherd_tls *a = client(id_a, id_b, 0), *b = server(id_b, id_a, 0);
+    sherd__tls *a = client(id_a, id_b, 0), *b = server(id_b, id_a, 0);
     shake(a, b, 0);
     assert_int_equal(sherd__tls_write(a, block, sizeof block, &taken), 0);
     size_t n = sherd__tls_pending(a, &p);
@@ -297,7 +297,7 @@ static void the_end_is_said_and_heard(void **s)
     (void)s;
     uint8_t out[16];
     size_t len = 0, taken;
-    sherd_tls *a = client(id_a, id_b, 0), *b = server(id_b, id_a, 0);
+    sherd__tls *a = client(id_a, id_b, 0), *b = server(id_b, id_a, 0);
     shake(a, b, 0);
     assert_int_equal(sherd__tls_write(a, (const uint8_t *)"bye", 3, &taken), 0);
     sherd__tls_end(a);
@@ -318,7 +318,7 @@ static void a_flipped_bit_anywhere_ends_the_connection(void **s)
         uint8_t *wire, plain[64];
         const uint8_t *p;
         size_t n, got, taken;
-        sherd_tls *a = client(id_a, id_b, 0), *b = server(id_b, id_a, 0);
+        sherd__tls *a = client(id_a, id_b, 0), *b = server(id_b, id_a, 0);
         shake(a, b, 0);
         assert_int_equal(sherd__tls_write(a, (const uint8_t *)"a secret of a job", 17, &taken), 0);
         n = sherd__tls_pending(a, &p);
@@ -382,7 +382,7 @@ static stranger meet(bool is_server, const sherd_identity *id, const char *alpn)
 }
 
 /* Runs both until our side fails or is ready; returns our verdict. */
-static int face(sherd_tls *t, stranger *x)
+static int face(sherd__tls *t, stranger *x)
 {
     uint8_t plain[16384];
     const uint8_t *p;
@@ -408,14 +408,14 @@ static int face(sherd_tls *t, stranger *x)
     return 0;
 }
 
-static void part(stranger *x, sherd_tls *t)
+static void part(stranger *x, sherd__tls *t)
 {
     SSL_free(x->ssl);
     SSL_CTX_free(x->ctx);
     sherd__tls_free(t);
 }
 
-static void expect(sherd_tls *t, int err, int code, const char *words)
+static void expect(sherd__tls *t, int err, int code, const char *words)
 {
     if (err != code || !strstr(sherd__tls_failure(t)->message, words))
         fail_msg("%d: %s", err, sherd__tls_failure(t)->message);
@@ -425,7 +425,7 @@ static void expect(sherd_tls *t, int err, int code, const char *words)
 static void a_stranger_with_our_rules_and_an_allowed_key_gets_in(void **s)
 {
     (void)s;
-    sherd_tls *t = server(id_b, id_a, 0);
+    sherd__tls *t = server(id_b, id_a, 0);
     stranger x = meet(false, id_a, "\x02h2\x07sherd/1");
     assert_int_equal(face(t, &x), 0);
     assert_true(sherd__tls_ready(t));
@@ -438,7 +438,7 @@ static void a_stranger_with_our_rules_and_an_allowed_key_gets_in(void **s)
 static void a_client_without_certificate_is_refused(void **s)
 {
     (void)s;
-    sherd_tls *t = server(id_b, id_a, 0);
+    sherd__tls *t = server(id_b, id_a, 0);
     stranger x = meet(false, NULL, "\x07sherd/1");
     expect(t, face(t, &x), SHERD_EAUTH, "no Ed25519 certificate");
     part(&x, t);
@@ -447,7 +447,7 @@ static void a_client_without_certificate_is_refused(void **s)
 static void tls_1_2_is_refused_on_both_sides(void **s)
 {
     (void)s;
-    sherd_tls *t = server(id_b, id_a, 0);
+    sherd__tls *t = server(id_b, id_a, 0);
     stranger x = meet(false, id_a, NULL);
     SSL_set_max_proto_version(x.ssl, TLS1_2_VERSION);
     expect(t, face(t, &x), SHERD_EAUTH, "TLS 1.3");
@@ -462,7 +462,7 @@ static void tls_1_2_is_refused_on_both_sides(void **s)
 static void another_protocol_name_is_another_version(void **s)
 {
     (void)s;
-    sherd_tls *t = server(id_b, id_a, 0);
+    sherd__tls *t = server(id_b, id_a, 0);
     stranger x = meet(false, id_a, "\x07sherd/2\x02h2");
     expect(t, face(t, &x), SHERD_EVERSION, "\"sherd/2\"");
     part(&x, t);
@@ -479,7 +479,7 @@ static void another_protocol_name_is_another_version(void **s)
 static void a_server_that_answers_with_a_protocol_we_did_not_offer_is_refused(void **s)
 {
     (void)s;
-    sherd_tls *t = client(id_a, id_b, 0);
+    sherd__tls *t = client(id_a, id_b, 0);
     stranger x = meet(true, id_b, "h2");
     int err = face(t, &x);
     assert_true(err == SHERD_EFRAME || err == SHERD_EVERSION);
@@ -495,7 +495,7 @@ static void plain_text_is_quoted_and_refused(void **s)
     for (size_t i = 0; i < 6; i++) {
         uint8_t out[16];
         size_t got;
-        sherd_tls *t = i < 3 ? server(id_b, id_a, 0) : client(id_a, id_b, 0);
+        sherd__tls *t = i < 3 ? server(id_b, id_a, 0) : client(id_a, id_b, 0);
         const char *w = words[i % 3];
         sherd__tls_feed(t, (const uint8_t *)w, strlen(w));
         assert_int_equal(sherd__tls_read(t, out, sizeof out, &got), SHERD_EFRAME);
@@ -509,8 +509,8 @@ static void plain_text_is_quoted_and_refused(void **s)
 static void one_connections_failure_is_not_anothers(void **s)
 {
     (void)s;
-    sherd_tls *a = client(id_a, id_b, 0), *b = server(id_b, id_a, 0);
-    sherd_tls *bad = server(id_b, id_a, 0);
+    sherd__tls *a = client(id_a, id_b, 0), *b = server(id_b, id_a, 0);
+    sherd__tls *bad = server(id_b, id_a, 0);
     uint8_t out[16];
     size_t got, len = 0;
     shake(a, b, 0);
@@ -532,11 +532,11 @@ static void a_damaged_or_cut_first_flight_is_survived(void **s)
     uint8_t flight[4096], out[16];
     const uint8_t *p;
     size_t got, n;
-    sherd_tls *a = client(id_a, id_b, 0);
+    sherd__tls *a = client(id_a, id_b, 0);
     n = sherd__tls_pending(a, &p);
     assert_true(n < sizeof flight);
     for (size_t i = 0; i < 300; i++) {
-        sherd_tls *b = server(id_b, id_a, 0);
+        sherd__tls *b = server(id_b, id_a, 0);
         size_t bit = (size_t)rand() % (8 * n), len = i % 3 ? n : (size_t)rand() % n;
         memcpy(flight, p, n);
         if (i % 3) flight[bit / 8] ^= (uint8_t)(1 << bit % 8);
@@ -554,8 +554,8 @@ static void every_failed_allocation_is_survived(void **s)
     (void)s;
     size_t seen = 1;
     for (size_t n = 1; seen >= n; n++) {
-        sherd_tls_context *c = NULL;
-        sherd_tls *t = NULL;
+        sherd__tls_context *c = NULL;
+        sherd__tls *t = NULL;
         sherd__tls_policy p = { .pinned = sherd__identity_fingerprint(id_b) };
         sherd__alloc_fail_nth(n);
         int err = sherd__tls_context_new(&c, id_a, false, NULL);
