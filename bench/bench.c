@@ -1,11 +1,11 @@
 /*
- * `sherd bench`: what this machine does, beside numpy and a local dgemm in the same run. Every
- * figure is the median of several runs, with the least and the greatest, and is held against what
- * it is meant to reach; one that is missed is told like the others.
+ * `sherd bench`: measures this machine and compares it with numpy and a local dgemm in the same
+ * run. Every figure is the median of several runs, printed with the minimum and the maximum and
+ * compared with its target. Missed targets are reported like the others.
  *
- * OpenBLAS reads OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE before main begins, and either can halve
- * its speed. Where one is set, this process begins anew without it: only so are nodes, local
- * products and numpy all measured with the kernels that the processor would get.
+ * OpenBLAS reads OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE before main starts, and either can halve
+ * its speed. If one of them is set, this process restarts without it. Nodes, local products and
+ * numpy are then all measured with the kernels that OpenBLAS would choose for the processor.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +29,7 @@ enum { VARIABLES = sizeof variables / sizeof *variables };
 
 typedef struct measurement {
     const char *name;
-    const char *says; /* while it is measured */
+    const char *says; /* printed while it is measured */
     int (*run)(sherd__bench *b, sherd_diag *d);
 } measurement;
 
@@ -80,9 +80,9 @@ bool sherd__bench_interrupted(void *ctx)
     return sherd__cli_interrupted() != 0;
 }
 
-/* ---- the environment ------------------------------------------------------------------------- */
+/* ---- environment ----------------------------------------------------------------------------- */
 
-/* This process again, with the same arguments; returns only where that fails. */
+/* Executes this program again with the same arguments. Returns only on failure. */
 static int begin_anew(sherd_diag *d)
 {
     static char text[65536];
@@ -150,7 +150,7 @@ static void show_machine(const sherd__bench *b, json_t *out)
     json_object_set_new(out, "unset", sherd__cli_json_text(was));
 }
 
-/* ---- what is measured ------------------------------------------------------------------------ */
+/* ---- measurements ---------------------------------------------------------------------------- */
 
 static int unknown(const char *name, size_t len, sherd_diag *d)
 {
@@ -164,7 +164,7 @@ static int unknown(const char *name, size_t len, sherd_diag *d)
     return sherd__fail(d, SHERD_EINVAL, hint, "option --only: there is no measurement '%s'", word);
 }
 
-/* --only NAME,... into chosen[]; without it all of them. */
+/* Marks the measurements of --only NAME,... in chosen[]; without --only, all of them. */
 static int choose(const sherd__cli *cli, bool chosen[MEASUREMENTS], sherd_diag *d)
 {
     const char *at = sherd__opt_text(cli, "only");
@@ -181,7 +181,7 @@ static int choose(const sherd__cli *cli, bool chosen[MEASUREMENTS], sherd_diag *
     return 0;
 }
 
-/* One that fails does not keep others from being measured; the first failure is the command's. */
+/* If one measurement fails, the others still run. Returns the first error. */
 static int measure_all(sherd__bench *b, const bool chosen[MEASUREMENTS], sherd_diag *d)
 {
     int err = 0;

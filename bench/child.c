@@ -1,7 +1,7 @@
 /*
- * Other processes of a benchmark: the command itself, for whole-command times and for a memory of
- * its own, and numpy. A child's stdout comes through a pipe that is watched together with the
- * signals, so that Ctrl-C ends the child too.
+ * Child processes of a benchmark: the command, to time whole commands and to measure memory in a
+ * process of its own, and numpy. A child's stdout is read through a pipe that is polled together
+ * with the signals, so that Ctrl-C ends the child too.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,10 +18,11 @@
 #include "core/alloc.h"
 #include "core/clock.h"
 
-#define PYTHON "/usr/bin/python3" /* of the package list: another one may be without numpy */
+#define PYTHON "/usr/bin/python3" /* from the package list; another Python may lack numpy */
 #define NO_NUMPY 77
 
-/* Our environment without options for this command, which would reach the child too. */
+/* Returns our environment without this command's SHERD_* variables, which would also affect the
+ * child. */
 static char **environment(void)
 {
     size_t n = 0, len = 0;
@@ -51,7 +52,7 @@ static int start(pid_t *pid, const sherd__bench *b, const char *program, const c
     return e;
 }
 
-/* Reads all that comes and keeps the head of it; false where a signal came first. */
+/* Reads the child's output and keeps its first bytes. Returns false if a signal came first. */
 static bool listen_to(sherd__child *c, int fd)
 {
     struct pollfd watched[] = { { .fd = fd, .events = POLLIN },

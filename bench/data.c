@@ -1,6 +1,6 @@
 /*
- * Operands of a benchmark, and a folder for those that go through files. The layer's images are
- * MNIST itself where it lies at hand, else the embedded digits, which have as many zeros.
+ * Operands of a benchmark, and a folder for operands that are read from files. The layer's images
+ * are MNIST if it is found, else the embedded digits, which have as many zeros.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -24,11 +24,11 @@ static double *room(size_t rows, size_t cols)
     size_t bytes;
     if (!sherd__mul(rows, cols, &bytes) || !sherd__mul(bytes, sizeof(double), &bytes)) return NULL;
     double *p = sherd__alloc_large(bytes);
-    if (p) memset(p, 0, bytes); /* no page is to be made while a clock runs */
+    if (p) memset(p, 0, bytes); /* no page must be faulted in while a clock runs */
     return p;
 }
 
-/* Uniform in +-scale: splitmix64, the same everywhere. */
+/* Fills out with uniform values in +-scale by splitmix64; the same on every machine. */
 static void scatter(double *out, size_t n, double scale, uint64_t seed)
 {
     for (size_t i = 0; i < n; i++) {
@@ -58,7 +58,7 @@ static int make(sherd__bench_pair *p, size_t n, size_t k, size_t m, sherd_diag *
     return 0;
 }
 
-/* SHERD_EOPEN where there is none. */
+/* SHERD_EOPEN if there are none. */
 static int load_images(sherd__idx_set *set, const char **data, sherd_diag *d)
 {
     const char *folder = getenv("SHERD_MNIST");

@@ -1,6 +1,6 @@
 /*
- * Figures: the median of several runs with the least and the greatest beside it, held against what
- * is to be reached. A target judges the median, never the best run.
+ * Figures: the median of several runs with the minimum and the maximum, compared with a target. The
+ * target applies to the median, never to the best run.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ double sherd__median(double *values, int n)
     return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-/* Three digits that matter, without exponent. */
+/* Formats v with three significant digits, without exponent. */
 static const char *number(double v, char out[24])
 {
     double a = fabs(v);

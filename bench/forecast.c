@@ -1,8 +1,8 @@
 /*
- * What is foretold of a product beside what it takes: each case of the bench once, in turn, several
- * times over. A figure is how far the time that was predicted just before a run is from that run's,
- * either way; bytes must be exactly those that were foretold, or there is no figure. Nothing of a
- * run goes into a prediction.
+ * Compares forecasts of products with measured runs. Each case of the bench runs once per round,
+ * for several rounds. A figure is how far the time predicted just before a run is from the run's
+ * time, in percent, in either direction. Bytes must equal the forecast exactly (or not exceed it if
+ * it is an upper bound), or there is no figure. No measurement of a run is used by a prediction.
  */
 #include <math.h>
 
@@ -12,7 +12,7 @@
 
 typedef struct kind {
     const char *name, *what, *what_quick;
-    size_t dim, dim_quick; /* of a square; 0: the layer */
+    size_t dim, dim_quick; /* of a square matrix; 0: the layer */
     sherd_scheme scheme;
     uint32_t group, bits, bits_b;
 } kind;
@@ -32,7 +32,7 @@ static const kind kinds[] = {
       SHERD_PLAIN, 0, 17, 0 },
 };
 
-/* 30 % are asked for; a prediction of half the time is as far off as one of twice as much. */
+/* The target is 30 %. A prediction of half the time counts as far off as one of twice the time. */
 #define TARGET 30
 
 typedef struct telling {
@@ -68,7 +68,7 @@ static int run_kind(sherd__bench *b, const kind *k, sherd_cluster *cluster,
                         .what = b->quick ? k->what_quick : k->what,
                         .unit = "% off",
                         .target = TARGET };
-    static const uint8_t seed[32] = { 1 }; /* so that forecast and run deal alike */
+    static const uint8_t seed[32] = { 1 }; /* so that forecast and run partition alike */
     telling t;
     sherd_product_options opt;
     int runs = sherd__bench_runs(b, 3), err = 0;
@@ -80,7 +80,7 @@ static int run_kind(sherd__bench *b, const kind *k, sherd_cluster *cluster,
     const sherd_scheme_info *s = sherd_scheme_describe(k->scheme);
     opt.exact = s->exact_only;
     if (s->takes & SHERD_TAKES_SHUFFLES) opt.seed = seed;
-    for (int i = -1; i < runs && !err; i++) { /* the first one warms up */
+    for (int i = -1; i < runs && !err; i++) { /* the first run warms up */
         sherd_forecast fore;
         int at = i < 0 ? 0 : i;
         err = run_once(cluster, p, &opt, &fore, &t.took[at], d);

@@ -1,10 +1,12 @@
 /*
- * Training by gradients over local nodes: one iteration of the spiral with everything on the wire
- * each time (examples dealt anew, parameters, gradients) beside numpy's in its process, a round of
- * a network of 100 MB beside the links alone, the same added up among the nodes beside the server,
- * and what one node that is four times slower costs synchronous and asynchronous training, in
- * examples a second and in time to one loss. But for sums among nodes nothing is kept at them
- * between iterations.
+ * Training by gradients over local nodes. Measured are:
+ * - one iteration of the spiral with everything transferred each time (a new partition of the
+ *   examples, parameters, gradients), compared with numpy's in its process;
+ * - a round of a network of 100 MB, compared with the links alone;
+ * - the same round with sums among the nodes, compared with sums at the server;
+ * - the cost of one node that is four times slower, to synchronous and asynchronous training, in
+ *   examples per second and in time to one loss.
+ * Except for sums among nodes, nodes keep nothing between iterations.
  */
 #include <math.h>
 #include <pthread.h>
@@ -36,12 +38,12 @@ typedef struct training {
     sherd__network *network;
     sherd__optimiser optimiser;
     sherd__stepper stepper;
-    double compute; /* seconds that nodes computed, as they say */
+    double compute; /* seconds of computation that the nodes report */
     uint64_t passes, number;
     double *path, *when; /* parameters after each step, and seconds until then; NULL: not kept */
     size_t path_len;
-    double *took;  /* seconds of each of a turn's steps; NULL: not kept */
-    uint64_t turn; /* how many that are */
+    double *took;  /* seconds of each step of a turn; NULL: not kept */
+    uint64_t turn; /* number of steps in a turn */
 } training;
 
 static void on_trace(void *ctx, const sherd__train_trace *x)
@@ -51,7 +53,7 @@ static void on_trace(void *ctx, const sherd__train_trace *x)
     t->passes++;
 }
 
-/* Examples of the recipe's shape. */
+/* Generates examples of the recipe's shape. */
 static int generate(training *t, size_t examples, sherd_diag *d)
 {
     size_t inputs = t->recipe.in.height * t->recipe.in.width * t->recipe.in.channels;
@@ -65,7 +67,7 @@ static int generate(training *t, size_t examples, sherd_diag *d)
     return err;
 }
 
-/* Everything but the stepper. */
+/* Sets up everything except the stepper. */
 static int prepare(training *t, const char *text, size_t examples, sherd_diag *d)
 {
     sherd__optimiser_spec how = { .method = SHERD__SGD };
@@ -114,7 +116,7 @@ static int begin(training *t, const char *text, size_t examples, sherd_cluster *
     return err;
 }
 
-/* The same summed among the nodes. */
+/* Starts the same training with gradients summed among the nodes (all-reduce). */
 static int begin_circle(training *t, const char *text, size_t examples, sherd_cluster *cluster,
                         uint32_t shards, sherd__reduce kind, sherd_diag *d)
 {
@@ -163,7 +165,7 @@ static void note_path(training *t, double seconds)
     t->when[t->path_len++] = seconds;
 }
 
-/* Steps, and how long they took all together. */
+/* Runs `count` steps and returns their total time in *seconds. */
 static int steps(training *t, uint64_t count, double rate, double *seconds, sherd_diag *d)
 {
     double began = sherd__clock_s();
@@ -186,7 +188,7 @@ static int steps(training *t, uint64_t count, double rate, double *seconds, sher
 
 /* ---- the spiral ------------------------------------------------------------------------------ */
 
-/* One turn: the median of its iterations in microseconds, as numpy's script tells it. */
+/* One turn: the median of its iterations in microseconds, as numpy's script prints it. */
 static int spiral_turn(void *ctx, double *us, sherd_diag *d)
 {
     training *t = ctx;
@@ -248,7 +250,8 @@ int sherd__bench_gradients_spiral(sherd__bench *b, sherd_diag *d)
 
 enum { LARGE_NODES = 4, LARGE_TIERS = 4 };
 
-/* One node and its connection, which carries what a round would: every tier there, and back. */
+/* One node and its connection, which transfers as much as a round would: every tier in each
+ * direction. */
 typedef struct carrier {
     sherd__measure *measure;
     size_t units; /* a tier is units x units */
@@ -267,7 +270,7 @@ static void *carry(void *arg)
     return NULL;
 }
 
-/* All connections at once; the slowest one's time. */
+/* Runs all connections at once and returns the time of the slowest. */
 static int carry_all(carrier *c, double *seconds, sherd_diag *d)
 {
     int err = 0;
@@ -286,7 +289,7 @@ static int carry_all(carrier *c, double *seconds, sherd_diag *d)
     return err;
 }
 
-/* A network of so many layers, square. */
+/* Writes the recipe of a network with square layers of `units` x `units`. */
 static void large_text(size_t units, char *text, size_t size)
 {
     int len = snprintf(text, size, "input = %zu\n", units);
@@ -319,7 +322,7 @@ int sherd__bench_gradients_large(sherd__bench *b, sherd_diag *d)
         c[i].units = units;
         err = sherd__measure_new(&c[i].measure, &mo, d);
     }
-    if (!err) err = steps(&t, 2, 0.001, &ignored, d); /* everything is warm after these */
+    if (!err) err = steps(&t, 2, 0.001, &ignored, d); /* warms everything up */
     if (!err) err = carry_all(c, &ignored, d);
     t.compute = 0;
     t.passes = 0;
@@ -348,7 +351,7 @@ int sherd__bench_gradients_large(sherd__bench *b, sherd_diag *d)
 
 enum { BY_SERVER, BY_RING, BY_HALVING, WAYS };
 
-/* What each of a few rounds takes, once all is warm. */
+/* Measures each of a few rounds after a warm-up. */
 static int rounds(training *t, int runs, double *took, sherd_diag *d)
 {
     double ignored;
@@ -377,7 +380,8 @@ int sherd__bench_gradients_allreduce(sherd__bench *b, sherd_diag *d)
     int runs = sherd__bench_runs(b, 5), err = 0;
     large_text(b->quick ? 200 : 1768, text, sizeof text);
     for (int way = 0; way < WAYS && !err; way++) {
-        sherd_cluster *cluster = NULL; /* each has its own: none finds the memory of another's */
+        sherd_cluster *cluster = NULL; /* one for each way, so that none profits from another's
+                                          memory */
         training t = { 0 };
         err = sherd__bench_open(&cluster, b, LARGE_NODES, d);
         if (!err)
@@ -414,7 +418,7 @@ static void sleep_ms(long ms)
     nanosleep(&(struct timespec){ .tv_nsec = ms * 1000000 }, NULL);
 }
 
-/* The node runs a quarter of the time. */
+/* Lets the node run a quarter of the time. */
 static void *hold_up(void *arg)
 {
     brake *k = arg;
@@ -427,7 +431,7 @@ static void *hold_up(void *arg)
     return NULL;
 }
 
-/* The loss over all examples, computed here, of parameters on the way. */
+/* Computes here the loss over all examples with the parameters after step i. */
 static int loss_at(const training *t, size_t i, double *out, sherd_diag *d)
 {
     sherd__network *n = NULL;
@@ -445,7 +449,7 @@ static int loss_at(const training *t, size_t i, double *out, sherd_diag *d)
     return err;
 }
 
-/* The step that came to this loss first; path_len: none. */
+/* Finds the first step that reached this loss; path_len if none did. */
 static int find_loss(const training *t, double loss, size_t *at, sherd_diag *d)
 {
     int err = 0;
@@ -457,8 +461,8 @@ static int find_loss(const training *t, double loss, size_t *at, sherd_diag *d)
     return err;
 }
 
-/* One training with node 1 held up: examples a second, and seconds until *loss (0: until its last
- * step, and what the loss is then). */
+/* Runs one training with node 1 slowed down. Returns examples per second and the seconds until
+ * *loss was reached. With *loss 0 it runs to the last step and returns the loss after it. */
 static int timed(sherd__bench *b, sherd_cluster *cluster, bool async, double *rate, double *loss,
                  double *until, sherd_diag *d)
 {
@@ -470,7 +474,7 @@ static int timed(sherd__bench *b, sherd_cluster *cluster, bool async, double *ra
     training t = { 0 };
     double seconds = 0;
     brake k = { .on = true };
-    if (async) count *= 2; /* it may need more of them */
+    if (async) count *= 2; /* it may need more steps */
     int err = begin(&t, text, examples, cluster, 16, async, d);
     if (!err) err = steps(&t, 1, 0.1, &seconds, d);
     if (!err) {

@@ -1,9 +1,9 @@
 /*
- * What the private schemes compute here, apart from nodes and links: a product modulo a prime
- * against dgemm, all shares of an operand against memcpy, and the check of answers against the
- * product that it checks. Sides that are compared have as many threads each, but for the check,
- * which has one as in a job, and alternate; what is computed is looked at, since a figure of
- * something else would be none.
+ * Computations of the private schemes here, apart from nodes and links: a product modulo a prime
+ * compared with dgemm, all shares of an operand compared with memcpy, and the check of answers
+ * compared with the product that it checks. Both sides of a comparison use the same number of
+ * threads and alternate; only the check uses one thread, as in a job. Results are verified, since a
+ * figure of a wrong computation means nothing.
  */
 #include <pthread.h>
 #include <string.h>
@@ -38,7 +38,8 @@ static int interrupted(sherd_diag *d)
     return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted");
 }
 
-/* n doubles, touched: no page is to be made while a clock runs. NULL without memory. */
+/* Returns n doubles with all pages touched, so that no page is faulted in while a clock runs. NULL
+ * without memory. */
 static double *room(size_t n)
 {
     double *p = sherd__alloc_large(n * sizeof *p);
@@ -46,7 +47,7 @@ static double *room(size_t n)
     return p;
 }
 
-/* Whole numbers in +-most. */
+/* Fills x with integers in +-most. */
 static void scatter(double *x, size_t n, uint32_t most, uint64_t seed)
 {
     for (size_t i = 0; i < n; i++) {
@@ -57,7 +58,7 @@ static void scatter(double *x, size_t n, uint32_t most, uint64_t seed)
 
 /* ---- products modulo a prime ----------------------------------------------------------------- */
 
-/* Random weights, two trials: whether c is a*b modulo p, all dim x dim. */
+/* Returns whether c is a*b modulo p, all dim x dim: two trials with random weights. */
 static bool is_product(const double *a, const double *b, const double *c, size_t dim, uint32_t p)
 {
     const sherd__entropy e = sherd__entropy_os();
@@ -132,7 +133,7 @@ enum { ROWS = 4, MOST_THREADS = 16 };
 
 static const sherd__lcc code = { BLOCKS, MASKS, SHARES };
 
-/* dim x dim, cut into blocks of `height` rows, of which the last may lack some. */
+/* dim x dim, cut into blocks of `height` rows; the last one may have fewer. */
 typedef struct coding {
     size_t dim, height;
     double *a, *copy;
@@ -141,7 +142,7 @@ typedef struct coding {
     uint8_t *out[PRIMES][SHARES];
     struct coding_part *part;
     unsigned parts;
-    sherd__binding *binding; /* a run for each part */
+    sherd__binding *binding; /* one run for each part */
 } coding;
 
 /** Rows [first, end) of the shares, and of the copy of A, for one thread. */
@@ -149,7 +150,8 @@ typedef struct coding_part {
     coding *c;
     size_t first, end, copy_first, copy_end;
     double *scratch;
-    double *data, *mask; /* ROWS rows of each block, quantised, and of the mask: on lines */
+    double *data, *mask; /* ROWS quantised rows of each block, and of the mask; aligned to cache
+                            lines */
     sherd__masks *masks;
     sherd__binding_hash hash;
     pthread_t thread;
@@ -213,7 +215,7 @@ static int coding_init(coding *c, size_t dim, unsigned threads, sherd_diag *d)
     return err ? no_memory(d) : SHERD_OK;
 }
 
-/* Rows [row, row+rows) of every block, quantised and hashed, by turns as in a job. */
+/* Quantises and hashes rows [row, row+rows) of every block, interleaved as in a job. */
 static int read_rows(coding_part *t, size_t row, size_t rows)
 {
     const coding *c = t->c;
@@ -236,7 +238,7 @@ static int read_rows(coding_part *t, size_t row, size_t rows)
     return err;
 }
 
-/* Rows [row, row+rows) of all shares, for both primes. */
+/* Encodes rows [row, row+rows) of all shares for both primes. */
 static int encode_rows(coding_part *t, size_t row, size_t rows)
 {
     coding *c = t->c;
@@ -275,7 +277,7 @@ static void *copy_part(void *arg)
     return NULL;
 }
 
-/* On all threads; where one does not start, its part is done here. */
+/* Runs the parts on all threads; the part of a thread that does not start runs here. */
 static int run_parts(coding *c, void *(*work)(void *))
 {
     bool started[MOST_THREADS] = { false };
@@ -290,7 +292,8 @@ static int run_parts(coding *c, void *(*work)(void *))
     return err;
 }
 
-/* Whether the last row of the first block comes back from as many shares as there are terms. */
+/* Returns whether the last row of the first block is recovered from as many shares as there are
+ * terms. */
 static bool decodes(const coding *c)
 {
     static const uint32_t share[TERMS] = { 6, 1, 4, 3 };
@@ -354,8 +357,8 @@ int sherd__bench_encode(sherd__bench *b, sherd_diag *d)
 
 /* ---- checks of answers ----------------------------------------------------------------------- */
 
-/* Operands of whole numbers that are canonical for both primes, and vectors for each prime and
- * trial: r (n), s (m), ru and vs (k). */
+/* Operands of integers that are canonical for both primes, and vectors for each prime and trial: r
+ * (n), s (m), ru and vs (k). */
 typedef struct checking {
     size_t n, k, m;
     double *u, *v, *y, *r, *s, *ru, *vs;
@@ -391,7 +394,7 @@ static int checking_init(checking *c, size_t n, size_t k, size_t m, sherd_diag *
     return 0;
 }
 
-/* Vectors of one prime: both trials of x, each `len` long. */
+/* Vectors of one prime: both trials of x, each with `len` values. */
 #define VECTORS(x, q, len)                                                                         \
     {                                                                                              \
         (x) + (q)*TRIALS *(len), (x) + ((q)*TRIALS + 1) * (len)                                    \
@@ -408,7 +411,7 @@ static int multiply(checking *c)
     return err;
 }
 
-/* rT*U and V*s for both primes, operands read once. */
+/* Computes rT*U and V*s for both primes in one pass over the operands. */
 static void project(checking *c)
 {
     size_t since = 0;

@@ -1,8 +1,7 @@
 /*
- * A node for `sherd bench`: that of `sherd node` with a backend of its own, which computes as the
- * other does until a signal comes, and from then on changes one bit of every answer. The node that
- * people run has no part in it: there is no option, no environment and no message that reaches this
- * backend.
+ * A node for `sherd bench`: `sherd node` with a backend that computes correctly until a signal
+ * comes and from then on changes one bit of every answer. This backend is not part of the node that
+ * users run: no option, environment variable or message selects it.
  */
 #include <signal.h>
 

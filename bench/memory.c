@@ -1,7 +1,7 @@
 /*
- * The coordinator's peak memory, in a process of its own: its resident size at its highest (VmHWM),
- * libraries and program included, less the bytes of operands and result. A process that has
- * measured something else before would show that.
+ * The coordinator's peak memory, measured in a new process: its peak resident size (VmHWM),
+ * libraries and program included, less the bytes of operands and result. In a process that has
+ * measured something else before, VmHWM would include that.
  */
 #include <stdlib.h>
 #include <string.h>

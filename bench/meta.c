@@ -1,10 +1,10 @@
 /*
  * Metadata of one training step of a 784-128-10 network over 60000 samples: the eleven operations
- * expanded into memory on this thread, against numpy's loop, and their seed form.
+ * expanded into memory on this thread, compared with numpy's loop, and their seed form.
  *
- * numpy's loop fills the same tables as published: shuffle a row, then write each entry of its
- * inverse. Beside it stands numpy at its best, which inverts a row by one indexed assignment. Both
- * run on a sample of rows of every length and are scaled by the number of indices.
+ * numpy's loop fills the same tables as published: it shuffles a row, then writes each entry of its
+ * inverse. A second numpy figure inverts a row by one indexed assignment, which is the fastest way
+ * in numpy. Both run on a sample of rows of every length and are scaled by the number of indices.
  */
 #include <string.h>
 #include <unistd.h>
@@ -20,10 +20,10 @@ static const uint64_t widths[] = { 784, 128, 10 };
 
 typedef struct tables {
     sherd_meta *meta;
-    uint64_t indices; /* of all operations, inverses apart */
+    uint64_t indices; /* of all operations, without inverses */
     size_t bytes, longest;
     uint8_t *all;   /* enshuffles and unshuffles of each operation */
-    uint32_t *some; /* exposures, or a row, of one: `longest` of them */
+    uint32_t *some; /* exposures, or one row, of one operation: `longest` entries */
 } tables;
 
 static int new_meta(sherd_meta **out, const sherd__bench *b, sherd_diag *d)
@@ -61,7 +61,7 @@ static void end(tables *t)
     sherd_meta_free(t->meta);
 }
 
-/* All of it, exposures too. */
+/* Expands all tables, including exposures. */
 static int expand(tables *t, sherd_diag *d)
 {
     uint8_t key[32], *at = t->all;
@@ -89,7 +89,8 @@ static uint32_t index_at(const uint8_t *p, unsigned width, size_t j)
     return v;
 }
 
-/* What was timed is the metadata: the last row of each table against the one that files get. */
+/* Checks that the timed work produced the metadata: the last row of each table must equal the row
+ * that files get. */
 static int compare(const tables *t, sherd_diag *d)
 {
     const uint8_t *at = t->all;
@@ -141,7 +142,8 @@ static const char numpy_loop[] = "import time\n"
                                  "    best += count * sample(n, rows, at_best)\n"
                                  "print(loop / total * 1e9, best / total * 1e9)\n";
 
-/* Lengths of rows, each once, with the indices in rows of that length: "784:47040000". */
+/* Lists the lengths of rows, each once, with the number of indices in rows of that length:
+ * "784:47040000". */
 static size_t count_lengths(const tables *t, char counts[][40], size_t max)
 {
     uint64_t lengths[16], indices[16] = { 0 };
@@ -160,7 +162,7 @@ static size_t count_lengths(const tables *t, char counts[][40], size_t max)
     return len;
 }
 
-/* ns an index of the published loop and of numpy at its best. */
+/* Measures ns per index of the published loop and of numpy's fastest way. */
 static int time_numpy(const tables *t, const sherd__bench *b, double out[2], sherd_diag *d)
 {
     char limit[16], counts[8][40];
@@ -194,7 +196,7 @@ static int measure(sherd__bench *b, tables *t, sherd__figure *own, sherd__figure
 {
     double loops[SHERD__BENCH_RUNS_MAX], bests[SHERD__BENCH_RUNS_MAX], command, np[2];
     int runs = sherd__bench_runs(b, 5), with = 0;
-    int err = expand(t, d); /* pages and caches warm */
+    int err = expand(t, d); /* warms pages and caches */
     if (!err) err = compare(t, d);
     for (int i = 0; i < runs && !err; i++) {
         sherd_diag mine = { 0 };
@@ -251,7 +253,8 @@ int sherd__bench_meta(sherd__bench *b, sherd_diag *d)
 
 /* ---- the seed form --------------------------------------------------------------------------- */
 
-/* Where a file costs no disk, if there is such a place: writing is not what is measured. */
+/* Chooses a path in a memory file system if there is one, since disk writes are not to be
+ * measured. */
 static int seed_path(sherd__bench *b, char out[PATH_MAX], sherd_diag *d)
 {
     static const char memory[] = "/dev/shm";
@@ -286,7 +289,7 @@ int sherd__bench_seed(sherd__bench *b, sherd_diag *d)
     double seconds = 0, command = 0;
     uint64_t size = 0;
     int err = seed_path(b, path, d), runs = sherd__bench_runs(b, 5);
-    if (!err) err = build_seed(b, path, &size, &seconds, d); /* warm */
+    if (!err) err = build_seed(b, path, &size, &seconds, d); /* warms up */
     for (int i = 0; i < runs && !err; i++) {
         err = build_seed(b, path, &size, &seconds, d);
         sherd__figure_add(&time, seconds * 1e3);

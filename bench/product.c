@@ -1,10 +1,11 @@
 /*
- * Products over seven local nodes: the layer with one permutation for each column, against numpy's
- * loop over fragments, and large squares with one for each node, against one dgemm here.
+ * Products over seven local nodes: the layer with one permutation per column, compared with numpy's
+ * loop over fragments, and large squares with one permutation per node, compared with one dgemm
+ * here.
  *
- * What is timed runs from operands in memory to the result in memory, with the nodes up. Runs that
- * are compared alternate, so that both meet the same machine. Each result is held against the
- * product computed here, in its first rows: a figure of a wrong product would be none.
+ * The measured time is from operands in memory to the result in memory, with the nodes running.
+ * Runs that are compared alternate, so that both meet the same load. The first rows of each result
+ * are compared with the product computed here, since a figure of a wrong product means nothing.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -91,7 +92,8 @@ static int save(sherd__bench *b, const sherd__bench_pair *p, char a[PATH_MAX], c
     return err ? err : sherd_npy_save(w, p->b, d);
 }
 
-/* `sherd multiply` on files: nodes started and ended, result written. */
+/* Times `sherd multiply` on files: starting and ending the nodes and writing the result
+ * included. */
 static int time_command(sherd__bench *b, const char *a, const char *w, const char *group,
                         double *seconds, sherd_diag *d)
 {
@@ -137,7 +139,7 @@ typedef struct layer {
     double seconds[SHERD__BENCH_RUNS_MAX], loop[SHERD__BENCH_RUNS_MAX];
     double hoisted[SHERD__BENCH_RUNS_MAX], command;
     uint64_t fragments;
-    int with; /* runs with numpy beside them */
+    int with; /* number of runs that numpy did, too */
 } layer;
 
 static int run_layer(sherd__bench *b, layer *l, int i, sherd_diag *d)
@@ -198,7 +200,7 @@ static void tell_layer(sherd__bench *b, layer *l)
 
 int sherd__bench_group1(sherd__bench *b, sherd_diag *d)
 {
-    static layer l; /* large, and one at a time */
+    static layer l; /* static because it is large; used by one measurement at a time */
     l = (layer){
         .rate = { .name = "group1-rate",
                   .what = "--group 1, layer 1 of MNIST, 7 nodes",
@@ -236,7 +238,7 @@ int sherd__bench_local(const sherd__bench_pair *p, double *seconds, sherd_diag *
     return err ? sherd__fail(d, err, NULL, "cannot multiply here") : 0;
 }
 
-/* The figure is the ratio of medians; its least and greatest are of single pairs of runs. */
+/* The figure is the ratio of medians; its minimum and maximum are of single pairs of runs. */
 static int run_squares(sherd__bench *b, const sherd__bench_pair *p, sherd_cluster *cluster,
                        sherd__figure *f, sherd_diag *d)
 {

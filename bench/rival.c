@@ -1,9 +1,9 @@
 /*
- * What is measured here beside numpy doing the same: all at once, in place, by as many threads, in
- * the scripts of bench/ that lie in this command. The two take turns, so that a machine that is
- * busy is busy for both; a figure is the ratio of their medians. Where arrays are so small that
- * threads may only be in the way, numpy has a turn with one of them too, and is given its quicker
- * setting.
+ * Measurements here compared with numpy doing the same work, all at once, in place, with as many
+ * threads. The scripts of bench/ are embedded in this command. The two sides alternate, so that
+ * load on the machine affects both; a figure is the ratio of their medians. With small arrays
+ * several threads may be slower than one. numpy then also runs with one thread, and its faster
+ * setting counts.
  */
 #include "bench/bench.h"
 
@@ -15,7 +15,7 @@ SCRIPT(sherd__bench_deep_py, "deep.py");
 SCRIPT(sherd__bench_mnist_py, "mnist_epoch.py");
 SCRIPT(sherd__bench_spiral_py, "spiral.py");
 
-/* One turn of numpy, in each of its settings; *had: there is a numpy. */
+/* Runs one turn of numpy in each of its settings. *had: numpy is installed. */
 static int turn_of_numpy(sherd__bench *b, sherd__rivalry *r, bool *had, sherd_diag *d)
 {
     for (unsigned one = 0; one <= (r->small ? 1 : 0); one++) {
@@ -30,7 +30,7 @@ static int turn_of_numpy(sherd__bench *b, sherd__rivalry *r, bool *had, sherd_di
     return 0;
 }
 
-/* The median of numpy's turns in the setting that was quicker; those turns are left in r->there. */
+/* Returns the median of numpy's turns in the faster setting and leaves those turns in r->there. */
 static double quicker(sherd__rivalry *r)
 {
     double many[SHERD__BENCH_RUNS_MAX], one[SHERD__BENCH_RUNS_MAX];

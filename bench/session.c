@@ -1,7 +1,7 @@
 /*
- * One node, one connection: how fast blocks arrive in its store, and how many small products it
- * answers. Measured at the session (scheduler/cluster/measure.h), below jobs and schemes; what a
- * public call on a resident operand takes stands beside the round trip.
+ * One node, one connection: how fast blocks arrive in its store, and how many small products per
+ * second it answers. Measured at the session (scheduler/cluster/measure.h), below jobs and schemes.
+ * The time of a public call on a resident operand is printed with the round trip.
  */
 #include <string.h>
 
@@ -33,7 +33,7 @@ int sherd__bench_connection(sherd__bench *b, sherd_diag *d)
     sherd__measure *m;
     double seconds = 0;
     int err = open_node(&m, b, d);
-    if (!err) err = sherd__measure_blocks(m, rows, cols, count, &seconds, d); /* warm */
+    if (!err) err = sherd__measure_blocks(m, rows, cols, count, &seconds, d); /* warms up */
     for (int i = 0; i < runs && !err; i++) {
         err = sherd__measure_blocks(m, rows, cols, count, &seconds, d);
         sherd__figure_add(&f, 8e-9 * (double)(rows * cols) * count / seconds);
@@ -52,7 +52,7 @@ int sherd__bench_connection(sherd__bench *b, sherd_diag *d)
 
 static const uint32_t depths[] = { 1, 2, 4, 8, 16, 32, 64, 128, 256 };
 
-/* Tries the depths; the best one's number. */
+/* Tries the depths; *best is the fastest. */
 static int find_depth(sherd__measure *m, uint32_t tasks, uint32_t *best, sherd_diag *d)
 {
     double least = 0, seconds = 0;
@@ -84,7 +84,7 @@ static int run_tasks(sherd__bench *b, sherd__measure *m, sherd__figure *rate, sh
     return err;
 }
 
-/* The median of calls of sherd_resident_multiply with 64 rows, one node. */
+/* Returns the median time of sherd_resident_multiply with 64 rows on one node. */
 static int time_resident(sherd__bench *b, double *median, sherd_diag *d)
 {
     static double a[DIM * DIM], kept[DIM * DIM], out[DIM * DIM];

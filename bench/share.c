@@ -1,8 +1,8 @@
 /*
- * Products under `share` over local nodes: squares against one dgemm here, a layer whose images
- * stay at the nodes, and a product that loses a node on the way. Timed as the others are, from
- * operands in memory to the result in memory with the nodes up; each result must have the bits of
- * the product that is computed here, in its first rows.
+ * Products under `share` over local nodes: squares compared with one dgemm here, a layer whose
+ * images stay at the nodes, and a product that loses a node while it runs. Timed like the others,
+ * from operands in memory to the result in memory with the nodes running. The first rows of each
+ * result must equal the product computed here bit for bit.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -32,7 +32,7 @@ static sherd_product_options options(void)
     return opt;
 }
 
-/* The first rows, bit for bit. */
+/* Compares the first rows bit for bit. */
 static int judge(const sherd__bench_pair *p, unsigned bits_a, unsigned bits_b, sherd_diag *d)
 {
     size_t rows = p->a.rows < JUDGED_ROWS ? p->a.rows : JUDGED_ROWS, len = rows * p->b.cols;
@@ -122,7 +122,7 @@ int sherd__bench_share_4096(sherd__bench *b, sherd_diag *d)
     return square(b, b->quick ? 320 : 4096, &f, d);
 }
 
-/* ---- an operand that stays ------------------------------------------------------------------- */
+/* ---- a resident operand ---------------------------------------------------------------------- */
 
 typedef struct resident {
     sherd__bench_pair pair;
@@ -207,7 +207,7 @@ int sherd__bench_resident(sherd__bench *b, sherd_diag *d)
 /* ---- a node that dies, stops or lies --------------------------------------------------------- */
 
 typedef struct harm {
-    int signal; /* to one of the nodes */
+    int signal; /* sent to one of the nodes */
     const char *name, *what;
 } harm;
 
@@ -223,14 +223,15 @@ enum {
     STRIKE_TRIES = 5
 };
 
-/* Strikes a node in the course of a product, by the clock of a thread: progress is told in steps of
- * whole positions, of which the last come together. */
+/* Injects a fault into a node at a given time after a product started, from a thread with a clock.
+ * Progress reports could not time it: they come per whole position, and the last ones come
+ * together. */
 typedef struct strike {
     pid_t pid;
     int signal;         /* 0: none */
     double after;       /* seconds */
     struct timespec at; /* CLOCK_MONOTONIC */
-    bool over;          /* the product is */
+    bool over;          /* the product has finished */
     bool done;
     pthread_mutex_t lock;
     pthread_cond_t ended;
@@ -285,7 +286,7 @@ static int multiply_struck(sherd_cluster *cluster, const sherd__bench_pair *p, s
     return err;
 }
 
-/* One product by nodes of its own, which must be right in spite of the strike. */
+/* Runs one product on new nodes; its result must be correct in spite of the fault. */
 static int disturb(sherd__bench *b, const sherd__bench_pair *p, strike *s, double *seconds,
                    sherd_diag *d)
 {
@@ -301,8 +302,8 @@ static int disturb(sherd__bench *b, const sherd__bench_pair *p, strike *s, doubl
     return err ? err : judge(p, opt.bits, opt.bits, d);
 }
 
-/* At a share of the time that an undisturbed product takes. One that is over before was such a
- * product: its time, on this machine at this pace, is what the next try goes by. */
+/* Injects the fault after a share of an undisturbed product's time. If the product finishes before
+ * that, it was undisturbed; the next try uses its time, which reflects the current load. */
 static int disturb_at(sherd__bench *b, const sherd__bench_pair *p, int signal, double share,
                       double calm, double *seconds, sherd_diag *d)
 {
@@ -321,7 +322,7 @@ static int disturb_at(sherd__bench *b, const sherd__bench_pair *p, int signal, d
                        STRIKE_TRIES);
 }
 
-/* Undisturbed and each harm in turn, so that all of them meet the same machine. */
+/* Runs the undisturbed product and each fault in turn, so that all of them meet the same load. */
 static int strike_all(sherd__bench *b, const sherd__bench_pair *p, int rounds, double *calm,
                       sherd__figure f[HARMS], sherd_diag *d)
 {
@@ -337,7 +338,7 @@ static int strike_all(sherd__bench *b, const sherd__bench_pair *p, int rounds, d
     return err;
 }
 
-/* The greatest of a figure's values, which is its `max`, has the same target as their median. */
+/* The maximum of a figure's values has the same target as their median. */
 static void tell_harm(sherd__bench *b, sherd__figure *f, double usual, double usual_worst)
 {
     double worst = 0;
@@ -355,7 +356,7 @@ static void tell_harm(sherd__bench *b, sherd__figure *f, double usual, double us
 
 int sherd__bench_disturbed(sherd__bench *b, sherd_diag *d)
 {
-    static sherd__figure f[HARMS]; /* large */
+    static sherd__figure f[HARMS]; /* static because it is large */
     sherd__bench_pair p = { 0 };
     double calm[SHERD__BENCH_RUNS_MAX];
     int rounds = (int)STRIKES * sherd__bench_runs(b, 3);
@@ -367,7 +368,7 @@ int sherd__bench_disturbed(sherd__bench *b, sherd_diag *d)
         };
     int err = sherd__bench_square(&p, b->quick ? 256 : 3072, d);
     if (!err) err = strike_all(b, &p, rounds, calm, f, d);
-    double usual = err ? 1 : sherd__median(calm, rounds); /* which sorts them */
+    double usual = err ? 1 : sherd__median(calm, rounds); /* sorts them */
     for (size_t k = 0; k < HARMS && !err; k++) tell_harm(b, &f[k], usual, calm[rounds - 1]);
     sherd__bench_pair_fini(&p);
     return err;

@@ -1,6 +1,6 @@
 /*
- * Training here, in floats, beside numpy doing the same (bench/rival.c). numpy computes in f64;
- * its time in f32 stands beside the figure of f32.
+ * Training here in floats, compared with numpy doing the same (bench/rival.c). numpy computes in
+ * f64; its time in f32 is printed with the figure of f32.
  */
 #include <stdio.h>
 #include <string.h>
@@ -16,13 +16,13 @@
 #define DEEP_BATCH 100u
 #define DEEP_INPUTS 1000u
 
-/* A training that is measured: its data, and what one turn of either side is. */
+/* A training to measure: its data, and the work of one turn on either side. */
 typedef struct course {
     sherd__network_spec spec;
     double rate, scale;
     sherd_view x; /* all examples */
     uint32_t *labels;
-    size_t drawn; /* examples of a batch, drawn from all; 0: all of them are one */
+    size_t drawn; /* examples of a batch, drawn from all; 0: one batch of all examples */
     int steps;    /* in one turn; the first of a turn is not counted */
     const char *script;
     char examples[16], repeats[16]; /* arguments of the script */
@@ -33,7 +33,7 @@ typedef struct runner {
     sherd__network *n;
     sherd__optimiser o;
     sherd__engine e;
-    void *batch; /* examples drawn, of the network's dtype; NULL where all are one batch */
+    void *batch; /* examples drawn, in the network's dtype; NULL if one batch has all examples */
     uint32_t *labels;
     uint64_t state;
 } runner;
@@ -77,7 +77,7 @@ static void end(runner *r)
     sherd_multiplier_free(r->e.products);
 }
 
-/* Examples drawn with replacement; they lie in the network's dtype, as numpy's do. */
+/* Draws examples with replacement and stores them in the network's dtype, as numpy does. */
 static sherd__batch draw(runner *r)
 {
     const course *c = r->c;
@@ -107,7 +107,7 @@ static int step(runner *r, double *seconds, sherd_diag *d)
     return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted");
 }
 
-/* The median of one turn's steps in ms. */
+/* Returns the median of one turn's steps in ms. */
 static int turn(void *ctx, double *ms, sherd_diag *d)
 {
     runner *r = ctx;
@@ -118,7 +118,7 @@ static int turn(void *ctx, double *ms, sherd_diag *d)
     return err;
 }
 
-/* Turns of both; f gets the ratio of each pair. */
+/* Runs turns of both sides; f gets the ratio of each pair. */
 static int compare(sherd__bench *b, const course *c, sherd_dtype dtype, sherd__figure *f,
                    sherd_diag *d)
 {

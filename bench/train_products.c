@@ -1,8 +1,9 @@
 /*
- * Training by products under `share` over local nodes: an epoch of the published network beside the
- * same epoch here in float64, and batches of a deeper one. The data are at the nodes when the clock
- * starts, as they are in every epoch but the first; a step is forward, backward and update. What
- * was trained over the nodes must have the bits of the same training here in fixed point.
+ * Training by products under `share` over local nodes: an epoch of the published network compared
+ * with the same epoch here in float64, and batches of a deeper network. The data are at the nodes
+ * when the clock starts, as in every epoch except the first. A step is forward, backward and
+ * update. Parameters trained over the nodes must equal those of the same training here in fixed
+ * point bit for bit.
  */
 #include <math.h>
 #include <string.h>
@@ -26,7 +27,7 @@ typedef struct training {
     uint32_t *labels;
 } training;
 
-/* One engine with its network and what it keeps. */
+/* One engine with its network and buffers. */
 typedef struct side {
     sherd_multiplier m;
     sherd_kept *kept;
@@ -64,7 +65,7 @@ static void training_fini(training *t)
     sherd__free(t->labels);
 }
 
-/* Takes the multiplier. */
+/* Takes ownership of the multiplier. */
 static int side_init(side *s, const training *t, sherd_multiplier m, sherd_diag *d)
 {
     sherd__network_spec spec = {
@@ -107,7 +108,7 @@ static int step(side *s, const training *t, double *seconds, sherd_diag *d)
     return 0;
 }
 
-/* The same steps here in fixed point lead to the same bits. */
+/* Checks that the same steps here in fixed point give the same bits. */
 static int judge(const training *t, const side *over, int steps, sherd_diag *d)
 {
     side s = { 0 };
@@ -135,7 +136,7 @@ static void traffic(sherd_cluster *c, double *up, double *down)
     }
 }
 
-/* Steps here and over the nodes by turns; the first of each warms up and sends the images. */
+/* Alternates steps here and over the nodes. The first of each warms up and sends the images. */
 static int run(sherd__bench *b, const training *t, sherd_cluster *cluster, int preset, double *here,
                double *nodes, double bytes[2], sherd_diag *d)
 {
