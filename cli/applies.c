@@ -1,4 +1,4 @@
-/* See the header: a rule upon the places that values come from. */
+/* Applies the rules of the header to the sources of values. */
 #include "cli/applies.h"
 
 #include "cli/options.h"

@@ -1,28 +1,29 @@
 /*
- * One rule for options that have no effect in what is asked for. On the command line they are
- * refused: whoever typed them meant something. From the environment or a file they may be meant for
- * other runs, and are forgotten: whoever asks later finds them as if they were not set. Of two that
- * exclude each other the one from the stronger place wins, as with `excludes` (cli/options.h); from
- * one place they are refused.
+ * Rules for options that have no effect in this run. On the command line they are refused, since
+ * the user meant something by them. Options from the environment or a file may be meant for other
+ * runs and are forgotten: later lookups find them as if they were not set. Of two options that
+ * exclude each other, the one from the stronger place wins, as with `excludes` (cli/options.h). If
+ * both come from one place, they are refused.
  *
- * So what decides is judged first and read afterwards. Names that the verb does not have count as
- * not set; so does a flag that says no.
+ * Options that decide what else applies are therefore judged first and read afterwards. Names that
+ * the verb does not have count as not set; so does a flag that is turned off.
  */
 #ifndef CLI_APPLIES_H
 #define CLI_APPLIES_H
 
 #include "cli/cli.h"
 
-/** Whether it is set in any place, presets apart. */
+/** Returns whether the option is set in any place, presets excluded. */
 bool sherd__opt_in_effect(const sherd__cli *cli, const char *name);
-/** `name` has no effect: whether it stands on the command line, for the caller to refuse it. Else
- *  it is forgotten. */
+/** Call this for an option without effect. Returns true if it is on the command line, for the
+ *  caller to refuse it. Else forgets the option and returns false. */
 bool sherd__opt_idle(sherd__cli *cli, const char *name);
-/** The first of names (the last one is followed by NULL) that is idle on the command line; NULL:
- *  none is, and all of them are forgotten. */
+/** Returns the first of `names` (NULL-terminated) that is on the command line without effect.
+ *  Returns NULL if there is none; then all of them are forgotten. */
 const char *sherd__opts_idle(sherd__cli *cli, const char *const *names);
-/** a and b do not go together: whether both are set in one place, for the caller to refuse them.
- *  Else the weaker is forgotten. */
+/** Call this for options a and b that exclude each other. Returns true if both are set in one
+ *  place, for the caller to refuse them. Else forgets the one from the weaker place and returns
+ *  false. */
 bool sherd__opts_clash(sherd__cli *cli, const char *a, const char *b);
 
 #endif

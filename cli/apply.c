@@ -1,6 +1,4 @@
-/*
- * `sherd apply OP A.npy [B.npy] -o C.npy`: an element-wise operation over nodes, in float64.
- */
+/* `sherd apply OP A.npy [B.npy] -o C.npy`: an element-wise operation on nodes, in float64. */
 #include <string.h>
 
 #include "cli/work.h"

@@ -1,8 +1,8 @@
 /*
- * `sherd audit`: what did the nodes learn? Reads what they were sent from records, or builds it
- * here (--simulate), attacks it with side information if there is any, and counts, with the operand
- * if that is given, what the attacks got beside what chance gives. Labels count and are given to no
- * attack; operands are given to those on coded operands by who knows them.
+ * `sherd audit`: measures what the nodes learned. It reads what was sent to them from records, or
+ * generates it here (--simulate), and attacks it with side information if there is any. If the
+ * operand is given, it compares the success of the attacks with chance. Labels only serve to count
+ * successes; no attack gets them. Only attacks on coded operands get operands, as known plaintext.
  */
 #include "cli/audit.h"
 
@@ -36,7 +36,7 @@ static const char *const coded_text[] = {
     [SHERD__SHARES_BLIND] = "blind: A masked, B public",
 };
 
-/* ---- what there is to attack ----------------------------------------------------------------- */
+/* ---- input of the attacks -------------------------------------------------------------------- */
 
 static int name_nodes(sherd__auditing *a, uint32_t n, sherd_diag *d)
 {
@@ -50,7 +50,7 @@ static int name_nodes(sherd__auditing *a, uint32_t n, sherd_diag *d)
     return 0;
 }
 
-/* Who runs which node, as the record has it. */
+/* Reads from the record which domain runs which node. */
 static int name_domains(sherd__auditing *a, sherd_diag *d)
 {
     const sherd__views *v = &a->views;
@@ -64,7 +64,7 @@ static int name_domains(sherd__auditing *a, sherd_diag *d)
     return 0;
 }
 
-/* The audit's own recorder: exposures as any run draws them, and what each node is then sent. */
+/* Generates a record: exposures drawn as in any run, and what each node is then sent. */
 static int simulate(sherd__auditing *a, sherd__view_form form, sherd_diag *d)
 {
     sherd_view v = a->data.view;
@@ -94,7 +94,7 @@ static int simulate(sherd__auditing *a, sherd__view_form form, sherd_diag *d)
                : 0;
 }
 
-/* Further products, whose masks are held against those of the first. */
+/* Reads further products, whose masks are compared with those of the first. */
 static int read_more(sherd__auditing *a, const uint64_t *jobs, size_t len, sherd__shares_want w,
                      sherd_diag *d)
 {
@@ -110,7 +110,7 @@ static int read_more(sherd__auditing *a, const uint64_t *jobs, size_t len, sherd
             err = sherd__shares_read(s, &a->views, jobs[i], &w, NULL);
         }
         if (err == SHERD_ENOMEM) break;
-        if (err) err = 0; /* of a code of its own, or cut: the note says how many were read */
+        if (err) err = 0; /* of another code, or incomplete: the note says how many were read */
         else err = sherd__shares_number(s, (unsigned)++a->more_len + 1);
     }
     return err ? sherd__fail(d, err, "give fewer --rows or --encodings",
@@ -118,7 +118,7 @@ static int read_more(sherd__auditing *a, const uint64_t *jobs, size_t len, sherd
                : 0;
 }
 
-/* The largest of the record's coded products, and others to hold its masks against. */
+/* Reads the largest of the record's coded products, and others to compare its masks with. */
 static int read_shares(sherd__auditing *a, const uint64_t *jobs, size_t len, size_t kept,
                        sherd_diag *d)
 {
@@ -149,7 +149,7 @@ static int read_shares(sherd__auditing *a, const uint64_t *jobs, size_t len, siz
     return err;
 }
 
-/* No product: an element-wise operation, if there is one. */
+/* If there is no product: reads an element-wise operation, if there is one. */
 static int read_elements(sherd__auditing *a, size_t kept, sherd_diag *d)
 {
     const sherd__views *v = &a->views;
@@ -208,7 +208,7 @@ static int read_records(sherd__auditing *a, sherd_diag *d)
     return err;
 }
 
-/* ---- what is known besides ------------------------------------------------------------------- */
+/* ---- side information ------------------------------------------------------------------------ */
 
 static int open_files(sherd__auditing *a, sherd_diag *d)
 {
@@ -253,8 +253,8 @@ static int check_labels(sherd__auditing *a, sherd_diag *d)
     return 0;
 }
 
-/* As it was coded. largest: what the record says of it; 0: nothing, and residues tell nothing, so
- * that it is taken as coded by default. */
+/* Reads an operand as it was coded. largest: its largest value according to the record; 0: the
+ * record has none. Residues do not reveal it either, so the default coding is assumed. */
 static int open_coded(sherd__auditing *a, sherd__truth *out, sherd_view v, uint64_t largest,
                       const char *name, sherd_diag *d)
 {
@@ -280,7 +280,7 @@ static int open_clear(sherd__auditing *a, sherd_diag *d)
     return sherd__truth_open(&a->truth, a->data.view, integers, largest, d);
 }
 
-/* The operand B, where something of it is hidden. */
+/* Opens the operand B if some of it is hidden. */
 static int open_right(sherd__auditing *a, sherd_diag *d)
 {
     if (!a->right.there) return 0;
@@ -334,7 +334,7 @@ static int step(void *ctx, uint32_t done, uint32_t total)
     return sherd__cli_interrupted();
 }
 
-/* That values travelled in clear is a finding by itself, and needs no truth. */
+/* Values sent in clear are a finding that needs no truth. */
 static int in_clear(sherd__auditing *a, sherd_diag *d)
 {
     for (uint32_t i = 0; i < a->nodes; i++) {
@@ -423,7 +423,7 @@ static int write_html(const sherd__auditing *a, sherd_diag *d)
     size_t width = (size_t)sherd__opt_int(a->cli, "width");
     int err = sherd__audit_html(&a->report, width, &text, &len);
     if (err) return sherd__fail(d, err, NULL, "out of memory for the page");
-    err = sherd__file_begin(&f, path, SHERD__FILE_PRIVATE, d); /* it shows data */
+    err = sherd__file_begin(&f, path, SHERD__FILE_PRIVATE, d); /* the file shows data */
     if (!err) err = sherd__file_write(f, text, len, d);
     if (!err) {
         err = sherd__file_commit(f, d);

@@ -1,5 +1,5 @@
-/* Matrices for `sherd audit`: .npy, IDX (gzipped or not), told apart by their first bytes, or
- * drawn. */
+/* Matrices for `sherd audit`: .npy or IDX (gzipped or not), distinguished by their first bytes, or
+ * generated. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -8,8 +8,8 @@
 #include "core/alloc.h"
 #include "learn/digits.h"
 
-/* The first bytes of a file, zeros where it has none or cannot be read (those of a pipe are its
- * reader's); how many there were. */
+/* Reads the first bytes of a file and returns how many there were. Bytes that do not exist or
+ * cannot be read are zero. Nothing is read from a pipe, whose bytes its reader needs. */
 static size_t magic_of(const char *path, char out[6])
 {
     struct stat st;
@@ -27,8 +27,8 @@ static bool is_npy(const char *path)
     return magic_of(path, magic) == 6 && memcmp(magic, "\x93NUMPY", 6) == 0;
 }
 
-/* Whether it begins as neither IDX does, packed or not; what cannot be read is the reader's to
- * tell. */
+/* Returns whether the file begins like neither form of IDX, packed or not. If it cannot be read,
+ * the reader reports that. */
 static bool neither(const char *path)
 {
     char magic[6];

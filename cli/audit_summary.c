@@ -1,7 +1,7 @@
 /*
- * The end of `sherd demo`: the same attack on one node's view under permute, as published and as it
- * is sent here, and under share, on digits of the same kind as those of the demo. Small samples,
- * since it is a glance: all of it takes a second or two.
+ * The audit at the end of `sherd demo`: the same attack on one node's view under permute, as
+ * published and as it is sent here, and under share, on digits of the same kind as the demo's.
+ * Samples are small, so that all of it takes a second or two.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -20,7 +20,7 @@
 #define TESTS 300u
 
 typedef struct glance {
-    double columns, labels, rebuilt; /* NaN: not counted */
+    double columns, labels, rebuilt; /* NaN: not measured */
     double columns_chance, labels_chance, rebuilt_chance;
 } glance;
 
@@ -35,7 +35,7 @@ static void take(glance *g, const sherd__findings *l)
         double *chance = columns  ? &g->columns_chance
                          : labels ? &g->labels_chance
                                   : &g->rebuilt_chance;
-        if (!isnan(*to) && *to >= f->value) continue; /* the best that the attacker has */
+        if (!isnan(*to) && *to >= f->value) continue; /* keep the attacker's best result */
         *to = f->value;
         *chance = f->chance;
     }
@@ -56,7 +56,7 @@ static int look(glance *g, sherd__view_form form, sherd_view x, const uint32_t *
     return err;
 }
 
-/* Share 0 of x under (K, 1, N), modulo the first prime: h x cols residues. */
+/* Computes share 0 of x under (K, 1, N), modulo the first prime: h x cols residues. */
 static int encode(sherd_view x, const sherd__lcc *code, size_t h, uint32_t *out)
 {
     const uint32_t p = sherd__primes_default.p[0];
@@ -138,7 +138,7 @@ static json_t *object(const glance *g)
     return o;
 }
 
-/* The columns that one node of `nodes` is dealt. */
+/* Draws the columns that one node of `nodes` gets. */
 static int deal(uint32_t **cols, size_t *len, size_t k, uint32_t nodes)
 {
     uint8_t seed[32] = { 1 }, key[32];

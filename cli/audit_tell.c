@@ -1,7 +1,8 @@
 /*
- * What an audit says to people: for single nodes and for coalitions, one line for each figure with
- * its median, its worst, what chance gives and how likely chance alone is to do as much; and each
- * control. All of it, each finding by itself, is in --json and --html.
+ * Prints an audit for people: for single nodes and for coalitions, one line per figure with its
+ * median, its worst value, the value that chance gives and the probability that chance alone
+ * reaches as much; and each control. --json and --html contain everything, with each finding listed
+ * separately.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -14,7 +15,7 @@
 
 #define FIGURES_MAX 64u
 
-/* One figure over all who were attacked alike. */
+/* One figure over all adversaries that were attacked alike. */
 typedef struct figure {
     const sherd__finding *worst;
     double *values;
@@ -28,7 +29,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Of tests the one that chance explains least, of measurements the largest. */
+/* Compares findings: for tests the one with the lowest p is worse, for measurements the largest. */
 static bool worse(const sherd__finding *a, const sherd__finding *b)
 {
     if (isnan(a->log_p) || isnan(b->log_p)) return a->value > b->value;
@@ -110,7 +111,8 @@ static void show_scope(const sherd__auditing *a, const sherd__audit_scope *s)
     }
 }
 
-/* Findings of no scope: what was sent, games, whatever else is about the scheme as a whole. */
+/* Shows findings without scope: data sent, games, and everything else about the scheme as a
+ * whole. */
 static void show_rest(const sherd__findings *l, size_t first, size_t end, const char *title)
 {
     figure f[FIGURES_MAX];
@@ -123,7 +125,7 @@ static void show_rest(const sherd__findings *l, size_t first, size_t end, const 
     }
 }
 
-/* The least p of a control's findings and the best game that was won; NULL: none. */
+/* Returns the worst of a control's findings: the least p, or the best game won; NULL: none. */
 static const sherd__finding *of_control(const sherd__findings *l, const char *test,
                                         const char *name)
 {
@@ -136,12 +138,12 @@ static const sherd__finding *of_control(const sherd__findings *l, const char *te
     return found;
 }
 
-/* What must be flagged, since an audit that cannot fail proves nothing. */
+/* Shows the controls, which must be flagged, since an audit that cannot fail proves nothing. */
 static void show_controls(const sherd__findings *l)
 {
     const sherd__finding *record = NULL;
     char p[24];
-    for (size_t i = 0; i < l->len; i++) /* more than T domains of the record itself */
+    for (size_t i = 0; i < l->len; i++) /* more than T domains of the same record */
         if (l->list[i].control && strncmp(l->list[i].test, "control", 7) != 0 &&
             !isnan(l->list[i].log_p) && (!record || worse(&l->list[i], record)))
             record = &l->list[i];

@@ -1,8 +1,8 @@
 /*
- * SIGBUS into a sentence. The handler runs in a thread that may hold any lock, so it uses system
- * calls alone, static buffers, and what was put into words beforehand. Which file it was is the
- * kernel's word: the mapping in /proc/self/maps that holds the address. So nobody has to keep a
- * list of mapped files, and a file that a library maps is named just as well.
+ * Turns SIGBUS into a message. The handler runs in a thread that may hold any lock, so it uses only
+ * system calls, static buffers, and text that was formatted before. The kernel identifies the file:
+ * it is the mapping in /proc/self/maps that contains the address. No list of mapped files is
+ * therefore needed, and files mapped by libraries are named, too.
  */
 #include "cli/bus.h"
 
@@ -16,13 +16,13 @@
 #define CUT "became shorter while it was read, or its disk failed; an earlier output stands"
 
 static struct {
-    char start[192], middle[16], end[128]; /* of what is said, around path and sentence */
+    char start[192], middle[16], end[128]; /* of the message, around path and sentence */
     int fd, code;
 } words;
-static char line[4352]; /* of /proc/self/maps: a path, and 100 characters before it */
-static atomic_flag speaking = ATOMIC_FLAG_INIT; /* several threads may meet the same end */
+static char line[4352]; /* of /proc/self/maps: a path, and up to 100 characters before it */
+static atomic_flag speaking = ATOMIC_FLAG_INIT; /* several threads may get SIGBUS at once */
 
-/* ---- reading /proc/self/maps, a line at a time ----------------------------------------------- */
+/* ---- reading /proc/self/maps line by line ---------------------------------------------------- */
 
 static const char *hex(const char *p, uintptr_t *out)
 {
@@ -36,7 +36,8 @@ static const char *hex(const char *p, uintptr_t *out)
     return p;
 }
 
-/* "7f00-7f80 r--p 00000000 08:01 1234   /path": the path, where the line is that of `address`. */
+/* Returns the path in a line like "7f00-7f80 r--p 00000000 08:01 1234   /path" if its mapping
+ * contains `address`. */
 static const char *path_of(const char *text, uintptr_t address)
 {
     uintptr_t from, to;
@@ -82,7 +83,7 @@ static void put(const char *text)
     }
 }
 
-/* A path can hold anything; what is said must stay one line, and JSON. */
+/* Escapes the path, which can contain any byte: the message must stay one line, and valid JSON. */
 static void put_path(const char *path)
 {
     char part[2] = "";
@@ -96,11 +97,11 @@ static void put_path(const char *path)
 static void on_bus(int sig, siginfo_t *info, void *context)
 {
     (void)context;
-    while (atomic_flag_test_and_set(&speaking)) pause(); /* another thread ends us */
+    while (atomic_flag_test_and_set(&speaking)) pause(); /* another thread ends the process */
     bool memory = info->si_code == BUS_ADRERR;
     const char *path = memory ? find_file((uintptr_t)info->si_addr) : NULL;
     if (!path) {
-        signal(sig, SIG_DFL); /* the access is repeated, and ends us as it would have */
+        signal(sig, SIG_DFL); /* the access is repeated with the default action */
         atomic_flag_clear(&speaking);
         return;
     }

@@ -1,6 +1,6 @@
 /*
- * --certificate: the account of one piece of work, filled from what was done and signed with --key,
- * or with a key made for this certificate alone where there is none.
+ * --certificate: describes one operation, filled from what was done and signed with --key or,
+ * without --key, with a key made for this certificate only.
  */
 #include <math.h>
 #include <string.h>
@@ -42,14 +42,14 @@ static int fill_matrices(sherd__certificate *c, sherd__product_run *w, sherd_dia
     return err;
 }
 
-/* Bits of an operand: 0 for integers, which are taken as they are. */
+/* Returns the bits of an operand: 0 for integers, which are not quantised. */
 static uint32_t bits_of(const sherd__product_run *w, unsigned i)
 {
     sherd_dtype t = w->in[i].view.dtype;
     return t == SHERD_F64 || t == SHERD_F32 ? sherd__product_run_bits(w, i) : 0;
 }
 
-/* What the check of answers is worth: docs/THREATS.md, "Verification". */
+/* Fills in the strength of the check of answers: docs/THREATS.md, "Verification". */
 static void fill_check(sherd__certificate *c, const sherd__product_run *w)
 {
     const sherd_report *r = &w->report;
@@ -100,7 +100,7 @@ static int fill_scheme(sherd__certificate *c, const sherd__product_run *w, sherd
     return err ? sherd__fail(d, err, NULL, "cannot commit to the seed") : 0;
 }
 
-/* Domains are counted by their names: those of a cluster tell them apart. */
+/* Domains are counted by their names, which are unique within a cluster. */
 static uint32_t count_domains(const sherd__product_run *w)
 {
     sherd_node_info info, other;

@@ -1,9 +1,9 @@
 /*
- * --check: the centralized result beside the one from the nodes. Exact products and element-wise
- * operations have one right answer, and every bit of it must be there. Float products have a right
- * interval, gamma_k |A||B| around the true value, entry by entry (matrix/compare.h).
+ * --check: compares the result from the nodes with the centralized one. Exact products and
+ * element-wise operations have one correct answer, and every bit must equal it. Float products have
+ * a correct interval, gamma_k |A||B| around the true value, entry by entry (matrix/compare.h).
  *
- * The reference is computed in row panels, so that it costs no second result in memory.
+ * The reference is computed in row panels, so that no second result is held in memory.
  */
 #include <math.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static size_t panel_rows(size_t cols, size_t rows)
     return n == 0 ? 1 : n < rows ? n : rows;
 }
 
-/* Rows of C from row `first` on, beside the same rows of the float64 product in `panel`. */
+/* Compares the rows of C from row `first` with the same rows of the float64 product in `panel`. */
 static void measure_distance(sherd__product_run *w, const double *panel, size_t first, size_t rows)
 {
     sherd__distance *x = &w->verdict.from_float;

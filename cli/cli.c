@@ -1,5 +1,5 @@
 /*
- * From argv to an exit code: find the verb, read its options, run it, say how it ended.
+ * From argv to an exit code: finds the verb, reads its options, runs it, and reports how it ended.
  */
 #include "cli/cli.h"
 
@@ -24,7 +24,8 @@ extern const sherd__verb sherd__verb_doctor;
 
 #define SYSTEM_CONFIG "/etc/sherd/config"
 
-/* The XDG base directory rules: a relative XDG_CONFIG_HOME does not count. NULL without a home. */
+/* Returns the user's configuration file by the XDG base directory rules: a relative XDG_CONFIG_HOME
+ * does not count. NULL without a home. */
 static const char *user_config(char *out, size_t size)
 {
     const char *xdg = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
@@ -35,7 +36,8 @@ static const char *user_config(char *out, size_t size)
     return n > 0 && (size_t)n < size ? out : NULL;
 }
 
-/* Errors in the options themselves must already know whether to be JSON. */
+/* Looks for --json before parsing, because errors in the options must already be printed as
+ * JSON. */
 static bool asks_for_json(int argc, char **argv)
 {
     const char *env = getenv("SHERD_JSON");
@@ -48,7 +50,7 @@ static bool asks_for_json(int argc, char **argv)
     return json;
 }
 
-/* `sherd meta build ...`: steps into the verb that runs; *argv then begins with its name. */
+/* For `sherd meta build ...`: goes to the sub-verb that runs; *argv then begins with its name. */
 static int find_verb(sherd__cli *cli, int *argc, char ***argv, bool *help, sherd_diag *d)
 {
     const char *name = (*argv)[0];

@@ -1,11 +1,11 @@
 /*
- * The command `sherd`: one table of subcommands ("verbs"), one file each. A verb is a
- * `const sherd__verb sherd__verb_NAME` in cli/NAME.c plus its line in cli/verbs.h; its option table
- * feeds the parser, `sherd help NAME`, the man page and shell completion alike.
+ * The command `sherd`: one table of subcommands ("verbs"), one file each. A verb is a `const
+ * sherd__verb sherd__verb_NAME` in cli/NAME.c plus its line in cli/verbs.h. The parser, `sherd help
+ * NAME`, the man page and shell completion all read its option table.
  *
  * A verb's `run` reads options and arguments from the sherd__cli, prints results on stdout (or one
- * JSON object through sherd__cli_json_end), words for people on stderr (sherd__cli_say), and
- * returns 0 or a SHERD_E* code with *d filled. It never exits, never prints errors: main does.
+ * JSON object through sherd__cli_json_end) and messages for people on stderr (sherd__cli_say), and
+ * returns 0 or a SHERD_E* code with *d filled. It never exits and never prints errors: main does.
  */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
@@ -23,42 +23,43 @@
 /* ---- options --------------------------------------------------------------------------------- */
 
 typedef enum sherd__option_type {
-    SHERD__FLAG = 1, /* given or not; `--no-NAME` takes back what a file or the environment set */
-    SHERD__COUNT,    /* a flag that adds up: -vv */
-    SHERD__INT,      /* whole number within [min, max], or `word` */
+    SHERD__FLAG = 1, /* given or not; `--no-NAME` cancels a setting of a file or the environment */
+    SHERD__COUNT,    /* a flag that can be repeated: -vv */
+    SHERD__INT,      /* integer within [min, max], or `word` */
     SHERD__REAL,     /* number within [min, max] */
     SHERD__SIZE,     /* bytes: 4G, 512M, 1.5G, 64K, 4096; powers of 1024 */
     SHERD__TIME,     /* 30 or 30s, 500ms, 2m, 1h; read as milliseconds */
     SHERD__TEXT,
-    SHERD__FILE, /* a path; completed as one */
+    SHERD__FILE, /* a path; completed as a path */
     SHERD__DIR,
     SHERD__CHOICE /* one of `choices` (sherd__option_choices) */
 } sherd__option_type;
 
 enum {
-    SHERD__OPT_REQUIRED = 1,  /* the verb cannot do without (but with --dry-run it can) */
-    SHERD__OPT_NO_ENV = 2,    /* names a secret: never from the environment */
-    SHERD__OPT_ONLY_ARGV = 4, /* belongs to one run: neither environment nor configuration files */
+    SHERD__OPT_REQUIRED = 1,  /* the verb requires it (except with --dry-run) */
+    SHERD__OPT_NO_ENV = 2,    /* names a secret: never read from the environment */
+    SHERD__OPT_ONLY_ARGV = 4, /* for one run: not read from the environment or configuration
+                                 files */
     SHERD__OPT_HIDDEN = 8,    /* works, but is not listed */
-    SHERD__OPT_STREAM = 16,   /* a file to be written that may be -, standard output */
+    SHERD__OPT_STREAM = 16,   /* an output file; - is standard output */
     SHERD__OPT_SCHEMES = 32, /* the choices are the names of all schemes, and its help lists them */
-    SHERD__OPT_NETWORK = 64  /* its help leaves schemes out that are refused for a network */
+    SHERD__OPT_NETWORK = 64  /* its help leaves out schemes that networks cannot use */
 };
 
-/** One row of a verb's option table. Fields left out are zero. */
+/** One row of a verb's option table. Members left out are zero. */
 typedef struct sherd__option {
     const char *name; /* long name, without dashes */
     char letter;      /* short name, or 0 */
     sherd__option_type type;
-    const char *arg;    /* what help calls the value: "FILE"; NULL for flags */
-    const char *help;   /* one line: small first letter, no full stop */
+    const char *arg;    /* name of the value in help: "FILE"; NULL for flags */
+    const char *help;   /* one line: lower-case first letter, no full stop */
     const char *preset; /* default, as a user would type it; NULL: none */
     double min, max;    /* INT, REAL; both 0: any */
-    const char *word;   /* INT: a word that is allowed too ("all"), read as word_value;
-                                   REAL: one ("none") that is read as infinity */
+    const char *word;   /* INT: a word that is also allowed ("all"), read as word_value; REAL: a
+                           word ("none") read as infinity */
     int64_t word_value;
     const char *const *choices; /* CHOICE: NULL-terminated */
-    const char *excludes;       /* long name of an option that cannot stand beside this one */
+    const char *excludes;       /* long name of an option that cannot be combined with this one */
     unsigned flags;             /* SHERD__OPT_* */
 } sherd__option;
 
@@ -69,68 +70,72 @@ typedef struct sherd__verb sherd__verb;
 
 typedef struct sherd__example {
     const char *command; /* "sherd multiply A.npy B.npy -o C.npy -n 7" */
-    const char *says;    /* what it does, one line */
+    const char *says;    /* what it does, in one line */
 } sherd__example;
 
 struct sherd__verb {
-    const char *name;    /* "multiply"; of a sub-verb its own word only: "build" */
+    const char *name;    /* "multiply"; for a sub-verb only its own word: "build" */
     const char *usage;   /* arguments after the options: "A.npy B.npy -o C.npy" */
     const char *summary; /* one line for the list of verbs */
     const char *details; /* a paragraph or more for help and man page (plain text), or NULL */
-    const sherd__example *examples; /* three, then {0} */
-    const sherd__option *options;   /* then {0}; the options of SHERD__OPTS_GENERAL are added */
+    const sherd__example *examples; /* three, terminated by {0} */
+    const sherd__option *options;   /* terminated by {0}; the options of SHERD__OPTS_GENERAL are
+                                       added */
     int args_min, args_max;         /* positional arguments; args_max < 0: any number */
     int (*run)(sherd__cli *cli, sherd_diag *d);
-    const sherd__verb *const *subs; /* `meta build`, `cluster up`: NULL-terminated; then no run */
+    const sherd__verb *const *subs; /* `meta build`, `cluster up`: NULL-terminated; if set, there
+                                       is no run */
     bool hidden;                    /* works, but is not listed */
 };
 
-/** Every verb, in the order in which help lists them, then NULL. */
+/** All verbs in the order of help, NULL-terminated. */
 extern const sherd__verb *const sherd__verbs[];
-/** The options that every verb has (--json, --quiet, ...), then {0}. */
+/** The options of every verb (--json, --quiet, ...), terminated by {0}. */
 extern const sherd__option sherd__options_general[];
 
-/* ---- reading options, arguments -------------------------------------------------------------- */
+/* ---- reading options and arguments ----------------------------------------------------------- */
 
 typedef struct sherd__opts sherd__opts; /* parsed values; cli/options.h */
 
 struct sherd__cli {
     const sherd__verb *verb;
-    char title[48]; /* "multiply", "meta build": opens messages and names the schema */
+    char title[48]; /* "multiply", "meta build": begins messages and names the schema */
     int args_len;   /* positional arguments */
     char **args;
     sherd__opts *opts;
     bool json, quiet;
-    bool told; /* the failure is on stdout already (sherd__cli_json_fail), or said elsewhere */
+    bool told; /* the failure has been printed on stdout (sherd__cli_json_fail) or elsewhere */
     int verbose;
 };
 
 /*
- * Values by long name. Asking for a name that the verb's table lacks, or as another type, is our
- * own mistake and aborts. Without value and preset: false, 0, NULL.
+ * Values by long name. A name that the verb's table lacks, or a wrong type, is a programming error
+ * and aborts. Without a value and a preset: false, 0, NULL.
  */
-/** True where a user set it (on the command line, in the environment, in a file): no preset. */
+/** Returns true if a user set the option on the command line, in the environment or in a file. A
+ *  preset does not count. */
 bool sherd__opt_given(const sherd__cli *cli, const char *name);
 bool sherd__opt_flag(const sherd__cli *cli, const char *name);
 int64_t sherd__opt_int(const sherd__cli *cli, const char *name);
 double sherd__opt_real(const sherd__cli *cli, const char *name);
 uint64_t sherd__opt_size(const sherd__cli *cli, const char *name);
 uint32_t sherd__opt_time_ms(const sherd__cli *cli, const char *name);
-/** TEXT, FILE, DIR, CHOICE; lives as long as *cli. */
+/** For TEXT, FILE, DIR, CHOICE. The string lives as long as *cli. */
 const char *sherd__opt_text(const sherd__cli *cli, const char *name);
-/** CHOICE: index in its table, -1 without a value. */
+/** For CHOICE: returns the index in its table, -1 without a value. */
 int sherd__opt_choice(const sherd__cli *cli, const char *name);
-/** "option --group", "SHERD_GROUP", "/etc/sherd/config:3": where the value came from, for
- *  messages. */
+/** Returns where the value came from, for messages: "option --group", "SHERD_GROUP",
+ *  "/etc/sherd/config:3". */
 const char *sherd__opt_where(const sherd__cli *cli, const char *name);
-/** The scheme that --scheme names. */
+/** Returns the scheme that --scheme names. */
 const sherd_scheme_info *sherd__opt_scheme(const sherd__cli *cli);
-/** Whether a network's products may go by it: a public B would be its weights. */
+/** Returns whether the products of a network may use the scheme. A scheme with a public B may not,
+ *  since B would be the network's weights. */
 bool sherd__scheme_for_network(const sherd_scheme_info *s);
 
 /*
- * Rows that several verbs share: `static const sherd__option options[] = { SHERD__OPTS_CLUSTER,
- * SHERD__OPT_OUTPUT("C.npy"), {.name = "mine", ...}, {0} };`
+ * Rows that are shared by several verbs: `static const sherd__option options[] = {
+ * SHERD__OPTS_CLUSTER, SHERD__OPT_OUTPUT("C.npy"), {.name = "mine", ...}, {0} };`
  */
 extern const char *const sherd__choices_progress[]; /* auto bar plain none */
 extern const char *const sherd__choices_bind_to[];  /* core none */
@@ -181,7 +186,7 @@ extern const char *const sherd__choices_mode[];     /* float exact */
     {.name = "output", .letter = 'o', .type = SHERD__FILE, .arg = (what),                          \
      .flags = SHERD__OPT_REQUIRED | SHERD__OPT_ONLY_ARGV,                                          \
      .help = "write the result to this file; an earlier one survives every failure"}
-/* The same for what is no secret: - is standard output. */
+/* As SHERD__OPT_OUTPUT, for results that are not secret: - is standard output. */
 #define SHERD__OPT_OUTPUT_STREAM(what)                                                             \
     {.name = "output", .letter = 'o', .type = SHERD__FILE, .arg = (what),                          \
      .flags = SHERD__OPT_REQUIRED | SHERD__OPT_ONLY_ARGV | SHERD__OPT_STREAM,                      \
@@ -262,50 +267,54 @@ extern const char *const sherd__choices_mode[];     /* float exact */
         {.name = "bits-b", .type = SHERD__INT, .arg = "B", .min = 2, .max = 26,                    \
          .help = "share: another width for B [as --bits]"}
 /* clang-format on */
-/** SHERD_EINVAL for --bits beside --mode float given at the same or a stronger place. */
+/** Reads SHERD__OPTS_ARITHMETIC. SHERD_EINVAL if --bits is combined with a --mode float from the
+ *  same or a stronger place. */
 int sherd__opts_arithmetic(const sherd__cli *cli, bool *exact, uint32_t *bits,
                            sherd_diag *d) SHERD_MUST;
 
-/* ---- words and results ----------------------------------------------------------------------- */
+/* ---- messages and results -------------------------------------------------------------------- */
 
-/** A line for people on stderr; nothing under --quiet. No newline at the end of fmt. */
+/** Prints a line for people on stderr, except under --quiet. fmt does not end with a newline. */
 void sherd__cli_say(const sherd__cli *cli, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-/** The same under -v only. */
+/** As sherd__cli_say, but only under -v. */
 void sherd__cli_note(const sherd__cli *cli, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-/** "sherd: multiply: warning: ...": also under --quiet. */
+/** Prints "sherd: multiply: warning: ...", also under --quiet. */
 void sherd__cli_warn(const sherd__cli *cli, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/** {"schema": "sherd/multiply/1", "ok": true}: fill it, then give it to sherd__cli_json_end. */
+/** Returns {"schema": "sherd/multiply/1", "ok": true}. Fill it, then pass it to
+ *  sherd__cli_json_end. */
 json_t *sherd__cli_json_new(const sherd__cli *cli);
-/** A string of any bytes, as a path is: in what is not UTF-8, '?' for each byte beyond ASCII. NULL
- *  is null. NULL: no memory. */
+/** Makes a string from any bytes, for example a path. If they are not UTF-8, each byte beyond ASCII
+ *  becomes '?'. NULL gives null. Returns NULL without memory. */
 json_t *sherd__cli_json_text(const char *text);
-/** Writes one line to stdout and releases obj. SHERD_ENOMEM where obj is NULL; SHERD_EIO. */
+/** Writes one line to stdout and releases obj. SHERD_ENOMEM if obj is NULL; SHERD_EIO. */
 int sherd__cli_json_end(const sherd__cli *cli, json_t *obj, sherd_diag *d) SHERD_MUST;
-/** For a failure that has results to show (--check that differs, doctor): turns obj into ok = false
- *  with the error beside them, prints and releases it. Returns err, for the verb to return. */
+/** For a failure that has results to show (a --check that differs, doctor): sets ok = false in obj,
+ *  adds the error, prints and releases obj. Returns err, for the verb to return. */
 int sherd__cli_json_fail(sherd__cli *cli, json_t *obj, int err, const sherd_diag *d) SHERD_MUST;
-/** "verification" for 8: the name of an exit code, as --json gives it; NULL for a number of no
- *  use. */
+/** Returns the name of an exit code as in --json ("verification" for 8); NULL for an unused
+ *  number. */
 const char *sherd__exit_name(int exit_code);
 
-/** "1.5 GB", "820 KB", "12 bytes" (powers of 1000, as progress and reports give them). */
+/** Formats a size as "1.5 GB", "820 KB", "12 bytes" (powers of 1000, as in progress and
+ *  reports). */
 const char *sherd__cli_bytes(uint64_t n, char out[24]);
-/** "0.82 s", "12.3 s", "2 min 05 s". */
+/** Formats a time as "0.82 s", "12.3 s", "2 min 05 s". */
 const char *sherd__cli_seconds(double s, char out[24]);
 
 /* ---- signals --------------------------------------------------------------------------------- */
 
-/** The first SIGINT, SIGTERM or SIGHUP that came; SIGALRM where --timeout was over before
- *  (limit.h); else 0. Any thread, and cheap. */
+/** Returns the first SIGINT, SIGTERM or SIGHUP that came; SIGALRM if --timeout ended first
+ *  (limit.h); else 0. Any thread; cheap. */
 int sherd__cli_interrupted(void);
-/** A descriptor that becomes readable at the same moment; never read from it. */
+/** Returns a descriptor that becomes readable when sherd__cli_interrupted becomes non-zero. Never
+ *  read from it. */
 int sherd__cli_interrupt_fd(void);
 
-/** The whole command; main's only call. Returns the exit code. */
+/** Runs the whole command; main's only call. Returns the exit code. */
 int sherd__cli_main(int argc, char **argv);
 
 #endif

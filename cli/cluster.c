@@ -1,11 +1,12 @@
 /*
- * `sherd cluster up -n 7`, `status`, `down`: local nodes that outlive a command, for the commands
- * that follow. State lies in one folder that is ours alone (cli/nodes.h says where): the node file,
- * the key that those nodes allow, what each says, and "state", which names the processes by pid and
- * start time, so that a number that the system has given away since is never taken for a node.
+ * `sherd cluster up -n 7`, `status`, `down`: local nodes that outlive a command, for later
+ * commands. Their state is in one folder that only this user can access (its place: cli/nodes.h):
+ * the node file, the key that those nodes allow, each node's output, and "state", which identifies
+ * the processes by pid and start time, so that a pid reused by the system is never taken for a
+ * node.
  *
- * The node file comes last and goes first: a cluster counts as up where it is there. Until the
- * nodes are released they end with this process, so that an `up` cut short leaves none.
+ * The node file is written last and removed first: a cluster counts as up if it exists. Until they
+ * are released, the nodes end with this process, so that an interrupted `up` leaves none running.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -48,7 +49,7 @@ static void path_of(const state *s, const char *name, char out[PATH_MAX])
     snprintf(out, PATH_MAX, "%s/%s", s->folder, name);
 }
 
-/* --- the state file ------------------------------------------------------------------------- */
+/* ---- state file ------------------------------------------------------------------------------ */
 
 static bool lives(const member *m)
 {
@@ -95,7 +96,7 @@ static int read_state(state *s, sherd_diag *d)
                        "%s is not a state file of sherd cluster", path);
 }
 
-/* Ours alone, whatever the umask and whatever was there. */
+/* Creates a file that only this user can access, whatever the umask and whatever existed before. */
 static FILE *create(const char *path)
 {
     if (unlink(path) != 0 && errno != ENOENT) return NULL;
@@ -126,7 +127,7 @@ static int write_state(const state *s, const sherd__launch *l, sherd_diag *d)
     return sherd__fail(d, SHERD_EIO, NULL, "cannot write %s: %s", path, strerror(errno));
 }
 
-/* The node file, whole or not at all. */
+/* Writes the node file atomically. */
 static int write_nodes(const state *s, const sherd__launch *l, sherd_diag *d)
 {
     char path[PATH_MAX], fresh[PATH_MAX], line[1200];
@@ -145,7 +146,7 @@ static int write_nodes(const state *s, const sherd__launch *l, sherd_diag *d)
     return sherd__fail(d, SHERD_EIO, NULL, "cannot write %s: %s", path, strerror(errno));
 }
 
-/* --- the folder ------------------------------------------------------------------------------ */
+/* ---- folder ---------------------------------------------------------------------------------- */
 
 static int no_cluster(sherd_diag *d)
 {
@@ -158,7 +159,8 @@ static void close_state(state *s)
     sherd__free(s->members);
 }
 
-/* Finds (or makes) the folder, sees that it is ours alone, takes the lock, reads the state. */
+/* Finds (or creates) the folder, checks that only this user can access it, takes the lock, and
+ * reads the state. */
 static int open_state(state *s, bool make, sherd_diag *d)
 {
     char path[PATH_MAX];
@@ -183,7 +185,7 @@ static int open_state(state *s, bool make, sherd_diag *d)
     return read_state(s, d);
 }
 
-/* What nodes of this or an interrupted `up` have said. */
+/* Removes the output of the nodes of this or an interrupted `up`. */
 static void remove_logs(const state *s)
 {
     DIR *dir = opendir(s->folder);
@@ -209,7 +211,7 @@ static void remove_files(const state *s)
     remove_logs(s);
 }
 
-/* --- up ----------------------------------------------------------------------------------- */
+/* ---- up -------------------------------------------------------------------------------------- */
 
 static bool interrupted(void *ctx)
 {
@@ -299,14 +301,14 @@ static int run_up(sherd__cli *cli, sherd_diag *d)
     int err = open_state(&s, true, d);
     if (!err && living(&s)) err = up_already(&s, d);
     if (!err) {
-        remove_files(&s); /* of one whose nodes are gone */
+        remove_files(&s); /* of a cluster whose nodes have ended */
         err = start_nodes(cli, &s, d);
     }
     close_state(&s);
     return err;
 }
 
-/* --- status --------------------------------------------------------------------------------- */
+/* ---- status ---------------------------------------------------------------------------------- */
 
 static uint64_t resident(pid_t pid)
 {
@@ -320,7 +322,7 @@ static uint64_t resident(pid_t pid)
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* err: 0, or what ends `status` although there is something to tell. */
+/* err: 0, or an error that `status` returns after it has printed the state. */
 static int tell_status(sherd__cli *cli, const state *s, int err, sherd_diag *d)
 {
     json_t *all = json_array();
@@ -329,7 +331,7 @@ static int tell_status(sherd__cli *cli, const state *s, int err, sherd_diag *d)
         const member *m = &s->members[i];
         bool up = lives(m);
         uint64_t memory = up ? resident(m->pid) : 0;
-        /* The number of one that is gone may be somebody else's by now. */
+        /* The pid of a node that has ended may belong to another process by now. */
         json_t *pid = up ? json_integer(m->pid) : json_null();
         json_array_append_new(all, json_pack("{s:s, s:o, s:s, s:b, s:I}", "name", m->name, "pid",
                                              pid, "address", m->address, "up", up, "resident",
@@ -366,13 +368,13 @@ static int run_status(sherd__cli *cli, sherd_diag *d)
     return err;
 }
 
-/* --- down ----------------------------------------------------------------------------------- */
+/* ---- down ------------------------------------------------------------------------------------ */
 
-/* A handle on the very process that the state means, or -1 where it is gone. */
+/* Returns a pidfd of exactly the process in the state, or -1 if it has ended. */
 static int handle_of(const member *m)
 {
     int fd = pidfd_open(m->pid, 0);
-    if (fd >= 0 && !lives(m)) { /* looked at with the handle in hand: the pid cannot change hands */
+    if (fd >= 0 && !lives(m)) { /* the pidfd is open: the pid cannot be reused */
         close(fd);
         return -1;
     }
@@ -433,7 +435,7 @@ static int run_down(sherd__cli *cli, sherd_diag *d)
     return err;
 }
 
-/* --- the verbs ------------------------------------------------------------------------------- */
+/* ---- verbs ----------------------------------------------------------------------------------- */
 
 /* clang-format off */
 static const sherd__option up_options[] = {

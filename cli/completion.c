@@ -1,5 +1,6 @@
 /*
- * `sherd completion bash`: a completion script made from the verb table, so it never lags behind.
+ * `sherd completion bash`: a completion script made from the verb table, so that it is always up to
+ * date.
  *
  * The script is plain bash without the bash-completion package: one case per verb with its options,
  * and one case per option that takes a value (files, folders, choices).

@@ -1,7 +1,7 @@
 /*
- * Configuration files: `option = value` lines, `#` comments, nothing else; no sections, no quoting,
- * no inclusion, so that each message can name one file and one line. A file is read only where the
- * user or the system's owner put it on purpose: never because it lies in the working directory.
+ * Configuration files: `option = value` lines and `#` comments, without sections, quoting or
+ * inclusion, so that each message can name one file and one line. A file is only read from places
+ * where the user or the administrator puts it on purpose, never from the working directory.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +25,8 @@ static char *trim(char *s)
     return s;
 }
 
-/* One line without its newline: blank, a comment, `name = value`, or `name` alone (value "yes"). */
+/* Parses one line without its newline: blank, a comment, `name = value`, or `name` (value
+ * "yes"). */
 static int take_line(char *line, const char *where, sherd__config_set *set, void *ctx,
                      sherd_diag *d)
 {
@@ -48,7 +49,7 @@ static int take_line(char *line, const char *where, sherd__config_set *set, void
     return set(ctx, where, name, value, d);
 }
 
-/* text is terminated and has no other NUL. */
+/* text is NUL-terminated and has no other NUL. */
 static int take_lines(char *text, const char *path, sherd__config_set *set, void *ctx,
                       sherd_diag *d)
 {
@@ -65,7 +66,8 @@ static int take_lines(char *text, const char *path, sherd__config_set *set, void
     return 0;
 }
 
-/* A pipe or a terminal may never end, and --timeout is not running yet. /dev/null passes. */
+/* Returns whether reading fd reaches an end. A pipe or a terminal may not, and --timeout does not
+ * run yet. /dev/null passes. */
 static bool ends(int fd)
 {
     struct stat st;
@@ -82,7 +84,7 @@ int sherd__config_read(const char *path, bool *missing, sherd__config_set *set, 
     *missing = false;
     if (fd < 0) {
         struct stat st;
-        int e = errno; /* a folder that may not be looked into is another user's: HOME was left */
+        int e = errno; /* EACCES on a folder: it is another user's, HOME is not ours */
         *missing = e == ENOENT || e == ENOTDIR || (e == EACCES && stat(path, &st) != 0);
         return sherd__fail(d, SHERD_EOPEN, "check the path and its permissions",
                            "%s: cannot open the configuration file: %s", path, strerror(e));

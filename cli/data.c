@@ -1,7 +1,8 @@
 /*
- * From files and generators to data sets. Each source fills a sherd__dataset that owns its memory;
- * limiting, holding out and scaling are then the same for all. Files are judged as a whole before
- * training begins, so that a label out of range is met in the first second and not in an epoch.
+ * Creates data sets from files and generators. Each source fills a sherd__dataset that owns its
+ * memory; limiting, holding out and scaling are the same for all. Files are checked as a whole
+ * before training begins, so that a label out of range is found in the first second, not during an
+ * epoch.
  */
 #include "cli/data.h"
 
@@ -35,7 +36,7 @@ static int no_memory(const char *where, sherd_diag *d)
                        "%s: no memory to read it", where);
 }
 
-/* Column `col` of v as labels; column_name opens "row 3" in messages. */
+/* Uses column `col` of v as labels; column_name begins "row 3" in messages. */
 static int labels_of(sherd__dataset *s, sherd_view v, size_t col, const char *where, sherd_diag *d)
 {
     uint32_t *labels = s->owned[1] = sherd__calloc(v.rows, sizeof *labels);
@@ -83,7 +84,7 @@ static int take_idx(sherd__dataset *out, const char *folder, const char *prefix,
     err = labels_of(out, sherd__idx_view(&set.labels), 0, folder, d);
     out->x = sherd__idx_view(&set.images);
     out->classes = out->width = width;
-    out->owned[0] = set.images.values; /* moves over */
+    out->owned[0] = set.images.values; /* ownership moves */
     set.images.values = NULL;
     sherd__idx_set_fini(&set);
     if (err) sherd__dataset_fini(out);
@@ -99,7 +100,7 @@ static int load_idx(sherd__data *x, const char *folder, size_t width, sherd_diag
 
 /* ---- .npy and .npz --------------------------------------------------------------------------- */
 
-/* A copy of v's rows up to column cols as the data set's inputs, in their own dtype. */
+/* Copies v's rows up to column cols as the data set's inputs, in their own dtype. */
 static int inputs_of(sherd__dataset *s, sherd_view v, size_t cols, const char *where, sherd_diag *d)
 {
     sherd__dataset as = { .x = sherd_view_sub(v, 0, v.rows, 0, cols), .width = 1 }, copy;
@@ -145,11 +146,11 @@ int sherd__data_member(sherd__npz *z, const char *name, sherd_view *v, void **by
     if (!(*bytes = sherd__alloc(h->data_len))) return no_memory(sherd__npz_where(z), d);
     *v = h->fortran ? sherd_view_t(sherd_view_c(*bytes, h->dtype, h->cols, h->rows))
                     : sherd_view_c(*bytes, h->dtype, h->rows, h->cols);
-    if (h->ndim == 1) *v = sherd_view_t(*v); /* so many examples of one number */
+    if (h->ndim == 1) *v = sherd_view_t(*v); /* examples of one number each */
     return sherd__npz_read(z, (size_t)i, *bytes, h->data_len, d);
 }
 
-/* Members `inputs` and `targets`; without either *there is false. */
+/* Reads the members `inputs` and `targets`; *there is false if both are missing. */
 static int take_pair(sherd__dataset *out, const sherd__recipe *r, sherd__npz *z, const char *inputs,
                      const char *targets, size_t width, bool *there, sherd_diag *d)
 {
@@ -210,7 +211,7 @@ static int load_npz(sherd__data *x, const sherd__recipe *r, const char *path, si
 
 /* ---- .csv ------------------------------------------------------------------------------------ */
 
-/* bare: how many fields a line without targets has; 0: they are needed. */
+/* bare: the number of fields of a line without targets; 0: targets are required. */
 static int take_csv(sherd__dataset *out, const sherd__recipe *r, const char *path, size_t width,
                     size_t bare, sherd_diag *d)
 {
@@ -284,9 +285,9 @@ static int load_own(sherd__data *x, const sherd__recipe *r, size_t inputs, const
     return sherd__fail(d, SHERD_EINVAL, "--data FILE", "data = file: no file is given");
 }
 
-/* ---- the same for all ------------------------------------------------------------------------ */
+/* ---- common to all sources ------------------------------------------------------------------- */
 
-/* The first n rows; what lies behind them stays allocated. */
+/* Keeps the first n rows; the rest stays allocated. */
 static void limit(sherd__dataset *s, size_t n)
 {
     if (n > 0 && s->x.rows > n) s->x = sherd_view_sub(s->x, 0, n, 0, s->x.cols);
@@ -298,7 +299,7 @@ static int compare_rows(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Validation takes a drawn part; both keep the order of the whole. */
+/* Draws the validation set from the rows; both parts keep the order of the rows. */
 static int hold_out(sherd__data *x, double fraction, const uint8_t seed[32], sherd_diag *d)
 {
     size_t n = x->train.x.rows, held = (size_t)(fraction * (double)n);
@@ -384,7 +385,7 @@ int sherd__data_load(sherd__data *out, const sherd__recipe *r, const char *path,
     return 0;
 }
 
-/* Inputs and targets; zeros where there are none here: nodes may have them. */
+/* Digests inputs and targets; zeros if there are none here, since nodes may have them. */
 static int digest_of(uint8_t out[2 * SHERD__DIGEST_BYTES], const sherd__dataset *s, sherd_diag *d)
 {
     sherd__digest x = { 0 }, y = { 0 };
@@ -417,7 +418,7 @@ void sherd__data_fini(sherd__data *x)
     memset(x, 0, sizeof *x);
 }
 
-/* ---- to predict from ------------------------------------------------------------------------- */
+/* ---- inputs for prediction ------------------------------------------------------------------- */
 
 static int inputs_idx(sherd__dataset *out, const char *path, sherd_diag *d)
 {
@@ -485,7 +486,7 @@ int sherd__data_inputs(sherd__dataset *out, const sherd__recipe *r, const char *
               : ends_in(path, ".csv") ? take_csv(&s, r, path, width, inputs, d)
                                       : inputs_idx(&s, path, d);
     bool targets = s.targets.labels || s.targets.values;
-    if (!err && !targets) { /* a stand-in, so that checks and copies see what they know */
+    if (!err && !targets) { /* labels of zero, so that checks and copies find targets */
         if (!(s.owned[1] = sherd__calloc(s.x.rows + 1, sizeof(uint32_t)))) err = no_memory(path, d);
         s.targets.labels = s.owned[1];
     }

@@ -1,10 +1,10 @@
 /*
- * `sherd demo`: the main job on data that need no download. Layer 1 of a 784-128-10 network over
+ * `sherd demo`: the main use on data that need no download. Layer 1 of a 784-128-10 network over
  * seven local nodes, once in floats and once exactly, each compared with the same product computed
- * here. That comparison is the only place where this process multiplies; the BLAS calls are
- * counted.
+ * here. This process multiplies only for that comparison; its BLAS calls are counted.
  *
- * Results go to stdout: they are what the command is for. The progress line goes to stderr.
+ * Results are printed on stdout, since they are the command's output. The progress line goes to
+ * stderr.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -28,7 +28,7 @@
 typedef struct demo {
     sherd__cli *cli;
     sherd__idx_set set; /* --data */
-    uint8_t *pixels;    /* or generated */
+    uint8_t *pixels;    /* or generated, without --data */
     double *weights;
     sherd_view x, w;
     sherd_cluster *cluster;
@@ -56,7 +56,8 @@ static int draw_images(demo *m, size_t rows, sherd_diag *d)
     return 0;
 }
 
-/* Uniform in +-1/sqrt(inputs), the usual start of a layer; the same on every machine. */
+/* Fills the weights with uniform values in +-1/sqrt(inputs), the usual initialisation of a layer;
+ * the same on every machine. */
 static int draw_weights(demo *m, sherd_diag *d)
 {
     size_t inputs = m->x.cols;
@@ -82,7 +83,7 @@ static int prepare(demo *m, sherd_diag *d)
     return err ? err : draw_weights(m, d);
 }
 
-/* ---- what is printed ------------------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 static void show_task(demo *m)
 {
@@ -112,7 +113,7 @@ static void show_nodes(demo *m)
         sherd_node_info info;
         sherd_cluster_node(m->cluster, i, &info);
         if (!nodes && info.pid > 0) printf(" %ld", (long)info.pid);
-        else if (!nodes) printf(" -"); /* not ours to know */
+        else if (!nodes) printf(" -"); /* its pid is unknown here */
         else
             json_array_append_new(nodes, json_pack("{s:s, s:I, s:s}", "name", info.name, "pid",
                                                    (json_int_t)info.pid, "address", info.address));
@@ -171,10 +172,11 @@ static json_t *run_object(const sherd__product_run *w, double local)
                      "bit_equal", (json_int_t)x->equal);
 }
 
-/* ---- one of the two runs --------------------------------------------------------------------- */
+/* ---- one of the two products ----------------------------------------------------------------- */
 
-/* How long the same product takes here. The exact comparison computed just that; the float one did
-   more, so it is done once again, into w->c, whose contents have been compared by now. */
+/* Measures the time of the same product here. The exact comparison computed exactly that. The float
+ * one computed more, so the product is computed once again, into w->c, which has been compared by
+ * now. */
 static int time_local(demo *m, sherd__product_run *w, double *seconds, sherd_diag *d)
 {
     *seconds = w->verdict.seconds;
@@ -230,7 +232,7 @@ static int run_once(demo *m, bool exact, sherd_diag *d)
         err = sherd__fail(d, SHERD_EDIFFERS, "please report this",
                           "the %s result differs from the local product",
                           exact ? "exact" : "float");
-    w.cluster = NULL; /* stays for the next run */
+    w.cluster = NULL; /* kept open for the next product */
     sherd__product_run_fini(&w);
     return err ? err : sherd__work_go_on(d);
 }
@@ -273,7 +275,7 @@ static int run_demo(sherd__cli *cli, sherd_diag *d)
     sherd_cluster_close(m.cluster);
     uint64_t calls = sherd__blas_calls();
     if (!err) err = sherd__audit_summary(nodes, m.out, d);
-    m.local_calls += sherd__blas_calls() - calls; /* the attack's own */
+    m.local_calls += sherd__blas_calls() - calls; /* made by the audit */
     if (!err) show_end(&m, sherd__clock_s() - m.began);
     sherd__idx_set_fini(&m.set);
     sherd__free(m.pixels);

@@ -1,10 +1,10 @@
 /*
- * `sherd doctor`: is this machine fit to run nodes and a coordinator? Each check is one line that
- * says what was found and, where it is not good, what to do. A check that fails decides the exit
- * code; a warning does not.
+ * `sherd doctor`: checks whether this machine can run nodes and a coordinator. Each check prints
+ * one line with what it found and, if that is a problem, how to solve it. A failed check sets the
+ * exit code; a warning does not.
  *
- * The kernels that OpenBLAS would choose by itself are found by asking a second process of this
- * command without OPENBLAS_CORETYPE: the library reads it before main begins.
+ * The kernels that OpenBLAS would choose by default are found by running a second process of this
+ * command without OPENBLAS_CORETYPE: the library reads that variable before main begins.
  */
 #include <arpa/inet.h>
 #include <dlfcn.h>
@@ -35,12 +35,12 @@ static const char *const level_names[] = { "ok", "warning", "failed" };
 
 typedef struct checkup {
     sherd__cli *cli;
-    json_t *checks; /* array, where --json */
-    int err;        /* of the first check that failed */
+    json_t *checks; /* array, with --json */
+    int err;        /* of the first failed check */
     int failed;
 } checkup;
 
-/* hint may be NULL. err: what a failed check means for the exit code. */
+/* hint may be NULL. err: the exit code's error if the check failed. */
 static void tell(checkup *c, level l, int err, const char *name, const char *hint, const char *fmt,
                  ...) __attribute__((format(printf, 6, 7)));
 static void tell(checkup *c, level l, int err, const char *name, const char *hint, const char *fmt,
@@ -74,7 +74,7 @@ static void check_versions(checkup *c)
     tell(c, GOOD, 0, "versions", NULL, "sherd %s; %s", sherd_version(), all);
 }
 
-/* environ without `name`; the array is the caller's to free, the strings are not. */
+/* Returns environ without `name`. The caller frees the array, but not the strings. */
 static char **environment_without(const char *name)
 {
     size_t n = 0, len = 0, name_len = strlen(name);
@@ -86,7 +86,7 @@ static char **environment_without(const char *name)
     return env;
 }
 
-/* What OpenBLAS chooses where nothing forces it; false where that cannot be found out. */
+/* Returns the kernels that OpenBLAS chooses by default; false if they cannot be found. */
 static bool natural_core(char out[64])
 {
     static char self[] = SHERD__SELF, verb[] = "doctor", option[] = "--blas-core";
@@ -131,7 +131,7 @@ static void check_blas(checkup *c)
 
 /* ---- the machine ----------------------------------------------------------------------------- */
 
-/* The first line of a small file; false where it cannot be read. */
+/* Reads the first line of a small file; false if it cannot be read. */
 static bool first_line(const char *path, char *out, int size)
 {
     FILE *f = fopen(path, "re");
@@ -150,7 +150,7 @@ static void check_cores(checkup *c)
     else tell(c, GOOD, 0, "cores", NULL, "%u of %ld usable", usable, online);
 }
 
-/* A line of /proc/meminfo in bytes; 0 where it is not there. */
+/* Returns the value of a line of /proc/meminfo in bytes; 0 if there is no such line. */
 static uint64_t meminfo(const char *name)
 {
     char line[128];
@@ -190,7 +190,7 @@ static void check_files(checkup *c)
          (unsigned long long)l.rlim_max);
 }
 
-/* Binds, listens and connects; 0 or errno, and in *what the step. */
+/* Binds, listens and connects; returns 0 or errno, with the failed step in *what. */
 static int loopback(const char **what, int *port)
 {
     struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };

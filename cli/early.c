@@ -1,4 +1,5 @@
-/* Tries threads before OpenBLAS starts its own; see cli/early.h. Only libc has begun then. */
+/* Tries threads before OpenBLAS starts its own; see cli/early.h. At that time only libc is
+ * initialised. */
 #include "cli/early.h"
 
 #include <pthread.h>
@@ -10,10 +11,10 @@
 
 #define MARK "_SHERD_ONE_THREAD=1"
 #define VARIABLES_MAX 4096
-#define TRIED_MAX 128 /* OpenBLAS of Debian starts no more */
+#define TRIED_MAX 128 /* the most threads that Debian's OpenBLAS starts */
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1 /* their threads need what is not set up yet */
+#define SANITIZED 1 /* threads of sanitizers need state that is not set up yet */
 #else
 #define SANITIZED 0
 #endif
@@ -27,7 +28,7 @@ static void *wait_for_all(void *unused)
     return unused;
 }
 
-/* Whether so many threads can run at one time beside this one. */
+/* Returns whether `count` threads can run at one time in addition to this one. */
 static int can_start(int count)
 {
     static pthread_t threads[TRIED_MAX];
@@ -75,7 +76,7 @@ __attribute__((section(".preinit_array"), used)) static void (*const early)(int,
 bool sherd__early_alone(void)
 {
     if (!getenv("_SHERD_ONE_THREAD")) return false;
-    unsetenv("_SHERD_ONE_THREAD"); /* not for those that are started from here */
+    unsetenv("_SHERD_ONE_THREAD"); /* must not reach child processes */
     return true;
 }
 

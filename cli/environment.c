@@ -1,7 +1,7 @@
 /*
- * The environment, against every verb's table. A variable that nothing reads was set for a reason:
- * SHERD_DRY_RUN=1 in front of a command that then runs in earnest is worth a warning. What only one
- * run means, and what names a secret, is never taken from the environment (cli/cli.h).
+ * Compares the environment with the tables of all verbs. A variable that is not read deserves a
+ * warning: SHERD_DRY_RUN=1 before a command would otherwise let it run without a dry run. Options
+ * for one run and options that name secrets are never read from the environment (cli/cli.h).
  */
 #include "cli/environment.h"
 
@@ -16,9 +16,9 @@
 typedef struct naming {
     const char *name; /* of the variable */
     size_t name_len;
-    bool read, on_argv; /* by some verb */
+    bool read, on_argv; /* read by a verb; only allowed on the command line */
     size_t len;
-    char names[NAMES_MAX][NAME_SIZE]; /* that are read */
+    char names[NAMES_MAX][NAME_SIZE]; /* variables that are read */
 } naming;
 
 static void add(naming *n, const char *name)

@@ -1,8 +1,8 @@
 /*
- * `sherd fetch mnist|fashion-mnist`: the four files of a data set into a folder. A file gets its
- * name when its SHA-256 is the published one and not before; files that are there and right are
- * left alone, so the command may be repeated until all are. A file that is there and wrong is
- * somebody's: it is never replaced.
+ * `sherd fetch mnist|fashion-mnist`: downloads the four files of a data set into a folder. A file
+ * gets its name only after its SHA-256 matches the published one. Correct files that exist are left
+ * alone, so that the command can be repeated until all are complete. An existing file with another
+ * content belongs to the user and is never replaced.
  */
 #include "cli/fetch.h"
 
@@ -27,16 +27,16 @@ typedef struct fetch {
     sherd__cli *cli;
     const sherd__fetch_set *set;
     const char *folder;
-    char *mirrors_text; /* --mirror, cut at its commas */
+    char *mirrors_text; /* --mirror, split at its commas */
     const char *mirrors[MIRRORS_MAX];
-    size_t mirrors_len, mirror; /* mirror: which is asked first, the one that served last */
+    size_t mirrors_len, mirror; /* mirror: index of the first to try, the last that succeeded */
     double stall_s, until;
-    size_t done, total; /* bytes, of files that were not there */
+    size_t done, total; /* bytes of the files to download */
     sherd__progress_line progress;
     json_t *files;
 } fetch;
 
-/* ---- what is asked for ----------------------------------------------------------------------- */
+/* ---- arguments ------------------------------------------------------------------------------- */
 
 static int find_set(fetch *f, sherd_diag *d)
 {
@@ -107,7 +107,7 @@ static bool is_right(const fetch *f, size_t i, const uint8_t *bytes, size_t len)
     return strcmp(text, f->set->files[i].sha256) == 0;
 }
 
-/* Whether file i is there already. */
+/* Checks whether file i already exists. */
 static int look(const fetch *f, size_t i, bool *there, sherd_diag *d)
 {
     char path[PATH_MAX];
@@ -142,7 +142,7 @@ static void tell_file(fetch *f, size_t i, const char *url)
     json_array_append_new(f->files, o);
 }
 
-/* From one mirror, as far as its sum. */
+/* Downloads a file from one mirror and checks its SHA-256. */
 static int download(fetch *f, size_t i, const char *mirror, char url[URL_MAX], uint8_t **bytes,
                     sherd_diag *d)
 {
@@ -176,7 +176,7 @@ static bool next_may_do_better(int err)
     return err == SHERD_ENET || err == SHERD_ESILENT || err == SHERD_EFORMAT;
 }
 
-/* From one mirror after the other, until one has it. */
+/* Tries one mirror after the other, until one succeeds. */
 static int obtain(fetch *f, size_t i, char url[URL_MAX], uint8_t **bytes, sherd_diag *d)
 {
     sherd_diag why = { 0 };
@@ -208,7 +208,7 @@ static int fetch_file(fetch *f, size_t i, sherd_diag *d)
     uint8_t *bytes = NULL;
     sherd__file *file = NULL;
     int err = path_of(f, i, path, d);
-    if (!err) err = sherd__file_begin(&file, path, SHERD__FILE_PUBLIC, d); /* before the work */
+    if (!err) err = sherd__file_begin(&file, path, SHERD__FILE_PUBLIC, d); /* before the download */
     if (!err) err = obtain(f, i, url, &bytes, d);
     if (!err) err = sherd__file_write(file, bytes, f->set->files[i].size, d);
     sherd__free(bytes);

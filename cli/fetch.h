@@ -1,6 +1,6 @@
 /*
- * `sherd fetch`, in three files: the verb (fetch.c), which files and where (fetch_sets.c), and one
- * download (fetch_curl.c).
+ * `sherd fetch`, in three files: the verb (fetch.c), the list of files and mirrors (fetch_sets.c),
+ * and one download (fetch_curl.c).
  */
 #ifndef CLI_FETCH_H
 #define CLI_FETCH_H
@@ -14,10 +14,11 @@
 #define SHERD__FETCH_FILES 4u
 #define SHERD__FETCH_MIRRORS 4u
 
-/** A data set as it is published. */
+/** A published data set. */
 typedef struct sherd__fetch_set {
     const char *name, *what;
-    const char *mirrors[SHERD__FETCH_MIRRORS + 1]; /* URLs to put a file's name behind; then NULL */
+    const char *mirrors[SHERD__FETCH_MIRRORS + 1]; /* URLs to which a file's name is appended;
+                                                      NULL-terminated */
     struct {
         const char *name;
         size_t size;
@@ -25,23 +26,23 @@ typedef struct sherd__fetch_set {
     } files[SHERD__FETCH_FILES];
 } sherd__fetch_set;
 
-/** All of them, then one without a name. */
+/** All data sets, terminated by one without a name. */
 extern const sherd__fetch_set sherd__fetch_sets[];
 
 /** One download. */
 typedef struct sherd__fetch {
     const char *url;
-    size_t size_max;    /* a file that is longer is given up at once */
-    bool plain_allowed; /* http:// too; else https:// alone, wherever it redirects to */
-    double stall_s;     /* less than 1 kB/s for so long is the end of it */
-    double until;       /* of sherd__clock_s; 0: no end */
+    size_t size_max;    /* a longer file is aborted at once */
+    bool plain_allowed; /* also allows http://; else only https://, redirects included */
+    double stall_s;     /* the download ends after less than 1 kB/s for this time */
+    double until;       /* a time of sherd__clock_s; 0: no limit */
     void (*progress)(void *ctx, size_t len);
     void *ctx;
 } sherd__fetch;
 
 /**
- * Downloads by running curl; *bytes is the caller's (sherd__free). SHERD_ENET, SHERD_ESILENT,
- * SHERD_EFORMAT (too long): another mirror may do better. SHERD_EOPEN: there is no curl.
+ * Downloads by running curl. The caller frees *bytes with sherd__free. SHERD_ENET, SHERD_ESILENT,
+ * SHERD_EFORMAT (too long): another mirror may succeed. SHERD_EOPEN: curl is not installed.
  * SHERD_ETIMEOUT, SHERD_EINTERRUPTED, SHERD_ENOMEM, SHERD_EINTERNAL.
  */
 int sherd__fetch_run(const sherd__fetch *f, uint8_t **bytes, size_t *len, sherd_diag *d) SHERD_MUST;

@@ -1,8 +1,9 @@
 /*
- * One download by curl, a process of its own with no start-up file of the user's (proxies come from
- * its environment as ever). It writes into a pipe; what it complains of goes to a file without a
- * name. All time limits are kept here, over the pipe, so that they hold whatever curl does: it is
- * killed where nothing comes, where time is over, where more comes than the file can have.
+ * One download by curl, which runs as a child process without the user's configuration file (it
+ * reads proxies from its environment as usual). curl writes to a pipe; its error output goes to a
+ * file without a name. This file enforces all time limits on the pipe, so that they hold whatever
+ * curl does: curl is killed if no data come, if time is over, or if more data come than the file
+ * can have.
  */
 #include "cli/fetch.h"
 
@@ -22,8 +23,8 @@
 #include "core/alloc.h"
 #include "core/clock.h"
 
-#define END_SECONDS 5.0 /* between the last byte and curl's own end */
-#define SLOWEST 1000.0  /* bytes a second */
+#define END_SECONDS 5.0 /* between the last byte and the end of curl */
+#define SLOWEST 1000.0  /* bytes per second */
 #define READ_AT_ONCE ((size_t)256 << 10)
 
 typedef struct child {
@@ -32,7 +33,7 @@ typedef struct child {
     int status;
 } child;
 
-/* ---- beginning and end ----------------------------------------------------------------------- */
+/* ---- start and end --------------------------------------------------------------------------- */
 
 static int spawn(child *c, const sherd__fetch *f, int out)
 {
@@ -94,7 +95,7 @@ static int begin(child *c, const sherd__fetch *f, sherd_diag *d)
                        e == ENOENT ? "it is not installed" : strerror(e));
 }
 
-/* Waits for it, and no longer than a moment: then it is killed. */
+/* Waits for curl to end; kills it after `seconds`. */
 static void reap(child *c, double seconds)
 {
     double until = sherd__clock_s() + seconds;
@@ -118,9 +119,9 @@ static void finish(child *c)
     if (c->complaints >= 0) close(c->complaints);
 }
 
-/* ---- between --------------------------------------------------------------------------------- */
+/* ---- transfer -------------------------------------------------------------------------------- */
 
-/* Until bytes, or the end of them, are there to be read. */
+/* Waits until bytes can be read, or the end of the stream. */
 static int await(const child *c, const sherd__fetch *f, double stall, sherd_diag *d)
 {
     for (;;) {
@@ -147,7 +148,7 @@ static int receive(const child *c, const sherd__fetch *f, uint8_t *bytes, size_t
                    sherd_diag *d)
 {
     double stall = sherd__clock_s() + f->stall_s;
-    size_t mark = 0; /* what had come when the time to stall began */
+    size_t mark = 0; /* bytes received when the stall timer started */
     for (*len = 0;;) {
         int err = await(c, f, stall, d);
         if (err) return err;
@@ -171,7 +172,8 @@ static int receive(const child *c, const sherd__fetch *f, uint8_t *bytes, size_t
     }
 }
 
-/* curl's own sentence, "curl: (22) The requested URL returned error: 404", in printable ASCII. */
+/* Reports curl's own message, "curl: (22) The requested URL returned error: 404", in printable
+ * ASCII. */
 static int failed(const child *c, const sherd__fetch *f, sherd_diag *d)
 {
     char text[200] = "";
@@ -185,7 +187,7 @@ static int failed(const child *c, const sherd__fetch *f, sherd_diag *d)
     if (WIFEXITED(c->status) && WEXITSTATUS(c->status) == 127)
         return sherd__fail(d, SHERD_EOPEN, "install curl, or fetch the files by other means",
                            "curl, which fetches files, cannot be started");
-    if (WIFEXITED(c->status) && WEXITSTATUS(c->status) == 63) /* told by the server's headers */
+    if (WIFEXITED(c->status) && WEXITSTATUS(c->status) == 63) /* by the size in the headers */
         return sherd__fail(d, SHERD_EFORMAT, NULL,
                            "%s: longer than the %zu bytes of the published "
                            "file",

@@ -1,6 +1,6 @@
 /*
- * What `sherd fetch` knows. A sum is what makes a file the published one, whoever sends it, so
- * mirrors need no more trust than to be worth asking; the first is asked first.
+ * The data sets of `sherd fetch`. The checksum identifies the published file, from any sender, so a
+ * mirror needs no trust. Mirrors are tried in order.
  *
  * MNIST: LeCun, Cortes and Burges. Fashion-MNIST: Xiao, Rasul and Vollgraf, arXiv 1708.07747.
  */

@@ -1,6 +1,6 @@
 /*
- * Help from the tables. What is shown here is what the parser reads: there is no second list.
- * Help that was asked for goes to stdout; help in answer to a mistake goes to stderr.
+ * Help from the tables. It shows the tables that the parser reads; there is no second list.
+ * Requested help is printed on stdout; help after a user error is printed on stderr.
  */
 #include "cli/help.h"
 
@@ -38,7 +38,7 @@ void sherd__print_filled(FILE *out, const char *text, int at, int indent, int wi
 {
     const char *s = text;
     while (*s != '\0') {
-        if (*s == ' ' && (s == text || s[-1] == '\n')) { /* kept as it is */
+        if (*s == ' ' && (s == text || s[-1] == '\n')) { /* printed unchanged */
             int n = (int)strcspn(s, "\n");
             if (at != indent) newline(out, indent);
             fprintf(out, "%.*s", n, s);
@@ -104,7 +104,7 @@ int sherd__verb_unknown(const sherd__verb *const *list, const char *title, const
     return sherd__fail(d, SHERD_EINVAL, hint, "unknown verb '%.60s'", name);
 }
 
-/* ---- the three sizes of help ----------------------------------------------------------------- */
+/* ---- three levels of help -------------------------------------------------------------------- */
 
 void sherd__help_short(FILE *out)
 {

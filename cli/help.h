@@ -4,25 +4,27 @@
 
 #include "cli/cli.h"
 
-/** The ten lines for `sherd` without arguments. */
+/** Prints the ten lines of `sherd` without arguments. */
 void sherd__help_short(FILE *out);
-/** All verbs with their summaries. */
+/** Prints all verbs with their summaries. */
 void sherd__help_verbs(FILE *out);
-/** One verb, or a verb with subs: examples first, then usage, details, options. */
+/** Prints the help of one verb, or of a verb with subs: examples first, then usage, details,
+ *  options. */
 void sherd__help_verb(FILE *out, const sherd__verb *v, const char *title);
-/** sherd(1) in man macros: everything, from the tables and the sections written by hand. */
+/** Prints sherd(1) in man macros: everything, from the tables and the hand-written sections. */
 void sherd__help_man(FILE *out);
 
-/** The verb of this name among a NULL-terminated list, or NULL. */
+/** Returns the verb of this name in a NULL-terminated list, or NULL. */
 const sherd__verb *sherd__verb_find(const sherd__verb *const *list, const char *name);
-/** SHERD_EINVAL "unknown verb", naming the nearest; title is "" or that of the verb with subs. */
+/** Fails with SHERD_EINVAL "unknown verb", naming the nearest; title is "" or that of the verb with
+ *  subs. */
 int sherd__verb_unknown(const sherd__verb *const *list, const char *title, const char *name,
                         sherd_diag *d);
-/** "-o, --output FILE", "    --seed FILE"; returns the length. */
+/** Formats "-o, --output FILE" or "    --seed FILE"; returns the length. */
 int sherd__option_synopsis(const sherd__option *o, char *out, size_t size);
-/** Prints text filled to `width` columns, every line but the first indented by `indent`; `at` is
- *  the column where the first begins. Paragraphs are separated by blank lines; lines that begin
- *  with a space are kept as they are. */
+/** Prints text filled to `width` columns, with every line except the first indented by `indent`;
+ *  `at` is the start column of the first line. Paragraphs are separated by blank lines. Lines that
+ *  begin with a space are kept unchanged. */
 void sherd__print_filled(FILE *out, const char *text, int at, int indent, int width);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * Lines of JSON. Each goes out by one write to a file opened for appending, so a killed process
- * leaves whole lines; a disk that takes only a part of one has it cut off again. A machine that
- * goes down may leave a part all the same: whoever goes on in the file cuts that off first. Files
- * are only ever cut behind a line's end, and only as far back as that.
+ * Lines of JSON. Each is written by one write to a file opened for appending, so that a killed
+ * process leaves complete lines. If a full disk takes only a part of a line, that part is cut off
+ * again. A system crash may still leave a part, which is cut off before the next run continues the
+ * file. Files are only ever cut directly after the end of a line.
  */
 #include "cli/jsonl.h"
 
@@ -22,7 +22,8 @@ static int cannot(const sherd__jsonl *l, int err, const char *what, sherd_diag *
     return sherd__fail(d, err, NULL, "%s: cannot %s: %s", l->path, what, strerror(errno));
 }
 
-/* Where the last whole line of the file's first `size` bytes ends; -1: it cannot be read. */
+/* Returns where the last complete line within the file's first `size` bytes ends; -1 if the file
+ * cannot be read. */
 static off_t end_of_lines(int fd, off_t size)
 {
     char piece[PIECE];
@@ -37,7 +38,7 @@ static off_t end_of_lines(int fd, off_t size)
     return 0;
 }
 
-/* Cuts off a last line without an end. */
+/* Cuts off an incomplete last line. */
 static int find_end(sherd__jsonl *l, off_t size, sherd_diag *d)
 {
     off_t end = end_of_lines(l->fd, size);
@@ -81,7 +82,7 @@ int sherd__jsonl_add(sherd__jsonl *l, json_t *o, int digits, sherd_diag *d)
     }
     if (n >= 0) errno = ENOSPC;
     int err = cannot(l, SHERD_EIO, "write", d);
-    if (n > 0 && ftruncate(l->fd, (off_t)l->size) != 0) return err; /* it was told already */
+    if (n > 0 && ftruncate(l->fd, (off_t)l->size) != 0) return err; /* already reported */
     return err;
 }
 

@@ -1,7 +1,7 @@
 /*
- * `sherd keygen FILE`: a new Ed25519 key for a node or a coordinator. The private half goes to FILE
- * (0600, never over an existing one), the fingerprint to stdout: it is what the other side's node
- * file or allow-list needs, and no secret.
+ * `sherd keygen FILE`: a new Ed25519 key for a node or a coordinator. The private key is written to
+ * FILE (mode 0600, never over an existing file). The fingerprint is printed on stdout: the other
+ * side's node file or allow-list needs it, and it is not secret.
  */
 #include <string.h>
 

@@ -1,9 +1,10 @@
 /*
- * A thread that waits for the end of the time or for a signal. What knows of the timeout ends by
- * itself. Half a second later all that asks for signals, or waits for one, is told as by a signal;
- * a second later the thread ends the process. It uses system calls alone and words that were put
- * together beforehand, since other threads may hold any lock, stdio's too; and it writes to nobody
- * who does not read. So a signal's handler can do the same, where no thread can be started.
+ * A thread that waits for the end of the time or for a signal. Code that knows of the timeout ends
+ * first. Half a second later, all code that polls for signals or waits for one is notified as if by
+ * a signal. One second after that, the thread ends the process. It uses only system calls and
+ * messages formatted before, since other threads may hold any lock, including stdio's, and it does
+ * not write to a pipe that nothing reads. A signal handler can therefore do the same if no thread
+ * can be started.
  */
 #include "cli/limit.h"
 
@@ -22,12 +23,12 @@
 #include "cli/report.h"
 #include "core/clock.h"
 
-#define SOFT_MS 500       /* for what knows of the timeout by itself, and tells more */
-#define LATE_MS 1400      /* for what is told to stop then */
-#define HEARD_MS 1700     /* of a signal */
-#define PUT_AWAY_MS 30000 /* of a signal, where that has been heard */
-#define TELL_MS 100       /* for a reader to take the words */
-#define TICK_MS 100       /* without a thread */
+#define SOFT_MS 500       /* after the timeout: code that knows of it ends first */
+#define LATE_MS 1400      /* after the timeout: the process ends */
+#define HEARD_MS 1700     /* after a signal: the process ends */
+#define PUT_AWAY_MS 30000 /* after a signal that has been handled: the process ends */
+#define TELL_MS 100       /* time for a reader to accept the message */
+#define TICK_MS 100       /* period of the timer that replaces the thread */
 #define STACK (128 * 1024)
 
 typedef struct sentence {
@@ -37,7 +38,7 @@ typedef struct sentence {
 
 static sentence timeout, interrupt;
 static int words_fd;
-static int64_t end_ms; /* INT64_MAX: no such time */
+static int64_t end_ms; /* INT64_MAX: no timeout */
 static atomic_bool ending, heard, writes;
 
 static int least(int64_t ms)
@@ -48,14 +49,14 @@ static int least(int64_t ms)
 __attribute__((noreturn)) static void tell(const sentence *s)
 {
     struct pollfd to = { .fd = words_fd, .events = POLLOUT };
-    /* A pipe that can be written to takes 4096 bytes. */
+    /* A pipe that polls as writable accepts 4096 bytes. */
     if (!atomic_load(&ending) && poll(&to, 1, TELL_MS) == 1 && (to.revents & POLLOUT))
         (void)!write(words_fd, s->text, strlen(s->text));
     _exit(s->code);
 }
 
-/* Does what is due by now. sig: sherd__cli_interrupted, 0 before it; came: when a signal came,
- * INT64_MAX before. Returns for how many ms there is nothing to do, -1: until a signal. */
+/* Takes the actions that are due. sig: result of sherd__cli_interrupted; came: when a signal came,
+ * INT64_MAX if none has. Returns for how many ms nothing is due, -1: until a signal. */
 static int look(int sig, int64_t *came)
 {
     int64_t now = sherd__clock_ms();
@@ -69,7 +70,7 @@ static int look(int sig, int64_t *came)
         if (now >= end_ms + SOFT_MS) sherd__process_late();
         else due = end_ms + SOFT_MS;
     }
-    /* `heard` may be said at any time. */
+    /* `heard` may be set at any time. */
     int wait = due == INT64_MAX ? -1 : least(due - now);
     return *came != INT64_MAX && wait > 200 ? 200 : wait;
 }
@@ -81,7 +82,7 @@ __attribute__((noreturn)) static void *watch(void *none)
     int64_t came = INT64_MAX;
     for (;;) {
         int sig = sherd__cli_interrupted(), wait = look(sig, &came);
-        /* Once it came it stays readable. */
+        /* After a signal the descriptor stays readable, so it is polled only before. */
         (void)poll(&signal_came, !sig && signal_came.fd >= 0, wait);
     }
 }
@@ -135,7 +136,7 @@ void sherd__limit_start(const sherd__cli *cli)
     pthread_t thread;
     pthread_attr_t attr;
     sigset_t all, before;
-    /* A node ends when its coordinators have been told, within bounds of its own. */
+    /* A node ends after it has notified its coordinators, within its own time limits. */
     if (cli->verb == &sherd__verb_node || cli->verb == &sherd__verb_bench_node) return;
     uint32_t ms = timeout_of(cli);
     end_ms = ms ? sherd__clock_ms() + ms : INT64_MAX;

@@ -1,7 +1,7 @@
 /*
- * A node reads its examples before anybody has asked for them, so what they mean (which columns are
- * targets, labels or values) is left to learn/local_data.c; here they are numbers in rows, from the
- * files that cli/data.c reads.
+ * A node reads its examples before any coordinator has asked for them. Their interpretation (which
+ * columns are targets, labels or values) is therefore left to learn/local_data.c. Here they are
+ * rows of numbers, from the files that cli/data.c reads.
  */
 #include "cli/local_data.h"
 
@@ -22,7 +22,7 @@ static int load_idx(sherd__own_data *x, const char *folder, sherd_diag *d)
     if (err) return err;
     x->own.x = sherd__idx_view(&set.images);
     x->own.y = sherd__idx_view(&set.labels);
-    x->members[0] = set.images.values; /* move over */
+    x->members[0] = set.images.values; /* ownership moves */
     x->members[1] = set.labels.values;
     set.images.values = set.labels.values = NULL;
     sherd__idx_set_fini(&set);
@@ -60,8 +60,9 @@ static int load_npz(sherd__own_data *x, const char *path, sherd_diag *d)
     return err;
 }
 
-/* A copy: examples that are read from a mapped file when a round comes to them take a time that
- * tells where they end, change with the file, and end the process where it is cut short. */
+/* Copies the examples into memory. Reading them from a mapped file during a round would take a time
+ * that reveals where they end. They would change with the file, and truncating it would end the
+ * process. */
 static int load_npy(sherd__own_data *x, const char *path, sherd_diag *d)
 {
     sherd_npy *npy = NULL;

@@ -1,4 +1,4 @@
-/* A node's own examples, from a file into memory. */
+/* Loads a node's own examples from a file into memory. */
 #ifndef CLI_LOCAL_DATA_H
 #define CLI_LOCAL_DATA_H
 
@@ -6,19 +6,19 @@
 
 typedef struct sherd__own_data {
     sherd__own own;
-    void *members[2]; /* what it borrows from */
+    void *members[2]; /* memory that `own` borrows from */
 } sherd__own_data;
 
 /**
- * What `sherd train --data` reads: a folder of IDX files (its training pair), a .npy or .csv, whose
- * last columns are targets, or a .npz with members x and y, or x_train and y_train. label: the
- * column of a .csv that is the target, by its name in the header; NULL: the last ones are. *out is
- * the caller's (sherd__own_close), on failure too. SHERD_EOPEN, SHERD_EFORMAT, SHERD_ESHAPE,
- * SHERD_EINVAL (a label for what is no .csv), SHERD_ENOMEM.
+ * Loads data in the formats of `sherd train --data`: a folder of IDX files (its training pair), a
+ * .npy or .csv whose last columns are targets, or a .npz with members x and y, or x_train and
+ * y_train. label: the target column of a .csv, by its name in the header; NULL: the last columns.
+ * The caller frees *out with sherd__own_close, on failure too. SHERD_EOPEN, SHERD_EFORMAT,
+ * SHERD_ESHAPE, SHERD_EINVAL (a label for a file that is not .csv), SHERD_ENOMEM.
  */
 int sherd__own_load(sherd__own_data *out, const char *path, const char *label,
                     sherd_diag *d) SHERD_MUST;
-/** Safe on a zeroed one. */
+/** Safe on a zeroed struct. */
 void sherd__own_close(sherd__own_data *x);
 
 #endif

@@ -1,4 +1,4 @@
-/* The command's entry: everything else is in cli.c, where tests can call it. */
+/* The command's entry point; everything else is in cli.c, where tests can call it. */
 #include "cli/cli.h"
 #include "cli/early.h"
 

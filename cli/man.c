@@ -1,6 +1,6 @@
 /*
- * sherd(1) in man macros: the verbs and options from the tables, the exit codes from the error
- * table, the rest by hand. docs/sherd.1 is this output; a test asserts that it is up to date.
+ * sherd(1) in man macros: verbs and options from the tables, exit codes from the error table, the
+ * rest hand-written. docs/sherd.1 is this output; a test asserts that it is up to date.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,14 +22,15 @@ static void put_char(FILE *out, char c)
     else fputc(c, out);
 }
 
-/* Running text: a line may not begin with a dot or quote, dashes before letters are options. */
+/* Writes running text: a line may not begin with a dot or quote; dashes before letters are
+ * options. */
 static void put_text(FILE *out, const char *s)
 {
     if (*s == '.' || *s == '\'') fputs("\\&", out);
     for (; *s != '\0'; s++) put_char(out, *s);
 }
 
-/* A command line or option, in bold. */
+/* Writes a command line or option in bold. */
 static void put_bold(FILE *out, const char *s)
 {
     fputs("\\fB", out);
@@ -37,7 +38,8 @@ static void put_bold(FILE *out, const char *s)
     fputs("\\fR", out);
 }
 
-/* Paragraphs as sherd__print_filled reads them: blank lines part them, indented lines stay. */
+/* Writes paragraphs in the format of sherd__print_filled: blank lines separate them, indented lines
+ * are kept. */
 static void put_paragraphs(FILE *out, const char *text)
 {
     bool kept = false;
@@ -139,7 +141,7 @@ static void put_exit_status(FILE *out)
           out);
 }
 
-/* ---- by hand --------------------------------------------------------------------------------- */
+/* ---- hand-written text ----------------------------------------------------------------------- */
 
 static const char *const intro =
     "sherd splits linear algebra into fragments, sends each fragment to a machine (a scheduler "

@@ -1,6 +1,6 @@
 /*
- * `sherd meta build | show | expand | compact | verify`: metadata files on the command line. All
- * that is decided here is what to say; sherd/meta.h does the work.
+ * `sherd meta build | show | expand | compact | verify`: metadata files on the command line. This
+ * file only handles options and output; sherd/meta.h does the work.
  */
 #include "cli/meta.h"
 
@@ -11,7 +11,7 @@
 #include "core/clock.h"
 #include "core/wipe.h"
 
-/* --seed FILE into a loaded file, where given. */
+/* Sets --seed FILE, if given, as the seed of a loaded file. */
 static int supply_seed(sherd__cli *cli, sherd_meta *meta, sherd_diag *d)
 {
     uint8_t seed[32];
@@ -71,7 +71,7 @@ static int run_verify(sherd__cli *cli, sherd_diag *d)
 
 /* ---- expand, compact ------------------------------------------------------------------------- */
 
-/* Saves a file that was loaded; `verified`: after all of it was checked. */
+/* Saves a loaded file. verified: all of it has been checked. */
 static int convert(sherd__cli *cli, const sherd_meta_save_options *opt, bool verified,
                    sherd_diag *d)
 {
@@ -86,7 +86,7 @@ static int convert(sherd__cli *cli, const sherd_meta_save_options *opt, bool ver
     if (!err) err = supply_seed(cli, meta, d);
     if (!err) err = sherd__meta_room(meta, opt, path, d);
     if (!err && verified && !sherd_meta_seed(meta) && sherd_meta_expanded(meta)) {
-        err = sherd_meta_verify(meta, d); /* a seed that was changed is told as such */
+        err = sherd_meta_verify(meta, d); /* reports a changed seed as such */
         if (!err)
             err = sherd__fail(d, SHERD_EFORMAT, "give the seed with --seed FILE",
                               "%s: does not hold its seed, and permutations cannot be turned back "

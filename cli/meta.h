@@ -1,6 +1,6 @@
 /*
- * Pieces of `sherd meta` (cli/meta.c has the verbs): making a file (cli/meta_build.c), writing it
- * (cli/meta_save.c), and saying what is in one (cli/meta_tell.c).
+ * Parts of `sherd meta` (its verbs are in cli/meta.c): making a file (cli/meta_build.c), writing it
+ * (cli/meta_save.c), and describing one (cli/meta_tell.c).
  */
 #ifndef CLI_META_H
 #define CLI_META_H
@@ -12,27 +12,29 @@ int sherd__meta_build(sherd__cli *cli, sherd_diag *d);
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/** Refuses what cannot end well before hours of writing begin: SHERD_EINVAL, SHERD_EIO. */
+/** Detects, before hours of writing begin, that the file cannot be written: SHERD_EINVAL,
+ *  SHERD_EIO. */
 int sherd__meta_room(const sherd_meta *meta, const sherd_meta_save_options *opt, const char *path,
                      sherd_diag *d);
 
-/** Verifies every number (`verify`), then writes --output (`opt`, unless NULL); shows progress and
- *  ends by Ctrl-C. */
+/** Verifies every number (`verify`), then writes --output (`opt`, unless NULL). Shows progress;
+ *  Ctrl-C ends it. */
 int sherd__meta_write(sherd__cli *cli, sherd_meta *meta, bool verify,
                       const sherd_meta_save_options *opt, uint64_t *size, sherd_diag *d);
 
-/* ---- telling: on standard output, or into `json` where that is not NULL ---------------------- */
+/* ---- output: to standard output, or into `json` if it is not NULL ---------------------------- */
 
-/** How many exposures each node has; *counts, one number a node, is the caller's. */
+/** Counts the exposures of each node. *counts has one number per node; the caller frees it. */
 int sherd__meta_count_exposures(sherd_meta *meta, size_t i, uint64_t **counts, sherd_diag *d);
 
-/** A line or an object for each operation; `seconds` each took to make, or NULL. */
+/** Writes a line or an object for each operation. seconds: the time that each took to make, or
+ *  NULL. */
 int sherd__meta_tell_operations(sherd_meta *meta, const double *seconds, json_t *json,
                                 sherd_diag *d);
 void sherd__meta_tell_settings(const sherd_meta *meta, bool expanded, bool seed, json_t *json);
 
-/** The file that a verb has written, `seconds` of which were writing (and making what is streamed).
- *  Ends `json` as well, on failure too. */
+/** Describes the file that a verb has written. seconds: the time of writing it (and of making
+ *  streamed parts). Also ends `json`, on failure too. */
 int sherd__meta_tell_file(sherd__cli *cli, uint64_t size, double seconds, json_t *json,
                           sherd_diag *d);
 const char *sherd__meta_time(double s, char out[24]);

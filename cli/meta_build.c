@@ -1,4 +1,5 @@
-/* `sherd meta build`: operations as they are typed, and the file of exposures and permutations. */
+/* `sherd meta build`: parses operations from the command line and writes the file of exposures and
+ * permutations. */
 #include "cli/meta.h"
 
 #include <errno.h>
@@ -17,7 +18,7 @@
 
 #define WIDTHS_MAX 64
 
-/* "784,128,10" */
+/* Parses "784,128,10". */
 static int read_widths(const char *text, uint64_t widths[WIDTHS_MAX], size_t *len, sherd_diag *d)
 {
     const char *p = text;
@@ -37,7 +38,7 @@ static int read_widths(const char *text, uint64_t widths[WIDTHS_MAX], size_t *le
     }
 }
 
-/* The kind that was meant, or NULL. */
+/* Returns the nearest kind of operation to a misspelt one, or NULL. */
 static const char *nearest_kind(const char *kind)
 {
     const char *known[SHERD_META_EXP + 1] = { NULL };
@@ -47,7 +48,7 @@ static const char *nearest_kind(const char *kind)
     return sherd__suggest(kind, known);
 }
 
-/* "z1=dot:60000x784x128", "a1=sigmoid:60000x128" */
+/* Parses "z1=dot:60000x784x128", "a1=sigmoid:60000x128". */
 static int read_operation(const char *text, sherd_meta_operation *op, sherd_diag *d)
 {
     static const char hint[] = "NAME=dot:NxKxM or NAME=sigmoid:NxM";
@@ -116,8 +117,9 @@ static int new_from_options(sherd__cli *cli, sherd_meta **meta, sherd_diag *d)
     return err ? err : add_operations(cli, *meta, d);
 }
 
-/* What is told of the seed form: exposures alone. The arrays of the other are timed as they are
- * written. The first use of the cipher in a process loads OpenSSL, which is no operation's time. */
+/* Times the exposures, which are reported for the seed form. The expanded form's arrays are timed
+ * while they are written. The first use of the cipher in a process loads OpenSSL, which must not
+ * count for an operation. */
 static int time_exposures(sherd_meta *meta, double *seconds, sherd_diag *d)
 {
     uint32_t none;

@@ -1,4 +1,5 @@
-/* What goes before and beside the writing of a metadata file, which may take hours and disks. */
+/* Checks before writing a metadata file, which may take hours and fill disks, and progress during
+ * it. */
 #include "cli/meta.h"
 
 #include <limits.h>
@@ -9,11 +10,11 @@
 #include "cli/progress.h"
 #include "core/clock.h"
 
-#define EXPANDED_MAX 0x1p40 /* bytes; each entry takes one at least */
-/* Below this an expanded file is written in a moment, and no progress is shown. */
+#define EXPANDED_MAX 0x1p40 /* bytes; each entry takes at least one */
+/* A smaller expanded file is written too quickly to show progress. */
 #define PROGRESS_FROM ((uint64_t)1 << 30)
 
-/* Free bytes where `path` is to be; UINT64_MAX where that is unknown or no file. */
+/* Returns the free bytes at `path`; UINT64_MAX if unknown or if `path` is not a regular file. */
 static uint64_t free_at(const char *path)
 {
     char folder[PATH_MAX];
@@ -28,7 +29,7 @@ static uint64_t free_at(const char *path)
     return (uint64_t)fs.f_bavail * fs.f_frsize;
 }
 
-/* Deflate may take an array to a quarter at best. */
+/* Deflate reduces an array to a quarter at best. */
 int sherd__meta_room(const sherd_meta *meta, const sherd_meta_save_options *opt, const char *path,
                      sherd_diag *d)
 {

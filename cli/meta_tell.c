@@ -1,4 +1,4 @@
-/* What a metadata file holds and what was made of it, in a table or as JSON. */
+/* Describes a metadata file and how it was made, in a table or as JSON. */
 #include "cli/meta.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /*
- * Models. Values are read into a buffer of their own and reach the network when all of them have
- * been judged. The archive may come from numpy (--initial), so what numpy writes naturally is
- * taken: float32 or float64, Fortran order, biases as a row or a column.
+ * Models. Values are read into a separate buffer and copied to the network after all of them have
+ * been checked. The archive may be written by numpy (--initial), so numpy's usual forms are
+ * accepted: float32 or float64, Fortran order, biases as a row or a column.
  */
 #include "cli/model.h"
 
@@ -50,7 +50,8 @@ int sherd__model_save(const char *path, const sherd__recipe *r, sherd__network *
     return err;
 }
 
-/* The values and as much as an archive adds for each: headers, twice the name. */
+/* Returns the size of the values plus the archive's overhead for each: headers, and the name
+ * twice. */
 static uint64_t file_bytes(const sherd__network *n)
 {
     uint64_t bytes = 4096; /* the recipe */
@@ -67,7 +68,7 @@ int sherd__model_room(const char *path, const sherd__network *n, sherd_diag *d)
 {
     sherd__npz_writer *w = NULL;
     sherd__file *f = NULL;
-    int err = sherd__npz_writer_new(&w, path, d); /* a file of which an archive can be made */
+    int err = sherd__npz_writer_new(&w, path, d); /* the path can hold an archive */
     sherd__npz_writer_abort(w);
     if (!err) err = sherd__file_begin(&f, path, SHERD__FILE_PRIVATE, d);
     if (!err) err = sherd__file_reserve(f, file_bytes(n), d);
@@ -117,7 +118,7 @@ static int check_member(const sherd__npz *z, const sherd__npz_member *m, const c
     return 0;
 }
 
-/* Member `name` as rows x cols doubles, row-major. */
+/* Reads member `name` as rows x cols doubles, row-major. */
 static int read_member(sherd__npz *z, const char *name, size_t rows, size_t cols, double *out,
                        sherd_diag *d)
 {

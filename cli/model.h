@@ -8,16 +8,16 @@
 #include "learn/network.h"
 #include "learn/recipe.h"
 
-/** Writes it, all or nothing; an earlier file survives every failure. */
+/** Writes the model atomically; an earlier file survives every failure. */
 int sherd__model_save(const char *path, const sherd__recipe *r, sherd__network *n,
                       sherd_diag *d) SHERD_MUST;
-/** Whether the disk has room for it at this place now; nothing is left there. SHERD_EOPEN,
- *  SHERD_EIO. */
+/** Checks whether the disk currently has room for the model at this path; leaves no file there.
+ *  SHERD_EOPEN, SHERD_EIO. */
 int sherd__model_room(const char *path, const sherd__network *n, sherd_diag *d) SHERD_MUST;
-/** The recipe in a model. SHERD_EFORMAT where there is none, or not a sound one. */
+/** Reads the recipe of a model. SHERD_EFORMAT if it is missing or invalid. */
 int sherd__model_recipe(sherd__recipe *out, const char *path, sherd_diag *d) SHERD_MUST;
-/** Parameters of n from the members w1, b1, ...; each must be there, finite, and of n's shape
- *  (b1 may be n, 1 x n or n x 1). n is as it was on failure. SHERD_EFORMAT, SHERD_ESHAPE,
+/** Loads the parameters of n from the members w1, b1, ...; each must exist, be finite and have n's
+ *  shape (b1 may be n, 1 x n or n x 1). On failure n is unchanged. SHERD_EFORMAT, SHERD_ESHAPE,
  *  SHERD_ERANGE, SHERD_ENOMEM. */
 int sherd__model_load(sherd__network *n, const char *path, sherd_diag *d) SHERD_MUST;
 

@@ -1,6 +1,6 @@
 /*
- * `sherd multiply A.npy B.npy -o C.npy`: a product over nodes. With --dry-run nothing is sent: a
- * table says what each choice of scheme and group would cost for these operands.
+ * `sherd multiply A.npy B.npy -o C.npy`: a product on nodes. With --dry-run nothing is sent: a
+ * table shows what each choice of scheme and group would cost for these operands.
  */
 #include <inttypes.h>
 #include <limits.h>
@@ -43,17 +43,19 @@ static void print_row(const char *choice, bool chosen, const sherd_forecast *f)
            ratio);
 }
 
-/* Budget that a forecast counts on: --node-memory, or what -n would give each node. */
+/* Returns the node budget for a forecast: --node-memory, or what -n would give each node. */
 static uint64_t node_memory(const sherd__product_run *w, uint32_t nodes)
 {
     uint64_t given = sherd__opt_size(w->cli, "node-memory");
     return given > 0 ? given : sherd__launch_memory(nodes);
 }
 
-/* Hiding and folding are tried out on a result of this size at most; bytes are told of any. */
+/* Hiding and folding are measured on a result of at most this size; bytes are forecast for any
+ * size. */
 #define REHEARSED_MAX (UINT64_C(1) << 27) /* entries */
 
-/* One row of the table. Only the chosen one may fail the run: others may just not be possible. */
+/* Forecasts one row of the table. Only the chosen row may fail the run; others may be
+ * impossible. */
 static int foretell(sherd__product_run *w, sherd_forecast_options *with, sherd_product_options opt,
                     bool chosen, json_t *rows, sherd_diag *d)
 {
@@ -63,7 +65,7 @@ static int foretell(sherd__product_run *w, sherd_forecast_options *with, sherd_p
     int err = sherd_forecast_multiply(&f, w->in[0].view, w->in[1].view, &opt, with, &mine);
     if (err && chosen) return sherd__fail(d, err, mine.hint, "%s", mine.message);
     if (err) return 0;
-    if (!with->no_time) with->rates.gflops = f.rates.gflops; /* measured once: rows compare */
+    if (!with->no_time) with->rates.gflops = f.rates.gflops; /* measured once for all rows */
     sherd__plan_choice(&opt, choice);
     if (!rows) {
         if (chosen) print_heads();
@@ -77,7 +79,8 @@ static int foretell(sherd__product_run *w, sherd_forecast_options *with, sherd_p
     return 0;
 }
 
-/* The rows of a scheme, but for the one that was chosen. Masks are named for one product. */
+/* Forecasts the rows of a scheme, except the chosen one. Schemes with masks are left out, since
+ * masks are made for one product. */
 static int foretell_scheme(sherd__product_run *w, sherd_forecast_options *with,
                            const sherd_scheme_info *s, json_t *rows, sherd_diag *d)
 {

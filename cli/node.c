@@ -1,8 +1,8 @@
 /*
- * `sherd node`: a scheduler node as a process. Prints its own line of a node file once it listens,
- * then serves until SIGTERM, SIGINT or, for a node that the command itself started, the end of its
- * parent's pipe. With --json the line is an object, and a second one with the counters follows at
- * the end and on SIGUSR1.
+ * `sherd node`: a scheduler node as a process. It prints its own line of a node file once it
+ * listens. Then it serves until SIGTERM, SIGINT or, for a node that the command started, the end of
+ * its parent's pipe. With --json the line is an object, and a second object with the counters
+ * follows at the end and on SIGUSR1.
  */
 #include <malloc.h>
 #include <signal.h>
@@ -18,7 +18,7 @@
 #include "store/record.h"
 #include "wire/identity.h"
 
-/* What the server's callbacks need. */
+/* Context of the server's callbacks. */
 typedef struct run {
     sherd__cli *cli;
     sherd__record *record;
@@ -26,7 +26,7 @@ typedef struct run {
     sherd_diag *d;
 } run;
 
-/* --- words ----------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 static void listening(void *ctx, const char *line)
 {
@@ -112,7 +112,7 @@ static void report(void *ctx, const sherd__worker_stats *t, const sherd__pool_st
                     sherd__cli_bytes(m->peak, peak));
 }
 
-/* --- the record ------------------------------------------------------------------------------- */
+/* ---- record ---------------------------------------------------------------------------------- */
 
 static void *tap_open(void *ctx, const sherd__fingerprint *peer, uint64_t session)
 {
@@ -148,7 +148,7 @@ static int end_record(run *r, int err)
     return err ? err : late;
 }
 
-/* A product is still running and cannot be cut short: nothing may be freed under it. */
+/* A product is still running and cannot be interrupted, so none of its memory may be freed. */
 static void abandon(void *ctx)
 {
     run *r = ctx;
@@ -157,7 +157,8 @@ static void abandon(void *ctx)
     _exit(sherd_err_exit(err));
 }
 
-/* SIGHUP asks for what a node does when it starts. */
+/* Returns whether to stop. SIGHUP does not stop a node: it asks to read files again, which a node
+ * does when it starts. */
 static bool interrupted(void *ctx)
 {
     int sig = sherd__cli_interrupted();
@@ -165,9 +166,9 @@ static bool interrupted(void *ctx)
     return sig == SIGTERM || sig == SIGINT;
 }
 
-/* --- options ---------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
-/* "127.0.0.1:7001", "[::1]:7001", ":7001" (every address). */
+/* Parses "127.0.0.1:7001", "[::1]:7001", ":7001" (every address). */
 static int parse_listen(const char *text, char *host, size_t size, uint16_t *port, sherd_diag *d)
 {
     const char *colon = strrchr(text, ':'), *end = colon;
@@ -211,7 +212,8 @@ static int need_files(const sherd__node_options *o, sherd_diag *d)
     return 0;
 }
 
-/* They stand in the line that the node prints, and a node file must take it. */
+/* Checks a name that is part of the line that the node prints, which must be valid in a node
+ * file. */
 static int check_name(const sherd__cli *cli, const char *option, sherd_diag *d)
 {
     const char *name = sherd__opt_text(cli, option);
@@ -245,9 +247,9 @@ static int read_options(sherd__cli *cli, sherd__node_options *o, char *host, siz
     return need_files(o, d);
 }
 
-/* A local node ends at the end of its parent's pipe, unless it is stopped: then its parent's death
- * wakes it. Not SIGKILL, though that would do for a process: the kernel takes the end of the thread
- * that started us for the parent's, and a program may open a cluster in a thread that ends. */
+/* A local node ends when its parent's pipe closes. If the node is stopped then, the parent's death
+ * must wake it. SIGKILL would not do: the kernel sends the signal when the thread that started the
+ * node ends, and a program may open a cluster in a thread that ends early. */
 static void wake_when_orphaned(void)
 {
     (void)prctl(PR_SET_PDEATHSIG, SIGCONT);
@@ -267,7 +269,8 @@ int sherd__node_with(const sherd__backend *backend, sherd__cli *cli, sherd_diag 
     int err = read_options(cli, &o, host, sizeof host, d);
     if (err) return err;
     if (o.parent_pipe >= 0) wake_when_orphaned();
-    /* Large buffers straight to and from the kernel, so that what is freed leaves the process. */
+    /* Large buffers are mapped and unmapped directly, so that freed memory returns to the
+     * system. */
     mallopt(M_MMAP_THRESHOLD, 1 << 20);
     mallopt(M_ARENA_MAX, 2);
     const char *dir = sherd__opt_text(cli, "record");

@@ -1,12 +1,12 @@
-/* What `sherd node` runs on, for the one other verb that runs nodes: those of `sherd bench` that
- * shall lie. */
+/* The implementation of `sherd node`, also used by the nodes of `sherd bench` that answer
+ * wrongly. */
 #ifndef CLI_NODE_H
 #define CLI_NODE_H
 
 #include "cli/cli.h"
 #include "node/backend.h"
 
-/** `sherd node` with another backend; options as of sherd__verb_node. */
+/** Runs `sherd node` with another backend; the options are those of sherd__verb_node. */
 int sherd__node_with(const sherd__backend *backend, sherd__cli *cli, sherd_diag *d) SHERD_MUST;
 
 /** The options of `sherd node`. */

@@ -1,6 +1,6 @@
 /*
- * Examples of a node's own and what guards them. The ledger is an interface to the node
- * (node/secure/policy.h), since a node reads no files; here it is the file beside the data.
+ * A node's own examples and what protects them. A node reads no files, so the ledger is an
+ * interface to it (node/secure/policy.h); here it is the file next to the data.
  */
 #include "cli/node_data.h"
 
@@ -19,7 +19,7 @@
 
 _Static_assert((int)SHERD__LEDGER_DIGEST == (int)SHERD__LEDGER_KEY, "digests of the same size");
 
-/* ---- the ledger as the node sees it ---------------------------------------------------------- */
+/* ---- the ledger's interface ------------------------------------------------------------------ */
 
 static int64_t today(void)
 {
@@ -97,7 +97,7 @@ static int judge(sherd__cli *cli, sherd_diag *d)
                                "--%s has no effect without --data", name);
 }
 
-/* One that was lost would look like one that is new. */
+/* Opens the ledger and warns if it is new, because a lost ledger looks like a new one. */
 static int open_at(sherd__node_data *x, sherd__cli *cli, const char *path, sherd_diag *d)
 {
     int err = sherd__ledger_open(&x->ledger, path, sherd__opt_flag(cli, "require-ledger"), d);
@@ -109,7 +109,7 @@ static int open_at(sherd__node_data *x, sherd__cli *cli, const char *path, sherd
     return err;
 }
 
-/* Beside the data themselves, whatever link to them was named: one file has one ledger. */
+/* Opens the ledger next to the data file, with links resolved, so that one file has one ledger. */
 static int open_ledger(sherd__node_data *x, sherd__cli *cli, const char *data, sherd_diag *d)
 {
     const char *path = sherd__opt_text(cli, "ledger");
@@ -136,7 +136,7 @@ static void read_policy(sherd__policy *p, sherd__cli *cli)
                           .any_roster = sherd__opt_flag(cli, "any-roster") };
 }
 
-/* The examples are in memory by now. */
+/* The examples are already in memory. */
 static void warn_of_memory(sherd__cli *cli, uint64_t budget)
 {
     char most[24], has[24];

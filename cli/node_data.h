@@ -1,5 +1,5 @@
-/* What `sherd node --data` brings: examples, what their owner allows, and the ledger of what that
- * has cost. */
+/* The data of `sherd node --data`: examples, their owner's policy, and the ledger of privacy
+ * costs. */
 #ifndef CLI_NODE_DATA_H
 #define CLI_NODE_DATA_H
 
@@ -14,20 +14,22 @@ typedef struct sherd__node_data {
     sherd__own_data own;
     sherd__policy policy;
     sherd__ledger *ledger;
-    pthread_mutex_t lock; /* of the ledger: uploads are charged in another thread than reports */
+    pthread_mutex_t lock; /* of the ledger: uploads are charged in a different thread from
+                             reports */
 } sherd__node_data;
 
-/** Reads --data and what belongs to it into *o, which borrows from *x; nothing without --data.
- *  SHERD_EINVAL: an option without effect; errors of sherd__own_load and sherd__ledger_open. */
+/** Reads --data and its related options into *o, which borrows from *x; does nothing without
+ *  --data. SHERD_EINVAL: an option without effect; errors of sherd__own_load and
+ *  sherd__ledger_open. */
 int sherd__node_data_open(sherd__node_data *x, sherd__cli *cli, sherd__node_options *o,
                           sherd_diag *d) SHERD_MUST;
 void sherd__node_data_close(sherd__node_data *x);
-/** What was spent so far: uploads and epsilon at the policy's delta. */
+/** Returns the costs so far: uploads, and epsilon at the policy's delta. */
 json_t *sherd__node_data_json(sherd__node_data *x);
 void sherd__node_data_say(sherd__cli *cli, sherd__node_data *x);
 
 /* clang-format off */
-/** Rows of the table of options. */
+/** Rows for the option table. */
 #define SHERD__NODE_DATA_OPTIONS                                                                   \
     {.name = "data", .type = SHERD__FILE, .arg = "FILE",                                           \
      .help = "examples of this node's own: a .npy or .csv (targets are the last columns), a "      \

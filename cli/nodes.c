@@ -1,8 +1,8 @@
 /*
- * From -n, --nodes or a running local cluster to an open sherd_cluster.
+ * Opens a sherd_cluster from -n, --nodes or a running local cluster.
  *
- * The state folder of a local cluster is trusted only where it belongs to us and is closed to all
- * others: in /tmp anybody could have made one of that name.
+ * The state folder of a local cluster is trusted only if it belongs to this user and no other user
+ * can access it: in /tmp any user could create a folder of that name.
  */
 #include "cli/nodes.h"
 #include "cli/process.h"
@@ -28,10 +28,10 @@ int sherd__nodes_folder(char *out, size_t size)
     return n > 0 && (size_t)n < size ? 0 : SHERD_EINVAL;
 }
 
-/* What the options say: a number of local nodes, or files. */
+/* Source of the nodes according to the options: a number of local nodes, or files. */
 typedef struct source {
     uint32_t local;
-    bool ours; /* the cluster that `sherd cluster up` has started here */
+    bool ours; /* a cluster that `sherd cluster up` has started here */
     char nodes[PATH_MAX], key[PATH_MAX];
 } source;
 
@@ -64,7 +64,7 @@ static int find_source(source *s, sherd__cli *cli, sherd_diag *d)
 {
     memset(s, 0, sizeof *s);
     const char *file = sherd__opt_text(cli, "nodes"), *key = sherd__opt_text(cli, "key");
-    if (!file && sherd__opt_int(cli, "local") > 0) { /* given, or a preset of the verb */
+    if (!file && sherd__opt_int(cli, "local") > 0) { /* given, or preset by the verb */
         s->local = (uint32_t)sherd__opt_int(cli, "local");
         return 0;
     }
@@ -80,7 +80,7 @@ static int find_source(source *s, sherd__cli *cli, sherd_diag *d)
     return 0;
 }
 
-/* As far as nobody is connected to: no key is needed to count. */
+/* Finds the source without a key, which is not needed to read the node file. */
 static int source_to_read(source *s, sherd__cli *cli, sherd_diag *d)
 {
     if (sherd__opt_text(cli, "nodes") == NULL) return find_source(s, cli, d);
@@ -133,7 +133,7 @@ static bool is_node(const sherd__peer *p)
     return strcmp(p->role, "coordinator") != 0;
 }
 
-/* The first node of the i-th one's domain. */
+/* Returns the first node of the domain of node i. */
 static const sherd__peer *first_of_domain(const sherd__peers *peers, size_t i)
 {
     size_t j = 0;
@@ -142,7 +142,7 @@ static const sherd__peer *first_of_domain(const sherd__peers *peers, size_t i)
     return &peers->list[j];
 }
 
-/* All of them name their domain. */
+/* Checks that all nodes have a domain. */
 static int suit_domains(const char *file, const sherd__peers *peers, uint64_t least, sherd_diag *d)
 {
     const sherd__peer *one = NULL, *other = NULL;
@@ -191,7 +191,7 @@ int sherd__nodes_suit(sherd__cli *cli, const sherd_product_options *opt, sherd_d
     sherd__peers peers = { 0 };
     uint64_t least = sherd__prepare_least(opt);
     char hint[80];
-    if (least == 1) return 0; /* of any scheme */
+    if (least == 1) return 0; /* one node is enough for the scheme */
     int err = source_to_read(&s, cli, d);
     if (err) return err;
     if (s.local == 0) {
@@ -223,7 +223,7 @@ static void log_line(void *ctx, sherd_log_level level, const char *text)
     else if (level == SHERD_LOG_INFO || cli->verbose > 1) sherd__cli_note(cli, "%s", text);
 }
 
-/* Many take a while to start; more than there are cores only share them. */
+/* Starting many nodes takes a while, and nodes beyond the number of cores share them. */
 static void say_start(const sherd__cli *cli, uint32_t nodes)
 {
     uint32_t cores = sherd__cpu_usable();
@@ -232,11 +232,11 @@ static void say_start(const sherd__cli *cli, uint32_t nodes)
                        cores, cores == 1 ? "" : "s");
 }
 
-/* Nodes without which there is no result, whoever else is lost, and those to spare. */
+/* Sets how many nodes are the least for a result, and how many are spare. */
 static void say_needs(sherd_cluster_options *o, const sherd_product_options *work)
 {
     uint64_t least = work ? sherd__prepare_least(work) : 1;
-    o->nodes_min = 1; /* the others do its work, as far as the scheme allows */
+    o->nodes_min = 1; /* other nodes take over the work of lost ones, as far as the scheme allows */
     if (least == 1) return;
     o->nodes_min = (uint32_t)(least - work->spare);
     o->spare = work->spare;

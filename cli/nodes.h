@@ -1,4 +1,4 @@
-/* The nodes of a command: from -n N, --nodes FILE, or a local cluster that runs already. */
+/* The nodes of a command: from -n N, --nodes FILE, or a running local cluster. */
 #ifndef CLI_NODES_H
 #define CLI_NODES_H
 
@@ -7,33 +7,34 @@
 #include "sherd/product.h"
 
 /**
- * Where `sherd cluster up` keeps its state: $XDG_RUNTIME_DIR/sherd, else /tmp/sherd-UID (made 0700
- * by it). In it: SHERD__CLUSTER_NODES, a node file, and SHERD__CLUSTER_KEY, the key that those
- * nodes allow. A cluster counts as up where the node file is there and the folder is ours alone.
+ * Writes the path of the folder in which `sherd cluster up` keeps its state:
+ * $XDG_RUNTIME_DIR/sherd, else /tmp/sherd-UID (which it creates with mode 0700). The folder
+ * contains SHERD__CLUSTER_NODES, a node file, and SHERD__CLUSTER_KEY, the key that those nodes
+ * allow. A cluster counts as up if the node file exists and only this user can access the folder.
  */
 int sherd__nodes_folder(char *out, size_t size) SHERD_MUST;
 #define SHERD__CLUSTER_NODES "nodes"
 #define SHERD__CLUSTER_KEY "key"
 
 /**
- * Opens the cluster that SHERD__OPTS_CLUSTER names; *out is the caller's (sherd_cluster_close). Its
- * log goes to stderr, Ctrl-C interrupts its calls. Nodes that are down are done without, as far as
- * the scheme of `work` allows (NULL: any one node will do), and those that it has to spare are not
- * waited for. With neither -n nor --nodes and no local cluster: SHERD_EINVAL naming both. `cli`
- * must outlive the cluster.
+ * Opens the cluster that SHERD__OPTS_CLUSTER names. The caller closes *out with
+ * sherd_cluster_close. The cluster's log goes to stderr, and Ctrl-C interrupts its calls. Nodes
+ * that are down are left out as far as the scheme of `work` allows (NULL: one node is enough), and
+ * spare nodes are not waited for. With neither -n nor --nodes and no local cluster: SHERD_EINVAL
+ * naming both. `cli` must outlive the cluster.
  */
 int sherd__nodes_open(sherd_cluster **out, sherd__cli *cli, const sherd_product_options *work,
                       sherd_diag *d) SHERD_MUST;
-/** What can be said of them before any is started or connected to: whether there are as many as the
- *  scheme of opt takes (SHERD_EFEWNODES), and whether each line of the node file says its domain
- *  (SHERD_EFORMAT). What passes may still fail there. */
+/** Checks the nodes before any is started or connected to: whether there are as many as the scheme
+ *  of opt needs (SHERD_EFEWNODES), and whether each line of the node file gives a domain
+ *  (SHERD_EFORMAT). Starting and connecting may still fail. */
 int sherd__nodes_suit(sherd__cli *cli, const sherd_product_options *opt, sherd_diag *d) SHERD_MUST;
-/** The node file of which that would be, into *file, size bytes; empty: local nodes. same_host:
- *  that its domains may be one host. Errors as above. */
+/** Writes the path of the node file that would be used into *file (size bytes); empty: local nodes.
+ *  same_host: whether its domains may be on one host. Errors as above. */
 int sherd__nodes_file(char *file, size_t size, bool *same_host, sherd__cli *cli,
                       sherd_diag *d) SHERD_MUST;
-/** How many nodes that would be, without opening anything (--dry-run), and whether all of them are
- *  on loopback (here; may be NULL). Errors as above. */
+/** Counts the nodes that would be used without opening anything (--dry-run). *here (may be NULL):
+ *  whether all of them are on loopback. Errors as above. */
 int sherd__nodes_count(uint32_t *out, bool *here, sherd__cli *cli, sherd_diag *d) SHERD_MUST;
 
 #endif

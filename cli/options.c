@@ -1,10 +1,11 @@
 /*
- * Option tables to values. getopt_long reads the command line; the environment and configuration
- * files then fill what it left open, weaker places never overriding stronger ones.
+ * Converts option tables to values. getopt_long reads the command line. The environment and
+ * configuration files then set options that are still unset; a weaker place never overrides a
+ * stronger one.
  *
- * What cannot stand together is judged after all places were read: of two options that exclude each
- * other the one from the stronger place wins; from one place they are an error. Every message opens
- * with the place as the user wrote it: --group, SHERD_GROUP, /etc/sherd/config:3.
+ * Conflicts are checked after all places were read. Of two options that exclude each other, the one
+ * from the stronger place wins; from one place they are an error. Every message begins with the
+ * place as the user wrote it: --group, SHERD_GROUP, /etc/sherd/config:3.
  */
 #include "cli/options.h"
 
@@ -17,7 +18,7 @@
 #include "core/alloc.h"
 #include "core/suggest.h"
 
-#define LONG_BASE 256   /* getopt's val of the i-th long option is LONG_BASE + i */
+#define LONG_BASE 256   /* getopt's val of long option i is LONG_BASE + i */
 #define NEGATED 4096    /* added to it for --no-NAME */
 #define STRINGS_MAX 128 /* values and places copied from files and the environment */
 
@@ -32,7 +33,7 @@ struct sherd__opts {
 
 /* ---- keeping values -------------------------------------------------------------------------- */
 
-/* A copy that lives as long as the options; NULL without memory or room. */
+/* Copies a string for the lifetime of the options; NULL without memory or room. */
 static const char *keep(sherd__opts *o, const char *s)
 {
     if (o->strings_len == STRINGS_MAX) return NULL;
@@ -41,7 +42,7 @@ static const char *keep(sherd__opts *o, const char *s)
     return copy;
 }
 
-/* Reads the value of option i, from a place no stronger than those read before. */
+/* Parses and sets the value of option i, from a place no stronger than those read before. */
 static int set(sherd__opts *o, size_t i, sherd__source source, const char *where, const char *text,
                sherd_diag *d)
 {
@@ -55,7 +56,7 @@ static int set(sherd__opts *o, size_t i, sherd__source source, const char *where
                            where);
     sherd__value parsed;
     int err = sherd__value_parse(&parsed, o->table[i], text, where, code, d);
-    if (err || v->source > source) return err; /* a wrong value is told even where it has no say */
+    if (err || v->source > source) return err; /* an overridden value is checked, too */
     if (v->source == source) parsed.integer += v->integer;
     parsed.source = source;
     if (source != SHERD__FROM_ARGV && source != SHERD__FROM_PRESET) {
@@ -128,7 +129,7 @@ static int by_letter(const sherd__opts *o, int letter)
     return -1;
 }
 
-/* getopt's two complaints, ':' (no value) and '?' (anything else), as a sentence. */
+/* Reports getopt's two errors, ':' (no value) and '?' (anything else), as a sentence. */
 static int complain(const sherd__opts *o, const char *title, int what, const char *given,
                     sherd_diag *d)
 {
@@ -151,7 +152,7 @@ static int complain(const sherd__opts *o, const char *title, int what, const cha
     return unknown_long(o, title, given + 2, d);
 }
 
-/* The tables getopt_long wants: negatable flags take two rows. */
+/* Fills the tables for getopt_long; flags that can be negated take two rows. */
 static void getopt_tables(const sherd__opts *o, char *letters, struct option *longs,
                           char (*negated)[64])
 {
@@ -179,7 +180,7 @@ static int read_argv(sherd__opts *o, const char *title, int argc, char **argv, s
     struct option longs[2 * SHERD__OPTIONS_MAX + 1];
     getopt_tables(o, letters, longs, negated);
     opterr = 0;
-    optind = 0; /* glibc: start afresh */
+    optind = 0; /* glibc: reinitialise */
     for (;;) {
         int at = optind > 0 ? optind : 1;
         optopt = 0;
@@ -249,7 +250,7 @@ static int set_from_file(void *ctx, const char *where, const char *name, const c
         strcmp(name, "config") != 0)
         return set(r->opts, (size_t)i, r->source, place, value, d);
     lookup l = { .name = name, .not_in = i >= 0 ? NULL : r->opts->verb };
-    if (i < 0 && sherd__verbs_each(has_option, &l)) return 0; /* another verb's */
+    if (i < 0 && sherd__verbs_each(has_option, &l)) return 0; /* of another verb */
     if (i >= 0)
         return sherd__fail(d, SHERD_EFORMAT, "give it on the command line",
                            "%s: cannot be set in a configuration file", place);
@@ -283,9 +284,9 @@ static int read_files(sherd__opts *o, const sherd__opts_sources *src, sherd_diag
     return err;
 }
 
-/* ---- judging the whole ----------------------------------------------------------------------- */
+/* ---- presets and conflicts ------------------------------------------------------------------- */
 
-/* What it has where no place sets it. */
+/* Sets the value of an option that no place has set. */
 static void preset(sherd__opts *o, size_t i)
 {
     const sherd__option *p = o->table[i];
@@ -388,7 +389,7 @@ void sherd__opts_free(sherd__opts *o)
     sherd__free(o);
 }
 
-/* ---- asking ---------------------------------------------------------------------------------- */
+/* ---- lookup ---------------------------------------------------------------------------------- */
 
 static const sherd__value *value_of(const sherd__cli *cli, const char *name, unsigned types)
 {

@@ -1,7 +1,7 @@
 /*
- * One file under two options is a slip whose price is the file: a key under --output would be
- * replaced by a matrix, an operand by the certificate of its product. So it is looked for before
- * anything is opened, as is "-" where it would be the name of a file. Two paths that are only read
+ * One file under two options is a mistake that would cost the file: a key under --output would be
+ * replaced by a matrix, or an operand by the certificate of its product. This is therefore checked
+ * before anything is opened, as is "-" where a file name is expected. Two paths that are only read
  * may be one file (A times A).
  */
 #include "cli/paths.h"
@@ -31,7 +31,7 @@ static bool is_written(const char *option)
     return false;
 }
 
-/* Where a file that is not there yet would be: its folder, resolved, and its name. */
+/* Resolves the path of a file that does not exist yet: its resolved folder, and its name. */
 static bool resolve(const char *path, char out[PATH_MAX])
 {
     char folder[PATH_MAX], whole[PATH_MAX];
@@ -72,7 +72,7 @@ int sherd__paths_room(const char *path, sherd_diag *d)
     if (slash && (size_t)(slash - path) + 2 <= sizeof folder)
         snprintf(folder, sizeof folder, "%.*s", (int)(slash - path) + 1, path);
     int e = stat(folder, &st) != 0 ? errno : !S_ISDIR(st.st_mode) ? ENOTDIR : 0;
-    if (!e && access(folder, W_OK | X_OK) != 0) e = errno; /* EROFS tells more than EACCES */
+    if (!e && access(folder, W_OK | X_OK) != 0) e = errno; /* EROFS is more specific than EACCES */
     if (e && access(path, W_OK) == 0) e = 0;
     if (!e && stat(path, &st) == 0 && S_ISDIR(st.st_mode)) e = EISDIR;
     if (!e) return 0;

@@ -1,7 +1,7 @@
 /*
  * `sherd plan A.npy B.npy -n 7` or `sherd plan 4096x4096x4096 --remote 7 --link 125M`: for each
- * scheme what would travel, to the byte, and how long it would take, beside the same product
- * computed here. Nodes of -n and --nodes are asked how fast they are, and their links are measured;
+ * scheme the exact bytes that would be transferred and the predicted time, compared with the same
+ * product computed here. Nodes of -n and --nodes report their speed, and their links are measured;
  * with --remote nothing is started or connected to.
  */
 #include "cli/plan.h"
@@ -22,17 +22,17 @@
 typedef struct planning {
     sherd__cli *cli;
     sherd_npy *file[2];
-    sherd_view a, b; /* without data: shapes alone */
+    sherd_view a, b; /* without data: only the shapes are used */
     sherd_cluster *cluster;
     sherd_forecast_options with;
     uint8_t seed[32]; /* one draw of exposures for all rows of the table */
     sherd_product_options choice[CHOICES];
     sherd_forecast got[CHOICES];
-    sherd_diag why[CHOICES]; /* of those that are not possible */
+    sherd_diag why[CHOICES]; /* why a choice is not possible */
     unsigned len;
 } planning;
 
-/* ---- what is asked --------------------------------------------------------------------------- */
+/* ---- input ----------------------------------------------------------------------------------- */
 
 static bool is_shape(const char *text)
 {
@@ -76,7 +76,7 @@ static int open_operands(planning *p, sherd_diag *d)
                        cli->args[0], p->a.rows, p->a.cols, cli->args[1], p->b.rows, p->b.cols);
 }
 
-/* Which nodes, and how fast everything is. */
+/* Finds the nodes and the speeds of nodes and links. */
 static int find_nodes(planning *p, sherd_diag *d)
 {
     const sherd__cli *cli = p->cli;
@@ -95,7 +95,7 @@ static int find_nodes(planning *p, sherd_diag *d)
     int err = sherd__nodes_open(&p->cluster, p->cli, NULL, d);
     if (err) return err;
     p->with.cluster = p->cluster;
-    /* Of nodes here a forecast measures what it needs, while they would be at work. */
+    /* For nodes on this host the forecast measures what it needs, under the load of their work. */
     if (p->with.rates.link > 0 || sherd_cluster_simulated(p->cluster)) return 0;
     return sherd_rates_probe(&p->with.rates, p->cluster, d);
 }
@@ -109,7 +109,7 @@ static void add_choice(planning *p, const sherd_product_options *base, const she
     o->scheme = s->scheme;
     o->group = group;
     o->exact = base->exact || s->exact_only;
-    if ((s->takes & SHERD_TAKES_MASKS) && !base->bits_bind) o->bits = 0; /* as the masks say */
+    if ((s->takes & SHERD_TAKES_MASKS) && !base->bits_bind) o->bits = 0; /* set by the masks */
 }
 
 static void add_scheme(planning *p, const sherd_product_options *base, const sherd_scheme_info *s)
@@ -141,7 +141,7 @@ static int list_choices(planning *p, sherd_diag *d)
     return 0;
 }
 
-/* Where no choice can hold the operands' values, no node need be started to say so. */
+/* If no choice can represent the operands' values, this fails before nodes are started. */
 static int check_range(const planning *p, sherd_diag *d)
 {
     sherd_diag first = { 0 }, other;
@@ -150,7 +150,7 @@ static int check_range(const planning *p, sherd_diag *d)
     return first.code ? sherd__fail(d, first.code, first.hint, "%s", first.message) : 0;
 }
 
-/* ---- what is told ---------------------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 const char *sherd__plan_choice(const sherd_product_options *opt, char out[48])
 {
@@ -187,7 +187,7 @@ json_t *sherd__plan_object(const sherd_forecast *f)
         json_object_set_new(o, "encoding", json_string(sherd__choices_encoding[f->encoding]));
         json_object_set_new(o, "tasks_csr", json_integer((json_int_t)f->tasks_csr));
     }
-    if (f->dense_seconds > 0) { /* else there was nothing to choose */
+    if (f->dense_seconds > 0) { /* else there was no choice */
         json_object_set_new(o, "seconds_dense", json_real(f->dense_seconds));
         json_object_set_new(o, "seconds_csr", json_real(f->csr_seconds));
     }
@@ -303,7 +303,7 @@ static int forecast(planning *p, sherd_diag *d)
 
 static int run_plan(sherd__cli *cli, sherd_diag *d)
 {
-    static planning p; /* large: diagnoses of every choice */
+    static planning p; /* static because it is large: diagnoses of every choice */
     memset(&p, 0, sizeof p);
     p.cli = cli;
     int err = open_operands(&p, d);

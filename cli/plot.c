@@ -1,7 +1,8 @@
 /*
- * The data go to one file, in gnuplot's blocks (two empty lines between them), the words to
- * another, and gnuplot makes the picture beside the file that it replaces. gnuplot is a process of
- * its own, with a deadline, no start-up file of the user's, and nothing from us but those names.
+ * The data are written to one file in gnuplot's blocks (two empty lines between them), the script
+ * to another. gnuplot draws to a new file in the same folder, which then replaces the old plot.
+ * gnuplot runs as a child process with a deadline and without the user's start-up file; it gets
+ * only those file names.
  */
 #include "cli/plot.h"
 
@@ -35,7 +36,7 @@ static const char *kind_of(const char *path)
     return dot && strcmp(dot, ".png") == 0 ? "pngcairo" : NULL;
 }
 
-/* The picture in the making keeps its ending, so that it is nothing else to whoever finds it. */
+/* The unfinished plot keeps the extension, so that its file type is recognised. */
 static int make_names(names *n, const char *path, sherd_diag *d)
 {
     const char *dot = strrchr(path, '.');
@@ -62,7 +63,7 @@ int sherd__plot_check(const char *path, sherd_diag *d)
 
 /* ---- data and script ------------------------------------------------------------------------- */
 
-/* A file of text under way: the first failure stays. */
+/* A text file being written; keeps the first error. */
 typedef struct text {
     sherd__file *file;
     int err;
@@ -117,8 +118,8 @@ static int write_data(const sherd__plot *p, const char *path, sherd_diag *d)
     return end(&t);
 }
 
-/* A string of the script: single quotes are doubled, which is all the quoting that gnuplot has.
- * Control characters cannot be written so: a name with them becomes one without. */
+/* Quotes a string for the script: single quotes are doubled, which is gnuplot's only quoting.
+ * Control characters cannot be represented; a name with them is replaced by one without. */
 static const char *quoted(const char *s, char out[2 * PATH_MAX])
 {
     size_t n = 0;
@@ -153,7 +154,7 @@ static void curves(text *t, const sherd__plot *p)
           "accuracy, validation" },
     };
     bool accuracy = any(p, lines[2].offset) || any(p, lines[3].offset), first = true;
-    if (p->epochs_len == 0) { /* an empty frame: a range cannot come from no figures */
+    if (p->epochs_len == 0) { /* an empty frame: gnuplot cannot derive a range without figures */
         say(t, "set xrange [0:1]; set yrange [0:1]\nplot -1 notitle\n");
         return;
     }
@@ -169,7 +170,7 @@ static void curves(text *t, const sherd__plot *p)
     say(t, "%s\nunset y2tics; unset y2label; set ytics mirror\n", first ? "-1 notitle" : "");
 }
 
-/* Blocks are counted as gnuplot does, which passes over one without lines. */
+/* Numbers blocks as gnuplot does, which skips a block without lines. */
 static void plane(text *t, const sherd__plot *p)
 {
     int points = p->epochs_len > 0, regions = points + 1;
@@ -208,8 +209,8 @@ static int write_script(const sherd__plot *p, const names *n, const char *path, 
 
 /* ---- gnuplot --------------------------------------------------------------------------------- */
 
-/* Waits for it, at most GNUPLOT_SECONDS, and not beyond a signal to us; one that came before, and
- * ended the work that is drawn here, does not count. */
+/* Waits for gnuplot, for at most GNUPLOT_SECONDS, and until a signal at most. A signal that came
+ * before the call, and ended the training that is drawn, does not count. */
 static int await(pid_t pid, int *status)
 {
     double until = sherd__clock_s() + GNUPLOT_SECONDS;
@@ -228,7 +229,7 @@ static int await(pid_t pid, int *status)
     }
 }
 
-/* 0: the picture is in n->part. Else why there is none. */
+/* Returns 0 if the plot is in n->part, else an error with the reason in *why. */
 static int run_gnuplot(const names *n, const char **why)
 {
     char set[2 * PATH_MAX + 16], q[2 * PATH_MAX];
@@ -253,7 +254,7 @@ static int run_gnuplot(const names *n, const char **why)
     return err;
 }
 
-/* The picture takes its name: whole and synced, as every file of ours. */
+/* Renames the plot to its final name, complete and synced, as for all output files. */
 static int name_picture(const names *n, const char *path, sherd_diag *d)
 {
     sherd__map m = { 0 };

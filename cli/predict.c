@@ -1,7 +1,7 @@
 /*
- * `sherd predict MODEL.npz DATA -o OUT.npy`: what a trained network gives for new inputs. Rows go
- * in pieces of one size, because in fixed point a piece has one exponent: cut alike, the result
- * over nodes has the bits of the one computed here.
+ * `sherd predict MODEL.npz DATA -o OUT.npy`: the outputs of a trained network for new inputs. Rows
+ * are processed in pieces of one size, because in fixed point each piece has one exponent. With
+ * equal pieces, the result from nodes equals the one computed here bit for bit.
  */
 #include <math.h>
 #include <string.h>
@@ -90,7 +90,7 @@ static int save(const predict *p, sherd_diag *d)
     return err;
 }
 
-/* err: what failed behind the outputs, which are there. */
+/* err: an error after the outputs were written. */
 static int tell(const predict *p, int err, sherd_diag *d)
 {
     sherd__remote_products_traffic x = sherd__remote_products_traffic_now(&p->over);

@@ -1,6 +1,6 @@
 /*
- * `sherd prepare B.npy --rows N -o FILE`: one-time masks for `--scheme blind`, and with --show what
- * a file of them is for and how much of it is left.
+ * `sherd prepare B.npy --rows N -o FILE`: one-time masks for `--scheme blind`. With --show,
+ * describes the purpose of a mask file and how much of it is left.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -16,12 +16,12 @@
 typedef struct watcher {
     sherd__progress_line line;
     const sherd_npy *file; /* B */
-    int err;               /* what was found wrong with it once all of it had been read */
+    int err;               /* error found when B had been read completely */
     sherd_diag why;
 } watcher;
 
-/* Told that all rows are done, B has been read for the last time and the masks have no name yet:
- * those of a B that changed meanwhile are of no B at all. */
+/* When all rows are done, B has been read completely and the masks have no name yet. B is then
+ * checked for changes, since masks of a B that changed during the run fit no B. */
 static int watch(void *ctx, uint64_t done, uint64_t rows)
 {
     watcher *w = ctx;
@@ -61,7 +61,7 @@ static int show(sherd__cli *cli, sherd_diag *d)
     return 0;
 }
 
-/* As multiply reads a right operand: a one-dimensional one is a column. */
+/* Opens B as multiply opens a right operand: a one-dimensional array is a column. */
 static int open_b(sherd_npy **file, sherd_view *b, const char *path, sherd_diag *d)
 {
     int err = sherd_npy_open(file, path, d);

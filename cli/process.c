@@ -1,9 +1,10 @@
 /*
- * The command's own process. A library must not do any of this; a command has to.
+ * The command's own process. A library must not change these settings; a command has to.
  *
- * Handlers only set a flag and write to an eventfd: product code polls the one or watches the other
- * and unwinds, so that local nodes and temporary files go away. Whoever presses Ctrl-C twice means
- * it: the default action then ends the process (local nodes end with the pipe that they watch).
+ * Handlers only set a flag and write to an eventfd. Product code polls the flag or waits for the
+ * eventfd, and unwinds, so that local nodes and temporary files are removed. A second Ctrl-C has
+ * the default action, which ends the process (local nodes end when the pipe that they watch
+ * closes).
  */
 #include "cli/process.h"
 
@@ -58,8 +59,8 @@ int sherd__cli_interrupt_fd(void)
     return atomic_load(&signal_fd);
 }
 
-/* A closed stdin reads as empty; a closed stdout or stderr is held by a descriptor that cannot be
-   written to, so that output fails as the caller asked for. */
+/* A closed stdin is replaced by an empty one. A closed stdout or stderr is replaced by a descriptor
+ * that cannot be written to, so that output fails as the caller intended. */
 static void fill_standard_descriptors(void)
 {
     for (int fd = 0; fd <= 2; fd++) {
@@ -72,8 +73,8 @@ static void fill_standard_descriptors(void)
     }
 }
 
-/* libuv and libsodium abort where a system call fails that they cannot do without
- * (docs/ARCHITECTURE.md); abort() ends the process when this returns. */
+/* libuv and libsodium abort if a system call that they need fails (docs/ARCHITECTURE.md). abort()
+ * ends the process after this handler returns. */
 static void on_abort(int sig)
 {
     static const char text[] =
@@ -93,7 +94,7 @@ static void catch_signals(void)
     act.sa_flags = SA_RESTART;
     act.sa_handler = on_signal;
     for (size_t i = 0; i < sizeof caught / sizeof *caught; i++) {
-        /* nohup and background jobs ignore on purpose: leave it so */
+        /* nohup and background jobs ignore it on purpose: do not change that */
         if (sigaction(caught[i], NULL, &was) == 0 && was.sa_handler == SIG_IGN) continue;
         sigaction(caught[i], &act, NULL);
     }

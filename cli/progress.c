@@ -1,8 +1,9 @@
 /*
- * Progress, drawn from numbers that the caller hands in; time too, so that tests need no waiting.
+ * Progress, drawn from numbers that the caller passes in, including the time, so that tests need
+ * not wait.
  *
- * The bar is erased (carriage return, clear to end of line) before other words appear, so errors
- * and warnings never share its line. No colour: the line has none to lose under NO_COLOR.
+ * The bar is erased (carriage return, clear to end of line) before other output, so errors and
+ * warnings never share its line. It uses no colour, so NO_COLOR does not affect it.
  */
 #include "cli/progress.h"
 
@@ -15,7 +16,7 @@
 
 #define REDRAW_SECONDS 0.1
 #define BAR_CELLS 20
-#define RATE_SECONDS_MIN 0.5 /* below this, rate and time left would be noise */
+#define RATE_SECONDS_MIN 0.5 /* below this, rate and time left are too inaccurate */
 
 static sherd__progress_line *on_screen;
 
@@ -41,7 +42,7 @@ static int columns_of(FILE *out)
     return n > 0 ? n : 80;
 }
 
-/* "41/64 tasks  extra  8/s  3 s left" */
+/* Formats "41/64 tasks  extra  8/s  3 s left". */
 static void describe(char *out, size_t size, const sherd__progress_line *p, uint64_t done,
                      uint64_t total, const char *extra, double now)
 {

@@ -1,6 +1,6 @@
 /*
  * The progress line. On a terminal one line is redrawn at most ten times a second; elsewhere a line
- * is printed for each tenth of the work; under --quiet or --progress none nothing at all.
+ * is printed for each tenth of the work. Under --quiet or --progress none nothing is printed.
  *
  *     multiply  62 % [############--------]  41/64 tasks  1.2 GB out, 310 MB in  8/s  3 s left
  */
@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 typedef enum sherd__progress_mode {
-    SHERD__PROGRESS_AUTO, /* bar on a terminal, else plain: in the order of --progress */
+    SHERD__PROGRESS_AUTO, /* bar on a terminal, else plain; values in the order of --progress */
     SHERD__PROGRESS_BAR,
     SHERD__PROGRESS_PLAIN,
     SHERD__PROGRESS_NONE
@@ -24,20 +24,20 @@ typedef struct sherd__progress_line {
     sherd__progress_mode mode;
     const char *what, *unit; /* "multiply", "tasks" */
     double started, drawn;   /* seconds of the caller's clock; drawn < 0: never */
-    int tenths;              /* plain: tenths told so far */
-    bool shown;              /* a bar stands on the terminal now */
+    int tenths;              /* plain: tenths printed so far */
+    bool shown;              /* the bar is currently on the terminal */
 } sherd__progress_line;
 
-/** `what` and `unit` are borrowed. AUTO is resolved here by isatty and TERM. now: any clock. */
+/** `what` and `unit` are borrowed. isatty and TERM resolve AUTO here. now: any clock. */
 void sherd__progress_init(sherd__progress_line *p, FILE *out, sherd__progress_mode mode,
                           const char *what, const char *unit, double now);
-/** done of total (0: not known yet); `extra` ("1.2 GB out") or NULL. */
+/** Shows `done` of `total` (0: not known yet); `extra` ("1.2 GB out") may be NULL. */
 void sherd__progress_update(sherd__progress_line *p, uint64_t done, uint64_t total,
                             const char *extra, double now);
-/** Takes the bar off the screen: the work is over. */
+/** Erases the bar at the end of the work. */
 void sherd__progress_fini(sherd__progress_line *p);
 
-/** Erases the bar that stands on stderr now, if one: called before anything else is printed. */
+/** Erases the bar if it is currently on stderr. Called before anything else is printed. */
 void sherd__progress_clear(void);
 
 #endif

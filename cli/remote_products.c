@@ -1,8 +1,8 @@
 /*
- * Options of products that a network makes. Those of `multiply` that serve one product only (masks,
- * metadata, row shuffles) have no meaning here. Two schemes are refused although the library has
- * them: a public right operand would be the weights on the way forward and the errors on the way
- * back, and from those the data follow by least squares.
+ * Options for the products of a network. Options of `multiply` that apply to one product only
+ * (masks, metadata, row shuffles) have no meaning here. Two schemes of the library are refused: a
+ * public right operand would be the weights in the forward pass and the errors in the backward
+ * pass, and the data can be computed from those by least squares.
  */
 #include "cli/remote_products.h"
 
@@ -60,7 +60,7 @@ static int judge_nodes(sherd__cli *cli, sherd_diag *d)
                                "--%s has no effect without nodes", idle);
 }
 
-/* What has no effect under this scheme. */
+/* Checks for options without effect under this scheme. */
 static int judge_scheme(const sherd_scheme_info *s, sherd__cli *cli, sherd_diag *d)
 {
     static const char *const of_permute[] = { "group", "exposure", "exposure-max", NULL };
@@ -79,7 +79,7 @@ static int judge_scheme(const sherd_scheme_info *s, sherd__cli *cli, sherd_diag 
     return 0;
 }
 
-/* What cannot be had with products that are hidden. */
+/* Checks for options that cannot be combined with hidden products. */
 static int judge_hidden(const sherd__remote_products *o, const sherd_scheme_info *s,
                         sherd__cli *cli, sherd_diag *d)
 {
@@ -100,7 +100,7 @@ static int judge_hidden(const sherd__remote_products *o, const sherd_scheme_info
     return 0;
 }
 
-/* The fixed point, and how it is rounded to. */
+/* Reads the fixed point's width and its rounding. */
 static int read_arithmetic(sherd__remote_products *o, const sherd_scheme_info *s, sherd__cli *cli,
                            sherd_diag *d)
 {

@@ -1,7 +1,7 @@
 /*
- * Words and results. Errors are printed here and nowhere else, once, when a run ends: as two lines
- * for people or as one JSON object for programs, never as both. A result that could not be written
- * (stdout closed, its disk full) is a failure of the run, whatever the verb said.
+ * Messages and results. Errors are printed only here, once, when a run ends: either as two lines
+ * for people or as one JSON object for programs. A result that could not be written (stdout closed,
+ * its disk full) is a failure of the run, whatever the verb returned.
  */
 #include "cli/report.h"
 
@@ -41,10 +41,10 @@ bool sherd__cli_colour(void)
     return isatty(STDERR_FILENO) == 1 && (!no || *no == '\0') && term && strcmp(term, "dumb") != 0;
 }
 
-/* ---- words ----------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
-/* What is said at once: one write, so that processes that share a terminal or mpirun's pipe (4096
-   is what a pipe takes in one piece) do not speak into each other's words. */
+/* A message, written by one write, so that processes that share a terminal or mpirun's pipe do not
+ * interleave their messages (a pipe takes 4096 bytes atomically). */
 typedef struct {
     char text[4096];
     size_t len;
@@ -63,14 +63,14 @@ static void add(words *w, const char *text, size_t len)
     w->len += len;
 }
 
-/* Our own words, as they are. */
+/* Appends our own text unchanged. */
 static void put(words *w, const char *text)
 {
     add(w, text, strlen(text));
 }
 
-/* File names, arguments and what nodes say may hold anything; a terminal obeys control characters.
-   C1 controls are those two bytes in UTF-8. */
+/* Appends text of others, escaped. File names, arguments and messages of nodes may contain control
+ * characters, which a terminal obeys. C1 controls are these two bytes in UTF-8. */
 static void put_plain(words *w, const char *text)
 {
     for (const unsigned char *p = (const unsigned char *)text; *p != '\0'; p++) {
@@ -127,7 +127,7 @@ void sherd__cli_warn(const sherd__cli *cli, const char *fmt, ...)
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-/* "sherd/multiply/1", "sherd/meta-build/1". */
+/* schema: "sherd/multiply/1", "sherd/meta-build/1" */
 static json_t *new_object(const sherd__cli *cli, bool ok)
 {
     char schema[80];
@@ -142,7 +142,7 @@ json_t *sherd__cli_json_new(const sherd__cli *cli)
     return new_object(cli, true);
 }
 
-/* 15 digits: what every double keeps, so that 0.3 is not told as 0.29999999999999999. */
+/* Every double keeps 15 digits, so that 0.3 is not printed as 0.29999999999999999. */
 #define OUTPUT_FLAGS (JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(15))
 
 static int print_object(json_t *obj)
@@ -150,7 +150,7 @@ static int print_object(json_t *obj)
     char *text = obj ? json_dumps(obj, OUTPUT_FLAGS) : NULL;
     if (!text) return SHERD_ENOMEM;
     int err = puts(text) < 0 ? SHERD_EIO : 0;
-    free(text); /* jansson's allocation */
+    free(text); /* allocated by jansson */
     return err;
 }
 
@@ -178,7 +178,7 @@ int sherd__cli_json_end(const sherd__cli *cli, json_t *obj, sherd_diag *d)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* What helps against an error whose place did not know better. An interrupt needs no remedy. */
+/* Returns the remedy for an error that was reported without one. An interrupt needs none. */
 static const char *remedy(int err, const sherd_diag *d)
 {
     static const struct {
@@ -226,7 +226,7 @@ static void print_error(const sherd__cli *cli, int err, const sherd_diag *d)
     speak(&w);
 }
 
-/* {"code": 8, "name": "verification", ...} */
+/* Makes {"code": 8, "name": "verification", ...}. */
 static json_t *error_object(int err, const sherd_diag *d)
 {
     int code = sherd_err_exit(err);
@@ -246,7 +246,7 @@ int sherd__cli_json_fail(sherd__cli *cli, json_t *obj, int err, const sherd_diag
     return err;
 }
 
-/* What a failed run says with --json; false where it could not be said. */
+/* Prints the error object of a failed run with --json; false if it could not be printed. */
 static bool tell_json(const sherd__cli *cli, int err, const sherd_diag *d)
 {
     json_t *obj = new_object(cli, false);

@@ -1,4 +1,4 @@
-/* A seed is raw bytes, not text: what `head -c 32 /dev/urandom` writes. */
+/* A seed is 32 raw bytes, not text: the output of `head -c 32 /dev/urandom`. */
 #include "cli/seed.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@ int sherd__seed_read(uint8_t seed[SEED_BYTES], const char *path, sherd_diag *d)
     size_t len = 0;
     sherd_diag why = { 0 };
     int err = sherd__file_read_small(&bytes, &len, path, 4096, &why);
-    if (err) /* a number, perhaps, where others take one */
+    if (err) /* the user may have given a number, as other programs expect */
         return sherd__fail(d, err, err == SHERD_EINTERRUPTED ? NULL : MAKE_ONE,
                            "--seed names a file of %u bytes; %s", SEED_BYTES, why.message);
     if (len == SEED_BYTES) memcpy(seed, bytes, SEED_BYTES);

@@ -6,8 +6,8 @@
 
 #include "sherd/err.h"
 
-/** Reads a seed. SHERD_EOPEN, SHERD_EIO, SHERD_ENOMEM; SHERD_EFORMAT for another length. Wipe
- *  it. */
+/** Reads a seed. SHERD_EOPEN, SHERD_EIO, SHERD_ENOMEM; SHERD_EFORMAT for another length. The caller
+ *  wipes it. */
 int sherd__seed_read(uint8_t seed[32], const char *path, sherd_diag *d) SHERD_MUST;
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The rows that verbs share, and ways to walk all tables: help, man page, completion and "did you
- * mean" see the same options as the parser.
+ * Rows that are shared by verbs, and functions that walk all tables: help, man page, completion and
+ * "did you mean" use the same options as the parser.
  */
 #include <assert.h>
 #include <ctype.h>

@@ -1,6 +1,6 @@
 /*
- * What a piece of work tells when it is over: a few lines for people, or one object for programs.
- * Both are made from the same report, and both say what was not checked or not hidden.
+ * Reports a finished operation: a few lines for people, or one object for programs. Both are made
+ * from the same report, and both say what was not checked or not hidden.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -18,7 +18,7 @@ static uint64_t total(const uint64_t *each, uint32_t n)
     return sum;
 }
 
-/* What fixed point made of operand i; false where it took it as it was. */
+/* Computes the rounding error of operand i in fixed point; false if it was not rounded. */
 static bool rounding(const sherd__product_run *w, unsigned i, sherd__fixed_loss *out)
 {
     if (w->op != 0 || !w->opt.exact) return false;
@@ -28,7 +28,7 @@ static bool rounding(const sherd__product_run *w, unsigned i, sherd__fixed_loss 
 
 /* ---- for people ------------------------------------------------------------------------------ */
 
-/* Of the nodes, those that were there: up at the start, or sent something later. */
+/* Returns whether node i took part: it was up at the start, or was sent something later. */
 static bool took_part(const sherd__product_run *w, uint32_t i)
 {
     return !w->up || w->up[i] || w->report.bytes_out[i] > 0;
@@ -41,7 +41,8 @@ static uint32_t nodes_there(const sherd__product_run *w)
     return n;
 }
 
-/* Domains of which a node was there. Every node has a name for its own by now. */
+/* Counts domains of which at least one node took part. Every node has a domain name at this
+ * point. */
 static uint32_t domains_there(const sherd__product_run *w)
 {
     sherd_node_info a, b;
@@ -52,7 +53,7 @@ static uint32_t domains_there(const sherd__product_run *w)
         for (uint32_t j = 0; j < w->report.nodes && counts; j++) {
             sherd_cluster_node(w->cluster, j, &b);
             if (j != i && strcmp(a.domain, b.domain) == 0 && (j < i || took_part(w, j)))
-                counts = false; /* counted already, or there */
+                counts = false; /* already counted, or a node of the domain took part */
         }
         missing += counts;
     }
@@ -109,7 +110,7 @@ static void say_nodes(const sherd__product_run *w)
     }
 }
 
-/* Only what is not as everybody expects. */
+/* Prints the encoding if A was sent in CSR; dense is expected. */
 static void say_encoding(const sherd__product_run *w)
 {
     const sherd_report *r = &w->report;
@@ -120,7 +121,7 @@ static void say_encoding(const sherd__product_run *w)
                    r->tasks_csr < r->tasks ? " (dense was smaller in the others)" : "");
 }
 
-/* What was expected beside what came. */
+/* Prints the forecast with the measured values. */
 static void say_forecast(const sherd__product_run *w)
 {
     const sherd_forecast *f = &w->forecast;
@@ -172,14 +173,14 @@ static void say_arithmetic(const sherd__product_run *w)
                     r->bits_a, r->bits_b, r->scale_a, r->scale_b, how);
 }
 
-/* X times X: one file, rounded alike. */
+/* Returns whether operand i was already described: X times X is one file, rounded alike. */
 static bool said_before(const sherd__product_run *w, unsigned i)
 {
     return i == 1 && strcmp(w->in[0].path, w->in[1].path) == 0 &&
            sherd__product_run_bits(w, 0) == sherd__product_run_bits(w, 1);
 }
 
-/* What would keep entries that became 0. */
+/* Returns which option would keep entries that became 0. */
 static const char *keeps_more(const sherd__product_run *w, unsigned i)
 {
     bool wider = sherd__product_run_bits(w, i) < 26;
@@ -193,8 +194,8 @@ static const char *keeps_more(const sherd__product_run *w, unsigned i)
     return i == 1 && w->opt.bits_b ? "--bits-b 26 keeps more" : "--bits 26 keeps more";
 }
 
-/* The point stands among a number's bits or behind them, never before: whole matrices may be too
- * small. What their largest entry is stays untold. */
+/* The scale is at most bits - 1, so all entries of a matrix may be too small. The message does not
+ * reveal the largest entry. */
 static void say_vanished(const sherd__product_run *w, unsigned i, const sherd__fixed_loss *loss)
 {
     int scale = i == 0 ? w->report.scale_a : w->report.scale_b;
@@ -211,7 +212,8 @@ static void say_vanished(const sherd__product_run *w, unsigned i, const sherd__f
                         w->in[i].path, loss->vanished, loss->nonzeros, keeps_more(w, i));
 }
 
-/* The result is exact for what the operands were rounded to: how far that is from them. */
+/* Prints how far the rounded operands are from the originals. The result is exact for the rounded
+ * ones. */
 static void say_rounding(const sherd__product_run *w)
 {
     sherd__fixed_loss loss;
@@ -224,7 +226,7 @@ static void say_rounding(const sherd__product_run *w)
     }
 }
 
-/* What was asked of every answer. */
+/* Prints which checks every answer passed. */
 static void say_checked(const sherd__product_run *w)
 {
     const sherd_report *r = &w->report;
@@ -483,7 +485,7 @@ int sherd__product_run_tell(sherd__product_run *w, int err, sherd_diag *d)
         if (err == SHERD_EDIFFERS) say_check(w);
         return err;
     }
-    if (err != 0 && !w->cluster) return err; /* nothing happened: the error says it all */
+    if (err != 0 && !w->cluster) return err; /* nothing was sent: there is only the error */
     json_t *obj = sherd__cli_json_new(w->cli);
     add_files(w, obj);
     add_settings(w, obj);

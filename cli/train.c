@@ -1,7 +1,7 @@
 /*
- * `sherd train NAME|CONFIG`. Everything that can be wrong with recipe, data and options is found
- * before nodes are started; the model appears when training is over and nothing has failed, so an
- * earlier one survives.
+ * `sherd train NAME|CONFIG`. All errors in recipe, data and options are found before nodes are
+ * started. The model is written after training, if nothing has failed, so an earlier model survives
+ * a failure.
  */
 #include "cli/train.h"
 
@@ -32,7 +32,7 @@ static const char *const choices_aggregate[] = { "plain", "secure", "ring", "hal
                                                  NULL };
 static const char *const choices_average[] = { "plain", "weighted", NULL };
 
-/* ---- before ---------------------------------------------------------------------------------- */
+/* ---- preparation ----------------------------------------------------------------------------- */
 
 static int read_seed(sherd__train *t, sherd_diag *d)
 {
@@ -104,7 +104,7 @@ static int prepare(sherd__train *t, sherd_diag *d)
     return err;
 }
 
-/* ---- while ----------------------------------------------------------------------------------- */
+/* ---- callbacks during training --------------------------------------------------------------- */
 
 static int on_step(void *ctx, const sherd__step *s, const sherd__step_result *r, sherd_diag *d)
 {
@@ -133,7 +133,8 @@ static bool interrupted(void *ctx)
     return sig != 0 && sig != SIGALRM;
 }
 
-/* The network's own multiplier, cut off by --timeout between steps as within them. */
+/* Returns whether to stop after a signal or --timeout. It is asked between steps, where --timeout
+ * also ends training with local products. */
 static bool stop_asked(void *ctx)
 {
     sherd__train *t = ctx;
@@ -147,7 +148,7 @@ static bool stop_asked(void *ctx)
     return t->stopped != 0;
 }
 
-/* Nodes, who makes steps, and all that a run writes. */
+/* Opens the nodes, the stepper, and all files that a run writes. */
 static int open_run(sherd__train *t, sherd_diag *d)
 {
     uint8_t products[32];
@@ -170,7 +171,7 @@ static int open_run(sherd__train *t, sherd_diag *d)
     return err ? err : sherd__train_keep_begin(t, d);
 }
 
-/* Why a run ended early, and how to go on. */
+/* Reports why a run ended early, and how to continue it. */
 static int broken_off(sherd__train *t, int err, const sherd_diag *why, sherd_diag *d)
 {
     bool late = t->stopped ? t->stopped == SHERD_ETIMEOUT : !interrupted(t);
@@ -192,7 +193,8 @@ static int broken_off(sherd__train *t, int err, const sherd_diag *why, sherd_dia
     return sherd__fail(d, err, why->hint, "%s", why->message);
 }
 
-/* What hours of training have made is not thrown away for a disk that is full by now. */
+/* Saves the model. If the disk has become full, saves it elsewhere, so that hours of training are
+ * not lost. */
 static int save(sherd__train *t, sherd_diag *d)
 {
     const char *output = sherd__opt_text(t->cli, "output"), *folder = getenv("TMPDIR");
@@ -208,7 +210,8 @@ static int save(sherd__train *t, sherd_diag *d)
     return err;
 }
 
-/* An epoch may be a step of a millisecond: then a file and its syncs for each would be the work. */
+/* An epoch may be a step of a millisecond. Writing and syncing a file for each would then take most
+ * of the time. */
 static uint64_t steps_between_reports(const sherd__train *t)
 {
     uint64_t epoch = sherd__trainer_order(t->trainer)->per_epoch, all = t->recipe.report_every;
@@ -244,7 +247,7 @@ static int run(sherd__train *t, sherd_diag *d)
     err = sherd__trainer_run(t->trainer, t->stepper, t->over.engine, &calls, &mine);
     t->seconds = sherd__clock_s() - t->began;
     if (err) err = broken_off(t, err, &mine, d);
-    if (t->stopped && !t->stopped_by.code) /* others end once the first has its checkpoint */
+    if (t->stopped && !t->stopped_by.code) /* the others end after the first's checkpoint */
         (void)sherd__train_stop_together(0, NULL);
     if (!err) err = save(t, d);
     err = sherd__train_plot(t, err, d);

@@ -1,6 +1,7 @@
 /*
- * --aggregate ring|halving-doubling: nodes add up gradients among themselves and make the updates;
- * plans go out from here, and costs come back. What cannot be had that way is refused by name.
+ * --aggregate ring|halving-doubling: nodes sum gradients among themselves and compute the updates.
+ * This process sends plans and receives costs. Options that this cannot provide are refused by
+ * name.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -13,7 +14,7 @@
 
 struct sherd__train_allreduce {
     sherd__reduce kind;
-    sherd__allreduce_lead lead; /* the stepper's; ops NULL: not open */
+    sherd__allreduce_lead lead; /* of the stepper; ops NULL: not open */
     sherd__allreduce_stats stats;
 };
 

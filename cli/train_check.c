@@ -1,8 +1,8 @@
 /*
- * --check: the same training here, step by step beside the one over nodes, from the same weights,
- * rows and rates. By the same specification (fixed point of the same width) every parameter must
- * agree in every bit after every epoch. A third one in float64 is not judged: it tells what fixed
- * point costs in accuracy.
+ * --check: the same training here, step by step with the one on nodes, from the same weights, rows
+ * and rates. With the same specification (fixed point of the same width) all parameters must agree
+ * bit for bit after every epoch. A third training in float64 is not compared: it shows the loss of
+ * accuracy from fixed point.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -85,7 +85,7 @@ static int bring(beside *b, uint64_t step, bool keep, heard *h, sherd_diag *d)
     return sherd__trainer_run(b->trainer, b->stepper, b->engine, &calls, d);
 }
 
-/* "w2, row 3, column 5" for parameter k. */
+/* Formats the name of parameter k: "w2, row 3, column 5". */
 static void name_parameter(sherd__network *n, size_t k, char out[80])
 {
     const double *params = sherd__network_params(n);

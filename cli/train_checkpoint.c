@@ -1,10 +1,10 @@
 /*
- * --checkpoint and --resume. A checkpoint holds all that the loop needs to go on as if nothing had
- * happened (learn/train.h), and what the run was, so that another run does not go on with it:
- * recipe, seed, digest of the data, and how numbers are computed. It is a model too: `sherd
- * predict` takes one.
+ * --checkpoint and --resume. A checkpoint contains the complete state of the training loop
+ * (learn/train.h), so that a resumed run continues exactly. It also identifies the run, so that
+ * another run does not continue it: recipe, seed, digest of the data, and arithmetic. A checkpoint
+ * is also a model: `sherd predict` accepts one.
  *
- * Seeds are stored, mask keys are not: what a resumed run hides is hidden with fresh masks.
+ * Seeds are stored, mask keys are not: a resumed run hides data with new masks.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -25,7 +25,7 @@
 struct sherd__train_keep {
     sherd__chain *chain;
     char *path;    /* of the newest file; NULL: none */
-    uint64_t keep; /* files; 0: all */
+    uint64_t keep; /* number of files; 0: all */
     sherd__digest data;
     char arithmetic[ARITHMETIC];
 };
@@ -35,10 +35,10 @@ static int no_memory(sherd_diag *d)
     return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for checkpoints");
 }
 
-/* ---- what a run is --------------------------------------------------------------------------- */
+/* ---- identity of a run ----------------------------------------------------------------------- */
 
-/* Two texts of a recipe: its network, and all of it but how long it goes on, which may change, and
- * how often it is told. */
+/* Two texts of a recipe: its network; and everything except the length of training, which may
+ * change, and the reporting interval. */
 typedef struct texts {
     sherd__buf network, training;
 } texts;
@@ -67,7 +67,7 @@ static bool same_text(const sherd__buf *a, const sherd__buf *b)
     return a->len == b->len && memcmp(a->data, b->data, a->len) == 0;
 }
 
-/* What decides, besides recipe, data and seed, every bit of the result. */
+/* Formats the settings that, with recipe, data and seed, determine every bit of the result. */
 static void name_arithmetic(const sherd__train *t, char out[ARITHMETIC])
 {
     if (t->secure) sherd__train_secure_arithmetic(t, out, ARITHMETIC);
@@ -80,7 +80,7 @@ static void name_arithmetic(const sherd__train *t, char out[ARITHMETIC])
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-enum { FIXED = 17 }; /* members beside those of layers */
+enum { FIXED = 17 }; /* members in addition to those of layers */
 
 static sherd__chain_member bytes_of(const char *name, const void *bytes, size_t len)
 {
@@ -155,7 +155,7 @@ static int add(sherd__train *t, const sherd__train_state *s, sherd_diag *d)
     m[len++] = reals("step_cost", &s->step_cost, 1);
     m[len++] = count("step_examples", &examples);
     m[len++] = numbers("optimiser", o->spec.dtype, o->state, o->state_len);
-    m[len++] = count("optimiser_steps", &begun); /* more than `step`, by gradients as they come */
+    m[len++] = count("optimiser_steps", &begun); /* above `step` with asynchronous gradients */
     for (size_t i = 0; i < layers; i++) len += layer_members(n, i, names[i], m + len);
     err = sherd__chain_add(k->chain, s->step, m, len, d);
     if (!err && k->keep > 0) err = sherd__chain_prune(k->chain, k->keep, d);
@@ -179,7 +179,7 @@ int sherd__train_keep_add(void *train, const sherd__train_state *s, sherd_diag *
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* A member that must be what this run has; `differs` says what it means where it is not. */
+/* Checks that a member equals this run's value; `differs` says what a difference means. */
 static int same(sherd__npz *z, const char *name, const void *mine, size_t len, const char *differs,
                 sherd_diag *d)
 {
@@ -215,7 +215,7 @@ static int same_recipe(const sherd__train *t, sherd_diag *d)
                        network ? "way to train" : "network", t->name);
 }
 
-/* The gradient of the last step: what scales the next one takes is decided by it. */
+/* Loads the gradient of the last step, which determines the scales of the next step. */
 static int take_gradient(sherd__train *t, sherd__npz *z, sherd_diag *d)
 {
     sherd__network *n = sherd__trainer_network(t->trainer);
@@ -277,7 +277,7 @@ static int take_state(sherd__train *t, sherd__npz *z, sherd_diag *d)
     return err;
 }
 
-/* ---- the order of things --------------------------------------------------------------------- */
+/* ---- opening, loading, writing --------------------------------------------------------------- */
 
 static int open_newest(sherd__npz **z, const sherd__train_keep *k, sherd_diag *d)
 {

@@ -1,7 +1,7 @@
 /*
- * --by gradients: nodes hold examples and weights in clear and send gradients. What is asked for is
- * judged before anything is opened; options that hide something are refused by name, since nothing
- * is hidden here.
+ * --by gradients: nodes get examples and weights in clear and send gradients. Options are checked
+ * before anything is opened. Options that hide data are refused by name, since nothing is hidden
+ * here.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -21,8 +21,8 @@ struct sherd__train_by {
     sherd__gradients_options o; /* without network, optimiser and engine */
     bool in_process, allow_drop;
     uint32_t threads;
-    sherd__jsonl trace; /* --trace; its fd -1: none */
-    bool failed;        /* a line of it could not be written */
+    sherd__jsonl trace; /* --trace; fd is -1 without it */
+    bool failed;        /* a line of the trace could not be written */
 };
 
 /* ---- options --------------------------------------------------------------------------------- */
@@ -84,8 +84,8 @@ static int judge(sherd__cli *cli, sherd_diag *d)
     return 0;
 }
 
-/* Among equals there are no nodes, and no update before all have sent theirs. That gradients be
- * hidden is nothing to be forgotten, whoever asked for it. */
+/* Peer processes have no nodes, and no update before all have sent theirs. An option for hidden
+ * gradients is refused from any source instead of forgotten, since the user relies on it. */
 static int judge_together(sherd__cli *cli, sherd_diag *d)
 {
     static const char *const theirs[] = { "nodes",      "local",      "async",
@@ -106,7 +106,7 @@ int sherd__train_by_judge(sherd__cli *cli, sherd_diag *d)
 {
     bool gradients = by_gradients(cli),
          nodes = sherd__opt_given(cli, "local") || sherd__opt_given(cli, "nodes");
-    if (!gradients && !nodes) (void)sherd__opt_idle(cli, "by"); /* typed, it asks for nodes */
+    if (!gradients && !nodes) (void)sherd__opt_idle(cli, "by"); /* on argv it needs nodes */
     int err = no_effect(cli, gradients, d);
     if (!err && sherd__train_others()) err = judge_together(cli, d);
     if (err || !gradients) return err;
@@ -283,7 +283,7 @@ int sherd__train_by_beside(const sherd__train *t, sherd__trainer *trainer, sherd
     sherd__network *to = sherd__trainer_network(trainer);
     const double *from = sherd__network_gradient(sherd__trainer_network(t->trainer));
     fill(t, &o, trainer);
-    for (size_t i = 0, at = 0; i < sherd__network_len(to); i++) { /* scales are decided by it */
+    for (size_t i = 0, at = 0; i < sherd__network_len(to); i++) { /* determines the scales */
         const sherd__layer *l = sherd__network_layer(to, i);
         size_t n = l->rows * l->cols + l->cols;
         if (n) memcpy(l->weights_gradient, from + at, n * sizeof *from);
@@ -296,7 +296,7 @@ int sherd__train_by_beside(const sherd__train *t, sherd__trainer *trainer, sherd
     return err;
 }
 
-/* ---- telling --------------------------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 void sherd__train_by_name(const sherd__train *t, char *out, size_t size)
 {

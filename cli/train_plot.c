@@ -1,7 +1,7 @@
 /*
- * --plot: curves of the epochs that were told and, where examples are points of a plane with a
- * class each, the points and what the network makes of the plane around them. The network is asked
- * here, in floats, whatever it was trained by: a picture needs no more.
+ * --plot: curves of the reported epochs and, if examples are points in the plane with one class
+ * each, the points and the network's decision regions around them. The network is evaluated here in
+ * floats, however it was trained, which is accurate enough for a plot.
  */
 #include <math.h>
 #include <string.h>
@@ -12,9 +12,9 @@
 #include "matrix/view.h"
 
 #define SIDE 200u
-#define MARGIN 0.05 /* of the points' extent, on each side */
+#define MARGIN 0.05 /* fraction of the points' extent, on each side */
 
-/* The rectangle around the points, which are taken as pairs. */
+/* Computes the rectangle around the points, which are pairs of coordinates. */
 static void surround(const double *points, size_t len, double low[2], double high[2])
 {
     for (size_t k = 0; k < 2; k++) {
@@ -29,7 +29,7 @@ static void surround(const double *points, size_t len, double low[2], double hig
     }
 }
 
-/* The class with the largest output at the middle of each cell. */
+/* Computes the class with the largest output at the centre of each cell. */
 static int decide(sherd__train *t, const sherd__plot *p, uint32_t *regions, sherd_diag *d)
 {
     sherd__network *n = sherd__trainer_network(t->trainer);
@@ -80,7 +80,7 @@ static int add_plane(sherd__train *t, sherd__plot *p, double **points, uint32_t 
     return decide(t, p, *regions, d);
 }
 
-/* plane false: curves alone. */
+/* plane false: only the curves. */
 static int draw(sherd__train *t, const char *path, bool plane, sherd_diag *d)
 {
     sherd_diag why = { 0 };
@@ -113,7 +113,7 @@ int sherd__train_plot(sherd__train *t, int err, sherd_diag *d)
     sherd_diag mine = { 0 };
     if (!path || (err && t->told_len == 0)) return err;
     if (!err) return draw(t, path, true, d);
-    if (draw(t, path, err != SHERD_ERANGE, &mine) != 0) /* diverged weights divide no plane */
+    if (draw(t, path, err != SHERD_ERANGE, &mine) != 0) /* no regions for diverged weights */
         sherd__cli_warn(t->cli, "%s", mine.message);
     return err;
 }

@@ -1,6 +1,7 @@
 /*
  * Recipes by name: the files of examples/train, byte for byte, so that a name and its file are the
- * same recipe. The assembler includes them; the Makefile knows that this object depends on them.
+ * same recipe. The assembler includes the files; the Makefile has the dependency of this object on
+ * them.
  */
 #include <string.h>
 #include <sys/stat.h>

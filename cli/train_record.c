@@ -1,7 +1,8 @@
 /*
- * What a record of a training (--record) needs besides its bytes: data that are kept at the nodes
- * travel in the order of the training, with what was held out left away. rows.npy says which row of
- * the data each is, so that an audit can hold what nodes saw against the data as they were given.
+ * Data that a record of a training (--record) needs in addition to its bytes. Data that are kept at
+ * the nodes are sent in the order of the training, without the held-out rows. rows.npy maps each
+ * sent row to the row of the input data, so that an audit can compare what nodes saw with the input
+ * data.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /*
- * --aggregate secure: nodes train on data of their own, and this process gets sums of gradients. So
- * there are no examples here: the training loop goes over a stand-in with a row for each place that
- * an epoch has at a node (learn/secure.h), all of them the same zeros.
+ * --aggregate secure: nodes train on their own data, and this process gets sums of gradients. It
+ * has no examples: the training loop runs over a placeholder with one row for each place of an
+ * epoch at a node (learn/secure.h). All rows are the same zeros.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -23,11 +23,11 @@ struct sherd__train_secure {
     bool simulate;
     uint32_t colluding, survivors;
     double clip, noise, delta;
-    uint64_t rows, places; /* of each node, of a step and of an epoch */
+    uint64_t rows, places; /* of each node: rows in a step, places in an epoch */
     size_t stand_in_batch;
-    sherd__summer summer; /* the stepper's, once it is open */
+    sherd__summer summer; /* of the stepper, once it is open */
     sherd__dataset stand_in;
-    sherd__sumlist *sums; /* beside the checkpoints; NULL: there are none */
+    sherd__sumlist *sums; /* in the folder of checkpoints; NULL: there is no list */
 };
 
 static int judge(sherd__cli *cli, sherd_diag *d)
@@ -108,7 +108,8 @@ int sherd__train_secure_read(sherd__train *t, sherd_diag *d)
     return 0;
 }
 
-/* Nodes refuse rounds that are small by --min-rows or large by --max-rows, which only they know. */
+/* Warns that nodes refuse rounds with fewer rows than --min-rows or more than --max-rows, which
+ * only they know. */
 static void warn_rows(const sherd__train *t)
 {
     const sherd__train_secure *s = t->secure;
@@ -129,7 +130,7 @@ static void warn_rows(const sherd__train *t)
                     last, s->places, usual.rows_min, s->places - last + usual.rows_min);
 }
 
-/* Places and rounds: functions of options and of the number of nodes alone. */
+/* Computes places and rounds from options and the number of nodes only. */
 static int plan_places(sherd__train *t, sherd_diag *d)
 {
     sherd__train_secure *s = t->secure;
@@ -145,8 +146,8 @@ static int plan_places(sherd__train *t, sherd_diag *d)
     return SHERD_OK;
 }
 
-/* A row of zeros again and again: as many rows as it takes for an epoch of the loop to have as many
- * steps as one has rounds, in batches that a validation can use. */
+/* Makes a data set that repeats one row of zeros. It has as many rows as the loop needs for an
+ * epoch with one step per round, in batches that validation can use. */
 static int make_stand_in(sherd__train *t, size_t width, sherd_diag *d)
 {
     sherd__train_secure *s = t->secure;
@@ -190,7 +191,7 @@ int sherd__train_secure_trainer(sherd__train *t, sherd_diag *d)
     sherd__recipe r = t->recipe;
     r.batch = t->secure->stand_in_batch;
     r.order = SHERD__ORDER_GIVEN;
-    /* Simulated nodes hide nothing, and have new keys each time: no list would know them. */
+    /* Simulated nodes hide nothing and have new keys each time, so no list can identify them. */
     int err = t->secure->simulate ? 0 : sherd__train_keep_sums(t, &t->secure->sums, d);
     return err ? err
                : sherd__trainer_new(&t->trainer, &r, &t->secure->stand_in, &t->data.validation,

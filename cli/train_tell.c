@@ -1,6 +1,6 @@
 /*
- * What training says. The log is one JSON object a line (cli/jsonl.h), so that what a killed
- * process leaves can be parsed to its last line. Figures that do not exist (accuracy of values,
+ * Output of training. The log has one JSON object per line (cli/jsonl.h), so that the log of a
+ * killed process can be parsed up to its last line. Figures that do not exist (accuracy of values,
  * validation without data) are left out rather than written as null.
  */
 #include <inttypes.h>
@@ -36,9 +36,9 @@ static uint64_t epochs_of(const sherd__train *t)
     return (sherd__trainer_steps(t->trainer) + each - 1) / each;
 }
 
-/* ---- the log --------------------------------------------------------------------------------- */
+/* ---- log ------------------------------------------------------------------------------------- */
 
-/* Digits that give every bit back. */
+/* Writes enough digits to restore every bit. */
 static int log_line(sherd__train *t, json_t *o, sherd_diag *d)
 {
     return sherd__jsonl_add(&t->log, o, 17, d);
@@ -76,13 +76,13 @@ int sherd__train_log_open(sherd__train *t, sherd_diag *d)
 {
     const char *path = sherd__opt_text(t->cli, "log");
     if (!path) return 0;
-    int err = sherd__jsonl_open(&t->log, path, t->first_step > 0, d); /* resumed: its log goes on */
+    int err = sherd__jsonl_open(&t->log, path, t->first_step > 0, d); /* continues if resumed */
     if (err) return err;
     json_t *o = event("start");
     json_object_set_new(o, "name", sherd__cli_json_text(t->name));
     json_object_set_new(o, "recipe", recipe_text(t));
     json_object_set_new(o, "data", sherd__cli_json_text(t->data.says));
-    if (t->data.train.x.rows > 0) /* else nobody here knows */
+    if (t->data.train.x.rows > 0) /* else unknown in this process */
         json_object_set_new(o, "examples", json_integer((json_int_t)t->data.train.x.rows));
     json_object_set_new(o, "steps", json_integer((json_int_t)sherd__trainer_steps(t->trainer)));
     json_object_set_new(o, "from_step", json_integer((json_int_t)t->first_step));
@@ -110,7 +110,7 @@ static json_t *epoch_object(const sherd__told_epoch *e)
     return o;
 }
 
-/* ---- while it runs --------------------------------------------------------------------------- */
+/* ---- during training ------------------------------------------------------------------------- */
 
 void sherd__train_say_start(const sherd__train *t)
 {
@@ -157,7 +157,7 @@ void sherd__train_progress(sherd__train *t)
         snprintf(text + at, sizeof text - (size_t)at, "  %" PRIu32 " node%s  %s", x.up,
                  x.up == 1 ? "" : "s", sherd__cli_bytes(x.bytes_out + x.bytes_in, bytes));
     }
-    t->progress.drawn = -1; /* judged here already */
+    t->progress.drawn = -1; /* always draw: the interval was checked above */
     sherd__progress_update(&t->progress, s->step - t->first_step, steps - t->first_step, text, now);
     t->progress.drawn = now;
 }
@@ -233,7 +233,7 @@ static void print_row(const sherd__told_epoch *e, bool check)
     printf(" %10s %12.0f\n", sherd__cli_seconds(e->seconds, s), e->examples_per_second);
 }
 
-/* The first, the last, and as many between them as a screen takes. */
+/* Prints the first row, the last, and as many between them as fit on a screen. */
 static void print_table(const sherd__train *t)
 {
     bool check = t->check != NULL;
@@ -312,9 +312,9 @@ static json_t *result_object(const sherd__train *t)
     return o;
 }
 
-/* What ends finite may have diverged all the same. Steps differ in their examples: hence twice. And
- * one example may happen to be known before anything was learnt, so where there are classes a cost
- * that a guess would have does not count as large. */
+/* Warns of divergence, which may end in a finite cost. Steps have different examples, hence the
+ * factor of 2. The first example may happen to be predicted well before training. With classes, a
+ * cost up to twice that of guessing therefore does not count as divergence. */
 static void warn_of_rise(const sherd__train *t)
 {
     double guess = t->recipe.loss == SHERD__LOSS_CROSS_ENTROPY

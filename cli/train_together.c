@@ -1,8 +1,9 @@
 /*
- * Several processes that run the same training as equals (learn/collective.h). Who they are is said
- * once, before the command begins: only build/sherd-mpi does. What must be the same in all of them
- * and is not decided by the arguments (a fresh seed, the checkpoint that the first one goes on
- * from) comes from process 0; what the arguments decide (recipe, data) is compared.
+ * Several processes that run the same training as peers (learn/collective.h). The collective is set
+ * once, before the command begins, only by build/sherd-mpi. State that must be equal in all
+ * processes and is not determined by the arguments (a new seed, the checkpoint that the first
+ * process resumes) comes from process 0. State that the arguments determine (recipe, data) is
+ * compared.
  */
 #include <string.h>
 
@@ -13,7 +14,7 @@
 #include "core/wipe.h"
 #include "store/digest.h"
 
-static const sherd__collective *others; /* NULL: this process is alone */
+static const sherd__collective *others; /* NULL: this is the only process */
 
 void sherd__train_among(const sherd__collective *c)
 {
@@ -55,7 +56,7 @@ int sherd__train_judge_together(const sherd__train *t, int err, sherd_diag *d)
     return err;
 }
 
-/* Recipe, examples with their targets, and how gradients are made of them, as one hash. */
+/* Hashes the recipe, the examples with their targets, and the way gradients are computed. */
 static int identify(const sherd__train *t, sherd__digest *out, sherd_diag *d)
 {
     sherd__buf text;
@@ -90,7 +91,8 @@ static int same_training(const sherd__train *t, sherd_diag *d)
                                               who);
 }
 
-/* All that a step depends on. Gradients too: scales are decided by them. */
+/* Shares the whole state that a step depends on. This includes gradients, which determine
+ * scales. */
 static int share_state(sherd__train *t, sherd_diag *d)
 {
     sherd__network *n = sherd__trainer_network(t->trainer);
@@ -117,7 +119,7 @@ static int share_state(sherd__train *t, sherd_diag *d)
 int sherd__train_share_start(sherd__train *t, sherd_diag *d)
 {
     if (!others) return 0;
-    sherd__limit_writes(true); /* this process ends when all do, and the first may write */
+    sherd__limit_writes(true); /* this process ends with all, and the first may write */
     int err = same_training(t, d);
     return err ? err : share_state(t, d);
 }

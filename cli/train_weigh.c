@@ -1,8 +1,8 @@
 /*
- * What a training takes, said before its first step. Memory: what this process cannot do without,
- * counted with overflow checked and compared with what there is. Time: the multiplications of a
- * network's passes, by the pace of a small product here and now, and then the first steps
- * themselves. Both figures are the least: a run needs that much in any case.
+ * Estimates of memory and time, reported before the first step. Memory: the least that this process
+ * needs, summed with overflow checks and compared with the memory available. Time: the
+ * multiplications of a network's passes, first at the speed of a small product measured now, then
+ * at the speed of the first steps. Both figures are lower bounds: a run needs at least that much.
  */
 #include "cli/train.h"
 
@@ -18,15 +18,15 @@
 #include "matrix/local.h"
 
 #define DAY 86400.0
-#define REHEARSED_S 0.02    /* a product is timed for so long ... */
-#define REHEARSED_LEAST 4u  /* ... or so often: the first times start threads and touch memory */
-#define REHEARSED_MOST 256u /* rows and columns of its operands */
-#define WATCHED_S 3.0       /* of steps, before their pace is believed, ... */
-#define WATCHED_STEPS 2u    /* ... and how many */
+#define REHEARSED_S 0.02    /* a product is timed for at least this time ... */
+#define REHEARSED_LEAST 4u  /* ... and this often: first runs start threads, fault in memory */
+#define REHEARSED_MOST 256u /* most rows and columns of its operands */
+#define WATCHED_S 3.0       /* least time of steps before their speed is used, ... */
+#define WATCHED_STEPS 2u    /* ... and their least number */
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* *sum += count * size; UINT64_MAX where it wraps. */
+/* *sum += count * size; UINT64_MAX on overflow. */
 static void plus(uint64_t *sum, uint64_t count, uint64_t size)
 {
     size_t bytes, all;
@@ -42,7 +42,7 @@ static uint64_t of_optimiser(const sherd__recipe *r, uint64_t count, size_t size
     return bytes;
 }
 
-/* Networks of this process: the one that is trained, those of --check, those of its threads. */
+/* Adds this process's networks: the one that is trained, those of --check, those of its threads. */
 static int weigh_networks(const sherd__train *t, size_t batch, sherd__network_weight *w,
                           uint64_t *need, sherd_diag *d)
 {
@@ -59,7 +59,7 @@ static int weigh_networks(const sherd__train *t, size_t batch, sherd__network_we
     return 0;
 }
 
-/* Examples that are generated; those of files are there. */
+/* Adds generated examples; examples from files are already in memory. */
 static void weigh_examples(const sherd__recipe *r, uint64_t *need)
 {
     uint64_t inputs = 0;
@@ -72,7 +72,8 @@ static void weigh_examples(const sherd__recipe *r, uint64_t *need)
     plus(need, r->examples, each);
 }
 
-/* All that run on this host take as much each; a limit of a process (ulimit -v) is its own. */
+/* Compares the need of all processes on this host, which need the same each, with its memory. The
+ * limit of a process (ulimit -v) applies to each separately. */
 static int compare(const sherd__train *t, uint64_t need, size_t count, sherd_diag *d)
 {
     char takes[24], has[24], each[48] = "";
@@ -111,7 +112,7 @@ static int weigh(const sherd__train *t, size_t examples, size_t *width, sherd_di
     return compare(t, need, w.count, d);
 }
 
-/* Each looks before any of them takes what it needs. */
+/* All processes compare before any of them allocates. */
 int sherd__train_weigh(const sherd__train *t, size_t examples, size_t *width, sherd_diag *d)
 {
     return sherd__train_judge_together(t, weigh(t, examples, width, d), d);
@@ -119,7 +120,7 @@ int sherd__train_weigh(const sherd__train *t, size_t examples, size_t *width, sh
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-/* "3.2 days", "12 years" */
+/* Formats "3.2 days", "12 years". */
 static const char *long_time(double seconds, char out[32])
 {
     double days = seconds / DAY, years = days / 365.25;
@@ -128,8 +129,9 @@ static const char *long_time(double seconds, char out[32])
     return out;
 }
 
-/* The layer with the most multiplications, and how many one pass both ways over an example takes in
- * all layers: an output, the gradient of weights, and of inputs but in the lowest such layer. */
+/* Returns the layer with the most multiplications. *all: multiplications of one forward and
+ * backward pass of one example over all layers: for the output, the gradient of weights and, except
+ * in the lowest layer, the gradient of inputs. */
 static const sherd__layer *largest(const sherd__network *n, double *all)
 {
     const sherd__layer *out = NULL;
@@ -153,8 +155,9 @@ static size_t part(size_t whole)
     return whole < REHEARSED_MOST ? whole : REHEARSED_MOST;
 }
 
-/* Seconds of one pass both ways over an example, by the pace of a small product of such a shape; 0
- * where that cannot be found out. A pass itself would be a step of the training that is judged. */
+/* Returns the seconds of one forward and backward pass of an example, by the speed of a small
+ * product of such a shape; 0 if it cannot be measured. Timing a real pass would execute a step of
+ * the training. */
 static double rehearse(const sherd__train *t)
 {
     unsigned times = 0;
@@ -188,7 +191,7 @@ static double rehearse(const sherd__train *t)
     return err ? 0 : least * all / ((double)rows * (double)inner * (double)cols);
 }
 
-/* Who shares the work of a step. */
+/* Returns the number of nodes, threads or processes that share the work of a step. */
 static double hands(const sherd__train *t)
 {
     uint32_t nodes = sherd__train_by_threads(t);
@@ -226,7 +229,7 @@ void sherd__train_pace(sherd__train *t)
     double took = sherd__clock_s() - t->began;
     if (t->foretold || made < WATCHED_STEPS || took < WATCHED_S || !sherd__train_is_first()) return;
     double step = took / (double)made, all = step * (double)steps_left(t);
-    t->foretold = true; /* once */
+    t->foretold = true; /* warns only once */
     if (all < DAY) return;
     sherd__cli_warn(t->cli,
                     "this training takes another %s: %" PRIu64 " steps, and the first %" PRIu64

@@ -1,9 +1,9 @@
 /*
  * The types of option values: numbers with ranges, sizes, times, choices.
  *
- * strtod and strtoimax do the reading; what they leave unread, a sign where none belongs, or a
- * number outside its range is one sentence that says what was expected. Sizes and times take a
- * fraction ("1.5G") and are rounded to whole bytes and milliseconds.
+ * strtod and strtoimax parse the numbers. Remaining characters, a misplaced sign and a number
+ * outside its range are reported by one sentence that says what was expected. Sizes and times may
+ * have a fraction ("1.5G") and are rounded to whole bytes and milliseconds.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -52,7 +52,8 @@ static bool starts_as_number(const char *s)
     return (*s >= '0' && *s <= '9') || *s == '.';
 }
 
-/* A non-negative number with a unit from the table, in units of factor 1; NAN where it is none. */
+/* Parses a non-negative number with a unit from the table, in units of factor 1; NAN if it is
+ * invalid. */
 static double quantity(const char *text, const unit *units)
 {
     if (!starts_as_number(text) || strpbrk(text, "xXpP") != NULL) return NAN;

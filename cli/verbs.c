@@ -1,4 +1,4 @@
-/* The table of verbs, spelled out from cli/verbs.h. */
+/* The table of verbs, generated from cli/verbs.h. */
 #include "cli/verbs.h"
 
 #include "bench/verbs.h"

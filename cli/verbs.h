@@ -1,5 +1,4 @@
-/* The verbs, in the order in which help lists them. One line each: add yours when its file
- * exists. */
+/* The verbs in the order of help, one line each. Add a line for each new verb file. */
 #ifndef CLI_VERBS_H
 #define CLI_VERBS_H
 

@@ -1,9 +1,9 @@
 /*
- * `sherd verify CERT.json A.npy [B.npy] C.npy`: is this result what the certificate says, and is it
- * right? The signature is checked, the digests of all matrices are compared, and the operation is
- * computed again here from the certificate's own specification: exact ones bit for bit, float
- * products by the bound that --check uses. Nothing the certificate says is believed where it can be
- * recomputed.
+ * `sherd verify CERT.json A.npy [B.npy] C.npy`: checks that the matrices are those of the
+ * certificate and that the result is correct. It checks the signature, compares the digests of all
+ * matrices, and computes the operation again here from the certificate's own specification: exact
+ * ones bit for bit, float products by the bound that --check uses. Nothing in the certificate is
+ * trusted if it can be recomputed.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -22,9 +22,9 @@
 
 typedef struct verification {
     sherd__certificate cert;
-    sherd__product_run w; /* operands, and what sherd__product_run_check needs */
+    sherd__product_run w; /* operands, and the input of sherd__product_run_check */
     sherd__operand out;   /* C */
-    double *copy;         /* C packed, where its file is not */
+    double *copy;         /* C without gaps, if its file has gaps */
     char signer[SHERD__FINGERPRINT_TEXT];
 } verification;
 
@@ -49,7 +49,7 @@ static int check_signer(verification *v, sherd__cli *cli, sherd_diag *d)
                        "%s: is signed by %s, not by %.60s", cli->args[0], v->signer, wanted);
 }
 
-/* What the certificate's operation is here: 0 is a product. */
+/* Reads the certificate's operation: 0 is a product. */
 static int read_operation(verification *v, const char *path, sherd_diag *d)
 {
     const sherd__certificate *c = &v->cert;
@@ -69,7 +69,7 @@ static int read_operation(verification *v, const char *path, sherd_diag *d)
     return 0;
 }
 
-/* Integers, which are taken as they are, have no width. */
+/* Reads the widths. Integers are not quantised and have none. */
 static int read_bits(verification *v, const char *path, sherd_diag *d)
 {
     const sherd__certificate *c = &v->cert;
@@ -97,7 +97,7 @@ static int open_matrix(sherd__operand *in, const char *path, const sherd__certif
     if (err) return err;
     in->view = sherd_npy_view(in->file);
     if (sherd_npy_ndim(in->file) == 1 && in->view.rows != m->rows)
-        in->view = sherd_view_t(in->view); /* a vector served as a column */
+        in->view = sherd_view_t(in->view); /* a vector used as a column */
     if (in->view.dtype == m->dtype && in->view.rows == m->rows && in->view.cols == m->cols)
         return 0;
     return sherd__fail(d, SHERD_ESHAPE, "give the certificate's matrices: inputs, then the result",
@@ -156,13 +156,13 @@ static int check_digests(verification *v, sherd_diag *d)
 
 /* ---- the result ------------------------------------------------------------------------------ */
 
-/* C as sherd__product_run_check reads it: row-major doubles without gaps. */
+/* Converts C to the form that sherd__product_run_check reads: row-major doubles without gaps. */
 static int pack_result(verification *v, sherd_diag *d)
 {
     size_t ld = 0, len;
     const double *own = sherd__view_borrow_f64(v->out.view, &ld);
     if (own && ld == v->w.cols) {
-        v->w.c = (double *)(uintptr_t)own; /* read only from here on */
+        v->w.c = (double *)(uintptr_t)own; /* only read from here */
         return 0;
     }
     if (!sherd__mul(v->w.rows, v->w.cols, &len) || !sherd__mul(len, sizeof(double), &len) ||
@@ -192,9 +192,9 @@ static int recompute(verification *v, sherd_diag *d)
                        x->bitwise ? "" : " by more than gamma_k |A||B|", row, col);
 }
 
-/* ---- telling --------------------------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
-/* What the coordinator says of its own check of the nodes' answers. */
+/* Prints the certificate's statement about the coordinator's own check of the nodes' answers. */
 static void say_check(const sherd__certificate *c, const sherd__cli *cli)
 {
     if (strcmp(c->check, "sample") == 0)
@@ -267,7 +267,7 @@ static void say(const verification *v, const sherd__cli *cli)
         sherd__cli_say(cli, "the certificate warns: %s", c->warnings[i]);
 }
 
-/* Empty where the certificate does not name them. */
+/* Makes an empty array if the certificate does not name the nodes. */
 static json_t *nodes_array(const sherd__certificate *c)
 {
     json_t *all = json_array();

@@ -1,4 +1,4 @@
-/* The second form of `sherd verify`: folders of checkpoints (cli/verify_chain.c). */
+/* `sherd verify` for folders of checkpoints (cli/verify_chain.c). */
 #ifndef CLI_VERIFY_H
 #define CLI_VERIFY_H
 
@@ -6,11 +6,11 @@
 
 #include "cli/cli.h"
 
-/** Whether the argument is a folder. */
+/** Returns whether the argument is a folder. */
 bool sherd__verify_is_chain(const char *path);
-/** Walks the chain of cli->args[0] and tells what it found. SHERD_ECHAIN and other errors of
- *  store/chain.h; SHERD_EINVAL for a folder without checkpoints, arguments too many, a --head that
- *  is no hash. */
+/** Verifies the chain of cli->args[0] and prints the result. SHERD_ECHAIN and other errors of
+ *  store/chain.h; SHERD_EINVAL for a folder without checkpoints, too many arguments, or a --head
+ *  that is not a hash. */
 int sherd__verify_chain(sherd__cli *cli, sherd_diag *d) SHERD_MUST;
 
 #endif

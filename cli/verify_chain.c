@@ -1,4 +1,4 @@
-/* `sherd verify FOLDER`: a chain of checkpoints, from its first file to its head. */
+/* `sherd verify FOLDER`: verifies a chain of checkpoints, from its first file to its head. */
 #include <string.h>
 #include <sys/stat.h>
 

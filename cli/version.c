@@ -1,7 +1,7 @@
 /*
- * `sherd version`: ours, and the libraries that were loaded into this process, asked at run time
- * (what is installed may be newer than what we were built with). They are found by symbol name, so
- * that the command need not see headers that belong to other rooms.
+ * `sherd version`: the version of sherd and of the libraries loaded into this process, queried at
+ * run time (installed libraries may be newer than those of the build). They are found by symbol
+ * name, so that the command does not include headers of other layers.
  */
 #include "sherd/version.h"
 
@@ -25,7 +25,7 @@ static const struct {
     { "openblas", "openblas_get_config", -1 },
 };
 
-/* A string that a loaded library tells about itself, or NULL. */
+/* Returns a string that a loaded library reports about itself, or NULL. */
 static const char *ask(const char *symbol, int argument)
 {
     void *address = dlsym(RTLD_DEFAULT, symbol);

@@ -1,4 +1,4 @@
-/* What is loaded into this process: for `version` and `doctor`. */
+/* Libraries that are loaded into this process, for `version` and `doctor`. */
 #ifndef CLI_VERSION_H
 #define CLI_VERSION_H
 
@@ -6,7 +6,7 @@
 
 size_t sherd__library_count(void);
 const char *sherd__library_name(size_t i);
-/** "1.44.2", or "not loaded"; may point into out. */
+/** Returns the version of library i: "1.44.2", or "not loaded"; may point into out. */
 const char *sherd__library_version(size_t i, char out[64]);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * The way of one piece of work. The order is what protects the user's files: the output's room is
- * asked for before anything is sent, and it appears last, when the result has been checked and
- * compared and its certificate lies ready; until then earlier files of those names stand. The
- * certificate appears behind its result, so none is ever there without what it certifies.
+ * The steps of one operation. Their order protects the user's files: space for the output is
+ * checked before anything is sent. The output gets its name last, when the result has been checked
+ * and compared and its certificate is ready; until then earlier files of those names are kept. The
+ * certificate is committed after its result, so that no certificate ever exists without its result.
  */
 #include "cli/work.h"
 
@@ -22,7 +22,7 @@
 
 /* ---- operands and options -------------------------------------------------------------------- */
 
-/* numpy's rule for vectors: on the left of a product a row, on the right a column. */
+/* Applies numpy's rule for vectors: on the left of a product a row, on the right a column. */
 static int open_operand(sherd__operand *in, const char *path, bool column, sherd_diag *d)
 {
     int err = sherd_npy_open(&in->file, path, d);
@@ -69,7 +69,7 @@ static int read_options(sherd__product_run *w, sherd_diag *d)
     return err;
 }
 
-/* Masks were made for certain widths: these count, unless others are asked for and then refused. */
+/* Masks are made for certain widths, which are the default. Other widths are refused later. */
 static int look_at_masks(sherd__product_run *w, sherd_diag *d)
 {
     sherd_masks_info info;
@@ -96,19 +96,20 @@ bool sherd__product_run_private(const sherd__product_run *w)
     return sherd_scheme_private(w->opt.scheme);
 }
 
-/* On the command line: what the environment or a file sets may well be meant for other runs. */
+/* Returns whether the option is on the command line. In the environment or a file it may be meant
+ * for other runs. */
 static bool asked(const sherd__cli *cli, const char *name)
 {
     return has(cli, name) && sherd__opt_given(cli, name) && sherd__opt_where(cli, name)[0] == '-';
 }
 
-/* Options that the scheme does not read. */
+/* Refuses options that the scheme does not read. */
 static int judge_scheme(const sherd__product_run *w, sherd_diag *d)
 {
     static const struct {
         const char *name;
         unsigned takes;
-        const char *remedy; /* a scheme that reads it */
+        const char *remedy; /* a scheme that reads the option */
     } some[] = {
         { "group", SHERD_TAKES_SHUFFLES, "permute" },
         { "shuffle-rows", SHERD_TAKES_SHUFFLES, "permute" },
@@ -138,7 +139,7 @@ static int judge_scheme(const sherd__product_run *w, sherd_diag *d)
     return 0;
 }
 
-/* An option that has no effect without another was not typed to have none. */
+/* Refuses options that have no effect without another option. */
 static int judge_options(const sherd__product_run *w, sherd_diag *d)
 {
     static const struct {
@@ -246,11 +247,11 @@ static int make_room(sherd__product_run *w, sherd_diag *d)
                            w->rows, w->cols, sherd__cli_bytes(bytes, takes),
                            sherd__cli_bytes(there, has));
     }
-    if (strcmp(path, "-") == 0) path = "/dev/stdout"; /* words go to stderr */
+    if (strcmp(path, "-") == 0) path = "/dev/stdout"; /* messages go to stderr */
     return sherd_npy_writer_new(&w->writer, path, SHERD_F64, w->rows, w->cols, d);
 }
 
-/* What --timeout leaves for the call; 0 where there is none. */
+/* Returns the rest of --timeout for the call; 0 without --timeout. */
 static int time_left(const sherd__product_run *w, uint32_t *ms, sherd_diag *d)
 {
     uint32_t all = sherd__opt_time_ms(w->cli, "timeout");
@@ -282,7 +283,7 @@ static void on_progress(void *ctx, const sherd_progress *p)
     show_progress(ctx, p->done, p->total, p->bytes_out, p->bytes_in);
 }
 
-/* A short run may end before the library has told of any progress. */
+/* A short run may end before the library has reported any progress. */
 static void show_done(sherd__product_run *w)
 {
     uint64_t out = 0, in = 0;
@@ -319,21 +320,21 @@ int sherd__product_run_compute(sherd__product_run *w, const char *label, sherd_d
 
 void sherd__product_run_foretell(sherd__product_run *w)
 {
-    sherd_diag ignored = { 0 }; /* what keeps it from being foretold, the run will tell */
+    sherd_diag ignored = { 0 }; /* the run itself will report what prevents the forecast */
     sherd_forecast_options f = { .cluster = w->cluster,
                                  .no_products = w->cli->verbose == 0,
                                  .result = w->c };
     if (w->op != 0 || (!w->cli->json && (w->cli->quiet || w->cli->verbose == 0))) return;
     double began = sherd__clock_s();
     if (sherd__work_scheme(w)->takes & SHERD_TAKES_SHUFFLES)
-        sherd__product_run_seed_settle(w); /* so that both deal alike */
+        sherd__product_run_seed_settle(w); /* so that forecast and run partition alike */
     w->foretold = !sherd_forecast_multiply(&w->forecast, w->in[0].view, w->in[1].view, &w->opt, &f,
                                            &ignored);
     w->foretelling = sherd__clock_s() - began;
 }
 
-/* Where the checks let a wrong answer of a node through, that is the likely cause; else it is
- * ours. */
+/* Returns the likely cause of a difference: a node's wrong answer if the checks can miss one, else
+ * a defect of sherd. */
 static const char *suspect(const sherd__product_run *w)
 {
     if (w->op != 0)
@@ -379,7 +380,8 @@ static int commit_result(sherd__product_run *w, sherd_diag *d)
     return sherd_npy_writer_commit(writer, d);
 }
 
-/* From here on nothing is asked of signals: both appear, or an error says which does not. */
+/* From here signals are ignored: both files get their names, or an error says which one does
+ * not. */
 static int commit(sherd__product_run *w, sherd_diag *d)
 {
     sherd_diag mine = { 0 };
@@ -394,14 +396,14 @@ static int commit(sherd__product_run *w, sherd_diag *d)
                : 0;
 }
 
-/* What fixed point cannot hold is found before nodes are started. */
+/* Finds values that fixed point cannot represent, before nodes are started. */
 static int check_range(const sherd__product_run *w, sherd_diag *d)
 {
     if (w->op != 0) return 0;
     return sherd__prepare_range(w->in[0].view, w->in[1].view, &w->opt, d);
 }
 
-/* So is a bound that the exposures do not keep to. */
+/* Finds exposures above their bound, before nodes are started. */
 static int check_exposures(sherd__product_run *w, sherd_diag *d)
 {
     uint32_t nodes;
@@ -412,7 +414,7 @@ static int check_exposures(sherd__product_run *w, sherd_diag *d)
     return sherd__prepare_exposures(w->in[0].view.cols, nodes, &w->opt, d);
 }
 
-/* Which nodes the run begins with. */
+/* Notes which nodes are up at the start. */
 static int note_nodes(sherd__product_run *w, sherd_diag *d)
 {
     uint32_t n = sherd_cluster_size(w->cluster);
@@ -448,7 +450,7 @@ int sherd__product_run_run(sherd__product_run *w, sherd_diag *d)
     if (!err && sherd__opt_text(cli, "certificate") != NULL) err = sherd__product_run_certify(w, d);
     if (!err) err = sherd__work_go_on(d);
     if (!err) err = commit(w, d);
-    return err ? err : sherd_cluster_end(w->cluster, d); /* what failed of --record */
+    return err ? err : sherd_cluster_end(w->cluster, d); /* returns the error of --record */
 }
 
 void sherd__product_run_fini(sherd__product_run *w)

@@ -1,9 +1,9 @@
 /*
- * Where a piece of work gets its randomness from: fresh (nothing to do here), --seed FILE, or a
- * metadata file with its settings, its tables and its reuse rule.
+ * The source of an operation's randomness: new (nothing to do here), --seed FILE, or a metadata
+ * file with its settings, its tables and its reuse rule.
  *
- * A metadata file remembers which operands it served. That is written before anything is sent: a
- * run that dies half-way has used it.
+ * A metadata file records which operands it served. The record is written before anything is sent:
+ * a run that fails later has used it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -57,7 +57,7 @@ static int find_operation(sherd__product_run *w, const char *path, size_t *at, s
                               w->op == 0 ? "a product" : w->operation);
 }
 
-/* The file's settings count; an option that says otherwise is an error, not ignored. */
+/* Takes the settings from the file; an option with another value is an error, not ignored. */
 static int take_settings(sherd__product_run *w, const char *path, sherd_diag *d)
 {
     const sherd_meta_settings *s = sherd_meta_settings_of(w->meta);
@@ -84,7 +84,7 @@ static int take_settings(sherd__product_run *w, const char *path, sherd_diag *d)
                        "%s disagrees with %s", sherd__opt_where(cli, odd), path);
 }
 
-/* The reuse rule over SHA-256 of the operands' digests, in order. */
+/* Applies the reuse rule to the SHA-256 of the operands' digests, in order. */
 static int use(sherd__product_run *w, const char *path, size_t at, sherd_diag *d)
 {
     uint8_t both[2 * SHERD__DIGEST_BYTES] = { 0 };
@@ -106,9 +106,10 @@ static int use(sherd__product_run *w, const char *path, size_t at, sherd_diag *d
 }
 
 /*
- * Two runs with one file take turns from reading its record to writing it. The lock is on the file
- * itself: saving puts another in its place, so whoever has waited looks whether the name still
- * means what was locked. *fd -1: nothing to lock; what is wrong with the path is told on reading.
+ * Makes runs with one file take turns from reading its record to writing it. The lock is on the
+ * file. Saving replaces that file by a new one, so a process that waited checks whether the name
+ * still refers to the locked file. *fd -1: nothing to lock; an error of the path is reported on
+ * reading.
  */
 static int lock(int *fd, const char *path, sherd_diag *d)
 {
@@ -141,7 +142,7 @@ static int take_metadata(sherd__product_run *w, const char *path, size_t *at, sh
 {
     int fd = -1, err = 0;
     if (!w->dry)
-        err = sherd__product_run_digests(w, d); /* takes a while: before others have to wait */
+        err = sherd__product_run_digests(w, d); /* takes a while, so it is done before the lock */
     if (!w->dry && !err) err = lock(&fd, path, d);
     if (!err) err = sherd_meta_load(&w->meta, path, d);
     if (!err) err = find_operation(w, path, at, d);
