@@ -1,8 +1,8 @@
 /*
- * Preparing one-time masks: R*B modulo each prime, panel after panel of R, which is made and
- * forgotten.
- * B is read again for every panel, a few columns at a time, so that memory does not depend on it;
- * with panels of a hundred rows that costs little beside the products.
+ * Prepares one-time masks: R*B modulo each prime. R is drawn one panel at a time, and each panel is
+ * dropped after use. B is read again for every panel, a few columns at a time, so the memory used
+ * does not depend on the size of B. With panels of a hundred rows the time to read B is small
+ * compared with the products.
  */
 #include "sherd/masks.h"
 
@@ -27,7 +27,8 @@ typedef struct making {
     sherd__fixed fixed;
     sherd__masks *masks;
     sherd__maskfile_writer *file;
-    size_t rows, cols, row_bytes; /* of a panel of R, of a tile of B; of a row of the file */
+    size_t rows, cols, row_bytes; /* rows of a panel of R; columns of a tile of B; bytes of a row of
+                                     the file */
     double *r, *tile, *out;       /* rows x k, k x cols, rows x cols */
     uint8_t *packed;              /* rows x row_bytes */
 } making;
@@ -45,7 +46,7 @@ static void info_of(sherd_masks_info *out, const sherd__maskfile_head *h, uint64
     memcpy(out->b_sha256, h->b.sha256, sizeof out->b_sha256);
 }
 
-/* Widths and the primes that hold every sum of them. */
+/* Chooses the bit widths, and primes that hold every sum of such products. */
 static int choose(making *mk, const sherd_masks_options *opt, sherd_diag *d)
 {
     sherd__maskfile_head *h = &mk->head;
@@ -82,7 +83,8 @@ static int choose(making *mk, const sherd_masks_options *opt, sherd_diag *d)
     return SHERD_OK;
 }
 
-/* A third of the memory for a panel of R, one for a tile of B, the rest for what comes of them. */
+/* Uses a third of the memory for a panel of R, a third for a tile of B, and the rest for their
+ * product. */
 static int cut(making *mk, uint64_t memory)
 {
     size_t k = mk->b.rows ? mk->b.rows : 1, m = mk->b.cols ? mk->b.cols : 1, len;
@@ -125,7 +127,7 @@ static int begin(making *mk, const char *path, const sherd_masks_options *opt, s
     return err;
 }
 
-/* Columns [from, from+n) of B modulo p. */
+/* Loads columns [from, from+n) of B modulo p. */
 static void load_tile(making *mk, uint32_t p, size_t from, size_t n)
 {
     for (size_t i = 0; i < mk->b.rows; i++)

@@ -1,6 +1,7 @@
 /*
- * Metadata in memory: the list of operations, the seed, and which operands were served; the numbers
- * are numbers.c's. A seed that its own file's commitment disowns is treated as unknown.
+ * Metadata in memory: the list of operations, the seed, and a digest of the operands that each
+ * operation served. numbers.c derives and reads the tables. A seed that does not match the
+ * commitment of its own file is treated as unknown.
  */
 #include "scheduler/metadata/metadata.h"
 
@@ -32,7 +33,7 @@ const char *sherd__meta_where(const sherd_meta *meta)
     return meta->f.npz ? sherd__npz_where(meta->f.npz) : "metadata";
 }
 
-/* ---- making ---------------------------------------------------------------------------------- */
+/* ---- creating -------------------------------------------------------------------------------- */
 
 int sherd_meta_new(sherd_meta **out, const sherd_meta_settings *settings, const uint8_t *seed,
                    sherd_diag *d)
@@ -68,7 +69,7 @@ static int add(sherd_meta *meta, sherd_meta_kind kind, uint64_t n, uint64_t k, u
     return sherd_meta_add(meta, &op, d);
 }
 
-/* delta of layer l, and with it the gradients of its weights and of its input. */
+/* Adds delta of layer l, and the gradients of its weights and of its input. */
 static int add_backward(sherd_meta *meta, const uint64_t *w, size_t l, uint64_t n, sherd_diag *d)
 {
     int err = add(meta, SHERD_META_MULTIPLY, n, 0, w[l], d, "a%zu_dz", l);
@@ -134,7 +135,7 @@ int sherd_meta_load(sherd_meta **out, const char *path, sherd_diag *d)
     return SHERD_OK;
 }
 
-/* ---- what it is ------------------------------------------------------------------------------ */
+/* ---- properties ------------------------------------------------------------------------------ */
 
 const sherd_meta_settings *sherd_meta_settings_of(const sherd_meta *meta)
 {

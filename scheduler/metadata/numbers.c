@@ -1,7 +1,8 @@
 /*
- * Exposures and permutations of metadata, wherever they come from. The tables of a loaded file
- * count before its seed, so that a product uses what its user sees; they stay in the file until
- * asked for, and none is lent to a product before all of the operation has been verified.
+ * Exposures and permutations of metadata, derived from the seed or read from a file. If a loaded
+ * file has tables, they take precedence over its seed, so that a product uses the numbers that its
+ * user sees. Tables are read from the file on demand. A table is used by a product only after the
+ * whole operation has been verified.
  */
 #include "scheduler/metadata/metadata.h"
 
@@ -127,7 +128,8 @@ int sherd_meta_exposure_counts(sherd_meta *meta, size_t i, uint64_t *counts, she
                : SHERD_OK;
 }
 
-/* Reads `rows` rows from a reader into table (row after row, checked). first: their number. */
+/* Reads `rows` rows from a reader into `out`, one after another, and checks each. first: number of
+ * the first row, for messages. */
 static int read_rows(const sherd_meta *meta, size_t i, sherd_meta_table table, sherd__npz_reader *r,
                      uint64_t first, uint64_t rows, uint8_t *out, sherd_diag *d)
 {
@@ -213,7 +215,7 @@ int sherd_meta_rows(sherd_meta *meta, size_t i, sherd_meta_table table, uint64_t
     }
     err = rows_of_file(meta, i, table, row, rows, (uint8_t *)out, d);
     for (size_t j = (size_t)(rows * cols); j-- > 0 && !err && width < 4;)
-        out[j] = sherd__meta_value(out, width, j); /* widened in place, from the end */
+        out[j] = sherd__meta_value(out, width, j); /* widened in place, last index first */
     return err;
 }
 
@@ -238,7 +240,7 @@ static int lent_rows(void *ctx, size_t row, uint32_t *out)
     return lent_row(&((const sherd_meta *)ctx)->lent[1], row, out);
 }
 
-/* Of an expanded file the table, else the key that it derives under. */
+/* Reads the table of an expanded file, or derives the key from which rows are derived. */
 static int lend(sherd_meta *meta, size_t i, sherd_meta_table table, sherd__meta_lent *l,
                 sherd_diag *d)
 {

@@ -1,8 +1,9 @@
 /*
- * Saving metadata. Arrays are made while they are written, in runs of rows: from the seed where it
- * is known (each run twice, once for the permutations and once for their inverses, which costs less
- * than holding the inverses would), else copied from the loaded file. Saving again copies in any
- * case: what a product has used must be what the file holds.
+ * Saves metadata. Tables are produced while they are written, a few rows at a time. If the seed is
+ * known, they are derived from it; otherwise they are copied from the loaded file. Each group of
+ * rows is derived twice, for the permutations and for their inverses, because that costs less than
+ * keeping the inverses in memory. sherd_meta_save_again always copies the tables of an expanded
+ * file, because the file must hold the numbers that a product has used.
  */
 #include <string.h>
 #include <time.h>
@@ -17,8 +18,8 @@
 typedef struct saving {
     sherd_meta *meta;
     double *seconds;
-    bool derives;     /* from the seed */
-    uint8_t *scratch; /* permutations whose inverses are wanted; also `seen` of a copied row */
+    bool derives;     /* from the seed; otherwise the tables are copied */
+    uint8_t *scratch; /* permutations to invert; also `seen` of a copied row */
     size_t scratch_len;
     sherd__npz_reader *reader;
 } saving;
@@ -82,7 +83,8 @@ static int fill_rows(void *ctx, size_t i, sherd_meta_table table, uint64_t row, 
     return err ? err : sherd__meta_step(s->meta, (uint64_t)rows * cols * width, d);
 }
 
-/* A new digest must not make changed exposures look sound. */
+/* Copies exposures only if they match their digest: with a new digest, changed exposures would look
+ * valid. */
 static int copy_exposures(sherd_meta *meta, size_t i, uint32_t *out, sherd_diag *d)
 {
     uint8_t sha256[32];

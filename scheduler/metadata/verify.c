@@ -1,8 +1,8 @@
 /*
- * Checking a metadata file number by number: against the seed where the file holds it or it was
- * given, else for what must hold by itself. A seed with one bit changed disagrees with its
- * commitment and with every table; the first such row is named with both reasons, since a person
- * wants to know which of the two to distrust.
+ * Verifies each number of a metadata file: against the seed if it is known, otherwise for
+ * consistency. A seed with one changed bit disagrees with its commitment and with every table. The
+ * first row that differs is reported with both reasons, because the user needs to decide whether
+ * the seed or the table is wrong.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -16,12 +16,12 @@
 
 typedef struct checking {
     sherd_meta *meta;
-    const uint8_t *seed; /* to regenerate from, or NULL */
+    const uint8_t *seed; /* to derive the expected numbers; NULL: unknown */
     size_t op;
     sherd_meta_table there, back;
     size_t cols, row_bytes, rows_max;
     unsigned width;
-    uint8_t *memory; /* of the five that follow */
+    uint8_t *memory; /* of the five buffers below */
     size_t memory_len;
     uint8_t *got, *inverse, *want, *want_inverse, *seen;
     sherd_diag *d;
@@ -75,7 +75,7 @@ static int check_exposures(checking *c)
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-/* Row `row` of the file, number q of the run, without the seed. */
+/* Checks row `row` of the file, which is row q of this group, without the seed. */
 static int check_row(const checking *c, uint64_t row, size_t q)
 {
     const uint8_t *p = c->got + q * c->row_bytes, *v = c->inverse + q * c->row_bytes;
@@ -87,7 +87,7 @@ static int check_row(const checking *c, uint64_t row, size_t q)
     return SHERD_OK;
 }
 
-/* Against the seed: rows that differ, of either table. */
+/* Compares the rows of both tables with those derived from the seed. */
 static int compare_rows(const checking *c, uint64_t row, size_t rows)
 {
     static const char why[] = "is not what the seed gives";
@@ -119,7 +119,8 @@ static int check_run(const checking *c, const uint8_t key[32], uint64_t row, siz
     return SHERD_OK;
 }
 
-/* Damage (a CRC that fails with the last bytes) is told by the row that it hit, if one shows it. */
+/* Damage (a CRC mismatch, known only after the last bytes) is reported for the row that it affected
+ * if some row shows it. */
 static int check_all_rows(checking *c, uint64_t rows, sherd__npz_reader *there,
                           sherd__npz_reader *back)
 {
