@@ -1,11 +1,12 @@
 /*
- * A few cells of a product, hidden and folded here without a node: their time, times how many there
- * are. The first position of a tile makes what the others use (projections, permutations, weights),
- * so it counts once a tile. What is hidden is kept for as long as it would be on its way: the first
- * positions meet new memory, later ones what those had. Answers are zeros: folding does not care
- * what it adds. Each lies elsewhere than the one before, since what has just come from a node is in
- * no cache near here.
- * They are not checked, since a check that fails stops early; that part is counted by its bytes.
+ * Hides and folds a few cells of a product here, without a node, and multiplies the time by the
+ * number of cells. The first position of a tile computes data that the others use (projections,
+ * permutations, weights), so its time counts once per tile. Hidden cells are kept in memory as long
+ * as they would be in transfer: the first positions use fresh memory, later ones reuse the memory
+ * of earlier ones. Answers are zeros, because the time of folding does not depend on the values.
+ * Each answer is at another address than the one before, because data just received from a node is
+ * not in a cache of this core. Answers are not checked, because a check that fails stops early. The
+ * time of checks is estimated from the number of bytes.
  */
 #include "scheduler/plan/forecast.h"
 
@@ -19,16 +20,16 @@
 
 #define ENOUGH_S 0.03
 #define POSITIONS_MAX 4u
-#define WINDOW 2u                                /* positions on their way */
+#define WINDOW 2u                                /* positions in transfer */
 #define CHUNKS_MAX 4u                            /* of a slot's resident block */
-#define ANSWERS_BYTES (64u << 20)                /* more than a core finds in any cache */
+#define ANSWERS_BYTES (64u << 20)                /* larger than any cache of a core */
 #define ANSWERS_MAX (2u * SHERD__LCC_BLOCKS_MAX) /* 2 K + 2 T - 1 of K + T points */
 
 typedef struct rehearsal {
     sherd__prepared *p;
     sherd__scheme_shape shape;
-    sherd__cell_work *kept; /* WINDOW of each slot */
-    uint8_t *zeros;         /* zeros_len, at least one answer */
+    sherd__cell_work *kept; /* WINDOW for each slot */
+    uint8_t *zeros;         /* zeros_len bytes, at least one answer */
     uint64_t zeros_len, at;
     double hide_s, fold_s; /* of the last position */
 } rehearsal;
@@ -107,7 +108,8 @@ static int rehearse_cells(rehearsal *r, sherd__calibration *out)
     return SHERD_OK;
 }
 
-/* The beginning of each slot's resident block, as the loop thread makes it. */
+/* Reads the first chunks of each slot's resident block, as the loop thread does, and sets the time
+ * for all of its bytes. */
 static int rehearse_fill(rehearsal *r, sherd__calibration *out, uint64_t bytes)
 {
     const sherd__hiding *h = &r->p->hiding;
@@ -115,7 +117,7 @@ static int rehearse_fill(rehearsal *r, sherd__calibration *out, uint64_t bytes)
     uint32_t slots = r->shape.shared ? 1 : r->shape.slots;
     uint64_t read = 0;
     int err = part ? SHERD_OK : SHERD_ENOMEM;
-    if (part) memset(part, 0, SHERD__CHUNK); /* the session's buffer has its pages, too */
+    if (part) memset(part, 0, SHERD__CHUNK); /* the pages of the session's buffer are mapped, too */
     double began = sherd__clock_busy_s();
     for (uint32_t slot = 0; slot < slots && !err; slot++) {
         sherd__fragment *f;

@@ -1,9 +1,10 @@
 /*
- * Each thread has operands of its own, random ones, since zeros are multiplied at less heat, and
- * takes others each time: in a node they have just come, or made way for those of another node. The
- * first product of a thread, which meets cold pages, does not count.
- * Counted is processor time, so that whoever else runs here makes a difference only as far as
- * they slow a running thread down. BLAS must be set to one thread meanwhile.
+ * Each thread has its own operands. They are random, because multiplying zeros generates less heat.
+ * Each product uses other operands than the one before: in a node, operands have just arrived or
+ * were evicted from the cache by those of another node. The first product of a thread does not
+ * count, because its pages are not yet mapped. Processor time is measured, so other processes on
+ * this machine affect the result only as far as they slow down a running thread. BLAS must be set
+ * to one thread during the measurement.
  */
 #include "scheduler/plan/contention.h"
 
@@ -20,16 +21,16 @@
 #include "matrix/residue_limbs.h"
 
 #define ENOUGH_S 0.05
-#define SIDE_MOST 640u  /* of doubles */
-#define ROWS_MOST 1024u /* of residues */
-#define COLS_MOST 2048u /* so that rows of the right operand lie pages apart */
-#define MEMORY (SHERD__CONTENTION_MEMBER / 2) /* of operands: more than a core's caches keep */
+#define SIDE_MOST 640u  /* for doubles */
+#define ROWS_MOST 1024u /* for residues */
+#define COLS_MOST 2048u /* large enough for rows of the right operand to be pages apart */
+#define MEMORY (SHERD__CONTENTION_MEMBER / 2) /* for operands: more than a core's caches hold */
 #define LINE 64u
 
 typedef struct member {
     sherd__contention *company;
     uint8_t *memory, *first, *scratch[2];
-    size_t set, sets; /* which operands are next, of how many */
+    size_t set, sets; /* index of the next operands; number of sets of operands */
     double flops, busy_s;
     pthread_t thread;
 } member;
@@ -38,7 +39,7 @@ struct sherd__contention {
     sherd__contention_work work;
     atomic_bool over;
     unsigned others;
-    member members[]; /* first: the caller's */
+    member members[]; /* [0]: the caller's */
 };
 
 static size_t least(size_t a, size_t b)
@@ -51,8 +52,8 @@ static size_t lines(size_t bytes)
     return (bytes + LINE - 1) / LINE * LINE;
 }
 
-/* Numbers from -2^20 to 2^20; or bytes below 64, of which any three are a packed residue below
- * every prime that is used. bytes: a multiple of 8. */
+/* Fills with numbers from -2^20 to 2^20; with `residues`, with bytes below 64: any three of them
+ * are a packed residue below every prime in use. bytes: a multiple of 8. */
 static void scatter(uint8_t *out, size_t bytes, bool residues)
 {
     uint64_t z = bytes;
@@ -64,7 +65,7 @@ static void scatter(uint8_t *out, size_t bytes, bool residues)
     }
 }
 
-/* Where the parts of a set lie in it. */
+/* Offsets of the parts of a set of operands. */
 typedef struct parts {
     size_t right, out, all;
 } parts;
@@ -114,7 +115,7 @@ static bool multiply(member *m)
                            (double *)(void *)(set + p.out), w->cols) == SHERD_OK;
 }
 
-/* One product more that counts. */
+/* Computes and counts one more product. */
 static bool step(member *m)
 {
     const sherd__contention_work *w = &m->company->work;

@@ -1,7 +1,8 @@
 /*
- * Threads that multiply while this one measures. Two that share a processor's insides (units,
- * caches, heat) are each slower than one by itself, by a third or by half: what a product over
- * nodes on this machine will find is found only while every processor works as it will then.
+ * Threads that multiply while the calling thread measures. Two threads that share units, caches or
+ * the heat limit of a processor each run slower than one alone, by a third to a half. A measurement
+ * therefore predicts a product over nodes of this machine only if all processors are as busy as
+ * they will be during that product.
  */
 #ifndef SCHEDULER_PLAN_CONTENTION_H
 #define SCHEDULER_PLAN_CONTENTION_H
@@ -11,24 +12,26 @@
 
 #include "sherd/err.h"
 
-/** A task's product; large ones are measured on a part. */
+/** Shape of a task's product; for a large one a part of it is measured. */
 typedef struct sherd__contention_work {
     size_t rows, inner, cols;
-    bool residues; /* packed, as they travel: only where sherd__limbs_here */
+    bool residues; /* packed, as transferred; only if sherd__limbs_here */
 } sherd__contention_work;
 
 typedef struct sherd__contention sherd__contention;
 
-/** About as many bytes has each thread, the caller's included. */
+/** Approximate bytes of memory that each thread uses, the calling thread included. */
 #define SHERD__CONTENTION_MEMBER ((size_t)32 << 20)
 
-/** Starts `others` threads, or fewer where the system has no more, that multiply until the end, and
- *  multiplies beside them for some hundredths of a second. The caller's (sherd__contention_end);
- *  NULL without memory. More than one at a time of doubles only where sherd__blas_by_many. */
+/** Starts up to `others` threads, fewer if the system provides no more, that multiply until
+ *  sherd__contention_end. Multiplies on the calling thread as well for some hundredths of a second
+ *  before it returns. The caller frees the result with sherd__contention_end. Returns NULL if there
+ *  is no memory. More than one thread at a time multiplies doubles only if sherd__blas_by_many. */
 sherd__contention *sherd__contention_begin(unsigned others,
                                            const sherd__contention_work *w) SHERD_MUST;
-/** Ends the threads. Billions of operations (a multiply-add counts two) a second of processor time
- *  that one thread did in the mean; 0: none could be measured. NULL is allowed, and gives 0. */
+/** Ends the threads and frees c, which may be NULL. Returns the mean rate of one thread in billions
+ *  of operations per second of processor time (a multiply-add counts as two), or 0 if none was
+ *  measured. */
 double sherd__contention_end(sherd__contention *c);
 
 #endif

@@ -1,10 +1,11 @@
-/* The pipeline's bounds, one by one, and the greatest of them. */
+/* Computes the bounds of the pipeline one by one, and takes the largest of them. */
 #include "scheduler/plan/cost.h"
 
 #include <math.h>
 
-/* What a task costs each side beside its bytes: two messages, two hand-overs between threads. Half
- * of what `sherd bench --only tasks` finds of a task, less its product and its bytes. */
+/* Cost of a task for each side in addition to its bytes: two messages and two hand-overs between
+ * threads. Half of what `sherd bench --only tasks` measures per task, less its product and its
+ * bytes. */
 #define TASK_S 15e-6
 
 static double larger(double a, double b)
@@ -17,13 +18,13 @@ static double lesser(double a, double b)
     return a < b ? a : b;
 }
 
-/* Until the first task can run, and from the last answer on. */
+/* Seconds until the first task can run, and seconds after the last answer. */
 typedef struct ends {
     double begin_s, last_s;
 } ends;
 
-/* Seconds of the loop thread here; the threads that serve sessions at the nodes take as many
- * together. */
+/* Returns seconds of the loop thread here. The threads that serve sessions at the nodes need the
+ * same time in total. */
 static double sessions(const sherd__cost_input *in, uint64_t out, uint64_t back)
 {
     return ((double)out + (double)back) / in->session_rate;
@@ -36,8 +37,9 @@ static void choose(sherd__cost *c, double seconds, sherd__cost_bound bound)
     c->bound = bound;
 }
 
-/* Nodes here: the cores' time until the last of the work, of which some is done before the first
- * task can run, by as many cores as that keeps busy, and some by one alone when all have run. */
+/* For nodes on this machine: returns the time of all cores until the work is done. Some of it is
+ * done before the first task can run, by as many cores as have work then; some is done by one core
+ * alone after the last task. */
 static double shared(const sherd__cost_input *in, const sherd__cost *c, const ends *e, double work,
                      double tasks)
 {
@@ -49,8 +51,8 @@ static double shared(const sherd__cost_input *in, const sherd__cost *c, const en
     return e->begin_s + (all - early) / cores + e->last_s;
 }
 
-/* Before a task can run, the blocks that stay are to be there, and its own is to be hidden; what
- * comes back last is folded when nothing else is left to be done. */
+/* Before a task can run, the resident blocks must be at the node and its own block must be hidden.
+ * The last answer is folded after everything else is done. */
 static ends ends_of(const sherd__cost_input *in, double first_s)
 {
     double positions = in->positions ? (double)in->positions : INFINITY;

@@ -1,15 +1,17 @@
 /*
- * How long a product over nodes takes, from what travels, what is computed, and how fast machines
- * and links are. Pure arithmetic: the same numbers give the same time.
+ * Predicts the time of a product over nodes from the bytes transferred, the work computed, and the
+ * speeds of machines and links. Pure arithmetic: the same inputs give the same time.
  *
- * A product is a pipeline. Four things go on at the same time, and the slowest of them sets the
- * pace: the loop thread here (bytes through sessions and cipher), the compute thread here (hide,
- * check, fold), the links, and the busiest node. Before the first task can run, the blocks that
- * stay at the nodes have to be there, and the first position is hidden; the last one is folded when
- * all else is done. Nodes on this machine share its cores with all of that: then
- * the sum of everything, divided by the cores, is a bound too. There are as many cores as there are
- * threads to keep them busy: before the first blocks are there, that is the loop thread here, those
- * that take the blocks at the nodes, and the compute thread here as far as it has work.
+ * A product is a pipeline of four parts that run at the same time, and the slowest determines the
+ * total: the loop thread here (sessions and cipher), the compute thread here (hide, check, fold),
+ * the links, and the busiest node. Before the first task can run, the resident blocks must be at
+ * the nodes and the first position must be hidden; the last position is folded after everything
+ * else is done.
+ *
+ * Nodes on this machine share its cores with all of these. Then the sum of all work divided by the
+ * number of usable cores is another bound. A core is usable only if a thread can keep it busy:
+ * before the first blocks are at the nodes, these threads are the loop thread here, the threads of
+ * the nodes that receive the blocks, and the compute thread here while it has work.
  */
 #ifndef SCHEDULER_PLAN_COST_H
 #define SCHEDULER_PLAN_COST_H
@@ -18,28 +20,27 @@
 #include <stdint.h>
 
 typedef struct sherd__cost_input {
-    /* The work, of all nodes together. */
+    /* The work of all nodes together. */
     uint64_t bytes_out, bytes_in; /* through sessions */
-    uint64_t bytes_first;         /* of bytes_out, blocks that stay at the nodes */
+    uint64_t bytes_first;         /* of bytes_out, the resident blocks */
     uint64_t tasks;
-    double flops;     /* multiply-adds count two */
-    double convert_s; /* one core's seconds of what nodes do to blocks before products
-                                     and to answers after them */
-    double busiest;   /* share of flops and of convert_s that one node has, at most;
-                                     1/nodes: even */
-    /* The compute thread here, and blocks that are made on the loop thread as they are sent;
-     * seconds. */
+    double flops;     /* a multiply-add counts as two */
+    double convert_s; /* seconds of one core for conversions at nodes: of blocks before products, of
+                         answers after them */
+    double busiest;   /* largest share of flops and convert_s at one node; 1/nodes if even */
+    /* Seconds of the compute thread here, and seconds to produce blocks that the loop thread makes
+     * while it sends them. */
     double hide_s, fold_s, fill_s;
-    uint64_t positions; /* that hide_s and fold_s are of, one after the other; 0: too many for the
-                           first or the last to count */
+    uint64_t positions; /* in hide_s and fold_s, processed one after another; 0: so many that the
+                           first and last one do not matter */
     /* Machines and links. */
-    double node_gflops;    /* of one node by itself */
-    uint32_t node_threads; /* that it has for them; 0: 1 */
-    uint32_t cores;        /* here */
-    bool local;            /* the nodes share them */
-    double session_rate;   /* bytes a second that one thread puts through sessions */
-    double link_rate;      /* bytes a second of the links together, each way; local: no
-                                     matter */
+    double node_gflops;    /* of one node running alone */
+    uint32_t node_threads; /* per node for products; 0: 1 */
+    uint32_t cores;        /* of this machine */
+    bool local;            /* the nodes run on these cores */
+    double session_rate;   /* bytes per second that one thread processes in sessions */
+    double link_rate;      /* bytes per second of all links together, in each direction; ignored if
+                              local */
 } sherd__cost_input;
 
 typedef enum sherd__cost_bound {
@@ -50,11 +51,11 @@ typedef enum sherd__cost_bound {
 } sherd__cost_bound;
 
 typedef struct sherd__cost {
-    double nodes_s, links_s, here_s, cores_s; /* each by itself, as if nothing else had to be waited
-                                                 for */
-    double first_s;                           /* until the blocks that stay are there */
+    double nodes_s, links_s, here_s, cores_s; /* each part alone, as if nothing else had to be
+                                                 waited for */
+    double first_s;                           /* until the resident blocks are at the nodes */
     double seconds;
-    sherd__cost_bound bound; /* what sets the pace */
+    sherd__cost_bound bound; /* the slowest part */
 } sherd__cost;
 
 /** All rates must be positive. */

@@ -1,6 +1,6 @@
 /*
- * The prediction is a sum of four products; what is behind its constants is measured (sherd bench
- * has the machine's own figures) and coarse: near the break-even both choices cost the same.
+ * The prediction is a sum of four products. Its constants are measured (`sherd bench` reports those
+ * of this machine) and coarse: near the break-even both choices cost the same.
  */
 #include "scheduler/plan/encoding.h"
 
@@ -15,16 +15,16 @@
 #include "matrix/sparse.h"
 #include "wire/cipher.h"
 
-/* Seconds beyond what an entry costs dense, measured on one core of a Zen 5 over bytes and doubles:
- * to look at an entry of A and leave it out or not, and to write, check and place one that
- * stays. */
+/* Seconds in addition to the cost of a dense entry, measured on one core of a Zen 5 over bytes and
+ * doubles: to test whether an entry of A is zero, and to write, check and place an entry that is
+ * kept. */
 #define LOOK_S 0.3e-9
 #define KEEP_S 2.5e-9
 
-/* Of the cipher's rate, what one connection carries: both sides encipher, and the kernel copies
- * twice (`sherd bench --only connection`: 0.9 to 1.5 GB/s beside 5.5). */
+/* Fraction of the cipher's rate that one connection reaches: both sides encrypt, and the kernel
+ * copies twice (`sherd bench --only connection`: 0.9 to 1.5 GB/s, cipher 5.5). */
 #define CARRIED 0.2
-#define ETHERNET 125e6 /* bytes a second of 1000BASE-T */
+#define ETHERNET 125e6 /* bytes per second of 1000BASE-T */
 
 static double own_gflops;
 static pthread_once_t measured = PTHREAD_ONCE_INIT;
@@ -49,10 +49,10 @@ void sherd__encoding_choose(sherd__encoding *out, const sherd__encoding_input *i
     double density = entries > 0 ? kept / entries : 1;
     unsigned width = sherd__csr_width(in->widest), threads = in->threads ? in->threads : 1;
     *out = (sherd__encoding){ 0 };
-    /* Of columns by themselves zeros are not sent anyway. */
+    /* Groups of one column are sent without zeros in any case. */
     if (entries == 0 || (in->skips && in->widest <= 1)) return;
     double looked_at = entries;
-    if (in->skips) { /* as many pieces of zeros as there were if the others were anywhere */
+    if (in->skips) { /* expected pieces with a non-zero value if these were distributed at random */
         double some = 1 - pow(1 - density, (double)in->widest);
         pieces *= some;
         entries *= some;
@@ -68,7 +68,8 @@ void sherd__encoding_choose(sherd__encoding *out, const sherd__encoding_input *i
     out->csr = csr_bytes < dense_bytes && out->csr_s < out->dense_s;
 }
 
-/* What one interface says of itself, in bytes a second; 0 for nothing, or nonsense. */
+/* Returns the speed that an interface reports, in bytes per second; 0 if it reports none or an
+ * implausible one. */
 static double interface_speed(const char *folder, const char *name)
 {
     char path[400], state[16] = "";
@@ -78,10 +79,10 @@ static double interface_speed(const char *folder, const char *name)
     if (!f) return 0;
     bool read = fscanf(f, "%15s", state) == 1;
     fclose(f);
-    if (!read || strcmp(state, "up") != 0) return 0; /* loopback's is unknown */
+    if (!read || strcmp(state, "up") != 0) return 0; /* that of loopback is "unknown" */
     n = snprintf(path, sizeof path, "%s/%s/speed", folder, name);
     if (n <= 0 || (size_t)n >= sizeof path || !(f = fopen(path, "r"))) return 0;
-    read = fscanf(f, "%ld", &megabits) == 1; /* -1, or an error, where there is no such figure */
+    read = fscanf(f, "%ld", &megabits) == 1; /* -1 or a read error: not reported */
     fclose(f);
     return read && megabits > 0 && megabits <= 10000000 ? (double)megabits * 1e6 / 8 : 0;
 }

@@ -1,7 +1,7 @@
 /*
- * A list of disjoint, ascending stretches of entries per side, domain and part. Stretches and not a
- * set of tiles, since the next job may cut the same part into other tiles. Tiles are sent in
- * ascending order, so that a list has seldom more than two stretches.
+ * Keeps a list of disjoint, ascending ranges of entries per side, domain and part. Ranges are used
+ * instead of a set of tiles because the next job may divide the same part into other tiles. Tiles
+ * are sent in ascending order, so a list rarely has more than two ranges.
  */
 #include "scheduler/plan/exposure.h"
 
@@ -21,9 +21,9 @@ typedef struct shown {
 
 struct sherd__account {
     uint32_t domains, parts;
-    shown *shown;    /* side, domain, part */
-    uint64_t *seen;  /* side, domain */
-    double *planned; /* side, domain */
+    shown *shown;    /* by side, domain, part */
+    uint64_t *seen;  /* by side, domain */
+    double *planned; /* by side, domain */
 };
 
 static shown *shown_of(const sherd__account *a, unsigned side, uint32_t domain, uint32_t part)
@@ -106,7 +106,7 @@ int sherd__account_show(sherd__account *a, unsigned side, uint32_t domain, uint3
         s->list = list;
         s->room = room;
     }
-    /* Everything that touches it becomes one with it; what lies before and behind stays. */
+    /* Merges all ranges that touch the new one; ranges before and after them stay. */
     size_t first = 0, end;
     while (first < s->len && s->list[first].to < from) first++;
     for (end = first; end < s->len && s->list[end].from <= to; end++) {

@@ -1,7 +1,7 @@
 /*
- * Preparing a product as if it were to run, counting what it would send, rehearsing what this
- * machine would do, and predicting the time (scheduler/plan/cost.h). A product of shapes alone is
- * prepared over views of a single number: every entry is that one, nothing is a zero.
+ * Prepares a product as if it were to run, counts the bytes that it would send, measures the work
+ * that this machine would do, and predicts the time (scheduler/plan/cost.h). If only shapes are
+ * given, the product is prepared over views that repeat a single non-zero number.
  */
 #include "sherd/forecast.h"
 
@@ -27,11 +27,11 @@
 #include "wire/cipher.h"
 #include "wire/link_rate.h"
 
-#define RESULT_MAX (UINT64_C(1) << 30) /* bytes of a result that is rehearsed with */
+#define RESULT_MAX (UINT64_C(1) << 30) /* bytes; larger results are not calibrated with */
 
 static const double one = 1;
 
-/* Or the operand itself. */
+/* Returns the operand, or a view that repeats one number if only its shape is given. */
 static sherd_view stand_in(sherd_view v)
 {
     if (v.data) return v;
@@ -45,7 +45,8 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Billions of operations a second of a product here, of up to 640 each way, the best of three. */
+/* Returns the speed of a product here in billions of operations per second, with up to 640 rows and
+ * columns: the best of three. */
 static double own_speed(size_t n, size_t k, size_t m)
 {
     const size_t most = 640;
@@ -75,7 +76,7 @@ static void fill_rates(sherd_rates *r, const sherd_forecast_options *f, const sh
     if (!(r->link > 0)) r->link = sherd__link_rate(!nodes->remote);
 }
 
-/* --- what it is about ------------------------------------------------------------------------ */
+/* --- state ----------------------------------------------------------------------------------- */
 
 typedef struct forecast {
     sherd_view a, b;
@@ -84,20 +85,20 @@ typedef struct forecast {
     uint32_t *domain;
     char domain_fault[900];
     double *c, *own_c;
-    double prepare_s; /* what it took: a scan of the operands, room for the result */
-    bool alike;       /* shapes alone */
+    double prepare_s; /* time of preparing: scanning the operands, allocating the result */
+    bool alike;       /* only shapes are given */
     sherd__prepared p;
 } forecast;
 
-/* Just now. */
+/* Results of measuring this machine. */
 typedef struct measured {
     sherd__calibration own;
     sherd__kernel_rates pace;
-    double gflops; /* of one thread, products as tasks are; 0: not measured here */
-    bool residues; /* as they travel */
+    double gflops; /* of one thread, for products like the tasks'; 0: not measured here */
+    bool residues; /* packed, as transferred */
 } measured;
 
-/* Of peers, without coordinators: how many nodes they are, and which are one domain. */
+/* Counts the nodes of a node file and their domains; coordinators are left out. */
 static int number_nodes(forecast *w, const sherd_forecast_options *f, const sherd__peers *peers)
 {
     sherd__nodes *n = &w->nodes;
@@ -152,7 +153,8 @@ static int find_nodes(forecast *w, const sherd_forecast_options *f, sherd_diag *
     return SHERD_OK;
 }
 
-/* Results are folded into memory of their size, for as long as that takes. */
+/* Allocates memory of the result's size if none is given; results are folded into it during the
+ * measurement. */
 static int take_result(forecast *w, double *given, sherd_diag *d)
 {
     size_t len;
@@ -204,8 +206,8 @@ static void look(sherd_forecast *out, const forecast *w)
 
 /* --- speeds and time ------------------------------------------------------------------------- */
 
-/* What products run at: as the user says, or as nodes measured of themselves where they are
- * elsewhere or no product is to be computed here. Else 0: it is measured here. */
+/* Returns the speed of products: the user's figure if given, or what nodes measured when they are
+ * remote or no product may be computed here. Returns 0 if it must be measured here. */
 static double told_speed(const forecast *w, const sherd__traffic *t,
                          const sherd_forecast_options *f)
 {
@@ -215,7 +217,7 @@ static double told_speed(const forecast *w, const sherd__traffic *t,
     return t->residues && n->residue_gflops > 0 ? n->residue_gflops : n->gflops;
 }
 
-/* Whether nodes multiply packed residues as they travel. */
+/* Returns whether nodes multiply packed residues without unpacking them. */
 static bool as_they_travel(const forecast *w, const sherd__traffic *t, const sherd_rates *given)
 {
     const sherd__nodes *n = &w->nodes;
@@ -224,7 +226,7 @@ static bool as_they_travel(const forecast *w, const sherd__traffic *t, const she
     return sherd__limbs_here() && (n->residue_gflops > 0 || !(n->gflops > 0));
 }
 
-/* A task's product: rows of a panel, columns of a group, a tile. */
+/* Returns the shape of a task's product: rows of a panel, columns of a group, columns of a tile. */
 static sherd__contention_work task_of(const forecast *w, bool residues)
 {
     size_t inner = w->a.cols, g = w->opt->group;
@@ -237,8 +239,9 @@ static sherd__contention_work task_of(const forecast *w, bool residues)
     return (sherd__contention_work){ w->p.plan.panel_rows, inner, w->p.plan.tile_cols, residues };
 }
 
-/* Threads that work here while one does: those of the nodes, where they are here, and two of ours;
- * no more than working memory has room for, and one where this BLAS serves no more at a time. */
+/* Returns how many threads compute here at the same time as the measuring one: those of the nodes
+ * if they are local, and two of this process. Limited by working memory, and to one if this BLAS
+ * does not support more threads at a time. */
 static unsigned others_of(const forecast *w, bool residues)
 {
     const sherd__nodes *n = &w->nodes;
@@ -251,8 +254,8 @@ static unsigned others_of(const forecast *w, bool residues)
     return all > 1 ? (unsigned)all - 1 : 0;
 }
 
-/* Everything that is measured, beside as many threads that multiply as there will be. m->gflops: of
- * one of them. */
+/* Measures everything while as many threads multiply as there will be during the product. m->gflops
+ * is the speed of one of them. */
 static int measure(forecast *w, const sherd__traffic *t, const sherd_forecast_options *f,
                    measured *m, sherd_rates *rates)
 {
@@ -273,8 +276,8 @@ static int measure(forecast *w, const sherd__traffic *t, const sherd_forecast_op
     return err;
 }
 
-/* The same product here, by BLAS: as given, as measured, or (speed 0) as nodes here would
- * together. */
+/* Predicts the same product computed here by BLAS, at the speed given or measured, or (speed 0) at
+ * the speed of all local nodes together. */
 static void find_own(sherd_forecast *out, const forecast *w, const measured *m, double speed)
 {
     sherd_rates *r = &out->rates;
@@ -287,11 +290,12 @@ static void find_own(sherd_forecast *out, const forecast *w, const measured *m, 
                            r->gflops;
 }
 
-/* One core's seconds of what nodes do to blocks and answers beside the products. */
+/* Returns seconds of one core that nodes need to convert blocks and answers, in addition to the
+ * products. */
 static double conversions(const sherd__traffic *t, const measured *m)
 {
     const sherd__kernel_rates *p = &m->pace;
-    if (m->residues) /* integers are made such: widened, reduced and packed */
+    if (m->residues) /* integers become packed residues: widened, reduced and packed */
         return t->right.widened / p->widen + 2 * t->right.packed / p->pack;
     return t->unpacked / p->unpack + t->packed / p->pack + t->widened / p->widen +
            t->streamed / p->stream + (m->gflops > 0 ? 0 : t->laid / p->lay);
@@ -331,7 +335,7 @@ static void predict(sherd_forecast *out, const forecast *w, const sherd__traffic
     if (!(in.node_gflops > 0)) in.node_gflops = 1;
     out->rates.node_gflops = in.node_gflops;
     sherd__cost_predict(&cost, &in);
-    out->seconds = w->prepare_s + cost.seconds; /* nothing is sent before */
+    out->seconds = w->prepare_s + cost.seconds; /* nothing is sent while preparing */
     out->nodes_s = cost.nodes_s;
     out->links_s = cost.links_s;
     out->here_s = cost.here_s;
@@ -346,10 +350,10 @@ static int run(sherd_forecast *out, forecast *w, const sherd_forecast_options *f
     look(out, w);
     int err = sherd__traffic_count(&t, &w->p, w->alike);
     if (!err && !f->no_time) {
-        static pthread_mutex_t blas = PTHREAD_MUTEX_INITIALIZER; /* its threads: the process's */
+        static pthread_mutex_t blas = PTHREAD_MUTEX_INITIALIZER; /* of the BLAS threads */
         pthread_mutex_lock(&blas);
-        /* First: for a tenth of a second BLAS keeps its threads spinning, and neither what is
-           measured nor the product itself is to meet them. */
+        /* Measured first: BLAS threads spin for a tenth of a second after a product, and must not
+         * disturb the other measurements or the product itself. */
         double own = f->rates.gflops;
         if (!(own > 0) && !f->no_products) own = own_speed(w->a.rows, w->a.cols, w->b.cols);
         err = measure(w, &t, f, &m, &out->rates);
@@ -381,7 +385,7 @@ int sherd_forecast_multiply(sherd_forecast *out, sherd_view a, sherd_view b,
     if (!err) err = find_nodes(&w, f, d);
     if (!err && !f->no_time) err = take_result(&w, f->result, d);
     if (!err) {
-        /* Masks of blind are for a run to come. */
+        /* Masks of blind must be kept for a later run. */
         bool masks = sherd_scheme_describe(opt->scheme)->takes & SHERD_TAKES_MASKS;
         bool look_only = f->no_time || masks;
         double began = sherd__clock_busy_s();

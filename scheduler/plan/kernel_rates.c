@@ -1,8 +1,9 @@
 /*
- * The kernels themselves, over as much as a panel: the median of a few rounds. Each round takes
- * what came from the next part of a memory that is larger than a core's caches: read over and over
- * at one place, an answer would be judged twice as fast as one that has just come. What a kernel
- * writes for the next one to read stays where it is, as it does at work.
+ * Runs the kernels on data of about a panel's size, and takes the median of a few rounds. Each
+ * round reads its input from the next part of a memory that is larger than a core's caches. If the
+ * same memory were read in every round, checking an answer would appear twice as fast as with an
+ * answer just received. Data that one kernel writes for the next to read stays at the same address,
+ * as in a job.
  */
 #include "scheduler/plan/kernel_rates.h"
 
@@ -21,26 +22,26 @@
 enum { ROWS = 128, COLS = 1024, ENTRIES = ROWS * COLS, ROUNDS = 5 };
 
 #define WINDOW                                                                                     \
-    (3u << 20)            /* where one round finds what came: ENTRIES of any type, near each other
-                             or as part of longer rows */
-#define APART (12u << 20) /* from one to the next */
+    (3u << 20)            /* part of the memory that one round reads: ENTRIES of any type,
+                             contiguous or as part of longer rows */
+#define APART (12u << 20) /* distance from one window to the next */
 #define MEMORY ((size_t)ROUNDS * APART)
 
-#define UNKNOWN 1e9 /* where there is no memory to measure with */
+#define UNKNOWN 1e9 /* result if there is no memory to measure with */
 
 typedef struct bench {
     double *x, *y;       /* ENTRIES each, of zeros */
     uint8_t *memory;     /* zeros too */
     uint8_t *body;       /* the window of this round */
     double *rs;          /* check vectors, two of each */
-    sherd__masks *masks; /* of a key of their own, which hide nothing */
+    sherd__masks *masks; /* of a separate key; they hide nothing */
 } bench;
 
 static sherd__kernel_rates pace = { UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN,
                                     UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN };
 static sherd__fresh fresh = SHERD__FRESH;
 
-/* ROWS columns of COLS rows, as nodes take a strip of the inner size. */
+/* Unpacks ROWS columns of COLS rows, as nodes process a strip of the inner dimension. */
 static void unpack(bench *b)
 {
     size_t bad;
@@ -61,7 +62,7 @@ static void widen(bench *b)
     for (size_t r = 0; r < ROWS; r++) sherd__view_row_f64(v, r, 0, COLS, b->x + r * COLS);
 }
 
-/* As OpenBLAS lays out the larger operand: of LAID columns a row, sixteen go together. */
+/* Copies as OpenBLAS lays out the larger operand: LAID columns per row, sixteen at a time. */
 static void lay(bench *b)
 {
     enum { LAID = 192, TOGETHER = 16 };
@@ -133,7 +134,7 @@ static void measure(void)
                 .rs = sherd__calloc(4 * COLS, sizeof *b.rs) };
     sherd__entropy os = sherd__entropy_os();
     if (b.x && b.y && b.memory && b.rs && sherd__masks_new(&b.masks, &os) == 0) {
-        memset(b.memory, 0, MEMORY); /* pages of its own, not one of zeros again and again */
+        memset(b.memory, 0, MEMORY); /* maps separate pages instead of one shared zero page */
         b.body = b.memory;
         for (size_t i = 0; i < 4 * COLS; i++) b.rs[i] = 1;
         pace.pack = rate_of(pack, &b, SHERD__RESIDUE_BYTES);

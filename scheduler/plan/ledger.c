@@ -1,8 +1,8 @@
 /*
  * Clear schemes: a bit set of (slot, panel) per domain for operand A, and an account for operand B,
- * which may outlive the job. Repeated sends of what a domain has already seen cost nothing;
- * everything else counts for good, also what was sent to a node that died before it could answer.
- * Coded schemes: which share each domain holds.
+ * which may outlive the job. Sending data again that a domain has already seen costs nothing.
+ * Everything else counts permanently, including data sent to a node that failed before it answered.
+ * Coded schemes: the share that each domain holds.
  */
 #include "scheduler/plan/ledger.h"
 
@@ -11,7 +11,7 @@
 #include "core/alloc.h"
 #include "core/bytes.h"
 
-/* Of operand A. */
+/* Entries of operand A given to one domain. */
 typedef struct given {
     uint8_t *left; /* bit set */
     uint64_t a;
@@ -22,23 +22,23 @@ struct sherd__exposure_ledger {
     sherd__scheme_shape shape;
     uint32_t domains;
     uint64_t total_a, total_b;
-    double max_fraction; /* as given; 0: from the plan */
+    double max_fraction; /* as given; 0: derived from the plan */
     uint32_t *domain_of_slot;
     double bound_a, bound_b;
-    double share_a; /* the largest share of A that the plan gives a domain, and which */
+    double share_a; /* largest share of A that the plan gives to a domain, and that domain */
     uint32_t domain_a;
     size_t left_bytes;
-    given *given; /* per domain */
+    given *given; /* by domain */
     uint8_t *bits;
     uint64_t *sums;                /* scratch: two per domain */
-    uint64_t *right_from;          /* per slot and tile: entries of the slot's tiles before it */
-    uint64_t *right_all;           /* per slot: entries of all its tiles */
-    uint64_t *before, *whole;      /* per slot, where B is a part of an operand; else NULL */
-    sherd__account *own, *account; /* of B: ours; the one that counts */
+    uint64_t *right_from;          /* by slot and tile: number of entries in the slot's earlier
+                                      tiles */
+    uint64_t *right_all;           /* by slot: number of entries in all its tiles */
+    uint64_t *before, *whole;      /* by slot, if B is a part of an operand; otherwise NULL */
+    sherd__account *own, *account; /* of B: created here; the one in use */
     unsigned side;
-    uint32_t *share_of; /* threshold: per domain, the slot whose share it was given, or
-                                 NOTHING */
-    uint32_t *holder;   /* and per slot the domain */
+    uint32_t *share_of; /* threshold: by domain, the slot whose share it was given, or NOTHING */
+    uint32_t *holder;   /* by slot, the domain that holds it */
 };
 
 #define NOTHING UINT32_MAX
@@ -63,7 +63,8 @@ static double fraction(uint64_t part, uint64_t whole)
     return whole ? (double)part / (double)whole : 0;
 }
 
-/* Entries of the operands: every entry of A is in one (slot, panel), of B in one (slot, tile). */
+/* Counts the entries of the operands: every entry of A is in one (slot, panel), every entry of B in
+ * one (slot, tile). */
 static void totals(sherd__exposure_ledger *l)
 {
     uint64_t a, b;
@@ -85,7 +86,7 @@ static void totals(sherd__exposure_ledger *l)
     }
 }
 
-/* What the plan itself gives the domains. */
+/* Records the shares that the plan gives to the domains. */
 static void set_planned(sherd__exposure_ledger *l)
 {
     uint64_t *sum = l->sums, one, both;
@@ -102,7 +103,7 @@ static void set_planned(sherd__exposure_ledger *l)
             of[1] += both;
         }
         if (l->whole) of[1] = l->total_b ? of[1] - l->right_all[s] + l->whole[s] : 0;
-        if (l->shape.shared) of[1] = l->total_b; /* every slot shows the same block */
+        if (l->shape.shared) of[1] = l->total_b; /* all slots use the same block */
     }
     for (uint32_t d = 0; d < l->domains; d++) {
         double share = fraction(sum[2 * d], l->total_a);
@@ -111,7 +112,8 @@ static void set_planned(sherd__exposure_ledger *l)
     }
 }
 
-/* The bound is a fraction of whole operands: with fewer rows than planned it may be another one. */
+/* Sets the bounds, which are fractions of whole operands: they may change if A has fewer rows than
+ * planned. */
 static void set_bounds(sherd__exposure_ledger *l)
 {
     uint32_t domain;
@@ -200,8 +202,9 @@ void sherd__ledger_free(sherd__exposure_ledger *l)
     sherd__free(l);
 }
 
-/* The stretch of the slot's entries of B that the cell shows; *len is what its block has. Parts
- * that overlap may be shuffled in different ways, so of a part all counts at once. */
+/* Returns the start of the range of the slot's entries of B that the cell shows, and sets *len to
+ * the size of its block. If B is a part of an operand, all entries of the part are counted at once,
+ * because overlapping parts may be shuffled differently. */
 static uint64_t right_from(const sherd__exposure_ledger *l, sherd__cell c, uint64_t *len)
 {
     uint32_t slot = right_slot(l, c.slot);
@@ -210,7 +213,7 @@ static uint64_t right_from(const sherd__exposure_ledger *l, sherd__cell c, uint6
     return l->before[slot];
 }
 
-/* What the cell would add to the domain's account. */
+/* Computes what the cell would add to the domain's account. */
 static void added(const sherd__exposure_ledger *l, uint32_t domain, sherd__cell cell, uint64_t *a,
                   uint64_t *b)
 {
@@ -221,22 +224,23 @@ static void added(const sherd__exposure_ledger *l, uint32_t domain, sherd__cell 
                                from + *b);
 }
 
-/* A domain that was dealt rows and columns may have been shown some entries twice, but no more than
- * there are. */
+/* Limits a sum: a domain that was given rows and columns may have been shown some entries twice,
+ * but never more than there are. */
 static uint64_t at_most(uint64_t n, uint64_t all)
 {
     return n < all ? n : all;
 }
 
-/* A domain holds one share of an encoding, and a share is one domain's: two shares in one place are
- * a colluder more than was reckoned with. Both for good: what was sent was seen. */
+/* Returns whether the domain may hold the share. A domain holds one share of an encoding, and a
+ * share is held by one domain: two shares in one domain would add a colluder that the plan does not
+ * account for. Both are permanent, because data that was sent has been seen. */
 static bool may_hold(const sherd__exposure_ledger *l, uint32_t domain, uint32_t slot)
 {
     return (l->share_of[domain] == NOTHING || l->share_of[domain] == slot) &&
            (l->holder[slot] == NOTHING || l->holder[slot] == domain);
 }
 
-/* What is no cell of the scheme's, or goes to no domain, is nobody's to be given. */
+/* Returns whether the domain and the cell of the scheme exist. */
 static bool known(const sherd__exposure_ledger *l, uint32_t domain, sherd__cell cell)
 {
     return domain < l->domains && cell.slot < l->shape.slots &&
@@ -251,7 +255,7 @@ bool sherd__ledger_may(const sherd__exposure_ledger *l, uint32_t domain, sherd__
     added(l, domain, cell, &a, &b);
     uint64_t then_a = l->given[domain].a + a;
     uint64_t then_b = at_most(sherd__account_seen(l->account, domain) + b, l->total_b);
-    /* What is no new entry is always allowed; the bound is a fraction of whole entries. */
+    /* Entries already shown are always allowed. The bound is rounded to whole entries. */
     return (a == 0 || (double)then_a <= l->bound_a * (double)l->total_a + 0.5) &&
            (b == 0 || (double)then_b <= l->bound_b * (double)l->total_b + 0.5);
 }
@@ -280,8 +284,8 @@ int sherd__ledger_give(sherd__exposure_ledger *l, uint32_t domain, sherd__cell c
 
 void sherd__ledger_next_left(sherd__exposure_ledger *l)
 {
-    if (l->shape.threshold) return;                 /* the shares stay where they are */
-    l->hiding.ops->shape(l->hiding.ctx, &l->shape); /* it may have fewer panels */
+    if (l->shape.threshold) return;                 /* the domains keep their shares */
+    l->hiding.ops->shape(l->hiding.ctx, &l->shape); /* the next operand may have fewer panels */
     set_bounds(l);
     for (uint32_t d = 0; d < l->domains; d++) {
         memset(l->given[d].left, 0, l->left_bytes);

@@ -1,7 +1,8 @@
 /*
- * The numbers behind the cut. A cell should be large enough that its fixed costs (a task message,
- * two hand-overs between threads, BLAS packing B once more) vanish, and small enough that several
- * per node fit in memory and keep link and products busy together.
+ * Chooses the sizes of panels, tiles and cells. A cell should be large enough for its fixed costs
+ * (a task message, two hand-overs between threads, BLAS packing B once more) to be negligible, and
+ * small enough for several of them per node to fit in memory and keep the link and the node busy at
+ * the same time.
  */
 #include "scheduler/plan/plan.h"
 
@@ -10,19 +11,19 @@
 
 #include "core/diag.h"
 
-#define CELL_MAX (UINT64_C(16) << 20) /* bytes: beyond this nothing is gained */
-#define DEPTH_MIN 3u                  /* one being sent, one computed, one coming back */
+#define CELL_MAX (UINT64_C(16) << 20) /* bytes; larger cells bring no advantage */
+#define DEPTH_MIN 3u                  /* one being sent, one computed, one received */
 #define DEPTH_MAX 64u
-#define PANELS_MIN 6u                  /* of one slot, where there are rows enough: for overlap */
-#define SMALL_CELL (UINT64_C(1) << 20) /* not cut any further for the sake of overlap */
+#define PANELS_MIN 6u                  /* of one slot, if there are enough rows: for overlap */
+#define SMALL_CELL (UINT64_C(1) << 20) /* bytes; smaller cells are not made for overlap */
 
 static uint64_t least(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
 
-/* Bytes that a node holds for one column of the resident block: as it came, as doubles, and once
- * more as residues. */
+/* Returns the bytes that a node holds for one column of the resident block: as received, as
+ * doubles, and a second time as residues. */
 static double resident_column(const sherd__plan_input *in)
 {
     double copies = (double)in->size_b + (in->size_b == 8 ? 0 : 8) + (in->primes_len ? 8 : 0);
@@ -38,7 +39,7 @@ const char *sherd__plan_bytes_text(double bytes, char out[16])
     return out;
 }
 
-/* Not even one row and one column fit; `row`: bytes of the two at a node. */
+/* Fails because not even one row and one column fit. row: bytes of both at a node. */
 static int too_little(const sherd__plan_input *in, double row, sherd_diag *d)
 {
     double need = resident_column(in) / 0.3, need_row = row * DEPTH_MIN / 0.35;
@@ -55,7 +56,8 @@ static int too_little(const sherd__plan_input *in, double row, sherd_diag *d)
         sherd__plan_bytes_text(need_here, want_here));
 }
 
-/* As many as a cell may have, but enough panels for link and product to overlap. */
+/* Returns as many rows as a cell may have, but leaves enough panels for transfer and computation to
+ * overlap. */
 static size_t panel_rows(const sherd__plan_input *in, double cell_max, double row)
 {
     double rows = cell_max / row, longest = in->rows_longest ? (double)in->rows_longest : 1;
@@ -69,14 +71,14 @@ static size_t panel_rows(const sherd__plan_input *in, double cell_max, double ro
     return (size_t)rows;
 }
 
-/* How many cells a node is given at a time. */
+/* Returns how many cells a node is given at a time. */
 static uint32_t depth_of(const sherd__plan_input *in, uint64_t cell_bytes)
 {
     uint64_t here = in->memory / 2 / (in->slots * (cell_bytes ? cell_bytes : 1));
     uint64_t at_node = (uint64_t)(0.35 * (double)in->node_memory) / (cell_bytes ? cell_bytes : 1);
     uint64_t depth = least(least(here, at_node), DEPTH_MAX);
     if (depth < 2) depth = 2;
-    /* Large cells need no more than what keeps everyone busy. */
+    /* For large cells, the minimum that keeps everything busy is enough. */
     if (cell_bytes > SMALL_CELL && depth > DEPTH_MIN + 1) depth = DEPTH_MIN + 1;
     return (uint32_t)depth;
 }
@@ -87,7 +89,7 @@ int sherd__plan_make(sherd__plan *out, const sherd__plan_input *in, sherd_diag *
     double left_row = (double)in->widest * (double)in->size_a;
     double cell_max = (double)least(CELL_MAX, in->memory / 2 / ((uint64_t)in->slots * DEPTH_MIN));
     double for_cells = 0.35 * (double)in->node_memory / DEPTH_MIN;
-    /* A node works on doubles: what is narrower is there twice. */
+    /* Nodes compute with doubles: narrower elements are there in both types. */
     double node_row_left = (double)in->widest * ((double)in->size_a + 8);
     if (for_cells < cell_max) cell_max = for_cells;
 

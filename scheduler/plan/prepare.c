@@ -1,7 +1,7 @@
 /*
- * What all schemes have in common: options, seed and exposures, and the planner that the scheme has
- * in the table (scheduler/plan/schemes.h), which looks at operands, plans and opens. Secrets (seed,
- * keys) live in the sherd__prepared and are wiped with it.
+ * The parts of preparing that all schemes share: options, seed, exposures and ledger. The planner
+ * of the scheme (scheduler/plan/schemes.h) examines the operands, makes the plan and opens the
+ * scheme. Secrets (seed, keys) are stored in the sherd__prepared and wiped with it.
  */
 #include "scheduler/plan/prepare_internal.h"
 
@@ -19,7 +19,7 @@
 #include "schemes/elementwise.h"
 #include "wire/session.h"
 
-#define SMALL_APPLY 0x1p20 /* bytes: panels of so many cost their nodes no more than larger ones */
+#define SMALL_APPLY 0x1p20 /* bytes; panels of this size are as efficient at nodes as larger ones */
 
 static int stored_perm(void *ctx, uint64_t row, uint32_t n, uint32_t *perm)
 {
@@ -153,8 +153,9 @@ int sherd__prepare_exposures(size_t len, uint32_t nodes, const sherd_product_opt
     return err;
 }
 
-/* Which node may be given which part. Coded: share s is domain s's, whichever nodes it has.
- * Operands in clear keep to the bound that was asked for, which is asked of the plan at once. */
+/* Sets up the ledger, which decides what each node may be given. Coded: share s belongs to domain
+ * s, whichever nodes that has. Operands in clear must keep the bound that the user asked for, which
+ * the plan is checked against immediately. */
 static int set_up_ledger(sherd__prepared *p, const sherd__nodes *nodes,
                          const sherd_product_options *opt, sherd_diag *d)
 {
@@ -248,9 +249,10 @@ int sherd__prepare_part(sherd__prepared *p, sherd_view a, sherd_view b, const sh
     return SHERD_OK;
 }
 
-/* Rows of a panel of an element-wise operation: as a product of one column each way. Fewer than
- * half of the nodes are passed over, where a row does not fit into them or they have others take
- * more than twice as many panels; what the others have counts, whatever that is. */
+/* Plans the panels of an element-wise operation, as those of a product with one column in each
+ * operand. Fewer than half of the nodes are left out: if a row does not fit into them, or if they
+ * would more than double the number of panels. The memory of the remaining nodes is used, however
+ * large or small. */
 static void plan_apply(sherd__prepared *p, size_t n, size_t widest, unsigned arity,
                        const sherd__nodes *nodes, const sherd_product_options *opt)
 {

@@ -1,11 +1,11 @@
 /*
- * Preparing `blind`: the mask file is opened and held against B, widths and rows, and the scheme is
- * opened over it. No row is struck off here, since much can still fail before anything is sent:
- * that is done when the scheme hides its first cell, which it cannot without the key that striking
- * off gives out.
+ * Prepares `blind`: opens the mask file, checks it against B, bit widths and number of rows, and
+ * opens the scheme with it. No mask row is invalidated here, because much can still fail before
+ * anything is sent. Rows are invalidated when the scheme hides its first cell. The scheme cannot
+ * hide a cell without invalidating rows, because only that step returns the key.
  *
- * Sizes and numbers of what travels depend on shapes, on B, which is public, and on the widths that
- * the masks were prepared for.
+ * The sizes and numbers of messages depend on shapes, on B (which is public), and on the bit widths
+ * that the masks were prepared for.
  */
 #include <string.h>
 
@@ -45,13 +45,13 @@ static int check_widths(const sherd__maskfile_head *h, const sherd_product_optio
 {
     uint32_t a = opt->bits ? opt->bits : h->bits_a, b = opt->bits_b ? opt->bits_b : h->bits_b;
     if (a == h->bits_a && b == h->bits_b) return SHERD_OK;
-    bool of_a = a != h->bits_a; /* else B's width was asked for: it does not follow A's here */
+    bool of_a = a != h->bits_a; /* otherwise B's width was requested: here it does not follow A's */
     return sherd__fail(d, SHERD_EINVAL, "leave the bits out, or prepare masks for these",
                        "%s: masks for %u bits of A and %u of B, asked for %u of %s", opt->masks,
                        h->bits_a, h->bits_b, of_a ? a : b, of_a ? "A" : "B");
 }
 
-/* The proof of sherd prepare once more: the head could have been made by anything. */
+/* Repeats the range proof of `sherd prepare`: the head of the file is not trusted. */
 static int check_primes(const sherd__maskfile_head *h, const char *path, sherd_diag *d)
 {
     uint64_t amax = (UINT64_C(1) << (h->bits_a - 1)) - 1,
@@ -66,7 +66,7 @@ static int check_primes(const sherd__maskfile_head *h, const char *path, sherd_d
                               "%s: masks modulo primes that this version does not use", path);
 }
 
-/* `shape`: of b only its shape is meant. */
+/* shape: b has only a shape, no values. */
 static int check_b(const sherd__maskfile_head *h, sherd_view b, bool shape, const char *path,
                    sherd_diag *d)
 {
@@ -100,8 +100,8 @@ static int blind_range(sherd_view a, sherd_view b, const sherd_product_options *
 {
     sherd__maskfile *f;
     sherd__fixed fixed;
-    (void)b;                          /* masks hold its digest */
-    if (!opt->masks) return SHERD_OK; /* will be asked for */
+    (void)b;                          /* compared by its digest in the mask file */
+    if (!opt->masks) return SHERD_OK; /* preparing reports it */
     int err = sherd__maskfile_open(&f, opt->masks, opt->masks_state, false, d);
     if (err) return err;
     const sherd__maskfile_head *h = sherd__maskfile_head_of(f);
@@ -178,11 +178,11 @@ static int blind_prepare(sherd__prepared *p, sherd_view a, sherd_view b, double 
     if (!a.data && a.rows && a.cols)
         return sherd__fail(d, SHERD_EUNSUPPORTED, "multiply by it as often as there are masks for",
                            "an operand is not kept at the nodes under blind");
-    /* Without a place for the result nothing is going to be run. */
+    /* Without a destination for the result there will be no run. */
     int err = sherd__maskfile_open(&p->masks, opt->masks, opt->masks_state, c != NULL, d);
     if (err) return err;
     const sherd__maskfile_head *h = sherd__maskfile_head_of(p->masks);
-    bool shape = !c && b.row_stride == 0 && b.col_stride == 0; /* one number for all of it */
+    bool shape = !c && b.row_stride == 0 && b.col_stride == 0; /* one number for all values */
     err = check_b(h, b, shape, opt->masks, d);
     if (!err) err = check_widths(h, opt, d);
     if (!err) err = check_primes(h, opt->masks, d);
@@ -194,7 +194,7 @@ static int blind_prepare(sherd__prepared *p, sherd_view a, sherd_view b, double 
                           opt->masks, (ull)sherd__maskfile_left(p->masks), a.rows);
     if (err) return err;
     double e = 2.0 / (double)sherd__primes_default.p[p->primes_len - 1];
-    /* Two trials; a wrong answer is wrong modulo one of the primes at least */
+    /* Two trials; a wrong answer is wrong modulo at least one of the primes. */
     p->check_error = e * e;
     p->mask_rows = c ? a.rows : 0;
     err = plan(p, a, b, nodes, opt, d);

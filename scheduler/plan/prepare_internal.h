@@ -1,11 +1,11 @@
-/* Preparing by scheme: what prepare.c calls in the files of its schemes. */
+/* Functions and types shared by prepare.c and the planners of the schemes. */
 #ifndef SCHEDULER_PLAN_PREPARE_INTERNAL_H
 #define SCHEDULER_PLAN_PREPARE_INTERNAL_H
 
 #include "crypto/perm.h"
 #include "scheduler/plan/schemes.h"
 
-/** What messages call an operand. */
+/** Returns the name of operand A for messages. */
 static inline const char *sherd__name_a(const sherd_product_options *opt)
 {
     return opt->name_a ? opt->name_a : "A";
@@ -16,33 +16,35 @@ static inline const char *sherd__name_b(const sherd_product_options *opt)
     return opt->name_b ? opt->name_b : "B";
 }
 
-/** Fixed point of both operands under a private scheme, and the primes that hold sums of `inner`
- *  products: of shapes, types and bits alone. SHERD_ERANGE; SHERD_EINVAL (a type that is wider than
- *  the bits that were asked for). */
+/** Determines the fixed point of both operands under a private scheme, and the primes that hold
+ *  sums of `inner` products, from shapes, types and bits only. SHERD_ERANGE; SHERD_EINVAL: a type
+ *  is wider than the bits requested. */
 int sherd__prepare_bounds(sherd__prepared *p, sherd_view a, sherd_view b, size_t inner,
                           const sherd_product_options *opt, sherd_diag *d) SHERD_MUST;
-/** Plans for nodes->rooms, or nodes->memory where that is NULL: p->plan and p->node_memory.
- *  in->node_memory and in->smallest are filled in. SHERD_EFEWNODES. */
+/** Plans for nodes->rooms, or for nodes->memory if that is NULL, and sets p->plan and
+ *  p->node_memory. Sets in->node_memory and in->smallest. SHERD_EFEWNODES. */
 int sherd__prepare_cut(sherd__prepared *p, sherd__plan_input *in, const sherd__nodes *nodes,
                        sherd_diag *d) SHERD_MUST;
 
-/** Whether A's columns are dealt to the nodes, and B's shuffled; else nodes have rows of A. */
+/** Returns whether the nodes are given columns of A, with shuffled rows of B; otherwise they are
+ *  given rows of A. */
 static inline bool sherd__prepare_shuffles(const sherd__prepared *p)
 {
     return p->scheme->takes & SHERD_TAKES_SHUFFLES;
 }
 
-/** Draws seed, keys and exposures of `len` columns or positions, or takes those that are stored.
- *  SHERD_ENOMEM; SHERD_EFORMAT: an exposure that is no node. */
+/** Draws seed, keys and exposures of `len` columns or positions, or uses the stored ones.
+ *  SHERD_ENOMEM; SHERD_EFORMAT: an exposure is not a node. */
 int sherd__prepare_draw(sherd__prepared *p, size_t len, const sherd_product_options *opt,
                         sherd_diag *d) SHERD_MUST;
-/** Counts in p->planned the columns that each slot has by these exposures; returns the most. */
+/** Counts in p->planned the columns of each slot according to the exposures. Returns the largest
+ *  number. */
 size_t sherd__prepare_widest(const sherd__prepared *p, size_t len);
-/** The permutations of B's columns that were drawn, or are stored. */
+/** Returns the source of the permutations of B's columns: drawn or stored. */
 sherd__perm_source sherd__prepare_perms(sherd__prepared *p, const sherd_product_options *opt);
 
-/** Where masks, check vectors and seeds that nobody gave are drawn from: nodes->entropy, or the
- *  system's. */
+/** Returns the source of masks, check vectors and seeds that the user did not give: nodes->entropy,
+ *  or the system's. */
 sherd__entropy sherd__prepare_entropy(const sherd__nodes *nodes);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * Preparing `permute` and `plain`: operands looked at, the fixed point chosen, how A travels, the
- * cut, and the scheme opened over what was drawn (sherd__prepare_draw). Zeros may be left out, so
- * what travels depends on values here.
+ * Prepares `permute` and `plain`: examines the operands, chooses fixed point and the encoding of A,
+ * plans the partition, and opens the scheme with what was drawn (sherd__prepare_draw). Zeros may be
+ * left out, so under these schemes the amount of data sent depends on values.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "scheduler/plan/prepare_internal.h"
 #include "schemes/partition/partition.h"
 
-/* One two-sided trial: 2 in the number of weights, 2^61-1, also where the modulus is 2^127-1
+/* One two-sided trial: 2 divided by the number of weights, 2^61-1, also if the modulus is 2^127-1
  * (crypto/freivalds.h). */
 #define CHECK_ERROR_EXACT 0x1p-60
 
@@ -30,7 +30,8 @@ static sherd__perm_source rows_source(sherd__prepared *p, const sherd_product_op
     return (sherd__perm_source){ stored_rows, &p->shuffles };
 }
 
-/* Floats hold what fixed point does not: a remedy that private schemes do not have. */
+/* Chooses fixed point. If it does not hold the values, suggests floats in addition, which private
+ * schemes do not have. */
 static int choose_or_float(sherd_view v, unsigned bits, const char *name, sherd__fixed *out,
                            sherd_diag *d)
 {
@@ -126,7 +127,8 @@ static int look_at(sherd__prepared *p, sherd_view a, sherd_view b, const sherd_p
     return opt->exact ? choose_exact(p, a, b, opt, d) : SHERD_OK;
 }
 
-/* How A's panels travel: as asked for, or by predicted time. Zeros count where B is not finite. */
+/* Chooses the encoding of A's panels: as requested, or by predicted time. If B is not finite, zeros
+ * count as values. */
 static void choose_encoding(sherd__prepared *p, sherd_view a, uint64_t nonzeros)
 {
     sherd__encoding_input *in = &p->encoding_in;
@@ -140,7 +142,7 @@ static void choose_encoding(sherd__prepared *p, sherd_view a, uint64_t nonzeros)
     sherd__partition_sparse(&p->hiding, p->encoding.csr);
 }
 
-/* Nodes on this machine have its processors between them. */
+/* Returns how many nodes compute at the same time: nodes on this machine share its processors. */
 static uint32_t sharing(uint32_t nodes)
 {
     uint32_t here = sherd__cpu_usable();

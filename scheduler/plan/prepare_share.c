@@ -1,7 +1,8 @@
 /*
- * Preparing `share` and `share1`: how many blocks A is cut into, how many primes hold the product,
- * how large a cell may be. Everything that travels in size or number depends on shapes, element
- * types and --bits alone, never on values: what an operand holds is not told by how it is sent.
+ * Prepares `share` and `share1`: chooses the number of blocks of A, the number of primes that hold
+ * the product, and the size of a cell. The sizes and the number of all messages depend on shapes,
+ * element types and --bits only, never on values. They therefore reveal nothing about the contents
+ * of an operand.
  */
 #include <math.h>
 #include <stdio.h>
@@ -18,16 +19,16 @@
 
 #define CELL_MAX (UINT64_C(16) << 20)
 #define SMALL_CELL (UINT64_C(1) << 20)
-#define PANELS_MIN 4u /* fewer than of other schemes: a node converts all of B for each */
+#define PANELS_MIN 4u /* fewer than in other schemes: a node converts all of B for each panel */
 #define DEPTH 2u
-#define KEPT 0.3         /* of the memory, for what checks know of a kept operand's panels */
-#define KEPT_COLS 512u   /* of a tile, where the right operands are not known yet */
-#define GROUPED_MIN 512u /* rows of a panel of an operand that is kept: fewer is too many answers */
+#define KEPT 0.3         /* of the memory, for checks of a kept operand's panels */
+#define KEPT_COLS 512u   /* of a tile, while the right operands are unknown */
+#define GROUPED_MIN 512u /* rows of a panel of a kept operand: fewer is too many answers */
 
-#define U8_BITS 9u /* with a sign */
+#define U8_BITS 9u /* including the sign */
 
-/* The width that the range proof counts with: of the element type where that is narrow, else what
- * the caller allows. */
+/* Sets the width that the range proof uses: that of the element type if it is narrow, otherwise the
+ * width that the caller allows. */
 static int bound(sherd__fixed *f, sherd_view v, unsigned bits, const char *name, const char *hint,
                  sherd_diag *d)
 {
@@ -88,7 +89,7 @@ int sherd__prepare_bounds(sherd__prepared *p, sherd_view a, sherd_view b, size_t
     return SHERD_OK;
 }
 
-/* Whether B is coded too. */
+/* Returns whether B is coded, too. */
 static bool codes_b(const sherd_product_options *opt)
 {
     return sherd_scheme_describe(opt->scheme)->hides_b;
@@ -118,7 +119,7 @@ static int too_few(const sherd__nodes *nodes, uint32_t need, const sherd_product
                        sherd_scheme_describe(opt->scheme)->name, opt->colluding, opt->spare, need);
 }
 
-/* Those that can take part: windows of images are not for older ones. */
+/* Returns the nodes that can take part: older ones cannot process windows of images. */
 static sherd__nodes able(const sherd__nodes *nodes, bool windows)
 {
     sherd__nodes out = *nodes;
@@ -127,7 +128,8 @@ static sherd__nodes able(const sherd__nodes *nodes, bool windows)
     return out;
 }
 
-/* Domains that are not up are spare ones: what was said to be enough without them is enough. */
+/* Returns how many spare domains are left. Domains that are not up count as spare, because the user
+ * declared that the rest is enough. */
 static uint32_t spares_left(const sherd__nodes *nodes, const sherd_product_options *opt)
 {
     uint32_t lost = nodes->domains - nodes->usable;
@@ -161,19 +163,19 @@ static int choose_code(sherd__prepared *p, size_t rows, const sherd__nodes *node
     return SHERD_OK;
 }
 
-/* What a product is made of: a share of A has `rows` rows of `left` numbers, each of which makes
- * `each` rows of the product (windows of an image, or 1), of `right` columns, and sums `inner`.
- * `turns`: A^T is multiplied, too. */
+/* The dimensions of a product. A share of A has `rows` rows of `left` numbers. Each of them makes
+ * `each` rows of the product (windows of an image, or 1) with `right` columns; every entry is a sum
+ * of `inner` products. turns: A^T is multiplied as well. */
 typedef struct work {
     size_t rows, left, each, right, inner;
-    size_t line; /* windows: that lie across an image, which are laid out at a time; else 0 */
+    size_t line; /* windows: number across an image, laid out at a time; else 0 */
     bool turns;
 } work;
 
-/* Bytes of what is known of terms to check answers: residues as doubles, two trials for each prime.
- * `each`: of a position, for a product with A: of a panel of it and of a tile of B. `row`: for each
- * row of A's share, for one with its transpose: of A and of D, rows of windows where there are any.
- * `once`: of all positions together. */
+/* Bytes of the data about terms that are needed to check answers: residues as doubles, two trials
+ * for each prime. each: for a position; in a product with A: for one panel of A and one tile of B.
+ * row: for each row of A's share; in a product with the transpose: of A and of D, rows of windows
+ * if there are any. once: for all positions together. */
 typedef struct checks {
     double each, row, once;
 } checks;
@@ -184,7 +186,7 @@ static checks checks_of(const sherd__prepared *p, const work *k)
     double trials = 2, number = trials * sizeof(double) * p->primes_len;
     checks c = { .each = number * (blocks + 2 * masks + 1) * (double)k->inner };
     if (k->turns) c.row = number * 2 * terms * (double)k->each;
-    if (k->line) { /* r for each place; images, until windows are made of them */
+    if (k->line) { /* r for each position in an image; images, until windows are made of them */
         c.row += trials * sizeof(double) * (double)k->each;
         c.once = number * (terms * (double)k->left + (double)k->each) +
                  2 * sizeof(double) * (double)k->line * (double)k->inner;
@@ -192,8 +194,8 @@ static checks checks_of(const sherd__prepared *p, const work *k)
     return c;
 }
 
-/* A window of DEPTH positions is in memory at a time: each with all shares, enough answers and what
- * checks them. */
+/* Plans panels and tiles. DEPTH positions are in memory at a time, each with all shares, enough
+ * answers to decode, and the data to check them. */
 static int plan(sherd__plan *out, const sherd__prepared *p, const work *k, uint64_t memory,
                 uint64_t node_memory, const char *smallest, sherd_diag *d)
 {
@@ -235,7 +237,7 @@ static int plan(sherd__plan *out, const sherd__prepared *p, const work *k, uint6
                       check.row * (double)out->panel_rows;
     uint64_t depth = (uint64_t)(budget / position);
     uint64_t there = (uint64_t)(0.6 * (double)node_memory / ((double)out->cell_bytes + 1));
-    if (depth >= there) depth = there ? there - 1 : 0; /* one more cell is in the making */
+    if (depth >= there) depth = there ? there - 1 : 0; /* one more cell is being made */
     out->depth = depth < DEPTH ? DEPTH : depth > 8 ? 8 : (uint32_t)depth;
     if (out->cell_bytes > SMALL_CELL && out->depth > 3) out->depth = 3;
     out->perm_cache = 0;
@@ -261,9 +263,10 @@ static int keeps_too_little(uint64_t node, double kept, sherd_diag *d)
 }
 
 /*
- * Tasks are cut to what nodes declare that they have room for, and one may lie. As many domains as
- * are more than enough are passed over where the work fits only without them, or is in more than
- * twice as many tasks for their sake. kept: bytes of an A that stays at each node.
+ * Chooses the memory that the plan assumes at nodes. Tasks are sized by what nodes declare, and a
+ * node may declare a wrong figure. Spare domains with the least memory are left out: if the work
+ * fits only without them, or if they would more than double the number of tasks. kept: bytes of an
+ * A that is kept at each node.
  */
 static int fit(sherd__prepared *p, const work *k, double kept, const sherd__nodes *nodes,
                const sherd_product_options *opt, sherd_diag *d)
@@ -287,13 +290,14 @@ static int fit(sherd__prepared *p, const work *k, double kept, const sherd__node
     return SHERD_OK;
 }
 
-/* Codes and plans for these nodes. */
+/* Chooses a code and plans for these nodes; *tasks is the number of tasks. */
 typedef int attempt(void *ctx, const sherd__nodes *nodes, double *tasks, sherd_diag *d);
 
 /*
- * For most of the nodes: without domains of little memory, as far as the others are enough, where
- * the work fits only without them or is in more than twice as many tasks for their sake. Fewer
- * nodes have larger shares each, so what does not fit into the fewest may fit into more.
+ * Runs `try` for most of the nodes. Domains with the least memory are left out while the others are
+ * enough: if the work fits only without them, or if they would more than double the number of
+ * tasks. With fewer nodes the shares are larger, so work that does not fit in the fewest nodes may
+ * fit in more.
  */
 static int for_most(const sherd__nodes *all, const sherd_product_options *opt, attempt *try,
                     void *ctx, sherd_diag *d)
@@ -302,7 +306,8 @@ static int for_most(const sherd__nodes *all, const sherd_product_options *opt, a
     uint32_t most = all->budgets && all->usable > needed ? all->usable - (uint32_t)needed : 0;
     uint32_t chosen = most, tried = most;
     double fewest = INFINITY, tasks = 0;
-    sherd_diag first = { 0 }; /* of the fewest: no node that declares little decides on it */
+    sherd_diag first = { 0 }; /* of the fewest nodes: a node that declares little memory does not
+                                 determine the error */
     for (uint32_t i = most + 1; i-- > 0;) {
         sherd__nodes fewer = *all;
         sherd_diag why = { 0 };
@@ -328,7 +333,7 @@ static int for_most(const sherd__nodes *all, const sherd_product_options *opt, a
     return try(ctx, &fewer, &tasks, d);
 }
 
-/* part: rows of A that are coded together, where it stays; else 0. */
+/* part: number of rows of A that are coded together, if A is kept; otherwise 0. */
 static int open_scheme(sherd__prepared *p, sherd_view a, size_t part, const sherd_windows *windows,
                        sherd_view b, double *c, size_t ldc, const sherd_product_options *opt)
 {
@@ -362,8 +367,9 @@ static int open_scheme(sherd__prepared *p, sherd_view a, size_t part, const sher
     return SHERD_OK;
 }
 
-/* Two trials of degree two, or three with windows (schemes/share/windows.c), for the smallest
- * prime: (2/p)^2, (3/p)^2. A wrong answer is wrong modulo one of them at least. */
+/* Returns the probability that a check misses a wrong answer: two trials of degree two, or three
+ * with windows (schemes/share/windows.c), for the smallest prime: (2/p)^2, (3/p)^2. A wrong answer
+ * is wrong modulo at least one prime. */
 static double check_error(const sherd__prepared *p, bool windows)
 {
     double e = (windows ? 3.0 : 2.0) / (double)sherd__primes_default.p[p->primes_len - 1];
@@ -371,10 +377,11 @@ static double check_error(const sherd__prepared *p, bool windows)
 }
 
 /*
- * Primes and code of an A that is kept in parts. The primes hold sums over columns; sums over the
- * rows of a part (A^T*B) they hold too, or those over one panel, of *panel_rows rows at most, if
- * that is no small one: a third prime would take half as much again of everything. Rows are those
- * of the product, windows where there are any, but for `part` and *panel_rows.
+ * Chooses primes and code for an A that is kept in parts. The primes hold sums over columns. They
+ * also hold sums over the rows of a part (A^T*B); if that would take a third prime, which would
+ * increase the cost of everything by half, they hold those over one panel instead, of at most
+ * *panel_rows rows, unless such a panel is too small. Rows are those of the product (windows if
+ * there are any), except for `part` and *panel_rows.
  */
 static int kept_code(sherd__prepared *p, sherd_view a, size_t part, const work *k,
                      const sherd__nodes *nodes, const sherd_product_options *opt,
@@ -413,7 +420,7 @@ static work work_of(sherd_view a, const sherd_keeping *how, bool turns)
     return k;
 }
 
-/* Nodes would refuse a task at a time, until the job ends. */
+/* Checked here because nodes would otherwise refuse one task after another until the job ends. */
 static int check_window(const sherd_keeping *how, const work *k, sherd_diag *d)
 {
     if (!how->windows || k->inner <= SHERD__WINDOW_MAX) return SHERD_OK;
@@ -452,8 +459,8 @@ static int code_kept(void *ctx, const sherd__nodes *nodes, double *tasks, sherd_
 }
 
 /*
- * The right operands are not known yet: they have opt->bits_b bits (or opt->bits), as many columns
- * as they like, and may be multiplied from either side.
+ * Plans and opens an A that is kept, while the right operands are unknown. These have opt->bits_b
+ * bits (or opt->bits) and any number of columns, and may be multiplied from either side.
  */
 static int share_keep(sherd__prepared *p, sherd_view a, const sherd_keeping *how,
                       const sherd__nodes *all_nodes, const sherd_product_options *opt,

@@ -1,5 +1,5 @@
-/* What is asked of the table of schemes. An unknown scheme is described by nothing but a name, so
- * that whoever asks takes it for one that hides nothing. */
+/* Public queries of the table of schemes. The description of an unknown scheme has only a name, so
+ * it is treated as a scheme that hides nothing. */
 #include "scheduler/plan/schemes.h"
 
 const sherd__scheme *sherd__scheme_find(sherd_scheme s)

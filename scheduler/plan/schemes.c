@@ -1,4 +1,4 @@
-/* The table of schemes: one line for each. Nothing else lists them. */
+/* The table of schemes, one line for each. There is no other list of them. */
 #include "scheduler/plan/schemes.h"
 
 #include "schemes/blind/blind.h"

@@ -1,6 +1,6 @@
 /*
  * The schemes: the description of each (sherd/scheme.h) and the functions that plan and open its
- * products. A scheme is added by its own files and one line of the table in schemes.c.
+ * products. To add a scheme, add its own files and one line to the table in schemes.c.
  */
 #ifndef SCHEDULER_PLAN_SCHEMES_H
 #define SCHEDULER_PLAN_SCHEMES_H
@@ -8,31 +8,33 @@
 #include "scheduler/plan/prepare.h"
 #include "sherd/scheme.h"
 
-/** How products under a scheme are planned. What goes wrong comes with a message that names the
- *  operand or the option, and the remedy. */
+/** Functions that plan the products of a scheme. Errors are reported with a message that names the
+ *  operand or the option and says what to do. */
 typedef struct sherd__planner {
-    /** What can be said of the operands' values before there are nodes: whether fixed point holds
-     *  them, and primes their sums. NULL: nothing. */
+    /** Checks the operands' values before there are nodes: whether fixed point holds them, and
+     *  primes their sums. NULL: no check. */
     int (*range)(sherd_view a, sherd_view b, const sherd_product_options *opt, sherd_diag *d);
-    /** Fewest domains of nodes that opt->colluding and opt->spare take. NULL: 1. */
+    /** Returns the least number of domains of nodes for opt->colluding and opt->spare. NULL: 1. */
     uint64_t (*least)(const sherd_product_options *opt);
     /**
-     * Plans C = A*B and opens its hiding: p->hiding, p->plan, p->slots, p->threshold and
-     * whatever a report says of it. Shapes, strides and options have been checked, p->planned has
-     * nodes->count entries. c NULL: nothing will be run, but for a.data NULL (KEEPS_RIGHT).
-     * p is the caller's to free, also after a failure.
+     * Plans C = A*B and opens its hiding: sets p->hiding, p->plan, p->slots, p->threshold and the
+     * values that a report includes. Shapes, strides and options have been checked; p->planned has
+     * nodes->count entries. If c is NULL there will be no run, unless a.data is NULL (KEEPS_RIGHT).
+     * The caller frees p, also after a failure.
      */
     int (*prepare)(sherd__prepared *p, sherd_view a, sherd_view b, double *c, size_t ldc,
                    const sherd__nodes *nodes, const sherd_product_options *opt, sherd_diag *d);
-    /** SHERD_KEEPS_RIGHT: the next A for the same B, and where the product goes. SHERD_ESHAPE. */
+    /** SHERD_KEEPS_RIGHT: sets the next A for the same B, and the destination of the product.
+     *  SHERD_ESHAPE. */
     int (*next)(sherd__prepared *p, sherd_view a, double *c, size_t ldc, uint32_t bits,
                 sherd_diag *d);
-    /** SHERD_KEEPS_LEFT: plans and opens an A that stays; and the next B for `rows` of it. */
+    /** SHERD_KEEPS_LEFT: `keep` plans and opens an A that is kept; `right` sets the next B for
+     *  `rows` of it. */
     int (*keep)(sherd__prepared *p, sherd_view a, const sherd_keeping *how,
                 const sherd__nodes *nodes, const sherd_product_options *opt, sherd_diag *d);
     int (*right)(sherd__prepared *p, sherd_rows rows, sherd_view b, bool transposed, double *c,
                  size_t ldc, const sherd_product_options *opt, sherd_diag *d);
-    /** The last step before a run; then nothing may be sent if it fails. NULL: there is none. */
+    /** The last step before a run. If it fails, nothing may be sent. NULL: no such step. */
     int (*ready)(sherd__prepared *p, sherd_diag *d);
 } sherd__planner;
 
@@ -41,9 +43,9 @@ typedef struct sherd__scheme {
     const sherd__planner *planner;
 } sherd__scheme;
 
-/** All of them; the last has no info. */
+/** All schemes; the last entry has info NULL. */
 extern const sherd__scheme sherd__schemes[];
-/** That of a scheme; NULL: there is none. */
+/** Returns the entry of a scheme, or NULL if there is none. */
 const sherd__scheme *sherd__scheme_find(sherd_scheme s);
 
 extern const sherd__planner sherd__partition_planner; /* permute, plain */

@@ -1,8 +1,8 @@
 /*
- * What will travel, cell by cell, as scheduler/job/send.c sends it: a resident block where a node
- * needs it, a left block and a task for each cell that is not empty, its result. Numbers in
- * descriptions are as long as they are large, so blocks, tasks and attempts are numbered here as
- * the job numbers them; in which order cells go makes no difference to the sum.
+ * Counts the messages of a product cell by cell, in the way scheduler/job/send.c sends them: a
+ * resident block if a node needs it, and for each cell that is not empty a left block, a task and
+ * its result. Numbers in message headers take more bytes the larger they are, so blocks, tasks and
+ * attempts are numbered here as in the job. The order of cells does not change the sum.
  */
 #include "scheduler/plan/forecast.h"
 
@@ -17,11 +17,12 @@ typedef struct count {
     sherd__traffic *t;
     const sherd__prepared *p;
     sherd__scheme_shape shape;
-    uint32_t attempt, passing; /* numbers so far */
+    uint32_t attempt, passing; /* last numbers used */
     uint64_t *weight;          /* by slot: bytes of its bodies */
-    uint32_t *cells;           /* by slot: those of the tile that are not empty */
-    double *panels;            /* by slot: the node's panels in them */
-    double *products;          /* by slot: calls of BLAS with all of the right block, of doubles */
+    uint32_t *cells;           /* by slot: number of cells of the tile that are not empty */
+    double *panels;            /* by slot: the node's panels in these cells */
+    double *products;          /* by slot: number of BLAS calls that use all of a right block of
+                                  doubles */
 } count;
 
 static uint32_t right_number(const count *c, sherd__cell cell)
@@ -29,18 +30,19 @@ static uint32_t right_number(const count *c, sherd__cell cell)
     return 1 + (c->shape.shared ? 0 : cell.slot) * c->shape.tiles + cell.tile;
 }
 
-/* Numbers in a left block, and with them the multiply-adds for one column. */
+/* Returns the count of numbers in a left block, which is also the number of multiply-adds for one
+ * column. */
 static double values_of(const sherd__fragment_info *i)
 {
     double len = (double)(i->len - 8 * (uint64_t)i->groups), rows = (double)i->rows;
-    if (i->dtype == SHERD__RESIDUES) return len / 3; /* of all primes */
+    if (i->dtype == SHERD__RESIDUES) return len / 3; /* of all primes together */
     double each = (double)sherd_dtype_size((sherd_dtype)i->dtype),
            width = sherd__csr_width(i->cols);
     return i->encoding == SHERD__CSR ? (len - rows * width) / (each + width) : len / each;
 }
 
-/* What a node does to a block so many times in a task: it takes residues apart, makes doubles of
- * what is narrower, residues of what is none. */
+/* Counts the conversions of a block that a node makes `times` times in a task: unpacking residues,
+ * converting narrower types to doubles, and making residues of other types. */
 static void count_converted(count *c, const sherd__fragment_info *i, bool right, double times)
 {
     double entries = values_of(i) * times;
@@ -49,7 +51,8 @@ static void count_converted(count *c, const sherd__fragment_info *i, bool right,
         c->t->unpacked += (double)i->len * times;
     } else if (primes || i->dtype != SHERD_F64 || i->encoding != SHERD__DENSE) {
         double widened = sizeof(float) * entries * (primes ? primes : 1);
-        double packed = (double)SHERD__RESIDUE_BYTES * entries * primes; /* as much is reduced */
+        /* As many bytes are reduced before they are packed. */
+        double packed = (double)SHERD__RESIDUE_BYTES * entries * primes;
         c->t->widened += widened;
         c->t->packed += packed;
         c->t->right.widened += right ? widened : 0;
@@ -58,13 +61,14 @@ static void count_converted(count *c, const sherd__fragment_info *i, bool right,
     if (i->dtype != SHERD__RESIDUES && (!right || !primes)) c->t->residues = false;
 }
 
-/* Panels of a node's that n rows or columns are: each meets all of the other operand anew. */
+/* Returns how many of a node's panels n rows or columns take. Each panel is multiplied with all of
+ * the other operand again. */
 static double node_panels(uint64_t n)
 {
     return n ? (double)((n - 1) / NODE_PANEL + 1) : 0;
 }
 
-/* An outer product, made as it is sent. */
+/* Returns whether the answer is an outer product, which is computed while it is sent. */
 static bool streams(const count *c, const sherd__cell_sizes *s)
 {
     return !c->shape.primes_len && s->left.encoding == SHERD__DENSE && s->left.cols <= 1;
@@ -117,7 +121,7 @@ static void count_cell(count *c, sherd__cell cell, const sherd__cell_sizes *s)
     c->weight[cell.slot] += s->left.len + s->result.len;
 }
 
-/* The blocks of a tile that stay at the nodes of the slots that have work in it. */
+/* Counts the resident blocks of a tile, for the nodes whose slots have work in that tile. */
 static int count_resident(count *c, uint32_t tile)
 {
     const sherd__hiding *h = &c->p->hiding;
