@@ -1,7 +1,7 @@
 /*
- * A short list of idle buffers under a mutex. Each buffer knows its capacity; one is used again for
- * a length that fills at least half of it. What waits idle is bounded in number, and freed between
- * jobs.
+ * A short list of idle buffers under a mutex. Each buffer records its capacity. A buffer is used
+ * again only for a length of at least half its capacity. The number of idle buffers is limited, and
+ * they are freed between jobs.
  */
 #include "scheduler/cluster/buffers.h"
 
@@ -12,11 +12,12 @@
 #include "core/bytes.h"
 
 #define IDLE_MAX 64u
-#define ROUND 65536u /* capacities are multiples: answers of one job differ a little in length */
+/* Capacities are multiples of this, because answers of one job differ slightly in length. */
+#define ROUND 65536u
 
 typedef struct buffer {
     size_t capacity;
-    _Alignas(max_align_t) uint8_t bytes[]; /* as the allocator aligns: fit for doubles */
+    _Alignas(max_align_t) uint8_t bytes[]; /* aligned as by the allocator: suitable for doubles */
 } buffer;
 
 struct sherd__buffers {
@@ -52,7 +53,7 @@ uint8_t *sherd__buffers_get(sherd__buffers *b, uint64_t len)
 {
     buffer *found = NULL;
     pthread_mutex_lock(&b->lock);
-    for (unsigned i = b->count; i-- > 0 && !found;) { /* the last one given is warm in the cache */
+    for (unsigned i = b->count; i-- > 0 && !found;) { /* the last one is still in the cache */
         size_t has = b->idle[i]->capacity;
         if (has < len || (has > ROUND && has / 2 > len)) continue;
         found = b->idle[i];

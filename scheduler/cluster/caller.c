@@ -1,4 +1,4 @@
-/* What the calling threads of all works of training do alike. */
+/* Functions of the calling thread that are common to all training works. */
 #include "scheduler/cluster/caller.h"
 
 #include "core/diag.h"

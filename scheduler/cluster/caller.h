@@ -1,7 +1,8 @@
 /*
- * The side of the thread that has a cluster's loop do a work of training
- * (scheduler/cluster/work_state.h): it hands the work over, waits as for a product (log lines,
- * interruption), and ends it. From the beginning to the end the cluster does nothing else.
+ * Functions for the thread that has a cluster's loop run a training work
+ * (scheduler/cluster/work_state.h). The thread passes the work to the loop, waits for it as for a
+ * product (with log lines and interruption), and ends it. From beginning to end the cluster runs
+ * nothing else.
  */
 #ifndef SCHEDULER_CLUSTER_CALLER_H
 #define SCHEDULER_CLUSTER_CALLER_H
@@ -9,20 +10,20 @@
 #include "scheduler/cluster/state.h"
 #include "scheduler/cluster/work.h"
 
-/** What is waited for is there; called with the cluster's lock held. */
+/** Returns whether the awaited condition holds. Called with the cluster's lock held. */
 typedef bool sherd__caller_there(void *ctx);
 
-/** A work's `changed`; ctx: the cluster. Any thread. */
+/** The `changed` callback of a work; ctx: the cluster. Any thread. */
 void sherd__caller_changed(void *cluster);
-/** Hands it to the loop and waits. Errors as of sherd__caller_await. */
+/** Passes the work to the loop, and waits as sherd__caller_await does, with the same errors. */
 int sherd__caller_begin(sherd_cluster *c, sherd__work w, sherd__caller_there *there, void *ctx,
                         sherd_diag *d) SHERD_MUST;
-/** The loop has something to look at. */
+/** Wakes the loop to look for requests. */
 void sherd__caller_wake(sherd_cluster *c);
-/** Waits until it is there. Otherwise the work is over, and why that is is the error. */
+/** Waits until `there` returns true. If the work ends first, returns its error. */
 int sherd__caller_await(sherd_cluster *c, sherd__work w, sherd__caller_there *there, void *ctx,
                         sherd_diag *d) SHERD_MUST;
-/** Waits until the loop has ended a work that was told to finish. */
+/** Waits until the loop has ended a work that was asked to finish. */
 void sherd__caller_finished(sherd_cluster *c);
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * The public side of a cluster: requests left for the loop thread, waiting for them, log lines and
- * snapshots. Only the loop thread touches links, sessions and the running job (loop.c);
- * what both sides see is under one lock.
+ * The public functions of a cluster: they leave requests for the loop thread, wait for them, and
+ * deliver log lines and snapshots. Only the loop thread accesses links, sessions and the running
+ * job (loop.c). Data that both threads access is protected by one lock.
  *
- * Trusts: its own configuration. Nothing that a node says is believed beyond what session and
- * scheme have checked; what it says of itself (memory, speed) only steers planning.
+ * Trusts its own configuration. Data from a node is used only as far as session and scheme have
+ * checked it. What a node reports about itself (memory, speed) affects only planning.
  */
 #include "sherd/cluster.h"
 
@@ -17,7 +17,7 @@
 #include "core/clock.h"
 #include "scheduler/cluster/state.h"
 
-/* --- telling --------------------------------------------------------------------------------- */
+/* --- logging --------------------------------------------------------------------------------- */
 
 void sherd__cluster_log(void *ctx, sherd_log_level level, const char *text)
 {
@@ -45,7 +45,8 @@ void sherd__cluster_say(sherd_cluster *c, sherd_log_level level, const char *fmt
     sherd__cluster_log(c, level, text);
 }
 
-/* The oldest line, or, behind all of them, how many more there were. The lock is held. */
+/* Removes and returns the oldest line, or, after all of them, a line with the number of lines
+ * dropped. The lock must be held. */
 static sherd_log_level next_log(sherd_cluster *c, char text[CLUSTER_LOG_LINE])
 {
     sherd_log_level level = c->log_lost_level;
@@ -63,7 +64,8 @@ static sherd_log_level next_log(sherd_cluster *c, char text[CLUSTER_LOG_LINE])
     return level;
 }
 
-/* Hands log lines to the user; the lock is held, and given up meanwhile. */
+/* Delivers log lines to the user. The lock must be held; it is released during each call of the
+ * user's function. */
 void sherd__cluster_hand_out(sherd_cluster *c)
 {
     while (c->log_len || c->log_lost) {
@@ -77,7 +79,8 @@ void sherd__cluster_hand_out(sherd_cluster *c)
 
 /* --- waiting, on the calling thread ---------------------------------------------------------- */
 
-/* Waits up to ms for a change; the lock is held. Log lines are delivered, interruption is asked. */
+/* Waits up to ms for a change, delivers log lines, and asks whether to stop. The lock must be
+ * held. */
 void sherd__cluster_wait(sherd_cluster *c, unsigned ms)
 {
     struct timespec until = sherd__clock_after(ms * 1e-3);
@@ -112,7 +115,7 @@ void sherd__cluster_call(sherd_cluster *c)
     pthread_mutex_unlock(&c->lock);
 }
 
-/* Those of this call, in order. The lock is held. */
+/* Copies the names of the nodes banned during this call, in order. The lock must be held. */
 static void copy_bans(const sherd_cluster *c, sherd__run_result *r)
 {
     size_t len = 0;
@@ -134,7 +137,7 @@ int sherd__cluster_run(sherd_cluster *c, sherd__job *job, bool last,
     for (uint32_t i = 0; i < c->count; i++) {
         r->bytes_out[i] = c->nodes[i].info.bytes_out;
         r->bytes_in[i] = c->nodes[i].info.bytes_in;
-        r->work_out -= c->nodes[i].info.work_out; /* wraps, and back below */
+        r->work_out -= c->nodes[i].info.work_out; /* wraps around; the addition below reverses it */
         r->work_in -= c->nodes[i].info.work_in;
     }
     sherd_progress start = c->progress;
@@ -170,22 +173,23 @@ int sherd__cluster_run(sherd_cluster *c, sherd__job *job, bool last,
 
 void sherd__cluster_drop(sherd_cluster *c, sherd__job *job)
 {
-    if (c->ended) return; /* nodes drop it all with the connection */
+    if (c->ended) return; /* nodes have dropped all blocks with the connection */
     pthread_mutex_lock(&c->lock);
     sherd__cluster_post(c, sherd__job_work(job), true, true, 0);
     while (!c->job_done) sherd__cluster_wait(c, CLUSTER_TICK_MS);
     pthread_mutex_unlock(&c->lock);
 }
 
-/* The first `len` are ascending, and so is the list with `value`. */
+/* Inserts `value` into an ascending list of `len` numbers. */
 static void put_ascending(uint64_t *list, uint32_t len, uint64_t value)
 {
     for (; len > 0 && list[len - 1] > value; len--) list[len] = list[len - 1];
     list[len] = value;
 }
 
-/* Domains of which a node is up (windows: and takes those of images) and none is banned; budgets,
- * or NULL: of the smallest such node of each, ascending. The lock is held. */
+/* Returns the number of domains with a node that is up (windows: and that can process windows of
+ * images) and without a banned one. budgets, or NULL: receives the least memory of such nodes in
+ * each domain, ascending. The lock must be held. */
 static uint32_t usable_domains(const sherd_cluster *c, bool windows, uint64_t *budgets)
 {
     uint32_t usable = 0;
@@ -207,7 +211,8 @@ static uint32_t usable_domains(const sherd_cluster *c, bool windows, uint64_t *b
     return usable;
 }
 
-/* What each node that is up has, ascending, less what is kept there. The lock is held. */
+/* Lists the memory of each node that is up, less that of kept operands, ascending. The lock must be
+ * held. */
 static uint32_t rooms_of(const sherd_cluster *c, uint64_t *rooms)
 {
     uint32_t len = 0;
@@ -228,7 +233,7 @@ void sherd__cluster_nodes(sherd_cluster *c, sherd__nodes *out)
     pthread_mutex_lock(&c->lock);
     for (uint32_t i = 0; i < c->count; i++) {
         const sherd_node_info *info = &c->nodes[i].info;
-        if (info->state == SHERD_NODE_BANNED || !info->memory) continue; /* or never heard of */
+        if (info->state == SHERD_NODE_BANNED || !info->memory) continue; /* or never connected */
         if (info->memory < least) {
             least = info->memory;
             smallest = c->nodes[i].label;
@@ -328,7 +333,7 @@ void sherd__cluster_refresh(sherd_cluster *c)
 void sherd_cluster_node(sherd_cluster *c, uint32_t i, sherd_node_info *out)
 {
     pthread_mutex_lock(&c->lock);
-    sherd__cluster_hand_out(c); /* no loss is told of only by the state */
+    sherd__cluster_hand_out(c); /* so that a loss seen in the state has also been logged */
     *out = i < c->count ? c->nodes[i].info : (sherd_node_info){ .state = SHERD_NODE_LOST };
     pthread_mutex_unlock(&c->lock);
 }

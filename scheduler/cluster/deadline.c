@@ -1,15 +1,16 @@
 /*
- * Deadlines from measured paces. A median cannot be moved far by a minority, be it slow on purpose;
- * a node that is honestly slower than the others is measured by itself as far as
- * SHERD__DELIVERY_SLOWER. Answers that are each just in time add up in excess_ms, of which an
- * eighth of the time is forgiven, so that rare pauses of a long work are not held against a node.
+ * Deadlines from measured times. A minority of nodes cannot move a median far, even if they are
+ * slow on purpose. A node that is slower than the others without fault is measured by its own
+ * times, up to SHERD__DELIVERY_SLOWER times the median. Answers that each arrive just in time add
+ * up in excess_ms. One eighth of the time passed is subtracted from it, so that rare pauses during
+ * long work do not count against a node.
  */
 #include "scheduler/cluster/deadline.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#define KEPT 0.9 /* of a moving average */
+#define KEPT 0.9 /* weight of the old value in a moving average */
 #define FORGIVEN 0.125
 
 static int ascending(const void *a, const void *b)
@@ -106,7 +107,7 @@ void sherd__delivery_made(sherd__delivery *d, const sherd__delivery_peers *peers
     sherd__delivery_charge(d, peers, moved, now_ms);
     if (!d->owes) return;
     if (sherd__delivery_usual(d, peers) > 0) d->excess_ms += beyond(d, peers);
-    /* A clock of whole ms: what takes less is not nothing. */
+    /* The clock has a resolution of 1 ms: a shorter time must not count as zero. */
     double took = fmax(d->took_ms, 0.5);
     d->usual_ms = d->usual_ms > 0 ? KEPT * d->usual_ms + (1 - KEPT) * took : took;
     d->charge_ms = d->took_ms = 0;

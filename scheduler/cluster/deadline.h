@@ -1,11 +1,11 @@
 /*
- * By when a node has to deliver what it was given. A node that lives and delivers nothing would
- * hold its work for ever, so it is charged for time in which it owes an answer and none comes. What
- * it may be charged with follows from what its peers take, as measured, and from what it took
- * itself; bytes of answers and operands pay for time at no less than a rate, which follows from the
- * peers' too. Nothing that a node says of itself counts, nor do heartbeats or unknown records.
+ * Decides when a node is late. A node that is connected but delivers nothing would hold up its work
+ * without limit, so it is charged for time in which it owes an answer and does not deliver one. The
+ * limit for this charge follows from the measured times of its peers and from its own. Bytes of
+ * answers and operands reduce the charge at a minimum rate, which follows from the peers' rates as
+ * well. Nothing that a node reports about itself counts, nor do heartbeats or unknown records.
  *
- * Pure arithmetic: the caller brings time and counts.
+ * Pure arithmetic: the caller passes in time and counts.
  */
 #ifndef SCHEDULER_CLUSTER_DEADLINE_H
 #define SCHEDULER_CLUSTER_DEADLINE_H
@@ -14,71 +14,74 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** What a node is charged with, in one work after another: to be zeroed once. */
+/** The account of one node over successive works. Initialise it with zeros once. */
 typedef struct sherd__delivery {
-    bool up;          /* it is a peer of the others */
-    bool owes;        /* an answer is awaited */
-    uint64_t at_ms;   /* charged until then */
-    uint64_t moved;   /* bytes of work that had moved, both ways */
-    double charge_ms; /* since its last answer, less what bytes paid for */
-    double took_ms;   /* since its last answer */
-    double usual_ms;  /* from answer to answer, moving average; 0: none yet */
-    double rate;      /* bytes a ms of time in which it owed answers, likewise; 0: not known */
-    double excess_ms; /* what answers took beyond what is usual, less what has been forgiven */
+    bool up;          /* it counts as a peer of the others */
+    bool owes;        /* an answer is outstanding */
+    uint64_t at_ms;   /* time up to which it has been charged */
+    uint64_t moved;   /* bytes of work sent and received at that time */
+    double charge_ms; /* charge since its last answer, less what bytes paid for */
+    double took_ms;   /* time since its last answer */
+    double usual_ms;  /* between answers, moving average; 0: none yet */
+    double rate;      /* bytes per ms while it owed answers, moving average; 0: unknown */
+    double excess_ms; /* time of answers beyond the usual, less what has been forgiven */
 } sherd__delivery;
 
-/** What is usual among all; 0: not known. */
+/** What is usual for all nodes; 0: unknown. */
 typedef struct sherd__delivery_peers {
     double usual_ms, rate;
 } sherd__delivery_peers;
 
-/** Medians over those that are up and have delivered, the lower one of an even number: `len`
- *  deliveries, each `stride` bytes from the one before. `room` has space for `len` doubles. */
+/** Computes medians over the nodes that are up and have delivered (the lower of two middle values)
+ *  from `len` deliveries, each `stride` bytes after the one before. room: scratch space for `len`
+ *  doubles. */
 void sherd__delivery_peers_of(sherd__delivery_peers *out, const sherd__delivery *first,
                               size_t stride, uint32_t len, double *room);
 
-/** It is up for a work: answers are of another kind. What was in excess is kept. */
+/** The node starts a work. Times are reset, because answers are of another kind; its excess is
+ *  kept. */
 void sherd__delivery_begin(sherd__delivery *d, uint64_t moved, uint64_t now_ms);
-/** It is lost, or the work is over: it is no peer until it begins again. */
+/** The node is lost, or the work is over. It does not count as a peer until it starts again. */
 void sherd__delivery_end(sherd__delivery *d);
-/** It was late and pays for it. Of its excess so much is kept that half of what is allowed is left
- *  to it, once it is back. */
+/** The node was expelled for being late. Its excess is limited to half of what is allowed, so that
+ *  the other half is left once it is back. */
 void sherd__delivery_expelled(sherd__delivery *d);
-/** Whether it owes an answer, as of now: time before it does is not charged. */
+/** Sets whether the node owes an answer as of now. Time before is not charged. */
 void sherd__delivery_owes(sherd__delivery *d, bool owes, uint64_t moved, uint64_t now_ms);
-/** It has answered. */
+/** The node has answered. */
 void sherd__delivery_made(sherd__delivery *d, const sherd__delivery_peers *peers, uint64_t moved,
                           uint64_t now_ms);
-/** Charges time until now, SHERD__DELIVERY_STEP_MS at most: in a longer one it was this process
- *  that slept. moved: bytes of work that the session has moved since it began. */
+/** Charges time until now, but at most SHERD__DELIVERY_STEP_MS: a longer step means that this
+ *  process was suspended. moved: bytes of work that the session has sent and received since it
+ *  began. */
 void sherd__delivery_charge(sherd__delivery *d, const sherd__delivery_peers *peers, uint64_t moved,
                             uint64_t now_ms);
 
 #define SHERD__DELIVERY_STEP_MS 1000.0
-/* What a busy machine may take for an answer that usually takes no time; times what is usual; the
- * most that a node's excess may come to; how much slower than the median a node may be to be
- * measured by itself. */
+/* FLOOR_MS: allowance for a busy machine, even if answers usually take no time. TIMES: factor for
+ * the usual time. EXCESS_MS: limit of a node's excess. SLOWER: how much slower than the median a
+ * node may be and still be measured by its own times. */
 #define SHERD__DELIVERY_FLOOR_MS 10000.0
 #define SHERD__DELIVERY_TIMES 30.0
 #define SHERD__DELIVERY_EXCESS_MS 60000.0
-#define SHERD__DELIVERY_EXCESS_TIMES 8.0 /* what is usual: beyond that it is in excess */
+#define SHERD__DELIVERY_EXCESS_TIMES 8.0 /* times the usual: time beyond that is excess */
 #define SHERD__DELIVERY_SLOWER 4.0
-/* Bytes a ms that pay for time: a 64th of what peers move, within these bounds. */
+/* Bytes per ms that offset time: a 64th of the peers' rate, within these bounds. */
 #define SHERD__DELIVERY_RATE_PART 64.0
 #define SHERD__DELIVERY_RATE_MIN 6.5
 #define SHERD__DELIVERY_RATE_MAX 1000.0
 
-/** What is usual for this node, in ms: 0 where nothing is known of it nor of its peers. */
+/** Returns the usual time of this node in ms; 0 if nothing is known of it or its peers. */
 double sherd__delivery_usual(const sherd__delivery *d, const sherd__delivery_peers *peers);
-/** What it may be charged with for one answer: SHERD__DELIVERY_FLOOR_MS and SHERD__DELIVERY_TIMES
- *  what is usual. */
+/** Returns the allowed charge for one answer: SHERD__DELIVERY_FLOOR_MS plus SHERD__DELIVERY_TIMES
+ *  the usual time. */
 double sherd__delivery_allowed(const sherd__delivery *d, const sherd__delivery_peers *peers);
-/** Whether it has been charged with more than allowed_ms, or its excess comes to more than
+/** Returns whether the charge exceeds allowed_ms, or the excess exceeds
  *  SHERD__DELIVERY_EXCESS_MS. */
 bool sherd__delivery_late(const sherd__delivery *d, const sherd__delivery_peers *peers,
                           double allowed_ms);
-/** Of one that is late: whether bytes of work have paid for a tenth of its time, or it has answered
- *  each time, so that it is slow and not silent. */
+/** For a late node: returns whether it is slow and not silent. It is slow if bytes of work offset a
+ *  tenth of its time, or if it has answered each time. */
 bool sherd__delivery_slow(const sherd__delivery *d, double allowed_ms);
 
 #endif

@@ -1,7 +1,8 @@
 /*
- * Hosts are compared by name, without case and trailing dot, and by the addresses that names stand
- * for; all of loopback is one host. A name that cannot be resolved is only a name: it cannot be
- * connected to either. What two addresses of one machine have in common nobody here can see.
+ * Hosts are compared by name (ignoring case and a trailing dot) and by the addresses of the name.
+ * All of loopback is one host. A name that cannot be resolved is compared as a name only; its node
+ * cannot be connected to, either. If one machine has two different addresses, this cannot be
+ * detected here.
  */
 #include "scheduler/cluster/domains.h"
 
@@ -17,7 +18,7 @@ typedef struct host {
     char name[256];
     struct in6_addr at[SHERD__ADDRESSES_MAX];
     size_t len;
-    bool named; /* the file says its domain */
+    bool named; /* the file gives its domain */
 } host;
 
 static void look_up(host *h, const sherd__peer *p, sherd__addresses addresses, void *ctx)
@@ -44,8 +45,8 @@ static bool same_host(const host *a, const host *b)
     return false;
 }
 
-/* Nodes without a domain of their own whose hosts are one get the lowest node's number; a host that
- * has addresses in common with two others makes all three one. */
+/* Gives nodes of one host that have no domain= the number of the lowest of them. A host that shares
+ * addresses with two others joins all three. */
 static void join_hosts(const host *h, uint32_t count, uint32_t *first)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -60,7 +61,8 @@ static void join_hosts(const host *h, uint32_t count, uint32_t *first)
     }
 }
 
-/* Domains that are said, and hosts that have a node of such a domain. */
+/* Joins nodes with the same domain=, and nodes without domain= with one of the same host that has
+ * it. */
 static void join_domains(sherd__peer *const *peers, const host *h, uint32_t count, uint32_t *first)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -131,7 +133,7 @@ size_t sherd__addresses_written(void *ctx, const char *name, struct in6_addr *ou
 {
     struct in6_addr a = { 0 };
     (void)ctx;
-    a.s6_addr[10] = a.s6_addr[11] = 0xff; /* IPv4 as mapped IPv6 */
+    a.s6_addr[10] = a.s6_addr[11] = 0xff; /* IPv4-mapped IPv6 */
     if (room == 0 ||
         (inet_pton(AF_INET, name, &a.s6_addr[12]) != 1 && inet_pton(AF_INET6, name, &a) != 1))
         return 0;

@@ -1,16 +1,17 @@
 /*
- * The end of a cluster, in two steps. First goodbye is said, local nodes end and the record is
- * completed: what of it could not be written is known then and no sooner, because goodbyes are in
- * it, too. What has been seen of the nodes stays to be told, and jobs that were kept can still be
- * freed: their answers, and the compute thread that may be at one of them, go in the second step.
+ * The end of a cluster, in two steps. First the connections are closed with a goodbye, local nodes
+ * end, and the record is completed. Errors of writing the record are known only then, because
+ * goodbyes are recorded, too. The state of the nodes can still be read after this step, and kept
+ * jobs can still be freed. Their answers, and the compute thread that may work on one of them, are
+ * freed in the second step.
  */
 #include "core/alloc.h"
 #include "core/diag.h"
 #include "scheduler/cluster/state.h"
 
-#define GRACE_MS 500u /* for local nodes to end, where one of them does not answer any more */
+#define GRACE_MS 500u /* time for local nodes to end if one of them no longer answers */
 
-/* True where a node is not up: it will not answer a goodbye. */
+/* Returns true if a node is not up: it will not answer a goodbye. */
 static bool stop_loop(sherd_cluster *c)
 {
     bool mute = false;
@@ -43,7 +44,7 @@ int sherd_cluster_end(sherd_cluster *c, sherd_diag *d)
     if (!c || c->ended) return SHERD_OK;
     c->ended = true;
     bool mute = stop_loop(c);
-    c->job_done = true; /* nobody waits for one any more */
+    c->job_done = true; /* no thread waits for a job any more */
     sherd__launch_stop(c->launch, mute ? GRACE_MS : 0);
     c->launch = NULL;
     sherd__record *record = c->record;

@@ -1,11 +1,11 @@
 /*
- * Local nodes from posix_spawn to waitpid. Everything is synchronous, over poll: starting and
- * stopping happen before and after the cluster's event loop, and a library must not meddle with
- * SIGCHLD. A node's stderr goes to an anonymous file in memory, so that nobody has to read along
- * for it not to block, and its last words are there when it fails.
+ * Local nodes from posix_spawn to waitpid. All functions are synchronous and use poll: nodes are
+ * started before the cluster's event loop and stopped after it, and a library must not handle
+ * SIGCHLD. A node's stderr is an anonymous file in memory. The node therefore never blocks on it,
+ * and its last messages are available if it fails.
  *
- * Every descriptor of ours is close-on-exec and the child closes all from 4 up: a node that
- * inherited its neighbour's pipe would keep it alive after our death.
+ * All our descriptors are close-on-exec, and the child closes all from 4 up: a node that inherited
+ * the pipe of another would keep it open after our process ends.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +33,8 @@ static void close_fd(int *fd)
     *fd = -1;
 }
 
-/* Key and allow-list into a fresh pipe; *read_end for the child, *write_end held by us. */
+/* Creates a pipe and writes key and allow-list to it. The child gets *read_end; we keep the other
+ * end. */
 static int make_pipe(local_node *n, const sherd__fingerprint *allow, int *read_end, sherd_diag *d)
 {
     sherd_identity *id = NULL;
@@ -80,7 +81,7 @@ static int open_stderr(local_node *n, const char *log_dir, sherd_diag *d)
                        strerror(errno));
 }
 
-/* Out of the way of the numbers that the child's descriptors get. */
+/* Moves a descriptor to a number that the child does not use. */
 static int raise_fd(int *fd)
 {
     int up = fcntl(*fd, F_DUPFD_CLOEXEC, 10);
@@ -99,7 +100,8 @@ static int spawn_with(local_node *n, const sherd__launch_options *o, const sherd
     sigemptyset(&none);
     posix_spawnattr_setsigdefault(attr, &all);
     posix_spawnattr_setsigmask(attr, &none);
-    /* Ctrl-C is for the coordinator: it ends its nodes in good order, or its death does. */
+    /* Ctrl-C is handled by the coordinator: it ends its nodes in good order, and if it dies they
+     * end as well. */
     int group = o->log_dir ? POSIX_SPAWN_SETSID : POSIX_SPAWN_SETPGROUP;
     posix_spawnattr_setflags(attr, (short)(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | group));
     int e = posix_spawnp(&n->is.pid, program, actions, attr, (char *const *)(uintptr_t)c->argv,
@@ -152,7 +154,7 @@ static int start_one(local_node *n, const sherd__launch_options *o, const sherd_
     return err;
 }
 
-/* --- the calls ------------------------------------------------------------------------------- */
+/* --- public functions ------------------------------------------------------------------------ */
 
 int sherd__launch_start(sherd__launch **out, const sherd__launch_options *o, sherd_diag *d)
 {
@@ -223,7 +225,7 @@ static uint32_t reap_all(sherd__launch *l, bool wait)
     return left;
 }
 
-/* A process that is stopped does not end by itself, however long it is waited for. */
+/* A stopped process does not end without a signal, however long we wait. */
 static void kill_stopped(const sherd__launch *l)
 {
     for (uint32_t i = 0; i < l->len; i++)
@@ -250,7 +252,7 @@ void sherd__launch_stop(sherd__launch *l, uint32_t grace_ms)
 void sherd__launch_release(sherd__launch *l)
 {
     if (!l) return;
-    for (uint32_t i = 0; i < l->len; i++) /* fails only where the node is gone meanwhile */
+    for (uint32_t i = 0; i < l->len; i++) /* fails only if the node has ended */
         if (l->nodes[i].pipe >= 0 && write(l->nodes[i].pipe, "stay\n", 5) < 0) continue;
     free_launch(l);
 }
@@ -264,8 +266,8 @@ uint64_t sherd__process_started(pid_t pid)
     size_t len = fread(text, 1, sizeof text - 1, f);
     fclose(f);
     text[len] = '\0';
-    char *p = strrchr(text, ')'); /* the name before it may hold anything */
-    if (p && p[1] == ' ' && (p[2] == 'Z' || p[2] == 'X')) return 0; /* ended, not waited for */
+    char *p = strrchr(text, ')'); /* the name before it may contain any character */
+    if (p && p[1] == ' ' && (p[2] == 'Z' || p[2] == 'X')) return 0; /* has ended, not reaped */
     for (int field = 2; p && field < 22; field++) p = strchr(p + 1, ' ');
     return p ? strtoull(p + 1, NULL, 10) : 0;
 }

@@ -1,7 +1,7 @@
 /*
- * Options of a node are on its command line, never in its environment: what our user has set for us
- * is not meant for it. Memory and threads are shares of the machine; cores are dealt in order, and
- * only where all of them are dealt (sherd__command_cores).
+ * All options of a node are on its command line, never in its environment, because our user's
+ * variables are not meant for nodes. Memory and threads are shares of the machine. Cores are
+ * assigned in order, and only if all of them are assigned (sherd__command_cores).
  */
 #include "scheduler/cluster/launch_command.h"
 
@@ -16,10 +16,11 @@
 
 extern char **environ;
 
-/* In the environment of a node, which passes it on to whatever stands in for it: who started it. */
+/* Environment variable of a node that says which process started it. A program that runs in place
+ * of the node inherits it. */
 #define STARTED_BY "_SHERD_NODE_OF"
 
-/* This machine's memory, or that of the container we are in. */
+/* Returns the memory of this machine, or of the container that we run in. */
 static uint64_t machine_memory(void)
 {
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
@@ -59,7 +60,8 @@ static bool starts_with(const char *s, const char *prefix)
     return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
-/* Our environment without what would speak for us: options of the node are on its command line. */
+/* Copies our environment without the variables that set options for us: a node's options are on its
+ * command line. */
 static int make_env(sherd__command *c, uint32_t threads)
 {
     size_t len = 0, kept = 0;

@@ -1,5 +1,5 @@
 /*
- * What local nodes are, for the two files that start them (launch.c) and wait until they listen
+ * State of local nodes, for the two files that start them (launch.c) and wait until they listen
  * (launch_wait.c). No other file includes this.
  */
 #ifndef SCHEDULER_CLUSTER_LAUNCH_STATE_H
@@ -11,14 +11,14 @@
 
 typedef struct local_node {
     sherd__launched is;
-    sherd__fingerprint key; /* what we gave it */
+    sherd__fingerprint key; /* that we gave it */
     int pipe;               /* our end; -1: none */
     int out;                /* its stdout; -1: none */
     int err;                /* its stderr, a file; -1: none */
     char line[LINE_MAX_BYTES];
     size_t line_len;
     bool up;            /* it has printed its line */
-    int64_t stopped_ms; /* since when it is seen to be stopped; 0: it is not */
+    int64_t stopped_ms; /* time since which it is stopped; 0: it is not */
 } local_node;
 
 struct sherd__launch {
@@ -28,13 +28,15 @@ struct sherd__launch {
 
 /* launch_wait.c */
 
-/** Waits until all nodes listen, or so many as opt says; the others are ended, and say why. */
+/** Waits until all nodes listen, or as many as opt requires. The others are killed and marked
+ *  absent, with the reason. */
 int sherd__local_wait(sherd__launch *l, const sherd__launch_options *opt, sherd_diag *d) SHERD_MUST;
-/** True once the process is gone, and reaped; *status as waitpid gives it. */
+/** Returns true once the process has ended, and reaps it; *status is that of waitpid. */
 bool sherd__local_reap(local_node *n, bool wait, int *status);
-/** True where the process is stopped: it will not end by itself, however long it is waited for. */
+/** Returns true if the process is stopped: it does not end without a signal, however long we
+ *  wait. */
 bool sherd__local_stopped(const local_node *n);
-/** Fails with how the process ended and its last words. */
+/** Fails with the exit status of the process and the end of its stderr. */
 int sherd__local_ended(local_node *n, int code, int status, sherd_diag *d);
 
 #endif

@@ -1,11 +1,11 @@
 /*
- * Local nodes until they listen: the line that each prints, or its last words. Nodes that are
- * stopped or were killed are lost, and the work begins without them if enough others are there; so
- * it does without a node that is merely late, but only where it was said that one may be missing,
- * since a machine under load makes all of them late. A node that ends by itself is a mistake that
- * going on would hide.
+ * Waits for local nodes to listen: for the line that each prints, or the end of its stderr. Nodes
+ * that are stopped or killed are lost, and the work begins without them if enough others listen.
+ * The work also begins without a node that is only late, but only if the user allowed nodes to be
+ * missing, because on a loaded machine all nodes are late. If a node exits by itself, starting
+ * fails, because continuing would hide an error.
  *
- * Trusts nothing that a program prints: it may not be ours.
+ * The program's output is not trusted: it may not be that of sherd.
  */
 #include <errno.h>
 #include <poll.h>
@@ -25,9 +25,9 @@
 
 #define TICK_MS 100
 
-/* --- how a node ends -------------------------------------------------------------------------- */
+/* --- how a node ends ------------------------------------------------------------------------- */
 
-/* The end of what a node wrote to stderr, as one line. */
+/* Copies the end of what a node wrote to stderr, as one line. */
 static void last_words(const local_node *n, char out[280])
 {
     off_t len = n->err >= 0 ? lseek(n->err, 0, SEEK_END) : 0;
@@ -56,7 +56,7 @@ bool sherd__local_reap(local_node *n, bool wait, int *status)
     do got = waitpid(n->is.pid, status, wait ? 0 : WNOHANG);
     while (got < 0 && errno == EINTR);
     if (got == 0) return false;
-    n->is.pid = 0; /* also where somebody else has waited for it */
+    n->is.pid = 0; /* also if another function has already waited for it */
     return true;
 }
 
@@ -86,7 +86,7 @@ int sherd__local_ended(local_node *n, int code, int status, sherd_diag *d)
                        words);
 }
 
-/* --- its line --------------------------------------------------------------------------------- */
+/* --- its line -------------------------------------------------------------------------------- */
 
 #define NOT_SHERD "look whether the program that is started is this version of sherd"
 
@@ -108,16 +108,16 @@ static int take_line(local_node *n, sherd_diag *d)
     return SHERD_OK;
 }
 
-/* --- waiting ---------------------------------------------------------------------------------- */
+/* --- waiting --------------------------------------------------------------------------------- */
 
 typedef struct waiting {
     sherd__launch *l;
     const sherd__launch_options *o;
     int64_t began, deadline;
-    int64_t end;  /* of the caller's time; INT64_MAX: none */
-    bool hurried; /* only nodes that may be missing are missing */
+    int64_t end;  /* of the caller's time limit; INT64_MAX: none */
+    bool hurried; /* all missing nodes may be missing */
     uint32_t up, lost;
-    const local_node *first; /* that is lost */
+    const local_node *first; /* the first one that is lost */
 } waiting;
 
 static bool awaited(const local_node *n)
@@ -125,7 +125,7 @@ static bool awaited(const local_node *n)
     return !n->up && !n->is.absent[0];
 }
 
-/* The work is to begin without it. */
+/* Gives up a node: the work begins without it. */
 __attribute__((format(printf, 3, 4))) static void give_up(waiting *w, local_node *n,
                                                           const char *fmt, ...)
 {
@@ -134,7 +134,7 @@ __attribute__((format(printf, 3, 4))) static void give_up(waiting *w, local_node
     va_start(ap, fmt);
     vsnprintf(n->is.absent, sizeof n->is.absent, fmt, ap);
     va_end(ap);
-    n->is.peer.key = n->key; /* the only one that would be believed at any port */
+    n->is.peer.key = n->key; /* the only key that is accepted at any port */
     n->is.peer.has_key = true;
     n->is.peer.weight = 1;
     snprintf(n->is.peer.host, sizeof n->is.peer.host, "127.0.0.1");
@@ -143,9 +143,9 @@ __attribute__((format(printf, 3, 4))) static void give_up(waiting *w, local_node
     if (w->lost++ == 0) w->first = n;
 }
 
-#define ENDING_MS 5000 /* from the end of a process's stdout to its own */
+#define ENDING_MS 5000 /* from the end of a process's stdout to its own end */
 
-/* Waits until a process is gone whose stdout has ended; false where it goes on without. */
+/* Waits until a process whose stdout has ended is gone. Returns false if it continues to run. */
 static bool is_gone(local_node *n, int64_t end, int *status)
 {
     int64_t until = sherd__clock_ms() + ENDING_MS;
@@ -157,7 +157,7 @@ static bool is_gone(local_node *n, int64_t end, int *status)
     return true;
 }
 
-/* Its stdout has ended, and it with it, if it is one of ours. */
+/* Handles the end of a node's stdout. A sherd process ends at the same time. */
 static int over(waiting *w, local_node *n, sherd_diag *d)
 {
     char how[80], words[280];
@@ -173,7 +173,7 @@ static int over(waiting *w, local_node *n, sherd_diag *d)
     return SHERD_OK;
 }
 
-/* Something came on stdout, or its end. */
+/* Reads a node's stdout, or its end. */
 static int hear(waiting *w, local_node *n, sherd_diag *d)
 {
     ssize_t got = read(n->out, n->line + n->line_len, sizeof n->line - 1 - n->line_len);
@@ -203,14 +203,14 @@ static void look_for_stopped(waiting *w)
     }
 }
 
-/* As many listen as the work needs. */
+/* Shortens the deadline: as many nodes listen as the work needs. */
 static void hurry(waiting *w, int64_t now)
 {
     int64_t until = sherd__wait_policy_until(w->began, now, w->end);
     if (until < w->deadline) w->deadline = until;
 }
 
-/* How long the process has stood in line for a processor so far: no fault of its own. */
+/* Returns how long the process has waited for a processor so far, which is not its fault. */
 static int64_t starved_ms(const local_node *n)
 {
     sherd__cpu_times t;
@@ -218,8 +218,8 @@ static int64_t starved_ms(const local_node *n)
     return (int64_t)(t.waited / 1000000);
 }
 
-/* True where a node that is waited for has had its time, on however busy a machine; the caller's
- * own time, however it compares, and what a spare is granted are what they are. */
+/* Returns true if the time for the missing nodes is over. Waiting for a processor extends the
+ * deadline, but neither the caller's own limit nor the time granted to spare nodes. */
 static bool is_over(const waiting *w, int64_t now)
 {
     int64_t most = 0;
@@ -247,7 +247,7 @@ static int late(waiting *w, int64_t now, sherd_diag *d)
                        words[0] ? "; it said: " : "", words);
 }
 
-/* Which ones are lost, and whether enough are left. */
+/* Checks whether enough nodes are left; otherwise reports the lost ones. */
 static int judge(const waiting *w, sherd_diag *d)
 {
     uint32_t least = w->o->least ? w->o->least : w->l->len;
@@ -263,7 +263,7 @@ static int go_on(const sherd__launch_options *o, sherd_diag *d)
     return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted while local nodes start");
 }
 
-/* One look at all of them. */
+/* Checks all nodes once. */
 static int look(waiting *w, struct pollfd *fds, sherd_diag *d)
 {
     sherd__launch *l = w->l;

@@ -1,6 +1,6 @@
 /*
- * The loop thread of a cluster: connections to all nodes, the job that runs, deadlines. A compute
- * thread beside it (core/executor.h) hides, checks and folds.
+ * The loop thread of a cluster: connections to all nodes, the running job, deadlines. A separate
+ * compute thread (core/executor.h) hides, checks and folds.
  */
 #include <stdio.h>
 #include <string.h>
@@ -8,16 +8,16 @@
 #include "scheduler/cluster/state.h"
 #include "sherd/version.h"
 
-#define RETRY_MS 300u        /* between attempts to reach a node again */
-#define RETRIES_MAX 5u       /* of one job; a node that was lost earlier is tried once per job */
-#define RETRY_LATER_MS 2000u /* where a job lasts, behind those */
-#define STALLS_MAX 2u        /* sessions in a row that end in silence, until a node is shut out */
-#define SHUT_MS UINT64_C(30000) /* an expelled node that was silent is given nothing for so long */
+#define RETRY_MS 300u        /* between attempts to reconnect to a node */
+#define RETRIES_MAX 5u       /* per job; a node lost earlier is tried once per job */
+#define RETRY_LATER_MS 2000u /* for a lasting job, after those */
+#define STALLS_MAX 2u        /* consecutive sessions ending in silence before a node is shut out */
+#define SHUT_MS UINT64_C(30000) /* an expelled silent node is given nothing for this long */
 #define SHUT_DOUBLED 7u
-#define STEADY_MS 10000u /* up for so long, a node is then worth quick attempts again */
+#define STEADY_MS 10000u /* after this time up, a node has all quick attempts again */
 #define SOFTWARE "sherd " SHERD_VERSION
 
-/* A link has no session before TLS is up. */
+/* Adds the byte counts of a link's session; there is none before TLS is established. */
 static void add_session_bytes(sherd__link *l, sherd__session_stats *sum)
 {
     const sherd__session *session = sherd__link_session(l);
@@ -29,7 +29,7 @@ static void add_session_bytes(sherd__link *l, sherd__session_stats *sum)
     sum->work_out += s->work_out;
 }
 
-/* Up, and not about to be closed by us. */
+/* Returns whether the node is up and we are not about to close its connection. */
 static bool usable(const pool_node *n)
 {
     return n->up && !n->banned && sherd__session_ready(sherd__link_session(n->link));
@@ -38,13 +38,13 @@ static bool usable(const pool_node *n)
 static sherd_node_state state_of(const pool_node *n)
 {
     if (n->banned) return SHERD_NODE_BANNED;
-    if (n->expelled) return SHERD_NODE_LOST; /* its goodbye may still be under way */
+    if (n->expelled) return SHERD_NODE_LOST; /* its connection may still be closing */
     if (usable(n)) return SHERD_NODE_UP;
-    if (n->given_up) return SHERD_NODE_LOST; /* it is tried again, and no call waits for it */
+    if (n->given_up) return SHERD_NODE_LOST; /* it is tried again, but no call waits for it */
     return n->retry_ms || n->link ? SHERD_NODE_CONNECTING : SHERD_NODE_LOST;
 }
 
-/* What the outside may see of the nodes and of the job, as of now. */
+/* Updates the public snapshot of nodes and job. */
 static void publish(sherd_cluster *c)
 {
     uint64_t now = uv_now(&c->loop), in = 0, out = 0;
@@ -59,7 +59,7 @@ static void publish(sherd_cluster *c)
         info->bytes_out = sum.bytes_out;
         info->work_in = sum.work_in;
         info->work_out = sum.work_out;
-        if (!c->closing) info->state = state_of(n); /* else as it stood at our goodbye */
+        if (!c->closing) info->state = state_of(n); /* otherwise keep that at our goodbye */
         info->tasks = n->tasks + (c->work.ops ? c->work.ops->node_tasks(c->work.ctx, i) : 0);
         memcpy(info->blas_core, n->hello.blas_core, sizeof info->blas_core);
         info->threads = n->hello.threads;
@@ -80,7 +80,7 @@ static void publish(sherd_cluster *c)
     pthread_mutex_unlock(&c->lock);
 }
 
-/* Where somebody waits for it. */
+/* Updates the snapshot if a thread waits for it. */
 static void publish_wanted(sherd_cluster *c)
 {
     pthread_mutex_lock(&c->lock);
@@ -99,7 +99,7 @@ static void publish_wanted(sherd_cluster *c)
 static void on_event(void *ctx, sherd__link *l, sherd__event *e);
 static void on_closed(void *ctx, sherd__link *l);
 
-/* Why the node is not up; the calling thread reads it while it waits for nodes. */
+/* Notes why the node is not up. The calling thread reads it while it waits for nodes. */
 static void note_end(sherd_cluster *c, pool_node *n, int err, const char *text)
 {
     pthread_mutex_lock(&c->lock);
@@ -147,8 +147,8 @@ static void flush_touched(sherd_cluster *c)
 
 static void job_moved(sherd_cluster *c);
 
-/* The node is not let back in while this cluster is open. Why is said before: nobody learns of a
- * ban without a word. */
+/* Bans the node while this cluster is open. The reason must be logged first, so that no ban goes
+ * unreported. */
 static void ban(sherd_cluster *c, pool_node *n)
 {
     if (n->banned) return;
@@ -160,7 +160,8 @@ static void ban(sherd_cluster *c, pool_node *n)
     pthread_mutex_unlock(&c->lock);
 }
 
-/* What a link tells opens with its address, which the node's label has too. */
+/* Removes the node's address from the start of a link's message, because the node's label has it as
+ * well. */
 static const char *cause(const pool_node *n, const char *text)
 {
     char address[sizeof n->info.address + 4];
@@ -170,8 +171,8 @@ static const char *cause(const pool_node *n, const char *text)
     return strncmp(text, address, (size_t)len) == 0 ? text + len : text;
 }
 
-/* Each time twice as long: a node that delivers nothing costs each work its deadline, and one that
- * was stopped for a while may be of use again. */
+/* Shuts the node out, each time for twice as long. A node that delivers nothing costs each work its
+ * deadline; one that was stopped for a while may be useful again. */
 static void shut_out(pool_node *n, uint64_t now_ms)
 {
     uint32_t times = n->silences < SHUT_DOUBLED ? n->silences : SHUT_DOUBLED;
@@ -179,7 +180,8 @@ static void shut_out(pool_node *n, uint64_t now_ms)
     n->shut_until_ms = now_ms + (SHUT_MS << times);
 }
 
-/* A session ended, or never began: may the node come back? */
+/* Handles the end of a session, or of an attempt to start one, and decides whether the node may
+ * return. */
 static void on_session_over(sherd_cluster *c, pool_node *n, const sherd__event *e)
 {
     uint64_t now = uv_now(&c->loop);
@@ -190,7 +192,7 @@ static void on_session_over(sherd_cluster *c, pool_node *n, const sherd__event *
     n->up = false;
     note_end(c, n, e->err, why);
     if (sherd_err_class(e->err) == SHERD_BLAME_PEER && e->err != SHERD_ESILENT && was_up &&
-        !n->banned) { /* it broke the protocol: not the network's doing */
+        !n->banned) { /* it broke the protocol; the network cannot cause that */
         if (c->work.ops) c->work.ops->node_banned(c->work.ctx, n->index, why);
         else if (!c->closing)
             sherd__cluster_say(c, SHERD_LOG_WARN, "%s broke the protocol: %s: banned", n->label,
@@ -294,7 +296,7 @@ static const char *job_name(void *ctx, uint32_t node)
 void sherd__cluster_job_options(sherd_cluster *c, sherd__job_options *out)
 {
     out->executor = c->executor;
-    out->id = sherd__entropy_u64(&c->entropy) | 1; /* 0 is no job */
+    out->id = sherd__entropy_u64(&c->entropy) | 1; /* 0 means no job */
     out->nodes = c->count;
     out->domain = c->domain_of;
     out->deliveries = &c->nodes[0].delivery;
@@ -324,19 +326,19 @@ int sherd__cluster_coding(sherd_cluster *c, uint64_t job, const sherd__prepared 
     return sherd__record_coding(c->record, &coded, d);
 }
 
-/* Whether it may come back within the moments that a job waits for a lost node: one whose last
- * session broke the handshake, or that could not be reached when an earlier job began, is tried
- * again but not waited for. */
+/* Returns whether the node may return within the short time that a job waits for a lost node. A
+ * node whose last session broke the handshake, or that could not be reached when an earlier job
+ * began, is tried again but not waited for. */
 static bool awaited(const pool_node *n)
 {
     return !n->banned && !n->absent && !n->given_up && !n->shut_until_ms;
 }
 
-/* The calling thread has the job back. */
+/* Returns the job to the calling thread. */
 static void release_job(sherd_cluster *c)
 {
     c->work.ops->rest(c->work.ctx);
-    flush_touched(c); /* what nodes need not hold any more is told them now */
+    flush_touched(c); /* notifies nodes now of what they may drop */
     c->work = (sherd__work){ 0 };
     sherd__buffers_trim(c->answers);
     pthread_mutex_lock(&c->lock);
@@ -353,7 +355,7 @@ static void end_job(sherd_cluster *c)
     release_job(c);
 }
 
-/* Something has happened: move the job on, send what it wants sent, notice its end. */
+/* Lets the job proceed after an event, sends what it has to send, and checks whether it is done. */
 static void job_moved(sherd_cluster *c)
 {
     int err;
@@ -382,7 +384,7 @@ static void start_job(sherd_cluster *c, sherd__work work, bool last, uint32_t ti
         if (usable(n)) {
             work.ops->node_up(work.ctx, i, sherd__link_session(n->link), n->sessions, now);
         } else {
-            /* One that was lost before is asked once more while the others begin. */
+            /* A node lost before is tried once more while the others begin. */
             if (!n->banned && !n->absent && !n->link && now >= n->shut_until_ms) n->retry_ms = now;
             if (n->banned) work.ops->node_barred(work.ctx, i);
             work.ops->node_down(work.ctx, i, awaited(n), n->last_text, now);
@@ -445,7 +447,7 @@ static void check_deadlines(sherd_cluster *c, uint64_t now)
         c->work.ops->fail(c->work.ctx, SHERD_ETIMEOUT, "give it more with --timeout", text);
 }
 
-/* At once, and once: work may go on for long. */
+/* Reported at once and only once, because work may continue for long. */
 static void tell_record(sherd_cluster *c)
 {
     sherd_diag d = { 0 };

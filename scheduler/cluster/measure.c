@@ -1,10 +1,10 @@
 /*
  * The measuring coordinator: one loop, one link, one measurement at a time. A measurement is a
- * number of requests (a block and a task that answers for it) of which `depth` are kept on their
- * way; the next one is sent when a result comes in, from inside its event, as a job does.
+ * number of requests, each a block and a task whose answer confirms it. `depth` requests are in
+ * progress at a time; the next one is sent from the event of a result, as in a job.
  *
- * The operands are small integers, so that every product is exact in any order of summation and a
- * result can be compared bit for bit without asking how the node's BLAS adds.
+ * The operands are small integers. Every product is therefore exact in any order of summation, and
+ * a result can be compared bit for bit regardless of the node's BLAS.
  */
 #include "scheduler/cluster/measure.h"
 
@@ -29,26 +29,26 @@
 #define TICK_MS 100u
 #define TIMEOUT_MS 60000u
 #define CONNECT_MS 10000u
-#define WINDOW 3u /* large blocks on their way */
+#define WINDOW 3u /* large blocks in transfer */
 #define COMPARE_EVERY 64u
-#define BLOCK_ONE 1u  /* 1 x 1, stays */
-#define BLOCK_KEPT 2u /* the right operand that stays */
-#define BLOCK_ROW 3u  /* 1 x rows, to look into a large block */
-#define BLOCK_COL 4u  /* rows x 1 and 1 x cols, whose product is as large as a block */
+#define BLOCK_ONE 1u  /* 1 x 1, resident */
+#define BLOCK_KEPT 2u /* the resident right operand */
+#define BLOCK_ROW 3u  /* 1 x rows, to verify a large block */
+#define BLOCK_COL 4u  /* rows x 1 and 1 x cols; their product is as large as a block */
 #define BLOCK_LINE 5u
-#define BLOCK_FIRST 16u /* of the blocks that come and go */
+#define BLOCK_FIRST 16u /* first number of the blocks that are dropped after use */
 
-/* What is being measured. */
+/* The current measurement. */
 typedef struct course {
     uint64_t job;
-    size_t rows, cols; /* of the block of each request */
+    size_t rows, cols; /* of the block of a request */
     uint32_t depth, total, sent, received;
-    bool whole;             /* the task multiplies with the block, else it only follows it */
-    bool back;              /* what follows it answers with as many bytes */
-    const double *block;    /* of every request; rows x cols */
+    bool whole;             /* the task multiplies by the block; else it only follows it */
+    bool back;              /* the task that follows the block answers with as many bytes */
+    const double *block;    /* sent in every request; rows x cols */
     const double *expected; /* whole: its product with BLOCK_KEPT, rows x kept_cols */
     size_t kept_cols;
-    double *began; /* by request, where latencies are wanted; then how long it took */
+    double *began; /* start times by request, if latencies are wanted; later the durations */
 } course;
 
 struct sherd__measure {
@@ -64,11 +64,11 @@ struct sherd__measure {
     bool ready, over, gone; /* over: nothing can be sent any more */
     uint64_t deadline_ms;
     course *now;
-    int err; /* of what is under way */
+    int err; /* of the current measurement */
     sherd_diag why;
 };
 
-/* The first failure ends what is under way. */
+/* Ends the current measurement; only the first failure is kept. */
 static void fail(sherd__measure *m, int err, const char *text)
 {
     if (m->err) return;
@@ -84,7 +84,7 @@ static void keep(void *ctx, uint8_t *bytes, uint64_t len)
     (void)len;
 }
 
-/* A block whose values stay the caller's, and where they are. */
+/* Sends a block. The values are not copied and still belong to the caller. */
 static int put(sherd__measure *m, uint64_t job, uint32_t number, const double *values, size_t rows,
                size_t cols)
 {
@@ -204,7 +204,7 @@ static int end(const sherd__measure *m, sherd_diag *d)
     return m->err ? sherd__fail(d, m->err, NULL, "%s", m->why.message) : SHERD_OK;
 }
 
-/* Runs c to its end; *seconds is how long that took. */
+/* Runs c to its end; *seconds is the time it took. */
 static int run(sherd__measure *m, course *c, double *seconds, sherd_diag *d)
 {
     begin(m, m->o.timeout_ms ? m->o.timeout_ms : TIMEOUT_MS);
@@ -223,7 +223,7 @@ static int run(sherd__measure *m, course *c, double *seconds, sherd_diag *d)
 static double *integers(size_t n, uint64_t seed)
 {
     double *v = n <= SIZE_MAX / 8 ? sherd__alloc_large(8 * n) : NULL;
-    for (size_t i = 0; v && i < n; i++) { /* splitmix64's step: any scramble serves */
+    for (size_t i = 0; v && i < n; i++) { /* splitmix64's step; any mixing function would do */
         uint64_t z = (seed + i) * UINT64_C(0x9e3779b97f4a7c15);
         v[i] = (double)(int64_t)(z >> 56) - 128;
     }
@@ -235,8 +235,8 @@ static int no_memory(sherd_diag *d)
     return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the blocks");
 }
 
-/* The job is over. Blocks that still wait to be sent borrow memory that is about to go: a
-   measurement that failed takes the connection with it, and what waits in bulk is dropped. */
+/* Ends the job. Blocks that still wait to be sent refer to memory that is about to be freed.
+ * Therefore a failed measurement closes the connection, which drops them. */
 static void forget(sherd__measure *m, uint64_t job)
 {
     if (m->over) return;
@@ -250,7 +250,7 @@ static void forget(sherd__measure *m, uint64_t job)
     }
 }
 
-/* One task over block `left` and `right` and its result into out. */
+/* Runs one task with a row and a block of values, and compares the result with `expected`. */
 static int look(sherd__measure *m, uint64_t job, const double *values, size_t rows, size_t cols,
                 const double *row, const double *expected, sherd_diag *d)
 {
@@ -268,7 +268,8 @@ static int look(sherd__measure *m, uint64_t job, const double *values, size_t ro
     return err ? sherd__fail(d, err, NULL, "cannot send a block") : run(m, &c, &seconds, d);
 }
 
-/* The node's product of a row of ones and twos with a block that came as the measured ones do. */
+/* Compares the node's product of a row of ones and twos with a block that was sent like the
+ * measured ones. */
 static int look_into(sherd__measure *m, const double *values, size_t rows, size_t cols,
                      sherd_diag *d)
 {
@@ -336,7 +337,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* C = A*B by the definition: the reference must not be the code that is measured. */
+/* Computes C = A*B by the definition: the reference must not be the code that is measured. */
 static void multiply(size_t dim, const double *a, const double *b, double *c)
 {
     memset(c, 0, 8 * dim * dim);
@@ -379,7 +380,7 @@ int sherd__measure_products(sherd__measure *m, uint32_t dim, uint32_t depth, uin
     return err;
 }
 
-/* --- beginning and end ----------------------------------------------------------------------- */
+/* --- start and end --------------------------------------------------------------------------- */
 
 static int start_loop(sherd__measure *m, sherd_diag *d)
 {

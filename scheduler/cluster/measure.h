@@ -1,7 +1,7 @@
 /*
- * Figures of one connection: a local node process, a link to it, and nothing of a job in between.
- * What is timed is what every product goes through: session, TLS, loopback, session, block store,
- * task loop, and back. For `sherd bench`.
+ * Measures one connection: a local node process and a link to it, without a job. The measured path
+ * is that of every product: session, TLS, loopback, session, block store, task loop, and back. For
+ * `sherd bench`.
  */
 #ifndef SCHEDULER_CLUSTER_MEASURE_H
 #define SCHEDULER_CLUSTER_MEASURE_H
@@ -18,42 +18,43 @@ typedef struct sherd__measure_options {
     const char *program;  /* the sherd command; NULL: "sherd" in PATH */
     uint64_t node_memory; /* 0: half of this machine's */
     uint32_t timeout_ms;  /* of each measurement; 0: 60000 */
-    /** Asked about ten times a second; true ends a measurement with SHERD_EINTERRUPTED. */
+    /** Called about ten times a second; true ends a measurement with SHERD_EINTERRUPTED. */
     bool (*interrupted)(void *ctx);
     void *ctx;
 } sherd__measure_options;
 
-/** Starts the node and connects. Errors of sherd__launch_start and of the session. */
+/** Starts the node and connects. The caller frees *out with sherd__measure_free. Errors of
+ *  sherd__launch_start and of the session. */
 int sherd__measure_new(sherd__measure **out, const sherd__measure_options *opt,
                        sherd_diag *d) SHERD_MUST;
-/** Says goodbye, ends the node. NULL is allowed. */
+/** Closes the connection with a goodbye, ends the node and frees m. NULL is allowed. */
 void sherd__measure_free(sherd__measure *m);
 
 /**
- * Sends `count` blocks of `rows` x `cols` doubles, at most three on their way; *seconds runs from
- * the first put to the answer that follows the last. Behind each block goes a 1 x 1 product over
- * blocks that are there already: the session keeps their order, so that its result says that the
- * block is whole in the node's store; then it is dropped. Untimed, the node multiplies with a
- * block that came so, and the values are compared: SHERD_EDIFFERS. SHERD_EREFUSED: no room at the
- * node.
+ * Sends `count` blocks of `rows` x `cols` doubles, with at most three in transfer. *seconds is the
+ * time from the first put to the answer after the last block. Each block is followed by a 1 x 1
+ * product of blocks that the node already has. The session keeps the order, so the result of this
+ * product shows that the block is complete in the node's store; then the block is dropped.
+ * Afterwards, untimed, the node multiplies by a block sent in the same way, and the values are
+ * compared: SHERD_EDIFFERS. SHERD_EREFUSED: no room at the node.
  */
 int sherd__measure_blocks(sherd__measure *m, size_t rows, size_t cols, uint32_t count,
                           double *seconds, sherd_diag *d) SHERD_MUST;
 
 /**
- * Sends `count` blocks of `rows` x `cols` doubles and has as many bytes sent back for each, in both
- * directions at once where both have something; nothing is computed but the product of a column and
- * a row, as it is sent. *seconds runs from the first put to the last answer. The blocks stay until
- * then.
+ * Sends `count` blocks of `rows` x `cols` doubles, and receives as many bytes for each, in both
+ * directions at once while both have data. The only computation is the product of a column and a
+ * row, made while it is sent. *seconds is the time from the first put to the last answer. The node
+ * must have room for all blocks.
  */
 int sherd__measure_exchange(sherd__measure *m, size_t rows, size_t cols, uint32_t count,
                             double *seconds, sherd_diag *d) SHERD_MUST;
 
 /**
- * `tasks` products of a fresh dim x dim block with one that stays, `depth` of them on their way at
- * a time; each result comes back whole, one of 64 is compared in every bit (SHERD_EDIFFERS).
- * *seconds is for all of them; *median (NULL: not wanted) half the tasks were answered within, from
- * put to result.
+ * Computes `tasks` products of a fresh dim x dim block with a resident one, with `depth` of them in
+ * progress at a time. Each result is returned whole; one in 64 is compared bit for bit
+ * (SHERD_EDIFFERS). *seconds is the time of all products. *median is the median time of a task from
+ * put to result; median may be NULL.
  */
 int sherd__measure_products(sherd__measure *m, uint32_t dim, uint32_t depth, uint32_t tasks,
                             double *seconds, double *median, sherd_diag *d) SHERD_MUST;

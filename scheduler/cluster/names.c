@@ -1,9 +1,9 @@
 /*
- * The hosts of a node file, each looked up once, all at the same time: a name server that does not
- * answer costs one wait, however many names it was asked for.
+ * Looks up each host of a node file once, all at the same time: a name server that does not answer
+ * costs a single wait, regardless of the number of names.
  *
- * Trusts the resolver as far as connecting does: a lie about addresses may join domains or keep
- * them apart, and node files that matter say domain=.
+ * Trusts the resolver as far as connecting does: wrong addresses may join domains or separate them.
+ * A node file should give domain= if that matters.
  */
 #include <string.h>
 #include <strings.h>
@@ -24,7 +24,7 @@ struct sherd__names {
     name list[];
 };
 
-/* As a domain's numbering asks: without the dot at the end. */
+/* Copies the host name as it is compared when domains are numbered: without the trailing dot. */
 static void put_host(name *n, const sherd__peer *p)
 {
     size_t len = strlen(p->host);

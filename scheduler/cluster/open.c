@@ -1,6 +1,6 @@
 /*
- * From options to a cluster: local nodes started or a node file read, domains numbered, threads
- * started, and the wait until every node is up or has failed. The way back is end.c.
+ * Opens a cluster from its options: starts local nodes or reads a node file, numbers domains,
+ * starts threads, and waits until every node is up or has failed. end.c closes it.
  */
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,8 @@
 #include "wire/loop.h"
 
 #define CONNECT_MS 10000u
-#define WORD_S 2.0 /* for a link whose time is over to say why: its thread may get no processor */
+/* Extra time for a link to report why it timed out: its thread may have to wait for a processor. */
+#define WORD_S 2.0
 #define EXECUTOR_QUEUE 65536u
 
 /* --- opening --------------------------------------------------------------------------------- */
@@ -94,8 +95,8 @@ static int take_file(sherd_cluster *c, sherd_diag *d)
     return err;
 }
 
-/* Waits for the addresses of hosts, no longer than for connections: a host without them is only a
- * name, and its node will hardly be reached. */
+/* Waits for the addresses of hosts, no longer than for connections. A host without addresses is
+ * compared by name only, and its node is unlikely to be reached. */
 static int wait_for_names(sherd_cluster *c, sherd__names *names, sherd_diag *d)
 {
     double until = sherd__clock_s() + connect_limit_ms(c) * 1e-3;
@@ -137,7 +138,8 @@ static int number_domains(sherd_cluster *c, sherd_diag *d)
     if (!err && !c->o.local_nodes)
         (void)sherd__domains_fault(peers, c->count, unnamed, split, c->o.same_host_domains,
                                    c->domain_fault, sizeof c->domain_fault, &c->domain_hint);
-    /* Nodes that are all on loopback are called simulated anyway. */
+    /* Not reported if all nodes are on loopback: then the cluster is called simulated in any
+     * case. */
     if (!err && split[0] != split[1] && !c->simulated)
         sherd__cluster_say(c, SHERD_LOG_WARN,
                            "%s:%u and %s:%u are one host, which the node file calls two domains "
@@ -176,7 +178,7 @@ static int describe_nodes(sherd_cluster *c, sherd_diag *d)
     return SHERD_OK;
 }
 
-/* Who writes weight=2 expects twice the share. */
+/* Warns of weights: a user who writes weight=2 expects twice the share. */
 static void warn_of_weights(sherd_cluster *c)
 {
     uint32_t first = 0, weighted = 0;
@@ -199,8 +201,9 @@ static int start_loop(sherd_cluster *c, sherd_diag *d)
     uv_timer_init(&c->loop, &c->tick);
     c->wake.data = c->tick.data = c;
     uv_timer_start(&c->tick, sherd__cluster_on_tick, CLUSTER_TICK_MS, CLUSTER_TICK_MS);
-    /* A broken connection's SIGPIPE stays with the thread that wrote; a mapped operand that
-     * somebody cuts short is a SIGBUS right here. */
+    /* Threads started here inherit this signal mask. SIGPIPE of a broken connection stays blocked
+     * in the thread that wrote. If another process truncates a mapped operand, SIGBUS is raised in
+     * the thread that accesses it. */
     sigset_t before;
     sherd__signals_hold(&before);
     err = sherd__buffers_new(&c->answers);
@@ -213,31 +216,31 @@ static int start_loop(sherd_cluster *c, sherd_diag *d)
     return SHERD_OK;
 }
 
-/* True where the node could be reached and would not have us, is not the one it should be or does
- * not speak the protocol: the first to speak of where too few are up. */
+/* Returns true if the node could be reached but refused us, has another key than expected, or does
+ * not speak the protocol. If too few nodes are up, such a node is reported first. */
 static bool turned_away(const pool_node *n)
 {
     return n->info.state == SHERD_NODE_LOST && n->last_err != SHERD_ESILENT &&
            sherd_err_class(n->last_err) == SHERD_BLAME_PEER;
 }
 
-/* How it stands with the nodes while they are waited for. */
+/* State of the nodes while waiting for them. */
 typedef struct standing {
-    double began, until;                 /* until: when waiting is over */
-    uint32_t up, open, domains, missing; /* missing: which of those that are not up to speak of */
+    double began, until;                 /* until: when waiting ends */
+    uint32_t up, open, domains, missing; /* missing: the node that is not up to report */
     bool away, stop, enough, over;
-    int err; /* of that one */
+    int err; /* of that node */
     char why[SHERD__TEXT_MAX];
 } standing;
 
-/* True where a word may still come from it. */
+/* Returns true if the node may still connect. */
 static bool may_come(const sherd_cluster *c, uint32_t i)
 {
     return c->nodes[i].info.state == SHERD_NODE_CONNECTING &&
            !(c->launch && sherd__launch_stopped(c->launch, i));
 }
 
-/* Of the first nodes, is one of that domain up? */
+/* Returns whether one of the first `nodes` nodes is in that domain and up. */
 static bool seen_up(const sherd_cluster *c, uint32_t nodes, uint32_t domain)
 {
     for (uint32_t i = 0; i < nodes; i++)
@@ -245,7 +248,7 @@ static bool seen_up(const sherd_cluster *c, uint32_t nodes, uint32_t domain)
     return false;
 }
 
-/* The lock is held. */
+/* Counts the nodes by state. The lock must be held. */
 static void look_at_nodes(const sherd_cluster *c, standing *s)
 {
     s->up = s->open = s->domains = 0;
@@ -260,7 +263,7 @@ static void look_at_nodes(const sherd_cluster *c, standing *s)
     s->stop = c->stop_wanted;
 }
 
-/* As many domains are up as the work needs. */
+/* Shortens the wait: as many domains are up as the work needs. */
 static void hurry(const sherd_cluster *c, standing *s, double now)
 {
     int64_t end = c->open_until > 0 ? (int64_t)(c->open_until * 1e3) : INT64_MAX;
@@ -271,7 +274,7 @@ static void hurry(const sherd_cluster *c, standing *s, double now)
     s->enough = true;
 }
 
-/* Why it is not up. The lock is held. */
+/* Writes why node i is not up. The lock must be held. */
 static void tell_missing(const sherd_cluster *c, uint32_t i, double waited, char *why, size_t size)
 {
     const pool_node *n = &c->nodes[i];
@@ -281,8 +284,8 @@ static void tell_missing(const sherd_cluster *c, uint32_t i, double waited, char
     else snprintf(why, size, "it has not answered within %.3g s", waited);
 }
 
-/* What a link tells ends in its remedy, behind a semicolon; behind those of a local node that never
- * listened are its own words. */
+/* Fails with the reason of the missing node. A link's message ends in a hint after a semicolon; a
+ * semicolon in the message of a local node that never listened is followed by its own output. */
 static int fail_missing(const sherd_cluster *c, standing *s, int err, sherd_diag *d)
 {
     const char *hint = c->launch ? "look who stops or kills it, and start again"
@@ -299,7 +302,7 @@ static int fail_missing(const sherd_cluster *c, standing *s, int err, sherd_diag
                        c->nodes[s->missing].label, s->why);
 }
 
-/* One line for each node that the work begins without. */
+/* Logs a line for each node that the work begins without. */
 static void say_missing(sherd_cluster *c, const standing *s)
 {
     char why[SHERD__TEXT_MAX];
@@ -315,15 +318,16 @@ static void say_missing(sherd_cluster *c, const standing *s)
     }
 }
 
-/* The time is over. A link that was given the same time tells why its node is missing, unless
- * nobody needs to know. The lock is held. */
+/* Returns whether the time is over. A link with the same time limit reports why its node is
+ * missing, so it is given a little longer, unless the reason is not needed. The lock must be
+ * held. */
 static bool late(const sherd_cluster *c, const standing *s, double now)
 {
     bool told = s->enough || c->nodes[s->missing].last_err;
     return now >= s->until + (told ? 0 : WORD_S);
 }
 
-/* Until all nodes are up, or have failed, or those that are up are enough, or the time is over. */
+/* Waits until all nodes are up or have failed, enough nodes are up, or the time is over. */
 static void wait_until(sherd_cluster *c, standing *s)
 {
     double now;
@@ -396,7 +400,7 @@ int sherd_cluster_open(sherd_cluster **out, const sherd_cluster_options *opt, sh
         sherd_cluster_close(c);
         return sherd__fail(d, err, NULL, "cannot open the cluster: %s", sherd_strerror(err));
     }
-    /* The caller's texts are his again. */
+    /* The caller may free these strings from now on. */
     c->o.program = c->o.program_verb = c->o.nodes_file = c->o.key_file = c->o.record_dir = NULL;
     *out = c;
     return SHERD_OK;

@@ -1,9 +1,9 @@
 /*
- * How fast a cluster's links are, where they leave this machine, by products whose operands are one
- * number over and over: first one of a large B, which every node is sent whole, then one of a large
- * result. They go the way that every product goes, so that what is measured is what a product will
- * find: sessions, cipher, network, and the thread here that serves them all. A link that takes long
- * for little is not asked for more.
+ * Measures the speed of a cluster's links if they leave this machine. Uses products of operands
+ * that repeat one number: first one with a large B, which is sent whole to every node, then one
+ * with a large result. They take the path of every product (sessions, cipher, network, and the
+ * thread here that serves them all), so the result applies to later products. If a small product
+ * takes long, no larger one is sent.
  */
 #include "core/alloc.h"
 #include "core/clock.h"
@@ -11,17 +11,17 @@
 #include "sherd/forecast.h"
 #include "wire/link_rate.h"
 
-#define ROWS 8u                     /* of the result, from each node */
-#define SMALL (UINT64_C(256) << 10) /* bytes for each node, at first */
+#define ROWS 8u                     /* of the result, per node */
+#define SMALL (UINT64_C(256) << 10) /* bytes per node, first measurement */
 #define LARGE (UINT64_C(8) << 20)
 #define ALL (UINT64_C(64) << 20) /* for all nodes together */
-#define SLOW_S 0.1               /* SMALL has told enough then */
+#define SLOW_S 0.1               /* if SMALL takes longer, it is accurate enough */
 
 typedef struct probed {
     double bytes, seconds;
 } probed;
 
-/* A of n x k times B of k x m, all ones. */
+/* Multiplies A (n x k) by B (k x m), all ones, and adds the bytes and seconds to *sum. */
 static int product(probed *sum, sherd_cluster *c, size_t n, size_t k, size_t m, sherd_diag *d)
 {
     static const double one = 1;
@@ -42,7 +42,7 @@ static int product(probed *sum, sherd_cluster *c, size_t n, size_t k, size_t m, 
     return err;
 }
 
-/* About `bytes` to each node, and about as many back. */
+/* Sends about `bytes` to each node and receives about as many. */
 static int both_ways(probed *sum, sherd_cluster *c, uint64_t bytes, sherd_diag *d)
 {
     size_t nodes = sherd_cluster_size(c), side = 1;
@@ -57,8 +57,8 @@ int sherd_rates_probe(sherd_rates *rates, sherd_cluster *c, sherd_diag *d)
     uint64_t most = ALL / sherd_cluster_size(c);
     probed sum;
     rates->session = sherd__link_rate_here();
-    if (sherd_cluster_simulated(c)) return SHERD_OK; /* there is no link but this */
-    int err = both_ways(&sum, c, SMALL, d);          /* also wakes what sleeps */
+    if (sherd_cluster_simulated(c)) return SHERD_OK; /* no link leaves this machine */
+    int err = both_ways(&sum, c, SMALL, d);          /* also wakes idle hardware */
     if (!err && sum.seconds < SLOW_S) err = both_ways(&sum, c, most < LARGE ? most : LARGE, d);
     if (err) return err;
     double rate = sum.bytes / (sum.seconds > 0 ? sum.seconds : 1e-9);

@@ -1,4 +1,4 @@
-/* Flags under a lock, which also orders what was written before them. */
+/* Flags under a lock, which also orders earlier writes. */
 #include "scheduler/cluster/request_slot.h"
 
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /*
- * Between the thread that has a training and the cluster's loop, which makes it
- * (scheduler/cluster/caller.h): one question at a time, whether it has been answered, whether the
- * work stands, and that it is to end. The loop never waits here; the other thread waits for the
- * work's `changed` and looks.
+ * Requests from the thread that owns a training to the cluster's loop, which runs it
+ * (scheduler/cluster/caller.h): one request at a time, whether it has been answered, whether the
+ * work is ready, and whether it must end. The loop never waits here. The other thread waits for the
+ * work's `changed` callback and checks the flags.
  */
 #ifndef SCHEDULER_CLUSTER_REQUEST_SLOT_H
 #define SCHEDULER_CLUSTER_REQUEST_SLOT_H
@@ -11,31 +11,31 @@
 #include <stdbool.h>
 
 typedef struct sherd__request_slot {
-    pthread_mutex_t lock; /* also of what a work counts for the other thread */
-    void *asked;          /* not taken yet; its asker's */
+    pthread_mutex_t lock; /* also protects what a work counts for the other thread */
+    void *asked;          /* not taken yet; owned by the asker */
     bool answered, ready, finish;
 } sherd__request_slot;
 
 void sherd__request_slot_init(sherd__request_slot *m);
 void sherd__request_slot_fini(sherd__request_slot *m);
 
-/* The asker's side. */
+/* Functions of the asking thread. */
 
-/** The loop takes it when it can. */
+/** Leaves a request. The loop takes it when it can. */
 void sherd__request_slot_ask(sherd__request_slot *m, void *what);
 bool sherd__request_slot_answered(sherd__request_slot *m);
 bool sherd__request_slot_ready(sherd__request_slot *m);
-/** Nothing more will be asked. */
+/** No more requests will follow. */
 void sherd__request_slot_finish(sherd__request_slot *m);
 
-/* The loop's side. */
+/* Functions of the loop thread. */
 
-/** The question that has not been taken, or NULL. */
+/** Returns the request that has not been taken, or NULL. */
 void *sherd__request_slot_asked(sherd__request_slot *m);
-/** Takes it. */
+/** Takes the request. */
 void *sherd__request_slot_take(sherd__request_slot *m);
 void sherd__request_slot_answer(sherd__request_slot *m);
-/** Questions may come. */
+/** The work accepts requests from now on. */
 void sherd__request_slot_stands(sherd__request_slot *m);
 bool sherd__request_slot_finishing(sherd__request_slot *m);
 

@@ -1,7 +1,7 @@
 /*
- * What a cluster is made of, for its four files: cluster.c (public calls, the calling thread),
- * loop.c (links and the running job, the loop thread), open.c (from options to
- * nodes that are up), end.c. No other file includes this.
+ * State of a cluster, for its four files: cluster.c (public functions, calling thread), loop.c
+ * (links and the running job, loop thread), open.c (from options to nodes that are up), end.c. No
+ * other file includes this.
  */
 #ifndef SCHEDULER_CLUSTER_STATE_H
 #define SCHEDULER_CLUSTER_STATE_H
@@ -29,29 +29,29 @@ typedef struct pool_node {
     char label[400]; /* "node-3 (127.0.0.1:7003)" */
     uint32_t domain;
     pid_t pid;
-    sherd__link *link; /* loop thread's, as everything below */
+    sherd__link *link; /* used by the loop thread, as everything below */
     bool up, banned, touched;
-    bool absent;   /* a local node that never listened, and is no more */
-    bool given_up; /* it was not reached, and nothing more was tried at once */
-    bool expelled; /* from the job that runs */
+    bool absent;   /* a local node that never listened and has ended */
+    bool given_up; /* it could not be reached, and quick attempts were stopped */
+    bool expelled; /* from the running job */
     sherd__delivery delivery;
-    uint32_t stalls;        /* sessions that ended in silence since it last answered a task */
-    uint32_t silences;      /* works that it was expelled from for want of answers */
-    uint64_t shut_until_ms; /* it is given nothing before, since its last silence */
-    uint64_t up_ms;         /* since when it is up */
-    uint64_t sessions;      /* so far: the number of the current one */
+    uint32_t stalls;        /* sessions that ended in silence since its last answer to a task */
+    uint32_t silences;      /* number of works that it was expelled from for not answering */
+    uint64_t shut_until_ms; /* it is given nothing before this time, after its last silence */
+    uint64_t up_ms;         /* time since which it is up */
+    uint64_t sessions;      /* number of sessions so far, which is the number of the current one */
     uint32_t retries;
-    uint64_t retry_ms; /* when to connect again; 0: not to */
+    uint64_t retry_ms; /* when to connect again; 0: never */
     sherd__hello hello;
-    sherd__session_stats past; /* of earlier sessions: bytes only */
+    sherd__session_stats past; /* sum of earlier sessions: bytes only */
     uint64_t tasks;
     sherd__record_peer *record;
     int last_err;
     char last_text[SHERD__TEXT_MAX];
-    sherd_node_info info; /* snapshot, under the lock, as what follows */
-    uint32_t ban;         /* the number of its ban, 1..; 0: it is not banned */
-    bool windows;         /* it takes windows of images */
-    bool told_small;      /* that it is passed over for its memory */
+    sherd_node_info info; /* snapshot; under the lock, as the members below */
+    uint32_t ban;         /* number of its ban, from 1; 0: not banned */
+    bool windows;         /* it can process windows of images */
+    bool told_small;      /* its lack of memory has been reported */
 } pool_node;
 
 struct sherd_cluster {
@@ -60,8 +60,8 @@ struct sherd_cluster {
     uv_timer_t tick;
     uv_thread_t thread;
     bool loop_made, thread_runs;
-    bool ended;       /* sherd_cluster_end: no loop, no nodes */
-    bool record_told; /* loop thread's: that recording has stopped */
+    bool ended;       /* sherd_cluster_end was called: no loop, no nodes */
+    bool record_told; /* used by the loop thread: a failure of recording has been reported */
     sherd_identity *identity;
     sherd__launch *launch;
     sherd__record *record;
@@ -72,61 +72,63 @@ struct sherd_cluster {
     uint32_t count, domains;
     uint32_t *domain_of;
     bool simulated;
-    char domain_fault[900]; /* why domains are not to be counted on; empty: they are */
+    char domain_fault[900]; /* why domains cannot be trusted to be separate; empty: they can */
     const char *domain_hint;
     sherd_cluster_options o;
-    double open_until; /* when opening must be done; 0: no such time */
+    double open_until; /* when opening must be finished; 0: no limit */
 
-    sherd__work work; /* loop thread's: the one that runs */
+    sherd__work work; /* used by the loop thread: the running work */
     bool job_last, job_ended;
     uint64_t deadline_ms;
     uint32_t open_links;
     bool closing;
 
-    pthread_mutex_t lock; /* guards what follows, and the nodes' info */
+    pthread_mutex_t lock; /* protects the members below, and the nodes' info */
     pthread_cond_t changed;
-    sherd__work next_work; /* request */
+    sherd__work next_work; /* a request */
     bool next_last, next_drop, close_wanted, stop_wanted, job_waits, publish_wanted;
-    uint64_t *budgets; /* the calling thread's: sherd__nodes.budgets */
-    uint64_t *rooms;   /* likewise: sherd__nodes.rooms */
-    uint64_t needed;   /* bytes that a node has to declare for the work that is on */
-    uint64_t held;     /* bytes of every node that kept operands take */
+    uint64_t *budgets; /* used by the calling thread: sherd__nodes.budgets */
+    uint64_t *rooms;   /* as budgets: sherd__nodes.rooms */
+    uint64_t needed;   /* bytes that a node must declare for the current work */
+    uint64_t held;     /* bytes that kept operands take at every node */
     uint32_t next_timeout_ms;
     bool job_done;
     sherd_progress progress;
     char waiting[300];
-    uint32_t bans, bans_before; /* so far; and before the call that is on */
+    uint32_t bans, bans_before; /* so far; at the start of the current call */
     char log[CLUSTER_LOG_LINES][CLUSTER_LOG_LINE];
     sherd_log_level log_level[CLUSTER_LOG_LINES];
     uint32_t log_from, log_len;
-    uint32_t log_lost; /* lines that found no room, and the gravest level among them */
+    uint32_t log_lost; /* lines dropped for lack of space, and their most severe level */
     sherd_log_level log_lost_level;
 };
 
 /* cluster.c */
 
-/** A line for people: kept until the calling thread hands it out. As a job's owner logs. */
+/** Queues a line until the calling thread delivers it. Matches `log` of a job's owner. */
 void sherd__cluster_log(void *ctx, sherd_log_level level, const char *text);
-/** Leaves work for the loop; the lock is held. */
+/** Leaves work for the loop. The lock must be held. */
 void sherd__cluster_post(sherd_cluster *c, sherd__work work, bool last, bool drop,
                          uint32_t timeout_ms);
-/** Names a node, once, that declares too little memory for the work that is on. */
+/** Reports, once, a node that declares too little memory for the current work. */
 void sherd__cluster_tell_small(sherd_cluster *c, uint32_t node);
-/** Waits up to ms for a change; the lock is held. Hands out lines, asks whether to stop. */
+/** Waits up to ms for a change, delivers log lines, and asks whether to stop. The lock must be
+ *  held. */
 void sherd__cluster_wait(sherd_cluster *c, unsigned ms);
-/** Lines that still wait; the lock is held. */
+/** Delivers the queued lines. The lock must be held. */
 void sherd__cluster_hand_out(sherd_cluster *c);
 
-/* end.c: SHERD_EINVAL once sherd_cluster_end has been called. */
+/* end.c: returns SHERD_EINVAL after sherd_cluster_end has been called. */
 
 int sherd__cluster_over(const sherd_cluster *c, sherd_diag *d) SHERD_MUST;
 
-/* loop.c: the callbacks of the two handles, and the loop itself. */
+/* loop.c: the callbacks of the two handles, and the loop. */
 
 void sherd__cluster_on_wake(uv_async_t *h);
 void sherd__cluster_on_tick(uv_timer_t *h);
 void sherd__cluster_loop(void *cluster);
-/** Makes the loop look for requests and finished work; any thread, and the executor. */
+/** Wakes the loop to look for requests and finished work. Any thread; also called by the
+ *  executor. */
 void sherd__cluster_wake(void *cluster);
 
 #endif

@@ -1,7 +1,8 @@
 /*
- * How long to wait for nodes that the work can do without. No constant would do: starting seven
- * processes takes a tenth of a second here and ten seconds on a machine that is busy, and a node
- * across the world answers later than one next door. The others are the measure.
+ * How long to wait for nodes that the work does not need. A constant does not fit all cases:
+ * starting seven processes takes a tenth of a second here and ten seconds on a busy machine, and a
+ * node across the world answers later than one nearby. The time that the other nodes took is used
+ * instead.
  */
 #ifndef SCHEDULER_CLUSTER_WAIT_POLICY_H
 #define SCHEDULER_CLUSTER_WAIT_POLICY_H
@@ -9,9 +10,9 @@
 #include <stdint.h>
 
 /**
- * When to stop waiting for the rest, where enough nodes are there at now_ms, which were waited for
- * since began_ms: twice as long again, and a second. The caller's time ends at end_ms (INT64_MAX:
- * never), and half of what is left of it stays for the work.
+ * Returns when to stop waiting for the remaining nodes, if enough nodes are up at now_ms after a
+ * wait since began_ms: after twice that wait plus one second. end_ms is the end of the caller's
+ * time (INT64_MAX: none); half of the time left until then is kept for the work.
  */
 static inline int64_t sherd__wait_policy_until(int64_t began_ms, int64_t now_ms, int64_t end_ms)
 {
@@ -19,12 +20,12 @@ static inline int64_t sherd__wait_policy_until(int64_t began_ms, int64_t now_ms,
     return now_ms + (half < longest ? half : longest);
 }
 
-#define SHERD__STARVED_MAX 6 /* times the usual time, for a process that gets no processor */
+#define SHERD__STARVED_MAX 6 /* times the usual time, for a process that waits for a processor */
 
 /**
- * When a local process that is needed has had its time, which is usually until deadline_ms: later
- * by what it waited for a processor so far, as far as SHERD__STARVED_MAX times as long, and not
- * beyond the caller's time (end_ms, as above).
+ * Returns when the time of a required local process is over: usually at deadline_ms, but later by
+ * the time that it has waited for a processor, up to SHERD__STARVED_MAX times the usual limit, and
+ * not later than end_ms (the caller's time, as above).
  */
 static inline int64_t sherd__wait_policy_starved(int64_t began_ms, int64_t deadline_ms,
                                                  int64_t starved_ms, int64_t end_ms)
@@ -34,8 +35,8 @@ static inline int64_t sherd__wait_policy_starved(int64_t began_ms, int64_t deadl
     return until < end_ms ? until : end_ms;
 }
 
-/** For how long a local process is seen to be stopped before it counts as lost: who looks at one
- *  with a debugger lets it go on at once. */
+/** How long a local process must be stopped before it counts as lost. A debugger that attaches to
+ *  one stops it only briefly. */
 #define SHERD__STOPPED_MS 1000
 
 #endif

@@ -1,4 +1,4 @@
-/* A product's job as a cluster's loop sees it. */
+/* The job of a product as a work of the cluster's loop. */
 #include "scheduler/cluster/work.h"
 
 static void node_up(void *ctx, uint32_t node, sherd__session *s, uint64_t session_number,

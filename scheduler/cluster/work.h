@@ -1,7 +1,8 @@
 /*
- * What a cluster's loop drives: a product's job (scheduler/job/job.h), or training
- * (scheduler/train/job.h). State machines over sessions, without socket or clock. The loop's thread
- * makes all calls; contracts are those of sherd__job_*, which is one of them.
+ * A work that a cluster's loop runs: a product's job (scheduler/job/job.h) or training
+ * (scheduler/train/job.h). Works are state machines over sessions, without socket or clock. The
+ * loop thread makes all calls. The contracts are those of sherd__job_*, which is one
+ * implementation.
  */
 #ifndef SCHEDULER_CLUSTER_WORK_H
 #define SCHEDULER_CLUSTER_WORK_H
@@ -14,8 +15,8 @@
 #include "wire/session.h"
 
 typedef struct sherd__work_ops {
-    bool lasting; /* nodes that are lost are connected to again, slowly, as long as it runs; node_up
-                     then, though node_down had said that they would not be back */
+    bool lasting; /* lost nodes are connected to again, slowly, while the work runs; then node_up is
+                     called although node_down had said that they would not return */
     void (*node_up)(void *ctx, uint32_t node, sherd__session *s, uint64_t session_number,
                     uint64_t now_ms);
     void (*node_down)(void *ctx, uint32_t node, bool back, const char *why, uint64_t now_ms);
@@ -29,13 +30,14 @@ typedef struct sherd__work_ops {
     void (*end)(void *ctx);
     void (*rest)(void *ctx);
     bool (*idle)(const void *ctx);
-    /** Tasks of this node that were accepted; pieces of the whole that are done, and all. */
+    /** node_tasks: accepted tasks of this node. progress: finished pieces of the work, and all
+     *  pieces. */
     uint64_t (*node_tasks)(const void *ctx, uint32_t node);
     void (*progress)(const void *ctx, uint64_t *done, uint64_t *all);
     void (*waiting)(const void *ctx, uint64_t now_ms, char *out, size_t size);
 } sherd__work_ops;
 
-/** A reference; ops NULL: none. */
+/** A reference to a work; ops NULL: none. */
 typedef struct sherd__work {
     const sherd__work_ops *ops;
     void *ctx;

@@ -1,8 +1,9 @@
 /*
- * What works of training share. Where others have answered what a node is asked at the same time,
- * its deadline follows from them (scheduler/cluster/deadline.h). Else it is a multiple of what
- * answers have taken, and before the first answer, when nobody knows how long one takes, it is
- * long. Bytes of work pay for time either way: a slow link is no silent node.
+ * Functions shared by training works. If other nodes have answered the same kind of request since a
+ * node was asked, its deadline follows from them (scheduler/cluster/deadline.h). Otherwise it is a
+ * multiple of the time that answers have taken; before the first answer that time is unknown, so
+ * the deadline is long. Bytes of work offset time in both cases: a node on a slow link is not
+ * silent.
  */
 #include "scheduler/cluster/work_state.h"
 
@@ -14,13 +15,13 @@
 #include "core/diag.h"
 #include "crypto/aggregate.h"
 
-#define PATIENCE_MS 60000.0 /* at least */
-#define FLOOR_MS 20000.0    /* likewise, where others have answered */
+#define PATIENCE_MS 60000.0 /* minimum */
+#define FLOOR_MS 20000.0    /* minimum if other nodes have answered */
 #define PATIENCE_FIRST_MS 600000.0
 #define PATIENCE_TIMES 30.0
-#define MOVED_BYTES 4096u /* more than questions and answers of how far it is */
+#define MOVED_BYTES 4096u /* more than the bytes of progress questions and their answers */
 
-/* ---- telling --------------------------------------------------------------------------------- */
+/* ---- reporting ------------------------------------------------------------------------------- */
 
 void sherd__work_say(const sherd__work_state *w, const char *fmt, ...)
 {
@@ -59,7 +60,7 @@ void sherd__work_waiting(const void *ctx, uint64_t now_ms, char *out, size_t siz
              w->wanted, sherd__work_name(w, who));
 }
 
-/* ---- patience -------------------------------------------------------------------------------- */
+/* ---- deadlines ------------------------------------------------------------------------------- */
 
 static sherd__delivery_peers peers_of(sherd__work_state *w)
 {
@@ -101,7 +102,7 @@ void sherd__work_took(sherd__work_state *w, uint32_t node, uint64_t now_ms)
     sherd__work_heard(w, node, now_ms);
 }
 
-/* As many others as not have answered since the node was asked. */
+/* Returns whether at least half of the other nodes have answered since the node was asked. */
 static bool others_have(const sherd__work_state *w, const sherd__work_node *n)
 {
     uint32_t others = 0, have = 0;
@@ -154,7 +155,7 @@ void sherd__work_tick(void *ctx, uint64_t now_ms)
     }
 }
 
-/* ---- the end --------------------------------------------------------------------------------- */
+/* ---- end ------------------------------------------------------------------------------------- */
 
 void sherd__work_stop(sherd__work_state *w, int err, const char *hint, const char *message)
 {
