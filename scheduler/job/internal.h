@@ -1,4 +1,5 @@
-/* What the state machine (job.c) and the pieces of compute work (work.c) share. */
+/* Declarations shared by the files of scheduler/job: the state machine (job.c) and its parts, and
+ * the pieces of compute work (work.c). */
 #ifndef SCHEDULER_JOB_INTERNAL_H
 #define SCHEDULER_JOB_INTERNAL_H
 
@@ -8,49 +9,49 @@ typedef enum cell_state { CELL_TODO, CELL_HIDING, CELL_SENT, CELL_JUDGING, CELL_
 
 typedef struct job_cell {
     uint8_t state;
-    uint32_t node;    /* who has it, while hiding, sent or judging */
-    uint32_t attempt; /* of the task under way; job-wide counter, never 0 */
+    uint32_t node;    /* that works on it in state hiding, sent or judging */
+    uint32_t attempt; /* of the current task; from a counter of the whole job, never 0 */
     uint64_t since_ms;
 } job_cell;
 
 typedef enum node_state { NODE_AWAY, NODE_UP, NODE_GONE } node_state;
 
-/* trial.c; attempt 0: none. */
+/* See trial.c. attempt is 0 if there is no trial. */
 typedef struct job_trial {
-    uint32_t task, attempt; /* left to run though its answer is not needed */
-    uint64_t out;           /* bytes that the session has sent when the task has left */
-    uint64_t since_ms;      /* when it had; 0: it has not */
+    uint32_t task, attempt; /* not cancelled although its answer is not needed */
+    uint64_t out;           /* bytes that the session has sent once the task is sent */
+    uint64_t since_ms;      /* when that was reached; 0: not yet */
 } job_trial;
 
 typedef struct job_node {
-    sherd__session *session; /* while up */
-    uint64_t session_number; /* of the session that `holds` is about */
+    sherd__session *session; /* if up; otherwise NULL */
+    uint64_t session_number; /* of the session that `holds` refers to */
     node_state state;
     uint32_t domain;
-    uint64_t back_until_ms; /* away: when it counts as gone; 0: not heard of yet */
-    uint64_t progress_ms;   /* last answer, or first task after idleness */
-    uint64_t heard_ms;      /* last answer, needed or not, or the session's beginning */
-    uint64_t mute_ms;       /* on trial in earlier runs since then */
+    uint64_t back_until_ms; /* away: time after which it counts as gone; 0: not known yet */
+    uint64_t progress_ms;   /* time of the last answer, or of the first task after an idle period */
+    uint64_t heard_ms;      /* time of the last answer, needed or not, or of the session's start */
+    uint64_t mute_ms;       /* time without answers in trials of earlier runs since then */
     job_trial trial;
-    uint32_t under_way; /* its cells hiding, sent or judging */
-    uint32_t sent;      /* of these: it owes their answers */
+    uint32_t under_way; /* number of its cells in state hiding, sent or judging */
+    uint32_t sent;      /* of these, cells whose answers are outstanding */
     sherd__delivery *delivery;
     uint32_t depth;
-    uint32_t refusals;     /* in a row, of one task at a time */
-    uint32_t refused_upto; /* attempts that were made when the last refusal was counted */
+    uint32_t refusals;     /* consecutive refusals when it had only one task at a time */
+    uint32_t refused_upto; /* value of job.attempts when the last refusal was counted */
     bool convicted;
-    bool absent; /* it was away when the job began, and is not waited for */
+    bool absent; /* it was away when the job began, and the job does not wait for it */
     uint64_t accepted;
-    uint8_t *holds; /* right blocks that stay, by slot * tiles + tile */
-    uint8_t *lefts; /* LEFT_* by slot and panel of all left blocks that stay, or NULL */
+    uint8_t *holds; /* resident right blocks, by slot * tiles + tile */
+    uint8_t *lefts; /* LEFT_* by slot and panel of all resident left blocks, or NULL */
 } job_node;
 
-/* Answers that have passed their check, by cell; the executor's alone while the job runs. */
+/* Answers that have passed their check, by cell. Only the executor uses this while the job runs. */
 typedef struct job_folding {
     sherd__fragment **held;
     uint8_t *ready;
-    uint32_t *have; /* threshold: answers by position */
-    uint64_t next;  /* ordered: the cell to fold next */
+    uint32_t *have; /* threshold: number of answers by position */
+    uint64_t next;  /* ordered: next cell to fold */
     uint64_t folded;
 } job_folding;
 
@@ -62,21 +63,22 @@ struct sherd__job {
     size_t holds_room;
     job_cell *cells;
     job_node *nodes;
-    uint32_t *owner;     /* per slot: node, or NOBODY */
-    uint64_t *todo_from; /* per slot: no cell at a lower position is to be done */
-    uint8_t *dead;       /* threshold, a bit per domain: neither given nor asked for a share */
+    uint32_t *owner;     /* by slot: its node, or NOBODY */
+    uint64_t *todo_from; /* by slot: no cell at a lower position is in state todo */
+    uint8_t *dead;       /* threshold, one bit per domain: it is not given a share, nor asked for
+                            its answer */
     job_folding folding;
-    uint64_t folded;       /* as far as the loop thread knows */
-    uint64_t fold_pos;     /* ordered, threshold: the first position that is not folded */
-    uint32_t *accepted_at; /* threshold: accepted answers by position */
+    uint64_t folded;       /* as known to the loop thread */
+    uint64_t fold_pos;     /* ordered, threshold: first position that is not folded */
+    uint32_t *accepted_at; /* threshold: number of accepted answers by position */
     uint32_t attempts, blocks;
-    uint32_t pieces;             /* of work that the executor holds */
-    sherd__delivery *deliveries; /* where the owner has none */
-    sherd__delivery_peers peers; /* as of the last tick */
-    double *medians;             /* room for them */
-    uint64_t now_ms;             /* as last told */
+    uint32_t pieces;             /* pieces of work that the executor holds */
+    sherd__delivery *deliveries; /* used if the owner provides none */
+    sherd__delivery_peers peers; /* as computed in the last tick */
+    double *medians;             /* scratch memory for these */
+    uint64_t now_ms;             /* as of the last call that passed it */
     bool finishing, done, starved;
-    uint32_t alive; /* starved: domains whose share could still be answered then */
+    uint32_t alive; /* starved: number of domains that could still answer at that time */
     int err;
     sherd_diag diag;
     sherd__job_stats stats;
@@ -85,7 +87,8 @@ struct sherd__job {
 
 #define NOBODY UINT32_MAX
 
-/* A cell that a node has: whether the node owes its answer is counted. */
+/* Changes the state of a cell that a node has, and updates the count of answers that the node
+ * owes. */
 static inline void job_cell_becomes(sherd__job *j, job_cell *c, cell_state state)
 {
     job_node *n = &j->nodes[c->node];
@@ -94,7 +97,7 @@ static inline void job_cell_becomes(sherd__job *j, job_cell *c, cell_state state
     c->state = (uint8_t)state;
 }
 
-enum { LEFT_NONE, LEFT_HELD, LEFT_MAKING }; /* MAKING: a piece of work brings it */
+enum { LEFT_NONE, LEFT_HELD, LEFT_MAKING }; /* MAKING: a piece of work on the executor makes it */
 
 static inline sherd__cell job_cell_at(const sherd__job *j, uint64_t ordinal)
 {
@@ -124,7 +127,7 @@ static inline bool job_dead(const sherd__job *j, uint32_t domain)
     return domain >= j->shape.slots || j->dead[domain / 8] >> domain % 8 & 1;
 }
 
-/* Threshold: enough answers of this position are in. */
+/* Threshold: returns whether this position has enough answers. */
 static inline bool job_closed(const sherd__job *j, uint64_t pos)
 {
     return j->shape.threshold && j->accepted_at[pos] >= j->shape.threshold;
@@ -142,15 +145,16 @@ static inline size_t job_left_at(const sherd__job *j, sherd__cell c)
     return (size_t)c.slot * lefts + j->shape.left_from + c.panel;
 }
 
-/* late.c: of a node that is up. owes: after its cells have changed; answered: before; excused:
- * a task of it is not wanted any more. */
+/* late.c, for nodes that are up. owes: to be called after the node's cells have changed; answered:
+ * before they change; excused: a task of the node is no longer needed. */
 void sherd__job_excused(sherd__job *j, uint32_t node);
 void sherd__job_owes(sherd__job *j, uint32_t node, uint64_t now_ms);
 void sherd__job_answered(sherd__job *j, uint32_t node, uint64_t now_ms);
-/** Expels those that are past their deadline. */
+/** Expels the nodes that are past their deadline. */
 void sherd__job_late(sherd__job *j, uint64_t now_ms);
 
-/* job.c: the job fails with this, unless it is done; a line for people; a node's name. */
+/* job.c. stop: fails the job with this error unless it is done. say: writes a log line. name:
+ * returns the name of a node for messages. */
 void sherd__job_stop(sherd__job *j, int err, const char *hint, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 void sherd__job_say(const sherd__job *j, sherd_log_level level, const char *fmt, ...)
@@ -159,15 +163,16 @@ const char *sherd__job_name(const sherd__job *j, uint32_t node);
 
 /* owners.c */
 uint64_t sherd__job_first_todo(sherd__job *j, uint32_t slot);
-/** false: a slot has no node to begin with. */
+/** Assigns an owner to each slot. Returns false if a slot has no node. */
 bool sherd__job_owners_init(sherd__job *j);
 void sherd__job_reassign(sherd__job *j, uint32_t slot);
-/** Finds owners for slots that have lost theirs; fails the job where the work cannot be done. */
+/** Finds owners for slots that have lost theirs. Fails the job if the work cannot be done. */
 void sherd__job_adopt(sherd__job *j);
 
-/* trial.c: threshold only. begin: whether the task that is to be cancelled is left to run
- * instead; failed: its node has been given enough time; rest: the run is over; forget: the node has
- * a new session, or none. */
+/* trial.c; threshold only. begin: starts a trial if one is needed, and returns whether the task
+ * must be left to run instead of being cancelled. heard: the node has answered. failed: returns
+ * whether the node has had enough time. rest: the run is over. forget: the node has a new session
+ * or none. */
 bool sherd__job_trial_begin(sherd__job *j, uint64_t ordinal);
 void sherd__job_trial_heard(sherd__job *j, job_node *n, uint32_t attempt);
 bool sherd__job_trial_failed(const sherd__job *j, job_node *n, double patience);
@@ -181,17 +186,18 @@ void sherd__job_close_position(sherd__job *j, uint64_t pos);
 void sherd__job_block_refused(sherd__job *j, job_node *n, uint32_t block);
 void sherd__job_drop_rights(sherd__job *j, uint32_t node);
 int sherd__job_send(sherd__job *j, uint64_t ordinal, sherd__cell_work *work);
-/** The piece that was to bring the cell's left block to the node is back. */
+/** To be called when the piece that makes the cell's left block for the node has finished. */
 void sherd__job_left_back(sherd__job *j, uint32_t node, uint64_t ordinal);
 void sherd__job_dispatch(sherd__job *j, uint64_t now_ms);
 
-/* work.c: start a piece on the executor. On failure nothing was started. left: make the block
- * of the left operand that stays at the node. */
+/* work.c: start a piece of work on the executor. On failure nothing is started. left: also make the
+ * resident block of the left operand. */
 int sherd__job_hide(sherd__job *j, uint64_t ordinal, bool left);
 int sherd__job_judge(sherd__job *j, uint64_t ordinal, sherd__fragment *answer);
 int sherd__job_finish(sherd__job *j);
 
-/* job.c: a piece is back. The fragments of work are the callee's. */
+/* job.c: to be called when a piece of work has finished. The callee takes the fragments of
+ * `work`. */
 void sherd__job_hidden(sherd__job *j, uint64_t ordinal, uint32_t attempt, int err,
                        sherd__cell_work *work);
 void sherd__job_judged(sherd__job *j, uint64_t ordinal, uint32_t attempt, int err);

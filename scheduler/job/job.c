@@ -1,7 +1,7 @@
 /*
- * The state machine of a job. Every decision is made here, from what is known now: whose turn it
- * is, whether the ledger allows it, who takes over from a lost node. Nothing waits: the caller
- * brings events, time and finished pieces, and asks whether it is done.
+ * The state machine of a job. All decisions are made here, from what is known at the time: which
+ * cell is next, whether the ledger permits it, which node replaces a lost one. No function waits:
+ * the caller passes in events, time and finished pieces of work, and asks whether the job is done.
  */
 #include "scheduler/job/job.h"
 
@@ -48,7 +48,7 @@ const char *sherd__job_name(const sherd__job *j, uint32_t node)
     return j->o.owner.name(j->o.owner.ctx, node);
 }
 
-/* True, and the job has ended, where an operand changed under the masks that hide it. */
+/* Returns true, and ends the job, if an operand changed while its hidden form was in use. */
 static bool operand_changed(sherd__job *j)
 {
     const sherd__hiding_ops *ops = j->hiding.ops;
@@ -81,7 +81,7 @@ void sherd__job_pump(sherd__job *j, uint64_t now_ms)
     } while (!j->done && !sherd__job_idle(j) && sherd__executor_drain(j->o.executor));
 }
 
-/* --- pieces that are back -------------------------------------------------------------------- */
+/* --- finished pieces of work ----------------------------------------------------------------- */
 
 void sherd__job_folded(sherd__job *j, uint64_t folded, uint64_t next)
 {
@@ -103,7 +103,7 @@ void sherd__job_hidden(sherd__job *j, uint64_t ordinal, uint32_t attempt, int er
         sherd__job_cell_done(j, ordinal);
     } else if (!sherd__session_ready(j->nodes[node].session) ||
                job_dead(j, j->nodes[node].domain)) {
-        sherd__job_back(j, ordinal); /* it has just ended; its CLOSED event is on the way */
+        sherd__job_back(j, ordinal); /* the session has just ended; its CLOSED event follows */
     } else {
         err = sherd__job_send(j, ordinal, work);
         if (err == SHERD_EUNASKED) sherd__job_back(j, ordinal);
@@ -122,8 +122,9 @@ out:
 static void lose(sherd__job *j, uint32_t node, bool gone);
 
 /*
- * The node did what no honest one does. Once is enough: more of its answers may be on the way. It
- * counts until the job is given back, although the others' answers may have been enough before.
+ * Marks a node that did something no honest node does. One occurrence is enough, because more of
+ * its answers may follow. It counts until the job is returned to the caller, even if the other
+ * nodes' answers were already sufficient.
  */
 static void convict(sherd__job *j, uint32_t node, const char *what)
 {
@@ -142,7 +143,7 @@ void sherd__job_judged(sherd__job *j, uint64_t ordinal, uint32_t attempt, int er
 {
     job_cell *c = &j->cells[ordinal];
     uint32_t node = c->node;
-    (void)attempt; /* a cell that is judged is not started again before its verdict */
+    (void)attempt; /* a cell in state judging is not started again before its verdict */
     if (err == SHERD_OK) {
         uint64_t pos = ordinal / j->shape.slots;
         sherd__job_cell_done(j, ordinal);
@@ -152,13 +153,13 @@ void sherd__job_judged(sherd__job *j, uint64_t ordinal, uint32_t attempt, int er
             sherd__job_close_position(j, pos);
         return;
     }
-    if (err == SHERD_EBUSY) { /* the others' were enough: unread */
+    if (err == SHERD_EBUSY) { /* not checked: other answers were enough */
         sherd__job_cell_done(j, ordinal);
         j->stats.cancelled++;
         return;
     }
     sherd__job_back(j, ordinal);
-    if (operand_changed(j)) return; /* a right answer to what was sent may fail the check now */
+    if (operand_changed(j)) return; /* a correct answer to what was sent may fail the check now */
     if (err != SHERD_EWRONG) {
         sherd__job_stop(j, err, NULL, "cannot use an answer of %s: %s", sherd__job_name(j, node),
                         sherd_strerror(err));
@@ -166,7 +167,7 @@ void sherd__job_judged(sherd__job *j, uint64_t ordinal, uint32_t attempt, int er
     }
     bool first = !j->nodes[node].convicted;
     convict(j, node, "answered wrongly");
-    if (!first) { /* it has gone already, but this answer was still hoped for */
+    if (!first) { /* the node is already gone, but this answer was still counted on */
         if (!j->done) sherd__job_adopt(j);
         return;
     }
@@ -189,7 +190,7 @@ static void forget_blocks(sherd__job *j, job_node *n)
     if (n->lefts) memset(n->lefts, 0, job_lefts(j));
 }
 
-/* What the node had under way is to be done again; gone: by others. */
+/* Puts the node's cells back to state todo. gone: other nodes take them over. */
 static void lose(sherd__job *j, uint32_t node, bool gone)
 {
     job_node *n = &j->nodes[node];
@@ -215,9 +216,9 @@ void sherd__job_node_up(sherd__job *j, uint32_t node, sherd__session *s, uint64_
         forget_blocks(j, n);
         sherd__job_trial_forget(j, n);
     }
-    const bool gone = n->state == NODE_GONE; /* and that was said */
+    const bool gone = n->state == NODE_GONE; /* this has been logged */
     if (sherd__session_peer(s)->memory < j->o.memory) {
-        if (!gone) j->stats.lost++; /* its owner names it */
+        if (!gone) j->stats.lost++; /* the job's owner reports it */
         lose(j, node, true);
         return;
     }
@@ -262,8 +263,8 @@ void sherd__job_node_down(sherd__job *j, uint32_t node, bool back, const char *w
     lose(j, node, !back || j->o.return_ms == 0);
 }
 
-/* It has room for fewer tasks at a time, or for none at all: several refusals of what was sent at
- * one time say it only once. */
+/* Counts a refusal: the node has room for fewer tasks at a time, or for none. Several refusals of
+ * tasks that were sent together count once. */
 static void count_refusal(sherd__job *j, job_node *n, const sherd__refusal *r)
 {
     if (r->task && r->attempt <= n->refused_upto) return;
@@ -341,7 +342,7 @@ void sherd__job_tick(sherd__job *j, uint64_t now_ms)
     if (gone && !j->done) sherd__job_adopt(j);
 }
 
-/* --- the end --------------------------------------------------------------------------------- */
+/* --- end ------------------------------------------------------------------------------------- */
 
 bool sherd__job_done(const sherd__job *j, int *err, sherd_diag *d)
 {
@@ -391,7 +392,7 @@ bool sherd__job_idle(const sherd__job *j)
     return j->pieces == 0;
 }
 
-/* --- telling --------------------------------------------------------------------------------- */
+/* --- reporting ------------------------------------------------------------------------------- */
 
 void sherd__job_count(const sherd__job *j, sherd__job_stats *out)
 {

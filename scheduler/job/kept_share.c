@@ -1,7 +1,8 @@
 /*
- * A kept operand is one job that runs again and again: its left blocks stay. When too few domains
- * can still answer, or a run has failed for another reason, the encoding is given up as a whole and
- * made anew, with fresh masks, for the domains that are there: answers of two encodings never mix.
+ * A kept operand is one job that runs repeatedly with resident left blocks. If too few domains can
+ * still answer, or a run has failed for another reason, the whole encoding is dropped. The operand
+ * is then encoded again, with fresh masks, for the domains that are left: answers of two encodings
+ * cannot be combined.
  */
 #include "scheduler/job/kept_share.h"
 
@@ -13,15 +14,15 @@
 struct sherd__kept_share {
     sherd_cluster *cluster;
     sherd_view a;
-    sherd_keeping how; /* how.windows NULL, or what follows */
+    sherd_keeping how; /* how.windows is NULL or points to the next member */
     sherd_windows windows;
     sherd_product_options opt;
-    uint32_t spare;     /* as asked; opt.spare is 0 once shares had to be made anew */
-    sherd__nodes nodes; /* as they were when the shares were made */
+    uint32_t spare;     /* as requested; opt.spare is set to 0 after shares had to be made again */
+    sherd__nodes nodes; /* as of the time when the shares were made */
     sherd__prepared p;
     sherd__job *job; /* NULL: there are no shares */
     uint32_t encodings;
-    uint32_t alive; /* where the last product starved: the domains that could still answer */
+    uint32_t alive; /* if the last product starved: number of domains that could still answer */
 };
 
 #define NOT_STARVED UINT32_MAX
@@ -40,10 +41,11 @@ static void give_up(sherd__kept_share *k)
 static int encode(sherd__kept_share *k, sherd_diag *d)
 {
     sherd__cluster_nodes(k->cluster, &k->nodes);
-    if (k->nodes.usable > k->alive) { /* those with the least room are hoped for least */
+    if (k->nodes.usable > k->alive) { /* domains with the least memory are the least likely to be
+                                         usable */
         if (k->nodes.budgets) k->nodes.budgets += k->nodes.usable - k->alive;
         k->nodes.usable = k->alive;
-        k->nodes.older = 0; /* they have not answered, where that matters */
+        k->nodes.older = 0; /* older nodes have not answered if windows are needed */
     }
     k->alive = NOT_STARVED;
     int err = sherd__prepare_kept(&k->p, k->a, &k->how, &k->nodes, &k->opt, d);
@@ -86,7 +88,7 @@ static int once(sherd__kept_share *k, sherd_rows rows, bool transposed, sherd_vi
     int err = k->job ? SHERD_OK : encode(k, d);
     if (!err) err = sherd__prepared_right(&k->p, rows, b, transposed, out, ldc, &k->opt, d);
     if (!err) err = sherd__time_left(&opt.timeout_ms, k->opt.timeout_ms, began, d);
-    if (err) return err; /* nothing was begun: another B may still come */
+    if (err) return err; /* nothing has started: another B may still follow */
     err = sherd__job_again(k->job);
     if (err) {
         give_up(k);
@@ -114,7 +116,7 @@ int sherd__kept_share_multiply(sherd__kept_share *k, sherd_rows rows, bool trans
                            "%s multiplies a kept operand from the right only", scheme->name);
     sherd__cluster_call(k->cluster);
     int err = once(k, rows, transposed, b, out, ldc, began, r, d);
-    while (k->alive != NOT_STARVED) { /* each time fewer than were counted on before */
+    while (k->alive != NOT_STARVED) { /* each time with fewer domains than before */
         sherd_diag last = *d;
         sherd__cluster_nodes(k->cluster, &k->nodes);
         if (k->alive > k->nodes.usable) k->alive = k->nodes.usable;
@@ -127,7 +129,7 @@ int sherd__kept_share_multiply(sherd__kept_share *k, sherd_rows rows, bool trans
         if (r) *r = (sherd_report){ 0 };
         err = once(k, rows, transposed, b, out, ldc, began, r, d);
         if (r) sherd__report_add(r, &so_far);
-        if (err == SHERD_EFEWNODES && !k->job) *d = last; /* what has happened says more */
+        if (err == SHERD_EFEWNODES && !k->job) *d = last; /* the earlier error says more */
     }
     if (r) r->encodings = k->encodings;
     return err;

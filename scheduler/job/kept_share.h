@@ -1,8 +1,8 @@
 /*
- * An operand whose shares stay at the nodes over many products (SHERD_KEEPS_LEFT): X is
- * sent once, only fresh shares of the other operand travel. Its masks are fixed while they are
- * there, the other operand's are fresh each time (So et al., arXiv 1902.00641: safe over all
- * products).
+ * An operand X whose shares stay at the nodes for many products (SHERD_KEEPS_LEFT). X is sent once;
+ * after that only fresh shares of the other operand are sent. The masks of X are fixed while its
+ * shares are at the nodes; those of the other operand are fresh for each product (So et al., arXiv
+ * 1902.00641: private over all products).
  */
 #ifndef SCHEDULER_JOB_KEPT_SHARE_H
 #define SCHEDULER_JOB_KEPT_SHARE_H
@@ -11,18 +11,19 @@
 
 typedef struct sherd__kept_share sherd__kept_share;
 
-/** `a` is borrowed and must stay as it is until the operand is freed; `how` is copied, and is what
- *  sherd_multiplier_keep_as lets pass. Windows are taken by the nodes. Errors of sherd_multiply. */
+/** Encodes and sends `a`. `a` is borrowed and must not change until the operand is freed. `how` is
+ *  copied; it must be valid for sherd_multiplier_keep_as. Nodes extract windows themselves. The
+ *  caller frees *out with sherd__kept_share_free. Errors of sherd_multiply. */
 int sherd__kept_share_new(sherd__kept_share **out, sherd_cluster *c, sherd_view a,
                           const sherd_keeping *how, const sherd_product_options *opt,
                           sherd_diag *d) SHERD_MUST;
-/** C = A*B, or A^T*B (not where B is public: SHERD_EUNSUPPORTED), A being `rows` of it (of
- *  its windows, where windows are kept), whole parts. SHERD_ERANGE: sums over the rows of several
- *  parts that neither the primes nor 63 bits hold. As sherd_multiply otherwise; after a failure, or
- *  when too few domains are left, A is coded and sent anew. r may be NULL. */
+/** Computes C = A*B or A^T*B, where A is `rows` of the operand (of its windows if these are kept),
+ *  in whole parts. SHERD_EUNSUPPORTED: A^T*B with a public B. SHERD_ERANGE: neither the primes nor
+ *  63 bits hold sums over the rows of several parts. Otherwise as sherd_multiply. After a failure,
+ *  or if too few domains are left, A is encoded and sent again. r may be NULL. */
 int sherd__kept_share_multiply(sherd__kept_share *k, sherd_rows rows, bool transposed, sherd_view b,
                                double *out, size_t ldc, sherd_report *r, sherd_diag *d) SHERD_MUST;
-/** The nodes drop their shares and wipe them. NULL is allowed. */
+/** Makes the nodes drop and wipe their shares, and frees k. NULL is allowed. */
 void sherd__kept_share_free(sherd__kept_share *k);
 
 #endif

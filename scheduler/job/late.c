@@ -1,14 +1,14 @@
 /*
- * Deadlines of a job's nodes (scheduler/cluster/deadline.h). A node owes an answer while a task of
- * it is sent and not answered: what is still being hidden here, or judged, is our time. A spare's
- * tasks are cancelled before they are overdue: one of a node that is silent is left to run
- * (trial.c).
+ * Deadlines of a job's nodes (scheduler/cluster/deadline.h). A node owes an answer while one of its
+ * tasks is sent and not answered. Time for hiding a cell or checking an answer here is not charged
+ * to the node. Tasks of a spare node are cancelled before they are overdue; if the node is silent,
+ * one of them is left to run (trial.c).
  */
 #include <math.h>
 
 #include "scheduler/job/internal.h"
 
-#define LATE_MAX_MS 60000.0 /* cells are small: what is usual does not lengthen it beyond */
+#define LATE_MAX_MS 60000.0 /* upper limit of the deadline, because cells are small */
 
 static uint64_t moved(const job_node *n)
 {

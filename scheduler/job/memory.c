@@ -1,6 +1,7 @@
 /*
- * What a job has in memory: its cells, and what each node holds. A job whose scheme is given other
- * operands keeps what still fits, above all which blocks are at the nodes.
+ * Memory of a job: its cells, and the record of the blocks that each node holds. If the scheme of a
+ * job is given other operands, what still fits is kept, in particular which blocks are at the
+ * nodes.
  */
 #include "scheduler/job/internal.h"
 
@@ -34,7 +35,7 @@ static void free_cells(sherd__job *j)
     j->cells_len = j->cells_room = 0;
 }
 
-/* Room for the cells of the scheme's shape. */
+/* Allocates the cells for the scheme's shape. */
 static int allocate_cells(sherd__job *j)
 {
     size_t positions = (size_t)j->shape.tiles * j->shape.panels, cells;
@@ -124,8 +125,8 @@ void sherd__job_free(sherd__job *j)
     sherd__free(j);
 }
 
-/* The scheme has been given other operands: room for its cells. Right blocks have been dropped
- * where the left ones stay; where the right ones do, their layout stays. */
+/* Adjusts the cells after the scheme was given other operands. If the left blocks are resident, the
+ * right ones have been dropped; if the right blocks are resident, their layout is unchanged. */
 static int reshape(sherd__job *j)
 {
     uint32_t lefts = job_lefts(j), tiles = j->shape.tiles;

@@ -1,9 +1,9 @@
 /*
  * The multiplier interface over a cluster. Every product and every kept operand has its own
- * operation number under one seed, so that no two of them share permutations; a kept operand keeps
- * its number, so that sending it again shows no node anything new. In clear schemes every range of
- * its rows that a product takes is a block of its own, sent at its first use: nodes cannot be asked
- * for a piece of a block whose rows are shuffled.
+ * operation number under one seed, so that no two of them use the same permutations. A kept operand
+ * keeps its number, so that sending it again shows no node new entries. In clear schemes every
+ * range of rows that a product uses is a separate block, sent when it is first used: a node cannot
+ * extract part of a block whose rows are shuffled.
  */
 #include "sherd/multiplier.h"
 
@@ -20,19 +20,19 @@
 #include "matrix/windows.h"
 #include "scheduler/job/kept_share.h"
 
-#define HELD 0.4 /* of a node's memory: what kept operands take at most between products */
+#define HELD 0.4 /* maximum fraction of a node's memory for kept operands between products */
 
 typedef struct remote {
     sherd_cluster *cluster;
     sherd_product_options opt;
     uint8_t seed[32];
     uint64_t operation;     /* of the next product or kept operand */
-    uint64_t held;          /* bytes of kept operands at a node, clear schemes */
-    uint64_t uses;          /* of kept operands so far */
-    sherd_multiplier local; /* private schemes: element-wise operations stay here */
+    uint64_t held;          /* clear schemes: bytes of kept operands at a node */
+    uint64_t uses;          /* number of uses of kept operands so far */
+    sherd_multiplier local; /* private schemes: element-wise operations are computed here */
 } remote;
 
-/* What each of these means: sherd/scheme.h. */
+/* The meaning of each property is defined in sherd/scheme.h. */
 static bool hides(const remote *m)
 {
     return sherd_scheme_private(m->opt.scheme);
@@ -51,15 +51,16 @@ static bool takes_shuffles(const remote *m)
 typedef struct direction direction;
 
 struct sherd_kept {
-    sherd_view view; /* of data: row-major, the caller's dtype; of images, where windows are kept */
+    sherd_view view; /* of data: row-major, in the caller's dtype; if windows are kept, of the
+                        images */
     uint8_t *data;
     size_t part;
     sherd__windows windows; /* count 0: none */
-    sherd__fixed fixed;     /* exact, clear schemes: of all rows */
-    uint64_t operation;     /* one a direction */
+    sherd__fixed fixed;     /* exact mode, clear schemes: of all rows */
+    uint64_t operation;     /* one per direction */
     sherd__account *account;
     direction *sent;
-    sherd__kept_share *share; /* private schemes; then none of the four above */
+    sherd__kept_share *share; /* private schemes; then the four members above are not used */
 };
 
 static sherd_product_options options(remote *m, uint64_t operation)
@@ -70,10 +71,10 @@ static sherd_product_options options(remote *m, uint64_t operation)
     return opt;
 }
 
-/* Permutations of one product, under exposures that outlive it. */
+/* Permutations of one product, with exposures that outlive it. */
 typedef struct shuffles {
     sherd_shuffles s;
-    uint8_t key[32]; /* a secret */
+    uint8_t key[32]; /* secret */
     uint32_t cols;
     uint32_t *exposures;
 } shuffles;
@@ -91,9 +92,9 @@ static void shuffles_fini(shuffles *h, size_t len)
     sherd__wipe(h, sizeof *h);
 }
 
-/* Permutations of rows of `cols` are the operation's; exposures of `len` columns are those of
- * another operation, which the operand keeps. They are dealt `part` by part, so that each part is
- * balanced where the whole is to be. */
+/* Sets up the permutations of rows of `cols` columns for `operation`, and `len` exposures of
+ * another operation, which the operand keeps. Exposures are assigned to each part separately, so
+ * that every part is balanced if the whole must be. */
 static int shuffles_init(shuffles *h, const remote *m, uint64_t operation, uint64_t exposed,
                          size_t len, size_t part, size_t cols)
 {
@@ -129,14 +130,14 @@ static int remote_multiply(void *ctx, sherd_view a, sherd_view b, double *c, siz
     return err;
 }
 
-/* Some rows of a kept operand in one direction: their transpose for K*B, or they for K^T*B. */
+/* Some rows of a kept operand in one direction: transposed for K*B, as they are for K^T*B. */
 struct direction {
     direction *next;
     sherd_rows rows;
     bool transposed;
     uint64_t operation;
-    shuffles shuffles;        /* permute, of an operand that has parts */
-    size_t exposures;         /* of these, as many */
+    shuffles shuffles;        /* permute: of an operand that has parts */
+    size_t exposures;         /* number of exposures in these */
     sherd_resident *resident; /* NULL: not sent */
     size_t n_max;
     uint64_t used; /* number of its last use */
@@ -151,8 +152,8 @@ static void forget(remote *m, direction *dir)
     dir->n_max = 0;
 }
 
-/* Makes room at the nodes for what is about to be sent: what of the operand was used longest ago
- * goes. It can be sent again, which shows nothing new. */
+/* Drops the blocks of the operand that were used least recently, until the nodes have room for the
+ * next ones. Sending a block again shows the nodes no new entries. */
 static void make_room(remote *m, sherd_kept *k, const direction *now)
 {
     sherd__nodes nodes;
@@ -195,8 +196,8 @@ static void copy(sherd_view a, uint8_t *to)
     }
 }
 
-/* Windows of some images are going to have an exponent of their own, which is not above that of
- * all: what is rounded by that one now is taken as it is then. */
+/* Rounds the images to their common exponent. The windows of some of the images will have an
+ * exponent of their own, which is not larger, so values rounded now are not rounded again. */
 static int round_images(sherd_kept *k, sherd_diag *d)
 {
     bool real = k->view.dtype == SHERD_F64 || k->view.dtype == SHERD_F32;
@@ -232,7 +233,7 @@ static int remote_keep(void *ctx, sherd_view a, const sherd_keeping *how, sherd_
     copy(a, k->data);
     k->view = sherd_view_c(k->data, a.dtype, a.rows, a.cols);
     k->part = how->part;
-    if (how->windows) (void)sherd__windows_fit(how->windows, &k->windows); /* it does */
+    if (how->windows) (void)sherd__windows_fit(how->windows, &k->windows); /* they fit */
     k->operation = m->operation;
     m->operation += 2;
     int err = SHERD_OK;
@@ -246,14 +247,14 @@ static int remote_keep(void *ctx, sherd_view a, const sherd_keeping *how, sherd_
     return err;
 }
 
-/* All rows of an operand that has no parts. */
+/* Returns whether these are all rows of an operand without parts. */
 static bool whole(const sherd_kept *k, sherd_rows rows)
 {
     return rows.count == k->view.rows && k->part >= k->view.rows;
 }
 
-/* What was sent of these rows in this direction, or a new entry; an operand without parts has its
- * own number. NULL: no memory. */
+/* Returns the entry for these rows in this direction; creates it if there is none. An operand
+ * without parts uses its own operation number. Returns NULL if there is no memory. */
 static direction *direction_of(remote *m, sherd_kept *k, sherd_rows rows, bool transposed)
 {
     direction *dir = k->sent;
@@ -269,7 +270,8 @@ static direction *direction_of(remote *m, sherd_kept *k, sherd_rows rows, bool t
     return dir;
 }
 
-/* Permutations of some rows; exposures are those of the whole operand in this direction. */
+/* Draws the permutations of some rows. The exposures are those of the whole operand in this
+ * direction. */
 static int draw_part(const remote *m, const sherd_kept *k, direction *dir)
 {
     bool t = dir->transposed;
@@ -283,7 +285,7 @@ static int draw_part(const remote *m, const sherd_kept *k, direction *dir)
     return SHERD_OK;
 }
 
-/* Entries that each slot has of the whole operand, and of the rows before these. */
+/* Counts, by slot, the entries of the whole operand, and those of the rows before these. */
 static int count_part(const remote *m, const sherd_kept *k, const direction *dir, uint64_t **before,
                       uint64_t **all)
 {
@@ -292,7 +294,7 @@ static int count_part(const remote *m, const sherd_kept *k, const direction *dir
     *before = sherd__calloc(2 * (size_t)slots, sizeof **before);
     if (!*before) return SHERD_ENOMEM;
     *all = *before + slots;
-    if (!takes_shuffles(m)) { /* every slot shows everything */
+    if (!takes_shuffles(m)) { /* every slot shows all entries */
         for (uint32_t s = 0; s < slots; s++) {
             (*before)[s] = (uint64_t)dir->rows.first * v->cols;
             (*all)[s] = (uint64_t)v->rows * v->cols;
@@ -308,7 +310,7 @@ static int count_part(const remote *m, const sherd_kept *k, const direction *dir
     return SHERD_OK;
 }
 
-/* Has these rows at the nodes as a right operand. */
+/* Sends these rows to the nodes as a right operand. */
 static int send_rows(remote *m, sherd_kept *k, direction *dir, sherd_view right, size_t room,
                      sherd_diag *d)
 {
@@ -328,11 +330,11 @@ static int send_rows(remote *m, sherd_kept *k, direction *dir, sherd_view right,
     return err;
 }
 
-/* Has the operand's rows at the nodes, for products of n rows. */
+/* Sends the operand's rows to the nodes if necessary, for products of n rows. */
 static int send(remote *m, sherd_kept *k, direction *dir, sherd_view right, size_t n, sherd_diag *d)
 {
     if (dir->resident && n <= dir->n_max) return SHERD_OK;
-    size_t room = n > 2 * dir->n_max ? n : 2 * dir->n_max; /* growing widths are sent seldom */
+    size_t room = n > 2 * dir->n_max ? n : 2 * dir->n_max; /* growing widths are sent rarely */
     forget(m, dir);
     int err = send_rows(m, k, dir, right, room, d);
     if (err) return err;
@@ -342,7 +344,8 @@ static int send(remote *m, sherd_kept *k, direction *dir, sherd_view right, size
     return SHERD_OK;
 }
 
-/* c = t^T; t is rows x cols, row-major. By blocks, so that neither side strides through memory. */
+/* Sets c = t^T; t is rows x cols, row-major. Works block by block, so that neither matrix is
+ * accessed with a large stride throughout. */
 static void transpose(const double *t, size_t rows, size_t cols, double *c, size_t ldc)
 {
     enum { BLOCK = 32 };
@@ -353,7 +356,7 @@ static void transpose(const double *t, size_t rows, size_t cols, double *c, size
                     c[i * ldc + r] = t[r * cols + i];
 }
 
-/* Clear schemes send windows with each product, as one of their own. */
+/* Clear schemes send windows with each product, as a matrix of its own. */
 static int multiply_windows(remote *m, const sherd_kept *k, sherd_rows which, bool transposed,
                             sherd_view b, double *c, size_t ldc, sherd_diag *d)
 {
@@ -386,7 +389,7 @@ static int remote_multiply_kept(void *ctx, sherd_kept *k, sherd_rows which, bool
     dir->used = ++m->uses;
     int err = send(m, k, dir, right, rows, d);
     if (!err) err = sherd_resident_multiply(dir->resident, sherd_view_t(b), t, cols, NULL, d);
-    if (err) forget(m, dir); /* what failed midway is sent anew */
+    if (err) forget(m, dir); /* after a failure it is sent again */
     else transpose(t, rows, cols, c, ldc);
     sherd__free(t);
     return err;

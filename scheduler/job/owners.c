@@ -1,14 +1,14 @@
 /*
- * Who does the work of a slot: the node it was planned for, and when that one is gone for good,
- * another one as far as the ledger allows. Slots that are shares of an encoding stay in their
- * domain: slot s is domain s's, and no other may take it over. There it is counted instead how many
- * answers can still come.
+ * Assigns the work of a slot: to the node that it was planned for, and if that node is gone for
+ * good, to another one, as far as the ledger permits. A slot that is a share of an encoding stays
+ * in its domain: slot s belongs to domain s and no other may take it over. For such slots the
+ * answers that can still arrive are counted instead.
  */
 #include <string.h>
 
 #include "scheduler/job/internal.h"
 
-/* Position of the slot's first cell that is to be done; cells / slots when none is. */
+/* Returns the position of the slot's first cell in state todo; cells / slots if there is none. */
 uint64_t sherd__job_first_todo(sherd__job *j, uint32_t slot)
 {
     uint64_t end = job_positions(j), pos = j->todo_from[slot];
@@ -23,7 +23,7 @@ static uint32_t owned(const sherd__job *j, uint32_t node)
     return n;
 }
 
-/* The node that takes the slot's next cell over with the least burden, or NOBODY. */
+/* Returns the node with the least load that may take over the slot's next cell, or NOBODY. */
 static uint32_t adopter(const sherd__job *j, sherd__cell cell)
 {
     uint32_t best = NOBODY, best_owned = 0;
@@ -64,7 +64,7 @@ static void nobody_may(sherd__job *j)
                         sherd__ledger_bound(j->o.ledger, 0), sherd__ledger_bound(j->o.ledger, 1));
 }
 
-/* Finds another owner for a slot. Fails the job where there is none and none can come back. */
+/* Finds another owner for a slot. Fails the job if there is none and no node can return. */
 void sherd__job_reassign(sherd__job *j, uint32_t slot)
 {
     uint64_t pos = sherd__job_first_todo(j, slot);
@@ -73,17 +73,18 @@ void sherd__job_reassign(sherd__job *j, uint32_t slot)
     uint32_t to = adopter(j, job_cell_at(j, job_ordinal(j, slot, pos)));
     j->owner[slot] = to;
     if (to != NOBODY) {
-        /* Of one that has been missing for long, its owner or the product before has said so. */
+        /* If the node was absent from the beginning, this has already been reported. */
         if (from != NOBODY && from != to && !j->nodes[from].absent)
             sherd__job_say(j, SHERD_LOG_WARN, "%s takes over from %s", sherd__job_name(j, to),
                            sherd__job_name(j, from));
     } else if (!j->shape.threshold && !any_in(j, NODE_AWAY)) {
-        nobody_may(j); /* else asked again when one returns or is given up */
+        nobody_may(j); /* otherwise repeated when a node returns or is given up */
     }
 }
 
-/* A domain may be given a share, and is counted on to answer it, while one of its nodes is up or
- * may come back and none of them has lied. Whoever makes, assigns or awaits shares goes by this. */
+/* Marks the domains that cannot hold a share. A domain may be given a share, and is expected to
+ * answer, if one of its nodes is up or may return and none of its nodes is convicted. All code that
+ * makes, assigns or waits for shares uses this result. */
 static void note_dead(sherd__job *j)
 {
     memset(j->dead, 0xff, job_dead_bytes(j));
@@ -106,15 +107,16 @@ static uint32_t shares_alive(const sherd__job *j)
     return alive;
 }
 
-/* A share that has been answered, whoever may have gone since, or can be. An answer that is being
- * judged counts until its verdict, after which shares are counted again if it was wrong. */
+/* Returns whether this share has an answer, even if its node is gone by now, or can still get one.
+ * An answer that is being checked counts until its verdict; if it is wrong, shares are counted
+ * again. */
 static bool may_count(const sherd__job *j, uint32_t slot, uint64_t pos)
 {
     uint8_t state = j->cells[job_ordinal(j, slot, pos)].state;
     return state == CELL_DONE || state == CELL_JUDGING || !job_dead(j, slot);
 }
 
-/* Fails the job where a position can no longer have enough answers. */
+/* Fails the job if a position can no longer have enough answers. */
 static void count_shares(sherd__job *j)
 {
     for (uint64_t pos = j->fold_pos; pos < job_positions(j) && !j->done; pos++) {

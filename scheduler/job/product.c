@@ -118,7 +118,8 @@ int sherd__product_job(sherd__job **out, sherd_cluster *c, const sherd__prepared
     return err ? err : sherd__job_new(out, &jo);
 }
 
-/* A lie that was heard in this call, in whichever of its jobs or between two of them. */
+/* Under strict, fails the call if a node was banned during it, in any of its jobs or between two of
+ * them. */
 static int judge(int err, const sherd__run_result *run, bool strict, sherd_diag *d)
 {
     if (!strict || !run->bans || (err && err != SHERD_EFEWNODES)) return err;
@@ -142,7 +143,7 @@ int sherd__product_run(sherd_cluster *c, sherd__job *job, bool last, const sherd
     report_fill(&own, p, nodes, &result);
     if (out) {
         *out = own;
-        sherd__wipe(&own, sizeof own); /* the seed is in it */
+        sherd__wipe(&own, sizeof own); /* it contains the seed */
     } else {
         sherd_report_fini(&own);
     }
@@ -151,7 +152,7 @@ int sherd__product_run(sherd_cluster *c, sherd__job *job, bool last, const sherd
 
 #define NOT_STARVED UINT32_MAX
 
-/* *alive: where it failed for want of answers, the domains that could still give some. */
+/* *alive: if the product starved, the number of domains that could still answer. */
 static int once(sherd_cluster *c, sherd__prepared *p, const sherd__nodes *nodes,
                 const sherd_product_options *opt, double began, sherd_report *r, uint32_t *alive,
                 sherd_diag *d)
@@ -200,10 +201,11 @@ void sherd__report_add(sherd_report *r, sherd_report *before)
 }
 
 /*
- * Too few domains are left to decode what they hold: their answers so far are worth nothing.
- * Everything is coded anew for those that are left, with fresh masks, into fewer blocks; answers of
- * two encodings never mix. A node that is up may have refused its work or be mute: those count that
- * could still answer, which are fewer than were counted on before, so it ends.
+ * Repeats a product after too few domains were left to decode it. The answers so far cannot be
+ * used. Everything is encoded again, with fresh masks and in fewer blocks, for the domains that are
+ * left: answers of two encodings cannot be combined. A node that is up may have refused its work or
+ * be silent. Therefore only domains that could still answer count. Their number decreases each
+ * time, so the loop ends.
  */
 static int again(sherd_cluster *c, sherd_view a, sherd_view b, double *out, size_t ldc,
                  const sherd_product_options *opt, double began, sherd__nodes *nodes,
@@ -217,7 +219,8 @@ static int again(sherd_cluster *c, sherd_view a, sherd_view b, double *out, size
         uint32_t left, ms;
         sherd_diag last = *d;
         sherd__cluster_nodes(c, nodes);
-        if (nodes->usable > alive) { /* those with the least room are hoped for least */
+        if (nodes->usable > alive) { /* domains with the least memory are the least likely to be
+                                        usable */
             if (nodes->budgets) nodes->budgets += nodes->usable - alive;
             nodes->usable = alive;
         }
@@ -226,7 +229,7 @@ static int again(sherd_cluster *c, sherd_view a, sherd_view b, double *out, size
         if (err) return err;
         left = nodes->usable;
         err = sherd__prepare_multiply(&p, a, b, out, ldc, nodes, &fewer, d);
-        if (err == SHERD_EFEWNODES) *d = last; /* what has happened says more */
+        if (err == SHERD_EFEWNODES) *d = last; /* the earlier error is more informative */
         if (err) return err;
         sherd__cluster_say(c, SHERD_LOG_WARN,
                            "%s: all shares are made anew for the %u domains that are left",
@@ -290,7 +293,7 @@ struct sherd_resident {
     uint64_t bytes;
 };
 
-/* Tiles before the one that is multiplied by are dropped. */
+/* Returns the bytes of B at a node during a product; earlier tiles are dropped. */
 static uint64_t bytes_of(const sherd__prepared *p, sherd_view b)
 {
     bool some = p->scheme->takes & SHERD_TAKES_SHUFFLES;
@@ -311,8 +314,8 @@ int sherd_resident_new(sherd_resident **out, sherd_cluster *c, sherd_view b, siz
     return sherd__resident_of(out, c, b, n_max, opt, NULL, 0, NULL, d);
 }
 
-/* The ledger that preparing made counts in the account of the operand, of which B may be a part:
- * then the bound is the operand's, and no part's. */
+/* Makes the ledger count in the account of the operand, of which B may be a part. Then the bound
+ * applies to the whole operand and not to the part. */
 static int follow(sherd_resident *k, sherd__account *account, unsigned side,
                   const sherd__resident_part *part, double bound, sherd_diag *d)
 {
@@ -380,9 +383,9 @@ int sherd_resident_multiply(sherd_resident *k, sherd_view a, double *out, size_t
     if (!err) {
         sherd__ledger_next_left(k->p.ledger);
         err = sherd__prepared_allowed(&k->p, &k->nodes, d);
-        if (err) return err; /* nothing was begun: another A may still come */
+        if (err) return err; /* nothing has started: another A may still follow */
     }
-    /* Also before the first run: the job was made for the most rows that any A has. */
+    /* Also before the first run: the job was made for the largest number of rows of any A. */
     if (!err) err = sherd__job_again(k->job);
     if (err)
         return sherd__fail(d, err, "keep the operand anew", "the kept operand cannot be used: %s",

@@ -1,7 +1,6 @@
 /*
- * From a cell that is to be done to a task on its way: whose turn it is, blocks that stay at the
- * node and blocks that go with a task, and what becomes of cells whose position no longer needs
- * them.
+ * Turns cells in state todo into tasks: chooses the next cell, sends resident blocks and blocks
+ * that are used once, and cancels cells whose position no longer needs them.
  */
 #include <string.h>
 
@@ -28,7 +27,7 @@ void sherd__job_back(sherd__job *j, uint64_t ordinal)
     j->stats.repeated++;
 }
 
-/* Enough answers are in: nobody need go on with the rest. */
+/* Cancels the remaining tasks of a position that has enough answers. */
 void sherd__job_close_position(sherd__job *j, uint64_t pos)
 {
     for (uint32_t s = 0; s < j->shape.slots; s++) {
@@ -39,7 +38,7 @@ void sherd__job_close_position(sherd__job *j, uint64_t pos)
         job_node *n = &j->nodes[c->node];
         bool owed = c->state == CELL_SENT && n->state == NODE_UP;
         if (c->state == CELL_SENT && n->state == NODE_UP && !sherd__job_trial_begin(j, ordinal)) {
-            /* A session that has just ended has cancelled everything by itself. */
+            /* A session that has just ended has already cancelled everything. */
             (void)!sherd__session_cancel(n->session, j->o.id, (uint32_t)ordinal + 1, c->attempt);
             j->o.owner.touch(j->o.owner.ctx, c->node);
             j->stats.cancelled++;
@@ -57,7 +56,7 @@ static size_t right_at(const sherd__job *j, sherd__cell c)
     return (size_t)(j->shape.shared ? 0 : c.slot) * j->shape.tiles + c.tile;
 }
 
-/* Block numbers: left ones that stay, right ones that stay, and then those that pass. */
+/* Block numbers: first resident left blocks, then resident right blocks, then blocks used once. */
 static uint32_t left_number(sherd__cell c, const sherd__job *j)
 {
     return 1 + (uint32_t)job_left_at(j, c);
@@ -76,7 +75,7 @@ void sherd__job_block_refused(sherd__job *j, job_node *n, uint32_t block)
     else n->holds[block - 1 - lefts] = 0;
 }
 
-/* Sends the slot's resident block, unless the node has it. */
+/* Sends the slot's resident block unless the node has it. */
 static int ensure_resident(sherd__job *j, job_node *n, sherd__cell cell, uint32_t *block)
 {
     size_t at = right_at(j, cell);
@@ -92,7 +91,7 @@ static int ensure_resident(sherd__job *j, job_node *n, sherd__cell cell, uint32_
     return err;
 }
 
-/* Whether the node still works on a cell of these positions, of one slot or of all. */
+/* Returns whether the node still works on a cell of these positions, of one slot or of all. */
 static bool busy_with(const sherd__job *j, uint32_t node, uint32_t slot, uint64_t from, uint64_t to)
 {
     for (uint32_t s = 0; s < j->shape.slots; s++) {
@@ -105,7 +104,7 @@ static bool busy_with(const sherd__job *j, uint32_t node, uint32_t slot, uint64_
     return false;
 }
 
-/* Once every cell of a tile is past its node, the tile's resident block only takes room there. */
+/* Drops the resident block of a tile once the node has finished all cells of the tile. */
 static void drop_old_tiles(sherd__job *j, uint32_t node, sherd__cell cell)
 {
     job_node *n = &j->nodes[node];
@@ -129,8 +128,8 @@ void sherd__job_drop_rights(sherd__job *j, uint32_t node)
     j->o.owner.touch(j->o.owner.ctx, node);
 }
 
-/* A number for a block that goes with its task. They come round again after four thousand million,
- * when the first have long been dropped. */
+/* Returns a number for a block that is sent with its task and used once. Numbers repeat after about
+ * four thousand million blocks; the earlier blocks have long been dropped by then. */
 static uint32_t passing_block(sherd__job *j)
 {
     uint32_t base = right_number(j, (size_t)j->shape.slots * j->shape.tiles);
@@ -139,7 +138,7 @@ static uint32_t passing_block(sherd__job *j)
 
 /* --- tasks ----------------------------------------------------------------------------------- */
 
-/* Puts a block that was made for the task; *f is the session's then. */
+/* Sends a block that was made for the task; the session takes *f. */
 static int put(sherd__job *j, job_node *n, uint32_t block, sherd__fragment **f)
 {
     int err = sherd__session_put(n->session, j->o.id, block, *f);
@@ -147,7 +146,7 @@ static int put(sherd__job *j, job_node *n, uint32_t block, sherd__fragment **f)
     return err;
 }
 
-/* The block of the left operand: one that stays, put the first time, or one that passes. */
+/* Sends the block of the left operand: a resident one the first time, otherwise one used once. */
 static int put_left(sherd__job *j, job_node *n, sherd__cell cell, sherd__cell_work *work,
                     sherd__task *task)
 {
@@ -158,7 +157,7 @@ static int put_left(sherd__job *j, job_node *n, sherd__cell cell, sherd__cell_wo
     size_t at = job_left_at(j, cell);
     task->left = left_number(cell, j);
     if (n->lefts[at] == LEFT_HELD) return SHERD_OK;
-    if (!work->left) return SHERD_EUNASKED; /* it was lost while this cell was hidden */
+    if (!work->left) return SHERD_EUNASKED; /* it was lost while this cell was being hidden */
     int err = put(j, n, task->left, &work->left);
     n->lefts[at] = err ? LEFT_NONE : LEFT_HELD;
     return err;
@@ -193,7 +192,7 @@ int sherd__job_send(sherd__job *j, uint64_t ordinal, sherd__cell_work *work)
     return err ? err : sherd__session_task(n->session, &task);
 }
 
-/* Starts a cell at a node. The ledger has the last word. */
+/* Starts a cell at a node, if the ledger permits it. */
 static int start_cell(sherd__job *j, uint32_t node, uint64_t ordinal, uint64_t now_ms)
 {
     job_cell *c = &j->cells[ordinal];
@@ -208,14 +207,15 @@ static int start_cell(sherd__job *j, uint32_t node, uint64_t ordinal, uint64_t n
     uint8_t *left = j->shape.left_stays ? &n->lefts[job_left_at(j, cell)] : NULL;
     err = sherd__job_hide(j, ordinal, left && *left == LEFT_NONE);
     if (err) return err;
-    if (left && *left == LEFT_NONE) *left = LEFT_MAKING; /* cells of other tiles do not ask again */
+    if (left && *left == LEFT_NONE) *left = LEFT_MAKING; /* so other tiles do not request it */
     c->state = CELL_HIDING;
     if (n->under_way++ == 0) n->progress_ms = now_ms;
     return SHERD_OK;
 }
 
-/* The next cell for a node: the lowest position among the slots it owns; where every node holds all
- * of B (plain), also of slots whose owners are behind. cells_len: none. */
+/* Returns the next cell for a node: the lowest position among the slots that it owns. If every node
+ * holds all of B (plain), slots whose owners are behind are included. Returns cells_len if there is
+ * none. */
 static uint64_t next_cell(sherd__job *j, uint32_t node)
 {
     uint64_t best = UINT64_MAX, end = job_positions(j);
@@ -242,7 +242,7 @@ void sherd__job_dispatch(sherd__job *j, uint64_t now_ms)
 {
     for (bool more = true; more && !j->done;) {
         more = false;
-        for (uint32_t i = 0; i < j->o.nodes && !j->done; i++) { /* one each in turn */
+        for (uint32_t i = 0; i < j->o.nodes && !j->done; i++) { /* one cell each, in turn */
             job_node *n = &j->nodes[i];
             if (n->state != NODE_UP || job_dead(j, n->domain) || n->under_way >= n->depth ||
                 !sherd__session_ready(n->session))

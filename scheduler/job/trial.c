@@ -1,10 +1,10 @@
 /*
- * A node whose answers are never needed in time is cancelled again and again, and so owes none: a
- * spare that has gone mute would pass for one that is merely slow, until it is needed. So a task of
- * a node that has answered nothing for a while is left to run when it would be cancelled: its
- * trial. Any answer ends it, right or wrong, since nobody uses it; a node that gives none for as
- * long as others are given for theirs has failed like them. Time on trial adds up over runs, since
- * each may be short.
+ * If the answers of a node are never needed in time, its tasks are always cancelled, so it never
+ * owes an answer. A spare node that has stopped answering would then look like one that is merely
+ * slow, until it is needed. Therefore one task of a node that has not answered for a while is left
+ * to run when it would be cancelled; this is its trial. Any answer ends the trial, right or wrong,
+ * because it is not used. A node that does not answer within the time that other nodes are allowed
+ * is treated as failed, like them. Trial time is summed over runs, because each run may be short.
  */
 #include "scheduler/job/internal.h"
 
@@ -21,7 +21,7 @@ bool sherd__job_trial_begin(sherd__job *j, uint64_t ordinal)
     job_node *n = &j->nodes[c->node];
     if (n->trial.attempt || j->now_ms - n->heard_ms < TRIAL_AFTER_MS) return false;
     n->trial = (job_trial){ .task = (uint32_t)ordinal + 1, .attempt = c->attempt };
-    /* What is to leave for it first; answers are expected from then on. */
+    /* Bytes that are sent before the task; an answer is expected from then on. */
     n->trial.out = sherd__session_stats_of(n->session)->bytes_out +
                    sherd__session_queued(n->session);
     return true;

@@ -1,10 +1,10 @@
 /*
- * The compute work of a job: hide a cell, judge and fold an answer, finish. A piece carries all
- * that it needs; `run` touches the scheme and the folding state and nothing else of the job, `done`
- * (loop thread) hands the outcome back to the state machine.
+ * The compute work of a job: hide a cell, check and fold an answer, finish. A piece of work
+ * contains all its inputs. `run` accesses only the scheme and the folding state of the job. `done`
+ * (loop thread) passes the result to the state machine.
  *
- * Answers of an ordered scheme wait in `held` until all before them are folded, so that sums of
- * floats have the same bits whatever the order of arrival.
+ * Answers of an ordered scheme wait in `held` until all earlier ones are folded, so that sums of
+ * floats have the same bits regardless of the order of arrival.
  */
 #include <string.h>
 
@@ -14,7 +14,7 @@
 typedef enum piece_kind { PIECE_HIDE, PIECE_JUDGE, PIECE_FINISH } piece_kind;
 
 typedef struct piece {
-    sherd__executor_item work; /* first: the executor hands this back */
+    sherd__executor_item work; /* first: the executor returns a pointer to it */
     sherd__job *job;
     piece_kind kind;
     uint64_t ordinal;
@@ -24,7 +24,7 @@ typedef struct piece {
     sherd__cell_work hidden;
     sherd__fragment *answer;
     uint64_t folded, next;
-    uint8_t dead[]; /* to hide, threshold: as the job had it */
+    uint8_t dead[]; /* hide, threshold: copy of job.dead */
 } piece;
 
 static int fold(sherd__job *j, uint64_t ordinal)
@@ -47,7 +47,8 @@ static void release(sherd__job *j, uint64_t pos)
     }
 }
 
-/* An accepted answer of a share: with the threshold's last one, the position is decoded. */
+/* Stores an accepted answer of a share. When as many as the threshold are stored, the position is
+ * decoded. */
 static int gather(sherd__job *j, uint64_t ordinal, sherd__fragment *answer)
 {
     job_folding *f = &j->folding;
@@ -56,7 +57,7 @@ static int gather(sherd__job *j, uint64_t ordinal, sherd__fragment *answer)
     uint32_t want = j->shape.threshold, len = 0;
     f->held[ordinal] = answer;
     f->have[pos]++;
-    if (f->have[pos] > want) release(j, pos); /* one that came late */
+    if (f->have[pos] > want) release(j, pos); /* this answer arrived late */
     if (f->have[pos] != want) return SHERD_OK;
     uint32_t *slots = sherd__calloc(want, sizeof *slots);
     const uint8_t **bodies = sherd__calloc(want, sizeof *bodies);
@@ -76,7 +77,7 @@ static int gather(sherd__job *j, uint64_t ordinal, sherd__fragment *answer)
     return err;
 }
 
-/* An accepted answer (or an empty cell) takes its place; everything that can be folded is. */
+/* Stores an accepted answer (or an empty cell), and folds all cells that can be folded. */
 static int settle(sherd__job *j, uint64_t ordinal, sherd__fragment *answer)
 {
     job_folding *f = &j->folding;
@@ -102,11 +103,11 @@ static void run(sherd__executor_item *w)
     p->ran = true;
     switch (p->kind) {
     case PIECE_HIDE:
-        if (j->folding.ready[p->ordinal]) { /* an earlier attempt has found it empty */
+        if (j->folding.ready[p->ordinal]) { /* an earlier attempt found it empty */
             p->hidden.empty = true;
             break;
         }
-        if (decoded(j, p->ordinal)) break; /* on the way here: it will be cancelled */
+        if (decoded(j, p->ordinal)) break; /* decoded in the meantime: the task will be cancelled */
         if (ops->spare && j->shape.threshold) ops->spare(j->hiding.ctx, p->dead);
         p->err = ops->hide(j->hiding.ctx, job_cell_at(j, p->ordinal), &p->hidden);
         if (!p->err && p->left) {
@@ -134,7 +135,7 @@ static void done(sherd__executor_item *w)
     piece *p = (piece *)w;
     sherd__job *j = p->job;
     j->pieces--;
-    if (!p->ran) p->err = SHERD_EINTERRUPTED; /* the executor is going down */
+    if (!p->ran) p->err = SHERD_EINTERRUPTED; /* the executor is shutting down */
     else sherd__job_folded(j, p->folded, p->next);
     switch (p->kind) {
     case PIECE_HIDE:
