@@ -1,4 +1,4 @@
-/* Core: knows nobody. */
+/* Core: includes no other folder. */
 #include "core/a.h"
 
 #include "sherd/err.h"

@@ -1,0 +1,2 @@
+/* Core: whoever calls it begins anew. */
+#include "core/a.h"
