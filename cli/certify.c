@@ -84,6 +84,7 @@ static int fill_scheme(sherd__certificate *c, const sherd__product_run *w, sherd
     snprintf(c->scheme, sizeof c->scheme, "%s", scheme->name);
     if (hidden)
         c->colluding = scheme->withstands == SHERD_WITHSTANDS_ALL ? r->domains : w->opt.colluding;
+    c->grouped = shuffled;
     c->group = w->op == 0 && shuffled ? w->opt.group : 0;
     if (shuffled)
         snprintf(c->exposure, sizeof c->exposure, "%s", w->opt.balanced ? "balanced" : "uniform");

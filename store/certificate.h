@@ -61,7 +61,8 @@ typedef struct sherd__certificate {
     bool norms_leaked;              /* the number of primes depends on the data */
 
     char scheme[16];   /* "permute", "plain" */
-    uint64_t group;    /* permute: columns per group; 0: all */
+    bool grouped;      /* columns share permutations: `group` is part of the certificate */
+    uint64_t group;    /* columns per group; 0: all */
     char exposure[16]; /* "uniform", "balanced" */
     bool shuffle_rows;
     uint32_t colluding; /* T; 0 if the scheme claims no privacy */

@@ -56,12 +56,6 @@ static const char *const verdicts[] = { "unchecked", "yes", "no" };
 
 /* ---- to JSON --------------------------------------------------------------------------------- */
 
-/* Returns true if columns share permutations, which only permute does. */
-static bool grouped(const sherd__certificate *c)
-{
-    return !strcmp(c->scheme, "permute");
-}
-
 static json_t *digest_json(const sherd__digest *g)
 {
     char text[SHERD__DIGEST_TEXT];
@@ -176,7 +170,7 @@ static int set_special(const sherd__certificate *c, json_t *root)
     bad |= json_object_set_new(arithmetic, "mode", json_string(c->exact ? "exact" : "float"));
     bad |= json_object_set_new(arithmetic, "bits", numbers_json(c->bits, c->exact ? 2 : 0));
     bad |= json_object_set_new(arithmetic, "primes", numbers_json(c->primes, c->primes_len));
-    if (grouped(c))
+    if (c->grouped)
         bad |= json_object_set_new(json_object_get(root, "scheme"), "group",
                                    c->group ? json_integer((json_int_t)c->group)
                                             : json_string("all"));
@@ -451,7 +445,8 @@ static int read_special(sherd__certificate *c, const json_t *root, const reader 
     size_t verdict = 0;
     if (!read_time(&c->created_unix, json_string_value(json_object_get(root, "created"))))
         return wrong(r, NULL, "created", "a time, 2026-01-31T12:00:00Z");
-    if ((group || grouped(c)) && !all && (!read_u64(&c->group, group, INT64_MAX) || c->group == 0))
+    c->grouped = group;
+    if (group && !all && (!read_u64(&c->group, group, INT64_MAX) || c->group == 0))
         return wrong(r, "scheme", "group", "\"all\" or a number from 1");
     while (verdict < COUNT(verdicts) && (!equal || strcmp(equal, verdicts[verdict]))) verdict++;
     if (verdict == COUNT(verdicts))

@@ -57,6 +57,7 @@ static void make(sherd__certificate *c)
     c->primes_len = 2;
     c->norms_leaked = true;
     strcpy(c->scheme, "permute");
+    c->grouped = true;
     c->group = 4;
     strcpy(c->exposure, "balanced");
     c->shuffle_rows = true;
@@ -109,7 +110,8 @@ static void what_is_written_is_read_back(void **s)
         if (i == 4) a.list_len = 0; /* as of a version that named no nodes */
         if (i == 1) a.has_inputs = a.has_seed = false;
         if (i == 2) a.exact = false, a.bits[0] = a.bits[1] = a.primes_len = 0, a.group = 0;
-        strcpy(a.scheme, i == 3 ? "share" : "permute"); /* which has no groups */
+        strcpy(a.scheme, i == 3 ? "share" : "permute");
+        a.grouped = i != 3;
         if (i == 3) a.inputs_len = 1, a.equal = SHERD__UNCHECKED, a.cores_len = 0;
         char *text = text_of(&a);
         assert_int_equal(parse(&b, text, NULL), 0);
