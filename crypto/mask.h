@@ -1,8 +1,9 @@
 /*
  * Masks: uniform residues that hide a coded operand. Every encoding has a fresh 32-byte key, drawn
  * from the entropy source that it is given (getrandom, except in simulations). The key is never
- * derived from a seed and never stored, so that two encodings never share a mask, neither in one
- * process nor after a resume. Every (role, prime, t, width) has its own ChaCha20 key, derived from
+ * derived from a seed, so that two encodings never share a mask, neither in one process nor after a
+ * resume. Only prepared masks of `blind` have a stored key; their file notes which rows were used
+ * (store/maskfile.h). Every (role, prime, t, width) has its own ChaCha20 key, derived from
  * this key by BLAKE2b, so that masks are independent per prime.
  *
  * An element of a mask is a pure function of its position: mask t of an operand is a matrix of

@@ -35,7 +35,7 @@ int sherd__gemm_t_f64(size_t n, size_t k, size_t m, const double *a, size_t lda,
  *  address space for their buffers is short. */
 void sherd__blas_threads_set(unsigned threads);
 unsigned sherd__blas_threads(void);
-/** Returns whether several threads of a process may multiply at the same time, each for itself.
+/** Returns whether several threads of a process may multiply at the same time.
  *  This is false for an OpenBLAS built for one thread, and for one that uses OpenMP, in which each
  *  caller would have a team of threads. */
 bool sherd__blas_by_many(void);
