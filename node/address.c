@@ -1,4 +1,5 @@
-/* Names are looked up as those of nodes are (wire/resolve.h), so that signals are heard. */
+/* Names are looked up as those of nodes are (wire/resolve.h), so that signals are handled during
+ * the lookup. */
 #include "node/address.h"
 
 #include <stdio.h>
@@ -9,7 +10,7 @@
 
 static void on_answer(uv_async_t *a)
 {
-    (void)a; /* the loop is awake: that is all */
+    (void)a; /* the loop is awake, which is all that was needed */
 }
 
 static void answered(void *async)
@@ -68,7 +69,7 @@ int sherd__address_find(char out[SHERD__ADDRESS_TEXT], const char *host, uv_loop
         sherd__fail(d, err, NULL, "no memory to look up %s", host);
     } else {
         err = wait_for(out, l, host, loop, stop, d);
-        sherd__lookup_drop(l); /* after which `wake` is not sent to */
+        sherd__lookup_drop(l); /* `wake` is not sent to after this */
     }
     uv_close((uv_handle_t *)&wake, on_closed);
     while (!closed) uv_run(loop, UV_RUN_NOWAIT);

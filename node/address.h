@@ -7,12 +7,15 @@
 
 #include "sherd/err.h"
 
-#define SHERD__ADDRESS_TEXT 64 /* bytes, with its terminator */
+#define SHERD__ADDRESS_TEXT 64 /* bytes, including the terminator */
 
 /**
- * The number of `host`: the first one that the system's resolver has for a name. It may wait for a
- * name server as long as it likes: the loop runs meanwhile, until it is there or *stop, which what
- * runs in the loop may set. SHERD_ENET: no such name; SHERD_EINTERRUPTED: *stop; SHERD_ENOMEM.
+ * Finds the numeric address of `host`. For a name this is the first address that the system's
+ * resolver returns. The resolver may wait for a name server for any length of time: the loop runs
+ * meanwhile, until the answer arrives or *stop is set by a callback of the loop.
+ *
+ * Errors: SHERD_ENET where the name does not exist; SHERD_EINTERRUPTED where *stop was set;
+ * SHERD_ENOMEM.
  */
 int sherd__address_find(char out[SHERD__ADDRESS_TEXT], const char *host, uv_loop_t *loop,
                         const bool *stop, sherd_diag *d) SHERD_MUST;

@@ -1,8 +1,7 @@
 /*
- * A task is the coordinator's word about blocks that it put earlier; both came over the network,
- * and a node serves several coordinators. So everything that the backends' loops rely on is
- * established here: equal numbers of groups, inner sizes, one width of the right operand, and a
- * result of exactly the size that the blocks give.
+ * Tasks and blocks both arrive over the network, and a node serves several coordinators. So
+ * everything that the backends' loops rely on is established here: equal numbers of groups, inner
+ * sizes, one width of the right operand, and a result of exactly the size that the blocks give.
  */
 #include "node/check.h"
 
@@ -57,7 +56,7 @@ static int check_arithmetic(const sherd__task *t, const sherd__fragment_info *f,
     return SHERD_OK;
 }
 
-/* Zeros may be left out of the left factor of a product, and of nothing else. */
+/* Only the left operand of a product may be in CSR. */
 static int check_encoding(const sherd__task *t, const sherd__fragment *left,
                           const sherd__fragment *right, sherd_diag *d)
 {
@@ -158,7 +157,7 @@ sherd__windows sherd__task_windows(const sherd__task *t)
     return w;
 }
 
-/* As the two above, of the matrix of windows of the left block's rows. */
+/* As check_multiply and check_multiply_t, for the matrix of windows of the left block's rows. */
 static int check_windows(const sherd__task *t, const sherd__fragment *left,
                          const sherd__fragment *right, sherd_diag *d)
 {
@@ -236,7 +235,7 @@ int sherd__task_check(const sherd__task *t, const sherd__fragment *left,
     return check_map(t, left, right, d);
 }
 
-/* How many times as many numbers as the left block has are laid out and multiplied. */
+/* Returns how many numbers are multiplied for each number in the left block. */
 static double spread_of(const sherd__task *t)
 {
     sherd__windows w = sherd__task_windows(t);

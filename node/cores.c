@@ -1,10 +1,10 @@
 /*
- * Affinity belongs to a thread, not to a process, and is inherited by what a thread starts: so all
- * threads that are there are bound one by one. The kernel's own count of how long each was ready
- * and had no core (schedstat) says whether the core is ours: other counters only say that it is
- * busy, which it is meant to be.
+ * Affinity belongs to a thread, not to a process, and is inherited by the threads that it starts:
+ * so all existing threads are bound one by one. The kernel counts how long each thread was ready
+ * and had no core (schedstat). This count tells whether other processes use the core; other
+ * counters tell only that the core is busy, which is intended.
  *
- * Nothing here can fail a node: whatever the system refuses leaves it unbound.
+ * Nothing here makes a node fail: where the system refuses something, the node stays unbound.
  */
 #include "node/cores.h"
 
@@ -21,19 +21,19 @@
 #include "core/diag.h"
 
 #define CROWDED_LOOKS 2u
-#define LEAST_SHARE 5u   /* of the time since the look before: what is less is not worth a move */
-#define BESIDE_SHARE 10u /* of that time: threads beside the loop's compute, it does not */
+#define LEAST_SHARE 5u   /* of the time between two looks: less than this is not worth a move */
+#define BESIDE_SHARE 10u /* of that time: above it, other threads than the loop's compute */
 
 struct sherd__cores {
     cpu_set_t own, all;
     sherd__cores_rule rule;
     uint64_t ran, waited, beside;
     uv_timer_t timer;
-    pid_t loop; /* the thread that looks */
+    pid_t loop; /* the thread that calls look() */
     bool watched, loop_free;
 };
 
-/* ---- when ------------------------------------------------------------------------------------ */
+/* ---- when to be bound ------------------------------------------------------------------------ */
 
 void sherd__cores_rule_init(sherd__cores_rule *r, uint64_t now_ms)
 {
@@ -55,7 +55,7 @@ bool sherd__cores_judge(sherd__cores_rule *r, uint64_t now_ms, uint64_t ran, uin
         return r->bound;
     }
     bool crowded = waited > ran / 2 && waited > look_ns / LEAST_SHARE;
-    if (now_ms - r->since_ms > r->away_ms) r->away_ms = 0; /* bound for longer than it was away */
+    if (now_ms - r->since_ms > r->away_ms) r->away_ms = 0; /* bound for longer than unbound */
     r->crowded = crowded ? r->crowded + 1 : 0;
     if (r->crowded < CROWDED_LOOKS) return true;
     turn(r, false, now_ms);
@@ -71,7 +71,7 @@ bool sherd__cores_frees_loop(uint64_t beside)
 
 /* ---- threads of this process ----------------------------------------------------------------- */
 
-/* fn for each, true where all could be asked. */
+/* Calls fn for each thread. Returns true if it succeeded for all of them. */
 static bool each_thread(bool (*fn)(pid_t thread, void *ctx), void *ctx)
 {
     DIR *dir = opendir("/proc/self/task");
@@ -82,7 +82,7 @@ static bool each_thread(bool (*fn)(pid_t thread, void *ctx), void *ctx)
     return all;
 }
 
-/* One that has just ended needs no core. */
+/* A thread that has just ended needs no core, so ESRCH is a success. */
 static bool bind_thread(pid_t thread, void *ctx)
 {
     return sched_setaffinity(thread, sizeof(cpu_set_t), ctx) == 0 || errno == ESRCH;
@@ -90,7 +90,7 @@ static bool bind_thread(pid_t thread, void *ctx)
 
 typedef struct times {
     sherd__cpu_times all;
-    uint64_t beside; /* ran, without the loop's thread */
+    uint64_t beside; /* time that all threads but the loop's ran */
     pid_t loop;
 } times;
 
@@ -155,8 +155,8 @@ static void note(sherd__cores *c, const times *t)
     c->beside = t->beside;
 }
 
-/* A thread that ends while we look makes a look fail, and one that ended before takes its times
- * along: the next look will do. */
+/* A thread that ends during a look makes it fail, and one that ended before takes its times out of
+ * the sums. In both cases the next look decides. */
 static void look(uv_timer_t *timer)
 {
     sherd__cores *c = timer->data;

@@ -1,7 +1,7 @@
 /*
- * Each row keeps its place among its entries; since columns ascend, the entries of a range of
- * columns are the next so many of every row. Values of rows that follow one another in the block
- * are converted in one go.
+ * Each row keeps its position in its entries. Since columns ascend, the entries of a range of
+ * columns are the next ones of every row. Values of rows that are adjacent in the block are
+ * converted in one call.
  */
 #include "node/csr.h"
 
@@ -25,7 +25,7 @@ void sherd__csr_open(sherd__csr_block *out, const sherd__fragment *f)
 {
     const sherd__fragment_info *i = sherd__fragment_info_of(f);
     *out = (sherd__csr_block){ .body = sherd__fragment_bytes(f), .dtype = i->dtype };
-    (void)sherd__csr_layout(i, &out->at); /* passed when the block came */
+    (void)sherd__csr_layout(i, &out->at); /* succeeded before, when the block arrived */
 }
 
 uint64_t sherd__csr_begin(sherd__csr_rows *r, const sherd__csr_block *b, uint64_t first, size_t n,
@@ -61,7 +61,7 @@ bool sherd__csr_range(sherd__csr_rows *r, const sherd__csr_block *b, uint64_t co
     return true;
 }
 
-/* Values of n entries from `entry` on. */
+/* Converts the values of n entries from `entry` on. */
 static void values(const sherd__csr_block *b, uint64_t entry, size_t n, double *out)
 {
     size_t all = (size_t)b->at.entries;

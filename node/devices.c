@@ -1,7 +1,7 @@
 /*
- * A residence is one block on one device, in two lists: those of the block, and those of the device
- * by their last use. Dropping a handle that a call uses is legal and frees nothing yet, so only
- * idle blocks are dropped to make room.
+ * A residence is one block on one device. It is in two lists: those of the block, and those of the
+ * device in order of their last use. Dropping a handle that a call uses is legal and frees nothing
+ * yet, so only idle blocks are dropped to make room.
  */
 #include "node/devices.h"
 
@@ -13,9 +13,9 @@ struct sherd__residence {
     sherd__devices *devices;
     sherd__device_state *on;
     sherd__block *block;
-    uint32_t calls;                  /* under way that use it */
-    sherd__residence *next;          /* of the block */
-    sherd__residence *older, *newer; /* on the device */
+    uint32_t calls;                  /* calls in progress that use it */
+    sherd__residence *next;          /* next residence of the block */
+    sherd__residence *older, *newer; /* on the device, by last use */
 };
 
 void sherd__devices_init(sherd__devices *ds, const sherd__backend *backend, void *ctx,
@@ -42,7 +42,7 @@ bool sherd__devices_busy(const sherd__devices *ds)
     return calls > 0;
 }
 
-/* ---- what a device holds --------------------------------------------------------------------- */
+/* ---- blocks on a device ---------------------------------------------------------------------- */
 
 static sherd__residence *find(const sherd__block *b, const sherd__device_state *on)
 {
@@ -81,7 +81,7 @@ void sherd__devices_drop(sherd__block *b)
     while (b->held) drop(b->held);
 }
 
-/* Drops the block that has not been used for the longest time, of those that no call uses. */
+/* Drops the least recently used block of those that no call uses. */
 static bool evict(const sherd__device_state *s, const sherd__block *left, const sherd__block *right)
 {
     sherd__residence *r = s->oldest;
@@ -90,7 +90,7 @@ static bool evict(const sherd__device_state *s, const sherd__block *left, const 
     return r != NULL;
 }
 
-/* The device holds the block from now on, if it has room for it beside left and right. */
+/* Makes the device hold the block, if it has room for it in addition to left and right. */
 static int hold(sherd__devices *ds, sherd__device_state *s, sherd__block *b, uint64_t owner,
                 const sherd__block *left, const sherd__block *right, sherd__handle *out,
                 sherd_diag *d)
@@ -133,8 +133,8 @@ static uint32_t needs_of(const sherd__task *t, const sherd__block *left)
     return kind | (csr ? SHERD__DOES_CSR : 0);
 }
 
-/* Time until it would be done, in tasks of equal size; a block that is there already saves half of
- * one. */
+/* Returns the estimated time until the task would be done, in tasks of equal size; an operand that
+ * the device already holds saves a quarter of a task. */
 static double wait_of(const sherd__device_state *s, const sherd__block *left,
                       const sherd__block *right)
 {
@@ -170,7 +170,7 @@ static void lose(sherd__device_state *s)
     while (s->oldest) drop(s->oldest);
 }
 
-/* One call more or less uses the block by this handle, which may have been dropped since. */
+/* Adds `by` to the calls that use the block by this handle, which may have been dropped since. */
 static void count_use(sherd__block *b, const sherd__device_state *on, const sherd__handle *h,
                       int by)
 {

@@ -1,8 +1,8 @@
 /*
  * The devices of a task loop: which of them computes a task, which blocks each of them holds, and
- * what is lost with one. The host keeps every block, so that a device is a cache of blocks: what it
- * has no room for is dropped, least recently used first, and held again when a task needs it; a
- * device that is lost takes no data with it.
+ * what happens when one is lost. The host keeps every block, so that a device is a cache of blocks:
+ * the least recently used ones are dropped where it has no room, and held again when a task needs
+ * them. A lost device takes no data with it.
  */
 #ifndef NODE_DEVICES_H
 #define NODE_DEVICES_H
@@ -17,39 +17,41 @@ typedef struct sherd__residence sherd__residence;
 typedef struct sherd__device_state {
     sherd__device what;
     uint32_t number;
-    uint32_t under_way; /* calls */
+    uint32_t under_way; /* calls in progress */
     bool lost;
     sherd__residence *oldest, *newest; /* blocks that it holds, by their last use */
 } sherd__device_state;
 
 typedef struct sherd__devices {
     const sherd__backend *backend;
-    void *ctx; /* the backend's */
+    void *ctx; /* the backend's context */
     sherd__device_state list[SHERD__DEVICES_MAX];
     uint32_t count;
 } sherd__devices;
 
-/** The first `count` devices of a backend that is open; at most SHERD__DEVICES_MAX are used. */
+/** Initialises with the first devices of an open backend, at most SHERD__DEVICES_MAX. */
 void sherd__devices_init(sherd__devices *ds, const sherd__backend *backend, void *ctx,
                          const sherd__device *list, uint32_t count);
-/** Calls under way that keep all devices busy. */
+/** Returns the number of calls in progress that keeps all devices busy. */
 uint32_t sherd__devices_depth(const sherd__devices *ds);
-/** Whether a call is under way. */
+/** Returns whether a call is in progress. */
 bool sherd__devices_busy(const sherd__devices *ds);
 /**
- * Starts the call of a task over these blocks (right may be NULL) on the device that fits best:
- * sets the call's handles; task, owner, out, executor, clock and done are the caller's. The device
- * is *on until sherd__devices_done. SHERD_EBUSY: as many calls are under way as the devices take.
- * SHERD_ENOMEM: no room beside what calls under way use. SHERD_EDEVICE, SHERD_EUNSUPPORTED: no
- * device computes it.
+ * Starts the call of a task over these blocks (right may be NULL) on the device that fits best.
+ * Sets the call's handles; the caller sets task, owner, out, executor, clock and done. The device
+ * is *on until sherd__devices_done.
+ *
+ * Errors: SHERD_EBUSY where as many calls are in progress as the devices take; SHERD_ENOMEM where
+ * there is no room in addition to the blocks of calls in progress; SHERD_EDEVICE and
+ * SHERD_EUNSUPPORTED where no device computes the task.
  */
 int sherd__devices_submit(sherd__devices *ds, sherd__call *c, sherd__block *left,
                           sherd__block *right, sherd__device_state **on, sherd_diag *d) SHERD_MUST;
-/** The call is done: notes what its answer says of the device. True where another attempt may
- *  succeed. */
+/** Records the end of a call, and what its result says about the device. Returns true where another
+ *  attempt may succeed. */
 bool sherd__devices_done(const sherd__call *c, sherd__block *left, sherd__block *right,
                          sherd__device_state *on);
-/** Ends all handles of a block. */
+/** Drops all handles of a block. */
 void sherd__devices_drop(sherd__block *b);
 
 #endif

@@ -1,5 +1,5 @@
-/* Shards out of blocks. All comes from a peer: numbers of blocks, their shapes, rows of them.
- * Whether labels are below the number of outputs is the loss's to check, as it reads them. */
+/* Takes shards from blocks. Everything comes from a peer: numbers of blocks, their shapes, their
+ * rows. The loss checks that labels are below the number of outputs when it reads them. */
 #include "node/examples.h"
 
 #include "core/diag.h"

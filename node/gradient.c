@@ -1,7 +1,7 @@
 /*
- * Rounds that are open. The pass is learn/grader.c's, the same that trains in one process; here is
- * what surrounds it: the loop's thread and the compute thread hand tiers to each other under one
- * lock, and answers leave as they are computed.
+ * Open rounds. The pass is that of learn/grader.c, which also trains in one process. This file
+ * connects it to the node: the loop's thread and the compute thread exchange tiers under one lock,
+ * and results are sent as they are computed.
  */
 #include "node/gradient.h"
 
@@ -22,7 +22,7 @@ bool sherd__round_startable(sherd__round *r)
 {
     bool tiny = !r->site->wake || sherd__round_us(r) < SHERD__ROUND_INLINE_US || r->parked;
     if (r->queued || r->running || r->ended || r->gone) return false;
-    if (r->tasks < r->tiers && (tiny || !r->tier[0].there)) return false; /* more will come */
+    if (r->tasks < r->tiers && (tiny || !r->tier[0].there)) return false; /* more will arrive */
     return r->queued = true;
 }
 
@@ -39,7 +39,7 @@ double sherd__round_us(const sherd__round *r)
 
 /* ---- the pass -------------------------------------------------------------------------------- */
 
-/* Waits until the tier's parameters are there; the lock is held. */
+/* Waits until the tier's parameters have arrived. The caller holds the lock. */
 static int wait_for(sherd__round *r, uint32_t t, sherd_diag *d)
 {
     struct timespec until;
@@ -59,7 +59,7 @@ static int need(void *ctx, size_t t, sherd_diag *d)
     sherd__round *r = ctx;
     sherd__grader *g = r->model->grader;
     int err = SHERD_OK;
-    if (r->at == 0) { /* later shards find them there */
+    if (r->at == 0) { /* for later shards they are already there */
         pthread_mutex_lock(&r->lock);
         err = wait_for(r, (uint32_t)t, d);
         pthread_mutex_unlock(&r->lock);
@@ -71,20 +71,20 @@ static int need(void *ctx, size_t t, sherd_diag *d)
     return SHERD_OK;
 }
 
-/* The tier's sum has the last shard in it. */
+/* Called when the tier's sum includes the current shard. */
 static void done(void *ctx, size_t t)
 {
     sherd__round *r = ctx;
     if (r->at + 1 < r->shards) return;
     if (t == 1) r->times[SHERD__PLAN_LOWEST_BACKWARD] = sherd__round_now(r);
-    if (t == 0) return; /* its answer has more in it */
+    if (t == 0) return; /* its result includes the costs, which are not written yet */
     pthread_mutex_lock(&r->lock);
     r->tier[t].computed = true;
     pthread_mutex_unlock(&r->lock);
     if (r->site->wake) r->site->wake(r->site->wake_ctx);
 }
 
-/* Behind tier 0's sum: what every shard cost and hit. */
+/* Writes cost and hits of every shard behind tier 0's sum. */
 static void write_figures(sherd__round *r)
 {
     uint8_t *to = r->tier[0].out + 8 * sherd__grader_count(r->model->grader, 0);
@@ -148,7 +148,7 @@ bool sherd__round_end(sherd__round *r)
     return r->ended = true;
 }
 
-/* ---- answers --------------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 static void write_times(sherd__round *r)
 {
@@ -203,7 +203,7 @@ int sherd__round_failure(const sherd__round *r, const char **text)
     return r->err;
 }
 
-/* A block is dropped, unless another has taken its number meanwhile. */
+/* Drops a block, unless another block has its number by now. */
 static void drop(sherd__round *r, uint32_t number, const sherd__block *b)
 {
     if (sherd__store_find(r->site->store, r->job, number) == b)
@@ -232,7 +232,7 @@ bool sherd__round_close(sherd__round *r)
     return true;
 }
 
-/* ---- giving up ------------------------------------------------------------------------------- */
+/* ---- cancelling ------------------------------------------------------------------------------ */
 
 void sherd__round_abandon(sherd__round *r)
 {

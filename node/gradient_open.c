@@ -1,5 +1,5 @@
 /*
- * How a round begins. Plans and blocks came from a peer: every number is compared with the blocks
+ * Opening of rounds. Plans and blocks came from a peer: every number is compared with the blocks
  * that it names before any memory is taken, and memory is counted in the node's budget. A network
  * is made once for all rounds of a job.
  */
@@ -39,7 +39,7 @@ void sherd__gradient_forget(sherd__gradient_site *site, uint64_t job)
     }
 }
 
-/* Multiplications and additions of one example, in both directions. */
+/* Returns the multiplications and additions for one example, forward and backward. */
 static double flops_of(const sherd__recipe *r)
 {
     sherd__form in = r->in;
@@ -55,7 +55,7 @@ static double flops_of(const sherd__recipe *r)
     return sum;
 }
 
-/* The client's model for this plan: made once, as long as plans agree. */
+/* Finds the client's model for this plan. It is made once and kept while plans agree. */
 static int find_model(sherd__gradient_site *site, uint64_t job, const sherd__step_plan *p,
                       model **out, sherd_diag *d)
 {

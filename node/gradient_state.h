@@ -1,5 +1,5 @@
-/* Inside of rounds, for gradient_open.c (plans, networks, tasks) and gradient.c (passes, answers).
- * No other file includes this. */
+/* Internals of rounds, for gradient_open.c (plans, networks, tasks) and gradient.c (passes,
+ * results). No other file includes this. */
 #ifndef NODE_GRADIENT_STATE_H
 #define NODE_GRADIENT_STATE_H
 
@@ -15,18 +15,18 @@ typedef struct sherd__model {
     unsigned bits;
     size_t batch;
     sherd__grader *grader;
-    double flops; /* of one example, forward and back */
+    double flops; /* for one example, forward and backward */
     uint64_t reserved;
     uint32_t users;
-    bool touched; /* by a pass: its pages are there */
+    bool touched; /* a pass has used it, so its pages are resident */
     struct sherd__model *next;
 } model;
 
 typedef struct tier {
     sherd__task what;
     sherd__block *params;
-    uint8_t *out; /* the answer's; NULL once it is given away */
-    bool there;   /* its task has come */
+    uint8_t *out; /* the result; NULL once its ownership has passed on */
+    bool there;   /* its task has arrived */
     bool computed, given, cancelled;
 } tier;
 
@@ -34,30 +34,30 @@ struct sherd__round {
     sherd__gradient_site *site;
     sherd__round *next;
     uint64_t job;
-    uint32_t number; /* of the plan's block */
+    uint32_t number; /* block number of the plan */
     sherd__block *plan;
     model *model;
     uint32_t tiers, shards;
     unsigned room;
-    uint32_t params; /* block of tier 0 */
+    uint32_t params; /* block number of tier 0's parameters */
     int32_t *scales;
     tier *tier;
     sherd__examples *shard;
     void **sums;
     uint64_t reserved;
-    uint32_t tasks; /* that have come */
+    uint32_t tasks; /* tasks that have arrived */
     bool queued, running, ended, gone;
-    pthread_mutex_t lock; /* guards there, computed, given, gone and times, while a pass runs */
+    pthread_mutex_t lock; /* guards there, computed, given, gone and times while a pass runs */
     pthread_cond_t came;
-    uint32_t at; /* the pass: shard */
+    uint32_t at; /* the shard that the pass is at */
     bool parked;
     int err;
     sherd_diag why;
-    double base; /* all times count from the first task */
+    double base; /* time of the first task, from which all times count */
     double times[SHERD__PLAN_TIMES];
 };
 
-/** Seconds since the round's first task. */
+/** Returns the seconds since the round's first task. */
 double sherd__round_now(const sherd__round *r);
 void sherd__round_free(sherd__round *r);
 

@@ -1,5 +1,5 @@
-/* Addresses are compared as numbers: text has many forms, and a dual-stack listener gives IPv4
- * peers as ::ffff:a.b.c.d. */
+/* Addresses are compared as numbers: their text has many forms, and a listener for both IPv4 and
+ * IPv6 reports IPv4 peers as ::ffff:a.b.c.d. */
 #include "node/hosts.h"
 
 #include <arpa/inet.h>

@@ -1,4 +1,4 @@
-/* What is ended later, and who has its memory then. */
+/* Deferred ends, and the reuse of their reserved memory. */
 #include "node/later.h"
 
 void sherd__later_end(const sherd__later *l, sherd__pool *p, void (*end)(void *what), void *what,

@@ -1,6 +1,6 @@
 /*
- * Ends that are left to the compute thread, where a loop serves others: wiping, or giving pages
- * back to the system, takes up to 0.1 s for each GB.
+ * Ends of objects that are left to the compute thread where a loop serves other clients: wiping
+ * memory, or giving pages back to the system, takes up to 0.1 s for each GB.
  */
 #ifndef NODE_LATER_H
 #define NODE_LATER_H
@@ -11,21 +11,22 @@
 #include "node/pool.h"
 
 typedef struct sherd__later {
-    /** end(what) runs there, before any task that is admitted afterwards; then `reserved` bytes of
-     *  the pool are given back. NULL: all at once, here. */
+    /** Runs end(what) on the compute thread, before any task that is admitted afterwards, and then
+     *  returns `reserved` bytes to the pool. NULL: this is done at once, on the calling thread. */
     void (*end)(void *ctx, void (*end)(void *what), void *what, uint64_t reserved);
-    /** Bytes that are still to be given back so. */
+    /** Returns the number of bytes that ends in progress have yet to return. */
     uint64_t (*ending)(void *ctx);
-    /** So many of them are not given back: a task that runs behind these ends has them. */
+    /** Transfers so many of these bytes to a task that runs after the ends; they are not returned
+     *  to the pool. */
     void (*inherit)(void *ctx, uint64_t bytes);
     void *ctx;
 } sherd__later;
 
-/** Ends `what`, which has so many bytes of `p` reserved, and gives them back: later or now. */
+/** Ends `what`, which has `reserved` bytes of `p` reserved, and returns these, later or now. */
 void sherd__later_end(const sherd__later *l, sherd__pool *p, void (*end)(void *what), void *what,
                       uint64_t reserved);
-/** Reserves for what tasks that are admitted now will take: they run behind the ends of before, so
- *  it may be what these have. False where there is no room. */
+/** Reserves memory for tasks that are admitted now. They run after the ends in progress, so they
+ *  may use the memory of these. Returns false where there is no room. */
 bool sherd__later_reserve(const sherd__later *l, sherd__pool *p, uint64_t memory) SHERD_MUST;
 
 #endif

@@ -1,4 +1,4 @@
-/* A table of few places, walked: keys that get here are on the allow-list. */
+/* A small table that is searched linearly: all keys that get here are on the allow-list. */
 #include "node/lines.h"
 
 static sherd__lines_of *place_of(sherd__lines *l, const sherd__fingerprint *key)

@@ -1,10 +1,10 @@
 /*
  * Sizes are rounded up to eighths of a power of two, at least 64 bytes, so that a kept buffer fits
  * every later request of its class and at most an eighth is wasted. A freed buffer is wiped before
- * it is listed, or waits in a list of stale ones; lists are threaded through the first bytes.
- * Buffers are carved with a 64-byte margin, because core/alloc.h promises malloc's alignment only;
- * the margin holds the block's true start. Large kept buffers go first when room is needed: they
- * free the most with one call.
+ * it enters a list of ready buffers, or enters a list of stale ones that are wiped later; lists are
+ * linked through the buffers' first bytes. Buffers are allocated with a 64-byte margin, because
+ * core/alloc.h promises malloc's alignment only; the margin holds the block's true start. When room
+ * is needed, large kept buffers are freed first: they free the most with one call.
  */
 #include "node/pool.h"
 
@@ -16,31 +16,31 @@
 
 #define ALIGN 64u
 #define CLASSES (64u * 8u)
-#define AT_ONCE 4096u     /* bytes that are wiped as they are given back: a turn may free 16,384 */
-#define BUFFER_COST 4096u /* what a stale buffer counts in a slice beside its bytes */
+#define AT_ONCE 4096u     /* bytes wiped as they are given back: a turn may free 16,384 buffers */
+#define BUFFER_COST 4096u /* what a stale buffer counts in a slice in addition to its bytes */
 #define PAGE 4096u
-#define PIECES_MOST 16384u /* buffers; those beyond are not kept: room is made at once */
-#define READY_MOST ((uint64_t)256 << 20)  /* bytes likewise, of several clients */
-#define SHRINK_TURN ((uint64_t)256 << 20) /* that are freed for room in a turn of several clients */
-#define KEPT_MOST ((uint64_t)64 << 20)    /* larger ones, where many pages may be untouched, go */
+#define PIECES_MOST 16384u                /* buffers; small ones beyond are freed at once */
+#define READY_MOST ((uint64_t)256 << 20)  /* the same in bytes, for several clients */
+#define SHRINK_TURN ((uint64_t)256 << 20) /* bytes freed for room in a turn, several clients */
+#define KEPT_MOST ((uint64_t)64 << 20)    /* larger ones may have untouched pages: they are freed */
 
 typedef struct kept {
     struct kept *next;
-    uint64_t wiped; /* stale: its bytes from here on are still to be wiped; 0: all */
+    uint64_t wiped; /* of a stale buffer: bytes from here on are not wiped yet; 0: all */
 } kept;
 
 typedef struct list {
-    kept *head, *tail; /* tail counts where there is a head */
+    kept *head, *tail; /* tail is valid only where head is set */
 } list;
 
 struct sherd__pool {
-    sherd__pool *of; /* this is a share of that one; NULL: it has buffers of its own */
+    sherd__pool *of; /* the pool of which this is a share; NULL: it has buffers of its own */
     sherd__pool_stats stats;
     size_t pieces;   /* kept buffers */
-    uint64_t shrunk; /* bytes that were freed for room since the turn */
+    uint64_t shrunk; /* bytes that were freed for room since the last turn */
     bool sole;
     bool dirty;    /* some buffers in lists are not wiped */
-    bool trimming; /* what is stale goes to the system */
+    bool trimming; /* stale buffers go to the system */
     list lists[CLASSES];
     list stale[CLASSES];
     void (*later)(void *ctx);
@@ -49,7 +49,7 @@ struct sherd__pool {
     void *relieve_ctx;
 };
 
-/* Class of a size: position of its top bit, and the three bits below it, rounded up. */
+/* Returns the class of a size: position of its top bit, and the three bits below it, rounded up. */
 static unsigned class_of(uint64_t len, uint64_t *rounded)
 {
     if (len < ALIGN) len = ALIGN;
@@ -112,8 +112,8 @@ static void free_stale(sherd__pool *p, unsigned class)
     free_kept(p, k, class);
 }
 
-/* Frees kept buffers, the largest first, until at least `need` bytes are free or none is kept;
- * where others wait for the loop, no more than is left of this turn's. */
+/* Frees kept buffers, the largest first, until at least `need` bytes are free or no buffer is kept.
+ * With slices and several clients it frees no more than this turn's remaining limit. */
 static void shrink(sherd__pool *p, uint64_t need)
 {
     const bool turns = p->later && !p->sole;
@@ -130,7 +130,7 @@ static void shrink(sherd__pool *p, uint64_t need)
         while (p->stale[c].head && before - p->stats.kept < want) free_stale(p, c);
     if (!turns) return;
     p->shrunk += before - p->stats.kept;
-    p->later(p->later_ctx); /* the next turn has as much again */
+    p->later(p->later_ctx); /* the limit starts again in the next turn */
 }
 
 int sherd__pool_new(sherd__pool **out, uint64_t budget)
@@ -170,7 +170,7 @@ uint64_t sherd__pool_cost(uint64_t len)
     return rounded + SHERD__POOL_OVERHEAD;
 }
 
-/* Whether len more bytes are within the budget; else it is counted as refused. */
+/* Returns whether len more bytes are within the budget; otherwise counts a refused request. */
 static bool fits(sherd__pool *p, uint64_t len)
 {
     sherd__pool_stats *s = &p->stats;
@@ -180,7 +180,7 @@ static bool fits(sherd__pool *p, uint64_t len)
     return false;
 }
 
-/* The same beside what is kept. */
+/* The same with kept buffers counted as used. */
 static bool fits_beside(sherd__pool *p, uint64_t len)
 {
     sherd__pool_stats *s = &p->stats;
@@ -257,7 +257,7 @@ uint8_t *sherd__pool_get(sherd__pool *p, uint64_t len)
     }
     list *ready = &p->lists[class_of(len, &rounded)];
     kept *k = ready->head ? pop(ready) : NULL;
-    if (k) { /* leaves `kept` before it enters `used`: nothing needs to shrink for it */
+    if (k) { /* leaves `kept` before it enters `used`, so that no room has to be made for it */
         p->pieces--;
         p->stats.kept -= cost;
         *k = (kept){ .next = NULL };
@@ -294,7 +294,7 @@ void sherd__pool_give(sherd__pool *p, uint8_t *bytes, uint64_t len)
         return;
     }
     bool goes = p->pieces > PIECES_MOST && rounded <= AT_ONCE;
-    if (goes || !p->sole) sherd__wipe(bytes, rounded); /* of a sole client's time, too */
+    if (goes || !p->sole) sherd__wipe(bytes, rounded); /* also where a sole client gives it back */
     else p->dirty = true;
     k->wiped = 0;
     if (goes) free_kept(p, k, class);
@@ -307,7 +307,7 @@ void sherd__pool_slices(sherd__pool *p, void (*later)(void *ctx), void *ctx)
     p->later_ctx = ctx;
 }
 
-/* From now on kept buffers are wiped before they are handed out. */
+/* Makes ready buffers stale: from now on they are wiped before they are handed out. */
 static void set_aside(sherd__pool *p)
 {
     for (unsigned c = 0; c < CLASSES; c++) {
@@ -322,7 +322,7 @@ static void set_aside(sherd__pool *p)
     if (p->stats.stale) p->later(p->later_ctx);
 }
 
-/* Wipes some of the first one of a class; how many bytes that counts. */
+/* Wipes part of the first stale buffer of a class. Returns the bytes that this counts. */
 static uint64_t clean_one(sherd__pool *p, unsigned class, uint64_t most)
 {
     bool goes = p->trimming || class_size(class) > KEPT_MOST || p->pieces > PIECES_MOST ||
@@ -330,7 +330,7 @@ static uint64_t clean_one(sherd__pool *p, unsigned class, uint64_t most)
     kept *k = p->stale[class].head;
     uint64_t from = k->wiped ? k->wiped : sizeof *k, rest = class_size(class) - from;
     uint64_t n = rest < most ? rest : most, over = ((uintptr_t)k + from + n) & (PAGE - 1);
-    if (n < rest && over < n) n -= over; /* pieces of a page would be touched, here and next */
+    if (n < rest && over < n) n -= over; /* so that no page is wiped in two parts */
     if (goes) sherd__wipe_pages((uint8_t *)k + from, n);
     else sherd__wipe((uint8_t *)k + from, n);
     k->wiped = from + n;

@@ -1,8 +1,8 @@
 /*
- * The libuv shell around node/worker.c. What it adds: who may come in, which connection belongs to
- * which client, and an orderly end. Ends in this order: stop accepting, say goodbye on every
- * session, wait for the running product, close the handles, free. The compute thread is only ever
- * reached through the executor; everything here runs on the loop's thread.
+ * The libuv shell around node/worker.c. It adds access control, the assignment of connections to
+ * clients, and an orderly shutdown. The shutdown proceeds in this order: stop accepting, say
+ * goodbye on every session, wait for the running product, close the handles, free. The compute
+ * thread is reached through the executor only; everything here runs on the loop's thread.
  */
 #include "node/server.h"
 
@@ -30,7 +30,7 @@
 #define HANDOFF_MS 10000u
 #define CONNECTIONS 64u
 #define COMPUTE_MS 2000u /* how long an ending node waits for its running product */
-#define QUEUE_MAX 1024u  /* of the executor: two tasks, and sessions that are wiped */
+#define QUEUE_MAX 1024u  /* of the executor: two tasks, and sessions to wipe */
 #define REUSE_BYTES ((size_t)64 << 20)
 
 typedef struct server server;
@@ -53,7 +53,7 @@ struct server {
     sherd_identity *identity;
     sherd__peers allowed, peers;
     void *backend_ctx;
-    const sherd__device *device; /* the first of the backend's */
+    const sherd__device *device; /* the backend's first device */
     sherd__executor *executor;
     sherd__worker *worker;
     sherd__members *members;
@@ -62,15 +62,15 @@ struct server {
     conn *conns;
     uint64_t sessions;
     bool loop_up, ending;
-    bool released;                     /* by a parent that may end now (opt->stay) */
-    uint64_t ending_ms;                /* when the last connection was gone */
-    sherd__lines turned_away, refused; /* turned_away: of strangers, all together */
-    bool accept_told;                  /* accept has given its reason: the link's own is skipped */
+    bool released;                     /* the parent has written, so it may end now (opt->stay) */
+    uint64_t ending_ms;                /* when the last connection was closed */
+    sherd__lines turned_away, refused; /* turned_away: of all strangers together */
+    bool accept_told;                  /* logged by accept: the link's reason is skipped */
     uv_async_t wake;
     uv_signal_t signals[4];
     uv_pipe_t parent;
     uv_timer_t drain;
-    unsigned handles; /* of the four above that are initialised, for closing */
+    unsigned handles; /* initialised ones of the four above, for closing */
 };
 
 static void say(server *s, sherd__node_level level, const char *fmt, ...)
@@ -94,7 +94,7 @@ static void report(server *s)
                        sherd__worker_memory(s->worker), s->device);
 }
 
-/* --- who may come in ----------------------------------------------------------------------- */
+/* --- access control ------------------------------------------------------------------------ */
 
 static const sherd__peer *find_allowed(const server *s, const sherd__fingerprint *key)
 {
@@ -102,7 +102,7 @@ static const sherd__peer *find_allowed(const server *s, const sherd__fingerprint
     return p && strcmp(p->role, "node") != 0 ? p : NULL;
 }
 
-/* Coordinators by the allow-list; members of a circle as long as it lasts. */
+/* Allows coordinators by the allow-list, and members of an all-reduce group while it exists. */
 static bool allow(void *ctx, const sherd__fingerprint *key)
 {
     const server *s = ctx;
@@ -114,7 +114,7 @@ static bool is_coordinator(void *ctx, const sherd__fingerprint *key)
     return find_allowed(ctx, key) != NULL;
 }
 
-/* Whether one more line of this kind goes to the log. */
+/* Returns whether one more line of this kind goes to the log. */
 static bool may_say(server *s, sherd__lines *l, const sherd__fingerprint *key, const char *what)
 {
     uint32_t left_out;
@@ -215,8 +215,8 @@ static bool is_named(void *ctx, const char *peer_address)
     return false;
 }
 
-/* What one key may have of `all` connections or bytes: not the last quarter, where others may
- * come. */
+/* Returns how many of `all` connections or bytes one key may have: where other keys are allowed,
+ * not the last quarter. */
 static uint64_t part_of(const server *s, const sherd__fingerprint *key, uint64_t all)
 {
     for (size_t i = 0; i < s->allowed.len; i++)
@@ -243,7 +243,7 @@ static bool has_enough(server *s, const sherd__fingerprint *key)
     return a && a->connections >= connections_most(s, a);
 }
 
-/* What the coordinator is not told of a refusal. */
+/* Logs the reason of a refusal, which the coordinator does not receive. */
 static void withheld(void *ctx, const sherd__refusal *r)
 {
     conn *c = ctx;
@@ -313,7 +313,7 @@ static void flush(void *ctx, void *tag)
     sherd__link_flush(((conn *)tag)->link);
 }
 
-/* --- the end ------------------------------------------------------------------------------- */
+/* --- shutdown ------------------------------------------------------------------------------ */
 
 static void close_handles(server *s)
 {
@@ -331,7 +331,7 @@ static void on_drain(uv_timer_t *t)
     check_drained(t->data);
 }
 
-/* Once the last connection is gone: waits for the running product, then lets the loop end. */
+/* Once the last connection is closed: waits for the running product, then lets the loop end. */
 static void check_drained(server *s)
 {
     if (!s->ending || s->conns || sherd__members_count(s->members)) return;
@@ -402,7 +402,7 @@ static void on_signal(uv_signal_t *h, int number)
     else if (number != SIGHUP) end(s, number == SIGTERM ? "SIGTERM" : "SIGINT");
 }
 
-/* Nobody is left for whom a running product could be worth its end. */
+/* Ends the node when its parent is gone: the result of a running product has no recipient then. */
 static void orphaned(server *s)
 {
     if (sherd__executor_pending(s->executor) > 0 && s->opt->abandon) {
@@ -414,7 +414,7 @@ static void orphaned(server *s)
 
 static void parent_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
 {
-    static char nothing[64]; /* whatever a parent writes after the handoff says: stay */
+    static char nothing[64]; /* anything that a parent writes after the handoff means: stay */
     (void)h;
     (void)suggested;
     *buf = uv_buf_init(nothing, sizeof nothing);
@@ -472,7 +472,7 @@ static int watch_parent(server *s, sherd_diag *d)
     return err ? uv_fail(d, err, "cannot watch the parent's pipe") : SHERD_OK;
 }
 
-/* --- the beginning --------------------------------------------------------------------------- */
+/* --- start ----------------------------------------------------------------------------------- */
 
 static int load_keys(server *s, sherd_diag *d)
 {
@@ -587,7 +587,7 @@ static void fini(server *s)
     sherd__cores_free(s->cores);
 }
 
-/* A signal that our caller's handler took, before ours stood. */
+/* Checks for a signal that the caller's handler received before the node handles signals. */
 static int go_on(const server *s, sherd_diag *d)
 {
     if (!s->opt->interrupted || !s->opt->interrupted(s->opt->ctx)) return SHERD_OK;

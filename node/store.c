@@ -1,6 +1,6 @@
 /*
- * See store.h. What is wiped on release is the fragment's body; that is the pool's business
- * (sherd__pool_give), reached through the fragment.
+ * See store.h. Releasing a block wipes the fragment's body: this is done by sherd__pool_give, which
+ * the fragment calls.
  */
 #include "node/store.h"
 
@@ -83,7 +83,7 @@ void sherd__block_hold(sherd__block *b)
 void sherd__block_release(sherd__block *b)
 {
     if (!b) return;
-    if (--b->refs == b->calls) sherd__devices_drop(b); /* no other call is going to need it */
+    if (--b->refs == b->calls) sherd__devices_drop(b); /* no further call will need it */
     if (b->refs > 0) return;
     sherd__fragment_free(b->fragment);
     sherd__free(b);

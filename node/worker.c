@@ -1,11 +1,12 @@
 /*
- * A task's life: accepted (checked, memory reserved, blocks held) -> queued with its client ->
- * started (its result's buffer taken) -> run -> answered. At most two are with the executor at a
- * time: one runs, one is there for the compute thread to go on with; the rest waits in the clients'
- * queues, where turns are taken and where CANCEL finds it.
+ * The life of a task: accepted (checked, memory reserved, blocks held) -> queued with its client ->
+ * started (the buffer of its result taken) -> run -> answered. Only as many tasks are started as
+ * keep the devices and the compute thread busy, at least two: one runs, one is ready for the
+ * compute thread to take next. The others wait in the clients' queues, where turns are taken and
+ * where CANCEL finds them.
  *
- * flush may come back with an event, even the client's end: so it is called last, and nothing of
- * the client is touched behind it.
+ * flush may cause an event, even the client's end: so it is called last, and nothing of the client
+ * is used after it.
  */
 #include "node/worker.h"
 
@@ -19,7 +20,7 @@
 
 /* --- tasks ------------------------------------------------------------------------------- */
 
-/* The DROP flags of a task that is over, however it ended. */
+/* Applies the DROP flags of a task that has ended, with or without a result. */
 static void drop_flagged(task *t)
 {
     sherd__store *s = &t->client->store;
@@ -53,7 +54,7 @@ void sherd__worker_release(task *t)
 static void refuse(sherd__client *c, const sherd__refusal *r)
 {
     c->worker->stats.refused++;
-    /* A session that cannot take it is closing: its CLOSED event follows. */
+    /* A session that cannot take the refusal is closing: its CLOSED event follows. */
     if (c->session && sherd__session_refuse(c->session, r)) return;
 }
 
@@ -90,7 +91,7 @@ void sherd__worker_count(sherd__worker *w, const sherd__task *t)
     w->stats.bytes_out += t->result.len;
 }
 
-/* Hands a finished result over; t->out is the session's then. */
+/* Passes a finished result to the session, which then owns t->out. */
 static int hand_over(task *t)
 {
     sherd__client *c = t->client;
@@ -103,7 +104,7 @@ static int hand_over(task *t)
     return SHERD_OK;
 }
 
-/* Answers a task that was run, and lets go of it. */
+/* Answers a task that was run, and releases it. */
 static void answer(task *t)
 {
     sherd__client *c = t->client;
@@ -138,20 +139,20 @@ void sherd__worker_run(task *t)
     if (t->err) set_text(t->text, t->err, d.message);
 }
 
-/* How many tasks may be started and not answered. */
+/* Returns how many tasks may be started and not answered. */
 static uint32_t depth_of(const sherd__worker *w)
 {
     uint32_t depth = sherd__devices_depth(&w->devices);
     return depth < RUNNING_LEAST ? RUNNING_LEAST : depth < RUNNING_MAX ? depth : RUNNING_MAX;
 }
 
-/* Whether devices compute it, and not the compute thread by itself. */
+/* Returns whether devices compute the task; otherwise the compute thread does. */
 static bool of_device(const task *t)
 {
     return !t->round && !t->secure && !t->circle;
 }
 
-/* A task's number in its client's table. */
+/* Returns a task's number in its client's table. */
 static uint64_t number_of(uint32_t number, uint32_t attempt)
 {
     return (uint64_t)attempt << 32 | number;
@@ -180,7 +181,7 @@ static void leave_running(sherd__worker *w, const task *t)
     sherd__worker_charge(t->client, t->took_us - t->charged_us);
 }
 
-/* A started task is over: it is answered, and others are started. */
+/* Ends a started task: answers it, and starts others. */
 static void finish(task *t)
 {
     sherd__client *c = t->client;
@@ -188,7 +189,7 @@ static void finish(task *t)
     leave_running(w, t);
     if (t->round) sherd__worker_round_done(t);
     else answer(t);
-    if (sherd__worker_to_reap(c)) sherd__worker_reap_now(c); /* what the task kept held */
+    if (sherd__worker_to_reap(c)) sherd__worker_reap_now(c); /* blocks that the task held */
     if (sherd__worker_to_reap(c) && w->opt.wake) w->opt.wake(w->opt.wake_ctx);
     if (c->closed) {
         sherd__worker_over(c);
@@ -204,14 +205,14 @@ static void on_done(sherd__executor_item *work)
     finish((task *)work);
 }
 
-/* --- calls of devices -------------------------------------------------------------------- */
+/* --- device calls ------------------------------------------------------------------------ */
 
 static void on_called(sherd__call *call);
 
 /*
- * Gives a task to a device, or has it wait: then a call is under way, and all that wait are tried
- * again when it is done. A task that found no memory runs alone, so that others cannot take what is
- * given back from it again and again.
+ * Gives a task to a device, or makes it wait while calls are in progress: all waiting tasks are
+ * tried again when one of these ends. A task that found no memory runs alone, so that other tasks
+ * cannot take the memory that is freed for it again and again.
  */
 static int submit_call(sherd__worker *w, task *t)
 {
@@ -241,7 +242,7 @@ static void submit_waiting(sherd__worker *w)
         task *t = w->running[i];
         if (!t->waiting || !(t->err = submit_call(w, t))) continue;
         finish(t);
-        i = UINT32_MAX; /* the list is another: from its beginning */
+        i = UINT32_MAX; /* the list has changed: start over */
     }
 }
 
@@ -268,7 +269,7 @@ static void on_called(sherd__call *call)
     finish(t);
 }
 
-/* A task that waits for a device is over: nothing of it is under way. */
+/* Ends a task that waits for a device: it has no call in progress. */
 static void withdraw(task *t)
 {
     leave_running(t->client->worker, t);
@@ -277,7 +278,7 @@ static void withdraw(task *t)
 
 /* --- starting ---------------------------------------------------------------------------- */
 
-/* Estimated, without what a hop to the compute thread costs. */
+/* Returns the estimated time of the task, without that of switching to the compute thread. */
 static double us_of(const sherd__worker *w, const task *t)
 {
     const sherd__fragment *right = t->right ? t->right->fragment : NULL;
@@ -286,7 +287,7 @@ static double us_of(const sherd__worker *w, const task *t)
            sherd__task_bytes(&t->what, t->left->fragment, right) / 4e3;
 }
 
-/* Turns the reservation into the buffer of the result. */
+/* Replaces the reservation by the buffer of the result. */
 static int take_buffer(task *t)
 {
     sherd__pool *pool = t->client->pool;
@@ -329,8 +330,8 @@ static void start(sherd__worker *w, task *t)
     }
     double us = us_of(w, t), began = now_us(w);
     const sherd__fragment_info *left = sherd__fragment_info_of(t->left->fragment);
-    /* Secure sums and circles: all on one thread, one after another. What CSR takes depends on how
-     * its entries lie. */
+    /* Secure sums and all-reduce tasks all run on one thread, one after another. The time that a
+     * CSR operand takes depends on the positions of its entries, so it is not estimated. */
     bool run_here = w->running_len == 0 && of_device(t) && w->opt.backend->compute &&
                     us < SHERD__INLINE_US && left->encoding != SHERD__CSR;
     if (!of_device(t) || !sherd__worker_stream(t)) {
@@ -341,13 +342,13 @@ static void start(sherd__worker *w, task *t)
         } else {
             sherd__worker_run(t);
             w->stats.inline_tasks++;
-            double took = now_us(w) - began; /* subnormal numbers take far longer, say */
+            double took = now_us(w) - began; /* for example, subnormal numbers take far longer */
             w->turn_us += took > us ? took : us;
             sherd__worker_charge(c, took > us ? took : us);
         }
         answer(t);
     }
-    w->turn_us += 2; /* answering */
+    w->turn_us += 2; /* time to send the result */
     sherd__worker_flush(w, c);
 }
 
@@ -370,7 +371,7 @@ void sherd__worker_pump(sherd__worker *w)
         sherd__worker_release(t);
     }
     w->pumping = false;
-    if (w->last && w->running_len < w->depth) w->opt.wake(w->opt.wake_ctx); /* the next turn */
+    if (w->last && w->running_len < w->depth) w->opt.wake(w->opt.wake_ctx); /* in the next turn */
 }
 
 void sherd__worker_turn(sherd__worker *w)
@@ -390,7 +391,7 @@ static void on_block(sherd__client *c, sherd__event *e)
     sherd_diag d = { .code = 0 };
     e->fragment = NULL;
     const sherd__fragment_info *info = sherd__fragment_info_of(f);
-    int err = sherd__store_put(&c->store, e->job, e->block, f); /* its session checked the table */
+    int err = sherd__store_put(&c->store, e->job, e->block, f); /* the session checked the table */
     while (err == SHERD_ENOMEM && sherd__pool_relieve(c->pool))
         err = sherd__store_put(&c->store, e->job, e->block, f);
     if (err == SHERD_EINVAL)
@@ -404,7 +405,7 @@ static void on_block(sherd__client *c, sherd__event *e)
     w->stats.bytes_in += info->len;
 }
 
-/* Whether the task makes sense over these blocks. */
+/* Checks the task against these blocks. */
 static int check_task(sherd__client *c, const sherd__task *what, const sherd__block *left,
                       const sherd__block *right, sherd_diag *d)
 {
@@ -422,7 +423,7 @@ static int check_task(sherd__client *c, const sherd__task *what, const sherd__bl
     return sherd__secure_admit(c->secure, what, left, right, d);
 }
 
-/* Blocks found, agreed with, and room for the result: else the reason in *d. */
+/* Finds the blocks, checks the task and reserves room for the result, or sets *d. */
 static int accept_task(sherd__client *c, const sherd__task *what, task **out, sherd_diag *d)
 {
     sherd__worker *w = c->worker;
@@ -458,7 +459,7 @@ static int accept_task(sherd__client *c, const sherd__task *what, task **out, sh
     w->stats.queued++;
     err = sherd__grouped_add(&c->tasks, &t->item, what->job, number_of(what->task, what->attempt));
     if (err) {
-        t->what.flags = 0; /* as if it had not come */
+        t->what.flags = 0; /* as if it had not arrived, so that nothing is dropped */
         sherd__worker_release(t);
         return sherd__fail(d, err, NULL, "no room in the table of tasks");
     }
@@ -489,7 +490,7 @@ static void on_task(sherd__client *c, const sherd__event *e)
     sherd__worker_pump(c->worker);
 }
 
-/* The result of a started task is not needed. True: the task is gone. */
+/* Stops a started task of which the result is not needed. Returns true if the task was released. */
 static bool stop(task *t)
 {
     const sherd__worker *w = t->client->worker;
@@ -500,7 +501,7 @@ static bool stop(task *t)
     return waiting;
 }
 
-/* The job is dropped, or the client is over: what runs of it may end early. */
+/* Stops the running tasks of a job that is dropped, or of a client that is closed. */
 static void stop_running(sherd__client *c, uint64_t job)
 {
     const sherd__worker *w = c->worker;
@@ -512,7 +513,7 @@ static void stop_running(sherd__client *c, uint64_t job)
     }
 }
 
-/* One attempt of a task, or with number 0 all tasks of the job. */
+/* Cancels one attempt of a task, or with number 0 all tasks of the job. */
 static void on_cancel(sherd__client *c, const sherd__event *e)
 {
     sherd__worker *w = c->worker;
@@ -597,7 +598,7 @@ void sherd__worker_event(sherd__client *c, sherd__session *s, sherd__event *e)
     w->inside = outer;
 }
 
-/* --- beginning and end ------------------------------------------------------------------- */
+/* --- start and end ----------------------------------------------------------------------- */
 
 int sherd__worker_join(sherd__worker *w, sherd__client **out, void *tag,
                        const sherd__fingerprint *key, uint64_t memory)

@@ -1,14 +1,14 @@
 /*
- * The task loop of a node, without socket, clock or thread of its own: sessions' events in, results
- * and refusals out through the sessions, products on an executor. The server (node/server.h) and
- * the simulation drive the same object.
+ * The task loop of a node, without a socket, clock or thread of its own: it takes sessions' events,
+ * returns results and refusals through the sessions, and runs products on an executor. The server
+ * (node/server.h) and the simulation use the same object.
  *
  * Every session is one client with its own blocks and its own queue. Keys share the compute
- * thread's time by equal parts, or take turns where no clock is given; the clients of one key take
+ * thread's time in equal parts, or take turns where no clock is given; the clients of one key take
  * turns in its part. Memory is reserved when a task arrives, so that an accepted task cannot fail
- * for want of it later; what does not fit is refused, with the reason. A task small enough not to
- * hold up the loop runs at once on the calling thread when nothing else runs: a hop to the compute
- * thread costs more than it does.
+ * later for lack of it; a task that does not fit is refused, with the reason. A task small enough
+ * not to delay the loop runs at once on the calling thread when nothing else runs: switching to the
+ * compute thread costs more than the task.
  *
  * One thread (the loop's) makes all calls here, and drains the executor.
  */
@@ -29,118 +29,122 @@ typedef struct sherd__worker sherd__worker;
 typedef struct sherd__client sherd__client;
 typedef struct sherd__account sherd__account; /* node/account.h */
 
-/** A task estimated to take less than this runs on the loop's thread. */
+/** A task with a lower estimate than this runs on the loop's thread. */
 #define SHERD__INLINE_US 60.0
 
 typedef struct sherd__worker_options {
     const sherd__backend *backend;
     void *backend_ctx;
-    const sherd__device *devices; /* the first devices_len of the backend's; NULL: all */
+    const sherd__device *devices; /* the first devices_len of the backend's devices; NULL: all */
     uint32_t devices_len;
     sherd__executor *executor;
-    uint64_t memory; /* budget of blocks, arriving bodies and results of all clients */
-    /** A session has something to send, from outside one of its own events. May end in an event of
-     *  the same session. May be NULL. */
+    uint64_t memory; /* budget for blocks, arriving bodies and results of all clients */
+    /** Called when a session has something to send outside one of its own events. May cause an
+     *  event of the same session. May be NULL. */
     void (*flush)(void *ctx, void *tag);
     void *flush_ctx;
-    /** From either thread: sherd__worker_poll has something to do, in the loop's next turn. NULL:
-     *  passes of gradients do not begin before all of their parameters are there, nothing is done
-     *  in slices, and poll is not needed. */
+    /** Called from either thread when sherd__worker_poll should run in the loop's next turn. NULL:
+     *  passes of gradients start only when all of their parameters are there, nothing is done in
+     *  slices, and poll is not needed. */
     void (*wake)(void *ctx);
     void *wake_ctx;
     sherd__secure_self self;      /* zeroed: no secure aggregation */
-    sherd__allreduce_links links; /* to members of circles; zeroed: none */
-    /** Whether this key may give tasks here; NULL: nobody is asked. */
+    sherd__allreduce_links links; /* to members of all-reduce groups; zeroed: no links */
+    /** Returns whether this key may send tasks to this node. NULL: no key is checked. */
     bool (*coordinator)(void *ctx, const sherd__fingerprint *key);
     void *coordinator_ctx;
     sherd__entropy entropy; /* keys of sessions' tables; zeroed: the system's */
-    double (*clock)(void);  /* seconds, from any thread: times in answers about gradients, and what
-                              keys' tasks take; NULL: none */
+    double (*clock)(void);  /* seconds, from any thread: for the times in results of gradients and
+                               the times that keys' tasks take; NULL: no times */
 } sherd__worker_options;
 
-#define SHERD__OPS_MAX 32u /* sherd__op numbers are below */
+#define SHERD__OPS_MAX 32u /* all sherd__op numbers are lower */
 
-/** Counters since the start; never reset. */
+/** Counters since the start; they are never reset. */
 typedef struct sherd__worker_stats {
-    uint64_t tasks[SHERD__OPS_MAX]; /* results handed to a session, by operation */
-    uint64_t inline_tasks;          /* of these, on the loop's thread */
-    uint64_t streamed_tasks;        /* of these, produced while sent */
+    uint64_t tasks[SHERD__OPS_MAX]; /* results passed to a session, by operation */
+    uint64_t inline_tasks;          /* of these, computed on the loop's thread */
+    uint64_t streamed_tasks;        /* of these, produced while they were sent */
     uint64_t refused, cancelled;
-    uint64_t repeated;            /* calls of devices that failed and were submitted again */
+    uint64_t repeated;            /* device calls that failed and were submitted again */
     uint64_t blocks_in, bytes_in; /* bodies stored */
-    uint64_t bytes_out;           /* bodies of results handed to a session */
+    uint64_t bytes_out;           /* bodies of results passed to a session */
     uint64_t clients_now, clients;
     uint64_t queued; /* tasks accepted and not answered, now */
-    uint64_t reaped; /* records freed in slices: tasks, blocks, answers */
+    uint64_t reaped; /* records freed in slices: tasks, blocks, results */
 } sherd__worker_stats;
 
-/** The executor outlives the worker's use of it: free the worker only once it is drained. */
+/** Creates a worker. Free it only once the executor, which must outlive it, is drained. */
 int sherd__worker_new(sherd__worker **out, const sherd__worker_options *opt) SHERD_MUST;
-/** All clients have seen SHERD__EV_CLOSED, and the executor is drained. NULL is allowed. */
+/** Frees the worker. All clients must have received SHERD__EV_CLOSED, and the executor must be
+ *  drained. NULL is allowed. */
 void sherd__worker_free(sherd__worker *w);
 
 /**
- * A new session of the holder of `key`, whose sessions take one turn together and may have `memory`
- * bytes of the budget (0: all of it). key NULL: a session that has its own. `tag` comes back in
- * flush. SHERD_ENOMEM.
+ * Adds a session of the holder of `key`. The sessions of a key share one turn and may use `memory`
+ * bytes of the budget (0: all of it). key NULL: the session has a turn and memory of its own. `tag`
+ * is passed to flush. Returns SHERD_ENOMEM.
  */
 int sherd__worker_join(sherd__worker *w, sherd__client **out, void *tag,
                        const sherd__fingerprint *key, uint64_t memory) SHERD_MUST;
-/** What its sessions share. */
+/** Returns the account that the client shares with the other sessions of its key. */
 sherd__account *sherd__worker_account(const sherd__client *c);
-/** Sets place, unplace and block_max of its session, and what else the budget has to do with. */
+/** Sets place, unplace and block_max of the client's session, and the other options that concern
+ *  the budget. */
 void sherd__worker_session(sherd__client *c, sherd__session_options *opt);
-/** The session never came to be (no event was ever given): forgets the client. */
+/** Removes a client of which the session was not established (no event was given). */
 void sherd__worker_leave(sherd__client *c);
 /**
- * An event of the client's session. Takes the event's fragment. SHERD__EV_CLOSED is the last one:
- * queued tasks and blocks go at once, those that the compute thread uses when it is done.
+ * Handles an event of the client's session, and takes the event's fragment. SHERD__EV_CLOSED is the
+ * last event: queued tasks and blocks are freed at once, those that the compute thread uses when it
+ * is done.
  */
 void sherd__worker_event(sherd__client *c, sherd__session *s, sherd__event *event);
 
-/** Sends what passes that are still running have ready, frees a slice of what was dropped, and
- *  starts what waited for its turn. */
+/** Sends the finished results of running passes, frees a slice of what was dropped, and starts
+ *  waiting tasks. */
 void sherd__worker_poll(sherd__worker *w);
 
 /*
- * Members of circles. What a link that was opened for a circle meets, and what others send over
- * connections of theirs, which are nobody's client: `id` names the circle.
+ * Members of all-reduce groups. These functions handle events of the links that were opened for a
+ * group, and records that other members send over their own connections, which belong to no client:
+ * `id` names the group.
  */
 void sherd__worker_link_up(sherd__worker *w, sherd__allreduce *circle, uint32_t member,
                            sherd__session *s);
-/** The link is over, and closed by whoever calls. */
+/** The link has ended; the caller closes it. */
 void sherd__worker_link_down(sherd__worker *w, sherd__allreduce *circle, uint32_t member, int err,
                              const char *why);
 void sherd__worker_link_refused(sherd__worker *w, sherd__allreduce *circle, uint32_t member,
                                 const sherd__refusal *r);
-/** The circle that somebody with this key may connect for, or 0: none. */
+/** Returns the id of the group that the holder of this key may connect for, or 0. */
 uint64_t sherd__worker_member(const sherd__worker *w, const sherd__fingerprint *key);
-/** How many circles of this account know them, of this name; 0: of any. */
+/** Returns how many groups of this account, with this id (0: any), have this key as a member. */
 uint32_t sherd__worker_member_allreduces(const sherd__worker *w, const sherd__account *a,
                                          const sherd__fingerprint *key, uint64_t id);
-/** Sets what the budget has to do with of a session of theirs, which counts in the account. */
+/** Sets the options that concern the budget for a member's session, which counts in the account. */
 void sherd__worker_member_session(sherd__worker *w, const sherd__account *a,
                                   sherd__session_options *opt);
-/** Whose circle it is: links that it opens count there. */
+/** Returns the account of the group's coordinator: links that the group opens count there. */
 sherd__account *sherd__worker_allreduce_account(const sherd__worker *w,
                                                 const sherd__allreduce *circle);
-/** Bytes for the body of such a block, of the account of the circle's coordinator: of *account, or
- *  where that is NULL of the one that it is set to. They go back to its pool. NULL: no circle waits
- *  for it, or no room. */
+/** Allocates the body of a block for a group, from the account of the group's coordinator: from
+ *  *account, or where that is NULL from the one that *account is set to. The bytes go back to the
+ *  account's pool. Returns NULL where no group waits for the block, or where there is no room. */
 uint8_t *sherd__worker_member_place(sherd__worker *w, sherd__account **account,
                                     const sherd__fingerprint *key, uint64_t id, uint32_t number,
                                     uint64_t len);
-/** For circles of this account; NULL: of any. Takes f. SHERD_EUNASKED: not theirs to send; their
- *  connection is to be closed. */
+/** Handles a block for the groups of this account; NULL: of any account. Takes f. Returns
+ *  SHERD_EUNASKED where this member may not send it; the caller then closes its connection. */
 int sherd__worker_member_block(sherd__worker *w, const sherd__account *a,
                                const sherd__fingerprint *key, uint64_t id, uint32_t number,
                                sherd__fragment *f) SHERD_MUST;
-/** A connection of theirs that counted for this account, as above, is over. */
+/** Handles the end of a member's connection that counted for this account. */
 void sherd__worker_member_gone(sherd__worker *w, const sherd__account *a,
                                const sherd__fingerprint *key, uint64_t id);
-/** Gives bytes back to the pool that they are of, as a session's unplace. */
+/** Returns bytes to the pool that they came from, as a session's unplace. */
 void sherd__worker_unplace(void *pool, uint8_t *bytes, uint64_t len);
-/** All accounts: a list. */
+/** Returns the list of all accounts. */
 sherd__account *sherd__worker_accounts(const sherd__worker *w);
 
 const sherd__worker_stats *sherd__worker_stats_of(const sherd__worker *w);

@@ -1,7 +1,7 @@
 /*
- * Memory of the task loop, and its way back. What a peer can end with one record, or with its
- * connection, may be very many tasks, blocks and answers: they are set aside in constant time, keep
- * their room in the budget, and are freed some at a turn.
+ * Memory of the task loop, and how it is freed. One record of a peer, or the end of its connection,
+ * may end very many tasks, blocks and results: they are set aside in constant time, still count in
+ * the budget, and are freed some in each turn.
  */
 #include "core/alloc.h"
 #include "node/worker_state.h"
@@ -37,7 +37,7 @@ void sherd__worker_member_session(sherd__worker *w, const sherd__account *a,
     opt->budget = sherd__pool_budget(a->pool);
 }
 
-/* Frees up to `most` records of what the client gave up; how many it freed. */
+/* Frees up to `most` records that the client gave up. Returns how many it freed. */
 static size_t reap_client(sherd__client *c, size_t most)
 {
     size_t n = 0;
@@ -70,7 +70,8 @@ void sherd__worker_reap_now(sherd__client *c)
     w->reaped += reap_client(c, w->opt.wake ? less(REAP_AT_ONCE, w->reaped) : SIZE_MAX);
 }
 
-/* Of one key's clients, or of all others, so many in a turn; true where something was freed. */
+/* Frees records of one key's clients (its), or of all others, up to `turn` in a turn. Returns true
+ * where it freed any. */
 static bool relieve(sherd__worker *w, const sherd__pool *pool, bool its, size_t turn,
                     size_t *relieved)
 {
@@ -92,22 +93,22 @@ bool sherd__worker_relieve(void *worker, const sherd__pool *asks)
                  relieve(w, asks, false, REAP_RELIEF, &w->relieved));
 }
 
-/* ---- what the compute thread ends ------------------------------------------------------------ */
+/* ---- ends on the compute thread -------------------------------------------------------------- */
 
 typedef struct ending {
-    sherd__executor_item work; /* first: the executor hands it back */
+    sherd__executor_item work; /* must be first: the executor hands it back */
     sherd__worker *worker;
     struct ending *prev, *next;
     sherd__pool *pool;
     uint64_t reserved;
     void (*end)(void *what);
-    void *what; /* NULL: ended */
+    void *what; /* NULL: already ended */
 } ending;
 
 static void run_ending(sherd__executor_item *work)
 {
     ending *e = (ending *)work;
-    sherd__free_in_slices(true); /* the loop takes and frees memory meanwhile */
+    sherd__free_in_slices(true); /* the loop allocates and frees memory meanwhile */
     e->end(e->what);
     sherd__free_in_slices(false);
     e->what = NULL;
@@ -116,7 +117,7 @@ static void run_ending(sherd__executor_item *work)
 static void on_ended(sherd__executor_item *work)
 {
     ending *e = (ending *)work;
-    if (e->what) e->end(e->what); /* the executor is going down */
+    if (e->what) e->end(e->what); /* the executor is shutting down */
     *(e->prev ? &e->prev->next : &e->worker->endings) = e->next;
     e->worker->endings_len--;
     if (e->next) e->next->prev = e->prev;
@@ -186,7 +187,7 @@ static void free_client(sherd__client *c)
     sherd__worker_calm(c);
     sherd__gradient_fini(&c->site);
     sherd__secure_free(c->secure);
-    sherd__allreduce_free(c->circle); /* before the store, of which it is told */
+    sherd__allreduce_free(c->circle); /* before the store, which calls it */
     sherd__session_free(c->over);
     sherd__grouped_fini(&c->tasks);
     sherd__store_fini(&c->store);

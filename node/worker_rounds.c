@@ -1,14 +1,14 @@
 /*
  * Rounds of gradients in the task loop. A round (node/gradient.h) is several tasks of a session and
- * one pass: it is queued with its client as one task that answers many, started as soon as the
- * lowest tier's parameters are there, and its answers leave while the pass still runs.
+ * one pass. It is queued with its client as one task that answers many. It starts as soon as the
+ * lowest tier's parameters have arrived, and its results are sent while the pass still runs.
  */
 #include "core/alloc.h"
 #include "core/diag.h"
 #include "crypto/fragment_make.h"
 #include "node/worker_state.h"
 
-/* What is computed, and what cannot be: answers. */
+/* Sends the computed tiers, and refuses those that cannot be computed. */
 static void answer_round(sherd__client *c, sherd__round *r)
 {
     sherd__worker *w = c->worker;
@@ -36,7 +36,8 @@ static void answer_round(sherd__client *c, sherd__round *r)
     }
 }
 
-/* Something has changed: answers what it can, queues it, or lets go of it. */
+/* Called after a change: queues the round if it can start, sends what is ready, and closes the
+ * round if it is finished. */
 static void move_round(sherd__client *c, sherd__round *r)
 {
     if (sherd__round_startable(r)) {
@@ -58,7 +59,7 @@ void sherd__worker_round_done(task *t)
     sherd__round *r = t->round;
     (void)sherd__round_end(r);
     sherd__free(t);
-    if (!c->closed) move_round(c, r); /* else it goes with its client */
+    if (!c->closed) move_round(c, r); /* otherwise the round is freed with its client */
 }
 
 void sherd__worker_gradient(sherd__client *c, const sherd__event *e)
@@ -93,7 +94,7 @@ void sherd__worker_poll(sherd__worker *w)
         sherd__client *c = w->running[i]->client;
         if (!r || !c->session) continue;
         answer_round(c, r);
-        sherd__worker_flush(w, c); /* its client may end by that; a round that runs does not */
+        sherd__worker_flush(w, c); /* this may end the client, but not a round that runs */
         sherd__round_left(r);
     }
     sherd__worker_turn(w);

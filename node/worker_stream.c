@@ -1,7 +1,7 @@
 /*
- * Results that are produced while they are sent, where a backend can: the task is answered at once
- * with a fragment over the backend's source, which holds the blocks that it reads until the last of
- * it has left.
+ * Results that are produced while they are sent, where a backend supports this: the task is
+ * answered at once with a fragment over the backend's source, which holds the blocks that it reads
+ * until the last byte is sent.
  */
 #include "core/alloc.h"
 #include "core/diag.h"
@@ -31,7 +31,8 @@ static void stream_free(void *ctx)
     sherd__free(s);
 }
 
-/* A fragment over the backend's source, which it takes; it holds the blocks until it is sent. */
+/* Makes a fragment over the backend's source, which it takes. The fragment holds the blocks until
+ * it is sent. */
 static int stream_fragment(task *t, sherd__fragment_source source, uint64_t memory,
                            sherd__fragment **out)
 {

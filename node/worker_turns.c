@@ -1,13 +1,14 @@
 /*
- * Whose turn it is: holders of keys with queued tasks stand in a ring. The next task is of the
- * holder whose tasks have taken the least time, the first in the ring where several have, so that
- * one with many tasks, many sessions or long tasks delays another by one of them. (Start-time fair
+ * Fair sharing among keys. Holders of keys with queued tasks are in a ring. The next task is taken
+ * from the holder with the least time used, or the first in the ring of several, so that a holder
+ * with many tasks, many sessions or long tasks delays another by one task at most. (Start-time fair
  * queueing: Goyal, Vin, Cheng, "Start-time fair queuing", SIGCOMM 1996, section 2. Differs in that
  * a task's time is estimated when it starts, and corrected when it ends.) A key's sessions take its
  * turns one after another, and share its part of the memory.
  *
- * Times count from `served`, the least that the last one served had: who was away has saved up
- * nothing. One long task puts its holder back by TURN_LEAD_US at most.
+ * A holder that enters the ring starts with at least served_us, the time used by the holder that
+ * was last served: a holder without tasks saves up no time. One long task puts its holder back by
+ * TURN_LEAD_US at most.
  */
 #include "core/alloc.h"
 #include "node/worker_state.h"
@@ -101,7 +102,7 @@ void sherd__worker_queue(sherd__client *c, task *t)
     sherd__worker_enter(c->worker, c);
 }
 
-/* Out of the queue: there are few rounds (SHERD__ROUNDS_MAX). */
+/* Takes a task out of the queue. Walking the rounds is cheap: there are few (SHERD__ROUNDS_MAX). */
 static void unqueue(sherd__client *c, task *t)
 {
     *(t->prev ? &t->prev->next : &c->head) = t->next;
@@ -155,7 +156,8 @@ void sherd__worker_charge(sherd__client *c, double us)
     if (t->used_us > w->served_us + TURN_LEAD_US) t->used_us = w->served_us + TURN_LEAD_US;
 }
 
-/* There are no more holders of keys than the allow-list or the bound on connections lets in. */
+/* Returns the holder with the least time used. A linear search is enough: the allow-list and the
+ * limit of connections bound the number of holders. */
 static tenant *least_served(const sherd__worker *w)
 {
     tenant *least = w->last->turn_next;

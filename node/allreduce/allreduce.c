@@ -1,7 +1,7 @@
 /*
- * Tasks of a circle: what each of them waits for, what the compute thread does for it, and what
- * follows. A STEP's packs are found and held on the loop's thread, some at a turn; then the compute
- * thread alone has the member, the sum and the table of rows, until it is done.
+ * Tasks of an all-reduce group: what each of them waits for, what the compute thread does for it,
+ * and what follows. A STEP's packs are found and held on the loop's thread, some in each turn. Then
+ * only the compute thread uses the member, the sum and the table of rows, until it is done.
  */
 #include "node/allreduce/state.h"
 
@@ -12,7 +12,7 @@
 #include "core/clock.h"
 #include "core/diag.h"
 
-enum { TAKE_TURN = 1024 }; /* packs that are looked for at once, and dropped ones let go of */
+enum { TAKE_TURN = 1024 }; /* packs that are looked up, or released, in one turn */
 
 bool sherd__allreduce_op(uint32_t op)
 {
@@ -61,7 +61,7 @@ size_t sherd__allreduce_reap(sherd__allreduce *c, size_t most)
     return n < most ? n + sherd__packs_reap(&c->old, most - n) : n;
 }
 
-/* ---- what comes ------------------------------------------------------------------------------ */
+/* ---- admission ------------------------------------------------------------------------------- */
 
 int sherd__allreduce_admit(sherd__allreduce *c, const sherd__task *t, const sherd__block *left,
                            const sherd__block *right, sherd_diag *d)
@@ -100,8 +100,8 @@ static int read_head(const sherd__allreduce *c, const sherd__block *left,
 
 /* ---- STEP ------------------------------------------------------------------------------------ */
 
-/* The most rows that a shard has. They may be looked for one after another, so they are no more
- * than the list has. */
+/* Checks the shards. *most is the largest number of rows of a shard. Shards may be searched one
+ * after another, so together they have no more rows than the list. */
 static int check_shards(const sherd__allreduce *c, const sherd__allreduce_round *head,
                         uint64_t *most, sherd_diag *d)
 {
@@ -123,7 +123,8 @@ static int check_shards(const sherd__allreduce *c, const sherd__allreduce_round 
     return SHERD_OK;
 }
 
-/* The packs that came since; false: more are left for the next turn. */
+/* Takes the packs that were sent since the last step. Returns false where some are left for the
+ * next turn. */
 static bool take_packs(sherd__allreduce *c, const sherd__allreduce_round *head, int *err,
                        sherd_diag *d)
 {
@@ -133,8 +134,8 @@ static bool take_packs(sherd__allreduce *c, const sherd__allreduce_round *head, 
     return *err || (c->packs.taken >= head->packs && !c->packs.dropped);
 }
 
-/* Memory for the list and for shards that are not in one place, which stays for later steps.
- * Whether one is needed, the compute thread finds out. */
+/* Allocates memory for the sum, for the list and for shards that are not contiguous; it is kept for
+ * later steps. The compute thread finds out whether the last one is needed. */
 static int take_memory(sherd__allreduce *c, const sherd__allreduce_round *head, uint64_t rows,
                        sherd_diag *d)
 {
@@ -149,7 +150,7 @@ static int take_memory(sherd__allreduce *c, const sherd__allreduce_round *head, 
     return SHERD_OK;
 }
 
-/* c->looking: it goes on in the next turn. */
+/* Opens the round of a STEP. With c->looking set, it continues in the next turn. */
 static int open_step(sherd__allreduce *c, const sherd__task *t, const sherd__block *left,
                      sherd_diag *d)
 {
@@ -181,7 +182,7 @@ static bool nobody_waits(void *ctx)
     return c->forget || c->unwanted;
 }
 
-/* All rows of the step are here, before anything is changed. */
+/* Checks that all rows of the step are on this node, before anything is changed. */
 static int find_shards(sherd__allreduce *c, sherd_diag *d)
 {
     int err = sherd__packs_note(&c->packs, d);
@@ -225,7 +226,7 @@ static int run_step(sherd__allreduce *c, uint8_t *out, sherd_diag *d)
 
 /* ---- REDUCE, STATE --------------------------------------------------------------------------- */
 
-/* Of the round under way; the block need not be that of its STEP, whoever asks. */
+/* Checks a REDUCE of the current round. Its block may be another one than that of the STEP. */
 static int check_reduce(const sherd__allreduce *c, const sherd__task *t, const sherd__block *left,
                         sherd_diag *d)
 {
@@ -247,7 +248,7 @@ static int run_reduce(sherd__allreduce *c, const sherd__fragment *left, uint8_t 
     int32_t scales[SHERD__RECIPE_LAYERS_MAX];
     sherd__member_figures f;
     sherd__allreduce_round head;
-    sherd__step_plan p; /* the block's own: what the step has read may be gone */
+    sherd__step_plan p; /* read from this block: the STEP's may be freed */
     int err = sherd__allreduce_round_parse(&head, &p, c->plan.examples, sherd__fragment_bytes(left),
                                            (size_t)sherd__fragment_info_of(left)->len, d);
     if (err) return err;
@@ -284,7 +285,7 @@ static int run_state(sherd__allreduce *c, const sherd__task *t, const sherd__fra
     return SHERD_OK;
 }
 
-/* On the loop's thread, whatever runs: it reads nothing that a task changes. */
+/* Runs on the loop's thread at any time: it reads nothing that a running task changes. */
 static void run_where(const sherd__allreduce *c, uint8_t *out)
 {
     sherd__allreduce_where w = { .round = c->round, .step = c->step };
@@ -300,7 +301,7 @@ static void run_where(const sherd__allreduce *c, uint8_t *out)
     sherd__allreduce_where_write(out, &w);
 }
 
-/* ---- turns ----------------------------------------------------------------------------------- */
+/* ---- when tasks run -------------------------------------------------------------------------- */
 
 static int open_state(const sherd__allreduce *c, const sherd__task *t, const sherd__block *left,
                       sherd_diag *d)
@@ -315,7 +316,7 @@ static int open_state(const sherd__allreduce *c, const sherd__task *t, const she
                                         : check_result(t, SHERD_F64, q.len, d);
 }
 
-/* Whether the task is to be asked for anew later; else SHERD_OK in *err, or why not at all. */
+/* Returns true where the task must wait; otherwise *err is SHERD_OK or why it cannot run. */
 static bool must_wait(sherd__allreduce *c, const sherd__task *t, const sherd__block *left,
                       const sherd__block *right, int *err, sherd_diag *d)
 {
@@ -412,7 +413,7 @@ void sherd__allreduce_done(sherd__allreduce *c, const sherd__task *t, int err, b
         sherd__block_release(c->state);
         c->state = NULL;
         c->met = !err && wanted;
-        if (!c->met && c->plan.state) sherd__allreduce_leave(c); /* else the next meeting goes on */
+        if (!c->met && c->plan.state) sherd__allreduce_leave(c); /* else kept for the next MEET */
         break;
     case SHERD__OP_STEP:
         if (err || !wanted) sherd__allreduce_drop_round(c);

@@ -1,7 +1,8 @@
 /*
- * Who is in the circle, and links to those whom the schedule names. Plan, roster and recipe come
- * from the coordinator: this node must be in it under its own key at its own place, nobody may be
- * in it who may give tasks here, and with --peers everybody has to be in that file.
+ * The members of an all-reduce group, and links to those that the schedule names. Plan, roster and
+ * recipe come from the coordinator. This node must be in the roster at its own place under its own
+ * key, no member may have a key that gives tasks to this node, and with --peers all members must be
+ * in that file.
  */
 #include <string.h>
 
@@ -9,9 +10,9 @@
 #include "core/diag.h"
 #include "node/allreduce/state.h"
 
-enum { ROSTER_LINE = 1024 }; /* bytes of a line, its end included */
+enum { ROSTER_LINE = 1024 }; /* bytes of a line, including its end */
 
-/* ---- the end --------------------------------------------------------------------------------- */
+/* ---- end ------------------------------------------------------------------------------------- */
 
 void sherd__allreduce_disconnect(sherd__allreduce *c)
 {
@@ -82,7 +83,8 @@ static int check_member(const sherd__allreduce *c, const sherd__allreduce_plan *
     return SHERD_OK;
 }
 
-/* As many lines as members: what is longer is not read, since peers take more memory than lines. */
+/* Returns whether the roster has at most as many lines as members. A longer one is not parsed,
+ * since parsed peers take more memory than their lines. */
 static bool roster_fits(const char *text, size_t len, uint32_t members)
 {
     uint32_t lines = 0;
@@ -91,7 +93,7 @@ static bool roster_fits(const char *text, size_t len, uint32_t members)
     return lines <= members;
 }
 
-/* The roster is lines as in a node file, in the members' order. */
+/* Reads the roster: lines as in a node file, in the members' order. */
 static int read_roster(const sherd__allreduce *c, const sherd__allreduce_plan *p,
                        const sherd__block *right, sherd__peers *out, sherd_diag *d)
 {
@@ -133,7 +135,7 @@ static sherd__member_options options_of(const sherd__allreduce *c)
                                     .bits = c->plan.bits };
 }
 
-/* Everything of before goes, and room is made for a new member. */
+/* Frees everything of before, and reserves room for a new member. */
 static int begin(sherd__allreduce *c, const sherd__task *t, sherd__allreduce_plan *p,
                  sherd__recipe *recipe, sherd_diag *d)
 {

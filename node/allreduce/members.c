@@ -1,12 +1,13 @@
 /*
- * Two kinds of connection on one list. One that was opened here belongs to a circle, which closes
- * it or hears of its end. One that came belongs to a key; bodies that it brought live on in the
- * circle after it is gone, and hold its record, since they go back through it to the memory of the
- * coordinator whose circle that is.
+ * Two kinds of connections in one list. A connection that was opened here belongs to a group, which
+ * closes it or is informed of its end. An accepted connection belongs to a key. Bodies that it
+ * received remain in the group after it has ended, and hold its record: through the record they go
+ * back to the memory of the coordinator that the group belongs to.
  *
- * Every connection counts for a coordinator's key, and takes of its part of connections, memory and
- * turns: members may be made up. Which circle a connection is for shows with its first block. Until
- * then it counts for a key whose circle knows the member.
+ * Every connection counts for a coordinator's key, and uses this key's part of connections, memory
+ * and turns, since a coordinator may name members that do not exist. The first block of a
+ * connection shows which group it is for. Until then it counts for a key with a group that has the
+ * member.
  */
 #include "node/allreduce/members.h"
 
@@ -19,21 +20,21 @@
 #include "sherd/version.h"
 
 enum {
-    MEMBER_LINKS = 4, /* for each circle: one, and those of meetings before that still close */
-    LOOKS = 128       /* connections that are looked at for one that may be displaced */
+    MEMBER_LINKS = 4, /* for each group: one, and closing ones of earlier meetings */
+    LOOKS = 128       /* connections that are examined for one to displace */
 };
 
 typedef struct conn {
     sherd__members *members;
     sherd__link *link;
-    sherd__allreduce *circle; /* opened here, and the circle still has it */
+    sherd__allreduce *circle; /* opened here, and the group still uses it */
     uint32_t member;
     bool came, over;
-    bool displaced;          /* it counts for no account any more */
-    sherd__fingerprint key;  /* of who came */
-    uint64_t id;             /* the circle that it brings blocks of; 0: it has brought none */
-    uint64_t bodies;         /* of it, that somebody has */
-    sherd__account *account; /* that it counts for */
+    bool displaced;          /* it no longer counts for an account */
+    sherd__fingerprint key;  /* of an accepted connection */
+    uint64_t id;             /* the group that it brings blocks of; 0: none so far */
+    uint64_t bodies;         /* its bodies that are still in use */
+    sherd__account *account; /* the account that it counts for */
     struct conn *prev, *next;
 } conn;
 
@@ -42,8 +43,8 @@ struct sherd__members {
     sherd__worker *worker;
     conn *conns;
     uint32_t count;
-    uint32_t looked;       /* which of them is looked at next */
-    sherd__lines lines[2]; /* notes, problems: by the key of the coordinator */
+    uint32_t looked;       /* index of the connection that is examined next */
+    sherd__lines lines[2]; /* notes, problems: by the coordinator's key */
 };
 
 static void say(sherd__members *m, const sherd__account *a, bool problem, const char *what,
@@ -93,14 +94,14 @@ static void on_closed(void *ctx, sherd__link *l)
     if (m->count == 0) m->opt.drained(m->opt.ctx);
 }
 
-/* ---- opened here ----------------------------------------------------------------------------- */
+/* ---- opened connections ---------------------------------------------------------------------- */
 
 static void on_event_out(void *ctx, sherd__link *l, sherd__event *e)
 {
     conn *c = ctx;
     sherd__worker *w = c->members->worker;
     sherd__allreduce *circle = c->circle;
-    sherd__fragment_free(e->fragment); /* nobody was given a task there */
+    sherd__fragment_free(e->fragment); /* no task was given over this connection */
     e->fragment = NULL;
     if (!circle) return;
     switch (e->kind) {
@@ -161,14 +162,14 @@ static void close_link(void *ctx, void *link)
     sherd__link_close(c->link, 0, "the circle is over");
 }
 
-/* ---- that came ------------------------------------------------------------------------------- */
+/* ---- accepted connections -------------------------------------------------------------------- */
 
 static bool counts_for(const conn *c, const sherd__account *a, const sherd__fingerprint *key)
 {
     return c->came && !c->displaced && c->account == a && sherd__fingerprint_equal(&c->key, key);
 }
 
-/* How many this member has that count for this account. */
+/* Returns how many connections of this member count for this account. */
 static uint32_t has(const sherd__members *m, const sherd__account *a, const sherd__fingerprint *key)
 {
     uint32_t n = 0;
@@ -176,22 +177,23 @@ static uint32_t has(const sherd__members *m, const sherd__account *a, const sher
     return n;
 }
 
-/* How many circles it has there that it has no connection for; below 0: connections beyond them. */
+/* Returns how many groups of the account have this member and no connection of it; below 0: the
+ * number of connections beyond one for each group. */
 static int64_t wants(const sherd__members *m, const sherd__account *a,
                      const sherd__fingerprint *key)
 {
     return (int64_t)sherd__worker_member_allreduces(m->worker, a, key, 0) - has(m, a, key);
 }
 
-/* Connections that count for an account while members may have one more. A quarter is left for the
- * coordinator itself. */
+/* Returns the number of connections of an account up to which members may have one more. A quarter
+ * is left for the coordinator. */
 static uint32_t line_of(const sherd__members *m, const sherd__account *a)
 {
     uint32_t most = m->opt.most(m->opt.ctx, a);
     return most - most / 4;
 }
 
-/* How many more this member may have that count for this account. */
+/* Returns how many more connections of this member may count for this account. */
 static uint32_t left_of(const sherd__members *m, const sherd__account *a,
                         const sherd__fingerprint *key)
 {
@@ -201,7 +203,7 @@ static uint32_t left_of(const sherd__members *m, const sherd__account *a,
     return most > have ? most - have : 0;
 }
 
-/* Whether it may be for a circle of another coordinator. */
+/* Returns whether the connection may be for a group of another coordinator. */
 static bool wanted_elsewhere(const sherd__members *m, const conn *c)
 {
     for (const sherd__account *a = sherd__worker_accounts(m->worker); a; a = a->next)
@@ -209,8 +211,8 @@ static bool wanted_elsewhere(const sherd__members *m, const conn *c)
     return false;
 }
 
-/* The oldest of a member's: of those for circles that are over, else of those that brought nothing,
- * else of all. NULL: none. */
+/* Returns a member's oldest connection: of those for groups that have ended, else of those that
+ * brought no block, else of all. NULL where it has none. */
 static conn *oldest_of(const sherd__members *m, const sherd__account *a,
                        const sherd__fingerprint *key)
 {
@@ -227,8 +229,8 @@ static conn *oldest_of(const sherd__members *m, const sherd__account *a,
     return oldest;
 }
 
-/* A connection of a member that has more than one for each of its circles, or NULL. Some are looked
- * at, and others in the next call. */
+/* Returns a connection of a member that has more than one for each of its groups, or NULL. Each
+ * call examines a limited number of connections, and the next call continues. */
 static conn *surplus(sherd__members *m, const sherd__account *a)
 {
     uint32_t left = m->count < LOOKS ? m->count : LOOKS;
@@ -242,8 +244,8 @@ static conn *surplus(sherd__members *m, const sherd__account *a)
     return found;
 }
 
-/* Each member has one connection for each of its circles before another one has more. What is
- * displaced has given its descriptor back on return. */
+/* Displaces a connection, so that each member has one connection for each of its groups before
+ * another one has more. The descriptor of the displaced connection is free on return. */
 static bool make_room(sherd__members *m, sherd__account *a, const sherd__fingerprint *key)
 {
     if (a->connections != line_of(m, a) || wants(m, a, key) <= 0) return false;
@@ -255,7 +257,8 @@ static bool make_room(sherd__members *m, sherd__account *a, const sherd__fingerp
     return true;
 }
 
-/* One for which it has most left, or where another member's connection is displaced, or NULL. */
+/* Returns the account in which this member may have the most further connections, or one where
+ * another member's connection was displaced, or NULL. */
 static sherd__account *choose(sherd__members *m, const sherd__fingerprint *key)
 {
     sherd__account *best = NULL;
@@ -271,7 +274,7 @@ static sherd__account *choose(sherd__members *m, const sherd__fingerprint *key)
     return best;
 }
 
-/* It turns out to be for a circle of another coordinator. */
+/* Moves a connection that brought a block of another coordinator's group to its account. */
 static bool count_for(conn *c, sherd__account *a)
 {
     if (left_of(c->members, a, &c->key) == 0 && !make_room(c->members, a, &c->key)) return false;
@@ -286,7 +289,7 @@ static uint8_t *place(void *ctx, uint64_t job, uint32_t number, uint64_t len)
 {
     conn *c = ctx;
     sherd__account *a = c->id ? c->account : NULL;
-    if (c->id && c->id != job) return NULL; /* a member of two circles has a connection for each */
+    if (c->id && c->id != job) return NULL; /* a member of two groups has a connection for each */
     uint8_t *bytes = sherd__worker_member_place(c->members->worker, &a, &c->key, job, number, len);
     if (!bytes) return NULL;
     if (a != c->account && !count_for(c, a)) {
@@ -323,7 +326,7 @@ static void on_event_in(void *ctx, sherd__link *l, sherd__event *e)
         err = sherd__worker_member_block(m->worker, c->account, &c->key, e->job, e->block, f);
         break;
     }
-    default: err = SHERD_EUNASKED; break; /* tasks, drops: a member may send its blocks only */
+    default: err = SHERD_EUNASKED; break; /* tasks, drops: a member may send blocks only */
     }
     if (!err) return;
     say(m, c->account, true, "turned away member", from, "it sent what is not a member's to send");
@@ -351,7 +354,7 @@ int sherd__members_accept(sherd__members *m, sherd__link *l, const sherd__finger
     return SHERD_OK;
 }
 
-/* ---- all of them ----------------------------------------------------------------------------- */
+/* ---- all connections ------------------------------------------------------------------------- */
 
 int sherd__members_new(sherd__members **out, const sherd__members_options *opt)
 {

@@ -1,9 +1,9 @@
 /*
- * Rows by number. A table says of each example which pack has it and where; packs lie in chunks,
- * which go with the last pack of theirs, so that a session may send and drop as many as it likes.
- * Neighbours in a pack stay neighbours: where a shard is one run of a pack, as under orders that do
- * not change, nothing is copied. All memory counts in the node's budget, since a coordinator
- * decides how much of it there is.
+ * Rows by number. A table has, for each example, the pack that contains it and its position there.
+ * Packs are stored in chunks; a chunk is freed with its last pack, so that a session may send and
+ * drop any number of packs. Rows that are adjacent in a pack stay adjacent: where a shard is one
+ * run of a pack, as under orders that do not change, nothing is copied. All memory counts in the
+ * node's budget, since a coordinator decides how much of it there is.
  */
 #include "node/allreduce/packs.h"
 
@@ -16,20 +16,20 @@
 enum {
     ALIGN = 64,
     CHUNK = 256, /* packs */
-    /* packs between two steps: of as many as members may be lost, each with all of its shards */
+    /* packs between two steps: of as many members as may be lost, each with all of its shards */
     UNSEEN_MOST = SHERD__ALLREDUCE_MOST * SHERD__SHARDS_MAX
 };
 
 enum { NUMBERS, INPUTS, TARGETS, BLOCKS };
 
 typedef struct pack {
-    sherd__block *block[BLOCKS]; /* held; NULL: it is not here */
-    uint32_t next;               /* behind it among those that were dropped, from 1; 0: none */
+    sherd__block *block[BLOCKS]; /* held; NULL: not on this node */
+    uint32_t next;               /* next dropped pack, from 1; 0: the last one */
     bool dropped;
 } pack;
 
 struct sherd__pack_chunk {
-    sherd__pack_chunk *next; /* of those of before */
+    sherd__pack_chunk *next; /* in the list of chunks of closed tables */
     sherd__pool *pool;
     uint32_t live;
     pack packs[CHUNK];
@@ -67,7 +67,7 @@ void sherd__packs_close(sherd__packs *p, sherd__pack_chunk **old)
     *p = (sherd__packs){ 0 };
 }
 
-/* Room for pointers to this many chunks. */
+/* Grows the table of chunks to at least this many entries. */
 static bool widen(sherd__packs *p, uint32_t chunks)
 {
     if (chunks <= p->room) return true;
@@ -85,7 +85,7 @@ static bool widen(sherd__packs *p, uint32_t chunks)
     return true;
 }
 
-/* The pack's place, made if it is missing; NULL: no memory. */
+/* Returns the entry of the pack, which it allocates if necessary; NULL: no memory. */
 static pack *make_place(sherd__packs *p, uint32_t number)
 {
     uint32_t at = number / CHUNK;
@@ -99,14 +99,14 @@ static pack *make_place(sherd__packs *p, uint32_t number)
     return &p->chunks[at]->packs[number % CHUNK];
 }
 
-/* NULL: it is not here. */
+/* Returns the entry of a pack, or NULL where it is not on this node. */
 static pack *place_of(const sherd__packs *p, uint32_t number)
 {
     sherd__pack_chunk *c = number / CHUNK < p->room ? p->chunks[number / CHUNK] : NULL;
     return c && c->packs[number % CHUNK].block[NUMBERS] ? &c->packs[number % CHUNK] : NULL;
 }
 
-/* ---- packs come and go ----------------------------------------------------------------------- */
+/* ---- taking and releasing packs -------------------------------------------------------------- */
 
 static void release(pack *k)
 {
@@ -114,7 +114,7 @@ static void release(pack *k)
     *k = (pack){ 0 };
 }
 
-/* A pack of which a block is missing has not come. */
+/* Takes the next pack. If one of its blocks is missing, the pack has not arrived. */
 static int take(sherd__packs *p, const sherd__store *store, uint64_t job, sherd_diag *d)
 {
     pack k = { .next = 0 };
@@ -249,7 +249,7 @@ int sherd__packs_note(sherd__packs *p, sherd_diag *d)
 
 /* ---- shards ---------------------------------------------------------------------------------- */
 
-/* A row, where it lies: NULL, it is not here. */
+/* Returns the pack of a row, and its position there in *at; NULL where it is not on this node. */
 static const pack *row_at(const sherd__packs *p, uint32_t row, uint64_t *at)
 {
     const sherd__packed *r = &p->rows[row];
@@ -257,7 +257,8 @@ static const pack *row_at(const sherd__packs *p, uint32_t row, uint64_t *at)
     return r->pack ? place_of(p, r->pack - 1) : NULL;
 }
 
-/* Rows from `i` on that are neighbours in one pack; NULL: the first is not here. */
+/* Finds the longest run of rows from index `i` on that are adjacent in one pack. Returns NULL where
+ * the first is not on this node. */
 static const pack *run_at(const sherd__packs *p, const sherd__step_plan_shard *what, uint64_t i,
                           uint64_t *first, uint64_t *rows)
 {
@@ -298,7 +299,7 @@ int sherd__packs_find(const sherd__packs *p, const sherd__step_plan_shard *what,
     return SHERD_OK;
 }
 
-/* Rows `first` on of a block. */
+/* Returns the rows of a block from `first` on, and in *size the bytes of a row. */
 static const uint8_t *at_row(const sherd__block *b, uint64_t first, uint64_t *size)
 {
     const sherd__fragment_info *i = sherd__fragment_info_of(b->fragment);

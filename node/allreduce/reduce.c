@@ -1,16 +1,16 @@
 /*
- * The all-reduce of one round: what learn/reduce.h says is sent, and what comes is added or copied.
- * On the loop's thread, some at a turn: adding takes less than the decryption that the same bytes
- * have behind them.
+ * The all-reduce of one round: parts are sent as learn/reduce.h schedules them, and received parts
+ * are added or copied. This runs on the loop's thread, some in each turn: adding takes less time
+ * than the decryption of the same bytes.
  *
- * A block is sent from where it lies, chunk by chunk as the connection takes it. That is sound:
- * after a part has left in the first half nothing changes it until its sum comes back in the second
- * one, and that sum has in it what was sent. A round that is given up may have parts on their way:
- * they keep the old sum alive, and the next round has another.
+ * A block is sent directly from the sum, chunk by chunk as the connection takes it. This is
+ * correct: after a part was sent in the first half, nothing changes it until its sum comes back in
+ * the second half, and this sum includes what was sent. An abandoned round may have parts that are
+ * still being sent: they keep the old sum alive, and the next round has another.
  *
- * Blocks may come before this member was told of their round, since others hear of it first. They
- * wait in the place of their step; one of a later round takes it, since its sender has given up the
- * earlier one.
+ * Blocks may arrive before this member gets the STEP of their round, since other members may get it
+ * first. They are kept in the entry of their step; a block of a later round replaces an earlier
+ * one, since its sender has abandoned the earlier round.
  */
 #include <string.h>
 
@@ -20,8 +20,8 @@
 #include "node/allreduce/state.h"
 
 enum {
-    ADD_TURN = 1 << 19, /* numbers that are added or copied at once, and sent */
-    STEPS_TURN = 16     /* steps that are taken at once, each with a block that is sent */
+    ADD_TURN = 1 << 19, /* numbers that are added or copied, and sent, in one turn */
+    STEPS_TURN = 16     /* steps in one turn, each with a block to send */
 };
 
 /* ---- sums ------------------------------------------------------------------------------------ */
@@ -56,9 +56,9 @@ int sherd__allreduce_sum_new(sherd__allreduce *c, sherd_diag *d)
     return SHERD_OK;
 }
 
-/* ---- parts of it ----------------------------------------------------------------------------- */
+/* ---- parts of a sum -------------------------------------------------------------------------- */
 
-/* Some blocks of a sum as one or two stretches of it. */
+/* Consecutive blocks of a sum, as one or two ranges of it. */
 typedef struct stretch {
     size_t at[2], len[2];
 } stretch;
@@ -122,7 +122,7 @@ static int send_part(sherd__allreduce *c, circle_peer *p, stretch what)
     return err;
 }
 
-/* Numbers `first` to first + n - 1 of a stretch. */
+/* Returns numbers `first` to first + n - 1 of a stretch. */
 static stretch some_of(stretch s, size_t first, size_t n)
 {
     for (int i = 0; i < 2; i++) {
@@ -152,7 +152,7 @@ static void take_part(sherd__allreduce *c, stretch what, const uint8_t *from, bo
 
 /* ---- the exchange ---------------------------------------------------------------------------- */
 
-/* The round that is open cannot be ended: REDUCE says so. */
+/* Marks the open round as failed, which the result of REDUCE will report. */
 static void fail(sherd__allreduce *c, int err, const char *what, uint32_t member)
 {
     if (c->err || !c->open) return;
@@ -166,7 +166,7 @@ static sherd__reduce_step step_of(const sherd__allreduce *c, uint32_t step)
     return sherd__reduce_step_of(c->plan.kind, c->plan.members, c->plan.self, step);
 }
 
-/* The out part of the step at hand; nothing where it is empty, and then nobody waits for it. */
+/* Sends the out part of the current step. An empty part is not sent, nor does its receiver wait. */
 static void send_step(sherd__allreduce *c)
 {
     sherd__reduce_step s = step_of(c, c->step);
@@ -178,8 +178,8 @@ static void send_step(sherd__allreduce *c)
     else c->site.links.flush(c->site.links.ctx, p->link);
 }
 
-/* Whether the in part of the step at hand is here, and has been taken: so many numbers at most,
- * and the rest in the next turn. */
+/* Adds or copies the in part of the current step, up to *most numbers; the rest follows in the next
+ * turn. Returns true when the part is complete. */
 static bool take_step(sherd__allreduce *c, size_t *most)
 {
     sherd__reduce_step s = step_of(c, c->step);
@@ -256,7 +256,7 @@ void sherd__allreduce_drop_round(sherd__allreduce *c)
     c->open = c->exchanging = c->summed = false;
     c->err = SHERD_OK;
     c->why = (sherd_diag){ 0 };
-    if (c->sum && c->sum->holders > 1) sherd__allreduce_sum_free(c); /* else for the next one */
+    if (c->sum && c->sum->holders > 1) sherd__allreduce_sum_free(c); /* else it is kept */
 }
 
 void sherd__allreduce_drop_pieces(sherd__allreduce *c, uint64_t last)
@@ -296,7 +296,7 @@ void sherd__allreduce_link_refused(sherd__allreduce *c, uint32_t member, const s
     if (r->job == c->plan.id && round == c->round) fail(c, r->code, "refused by", member);
 }
 
-/* Whose key this is among the members, or UINT32_MAX. */
+/* Returns the number of the member with this key, or UINT32_MAX. */
 static uint32_t member_of(const sherd__allreduce *c, const sherd__fingerprint *key)
 {
     for (uint32_t i = 0; c->met && i < c->plan.members; i++)
@@ -316,7 +316,7 @@ void sherd__allreduce_lost(sherd__allreduce *c, const sherd__fingerprint *key, u
         fail(c, SHERD_ECLOSED, "lost the link of", member);
 }
 
-/* Whether `member` may send block `number` of len bytes now; *step and *round say which it is. */
+/* Returns whether `member` may send block `number` of len bytes now; sets its *round and *step. */
 static bool expected(const sherd__allreduce *c, uint32_t member, uint64_t id, uint32_t number,
                      uint64_t len, uint64_t *round, uint32_t *step)
 {
@@ -360,7 +360,7 @@ int sherd__allreduce_block_in(sherd__allreduce *c, const sherd__fingerprint *key
     c->bodies_in += i->len;
     bool late = round < c->round || (p->body && p->round > round) ||
                 (round == c->round && c->exchanging && step < c->step);
-    if (late) { /* of a round that was given up, or twice: of no use */
+    if (late) { /* of an abandoned round, or received before: not needed */
         sherd__fragment_free(f);
         return SHERD_OK;
     }

@@ -1,8 +1,7 @@
 /*
- * Circles in the task loop. A task of a circle is accepted like any other, memory for its result
- * included, and then stands aside until the circle says that it can be done
- * (node/allreduce/allreduce.h); then it is queued with its client. What members send comes in here
- * too, and may be what a task waits for.
+ * All-reduce tasks in the task loop. A task is accepted like any other, with memory for its result,
+ * and is then set aside until the group can run it (node/allreduce/allreduce.h); then it is queued
+ * with its client. Blocks from members arrive here too, and may be what a task waits for.
  */
 #include "core/diag.h"
 #include "node/worker_state.h"
@@ -55,7 +54,7 @@ int sherd__worker_set_aside(sherd__client *c, task *t)
     return SHERD_OK;
 }
 
-/* One of those that stand aside is done with standing there. */
+/* Moves the first task set aside that need not wait. Returns false where all must wait. */
 static bool move_one(sherd__client *c)
 {
     sherd__allreduce_begin_turn(c->circle);
@@ -125,19 +124,19 @@ void sherd__worker_allreduce_over(task *t)
     sherd__client *c = t->client;
     if (!t->begun) return;
     sherd__allreduce_done(c->circle, &t->what, t->err, t->answered);
-    sherd__worker_stir(c); /* it may end without being run, and from anywhere */
+    sherd__worker_stir(c); /* it may end without being run, and from any call */
 }
 
 /* ---- members --------------------------------------------------------------------------------- */
 
-/* Something came from a member: what waits for it goes on. Called last. */
+/* Continues with what waited for an event of a member. Must be called last. */
 static void go_on(sherd__client *c)
 {
     sherd__worker_move(c);
     sherd__worker_flush(c->worker, c);
 }
 
-/* The first one of a key that has not had its part of this turn. */
+/* Returns the first stirred client of a key that has not had its part of this turn. */
 static sherd__client *next_stirred(const sherd__worker *w)
 {
     sherd__client *c = w->stirred;
@@ -153,7 +152,7 @@ void sherd__worker_go_on(sherd__worker *w)
         c->tenant->went = w->went;
         sherd__worker_calm(c);
         sherd__allreduce_go_on(c->circle);
-        go_on(c); /* clients may end by it */
+        go_on(c); /* this may end clients */
     }
     if (w->stirred && w->opt.wake) w->opt.wake(w->opt.wake_ctx);
 }
@@ -225,7 +224,7 @@ uint8_t *sherd__worker_member_place(sherd__worker *w, sherd__account **account,
         uint8_t *bytes = sherd__allreduce_place(c->circle, key, id, number, len);
         if (!bytes) {
             if (sherd__allreduce_knows(c->circle, key) == id)
-                sherd__worker_stir(c); /* no room, say */
+                sherd__worker_stir(c); /* place may have failed the round */
             continue;
         }
         *account = a;
@@ -234,7 +233,7 @@ uint8_t *sherd__worker_member_place(sherd__worker *w, sherd__account **account,
     return NULL;
 }
 
-/* A circle of this name that knows the member, of the account. */
+/* Returns a client of the account that has a group of this name with the member. */
 static sherd__client *circle_of(const sherd__worker *w, const sherd__account *a,
                                 const sherd__fingerprint *key, uint64_t id)
 {
@@ -255,7 +254,7 @@ int sherd__worker_member_block(sherd__worker *w, const sherd__account *a,
         go_on(c);
         return err;
     }
-    sherd__fragment_free(f); /* of a circle that has ended meanwhile */
+    sherd__fragment_free(f); /* of a group that has ended */
     return SHERD_OK;
 }
 

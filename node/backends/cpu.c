@@ -1,13 +1,14 @@
 /*
- * Products on OpenBLAS and element-wise functions on matrix/funcs, over blocks as they came off the
- * wire. What is f64 already goes to BLAS where it lies; everything else (small integers, floats,
- * packed residues) is converted panel by panel into a fixed scratch, whose size does not depend on
- * the task. One panel's conversion is paid back by as many products as the other operand has rows.
- * Under `share` these may be a hundred, so residues go in strips of the inner size that lie in the
- * second-level cache when BLAS packs them: a long k is what a dgemm misses least.
+ * Products with OpenBLAS and element-wise functions of matrix/funcs, over blocks as received.
+ * float64 data go to BLAS without a copy; everything else (small integers, floats, packed residues)
+ * is converted panel by panel into a fixed scratch, with a size that does not depend on the task.
+ * One panel's conversion is used for as many products as the other operand has rows. Under `share`
+ * these may be only a hundred, so residues are processed in strips of the inner size that are in
+ * the second-level cache when BLAS packs them: of all sizes, a dgemm suffers least from a shorter
+ * k.
  *
  * sherd__task_check has established that task and blocks agree; values are still hostile: residues
- * at or above the modulus and integers beyond 2^53 are found here, as they are converted.
+ * at or above the modulus and integers beyond 2^53 are found here, during conversion.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -27,8 +28,8 @@
 #include "node/backends/outer.h"
 #include "node/check.h"
 
-#define STRIP 128u /* inner size, for each BLAS thread, of residues: a strip of B stays in L2 */
-#define CELL 96u   /* rows of a cell whose blocks have about a megabyte */
+#define STRIP 128u /* inner size of residues, per BLAS thread: a strip of B stays in L2 */
+#define CELL 96u   /* rows of a cell, with blocks of about a megabyte */
 #define CELL_BYTES ((uint64_t)1 << 20)
 
 _Static_assert(SHERD__CSR_ROWS == CPU_PANEL, "one panel's rows are taken apart at a time");
@@ -78,7 +79,7 @@ int sherd__cpu_too_large(const uint8_t *bytes, size_t n, sherd_diag *d)
 {
     const int64_t most = INT64_C(1) << 53;
     for (size_t i = 0; i < n; i++) {
-        int64_t x; /* not as a double: 2^53 + 1 would be 2^53 */
+        int64_t x; /* not as a double: 2^53 + 1 would become 2^53 */
         memcpy(&x, bytes + i * sizeof x, sizeof x);
         if (x > most || x < -most)
             return sherd__fail(d, SHERD_ERANGE, "send it in fewer bits",
@@ -127,7 +128,8 @@ int sherd__cpu_fetch(cpu *c, const cpu_operand *o, cpu_range rows, cpu_range col
     return sherd__cpu_convert(c, o, rows, cols, area, d);
 }
 
-/* The panel of a left factor that makes `rows` of the product out of `inner`, as it lies. */
+/* Converts the panel of a left operand that contributes to `rows` of the product from `inner`, in
+ * the orientation in which it is stored. */
 static int convert_left(cpu *c, const cpu_operand *a, cpu_range rows, cpu_range inner,
                         sherd_diag *d)
 {
@@ -150,7 +152,7 @@ static gemm *gemm_of(const cpu_operand *a)
     return a->transposed ? sherd__gemm_t_f64 : sherd__gemm_f64;
 }
 
-/* One panel of a plain product on top of what C holds (inner.from > 0) or instead of it. */
+/* Computes one panel of a plain product, added to C (inner.from > 0) or replacing it. */
 static int multiply_panel(cpu *c, const cpu_operand *a, const cpu_operand *b, cpu_range rows,
                           cpu_range inner, cpu_range cols, double *out, size_t ldc, sherd_diag *d)
 {
@@ -163,7 +165,7 @@ static int multiply_panel(cpu *c, const cpu_operand *a, const cpu_operand *b, cp
                       ldc);
 }
 
-/* out (rows x cols, row-major, of dtype) = a * b in f64. */
+/* Computes out (rows x cols, row-major, of dtype) = a * b in float64. */
 static int multiply_plain(cpu *c, const cpu_operand *a, const cpu_operand *b, uint8_t dtype,
                           uint8_t *out, sherd_diag *d)
 {
@@ -180,7 +182,7 @@ static int multiply_plain(cpu *c, const cpu_operand *a, const cpu_operand *b, ui
             double *to = wide ? (double *)(void *)out + r * m + j
                               : sherd__cpu_use(c, c->acc, rows.len * cols.len);
             size_t ldc = wide ? m : cols.len, k = 0;
-            do { /* once for an inner size of 0: writes zeros */
+            do { /* runs once for an inner size of 0: writes zeros */
                 cpu_range inner = cpu_panel(cpu_depth(a), k);
                 int err = multiply_panel(c, a, b, rows, inner, cols, to, ldc, d);
                 if (err) return err;
@@ -192,16 +194,16 @@ static int multiply_plain(cpu *c, const cpu_operand *a, const cpu_operand *b, ui
     return SHERD_OK;
 }
 
-/* Columns of the left factor that are converted and multiplied at a time. Threads share a strip, so
- * more of them want a longer one. */
+/* Returns how many columns of the left operand are converted and multiplied at a time. Threads
+ * share a strip, so more threads need a longer one. */
 static size_t strip_of(const cpu *c, size_t block)
 {
     size_t most = c->threads < CPU_PANEL / STRIP ? c->threads * STRIP : CPU_PANEL;
     return most < block ? most : block;
 }
 
-/* acc = rows x cols panel of a * b modulo a's prime, canonical, on top of what is there if `add`:
- * strips of the inner size add up as far as sums are exact, on top of a canonical value. */
+/* Computes acc = rows x cols panel of a * b modulo a's prime, canonical; added to acc if `add`.
+ * Strips of the inner size are summed from a canonical value on, as long as sums are exact. */
 static int residue_panel(cpu *c, const cpu_operand *a, const cpu_operand *b, cpu_range rows,
                          cpu_range cols, bool add, sherd_diag *d)
 {
@@ -226,7 +228,7 @@ static int residue_panel(cpu *c, const cpu_operand *a, const cpu_operand *b, cpu
     return SHERD_OK;
 }
 
-/* add: on top of what out holds, which is a product's. */
+/* With `add`, the product is added to out, which holds an earlier one. */
 static int multiply_modular(cpu *c, const cpu_operand *a, const cpu_operand *b, uint8_t *out,
                             bool add, sherd_diag *d)
 {
@@ -257,9 +259,9 @@ static int multiply_residues(cpu *c, const cpu_operand *a, const cpu_operand *b,
 }
 
 /*
- * Modulo prime number q of the task, with windows: as many rows of their matrix as are multiplied
- * together anyway are laid out at a time, and are in cache then. Sums over all windows are made on
- * top of one another.
+ * Multiplies modulo prime number q of the task, with windows. The rows of the matrix of windows are
+ * laid out as many at a time as are multiplied together, and are in cache then. Sums over all
+ * windows are added up in out.
  */
 static int multiply_windows(cpu *c, const sherd__task *t, uint32_t q, const sherd__fragment *left,
                             const sherd__fragment *right, uint8_t *out, sherd_diag *d)
@@ -275,7 +277,7 @@ static int multiply_windows(cpu *c, const sherd__task *t, uint32_t q, const sher
     const uint8_t *v = sherd__group_first(right) + (b->primes ? q * b->rows * m * wb : 0);
     if (transposed) whole *= 2; /* terms, not rows */
     if (most > whole) most = whole;
-    if (all == 0) memset(out, 0, t->result.rows * m * each); /* sums of nothing */
+    if (all == 0) memset(out, 0, t->result.rows * m * each); /* empty sums */
     for (size_t first = 0; first < all; first += most) {
         size_t n = all - first < most ? all - first : most;
         uint8_t *laid = sherd__cpu_bytes(c, c->sum, n * w.row * each);
@@ -293,8 +295,8 @@ static int multiply_windows(cpu *c, const sherd__task *t, uint32_t q, const sher
     return SHERD_OK;
 }
 
-/* All groups (one, where the left one is transposed); with primes, for prime number q of the
- * task. */
+/* Multiplies all groups (one, where the left one is transposed); with primes, modulo prime number q
+ * of the task. */
 static int multiply_groups(cpu *c, const sherd__task *t, uint32_t q, const sherd__fragment *left,
                            const sherd__fragment *right, uint8_t *out, sherd_diag *d)
 {

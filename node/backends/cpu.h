@@ -1,6 +1,6 @@
-/* What the files of the backend on processors share: its scratch and how panels get there
- * (cpu.c), products whose left block lies in CSR (cpu_csr.c) and those on tiles of bytes
- * (cpu_limbs.c). */
+/* Declarations shared by the files of the backend on processors: its scratch memory and how panels
+ * are loaded into it (cpu.c), products with a left block in CSR (cpu_csr.c) and those on tiles of
+ * bytes (cpu_limbs.c). */
 #ifndef NODE_BACKENDS_CPU_H
 #define NODE_BACKENDS_CPU_H
 
@@ -13,28 +13,28 @@
 #include "node/backend.h"
 #include "node/csr.h"
 
-#define CPU_PANEL 1024u /* rows, inner and columns of a panel */
+#define CPU_PANEL 1024u /* rows, inner size and columns of a panel */
 #define CPU_AREA ((size_t)CPU_PANEL * CPU_PANEL)
 #define CPU_LINE 64u
 
 typedef struct cpu {
-    double *left, *right, *acc, *sum; /* CPU_AREA each: the operands' panels, and the result's */
+    double *left, *right, *acc, *sum; /* CPU_AREA each: panels of operands and result */
     double *all;
-    size_t used[4]; /* doubles written in each of them since the last wipe */
+    size_t used[4]; /* doubles written to each of them since the last wipe */
     sherd__device device;
     uint32_t threads;
-    sherd__team *team;       /* for sherd__limbs_multiply; NULL: one thread, or it is not here */
-    sherd__csr_rows csr;     /* of the left block, where it is sparse */
-    const sherd__call *call; /* that is computed */
+    sherd__team *team;       /* for sherd__limbs_multiply; NULL: not used */
+    sherd__csr_rows csr;     /* of the left block, where it is in CSR */
+    const sherd__call *call; /* the current call */
 } cpu;
 
-/* Part of a matrix as it lies in a block: an operand's group, or a residue block of one prime. */
+/* Part of a matrix in a block: an operand's group, or its residues modulo one prime. */
 typedef struct cpu_operand {
     const uint8_t *values;
     uint64_t rows, cols;
     uint8_t dtype;
     uint32_t prime;  /* 0: plain arithmetic */
-    bool transposed; /* a left factor of which the transpose is meant */
+    bool transposed; /* a left operand that enters the product as its transpose */
 } cpu_operand;
 
 typedef struct cpu_range {
@@ -64,26 +64,28 @@ static inline void cpu_narrow(const double *x, size_t n, uint8_t *out)
     }
 }
 
-/** SHERD_EINTERRUPTED where the call was cancelled: asked between panels. */
+/** Returns SHERD_EINTERRUPTED where the call was cancelled. Called between panels. */
 int sherd__cpu_go_on(const cpu *c, sherd_diag *d);
-/** An area of the scratch, of which n doubles will be written: they are wiped after the task. */
+/** Returns an area of the scratch. The caller writes n doubles, which are wiped after the task. */
 double *sherd__cpu_use(cpu *c, double *area, size_t n);
-/** Likewise of n bytes, which begin on a line of 64. */
+/** The same for n bytes, aligned to 64. */
 uint8_t *sherd__cpu_bytes(cpu *c, double *area, size_t n);
-/** A panel of o as f64 (canonical residues where it has a prime), into `area`. SHERD_ERANGE: a
- *  residue that is none, an integer beyond 2^53. SHERD_EINTERRUPTED as sherd__cpu_go_on. */
+/** Converts a panel of o to float64 in `area`, to canonical residues where it has a prime. Returns
+ *  SHERD_ERANGE for a residue that is not below the prime or an integer beyond 2^53, and
+ *  SHERD_EINTERRUPTED as sherd__cpu_go_on. */
 int sherd__cpu_convert(cpu *c, const cpu_operand *o, cpu_range rows, cpu_range cols, double *area,
                        sherd_diag *d);
-/** The panel where it lies, if it is f64, else converted into `area`. */
+/** Sets *at to the panel in the block if it is float64, else converts the panel into `area`. */
 int sherd__cpu_fetch(cpu *c, const cpu_operand *o, cpu_range rows, cpu_range cols, double *area,
                      const double **at, size_t *ld, sherd_diag *d);
-/** SHERD_ERANGE where one of n int64 is beyond 2^53. */
+/** Returns SHERD_ERANGE where one of n int64 values is beyond 2^53. */
 int sherd__cpu_too_large(const uint8_t *bytes, size_t n, sherd_diag *d);
-/** out = a * b modulo a's prime, or on top of what it holds, packed. False where there are no tiles
- *  of bytes, a is not of residues or something is out of range: nothing was done that counts. */
+/** Computes out = a * b modulo a's prime, or adds this to out, packed. Returns false where the
+ *  processor has no tiles of bytes, the operands do not suit them, or a value is out of range. In
+ *  the last case out is undefined, and the caller's other way reports the value. */
 bool sherd__cpu_limbs(cpu *c, const cpu_operand *a, const cpu_operand *b, uint8_t *out, bool add,
                       sherd_diag *d);
-/** All groups of a left block in CSR; with primes, for prime number q of the task. */
+/** Multiplies all groups of a left block in CSR; with primes, modulo prime number q of the task. */
 int sherd__cpu_csr(cpu *c, const sherd__task *t, uint32_t q, const sherd__fragment *left,
                    const sherd__fragment *right, uint8_t *out, sherd_diag *d);
 

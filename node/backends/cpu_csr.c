@@ -1,7 +1,7 @@
 /*
- * Products whose left block lies in CSR: a panel of its rows is taken apart at a time, and either
- * written out for BLAS or, where few entries are there, multiplied entry by entry. What is hostile
- * in it the parser has found but for values, which are held against 2^53 here.
+ * Products with a left block in CSR. A panel of its rows is read at a time, and either written as a
+ * dense panel for BLAS or, where it has few entries, multiplied entry by entry. The parser has
+ * checked everything about the block except its values, which are compared with 2^53 here.
  */
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #include "node/check.h"
 #include "sherd/mat.h"
 
-/* out = (or +=) the current range of columns of c->csr times those rows of b. */
+/* Computes out = (or +=) the current range of columns of c->csr times those rows of b. */
 static int csr_panel(cpu *c, const sherd__csr_block *a, const cpu_operand *b, cpu_range inner,
                      cpu_range cols, bool add, double *out, size_t ldc, sherd_diag *d)
 {
@@ -26,7 +26,7 @@ static int csr_panel(cpu *c, const sherd__csr_block *a, const cpu_operand *b, cp
         return sherd__gemm_f64(r->n, inner.len, cols.len, c->left, inner.len, v, ldb,
                                add ? 1.0 : 0.0, out, ldc);
     }
-    /* It pays for less than a third of the area: 12 bytes an entry fit. */
+    /* Entry by entry pays below a third of the area only: 12 bytes an entry fit. */
     double *value = sherd__cpu_use(c, c->left, r->taken + (r->taken + 1) / 2);
     uint32_t *column = (uint32_t *)(void *)(value + r->taken);
     sherd__csr_lists(r, a, inner.from, column, value);
@@ -35,7 +35,7 @@ static int csr_panel(cpu *c, const sherd__csr_block *a, const cpu_operand *b, cp
     return SHERD_OK;
 }
 
-/* acc = the rows of c->csr times b modulo b's prime, canonical. */
+/* Computes acc = the rows of c->csr times b modulo b's prime, canonical. */
 static int csr_residues(cpu *c, const sherd__csr_block *a, uint64_t inner_size,
                         const cpu_operand *b, cpu_range cols, sherd_diag *d)
 {
@@ -43,7 +43,7 @@ static int csr_residues(cpu *c, const sherd__csr_block *a, uint64_t inner_size,
     size_t n = r->n * cols.len;
     cpu_range inner;
     if (a->dtype == SHERD_I64) {
-        uint64_t from = r->next[0], stop = r->end[r->n - 1]; /* rows that follow one another */
+        uint64_t from = r->next[0], stop = r->end[r->n - 1]; /* the rows are consecutive */
         int err = sherd__cpu_too_large(a->body + a->at.values + from * sizeof(int64_t),
                                        (size_t)(stop - from), d);
         if (err) return err;
@@ -64,7 +64,7 @@ static int csr_residues(cpu *c, const sherd__csr_block *a, uint64_t inner_size,
     return SHERD_OK;
 }
 
-/* The rows of c->csr times columns `cols` of b, to where they belong in out: rows x b->cols. */
+/* Multiplies the rows of c->csr by columns `cols` of b into out, which is rows x b->cols. */
 static int csr_rows(cpu *c, const sherd__csr_block *a, uint64_t inner_size, const cpu_operand *b,
                     cpu_range cols, uint8_t dtype, uint8_t *out, sherd_diag *d)
 {

@@ -1,8 +1,8 @@
 /*
- * Products of packed residues on tiles of bytes, where the processor has them. Shares are
- * multiplied where they lie; integers on the right (B of `share1` and `blind`) are made packed
- * residues first, in an area that nothing else of such a product needs. What is out of range is
- * left to the other way, which names it.
+ * Products of packed residues on tiles of bytes, where the processor supports them. Shares are
+ * multiplied in the block. Integers on the right (B of `share1` and `blind`) are first converted to
+ * packed residues, in an area that nothing else of this product needs. Values out of range are left
+ * to the general way, which reports them.
  */
 #include "matrix/residue.h"
 #include "matrix/residue_limbs.h"
@@ -16,7 +16,7 @@ static int multiply_packed(cpu *c, const sherd__limbs *x)
                                  sherd__cpu_bytes(c, c->right, right));
 }
 
-/* Integers as packed residues, a few rows at a time. */
+/* Converts integers to packed residues, a few rows at a time. */
 static int pack(cpu *c, const cpu_operand *o, cpu_range cols, uint8_t *out, sherd_diag *d)
 {
     const size_t rows = o->rows, most = CPU_AREA / 16 / cols.len;
@@ -31,8 +31,8 @@ static int pack(cpu *c, const cpu_operand *o, cpu_range cols, uint8_t *out, sher
     return err;
 }
 
-/* Packed residues by integers, which become such: as many columns at a time as there is room
- * for. */
+/* Multiplies packed residues by integers, which are converted for as many columns at a time as
+ * there is room for. */
 static int multiply_integers(cpu *c, sherd__limbs x, const cpu_operand *b, sherd_diag *d)
 {
     const size_t room = (CPU_AREA * sizeof(double) - CPU_LINE) / SHERD__RESIDUE_BYTES;

@@ -1,6 +1,6 @@
 /*
- * A handle's id is the address of a record, which counts the calls that use it: dropped, it goes
- * with the last of them. Records are touched by the loop's thread only.
+ * A handle's id is the address of a record that counts the calls that use it. A dropped record is
+ * freed with the last of them. Only the loop's thread uses records.
  */
 #include "node/backends/hosted.h"
 
@@ -86,7 +86,7 @@ int sherd__hosted_submit(void *ctx, sherd__compute *compute, sherd__call *c, she
     if (left->owner != c->owner || (right && right->owner != c->owner))
         return sherd__fail(d, SHERD_EINVAL, NULL, "a block belongs to another session");
     c->work = (sherd__executor_item){ .run = run, .done = finish };
-    c->err = SHERD_EINTERRUPTED; /* where it never runs */
+    c->err = SHERD_EINTERRUPTED; /* if it never runs */
     c->lost = false;
     c->took_us = 0;
     memset(c->text, 0, sizeof c->text);

@@ -1,7 +1,6 @@
 /*
- * The part of a backend that is the same for all that compute in the host's memory: a handle names
- * the fragment itself, nothing is copied, and calls run on the compute thread of their executor,
- * one after another.
+ * The common part of all backends that compute in the host's memory: a handle names the fragment,
+ * nothing is copied, and calls run on the compute thread of their executor, one after another.
  */
 #ifndef NODE_BACKENDS_HOSTED_H
 #define NODE_BACKENDS_HOSTED_H
@@ -13,7 +12,7 @@ int sherd__hosted_hold(void *ctx, uint32_t device, const sherd__fragment *f, uin
                        sherd__handle *out, sherd_diag *d);
 void sherd__hosted_drop(void *ctx, const sherd__handle *h);
 void sherd__hosted_cancel(void *ctx, sherd__call *c);
-/** submit of sherd__backend, for a backend whose arithmetic is `compute` with its ctx. */
+/** submit of sherd__backend, for a backend that computes with `compute` and its ctx. */
 int sherd__hosted_submit(void *ctx, sherd__compute *compute, sherd__call *c,
                          sherd_diag *d) SHERD_MUST;
 

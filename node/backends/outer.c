@@ -1,9 +1,9 @@
 /*
- * A cursor over the groups: where the current group's rows lie in the result, its row of the right
- * operand as doubles, and a few hundred values of its left column as doubles. The two buffers make
- * the dtype a matter of once per group and once per few hundred rows; what is left in the inner
- * loop is one multiplication and one store per number. Offsets are the session's, so a chunk may
- * begin or end anywhere, inside a number too.
+ * A cursor over the groups: the position of the current group's rows in the result, its row of the
+ * right operand as doubles, and a few hundred values of its left column as doubles. With these two
+ * buffers, dtypes are converted once per group and once per few hundred rows; the inner loop has
+ * one multiplication and one store per number. Offsets come from the session, so a chunk may start
+ * or end anywhere, also inside a number.
  */
 #include "node/backends/outer.h"
 
@@ -21,12 +21,12 @@ typedef struct cursor {
     uint8_t left_dtype, right_dtype;
     uint32_t group, groups;
     uint64_t width;               /* columns of the result */
-    uint64_t first;               /* result row at which the group begins */
+    uint64_t first;               /* first result row of the group */
     sherd__group u, v;            /* of the current group */
     bool loaded;                  /* `b` holds v */
-    uint64_t left_from, left_len; /* rows of u that `a` holds */
+    uint64_t left_from, left_len; /* rows of u that are in `a` */
     double a[LEFT_MAX];
-    double b[]; /* width */
+    double b[]; /* length: width */
 } cursor;
 
 bool sherd__outer_fits(const sherd__task *t, const sherd__fragment *left)
@@ -51,7 +51,7 @@ static void rewind_cursor(cursor *c)
     enter(c, 0, 0, sherd__group_first(c->left), sherd__group_first(c->right));
 }
 
-/* Moves to the group that holds result row r, which exists. */
+/* Moves to the group of result row r, which must exist. */
 static void seek(cursor *c, uint64_t r)
 {
     if (r < c->first) rewind_cursor(c);
@@ -70,7 +70,7 @@ static void seek(cursor *c, uint64_t r)
     c->loaded = true;
 }
 
-/* The left value of result row r; the cursor stands on its group. */
+/* Returns the left value of result row r; the cursor is at its group. */
 static double left_value(cursor *c, uint64_t r)
 {
     uint64_t row = r - c->first;
@@ -90,7 +90,7 @@ static void scale(double a, const double *restrict b, size_t n, double *restrict
     for (size_t j = 0; j < n; j++) out[j] = a * b[j];
 }
 
-/* Values [at, at+n) of the result, all in one row. */
+/* Computes values [at, at+n) of the result, all in one row. */
 static void fill_row(cursor *c, uint64_t at, size_t n, uint8_t *out)
 {
     uint64_t r = at / c->width, j = at % c->width;

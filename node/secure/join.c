@@ -1,7 +1,8 @@
 /*
- * Who takes part, and in what: a JOIN brings recipe and thresholds and gets a key that is made for
- * it, a ROSTER brings everybody's. Shapes, thresholds, signatures and, with a peers' file, whose
- * they are, are checked here; memory for all that follows is reserved before any of it is taken.
+ * The members and the training. JOIN brings recipe and thresholds and returns a key that is made
+ * for it; ROSTER brings the keys of all members. Shapes, thresholds, signatures and, with a peers'
+ * file, the owners of keys are checked here. Memory for everything that follows is reserved before
+ * any of it is taken.
  */
 #include <string.h>
 
@@ -25,7 +26,7 @@ static int read_recipe(sherd__secure *s, sherd_diag *d)
         return sherd__fail(d, SHERD_EINVAL, NULL, "block %u is no recipe", s->plan.recipe);
     int err = sherd__recipe_parse(&s->recipe, (const char *)sherd__fragment_bytes(b->fragment),
                                   (size_t)i->len, "recipe", SHERD__RECIPE_ALL, d);
-    if (err) return err; /* before more of it is read than recipes have */
+    if (err) return err; /* before more of it is read than a recipe has */
     uint8_t plan[SHERD__SECURE_TRAINING];
     sherd__secure_training(plan, &s->plan);
     sherd__about(s->training,
@@ -53,7 +54,7 @@ static int take_blocks(sherd__secure *s, sherd_diag *d)
                               : sherd__fail(d, SHERD_EINVAL, NULL, "dealt examples are not here");
 }
 
-/* a += b * c, saturating. */
+/* Computes a += b * c, saturating. */
 static void grow(uint64_t *a, uint64_t b, uint64_t c)
 {
     uint64_t product;
@@ -61,7 +62,7 @@ static void grow(uint64_t *a, uint64_t b, uint64_t c)
         *a = UINT64_MAX;
 }
 
-/* Everything that this session will ever take: grader, member, mask, sum, noise. */
+/* Returns the memory that this session will take in total: grader, member, mask, sum, noise. */
 static uint64_t memory_of(const sherd__secure *s, uint64_t grader)
 {
     uint64_t piece = sherd__aggregate_piece_len(&s->a), all = grader;
@@ -78,7 +79,7 @@ static bool reserve(sherd__secure *s, uint64_t memory)
     return true;
 }
 
-/* Parameters of the network, whose layers fit then. */
+/* Counts the parameters of the network, and checks that its layers fit. */
 static int measure(sherd__secure *s, sherd_diag *d)
 {
     size_t counts[SHERD__RECIPE_LAYERS_MAX], len = SHERD__SECURE_EXTRA;
@@ -117,7 +118,7 @@ int sherd__secure_admit_join(sherd__secure *s, const sherd__task *t, const sherd
                : sherd__fail(d, SHERD_ENOMEM, NULL, "this node has no memory for the training");
 }
 
-/* Examples that the coordinator deals, where they lie. */
+/* Makes views of the examples that the coordinator dealt, without copying them. */
 static int take_dealt(sherd__secure *s, sherd_diag *d)
 {
     const sherd__fragment_info *x = sherd__fragment_info_of(s->x->fragment);
@@ -144,7 +145,7 @@ int sherd__secure_run_join(sherd__secure *s, const sherd__task *t, uint8_t *out,
     int err = sherd__secure_check_result(t, SHERD_U8, 1, SHERD__SECURE_CARD, d);
     if (!err && s->plan.x) err = take_dealt(s, d);
     if (err) return err;
-    /* What is dealt has been divided. */
+    /* Dealt inputs are already divided. */
     sherd__own_options own = { .recipe = &s->recipe,
                                .clip = s->plan.clip,
                                .data = s->plan.x ? &s->dealt : s->site.self.data,
@@ -184,8 +185,8 @@ static bool signed_as(const sherd__secure *s, const sherd__secure_plan *p, uint3
     return sherd__identity_verify(card, statement, sizeof statement, card + SIGNATURE_AT);
 }
 
-/* A member whose examples are dealt binds itself to no sum (charge, bind_survivors), so owners that
- * had such members among them could have two sums opened that differ by one of theirs. */
+/* A member with dealt examples binds itself to no sum (charge, bind_survivors). If owners had such
+ * members in their group, two sums could be opened that differ by the examples of one of them. */
 static int check_signature(const sherd__secure *s, uint32_t i, const uint8_t *card, sherd_diag *d)
 {
     sherd__secure_plan other = s->plan;
@@ -221,7 +222,7 @@ static int check_card(const sherd__secure *s, uint32_t i, const uint8_t *cards, 
     return SHERD_OK;
 }
 
-/* As far as the peers' file says who is one operator: no more than T members of one. */
+/* Checks that at most T members are of one domain, as far as the peers' file gives domains. */
 static int check_domains(const sherd__secure *s, const uint8_t *cards, sherd_diag *d)
 {
     const uint32_t nodes = s->plan.nodes;
@@ -247,7 +248,7 @@ static int check_domains(const sherd__secure *s, const uint8_t *cards, sherd_dia
                        most, s->plan.colluding);
 }
 
-/* What rounds need of the cards, and room for a sum; all of it or nothing. */
+/* Takes the keys that rounds need from the cards, and allocates the sum. Undone on error. */
 static int take_cards(sherd__secure *s, const uint8_t *cards, sherd_diag *d)
 {
     uint32_t nodes = s->plan.nodes;

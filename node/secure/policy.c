@@ -1,4 +1,4 @@
-/* The owner's rules. Texts travel: they hold numbers of the policy alone. */
+/* The owner's rules. The texts are sent to coordinators: they contain policy numbers only. */
 #include "node/secure/policy.h"
 
 #include <inttypes.h>
@@ -7,7 +7,7 @@
 
 #include "core/diag.h"
 
-/* Every round of an epoch, the last one too. */
+/* Returns whether a round of an epoch, also the last one, has too few places. */
 static bool few_rows(const sherd__policy *p, const sherd__secure_plan *plan)
 {
     uint64_t last = plan->places % plan->rows;
@@ -62,7 +62,7 @@ static int unwritten(sherd_diag *d)
 static const char other_members[] =
     "this node has given the same sum to other members (--any-roster)";
 
-/* Whether all of a, ascending, are in b. */
+/* Returns whether all of a are in b; both ascend. */
 static bool is_part(const uint8_t (*a)[SHERD__LEDGER_DIGEST], uint32_t a_len,
                     const uint8_t (*b)[SHERD__LEDGER_DIGEST], uint32_t b_len)
 {
@@ -79,7 +79,7 @@ int sherd__policy_charge(const sherd__policy *p, double budget, sherd__ledger_re
     if (c->rows < p->rows_min)
         return refused(d, "this node gives no round of so few places (--min-rows)");
     if (ops->rounds(ledger.ctx, c->coordinator, c->job) >= p->rounds_max ||
-        ops->today(ledger.ctx, c->coordinator) >= p->rounds_max) /* whatever its jobs' numbers */
+        ops->today(ledger.ctx, c->coordinator) >= p->rounds_max) /* under any job number */
         return refused(d, "the rounds that this node gives one training, or one coordinator in a "
                           "day, are over (--max-rounds)");
     if (ops->today(ledger.ctx, NULL) >= p->rounds_day)

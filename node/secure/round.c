@@ -1,9 +1,9 @@
 /*
- * A round: pieces of a mask for the others (SEAL), the gradient under that mask (HIDE), a signature
- * of the survivors whose sum is to be opened (CONFIRM), which of them sealed no valid piece for
- * this node (CHECK), the sum of their pieces (OPEN). Each is done at most once, even where it
- * fails; HIDE only for what SEAL was bound to, OPEN only for survivors that this node and U members
- * have confirmed, and whose pieces it has.
+ * A round: pieces of a mask for the other members (SEAL), the gradient under that mask (HIDE), a
+ * signature of the survivors over whom the sum is to be opened (CONFIRM), a check which of them
+ * sealed no valid piece for this node (CHECK), the sum of their pieces (OPEN). Each is done at most
+ * once, even where it fails. HIDE is done only for what SEAL was bound to, and OPEN only for
+ * survivors that this node and U members have confirmed, and the pieces of which this node has.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ enum { NOISE_PART = 1 << 17 }; /* samples that are drawn before a round can stop
 
 /* ---- rounds -------------------------------------------------------------------------------- */
 
-/* Numbers of a question, `most` of them at most; format and, but for SEAL, round are checked. */
+/* Checks the format of a question of `least` to `most` numbers. *len is set to how many it has. */
 static int read_question(const sherd__secure *s, const sherd__fragment *left, size_t least,
                          size_t most, uint64_t *len, sherd_diag *d)
 {
@@ -47,8 +47,8 @@ static int stopped(sherd_diag *d)
     return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "the round was given up");
 }
 
-/* The noise of the round, before its parameters are known, a part at a time. How long that takes
- * does not depend on the noise (crypto/gaussian.h). */
+/* Draws the noise of the round, before its parameters are known, a part at a time. The time that
+ * this takes does not depend on the noise (crypto/gaussian.h). */
 static int draw_noise(sherd__secure *s, sherd_diag *d)
 {
     const sherd__privacy_round r = sherd__secure_privacy(&s->plan, s->count);
@@ -86,7 +86,7 @@ int sherd__secure_run_seal(sherd__secure *s, const sherd__task *t, const sherd__
                  2);
     err = sherd__aggregate_begin(s->member, round, bound, &s->site.entropy, d);
     if (err) return err;
-    s->round = 0; /* the one before is over for the member, too; this one waits for its noise */
+    s->round = 0; /* the last round is over; this one needs its noise */
     s->hidden = s->checked = s->opened = s->given = s->whole = false;
     err = draw_noise(s, d);
     if (err) return err;
@@ -113,7 +113,8 @@ static int read_scales(const sherd__fragment *left, size_t tiers, int32_t *scale
     return SHERD_OK;
 }
 
-/* -0 and subnormal numbers give the sums that +0 gives: the ledger is to take them for the same. */
+/* -0 and subnormal numbers give the same sums as +0, so they become +0: the ledger then treats them
+ * as the same. */
 static int take_params(sherd__secure *s, const sherd__fragment *right, sherd_diag *d)
 {
     double *to = sherd__own_params(s->grader);
@@ -126,7 +127,7 @@ static int take_params(sherd__secure *s, const sherd__fragment *right, sherd_dia
     return SHERD_OK;
 }
 
-/* Pieces were sealed for what the round was said to be about: is it? */
+/* Checks the request against the round's announcement, since pieces were sealed for the latter. */
 static int check_about(const sherd__secure *s, const sherd__fragment *left,
                        const sherd__fragment *right, sherd_diag *d)
 {
@@ -148,7 +149,8 @@ static int compare_keys(const void *a, const void *b)
     return memcmp(a, b, 32);
 }
 
-/* The keys of these members, ascending; who NULL: of all. The caller's; NULL without memory. */
+/* Returns the keys of these members, ascending; `who` NULL: of all members. The caller frees them
+ * with sherd__free. NULL without memory. */
 static uint8_t (*sort_keys(const sherd__secure *s, const uint32_t *who, uint32_t len))[32]
 {
     uint8_t(*keys)[32] = sherd__calloc(len ? len : 1, sizeof *keys);
@@ -172,15 +174,15 @@ static int digest_members(const sherd__secure *s, const uint32_t *who, uint32_t 
     return SHERD_OK;
 }
 
-/* The node's policy, and its ledger, of an upload over these places under the parameters that were
- * taken. What is dealt has neither.
+/* Charges an upload over these places, under the parameters that were taken, by the node's policy
+ * and ledger. Dealt examples have neither.
  *
- * A sum is known by its parameters and places. Nothing of the recipe tells it from another, since a
- * coordinator can have one sum, or the part that it wants of it, under two recipes that differ in
+ * A sum is identified by its parameters and places. The recipe does not distinguish sums, since a
+ * coordinator can get one sum, or the part of it that it wants, under two recipes that differ in
  * any key: under all parameters (l2, precision, validation_biases; layers that change nothing, as
  * flatten, a pool of 1, or relu twice; the spelling of a shape), or under parameters of its choice
- * (relu of what is not negative; another loss where each of K outputs is 1/K; where all weights are
- * 0, the last layer's biases follow from the targets alone). */
+ * (relu of values that are not negative; another loss where each of K outputs is 1/K; where all
+ * weights are 0, the last layer's biases follow from the targets alone). */
 static int charge(sherd__secure *s, uint64_t first, uint64_t rows, sherd_diag *d)
 {
     const sherd__privacy_round r = sherd__secure_privacy(&s->plan, s->count);
@@ -245,9 +247,9 @@ int sherd__secure_run_hide(sherd__secure *s, const sherd__task *t, const sherd__
     return err;
 }
 
-/* ---- whose sum, and its opening ------------------------------------------------------------ */
+/* ---- confirming and opening a sum ---------------------------------------------------------- */
 
-/* Numbers as members of the roster; which they are, and their order, crypto/ holds them to. */
+/* Reads numbers of members of the roster. crypto/ checks their range and order. */
 static void read_members(const uint8_t *at, uint64_t len, size_t stride, uint32_t *out)
 {
     for (uint64_t i = 0; i < len; i++) {
@@ -256,8 +258,8 @@ static void read_members(const uint8_t *at, uint64_t len, size_t stride, uint32_
     }
 }
 
-/* A member that knows what the round is about, since it has computed its upload, holds it to the
- * sums of the same that were opened before; nobody else confirms. */
+/* Checks the survivors against sums of the same `about` that were opened before. Only a member that
+ * has computed its upload knows what the round is about, so no other member confirms. */
 static int check_survivors(sherd__secure *s, const uint32_t *who, uint32_t len, sherd_diag *d)
 {
     uint8_t members[SHERD__ABOUT];
@@ -294,7 +296,7 @@ int sherd__secure_run_confirm(sherd__secure *s, const sherd__task *t, const sher
     return err ? sherd__fail(d, err, NULL, "cannot sign who is in a sum") : SHERD_OK;
 }
 
-/* That all these were told of the survivors that this node was told of, and of its round. */
+/* Checks that all these members have confirmed this node's survivors and round. */
 static int check_confirmed(sherd__secure *s, const uint8_t *at, uint64_t len, sherd_diag *d)
 {
     uint32_t who[SHERD__AGGREGATE_NODES_MAX], survivors_len = 0;
@@ -319,8 +321,8 @@ static int check_confirmed(sherd__secure *s, const uint8_t *at, uint64_t len, sh
     return err;
 }
 
-/* From now on this node answers for the same over no others than these survivors. What it confirmed
- * holds nothing yet: another session may have opened the same since. */
+/* Binds the node: from now on it answers for the same sum over no other members than these
+ * survivors. A confirmation does not bind: another session may have opened the same sum since. */
 static int bind_survivors(sherd__secure *s, sherd_diag *d)
 {
     uint32_t len = 0;
@@ -333,8 +335,8 @@ static int bind_survivors(sherd__secure *s, sherd_diag *d)
                                     d);
 }
 
-/* What the survivors have sealed for this node, a row of each. bad: 1 where it is not that; or
- * NULL, and the first such row is an error. */
+/* Takes the pieces that the survivors sealed for this node, a row from each. bad[i] is 1 where row
+ * i is invalid; with bad NULL the first invalid row is an error. */
 static int receive(sherd__secure *s, const sherd__fragment *right, uint8_t *bad, sherd_diag *d)
 {
     uint32_t len = 0;

@@ -1,8 +1,8 @@
 /*
- * One client's session of secure aggregation, from its first task to its wiping. Nothing is
- * believed of a coordinator but who connected: every step of a round is taken at most once, and a
- * new JOIN has new keys (join.c, secure_round.c). What a coordinator could still do, and
- * what it could not, is in docs/THREATS.md.
+ * One client's session of secure aggregation, from its first task to its wiping. Of a coordinator
+ * nothing is trusted but its key, which the connection has proved: every step of a round is taken
+ * at most once, and a new JOIN has new keys (join.c, round.c). docs/THREATS.md describes what a
+ * coordinator could still do, and what it could not.
  */
 #include <string.h>
 
@@ -26,9 +26,9 @@ int sherd__secure_new(sherd__secure **out, const sherd__secure_site *site)
     return SHERD_OK;
 }
 
-/* ---- the end ------------------------------------------------------------------------------- */
+/* ---- end ----------------------------------------------------------------------------------- */
 
-/* What of a session is as large as its network. */
+/* The parts of a session that are as large as its network. */
 typedef struct remains {
     sherd__aggregate_member *member;
     sherd__own_grader *grader;
