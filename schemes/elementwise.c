@@ -1,8 +1,8 @@
 /*
- * Element-wise operations. Nothing can be summed here, so Freivalds' check does not apply: a secret
- * sample of every answer is recomputed and compared bit for bit, which the promised bits of
- * matrix/funcs.h allow. One wrong entry escapes with probability 1 - sample/size; a node that lies
- * more often is caught sooner.
+ * Element-wise operations. No sums can be compared here, so Freivalds' check does not apply.
+ * Instead, a secret sample of every answer is recomputed and compared bit for bit; the exact bits
+ * are defined by matrix/funcs.h. One wrong entry is missed with probability 1 - sample/size; a node
+ * with more wrong entries is detected sooner.
  */
 #include "schemes/elementwise.h"
 
@@ -15,18 +15,18 @@
 #include "matrix/funcs.h"
 #include "matrix/view.h"
 
-#define SAMPLE_MIN 64u  /* entries recomputed of an answer, at least */
-#define SAMPLE_PART 64u /* one in so many */
+#define SAMPLE_MIN 64u  /* entries of an answer that are recomputed, at least */
+#define SAMPLE_PART 64u /* one entry in this many */
 
 typedef struct ew {
     sherd__elementwise_params p;
     size_t n, m;
     unsigned arity;
     uint32_t panels;
-    uint32_t **positions; /* per slot, ascending */
+    uint32_t **positions; /* for each slot, ascending */
     uint32_t *planned;
     uint32_t *perms;   /* n x m, or NULL: derived row by row */
-    uint32_t *scratch; /* m: compute thread */
+    uint32_t *scratch; /* m: used by the compute thread */
     uint32_t *cols;    /* m */
     double *line;      /* m */
 } ew;
@@ -37,7 +37,7 @@ static size_t rows_of(const ew *e, sherd__cell c, size_t *first)
     return e->n - *first < e->p.panel_rows ? e->n - *first : e->p.panel_rows;
 }
 
-/* Columns of row r that belong to the slot, in the order in which they travel. */
+/* Columns of row r that belong to the slot, in the order in which they are sent. */
 static int columns(ew *e, uint32_t slot, size_t r, const uint32_t **out)
 {
     const uint32_t *perm = e->perms ? e->perms + r * e->m : e->scratch;
@@ -121,7 +121,7 @@ static bool same_bits(double a, double b)
     uint64_t x, y;
     memcpy(&x, &a, 8);
     memcpy(&y, &b, 8);
-    return x == y || (a != a && b != b); /* any NaN for a NaN */
+    return x == y || (a != a && b != b); /* any NaN matches any NaN */
 }
 
 static size_t gcd(size_t a, size_t b)
@@ -134,8 +134,8 @@ static size_t gcd(size_t a, size_t b)
     return a;
 }
 
-/* Recomputes `want` different entries of row t: from a secret start by a secret step that meets
- * every column, so that each is as likely as the other. */
+/* Recomputes `want` different entries of row t. They are taken from a secret start in secret steps
+ * that reach every column, so every entry is equally likely. */
 static int check_row(ew *e, sherd__cell at, size_t t, size_t first, size_t want, const double *y)
 {
     size_t cols = e->planned[at.slot], step;
@@ -159,7 +159,7 @@ static int ew_check(void *ctx, sherd__cell at, const uint8_t *body)
     const double *y = (const double *)(const void *)body;
     size_t first, rows = rows_of(e, at, &first), cols = e->planned[at.slot];
     size_t want = sample_size(rows * cols), each = want / rows, more = want % rows;
-    /* The extra draws fall on rows that begin at a secret place, so that none is checked less. */
+    /* The rows with an extra draw start at a secret row, so that no row is checked less. */
     size_t shift = (size_t)sherd__entropy_below(&e->p.entropy, rows);
     int err = SHERD_OK;
     for (size_t t = 0; t < rows && !err; t++)
@@ -200,7 +200,7 @@ static void ew_entries(const void *ctx, sherd__cell cell, uint64_t *a, uint64_t 
     const ew *e = ctx;
     size_t first;
     *a = (uint64_t)rows_of(e, cell, &first) * e->planned[cell.slot];
-    *b = 0; /* paired: the second operand shows as much as the first, in the same cells */
+    *b = 0; /* paired: the second operand reveals as many entries as the first, in the same cells */
 }
 
 static int ew_finish(void *ctx)

@@ -2,7 +2,7 @@
  * Element-wise operations under permutation: row r of the operands is shuffled by permutation r
  * (the same for both), and position j of every shuffled row goes to node exposures[j].
  *
- * Who learns it: a node sees its positions' values in clear, without the columns they came from.
+ * Who learns it: a node sees the values of its positions in clear, without their original columns.
  */
 #ifndef SCHEMES_ELEMENTWISE_H
 #define SCHEMES_ELEMENTWISE_H
@@ -18,17 +18,17 @@ typedef struct sherd__elementwise_params {
     double *out;     /* n x m, row stride ldo */
     size_t ldo;
     uint32_t slots;
-    const uint32_t *exposures; /* m slots; read while opening only */
-    sherd__perm_source perm;   /* row NULL: plain, nothing is shuffled */
+    const uint32_t *exposures; /* m slot numbers; read only while opening */
+    sherd__perm_source perm;   /* row NULL: plain, not shuffled */
     size_t panel_rows;
-    size_t perm_cache;      /* bytes for keeping permutations */
-    sherd__entropy entropy; /* which entries are recomputed */
+    size_t perm_cache;      /* memory for cached permutations, bytes */
+    sherd__entropy entropy; /* selects the entries that are recomputed */
 } sherd__elementwise_params;
 
 int sherd__elementwise_open(sherd__hiding *out, const sherd__elementwise_params *p) SHERD_MUST;
-/** Columns (positions of a shuffled row) dealt to a slot. */
+/** Returns the number of columns (positions of a shuffled row) assigned to a slot. */
 size_t sherd__elementwise_planned(const sherd__hiding *h, uint32_t slot);
-/** Probability that one wrong entry of an answer is not noticed, the largest over the cells. */
+/** Returns the probability of missing one wrong entry of an answer, the largest over all cells. */
 double sherd__elementwise_check_error(const sherd__hiding *h);
 
 #endif

@@ -1,11 +1,13 @@
 /*
  * A cluster: the coordinator's side of a set of scheduler nodes. Opening one starts local node
- * processes or connects to those of a node file; products and element-wise operations (product.h)
- * then run over it. One loop thread inside the cluster keeps the connections alive between calls.
+ * processes or connects to the nodes of a node file. Products and element-wise operations
+ * (product.h) then run over it. One loop thread inside the cluster keeps the connections alive
+ * between calls.
  *
- * A cluster is used by one thread at a time. Nothing here prints, installs a signal handler or ends
- * the process; the cluster's own threads block all signals, SIGPIPE of a lost connection included,
- * but those of their own accesses (SIGBUS, SIGSEGV, SIGFPE, SIGILL).
+ * A cluster is used by one thread at a time. The library does not print, install signal handlers or
+ * end the process. The cluster's own threads block all signals, including the SIGPIPE of a lost
+ * connection, except those of their own memory accesses and arithmetic (SIGBUS, SIGSEGV, SIGFPE,
+ * SIGILL).
  */
 #ifndef SHERD_CLUSTER_H
 #define SHERD_CLUSTER_H
@@ -25,35 +27,39 @@ typedef struct sherd_cluster sherd_cluster;
 
 typedef enum sherd_log_level { SHERD_LOG_DEBUG, SHERD_LOG_INFO, SHERD_LOG_WARN } sherd_log_level;
 
-/** Zero-initialise, then set what differs: exactly one of local_nodes and nodes_file. Texts are
- *  read while the cluster is opened, and not kept; functions and ctx are called until it ends. */
+/** Zero-initialise, then set what differs; exactly one of local_nodes and nodes_file must be set.
+ *  Strings are read while the cluster is opened and are not kept. The functions are called with ctx
+ *  until the cluster ends. */
 typedef struct sherd_cluster_options {
     uint32_t local_nodes;     /* start this many processes on loopback, one simulated domain each */
-    const char *program;      /* the sherd command for local nodes, looked for in PATH where it has
-                                no slash; NULL: "sherd". A program may name itself, if it runs a
-                                node where its first argument is program_verb */
-    const char *program_verb; /* its verb that runs a node; NULL: "node" */
+    const char *program;      /* the sherd command for local nodes, searched for in PATH if it
+                                 contains no slash; NULL: "sherd". A program may name its own file
+                                 if it runs a node when its first argument is program_verb */
+    const char *program_verb; /* the command's verb that runs a node; NULL: "node" */
     uint64_t node_memory;     /* budget of each local node, bytes; 0: a share of this machine's */
-    bool unbound;             /* local nodes run on any core. Else each has cores of its own where
-                                they have as many threads together as there are cores, and gives
-                                them up as long as somebody else is busy there */
+    bool unbound;             /* local nodes run on any core. Otherwise each node has its own cores
+                                 if all nodes together have as many threads as there are cores; it
+                                 gives up these cores while another process uses them */
     const char *nodes_file;   /* connect to these nodes instead (grammar: sherd(1), NODE FILES) */
-    const char *key_file;     /* our key, which those nodes must allow */
-    uint32_t nodes_min;       /* fewer nodes up within the connect time: SHERD_EFEWNODES; 0: all.
-                                Those that turn us away, have another key or speak another version
-                                are named to `log` and counted as lost, as those that are away */
-    uint32_t spare;           /* domains that the work can do without: once all but so many are up,
-                                the others are waited for about as long again; who comes later
-                                still takes part */
-    uint32_t connect_timeout_ms; /* for one node to answer; 0: 10000 */
-    uint32_t timeout_ms;         /* for all of opening, local nodes' start included; beyond it
-                                SHERD_ETIMEOUT, however many nodes are up. 0: no such bound */
-    bool same_host_domains; /* private schemes take domains that are on one host for adversaries of
-                                their own; else that is SHERD_EFORMAT there */
-    const char *record_dir; /* write all bytes sent to and received from each node there */
-    /** Asked about ten times a second while a call waits; true ends it with SHERD_EINTERRUPTED. */
+    const char *key_file;     /* the coordinator's key, which those nodes must allow */
+    uint32_t nodes_min;       /* SHERD_EFEWNODES if fewer nodes are up within the connect time; 0:
+                                 all nodes. A node that refuses the connection, has another key or
+                                 speaks another version is named in a log line and counted as lost,
+                                 like a node that cannot be reached */
+    uint32_t spare;           /* number of domains that the work can do without. Once all other
+                                 domains are up, the remaining ones are waited for about as long
+                                 again. A node that comes up later can still take part */
+    uint32_t connect_timeout_ms; /* time for one node to answer; 0: 10000 */
+    uint32_t timeout_ms;         /* bound on all of opening, start of local nodes included:
+                                    SHERD_ETIMEOUT, even if nodes are up. 0: no bound */
+    bool same_host_domains;      /* private schemes accept several domains on one host as separate
+                                    adversaries; if false: SHERD_EFORMAT in these schemes */
+    const char *record_dir; /* folder in which to record all bytes sent to and received from each
+                               node; NULL: none */
+    /** Called about ten times a second while a call waits; returning true ends the call with
+     *  SHERD_EINTERRUPTED. */
     bool (*interrupted)(void *ctx);
-    /** What happens, for people: nodes lost, banned, work moved. Called on the calling thread. */
+    /** Receives messages for people: nodes lost or banned, work moved. On the calling thread. */
     void (*log)(void *ctx, sherd_log_level level, const char *text);
     void *ctx;
 } sherd_cluster_options;
@@ -62,47 +68,49 @@ typedef enum sherd_node_state {
     SHERD_NODE_CONNECTING,
     SHERD_NODE_UP,
     SHERD_NODE_LOST,
-    SHERD_NODE_BANNED /* caught with a wrong answer, or with breaking the protocol */
+    SHERD_NODE_BANNED /* gave a wrong answer or violated the protocol */
 } sherd_node_state;
 
 typedef struct sherd_node_info {
-    char name[64];     /* "node 3", or name= of the node file */
+    char name[64];     /* "node 3", or the name= field of the node file */
     char address[280]; /* host:port */
     char domain[64];
     char key[56]; /* sha256:... */
-    pid_t pid;    /* of a local node; else 0 */
+    pid_t pid;    /* of a local node; otherwise 0 */
     sherd_node_state state;
-    char blas_core[32]; /* as the node says */
+    char blas_core[32]; /* as reported by the node */
     uint32_t threads;
     uint64_t memory;
     double gflops;
-    double residue_gflops; /* of packed residues, as they travel; 0: as gflops, once taken apart */
+    double residue_gflops; /* rate for packed residues, in the form in which they are sent; 0: the
+                              same as gflops, after unpacking */
     uint64_t bytes_out, bytes_in; /* plaintext protocol bytes so far */
-    uint64_t work_out, work_in;   /* of these, blocks, tasks and results with their headers: without
-                                     greetings, heartbeats and what is taken back */
+    uint64_t work_out, work_in;   /* of these, blocks, tasks and results with their headers; no
+                                     greetings, heartbeats or cancellations */
     uint64_t tasks;               /* answered and accepted */
 } sherd_node_info;
 
 SHERD_API int sherd_cluster_open(sherd_cluster **out, const sherd_cluster_options *opt,
                                  sherd_diag *d) SHERD_MUST;
-/** How many nodes the cluster was opened with. */
+/** Returns the number of nodes that the cluster was opened with. */
 SHERD_API uint32_t sherd_cluster_size(const sherd_cluster *c);
-/** True where nodes stand for domains on one host: those of local_nodes, and those of a nodes_file
- *  whose addresses are all loopback ones. */
+/** Returns true if nodes simulate domains on one host: the nodes of local_nodes, and those of a
+ *  nodes_file in which all addresses are loopback addresses. */
 SHERD_API bool sherd_cluster_simulated(const sherd_cluster *c);
-/** Node i as it stands, or, from sherd_cluster_size on, one without a name that is lost. log is
- *  called first for what there is to tell of nodes, on the calling thread. */
+/** Fills *out with the present state of node i. For i >= sherd_cluster_size this is a lost node
+ *  without a name. Passes pending messages about nodes to log first, on the calling thread. */
 SHERD_API void sherd_cluster_node(sherd_cluster *c, uint32_t i, sherd_node_info *out);
 /**
- * Says goodbye, ends local nodes, waits for them, and completes the record, where there is one:
- * SHERD_EIO, SHERD_EOPEN and others where some of it could not be written, at whatever time (log
- * has told by then that recording stopped). Its index.json, if that could be written, says
- * "complete": false; results are not touched by it. The cluster may then be asked for size, domains
- * and nodes, as they stood, and closed; what needs its nodes is SHERD_EINVAL. Again, or NULL: 0.
+ * Says goodbye to the nodes, ends local nodes, waits for them, and completes the record if there is
+ * one. Returns SHERD_EIO, SHERD_EOPEN or another error if some of the record could not be written
+ * at any time (log has reported by then that recording stopped). The record's index.json, if it
+ * could be written, then contains "complete": false. Results are not affected. Afterwards size,
+ * domains and nodes can still be queried, with their last state, and the cluster can be closed;
+ * calls that need its nodes return SHERD_EINVAL. A second call, or NULL, returns 0.
  */
 SHERD_API int sherd_cluster_end(sherd_cluster *c, sherd_diag *d) SHERD_MUST;
-/** Ends it, where that has not been done, but without a word of the record; and frees it. NULL is
- *  allowed. */
+/** Ends the cluster if that has not been done, without reporting errors of the record, and frees
+ *  it. NULL is allowed. */
 SHERD_API void sherd_cluster_close(sherd_cluster *c);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 /*
- * Errors. Every function that can fail returns 0 or a negative SHERD_E* code; functions that meet
+ * Errors. Every function that can fail returns 0 or a negative SHERD_E* code. Functions that handle
  * files, peers or users also fill a sherd_diag with one sentence (what was found, what was
  * expected, where) and a hint (what to do about it).
  */
@@ -14,9 +14,8 @@ extern "C" {
 #endif
 
 /*
- * XX(number, NAME, exit code of the command, text). Numbers are grouped by blame:
- * above -100 this machine or its user, -1xx the peer, -2xx the network, -3xx the device, -4xx
- * files.
+ * XX(number, NAME, exit code of the command, text). Numbers are grouped by blame: above -100 this
+ * machine or its user, -1xx the peer, -2xx the network, -3xx the device, -4xx files.
  */
 #define SHERD_ERR_MAP(XX)                                                                          \
     XX(-1, ENOMEM, 1, "out of memory")                                                             \
@@ -57,7 +56,7 @@ enum {
 #undef XX
 };
 
-/** Who has to change for an error to go away: what a scheduler acts on. */
+/** The party that has to change for an error to go away. A scheduler acts on this class. */
 typedef enum sherd_err_blame {
     SHERD_BLAME_NONE,
     SHERD_BLAME_LOCAL,
@@ -67,18 +66,18 @@ typedef enum sherd_err_blame {
     SHERD_BLAME_STORE
 } sherd_err_blame;
 
-/** One failure told to a person. Plain data; message and hint are always terminated. */
+/** One failure, reported to a person. Plain data; message and hint are always terminated. */
 typedef struct sherd_diag {
-    int code;          /* SHERD_E*, 0 while nothing went wrong */
+    int code;          /* SHERD_E*; 0 if nothing has failed */
     char message[480]; /* one sentence: what, where, found and expected */
     char hint[240];    /* the remedy, or empty */
 } sherd_diag;
 
 SHERD_API const char *sherd_strerror(int err);
-/** "ENOMEM" for SHERD_ENOMEM; "EUNKNOWN" for a number that is none of ours. */
+/** Returns "ENOMEM" for SHERD_ENOMEM; "EUNKNOWN" for a number that is not a SHERD_E* code. */
 SHERD_API const char *sherd_err_name(int err);
 SHERD_API sherd_err_blame sherd_err_class(int err);
-/** The exit code that the command gives for an error (docs: sherd(1), EXIT STATUS). */
+/** Returns the command's exit code for an error (sherd(1), EXIT STATUS). */
 SHERD_API int sherd_err_exit(int err);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /*
- * Dense matrices as the caller has them: a borrowed pointer, a dtype and strides. Nothing here owns
- * memory; C order, Fortran order, transposes and sub-matrices are all views.
+ * Dense matrices in the caller's memory: a borrowed pointer, a dtype and strides. Views own no
+ * memory. C order, Fortran order, transposes and sub-matrices are all views.
  */
 #ifndef SHERD_MAT_H
 #define SHERD_MAT_H
@@ -34,15 +34,15 @@ typedef struct sherd_view {
     ptrdiff_t row_stride, col_stride;
 } sherd_view;
 
-/** Bytes of one element; 0 for a value that is no dtype. */
+/** Returns the bytes of one element; 0 for a value that is not a dtype. */
 SHERD_API size_t sherd_dtype_size(sherd_dtype t);
-/** numpy's spelling, "<f8" and so on; NULL for a value that is no dtype. */
+/** Returns numpy's name for the dtype, such as "<f8"; NULL for a value that is not a dtype. */
 SHERD_API const char *sherd_dtype_name(sherd_dtype t);
-/** View of a row-major (C order) matrix. */
+/** Returns a view of a row-major (C order) matrix. */
 SHERD_API sherd_view sherd_view_c(const void *data, sherd_dtype dtype, size_t rows, size_t cols);
-/** The same memory seen transposed. */
+/** Returns the transpose of v, in the same memory. */
 SHERD_API sherd_view sherd_view_t(sherd_view v);
-/** Rows [r0, r0+rows) and columns [c0, c0+cols) of v; the range must lie within v. */
+/** Returns rows [r0, r0+rows) and columns [c0, c0+cols) of v; the range must be within v. */
 SHERD_API sherd_view sherd_view_sub(sherd_view v, size_t r0, size_t rows, size_t c0, size_t cols);
 
 #ifdef __cplusplus

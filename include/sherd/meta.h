@@ -1,12 +1,12 @@
 /*
- * Metadata: what a coordinator needs to recover its results. For each operation of a job: exposures
- * (which node is given which column of A and row of B), enshuffles (a permutation for each of them)
- * and unshuffles (its inverse), either as 32 bytes that all of it derives from (seed form) or as
- * arrays (expanded form). Files are .npz that plain numpy.load opens; docs/METADATA.md has the
- * format.
+ * Metadata: the data that a coordinator needs to recover its results. For each operation of a job
+ * it holds exposures (the node that is given each column of A and row of B), enshuffles (a
+ * permutation for each of them) and unshuffles (their inverses). They are stored either as 32 bytes
+ * from which all of it is derived (seed form) or as arrays (expanded form). Files are .npz files
+ * that plain numpy.load opens; docs/METADATA.md describes the format.
  *
- * Who learns it: whoever reads such a file can undo the shuffles of the jobs it served. Files are
- * 0600 and never leave the coordinator.
+ * Who learns it: every reader of a metadata file can undo the shuffles of the jobs it served. Files
+ * have mode 0600 and never leave the coordinator.
  */
 #ifndef SHERD_META_H
 #define SHERD_META_H
@@ -23,10 +23,10 @@ extern "C" {
 
 struct sherd_shuffles; /* sherd/product.h */
 
-/** Room for an operation's name: letters, digits and '_', terminated. */
+/** Size of an operation's name: letters, digits and '_', terminated. */
 #define SHERD_META_NAME_SIZE 32u
 
-/** Products, and element-wise operations under the numbers of sherd_elementwise. */
+/** Products, and element-wise operations with the numbers of sherd_elementwise. */
 typedef enum sherd_meta_kind {
     SHERD_META_DOT = 1,
     SHERD_META_SIGMOID = 16,
@@ -38,13 +38,13 @@ typedef enum sherd_meta_kind {
     SHERD_META_EXP = 22
 } sherd_meta_kind;
 
-/** "dot", "sigmoid", ...; NULL for a number that is no kind. */
+/** Returns "dot", "sigmoid", ...; NULL for a number that is not a kind. */
 SHERD_API const char *sherd_meta_kind_name(sherd_meta_kind kind);
-/** The kind of that name, or 0. */
+/** Returns the kind of that name, or 0. */
 SHERD_API int sherd_meta_kind_find(const char *name);
 
-/** Largest rows, columns and row length of an operation: what a file, which may be a stranger's,
- *  can make its reader allocate is bounded by this (4 bytes each) before it is believed. */
+/** Largest rows, columns and row length of an operation. A file may come from a stranger: this
+ *  bounds what its reader allocates (4 bytes each) before its contents are checked. */
 #define SHERD_META_DIM_MAX (UINT64_C(1) << 26)
 
 /**
@@ -58,40 +58,40 @@ typedef struct sherd_meta_operation {
     char name[SHERD_META_NAME_SIZE];
     sherd_meta_kind kind;
     uint64_t n, k, m;     /* each at most SHERD_META_DIM_MAX */
-    bool used;            /* it has served operands, ... */
-    uint8_t operands[32]; /* ... whose digest this is */
+    bool used;            /* the operation has been used with operands ... */
+    uint8_t operands[32]; /* ... that have this digest */
 } sherd_meta_operation;
 
-/** Length of the exposures. */
+/** Returns the number of exposures. */
 SHERD_API uint64_t sherd_meta_columns(const sherd_meta_operation *op);
-/** Rows of the tables; they are m long. */
+/** Returns the number of rows of the tables; each row has m entries. */
 SHERD_API uint64_t sherd_meta_table_rows(const sherd_meta_operation *op);
 
-/** What all operations of a file share. */
+/** Settings that all operations of a file share. */
 typedef struct sherd_meta_settings {
     uint32_t nodes;    /* 1 .. 65535 */
-    uint32_t group;    /* --group that products shall use; 0: all of a node's columns */
-    bool balanced;     /* exposures dealt in equal counts, else drawn uniformly */
-    bool shuffle_rows; /* dot: A's rows travel shuffled too (tables `rows` and `unrows`, k x n) */
+    uint32_t group;    /* --group that products must use; 0: all columns of a node */
+    bool balanced;     /* exposures are assigned in equal counts; otherwise drawn uniformly */
+    bool shuffle_rows; /* dot: A's rows are sent shuffled too (tables `rows` and `unrows`, k x n) */
 } sherd_meta_settings;
 
 typedef struct sherd_meta sherd_meta;
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
-/** Metadata without operations. seed: 32 bytes, or NULL for fresh ones. SHERD_EINVAL (nodes),
- *  SHERD_ENOMEM. *out is the caller's. */
+/** Makes metadata without operations. seed: 32 bytes, or NULL for a fresh one. Errors: SHERD_EINVAL
+ *  (nodes), SHERD_ENOMEM. The caller frees *out with sherd_meta_free. */
 SHERD_API int sherd_meta_new(sherd_meta **out, const sherd_meta_settings *settings,
                              const uint8_t *seed, sherd_diag *d) SHERD_MUST;
-/** Appends an operation; its place decides its permutations. SHERD_EINVAL: a name that is taken or
- *  malformed, an unknown kind, a dimension beyond 2^32 - 1; metadata that was loaded. */
+/** Appends an operation; its index determines its permutations. SHERD_EINVAL: a name that is in use
+ *  or malformed, an unknown kind, a dimension beyond 2^32 - 1, or metadata that was loaded. */
 SHERD_API int sherd_meta_add(sherd_meta *meta, const sherd_meta_operation *op,
                              sherd_diag *d) SHERD_MUST;
 /**
- * The operations of one training step of a network of sigmoid layers with squared cost over
- * `samples` rows; widths: inputs, hidden layers, outputs. For 784, 128, 10 eleven: z1 a1 z2 a2
- * cost_delta cost_delta_squared a2_dz z2_dw z2_da a1_dz z1_dw. SHERD_EINVAL: fewer than two widths,
- * a width 0.
+ * Appends the operations of one training step of a network of sigmoid layers with squared cost over
+ * `samples` rows. widths: inputs, hidden layers, outputs. For 784, 128, 10 these are eleven
+ * operations: z1 a1 z2 a2 cost_delta cost_delta_squared a2_dz z2_dw z2_da a1_dz z1_dw.
+ * SHERD_EINVAL: fewer than two widths, or a width of 0.
  */
 SHERD_API int sherd_meta_add_network(sherd_meta *meta, const uint64_t *widths, size_t widths_len,
                                      uint64_t samples, sherd_diag *d) SHERD_MUST;
@@ -101,44 +101,45 @@ SHERD_API void sherd_meta_free(sherd_meta *meta);
 /* ---- files ----------------------------------------------------------------------------------- */
 
 /**
- * Reads a file of either form; nothing in it is trusted. Tables stay in the file (which is mapped)
- * until they are asked for. SHERD_EOPEN, SHERD_EIO, SHERD_EFORMAT, SHERD_ESHAPE, SHERD_ENOMEM.
+ * Reads a file of either form; nothing in it is trusted. Tables stay in the file, which is mapped,
+ * until they are requested. SHERD_EOPEN, SHERD_EIO, SHERD_EFORMAT, SHERD_ESHAPE, SHERD_ENOMEM.
  */
 SHERD_API int sherd_meta_load(sherd_meta **out, const char *path, sherd_diag *d) SHERD_MUST;
 
 typedef struct sherd_meta_save_options {
-    bool expanded;     /* with arrays, else the seed alone */
+    bool expanded;     /* with arrays; otherwise the seed alone */
     bool deflate;      /* compress the arrays */
-    bool without_seed; /* expanded: leave the seed out; what remains cannot be compacted */
-    double *seconds;   /* NULL, or per operation: time spent making its arrays */
+    bool without_seed; /* expanded: leave the seed out; seed form is then impossible */
+    double *seconds;   /* NULL, or one entry for each operation: seconds spent making its arrays */
 } sherd_meta_save_options;
 
 /**
- * Writes path (0600), whole or not at all; *size (may be NULL) is the file's. Arrays derive from
- * the seed where it is known, else they are copied from the file that was loaded; they are
- * streamed, and never in memory as a whole. SHERD_EINVAL: seed form without a seed; SHERD_EOPEN,
- * SHERD_EIO.
+ * Writes path (mode 0600), completely or not at all; *size (may be NULL) receives the file's size
+ * in bytes. Arrays are derived from the seed if it is known, otherwise copied from the file that
+ * was loaded. They are streamed and never held in memory as a whole. SHERD_EINVAL: seed form
+ * without a seed; SHERD_EOPEN, SHERD_EIO.
  */
 SHERD_API int sherd_meta_save(sherd_meta *meta, const char *path,
                               const sherd_meta_save_options *opt, uint64_t *size,
                               sherd_diag *d) SHERD_MUST;
 
-/** Writes loaded metadata in the form that it came in, as after sherd_meta_use; arrays are copied,
- *  not derived. SHERD_EFORMAT: exposures of another digest, a row that is no permutation. */
+/** Writes loaded metadata in the form in which it was read, for example after sherd_meta_use.
+ *  Arrays are copied, not derived. SHERD_EFORMAT: exposures with another digest, or a row that is
+ *  not a permutation. */
 SHERD_API int sherd_meta_save_again(sherd_meta *meta, const char *path, sherd_diag *d) SHERD_MUST;
 
 /**
- * During sherd_meta_save, sherd_meta_verify and sherd_meta_shuffles `watch` hears, some times a
- * second, how many bytes of arrays of how many are done; where it returns non-zero they end with
- * SHERD_EINTERRUPTED, and nothing is written. NULL: nobody.
+ * Sets a function that sherd_meta_save, sherd_meta_verify and sherd_meta_shuffles call several
+ * times a second with the bytes of arrays done and their total. If it returns non-zero they end
+ * with SHERD_EINTERRUPTED, and nothing is written. NULL: no function.
  */
 SHERD_API void sherd_meta_watch(sherd_meta *meta,
                                 int (*watch)(void *ctx, uint64_t done, uint64_t total), void *ctx);
 
 /**
- * Checks all of a loaded file: the seed against the commitment in the manifest, exposures within
- * range, every row a permutation, unshuffles their inverses, and, where the seed is known, that it
- * regenerates every number. SHERD_EFORMAT; the message names operation and row.
+ * Checks all of a loaded file: the seed matches the commitment in the manifest, exposures are
+ * within range, every row is a permutation, unshuffles are the inverses and, if the seed is known,
+ * it regenerates every number. SHERD_EFORMAT; the message names operation and row.
  */
 SHERD_API int sherd_meta_verify(sherd_meta *meta, sherd_diag *d) SHERD_MUST;
 
@@ -147,24 +148,25 @@ SHERD_API int sherd_meta_verify(sherd_meta *meta, sherd_diag *d) SHERD_MUST;
 SHERD_API const sherd_meta_settings *sherd_meta_settings_of(const sherd_meta *meta);
 SHERD_API size_t sherd_meta_count(const sherd_meta *meta);
 SHERD_API const sherd_meta_operation *sherd_meta_at(const sherd_meta *meta, size_t i);
-/** Index of an operation, or -1. */
+/** Returns the index of an operation, or -1. */
 SHERD_API int64_t sherd_meta_find(const sherd_meta *meta, const char *name);
-/** True where it was loaded from an expanded file. */
+/** Returns true if the metadata was loaded from an expanded file. */
 SHERD_API bool sherd_meta_expanded(const sherd_meta *meta);
-/** The 32 bytes, a secret, or NULL where only tables are known. */
+/** Returns the 32-byte seed, a secret; NULL if only tables are known. */
 SHERD_API const uint8_t *sherd_meta_seed(const sherd_meta *meta);
-/** SHA-256 commitment to the seed (32 bytes); known without it. */
+/** Returns the SHA-256 commitment to the seed (32 bytes), which is known without the seed. */
 SHERD_API const uint8_t *sherd_meta_commitment(const sherd_meta *meta);
-/** Supplies the seed of a file without one; SHERD_EFORMAT unless it is the one committed to. */
+/** Supplies the seed of a file without one. SHERD_EFORMAT: it does not match the commitment. */
 SHERD_API int sherd_meta_set_seed(sherd_meta *meta, const uint8_t seed[32],
                                   sherd_diag *d) SHERD_MUST;
-/** Bytes of operation i's arrays in the expanded form, before compression. */
+/** Returns the bytes of operation i's arrays in the expanded form, before compression. */
 SHERD_API uint64_t sherd_meta_bytes(const sherd_meta *meta, size_t i);
 
-/** Exposures of operation i, sherd_meta_columns of them: from the file, else from the seed. */
+/** Writes the exposures of operation i, sherd_meta_columns of them, from the file or the seed. */
 SHERD_API int sherd_meta_exposures(sherd_meta *meta, size_t i, uint32_t *out,
                                    sherd_diag *d) SHERD_MUST;
-/** How many of them each node has: `nodes` counts, in little memory however many columns. */
+/** Counts the exposures of operation i for each node: `nodes` counts. The memory used does not
+ *  depend on the number of columns. */
 SHERD_API int sherd_meta_exposure_counts(sherd_meta *meta, size_t i, uint64_t *counts,
                                          sherd_diag *d) SHERD_MUST;
 
@@ -176,32 +178,32 @@ typedef enum sherd_meta_table {
 } sherd_meta_table;
 
 /**
- * Rows [row, row+rows) of a table of operation i at training step `step` (0: the tables in the
- * file). Each row is a permutation (checked). SHERD_EINVAL: no such table or rows;
+ * Writes rows [row, row+rows) of a table of operation i at training step `step` (0: the tables in
+ * the file). Each row is checked to be a permutation. SHERD_EINVAL: no such table or rows;
  * SHERD_EUNSUPPORTED: a step beyond 0 without the seed; SHERD_EFORMAT.
  */
 SHERD_API int sherd_meta_rows(sherd_meta *meta, size_t i, sherd_meta_table table, uint64_t step,
                               uint64_t row, uint64_t rows, uint32_t *out, sherd_diag *d) SHERD_MUST;
 
 /**
- * Operation i for sherd_product_options.shuffles; *out borrows from meta until the next call or
- * sherd_meta_free. The operation is verified as by sherd_meta_verify; of an expanded file the
- * enshuffles and rows are held in memory. SHERD_EFORMAT, SHERD_ENOMEM; SHERD_EINTERRUPTED
+ * Fills *out with operation i for sherd_product_options.shuffles. *out borrows from meta until the
+ * next call or sherd_meta_free. The operation is verified as by sherd_meta_verify; the enshuffles
+ * and rows of an expanded file are held in memory. SHERD_EFORMAT, SHERD_ENOMEM; SHERD_EINTERRUPTED
  * (sherd_meta_watch).
  */
 SHERD_API int sherd_meta_shuffles(sherd_meta *meta, size_t i, struct sherd_shuffles *out,
                                   sherd_diag *d) SHERD_MUST;
 
 typedef enum sherd_meta_usage {
-    SHERD_META_SAME_USE,  /* the operands that it has served */
-    SHERD_META_FIRST_USE, /* recorded: save meta before anything is sent */
-    SHERD_META_REUSED     /* others, by leave of `reuse`: belongs into the certificate */
+    SHERD_META_SAME_USE,  /* the operands that the operation was used with before */
+    SHERD_META_FIRST_USE, /* recorded now: save meta before anything is sent */
+    SHERD_META_REUSED     /* other operands, allowed by `reuse`: record this in the certificate */
 } sherd_meta_usage;
 
 /**
- * Holds the reuse rule: metadata that has served operands serves no others (SHERD_EEXPOSURE),
- * unless `reuse`. digest (SHA-256) is of this use's operands; that of the first use stays on
- * record.
+ * Enforces the reuse rule: metadata that was used with some operands is refused for others
+ * (SHERD_EEXPOSURE) unless `reuse` is set. digest is the SHA-256 of this use's operands; the digest
+ * of the first use stays recorded.
  */
 SHERD_API int sherd_meta_use(sherd_meta *meta, size_t i, const uint8_t digest[32], bool reuse,
                              sherd_meta_usage *usage, sherd_diag *d) SHERD_MUST;

@@ -1,10 +1,10 @@
 /*
- * What the schemes are: how each hides the operands of a product, from whom, what it shows all the
- * same, and which options it reads. Whatever decides something by the scheme, or says something of
- * it, asks here; docs/THREATS.md has the reasons.
+ * Descriptions of the schemes: how each one hides the operands of a product, from which nodes, what
+ * it still reveals, and which options it reads. All code that depends on the scheme, or describes
+ * it to the user, reads these descriptions; docs/THREATS.md gives the reasons.
  *
- * Every property of a description is one that a scheme has to claim: what is left unset is not
- * hidden, so that a scheme of which nothing is known is not private.
+ * A scheme has to claim every property explicitly: a property that is not set means "not hidden". A
+ * scheme without a description is therefore not private.
  */
 #ifndef SHERD_SCHEME_H
 #define SHERD_SCHEME_H
@@ -20,26 +20,27 @@ extern "C" {
 
 /** How operands are hidden. permute and plain are not private. */
 typedef enum sherd_scheme {
-    SHERD_PERMUTE = 1, /* columns dealt by exposure, columns of B's rows shuffled */
+    SHERD_PERMUTE = 1, /* columns assigned by exposure, columns of B's rows shuffled */
     SHERD_PLAIN = 2,   /* row panels in clear, B in clear */
-    SHERD_SHARE = 3,   /* both operands coded: any `colluding` domains learn nothing of either */
+    SHERD_SHARE = 3,   /* both operands coded: any `colluding` domains learn nothing of them */
     SHERD_SHARE1 = 4,  /* A coded as by SHARE, B in clear */
-    SHERD_BLIND = 5    /* A masked by masks prepared ahead (masks), B in clear: all may collude */
+    SHERD_BLIND = 5    /* A masked by prepared masks (masks), B in clear: all nodes may collude */
 } sherd_scheme;
 
-/** Which nodes may put together what they see without learning what is hidden. */
+/** Which nodes may combine what they see without learning what is hidden. */
 typedef enum sherd_collusion {
-    SHERD_WITHSTANDS_NONE = 0, /* one node by itself may learn it: not private */
+    SHERD_WITHSTANDS_NONE = 0, /* a single node may learn it: not private */
     SHERD_WITHSTANDS_SOME = 1, /* nodes of any sherd_product_options.colluding domains */
     SHERD_WITHSTANDS_ALL = 2   /* all nodes together */
 } sherd_collusion;
 
-/** Options of sherd_product_options that not all schemes read: bits of sherd_scheme_info.takes. */
+/** Options of sherd_product_options that only some schemes read: bits of
+ *  sherd_scheme_info.takes. */
 enum {
     SHERD_TAKES_SHUFFLES = 1,  /* seed, operation, shuffles, group, balanced, shuffle_rows: columns
-                                  of A are dealt to nodes, and B's columns shuffled */
+                                  of A are assigned to nodes, and B's columns shuffled */
     SHERD_TAKES_ENCODING = 2,  /* encoding, link_rate: zeros of A may be left out */
-    SHERD_TAKES_COLLUDING = 4, /* colluding, spare: an operand is coded, a share for each domain */
+    SHERD_TAKES_COLLUDING = 4, /* colluding, spare: an operand is coded, one share a domain */
     SHERD_TAKES_BITS_B = 8,    /* bits_b */
     SHERD_TAKES_MASKS = 16     /* masks, masks_state: every product uses up some of them */
 };
@@ -47,34 +48,32 @@ enum {
 /** Which operand can stay at the nodes over many products. */
 typedef enum sherd_keeps {
     SHERD_KEEPS_NOTHING = 0,
-    SHERD_KEEPS_RIGHT = 1, /* B: sherd_resident_new; a multiplier's in both directions */
-    SHERD_KEEPS_LEFT = 2   /* A, as shares: a multiplier's */
+    SHERD_KEEPS_RIGHT = 1, /* B: sherd_resident_new; a multiplier's operand in both directions */
+    SHERD_KEEPS_LEFT = 2   /* A, as shares: a multiplier's operand */
 } sherd_keeps;
 
 typedef struct sherd_scheme_info {
     sherd_scheme scheme;
-    const char *name;      /* as --scheme takes it; at most 15 letters */
-    const char *about;     /* who learns what, in one sentence without a full stop; may be
-                                   NULL */
-    const char *training;  /* the same of a network's products; NULL: not known */
+    const char *name;      /* value of --scheme; at most 15 letters */
+    const char *about;     /* what each node learns, in one sentence without full stop, or NULL */
+    const char *training;  /* the same for the products of a network; NULL: not known */
     bool hides_a, hides_b; /* an operand's entries are hidden from `withstands` */
     sherd_collusion withstands;
-    bool hides_zeros; /* sizes and numbers of what travels do not depend on entries */
-    bool exact_only;  /* fixed point only, whatever sherd_product_options.exact says */
-    bool residues;    /* operands travel as residues, and answers are checked modulo each
-                                   prime by two trials */
+    bool hides_zeros; /* the number and sizes of messages do not depend on entries */
+    bool exact_only;  /* fixed point only, independent of sherd_product_options.exact */
+    bool residues;    /* operands are sent as residues; answers are checked by two trials for each
+                         prime */
     sherd_keeps keeps;
     unsigned takes;        /* SHERD_TAKES_... */
-    sherd_scheme public_b; /* the scheme for a B that need not be hidden (it may be this
-                                   one); 0: none */
+    sherd_scheme public_b; /* the scheme for a B that need not be hidden (maybe this); 0: none */
 } sherd_scheme_info;
 
-/** Scheme number i in the order in which they are listed; NULL after the last. */
+/** Returns the i-th scheme of the list; NULL after the last. */
 SHERD_API const sherd_scheme_info *sherd_scheme_at(size_t i);
-/** The description of a scheme, never NULL: one that does not exist is called "unknown" and claims
- *  nothing. */
+/** Returns the description of a scheme, never NULL. A scheme that does not exist is called
+ *  "unknown" and claims nothing. */
 SHERD_API const sherd_scheme_info *sherd_scheme_describe(sherd_scheme s);
-/** Whether A, at least, is hidden from each node. */
+/** Returns true if at least A is hidden from each node. */
 SHERD_API bool sherd_scheme_private(sherd_scheme s);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* Everything that libsherd offers, to C (C11) and C++ (C++11). */
+/* All public declarations of libsherd, for C (C11) and C++ (C++11). */
 #ifndef SHERD_SHERD_H
 #define SHERD_SHERD_H
 

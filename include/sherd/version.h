@@ -1,4 +1,4 @@
-/* The version that these headers belong to, and that of the library loaded. */
+/* The version of these headers, and that of the library loaded. */
 #ifndef SHERD_VERSION_H
 #define SHERD_VERSION_H
 
@@ -10,7 +10,7 @@ extern "C" {
 
 #define SHERD_VERSION "0.2.0"
 
-/** SHERD_VERSION as it was when the library was built. */
+/** Returns SHERD_VERSION as it was when the library was built. */
 SHERD_API const char *sherd_version(void);
 
 #ifdef __cplusplus

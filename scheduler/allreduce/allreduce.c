@@ -1,6 +1,6 @@
 /*
- * The calling thread's side of a circle: hands a step, or the question for the state, to the
- * cluster's loop and waits as for a product (log lines, interruption).
+ * The calling thread's side of an all-reduce group: passes a step, or a request for the state, to
+ * the cluster's loop and waits as for a product (log lines, interruption).
  */
 #include "scheduler/allreduce/allreduce.h"
 
@@ -70,7 +70,7 @@ static int make_job(leader *l, const sherd__allreduce_options *opt, sherd_diag *
     sherd__job_options job = { 0 };
     sherd__buf text;
     sherd__entropy os = sherd__entropy_os();
-    bool fresh = opt->optimiser->steps == 0; /* nothing but parameters is not 0 then */
+    bool fresh = opt->optimiser->steps == 0; /* all state except the parameters is 0 then */
     sherd__version *v = sherd__version_new(fresh ? opt->optimiser->count
                                                  : sherd__allreduce_state_len(opt->optimiser),
                                            0);
@@ -105,7 +105,7 @@ static int make_job(leader *l, const sherd__allreduce_options *opt, sherd_diag *
                : SHERD_OK;
 }
 
-/* The circle stands. */
+/* Returns true if the group is connected. */
 static bool ready(void *ctx)
 {
     return sherd__allreduce_job_ready(((const leader *)ctx)->job);

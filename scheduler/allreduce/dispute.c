@@ -1,12 +1,14 @@
 /*
- * Who is at fault where one member's word stands against another's. A dispute is a pair of which
- * one lies, or of whose machines one is broken, and it is remembered until the training ends. Who
- * is in disputes with two others goes. No dispute is noted that one of a pair who is at fault
- * already explains, so whoever lies is in two at most before it goes; an honest member goes only by
- * two disputes, each with a liar: never more honest members than liars, however they agree.
+ * Blame for conflicting reports of members. A dispute is a pair of nodes of which at least one
+ * reports falsely or has a broken machine; it is remembered until the training ends. A node that is
+ * in disputes with two others is left out. No dispute is recorded if a node of the pair that is
+ * already at fault explains it, so a liar is in at most two disputes before it is left out. An
+ * honest member is left out only by two disputes, each with a liar: there are never more honest
+ * members left out than liars, however they collude.
  *
- * (Two members that wait for one pass for a pair of disputes, and both stay noted: two liars that
- * have had one honest member left out are themselves in their second dispute with the next one.)
+ * Two members that wait for the same one count as a pair of disputes, and both disputes stay
+ * recorded. Two liars that have caused one honest member to be left out are therefore in their
+ * second dispute if they accuse the next one.
  */
 #include "scheduler/allreduce/internal.h"
 

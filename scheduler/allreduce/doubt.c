@@ -1,13 +1,15 @@
 /*
- * A member that says that a gradient does not fit its scale, or that a cost is no number. That may
- * be so, and then the step is asked for with a coarser scale, or the training ends; but it is one
- * member's word, and of a member that says it of everything no training would come to an end.
- * Grading is the same to the bit wherever it is done: so others say so too, or grade that part.
+ * A member may report that a gradient does not fit its scale, or that a cost is not a number. If
+ * this is true, the step is repeated with a coarser scale, or the training ends. But it is the
+ * claim of one member, and if it makes the claim for every step, no training would finish.
+ * Gradients have the same bits on every member, so other members confirm the claim or compute the
+ * same part.
  *
- * A second member that refuses settles it. Else shards are dealt anew, each part to the next
- * member, until half of the members have graded the part in question without finding anything: then
- * whoever refused it goes. So an honest member never goes by the word of fewer than half of all;
- * that two who lie are believed costs scales that are too coarse, or ends the training in words.
+ * A refusal by a second member settles the question. Otherwise shards are partitioned again, with
+ * each part moved to the next member, until half of the members have computed the part in question
+ * without an error: then the member that refused it is left out. An honest member is thus never
+ * left out on the claims of fewer than half of all members. The cost of believing two colluding
+ * liars is a scale that is too coarse, or an early end of the training with an error message.
  */
 #include <stdio.h>
 
@@ -19,7 +21,7 @@ void sherd__allreduce_trust(sherd__allreduce_job *j)
     for (uint32_t i = 0; i < j->o.nodes; i++) j->nodes[i].denied = false;
 }
 
-/* Which part of the deal it has. */
+/* Returns the index of its part of the partition. */
 static uint32_t part_of(const sherd__allreduce_job *j, const member *m)
 {
     return (m->self + j->turned) % j->members;
@@ -44,7 +46,7 @@ void sherd__allreduce_doubt(sherd__allreduce_job *j, uint32_t node, int code, co
         j->refused = code;
         snprintf(j->why, sizeof j->why, "%s", text);
     }
-    (void)sherd__allreduce_settled(j); /* the others may have graded */
+    (void)sherd__allreduce_settled(j); /* the others may have answered already */
 }
 
 bool sherd__allreduce_settled(sherd__allreduce_job *j)
@@ -60,7 +62,7 @@ bool sherd__allreduce_settled(sherd__allreduce_job *j)
         m->denied |= m->graded && part_of(j, m) == j->doubted_part;
         denied += m->denied;
     }
-    if (2 * denied < j->members) { /* who says so has it to itself: the next one is asked */
+    if (2 * denied < j->members) { /* too few members have computed it: the next one does */
         j->turned++;
         sherd__allreduce_call_off(j);
         j->phase = IDLE;

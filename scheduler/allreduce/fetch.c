@@ -1,8 +1,8 @@
 /*
- * The state of a training, fetched from one member on everybody's word: that one gives the numbers,
- * all of them a hash of theirs. More than half must agree; who holds other numbers, or gave others
- * than it holds, is named and left out. It is fetched for whoever leads, and for a node that comes
- * (back) while a training runs.
+ * Fetches the state of a training from one member, confirmed by all: one member sends the numbers,
+ * and all members send a hash of theirs. More than half must agree. A member that holds other
+ * numbers, or sent numbers that it does not hold, is named and left out. The state is fetched for
+ * the leader's caller, and for nodes that join (again) during a training.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,8 +12,8 @@
 #include "learn/member.h"
 #include "scheduler/allreduce/internal.h"
 
-/* Of what comes for nodes that are to come in, the gradient may be that of a round that some
- * members have come to the end of, and that was given up: it is left out. */
+/* A state for joining nodes leaves out the gradient: it may be that of an aborted round which some
+ * members had finished. */
 static void begin(sherd__allreduce_job *j, double *to, size_t len)
 {
     j->phase = FETCHING;
@@ -50,7 +50,7 @@ void sherd__allreduce_take_state(sherd__allreduce_job *j, member *m, const sherd
     else memcpy(j->fetch, bytes, j->fetch_len * sizeof *j->fetch);
 }
 
-/* The hash that more than half have; NULL: none. */
+/* Returns the hash that more than half of the members have; otherwise NULL. */
 static const uint8_t *agreed(const sherd__allreduce_job *j)
 {
     for (uint32_t i = 0; i < j->members; i++) {
@@ -63,7 +63,7 @@ static const uint8_t *agreed(const sherd__allreduce_job *j)
     return NULL;
 }
 
-/* Nobody could say who is right. */
+/* Ends the training: without a majority the wrong member cannot be identified. */
 static void differ(sherd__allreduce_job *j)
 {
     char text[1000];

@@ -1,10 +1,10 @@
 /*
- * Who leads a circle: what comes next, and what becomes of it when a node is slow, lost or refuses.
- * Whatever goes wrong in a round ends it in one way: nothing of it is wanted any more, those who
- * are left meet anew, and it is begun again.
+ * The leader of an all-reduce group: decides the next action, and handles nodes that are slow, lost
+ * or refuse. Every failure in a round has the same result: all open tasks are cancelled, the
+ * remaining members meet again, and the round is repeated.
  *
- * Trusts nodes for the values of what they sum, which nobody can check without computing them, and
- * for the parameters that they give; for nothing else.
+ * Nodes are trusted for the values of what they sum, which cannot be checked without computing
+ * them, and for the parameters that they send, but for nothing else.
  */
 #include "scheduler/allreduce/job.h"
 
@@ -15,18 +15,18 @@
 #include "core/diag.h"
 #include "scheduler/allreduce/internal.h"
 
-#define PATIENCE_MS 60000.0 /* at least, from the last shard graded to the sum */
+#define PATIENCE_MS 60000.0 /* at least, from the last gradient computed to the sum */
 #define PATIENCE_FIRST_MS 600000.0
 #define PATIENCE_TIMES 30.0
 
-/* Whoever waits only for the others' sums is not slow. */
+/* A member that only waits for the sums of others is not slow. */
 static bool busy(const sherd__work_node *n)
 {
     const member *m = (const member *)n;
     return m->asked > 0 && !m->graded;
 }
 
-/* ---- what others ask for --------------------------------------------------------------------- */
+/* ---- used by other files --------------------------------------------------------------------- */
 
 void sherd__allreduce_sent(sherd__allreduce_job *j, uint32_t node, int err)
 {
@@ -49,7 +49,7 @@ void sherd__allreduce_call_off(sherd__allreduce_job *j)
     }
 }
 
-/* What it had, and what it was asked. */
+/* Forgets the member's data and open tasks. */
 static void forget(sherd__allreduce_job *j, uint32_t node)
 {
     member *m = &j->nodes[node];
@@ -91,7 +91,7 @@ void sherd__allreduce_answer(sherd__allreduce_job *j, int err, const char *why)
     j->w.changed(j->w.changed_ctx);
 }
 
-/* ---- moving on ------------------------------------------------------------------------------- */
+/* ---- transitions ----------------------------------------------------------------------------- */
 
 static bool open_tasks(const sherd__allreduce_job *j)
 {
@@ -107,7 +107,7 @@ static bool all_heard(const sherd__allreduce_job *j)
     return true;
 }
 
-/* Somebody is there who is not in the circle that stands. */
+/* Returns true if a connected node is not in the present group and may join it. */
 static bool comes(const sherd__allreduce_job *j)
 {
     for (uint32_t i = 0; i < j->o.nodes; i++)
@@ -175,7 +175,7 @@ static void on_result(sherd__allreduce_job *j, uint32_t node, sherd__event *e)
     }
 }
 
-/* ---- as the cluster's loop sees it ----------------------------------------------------------- */
+/* ---- operations of sherd__work --------------------------------------------------------------- */
 
 static void node_up(void *ctx, uint32_t node, sherd__session *s, uint64_t session_number,
                     uint64_t now_ms)
@@ -192,13 +192,13 @@ static void node_up(void *ctx, uint32_t node, sherd__session *s, uint64_t sessio
         sherd__work_say(&j->w, "%s cannot add up with other nodes: it is an older one",
                         sherd__work_name(&j->w, node));
         m->out = true;
-    } else if (j->phase != HEARING) { /* what it had went with its session */
+    } else if (j->phase != HEARING) { /* its data was lost with its session */
         sherd__work_say(&j->w, "%s %s, and in the training from the next round on",
                         sherd__work_name(&j->w, node), known ? "is back" : "has come");
     }
 }
 
-/* Its shards go to the others, or nowhere. */
+/* Its shards go to the other members or, with allow_drop, do not count. */
 static void lose_shards(sherd__allreduce_job *j, const member *m)
 {
     if (j->phase != STEPPING || !j->o.train.allow_drop) return;
@@ -250,8 +250,8 @@ static void event(void *ctx, uint32_t node, sherd__event *e, uint64_t now_ms)
     move(j);
 }
 
-/* A sum that does not come though all have graded, and that the watch (watch.c) finds
- * nobody to blame for. */
+/* Ends a round in which all members have computed their gradients but the sum does not come, and
+ * watch.c finds no member to blame. */
 static void tick(void *ctx, uint64_t now_ms)
 {
     sherd__allreduce_job *j = ctx;

@@ -1,8 +1,9 @@
 /*
- * Meetings: everybody is told of everybody, and then opens links to those whom the schedule names.
- * Links are only opened once all know of each other, so that nobody is turned away for being early.
- * A circle that has never stood and cannot connect is an error of whoever set it up; one that stood
- * goes on without the member that most broken links have in common.
+ * Meetings: every member learns of all others and then opens links to its neighbours in the
+ * schedule. Links are opened only after all members know each other, so no connection is rejected
+ * because it comes early. If a group that was never connected cannot connect, its setup is wrong
+ * and the training ends with an error. A group that was connected continues without the member that
+ * most broken links have in common.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 #include "core/rand.h"
 #include "scheduler/allreduce/internal.h"
 
-/* One line for each member, as in a node file. */
+/* Writes one line for each member, as in a node file. */
 static int write_roster(const sherd__allreduce_job *j, sherd__buf *out)
 {
     int err = SHERD_OK;
@@ -57,7 +58,8 @@ static void take_numbers(sherd__allreduce_job *j)
     pthread_mutex_unlock(&j->mail.lock);
 }
 
-/* Where one has refused, that is why: of a circle that never stood, in its own words. */
+/* If a node has refused, that is the cause. If the group was never connected, the error is the text
+ * of that refusal. */
 static void nobody_left(sherd__allreduce_job *j)
 {
     char text[sizeof j->why + 100];
@@ -67,7 +69,7 @@ static void nobody_left(sherd__allreduce_job *j)
     else sherd__work_stop(&j->w, SHERD_EFEWNODES, "start nodes again and resume", text);
 }
 
-/* At random: another coordinator that knew it in advance could have nodes meet under it. */
+/* The name is random: another coordinator that knew it in advance could let nodes meet under it. */
 static uint64_t next_name(sherd__allreduce_job *j)
 {
     sherd__seeded state;
@@ -121,14 +123,15 @@ static void stand(sherd__allreduce_job *j)
     j->w.changed(j->w.changed_ctx);
 }
 
-/* Of the two ends of a link nobody can say which is at fault: who was such an end before is. */
+/* Of the two ends of a link it cannot be decided which one is at fault: prefers the end that was in
+ * a dispute before. */
 static bool worse(const member *a, const member *b)
 {
-    if (a->loaded != b->loaded) return !a->loaded; /* one that has just come */
+    if (a->loaded != b->loaded) return !a->loaded; /* one that has just joined */
     return a->disputes && !b->disputes;
 }
 
-/* Everybody who has links in dispute with two others; else one end of a link. */
+/* Leaves out members that have links in dispute with two others; otherwise one end of a link. */
 static void leave_ends(sherd__allreduce_job *j, uint32_t from, uint32_t to)
 {
     static const char why[] = "has links that do not come up";
@@ -143,8 +146,8 @@ static void leave_ends(sherd__allreduce_job *j, uint32_t from, uint32_t to)
     sherd__allreduce_leave_out(j, worse(&j->nodes[a], &j->nodes[b]) ? a : b, why);
 }
 
-/* Whether a link failed for want of an answer: its other end may be gone, and its session not yet
- * known to be. */
+/* Returns true if a link failed because there was no answer: its other end may be gone, and the
+ * loss of its session not yet known. */
 static bool wait_for_sessions(const sherd__allreduce_job *j, int64_t err)
 {
     return err == SHERD_ESILENT &&
@@ -156,7 +159,8 @@ static bool is_busy(int64_t err)
     return err == SHERD_EBUSY || err == SHERD_ENOMEM;
 }
 
-/* The member with most links that did not come up; of equals this one, which is an end of one. */
+/* Returns the member with most broken links; if several have as many, the given one, which is an
+ * end of a broken link. */
 static uint32_t most_links(const sherd__allreduce_job *j, uint32_t of_equals)
 {
     uint32_t broken[SHERD__ALLREDUCE_MOST] = { 0 }, most = of_equals;

@@ -1,21 +1,21 @@
 /*
- * What a refusal means: that depends on what was asked, and on who is to blame. What a member
- * cannot do now (it has no memory left beside another job's, or no place for a link) it may do
- * later: it is put off, and asked again after a while that doubles each time. What it does not
- * want, or what makes no sense to it, leaves it out. The training goes on as long as anybody is
- * left.
+ * Refusals: their effect depends on the task that was refused and on which node is to blame. A
+ * member may be unable to do something now (no memory left because of another job, no free slot for
+ * a link) but able to do it later: it is put off and asked again after a delay that doubles each
+ * time. A member that rejects a task for another reason is left out. The training continues as long
+ * as any member is left.
  *
- * Who refuses a sum tells of a link that broke, mostly, and either of its ends may be to blame: it
- * is asked which one, both are remembered until a round is complete, and are no neighbours the next
- * time. Who breaks links with two others in that time is put off.
+ * A member that refuses a sum usually reports a broken link, for which either end may be to blame.
+ * It is asked which link broke. Both ends are remembered until a round is complete, and are not
+ * neighbours the next time. A node that breaks links with two others in that time is put off.
  */
 #include <stdio.h>
 
 #include "core/diag.h"
 #include "scheduler/allreduce/internal.h"
 
-#define AGAIN_MS 1000u /* the first time, then twice as long each time */
-#define AGAIN_MOST 12u /* doublings: an hour */
+#define AGAIN_MS 1000u /* the first delay; each further delay is twice as long */
+#define AGAIN_MOST 12u /* most doublings: about an hour */
 
 void sherd__allreduce_put_off(sherd__allreduce_job *j, uint32_t node, const char *why)
 {
@@ -29,7 +29,7 @@ void sherd__allreduce_put_off(sherd__allreduce_job *j, uint32_t node, const char
     sherd__allreduce_release(j, node);
 }
 
-/* Those who are new to a meeting that one of the others does not believe. */
+/* Leaves out members that are new to a meeting if an older member rejects one of them. */
 static bool leave_new(sherd__allreduce_job *j)
 {
     bool any = false;
@@ -79,7 +79,7 @@ void sherd__allreduce_take_refusal(sherd__allreduce_job *j, uint32_t node, const
     }
 }
 
-/* It has broken links with two others, and no round was complete in between. */
+/* Puts off a node that has broken links with two others since the last complete round. */
 static bool breaks_all(sherd__allreduce_job *j, uint32_t node)
 {
     uint64_t b = j->nodes[node].breaks;
@@ -88,7 +88,7 @@ static bool breaks_all(sherd__allreduce_job *j, uint32_t node)
     return true;
 }
 
-/* Two nodes, whose link it is. */
+/* Handles a broken link between two nodes. */
 static void on_broken_link(sherd__allreduce_job *j, uint32_t a, uint32_t b, const char *text)
 {
     j->nodes[a].breaks |= UINT64_C(1) << b;
@@ -96,7 +96,7 @@ static void on_broken_link(sherd__allreduce_job *j, uint32_t a, uint32_t b, cons
     sherd__work_say(&j->w, "%s; the round is made anew", text);
     bool gone = breaks_all(j, a);
     gone |= breaks_all(j, b);
-    if (!gone && j->members > 2 && j->failed + 1 >= FAILED_MOST) { /* always these two */
+    if (!gone && j->members > 2 && j->failed + 1 >= FAILED_MOST) { /* always the same two */
         sherd__allreduce_put_off(j, a, "has a link that breaks again and again");
         gone = true;
     }

@@ -1,8 +1,8 @@
 /*
- * Rounds: which member grades which shards, what they cost, and whether all came to one sum. How
- * shards are dealt changes no bit. Members tell figures of a sum that each has made for itself, so
- * they must agree to the bit: where they do not, somebody's memory or program is broken, and nobody
- * could say whose.
+ * Rounds: assign shards to members, collect their costs, and check that all members have the same
+ * sum. The partition of shards does not change any bit of the result. Each member reports figures
+ * of the sum that it computed on its own, so these must agree to the bit. If they do not, the
+ * memory or program of a member is faulty, and it cannot be decided which one.
  */
 #include <math.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "core/diag.h"
 #include "scheduler/allreduce/internal.h"
 
-/* What the sum is divided by: the weight of the shards that count. */
+/* Returns the divisor of the sum: the weight of the shards that count. */
 static double divisor(const sherd__allreduce_step *s)
 {
     double weight = s->weight;
@@ -40,7 +40,7 @@ static void deal(sherd__allreduce_job *j)
 void sherd__allreduce_begin_step(sherd__allreduce_job *j)
 {
     deal(j);
-    if (j->shards_len == 0) { /* all that it had was lost: those who are left make it after all */
+    if (j->shards_len == 0) { /* all counted shards were lost: the others compute them after all */
         memset(j->ask->step->dropped, 0, j->ask->step->shards * sizeof *j->ask->step->dropped);
         deal(j);
     }

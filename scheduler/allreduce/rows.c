@@ -1,11 +1,11 @@
 /*
- * Which examples a member has. It is sent those of its shards that it has not got yet, in packs,
- * and from then on knows them by their numbers: whatever the order of a training, a row travels to
- * a member once, and steps name rows by the list that they stand in. A member that is dealt other
- * shards is sent what it lacks.
+ * Examples that a member has. It is sent, in packs, those examples of its shards that it does not
+ * have, and afterwards they are identified by their numbers. So, whatever the order of a training,
+ * a row is sent to a member once, and steps name rows by their index in the step's list. A member
+ * that is assigned other shards is sent the missing rows.
  *
- * What is beyond a quarter of a member's memory is not kept: such a pack is dropped when the round
- * is over, and its rows are sent again when they are needed again.
+ * Examples beyond a quarter of a member's memory are not kept: their pack is dropped at the end of
+ * the round, and its rows are sent again when they are needed.
  */
 #include <string.h>
 
@@ -25,7 +25,8 @@ static void note(member *m, uint32_t row, bool here)
     m->has[row / 8] = (uint8_t)(here ? m->has[row / 8] | bit : m->has[row / 8] & ~bit);
 }
 
-/* Those that the member has not got, each once; they count as sent. NULL: no memory. */
+/* Returns the rows that the member lacks, each once, and marks them as sent. NULL: out of
+ * memory. */
 static uint32_t *missing(member *m, const uint32_t *rows, size_t len, size_t *found)
 {
     uint32_t *out = sherd__alloc((len ? len : 1) * sizeof *out);
@@ -45,7 +46,7 @@ static int put(sherd__allreduce_job *j, member *m, uint32_t block, uint8_t dtype
                             (sherd__train_bytes){ bytes, NULL, NULL });
 }
 
-/* The three blocks of a pack. */
+/* Sends the three blocks of a pack. */
 static int put_pack(sherd__allreduce_job *j, member *m, const uint32_t *rows, size_t len,
                     uint64_t *bytes)
 {

@@ -1,5 +1,5 @@
-/* Questions to members as blocks and tasks. Examples go with the first step that needs them; all
- * else of a step is some hundred bytes. */
+/* Sends questions to members as blocks and tasks. Examples are sent with the first step that needs
+ * them; the other data of a step is some hundred bytes. */
 #include "scheduler/allreduce/internal.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@
 
 enum { TEXT_BLOCK = 1, FIRST_BLOCK };
 
-/* A copy of these bytes as a block of one row. */
+/* Sends a copy of these bytes as a block of one row. */
 static int put_copy(sherd__allreduce_job *j, member *m, uint32_t block, uint8_t dtype,
                     const void *bytes, size_t cols)
 {
@@ -67,7 +67,7 @@ int sherd__allreduce_send_meet(sherd__allreduce_job *j, uint32_t node, const cha
     member *m = &j->nodes[node];
     uint8_t plan[8 * SHERD__ALLREDUCE_PLAN];
     int err = SHERD_OK;
-    if (m->state) err = sherd__session_drop(m->w.session, j->o.id, m->state); /* met in vain */
+    if (m->state) err = sherd__session_drop(m->w.session, j->o.id, m->state); /* meeting failed */
     m->state = 0;
     if (!err && !m->has_text) {
         m->next_block = FIRST_BLOCK;
@@ -107,7 +107,7 @@ int sherd__allreduce_send_connect(sherd__allreduce_job *j, uint32_t node)
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-/* Shards as stretches of the step's list; what the member lacks of them goes ahead. */
+/* Writes shards as ranges of the step's list; examples that the member lacks are sent first. */
 static int send_shards(sherd__allreduce_job *j, uint32_t node, uint8_t *bytes,
                        const sherd__step_plan *plan)
 {

@@ -1,23 +1,25 @@
 /*
- * Members that owe an answer, and of which nothing is heard. Their sessions live, or they would be
- * lost already; but whoever is stuck, or only answers pings, would hold up all for as long as the
- * slowest step may take, and before the first step nobody knows how long that is. So it is asked
- * where it is, which a node answers whatever it computes, with the processor time that it has used:
- * who computes is slow, who does not, and to whom and from whom no bytes move, is stuck.
+ * Members that owe an answer and from which nothing is heard. Their sessions are alive, or they
+ * would be lost already. But a member that hangs, or only answers pings, would block all others for
+ * as long as the slowest step may take, and before the first step that time is not known. Such a
+ * member is therefore asked for its progress (WHERE), which a node answers even while it computes,
+ * together with the processor time that it has used. A member that uses processor time is slow; one
+ * that does not, and has no bytes moving in either direction, hangs.
  *
- * Processor time is the node's own word. Who tells of more and more of it is waited for as long as
- * a first step may take, or many times as long as steps take, and no longer.
+ * Processor time is reported by the node and cannot be checked. A member that keeps reporting more
+ * of it is waited for as long as a first step may take, or many times as long as steps take, and no
+ * longer.
  */
 #include "scheduler/allreduce/internal.h"
 
-#define QUIET_MS 5000.0  /* at least, without anything that moves */
-#define QUIET_TIMES 10.0 /* of what a step takes */
-#define ALIVE_SHARE                                                                                \
-    500u                     /* it computes: this part of the time, or more. A node that has nothing
-                                to do but pings takes a tenth of that */
-#define BELIEVED_MS 600000.0 /* at least, on its word */
+#define QUIET_MS 5000.0  /* at least, without any progress */
+#define QUIET_TIMES 10.0 /* times the duration of a step */
+/* A member computes if it uses at least 1/ALIVE_SHARE of the time. A node that only answers pings
+ * uses a tenth of that. */
+#define ALIVE_SHARE 500u
+#define BELIEVED_MS 600000.0 /* at least, while it reports processor time */
 #define BELIEVED_TIMES 30.0
-#define CONNECT_MS (4.0 * SHERD__HANDSHAKE_MS) /* links give up by themselves after one */
+#define CONNECT_MS (4.0 * SHERD__HANDSHAKE_MS) /* links time out after one SHERD__HANDSHAKE_MS */
 
 static double quiet_ms(const sherd__allreduce_job *j)
 {
@@ -47,7 +49,7 @@ void sherd__allreduce_take_alive(sherd__allreduce_job *j, member *m,
     if (believed(j, m)) m->w.progress_ms = j->now_ms;
 }
 
-/* The rest of it is as for every work: patience with one of which no byte moves. */
+/* A member from which no byte comes or goes is handled as in every other sherd__work. */
 static void watch(sherd__allreduce_job *j, uint32_t node)
 {
     member *m = &j->nodes[node];
@@ -67,7 +69,7 @@ static void watch(sherd__allreduce_job *j, uint32_t node)
     }
 }
 
-/* Waits for others, as long as links take to come up or not: processor time tells nothing. */
+/* Members that connect may wait for others for long, so their processor time says nothing. */
 static void watch_links(sherd__allreduce_job *j, uint32_t node)
 {
     if ((double)(j->now_ms - j->begun_ms) < CONNECT_MS) return;
@@ -82,6 +84,6 @@ void sherd__allreduce_watch_still(sherd__allreduce_job *j)
         if (!m->in || !m->w.session || !m->asked || (j->phase == STEPPING && m->graded)) continue;
         if (j->phase == CONNECTING) watch_links(j, node);
         else if (j->phase != HEARING && j->phase != IDLE) watch(j, node);
-        if (j->phase == IDLE) return; /* who is in the circle is to be decided anew */
+        if (j->phase == IDLE) return; /* the membership is about to be decided again */
     }
 }

@@ -1,10 +1,11 @@
 /*
- * Sums that stand still. Members have no clock, and whoever waits for a part cannot say whether its
- * sender is slow, cut off or mute; from here one sees all of them. When a sum takes far longer than
- * sums do, members are asked how far they are, and as long as anything moves, all is well. Else
- * somebody waits for one that says it has handed on its part. If several wait for that one, it is
- * at fault; of a pair either is. Then the round is made anew with the members in an order in which
- * neither begins by sending to the other, and who is in such a pair with another one is left out
+ * Sums that make no progress. Members have no clock, and a member that waits for a part cannot know
+ * whether its sender is slow, cut off or silent; only the leader sees all of them. When a sum takes
+ * far longer than usual, members are asked for their progress, and as long as anything moves the
+ * leader waits. Otherwise a member waits for another one that claims to have sent its part. If
+ * several wait for the same sender, the sender is at fault; if only one waits, either of the two
+ * may be. Then the round is repeated with the members in an order in which neither of the two
+ * starts by sending to the other. A node that is in such disputes with two others is left out
  * (dispute.c).
  */
 #include <stdio.h>
@@ -12,12 +13,12 @@
 
 #include "scheduler/allreduce/internal.h"
 
-#define QUIET_MS 5000.0   /* at least, without anything that moves */
-#define QUIET_TIMES 10.0  /* of what a sum takes */
-#define MOVED_BYTES 4096u /* more than sessions say to each other by themselves */
+#define QUIET_MS 5000.0   /* at least, without any progress */
+#define QUIET_TIMES 10.0  /* times the usual duration of a sum */
+#define MOVED_BYTES 4096u /* more than sessions exchange when idle */
 #define ORDERS 64u
 
-/* Milliseconds after which members are asked, and asked again. */
+/* Returns the milliseconds after which members are asked, or asked again. */
 static double quiet_ms(const sherd__allreduce_job *j)
 {
     double ms = QUIET_TIMES * j->usual_ms;
@@ -49,7 +50,7 @@ void sherd__allreduce_take_where(sherd__allreduce_job *j, uint32_t node, const u
                w.bytes - was.bytes >= MOVED_BYTES;
 }
 
-/* Everybody who has not told its sum. */
+/* Asks every member that has not reported its sum. */
 static void look(sherd__allreduce_job *j)
 {
     j->asked_ms = j->now_ms;
@@ -62,8 +63,8 @@ static void look(sherd__allreduce_job *j)
     }
 }
 
-/* Whether one of this number waits for a part from `sender` in the first half of a sum: who is mute
- * or deaf stops all the others there. */
+/* Returns true if member number `waits` waits for a part from `sender` in the first half of a sum:
+ * a member that does not send or receive stops all others there. */
 static bool meets(const sherd__allreduce_job *j, uint32_t waits, uint32_t sender)
 {
     sherd__reduce kind = j->o.train.kind;
@@ -72,8 +73,8 @@ static bool meets(const sherd__allreduce_job *j, uint32_t waits, uint32_t sender
     return false;
 }
 
-/* Three in a ring have neighbours in one direction only; three that halve all send to each other,
- * but there two wait for one that is mute. */
+/* Three members of a ring have neighbours in one direction only. Three that halve all send to each
+ * other, but there two members wait for one that is silent. */
 void sherd__allreduce_part(sherd__allreduce_job *j, uint32_t waits, uint32_t sender)
 {
     uint32_t first = j->order + 1, one_way = first;
@@ -99,7 +100,7 @@ static void convict(sherd__allreduce_job *j, uint32_t node, const char *why)
     sherd__allreduce_break_without(j, why);
 }
 
-/* Whoever is in disputes with two others now, of these nodes. */
+/* Leaves out those of these nodes that are now in disputes with two others. */
 static bool convict_all(sherd__allreduce_job *j, uint32_t sender, const uint32_t *waits, uint32_t n,
                         const char *text)
 {
@@ -114,7 +115,7 @@ static bool convict_all(sherd__allreduce_job *j, uint32_t sender, const uint32_t
     return any;
 }
 
-/* Nodes. Some wait for a part that this one says it has handed on. */
+/* Nodes `waits` wait for a part that `sender` claims to have sent. */
 static void suspect(sherd__allreduce_job *j, uint32_t sender, const uint32_t *waits, uint32_t n)
 {
     char text[1000], name[400];
@@ -129,16 +130,16 @@ static void suspect(sherd__allreduce_job *j, uint32_t sender, const uint32_t *wa
     if (convict_all(j, sender, waits, n, text)) return;
     if (j->members == 2) {
         convict(j, sender, "gives no parts to others");
-    } else if (before == j->nodes[sender].disputes) { /* again, and it reaches everybody else */
+    } else if (before == j->nodes[sender].disputes) { /* known, and it reaches all others */
         convict(j, waits[0], "takes no parts from others");
     } else {
         sherd__allreduce_part(j, waits[0], sender);
-        sherd__allreduce_break_without(j, text); /* not in vain: there are only so many pairs */
+        sherd__allreduce_break_without(j, text); /* progress: the number of pairs is limited */
     }
 }
 
-/* Whom this member waits for, as a member's number, where that one says it has handed on its part;
- * else UINT32_MAX. */
+/* Returns the number of the member for which this one waits, if that member claims to have sent its
+ * part; otherwise UINT32_MAX. */
 static uint32_t waits_for(const sherd__allreduce_job *j, uint32_t i)
 {
     const member *m = &j->nodes[j->node_of[i]];
@@ -153,7 +154,8 @@ static uint32_t waits_for(const sherd__allreduce_job *j, uint32_t i)
     return handed ? from : UINT32_MAX;
 }
 
-/* Nothing has moved between two looks, or nothing came of it. False: nobody is at fault. */
+/* Called if nothing has moved between two rounds of questions, or the sum is overdue. Returns false
+ * if no member is at fault. */
 static bool judge(sherd__allreduce_job *j)
 {
     uint32_t waiting[SHERD__ALLREDUCE_MOST] = { 0 }, nodes[SHERD__ALLREDUCE_MOST] = { 0 }, n = 0;
@@ -171,15 +173,15 @@ static bool judge(sherd__allreduce_job *j)
         waiting[from]++;
         if (most == UINT32_MAX || waiting[from] > waiting[most]) most = from;
     }
-    if (most == UINT32_MAX) return false; /* all have it, and compute */
+    if (most == UINT32_MAX) return false; /* all members have their parts and compute */
     for (uint32_t i = 0; i < j->members; i++)
         if (waits_for(j, i) == most) nodes[n++] = j->node_of[i];
     suspect(j, j->node_of[most], nodes, n);
     return true;
 }
 
-/* Whoever says that bytes move, or that it has the sum and is about to tell it, is believed as long
- * as there is patience. */
+/* A member that reports moving bytes, or that it has the sum and is about to report it, is believed
+ * until the time limit of the sum. */
 bool sherd__allreduce_overdue(sherd__allreduce_job *j)
 {
     uint32_t keeps = UINT32_MAX;
@@ -188,7 +190,7 @@ bool sherd__allreduce_overdue(sherd__allreduce_job *j)
         const member *m = &j->nodes[j->node_of[i]];
         any |= m->summed;
         if (m->summed) continue;
-        if (!j->looks || m->where.round != j->round) return false; /* it was not asked yet */
+        if (!j->looks || m->where.round != j->round) return false; /* it has not been asked yet */
         if (m->where.phase == SHERD__ALLREDUCE_SUMMED) keeps = j->node_of[i];
     }
     if (!any || keeps == UINT32_MAX) return judge(j);
@@ -206,7 +208,7 @@ void sherd__allreduce_watch(sherd__allreduce_job *j)
     }
     for (uint32_t i = 0; i < j->members; i++) {
         const member *m = &j->nodes[j->node_of[i]];
-        if (m->summed && !m->asked) continue; /* who has summed owes an answer to WHERE, too */
+        if (m->summed && !m->asked) continue; /* a member that has summed must still answer WHERE */
         all &= m->told;
         moved |= m->moved;
         if (m->told || (double)(j->now_ms - j->asked_ms) < CIRCLE_ANSWER_MS) continue;
@@ -215,7 +217,7 @@ void sherd__allreduce_watch(sherd__allreduce_job *j)
         return;
     }
     if (!all) return;
-    j->moved_ms = j->now_ms; /* the next look is another one, whatever is decided */
+    j->moved_ms = j->now_ms; /* the next round of questions is a new one, whatever is decided */
     j->asked_ms = 0;
     if (!moved) (void)judge(j);
 }

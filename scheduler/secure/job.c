@@ -1,10 +1,11 @@
 /*
- * The coordinator of secure aggregation: who its members are, and what comes next. It carries
- * sealed pieces from node to node and opens none; of uploads it keeps the sum (secure_round.c). It
- * names one set of survivors to all; nodes hold it to that by signing whom they were told, once a
- * round, and opening nothing before U have signed the same (crypto/aggregate_member.c).
+ * The coordinator of secure aggregation: determines the members and the next phase. It forwards
+ * sealed pieces from node to node and opens none; of uploads it keeps only the sum (round.c). It
+ * must name the same survivors to all members. Nodes enforce this: each signs the survivors that it
+ * received, once a round, and opens nothing before U members have signed the same list
+ * (crypto/aggregate_member.c).
  *
- * Trusts nodes for nothing but what they sum: keys are the pinned ones.
+ * Nodes are trusted only for the values of what they sum; their keys are the pinned ones.
  */
 #include "scheduler/secure/job.h"
 
@@ -16,9 +17,9 @@
 #include "core/diag.h"
 #include "scheduler/secure/internal.h"
 
-#define JOIN_AGAIN_MS 100u /* until a busy node is asked once more */
+#define JOIN_AGAIN_MS 100u /* delay before a busy node is asked again */
 #define JOIN_TRIES 600u
-#define WINDOWS_MAX ((uint64_t)1 << 20) /* costs are kept by window up to so many, else together */
+#define WINDOWS_MAX ((uint64_t)1 << 20) /* costs are kept by window up to this, else together */
 
 /* ---- members ------------------------------------------------------------------------------- */
 
@@ -36,7 +37,7 @@ static void ask_to_join(sherd__secure_job *j, uint32_t node)
     sherd__secure_sent(j, node, sherd__secure_send_join(j, m));
 }
 
-/* Thresholds for n members. */
+/* Computes the thresholds for n members. */
 static int agree(sherd__secure_job *j, uint32_t n, sherd_diag *d)
 {
     uint32_t u = j->o.train.survivors, t = j->o.train.colluding ? j->o.train.colluding : 1;
@@ -55,7 +56,7 @@ static uint32_t count_wanted(const sherd__secure_job *j)
     return n;
 }
 
-/* All that are up and wanted, as members in their order. */
+/* Makes members of all nodes that are up and wanted, in the order of nodes. */
 static void begin_join(sherd__secure_job *j)
 {
     sherd_diag d = { 0 };
@@ -96,7 +97,7 @@ static void begin_join(sherd__secure_job *j)
     }
 }
 
-/* Another roster: now, or as soon as those that may be back at once are. */
+/* Makes another roster: now, or as soon as nodes are back that may be back soon. */
 static void gather(sherd__secure_job *j)
 {
     uint32_t least = j->exact ? j->bound : sherd__secure_floor(j);
@@ -144,7 +145,7 @@ static void begin_roster(sherd__secure_job *j)
     sherd__free(cards);
 }
 
-/* ---- moving on ----------------------------------------------------------------------------- */
+/* ---- transitions --------------------------------------------------------------------------- */
 
 static bool open_tasks(const sherd__secure_job *j)
 {
@@ -200,7 +201,7 @@ static void become_ready(sherd__secure_job *j)
     j->w.changed(j->w.changed_ctx);
 }
 
-/* What can go on does; each phase waits for all who are still there. */
+/* Starts the next phase if it can start; each phase waits for all members that are still up. */
 static void move(sherd__secure_job *j)
 {
     if (j->w.done) return;
@@ -211,7 +212,7 @@ static void move(sherd__secure_job *j)
     case JOINING:
         if (open_tasks(j)) break;
         if (all_joined(j)) begin_roster(j);
-        else gather(j); /* without those who were lost */
+        else gather(j); /* without lost members */
         break;
     case ROSTER:
         if (!open_tasks(j)) become_ready(j);
@@ -261,7 +262,8 @@ static void on_result(sherd__secure_job *j, uint32_t node, sherd__event *e)
     if (m->asked) sherd__work_asked(&j->w, node, j->now_ms);
 }
 
-/* A roster that a node refuses: those who are new to it go, or else that one. */
+/* Handles a roster that a node rejects: leaves out members that are new to it, or else that
+ * node. */
 static void on_disbelief(sherd__secure_job *j, uint32_t node)
 {
     bool any = false;
@@ -277,8 +279,8 @@ static void on_disbelief(sherd__secure_job *j, uint32_t node)
     j->anew = true;
 }
 
-/* A node that cannot or will not; what that means depends on what was asked, and whether anything
- * goes on without it. */
+/* Handles a node that cannot or will not do a task; the effect depends on the task and on whether
+ * the job can continue without the node. */
 static void on_refused(sherd__secure_job *j, uint32_t node, const sherd__event *e)
 {
     member *m = &j->nodes[node];
@@ -308,7 +310,7 @@ static void on_refused(sherd__secure_job *j, uint32_t node, const sherd__event *
     }
 }
 
-/* ---- as the cluster's loop sees it --------------------------------------------------------- */
+/* ---- operations of sherd__work ------------------------------------------------------------- */
 
 static void node_up(void *ctx, uint32_t node, sherd__session *s, uint64_t session_number,
                     uint64_t now_ms)
@@ -334,7 +336,7 @@ static void node_up(void *ctx, uint32_t node, sherd__session *s, uint64_t sessio
     else if (m->w.silent)
         why = "is back, and stays out of this training: it has left questions unanswered";
     m->out = why != NULL;
-    m->waits = !m->out && j->phase != HEARING; /* keys of a roster go with their session */
+    m->waits = !m->out && j->phase != HEARING; /* keys of a roster are lost with their session */
     if (m->waits)
         why = m->known ? "is back, and in the sums from the next one on"
                        : "has come, and is in the sums from the next one on";
@@ -482,7 +484,7 @@ sherd__secure_spent sherd__secure_job_spent(sherd__secure_job *j)
 
 /* ---- beginning and end --------------------------------------------------------------------- */
 
-/* Rounds of earlier runs, as if they had been of the least roster. */
+/* Counts rounds of earlier runs, as if with the smallest possible roster. */
 static void count_earlier(sherd__secure_job *j)
 {
     size_t len = j->o.train.sums ? sherd__sumlist_rounds(j->o.train.sums) : 0;

@@ -1,10 +1,11 @@
 /*
- * Who is a member of secure aggregation, who may be again, and who is wanted in the next roster.
+ * Members of secure aggregation: which nodes are members, which may come back, and which belong in
+ * the next roster.
  *
- * A sum that was asked for and not opened is asked for again, with new keys and masks, of members
- * of the same roster; and once any of them was asked to open it, of its survivors, all of them. A
- * second sum of other members under the same parameters would tell, by its difference, what single
- * ones have, and nodes refuse it (node/secure/policy.h).
+ * A sum that was requested and not opened is requested again, with new keys and masks, over members
+ * of the same roster. Once any of them was asked to open it, it is requested again over exactly its
+ * survivors. A second sum over other members with the same parameters would reveal, by its
+ * difference, the values of single members, and nodes refuse it (node/secure/policy.h).
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,11 +14,11 @@
 #include "core/diag.h"
 #include "scheduler/secure/internal.h"
 
-#define LOSSES_MAX                                                                                 \
-    5u /* of one member before a sum is opened: as often as a cluster tries to reach
-                         one quickly */
+/* Losses of one member before a sum is opened: as often as a cluster reconnects to a node
+ * quickly. */
+#define LOSSES_MAX 5u
 
-/* ---- who is there -------------------------------------------------------------------------- */
+/* ---- membership ---------------------------------------------------------------------------- */
 
 void sherd__secure_clock(sherd__secure_job *j, uint64_t now_ms)
 {
@@ -46,7 +47,7 @@ void sherd__secure_leave_out(sherd__secure_job *j, uint32_t node)
     sherd__work_forget(&j->w, node);
 }
 
-/* How many nodes that are not out accuse this one, or (by) it accuses. */
+/* Returns how many nodes accuse this one or, if `by`, how many nodes not left out it accuses. */
 static uint32_t count_blames(const sherd__secure_job *j, uint32_t node, bool by)
 {
     uint32_t n = 0;
@@ -60,7 +61,7 @@ static uint32_t count_blames(const sherd__secure_job *j, uint32_t node, bool by)
 bool sherd__secure_judge(sherd__secure_job *j)
 {
     bool any = false;
-    for (unsigned by = 0; by < 2; by++) /* what is said of liars does not count against others */
+    for (unsigned by = 0; by < 2; by++) /* accusations against liars do not count against others */
         for (uint32_t i = 0; i < j->o.nodes; i++) {
             uint32_t n = count_blames(j, i, by);
             if (j->nodes[i].out || n <= j->a.colluding) continue;
@@ -76,9 +77,10 @@ bool sherd__secure_judge(sherd__secure_job *j)
     return any;
 }
 
-/* At once; or within as long as the training had lasted when it was lost: then waiting has cost
- * what an end costs, all that was done. (Who knows nothing of when it comes, and waits as long as
- * giving up costs, loses at most twice what was to be lost.) */
+/* Returns true if the node may be back soon, or if less time has passed since its loss than the
+ * training had lasted until then: waiting has then cost no more than ending the training, which
+ * loses all work done. (If the time of return is unknown, waiting for as long as the loss is worth
+ * costs at most twice that loss.) */
 static bool may_be_back(const sherd__secure_job *j, const member *m)
 {
     if (m->out || m->w.silent) return false;
@@ -167,7 +169,7 @@ void sherd__secure_unbind(sherd__secure_job *j)
     for (uint32_t i = 0; i < j->o.nodes; i++) j->nodes[i].bound = false;
 }
 
-/* ---- which sums are open -------------------------------------------------------------------- */
+/* ---- record of sums ------------------------------------------------------------------------ */
 
 static sherd__digest digest_of(const sherd__secure_job *j, uint32_t node)
 {
@@ -177,7 +179,7 @@ static sherd__digest digest_of(const sherd__secure_job *j, uint32_t node)
     return key;
 }
 
-/* These members; NULL: all. */
+/* Records these members; NULL: all. */
 static bool write_down(sherd__secure_job *j, const uint32_t *who, uint32_t len)
 {
     sherd_diag d = { 0 };
@@ -215,7 +217,8 @@ bool sherd__secure_note_round(sherd__secure_job *j)
     return write_down(j, NULL, j->a.nodes);
 }
 
-/* The same step once more: entries of its sum may have saturated (learn/gradients_summed.c). */
+/* Restricts a repeated step to the members of the opened sum: entries of its sum may have saturated
+ * (learn/gradients_summed.c). */
 static void bind_opened(sherd__secure_job *j)
 {
     j->exact = true;
@@ -262,9 +265,9 @@ bool sherd__secure_bind_named(sherd__secure_job *j, uint64_t step)
     return true;
 }
 
-/* ---- what is said of it -------------------------------------------------------------------- */
+/* ---- messages ------------------------------------------------------------------------------ */
 
-/* Names of bound nodes that are not there, as many as fit. */
+/* Writes the names of bound nodes that are missing, as many as fit. */
 static void name_missing(const sherd__secure_job *j, char *out, size_t size)
 {
     size_t len = 0;

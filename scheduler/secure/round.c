@@ -1,10 +1,10 @@
 /*
- * A round of secure aggregation as the coordinator drives it: who is asked, whose uploads are in
- * the sum, who has confirmed that, whose answers open it, and when too few are left.
+ * A round of secure aggregation on the coordinator: asks members, collects uploads, confirmations
+ * and answers, and detects when too few members are left.
  *
- * Trusts members for what they sum, which nobody can check, and for nothing else: numbers are below
- * q, and signatures are of what was said, since one that is not would end the round for all.
- * Whoever breaks that is expelled.
+ * Members are trusted for the values of what they sum, which cannot be checked, and for nothing
+ * else. Numbers must be below q, and signatures must be of the coordinator's statement, since a
+ * wrong one would end the round for all. A member that violates this is expelled.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "core/diag.h"
 #include "scheduler/secure/internal.h"
 
-/* ---- what may go wrong --------------------------------------------------------------------- */
+/* ---- failures ------------------------------------------------------------------------------ */
 
 void sherd__secure_sent(sherd__secure_job *j, uint32_t node, int err)
 {
@@ -29,7 +29,7 @@ void sherd__secure_no_memory(sherd__secure_job *j)
 
 /* ---- a round ------------------------------------------------------------------------------- */
 
-/* What was sealed is dropped, and what is still open is not wanted. */
+/* Frees the sealed pieces and cancels tasks that are still open. */
 static void end_round(sherd__secure_job *j)
 {
     for (uint32_t i = 0; i < j->o.nodes; i++) {
@@ -84,8 +84,8 @@ void sherd__secure_begin_round(sherd__secure_job *j, sherd__secure_sum *s)
     }
 }
 
-/* With masks of a round of its own: those of this one hide for good what was uploaded and not
- * opened. */
+/* Requests the sum again, in a round with its own masks: those of this round permanently hide what
+ * was uploaded and not opened. */
 static void ask_again(sherd__secure_job *j)
 {
     sherd__secure_sum *s = j->sum;
@@ -96,8 +96,8 @@ static void ask_again(sherd__secure_job *j)
     sherd__request_slot_ask(&j->mail, s);
 }
 
-/* All of the roster that are there, have begun the round and can open the pieces, as far as is
- * known: whose upload is not in the sum can confirm and open it as well. */
+/* Asks all members of the roster that are up, have sealed in this round and, as far as is known,
+ * can open the pieces. A member with no upload in the sum can confirm and open it as well. */
 static void ask_sealers(sherd__secure_job *j, int (*send)(sherd__secure_job *, member *))
 {
     for (uint32_t i = 0; i < j->a.nodes && !j->w.done; i++) {
@@ -136,7 +136,7 @@ void sherd__secure_begin_confirm(sherd__secure_job *j)
     ask_sealers(j, sherd__secure_send_confirm);
     for (uint32_t i = 0; i < j->a.nodes; i++) {
         member *m = &j->nodes[j->node_of[i]];
-        m->clean = !m->checks; /* until it says so */
+        m->clean = !m->checks; /* until it reports that it can open all pieces */
     }
 }
 
@@ -153,7 +153,7 @@ void sherd__secure_begin_open(sherd__secure_job *j)
 
 void sherd__secure_unopened(sherd__secure_job *j)
 {
-    bool lost = sherd__secure_count(j) < j->a.threshold; /* else those who are here will not */
+    bool lost = sherd__secure_count(j) < j->a.threshold; /* otherwise those that are up refuse */
     bool opening = j->phase == OPENING;
     if (!opening && sherd__secure_judge(j)) lost = true;
     if (lost && !j->exact) sherd__secure_bind(j, opening);
@@ -176,7 +176,7 @@ void sherd__secure_unopened(sherd__secure_job *j)
     ask_again(j);
 }
 
-/* ---- what comes back ----------------------------------------------------------------------- */
+/* ---- answers ------------------------------------------------------------------------------- */
 
 static void lie(sherd__secure_job *j, uint32_t node, const char *what)
 {
@@ -194,7 +194,7 @@ void sherd__secure_take_upload(sherd__secure_job *j, uint32_t node, const uint8_
     }
     if (sherd__aggregate_parse(bytes, j->a.len, x)) {
         lie(j, node, no_numbers);
-    } else { /* only when all of it is well */
+    } else { /* added only if all numbers are valid */
         sherd__aggregate_add(j->uploads, x, j->a.len);
         j->nodes[node].hidden = true;
     }
@@ -231,7 +231,7 @@ void sherd__secure_take_check(sherd__secure_job *j, uint32_t node, const uint8_t
         sherd__work_say(&j->w, "%s cannot open what %s sealed for it: one of the two is at fault",
                         sherd__work_name(&j->w, node), sherd__work_name(&j->w, other));
     }
-    if (m->clean && j->phase == OPENING) /* late for it, and it may be needed */
+    if (m->clean && j->phase == OPENING) /* it was late for OPEN and may be needed */
         sherd__secure_sent(j, node, sherd__secure_send_open(j, m));
 }
 

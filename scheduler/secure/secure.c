@@ -1,6 +1,6 @@
 /*
- * The calling thread's side of secure aggregation: hands a question to the cluster's loop, waits as
- * for a product (log lines, interruption), and opens the sum of what came back.
+ * The calling thread's side of secure aggregation: passes a request to the cluster's loop, waits as
+ * for a product (log lines, interruption), and opens the sum from the answers.
  */
 #include "scheduler/secure/secure.h"
 
@@ -18,7 +18,7 @@ typedef struct summer {
     sherd_cluster *cluster;
     sherd__secure_job *job;
     sherd__secure_sum sum;
-    sherd__aggregate first; /* as it began */
+    sherd__aggregate first; /* parameters at the start */
 } summer;
 
 static const sherd__fingerprint *key_of(void *ctx, uint32_t node)
@@ -100,7 +100,7 @@ static int make_job(summer *s, const sherd__secure_options *opt, sherd_diag *d)
                : SHERD_OK;
 }
 
-/* Its members are known. */
+/* Returns true if the members are known. */
 static bool ready(void *ctx)
 {
     summer *s = ctx;

@@ -1,6 +1,6 @@
 /*
- * Questions as blocks and tasks. Parameters are sent from the copy that all members share; pieces
- * of the survivors are put together for each member, from what they sealed for it.
+ * Sends questions as blocks and tasks. Parameters are sent from one copy that all members share.
+ * The survivors' pieces are assembled for each member from what they sealed for it.
  */
 #include "scheduler/secure/internal.h"
 
@@ -21,7 +21,7 @@ static int put(sherd__secure_job *j, member *m, uint32_t block, uint8_t dtype, u
                             (sherd__train_bytes){ bytes, release, ctx });
 }
 
-/* A copy of these bytes as a block. */
+/* Sends a copy of these bytes as a block. */
 static int put_copy(sherd__secure_job *j, member *m, uint32_t block, uint8_t dtype, uint64_t rows,
                     uint64_t cols, const void *bytes)
 {
@@ -55,7 +55,7 @@ static int ask(sherd__secure_job *j, member *m, uint32_t op, uint32_t left, uint
     return SHERD_OK;
 }
 
-/* This member's share of what is dealt. */
+/* Sends this member's part of the data set in `deal`. */
 static int deal(sherd__secure_job *j, member *m)
 {
     const sherd__dataset *all = j->o.train.deal;
@@ -111,7 +111,7 @@ int sherd__secure_send_join(sherd__secure_job *j, member *m)
     p.targets = dealt ? TARGETS_BLOCK : 0;
     sherd__secure_plan_write(plan, &p);
     for (uint32_t b = TEXT_BLOCK; m->joined && b <= ROSTER_BLOCK; b++)
-        (void)!sherd__session_retract(m->w.session, j->o.id, b); /* the job itself goes on */
+        (void)!sherd__session_retract(m->w.session, j->o.id, b); /* the job continues */
     if (!m->joined) m->next_block = SECURE_FIRST_BLOCK;
     m->joined = true;
     int err = put_copy(j, m, TEXT_BLOCK, SHERD_U8, 1, j->o.text_len, j->text);
@@ -135,7 +135,7 @@ static void release_version(void *ctx, uint8_t *bytes, uint64_t len)
     sherd__version_release(ctx);
 }
 
-/* A digest of all that members must have been told alike (crypto/aggregate.h). */
+/* Computes a digest of all values that must be the same for all members (crypto/aggregate.h). */
 
 void sherd__secure_about_roster(sherd__secure_job *j, const uint8_t *cards)
 {
@@ -189,7 +189,7 @@ int sherd__secure_send_hide(sherd__secure_job *j, member *m)
     return err ? err : ask(j, m, SHERD__OP_HIDE, at + 1, at + 2, SHERD_I64, 1, j->a.len);
 }
 
-/* A question of so many numbers behind format and round, which come first. */
+/* Makes a question of `numbers` numbers after the format and the round. */
 static uint8_t *make_question(const sherd__secure_job *j, size_t numbers)
 {
     uint8_t *question = sherd__alloc(8 * (2 + numbers));
@@ -199,7 +199,7 @@ static uint8_t *make_question(const sherd__secure_job *j, size_t numbers)
     return question;
 }
 
-/* What the survivors have sealed for this member. */
+/* Sends the pieces that the survivors sealed for this member. */
 static int put_pieces(sherd__secure_job *j, member *m, uint32_t block)
 {
     size_t sealed = sherd__aggregate_sealed_len(&j->a), len = j->survivors_len;
@@ -246,7 +246,7 @@ int sherd__secure_send_open(sherd__secure_job *j, member *m)
     uint32_t at = m->next_block;
     m->next_block += 2;
     int err = put(j, m, at, SHERD_I64, 1, n, question, NULL, NULL);
-    if (!err && !m->checks) err = put_pieces(j, m, at + 1); /* else it has them */
+    if (!err && !m->checks) err = put_pieces(j, m, at + 1); /* otherwise it has them */
     return err ? err
                : ask(j, m, SHERD__OP_OPEN, at, m->checks ? 0 : at + 1, SHERD_I64, 1,
                      sherd__aggregate_piece_len(&j->a));

@@ -1,10 +1,9 @@
 /*
- * What becomes of a part's numbers: costs and hits are looked at and noted, and sums of gradients
- * added up. Large tiers are added on the executor, small ones here: a hop costs more than adding a
- * few thousand numbers.
+ * Processes the answers for a part: checks and records costs and hits, and adds up sums of
+ * gradients. Large tiers are added on the executor, small ones on the loop's thread, because
+ * handing work over costs more than adding a few thousand numbers.
  *
- * Trusts nodes for the values of gradients, which nobody can check without computing them; for
- * nothing else.
+ * Nodes are trusted for the values of gradients only: checking these would mean computing them.
  */
 #include <math.h>
 #include <string.h>
@@ -16,7 +15,7 @@
 #define ADD_HERE 8192u /* numbers of a tier that are added on the loop's thread */
 
 typedef struct add {
-    sherd__executor_item work; /* first: the executor hands it back */
+    sherd__executor_item work; /* first: the executor passes it to the callbacks */
     sherd__train_job *job;
     flight *flight;
     uint32_t tier;

@@ -1,8 +1,8 @@
 /*
  * The state machine of training. Parts go to idle nodes, lowest number first, so that the same
- * shards meet the same nodes as long as nothing happens and what they keep is of use. Where there
- * are more parts than nodes, each gets a second one: it travels while the first is computed. What
- * becomes of an answer's numbers is in answer.c.
+ * shards go to the same nodes as long as nothing fails, and the examples that nodes keep can be
+ * used again. If there are more parts than nodes, each node gets a second one, which is sent while
+ * the first is computed. answer.c processes the numbers of an answer.
  */
 #include "scheduler/train/job.h"
 
@@ -25,7 +25,7 @@ static bool usable(const train_node *n)
     return n->w.session && !n->unfit && !n->closing;
 }
 
-/* What others see of the nodes, and whether any are left. */
+/* Publishes the numbers of usable and unknown nodes, and ends the job if no node is left. */
 static void count_nodes(sherd__train_job *j)
 {
     uint32_t up = 0, open = 0, away = 0, unfit = 0;
@@ -65,7 +65,7 @@ static void hand_back(sherd__train_job *j, flight *f)
     j->w.changed(j->w.changed_ctx);
 }
 
-/* Nothing of it has come, and nobody is to compute it anew. */
+/* Returns true if no answer to this part has come and it must not be computed again. */
 static bool dropped(const sherd__train_job *j, const flight *f)
 {
     return j->o.train.allow_drop && f->left == j->o.tiers;
@@ -84,7 +84,7 @@ static void take_away(train_node *n, const given *g)
     for (size_t i = (size_t)(g - n->has); i < n->has_len; i++) n->has[i] = n->has[i + 1];
 }
 
-/* The node has nothing any more: whoever is next takes it, or nobody. */
+/* The node's parts are returned, dropped, or queued for the next idle node. */
 static void lose(sherd__train_job *j, train_node *n)
 {
     while (n->has_len > 0) {
@@ -139,7 +139,7 @@ static void give(sherd__train_job *j, uint32_t node, uint64_t now_ms)
     if (err == SHERD_ENOMEM)
         sherd__work_stop(&j->w, err, NULL, "no memory for what nodes are sent");
     if (err) {
-        n->closing = true; /* its end follows */
+        n->closing = true; /* the end of its session follows */
         return;
     }
     j->todo = f->next;
@@ -202,7 +202,7 @@ static void on_result(sherd__train_job *j, uint32_t node, sherd__event *e, uint6
     }
     if (++g->answered == j->o.tiers) {
         take_away(n, g);
-        if (n->has_len > 0) sherd__work_asked(&j->w, node, now_ms); /* the next one's turn */
+        if (n->has_len > 0) sherd__work_asked(&j->w, node, now_ms); /* the next part */
     }
     sherd__train_maybe_back(j, f);
 }
@@ -234,7 +234,7 @@ static void on_refused(sherd__train_job *j, uint32_t node, const sherd__event *e
     f->part->err = sherd__fail(&f->part->why, e->refusal.code, NULL, "%s: %s",
                                sherd__work_name(&j->w, node), e->refusal.text);
     f->over = true;
-    for (uint32_t t = 0; t < j->o.tiers; t++) /* those that are not answered */
+    for (uint32_t t = 0; t < j->o.tiers; t++) /* tiers not yet answered */
         (void)!sherd__session_cancel(n->w.session, j->o.id, g->params + t, g->attempt + t);
     j->w.owner.touch(j->w.owner.ctx, node);
     take_away(n, g);
@@ -266,7 +266,8 @@ static void node_down(void *ctx, uint32_t node, bool back, const char *why, uint
 {
     sherd__train_job *j = ctx;
     train_node *n = &j->nodes[node];
-    uint32_t shards = 0, fewer = 0; /* of what it has, and those that do not count */
+    uint32_t shards = 0, fewer = 0; /* shards of its parts: all of them, and those that will not
+                                       count in the step */
     for (uint32_t i = 0; i < n->has_len; i++) {
         const flight *f = n->has[i].flight;
         shards += f->part->shards;

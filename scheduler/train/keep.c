@@ -1,5 +1,5 @@
-/* Rows are told apart by all their numbers, found by a hash of them. What is sent is gathered into
- * memory of its own, which the session frees. */
+/* Rows are compared by all their numbers and found by a hash of them. Data to send is gathered into
+ * a buffer of its own, which the session frees. */
 #include "scheduler/train/keep.h"
 
 #include <string.h>
@@ -29,7 +29,7 @@ static const sherd__kept *find(const sherd__keep *n, const uint32_t *rows, size_
     return NULL;
 }
 
-/* Notes that the node keeps these examples. False: it is not to keep them. */
+/* Records that the node keeps these examples. Returns false if it must not keep them. */
 static bool note(sherd__keep *n, const sherd__keep_to *to, const uint32_t *rows, size_t len,
                  uint64_t hash, uint64_t bytes, uint32_t x, uint32_t targets)
 {

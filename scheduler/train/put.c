@@ -1,4 +1,4 @@
-/* The one place where what training sends becomes fragments. */
+/* The only place where data sent for training becomes fragments. */
 #include "scheduler/train/put.h"
 
 #include "core/alloc.h"

@@ -1,8 +1,8 @@
 /*
- * What a part is as blocks and tasks. Examples are gathered into memory of their own; parameters
- * are sent from the copy that all nodes share. A tier's task stands right behind its parameters,
- * lowest tier first, so that the node begins while the rest is under way. Everything is in clear
- * here.
+ * Converts a part into blocks and tasks. Examples are gathered into buffers of their own;
+ * parameters are sent from one copy that all nodes share. The task of each tier directly follows
+ * the tier's parameters, lowest tier first, so the node starts to compute while the rest is still
+ * being sent. All data is in clear.
  */
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* By factors of two: what a part costs is known to no more than that, and changes with the machine.
- * A look after every so many parts, so that one that is late decides nothing. */
+/* Sizes change by factors of two: a part's cost is not known more precisely and changes with the
+ * machine. A review follows a number of parts, so that one late part does not decide it. */
 #include "scheduler/train/shard_size.h"
 
 uint32_t sherd__shard_size_shards(sherd__shard_size *g, double now, double busy, uint64_t parts,

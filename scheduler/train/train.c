@@ -1,7 +1,7 @@
 /*
- * The engine over a cluster: parts go to the loop's thread and come back from it, while the calling
- * thread waits as it does for a product (log lines, interruption). The loop is woken once all parts
- * that nodes can take are there.
+ * The gradient engine over a cluster. Parts are passed to the loop's thread and come back from it
+ * while the calling thread waits as for a product (log lines, interruption). The loop is woken once
+ * all parts that nodes can take have been posted.
  */
 #include "scheduler/train/train.h"
 
@@ -19,8 +19,8 @@ typedef struct engine {
     sherd_cluster *cluster;
     sherd__train_job *job;
     sherd__train_options o;
-    sherd__part *back;  /* of what is waited for */
-    uint32_t under_way; /* parts */
+    sherd__part *back;  /* the part that the caller waited for */
+    uint32_t under_way; /* number of parts */
     bool silent;        /* posted since the loop was woken */
     uint64_t back_len;  /* parts that came back */
     sherd__shard_size grain;
@@ -32,7 +32,7 @@ static uint32_t workers(void *ctx)
     uint32_t up, open;
     sherd__train_job_count(e->job, &up, &open);
     if (up == 0) return 1;
-    /* Of n parts under way at equals the eldest becomes n - 1 updates old. */
+    /* Of n parts in progress at equally fast nodes, the oldest becomes n - 1 updates old. */
     bool two = e->o.async && e->o.staleness_max >= 2 * (uint64_t)up - 1;
     return two ? 2 * up : up;
 }
@@ -66,7 +66,7 @@ static void tell_traces(const engine *e)
     while (e->o.trace && sherd__train_job_trace(e->job, &t)) e->o.trace(e->o.trace_ctx, &t);
 }
 
-/* The next part that came back is taken. */
+/* Takes the next part that came back. Returns false without one. */
 static bool taken(void *ctx)
 {
     engine *e = ctx;
@@ -135,7 +135,7 @@ static int make_job(engine *e, sherd_diag *d)
                : SHERD_OK;
 }
 
-/* Every node was heard of, and the work goes on: without any node it is over. */
+/* Returns true if every node has connected or failed and the job is not over (no node is left). */
 static bool heard(void *ctx)
 {
     const engine *e = ctx;

@@ -1,6 +1,6 @@
 /*
  * Training by gradients over a cluster: nodes hold examples and parameters in clear and compute
- * gradients; this process is the parameter server. For the command:
+ * gradients; this process is the parameter server. Use by the command:
  *
  *     sherd__train_options o = { .recipe = &recipe, .data = &data, .shards = shards, .batch =
  *                                batch, .bits = bits };
@@ -13,7 +13,7 @@
  *     ...
  *     sherd__stepper_free(stepper);  // before the cluster is closed
  *
- * From the engine's start to its end the cluster does nothing else.
+ * The cluster can do no other work from the engine's start to its end.
  */
 #ifndef SCHEDULER_TRAIN_TRAIN_H
 #define SCHEDULER_TRAIN_TRAIN_H
@@ -21,41 +21,42 @@
 #include "learn/gradients.h"
 #include "sherd/cluster.h"
 
-/** One pass of a node, as its answer tells it: when, in seconds since the node got its first task.
- *  */
+/** Times of one pass of a node, as reported in its answer, in seconds since it got its first
+ *  task. */
 typedef struct sherd__train_trace {
-    uint64_t version; /* of the parameters: updates made before */
+    uint64_t version; /* of the parameters: number of updates made before */
     const char *node;
     uint32_t shards;
-    double forward;         /* the pass began */
-    double last_params;     /* the last parameters came */
-    double top_left;        /* the top layer's gradient was handed to the connection */
-    double lowest_backward; /* the lowest layer's backward pass began (of the last shard) */
+    double forward;         /* the pass started */
+    double last_params;     /* the last parameters arrived */
+    double top_left;        /* the top layer's gradient was passed to the connection */
+    double lowest_backward; /* the lowest layer's backward pass started (of the last shard) */
     double computed;        /* the pass ended */
-    double asked, answered; /* as seen here, seconds since the engine began */
+    double asked, answered; /* sent and answered, measured by the coordinator in seconds since the
+                               engine started */
 } sherd__train_trace;
 
 typedef struct sherd__train_options {
-    const sherd__recipe *recipe; /* borrowed, until the engine is freed */
+    const sherd__recipe *recipe; /* borrowed until the engine is freed */
     const sherd__dataset *data;  /* likewise */
-    uint32_t shards;             /* as the stepper's */
-    size_t batch;                /* most examples of a step */
-    unsigned bits;               /* as the stepper's */
-    bool recurring;              /* the same rows come again (orders given, batches): nodes keep
-                                     what they were sent, up to a quarter of their memory */
-    bool allow_drop;             /* what a lost node had under way is not given to another one */
-    bool async;                  /* as the stepper's: a node gets its next part while it computes
-                                     one, unless the bound on staleness would then have it wait */
-    uint64_t staleness_max;      /* as the stepper's */
-    void (*trace)(void *ctx, const sherd__train_trace *t); /* on the calling thread; NULL: none */
+    uint32_t shards;             /* as in the stepper's options */
+    size_t batch;                /* largest number of examples in a step */
+    unsigned bits;               /* as in the stepper's options */
+    bool recurring;              /* the same rows are used again (given orders, batches): nodes keep
+                                    the rows that they were sent, up to a quarter of their memory */
+    bool allow_drop;             /* parts of a lost node are dropped, not given to another node */
+    bool async;                  /* as in the stepper's options: a node gets its next part while it
+                                    computes one, unless it would wait for the bound on staleness */
+    uint64_t staleness_max;      /* as in the stepper's options */
+    void (*trace)(void *ctx, const sherd__train_trace *t); /* on the calling thread, or NULL */
     void *trace_ctx;
 } sherd__train_options;
 
 /**
- * An engine over all nodes of a cluster that compute gradients. Nodes that are lost are told of
- * through the cluster's log, and what they had under way goes to others. SHERD_EFEWNODES: no node
- * computes gradients, or later: none is left; SHERD_EINTERRUPTED, SHERD_ENOMEM. The engine is freed
- * before the cluster is closed.
+ * Makes an engine over all nodes of a cluster that compute gradients. Lost nodes are reported
+ * through the cluster's log, and their unfinished parts are given to others. SHERD_EFEWNODES: no
+ * node computes gradients, or, later, no node is left; SHERD_EINTERRUPTED, SHERD_ENOMEM. The caller
+ * frees the engine before it closes the cluster.
  */
 int sherd__train_engine(sherd__gradient_engine *out, sherd_cluster *c,
                         const sherd__train_options *opt, sherd_diag *d) SHERD_MUST;

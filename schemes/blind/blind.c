@@ -1,9 +1,9 @@
 /*
  * Masking, checking and unmasking by rows. A panel is hidden in runs of a few rows that stay in
- * cache: quantised once, then for each prime masked, added up for the check and packed. The check
- * is Freivalds' on the masked product, modulo every prime, two trials; what passes is unmasked,
- * recombined and scaled straight into C, so no sum is kept. It trusts the source of R*B (its tags
- * were checked) and nothing about an answer but its length.
+ * cache: each run is quantised once and then, for each prime, masked, added up for the check and
+ * packed. The check is Freivalds' on the masked product, modulo every prime, with two trials.
+ * Accepted answers are unmasked, recombined and scaled directly into C, so no sum is kept. The
+ * source of R*B is trusted (its tags were checked); of an answer only the length is.
  */
 #include "schemes/blind/blind.h"
 
@@ -19,22 +19,22 @@
 #include "matrix/view.h"
 #include "schemes/partition/partition.h"
 
-#define RUN_BYTES ((size_t)256 << 10) /* of a run of rows, as doubles */
+#define RUN_BYTES ((size_t)256 << 10) /* size of a run of rows, as doubles */
 #define TRIALS 2u
 
-/* Check vectors of a tile, and B times them. After a wrong answer a new one is drawn; cells that
- * were hidden under the old one hold on to it until they are judged, by the new one. */
+/* Check vectors of a tile, and B times them. After a wrong answer new ones are drawn. Cells that
+ * were hidden under the old ones keep these until their answers are checked, with the new ones. */
 typedef struct blind_probe {
     unsigned refs;
     size_t width;
-    double *s, *vs; /* by prime and trial: width each, k each */
+    double *s, *vs; /* for each prime and trial: width numbers; k numbers */
 } blind_probe;
 
-/* What is remembered of a cell between hiding and folding it. */
+/* State of a cell between hiding and folding it. */
 typedef struct blind_cell {
     size_t rows;
     blind_probe *probe;
-    double *r;                /* by prime and trial: rows each */
+    double *r;                /* for each prime and trial: rows numbers */
     uint32_t want[4][TRIALS]; /* (rT*U)*(B*s) */
 } blind_cell;
 
@@ -43,14 +43,14 @@ typedef struct blind {
     size_t n, k, m, run_rows;
     uint32_t panels, tiles;
     blind_cell **cells;      /* (tile, panel, slot) */
-    blind_probe **probes;    /* by tile */
+    blind_probe **probes;    /* for each tile */
     sherd__masks *masks;     /* NULL until armed */
     sherd__binding *binding; /* runs: (panel, slot) */
     uint64_t first_row;
     sherd__crt crt;
     uint8_t dtype_b;
-    double *x, *u;   /* run_rows x k: quantised; masked */
-    double *ru;      /* by prime and trial: k each */
+    double *x, *u;   /* run_rows x k: quantised rows; masked rows */
+    double *ru;      /* for each prime and trial: k numbers */
     double *line;    /* (primes + 1) x tile_cols */
     uint8_t *packed; /* 3 x tile_cols */
 } blind;
@@ -72,7 +72,7 @@ static size_t tile_width(const blind *h, uint32_t tile)
     return left < h->p.tile_cols ? left : h->p.tile_cols;
 }
 
-/* The slot's rows of A. */
+/* Returns the number of A's rows in the slot, and the first of them. */
 static size_t slot_rows(const blind *h, uint32_t slot, size_t *row0)
 {
     size_t each = h->n / h->p.slots, more = h->n % h->p.slots;
@@ -80,7 +80,7 @@ static size_t slot_rows(const blind *h, uint32_t slot, size_t *row0)
     return each + (slot < more);
 }
 
-/* The cell's rows of A. */
+/* Returns the number of A's rows in the cell, and the first of them. */
 static size_t cell_rows(const blind *h, sherd__cell c, size_t *row0)
 {
     size_t rows = slot_rows(h, c.slot, row0), from = (size_t)c.panel * h->p.panel_rows;
@@ -119,7 +119,7 @@ static void cell_free(const blind *h, blind_cell *c)
     sherd__free(c);
 }
 
-/* Vectors of n residues for every prime and trial. */
+/* Draws vectors of n residues for every prime and trial. */
 static double *draw(const blind *h, size_t n)
 {
     double *out = sherd__calloc(trials(h), n * sizeof *out);
@@ -128,7 +128,7 @@ static double *draw(const blind *h, size_t n)
     return out;
 }
 
-/* B*s, row by row; `line` holds a row of B, then its residues. */
+/* Computes B*s, row by row; `line` holds a row of B, then its residues. */
 static void project(const blind *h, size_t from, blind_probe *p)
 {
     double *row = h->line, *residues = h->line + h->p.tile_cols;
@@ -162,9 +162,9 @@ static int make_probe(blind *h, uint32_t tile)
 
 /* ---- hiding ---------------------------------------------------------------------------------- */
 
-/* Masks, weighs and packs `rows` rows of A from row0 on, which are rows `at` and up of the cell.
- * since: by prime, see sherd__fvp_left. hash: of the cell's rows. body NULL: they are only
- * weighed. */
+/* Masks, projects and packs `rows` rows of A from row0 on, which are rows `at` and up of the cell.
+ * since: for each prime, see sherd__fvp_left. hash: of the cell's rows. body NULL: only
+ * projects. */
 static int hide_run(blind *h, const blind_cell *cell, size_t row0, size_t at, size_t rows,
                     size_t *since, sherd__binding_hash *hash, uint8_t *body)
 {
@@ -190,7 +190,8 @@ static int hide_run(blind *h, const blind_cell *cell, size_t row0, size_t at, si
     return err;
 }
 
-/* SHERD_EIO: not what their masks hid before, or beyond what they hide. */
+/* SHERD_EIO: the rows differ from those that their masks hid before, or exceed the values that
+ * masks can hide. */
 static int hide_rows(blind *h, sherd__cell c, blind_cell *cell, size_t row0, uint8_t *body)
 {
     sherd__binding_hash hash = { 0 };
@@ -269,7 +270,7 @@ static int blind_hide(void *ctx, sherd__cell at, sherd__cell_work *out)
     if (blind_changed(h)) return SHERD_EIO;
     int err = !h->masks && h->p.strike ? h->p.strike(h->p.strike_ctx) : SHERD_OK;
     if (err) return err;
-    if (!h->masks) return SHERD_EINTERNAL; /* nothing was struck off for this */
+    if (!h->masks) return SHERD_EINTERNAL; /* no masks were reserved */
     err = h->probes[at.tile] ? SHERD_OK : make_probe(h, at.tile);
     if (err) return err;
     sherd__fragment_info left = block(h, SHERD__HIDDEN, rows, h->k);
@@ -308,8 +309,8 @@ static int check_prime(const blind *h, const blind_cell *c, uint32_t q, const ui
     return err || memcmp(got, c->want[q], sizeof got) != 0 ? SHERD_EWRONG : SHERD_OK;
 }
 
-/* A cell that was hidden before a wrong answer is judged by vectors that were drawn after it: its
- * rows are weighed once more. */
+/* Checks a cell that was hidden before a wrong answer with vectors drawn after it: its rows are
+ * projected again. */
 static int renew(blind *h, sherd__cell at, blind_cell *c)
 {
     size_t row0;
@@ -333,8 +334,7 @@ static int blind_check(void *ctx, sherd__cell at, const uint8_t *body)
     blind_cell *c = *cell_of(h, at);
     int err = c ? renew(h, at, c) : SHERD_EINTERNAL;
     for (uint32_t q = 0; q < h->p.primes_len && !err; q++) err = check_prime(h, c, q, body);
-    /* Nobody is judged by vectors that the author of a wrong answer may have learnt something
-     * of. */
+    /* The sender of a wrong answer may have learnt something about these vectors: drop them. */
     for (uint32_t t = 0; t < h->tiles && err == SHERD_EWRONG; t++) {
         probe_drop(h, h->probes[t]);
         h->probes[t] = NULL;
@@ -342,7 +342,7 @@ static int blind_check(void *ctx, sherd__cell at, const uint8_t *body)
     return err;
 }
 
-/* Row `row` of C within the tile: answer less R*B, recombined and scaled. */
+/* Writes row `row` of C within the tile: the answer minus R*B, recombined and scaled. */
 static int unmask_row(blind *h, const blind_cell *c, size_t i, size_t row, size_t from,
                       const uint8_t *body)
 {
@@ -358,7 +358,7 @@ static int unmask_row(blind *h, const blind_cell *c, size_t i, size_t row, size_
         if (!err)
             err = h->p.source.row(h->p.source.ctx, h->first_row + row, q, from, width, h->packed);
         if (!err) err = sherd__residue_unpack(h->packed, width, p, rb, NULL);
-        /* Checked: it is R*B that is wrong */
+        /* the answer has been checked, so R*B is wrong */
         if (err) return err == SHERD_EFRAME ? SHERD_EFORMAT : err;
         for (size_t j = 0; j < width; j++) y[j] -= rb[j];
         sherd__residue_from_f64(y, width, p, y);
@@ -404,7 +404,7 @@ static void blind_free(void *ctx)
     sherd__free(h->x);
     sherd__free(h->u);
     wipe_free(h->ru, trials(h) * h->k * sizeof *h->ru);
-    wipe_free(h->line, (h->p.primes_len + 1) * h->p.tile_cols * sizeof *h->line); /* of R*B */
+    wipe_free(h->line, (h->p.primes_len + 1) * h->p.tile_cols * sizeof *h->line); /* contains R*B */
     wipe_free(h->packed, SHERD__RESIDUE_BYTES * h->p.tile_cols);
     sherd__wipe(h, sizeof *h);
     sherd__free(h);
@@ -427,7 +427,7 @@ static void blind_shape(const void *ctx, sherd__scheme_shape *out)
     memcpy(out->primes, h->p.primes, sizeof out->primes);
 }
 
-/* Of A nothing is shown. */
+/* No entry of A is revealed. */
 static void blind_entries(const void *ctx, sherd__cell cell, uint64_t *a, uint64_t *b)
 {
     const blind *h = ctx;

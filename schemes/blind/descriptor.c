@@ -1,4 +1,4 @@
-/* What `blind` is: one-time masks for A that were prepared ahead for one B. */
+/* Description of `blind`: one-time masks for A, prepared in advance for one B. */
 #include "sherd/scheme.h"
 
 #include "schemes/blind/blind.h"

@@ -1,7 +1,7 @@
 /*
  * B of `blind`, which is public: rows of a tile in the narrowest integers that hold them, made
- * while they are sent. That is on the loop thread, so with scratch of its own. It trusts what was
- * said of B's values when its exponent was chosen.
+ * while they are sent. This is done on the loop thread, with its own buffers. B's values are
+ * trusted to fit the width that was determined when its exponent was chosen.
  */
 #include <string.h>
 
@@ -14,7 +14,7 @@ typedef struct blind_tile {
     sherd_view v;
     sherd__fixed fixed;
     size_t from, width, size;
-    size_t made; /* row that `bytes` holds, or SIZE_MAX */
+    size_t made; /* the row in `bytes`, or SIZE_MAX */
     double *row;
     uint8_t *bytes;
 } blind_tile;
@@ -27,7 +27,7 @@ static void tile_free(void *ctx)
     sherd__free(t);
 }
 
-/* Whole numbers that the size is known to hold, signed or not. */
+/* Writes integers that are known to fit the size, signed or unsigned. */
 static void narrow(const double *x, size_t n, size_t size, uint8_t *out)
 {
     for (size_t j = 0; j < n; j++) {

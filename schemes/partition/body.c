@@ -1,8 +1,8 @@
 /*
- * The bytes of a cell's left block: the group table, and behind it the rows that stay, dense or in
- * CSR (crypto/fragment.h). CSR is written where it was asked for and is the smaller of the two for
- * this very cell, so that a panel with more values than the others never takes more room than it
- * was planned for. Rows come from the gathered panel, which is still in cache.
+ * The bytes of a cell's left block: the group table, followed by the rows that are sent, dense or
+ * in CSR (crypto/fragment.h). CSR is used if it is enabled and smaller than dense for this cell, so
+ * that a panel with more values than the others never takes more room than planned. Rows are read
+ * from the gathered panel, which is still in cache.
  */
 #include <string.h>
 
@@ -16,13 +16,13 @@ static void flags(const double *x, size_t n, uint8_t *out)
     for (size_t j = 0; j < n; j++) out[j] = x[j] != 0;
 }
 
-/* Bit j is set where x[j] is not zero; n <= 64. A product gathers the flags of eight bytes: byte i
- * goes to bit 56 + i, and no two terms meet. */
+/* Returns a mask with bit j set if x[j] is not zero; n <= 64. A multiplication gathers the flags of
+ * eight bytes: byte i goes to bit 56 + i, and no two terms overlap. */
 static uint64_t mask_of(const double *x, size_t n)
 {
     uint64_t mask = 0, eight;
     uint8_t flag[64] = { 0 };
-    if (n < 8) { /* a call would cost more */
+    if (n < 8) { /* a call of flags() would cost more */
         for (size_t j = 0; j < n; j++) mask |= (uint64_t)(x[j] != 0) << j;
         return mask;
     }
@@ -104,7 +104,7 @@ static void put_numbers(uint8_t *out, unsigned width, const uint32_t *x, size_t 
 
 enum { AT_ONCE = 512 };
 
-/* Columns and values of what is not zero in x, up to AT_ONCE entries of it. */
+/* Writes columns and values of the non-zero entries of x, at most AT_ONCE. */
 static size_t compact(const double *x, uint32_t first, uint32_t n, uint32_t *column, double *value)
 {
     size_t m = 0;

@@ -1,4 +1,4 @@
-/* What `permute` and `plain` are. Neither is private: what is claimed for them is nothing. */
+/* Descriptions of `permute` and `plain`. Neither is private: they claim no property. */
 #include "sherd/scheme.h"
 
 #include "schemes/partition/partition.h"

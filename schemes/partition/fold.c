@@ -1,7 +1,7 @@
 /*
- * Checking and folding of `permute` and `plain`. An answer's rows are first judged as a whole
- * (Freivalds, two-sided; crypto/freivalds.h), then each is added into its row of C, its columns put
- * back in order: column j of a shuffled answer belongs to column perm[j] of C.
+ * Checking and folding of `permute` and `plain`. An answer's rows are first checked as a whole
+ * (Freivalds, two-sided; crypto/freivalds.h). Then each row is added to its row of C with its
+ * columns in the original order: column j of a shuffled answer belongs to column perm[j] of C.
  */
 #include <math.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "matrix/view.h"
 #include "schemes/partition/internal.h"
 
-/* Row t of a residue answer, recombined: the integers that the residues stand for. */
+/* Recombines row t of a residue answer into integers. */
 static int wide_row(const deal *d, const deal_cell *cell, const uint8_t *body, size_t width,
                     size_t t)
 {
@@ -29,8 +29,7 @@ static int wide_row(const deal *d, const deal_cell *cell, const uint8_t *body, s
     return SHERD_OK;
 }
 
-/* Beyond 61 bits an entry that is off by a multiple of 2^61-1 would be invisible to that
- * modulus. */
+/* With more than 61 bits, an error that is a multiple of 2^61-1 would be missed modulo 2^61-1. */
 static int check_wide(const deal *d, const deal_cell *cell, const deal_probe *p,
                       const uint8_t *body, size_t width)
 {
@@ -49,7 +48,7 @@ static int check_wide(const deal *d, const deal_cell *cell, const deal_probe *p,
 
 /* --- operands with NaN or infinity ----------------------------------------------------------- */
 
-/* Entries of one answer whose kind (NaN, +infinity, -infinity) is recomputed. */
+/* Entries of one answer for which the kind (NaN, +infinity, -infinity) is recomputed. */
 #define KINDS_MAX 1024u
 
 static int kind_of(double x)
@@ -57,7 +56,7 @@ static int kind_of(double x)
     return isnan(x) ? 0 : !isinf(x) ? 2 : x > 0 ? 1 : -1;
 }
 
-/* Recomputes entry (row of C, column j of the group's answer): must y be of this kind? */
+/* Recomputes entry (row of C, column j of the group's answer) and checks that y is of its kind. */
 static int check_kind(deal *d, const deal_slot *s, const deal_group *g, size_t row, size_t column,
                       double y)
 {
@@ -68,12 +67,13 @@ static int check_kind(deal *d, const deal_slot *s, const deal_group *g, size_t r
         sum += product;
         if (isfinite(product)) size += fabs(product);
     }
-    /* Where finite terms alone may overflow, the order of summing decides. */
+    /* If finite terms alone may overflow, the result depends on the order of summing. */
     return !isfinite(size) || kind_of(sum) == kind_of(y) ? SHERD_OK : SHERD_EWRONG;
 }
 
-/* One row of an answer: what is finite by the operands is weighed into *dot, what is not must not
- * be finite here either, and now and then of the same kind. */
+/* Checks one row of an answer. Entries that are finite according to the operands are added to *dot
+ * with their weights. The others must not be finite, and some of them, chosen at random, must be of
+ * the right kind. */
 static int check_tainted_row(deal *d, const deal_cell *cell, const deal_slot *s, uint32_t q,
                              size_t t, const double *y, const uint32_t *perm, size_t from,
                              uint64_t one_in, double *dot)
@@ -129,7 +129,7 @@ static int judge(deal *d, const deal_cell *cell, sherd__cell at, const uint8_t *
     return cell->unjudged || fabs(sum - cell->ru_vs) <= cell->tolerance ? SHERD_OK : SHERD_EWRONG;
 }
 
-/* After a wrong answer nobody is judged by vectors that its author may have learnt something of. */
+/* The sender of a wrong answer may have learnt something about these vectors: drops them all. */
 static void redraw(deal *d)
 {
     for (size_t i = 0; i < (deal_plain(d) ? 1 : d->p.slots) * (size_t)d->tiles; i++) {
@@ -148,13 +148,13 @@ int sherd__partition_check(void *ctx, sherd__cell at, const uint8_t *body)
     return err;
 }
 
-/* How one group's columns go back: one of them is set, or neither (plain). */
+/* How one group's columns are put back; at most one of these is used, none for plain. */
 typedef struct order {
     const uint32_t *perm;    /* column j of the answer belongs to column perm[j] of C */
     const uint32_t *inverse; /* column x of C is column inverse[x] of the answer: whole tiles */
 } order;
 
-/* Reading out of order costs half of what writing out of order does. */
+/* Reading in permuted order costs half as much as writing in permuted order. */
 SHERD__CLONES
 static void add_gathered(double *restrict c, const double *restrict y,
                          const uint32_t *restrict inverse, size_t n)
@@ -188,7 +188,7 @@ static int fold_row(deal *d, const deal_cell *cell, const uint8_t *body, size_t 
     return err;
 }
 
-/* The inverse pays from a few rows on; it is made anew each time, which costs less than one row. */
+/* The inverse pays off from a few rows on; computing it each time costs less than one row. */
 #define INVERSE_ROWS 3u
 
 static order order_of(deal *d, const deal_group *g, uint32_t rows, size_t width, size_t from,
@@ -204,7 +204,7 @@ static order order_of(deal *d, const deal_group *g, uint32_t rows, size_t width,
     return by;
 }
 
-/* Adds the rows of one group's answer, which begin at row t of the cell's, into C. */
+/* Adds the rows of one group's answer, from row t of the cell's answer on, to C. */
 static int fold_group(deal *d, const deal_cell *cell, const deal_slot *s, uint32_t q, size_t t,
                       const uint8_t *body, size_t width, size_t from)
 {
@@ -223,7 +223,7 @@ int sherd__partition_fold(void *ctx, sherd__cell at, const uint8_t *body)
     size_t width = deal_tile_width(d, at.tile), from = (size_t)at.tile * d->p.tile_cols;
     int err = SHERD_OK;
     if (cell) {
-        size_t *first = sherd__calloc(s->ngroups, sizeof *first); /* row of each group's answer */
+        size_t *first = sherd__calloc(s->ngroups, sizeof *first); /* of each group's answer */
         if (!first) return SHERD_ENOMEM;
         for (uint32_t q = 1; q < s->ngroups; q++) first[q] = first[q - 1] + cell->count[q - 1];
         for (uint32_t i = 0; i < s->ngroups && !err; i++) {

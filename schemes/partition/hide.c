@@ -1,8 +1,8 @@
 /*
  * Hiding of `permute` and `plain`: a cell's rows of A are gathered into one dense panel, cut into
- * the groups, freed of zero rows, and written in the narrowest element kind.
- * While a row of A passes, its part of the check (rT*U)*(V*s) is added up, so
- * that the answer can be judged without reading A again.
+ * the groups, stripped of zero rows, and written in the narrowest element kind. While a row of A is
+ * processed, its part of the check (rT*U)*(V*s) is added up, so that the answer can be checked
+ * without reading A again.
  */
 #include <math.h>
 #include <string.h>
@@ -24,8 +24,7 @@
         }                                                                                          \
     } while (0)
 
-/* Values that the element kind is known to hold; little-endian machines only (asserted at
- * build). */
+/* The element kind must hold the values; little-endian machines only (asserted at build). */
 void sherd__partition_narrow(uint8_t dtype, const double *x, size_t n, uint8_t *out)
 {
     switch (dtype) {
@@ -81,8 +80,8 @@ int sherd__partition_gather(deal *d, const deal_slot *s, size_t first, size_t ro
     return SHERD_OK;
 }
 
-/* Notes that the cell's answer has a row for row `r` of C, made of x (len values of A): what
- * x*(V*s) is stands in r's place until r is drawn (weigh_rows). */
+/* Records that the cell's answer has a row for row `r` of C, computed from x (len values of A). r's
+ * entry holds x*(V*s) until r is drawn (weigh_rows). */
 static void note_row(deal *d, deal_cell *cell, const deal_probe *p, size_t r, const double *x,
                      uint32_t first, uint32_t len)
 {
@@ -98,7 +97,7 @@ static void note_row(deal *d, deal_cell *cell, const deal_probe *p, size_t r, co
         return;
     }
     if (d->p.exact) {
-        /* Quantised values are whole numbers: the dot cannot refuse them. */
+        /* Quantised values are integers: the dot product cannot reject them. */
         if (sherd__f61_dot_f64(x, p->vs61 + first, len, &cell->r61[i])) cell->r61[i] = 0;
         return;
     }
@@ -120,7 +119,7 @@ static void note_row(deal *d, deal_cell *cell, const deal_probe *p, size_t r, co
     cell->tolerance += abs;
 }
 
-/* Draws r, only now that it is known how many rows there are, and adds up (rT*U)*(V*s). */
+/* Draws r, now that the number of rows is known, and adds up (rT*U)*(V*s). */
 static int weigh_rows(deal *d, deal_cell *cell)
 {
     if (d->p.exact) {
@@ -142,7 +141,7 @@ static int weigh_rows(deal *d, deal_cell *cell)
     if (!r) return SHERD_ENOMEM;
     sherd__fv_weights(&d->p.entropy, cell->rows, r);
     for (size_t i = 0; i < cell->rows; i++) {
-        if (isnan(cell->r[i])) r[i] = 0; /* a row with NaN or infinity cannot be weighed */
+        if (isnan(cell->r[i])) r[i] = 0; /* a row with NaN or infinity cannot be projected */
         else cell->ru_vs += r[i] * cell->r[i];
     }
     sherd__free(cell->r);
@@ -150,7 +149,7 @@ static int weigh_rows(deal *d, deal_cell *cell)
     return SHERD_OK;
 }
 
-/* Writes the table and the groups of the gathered panel, and notes every row that stays. */
+/* Writes the table and the groups of the gathered panel, and records every row that is sent. */
 static int emit(deal *d, const deal_slot *s, deal_cell *cell, size_t first, size_t rows,
                 deal_size *size, uint8_t *bytes)
 {
@@ -173,7 +172,7 @@ static int emit(deal *d, const deal_slot *s, deal_cell *cell, size_t first, size
         sherd__put_u32(bytes + 8 * (size_t)q, cell->count[q]);
         sherd__put_u32(bytes + 8 * (size_t)q + 4, g->len);
     }
-    size->len = body.values; /* the last section: it ends with the body */
+    size->len = body.values; /* the last section: it ends where the body ends */
     return SHERD_OK;
 }
 
@@ -239,7 +238,7 @@ int sherd__partition_sizes(void *ctx, sherd__cell at, sherd__cell_sizes *out)
     return SHERD_OK;
 }
 
-/* For the report: of `all` rows of a cell some are sent, the others were zero. */
+/* Counts, for the report, the rows of a cell that were sent and, of `all`, those that were zero. */
 static void count_rows(deal *d, uint64_t all, const deal_cell *cell, int sign)
 {
     uint64_t sent = cell->rows, zero = all - sent;
@@ -248,8 +247,8 @@ static void count_rows(deal *d, uint64_t all, const deal_cell *cell, int sign)
     if (cell->csr) d->csr_cells += sign > 0 ? 1 : (uint64_t)-1;
 }
 
-/* Hides a cell under the current probe. *out and *body (room for what is sent) are the caller's;
- * left, result: what they are. The panel must not be empty. */
+/* Hides a cell under the current probe. The caller frees *out and *body (the bytes to send). left,
+ * result: descriptions of the blocks. The panel must not be empty. */
 static int make_cell(deal *d, sherd__cell at, deal_cell **out, uint8_t **body,
                      sherd__fragment_info *left, sherd__fragment_info *result)
 {
@@ -276,7 +275,7 @@ static int make_cell(deal *d, sherd__cell at, deal_cell **out, uint8_t **body,
         sherd__free(bytes);
         return err;
     }
-    double limit = 2 * (double)(d->k + rows + d->m) * 0x1p-52; /* 2: |r| is below it */
+    double limit = 2 * (double)(d->k + rows + d->m) * 0x1p-52; /* 2: |r| is below 2 */
     cell->unjudged = !d->p.exact && !isfinite(cell->tolerance);
     cell->tolerance = cell->tolerance * limit + sherd__fv_underflow(rows, d->k, d->m);
     *out = cell;

@@ -1,6 +1,6 @@
 /*
- * Who is dealt what: slots, groups, panels and tiles of `permute` and `plain`, and the permutations
- * behind them. Pure layout; the operands are first read by hide.c.
+ * Layout of `permute` and `plain`: slots, groups, panels, tiles and their permutations. The
+ * operands are first read by hide.c.
  */
 #include "schemes/partition/partition.h"
 
@@ -56,7 +56,7 @@ uint8_t sherd__partition_dtype(sherd_view v, bool exact, const sherd__fixed *f)
                        : f->bound <= INT16_MAX ? SHERD_I16
                        : f->bound <= INT32_MAX ? SHERD_I32
                                                : SHERD_I64;
-    /* 200 in an u8, or -2^31 in an i32: its own type is narrower than the signed one that fits. */
+    /* 200 in a u8, or -2^31 in an i32: the own type is narrower than the signed one that fits. */
     bool own = f->integers && small && v.dtype != SHERD_F32 && v.dtype != SHERD_F64;
     return (uint8_t)(own && sherd_dtype_size(v.dtype) <= sherd_dtype_size(fits) ? v.dtype : fits);
 }
@@ -85,10 +85,10 @@ static void free_secret(uint32_t *p, size_t n)
 }
 
 /*
- * out[q] = the place where the q-th group in ascending order travels. Drawn afresh for each operand
- * and stored nowhere: recovery needs no more than this process remembers, and of columns in
- * ascending order most can be told by that alone. Answers are added up in ascending order all the
- * same, so that the bits of a float result do not depend on the draw.
+ * out[q] = the place at which the q-th group in ascending order is sent. It is drawn for each
+ * operand and not stored: recovery needs only what this process remembers, and most columns in
+ * ascending order could be identified by the order alone. Answers are always added up in ascending
+ * order, so that the bits of a float result do not depend on the draw.
  */
 static void draw_order(const deal *d, uint32_t n, uint32_t *out)
 {
@@ -109,7 +109,7 @@ static int slot_permute(deal *d, uint32_t i, const uint32_t *exposures)
     s->cols = sherd__calloc(s->ncols, sizeof *s->cols);
     s->groups = sherd__calloc(s->ngroups, sizeof *s->groups);
     s->ascending = sherd__calloc(s->ngroups, sizeof *s->ascending);
-    uint32_t *place = sherd__calloc(s->ngroups, sizeof *place); /* of each, were they ascending */
+    uint32_t *place = sherd__calloc(s->ngroups, sizeof *place); /* inverse of `ascending` */
     if (!s->cols || !s->groups || !s->ascending || !place) {
         sherd__free(place);
         return SHERD_ENOMEM;
@@ -146,7 +146,7 @@ static int slots_permute(deal *d)
     return SHERD_OK;
 }
 
-/* Keeps all permutations of one kind where they fit: deriving one costs more than using it. */
+/* Caches all permutations of one kind if they fit: deriving one costs more than using it. */
 static int cache_perms(deal *d, const sherd__perm_source *src, size_t n, uint32_t **out)
 {
     size_t groups = 0, len;
@@ -166,7 +166,7 @@ static int cache_perms(deal *d, const sherd__perm_source *src, size_t n, uint32_
     return SHERD_OK;
 }
 
-/* A wide sum holds any k * max_a * max_b that the primes hold. */
+/* A wide sum holds every k * max_a * max_b that the primes hold. */
 static int wide_sums(deal *d)
 {
     size_t len;

@@ -1,18 +1,19 @@
 /*
- * `permute` and `plain`: a product dealt out in clear, with or without shuffled columns.
+ * `permute` and `plain`: a product partitioned among nodes in clear, with or without shuffled
+ * columns.
  *
  * permute (published scheme, obfuscation only): slot i holds the columns c of A with exposures[c] =
- * i and the rows c of B, whose columns are shuffled by permutation c (or by that of the first
- * column of c's group, so that a node can add a whole group up). Wholly zero rows of a group's
- * columns are not sent, nor is the index of any row. Groups travel in an order that is drawn
- * afresh, and are added up in that of their first columns. Every slot contributes to every entry of
- * C.
+ * i, and the rows c of B. The columns of row c of B are shuffled by permutation c (or by that of
+ * the first column of c's group, so that a node can add up a whole group). All-zero rows of a
+ * group's columns are not sent, nor is the index of any row. Groups are sent in an order that is
+ * drawn each time, and are added up in the order of their first columns. Every slot contributes to
+ * every entry of C.
  *
  * plain: slot i holds a range of A's rows and all of B. Every slot owns its rows of C.
  *
  * Who learns it: a node sees its columns of A (permute) or rows (plain) in clear, and its rows of
- * B, under permute as multisets; with groups of more than one column it also sees which rows of
- * them are equal in position. docs/THREATS.md has the attacks.
+ * B, under permute as multisets. With groups of more than one column it also sees which of their
+ * rows have equal positions. docs/THREATS.md describes the attacks.
  */
 #ifndef SCHEMES_PARTITION_PARTITION_H
 #define SCHEMES_PARTITION_PARTITION_H
@@ -31,50 +32,52 @@ typedef struct sherd__partition_params {
     double *c;       /* n x m result, row stride ldc; borrowed */
     size_t ldc;
     uint32_t slots;
-    const uint32_t *exposures; /* k slots, copied; NULL: plain */
-    uint32_t group;            /* permute: columns that share a permutation; SHERD__GROUP_ALL */
-    sherd__perm_source perm;   /* permute: permutation of B's columns by column of A */
-    sherd__perm_source rows;   /* row NULL: rows travel in their order; else by group leader */
-    size_t panel_rows;         /* rows of A that one cell covers, at most */
-    size_t tile_cols;          /* columns of B (shuffled order) that one tile covers, at most */
-    size_t perm_cache;         /* bytes that may be spent on keeping permutations */
-    bool skip_zeros;           /* B is finite: rows of zeros need no work */
+    const uint32_t *exposures; /* k slot numbers, copied; NULL: plain */
+    uint32_t group;            /* permute: columns that share a permutation, or SHERD__GROUP_ALL */
+    sherd__perm_source perm;   /* permute: permutation of B's columns, by column of A */
+    sherd__perm_source rows;   /* row NULL: rows are sent in their order; otherwise a row order for
+                                  each group leader */
+    size_t panel_rows;         /* rows of A in one cell, at most */
+    size_t tile_cols;          /* columns of B (shuffled order) in one tile, at most */
+    size_t perm_cache;         /* memory for cached permutations, bytes */
+    bool skip_zeros;           /* B is finite: all-zero rows need no work */
     bool finite;               /* neither operand holds NaN or infinity */
     bool exact;
-    sherd__fixed fixed_a, fixed_b; /* exact: how operands are quantised */
-    uint32_t primes_len;           /* exact: 0 where one f64 product holds it */
+    sherd__fixed fixed_a, fixed_b; /* exact: quantisation of the operands */
+    uint32_t primes_len;           /* exact: 0 if one f64 product is enough */
     uint32_t primes[4];
-    sherd__entropy entropy; /* check vectors: fresh, never from the seed */
+    sherd__entropy entropy; /* for check vectors: fresh, never derived from the seed */
 } sherd__partition_params;
 
-/** The narrowest kind of element that carries an operand without loss. f: of exact mode only. */
+/** Returns the narrowest element kind that holds an operand without loss. f: for exact mode. */
 uint8_t sherd__partition_dtype(sherd_view v, bool exact, const sherd__fixed *f);
-/** n values that the element kind is known to hold, as bytes. */
+/** Writes n values, which the element kind must be able to hold, as bytes. */
 void sherd__partition_narrow(uint8_t dtype, const double *x, size_t n, uint8_t *out);
 
-/** Opens a product. Errors: SHERD_ENOMEM, SHERD_EINVAL (an exposure out of range), or of perm. */
+/** Opens a product. SHERD_ENOMEM, SHERD_EINVAL (an exposure out of range), errors of perm. */
 int sherd__partition_open(sherd__hiding *out, const sherd__partition_params *p) SHERD_MUST;
 
 /**
- * Another A (at most as many rows as the one before had at most; same columns and dtype width) and
- * where its product goes; B, exposures and V*s stay. SHERD_ESHAPE.
+ * Sets another A (at most as many rows as the first one; same columns and dtype width) and the
+ * destination of its product; B, exposures and V*s are kept. SHERD_ESHAPE.
  */
 int sherd__partition_next(sherd__hiding *h, sherd_view a, double *c, size_t ldc, bool finite,
                           const sherd__fixed *fixed_a) SHERD_MUST;
 
-/** Rows (entries where group = 1) that were not sent because they were zero, and fragments that
- *  were: counted while hiding. */
+/** Returns the number of rows (entries if group = 1) that were not sent because they were zero, and
+ *  the number of fragments that were sent; counted while hiding. */
 void sherd__partition_counts(const sherd__hiding *h, uint64_t *skipped, uint64_t *fragments);
 /**
- * From now on cells travel in CSR where that is smaller (docs/PROTOCOL.md); not at first. Only
- * where B is finite: zeros count otherwise. Not while a job runs. Who learns it: nodes see zeros in
- * either form, and listeners sizes that follow how many there are.
+ * Selects whether cells are sent in CSR if that is smaller (docs/PROTOCOL.md); initially they are
+ * not. May be used only if B is finite, since zeros matter otherwise, and not while a job runs. Who
+ * learns it: nodes see zeros in either form; listeners see sizes that depend on the number of
+ * zeros.
  */
 void sherd__partition_sparse(sherd__hiding *h, bool csr);
-/** Cells that were sent so, counted while hiding. */
+/** Returns the number of cells sent in CSR, counted while hiding. */
 uint64_t sherd__partition_csr_cells(const sherd__hiding *h);
 
-/** Columns of A (permute) or rows (plain) dealt to a slot. */
+/** Returns the number of columns of A (permute) or rows (plain) assigned to a slot. */
 size_t sherd__partition_planned(const sherd__hiding *h, uint32_t slot);
 
 #endif

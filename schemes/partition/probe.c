@@ -1,7 +1,8 @@
 /*
  * One side of the check of `permute` and `plain`: a secret vector s for a resident block, and V*s,
- * once for all cells that are hidden under it. A probe is shared by those cells, counted, and wiped
- * by the last; after a wrong answer the current ones are let go and new ones drawn.
+ * computed once for all cells hidden under it. These cells share a probe by counted references, and
+ * the last release wipes it. After a wrong answer the current probes are released and new ones
+ * drawn.
  */
 #include <math.h>
 
@@ -49,17 +50,17 @@ static deal_probe *probe_new(const deal *d, const deal_slot *s, size_t width)
     return NULL;
 }
 
-/* x*s over whole numbers, modulo 2^127-1. */
+/* Computes x*s over integers, modulo 2^127-1. */
 static sherd__f127 wide_dot(const double *x, const uint64_t *s, size_t n)
 {
     sherd__f127 sum = 0;
-    for (size_t j = 0; j < n; j++) /* each product stays below 2^114 */
+    for (size_t j = 0; j < n; j++) /* each product is below 2^114 */
         sum = sherd__f127_add(sum, sherd__f127_from((sherd__i128)(int64_t)x[j] * (int64_t)s[j]));
     return sum;
 }
 
-/* Notes which columns of the group's rows of B hold NaN or infinity: the sums of such a column are
- * not finite, and say nothing of the others. */
+/* Marks the columns of the group's rows of B that contain NaN or infinity: sums of a marked column
+ * are not finite and say nothing about the others. */
 static int taint_group(deal *d, const deal_slot *s, uint32_t q, uint32_t tile, deal_probe *p)
 {
     const deal_group *g = &s->groups[q];

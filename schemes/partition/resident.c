@@ -1,7 +1,7 @@
 /*
- * Blocks of B that stay at nodes (`permute`, `plain`): a slot's rows of B, each group's columns in
- * its secret order. A block is never in memory as a whole: rows are shuffled as they are sent, on
- * the loop thread, so a source has scratch of its own.
+ * Blocks of B that stay at nodes (`permute`, `plain`): a slot's rows of B, with each group's
+ * columns in its secret order. A block is never in memory as a whole: rows are shuffled while they
+ * are sent, on the loop thread, so a source has its own buffers.
  */
 #include <string.h>
 
@@ -27,12 +27,12 @@ int sherd__partition_shuffled_row(deal *d, const deal_slot *s, uint32_t q, uint3
     return SHERD_OK;
 }
 
-/* Produces the shuffled rows of B while they are sent; on the loop thread, so with own scratch. */
+/* Produces the shuffled rows of B while they are sent; on the loop thread, with its own buffers. */
 typedef struct resident {
     deal *d;
     uint32_t slot, tile, group;
     size_t row_bytes;
-    uint32_t made;      /* row of the slot that `bytes` holds, or UINT32_MAX */
+    uint32_t made;      /* the row of the slot in `bytes`, or UINT32_MAX */
     uint8_t *bytes;     /* row_bytes */
     double *line, *row; /* m each */
     uint32_t *scratch;  /* m */

@@ -1,14 +1,14 @@
 /*
  * Freivalds' check of coded answers, two trials for every prime: Y is accepted as u*v only if
- * rT*Y*s = (rT*u)*(v*s). Both sides are linear in the terms of the code, so the terms are projected
- * once per panel and once per tile, their products make a small table per position, and an answer
- * of any slot is judged by the table and the slot's weights: no share is touched. r and s are kept
- * as long as the encoding; the first wrong answer has all of them drawn anew, and what was
- * projected with the old ones is forgotten and made again where it is needed. An answer that comes
- * after its position was decoded is of no use; it is judged all the same, unless that would mean to
- * project again.
+ * rT*Y*s = (rT*u)*(v*s). Both sides are linear in the terms of the code. The terms are therefore
+ * projected once for each panel and once for each tile, and their products form a small table for
+ * each position. The answer of any slot is checked with the table and the slot's weights, without
+ * reading a share. r and s are kept as long as the encoding. After the first wrong answer all of
+ * them are drawn again; projections of the old ones are discarded and computed again if needed. An
+ * answer that comes after its position was decoded is not used; it is checked all the same, unless
+ * this would need another projection.
  *
- * Transposed, Y = u^T*d: (u*r) and (d*s) take the places of rT*u and v*s.
+ * Transposed, Y = u^T*d: (u*r) and (d*s) replace rT*u and v*s.
  */
 #include <string.h>
 
@@ -17,7 +17,7 @@
 
 /* --- check vectors --------------------------------------------------------------------------- */
 
-/* TRIALS vectors of n residues for each prime. */
+/* Draws TRIALS vectors of n residues for each prime. */
 static int draw(const share *d, size_t n, double **out)
 {
     if (*out) return SHERD_OK;
@@ -95,8 +95,8 @@ void sherd__share_put_by(share *d, share_panel *p, size_t rows)
 
 /* --- projections ----------------------------------------------------------------------------- */
 
-/* A pass that makes no share: *out (len per term, prime and trial) of the probe's other fields,
- * of windows where the operand has some. */
+/* Makes a pass without shares. *out receives the probe's result (len numbers for each term, prime
+ * and trial), of windows if the operand has some. */
 static int project(share *d, const share_operand *o, sherd__masks *masks, const share_span *span,
                    share_probe probe, double **out)
 {
@@ -113,7 +113,7 @@ static int project(share *d, const share_operand *o, sherd__masks *masks, const 
     return err;
 }
 
-/* rT*A of a panel and B*s of a tile. */
+/* Projects rT*A of a panel and B*s of a tile. */
 static int project_product(share *d, uint32_t tile, uint32_t panel)
 {
     share_panel *l = share_panel_of(d, panel);
@@ -125,7 +125,7 @@ static int project_product(share *d, uint32_t tile, uint32_t panel)
     return err ? err : project(d, &d->b, d->b_masks, &b, (share_probe){ .s = r->s }, &r->vs);
 }
 
-/* A*r of a panel and D*s of a position. */
+/* Projects A*r of a panel and D*s of a position. */
 static int project_transposed(share *d, uint32_t tile, uint32_t panel, share_spot *spot)
 {
     share_panel *l = share_panel_of(d, panel);
@@ -137,7 +137,7 @@ static int project_transposed(share *d, uint32_t tile, uint32_t panel, share_spo
     return err ? err : project(d, &d->b, d->b_masks, &b, s, &spot->ds);
 }
 
-/* The products of every projected term on the left with every one on the right. */
+/* Computes the products of every projected term of the left operand with every one of the right. */
 static int table(share *d, uint32_t tile, uint32_t panel, share_spot *spot)
 {
     if (spot->gram) return SHERD_OK;
@@ -159,14 +159,14 @@ static int table(share *d, uint32_t tile, uint32_t panel, share_spot *spot)
     return SHERD_OK;
 }
 
-/* --- judging --------------------------------------------------------------------------------- */
+/* --- checks ---------------------------------------------------------------------------------- */
 
 static uint64_t residue(double w, uint32_t p)
 {
     return (uint64_t)(w < 0 ? w + (double)p : w);
 }
 
-/* What rT*Y*s must be of a slot's answer in one trial. */
+/* Returns the value that rT*Y*s must have for a slot's answer in one trial. */
 static uint32_t expected(const share *d, const share_spot *spot, uint32_t q, uint32_t t,
                          uint32_t slot)
 {
@@ -182,7 +182,7 @@ static uint32_t expected(const share *d, const share_spot *spot, uint32_t q, uin
     return (uint32_t)sum;
 }
 
-/* One prime's part of an answer. */
+/* Checks one prime's part of an answer. */
 static int judge(const share *d, const share_spot *spot, sherd__cell c, uint32_t q, const double *r,
                  size_t rows, const uint8_t *body)
 {

@@ -1,14 +1,14 @@
 /*
- * Decoding: any `threshold` accepted answers of a position are values of one polynomial, whose
- * values at the blocks' points are the blocks of C. Their residues are interpolated for each prime,
- * recombined and rounded once, piece by piece in cache, straight into C. Nothing is said of the
- * values: only what was verified comes here, and a complaint about what it decodes to would be an
- * oracle.
+ * Decoding: any `threshold` accepted answers of a position are values of one polynomial, and the
+ * blocks of C are its values at the blocks' points. Their residues are interpolated for each prime,
+ * recombined and rounded once, in pieces that stay in cache, directly into C. No error depends on
+ * the values: only verified answers come here, and an error that depended on the decoded values
+ * would be an oracle.
  *
  * Transposed, C is the sum of the blocks' products over all panels: one row of weights gives the
- * sum over blocks, panels add up modulo each prime, and the last one converts. Where that would
- * take more primes than the products of one panel do, some panels at a time add up so, and their
- * sums as whole numbers.
+ * sum over blocks, panels are added up modulo each prime, and the last one converts the sum. If the
+ * total would need more primes than the products of one panel do, only groups of panels are added
+ * up in this way, and the groups' sums are added as integers.
  */
 #include <assert.h>
 #include <string.h>
@@ -18,11 +18,11 @@
 #include "matrix/residue.h"
 #include "schemes/share/internal.h"
 
-#define PIECE 1024u /* values of a block that are decoded at a time */
+#define PIECE 1024u /* values of a block that are decoded together */
 
 /* --- weights --------------------------------------------------------------------------------- */
 
-/* A row for each block, or their sum. */
+/* Returns the number of rows of weights: one for each block, or one for their sum. */
 static uint32_t weight_rows(const share *d)
 {
     return d->transposed ? 1 : d->p.code.blocks;
@@ -47,7 +47,7 @@ static int make_weights(const share *d, const uint32_t *slots, double *w)
     return SHERD_OK;
 }
 
-/* Of a set of slots, ascending: most positions are decoded from one of a few sets. */
+/* Returns the weights of a set of slots, ascending; most positions use one of a few sets. */
 static int weights_of(share *d, const uint32_t *slots, const double **out)
 {
     uint32_t len = d->threshold;
@@ -81,10 +81,10 @@ static int weights_of(share *d, const uint32_t *slots, const double **out)
 
 typedef struct answers {
     const uint32_t *slots;
-    const uint8_t **bodies; /* by slot, ascending */
+    const uint8_t **bodies; /* in ascending order of slots */
     const uint8_t **at;     /* scratch */
     const double *w;
-    size_t rows, width; /* of each */
+    size_t rows, width; /* of each answer */
     uint32_t tile, panel;
 } answers;
 
@@ -113,7 +113,7 @@ static void recombine(const share *d, uint32_t row, size_t n, double *out)
     sherd__crt_f64(&d->crt, residues, n, d->a.fixed.scale + d->b.fixed.scale, out);
 }
 
-/* Values [from, from+n) of a rows x width part of C go to its rows from `row` on, not to
+/* Copies values [from, from+n) of a rows x width part of C to rows `row` and up, without
  * padding. */
 static void place(const share *d, const answers *a, size_t row, size_t limit, size_t from, size_t n,
                   const double *x)
@@ -134,7 +134,7 @@ static int decode_blocks(share *d, const answers *a)
 {
     size_t all = a->rows * a->width;
     share_span span = sherd__share_span_a(d, a->panel);
-    size_t to = span.from - d->rows.first, each = d->each; /* of the part in C */
+    size_t to = span.from - d->rows.first, each = d->each; /* first row of the part in C */
     double *x = d->line + (size_t)d->p.primes_len * weight_rows(d) * PIECE;
     for (size_t from = 0; from < all; from += PIECE) {
         size_t n = all - from < PIECE ? all - from : PIECE;
@@ -149,8 +149,8 @@ static int decode_blocks(share *d, const answers *a)
     return SHERD_OK;
 }
 
-/* Adds values [from, from+n) of a panel's sum, in d->line, to those of the group, and leaves the
- * group's there. */
+/* Adds values [from, from+n) of a panel's sum, in d->line, to those of the group, and stores the
+ * group's sum in d->line. */
 static void add_panel(const share *d, share_tile *tile, size_t all, size_t from, size_t n)
 {
     for (uint32_t q = 0; q < d->p.primes_len; q++) {
@@ -161,8 +161,8 @@ static void add_panel(const share *d, share_tile *tile, size_t all, size_t from,
     }
 }
 
-/* Adds the group's values, which d->line has, to the whole ones, and begins the next group. Two
- * primes hold less than 2^53: the doubles are integers. */
+/* Adds the group's values, in d->line, to the integer sums, and starts the next group. Products of
+ * two primes are below 2^53, so the doubles are exact integers. */
 static void add_group(const share *d, share_tile *tile, size_t all, size_t from, size_t n,
                       double *x)
 {
@@ -182,7 +182,7 @@ static int room_for_sum(const share *d, share_tile *tile, size_t all)
     return tile->sum && (tile->whole || !d->group) ? SHERD_OK : SHERD_ENOMEM;
 }
 
-/* Adds a panel's sum to that of the tile; the last one of the tile writes C. */
+/* Adds a panel's sum to that of the tile; the last panel of the tile writes C. */
 static int decode_sum(share *d, const answers *a)
 {
     share_tile *tile = &d->tile[a->tile];
@@ -213,7 +213,7 @@ static int decode_sum(share *d, const answers *a)
     return SHERD_OK;
 }
 
-/* Whether a position of the panel was hidden, and its answers cannot be judged yet. */
+/* Returns true if a position of the panel was hidden and its answers cannot be checked yet. */
 static bool awaits_projection(const share *d, uint32_t panel)
 {
     for (uint32_t t = 0; t < d->tiles; t++) {
@@ -231,8 +231,8 @@ static bool all_decoded(const share *d, uint32_t panel)
 }
 
 /*
- * Frees what only open positions need. rT*A stays, as far as there is room for it, where the next
- * product multiplies the same shares; the next tile projects it anew while it encodes. The small
+ * Frees data that only open positions need. rT*A is kept, if there is room, when the next product
+ * multiplies the same shares; otherwise the next tile computes it again while it encodes. The small
  * table is kept for answers that come late.
  */
 static void close_spot(share *d, uint32_t tile, uint32_t panel)
@@ -257,7 +257,7 @@ static void close_spot(share *d, uint32_t tile, uint32_t panel)
     }
 }
 
-/* Slots ascending, with their bodies: one order, one set of weights. */
+/* Sorts slots, with their bodies, in ascending order, so that one set has one entry of weights. */
 static void sort(uint32_t *slots, const uint8_t **bodies, uint32_t len)
 {
     for (uint32_t i = 1; i < len; i++) {

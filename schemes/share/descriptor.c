@@ -1,4 +1,4 @@
-/* What `share` and `share1` are: Lagrange coded computing of both operands, or of A alone. */
+/* Descriptions of `share` and `share1`: Lagrange coded computing of both operands, or of A. */
 #include "sherd/scheme.h"
 
 #include "schemes/share/share.h"

@@ -1,9 +1,9 @@
 /*
- * Encoding: one pass over rows of an operand makes its terms (quantised blocks and masks, modulo
- * each prime), multiplies them by check vectors and sums them up into as many shares as are wanted.
- * Rows go through in pieces that stay in cache, so that the operand is read from memory once, and
- * masks are made where they are used. Whatever the values, the same work is done: nothing is
- * skipped, nothing compressed.
+ * Encoding: one pass over the rows of an operand makes its terms (quantised blocks and masks,
+ * modulo each prime), multiplies them by check vectors and sums them into as many shares as are
+ * wanted. Rows are processed in pieces that stay in cache, so that the operand is read from memory
+ * once, and masks are generated where they are used. The work does not depend on the values:
+ * nothing is skipped or compressed.
  */
 #include <string.h>
 
@@ -13,16 +13,16 @@
 #include "matrix/residue.h"
 #include "schemes/share/internal.h"
 
-/* Elements of a term that are encoded at a time, or as many as make ROWS rows, which are
- * multiplied by check vectors together, as long as all terms and blocks stay within SCRATCH
- * doubles (1 MB). */
+/* Elements of a term that are encoded together, or the size of ROWS rows, which are multiplied by
+ * check vectors together, as long as all terms and blocks fit in SCRATCH doubles (1 MB). */
 #define ROOM 4096u
 #define ROWS 4u
 #define SCRATCH 131072u
 
 /* --- memory that is wiped -------------------------------------------------------------------- */
 
-/* Before each lie its offset and length; it begins where a vector of 64 bytes should. */
+/* The offset and the length of the allocation are stored before each block; the block is aligned
+ * for vectors of 64 bytes. */
 #define LINE 64u
 #define HEAD 16u
 
@@ -54,7 +54,7 @@ static size_t room_for(const share *d, size_t cols)
     size_t room = cols > ROOM / ROWS ? ROWS * cols : ROOM;
     if (room > most) room = most;
     if (room < cols) room = cols;
-    return (room + 7) / 8 * 8; /* terms begin on lines, too */
+    return (room + 7) / 8 * 8; /* terms are aligned, too */
 }
 
 int sherd__share_scratch(const share *d, share_scratch *s, size_t cols)
@@ -83,8 +83,7 @@ void sherd__share_scratch_free(share_scratch *s)
 
 /* --- one pass -------------------------------------------------------------------------------- */
 
-/* One row of every block at a time, so that the hash does not depend on how many are read
- * together. */
+/* Adds one row of every block at a time: the hash must not depend on how many are read together. */
 static int bind(const share_scratch *s, const share_operand *o, const share_span *span, size_t row,
                 size_t rows, sherd__binding_hash *h)
 {
@@ -145,7 +144,7 @@ int sherd__share_terms(const share *d, share_scratch *s, const share_operand *o,
     return SHERD_OK;
 }
 
-/* Whether quantised values are their own residues, for every prime. */
+/* Returns true if quantised values are their own residues, for every prime. */
 static bool all_small(const share *d, const share_operand *o)
 {
     bool small = true;
@@ -154,8 +153,8 @@ static bool all_small(const share *d, const share_operand *o)
     return small;
 }
 
-/* rT*term on top of what there is of the rows before. since: by term, see sherd__fvp_left. A block
- * that is the same for all primes is gone through when the first one comes. */
+/* Adds rT*term of these rows to that of earlier rows. since: for each term, see sherd__fvp_left. A
+ * block that is the same for all primes is processed once, with the first prime. */
 static void project_left(const share *d, const share_operand *o, const share_span *span, size_t row,
                          size_t rows, uint32_t q, const double *const *term,
                          const share_probe *probe, size_t (*since)[SHERD__LCC_BLOCKS_MAX])
@@ -177,7 +176,7 @@ static void project_left(const share *d, const share_operand *o, const share_spa
     }
 }
 
-/* term*s. A prime's trials lie one after the other. */
+/* Computes term*s. The trials of a prime are consecutive. */
 static void project_right(const share *d, share_scratch *sc, const share_operand *o,
                           const share_span *span, size_t row, size_t rows, uint32_t q,
                           const double *const *term, const share_probe *probe)
@@ -196,7 +195,7 @@ static void project_right(const share *d, share_scratch *sc, const share_operand
     }
 }
 
-/* After the last rows: canonical again. */
+/* Reduces the sums to canonical form after the last rows. */
 static void settle(const share *d, const share_operand *o, size_t cols, double *left)
 {
     size_t len = TRIALS * o->terms * cols;

@@ -1,9 +1,9 @@
 /*
- * What goes to the nodes from the compute thread: shares of A's panels, and of D's where the
- * product is transposed. The shares of all slots are made in one pass when the first slot asks,
- * since reading, quantising and drawing masks cost more than one share more does; the others wait
- * until they are asked for, or until the position is decoded without them. A share that is asked
- * for again is made again of the same masks: the same bytes.
+ * Shares made on the compute thread: those of A's panels, and those of D's if the product is
+ * transposed. The shares of all slots are made in one pass when the first is requested, since
+ * reading, quantising and drawing masks cost more than one more share. The others are kept until
+ * they are requested, or until the position is decoded without them. A share that is requested
+ * again is made again from the same masks and has the same bytes.
  */
 #include <string.h>
 
@@ -54,7 +54,7 @@ share_span sherd__share_span_a(const share *d, uint32_t panel)
                          .run = d->first + panel };
 }
 
-/* D has the rows of this product alone, one for each of A: with windows some for each of p.a. */
+/* D has the rows of this product only, one for each row of A (with windows, several for p.a's). */
 share_span sherd__share_span_d(const share *d, uint32_t tile, uint32_t panel)
 {
     share_span span = sherd__share_span_a(d, panel);
@@ -102,7 +102,7 @@ void sherd__share_spare(void *ctx, const uint8_t *dead)
     memcpy(d->dead, dead, (d->p.code.shares + 7) / 8);
 }
 
-/* For `slot`, which asks, and all that will ask. */
+/* Allocates buffers for `slot`, which requests its share, and for all slots that will. */
 static int batch_open(const share *d, share_batch *b, uint32_t slot, size_t len)
 {
     b->len = len;
@@ -116,7 +116,7 @@ static int batch_open(const share *d, share_batch *b, uint32_t slot, size_t len)
     return SHERD_OK;
 }
 
-/* The share of one slot that is not held (any more). */
+/* Makes the share of one slot that is not held. */
 static int make_one(share *d, const share_operand *o, sherd__masks *masks, const share_span *span,
                     uint32_t slot, size_t len, uint8_t **out)
 {
@@ -170,7 +170,7 @@ static int wrap(const share *d, const share_span *span, uint8_t *bytes, sherd__f
     return err;
 }
 
-/* A's share, and rT*A (transposed: A*r) on the way where nobody has it yet. */
+/* Makes A's share and, in the same pass, rT*A (transposed: A*r) if it does not exist yet. */
 static int share_of_a(share *d, share_batch *b, uint32_t slot, uint32_t panel,
                       sherd__fragment **out)
 {
@@ -200,7 +200,7 @@ static int share_of_a(share *d, share_batch *b, uint32_t slot, uint32_t panel,
     return err ? err : wrap(d, &span, bytes, out);
 }
 
-/* D's share, and D*s on the way. */
+/* Makes D's share and, in the same pass, D*s. */
 static int share_of_d(share *d, sherd__cell c, sherd__fragment **out)
 {
     share_spot *at = share_spot_of(d, c.tile, c.panel);

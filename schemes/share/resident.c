@@ -1,9 +1,10 @@
 /*
  * B at the nodes. Under `share` a slot's share of a tile is made while it is sent, on the loop
- * thread. What costs is drawing masks and reading B, and all slots read the same rows at about the
- * same time: so the terms of some rows are kept for a while in a cache of a fixed size, and each
- * slot sums them up for itself. A slot that lags behind has them made anew, of the same masks: the
- * same bytes. Under share1 B is written as it is, in the narrowest element kind.
+ * thread. Most of the cost is drawing masks and reading B, and all slots read the same rows at
+ * about the same time. The terms of some rows are therefore kept in a cache of a fixed size, and
+ * each slot's share is summed from them. For a slot that is behind, the terms are made again from
+ * the same masks and give the same bytes. Under share1 B is sent in clear, in the narrowest element
+ * kind.
  */
 #include <string.h>
 
@@ -13,9 +14,9 @@
 #include "schemes/partition/partition.h"
 #include "schemes/share/internal.h"
 
-/* 16 MB, and 1 MB for each term from the 17th on: then what a session asks for at a time, 256 KB
- * of a share, fits in however many terms there are, and the next slot finds it. */
-#define CHUNK_BYTES ((size_t)1 << 20) /* where a row is not larger */
+/* 16 MB, and 1 MB for each term from the 17th on. Sessions request 256 KB of a share at a time;
+ * this fits in the cache with any number of terms, so the next slot finds the terms there. */
+#define CHUNK_BYTES ((size_t)1 << 20) /* unless a row is larger */
 #define CHUNKS 16u
 
 /* --- terms of some rows ---------------------------------------------------------------------- */
@@ -57,7 +58,8 @@ static int fill_chunk(const share *d, share_loop *l, share_chunk *c, uint32_t ti
     return err;
 }
 
-/* The chunk that holds `row`: a cached one, or in place of the one that was used longest ago. */
+/* Returns the chunk that contains `row`: a cached one, or a new one that replaces the least
+ * recently used. */
 static int chunk_of(share *d, uint32_t tile, uint32_t prime, size_t row, share_chunk **out)
 {
     share_loop *l = &d->loop;
@@ -75,7 +77,7 @@ static int chunk_of(share *d, uint32_t tile, uint32_t prime, size_t row, share_c
     return fill_chunk(d, l, old, tile, prime, row - row % l->rows);
 }
 
-/* Values [from, from+n) of a chunk's part of a slot's share. */
+/* Computes values [from, from+n) of a slot's share from a chunk. */
 static void sum_terms(const share *d, const share_chunk *c, uint32_t slot, size_t from, size_t n,
                       uint8_t *out)
 {
@@ -85,7 +87,8 @@ static void sum_terms(const share *d, const share_chunk *c, uint32_t slot, size_
     sherd__lcc_encode(w, 1, d->b.terms, d->p.primes[c->prime], in, n, &out);
 }
 
-/* Bytes [offset, offset+len) of a slot's share of a tile; a value may be cut at either end. */
+/* Computes bytes [offset, offset+len) of a slot's share of a tile; the range may start or end
+ * within a value. */
 static int read_share(share *d, uint32_t slot, uint32_t tile, uint64_t offset, uint8_t *out,
                       size_t len)
 {
@@ -120,9 +123,9 @@ typedef struct resident {
     share *d;
     uint32_t slot, tile;
     size_t width, row_bytes;
-    double *line; /* share1: a row of B, and its bytes */
+    double *line; /* share1: a row of B; its bytes */
     uint8_t *bytes;
-    uint64_t made; /* row of the body that they are, or UINT64_MAX */
+    uint64_t made; /* row of the body in these buffers, or UINT64_MAX */
 } resident;
 
 static void resident_free(void *ctx)
@@ -133,7 +136,7 @@ static void resident_free(void *ctx)
     sherd__free(r);
 }
 
-/* Body row `at` (rows of one prime behind those of another) of a B that is public. */
+/* Makes row `at` of the body (rows of one prime after those of another) for a public B. */
 static void public_row(resident *r, uint64_t at)
 {
     const share *d = r->d;
@@ -156,7 +159,7 @@ static int resident_fill(void *ctx, uint64_t offset, uint8_t *out, size_t len)
         int err = sherd__share_changed(r->d) ? SHERD_EIO
                                              : read_share(r->d, r->slot, r->tile, offset, out, len);
         if (err != SHERD_EIO) return err;
-        memset(out, 0, len); /* the session goes on, for other jobs; this one is about to end */
+        memset(out, 0, len); /* the session continues with other jobs; this job is about to end */
         return SHERD_OK;
     }
     while (len) {

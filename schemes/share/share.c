@@ -1,7 +1,7 @@
 /*
- * Layout and life of `share` and `share1`: how A is cut into blocks and panels and the right
+ * Layout and lifetime of `share` and `share1`: how A is cut into blocks and panels and the right
  * operand into tiles, the weights, and which masks belong to which encoding. An encoding of A lives
- * as long as the hiding; every right operand is an encoding of its own, with masks of its own.
+ * as long as the hiding; every right operand is a separate encoding with its own masks.
  */
 #include "schemes/share/share.h"
 
@@ -16,7 +16,7 @@
 
 /* --- weights --------------------------------------------------------------------------------- */
 
-/* What share i of B takes of B: it stands in all K places. */
+/* Returns the weight of B in a share: B is used at all K points. */
 static double sum_of(const double *w, uint32_t n, uint32_t p)
 {
     double sum = 0; /* |w| < 2^22, n <= 64: exact */
@@ -25,7 +25,8 @@ static double sum_of(const double *w, uint32_t n, uint32_t p)
     return sum;
 }
 
-/* For each prime: of A and D (shares x K+T), of B (shares x 1+T, or ones where it is public). */
+/* Computes the weights for each prime: of A and D (shares x K+T), of B (shares x 1+T; public:
+ * ones). */
 static int weights(share *d)
 {
     const sherd__lcc *c = &d->p.code;
@@ -82,7 +83,7 @@ static share_operand right_of(const share *d, sherd_view b, const sherd__fixed *
     return o;
 }
 
-/* Nothing of it was hidden yet. */
+/* Creates or resets the binding of a right operand of which nothing has been hidden yet. */
 static int bind_right(share *d, const sherd__fixed *fixed)
 {
     size_t each = d->panels, runs;
@@ -99,7 +100,7 @@ static int bind_right(share *d, const sherd__fixed *fixed)
     return err;
 }
 
-/* Tiles and positions of a product with b, and fresh masks for it. */
+/* Makes the tiles and positions of a product with b, and fresh masks for it. */
 static int open_right(share *d, sherd_view b, const sherd__fixed *fixed)
 {
     d->m = b.cols;
@@ -114,7 +115,7 @@ static int open_right(share *d, sherd_view b, const sherd__fixed *fixed)
     d->dtype_b = SHERD__RESIDUES;
     if (d->p.public_b) {
         d->dtype_b = sherd__partition_dtype(b, true, fixed);
-        if (d->dtype_b == SHERD_F64) d->dtype_b = SHERD__RESIDUES; /* beyond 32 bits */
+        if (d->dtype_b == SHERD_F64) d->dtype_b = SHERD__RESIDUES; /* more than 32 bits */
         return SHERD_OK;
     }
     int err = sherd__masks_new(&d->b_masks, &d->p.entropy);
@@ -128,7 +129,7 @@ static void clear_result(share *d)
     for (size_t i = 0; i < rows; i++) memset(d->p.c + i * d->p.ldc, 0, d->m * sizeof *d->p.c);
 }
 
-/* --- life ------------------------------------------------------------------------------------ */
+/* --- lifetime -------------------------------------------------------------------------------- */
 
 static void share_free(void *ctx)
 {
@@ -180,7 +181,7 @@ static void share_entries(const void *ctx, sherd__cell cell, uint64_t *a, uint64
     *a = *b = 0;
 }
 
-/* Every position was written when it was decoded. */
+/* Nothing to do: every position was written when it was decoded. */
 static int share_finish(void *ctx)
 {
     (void)ctx;
@@ -239,7 +240,7 @@ static const sherd__hiding_ops scheme_share1 = {
     .free = share_free,
 };
 
-/* Or only A's encoding, for products to come. */
+/* Returns false if only A's encoding is opened, for later products. */
 static bool has_product(const sherd__share_params *p)
 {
     return p->c || !p->left_stays;
@@ -267,8 +268,8 @@ static size_t panels_of(const share *d, size_t rows)
     return rows ? ((rows - 1) / d->p.code.blocks) / d->p.panel_rows + 1 : 0;
 }
 
-/* Parts and panels of A, and a product of all of them. No panels where k is 0: then the result is,
- * too. */
+/* Computes the parts and panels of A, and a product of all of them. If k is 0 there are no panels,
+ * and the result is 0. */
 static bool lay_out(share *d)
 {
     size_t part, full, all;
@@ -289,7 +290,7 @@ static bool lay_out(share *d)
     return true;
 }
 
-/* The product is of these rows of A. */
+/* Selects these rows of A for the product. */
 static bool take_rows(share *d, sherd_rows rows)
 {
     if (rows.first % d->each || rows.count % d->each) return false;
@@ -348,7 +349,7 @@ int sherd__share_open(sherd__hiding *out, const sherd__share_params *p)
     if (!d) return SHERD_ENOMEM;
     d->p = *p;
     d->threshold = threshold;
-    if (p->windows.window) (void)sherd__windows_fit(&p->windows, &d->windows); /* it does */
+    if (p->windows.window) (void)sherd__windows_fit(&p->windows, &d->windows); /* it fits */
     err = open_left(d);
     if (!err && has_product(p)) err = open_right(d, p->b, &p->fixed_b);
     if (err) {
@@ -361,8 +362,9 @@ int sherd__share_open(sherd__hiding *out, const sherd__share_params *p)
 }
 
 /*
- * Whether sums of `terms` products stay within the primes that A was encoded for. Sums over panels
- * may be larger: they are taken for whole numbers every `group` panels, and added up as those.
+ * Returns true if sums of `terms` products stay within the primes for which A was encoded. Sums
+ * over panels may be larger: they are converted to integers every `group` panels, and added as
+ * integers.
  */
 static bool in_range(const share *d, size_t terms, bool transposed, const sherd__fixed *b,
                      uint32_t *group)

@@ -1,14 +1,14 @@
 /*
  * `share` and `share1`: Lagrange coded computing (crypto/lagrange.h) as a scheme. A's rows are cut
- * into K blocks of ceil(n/K) (the last padded with zeros); share i of it is u(alpha_i). An A that
- * stays may be cut into parts first and each part into K blocks: a product of some parts takes the
- * same rows of all K blocks, and other shares' rows are not looked at. Under
- * `share` B is coded too, in all K places; under share1 B travels in clear. Slot i is share i: a
- * domain may be given cells of one slot only (the ledger holds it). Any `threshold` answers of a
- * (tile, panel) are decoded.
+ * into K blocks of ceil(n/K) rows (the last one padded with zeros); share i of A is u(alpha_i). An
+ * A that stays may be cut into parts first, and each part into K blocks. A product of some parts
+ * then uses the same rows of all K blocks, and the other rows of shares are not read. Under `share`
+ * B is coded too, at all K points; under share1 B is sent in clear. Slot i is share i: a domain may
+ * be given cells of one slot only (the ledger enforces this). Any `threshold` answers of a (tile,
+ * panel) are decoded.
  *
- * Who learns it: a node, and any T domains together, nothing of A (and of B, under `share`) but
- * shapes, primes and timing, as long as ChaCha20 is a cipher: the privacy is computational. T+1
+ * Who learns it: a node, and any T domains together, learn nothing of A (and of B, under `share`)
+ * except shapes, primes and timing, if ChaCha20 is secure: the privacy is computational. T+1
  * domains learn linear combinations of the blocks.
  */
 #ifndef SCHEMES_SHARE_SHARE_H
@@ -33,42 +33,42 @@ typedef struct sherd__share_params {
     bool public_b;   /* share1 */
     bool left_stays; /* A's shares stay at the nodes for further products (sherd__share_next) */
     sherd_windows windows; /* window 0: none. left_stays: the rows of `a` are images, and A is the
-                              matrix of their windows: images are cut into blocks and coded, and
-                              nodes take the windows of their shares, which are shares of the
-                              windows */
+                              matrix of their windows. Images are cut into blocks and coded; nodes
+                              take the windows of their shares, which are shares of the windows */
     size_t part_rows;      /* left_stays: rows of `a` that are cut into K blocks together, so that a
-                            product may take some parts of A alone; 0: all of them */
-    size_t panel_rows;     /* rows of its share that one cell covers, at most */
-    size_t tile_cols;      /* columns of B that one tile covers, at most */
+                              product may use some parts of A only; 0: all rows */
+    size_t panel_rows;     /* rows of a share in one cell, at most */
+    size_t tile_cols;      /* columns of B in one tile, at most */
     sherd__fixed fixed_a, fixed_b;
     uint32_t primes_len; /* 1..4 */
     uint32_t primes[4];
-    size_t check_bytes; /* left_stays: room for what checks know of A from one product to the next;
-                            what it does not hold is made again for each */
-    sherd__entropy entropy; /* masks and check vectors */
+    size_t check_bytes;     /* left_stays: memory for check data of A that is kept between products;
+                               data that does not fit is computed again for each product */
+    sherd__entropy entropy; /* for masks and check vectors */
 } sherd__share_params;
 
 /**
- * Opens a product, or with c NULL (left_stays; b and fixed_b are then not read) only A's encoding,
- * for sherd__share_next. The range proof is the caller's: k * |A| * |B| fits the primes. Errors:
- * SHERD_ENOMEM; SHERD_EINVAL: a code that is none, fewer shares than its threshold, more blocks
- * than A has rows, shapes that do not agree, windows of what does not stay or is no images.
+ * Opens a product or, with c NULL (left_stays; b and fixed_b are then not read), only A's encoding,
+ * for sherd__share_next. The caller must have checked the range: k * |A| * |B| fits the primes.
+ * Errors: SHERD_ENOMEM; SHERD_EINVAL: an invalid code, fewer shares than its threshold, more blocks
+ * than A has rows, shapes that do not agree, windows of an operand that does not stay or does not
+ * consist of such images.
  */
 int sherd__share_open(sherd__hiding *out, const sherd__share_params *p) SHERD_MUST;
-/** With so many primes at most, sums over A's rows may be larger than the primes hold, as long as
- *  those over one panel are not and 63 bits hold the whole: 45 bits of a panel's sum are a whole
- *  number that is added up. */
+/** With at most this many primes, sums over A's rows may exceed the primes' range, provided that
+ *  sums over one panel do not and that 63 bits hold the total: the sum of a panel, 45 bits, is an
+ *  integer that is added up. */
 #define SHERD__SHARE_GROUPED 2u
-/** How many products of numbers up to a and b in magnitude the primes hold the sum of. */
+/** Returns how many products of factors up to a and b in magnitude the primes hold the sum of. */
 size_t sherd__share_sum_max(const uint32_t *primes, uint32_t len, uint64_t a, uint64_t b);
 /**
- * Another B for the same shares of A (left_stays), with masks of its own, and A being `rows` of it
- * (windows, where it is of windows), whole parts; transposed: C = A^T * B, B has as many rows as
- * they are. Nothing of the product before may be under way, and no fragment of it still be read.
- * SHERD_ESHAPE: B's rows, or ldc. SHERD_ERANGE: bounds that the primes do not hold. SHERD_EINVAL:
- * shares do not stay, rows that are not whole parts, or transposed with a public B, which would
- * have to be coded. SHERD_ENOMEM: there is then no product to run (no tiles), but the next may be
- * tried.
+ * Starts a product of the same shares of A (left_stays) with another B and its own masks. The left
+ * operand is `rows` of A (windows, if A is of windows), which must be whole parts. transposed: C =
+ * A^T * B, and B has as many rows as `rows`. No cell of the previous product may be in progress,
+ * and none of its fragments may still be read. SHERD_ESHAPE: B's rows, or ldc. SHERD_ERANGE: bounds
+ * that the primes do not hold. SHERD_EINVAL: shares do not stay, rows that are not whole parts, or
+ * transposed with a public B, which would have to be coded. SHERD_ENOMEM: there is then no product
+ * to run (no tiles), but the next one may be tried.
  */
 int sherd__share_next(sherd__hiding *h, sherd_rows rows, sherd_view b, bool transposed, double *c,
                       size_t ldc, const sherd__fixed *fixed_b) SHERD_MUST;

@@ -1,15 +1,17 @@
 /*
- * What the check of a product needs where nodes multiply windows of images. A share of the windows
- * is the windows of the share, so terms are projected as before, through windows:
+ * Projections for the check of a product in which nodes multiply windows of images. A share of the
+ * windows is the windows of the share, so terms are projected as before, through windows:
  *
- *   windows * s   is made image by image, a line of windows at a time, in cache;
+ *   windows * s   is computed image by image, one line of windows at a time, in cache;
  *   rT * windows  would cost as much for every panel, and r as much memory as answers have rows.
- *                 So r has a number for each image and one for each place of a window, the same
- *                 in all images, and r(i, o) is their product: rT*windows is then the windows of
- *                 one image, the sum of all by the first, summed up by the second.
+ *                 So r has one number for each image and one for each position of a window, the
+ *                 same in all images, and r(i, o) is their product: rT*windows is then the windows
+ *                 of one image, the sum of all images weighted by the first, summed with the
+ *                 weights of the second.
  *
- * A wrong answer passes with the chance of a root of a polynomial of degree 3 then, where it is of
- * degree 2 without windows (Schwartz-Zippel): rT*E*s is linear in each of the three vectors.
+ * A wrong answer is then accepted with the probability of a root of a polynomial of degree 3,
+ * instead of degree 2 without windows (Schwartz-Zippel): rT*E*s is linear in each of the three
+ * vectors.
  */
 #include <string.h>
 
@@ -29,8 +31,8 @@ void sherd__share_windows_right(const share *d, share_scratch *s, const double *
     }
 }
 
-/* One image's windows, by the numbers of their places. The function takes two vectors at a time;
- * each trial has an image of its own. */
+/* Sums one image's windows with the weights of their positions. sherd__fvp_left takes two vectors
+ * at a time; each trial has its own image, so the second result is unused. */
 static void sum_windows(const share *d, double *laid, const double *image, const double *across,
                         uint32_t p, double *out, double *unused)
 {
