@@ -18,14 +18,13 @@
 #include <sys/types.h>
 
 #include "sherd/err.h"
+#include "sherd/hooks.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 typedef struct sherd_cluster sherd_cluster;
-
-typedef enum sherd_log_level { SHERD_LOG_DEBUG, SHERD_LOG_INFO, SHERD_LOG_WARN } sherd_log_level;
 
 /** Zero-initialise, then set what differs; exactly one of local_nodes and nodes_file must be set.
  *  Strings are read while the cluster is opened and are not kept. The functions are called with ctx

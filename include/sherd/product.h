@@ -11,6 +11,7 @@
 
 #include "sherd/cluster.h"
 #include "sherd/err.h"
+#include "sherd/hooks.h"
 #include "sherd/mat.h"
 #include "sherd/multiplier.h"
 #include "sherd/scheme.h"
@@ -52,13 +53,6 @@ typedef struct sherd_shuffles {
     void *ctx;
     int (*rows)(void *ctx, size_t row, uint32_t *out);
 } sherd_shuffles;
-
-typedef struct sherd_progress {
-    uint64_t done, total; /* tasks: one per node, row panel and column tile */
-    uint64_t bytes_out, bytes_in;
-    uint32_t nodes_up;
-    double seconds;
-} sherd_progress;
 
 /** Zero-initialise with sherd_product_options_init, then set what differs. */
 typedef struct sherd_product_options {

@@ -4,7 +4,9 @@
 
 #include "sherd/cluster.h"
 #include "sherd/err.h"
+#include "sherd/field.h"
 #include "sherd/forecast.h"
+#include "sherd/hooks.h"
 #include "sherd/masks.h"
 #include "sherd/mat.h"
 #include "sherd/meta.h"
