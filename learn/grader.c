@@ -7,9 +7,7 @@
  */
 #include "learn/grader.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <pthread.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -20,7 +18,6 @@
 struct sherd__grader {
     sherd__network *network;
     sherd_multiplier products;
-    sherd_multiplier_ops ops; /* of `products`, if its calls are serialised with other graders' */
     size_t batch, tiers, inputs;
     size_t *layer_of, *tier_of; /* tier to layer, and layer to tier */
     unsigned bits;
@@ -30,33 +27,6 @@ struct sherd__grader {
     double rows; /* examples of the pass, as a factor */
     bool local;
 };
-
-/* ---- one multiplication at a time ------------------------------------------------------------ */
-
-static pthread_mutex_t blas = PTHREAD_MUTEX_INITIALIZER;
-static const sherd_multiplier_ops *unlocked; /* multiply of the local multiplier without the lock;
-                                                set under the lock */
-
-static int locked_multiply(void *ctx, sherd_view a, sherd_view b, double *c, size_t ldc,
-                           sherd_diag *d)
-{
-    pthread_mutex_lock(&blas);
-    int err = unlocked->multiply(ctx, a, b, c, ldc, d);
-    pthread_mutex_unlock(&blas);
-    return err;
-}
-
-/* Serialises the multiply of the local multiplier. Passes without kept operands and maps call no
-   other function of it. */
-static void take_turns(sherd__grader *g)
-{
-    pthread_mutex_lock(&blas);
-    unlocked = g->products.ops;
-    pthread_mutex_unlock(&blas);
-    g->ops = *g->products.ops;
-    g->ops.multiply = locked_multiply;
-    g->products.ops = &g->ops;
-}
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
@@ -78,7 +48,7 @@ static int need_tier(void *ctx, size_t layer, sherd_diag *d);
 static int tier_done(void *ctx, size_t layer, sherd_diag *d);
 
 int sherd__grader_new(sherd__grader **out, const sherd__recipe *r, size_t batch, unsigned bits,
-                      bool lock, sherd_diag *d)
+                      const sherd__arithmetic *by, sherd_diag *d)
 {
     sherd__recipe without = *r;
     sherd__grader *g = *out = sherd__calloc(1, sizeof *g);
@@ -87,7 +57,7 @@ int sherd__grader_new(sherd__grader **out, const sherd__recipe *r, size_t batch,
     without.precision = SHERD_F64; /* sums and messages are made of doubles */
     g->batch = batch;
     g->bits = bits;
-    int err = sherd_multiplier_local(bits, &g->products, d);
+    int err = sherd__arithmetic_multiplier(by, bits, &g->products, d);
     if (!err) err = sherd__recipe_network_unset(&without, batch, &g->network, d);
     if (!err) err = number_tiers(g);
     if (!err && g->tiers == 0)
@@ -98,7 +68,6 @@ int sherd__grader_new(sherd__grader **out, const sherd__recipe *r, size_t batch,
         *out = NULL;
         return sherd__fail(d, err, NULL, "cannot make a network: %s", sherd_strerror(err));
     }
-    if (lock) take_turns(g);
     sherd__network_hook(g->network, &(sherd__network_hooks){ need_tier, tier_done, g });
     return SHERD_OK;
 }

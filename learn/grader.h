@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "learn/arithmetic.h"
 #include "learn/recipe.h"
 #include "sherd/mat.h"
 
@@ -69,14 +70,14 @@ typedef struct sherd__grader sherd__grader;
 
 /**
  * Creates a grader for shards of up to `batch` examples. The parameters are undefined until they
- * are set or lent. `bits` is as in sherd_multiplier_local. With `lock`, of all graders in threads
- * of one process only one multiplies at a time. The caller owns *out.
+ * are set or lent. `bits` is as in sherd_multiplier_local. `by` makes the multiplier; NULL: this
+ * machine's. The caller owns *out.
  *
- * Errors: those of sherd__recipe_network and sherd_multiplier_local; SHERD_EINVAL for a network
- * without parameters.
+ * Errors: those of sherd__recipe_network and of `by`; SHERD_EINVAL for a network without
+ * parameters.
  */
 int sherd__grader_new(sherd__grader **out, const sherd__recipe *r, size_t batch, unsigned bits,
-                      bool lock, sherd_diag *d) SHERD_MUST;
+                      const sherd__arithmetic *by, sherd_diag *d) SHERD_MUST;
 /** NULL is allowed. */
 void sherd__grader_free(sherd__grader *g);
 /** Computes the most bytes that a grader will hold, including products in progress; UINT64_MAX if

@@ -36,6 +36,39 @@ struct here {
     uint32_t under_way;
 };
 
+/* ---- one product at a time ------------------------------------------------------------------- */
+
+static pthread_mutex_t blas = PTHREAD_MUTEX_INITIALIZER;
+static const sherd_multiplier_ops *unlocked; /* of the local multiplier; set under the lock */
+static sherd_multiplier_ops locked;          /* as `unlocked`, with products under the lock */
+
+static int locked_multiply(void *ctx, sherd_view a, sherd_view b, double *c, size_t ldc,
+                           sherd_diag *d)
+{
+    pthread_mutex_lock(&blas);
+    int err = unlocked->multiply(ctx, a, b, c, ldc, d);
+    pthread_mutex_unlock(&blas);
+    return err;
+}
+
+/* Makes a local multiplier, of which a process's threads use only one at a time. Passes without
+   kept operands and maps call no other function of it than multiply. */
+static int take_turns(void *ctx, unsigned bits, sherd_multiplier *out, sherd_diag *d)
+{
+    (void)ctx;
+    int err = sherd_multiplier_local(bits, out, d);
+    if (err) return err;
+    pthread_mutex_lock(&blas);
+    if (!unlocked) {
+        locked = *out->ops;
+        locked.multiply = locked_multiply;
+        unlocked = out->ops;
+    }
+    pthread_mutex_unlock(&blas);
+    out->ops = &locked;
+    return SHERD_OK;
+}
+
 /* ---- one part -------------------------------------------------------------------------------- */
 
 static bool in_a_row(const uint32_t *rows, size_t len)
@@ -196,7 +229,8 @@ static int start(here *a, uint32_t number, const sherd__recipe *r, unsigned bits
     size_t row, target, bytes;
     h->all = a;
     h->number = number;
-    int err = sherd__grader_new(&h->grader, r, a->batch, bits, a->count > 1, d);
+    const sherd__arithmetic turns = { .multiplier = take_turns };
+    int err = sherd__grader_new(&h->grader, r, a->batch, bits, a->count > 1 ? &turns : NULL, d);
     if (err) return err;
     size_t tiers = sherd__grader_tiers(h->grader);
     bool fits = sherd__mul(a->data->x.cols, sherd_dtype_size(a->data->x.dtype), &row) &&

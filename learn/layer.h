@@ -98,7 +98,7 @@ typedef struct sherd__layer_update {
 
 /** Receives the factors of a layer's weight gradient instead of the gradient x^T dy: x, one or
  *  several rows for each example, and dy, for each of these a row of the layer's columns. Only for
- *  layers of f64 with products that sherd__here_can make. x and dy are valid during the call; x of
+ *  layers of f64 and products without kept operands. x and dy are valid during the call; x of
  *  a layer that is not a convolution is valid until the end of the pass. A failure ends the pass
  *  with that error. */
 typedef struct sherd__layer_apart {

@@ -18,6 +18,7 @@
 #include "learn/local_data_state.h"
 #include "learn/secure.h"
 #include "matrix/clones.h"
+#include "matrix/local.h"
 #include "matrix/view.h"
 
 /* ---- making ---------------------------------------------------------------------------------- */
@@ -73,7 +74,9 @@ int sherd__own_new(sherd__own_grader **out, const sherd__own_options *o, sherd_d
     int err = sherd__recipe_tiers(&r, &g->tiers, counts, d);
     if (!err) err = sherd__own_chunk(&r, o->clip > 0, &g->chunk, &kept, d);
     if (!err) err = sherd__recipe_network(&r, g->chunk, &g->network, d);
-    if (!err) err = sherd_multiplier_local(0, &g->products, d);
+    if (!err) err = sherd__arithmetic_multiplier(&o->by, 0, &g->products, d);
+    g->here = g->products;
+    if (!err && !sherd__local_is(g->products)) err = sherd_multiplier_local(0, &g->here, d);
     if (!err && !sherd__form_size(r.in, &g->inputs)) err = SHERD_ESHAPE;
     if (!err) {
         sherd__network_steady(g->network);
@@ -97,6 +100,7 @@ void sherd__own_free(sherd__own_grader *g)
     if (g->sum) sherd__wipe(g->sum, g->count * sizeof *g->sum);
     sherd__own_clip_free(g);
     sherd__network_free(g->network);
+    if (g->here.ctx != g->products.ctx) sherd_multiplier_free(g->here);
     sherd_multiplier_free(g->products);
     sherd__free(g->x);
     sherd__free(g->targets);
@@ -186,8 +190,8 @@ int sherd__own_learn(sherd__own_grader *g, size_t rows, sherd__own_figures *f, s
                        .targets = { g->targets, g->labels, g->absent } };
     const double *y;
     double mean = 0;
-    int err = sherd__network_learn(g->network, (sherd__engine){ .products = g->products }, &b,
-                                   &mean, &y, d);
+    int err = sherd__network_learn(g->network, (sherd__engine){ .products = g->now }, &b, &mean, &y,
+                                   d);
     if (err) return err;
     *f = (sherd__own_figures){ .cost = mean * (double)rows, .y = y };
     for (size_t i = 0; i < rows; i++) {
@@ -243,12 +247,22 @@ static int grade_batches(sherd__own_grader *g, uint64_t first, uint64_t rows, co
     return SHERD_OK;
 }
 
+static int grade(sherd__own_grader *g, sherd_multiplier by, uint64_t first, uint64_t rows,
+                 const int32_t *scales, unsigned room, int64_t *out, sherd_diag *d)
+{
+    g->now = by;
+    return g->clip > 0 ? sherd__own_grade_clipped(g, first, rows, scales, out, d)
+                       : grade_batches(g, first, rows, scales, room, out, d);
+}
+
+/* All of a sum is computed by one multiplier: two may round differently, and the norm that bounds
+   an example's contribution does not cover that. */
 int sherd__own_grade(sherd__own_grader *g, uint64_t first, uint64_t rows, const int32_t *scales,
                      unsigned room, int64_t *out, sherd_diag *d)
 {
     bool before = sherd__subnormal_flush(true);
-    int err = g->clip > 0 ? sherd__own_grade_clipped(g, first, rows, scales, out, d)
-                          : grade_batches(g, first, rows, scales, room, out, d);
+    int err = grade(g, g->products, first, rows, scales, room, out, d);
+    if (err == SHERD_EDEVICE) err = grade(g, g->here, first, rows, scales, room, out, d);
     (void)sherd__subnormal_flush(before);
     return err;
 }

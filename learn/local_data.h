@@ -25,6 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "learn/arithmetic.h"
 #include "learn/recipe.h"
 
 /** Examples of a pass without clipping. Fixed, so that the bits do not depend on a machine's
@@ -52,6 +53,10 @@ typedef struct sherd__own_options {
                                 with SHERD_EINTERRUPTED. Must not depend on examples. NULL: never
                                 stops */
     void *stop_ctx;
+    sherd__arithmetic by; /* makes the multiplier of passes; zeroed: this machine's. Its products
+                             must take a time that does not depend on the numbers, and each row of a
+                             product must not depend on other rows or on its place. If it fails
+                             (SHERD_EDEVICE), the sum is computed again on this machine */
 } sherd__own_options;
 
 typedef struct sherd__own_grader sherd__own_grader;

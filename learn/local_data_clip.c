@@ -213,7 +213,7 @@ static int make_each(sherd__own_grader *g, sherd__own_tier *t, sherd_view x, con
                        .ldc = t->cols,
                        .a = sherd_view_t(sherd_view_sub(x, i * rows, rows, 0, x.cols)),
                        .b = sherd_view_c(from, SHERD_F64, rows, t->cols) };
-    int err = sherd__local_multiply(g->products, &p, d);
+    int err = sherd__local_multiply(g->here, &p, d);
     sum_biases(t, from, rows, to + t->rows * t->cols);
     t->power[i] = power_of(to, each_len(t));
     scale(to, each_len(t), power_of_two(-t->power[i]));

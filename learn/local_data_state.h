@@ -21,8 +21,10 @@ struct sherd__own_grader {
     size_t inputs, width, count, chunk;
     size_t tiers, at[SHERD__RECIPE_LAYERS_MAX + 1]; /* tier t has parameters at[t] to at[t+1] */
     sherd__network *network;
-    sherd_multiplier products;
-    double *x, *targets; /* chunk x inputs, chunk x width */
+    sherd_multiplier products; /* of the options */
+    sherd_multiplier here;     /* this machine's: of single examples; may be `products` */
+    sherd_multiplier now;      /* of the current passes: one of these two */
+    double *x, *targets;       /* chunk x inputs, chunk x width */
     uint32_t *labels;
     uint8_t *absent;
     double *sum; /* `count` numbers: sums of gradients; with clipping, integers */

@@ -53,7 +53,7 @@ int sherd__member_new(sherd__member **out, const sherd__member_options *o, sherd
     if (!m) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to train");
     m->recipe = *o->recipe;
     m->recipe.precision = SHERD_F64;
-    int err = sherd__grader_new(&m->grader, &m->recipe, o->batch, o->bits, false, d);
+    int err = sherd__grader_new(&m->grader, &m->recipe, o->batch, o->bits, &o->by, d);
     if (!err) err = sherd__recipe_network(&m->recipe, 1, &m->network, d);
     if (!err)
         err = sherd__optimiser_init(&m->optimiser, &o->optimiser, sherd__network_count(m->network),

@@ -20,8 +20,9 @@ typedef struct sherd__member sherd__member;
 typedef struct sherd__member_options {
     const sherd__recipe *recipe; /* of the network; copied */
     sherd__optimiser_spec optimiser;
-    size_t batch;  /* most examples of a shard */
-    unsigned bits; /* 2 to 53 */
+    size_t batch;         /* most examples of a shard */
+    unsigned bits;        /* 2 to 53 */
+    sherd__arithmetic by; /* makes the multiplier; zeroed: this machine's */
 } sherd__member_options;
 
 /** Computes the most bytes that a member will hold; UINT64_MAX on overflow. Errors of

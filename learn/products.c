@@ -92,7 +92,8 @@ int sherd__products_backward(sherd__layer *l, const sherd__layer_call *call, she
                              double *dx, sherd_diag *d)
 {
     sherd_view dy = sherd_view_c(call->dy, SHERD_F64, x.rows, l->cols);
-    int err = multiply(l, call, x, true, dy, l->weights_gradient, d);
+    int err = call->apart ? call->apart->take(call->apart->ctx, l, x, call->dy, d)
+                          : multiply(l, call, x, true, dy, l->weights_gradient, d);
     sherd__products_release(l, call->engine);
     if (err != 0) return err;
     sherd__bias_gradient(l, x.rows, call->dy);

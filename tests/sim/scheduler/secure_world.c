@@ -444,7 +444,7 @@ void secure_local_sum(const world *w, const sim_node *n, int64_t *out)
     uint32_t labels[ROWS];
     uint64_t hits;
     void *to[2] = { sums, sums + 35 };
-    assert_int_equal(sherd__grader_new(&g, &w->recipe, ROWS, 0, false, NULL), 0);
+    assert_int_equal(sherd__grader_new(&g, &w->recipe, ROWS, 0, NULL, NULL), 0);
     memcpy(sherd__grader_params(g, 0), w->params->values, 35 * sizeof(double));
     memcpy(sherd__grader_params(g, 1), w->params->values + 35, 18 * sizeof(double));
     for (size_t r = 0; r < n->rows; r++) {

@@ -223,6 +223,6 @@ static const sherd__gradient_engine_ops mock_ops = { "mock",    mock_workers, mo
 
 sherd__gradient_engine mock_engine(mock *m, unsigned bits)
 {
-    assert_int_equal(sherd__grader_new(&m->grader, &grad_recipe, ROWS, bits, false, NULL), 0);
+    assert_int_equal(sherd__grader_new(&m->grader, &grad_recipe, ROWS, bits, NULL, NULL), 0);
     return (sherd__gradient_engine){ &mock_ops, m };
 }

@@ -387,7 +387,7 @@ static void lent_parameters_are_read_where_they_lie_and_for_one_run(void **s)
     double own[3][64], theirs[3][64], cost;
     uint64_t hits = 0;
     sherd__shard shard = { grad_data.x, grad_data.targets };
-    assert_int_equal(sherd__grader_new(&g, &grad_recipe, ROWS, 17, false, &d), 0);
+    assert_int_equal(sherd__grader_new(&g, &grad_recipe, ROWS, 17, NULL, &d), 0);
     for (size_t t = 0; t < 3; t++)
         for (size_t i = 0; i < sherd__grader_count(g, t); i++) {
             own[t][i] = (double)draw() / 0x1p30 - 1;

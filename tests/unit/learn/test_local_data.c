@@ -96,7 +96,7 @@ static void plain_sum(const uint8_t *in, double *out, double *cost, uint64_t *hi
     double sums[COUNT_MAX];
     void *to[8];
     size_t at = 0;
-    assert_int_equal(sherd__grader_new(&g, &recipe, 1, 0, false, NULL), 0);
+    assert_int_equal(sherd__grader_new(&g, &recipe, 1, 0, NULL, NULL), 0);
     for (size_t t = 0; t < tiers; at += sherd__grader_count(g, t++)) {
         to[t] = sums + at;
         memcpy(sherd__grader_params(g, t), sherd__own_params(params) + at,

@@ -224,7 +224,7 @@ static void expect(const layout *l, int64_t sums[TIERS][40], double costs[2], ui
     assert_int_equal(sherd__recipe_parse(&r, text, sizeof text - 1, "t", SHERD__RECIPE_NETWORK,
                                          NULL),
                      0);
-    assert_int_equal(sherd__grader_new(&g, &r, 8, l->plan.bits, false, NULL), 0);
+    assert_int_equal(sherd__grader_new(&g, &r, 8, l->plan.bits, NULL, NULL), 0);
     memset(sums, 0, sizeof(int64_t) * TIERS * 40);
     for (uint32_t i = 0; i < l->plan.shards; i++) {
         const sherd__step_plan_shard *s = &l->shard[i];
