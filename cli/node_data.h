@@ -6,7 +6,7 @@
 #include <pthread.h>
 
 #include "cli/cli.h"
-#include "cli/local_data.h"
+#include "lib/local_data.h"
 #include "node/server.h"
 #include "store/ledger.h"
 

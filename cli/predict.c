@@ -6,14 +6,14 @@
 #include <math.h>
 #include <string.h>
 
-#include "cli/data.h"
-#include "cli/model.h"
 #include "cli/paths.h"
 #include "cli/progress.h"
 #include "cli/remote_products.h"
 #include "core/alloc.h"
 #include "core/bytes.h"
 #include "core/clock.h"
+#include "lib/data.h"
+#include "lib/model.h"
 #include "sherd/npy.h"
 
 #define PIECE 1000u
@@ -139,7 +139,7 @@ static int prepare(predict *p, sherd_diag *d)
     if (!err) err = sherd__model_recipe(&p->recipe, cli->args[0], d);
     if (!err) err = sherd__remote_products_precision(&p->over, p->recipe.precision, d);
     if (!err) err = sherd__recipe_network(&p->recipe, PIECE, &p->network, d);
-    if (!err) err = sherd__model_load(p->network, cli->args[0], d);
+    if (!err) err = sherd__model_params(p->network, cli->args[0], d);
     if (err) return err;
     p->width = sherd__network_width(p->network);
     err = sherd__data_inputs(&p->data, &p->recipe, cli->args[1], p->width, d);

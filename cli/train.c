@@ -15,7 +15,7 @@
 
 #include "cli/applies.h"
 #include "cli/limit.h"
-#include "cli/model.h"
+#include "lib/model.h"
 #include "cli/paths.h"
 #include "cli/plot.h"
 #include "cli/seed.h"
@@ -48,7 +48,7 @@ static int read_recipe(sherd__train *t, sherd_diag *d)
     sherd__cli *cli = t->cli;
     sherd__recipe *r = &t->recipe;
     t->name = cli->args[0];
-    int err = sherd__train_recipe(r, t->name, d);
+    int err = sherd__recipe_load(r, t->name, d);
     if (err) return err;
     if (sherd__opt_given(cli, "epochs")) {
         r->epochs = (uint64_t)sherd__opt_int(cli, "epochs");
@@ -68,7 +68,7 @@ static int prepare(sherd__train *t, sherd_diag *d)
     size_t width = 0;
     sherd__train_leave_to_first(cli);
     const char *initial = sherd__opt_text(cli, "initial"), *plot = sherd__opt_text(cli, "plot");
-    int err = sherd__paths_differ(cli, sherd__train_recipe_comes(cli->args[0]) ? 0 : 1, d);
+    int err = sherd__paths_differ(cli, sherd__recipe_is_builtin(cli->args[0]) ? 0 : 1, d);
     if (!err) err = sherd__paths_output(cli, d);
     if (!err && plot) err = sherd__plot_check(plot, d);
     if (!err) err = sherd__train_by_judge(cli, d);
@@ -97,7 +97,7 @@ static int prepare(sherd__train *t, sherd_diag *d)
     else if (!err)
         err = sherd__trainer_new(&t->trainer, &t->recipe, &t->data.train, &t->data.validation,
                                  t->seed, d);
-    if (!err && initial) err = sherd__model_load(sherd__trainer_network(t->trainer), initial, d);
+    if (!err && initial) err = sherd__model_params(sherd__trainer_network(t->trainer), initial, d);
     if (!err) err = sherd__train_by_suits(t, d);
     if (!err) err = sherd__train_keep_load(t, d);
     if (!err) err = sherd__train_share_start(t, d);
@@ -201,11 +201,11 @@ static int save(sherd__train *t, sherd_diag *d)
     sherd__network *n = sherd__trainer_network(t->trainer);
     char other[PATH_MAX];
     if (!output) return 0;
-    int err = sherd__model_save(output, &t->recipe, n, d);
+    int err = sherd__model_write(output, &t->recipe, n, d);
     if (!err) return 0;
     snprintf(other, sizeof other, "%s/sherd-model-%ld.npz",
              folder && *folder == '/' ? folder : "/tmp", (long)getpid());
-    if (sherd__model_save(other, &t->recipe, n, NULL) == 0)
+    if (sherd__model_write(other, &t->recipe, n, NULL) == 0)
         sherd__cli_warn(t->cli, "the model is in %s instead", other);
     return err;
 }

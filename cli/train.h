@@ -2,19 +2,19 @@
  * `sherd train`, in these files: options and the order of steps (train.c), estimates of memory and
  * time (train_weigh.c), --by gradients (train_gradients.c, train_allreduce.c), messages, log and
  * table (train_tell.c), plots (train_plot.c), the reference training of --check (train_check.c),
- * checkpoints (train_checkpoint.c), files for records (train_record.c), and recipes by name
- * (train_recipes.c).
+ * checkpoints (train_checkpoint.c) and files for records (train_record.c).
  */
 #ifndef CLI_TRAIN_H
 #define CLI_TRAIN_H
 
 #include "cli/cli.h"
-#include "cli/data.h"
 #include "cli/jsonl.h"
 #include "cli/progress.h"
 #include "cli/remote_products.h"
 #include "learn/collective.h"
 #include "learn/train.h"
+#include "lib/data.h"
+#include "lib/recipes.h"
 #include "store/sumlist.h"
 
 /** Figures of one reported epoch. NAN if a figure does not exist. */
@@ -76,15 +76,6 @@ typedef struct sherd__train {
     size_t told_len, told_cap;
     json_t *result; /* --json: printed after everything else has ended; or NULL */
 } sherd__train;
-
-/* ---- recipes (train_recipes.c) --------------------------------------------------------------- */
-
-/** Reads a recipe by its name or from a file. SHERD_EOPEN (names the nearest), SHERD_EFORMAT. */
-int sherd__train_recipe(sherd__recipe *out, const char *name, sherd_diag *d) SHERD_MUST;
-/** Returns the name of built-in recipe i, or NULL beyond the last. */
-const char *sherd__train_recipe_name(size_t i);
-/** Returns whether the name is a built-in recipe, and therefore not a file. */
-bool sherd__train_recipe_comes(const char *name);
 
 /* ---- --by gradients (train_gradients.c) ------------------------------------------------------ */
 

@@ -12,11 +12,11 @@
 
 #include "cli/applies.h"
 #include "cli/limit.h"
-#include "cli/model.h"
 #include "cli/train.h"
 #include "core/alloc.h"
 #include "core/bytes.h"
 #include "core/wipe.h"
+#include "lib/model.h"
 #include "store/chain.h"
 #include "store/npz.h"
 
@@ -262,7 +262,7 @@ static int take_state(sherd__train *t, sherd__npz *z, sherd_diag *d)
         err = sherd__fail(d, SHERD_EFORMAT, "give it more --epochs",
                           "%s: has made %" PRId64 " steps of %" PRIu64, t->keep->path, step,
                           sherd__trainer_steps(t->trainer));
-    if (!err) err = sherd__model_load(sherd__trainer_network(t->trainer), t->keep->path, d);
+    if (!err) err = sherd__model_params(sherd__trainer_network(t->trainer), t->keep->path, d);
     if (!err) err = take_gradient(t, z, d);
     if (!err) {
         s.step = (uint64_t)step;

@@ -10,6 +10,7 @@
 #include "sherd/masks.h"
 #include "sherd/mat.h"
 #include "sherd/meta.h"
+#include "sherd/model.h"
 #include "sherd/multiplier.h"
 #include "sherd/npy.h"
 #include "sherd/product.h"

@@ -4,7 +4,7 @@
  * before training begins, so that a label out of range is found in the first second, not during an
  * epoch.
  */
-#include "cli/data.h"
+#include "lib/data.h"
 
 #include <stdio.h>
 #include <stdlib.h>

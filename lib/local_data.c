@@ -1,16 +1,16 @@
 /*
  * A node reads its examples before any coordinator has asked for them. Their interpretation (which
  * columns are targets, labels or values) is therefore left to learn/local_data.c. Here they are
- * rows of numbers, from the files that cli/data.c reads.
+ * rows of numbers, from the files that lib/data.c reads.
  */
-#include "cli/local_data.h"
+#include "lib/local_data.h"
 
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli/data.h"
 #include "core/alloc.h"
 #include "core/diag.h"
+#include "lib/data.h"
 #include "sherd/npy.h"
 #include "store/csv.h"
 #include "store/idx.h"

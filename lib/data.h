@@ -1,7 +1,7 @@
 /* Examples of a recipe, from files or generators, limited, cut and scaled as the recipe
  * specifies. */
-#ifndef CLI_DATA_H
-#define CLI_DATA_H
+#ifndef LIB_DATA_H
+#define LIB_DATA_H
 
 #include <stdbool.h>
 

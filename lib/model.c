@@ -3,7 +3,7 @@
  * been checked. The archive may be written by numpy (--initial), so numpy's usual forms are
  * accepted: float32 or float64, Fortran order, biases as a row or a column.
  */
-#include "cli/model.h"
+#include "lib/model.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -32,7 +32,8 @@ static int add_layer(sherd__npz_writer *w, const sherd__network *n, size_t i, sh
     return sherd__npz_writer_add_values(w, name, l->dtype, 1, 1, l->cols, false, l->biases, d);
 }
 
-int sherd__model_save(const char *path, const sherd__recipe *r, sherd__network *n, sherd_diag *d)
+int sherd__model_write(const char *path, const sherd__recipe *r, const sherd__network *n,
+                       sherd_diag *d)
 {
     sherd__buf text;
     sherd__npz_writer *w = NULL;
@@ -145,7 +146,7 @@ static int read_member(sherd__npz *z, const char *name, size_t rows, size_t cols
     return err;
 }
 
-int sherd__model_load(sherd__network *n, const char *path, sherd_diag *d)
+int sherd__model_params(sherd__network *n, const char *path, sherd_diag *d)
 {
     sherd__npz *z = NULL;
     char name[16];
@@ -166,4 +167,54 @@ int sherd__model_load(sherd__network *n, const char *path, sherd_diag *d)
     sherd__free(all);
     sherd__npz_close(z);
     return err;
+}
+
+/* ---- models ---------------------------------------------------------------------------------- */
+
+int sherd__model_of(sherd_model **out, const sherd__recipe *r, const sherd__network *n,
+                    sherd_diag *d)
+{
+    sherd_model *m = sherd__calloc(1, sizeof *m);
+    *out = NULL;
+    if (!m) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a model");
+    m->recipe = *r;
+    m->batch = 1;
+    int err = sherd__recipe_network_unset(r, m->batch, &m->network, d);
+    if (err) {
+        sherd_model_free(m);
+        return err;
+    }
+    memcpy(sherd__network_params(m->network), sherd__network_params((sherd__network *)(uintptr_t)n),
+           sherd__network_count(n) * sherd_dtype_size(sherd__network_dtype(n)));
+    *out = m;
+    return 0;
+}
+
+int sherd_model_load(sherd_model **out, const char *path, sherd_diag *d)
+{
+    sherd_model *m = sherd__calloc(1, sizeof *m);
+    *out = NULL;
+    if (!m) return sherd__fail(d, SHERD_ENOMEM, NULL, "%s: no memory to read it", path);
+    m->batch = 1;
+    int err = sherd__model_recipe(&m->recipe, path, d);
+    if (!err) err = sherd__recipe_network(&m->recipe, m->batch, &m->network, d);
+    if (!err) err = sherd__model_params(m->network, path, d);
+    if (err) {
+        sherd_model_free(m);
+        return err;
+    }
+    *out = m;
+    return 0;
+}
+
+int sherd_model_save(const sherd_model *m, const char *path, sherd_diag *d)
+{
+    return sherd__model_write(path, &m->recipe, m->network, d);
+}
+
+void sherd_model_free(sherd_model *m)
+{
+    if (!m) return;
+    sherd__network_free(m->network);
+    sherd__free(m);
 }

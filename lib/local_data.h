@@ -1,6 +1,6 @@
 /* Loads a node's own examples from a file into memory. */
-#ifndef CLI_LOCAL_DATA_H
-#define CLI_LOCAL_DATA_H
+#ifndef LIB_LOCAL_DATA_H
+#define LIB_LOCAL_DATA_H
 
 #include "learn/local_data.h"
 

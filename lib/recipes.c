@@ -3,16 +3,20 @@
  * same recipe. The assembler includes the files; the Makefile has the dependency of this object on
  * them.
  */
+#include "lib/recipes.h"
+
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli/train.h"
 #include "core/alloc.h"
+#include "core/diag.h"
 #include "core/suggest.h"
 #include "store/file.h"
 
 #define EMBED(symbol, file)                                                                        \
     __asm__(".section .rodata\n"                                                                   \
+            ".hidden " #symbol ", " #symbol "_end\n"                                               \
             ".global " #symbol "\n"                                                                \
             ".global " #symbol "_end\n" #symbol ":\n"                                              \
             ".incbin \"examples/train/" file "\"\n" #symbol "_end:\n"                              \
@@ -39,12 +43,12 @@ static const struct {
 };
 #define RECIPES (sizeof recipes / sizeof *recipes)
 
-const char *sherd__train_recipe_name(size_t i)
+const char *sherd__recipe_builtin_name(size_t i)
 {
     return i < RECIPES ? recipes[i].name : NULL;
 }
 
-bool sherd__train_recipe_comes(const char *name)
+bool sherd__recipe_is_builtin(const char *name)
 {
     for (size_t i = 0; i < RECIPES; i++)
         if (strcmp(recipes[i].name, name) == 0) return true;
@@ -55,7 +59,7 @@ static int unknown(const char *name, sherd_diag *d)
 {
     const char *known[RECIPES + 1];
     char hint[120];
-    for (size_t i = 0; i <= RECIPES; i++) known[i] = sherd__train_recipe_name(i);
+    for (size_t i = 0; i <= RECIPES; i++) known[i] = sherd__recipe_builtin_name(i);
     const char *near = sherd__suggest(name, known);
     if (near) snprintf(hint, sizeof hint, "did you mean %s?", near);
     else
@@ -64,7 +68,7 @@ static int unknown(const char *name, sherd_diag *d)
     return sherd__fail(d, SHERD_EOPEN, hint, "%s: there is no such recipe and no such file", name);
 }
 
-int sherd__train_recipe(sherd__recipe *out, const char *name, sherd_diag *d)
+int sherd__recipe_load(sherd__recipe *out, const char *name, sherd_diag *d)
 {
     struct stat st;
     uint8_t *text = NULL;
