@@ -8,7 +8,9 @@
  * may be in progress at a time, they finish in any order, and each of them ends in exactly one call
  * of `done`.
  *
- * One thread (the loop's) calls a backend and drains the executors on which it completes calls.
+ * Threads take turns: a backend is called by one thread at a time, except for `wait`, `compute`,
+ * `stream` and `multiplier`. A thread that submits a call drains the call's executor. In the task
+ * loop these are the loop's thread and the one that runs passes of training (node/products.h).
  */
 #ifndef NODE_BACKEND_H
 #define NODE_BACKEND_H
@@ -22,6 +24,7 @@
 #include "crypto/fragment.h"
 #include "crypto/fragment_make.h"
 #include "sherd/err.h"
+#include "sherd/multiplier.h"
 #include "wire/session.h"
 
 #define SHERD__BACKEND_ABI 2
@@ -38,6 +41,10 @@ typedef struct sherd__backend_options {
 #define SHERD__DOES_MAPS 4u     /* element-wise functions, bit for bit as in docs/FUNCTIONS.md */
 #define SHERD__DOES_CSR 8u      /* products with a left operand in CSR */
 #define SHERD__DOES_ALL 15u
+/* Not a kind, but a property of products in float64 that gradients of private examples require:
+ * their time does not depend on the numbers, and a number of the result depends only on its row of
+ * the left operand and its column of the right one, not on other rows or on its place. */
+#define SHERD__DOES_STEADY 16u
 
 typedef struct sherd__device {
     char name[16]; /* kind of device: "cpu" */
@@ -129,6 +136,17 @@ typedef struct sherd__backend {
     /** Cancels a call in progress, the result of which is not needed: done is called as soon as the
      *  device can stop. */
     void (*cancel)(void *ctx, sherd__call *c);
+    /** Blocks until a call in progress is finished, so that a drain of its executor calls `done`.
+     *  c NULL: until any call is, or none is in progress. From any thread. A backend has this or
+     *  `multiplier`. */
+    void (*wait)(void *ctx, const sherd__call *c);
+    /**
+     * Makes a multiplier for passes of training, for a backend that computes in the host's memory:
+     * it computes on the thread that runs the pass, from operands in place. NULL: the products of
+     * passes are calls. Its arguments and the bits of its results are those of
+     * sherd_multiplier_local; its products in float64 are as SHERD__DOES_STEADY says.
+     */
+    int (*multiplier)(void *ctx, unsigned bits, sherd_multiplier *out, sherd_diag *d);
     /** Optional (NULL). Computes on the calling thread, for tasks that take less time than a call.
      *  Must not be called while calls are in progress. */
     sherd__compute *compute;

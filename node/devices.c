@@ -2,11 +2,18 @@
  * A residence is one block on one device. It is in two lists: those of the block, and those of the
  * device in order of their last use. Dropping a handle that a call uses is legal and frees nothing
  * yet, so only idle blocks are dropped to make room.
+ *
+ * One lock guards all residences of the process: a block does not say whose devices hold it. It is
+ * never held while a call is waited for.
  */
 #include "node/devices.h"
 
+#include <pthread.h>
+
 #include "core/alloc.h"
 #include "core/diag.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 struct sherd__residence {
     sherd__handle handle;
@@ -30,16 +37,29 @@ void sherd__devices_init(sherd__devices *ds, const sherd__backend *backend, void
 uint32_t sherd__devices_depth(const sherd__devices *ds)
 {
     uint32_t depth = 0;
+    pthread_mutex_lock(&lock);
     for (uint32_t i = 0; i < ds->count; i++)
         if (!ds->list[i].lost) depth += ds->list[i].what.depth;
+    pthread_mutex_unlock(&lock);
     return depth;
 }
 
 bool sherd__devices_busy(const sherd__devices *ds)
 {
     uint32_t calls = 0;
-    for (uint32_t i = 0; i < ds->count; i++) calls += ds->list[i].under_way;
+    pthread_mutex_lock(&lock);
+    for (uint32_t i = 0; i < ds->count; i++) calls += ds->list[i].under_way + ds->list[i].running;
+    pthread_mutex_unlock(&lock);
     return calls > 0;
+}
+
+bool sherd__devices_lost(const sherd__devices *ds)
+{
+    uint32_t lost = 0;
+    pthread_mutex_lock(&lock);
+    for (uint32_t i = 0; i < ds->count; i++) lost += ds->list[i].lost;
+    pthread_mutex_unlock(&lock);
+    return lost == ds->count;
 }
 
 /* ---- blocks on a device ---------------------------------------------------------------------- */
@@ -78,7 +98,9 @@ static void drop(sherd__residence *r)
 
 void sherd__devices_drop(sherd__block *b)
 {
+    pthread_mutex_lock(&lock);
     while (b->held) drop(b->held);
+    pthread_mutex_unlock(&lock);
 }
 
 /* Drops the least recently used block of those that no call uses. */
@@ -138,20 +160,21 @@ static uint32_t needs_of(const sherd__task *t, const sherd__block *left)
 static double wait_of(const sherd__device_state *s, const sherd__block *left,
                       const sherd__block *right)
 {
-    double tasks = 1 + (double)s->under_way;
+    double tasks = 1 + (double)s->under_way + (double)s->running;
     tasks -= 0.25 * ((find(left, s) != NULL) + (!right || find(right, s)));
     return tasks / (s->what.gflops > 1 ? s->what.gflops : 1);
 }
 
-static sherd__device_state *pick(sherd__devices *ds, uint32_t needs, const sherd__block *left,
-                                 const sherd__block *right, sherd_diag *d)
+/* full_too: also a device that has as many calls as keep it busy. */
+static sherd__device_state *pick(sherd__devices *ds, uint32_t needs, bool full_too,
+                                 const sherd__block *left, const sherd__block *right, sherd_diag *d)
 {
     sherd__device_state *best = NULL;
     int why = SHERD_EUNSUPPORTED;
     for (uint32_t i = 0; i < ds->count; i++) {
         sherd__device_state *s = &ds->list[i];
         if ((s->what.does & needs) != needs) continue;
-        bool full = !s->lost && s->under_way >= s->what.depth;
+        bool full = !full_too && !s->lost && s->under_way >= s->what.depth;
         if (why != SHERD_EBUSY) why = full ? SHERD_EBUSY : SHERD_EDEVICE;
         if (s->lost || full) continue;
         if (!best || wait_of(s, left, right) < wait_of(best, left, right)) best = s;
@@ -180,18 +203,20 @@ static void count_use(sherd__block *b, const sherd__device_state *on, const sher
     if (r && r->handle.id == h->id) r->calls = (uint32_t)((int)r->calls + by);
 }
 
-int sherd__devices_submit(sherd__devices *ds, sherd__call *c, sherd__block *left,
-                          sherd__block *right, sherd__device_state **on, sherd_diag *d)
+/* Submits the call to the device that fits best. `run`: for sherd__devices_run. */
+static int submit(sherd__devices *ds, sherd__call *c, uint32_t needs, bool run, sherd__block *left,
+                  sherd__block *right, sherd__device_state **on, sherd_diag *d)
 {
     for (;;) {
-        sherd__device_state *s = pick(ds, needs_of(c->task, left), left, right, d);
+        sherd__device_state *s = pick(ds, needs, run, left, right, d);
         if (!s) return d->code;
         c->right = (sherd__handle){ .id = 0 };
         int err = hold(ds, s, left, c->owner, left, right, &c->left, d);
         if (!err && right) err = hold(ds, s, right, c->owner, left, right, &c->right, d);
         if (!err) err = ds->backend->submit(ds->ctx, c, d);
         if (!err) {
-            s->under_way++;
+            if (run) s->running++;
+            else s->under_way++;
             count_use(left, s, &c->left, 1);
             count_use(right, s, &c->right, 1);
             *on = s;
@@ -201,18 +226,92 @@ int sherd__devices_submit(sherd__devices *ds, sherd__call *c, sherd__block *left
             lose(s);
             continue;
         }
-        return err == SHERD_EBUSY && s->under_way == 0 ? SHERD_ENOMEM : err;
+        return err == SHERD_EBUSY && s->under_way + s->running == 0 ? SHERD_ENOMEM : err;
     }
 }
 
-bool sherd__devices_done(const sherd__call *c, sherd__block *left, sherd__block *right,
-                         sherd__device_state *on)
+static bool ended(const sherd__call *c, sherd__block *left, sherd__block *right,
+                  sherd__device_state *on)
 {
-    on->under_way--;
     count_use(left, on, &c->left, -1);
     count_use(right, on, &c->right, -1);
     if (c->err == SHERD_EDEVICE && c->lost && !on->lost) lose(on);
     if (c->err == SHERD_ENOMEM)
         while (evict(on, left, right)) {}
     return c->err == SHERD_ENOMEM || c->err == SHERD_EDEVICE;
+}
+
+int sherd__devices_submit(sherd__devices *ds, sherd__call *c, sherd__block *left,
+                          sherd__block *right, sherd__device_state **on, sherd_diag *d)
+{
+    pthread_mutex_lock(&lock);
+    int err = submit(ds, c, needs_of(c->task, left), false, left, right, on, d);
+    pthread_mutex_unlock(&lock);
+    return err;
+}
+
+bool sherd__devices_done(const sherd__call *c, sherd__block *left, sherd__block *right,
+                         sherd__device_state *on)
+{
+    pthread_mutex_lock(&lock);
+    on->under_way--;
+    bool again = ended(c, left, right, on);
+    pthread_mutex_unlock(&lock);
+    return again;
+}
+
+/* ---- calls that are waited for --------------------------------------------------------------- */
+
+typedef struct running {
+    sherd__call call; /* must be first */
+    bool done;
+} running;
+
+static void on_ran(sherd__call *c)
+{
+    ((running *)(void *)c)->done = true;
+}
+
+/* Makes one attempt. *again: another one may succeed. */
+static int run(sherd__devices *ds, const sherd__device_run *r, sherd__block *left,
+               sherd__block *right, bool *again, bool *lost, sherd_diag *d)
+{
+    running u = { .call = { .task = r->task,
+                            .owner = r->owner,
+                            .out = r->out,
+                            .executor = r->executor,
+                            .done = on_ran } };
+    sherd__device_state *on;
+    uint32_t needs = needs_of(r->task, left) | (r->steady ? SHERD__DOES_STEADY : 0);
+    *again = *lost = false;
+    pthread_mutex_lock(&lock);
+    int err = submit(ds, &u.call, needs, true, left, right, &on, d);
+    pthread_mutex_unlock(&lock);
+    if (err == SHERD_EBUSY) ds->backend->wait(ds->ctx, NULL);
+    if (err) return err;
+    while (!u.done) {
+        ds->backend->wait(ds->ctx, &u.call);
+        (void)sherd__executor_drain(r->executor);
+    }
+    pthread_mutex_lock(&lock);
+    on->running--;
+    *again = ended(&u.call, left, right, on);
+    *lost = on->lost;
+    pthread_mutex_unlock(&lock);
+    return u.call.err ? sherd__fail(d, u.call.err, NULL, "%s", u.call.text) : SHERD_OK;
+}
+
+int sherd__devices_run(sherd__devices *ds, const sherd__device_run *r, sherd_diag *d)
+{
+    sherd__block left = { .fragment = r->left }, right = { .fragment = r->right };
+    bool again, lost;
+    uint32_t failures = 0;
+    int err;
+    do {
+        err = run(ds, r, &left, r->right ? &right : NULL, &again, &lost, d);
+        failures += again && !lost;
+    } while (err == SHERD_EBUSY || (err && again && failures <= SHERD__DEVICES_FAILURES));
+    sherd__devices_drop(&left);
+    sherd__devices_drop(&right);
+    return err;
 }

@@ -3,6 +3,9 @@
  * what happens when one is lost. The host keeps every block, so that a device is a cache of blocks:
  * the least recently used ones are dropped where it has no room, and held again when a task needs
  * them. A lost device takes no data with it.
+ *
+ * Besides the loop's thread, passes of training use the devices (sherd__devices_run), so all
+ * functions lock.
  */
 #ifndef NODE_DEVICES_H
 #define NODE_DEVICES_H
@@ -17,7 +20,8 @@ typedef struct sherd__residence sherd__residence;
 typedef struct sherd__device_state {
     sherd__device what;
     uint32_t number;
-    uint32_t under_way; /* calls in progress */
+    uint32_t under_way; /* calls of tasks in progress */
+    uint32_t running;   /* the same of sherd__devices_run */
     bool lost;
     sherd__residence *oldest, *newest; /* blocks that it holds, by their last use */
 } sherd__device_state;
@@ -32,10 +36,14 @@ typedef struct sherd__devices {
 /** Initialises with the first devices of an open backend, at most SHERD__DEVICES_MAX. */
 void sherd__devices_init(sherd__devices *ds, const sherd__backend *backend, void *ctx,
                          const sherd__device *list, uint32_t count);
+#define SHERD__DEVICES_FAILURES 2u /* of devices, after which a task is not tried again */
+
 /** Returns the number of calls in progress that keeps all devices busy. */
 uint32_t sherd__devices_depth(const sherd__devices *ds);
 /** Returns whether a call is in progress. */
 bool sherd__devices_busy(const sherd__devices *ds);
+/** Returns whether no device is left. */
+bool sherd__devices_lost(const sherd__devices *ds);
 /**
  * Starts the call of a task over these blocks (right may be NULL) on the device that fits best.
  * Sets the call's handles; the caller sets task, owner, out, executor, clock and done. The device
@@ -53,5 +61,23 @@ bool sherd__devices_done(const sherd__call *c, sherd__block *left, sherd__block 
                          sherd__device_state *on);
 /** Drops all handles of a block. */
 void sherd__devices_drop(sherd__block *b);
+
+/** A task that is computed while the caller waits. All pointers are borrowed. */
+typedef struct sherd__device_run {
+    const sherd__task *task;
+    sherd__fragment *left, *right;
+    uint64_t owner;
+    bool steady;               /* only on a device with SHERD__DOES_STEADY */
+    uint8_t *out;              /* task->result.len bytes */
+    sherd__executor *executor; /* without a thread, and without other work */
+} sherd__device_run;
+
+/**
+ * Computes a task and waits for it. It is tried again where a device fails, and starts although the
+ * devices may have as many calls as keep them busy. The operands are held for this call only.
+ *
+ * Errors: as sherd__devices_submit, but for SHERD_EBUSY; errors of the call.
+ */
+int sherd__devices_run(sherd__devices *ds, const sherd__device_run *r, sherd_diag *d) SHERD_MUST;
 
 #endif

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "learn/arithmetic.h"
 #include "node/later.h"
 #include "node/pool.h"
 #include "node/store.h"
@@ -37,6 +38,7 @@ typedef struct sherd__gradient_site {
     sherd__pool *pool;
     sherd__later later; /* ends networks that were computed with */
     sherd__store *store;
+    sherd__arithmetic by;    /* of passes */
     double gflops;           /* rate of this node in float64 */
     void (*wake)(void *ctx); /* called from the compute thread when a tier is computed; NULL: a pass
                                 starts only when all parameters are there */

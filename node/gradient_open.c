@@ -82,7 +82,8 @@ static int find_model(sherd__gradient_site *site, uint64_t job, const sherd__ste
         return sherd__fail(d, SHERD_ENOMEM, NULL, "no room for a network of %llu bytes",
                            (unsigned long long)bytes);
     model *m = sherd__calloc(1, sizeof *m);
-    err = m ? sherd__grader_new(&m->grader, &recipe, p->batch, p->bits, false, d) : SHERD_ENOMEM;
+    err = m ? sherd__grader_new(&m->grader, &recipe, p->batch, p->bits, &site->by, d)
+            : SHERD_ENOMEM;
     if (err) {
         sherd__free(m);
         sherd__pool_unreserve(site->pool, bytes + sizeof(model));

@@ -200,9 +200,16 @@ static void finish(task *t)
     sherd__worker_pump(w);
 }
 
+static void submit_waiting(sherd__worker *w);
+
+/* Tasks may have waited for calls of this one, a pass of training. */
 static void on_done(sherd__executor_item *work)
 {
-    finish((task *)work);
+    task *t = (task *)work;
+    sherd__worker *w = t->client->worker;
+    w->depth = depth_of(w);
+    submit_waiting(w);
+    finish(t);
 }
 
 /* --- device calls ------------------------------------------------------------------------ */
@@ -221,7 +228,7 @@ static int submit_call(sherd__worker *w, task *t)
     t->waiting = w->alone && (w->alone != t || sherd__devices_busy(&w->devices));
     if (t->waiting) return SHERD_OK;
     t->call = (sherd__call){ .task = &t->what,
-                             .owner = t->client->owner,
+                             .owner = t->client->products.owner,
                              .out = t->out,
                              .executor = w->opt.executor,
                              .clock = w->opt.clock,
@@ -257,7 +264,7 @@ static void on_called(sherd__call *call)
     if (t->err) set_text(t->text, t->err, call->text);
     t->cramped |= t->err == SHERD_ENOMEM;
     if (call->lost) w->depth = depth_of(w);
-    else if (again) again = t->failures++ < FAILURES_MAX;
+    else if (again) again = t->failures++ < SHERD__DEVICES_FAILURES;
     again = again && !t->cancelled && !t->client->closed;
     w->stats.repeated += again;
     if (again && !(t->err = submit_call(w, t))) {
@@ -413,9 +420,11 @@ static int check_task(sherd__client *c, const sherd__task *what, const sherd__bl
     if (sherd__allreduce_op(what->op)) return sherd__worker_allreduce(c, what, left, right, d);
     if (!sherd__secure_op(what->op))
         return sherd__task_check(what, left->fragment, right ? right->fragment : NULL, d);
-    sherd__secure_site site = {
-        .self = w->opt.self, .pool = c->pool, .store = &c->store, .later = sherd__worker_later(c)
-    };
+    sherd__secure_site site = { .self = w->opt.self,
+                                .pool = c->pool,
+                                .store = &c->store,
+                                .by = sherd__products_own(&c->products),
+                                .later = sherd__worker_later(c) };
     const sherd__account *account = &c->tenant->account;
     if (account->named) memcpy(site.coordinator, account->key.sha256, sizeof site.coordinator);
     if (!c->secure && sherd__secure_new(&c->secure, &site))
@@ -616,7 +625,9 @@ int sherd__worker_join(sherd__worker *w, sherd__client **out, void *tag,
     sherd__table_key_draw(&c->store.table.key, &w->opt.entropy);
     c->tasks.key = c->store.table.key;
     c->tasks.budget = c->store.table.budget = sherd__pool_budget(c->pool);
+    c->products = (sherd__products){ .devices = &w->devices, .owner = ++w->stats.clients };
     c->site = (sherd__gradient_site){ .pool = c->pool,
+                                      .by = sherd__products_arithmetic(&c->products),
                                       .store = &c->store,
                                       .later = sherd__worker_later(c),
                                       .gflops = w->devices.list[0].what.gflops,
@@ -627,7 +638,6 @@ int sherd__worker_join(sherd__worker *w, sherd__client **out, void *tag,
     if (c->next) c->next->prev = c;
     w->clients = c;
     sherd__worker_count_clients(w);
-    c->owner = ++w->stats.clients;
     w->stats.clients_now++;
     return SHERD_OK;
 }

@@ -12,13 +12,13 @@
 #include "node/allreduce/allreduce.h"
 #include "node/devices.h"
 #include "node/gradient.h"
+#include "node/products.h"
 #include "node/secure/secure.h"
 #include "node/store.h"
 #include "node/worker.h"
 
 #define RUNNING_LEAST 2u /* one runs, one waits for the compute thread to take next */
 #define RUNNING_MAX 64u
-#define FAILURES_MAX 2u   /* of devices, after which a task is not tried again */
 #define ENDINGS_MOST 512u /* that wait for the compute thread, which has room for twice as many */
 #define ASIDE_MAX 256u    /* all-reduce tasks that a client may have waiting */
 #define TURN_US 2000.0    /* estimated work on the loop's thread before other events are handled */
@@ -72,9 +72,9 @@ typedef struct tenant {
 struct sherd__client {
     sherd__worker *worker;
     tenant *tenant;
-    sherd__pool *pool;       /* that of the tenant */
-    uint64_t owner;          /* owner of its blocks on devices */
-    sherd__session *session; /* NULL before the first event and after the last */
+    sherd__pool *pool;        /* that of the tenant */
+    sherd__products products; /* of its passes; and the owner of its blocks on devices */
+    sherd__session *session;  /* NULL before the first event and after the last */
     void *tag;
     sherd__store store;
     sherd__gradient_site site;

@@ -23,6 +23,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "learn/arithmetic.h"
 #include "node/later.h"
 #include "node/pool.h"
 #include "node/store.h"
@@ -57,9 +58,10 @@ typedef struct sherd__allreduce_site {
     bool (*taken)(void *ctx, uint64_t name);
     void *taken_ctx;
     sherd__pool *pool;
-    sherd__later later;  /* for objects as large as the network */
-    sherd__store *store; /* calls back when blocks leave it */
-    bool turns;          /* long work continues in the loop's next turn */
+    sherd__later later;   /* for objects as large as the network */
+    sherd__store *store;  /* calls back when blocks leave it */
+    sherd__arithmetic by; /* of gradients */
+    bool turns;           /* long work continues in the loop's next turn */
 } sherd__allreduce_site;
 
 /** Returns whether this operation belongs to all-reduce. */

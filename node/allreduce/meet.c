@@ -132,7 +132,8 @@ static sherd__member_options options_of(const sherd__allreduce *c)
     return (sherd__member_options){ .recipe = &c->recipe,
                                     .optimiser = c->plan.optimiser,
                                     .batch = c->plan.batch,
-                                    .bits = c->plan.bits };
+                                    .bits = c->plan.bits,
+                                    .by = c->site.by };
 }
 
 /* Frees everything of before, and reserves room for a new member. */

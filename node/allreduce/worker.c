@@ -36,6 +36,7 @@ int sherd__worker_allreduce(sherd__client *c, const sherd__task *what, const she
                                    .pool = c->pool,
                                    .store = &c->store,
                                    .later = sherd__worker_later(c),
+                                   .by = sherd__products_arithmetic(&c->products),
                                    .turns = w->opt.wake != NULL };
     if (!c->circle && sherd__allreduce_new(&c->circle, &site))
         return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");

@@ -476,6 +476,7 @@ const sherd__backend sherd__backend_cpu = {
     .drop = sherd__hosted_drop,
     .submit = cpu_submit,
     .cancel = sherd__hosted_cancel,
+    .multiplier = sherd__hosted_multiplier,
     .compute = cpu_compute,
     .stream = cpu_stream,
     .close = cpu_close,

@@ -101,3 +101,9 @@ int sherd__hosted_submit(void *ctx, sherd__compute *compute, sherd__call *c, she
     if (right) right->calls++;
     return SHERD_OK;
 }
+
+int sherd__hosted_multiplier(void *ctx, unsigned bits, sherd_multiplier *out, sherd_diag *d)
+{
+    (void)ctx;
+    return sherd_multiplier_local(bits, out, d);
+}

@@ -15,5 +15,7 @@ void sherd__hosted_cancel(void *ctx, sherd__call *c);
 /** submit of sherd__backend, for a backend that computes with `compute` and its ctx. */
 int sherd__hosted_submit(void *ctx, sherd__compute *compute, sherd__call *c,
                          sherd_diag *d) SHERD_MUST;
+/** multiplier of sherd__backend: sherd_multiplier_local. */
+int sherd__hosted_multiplier(void *ctx, unsigned bits, sherd_multiplier *out, sherd_diag *d);
 
 #endif

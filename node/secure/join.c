@@ -151,6 +151,7 @@ int sherd__secure_run_join(sherd__secure *s, const sherd__task *t, uint8_t *out,
                                .data = s->plan.x ? &s->dealt : s->site.self.data,
                                .stop = sherd__secure_stopped,
                                .stop_ctx = s,
+                               .by = s->site.by,
                                .divide = s->plan.x ? 1 : s->recipe.divide_inputs,
                                .values = s->plan.x ? s->dealt.y.dtype == SHERD_F64
                                                    : s->recipe.target_values };

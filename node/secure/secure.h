@@ -42,6 +42,7 @@ typedef struct sherd__secure_site {
     sherd__later later;
     sherd__pool *pool;
     sherd__store *store;
+    sherd__arithmetic by;                      /* of gradients */
     sherd__entropy entropy;                    /* for masks; fill NULL: the system's */
     uint8_t coordinator[SHERD__LEDGER_DIGEST]; /* fingerprint of the client's key; zeros: unknown */
 } sherd__secure_site;

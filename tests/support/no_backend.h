@@ -31,6 +31,7 @@ static const sherd__backend none = { .abi = SHERD__BACKEND_ABI,
                                      .drop = sherd__hosted_drop,
                                      .submit = never_submit,
                                      .cancel = sherd__hosted_cancel,
+                                     .multiplier = sherd__hosted_multiplier,
                                      .compute = never_compute };
 
 #endif

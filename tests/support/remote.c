@@ -8,6 +8,7 @@
 
 #include "core/diag.h"
 #include "core/rand.h"
+#include "matrix/tiled.h"
 
 #define LINE 64u
 #define FREED 0xDD /* what overwritten memory holds */
@@ -234,6 +235,30 @@ static sherd__fragment *view(const block *b)
     return sherd__fragment_take(&f, i, b->on->own + b->where->at, keep, NULL) ? NULL : f;
 }
 
+/* A product in float64 is computed as the host does for passes of training: every number by itself,
+   as SHERD__DOES_STEADY says. */
+static bool is_plain(const sherd__task *t, const block *left, const block *right)
+{
+    const sherd__fragment_info *a = sherd__fragment_info_of(left->from);
+    const sherd__fragment_info *b = right ? sherd__fragment_info_of(right->from) : NULL;
+    return b && t->op == SHERD__OP_MULTIPLY && t->result.dtype == SHERD_F64 &&
+           a->dtype == SHERD_F64 && b->dtype == SHERD_F64 && a->encoding == SHERD__DENSE &&
+           !a->groups && !b->groups && a->cols && t->result.len;
+}
+
+static int compute_plain(const under_way *u, uint8_t *out)
+{
+    static sherd__tiled_room room;
+    const sherd__fragment_info *a = sherd__fragment_info_of(u->left->from);
+    const sherd__fragment_info *b = sherd__fragment_info_of(u->right->from);
+    sherd__tiled p = { .type = SHERD_F64, .c = out, .ldc = b->cols };
+    p.a = sherd_view_c(u->left->on->own + u->left->where->at, SHERD_F64, a->rows, a->cols);
+    p.b = sherd_view_c(u->right->on->own + u->right->where->at, SHERD_F64, b->rows, b->cols);
+    int err = sherd__tiled_multiply(&p, NULL, &room);
+    sherd__tiled_room_fini(&room);
+    return err;
+}
+
 /* In the device's memory, but for the last line: the result goes where the caller wants it. */
 static int compute(remote *r, const under_way *u, sherd_diag *d)
 {
@@ -248,7 +273,8 @@ static int compute(remote *r, const under_way *u, sherd_diag *d)
     sherd__fragment *left = view(u->left), *right = u->right ? view(u->right) : NULL;
     sherd__call inner = { .task = t, .out = u->on->own + out->at };
     int err = SHERD_ENOMEM;
-    if (left && (right || !u->right))
+    if (is_plain(t, u->left, u->right)) err = compute_plain(u, inner.out);
+    else if (left && (right || !u->right))
         err = sherd__backend_cpu.compute(r->o.cpu, &inner, left, right, d);
     if (!err) memcpy(u->call->out, inner.out, t->result.len);
     sherd__fragment_free(left);
@@ -324,6 +350,23 @@ bool remote_turn(void *ctx)
     return r->calls_len > 0;
 }
 
+static bool is_under_way(const remote *r, const sherd__call *c)
+{
+    for (uint32_t i = 0; i < r->calls_len; i++)
+        if (r->calls[i].call == c) return true;
+    return false;
+}
+
+static void remote_wait(void *ctx, const sherd__call *c)
+{
+    remote *r = ctx;
+    uint32_t at_first = r->calls_len;
+    while (c ? is_under_way(r, c) : r->calls_len && r->calls_len == at_first) {
+        r->stats.waits++;
+        (void)remote_turn(r);
+    }
+}
+
 /* ---- opening and closing --------------------------------------------------------------------- */
 
 int remote_open(void **ctx, const remote_options *o)
@@ -341,7 +384,7 @@ int remote_open(void **ctx, const remote_options *o)
         r->list[i] = (sherd__device){ .name = "remote",
                                       .core = "test",
                                       .threads = 1,
-                                      .does = SHERD__DOES_ALL,
+                                      .does = SHERD__DOES_ALL | SHERD__DOES_STEADY,
                                       .gflops = 1,
                                       .cell = 1 << 16,
                                       .memory = r->o.memory,
@@ -399,5 +442,6 @@ const sherd__backend remote_backend = {
     .drop = remote_drop,
     .submit = remote_submit,
     .cancel = remote_cancel,
+    .wait = remote_wait,
     .close = remote_close,
 };

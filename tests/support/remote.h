@@ -28,6 +28,7 @@ typedef struct remote_stats {
     uint64_t overtaken;      /* calls that ended before an earlier one */
     uint64_t most;           /* calls under way at a time */
     uint64_t dropped_in_use; /* handles that were dropped while a call used them */
+    uint64_t waits;          /* turns that somebody waited for a call */
 } remote_stats;
 
 extern const sherd__backend remote_backend;
