@@ -144,7 +144,8 @@ typedef struct sherd__backend {
      * Makes a multiplier for passes of training, for a backend that computes in the host's memory:
      * it computes on the thread that runs the pass, from operands in place. NULL: the products of
      * passes are calls. Its arguments and the bits of its results are those of
-     * sherd_multiplier_local; its products in float64 are as SHERD__DOES_STEADY says.
+     * sherd_multiplier_local; what layers compute with it in float64 (matrix/local.h) is as
+     * SHERD__DOES_STEADY says.
      */
     int (*multiplier)(void *ctx, unsigned bits, sherd_multiplier *out, sherd_diag *d);
     /** Optional (NULL). Computes on the calling thread, for tasks that take less time than a call.

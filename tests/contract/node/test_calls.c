@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "matrix/local.h"
+#include "node/products.h"
 #include "tests/contract/node/backend_world.h"
 #include "tests/support/remote.h"
 
@@ -375,6 +377,69 @@ static void whatever_happens_every_call_ends_once(void **s)
     assert_true(all.cancelled > 20 && all.overtaken > 20 && all.dropped_in_use > 20);
 }
 
+/* By calls that are waited for, or on the thread of the pass. */
+static void a_backend_computes_passes_in_one_of_two_ways(void **s)
+{
+    (void)s;
+    product p[3];
+    assert_true(!backend_now->wait == (backend_now->multiplier != NULL));
+    if (!backend_now->wait) return;
+    backend_now->wait(backend_ctx, NULL); /* nothing is in progress */
+    for (size_t i = 0; i < 3; i++) {
+        product_new(&p[i], N);
+        product_hold(&p[i]);
+        assert_int_equal(product_begin(&p[i]), SHERD_OK);
+    }
+    backend_now->wait(backend_ctx, NULL);
+    unsigned ended = (unsigned)sherd__executor_drain(backend_executor);
+    assert_in_range(ended, 1, 3);
+    backend_now->wait(backend_ctx, &p[1].c.call); /* it may be over */
+    (void)sherd__executor_drain(backend_executor);
+    product_right(&p[1]);
+    backend_settle();
+    for (size_t i = 0; i < 3; i++) {
+        product_right(&p[i]);
+        product_drop(&p[i]);
+        product_free(&p[i]);
+    }
+}
+
+/* As a layer makes a product of a pass. */
+static void multiply(sherd_multiplier m, sherd_view a, sherd_view b, double *c)
+{
+    sherd__tiled p = { .type = SHERD_F64, .a = a, .b = b, .c = c, .ldc = b.cols };
+    if (sherd__local_is(m)) assert_int_equal(sherd__local_multiply(m, &p, NULL), SHERD_OK);
+    else assert_int_equal(sherd_multiplier_multiply(m, a, b, c, b.cols, NULL), SHERD_OK);
+}
+
+/* Numbers whose sums are rounded; each row of A alone, and the whole. */
+static void products_for_own_examples_do_not_depend_on_other_rows(void **s)
+{
+    (void)s;
+    enum { ROWS = 37, INNER = 301, COLS = 19 };
+    static double a[ROWS * INNER], b[INNER * COLS], whole[ROWS * COLS], row[COLS];
+    sherd__devices devices;
+    sherd__products of = { .devices = &devices, .owner = OWNER };
+    sherd_multiplier m;
+    uint32_t count;
+    const sherd__device *list = backend_now->devices(backend_ctx, &count);
+    sherd__devices_init(&devices, backend_now, backend_ctx, list, count);
+    sherd__arithmetic by = sherd__products_own(&of);
+    assert_int_equal(sherd__arithmetic_multiplier(&by, 0, &m, NULL), SHERD_OK);
+    for (size_t i = 0; i < ROWS * INNER; i++)
+        a[i] = (double)sherd__entropy_below(&backend_rnd, 1u << 30) / 3;
+    for (size_t i = 0; i < INNER * COLS; i++)
+        b[i] = (double)sherd__entropy_below(&backend_rnd, 1u << 30) / 7;
+    sherd_view right = sherd_view_c(b, SHERD_F64, INNER, COLS);
+    multiply(m, sherd_view_c(a, SHERD_F64, ROWS, INNER), right, whole);
+    for (size_t r = 0; r < ROWS; r++) {
+        sherd_view alone = sherd_view_c(a + r * INNER, SHERD_F64, 1, INNER);
+        multiply(m, alone, right, row);
+        assert_memory_equal(row, whole + r * COLS, sizeof row);
+    }
+    sherd_multiplier_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -385,6 +450,8 @@ int main(void)
         ALL(a_block_that_is_dropped_under_way_is_used_to_the_end),
         ALL(blocks_of_another_owner_are_refused),
         ALL(a_call_that_is_cancelled_before_it_runs_ends_once),
+        ALL(a_backend_computes_passes_in_one_of_two_ways),
+        ALL(products_for_own_examples_do_not_depend_on_other_rows),
         EACH(a_call_that_is_cancelled_while_it_runs_ends_soon, 0),
         EACH(a_device_that_dies_ends_all_its_calls_once, 1),
         EACH(whatever_happens_every_call_ends_once, 1),

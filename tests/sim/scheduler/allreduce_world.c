@@ -18,7 +18,7 @@
 #include "scheduler/allreduce/internal.h"
 #include "tests/sim/scheduler/allreduce_world.h"
 #include "tests/support/draw.h"
-#include "tests/support/no_backend.h"
+#include "tests/support/node_devices.h"
 
 static const char text[] = "input = 6\nlayer = dense 5\nlayer = tanh\nlayer = dense 3\n"
                            "loss = cross-entropy\nl2 = 0.01\n";
@@ -229,7 +229,8 @@ static void start_node(world *w, uint32_t i)
     n->peer.weight = 1;
     n->peer.key = *sherd__identity_fingerprint(identity[i]);
     assert_int_equal(sherd__executor_new_inline(&n->executor), 0);
-    sherd__worker_options o = { .backend = &none,
+    sherd__worker_options o = { .backend = node_devices_open(i, &n->devices),
+                                .backend_ctx = n->devices,
                                 .memory = (uint64_t)16 << 20,
                                 .executor = n->executor,
                                 .self = { .identity = identity[i],
@@ -420,6 +421,7 @@ static void revive(world *w)
     sherd__session_free(n->co);
     sherd__session_free(n->no);
     sherd__worker_free(n->worker);
+    node_devices_close(n->devices);
     sherd__executor_free(n->executor);
     start_node(w, w->back);
     w->back = NOBODY;
@@ -589,6 +591,7 @@ void circle_world_close(world *w)
     for (uint32_t i = 0; i < w->count; i++) {
         assert_int_equal(sherd__worker_memory(w->node[i].worker)->used, 0);
         sherd__worker_free(w->node[i].worker);
+        node_devices_close(w->node[i].devices);
         sherd__executor_free(w->node[i].executor);
     }
     sherd__peers_fini(&w->peers);

@@ -24,6 +24,7 @@ typedef struct sim_node {
     uint32_t index;
     sherd__peer peer;
     sherd__executor *executor;
+    void *devices; /* tests/support/node_devices.h */
     sherd__worker *worker;
     sherd__client *client;
     sherd__session *co, *no;

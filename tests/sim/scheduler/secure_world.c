@@ -17,7 +17,7 @@
 #include "core/bytes.h"
 #include "tests/sim/scheduler/secure_world.h"
 #include "tests/support/draw.h"
-#include "tests/support/no_backend.h"
+#include "tests/support/node_devices.h"
 
 const char secure_text[] = "input = 6\nlayer = dense 5\nlayer = tanh\nlayer = dense 3\n"
                            "loss = cross-entropy\ndata = file\nepochs = 1\nrate = 0.5\n";
@@ -110,7 +110,8 @@ static void start_node(world *w, uint32_t i)
     }
     n->own.x = sherd_view_c(n->examples, SHERD_F64, n->rows, INPUTS + 1);
     assert_int_equal(sherd__executor_new_inline(&n->executor), 0);
-    sherd__worker_options o = { .backend = &none,
+    sherd__worker_options o = { .backend = node_devices_open(i, &n->devices),
+                                .backend_ctx = n->devices,
                                 .memory = (uint64_t)16 << 20,
                                 .executor = n->executor,
                                 .self = { .identity = n->identity,
@@ -171,6 +172,7 @@ static void stop_node(sim_node *n)
     sherd__session_free(n->co);
     sherd__session_free(n->no);
     sherd__worker_free(n->worker);
+    node_devices_close(n->devices);
     sherd__executor_free(n->executor);
     sherd__identity_free(n->identity);
     free(n->heard);

@@ -35,6 +35,7 @@ typedef struct sim_node {
     sherd__own own;
     memory_ledger ledger;
     sherd__executor *executor;
+    void *devices; /* tests/support/node_devices.h */
     sherd__worker *worker;
     sherd__client *client;
     sherd__session *co, *no;

@@ -20,7 +20,7 @@
 #include "node/worker.h"
 #include "scheduler/train/job.h"
 #include "sherd/mat.h"
-#include "tests/support/no_backend.h"
+#include "tests/support/node_devices.h"
 
 enum { ROWS = 40, INPUTS = 5, CLASSES = 3, NODES_MAX = 6, STEPS = 6, ROUNDS_MAX = 200000 };
 
@@ -44,6 +44,7 @@ typedef struct sim_node {
     sherd__client *client;
     sherd__worker *worker;
     sherd__executor *executor;
+    void *devices;
     uint64_t sessions, back_ms;
     bool up, dead, stopped, slow;
 } sim_node;
@@ -383,7 +384,10 @@ static void sim_run(sim *s, uint64_t seed, uint32_t nodes, fault f, uint32_t vic
         n->all = s;
         n->index = i;
         assert_int_equal(sherd__executor_new_inline(&n->executor), 0);
-        sherd__worker_options w = { .backend = &none, .executor = n->executor, .memory = 64 << 20 };
+        sherd__worker_options w = { .backend = node_devices_open(i, &n->devices),
+                                    .backend_ctx = n->devices,
+                                    .executor = n->executor,
+                                    .memory = 64 << 20 };
         assert_int_equal(sherd__worker_new(&n->worker, &w), 0);
         connect(s, n);
     }
@@ -404,6 +408,7 @@ static void sim_run(sim *s, uint64_t seed, uint32_t nodes, fault f, uint32_t vic
         assert_int_equal(sherd__worker_stats_of(n->worker)->queued, 0);
         sherd__executor_free(n->executor);
         sherd__worker_free(n->worker);
+        node_devices_close(n->devices);
     }
     while (sherd__executor_drain(s->executor)) {}
     assert_true(s->work.ops->idle(s->work.ctx));
@@ -553,6 +558,76 @@ static void what_is_refused_takes_nothing_along(void **state)
     assert_true(rescaled >= 40);
 }
 
+/* Devices of all nodes but the last may die. */
+static void sim_run_on(const remote_options *devices, sim *s, uint64_t seed, uint32_t nodes,
+                       fault f, sherd__gradients_options g, outcome *out)
+{
+    remote_options o = *devices;
+    o.seed = seed;
+    node_devices.options = &o;
+    node_devices.dying = nodes - 1;
+    sim_run(s, seed, nodes, f, 1, g, false, out);
+    node_devices.options = NULL;
+}
+
+/* A node without a device refuses, and its part goes to another. */
+static void whatever_befalls_devices_the_bits_are_those_of_one_thread(void **state)
+{
+    (void)state;
+    static sim s;
+    sherd__gradients_options g = { .shards = 7 };
+    outcome want, got;
+    expected(g, &want);
+    node_devices.stats = (remote_stats){ 0 };
+    for (uint64_t seed = 1; seed <= 120; seed++) {
+        remote_options o = { .devices = 1 + (uint32_t)(seed % 2),
+                             .memory = 1 << 16,
+                             .late = 1 + (uint32_t)(seed % 7),
+                             .full_in = seed % 3 ? 0 : 8,
+                             .fail_in = seed % 4 ? 0 : 6,
+                             .dies_at = seed % 5 ? 0 : 1 + (uint32_t)(seed * 7 % 300),
+                             .all_die = seed % 10 == 0 };
+        sim_run_on(&o, &s, seed, 2 + (uint32_t)(seed % 4), seed % 6 ? NO_FAULT : CUT, g, &got);
+        if (got.err) fail_msg("seed %llu: error %d", (unsigned long long)seed, got.err);
+        if (memcmp(got.params, want.params, want.count * sizeof(double)))
+            fail_msg("seed %llu: other bits", (unsigned long long)seed);
+    }
+    const remote_stats *all = &node_devices.stats;
+    assert_true(all->dones > 10000 && all->full > 100 && all->failed > 100 && all->lost > 10);
+}
+
+/* As the same schedule is, when the host computes. */
+static void asynchronous_training_on_devices_makes_the_same_updates(void **state)
+{
+    (void)state;
+    static sim s;
+    for (uint64_t seed = 1; seed <= 30; seed++) {
+        sherd__gradients_options g = { .shards = 5, .async = true, .staleness_max = seed % 4 };
+        remote_options o = {
+            .devices = 2, .memory = 1 << 16, .late = 5, .full_in = 9, .fail_in = 7
+        };
+        outcome want, got;
+        sim_run(&s, seed, 3, NO_FAULT, 0, g, false, &want);
+        sim_run_on(&o, &s, seed, 3, NO_FAULT, g, &got);
+        assert_int_equal(want.err, 0);
+        assert_memory_equal(&got, &want, sizeof want);
+    }
+}
+
+/* Without any device no node is left. */
+static void a_training_ends_where_all_devices_are_lost(void **state)
+{
+    (void)state;
+    static sim s;
+    outcome got;
+    remote_options o = { .seed = 3, .memory = 1 << 16, .dies_at = 40 };
+    node_devices.options = &o;
+    node_devices.dying = 3;
+    sim_run(&s, 3, 3, NO_FAULT, 0, (sherd__gradients_options){ .shards = 7 }, false, &got);
+    node_devices.options = NULL;
+    assert_int_equal(got.err, SHERD_EFEWNODES);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -562,6 +637,9 @@ int main(void)
         cmocka_unit_test(asynchronous_updates_keep_their_bound_through_all_faults),
         cmocka_unit_test(a_node_gets_its_next_part_while_it_computes_one),
         cmocka_unit_test(what_is_refused_takes_nothing_along),
+        cmocka_unit_test(whatever_befalls_devices_the_bits_are_those_of_one_thread),
+        cmocka_unit_test(asynchronous_training_on_devices_makes_the_same_updates),
+        cmocka_unit_test(a_training_ends_where_all_devices_are_lost),
     };
-    return cmocka_run_group_tests(tests, set_up, NULL);
+    return cmocka_run_group_tests(tests, set_up, node_devices_end);
 }

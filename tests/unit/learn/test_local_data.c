@@ -14,11 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/diag.h"
 #include "core/subnormal.h"
 #include "crypto/privacy.h"
 #include "learn/grader.h"
 #include "learn/local_data.h"
 #include "learn/secure.h"
+#include "matrix/tiled.h"
 #include "tests/support/draw.h"
 
 static const char *const texts[] = {
@@ -57,12 +59,17 @@ static void make(unsigned k, size_t rows)
     own = (sherd__own){ .x = sherd_view_c(examples, SHERD_F64, rows, cols) };
 }
 
+static sherd__arithmetic arithmetic; /* of graders; zeroed: this machine's */
+
 static sherd__own_grader *begin(double clip)
 {
     sherd__own_grader *g;
-    sherd__own_options o = {
-        .recipe = &recipe, .data = &own, .divide = 1, .clip = clip, .values = recipe.target_values
-    };
+    sherd__own_options o = { .recipe = &recipe,
+                             .data = &own,
+                             .divide = 1,
+                             .clip = clip,
+                             .values = recipe.target_values,
+                             .by = arithmetic };
     assert_int_equal(sherd__own_new(&g, &o, NULL), 0);
     draw_state = 77;
     for (size_t i = 0; i < count; i++) sherd__own_params(g)[i] = (double)draw() / 0x1p31 - 0.5;
@@ -412,6 +419,73 @@ static void a_round_stops_between_chunks(void **s)
     }
 }
 
+/* ---- another multiplier ---------------------------------------------------------------------- */
+
+/* Computes as layers do here, but times `factor`, and fails at a product. */
+static struct {
+    sherd_multiplier_ops ops;
+    double factor;
+    unsigned left; /* products before it fails; 0: it does not */
+} another;
+
+static int another_multiply(void *ctx, sherd_view a, sherd_view b, double *c, size_t ldc,
+                            sherd_diag *d)
+{
+    sherd__tiled p = { .type = SHERD_F64, .a = a, .b = b, .c = c, .ldc = ldc };
+    sherd__tiled_room room = { 0 };
+    (void)ctx;
+    if (another.left && --another.left == 0)
+        return sherd__fail(d, SHERD_EDEVICE, NULL, "the device failed");
+    int err = sherd__tiled_multiply(&p, NULL, &room);
+    sherd__tiled_room_fini(&room);
+    for (size_t i = 0; i < a.rows; i++)
+        for (size_t j = 0; j < b.cols; j++) c[i * ldc + j] *= another.factor;
+    return err;
+}
+
+static int make_another(void *ctx, unsigned bits, sherd_multiplier *out, sherd_diag *d)
+{
+    (void)ctx;
+    int err = sherd_multiplier_local(bits, out, d);
+    if (err) return err;
+    another.ops = *out->ops;
+    another.ops.multiply = another_multiply;
+    out->ops = &another.ops;
+    return 0;
+}
+
+static void grade_by_another(double clip, double factor, unsigned left, int64_t *out)
+{
+    another.factor = factor;
+    another.left = left;
+    arithmetic.multiplier = make_another;
+    grade(clip, 0, ROWS, clip > 0 ? figures : scales, out);
+    arithmetic.multiplier = NULL;
+}
+
+static void one_multiplier_computes_all_of_a_sum(void **s)
+{
+    (void)s;
+    int64_t want[COUNT_MAX + 3], got[COUNT_MAX + 3];
+    size_t len;
+    for (unsigned k = 0; k < TEXTS; k++)
+        for (unsigned clips = 0; clips < 2; clips++) {
+            double clip = clips ? 0.5 : 0;
+            draw_state = 5 + k;
+            make(k, ROWS);
+            len = (count + 3) * sizeof *want;
+            grade(clip, 0, ROWS, clips ? figures : scales, want);
+            grade_by_another(clip, 1, 0, got);
+            assert_memory_equal(got, want, len);
+            grade_by_another(clip, 1 + 1e-3, 0, got);
+            assert_memory_not_equal(got, want, len);
+            grade_by_another(clip, 1 + 1e-3, 1, got);
+            assert_memory_equal(got, want, len);
+            grade_by_another(clip, 1 + 1e-3, 3, got); /* in a later chunk, or layer */
+            assert_memory_equal(got, want, len);
+        }
+}
+
 static bool plan_may_clip_at(double clip)
 {
     uint8_t bytes[8 * SHERD__SECURE_PLAN];
@@ -460,6 +534,7 @@ int main(void)
         cmocka_unit_test(slopes_that_are_subnormal_stay_within_the_bound),
         cmocka_unit_test(subnormal_numbers_count_as_zeros_and_only_here),
         cmocka_unit_test(a_round_stops_between_chunks),
+        cmocka_unit_test(one_multiplier_computes_all_of_a_sum),
         cmocka_unit_test(a_plan_has_a_clipping_norm_of_this_range),
         cmocka_unit_test(columns_that_do_not_fit_are_refused),
     };
