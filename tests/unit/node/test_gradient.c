@@ -25,6 +25,7 @@
 #include "tests/support/draw.h"
 #include "tests/support/joined.h"
 #include "tests/support/no_backend.h"
+#include "tests/support/threaded.h"
 
 #define MB ((uint64_t)1 << 20)
 
@@ -52,7 +53,7 @@ static const int32_t scales[TIERS] = { 30, 31 };
 typedef struct peer {
     joined j;
     uint32_t order[HEARD], results; /* tasks in the order of their answers */
-    uint8_t answers[HEARD][1024];
+    uint8_t answers[HEARD][4096];
     sherd__refusal refused[HEARD];
     uint32_t refusals;
 } peer;
@@ -83,13 +84,17 @@ static void wake(void *ctx)
 
 static bool turns; /* it asks for turns of a loop, also where it is not threaded */
 
+static void *device; /* of threaded_backend; NULL: passes compute on the host */
+
 static void start(uint64_t memory, bool threaded)
 {
-    sherd__worker_options o = { .backend = &none, .memory = memory };
-    const sherd__device device = { .does = SHERD__DOES_ALL,
-                                   .depth = 2,
-                                   .gflops = threaded ? 1 : 10 };
-    o.devices = &device;
+    sherd__worker_options o = { .backend = device ? &threaded_backend : &none,
+                                .backend_ctx = device,
+                                .memory = memory };
+    const sherd__device one = { .does = SHERD__DOES_ALL,
+                                .depth = device ? 1 : 2,
+                                .gflops = threaded ? 1 : 10 };
+    o.devices = &one;
     o.devices_len = 1;
     if (threaded || turns) o.wake = wake;
     assert_int_equal(threaded ? sherd__executor_new(&executor, 16, wake, NULL)
@@ -527,6 +532,56 @@ static void local_steps_end_with_the_session_that_asked_for_them(void **s)
     stop();
 }
 
+/* One device that takes one call at a time: a task that has found it taken by a pass is tried
+ * again, also if it is the only task. */
+static void a_device_serves_passes_and_tasks_of_others(void **s)
+{
+    (void)s;
+    enum { SIDE = 20, SQUARE = 3, ROUNDS = 4 };
+    static const uint32_t tasks[ROUNDS] = { 1, 1, 1, 20 };
+    static double square[SIDE * SIDE];
+    sherd__backend_options quick = { .threads = 1, .quick = true };
+    threaded_options one = { .depth = 1, .latency_us = 200 };
+    peer p, q;
+    layout l = usual();
+    uint32_t asked = 0;
+    for (unsigned i = 0; i < 2; i++)
+        l.shard[i].local = (sherd__local_steps){ .steps = 25, .rate = 0.01, .weight = 1 };
+    for (size_t i = 0; i < SIDE * SIDE; i++) square[i] = (double)(i % 7);
+    assert_int_equal(sherd__backend_cpu.open(&one.cpu, &quick, NULL), 0);
+    assert_int_equal(threaded_open(&device, &one), 0);
+    start(16 * MB, true);
+    join(&p);
+    join(&q);
+    put_examples(&p);
+    joined_put(&q.j, JOB, SQUARE, SHERD_F64, SIDE, SIDE, square);
+    for (uint32_t r = 0; r < ROUNDS; r++) {
+        l.plan.params = 20 + 10 * r;
+        ask(&p, &l, PLAN + 20 + 10 * r);
+        settle(&p);
+        usleep(2000); /* the pass has begun */
+        for (uint32_t k = 0; k < tasks[r]; k++)
+            joined_ask(&q.j, JOB, ++asked, SHERD__OP_MULTIPLY, SQUARE, SQUARE, SHERD_F64, SIDE,
+                       SIDE);
+        for (unsigned i = 0; i < 20000 && (q.results < asked || p.results < 2 * (r + 1)); i++) {
+            settle(&p);
+            settle(&q);
+            sherd__worker_poll(worker);
+            usleep(200);
+        }
+        assert_int_equal(q.results, asked);
+        assert_int_equal(p.refusals + q.refusals, 0);
+        is_expected(&p, &l, PLAN + 20 + 10 * r);
+    }
+    assert_true(threaded_refused(device) > 0);
+    cut(&p);
+    cut(&q);
+    stop();
+    threaded_backend.close(device);
+    sherd__backend_cpu.close(one.cpu);
+    device = NULL;
+}
+
 static uint64_t used(void)
 {
     return sherd__worker_memory(worker)->used;
@@ -644,6 +699,7 @@ int main(void)
         cmocka_unit_test(
             a_pass_begins_before_the_last_parameters_and_is_begun_anew_where_they_are_late),
         cmocka_unit_test(local_steps_end_with_the_session_that_asked_for_them),
+        cmocka_unit_test(a_device_serves_passes_and_tasks_of_others),
         cmocka_unit_test(the_compute_thread_ends_a_network),
         cmocka_unit_test(ends_that_wait_are_bounded),
         cmocka_unit_test(no_allocation_that_fails_does_harm),
