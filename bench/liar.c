@@ -54,6 +54,7 @@ static const sherd__backend liar = { .abi = SHERD__BACKEND_ABI,
                                      .drop = sherd__hosted_drop,
                                      .submit = submit_liar,
                                      .cancel = sherd__hosted_cancel,
+                                     .multiplier = sherd__hosted_multiplier,
                                      .compute = compute_liar,
                                      .close = close_liar };
 

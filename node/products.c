@@ -5,6 +5,7 @@
  */
 #include "node/products.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -241,6 +242,7 @@ static int make(const sherd__products *of, bool own, unsigned bits, sherd_multip
 {
     const sherd__backend *b = of->devices->backend;
     *out = (sherd_multiplier){ 0 };
+    assert(b->multiplier || b->wait);
     if (b->multiplier) return b->multiplier(of->devices->ctx, bits, out, d);
     products *p = sherd__calloc(1, sizeof *p);
     int err = p ? sherd_multiplier_local(bits, &p->here, d) : SHERD_ENOMEM;

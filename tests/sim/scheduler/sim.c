@@ -109,6 +109,7 @@ static const sherd__backend liar = { .abi = SHERD__BACKEND_ABI,
                                      .drop = sherd__hosted_drop,
                                      .submit = liar_submit,
                                      .cancel = sherd__hosted_cancel,
+                                     .multiplier = sherd__hosted_multiplier,
                                      .compute = liar_compute };
 
 /* --- the job's owner ------------------------------------------------------------------------- */

@@ -58,6 +58,7 @@ static const sherd__backend fake = { .abi = SHERD__BACKEND_ABI,
                                      .drop = sherd__hosted_drop,
                                      .submit = fake_submit,
                                      .cancel = sherd__hosted_cancel,
+                                     .multiplier = sherd__hosted_multiplier,
                                      .compute = fake_compute };
 
 static void note_wake(void *ctx)

@@ -45,6 +45,7 @@ const sherd__backend worker_fake = { .abi = SHERD__BACKEND_ABI,
                                      .drop = sherd__hosted_drop,
                                      .submit = fake_submit,
                                      .cancel = sherd__hosted_cancel,
+                                     .multiplier = sherd__hosted_multiplier,
                                      .compute = fake_compute };
 
 void worker_start_by(double (*clock)(void), void (*wake)(void *ctx), const sherd__backend *b,
