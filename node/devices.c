@@ -86,12 +86,18 @@ static void link_use(sherd__residence *r)
     s->newest = r;
 }
 
+static uint64_t bytes_of(const sherd__block *b)
+{
+    return sherd__fragment_info_of(b->fragment)->len;
+}
+
 static void drop(sherd__residence *r)
 {
     sherd__residence **at = &r->block->held;
     while (*at != r) at = &(*at)->next;
     *at = r->next;
     unlink_use(r);
+    r->on->held -= bytes_of(r->block);
     r->devices->backend->drop(r->devices->ctx, &r->handle);
     sherd__free(r);
 }
@@ -112,6 +118,14 @@ static bool evict(const sherd__device_state *s, const sherd__block *left, const 
     return r != NULL;
 }
 
+/* Drops blocks until there is room for `len` bytes more, as far as that is known: a device may copy
+   blocks and allocate results when it is too late to drop others. */
+static void make_room(const sherd__device_state *s, uint64_t len, const sherd__block *left,
+                      const sherd__block *right)
+{
+    while (s->what.memory && s->held + len > s->what.memory && evict(s, left, right)) {}
+}
+
 /* Makes the device hold the block, if it has room for it in addition to left and right. */
 static int hold(sherd__devices *ds, sherd__device_state *s, sherd__block *b, uint64_t owner,
                 const sherd__block *left, const sherd__block *right, sherd__handle *out,
@@ -126,6 +140,7 @@ static int hold(sherd__devices *ds, sherd__device_state *s, sherd__block *b, uin
     }
     r = sherd__calloc(1, sizeof *r);
     if (!r) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    make_room(s, bytes_of(b), left, right);
     int err;
     do err = ds->backend->hold(ds->ctx, s->number, b->fragment, owner, &r->handle, d);
     while (err == SHERD_ENOMEM && evict(s, left, right));
@@ -138,6 +153,7 @@ static int hold(sherd__devices *ds, sherd__device_state *s, sherd__block *b, uin
     r->block = b;
     r->next = b->held;
     b->held = r;
+    s->held += bytes_of(b);
     link_use(r);
     *out = r->handle;
     return SHERD_OK;
@@ -213,6 +229,7 @@ static int submit(sherd__devices *ds, sherd__call *c, uint32_t needs, bool run, 
         c->right = (sherd__handle){ .id = 0 };
         int err = hold(ds, s, left, c->owner, left, right, &c->left, d);
         if (!err && right) err = hold(ds, s, right, c->owner, left, right, &c->right, d);
+        if (!err) make_room(s, c->task->result.len, left, right);
         if (!err) err = ds->backend->submit(ds->ctx, c, d);
         if (!err) {
             if (run) s->running++;

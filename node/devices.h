@@ -1,8 +1,8 @@
 /*
  * The devices of a task loop: which of them computes a task, which blocks each of them holds, and
  * what happens when one is lost. The host keeps every block, so that a device is a cache of blocks:
- * the least recently used ones are dropped where it has no room, and held again when a task needs
- * them. A lost device takes no data with it.
+ * the least recently used ones are dropped before it runs out of room, and held again when a task
+ * needs them. A lost device takes no data with it.
  *
  * Besides the loop's thread, passes of training use the devices (sherd__devices_run), so all
  * functions lock.
@@ -23,6 +23,7 @@ typedef struct sherd__device_state {
     uint32_t under_way; /* calls of tasks in progress */
     uint32_t running;   /* the same of sherd__devices_run */
     bool lost;
+    uint64_t held;                     /* bytes of the blocks below */
     sherd__residence *oldest, *newest; /* blocks that it holds, by their last use */
 } sherd__device_state;
 

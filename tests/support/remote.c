@@ -387,7 +387,7 @@ int remote_open(void **ctx, const remote_options *o)
                                       .does = SHERD__DOES_ALL | SHERD__DOES_STEADY,
                                       .gflops = 1,
                                       .cell = 1 << 16,
-                                      .memory = r->o.memory,
+                                      .memory = o->stated ? o->stated : r->o.memory,
                                       .depth = r->o.depth };
     }
     return SHERD_OK;

@@ -13,6 +13,7 @@ typedef struct remote_options {
     uint64_t seed;
     uint32_t devices; /* 0: one */
     size_t memory;    /* bytes of each device; 0: 16 MB */
+    uint64_t stated;  /* bytes that each says it has; 0: as many as it has */
     uint32_t depth;   /* calls that each of them takes; 0: 4 */
     uint32_t late;    /* turns that a call takes at most; 0: one */
     uint32_t full_in; /* one of so many holds and calls finds no memory; 0: none */

@@ -94,7 +94,7 @@ static void blocks_go_and_come_back_where_a_device_is_small(void **s)
 {
     (void)s;
     peer p;
-    start((remote_options){ .memory = 4 * (BLOCK + 64), .late = 3 });
+    start((remote_options){ .memory = 4 * (BLOCK + 64), .stated = 1 << 30, .late = 3 });
     peer_join(&p);
     put_squares(&p, 6);
     for (uint32_t k = 1; k <= 30; k++) {
@@ -109,6 +109,25 @@ static void blocks_go_and_come_back_where_a_device_is_small(void **s)
     peer_cut(&p);
     remote_stats r = stop();
     assert_true(r.full > 10);
+}
+
+/* One task after another: the device never finds that it is full. */
+static void room_is_made_before_a_block_is_held(void **s)
+{
+    (void)s;
+    peer p;
+    start((remote_options){ .memory = 4 * (BLOCK + 64) });
+    peer_join(&p);
+    put_squares(&p, 6);
+    for (uint32_t k = 1; k <= 30; k++) {
+        sherd__task t = ask(&p, 2 * k, 6);
+        peer_settle(&p);
+        assert_last(&p, &t);
+    }
+    peer_cut(&p);
+    remote_stats r = stop();
+    assert_int_equal(r.full, 0);
+    assert_int_equal(r.holds, 60);
 }
 
 static void the_block_that_was_used_last_stays(void **s)
@@ -278,6 +297,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(several_calls_are_under_way_on_each_device),
         cmocka_unit_test(blocks_go_and_come_back_where_a_device_is_small),
+        cmocka_unit_test(room_is_made_before_a_block_is_held),
         cmocka_unit_test(the_block_that_was_used_last_stays),
         cmocka_unit_test(what_fits_no_device_is_refused_and_the_rest_goes_on),
         cmocka_unit_test(a_call_that_fails_is_repeated),
