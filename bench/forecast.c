@@ -43,9 +43,9 @@ static int run_once(sherd_cluster *cluster, const sherd__bench_pair *p,
                     const sherd_product_options *opt, sherd_forecast *f, double *took,
                     sherd_diag *d)
 {
-    sherd_forecast_options with = { .cluster = cluster, .result = p->c };
-    sherd_report r = { 0 };
-    int err = sherd_forecast_multiply(f, p->a, p->b, opt, &with, d);
+    sherd_forecast_options with = { .size = sizeof with, .cluster = cluster, .result = p->c };
+    sherd_report r = { .size = sizeof r };
+    int err = sherd_forecast_multiply(p->a, p->b, opt, &with, f, d);
     if (err) return err;
     double began = sherd__clock_s();
     err = sherd_multiply(cluster, p->a, p->b, p->c, p->b.cols, opt, &r, d);
@@ -70,9 +70,8 @@ static int run_kind(sherd__bench *b, const kind *k, sherd_cluster *cluster,
                         .target = TARGET };
     static const uint8_t seed[32] = { 1 }; /* so that forecast and run partition alike */
     telling t;
-    sherd_product_options opt;
+    sherd_product_options opt = { .size = sizeof opt };
     int runs = sherd__bench_runs(b, 3), err = 0;
-    sherd_product_options_init(&opt);
     opt.scheme = k->scheme;
     opt.group = k->group;
     opt.bits = k->bits;
@@ -81,7 +80,7 @@ static int run_kind(sherd__bench *b, const kind *k, sherd_cluster *cluster,
     opt.exact = s->exact_only;
     if (s->takes & SHERD_TAKES_SHUFFLES) opt.seed = seed;
     for (int i = -1; i < runs && !err; i++) { /* the first run warms up */
-        sherd_forecast fore;
+        sherd_forecast fore = { .size = sizeof fore };
         int at = i < 0 ? 0 : i;
         err = run_once(cluster, p, &opt, &fore, &t.took[at], d);
         if (err) return err;

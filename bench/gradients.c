@@ -311,8 +311,7 @@ int sherd__bench_gradients_large(sherd__bench *b, sherd_diag *d)
     int runs = sherd__bench_runs(b, 7);
     carrier c[LARGE_NODES] = { { .measure = NULL } };
     sherd__measure_options mo = { .program = SHERD__SELF,
-                                  .interrupted = sherd__bench_interrupted,
-                                  .ctx = b };
+                                  .hooks = { sherd__bench_interrupted, NULL, NULL, b } };
     sherd_cluster *cluster = NULL;
     training t = { 0 };
     large_text(units, text, sizeof text);
@@ -439,7 +438,7 @@ static int loss_at(const training *t, size_t i, double *out, sherd_diag *d)
     sherd__batch all = { .x = t->data.x, .targets = t->data.targets };
     size_t count = sherd__network_count(t->network);
     int err = sherd__recipe_network(&t->recipe, t->data.x.rows, &n, d);
-    if (!err) err = sherd_multiplier_local(0, &e.products, d);
+    if (!err) err = sherd_multiplier_local(&e.products, 0, d);
     if (!err) {
         memcpy(sherd__network_params(n), t->path + i * count, count * sizeof(double));
         err = sherd__network_learn(n, e, &all, out, NULL, d);
@@ -470,7 +469,7 @@ static int timed(sherd__bench *b, sherd_cluster *cluster, bool async, double *ra
                                "loss = cross-entropy\n";
     size_t examples = b->quick ? 200 : 3200, at = 0;
     uint64_t count = b->quick ? 3 : 12;
-    sherd_node_info info;
+    sherd_node_info info = { .size = sizeof info };
     training t = { 0 };
     double seconds = 0;
     brake k = { .on = true };

@@ -266,7 +266,7 @@ static int seed_path(sherd__bench *b, char out[PATH_MAX], sherd_diag *d)
 static int build_seed(sherd__bench *b, const char *path, uint64_t *size, double *seconds,
                       sherd_diag *d)
 {
-    sherd_meta_save_options opt = { .expanded = false };
+    sherd_meta_save_options opt = { .size = sizeof opt, .expanded = false };
     sherd_meta *meta = NULL;
     double began = sherd__clock_s();
     int err = new_meta(&meta, b, d);

@@ -33,30 +33,28 @@ static void log_line(void *ctx, sherd_log_level level, const char *text)
 
 int sherd__bench_open(sherd_cluster **out, sherd__bench *b, uint32_t nodes, sherd_diag *d)
 {
-    sherd_cluster_options opt = { .local_nodes = nodes,
+    sherd_cluster_options opt = { .size = sizeof opt,
+                                  .local_nodes = nodes,
                                   .program = SHERD__SELF,
-                                  .interrupted = sherd__bench_interrupted,
-                                  .log = log_line,
-                                  .ctx = b };
+                                  .hooks = { sherd__bench_interrupted, log_line, NULL, b } };
     return sherd_cluster_open(out, &opt, d);
 }
 
 int sherd__bench_open_liars(sherd_cluster **out, sherd__bench *b, uint32_t nodes, sherd_diag *d)
 {
-    sherd_cluster_options opt = { .local_nodes = nodes,
+    sherd_cluster_options opt = { .size = sizeof opt,
+                                  .local_nodes = nodes,
                                   .program = SHERD__SELF,
                                   .program_verb = SHERD__BENCH_NODE,
-                                  .interrupted = sherd__bench_interrupted,
-                                  .ctx = b };
+                                  .hooks = { sherd__bench_interrupted, NULL, NULL, b } };
     return sherd_cluster_open(out, &opt, d);
 }
 
 int sherd__bench_multiply(sherd_cluster *cluster, const sherd__bench_pair *p, uint32_t group,
                           double *seconds, uint64_t *fragments, sherd_diag *d)
 {
-    sherd_product_options opt;
-    sherd_report r;
-    sherd_product_options_init(&opt);
+    sherd_product_options opt = { .size = sizeof opt };
+    sherd_report r = { .size = sizeof r };
     opt.group = group;
     double began = sherd__clock_s();
     int err = sherd_multiply(cluster, p->a, p->b, p->c, p->b.cols, &opt, &r, d);

@@ -15,8 +15,7 @@
 static int open_node(sherd__measure **out, sherd__bench *b, sherd_diag *d)
 {
     sherd__measure_options opt = { .program = SHERD__SELF,
-                                   .interrupted = sherd__bench_interrupted,
-                                   .ctx = b };
+                                   .hooks = { sherd__bench_interrupted, NULL, NULL, b } };
     return sherd__measure_new(out, &opt, d);
 }
 
@@ -89,17 +88,17 @@ static int time_resident(sherd__bench *b, double *median, sherd_diag *d)
 {
     static double a[DIM * DIM], kept[DIM * DIM], out[DIM * DIM];
     double took[SHERD__BENCH_RUNS_MAX];
-    sherd_cluster_options co = {
-        .local_nodes = 1, .program = SHERD__SELF, .interrupted = sherd__bench_interrupted, .ctx = b
-    };
+    sherd_cluster_options co = { .size = sizeof co,
+                                 .local_nodes = 1,
+                                 .program = SHERD__SELF,
+                                 .hooks = { sherd__bench_interrupted, NULL, NULL, b } };
     sherd_view va = sherd_view_c(a, SHERD_F64, DIM, DIM);
     sherd_view vb = sherd_view_c(kept, SHERD_F64, DIM, DIM);
     sherd_cluster *cluster = NULL;
     sherd_resident *resident = NULL;
-    sherd_product_options po;
+    sherd_product_options po = { .size = sizeof po };
     int n = 0;
     for (size_t i = 0; i < DIM * DIM; i++) a[i] = kept[i] = (double)(i % 7);
-    sherd_product_options_init(&po);
     int err = sherd_cluster_open(&cluster, &co, d);
     if (!err) err = sherd_resident_new(&resident, cluster, vb, DIM, &po, d);
     for (; n < SHERD__BENCH_RUNS_MAX && !err; n++) {

@@ -25,8 +25,7 @@
 
 static sherd_product_options options(void)
 {
-    sherd_product_options opt;
-    sherd_product_options_init(&opt);
+    sherd_product_options opt = { .size = sizeof opt };
     opt.scheme = SHERD_SHARE;
     opt.exact = true;
     return opt;
@@ -69,7 +68,7 @@ static int run_square(sherd__bench *b, const sherd__bench_pair *p, sherd_cluster
     double here[SHERD__BENCH_RUNS_MAX], nodes[SHERD__BENCH_RUNS_MAX];
     int runs = sherd__bench_runs(b, 5), err = 0;
     sherd_product_options opt = options();
-    sherd_report r = { 0 };
+    sherd_report r = { .size = sizeof r };
     for (int i = -1; i < runs && !err; i++) { /* the first pair warms up */
         int at = i < 0 ? 0 : i;
         sherd_report_fini(&r);
@@ -136,7 +135,7 @@ static void traffic(sherd_cluster *c, double *up, double *down)
 {
     *up = *down = 0;
     for (uint32_t i = 0; i < sherd_cluster_size(c); i++) {
-        sherd_node_info info;
+        sherd_node_info info = { .size = sizeof info };
         sherd_cluster_node(c, i, &info);
         *up += (double)info.bytes_out;
         *down += (double)info.bytes_in;
@@ -270,8 +269,8 @@ static void strike_end(strike *s)
 static int multiply_struck(sherd_cluster *cluster, const sherd__bench_pair *p, strike *s,
                            const sherd_product_options *opt, double *seconds, sherd_diag *d)
 {
-    sherd_node_info info;
-    sherd_report r = { 0 };
+    sherd_node_info info = { .size = sizeof info };
+    sherd_report r = { .size = sizeof r };
     sherd_cluster_node(cluster, 2, &info);
     s->pid = info.pid;
     int err = s->signal ? strike_begin(s, d) : SHERD_OK;

@@ -59,7 +59,7 @@ static int begin(runner *r, const course *c, sherd_dtype dtype, sherd_diag *d)
     spec.dtype = dtype;
     int err = sherd__network_new(&spec, &r->n, d);
     if (!err) err = sherd__optimiser_init(&r->o, &how, sherd__network_count(r->n), d);
-    if (!err) err = sherd_multiplier_local(0, &r->e.products, d);
+    if (!err) err = sherd_multiplier_local(&r->e.products, 0, d);
     if (err) return err;
     sherd__network_draw(r->n, &rng, c->scale);
     if (c->drawn == 0) return 0;

@@ -114,7 +114,7 @@ static int judge(const training *t, const side *over, int steps, sherd_diag *d)
     side s = { 0 };
     sherd_multiplier m;
     double seconds;
-    int err = sherd_multiplier_local(BITS, &m, d);
+    int err = sherd_multiplier_local(&m, BITS, d);
     if (!err) err = side_init(&s, t, m, d);
     for (int i = 0; !err && i < steps; i++) err = step(&s, t, &seconds, d);
     if (!err && memcmp(sherd__network_params(s.n), sherd__network_params(over->n),
@@ -129,7 +129,7 @@ static void traffic(sherd_cluster *c, double *up, double *down)
 {
     *up = *down = 0;
     for (uint32_t i = 0; i < sherd_cluster_size(c); i++) {
-        sherd_node_info info;
+        sherd_node_info info = { .size = sizeof info };
         sherd_cluster_node(c, i, &info);
         *up += (double)info.bytes_out;
         *down += (double)info.bytes_in;
@@ -142,13 +142,12 @@ static int run(sherd__bench *b, const training *t, sherd_cluster *cluster, int p
 {
     side local = { 0 }, over = { .keeps = true };
     sherd_multiplier m;
-    sherd_product_options opt;
+    sherd_product_options opt = { .size = sizeof opt };
     double up, down, up_then, down_then;
     int runs = sherd__bench_runs(b, preset);
-    sherd_product_options_init(&opt);
     opt.scheme = SHERD_SHARE;
     opt.bits = BITS;
-    int err = sherd_multiplier_local(0, &m, d);
+    int err = sherd_multiplier_local(&m, 0, d);
     if (!err) err = side_init(&local, t, m, d);
     if (!err) err = sherd_multiplier_cluster(&m, cluster, &opt, d);
     if (!err) err = side_init(&over, t, m, d);

@@ -8,19 +8,19 @@
 static const char *const names[] = { "sigmoid", "minus", "square", "multiply",
                                      "relu",    "tanh",  "exp",    NULL };
 
-static int find_operation(sherd__cli *cli, sherd_elementwise *op, unsigned *operands, sherd_diag *d)
+static int find_operation(sherd__cli *cli, sherd_op *op, unsigned *operands, sherd_diag *d)
 {
     char hint[80];
     const char *name = cli->args[0], *near = sherd__suggest(name, names);
-    uint32_t number = sherd__map_find(name);
-    if (number == 0) {
+    uint32_t number = (uint32_t)sherd_op_find(name);
+    if (sherd__map_arity(number) == 0) {
         snprintf(hint, sizeof hint, "did you mean %s?", near ? near : "");
         return sherd__fail(d, SHERD_EINVAL, near ? hint : NULL,
                            "expected sigmoid, minus, square, multiply, relu, tanh or exp, found "
                            "'%.60s'",
                            name);
     }
-    *op = (sherd_elementwise)number;
+    *op = (sherd_op)number;
     *operands = sherd__map_arity(number);
     if (cli->args_len - 1 == (int)*operands) return 0;
     return sherd__fail(d, SHERD_EINVAL, NULL, "%s takes %s, found %d", name,
@@ -39,7 +39,7 @@ static int agree(const sherd__product_run *w, sherd_diag *d)
 static int run_apply(sherd__cli *cli, sherd_diag *d)
 {
     sherd__product_run w;
-    sherd_elementwise op = 0;
+    sherd_op op = 0;
     unsigned operands = 1;
     int err = find_operation(cli, &op, &operands, d);
     if (err) return err;

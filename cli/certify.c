@@ -104,7 +104,7 @@ static int fill_scheme(sherd__certificate *c, const sherd__product_run *w, sherd
 /* Domains are counted by their names, which are unique within a cluster. */
 static uint32_t count_domains(const sherd__product_run *w)
 {
-    sherd_node_info info, other;
+    sherd_node_info info = { .size = sizeof info }, other = { .size = sizeof other };
     uint32_t count = 0, before;
     for (uint32_t i = 0; i < sherd_cluster_size(w->cluster); i++) {
         sherd_cluster_node(w->cluster, i, &info);
@@ -127,7 +127,7 @@ static int fill_nodes(sherd__certificate *c, const sherd__product_run *w, sherd_
     else if (sherd__certificate_list(c, c->nodes))
         return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the certificate");
     for (uint32_t i = 0; i < c->nodes; i++) {
-        sherd_node_info info;
+        sherd_node_info info = { .size = sizeof info };
         sherd_cluster_node(w->cluster, i, &info);
         if (*info.blas_core) sherd__certificate_core(c, info.blas_core);
         if (!listed) continue;

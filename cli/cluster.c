@@ -263,7 +263,7 @@ static int start_nodes(sherd__cli *cli, state *s, sherd_diag *d)
                                 .threads = (uint32_t)sherd__opt_int(cli, "threads"),
                                 .unbound = sherd__opt_choice(cli, "bind-to") == SHERD__BIND_NONE,
                                 .log_dir = s->folder,
-                                .interrupted = interrupted };
+                                .hooks = { .interrupted = interrupted } };
     path_of(s, SHERD__CLUSTER_KEY, key);
     int err = sherd__identity_new(&id);
     if (err) return sherd__fail(d, err, NULL, "cannot make a key: %s", sherd_strerror(err));

@@ -110,7 +110,7 @@ static void show_nodes(demo *m)
         printf("%" PRIu32 " node%s%s, pids:", n, n == 1 ? "" : "s",
                sherd_cluster_simulated(m->cluster) ? " (domains: simulated on one host)" : "");
     for (uint32_t i = 0; i < n; i++) {
-        sherd_node_info info;
+        sherd_node_info info = { .size = sizeof info };
         sherd_cluster_node(m->cluster, i, &info);
         if (!nodes && info.pid > 0) printf(" %ld", (long)info.pid);
         else if (!nodes) printf(" -"); /* its pid is unknown here */
@@ -209,7 +209,7 @@ static int run_once(demo *m, bool exact, sherd_diag *d)
                              .cols = HIDDEN,
                              .cluster = m->cluster,
                              .began = m->began };
-    sherd_product_options_init(&w.opt);
+    w.opt = (sherd_product_options){ .size = sizeof w.opt };
     w.opt.exact = exact;
     w.opt.bits = 17;
     w.c = sherd__calloc(w.rows * w.cols + 1, sizeof *w.c);

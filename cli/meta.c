@@ -103,6 +103,7 @@ static int convert(sherd__cli *cli, const sherd_meta_save_options *opt, bool ver
 static int run_expand(sherd__cli *cli, sherd_diag *d)
 {
     sherd_meta_save_options opt = {
+        .size = sizeof opt,
         .expanded = true,
         .deflate = sherd__opt_flag(cli, "deflate"),
         .without_seed = sherd__opt_flag(cli, "without-seed"),
@@ -112,7 +113,7 @@ static int run_expand(sherd__cli *cli, sherd_diag *d)
 
 static int run_compact(sherd__cli *cli, sherd_diag *d)
 {
-    sherd_meta_save_options opt = { .expanded = false };
+    sherd_meta_save_options opt = { .size = sizeof opt, .expanded = false };
     return convert(cli, &opt, true, d);
 }
 

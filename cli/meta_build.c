@@ -41,10 +41,10 @@ static int read_widths(const char *text, uint64_t widths[WIDTHS_MAX], size_t *le
 /* Returns the nearest kind of operation to a misspelt one, or NULL. */
 static const char *nearest_kind(const char *kind)
 {
-    const char *known[SHERD_META_EXP + 1] = { NULL };
+    const char *known[SHERD_OP_EXP + 1] = { NULL };
     size_t len = 0;
-    for (unsigned i = SHERD_META_DOT; i <= SHERD_META_EXP && len < SHERD_META_EXP; i++)
-        if ((known[len] = sherd_meta_kind_name((sherd_meta_kind)i))) len++;
+    for (unsigned i = SHERD_OP_PRODUCT; i <= SHERD_OP_EXP && len < SHERD_OP_EXP; i++)
+        if ((known[len] = sherd_op_name((sherd_op)i))) len++;
     return sherd__suggest(kind, known);
 }
 
@@ -57,8 +57,8 @@ static int read_operation(const char *text, sherd_meta_operation *op, sherd_diag
     *op = (sherd_meta_operation){ .n = 0 };
     int got = sscanf(text, "%63[^=]=%31[a-z]:%" SCNu64 "x%" SCNu64 "x%" SCNu64 "%c", name, kind, &n,
                      &k, &m, &rest);
-    op->kind = (sherd_meta_kind)(got >= 2 ? sherd_meta_kind_find(kind) : 0);
-    bool dot = op->kind == SHERD_META_DOT;
+    op->kind = (sherd_op)(got >= 2 ? sherd_op_find(kind) : 0);
+    bool dot = op->kind == SHERD_OP_PRODUCT;
     const char *meant = got >= 2 && !op->kind ? nearest_kind(kind) : NULL;
     if (meant) {
         char near[80];
@@ -142,6 +142,7 @@ int sherd__meta_build(sherd__cli *cli, sherd_diag *d)
     json_t *json = cli->json ? sherd__cli_json_new(cli) : NULL;
     double *seconds = NULL, began = sherd__clock_s(), made = 0, took = 0;
     sherd_meta_save_options opt = {
+        .size = sizeof opt,
         .expanded = strcmp(sherd__opt_text(cli, "form"), "expanded") == 0,
         .deflate = sherd__opt_flag(cli, "deflate"),
         .without_seed = sherd__opt_flag(cli, "without-seed"),

@@ -60,12 +60,17 @@ typedef struct watcher {
     bool quiet;
 } watcher;
 
-static int watch(void *ctx, uint64_t done, uint64_t total)
+static bool interrupted(void *ctx)
+{
+    (void)ctx;
+    return sherd__cli_interrupted() != 0;
+}
+
+static void on_progress(void *ctx, const sherd_progress *p)
 {
     watcher *w = ctx;
-    if (!w->quiet && total >= PROGRESS_FROM)
-        sherd__progress_update(&w->line, done >> 20, total >> 20, NULL, sherd__clock_s());
-    return sherd__cli_interrupted();
+    if (!w->quiet && p->total >= PROGRESS_FROM)
+        sherd__progress_update(&w->line, p->done >> 20, p->total >> 20, NULL, sherd__clock_s());
 }
 
 int sherd__meta_write(sherd__cli *cli, sherd_meta *meta, bool verify,
@@ -74,10 +79,10 @@ int sherd__meta_write(sherd__cli *cli, sherd_meta *meta, bool verify,
     watcher w = { .quiet = cli->quiet };
     sherd__progress_init(&w.line, stderr, SHERD__PROGRESS_AUTO, cli->title, "MiB",
                          sherd__clock_s());
-    sherd_meta_watch(meta, watch, &w);
+    sherd_meta_set_hooks(meta, &(sherd_hooks){ interrupted, NULL, on_progress, &w });
     int err = verify ? sherd_meta_verify(meta, d) : SHERD_OK;
     if (!err && opt) err = sherd_meta_save(meta, sherd__opt_text(cli, "output"), opt, size, d);
-    sherd_meta_watch(meta, NULL, NULL);
+    sherd_meta_set_hooks(meta, NULL);
     sherd__progress_fini(&w.line);
     return err;
 }

@@ -32,7 +32,7 @@ static void print_operation(const sherd_meta *meta, size_t i, const uint64_t *co
     uint32_t nodes = sherd_meta_settings_of(meta)->nodes;
     char shape[48], size[24], took[24] = "";
     snprintf(shape, sizeof shape, "%" PRIu64 " x %" PRIu64, sherd_meta_table_rows(op), op->m);
-    printf("%-19s %-8s %15s  %10s", op->name, sherd_meta_kind_name(op->kind), shape,
+    printf("%-19s %-8s %15s  %10s", op->name, sherd_op_name(op->kind), shape,
            sherd__cli_bytes(sherd_meta_bytes(meta, i), size));
     if (seconds) printf("  %9s", sherd__meta_time(seconds[i], took));
     printf("  exposures");
@@ -47,14 +47,14 @@ static json_t *json_of_operation(const sherd_meta *meta, size_t i, const uint64_
 {
     const sherd_meta_operation *op = sherd_meta_at(meta, i);
     json_t *o = json_object(), *list = json_array();
-    json_t *shape = op->kind == SHERD_META_DOT
+    json_t *shape = op->kind == SHERD_OP_PRODUCT
                         ? json_pack("[I,I,I]", (json_int_t)op->n, (json_int_t)op->k,
                                     (json_int_t)op->m)
                         : json_pack("[I,I]", (json_int_t)op->n, (json_int_t)op->m);
     for (uint32_t n = 0; n < sherd_meta_settings_of(meta)->nodes; n++)
         json_array_append_new(list, json_integer((json_int_t)counts[n]));
     json_object_set_new(o, "name", json_string(op->name));
-    json_object_set_new(o, "kind", json_string(sherd_meta_kind_name(op->kind)));
+    json_object_set_new(o, "kind", json_string(sherd_op_name(op->kind)));
     json_object_set_new(o, "shape", shape);
     json_object_set_new(o, "rows", json_integer((json_int_t)sherd_meta_table_rows(op)));
     json_object_set_new(o, "length", json_integer((json_int_t)op->m));

@@ -60,9 +60,9 @@ static int foretell(sherd__product_run *w, sherd_forecast_options *with, sherd_p
                     bool chosen, json_t *rows, sherd_diag *d)
 {
     char choice[48];
-    sherd_forecast f;
+    sherd_forecast f = { .size = sizeof f };
     sherd_diag mine = { 0 };
-    int err = sherd_forecast_multiply(&f, w->in[0].view, w->in[1].view, &opt, with, &mine);
+    int err = sherd_forecast_multiply(w->in[0].view, w->in[1].view, &opt, with, &f, &mine);
     if (err && chosen) return sherd__fail(d, err, mine.hint, "%s", mine.message);
     if (err) return 0;
     if (!with->no_time) with->rates.gflops = f.rates.gflops; /* measured once for all rows */
@@ -114,7 +114,7 @@ static int dry_run(sherd__product_run *w, sherd_diag *d)
         os.fill(os.ctx, w->seed, sizeof w->seed);
         w->opt.seed = w->seed;
     }
-    sherd_forecast_options with = { .nodes = nodes, .remote = !here };
+    sherd_forecast_options with = { .size = sizeof with, .nodes = nodes, .remote = !here };
     if (!err) err = sherd__nodes_file(file, sizeof file, &with.same_host_domains, w->cli, d);
     if (file[0] != '\0') with.nodes_file = file;
     if (!err) with.node_memory = node_memory(w, nodes);

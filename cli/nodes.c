@@ -216,11 +216,15 @@ static bool interrupted(void *ctx)
     return sherd__cli_interrupted() != 0;
 }
 
-static void log_line(void *ctx, sherd_log_level level, const char *text)
+void sherd__nodes_log(const sherd__cli *cli, sherd_log_level level, const char *text)
 {
-    const sherd__cli *cli = ctx;
     if (level == SHERD_LOG_WARN) sherd__cli_warn(cli, "%s", text);
     else if (level == SHERD_LOG_INFO || cli->verbose > 1) sherd__cli_note(cli, "%s", text);
+}
+
+static void log_line(void *ctx, sherd_log_level level, const char *text)
+{
+    sherd__nodes_log(ctx, level, text);
 }
 
 /* Starting many nodes takes a while, and nodes beyond the number of cores share them. */
@@ -250,6 +254,7 @@ int sherd__nodes_open(sherd_cluster **out, sherd__cli *cli, const sherd_product_
     int err = find_source(&s, cli, d);
     if (err) return err;
     sherd_cluster_options opt = {
+        .size = sizeof opt,
         .timeout_ms = sherd__opt_time_ms(cli, "timeout"),
         .local_nodes = s.local,
         .program = SHERD__SELF,
@@ -259,9 +264,7 @@ int sherd__nodes_open(sherd_cluster **out, sherd__cli *cli, const sherd_product_
         .key_file = s.local > 0 ? NULL : s.key,
         .same_host_domains = s.ours || sherd__opt_flag(cli, "same-host-domains"),
         .record_dir = sherd__opt_text(cli, "record"),
-        .interrupted = interrupted,
-        .log = log_line,
-        .ctx = cli,
+        .hooks = { .interrupted = interrupted, .log = log_line, .ctx = cli },
     };
     say_needs(&opt, work);
     if (s.local > 0) say_start(cli, s.local);

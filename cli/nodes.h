@@ -25,6 +25,8 @@ int sherd__nodes_folder(char *out, size_t size) SHERD_MUST;
  */
 int sherd__nodes_open(sherd_cluster **out, sherd__cli *cli, const sherd_product_options *work,
                       sherd_diag *d) SHERD_MUST;
+/** Prints a line of the cluster's log, as much as `cli` wants to see. */
+void sherd__nodes_log(const sherd__cli *cli, sherd_log_level level, const char *text);
 /** Checks the nodes before any is started or connected to: whether there are as many as the scheme
  *  of opt needs (SHERD_EFEWNODES), and whether each line of the node file gives a domain
  *  (SHERD_EFORMAT). Starting and connecting may still fail. */

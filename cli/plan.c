@@ -97,7 +97,7 @@ static int find_nodes(planning *p, sherd_diag *d)
     p->with.cluster = p->cluster;
     /* For nodes on this host the forecast measures what it needs, under the load of their work. */
     if (p->with.rates.link > 0 || sherd_cluster_simulated(p->cluster)) return 0;
-    return sherd_rates_probe(&p->with.rates, p->cluster, d);
+    return sherd_rates_probe(p->cluster, &p->with.rates, d);
 }
 
 static void add_choice(planning *p, const sherd_product_options *base, const sherd_scheme_info *s,
@@ -122,9 +122,8 @@ static void add_scheme(planning *p, const sherd_product_options *base, const she
 static int list_choices(planning *p, sherd_diag *d)
 {
     sherd__cli *cli = p->cli;
-    sherd_product_options base;
+    sherd_product_options base = { .size = sizeof base };
     sherd__entropy os = sherd__entropy_os();
-    sherd_product_options_init(&base);
     os.fill(os.ctx, p->seed, sizeof p->seed);
     base.seed = p->seed;
     base.colluding = (uint32_t)sherd__opt_int(cli, "colluding");
@@ -289,7 +288,7 @@ static int tell_json(const planning *p, sherd_diag *d)
 static int forecast(planning *p, sherd_diag *d)
 {
     for (unsigned i = 0; i < p->len; i++) {
-        int err = sherd_forecast_multiply(&p->got[i], p->a, p->b, &p->choice[i], &p->with,
+        int err = sherd_forecast_multiply(p->a, p->b, &p->choice[i], &p->with, &p->got[i],
                                           &p->why[i]);
         if (err && p->why[i].code == 0) p->why[i].code = err;
         if (!err) p->with.rates.gflops = p->got[i].rates.gflops; /* measured once */
@@ -306,6 +305,8 @@ static int run_plan(sherd__cli *cli, sherd_diag *d)
     static planning p; /* static because it is large: diagnoses of every choice */
     memset(&p, 0, sizeof p);
     p.cli = cli;
+    p.with.size = sizeof p.with;
+    for (unsigned i = 0; i < CHOICES; i++) p.got[i].size = sizeof p.got[i];
     int err = open_operands(&p, d);
     if (!err) err = list_choices(&p, d);
     if (!err) err = check_range(&p, d);

@@ -58,7 +58,7 @@ static int check(predict *p, sherd_diag *d)
     size_t count = p->data.x.rows * p->width, first = 0, differ = 0;
     double *y = sherd__calloc(count, sizeof *y);
     int err = !y ? sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for --check")
-                 : sherd_multiplier_local(p->over.bits, &here.products, d);
+                 : sherd_multiplier_local(&here.products, p->over.bits, d);
     if (!err) err = sherd__remote_products_round(&p->over, &here.products, d);
     if (!err) err = forward(p, here, y, false, d);
     for (size_t i = 0; i < count && !err; i++)

@@ -13,21 +13,21 @@
 #include "sherd/masks.h"
 #include "sherd/npy.h"
 
-typedef struct watcher {
-    sherd__progress_line line;
-    const sherd_npy *file; /* B */
-    int err;               /* error found when B had been read completely */
-    sherd_diag why;
-} watcher;
-
-/* When all rows are done, B has been read completely and the masks have no name yet. B is then
- * checked for changes, since masks of a B that changed during the run fit no B. */
-static int watch(void *ctx, uint64_t done, uint64_t rows)
+static bool interrupted(void *ctx)
 {
-    watcher *w = ctx;
-    sherd__progress_update(&w->line, done, rows, NULL, sherd__clock_s());
-    if (done == rows) w->err = sherd_npy_check(w->file, &w->why);
-    return w->err != 0 || sherd__cli_interrupted();
+    (void)ctx;
+    return sherd__cli_interrupted() != 0;
+}
+
+static void on_progress(void *ctx, const sherd_progress *p)
+{
+    sherd__progress_update(ctx, p->done, p->total, NULL, sherd__clock_s());
+}
+
+/* Masks of a B that changed meanwhile fit no B. */
+static int unchanged(void *file, sherd_diag *d)
+{
+    return sherd_npy_check(file, d);
 }
 
 static int tell_json(sherd__cli *cli, const char *path, const sherd_masks_info *i, sherd_diag *d)
@@ -51,8 +51,8 @@ static int tell_json(sherd__cli *cli, const char *path, const sherd_masks_info *
 
 static int show(sherd__cli *cli, sherd_diag *d)
 {
-    sherd_masks_info i;
-    int err = sherd_masks_look(&i, cli->args[0], NULL, d);
+    sherd_masks_info i = { .size = sizeof i };
+    int err = sherd_masks_look(cli->args[0], NULL, &i, d);
     if (err) return err;
     if (cli->json) return tell_json(cli, cli->args[0], &i, d);
     printf("%" PRIu64 " of %" PRIu64 " rows are left; for a B of %" PRIu64 " x %" PRIu64
@@ -73,31 +73,29 @@ static int open_b(sherd_npy **file, sherd_view *b, const char *path, sherd_diag 
 
 static int make(sherd__cli *cli, const char *path, sherd_masks_info *info, sherd_diag *d)
 {
-    watcher w = { .err = 0 };
-    sherd_diag mine = { 0 };
+    sherd__progress_line line;
     sherd_npy *file = NULL;
     sherd_view b;
     sherd__progress_mode mode = (sherd__progress_mode)sherd__opt_choice(cli, "progress");
     sherd_masks_options opt = {
+        .size = sizeof opt,
         .rows = (uint64_t)sherd__opt_int(cli, "rows"),
         .bits_a = (uint32_t)sherd__opt_int(cli, "bits"),
         .bits_b = (uint32_t)sherd__opt_int(cli, "bits-b"),
         .memory = sherd__opt_size(cli, "memory"),
         .name = cli->args[0],
-        .watch = watch,
-        .ctx = &w,
+        .hooks = { interrupted, NULL, on_progress, &line },
+        .check = unchanged,
     };
     if (sherd__opt_given(cli, "threads"))
         sherd__blas_threads_set((unsigned)sherd__opt_int(cli, "threads"));
     int err = open_b(&file, &b, cli->args[0], d);
-    w.file = file;
+    opt.check_ctx = file;
     if (!err) {
-        sherd__progress_init(&w.line, stderr, cli->quiet ? SHERD__PROGRESS_NONE : mode, "prepare",
+        sherd__progress_init(&line, stderr, cli->quiet ? SHERD__PROGRESS_NONE : mode, "prepare",
                              "rows", sherd__clock_s());
-        err = sherd_masks_prepare(path, b, &opt, info, &mine);
-        sherd__progress_fini(&w.line);
-        if (err && w.err) mine = w.why;
-        if (err) err = sherd__fail(d, mine.code ? mine.code : err, mine.hint, "%s", mine.message);
+        err = sherd_masks_prepare(path, b, &opt, info, d);
+        sherd__progress_fini(&line);
     }
     sherd_npy_close(file);
     return err;
@@ -106,7 +104,7 @@ static int make(sherd__cli *cli, const char *path, sherd_masks_info *info, sherd
 static int run_prepare(sherd__cli *cli, sherd_diag *d)
 {
     const char *path = sherd__opt_text(cli, "output");
-    sherd_masks_info i;
+    sherd_masks_info i = { .size = sizeof i };
     char bytes[24];
     if (sherd__opt_flag(cli, "show")) return show(cli, d);
     if (!path || !sherd__opt_given(cli, "rows"))

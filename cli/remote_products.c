@@ -131,7 +131,7 @@ int sherd__remote_products_precision(const sherd__remote_products *o, sherd_dtyp
 int sherd__remote_products_read(sherd__remote_products *o, sherd__cli *cli, sherd_diag *d)
 {
     memset(o, 0, sizeof *o);
-    sherd_product_options_init(&o->opt);
+    o->opt = (sherd_product_options){ .size = sizeof o->opt };
     o->nodes = sherd__opt_given(cli, "local") || sherd__opt_given(cli, "nodes") ||
                sherd__opt_in_effect(cli, "by");
     int err = o->nodes ? 0 : judge_nodes(cli, d);
@@ -177,14 +177,14 @@ int sherd__remote_products_open(sherd__remote_products *o, sherd__cli *cli, cons
 {
     int err;
     if (!o->nodes) {
-        err = sherd_multiplier_local(o->bits, &o->engine.products, d);
+        err = sherd_multiplier_local(&o->engine.products, o->bits, d);
     } else {
         sherd_product_options opt = o->opt;
         opt.seed = seed; /* copied by the multiplier */
         err = o->here ? 0 : sherd__nodes_suit(cli, &o->opt, d);
         if (!err) err = sherd__nodes_open(&o->cluster, cli, o->here ? NULL : &o->opt, d);
         if (!err)
-            err = o->here ? sherd_multiplier_local(o->bits, &o->engine.products, d)
+            err = o->here ? sherd_multiplier_local(&o->engine.products, o->bits, d)
                           : sherd_multiplier_cluster(&o->engine.products, o->cluster, &opt, d);
         bool shares = sherd_scheme_describe(opt.scheme)->keeps == SHERD_KEEPS_LEFT;
         o->engine.keeps = !o->here && shares && !o->stochastic;
@@ -211,7 +211,7 @@ void sherd__remote_products_close(sherd__remote_products *o)
 sherd__remote_products_traffic sherd__remote_products_traffic_now(const sherd__remote_products *o)
 {
     sherd__remote_products_traffic t = { 0 };
-    sherd_node_info info;
+    sherd_node_info info = { .size = sizeof info };
     if (o->cluster) sherd__cluster_refresh(o->cluster);
     t.nodes = o->cluster ? sherd_cluster_size(o->cluster) : 0;
     for (uint32_t i = 0; i < t.nodes; i++) {

@@ -45,7 +45,7 @@ static uint32_t nodes_there(const sherd__product_run *w)
  * point. */
 static uint32_t domains_there(const sherd__product_run *w)
 {
-    sherd_node_info a, b;
+    sherd_node_info a = { .size = sizeof a }, b = { .size = sizeof b };
     uint32_t missing = 0;
     for (uint32_t i = 0; i < w->report.nodes; i++) {
         bool counts = !took_part(w, i);
@@ -98,7 +98,7 @@ static void say_nodes(const sherd__product_run *w)
     sherd__cli_say(w->cli, "%-20s %7s %8s %8s %8s %9s %9s %7s", "node", "pid",
                    shuffled(w) ? "columns" : "rows", "of A", "of B", "out", "in", "tasks");
     for (uint32_t i = 0; i < r->nodes; i++) {
-        sherd_node_info info;
+        sherd_node_info info = { .size = sizeof info };
         char out[24], in[24], pid[16] = "-";
         sherd_cluster_node(w->cluster, i, &info);
         if (info.pid > 0) snprintf(pid, sizeof pid, "%ld", (long)info.pid);
@@ -248,7 +248,7 @@ static void say_all(const sherd__product_run *w)
 {
     const sherd_report *r = &w->report;
     char scheme[160], out[24], in[24], t[24], all[24], there[24] = "";
-    sherd_node_info first = { .pid = 0 };
+    sherd_node_info first = { .size = sizeof first, .pid = 0 };
     if (nodes_there(w) < r->nodes) snprintf(there, sizeof there, "%" PRIu32 " of ", nodes_there(w));
     if (r->nodes > 0) sherd_cluster_node(w->cluster, 0, &first);
     say_scheme(w, scheme, sizeof scheme);
@@ -308,7 +308,7 @@ static json_t *node_object(const sherd__product_run *w, uint32_t i)
 {
     static const char *const states[] = { "connecting", "up", "lost", "banned" };
     const sherd_report *r = &w->report;
-    sherd_node_info info;
+    sherd_node_info info = { .size = sizeof info };
     sherd_cluster_node(w->cluster, i, &info);
     if (i < r->nodes) info.state = r->states[i];
     json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:o, s:s, s:s}", "name", info.name, "address",

@@ -102,7 +102,7 @@ json_t *sherd__train_allreduce_links(const sherd__train *t)
     json_t *links = json_array();
     for (uint32_t i = 0; c->lead.ops && i < sherd_cluster_size(t->over.cluster); i++) {
         sherd__allreduce_link_bytes b = sherd__allreduce_links_of(&c->lead, i);
-        sherd_node_info info;
+        sherd_node_info info = { .size = sizeof info };
         sherd_cluster_node(t->over.cluster, i, &info);
         json_array_append_new(links,
                               json_pack("{s:s, s:I, s:I, s:I}", "node", info.name, "bytes_out",

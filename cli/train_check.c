@@ -27,7 +27,7 @@ static int beside_new(beside *b, sherd__train *t, unsigned bits, sherd_diag *d)
 {
     sherd__network *n = sherd__trainer_network(t->trainer);
     int err = sherd__trainer_new(&b->trainer, &t->recipe, &t->data.train, NULL, t->seed, d);
-    if (!err) err = sherd_multiplier_local(bits, &b->engine.products, d);
+    if (!err) err = sherd_multiplier_local(&b->engine.products, bits, d);
     if (!err && bits > 0) err = sherd__remote_products_round(&t->over, &b->engine.products, d);
     if (err) return err;
     sherd__network *mine = sherd__trainer_network(b->trainer);

@@ -38,7 +38,7 @@ static int decide(sherd__train *t, const sherd__plot *p, uint32_t *regions, sher
     size_t cells = (size_t)SIDE * SIDE, room = batch < cells ? batch : cells;
     double *x = sherd__calloc(2 * room, sizeof *x);
     int err = !x ? sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for --plot")
-                 : sherd_multiplier_local(0, &here.products, d);
+                 : sherd_multiplier_local(&here.products, 0, d);
     for (size_t at = 0; at < cells && !err; at += room) {
         size_t len = cells - at < room ? cells - at : room;
         const double *y;

@@ -176,7 +176,7 @@ static double rehearse(const sherd__train *t)
                              .ldc = cols,
                              .a = sherd_view_c(a, type, rows, inner),
                              .b = sherd_view_c(b, type, inner, cols) };
-    int err = a && b && c ? sherd_multiplier_local(0, &here, NULL) : SHERD_ENOMEM;
+    int err = a && b && c ? sherd_multiplier_local(&here, 0, NULL) : SHERD_ENOMEM;
     do {
         double began = sherd__clock_s();
         if (!err) err = sherd__local_multiply(here, &p, NULL);

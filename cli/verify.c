@@ -56,7 +56,8 @@ static int read_operation(verification *v, const char *path, sherd_diag *d)
     sherd__product_run *w = &v->w;
     bool product = strcmp(c->operation, "product") == 0;
     w->operation = product ? "product" : c->operation;
-    w->op = product ? 0 : (sherd_elementwise)sherd__map_find(c->operation);
+    w->op = product ? 0 : (sherd_op)sherd_op_find(c->operation);
+    if (w->op == SHERD_OP_PRODUCT) w->op = 0; /* not the name that certificates have for it */
     w->in_len = product ? 2 : w->op ? sherd__map_arity(w->op) : 0;
     if (!product && !w->op)
         return sherd__fail(d, SHERD_EUNSUPPORTED, "use the version of sherd that wrote it",

@@ -42,7 +42,7 @@ static bool has(const sherd__cli *cli, const char *name)
 static int read_options(sherd__product_run *w, sherd_diag *d)
 {
     sherd__cli *cli = w->cli;
-    sherd_product_options_init(&w->opt);
+    w->opt = (sherd_product_options){ .size = sizeof w->opt, .scheme = SHERD_PERMUTE };
     w->opt.balanced = sherd__opt_choice(cli, "exposure") == 1;
     w->opt.exposure_max = sherd__opt_real(cli, "exposure-max");
     w->opt.memory = sherd__opt_size(cli, "memory");
@@ -72,9 +72,9 @@ static int read_options(sherd__product_run *w, sherd_diag *d)
 /* Masks are made for certain widths, which are the default. Other widths are refused later. */
 static int look_at_masks(sherd__product_run *w, sherd_diag *d)
 {
-    sherd_masks_info info;
+    sherd_masks_info info = { .size = sizeof info };
     if (!(sherd__work_scheme(w)->takes & SHERD_TAKES_MASKS)) return 0;
-    int err = sherd_masks_look(&info, w->opt.masks, NULL, d);
+    int err = sherd_masks_look(w->opt.masks, NULL, &info, d);
     if (err) return err;
     if (!sherd__opt_given(w->cli, "bits")) w->opt.bits = info.bits_a;
     if (!sherd__opt_given(w->cli, "bits-b")) w->opt.bits_b = info.bits_b;
@@ -168,15 +168,15 @@ static int judge_options(const sherd__product_run *w, sherd_diag *d)
     return 0;
 }
 
-int sherd__product_run_begin(sherd__product_run *w, sherd__cli *cli, sherd_elementwise op,
-                             unsigned operands, sherd_diag *d)
+int sherd__product_run_begin(sherd__product_run *w, sherd__cli *cli, sherd_op op, unsigned operands,
+                             sherd_diag *d)
 {
     char **paths = cli->args + cli->args_len - (int)operands;
     memset(w, 0, sizeof *w);
     w->cli = cli;
     w->began = sherd__clock_s();
     w->op = op;
-    w->operation = op == 0 ? "multiply" : sherd__map_name(op);
+    w->operation = op == 0 ? "multiply" : sherd_op_name(op);
     w->in_len = operands;
     for (unsigned i = 0; i < operands; i++) w->in[i].path = paths[i];
     int err = sherd__paths_differ(cli, (int)operands, d);
@@ -278,6 +278,17 @@ static void show_progress(sherd__product_run *w, uint64_t done, uint64_t all, ui
     sherd__progress_update(&w->progress, done, all, text, sherd__clock_s());
 }
 
+static bool interrupted(void *ctx)
+{
+    (void)ctx;
+    return sherd__cli_interrupted() != 0;
+}
+
+static void on_log(void *ctx, sherd_log_level level, const char *text)
+{
+    sherd__nodes_log(((sherd__product_run *)ctx)->cli, level, text);
+}
+
 static void on_progress(void *ctx, const sherd_progress *p)
 {
     show_progress(ctx, p->done, p->total, p->bytes_out, p->bytes_in);
@@ -302,8 +313,8 @@ int sherd__product_run_compute(sherd__product_run *w, const char *label, sherd_d
     sherd__progress_mode mode = (sherd__progress_mode)sherd__opt_choice(cli, "progress");
     sherd__progress_init(&w->progress, stderr, cli->quiet ? SHERD__PROGRESS_NONE : mode, label,
                          "tasks", sherd__clock_s());
-    w->opt.progress = on_progress;
-    w->opt.progress_ctx = w;
+    w->opt.hooks = (sherd_hooks){ interrupted, on_log, on_progress, w };
+    w->report.size = sizeof w->report;
     if (w->op == 0)
         err = sherd_multiply(w->cluster, w->in[0].view, w->in[1].view, w->c, w->cols, &w->opt,
                              &w->report, d);
@@ -321,14 +332,14 @@ int sherd__product_run_compute(sherd__product_run *w, const char *label, sherd_d
 void sherd__product_run_foretell(sherd__product_run *w)
 {
     sherd_diag ignored = { 0 }; /* the run itself will report what prevents the forecast */
-    sherd_forecast_options f = { .cluster = w->cluster,
-                                 .no_products = w->cli->verbose == 0,
-                                 .result = w->c };
+    sherd_forecast_options f = {
+        .size = sizeof f, .cluster = w->cluster, .no_products = w->cli->verbose == 0, .result = w->c
+    };
     if (w->op != 0 || (!w->cli->json && (w->cli->quiet || w->cli->verbose == 0))) return;
     double began = sherd__clock_s();
     if (sherd__work_scheme(w)->takes & SHERD_TAKES_SHUFFLES)
         sherd__product_run_seed_settle(w); /* so that forecast and run partition alike */
-    w->foretold = !sherd_forecast_multiply(&w->forecast, w->in[0].view, w->in[1].view, &w->opt, &f,
+    w->foretold = !sherd_forecast_multiply(w->in[0].view, w->in[1].view, &w->opt, &f, &w->forecast,
                                            &ignored);
     w->foretelling = sherd__clock_s() - began;
 }
@@ -421,7 +432,7 @@ static int note_nodes(sherd__product_run *w, sherd_diag *d)
     w->up = sherd__calloc(n, sizeof *w->up);
     if (!w->up) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     for (uint32_t i = 0; i < n; i++) {
-        sherd_node_info info;
+        sherd_node_info info = { .size = sizeof info };
         sherd_cluster_node(w->cluster, i, &info);
         w->up[i] = info.state == SHERD_NODE_UP;
     }

@@ -47,7 +47,7 @@ typedef struct sherd__comparison {
 typedef struct sherd__product_run {
     sherd__cli *cli;
     const char *operation; /* "multiply", or an element-wise operation */
-    sherd_elementwise op;  /* or 0: a product */
+    sherd_op op;           /* or 0: a product */
     sherd__operand in[2];
     unsigned in_len;
     size_t rows, cols; /* of the result */
@@ -85,8 +85,8 @@ typedef struct sherd__product_run {
 } sherd__product_run;
 
 /** Zeroes w, reads options and opens the operands, the last arguments of *cli; op 0: a product. */
-int sherd__product_run_begin(sherd__product_run *w, sherd__cli *cli, sherd_elementwise op,
-                             unsigned operands, sherd_diag *d) SHERD_MUST;
+int sherd__product_run_begin(sherd__product_run *w, sherd__cli *cli, sherd_op op, unsigned operands,
+                             sherd_diag *d) SHERD_MUST;
 /** Returns the scheme. */
 const sherd_scheme_info *sherd__work_scheme(const sherd__product_run *w);
 /** Returns whether the scheme hides the operands from nodes. */

@@ -23,7 +23,7 @@
 static bool fits(const sherd__product_run *w, const sherd_meta_operation *op)
 {
     if (w->op != 0) return (int)op->kind == (int)w->op && op->n == w->rows && op->m == w->cols;
-    return op->kind == SHERD_META_DOT && op->n == w->rows && op->m == w->cols &&
+    return op->kind == SHERD_OP_PRODUCT && op->n == w->rows && op->m == w->cols &&
            op->k == w->in[0].view.cols;
 }
 
@@ -43,9 +43,8 @@ static int find_operation(sherd__product_run *w, const char *path, size_t *at, s
         return sherd__fail(d, SHERD_ESHAPE, "sherd meta show lists the operations",
                            "%s: operation %s is %s of %llu x %llu x %llu, which these operands are "
                            "not",
-                           path, op->name, sherd_meta_kind_name(op->kind),
-                           (unsigned long long)op->n, (unsigned long long)op->k,
-                           (unsigned long long)op->m);
+                           path, op->name, sherd_op_name(op->kind), (unsigned long long)op->n,
+                           (unsigned long long)op->k, (unsigned long long)op->m);
     }
     if (found > 1)
         return sherd__fail(d, SHERD_EINVAL, "name one with --operation",
@@ -130,12 +129,10 @@ static int lock(int *fd, const char *path, sherd_diag *d)
     }
 }
 
-static int interrupted(void *ctx, uint64_t done, uint64_t total)
+static bool interrupted(void *ctx)
 {
     (void)ctx;
-    (void)done;
-    (void)total;
-    return sherd__cli_interrupted();
+    return sherd__cli_interrupted() != 0;
 }
 
 static int take_metadata(sherd__product_run *w, const char *path, size_t *at, sherd_diag *d)
@@ -147,7 +144,7 @@ static int take_metadata(sherd__product_run *w, const char *path, size_t *at, sh
     if (!err) err = sherd_meta_load(&w->meta, path, d);
     if (!err) err = find_operation(w, path, at, d);
     if (!err) err = take_settings(w, path, d);
-    if (!err) sherd_meta_watch(w->meta, interrupted, NULL);
+    if (!err) sherd_meta_set_hooks(w->meta, &(sherd_hooks){ .interrupted = interrupted });
     if (!err) err = sherd_meta_shuffles(w->meta, *at, &w->shuffles, d);
     if (!err && !w->dry) err = use(w, path, *at, d);
     if (fd >= 0) close(fd);

@@ -1,4 +1,4 @@
-/* Copies between option structs of different versions of the public interface. */
+/* Copies between structs of different versions of the public interface. */
 #include "core/options.h"
 
 #include <assert.h>
@@ -7,33 +7,51 @@
 
 #include "core/diag.h"
 
-/* No struct of this interface comes near it: a larger size was never initialised. */
+/* No struct of this interface comes near it: a larger size was never set. */
 #define SIZE_LIMIT ((size_t)1 << 16)
 
-void sherd__options_init(void *opt, size_t opt_size, const void *defaults, size_t size)
+static size_t size_of(const void *x)
 {
-    assert(opt_size >= sizeof opt_size);
-    memset(opt, 0, opt_size);
-    memcpy(opt, defaults, opt_size < size ? opt_size : size);
-    memcpy(opt, &opt_size, sizeof opt_size);
+    size_t size;
+    memcpy(&size, x, sizeof size);
+    return size;
 }
 
-int sherd__options_read(void *to, size_t size, const void *from, size_t first, const char *what,
-                        sherd_diag *d)
+static int check(size_t found, const char *what, sherd_diag *d)
+{
+    if (found > sizeof found && found <= SIZE_LIMIT) return SHERD_OK;
+    return sherd__fail(d, SHERD_EINVAL, "zero the struct, then set its size to its sizeof",
+                       "%s.size is %zu, not the size of the struct", what, found);
+}
+
+int sherd__options_read(void *to, size_t size, const void *from, const char *what, sherd_diag *d)
 {
     const uint8_t *bytes = from;
-    size_t from_size;
-    memcpy(&from_size, bytes, sizeof from_size);
-    if (from_size < first || from_size > SIZE_LIMIT)
-        return sherd__fail(d, SHERD_EINVAL, "call its _init function before setting members",
-                           "%s: size is %zu, expected %zu", what, from_size, size);
+    size_t from_size = size_of(from), shared = from_size < size ? from_size : size;
+    int err = check(from_size, what, d);
+    if (err) return err;
     for (size_t i = size; i < from_size; i++)
         if (bytes[i])
             return sherd__fail(d, SHERD_EUNSUPPORTED,
                                "use the library that the program was built for",
                                "%s: a member at byte %zu is set that this library does not know",
                                what, i);
-    memcpy(to, from, from_size < size ? from_size : size);
+    memcpy(to, from, shared);
+    memset((uint8_t *)to + shared, 0, size - shared);
     memcpy(to, &size, sizeof size);
-    return 0;
+    return SHERD_OK;
+}
+
+int sherd__result_check(const void *out, const char *what, sherd_diag *d)
+{
+    return check(size_of(out), what, d);
+}
+
+void sherd__result_write(void *out, const void *result, size_t size)
+{
+    size_t out_size = size_of(out), shared = out_size < size ? out_size : size;
+    assert(shared > sizeof out_size);
+    memcpy((uint8_t *)out + sizeof out_size, (const uint8_t *)result + sizeof out_size,
+           shared - sizeof out_size);
+    memset((uint8_t *)out + shared, 0, out_size - shared);
 }

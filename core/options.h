@@ -1,7 +1,7 @@
 /*
- * Structs that callers of the public interface allocate. Each begins with `size_t size`, which its
- * _init function sets, so that the struct can grow at its end without breaking programs that were
- * compiled before.
+ * Structs that callers of the public interface allocate. Each begins with `size_t size`, the size
+ * that the struct had when the caller was compiled, so that it can grow at its end without breaking
+ * programs: members that the caller does not know are read as 0, which means the default.
  */
 #ifndef CORE_OPTIONS_H
 #define CORE_OPTIONS_H
@@ -10,20 +10,19 @@
 
 #include "sherd/err.h"
 
-/** Sets `opt`, `opt_size` bytes as its caller declares it, to the defaults of this library's
- *  version, `size` bytes, and opt's first member to opt_size. Members that only the caller knows
- *  are zeroed. */
-void sherd__options_init(void *opt, size_t opt_size, const void *defaults, size_t size);
-
 /**
- * Copies the caller's options `from` to `to`, which holds the defaults of this library's version,
- * `size` bytes. Members that the caller's version lacks keep their defaults. `what` names the
- * struct in messages. Errors: SHERD_EINVAL if from's size is not that of any version, which is so
- * when its _init was not called (`first`: the size of the first version);
- * SHERD_EUNSUPPORTED if the caller has set a member that this version does not know. `to` is
- * unchanged then.
+ * Copies the caller's options `from` to `to`, a struct of this library's version with `size` bytes.
+ * Members that the caller's version lacks become 0. `what` names the struct in messages. Errors:
+ * SHERD_EINVAL if from's size was not set; SHERD_EUNSUPPORTED if the caller has set a member that
+ * this version does not know. `to` is unchanged then.
  */
-int sherd__options_read(void *to, size_t size, const void *from, size_t first, const char *what,
+int sherd__options_read(void *to, size_t size, const void *from, const char *what,
                         sherd_diag *d) SHERD_MUST;
+
+/** Returns SHERD_EINVAL if the caller has not set the size of the struct `out` of a result. */
+int sherd__result_check(const void *out, const char *what, sherd_diag *d) SHERD_MUST;
+/** Copies a result of this library's version to the caller's struct, as far as that goes. The size
+ *  of the caller's struct stays. */
+void sherd__result_write(void *out, const void *result, size_t size);
 
 #endif

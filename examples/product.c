@@ -30,13 +30,14 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN); /* a node that dies must not end us */
 
     sherd_cluster *cluster;
-    sherd_cluster_options where = { .local_nodes = NODES, .program = argc > 1 ? argv[1] : "sherd" };
+    sherd_cluster_options where = { .size = sizeof where,
+                                    .local_nodes = NODES,
+                                    .program = argc > 1 ? argv[1] : "sherd" };
     sherd_diag d = { 0 };
     if (sherd_cluster_open(&cluster, &where, &d) != SHERD_OK) return failed(&d);
 
-    sherd_product_options how;
-    sherd_report report;
-    sherd_product_options_init(&how);
+    sherd_product_options how = { .size = sizeof how };
+    sherd_report report = { .size = sizeof report };
     how.scheme = SHERD_PERMUTE;
     how.exact = true;
     int err = sherd_multiply(cluster, sherd_view_c(a, SHERD_F64, N, K),

@@ -65,59 +65,59 @@ static int forward_by(sherd_op op, const sherd__layer *l, const sherd__layer_cal
 
 static int relu_forward(sherd__layer *l, const sherd__layer_call *call, sherd_diag *d)
 {
-    return forward_by(SHERD_RELU, l, call, d);
+    return forward_by(SHERD_OP_RELU, l, call, d);
 }
 
 static int relu_forward32(sherd__layer *l, const sherd__layer_call *call, sherd_diag *d)
 {
     (void)d;
-    return forward_here32(SHERD_RELU, l, call);
+    return forward_here32(SHERD_OP_RELU, l, call);
 }
 
 static int relu_backward32(sherd__layer *l, const sherd__layer_call *call, sherd_diag *d)
 {
     (void)d;
-    return backward_here32(SHERD_RELU, l, call);
+    return backward_here32(SHERD_OP_RELU, l, call);
 }
 
 static int sigmoid_forward(sherd__layer *l, const sherd__layer_call *call, sherd_diag *d)
 {
-    return forward_by(SHERD_SIGMOID, l, call, d);
+    return forward_by(SHERD_OP_SIGMOID, l, call, d);
 }
 
 static int sigmoid_forward32(sherd__layer *l, const sherd__layer_call *call, sherd_diag *d)
 {
     (void)d;
-    return forward_here32(SHERD_SIGMOID, l, call);
+    return forward_here32(SHERD_OP_SIGMOID, l, call);
 }
 
 static int sigmoid_backward32(sherd__layer *l, const sherd__layer_call *call, sherd_diag *d)
 {
     (void)d;
-    return backward_here32(SHERD_SIGMOID, l, call);
+    return backward_here32(SHERD_OP_SIGMOID, l, call);
 }
 
 static int tanh_forward(sherd__layer *l, const sherd__layer_call *call, sherd_diag *d)
 {
-    return forward_by(SHERD_TANH, l, call, d);
+    return forward_by(SHERD_OP_TANH, l, call, d);
 }
 
 static int tanh_forward32(sherd__layer *l, const sherd__layer_call *call, sherd_diag *d)
 {
     (void)d;
-    return forward_here32(SHERD_TANH, l, call);
+    return forward_here32(SHERD_OP_TANH, l, call);
 }
 
 static int tanh_backward32(sherd__layer *l, const sherd__layer_call *call, sherd_diag *d)
 {
     (void)d;
-    return backward_here32(SHERD_TANH, l, call);
+    return backward_here32(SHERD_OP_TANH, l, call);
 }
 
 static int relu_backward(sherd__layer *l, const sherd__layer_call *call, sherd_diag *d)
 {
     (void)d;
-    return backward_here(SHERD_RELU, l, call);
+    return backward_here(SHERD_OP_RELU, l, call);
 }
 
 /* dx = dy * (y - y*y). */
@@ -126,10 +126,10 @@ static int sigmoid_backward(sherd__layer *l, const sherd__layer_call *call, sher
     size_t n = count_of(l, call);
     double *y = call->y, *s = l->scratch;
     if (!call->dx) return SHERD_OK;
-    if (!call->engine.maps) return backward_here(SHERD_SIGMOID, l, call);
-    int err = apply(call->engine, SHERD_SQUARE, y, NULL, n, s, d);
-    if (err == 0) err = apply(call->engine, SHERD_MINUS, y, s, n, s, d);
-    if (err == 0) err = apply(call->engine, SHERD_TIMES, call->dy, s, n, call->dx, d);
+    if (!call->engine.maps) return backward_here(SHERD_OP_SIGMOID, l, call);
+    int err = apply(call->engine, SHERD_OP_SQUARE, y, NULL, n, s, d);
+    if (err == 0) err = apply(call->engine, SHERD_OP_MINUS, y, s, n, s, d);
+    if (err == 0) err = apply(call->engine, SHERD_OP_TIMES, call->dy, s, n, call->dx, d);
     return err;
 }
 
@@ -139,10 +139,10 @@ static int tanh_backward(sherd__layer *l, const sherd__layer_call *call, sherd_d
     size_t n = count_of(l, call);
     double *y = call->y, *s = l->scratch;
     if (!call->dx) return SHERD_OK;
-    if (!call->engine.maps) return backward_here(SHERD_TANH, l, call);
-    int err = apply(call->engine, SHERD_SQUARE, y, NULL, n, s, d);
-    if (err == 0) err = apply(call->engine, SHERD_TIMES, call->dy, s, n, s, d);
-    if (err == 0) err = apply(call->engine, SHERD_MINUS, call->dy, s, n, call->dx, d);
+    if (!call->engine.maps) return backward_here(SHERD_OP_TANH, l, call);
+    int err = apply(call->engine, SHERD_OP_SQUARE, y, NULL, n, s, d);
+    if (err == 0) err = apply(call->engine, SHERD_OP_TIMES, call->dy, s, n, s, d);
+    if (err == 0) err = apply(call->engine, SHERD_OP_MINUS, call->dy, s, n, call->dx, d);
     return err;
 }
 
@@ -177,7 +177,7 @@ const sherd__layer_kind sherd__layer_relu = {
     .backward = relu_backward,
     .forward32 = relu_forward32,
     .backward32 = relu_backward32,
-    .op = SHERD_RELU,
+    .op = SHERD_OP_RELU,
 };
 
 const sherd__layer_kind sherd__layer_sigmoid = {
@@ -188,7 +188,7 @@ const sherd__layer_kind sherd__layer_sigmoid = {
     .backward = sigmoid_backward,
     .forward32 = sigmoid_forward32,
     .backward32 = sigmoid_backward32,
-    .op = SHERD_SIGMOID,
+    .op = SHERD_OP_SIGMOID,
 };
 
 const sherd__layer_kind sherd__layer_tanh = {
@@ -199,7 +199,7 @@ const sherd__layer_kind sherd__layer_tanh = {
     .backward = tanh_backward,
     .forward32 = tanh_forward32,
     .backward32 = tanh_backward32,
-    .op = SHERD_TANH,
+    .op = SHERD_OP_TANH,
 };
 
 const sherd__layer_kind sherd__layer_softmax = {

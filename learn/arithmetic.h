@@ -19,7 +19,7 @@ static inline int sherd__arithmetic_multiplier(const sherd__arithmetic *a, unsig
                                                sherd_multiplier *out, sherd_diag *d)
 {
     return a && a->multiplier ? a->multiplier(a->ctx, bits, out, d)
-                              : sherd_multiplier_local(bits, out, d);
+                              : sherd_multiplier_local(out, bits, d);
 }
 
 #endif

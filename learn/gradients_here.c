@@ -56,7 +56,7 @@ static int locked_multiply(void *ctx, sherd_view a, sherd_view b, double *c, siz
 static int take_turns(void *ctx, unsigned bits, sherd_multiplier *out, sherd_diag *d)
 {
     (void)ctx;
-    int err = sherd_multiplier_local(bits, out, d);
+    int err = sherd_multiplier_local(out, bits, d);
     if (err) return err;
     pthread_mutex_lock(&blas);
     if (!unlocked) {

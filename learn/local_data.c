@@ -76,7 +76,7 @@ int sherd__own_new(sherd__own_grader **out, const sherd__own_options *o, sherd_d
     if (!err) err = sherd__recipe_network(&r, g->chunk, &g->network, d);
     if (!err) err = sherd__arithmetic_multiplier(&o->by, 0, &g->products, d);
     g->here = g->products;
-    if (!err && !sherd__local_is(g->products)) err = sherd_multiplier_local(0, &g->here, d);
+    if (!err && !sherd__local_is(g->products)) err = sherd_multiplier_local(&g->here, 0, d);
     if (!err && !sherd__form_size(r.in, &g->inputs)) err = SHERD_ESHAPE;
     if (!err) {
         sherd__network_steady(g->network);

@@ -179,31 +179,37 @@ static const struct operation {
     void (*one)(const double *x, size_t n, double *out);
     void (*two)(const double *a, const double *b, size_t n, double *out);
 } operations[] = {
-    [SHERD_SIGMOID] = { "sigmoid", sherd__sigmoid_f64, NULL },
-    [SHERD_MINUS] = { "minus", NULL, sherd__minus_f64 },
-    [SHERD_SQUARE] = { "square", sherd__square_f64, NULL },
-    [SHERD_TIMES] = { "multiply", NULL, sherd__times_f64 },
-    [SHERD_RELU] = { "relu", sherd__relu_f64, NULL },
-    [SHERD_TANH] = { "tanh", sherd__tanh_f64, NULL },
-    [SHERD_EXP] = { "exp", sherd__exp_f64, NULL },
+    [SHERD_OP_PRODUCT] = { "dot", NULL, NULL },
+    [SHERD_OP_SIGMOID] = { "sigmoid", sherd__sigmoid_f64, NULL },
+    [SHERD_OP_MINUS] = { "minus", NULL, sherd__minus_f64 },
+    [SHERD_OP_SQUARE] = { "square", sherd__square_f64, NULL },
+    [SHERD_OP_TIMES] = { "multiply", NULL, sherd__times_f64 },
+    [SHERD_OP_RELU] = { "relu", sherd__relu_f64, NULL },
+    [SHERD_OP_TANH] = { "tanh", sherd__tanh_f64, NULL },
+    [SHERD_OP_EXP] = { "exp", sherd__exp_f64, NULL },
 };
 
 #define OPERATIONS (sizeof operations / sizeof *operations)
 
 unsigned sherd__map_arity(uint32_t op)
 {
-    if (op >= OPERATIONS || !operations[op].name) return 0;
-    return operations[op].one ? 1 : 2;
+    if (op >= OPERATIONS) return 0;
+    return operations[op].one ? 1 : operations[op].two ? 2 : 0;
 }
 
-const char *sherd__map_name(uint32_t op)
+unsigned sherd_op_operands(sherd_op op)
+{
+    return op == SHERD_OP_PRODUCT ? 2 : sherd__map_arity(op);
+}
+
+const char *sherd_op_name(sherd_op op)
 {
     return op < OPERATIONS ? operations[op].name : NULL;
 }
 
-uint32_t sherd__map_find(const char *name)
+int sherd_op_find(const char *name)
 {
-    for (uint32_t op = 0; op < OPERATIONS; op++)
+    for (int op = 0; op < (int)OPERATIONS; op++)
         if (operations[op].name && strcmp(name, operations[op].name) == 0) return op;
     return 0;
 }

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "sherd/multiplier.h"
+#include "sherd/op.h"
 
 /* out may be equal to x (or a, b); it must not overlap them in any other way. */
 void sherd__exp_f64(const double *x, size_t n, double *out);
@@ -29,13 +29,9 @@ void sherd__tanh_f32(const float *x, size_t n, float *out);
 void sherd__sigmoid_f32(const float *x, size_t n, float *out);
 void sherd__relu_f32(const float *x, size_t n, float *out);
 
-/** Returns 1 or 2, the operands of a sherd_op number (sherd/multiplier.h); 0 if it is not an
+/** Returns 1 or 2, the operands of a sherd_op number (sherd/op.h); 0 if it is not an
  *  element-wise operation. */
 unsigned sherd__map_arity(uint32_t op);
-/** Returns the name of an operation ("sigmoid"); NULL if it is not an element-wise operation. */
-const char *sherd__map_name(uint32_t op);
-/** Returns the number of a name ("multiply" is SHERD_TIMES, as in numpy); 0 if it is unknown. */
-uint32_t sherd__map_find(const char *name);
 /** Applies op to n elements; b is NULL for one operand and not NULL for two. Returns SHERD_EINVAL
  *  otherwise. */
 int sherd__map_f64(uint32_t op, const double *a, const double *b, size_t n, double *out) SHERD_MUST;

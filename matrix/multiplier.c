@@ -135,7 +135,7 @@ int sherd_multiplier_map(sherd_multiplier m, sherd_op op, sherd_view a, const sh
         return sherd__fail(d, SHERD_EINVAL, NULL, "%d is no element-wise operation", (int)op);
     if ((b != NULL) != (arity == 2))
         return sherd__fail(d, SHERD_EINVAL, NULL, "%s takes %u operand%s, %u given",
-                           sherd__map_name(op), arity, arity == 1 ? "" : "s", b ? 2u : 1u);
+                           sherd_op_name(op), arity, arity == 1 ? "" : "s", b ? 2u : 1u);
     if (b && (b->rows != a.rows || b->cols != a.cols))
         return sherd__fail(d, SHERD_ESHAPE, "element-wise operations need equal shapes",
                            "A is %zu x %zu, B is %zu x %zu", a.rows, a.cols, b->rows, b->cols);
@@ -304,7 +304,7 @@ static const sherd_multiplier_ops local_ops = {
     .free = local_free,
 };
 
-int sherd_multiplier_local(unsigned bits, sherd_multiplier *out, sherd_diag *d)
+int sherd_multiplier_local(sherd_multiplier *out, unsigned bits, sherd_diag *d)
 {
     *out = (sherd_multiplier){ 0 };
     if (bits != 0 && (bits < SHERD__FIXED_BITS_MIN || bits > SHERD__FIXED_BITS_MAX))

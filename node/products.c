@@ -245,7 +245,7 @@ static int make(const sherd__products *of, bool own, unsigned bits, sherd_multip
     assert(b->multiplier || b->wait);
     if (b->multiplier) return b->multiplier(of->devices->ctx, bits, out, d);
     products *p = sherd__calloc(1, sizeof *p);
-    int err = p ? sherd_multiplier_local(bits, &p->here, d) : SHERD_ENOMEM;
+    int err = p ? sherd_multiplier_local(&p->here, bits, d) : SHERD_ENOMEM;
     if (!err) err = sherd__executor_new_inline(&p->executor);
     if (err) {
         products_free(p);

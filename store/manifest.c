@@ -102,7 +102,7 @@ static int get_digest(const context *c, json_t *object, const char *field, uint8
 
 static int get_shape(const context *c, json_t *object, sherd_meta_operation *op)
 {
-    bool dot = op->kind == SHERD_META_DOT;
+    bool dot = op->kind == SHERD_OP_PRODUCT;
     uint64_t dims[3] = { 0 };
     json_t *shape = json_object_get(object, "shape");
     size_t len = json_array_size(shape);
@@ -132,7 +132,7 @@ static int get_operation(context *c, sherd__metafile *f, json_t *object, size_t 
     const char *kind = json_string_value(json_object_get(object, "kind"));
     if (!name || strlen(name) >= sizeof op.name) return bad(c, "name", "a short name");
     memcpy(op.name, name, strlen(name) + 1);
-    op.kind = (sherd_meta_kind)(kind ? sherd_meta_kind_find(kind) : 0);
+    op.kind = (sherd_op)(kind ? sherd_op_find(kind) : 0);
     if (!op.kind) return bad(c, "kind", "an operation that is known");
     err = get_shape(c, object, &op);
     if (!err) err = get_digest(c, object, "operands", op.operands, &op.used);
@@ -241,8 +241,8 @@ static int add_operation(sherd__buf *out, const sherd_meta_operation *op, const 
 {
     char hex[HEX_SIZE];
     int err = add(out, "{\"name\":\"%s\",\"kind\":\"%s\",\"shape\":[%" PRIu64 ",", op->name,
-                  sherd_meta_kind_name(op->kind), op->n);
-    if (!err && op->kind == SHERD_META_DOT) err = add(out, "%" PRIu64 ",", op->k);
+                  sherd_op_name(op->kind), op->n);
+    if (!err && op->kind == SHERD_OP_PRODUCT) err = add(out, "%" PRIu64 ",", op->k);
     if (!err) err = add(out, "%" PRIu64 "]", op->m);
     if (!err && op->used)
         err = add(out, ",\"operands\":\"%s\"", sodium_bin2hex(hex, sizeof hex, op->operands, 32));

@@ -24,38 +24,14 @@
 
 /* ---- operations ------------------------------------------------------------------------------ */
 
-static const struct {
-    sherd_meta_kind kind;
-    const char *name;
-} kinds[] = {
-    { SHERD_META_DOT, "dot" },     { SHERD_META_SIGMOID, "sigmoid" },
-    { SHERD_META_MINUS, "minus" }, { SHERD_META_SQUARE, "square" },
-    { SHERD_META_RELU, "relu" },   { SHERD_META_MULTIPLY, "multiply" },
-    { SHERD_META_TANH, "tanh" },   { SHERD_META_EXP, "exp" },
-};
-
-const char *sherd_meta_kind_name(sherd_meta_kind kind)
-{
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        if (kinds[i].kind == kind) return kinds[i].name;
-    return NULL;
-}
-
-int sherd_meta_kind_find(const char *name)
-{
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        if (strcmp(kinds[i].name, name) == 0) return (int)kinds[i].kind;
-    return 0;
-}
-
 uint64_t sherd_meta_columns(const sherd_meta_operation *op)
 {
-    return op->kind == SHERD_META_DOT ? op->k : op->m;
+    return op->kind == SHERD_OP_PRODUCT ? op->k : op->m;
 }
 
 uint64_t sherd_meta_table_rows(const sherd_meta_operation *op)
 {
-    return op->kind == SHERD_META_DOT ? op->k : op->n;
+    return op->kind == SHERD_OP_PRODUCT ? op->k : op->n;
 }
 
 int sherd__metafile_check_settings(const sherd_meta_settings *s, sherd_diag *d)
@@ -81,10 +57,10 @@ static int check_operation(const sherd__metafile *f, const sherd_meta_operation 
     if (sherd__metafile_find(f, op->name) >= 0)
         return sherd__fail(d, SHERD_EINVAL, "give each operation its own name",
                            "two operations are named %s", op->name);
-    if (!sherd_meta_kind_name(op->kind))
+    if (!sherd_op_name(op->kind))
         return sherd__fail(d, SHERD_EINVAL, NULL, "operation %s: no kind has number %d", op->name,
                            (int)op->kind);
-    uint64_t k = op->kind == SHERD_META_DOT ? op->k : 0;
+    uint64_t k = op->kind == SHERD_OP_PRODUCT ? op->k : 0;
     uint64_t most = op->n > k ? op->n : k;
     if (op->m > most) most = op->m;
     if (most > SHERD_META_DIM_MAX)
@@ -110,7 +86,7 @@ int sherd__metafile_add(sherd__metafile *f, const sherd_meta_operation *op, sher
         f->room = room;
     }
     f->ops[f->count] = *op;
-    if (op->kind != SHERD_META_DOT) f->ops[f->count].k = 0;
+    if (op->kind != SHERD_OP_PRODUCT) f->ops[f->count].k = 0;
     f->count++;
     return SHERD_OK;
 }
@@ -159,7 +135,7 @@ unsigned sherd__metafile_table(const sherd__metafile *f, size_t i, sherd_meta_ta
 {
     const sherd_meta_operation *op = &f->ops[i];
     bool of_rows = table == SHERD_META_ROWS || table == SHERD_META_UNROWS;
-    if (of_rows && (!f->settings.shuffle_rows || op->kind != SHERD_META_DOT)) return 0;
+    if (of_rows && (!f->settings.shuffle_rows || op->kind != SHERD_OP_PRODUCT)) return 0;
     *rows = sherd_meta_table_rows(op);
     *cols = of_rows ? op->n : op->m;
     return width_below(*cols);

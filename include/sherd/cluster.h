@@ -26,13 +26,14 @@ extern "C" {
 
 typedef struct sherd_cluster sherd_cluster;
 
-/** Zero-initialise, then set what differs; exactly one of local_nodes and nodes_file must be set.
- *  Strings are read while the cluster is opened and are not kept. The functions are called with ctx
- *  until the cluster ends. */
+/** Zero-initialise, set size, then set what differs; exactly one of local_nodes and nodes_file must
+ *  be set. Strings are read while the cluster is opened and are not kept. */
 typedef struct sherd_cluster_options {
+    size_t size;              /* sizeof(sherd_cluster_options) */
     uint32_t local_nodes;     /* start this many processes on loopback, one simulated domain each */
     const char *program;      /* the sherd command for local nodes, searched for in PATH if it
-                                 contains no slash; NULL: "sherd". A program may name its own file
+                                 contains no slash; NULL: the command that was installed with this
+                                 library, otherwise "sherd" in PATH. A program may name its own file
                                  if it runs a node when its first argument is program_verb */
     const char *program_verb; /* the command's verb that runs a node; NULL: "node" */
     uint64_t node_memory;     /* budget of each local node, bytes; 0: a share of this machine's */
@@ -55,12 +56,8 @@ typedef struct sherd_cluster_options {
                                     adversaries; if false: SHERD_EFORMAT in these schemes */
     const char *record_dir; /* folder in which to record all bytes sent to and received from each
                                node; NULL: none */
-    /** Called about ten times a second while a call waits; returning true ends the call with
-     *  SHERD_EINTERRUPTED. */
-    bool (*interrupted)(void *ctx);
-    /** Receives messages for people: nodes lost or banned, work moved. On the calling thread. */
-    void (*log)(void *ctx, sherd_log_level level, const char *text);
-    void *ctx;
+    sherd_hooks hooks;      /* of opening, and of every later call whose options have no hooks. Log
+                               lines are about nodes lost or banned and work that was moved */
 } sherd_cluster_options;
 
 typedef enum sherd_node_state {
@@ -71,6 +68,7 @@ typedef enum sherd_node_state {
 } sherd_node_state;
 
 typedef struct sherd_node_info {
+    size_t size;       /* sizeof(sherd_node_info), set by the caller */
     char name[64];     /* "node 3", or the name= field of the node file */
     char address[280]; /* host:port */
     char domain[64];
@@ -96,8 +94,9 @@ SHERD_API uint32_t sherd_cluster_size(const sherd_cluster *c);
 /** Returns true if nodes simulate domains on one host: the nodes of local_nodes, and those of a
  *  nodes_file in which all addresses are loopback addresses. */
 SHERD_API bool sherd_cluster_simulated(const sherd_cluster *c);
-/** Fills *out with the present state of node i. For i >= sherd_cluster_size this is a lost node
- *  without a name. Passes pending messages about nodes to log first, on the calling thread. */
+/** Fills *out, whose size must be set, with the present state of node i. For i >=
+ *  sherd_cluster_size this is a lost node without a name. Passes pending messages about nodes to
+ *  log first, on the calling thread. */
 SHERD_API void sherd_cluster_node(sherd_cluster *c, uint32_t i, sherd_node_info *out);
 /**
  * Says goodbye to the nodes, ends local nodes, waits for them, and completes the record if there is

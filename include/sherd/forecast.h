@@ -33,6 +33,7 @@ typedef struct sherd_rates {
 } sherd_rates;
 
 typedef struct sherd_forecast {
+    size_t size; /* sizeof(sherd_forecast), set by the caller */
     sherd_scheme scheme;
     uint32_t nodes, primes;
     uint32_t blocks, threshold;        /* share, share1: K, and the number of answers needed to
@@ -61,8 +62,9 @@ typedef struct sherd_forecast {
     sherd_rates rates;  /* the rates that were used */
 } sherd_forecast;
 
-/** Zero-initialise, then set what differs. */
+/** Zero-initialise, set size, then set what differs. */
 typedef struct sherd_forecast_options {
+    size_t size;            /* sizeof(sherd_forecast_options) */
     sherd_cluster *cluster; /* forecast for the nodes of this cluster; NULL: use nodes_file */
     const char *nodes_file; /* forecast for the nodes listed in this file, with their domains; host
                                names are not resolved. NULL: use nodes */
@@ -85,9 +87,9 @@ typedef struct sherd_forecast_options {
  * folded to measure how long that takes; nothing is sent. blind: no masks are used up. Errors:
  * those that sherd_multiply returns before it sends anything.
  */
-SHERD_API int sherd_forecast_multiply(sherd_forecast *out, sherd_view a, sherd_view b,
-                                      const sherd_product_options *opt,
-                                      const sherd_forecast_options *f, sherd_diag *d) SHERD_MUST;
+SHERD_API int sherd_forecast_multiply(sherd_view a, sherd_view b, const sherd_product_options *opt,
+                                      const sherd_forecast_options *f, sherd_forecast *out,
+                                      sherd_diag *d) SHERD_MUST;
 
 /**
  * Measures rates->session and, for a cluster on other machines, rates->link. The link is measured
@@ -95,7 +97,7 @@ SHERD_API int sherd_forecast_multiply(sherd_forecast *out, sherd_view a, sherd_v
  * megabytes for each node (less if links are slow). No user data is sent. Errors: as of
  * sherd_multiply.
  */
-SHERD_API int sherd_rates_probe(sherd_rates *rates, sherd_cluster *c, sherd_diag *d) SHERD_MUST;
+SHERD_API int sherd_rates_probe(sherd_cluster *c, sherd_rates *rates, sherd_diag *d) SHERD_MUST;
 
 #ifdef __cplusplus
 }

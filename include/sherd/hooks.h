@@ -25,7 +25,7 @@ typedef struct sherd_progress {
 } sherd_progress;
 
 typedef struct sherd_hooks {
-    /** Called about ten times a second; returning true ends the call with SHERD_EINTERRUPTED. */
+    /** Called at least ten times a second; returning true ends the call with SHERD_EINTERRUPTED. */
     bool (*interrupted)(void *ctx);
     /** Receives messages for people. The text is valid during the call of the hook only. */
     void (*log)(void *ctx, sherd_log_level level, const char *text);

@@ -10,14 +10,16 @@
 #include <stdint.h>
 
 #include "sherd/err.h"
+#include "sherd/hooks.h"
 #include "sherd/mat.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/** Zero-initialise, then set what differs. */
+/** Zero-initialise, set size, then set what differs. */
 typedef struct sherd_masks_options {
+    size_t size;       /* sizeof(sherd_masks_options) */
     uint64_t rows;     /* total rows of all A that these masks will serve */
     uint32_t bits_a;   /* width of A's entries, sign included, 2 to 26; 0: 17 */
     uint32_t bits_b;   /* of B's; 0: the same as bits_a, or the width of B's integers */
@@ -25,14 +27,15 @@ typedef struct sherd_masks_options {
                           $XDG_STATE_HOME/sherd/masks */
     uint64_t memory;   /* working memory, bytes; 0: 64 MiB */
     const char *name;  /* name of B in messages; NULL: B */
-    /** Receives the number of finished rows from time to time, on the calling thread. A non-zero
-     *  return value stops the work with SHERD_EINTERRUPTED. On the last call (done == rows) B has
-     *  been read completely and the file has no name yet: check that B's file did not change. */
-    int (*watch)(void *ctx, uint64_t done, uint64_t rows);
-    void *ctx;
+    sherd_hooks hooks; /* progress counts rows */
+    /** NULL, or called with check_ctx when B has been read completely and the file has no name yet,
+     *  to check that B did not change meanwhile. An error ends the call, and nothing is written. */
+    int (*check)(void *ctx, sherd_diag *d);
+    void *check_ctx;
 } sherd_masks_options;
 
 typedef struct sherd_masks_info {
+    size_t size;         /* sizeof(sherd_masks_info), set by the caller */
     uint64_t k, m;       /* shape of B */
     uint64_t rows, left; /* all rows; rows not yet used */
     uint64_t bytes;      /* of the file */
@@ -54,7 +57,7 @@ SHERD_API int sherd_masks_prepare(const char *path, sherd_view b, const sherd_ma
                                   sherd_masks_info *out, sherd_diag *d) SHERD_MUST;
 /** Reads what a file is for and how many of its rows are left; `state` as in sherd_masks_options.
  *  Errors: as of a product that uses the file. */
-SHERD_API int sherd_masks_look(sherd_masks_info *out, const char *path, const char *state,
+SHERD_API int sherd_masks_look(const char *path, const char *state, sherd_masks_info *out,
                                sherd_diag *d) SHERD_MUST;
 
 #ifdef __cplusplus

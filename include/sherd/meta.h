@@ -16,6 +16,8 @@
 #include <stdint.h>
 
 #include "sherd/err.h"
+#include "sherd/hooks.h"
+#include "sherd/op.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -25,23 +27,6 @@ struct sherd_shuffles; /* sherd/product.h */
 
 /** Size of an operation's name: letters, digits and '_', terminated. */
 #define SHERD_META_NAME_SIZE 32u
-
-/** Products, and element-wise operations with the numbers of sherd_elementwise. */
-typedef enum sherd_meta_kind {
-    SHERD_META_DOT = 1,
-    SHERD_META_SIGMOID = 16,
-    SHERD_META_MINUS = 17,
-    SHERD_META_SQUARE = 18,
-    SHERD_META_MULTIPLY = 19,
-    SHERD_META_RELU = 20,
-    SHERD_META_TANH = 21,
-    SHERD_META_EXP = 22
-} sherd_meta_kind;
-
-/** Returns "dot", "sigmoid", ...; NULL for a number that is not a kind. */
-SHERD_API const char *sherd_meta_kind_name(sherd_meta_kind kind);
-/** Returns the kind of that name, or 0. */
-SHERD_API int sherd_meta_kind_find(const char *name);
 
 /** Largest rows, columns and row length of an operation. A file may come from a stranger: this
  *  bounds what its reader allocates (4 bytes each) before its contents are checked. */
@@ -56,7 +41,7 @@ SHERD_API int sherd_meta_kind_find(const char *name);
  */
 typedef struct sherd_meta_operation {
     char name[SHERD_META_NAME_SIZE];
-    sherd_meta_kind kind;
+    sherd_op kind;
     uint64_t n, k, m;     /* each at most SHERD_META_DIM_MAX */
     bool used;            /* the operation has been used with operands ... */
     uint8_t operands[32]; /* ... that have this digest */
@@ -106,7 +91,9 @@ SHERD_API void sherd_meta_free(sherd_meta *meta);
  */
 SHERD_API int sherd_meta_load(sherd_meta **out, const char *path, sherd_diag *d) SHERD_MUST;
 
+/** Zero-initialise, set size, then set what differs. */
 typedef struct sherd_meta_save_options {
+    size_t size;       /* sizeof(sherd_meta_save_options) */
     bool expanded;     /* with arrays; otherwise the seed alone */
     bool deflate;      /* compress the arrays */
     bool without_seed; /* expanded: leave the seed out; seed form is then impossible */
@@ -129,12 +116,10 @@ SHERD_API int sherd_meta_save(sherd_meta *meta, const char *path,
 SHERD_API int sherd_meta_save_again(sherd_meta *meta, const char *path, sherd_diag *d) SHERD_MUST;
 
 /**
- * Sets a function that sherd_meta_save, sherd_meta_verify and sherd_meta_shuffles call several
- * times a second with the bytes of arrays done and their total. If it returns non-zero they end
- * with SHERD_EINTERRUPTED, and nothing is written. NULL: no function.
+ * Sets the hooks of sherd_meta_save, sherd_meta_verify and sherd_meta_shuffles, which are copied;
+ * NULL: none. Progress counts the bytes of arrays. If a call is interrupted, nothing is written.
  */
-SHERD_API void sherd_meta_watch(sherd_meta *meta,
-                                int (*watch)(void *ctx, uint64_t done, uint64_t total), void *ctx);
+SHERD_API void sherd_meta_set_hooks(sherd_meta *meta, const sherd_hooks *hooks);
 
 /**
  * Checks all of a loaded file: the seed matches the commitment in the manifest, exposures are
@@ -189,7 +174,7 @@ SHERD_API int sherd_meta_rows(sherd_meta *meta, size_t i, sherd_meta_table table
  * Fills *out with operation i for sherd_product_options.shuffles. *out borrows from meta until the
  * next call or sherd_meta_free. The operation is verified as by sherd_meta_verify; the enshuffles
  * and rows of an expanded file are held in memory. SHERD_EFORMAT, SHERD_ENOMEM; SHERD_EINTERRUPTED
- * (sherd_meta_watch).
+ * (sherd_meta_set_hooks).
  */
 SHERD_API int sherd_meta_shuffles(sherd_meta *meta, size_t i, struct sherd_shuffles *out,
                                   sherd_diag *d) SHERD_MUST;

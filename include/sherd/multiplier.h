@@ -16,6 +16,7 @@
 
 #include "sherd/err.h"
 #include "sherd/mat.h"
+#include "sherd/op.h"
 #include "sherd/windows.h"
 
 #ifdef __cplusplus
@@ -23,17 +24,6 @@ extern "C" {
 #endif
 
 #define SHERD_MULTIPLIER_ABI 3u
-
-/** Element-wise operations. The numbers are sent to nodes and never change. */
-typedef enum sherd_op {
-    SHERD_SIGMOID = 16, /* 1/(1+exp(-a)) */
-    SHERD_MINUS = 17,   /* a - b */
-    SHERD_SQUARE = 18,  /* a * a */
-    SHERD_TIMES = 19,   /* a * b, element by element */
-    SHERD_RELU = 20,    /* max(a, 0); NaN stays NaN */
-    SHERD_TANH = 21,
-    SHERD_EXP = 22
-} sherd_op;
 
 /** An operand that a multiplier keeps: resident on the nodes, or copied on this machine. Opaque; it
  *  can be used only with the multiplier that made it. */
@@ -143,7 +133,7 @@ SHERD_API void sherd_multiplier_free(sherd_multiplier m);
  * fixed point with that many bits (2..53), with the same bits everywhere. No operand leaves this
  * machine. SHERD_EINVAL, SHERD_ENOMEM; *out is zeroed then.
  */
-SHERD_API int sherd_multiplier_local(unsigned bits, sherd_multiplier *out,
+SHERD_API int sherd_multiplier_local(sherd_multiplier *out, unsigned bits,
                                      sherd_diag *d) SHERD_MUST;
 
 #ifdef __cplusplus

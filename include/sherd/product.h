@@ -14,6 +14,7 @@
 #include "sherd/hooks.h"
 #include "sherd/mat.h"
 #include "sherd/multiplier.h"
+#include "sherd/op.h"
 #include "sherd/scheme.h"
 
 #ifdef __cplusplus
@@ -28,16 +29,6 @@ typedef enum sherd_encoding {
     SHERD_ENCODING_DENSE = 1,
     SHERD_ENCODING_CSR = 2 /* zeros are left out */
 } sherd_encoding;
-
-typedef enum sherd_elementwise {
-    SHERD_OP_SIGMOID = 16,
-    SHERD_OP_MINUS = 17,
-    SHERD_OP_SQUARE = 18,
-    SHERD_OP_MULTIPLY = 19,
-    SHERD_OP_RELU = 20,
-    SHERD_OP_TANH = 21,
-    SHERD_OP_EXP = 22
-} sherd_elementwise;
 
 /**
  * Stored exposures and permutations (a metadata file) in place of those derived from the seed.
@@ -54,12 +45,13 @@ typedef struct sherd_shuffles {
     int (*rows)(void *ctx, size_t row, uint32_t *out);
 } sherd_shuffles;
 
-/** Zero-initialise with sherd_product_options_init, then set what differs. */
+/** Zero-initialise, set size, then set what differs. */
 typedef struct sherd_product_options {
-    sherd_scheme scheme;
-    bool exact;      /* fixed point, bit for bit; otherwise float64 as BLAS computes it */
-    uint32_t bits;   /* exact: width b that floats are rounded to, 2..26; integers are used
-                        unchanged, with the width of the largest */
+    size_t size;         /* sizeof(sherd_product_options) */
+    sherd_scheme scheme; /* 0: SHERD_PERMUTE */
+    bool exact;          /* fixed point, bit for bit; otherwise float64 as BLAS computes it */
+    uint32_t bits;   /* exact: width b that floats are rounded to, 2..26; 0: 17 (blind: as the masks
+                        specify). Integers are used unchanged, with the width of the largest */
     uint32_t bits_b; /* private schemes: width of B if it differs from A's; 0: as bits (blind: as
                         the masks specify) */
     bool bits_bind;  /* exact: integers beyond `bits` are SHERD_ERANGE */
@@ -71,8 +63,8 @@ typedef struct sherd_product_options {
     double link_rate;   /* bytes a second that links carry, used to choose the encoding; 0: the rate
                            at which this machine enciphers if nodes are on loopback, otherwise that
                            of its fastest network interface (1 Gbit/s if not known) */
-    uint32_t colluding; /* share, share1: T, domains that may combine what they see; 1 or more */
-    const char *masks;  /* blind: file of sherd_masks_prepare for this B; bits 0: as the masks */
+    uint32_t colluding; /* share, share1: T, domains that may combine what they see; 0: 1 */
+    const char *masks;  /* blind: file of sherd_masks_prepare for this B */
     const char *masks_state; /* folder of the counters of used masks; NULL: the user's (masks.h) */
     uint32_t spare;          /* share, share1: S, nodes that may be missing without rework */
     double exposure_max;     /* largest fraction of an operand that a domain may be given; 0: twice
@@ -86,16 +78,17 @@ typedef struct sherd_product_options {
     uint32_t timeout_ms; /* for the whole call, preparation included: if it expires during
                             preparation, nothing is sent; 0: no bound (silent or stalled nodes are
                             still dropped) */
-    void (*progress)(void *ctx, const sherd_progress *p); /* on the calling thread, at most 10 Hz */
-    void *progress_ctx;
+    sherd_hooks hooks;   /* of the call; all NULL: those of the cluster */
 } sherd_product_options;
 
 /**
  * Results of a call, also of one that failed: the arrays are set once nodes were at work. The
  * caller frees them with sherd_report_fini, which is safe on a zeroed report. A call overwrites *r
- * completely and frees nothing of it: give a report to sherd_report_fini before using it again.
+ * completely, but for its size, and frees nothing of it: give a report to sherd_report_fini before
+ * using it again.
  */
 typedef struct sherd_report {
+    size_t size;                    /* sizeof(sherd_report), set by the caller */
     uint32_t nodes;                 /* length of the arrays */
     uint32_t *planned;              /* columns of A (permute) or rows (plain) of each node */
     double *exposed_a, *exposed_b;  /* fraction of each operand's entries given to each node */
@@ -128,7 +121,6 @@ typedef struct sherd_report {
     double seconds;      /* duration of the call */
 } sherd_report;
 
-SHERD_API void sherd_product_options_init(sherd_product_options *opt);
 SHERD_API void sherd_report_fini(sherd_report *r);
 
 /**
@@ -155,9 +147,9 @@ SHERD_API int sherd_multiply(sherd_cluster *c, sherd_view a, sherd_view b, doubl
  * secret sample of each answer is recomputed on this machine: r->check_error is the probability
  * that one wrong entry is missed.
  */
-SHERD_API int sherd_apply(sherd_cluster *c, sherd_elementwise op, sherd_view a, sherd_view b,
-                          double *out, size_t ldc, const sherd_product_options *opt,
-                          sherd_report *r, sherd_diag *d) SHERD_MUST;
+SHERD_API int sherd_apply(sherd_cluster *c, sherd_op op, sherd_view a, sherd_view b, double *out,
+                          size_t ldc, const sherd_product_options *opt, sherd_report *r,
+                          sherd_diag *d) SHERD_MUST;
 
 /** A right operand that stays resident at the nodes over many products. */
 typedef struct sherd_resident sherd_resident;
@@ -166,7 +158,7 @@ typedef struct sherd_resident sherd_resident;
  * Keeps B (k x m) at the nodes for products with an A of up to n_max rows. exact: A must have at
  * most opt->bits bits, integers included; otherwise its product is SHERD_ERANGE. Exposures are
  * drawn once, by this call. B's memory must stay valid until sherd_resident_free, which also drops
- * the nodes' blocks. The targets of pointers in *opt (names, progress_ctx, shuffles) must stay
+ * the nodes' blocks. The targets of pointers in *opt (names, hooks.ctx, shuffles) must stay
  * valid as long; the seed is copied.
  */
 SHERD_API int sherd_resident_new(sherd_resident **out, sherd_cluster *c, sherd_view b, size_t n_max,
@@ -179,7 +171,7 @@ SHERD_API void sherd_resident_free(sherd_resident *kept);
 /**
  * Makes a multiplier (multiplier.h) that runs products and element-wise operations over the cluster
  * with these options. Element-wise operations are always in float64, independent of opt->exact. The
- * cluster is borrowed and must outlive the multiplier, as must the names and progress_ctx of *opt;
+ * cluster is borrowed and must outlive the multiplier, as must the names and hooks.ctx of *opt;
  * its seed is copied. Progress and log lines come as in sherd_multiply.
  *
  * A kept operand K is copied on this machine and stays at the nodes as a right operand: K*B is

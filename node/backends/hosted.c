@@ -105,5 +105,5 @@ int sherd__hosted_submit(void *ctx, sherd__compute *compute, sherd__call *c, she
 int sherd__hosted_multiplier(void *ctx, unsigned bits, sherd_multiplier *out, sherd_diag *d)
 {
     (void)ctx;
-    return sherd_multiplier_local(bits, out, d);
+    return sherd_multiplier_local(out, bits, d);
 }

@@ -15,6 +15,8 @@
 #include <time.h>
 
 #include "core/clock.h"
+#include "core/hooks.h"
+#include "core/options.h"
 #include "scheduler/cluster/state.h"
 
 /* --- logging --------------------------------------------------------------------------------- */
@@ -72,7 +74,7 @@ void sherd__cluster_hand_out(sherd_cluster *c)
         char text[CLUSTER_LOG_LINE];
         sherd_log_level level = next_log(c, text);
         pthread_mutex_unlock(&c->lock);
-        if (c->o.log) c->o.log(c->o.ctx, level, text);
+        if (c->hooks.log) c->hooks.log(c->hooks.ctx, level, text);
         pthread_mutex_lock(&c->lock);
     }
 }
@@ -86,9 +88,9 @@ void sherd__cluster_wait(sherd_cluster *c, unsigned ms)
     struct timespec until = sherd__clock_after(ms * 1e-3);
     if (!c->log_len) pthread_cond_timedwait(&c->changed, &c->lock, &until);
     sherd__cluster_hand_out(c);
-    if (c->o.interrupted && !c->stop_wanted) {
+    if (c->hooks.interrupted && !c->stop_wanted) {
         pthread_mutex_unlock(&c->lock);
-        bool stop = c->o.interrupted(c->o.ctx);
+        bool stop = sherd__hooks_interrupted(&c->hooks);
         pthread_mutex_lock(&c->lock);
         c->stop_wanted = c->stop_wanted || stop;
     }
@@ -108,8 +110,9 @@ void sherd__cluster_post(sherd_cluster *c, sherd__work work, bool last, bool dro
     uv_async_send(&c->wake);
 }
 
-void sherd__cluster_call(sherd_cluster *c)
+void sherd__cluster_call(sherd_cluster *c, const sherd_hooks *hooks)
 {
+    c->hooks = hooks && sherd__hooks_any(hooks) ? *hooks : c->o.hooks;
     pthread_mutex_lock(&c->lock);
     c->bans_before = c->bans;
     pthread_mutex_unlock(&c->lock);
@@ -127,10 +130,11 @@ static void copy_bans(const sherd_cluster *c, sherd__run_result *r)
                                         len ? ", " : "", c->nodes[i].label);
 }
 
-int sherd__cluster_run(sherd_cluster *c, sherd__job *job, bool last,
-                       const sherd_product_options *opt, sherd__run_result *r, sherd_diag *d)
+int sherd__cluster_run(sherd_cluster *c, sherd__job *job, bool last, uint32_t timeout_ms,
+                       sherd__run_result *r, sherd_diag *d)
 {
-    double began = sherd__clock_s(), told = began;
+    double began = sherd__clock_s();
+    sherd__hooked hooked = sherd__hooks_begin(&c->hooks);
     int err = sherd__cluster_over(c, d);
     if (err) return r->err = err;
     pthread_mutex_lock(&c->lock);
@@ -141,18 +145,14 @@ int sherd__cluster_run(sherd_cluster *c, sherd__job *job, bool last,
         r->work_in -= c->nodes[i].info.work_in;
     }
     sherd_progress start = c->progress;
-    sherd__cluster_post(c, sherd__job_work(job), last, false, opt->timeout_ms);
+    sherd__cluster_post(c, sherd__job_work(job), last, false, timeout_ms);
     while (!c->job_done) {
         sherd__cluster_wait(c, CLUSTER_TICK_MS);
-        double now = sherd__clock_s();
-        if (!opt->progress || now - told < 0.1) continue;
         sherd_progress p = c->progress;
-        told = now;
         p.bytes_in -= start.bytes_in;
         p.bytes_out -= start.bytes_out;
-        p.seconds = now - began;
         pthread_mutex_unlock(&c->lock);
-        opt->progress(opt->progress_ctx, &p);
+        sherd__hooks_progress(&hooked, p);
         pthread_mutex_lock(&c->lock);
     }
     sherd__cluster_hand_out(c);
@@ -334,6 +334,7 @@ void sherd_cluster_node(sherd_cluster *c, uint32_t i, sherd_node_info *out)
 {
     pthread_mutex_lock(&c->lock);
     sherd__cluster_hand_out(c); /* so that a loss seen in the state has also been logged */
-    *out = i < c->count ? c->nodes[i].info : (sherd_node_info){ .state = SHERD_NODE_LOST };
+    const sherd_node_info none = { .state = SHERD_NODE_LOST };
+    sherd__result_write(out, i < c->count ? &c->nodes[i].info : &none, sizeof none);
     pthread_mutex_unlock(&c->lock);
 }

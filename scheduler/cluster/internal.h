@@ -41,17 +41,17 @@ void sherd__cluster_say(sherd_cluster *c, sherd_log_level level, const char *fmt
 void sherd__cluster_job_options(sherd_cluster *c, sherd__job_options *out);
 
 /** To be called at the start of a public function, on the calling thread. Bans from then on belong
- *  to that call, both during a job and between jobs. */
-void sherd__cluster_call(sherd_cluster *c);
+ *  to that call, both during a job and between jobs, and its hooks are called; those of the cluster
+ *  if it has none. */
+void sherd__cluster_call(sherd_cluster *c, const sherd_hooks *hooks);
 /**
  * Passes the job to the loop thread and waits until it is done and the executor holds none of its
  * work. Progress, log lines and the question whether to stop are delivered on the calling thread
  * meanwhile. last: the job's blocks are dropped at the nodes. The caller owns the arrays of *r,
  * which have an element per node.
  */
-int sherd__cluster_run(sherd_cluster *c, sherd__job *job, bool last,
-                       const sherd_product_options *opt, sherd__run_result *r,
-                       sherd_diag *d) SHERD_MUST;
+int sherd__cluster_run(sherd_cluster *c, sherd__job *job, bool last, uint32_t timeout_ms,
+                       sherd__run_result *r, sherd_diag *d) SHERD_MUST;
 /** For a B of some rows or columns of an operand: the operand's fixed point (exact mode), and how
  *  entries shown by B are counted. */
 typedef struct sherd__resident_part {

@@ -22,6 +22,7 @@
 #include "core/alloc.h"
 #include "core/clock.h"
 #include "core/diag.h"
+#include "core/hooks.h"
 #include "core/wipe.h"
 #include "scheduler/cluster/launch_command.h"
 #include "scheduler/cluster/launch_state.h"
@@ -94,7 +95,6 @@ static int raise_fd(int *fd)
 static int spawn_with(local_node *n, const sherd__launch_options *o, const sherd__command *c,
                       posix_spawn_file_actions_t *actions, posix_spawnattr_t *attr, sherd_diag *d)
 {
-    const char *program = o->program ? o->program : "sherd";
     sigset_t all, none;
     sigfillset(&all);
     sigemptyset(&none);
@@ -104,7 +104,7 @@ static int spawn_with(local_node *n, const sherd__launch_options *o, const sherd
      * end as well. */
     int group = o->log_dir ? POSIX_SPAWN_SETSID : POSIX_SPAWN_SETPGROUP;
     posix_spawnattr_setflags(attr, (short)(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | group));
-    int e = posix_spawnp(&n->is.pid, program, actions, attr, (char *const *)(uintptr_t)c->argv,
+    int e = posix_spawnp(&n->is.pid, c->program, actions, attr, (char *const *)(uintptr_t)c->argv,
                          c->env);
     if (e == 0) {
         n->is.started = sherd__process_started(n->is.pid);
@@ -114,7 +114,7 @@ static int spawn_with(local_node *n, const sherd__launch_options *o, const sherd
     bool full = e == ENOMEM || e == EAGAIN;
     return sherd__fail(d, full ? SHERD_EFEWNODES : SHERD_EOPEN,
                        full ? "start fewer nodes" : "name the sherd command by its path",
-                       "cannot start %s as %s: %s", program, n->is.peer.name, strerror(e));
+                       "cannot start %s as %s: %s", c->program, n->is.peer.name, strerror(e));
 }
 
 static int spawn(local_node *n, const sherd__launch_options *o, const sherd__command *c,
@@ -173,7 +173,7 @@ int sherd__launch_start(sherd__launch **out, const sherd__launch_options *o, she
         n->pipe = n->out = n->err = -1;
         snprintf(n->is.peer.name, sizeof n->is.peer.name, "node-%u", i + 1);
         sherd__command_for(&c, i, n->is.peer.name);
-        if (o->interrupted && o->interrupted(o->ctx))
+        if (sherd__hooks_interrupted(&o->hooks))
             err = sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted while local nodes start");
         if (!err) err = start_one(n, o, &c, d);
     }

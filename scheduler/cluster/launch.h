@@ -16,6 +16,7 @@
 #include <sys/types.h>
 
 #include "sherd/err.h"
+#include "sherd/hooks.h"
 #include "wire/identity.h"
 
 typedef struct sherd__launch sherd__launch;
@@ -23,8 +24,8 @@ typedef struct sherd__launch sherd__launch;
 typedef struct sherd__launch_options {
     uint32_t nodes;
     const char *program;      /* the sherd command, searched for in PATH if it has no slash; NULL:
-                                 "sherd". The running executable is never the default: a program
-                                 other than sherd would start itself again and again */
+                                 sherd__command_find. The running executable is never the default: a
+                                 program other than sherd would start itself again and again */
     const char *verb;         /* the command's verb that runs a node; NULL: "node" */
     uint64_t memory;          /* bytes per node; 0: half of this machine's, divided by the number of
                                  nodes */
@@ -42,9 +43,7 @@ typedef struct sherd__launch_options {
     sherd__fingerprint allow; /* the only key that they accept */
     const char *log_dir;      /* if not NULL, nodes outlive this process once they are released, and
                                  write their messages to NAME.log in this directory */
-    /** Called about ten times a second while waiting; true ends it with SHERD_EINTERRUPTED. */
-    bool (*interrupted)(void *ctx);
-    void *ctx;
+    sherd_hooks hooks;        /* `interrupted` alone is used */
 } sherd__launch_options;
 
 /** Returns the default for `memory` 0: half of the memory of this machine (or its container),

@@ -5,9 +5,12 @@
  */
 #include "scheduler/cluster/launch_command.h"
 
+#include <dlfcn.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/alloc.h"
@@ -97,10 +100,40 @@ int sherd__command_allowed(sherd_diag *d)
                        by);
 }
 
+static const char here; /* an address within the file that contains this library */
+
+/* Writes the path of that file. The loader knows a program by its argv[0], which may lack a
+ * folder. */
+static bool find_file(char out[PATH_MAX])
+{
+    Dl_info info;
+    if (!dladdr(&here, &info) || !info.dli_fname) return false;
+    return realpath(strchr(info.dli_fname, '/') ? info.dli_fname : "/proc/self/exe", out) != NULL;
+}
+
+void sherd__command_find(char *out, size_t size)
+{
+    static const char *const places[] = { "sherd", "../bin/sherd", "../../bin/sherd" };
+    char file[PATH_MAX];
+    struct stat st, self;
+    if (find_file(file) && stat("/proc/self/exe", &self) == 0) {
+        *strrchr(file, '/') = '\0';
+        for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+            int len = snprintf(out, size, "%s/%s", file, places[i]);
+            if (len > 0 && (size_t)len < size && access(out, X_OK) == 0 && stat(out, &st) == 0 &&
+                S_ISREG(st.st_mode) && (st.st_dev != self.st_dev || st.st_ino != self.st_ino))
+                return;
+        }
+    }
+    snprintf(out, size, "sherd");
+}
+
 int sherd__command_make(sherd__command *c, const sherd__launch_options *o)
 {
     uint32_t threads = o->threads ? o->threads : default_threads(o->nodes);
     uint64_t memory = o->memory ? o->memory : sherd__launch_memory(o->nodes);
+    if (o->program) snprintf(c->program, sizeof c->program, "%s", o->program);
+    else sherd__command_find(c->program, sizeof c->program);
     snprintf(c->threads, sizeof c->threads, "%u", threads);
     snprintf(c->memory, sizeof c->memory, "%llu", (unsigned long long)memory);
     snprintf(c->pipe, sizeof c->pipe, "%d", SHERD__CHILD_PIPE);

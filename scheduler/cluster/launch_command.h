@@ -5,6 +5,7 @@
 #ifndef SCHEDULER_CLUSTER_LAUNCH_COMMAND_H
 #define SCHEDULER_CLUSTER_LAUNCH_COMMAND_H
 
+#include <limits.h>
 #include <sched.h>
 
 #include "scheduler/cluster/launch.h"
@@ -12,6 +13,7 @@
 #define SHERD__CHILD_PIPE 3 /* descriptor of its parent's pipe, in a node */
 
 typedef struct sherd__command {
+    char program[PATH_MAX];
     char threads[16], memory[24], name[32], blas[40], omp[40], pipe[8], by[40];
     char cores[CPU_SETSIZE * 5 + 1]; /* "0,1,..."; empty: not bound */
     const char *argv[20];
@@ -20,6 +22,13 @@ typedef struct sherd__command {
     cpu_set_t usable;
 } sherd__command;
 
+/**
+ * Finds the sherd command that belongs to this library: in the folder of the file that contains it
+ * (the shared library, or the program that it is linked to), or in the `bin` folder beside that or
+ * beside its parent, as `make install` places them. Otherwise writes "sherd", which is searched for
+ * in PATH.
+ */
+void sherd__command_find(char *out, size_t size);
 /** Makes the command for all nodes of o, except name and cores. The caller frees env with
  *  sherd__free. SHERD_ENOMEM. */
 int sherd__command_make(sherd__command *c, const sherd__launch_options *o) SHERD_MUST;

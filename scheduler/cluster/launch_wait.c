@@ -20,6 +20,7 @@
 #include "core/clock.h"
 #include "core/cpu.h"
 #include "core/diag.h"
+#include "core/hooks.h"
 #include "scheduler/cluster/launch_state.h"
 #include "scheduler/cluster/wait_policy.h"
 
@@ -259,7 +260,7 @@ static int judge(const waiting *w, sherd_diag *d)
 
 static int go_on(const sherd__launch_options *o, sherd_diag *d)
 {
-    if (!o->interrupted || !o->interrupted(o->ctx)) return SHERD_OK;
+    if (!sherd__hooks_interrupted(&o->hooks)) return SHERD_OK;
     return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted while local nodes start");
 }
 

@@ -17,6 +17,7 @@
 #include "core/bytes.h"
 #include "core/clock.h"
 #include "core/diag.h"
+#include "core/hooks.h"
 #include "core/rand.h"
 #include "crypto/fragment_make.h"
 #include "scheduler/cluster/buffers.h"
@@ -186,7 +187,7 @@ static void on_gone(void *ctx, sherd__link *l)
 static void on_tick(uv_timer_t *t)
 {
     sherd__measure *m = t->data;
-    if (m->o.interrupted && m->o.interrupted(m->o.ctx)) fail(m, SHERD_EINTERRUPTED, "interrupted");
+    if (sherd__hooks_interrupted(&m->o.hooks)) fail(m, SHERD_EINTERRUPTED, "interrupted");
     if (uv_now(&m->loop) >= m->deadline_ms)
         fail(m, SHERD_ETIMEOUT, "the node did not answer in time");
 }
@@ -400,8 +401,7 @@ static int start_node(sherd__measure *m, sherd_diag *d)
                                  .program = m->o.program,
                                  .memory = m->o.node_memory,
                                  .threads = 1,
-                                 .interrupted = m->o.interrupted,
-                                 .ctx = m->o.ctx };
+                                 .hooks = m->o.hooks };
     int err = sherd__identity_new(&m->identity);
     if (err) return sherd__fail(d, err, NULL, "cannot make a key: %s", sherd_strerror(err));
     lo.allow = *sherd__identity_fingerprint(m->identity);

@@ -11,16 +11,15 @@
 #include <stdint.h>
 
 #include "sherd/err.h"
+#include "sherd/hooks.h"
 
 typedef struct sherd__measure sherd__measure;
 
 typedef struct sherd__measure_options {
-    const char *program;  /* the sherd command; NULL: "sherd" in PATH */
+    const char *program;  /* the sherd command; NULL: as in sherd_cluster_options */
     uint64_t node_memory; /* 0: half of this machine's */
     uint32_t timeout_ms;  /* of each measurement; 0: 60000 */
-    /** Called about ten times a second; true ends a measurement with SHERD_EINTERRUPTED. */
-    bool (*interrupted)(void *ctx);
-    void *ctx;
+    sherd_hooks hooks;    /* `interrupted` alone is used */
 } sherd__measure_options;
 
 /** Starts the node and connects. The caller frees *out with sherd__measure_free. Errors of

@@ -8,6 +8,7 @@
 #include "core/alloc.h"
 #include "core/clock.h"
 #include "core/diag.h"
+#include "core/options.h"
 #include "core/signals.h"
 #include "scheduler/cluster/domains.h"
 #include "scheduler/cluster/state.h"
@@ -37,8 +38,7 @@ static int take_local(sherd_cluster *c, sherd_diag *d)
         .timeout_ms = c->o.timeout_ms,
         .least = c->o.nodes_min,
         .spare = c->o.spare,
-        .interrupted = c->o.interrupted,
-        .ctx = c->o.ctx,
+        .hooks = c->o.hooks,
     };
     int err = sherd__identity_new(&c->identity);
     if (err) return sherd__fail(d, err, NULL, "cannot make a key: %s", sherd_strerror(err));
@@ -377,18 +377,22 @@ static void init_lock(sherd_cluster *c)
 
 int sherd_cluster_open(sherd_cluster **out, const sherd_cluster_options *opt, sherd_diag *d)
 {
+    sherd_cluster_options own;
     *out = NULL;
+    int err = sherd__options_read(&own, sizeof own, opt, "sherd_cluster_options", d);
+    if (err) return err;
+    opt = &own;
     if ((opt->local_nodes > 0) == (opt->nodes_file != NULL))
         return sherd__fail(d, SHERD_EINVAL,
                            "start local nodes with -n N, or name nodes with --nodes",
                            "it is not said which nodes to use");
     sherd_cluster *c = sherd__calloc(1, sizeof *c);
     if (!c) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
-    c->o = *opt;
+    c->o = own;
+    c->hooks = own.hooks;
     c->entropy = sherd__entropy_os();
     if (opt->timeout_ms) c->open_until = sherd__clock_s() + opt->timeout_ms * 1e-3;
     init_lock(c);
-    int err = SHERD_OK;
     if (opt->record_dir) err = sherd__record_new(&c->record, opt->record_dir, "coordinator", d);
     if (!err) err = opt->local_nodes ? take_local(c, d) : take_file(c, d);
     if (!err) err = number_domains(c, d);

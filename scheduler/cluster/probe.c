@@ -31,7 +31,7 @@ static int product(probed *sum, sherd_cluster *c, size_t n, size_t k, size_t m, 
     sherd_report r = { 0 };
     double *out = sherd__calloc(n * m, sizeof *out);
     if (!out) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
-    sherd_product_options_init(&opt);
+    opt = (sherd_product_options){ .size = sizeof opt };
     opt.scheme = SHERD_PLAIN;
     double began = sherd__clock_s();
     int err = sherd_multiply(c, a, b, out, m, &opt, &r, d);
@@ -52,7 +52,7 @@ static int both_ways(probed *sum, sherd_cluster *c, uint64_t bytes, sherd_diag *
     return err ? err : product(sum, c, nodes * ROWS, 1, bytes / 8 / ROWS, d);
 }
 
-int sherd_rates_probe(sherd_rates *rates, sherd_cluster *c, sherd_diag *d)
+int sherd_rates_probe(sherd_cluster *c, sherd_rates *rates, sherd_diag *d)
 {
     uint64_t most = ALL / sherd_cluster_size(c);
     probed sum;

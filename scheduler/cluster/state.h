@@ -75,6 +75,7 @@ struct sherd_cluster {
     char domain_fault[900]; /* why domains cannot be trusted to be separate; empty: they can */
     const char *domain_hint;
     sherd_cluster_options o;
+    sherd_hooks hooks; /* of the present call */
     double open_until; /* when opening must be finished; 0: no limit */
 
     sherd__work work; /* used by the loop thread: the running work */

@@ -114,7 +114,7 @@ int sherd__kept_share_multiply(sherd__kept_share *k, sherd_rows rows, bool trans
     if (transposed && !scheme->hides_b)
         return sherd__fail(d, SHERD_EUNSUPPORTED, "use --scheme share",
                            "%s multiplies a kept operand from the right only", scheme->name);
-    sherd__cluster_call(k->cluster);
+    sherd__cluster_call(k->cluster, &k->opt.hooks);
     int err = once(k, rows, transposed, b, out, ldc, began, r, d);
     while (k->alive != NOT_STARVED) { /* each time with fewer domains than before */
         sherd_diag last = *d;

@@ -410,7 +410,7 @@ static int remote_map(void *ctx, sherd_op op, sherd_view a, const sherd_view *b,
     if (hides(m)) return sherd_multiplier_map(m->local, op, a, b, out, ld, d);
     sherd_product_options opt = options(m, m->operation++);
     opt.exact = false;
-    return sherd_apply(m->cluster, (sherd_elementwise)op, a, b ? *b : a, out, ld, &opt, NULL, d);
+    return sherd_apply(m->cluster, (sherd_op)op, a, b ? *b : a, out, ld, &opt, NULL, d);
 }
 
 static void remote_free(void *ctx)
@@ -436,7 +436,11 @@ static const sherd_multiplier_ops remote_ops = {
 int sherd_multiplier_cluster(sherd_multiplier *out, sherd_cluster *c,
                              const sherd_product_options *opt, sherd_diag *d)
 {
+    sherd_product_options own;
     *out = (sherd_multiplier){ 0 };
+    int err = sherd__product_options_read(&own, opt, d);
+    if (err) return err;
+    opt = &own;
     if (opt->shuffles)
         return sherd__fail(d, SHERD_EINVAL, "give the seed that they derive from",
                            "stored shuffles serve one operation, not all of a multiplier");
@@ -459,7 +463,7 @@ int sherd_multiplier_cluster(sherd_multiplier *out, sherd_cluster *c,
     if (opt->seed) memcpy(m->seed, opt->seed, sizeof m->seed);
     else os.fill(os.ctx, m->seed, sizeof m->seed);
     m->opt.seed = NULL;
-    int err = sherd_multiplier_local(0, &m->local, d);
+    err = sherd_multiplier_local(&m->local, 0, d);
     if (err) {
         remote_free(m);
         return err;

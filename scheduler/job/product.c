@@ -10,6 +10,7 @@
 #include "core/alloc.h"
 #include "core/clock.h"
 #include "core/diag.h"
+#include "core/options.h"
 #include "core/wipe.h"
 #include "matrix/funcs.h"
 #include "matrix/view.h"
@@ -17,13 +18,6 @@
 #include "schemes/partition/partition.h"
 
 #define RETURN_MS 1500u
-
-void sherd_product_options_init(sherd_product_options *opt)
-{
-    *opt = (sherd_product_options){ .scheme = SHERD_PERMUTE,
-                                    .bits = SHERD__FIXED_BITS,
-                                    .colluding = 1 };
-}
 
 void sherd_report_fini(sherd_report *r)
 {
@@ -33,7 +27,9 @@ void sherd_report_fini(sherd_report *r)
     sherd__free(r->bytes_out);
     sherd__free(r->bytes_in);
     sherd__free(r->states);
-    sherd__wipe(r, sizeof *r);
+    size_t size = r->size; /* 0: a report of our own */
+    sherd__wipe(r, size && size < sizeof *r ? size : sizeof *r);
+    r->size = size;
 }
 
 static int report_init(sherd_report *r, uint32_t nodes)
@@ -139,7 +135,8 @@ int sherd__product_run(sherd_cluster *c, sherd__job *job, bool last, const sherd
     sherd__run_result result = { .bytes_out = own.bytes_out,
                                  .bytes_in = own.bytes_in,
                                  .states = own.states };
-    err = judge(sherd__cluster_run(c, job, last, opt, &result, d), &result, opt->strict, d);
+    err = judge(sherd__cluster_run(c, job, last, opt->timeout_ms, &result, d), &result, opt->strict,
+                d);
     report_fill(&own, p, nodes, &result);
     if (out) {
         *out = own;
@@ -243,16 +240,39 @@ static int again(sherd_cluster *c, sherd_view a, sherd_view b, double *out, size
     return err;
 }
 
-int sherd_multiply(sherd_cluster *c, sherd_view a, sherd_view b, double *out, size_t ldc,
-                   const sherd_product_options *opt, sherd_report *r, sherd_diag *d)
+/* The user's options and report, in this version's structs. */
+typedef struct user_call {
+    sherd_product_options opt;
+    sherd_report report;
+    sherd_report *r; /* &report, or NULL if the user wants none */
+} user_call;
+
+static int begin_call(user_call *u, const sherd_product_options *opt, sherd_report *r,
+                      sherd_diag *d)
+{
+    *u = (user_call){ .r = r ? &u->report : NULL };
+    int err = sherd__product_options_read(&u->opt, opt, d);
+    if (!err && r) err = sherd__result_check(r, "sherd_report", d);
+    if (!err && r) sherd__result_write(r, &u->report, sizeof u->report);
+    return err;
+}
+
+static int end_call(user_call *u, sherd_report *r, int err)
+{
+    if (r) sherd__result_write(r, &u->report, sizeof u->report);
+    sherd__wipe(&u->report, sizeof u->report); /* it contains the seed */
+    return err;
+}
+
+static int multiply(sherd_cluster *c, sherd_view a, sherd_view b, double *out, size_t ldc,
+                    const sherd_product_options *opt, sherd_report *r, sherd_diag *d)
 {
     sherd__prepared p;
     sherd__nodes nodes;
-    if (r) *r = (sherd_report){ 0 };
     int err = sherd__view_check(a, "A", d);
     if (!err) err = sherd__view_check(b, "B", d);
     if (err) return err;
-    sherd__cluster_call(c);
+    sherd__cluster_call(c, &opt->hooks);
     sherd__cluster_nodes(c, &nodes);
     sherd_diag own = { 0 };
     if (!d) d = &own;
@@ -266,20 +286,35 @@ int sherd_multiply(sherd_cluster *c, sherd_view a, sherd_view b, double *out, si
     return again(c, a, b, out, ldc, opt, began, &nodes, alive, r, d);
 }
 
-int sherd_apply(sherd_cluster *c, sherd_elementwise op, sherd_view a, sherd_view b, double *out,
-                size_t ldc, const sherd_product_options *opt, sherd_report *r, sherd_diag *d)
+int sherd_multiply(sherd_cluster *c, sherd_view a, sherd_view b, double *out, size_t ldc,
+                   const sherd_product_options *opt, sherd_report *r, sherd_diag *d)
+{
+    user_call u;
+    int err = begin_call(&u, opt, r, d);
+    return err ? err : end_call(&u, r, multiply(c, a, b, out, ldc, &u.opt, u.r, d));
+}
+
+static int apply(sherd_cluster *c, sherd_op op, sherd_view a, sherd_view b, double *out, size_t ldc,
+                 const sherd_product_options *opt, sherd_report *r, sherd_diag *d)
 {
     sherd__prepared p;
     sherd__nodes nodes;
-    if (r) *r = (sherd_report){ 0 };
     int err = sherd__view_check(a, "A", d);
     if (err) return err;
-    sherd__cluster_call(c);
+    sherd__cluster_call(c, &opt->hooks);
     sherd__cluster_nodes(c, &nodes);
     uint32_t alive;
     double began = sherd__clock_s();
     err = sherd__prepare_apply(&p, (uint32_t)op, a, b, out, ldc, &nodes, opt, d);
     return err ? err : once(c, &p, &nodes, opt, began, r, &alive, d);
+}
+
+int sherd_apply(sherd_cluster *c, sherd_op op, sherd_view a, sherd_view b, double *out, size_t ldc,
+                const sherd_product_options *opt, sherd_report *r, sherd_diag *d)
+{
+    user_call u;
+    int err = begin_call(&u, opt, r, d);
+    return err ? err : end_call(&u, r, apply(c, op, a, b, out, ldc, &u.opt, u.r, d));
 }
 
 /* --- resident operands ----------------------------------------------------------------------- */
@@ -311,7 +346,10 @@ uint64_t sherd__resident_bytes(const sherd_resident *k)
 int sherd_resident_new(sherd_resident **out, sherd_cluster *c, sherd_view b, size_t n_max,
                        const sherd_product_options *opt, sherd_diag *d)
 {
-    return sherd__resident_of(out, c, b, n_max, opt, NULL, 0, NULL, d);
+    sherd_product_options own;
+    *out = NULL;
+    int err = sherd__product_options_read(&own, opt, d);
+    return err ? err : sherd__resident_of(out, c, b, n_max, &own, NULL, 0, NULL, d);
 }
 
 /* Makes the ledger count in the account of the operand, of which B may be a part. Then the bound
@@ -367,15 +405,14 @@ int sherd__resident_of(sherd_resident **out, sherd_cluster *c, sherd_view b, siz
     return SHERD_OK;
 }
 
-int sherd_resident_multiply(sherd_resident *k, sherd_view a, double *out, size_t ldc,
-                            sherd_report *r, sherd_diag *d)
+static int resident_multiply(sherd_resident *k, sherd_view a, double *out, size_t ldc,
+                             sherd_report *r, sherd_diag *d)
 {
     sherd_product_options now = k->opt;
     double began = sherd__clock_s();
-    if (r) *r = (sherd_report){ 0 };
     int err = sherd__view_check(a, "A", d);
     if (err) return err;
-    sherd__cluster_call(k->cluster);
+    sherd__cluster_call(k->cluster, &k->opt.hooks);
     err = sherd__prepared_next(&k->p, a, out, ldc, k->opt.bits, d);
     if (err == SHERD_ESHAPE)
         return sherd__fail(d, err, "keep B for more rows, or give the columns that B has rows",
@@ -392,6 +429,14 @@ int sherd_resident_multiply(sherd_resident *k, sherd_view a, double *out, size_t
                            sherd_strerror(err));
     if (sherd__time_left(&now.timeout_ms, k->opt.timeout_ms, began, NULL)) now.timeout_ms = 1;
     return sherd__product_run(k->cluster, k->job, false, &k->p, &k->nodes, &now, r, d);
+}
+
+int sherd_resident_multiply(sherd_resident *k, sherd_view a, double *out, size_t ldc,
+                            sherd_report *r, sherd_diag *d)
+{
+    user_call u;
+    int err = begin_call(&u, &k->opt, r, d);
+    return err ? err : end_call(&u, r, resident_multiply(k, a, out, ldc, u.r, d));
 }
 
 void sherd_resident_free(sherd_resident *k)

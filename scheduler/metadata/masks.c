@@ -11,6 +11,8 @@
 #include "core/alloc.h"
 #include "core/bytes.h"
 #include "core/diag.h"
+#include "core/hooks.h"
+#include "core/options.h"
 #include "core/rand.h"
 #include "core/wipe.h"
 #include "matrix/exact.h"
@@ -35,15 +37,16 @@ typedef struct making {
 
 static void info_of(sherd_masks_info *out, const sherd__maskfile_head *h, uint64_t left)
 {
-    *out = (sherd_masks_info){ .k = h->k,
-                               .m = h->m,
-                               .rows = h->rows,
-                               .left = left,
-                               .bytes = sherd__maskfile_bytes(h),
-                               .bits_a = h->bits_a,
-                               .bits_b = h->bits_b,
-                               .primes = h->primes_len };
-    memcpy(out->b_sha256, h->b.sha256, sizeof out->b_sha256);
+    sherd_masks_info own = { .k = h->k,
+                             .m = h->m,
+                             .rows = h->rows,
+                             .left = left,
+                             .bytes = sherd__maskfile_bytes(h),
+                             .bits_a = h->bits_a,
+                             .bits_b = h->bits_b,
+                             .primes = h->primes_len };
+    memcpy(own.b_sha256, h->b.sha256, sizeof own.b_sha256);
+    sherd__result_write(out, &own, sizeof own);
 }
 
 /* Chooses the bit widths, and primes that hold every sum of such products. */
@@ -156,19 +159,19 @@ static int make_rows(making *mk, uint64_t row, size_t rows)
 
 static int make_all(making *mk, const sherd_masks_options *opt, sherd_diag *d)
 {
+    sherd__hooked h = sherd__hooks_begin(&opt->hooks);
     for (uint64_t row = 0; row < mk->head.rows; row += mk->rows) {
         size_t rows = mk->head.rows - row < mk->rows ? (size_t)(mk->head.rows - row) : mk->rows;
-        if (opt->watch && opt->watch(opt->ctx, row, mk->head.rows))
-            return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted; no masks were made");
-        int err = make_rows(mk, row, rows);
+        int err = sherd__hooks_step(&h, row, mk->head.rows, d);
+        if (err) return err;
+        err = make_rows(mk, row, rows);
         if (err) return sherd__fail(d, err, NULL, "cannot make masks: %s", sherd_strerror(err));
         for (size_t i = 0; i < rows && !err; i++)
             err = sherd__maskfile_row(mk->file, mk->packed + i * mk->row_bytes, d);
         if (err) return err;
     }
-    if (opt->watch && opt->watch(opt->ctx, mk->head.rows, mk->head.rows))
-        return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted; no masks were made");
-    return SHERD_OK;
+    int err = sherd__hooks_step(&h, mk->head.rows, mk->head.rows, d);
+    return err || !opt->check ? err : opt->check(opt->check_ctx, d);
 }
 
 static void wipe_free(void *p, size_t len)
@@ -181,7 +184,12 @@ int sherd_masks_prepare(const char *path, sherd_view b, const sherd_masks_option
                         sherd_masks_info *out, sherd_diag *d)
 {
     making mk = { .b = b };
-    int err = sherd__view_check(b, "B", d);
+    sherd_masks_options own;
+    int err = sherd__options_read(&own, sizeof own, opt, "sherd_masks_options", d);
+    if (!err && out) err = sherd__result_check(out, "sherd_masks_info", d);
+    if (err) return err;
+    opt = &own;
+    err = sherd__view_check(b, "B", d);
     if (!err && opt->rows == 0)
         err = sherd__fail(d, SHERD_EINVAL, "give as many as A will have", "masks of no rows");
     if (!err) err = begin(&mk, path, opt, d);
@@ -200,10 +208,11 @@ int sherd_masks_prepare(const char *path, sherd_view b, const sherd_masks_option
     return err;
 }
 
-int sherd_masks_look(sherd_masks_info *out, const char *path, const char *state, sherd_diag *d)
+int sherd_masks_look(const char *path, const char *state, sherd_masks_info *out, sherd_diag *d)
 {
     sherd__maskfile *f;
-    int err = sherd__maskfile_open(&f, path, state, false, d);
+    int err = sherd__result_check(out, "sherd_masks_info", d);
+    if (!err) err = sherd__maskfile_open(&f, path, state, false, d);
     if (err) return err;
     info_of(out, sherd__maskfile_head_of(f), sherd__maskfile_left(f));
     sherd__maskfile_close(f);

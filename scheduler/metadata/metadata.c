@@ -14,14 +14,14 @@
 #include "crypto/perm.h"
 #include "sherd/product.h"
 
-_Static_assert((int)SHERD_META_SIGMOID == (int)SHERD_OP_SIGMOID &&
-                   (int)SHERD_META_MINUS == (int)SHERD_OP_MINUS &&
-                   (int)SHERD_META_SQUARE == (int)SHERD_OP_SQUARE &&
-                   (int)SHERD_META_MULTIPLY == (int)SHERD_OP_MULTIPLY &&
-                   (int)SHERD_META_RELU == (int)SHERD_OP_RELU &&
-                   (int)SHERD_META_TANH == (int)SHERD_OP_TANH &&
-                   (int)SHERD_META_EXP == (int)SHERD_OP_EXP,
-               "element-wise kinds have the numbers of sherd_elementwise");
+_Static_assert((int)SHERD_OP_SIGMOID == (int)SHERD_OP_SIGMOID &&
+                   (int)SHERD_OP_MINUS == (int)SHERD_OP_MINUS &&
+                   (int)SHERD_OP_SQUARE == (int)SHERD_OP_SQUARE &&
+                   (int)SHERD_OP_TIMES == (int)SHERD_OP_TIMES &&
+                   (int)SHERD_OP_RELU == (int)SHERD_OP_RELU &&
+                   (int)SHERD_OP_TANH == (int)SHERD_OP_TANH &&
+                   (int)SHERD_OP_EXP == (int)SHERD_OP_EXP,
+               "element-wise kinds have the numbers of sherd_op");
 
 int sherd__meta_no_memory(sherd_diag *d)
 {
@@ -61,8 +61,8 @@ int sherd_meta_add(sherd_meta *meta, const sherd_meta_operation *op, sherd_diag 
     return sherd__metafile_add(&meta->f, op, d);
 }
 
-static int add(sherd_meta *meta, sherd_meta_kind kind, uint64_t n, uint64_t k, uint64_t m,
-               sherd_diag *d, const char *fmt, size_t layer)
+static int add(sherd_meta *meta, sherd_op kind, uint64_t n, uint64_t k, uint64_t m, sherd_diag *d,
+               const char *fmt, size_t layer)
 {
     sherd_meta_operation op = { .kind = kind, .n = n, .k = k, .m = m };
     snprintf(op.name, sizeof op.name, fmt, layer);
@@ -72,11 +72,11 @@ static int add(sherd_meta *meta, sherd_meta_kind kind, uint64_t n, uint64_t k, u
 /* Adds delta of layer l, and the gradients of its weights and of its input. */
 static int add_backward(sherd_meta *meta, const uint64_t *w, size_t l, uint64_t n, sherd_diag *d)
 {
-    int err = add(meta, SHERD_META_MULTIPLY, n, 0, w[l], d, "a%zu_dz", l);
+    int err = add(meta, SHERD_OP_TIMES, n, 0, w[l], d, "a%zu_dz", l);
     if (!err) /* (rows of the activation) transposed delta: w[l] x n by n x w[l-1] */
-        err = add(meta, SHERD_META_DOT, w[l], n, w[l - 1], d, "z%zu_dw", l);
+        err = add(meta, SHERD_OP_PRODUCT, w[l], n, w[l - 1], d, "z%zu_dw", l);
     if (!err && l > 1) /* weights by transposed delta: w[l-1] x w[l] by w[l] x n */
-        err = add(meta, SHERD_META_DOT, w[l - 1], w[l], n, d, "z%zu_da", l);
+        err = add(meta, SHERD_OP_PRODUCT, w[l - 1], w[l], n, d, "z%zu_da", l);
     return err;
 }
 
@@ -93,12 +93,12 @@ int sherd_meta_add_network(sherd_meta *meta, const uint64_t *widths, size_t widt
             return sherd__fail(d, SHERD_EINVAL, "give every layer at least one unit",
                                "width %zu of the network is 0", i + 1);
     for (size_t l = 1; l <= layers && !err; l++) {
-        err = add(meta, SHERD_META_DOT, samples, widths[l - 1], widths[l], d, "z%zu", l);
-        if (!err) err = add(meta, SHERD_META_SIGMOID, samples, 0, widths[l], d, "a%zu", l);
+        err = add(meta, SHERD_OP_PRODUCT, samples, widths[l - 1], widths[l], d, "z%zu", l);
+        if (!err) err = add(meta, SHERD_OP_SIGMOID, samples, 0, widths[l], d, "a%zu", l);
     }
-    if (!err) err = add(meta, SHERD_META_MINUS, samples, 0, widths[layers], d, "cost_delta", 0);
+    if (!err) err = add(meta, SHERD_OP_MINUS, samples, 0, widths[layers], d, "cost_delta", 0);
     if (!err)
-        err = add(meta, SHERD_META_SQUARE, samples, 0, widths[layers], d, "cost_delta_squared", 0);
+        err = add(meta, SHERD_OP_SQUARE, samples, 0, widths[layers], d, "cost_delta_squared", 0);
     for (size_t l = layers; l >= 1 && !err; l--) err = add_backward(meta, widths, l, samples, d);
     return err;
 }
@@ -197,24 +197,22 @@ uint64_t sherd_meta_bytes(const sherd_meta *meta, size_t i)
     return bytes;
 }
 
-void sherd_meta_watch(sherd_meta *meta, int (*watch)(void *ctx, uint64_t done, uint64_t total),
-                      void *ctx)
+void sherd_meta_set_hooks(sherd_meta *meta, const sherd_hooks *hooks)
 {
-    meta->watch = watch;
-    meta->watch_ctx = ctx;
+    meta->hooks = hooks ? *hooks : (sherd_hooks){ 0 };
 }
 
 void sherd__meta_begin(sherd_meta *meta)
 {
     meta->done = meta->total = 0;
+    meta->hooked = sherd__hooks_begin(&meta->hooks);
     for (size_t i = 0; i < meta->f.count; i++) meta->total += sherd_meta_bytes(meta, i);
 }
 
 int sherd__meta_step(sherd_meta *meta, uint64_t len, sherd_diag *d)
 {
     meta->done += len;
-    if (!meta->watch || !meta->watch(meta->watch_ctx, meta->done, meta->total)) return SHERD_OK;
-    return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted");
+    return sherd__hooks_step(&meta->hooked, meta->done, meta->total, d);
 }
 
 int sherd__meta_index(const sherd_meta *meta, size_t i, sherd_diag *d)

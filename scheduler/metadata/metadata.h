@@ -2,6 +2,7 @@
 #ifndef SCHEDULER_METADATA_METADATA_H
 #define SCHEDULER_METADATA_METADATA_H
 
+#include "core/hooks.h"
 #include "store/metafile.h"
 
 /** A table that products use. */
@@ -16,8 +17,8 @@ typedef struct sherd__meta_lent {
 struct sherd_meta {
     sherd__metafile f;
     bool seed_wrong; /* the file's seed does not match the commitment of its manifest */
-    int (*watch)(void *ctx, uint64_t done, uint64_t total);
-    void *watch_ctx;
+    sherd_hooks hooks;
+    sherd__hooked hooked; /* of the call that is under way */
     uint64_t done, total; /* bytes, of the current save or verification */
     /* Used by sherd_meta_shuffles: exposures, enshuffles, and `rows` if there is such a table. */
     uint32_t *exposures;
@@ -26,7 +27,7 @@ struct sherd_meta {
 
 /** Returns the file's name, for messages. */
 const char *sherd__meta_where(const sherd_meta *meta);
-/** Resets the count of bytes done for the watch callback. sherd__meta_step adds len bytes, and
+/** Resets the count of bytes done for the hooks. sherd__meta_step adds len bytes, and
  *  returns SHERD_EINTERRUPTED if the callback asks to stop. */
 void sherd__meta_begin(sherd_meta *meta);
 int sherd__meta_step(sherd_meta *meta, uint64_t len, sherd_diag *d) SHERD_MUST;

@@ -11,6 +11,7 @@
 #include "core/alloc.h"
 #include "core/clock.h"
 #include "core/diag.h"
+#include "core/options.h"
 #include "core/wipe.h"
 #include "crypto/perm.h"
 #include "scheduler/metadata/metadata.h"
@@ -129,7 +130,9 @@ static int save(sherd_meta *meta, const char *path, const sherd_meta_save_option
 int sherd_meta_save(sherd_meta *meta, const char *path, const sherd_meta_save_options *opt,
                     uint64_t *size, sherd_diag *d)
 {
-    return save(meta, path, opt, sherd_meta_seed(meta) != NULL, size, d);
+    sherd_meta_save_options own;
+    int err = sherd__options_read(&own, sizeof own, opt, "sherd_meta_save_options", d);
+    return err ? err : save(meta, path, &own, sherd_meta_seed(meta) != NULL, size, d);
 }
 
 int sherd_meta_save_again(sherd_meta *meta, const char *path, sherd_diag *d)

@@ -14,6 +14,7 @@
 #include "core/clock.h"
 #include "core/cpu.h"
 #include "core/diag.h"
+#include "core/options.h"
 #include "matrix/gemm.h"
 #include "matrix/residue_limbs.h"
 #include "matrix/view.h"
@@ -372,13 +373,11 @@ static int run(sherd_forecast *out, forecast *w, const sherd_forecast_options *f
     return SHERD_OK;
 }
 
-int sherd_forecast_multiply(sherd_forecast *out, sherd_view a, sherd_view b,
-                            const sherd_product_options *opt, const sherd_forecast_options *f,
-                            sherd_diag *d)
+static int forecast_product(sherd_view a, sherd_view b, const sherd_product_options *opt,
+                            const sherd_forecast_options *f, sherd_forecast *out, sherd_diag *d)
 {
     forecast w = { .a = stand_in(a), .b = stand_in(b), .opt = opt, .alike = !a.data };
     sherd_diag own = { 0 };
-    *out = (sherd_forecast){ 0 };
     if (!d) d = &own;
     int err = sherd__view_check(w.a, "A", d);
     if (!err) err = sherd__view_check(w.b, "B", d);
@@ -399,5 +398,20 @@ int sherd_forecast_multiply(sherd_forecast *out, sherd_view a, sherd_view b,
     }
     sherd__free(w.own_c);
     sherd__free(w.domain);
+    return err;
+}
+
+int sherd_forecast_multiply(sherd_view a, sherd_view b, const sherd_product_options *opt,
+                            const sherd_forecast_options *f, sherd_forecast *out, sherd_diag *d)
+{
+    sherd_product_options own;
+    sherd_forecast_options with;
+    sherd_forecast found = { 0 };
+    int err = sherd__result_check(out, "sherd_forecast", d);
+    if (!err) err = sherd__product_options_read(&own, opt, d);
+    if (!err) err = sherd__options_read(&with, sizeof with, f, "sherd_forecast_options", d);
+    if (err) return err;
+    err = forecast_product(a, b, &own, &with, &found, d);
+    sherd__result_write(out, &found, sizeof found);
     return err;
 }

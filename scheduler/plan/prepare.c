@@ -12,6 +12,7 @@
 
 #include "core/alloc.h"
 #include "core/diag.h"
+#include "core/options.h"
 #include "core/rand.h"
 #include "core/wipe.h"
 #include "matrix/funcs.h"
@@ -32,6 +33,28 @@ sherd__perm_source sherd__prepare_perms(sherd__prepared *p, const sherd_product_
 {
     if (!opt->shuffles) return sherd__perm_from_key(p->perm_key);
     return (sherd__perm_source){ stored_perm, &p->shuffles };
+}
+
+static void set_defaults(sherd_product_options *opt)
+{
+    if (!opt->scheme) opt->scheme = SHERD_PERMUTE;
+    bool as_masks = sherd_scheme_describe(opt->scheme)->takes & SHERD_TAKES_MASKS;
+    if (!opt->bits && !as_masks) opt->bits = SHERD__FIXED_BITS;
+    if (!opt->colluding) opt->colluding = 1;
+}
+
+int sherd__product_options_read(sherd_product_options *own, const sherd_product_options *opt,
+                                sherd_diag *d)
+{
+    int err = sherd__options_read(own, sizeof *own, opt, "sherd_product_options", d);
+    if (!err) set_defaults(own);
+    return err;
+}
+
+void sherd__product_options_init(sherd_product_options *opt)
+{
+    *opt = (sherd_product_options){ .size = sizeof *opt };
+    set_defaults(opt);
 }
 
 static int begin(sherd__prepared *p, size_t slots)

@@ -15,6 +15,12 @@
 #include "sherd/product.h"
 #include "store/maskfile.h"
 
+/** Copies a user's options to *own and sets defaults. Errors of sherd__options_read. */
+int sherd__product_options_read(sherd_product_options *own, const sherd_product_options *opt,
+                                sherd_diag *d) SHERD_MUST;
+/** Sets options to their defaults. */
+void sherd__product_options_init(sherd_product_options *opt);
+
 /** The properties of the nodes that preparing needs. */
 typedef struct sherd__nodes {
     uint32_t count;

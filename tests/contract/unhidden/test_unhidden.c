@@ -51,7 +51,7 @@ static int begin(void **state)
     t = sherd_view_c(t_data, SHERD_F64, ROWS, COLS);
     snprintf(program, sizeof program, "%s/tests/contract/unhidden/prog_sherd",
              build ? build : "build/plain");
-    sherd_cluster_options o = { .local_nodes = 3, .program = program };
+    sherd_cluster_options o = { .size = sizeof o, .local_nodes = 3, .program = program };
     if (sherd_cluster_open(&cluster, &o, &d)) fail_msg("%s", d.message);
     return 0;
 }
@@ -65,8 +65,7 @@ static int end(void **state)
 
 static sherd_product_options options(bool exact)
 {
-    sherd_product_options o;
-    sherd_product_options_init(&o);
+    sherd_product_options o = { .size = sizeof o };
     o.scheme = (sherd_scheme)77;
     o.exact = exact;
     return o;
@@ -113,11 +112,13 @@ static void its_products_are_right_and_as_they_were_forecast(void **state)
     for (unsigned exact = 0; exact < 2; exact++) {
         double c[ROWS * COLS];
         sherd_diag d = { 0 };
-        sherd_report r;
-        sherd_forecast f;
+        sherd_report r = { .size = sizeof r };
+        sherd_forecast f = { .size = sizeof f };
         sherd_product_options o = options(exact);
-        const sherd_forecast_options with = { .cluster = cluster, .no_time = true };
-        if (sherd_forecast_multiply(&f, a, b, &o, &with, &d)) fail_msg("%s", d.message);
+        const sherd_forecast_options with = { .size = sizeof with,
+                                              .cluster = cluster,
+                                              .no_time = true };
+        if (sherd_forecast_multiply(a, b, &o, &with, &f, &d)) fail_msg("%s", d.message);
         if (sherd_multiply(cluster, a, b, c, COLS, &o, &r, &d)) fail_msg("%s", d.message);
         assert_memory_equal(c, want, sizeof c);
         assert_int_equal(f.bytes_out, r.work_out);
@@ -149,7 +150,8 @@ static void its_kept_operands_stay_in_clear(void **state)
     if (sherd_multiplier_multiply_kept(m, kept, true, t, ct, COLS, &d)) fail_msg("%s", d.message);
     assert_memory_equal(c, want, sizeof c);
     assert_memory_equal(ct, want_t, sizeof ct);
-    if (sherd_multiplier_map(m, SHERD_SQUARE, t, NULL, back, COLS, &d)) fail_msg("%s", d.message);
+    if (sherd_multiplier_map(m, SHERD_OP_SQUARE, t, NULL, back, COLS, &d))
+        fail_msg("%s", d.message);
     for (size_t i = 0; i < ROWS * COLS; i++)
         assert_true(back[i] == t_data[i] * t_data[i]); /* over the nodes, as under plain */
     sherd_multiplier_release(m, kept);

@@ -370,7 +370,7 @@ void sim_run(const sim_options *o, sim_outcome *out)
     sherd_view va = sherd_view_c(a, SHERD_F64, o->n, o->k),
                vb = sherd_view_c(b, SHERD_F64, inner, o->m);
     sherd__prepared p;
-    sherd_masks_options masks = { .rows = o->n, .state = po.masks_state };
+    sherd_masks_options masks = { .size = sizeof masks, .rows = o->n, .state = po.masks_state };
     if (po.scheme == SHERD_BLIND && sherd_masks_prepare(po.masks, vb, &masks, NULL, &d)) abort();
     if (sherd__executor_new_inline(&s.executor)) abort();
     make_nodes(&s);

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "scheduler/plan/prepare.h"
 #include "core/rand.h"
 #include "sherd/masks.h"
 #include "sim.h"
@@ -62,7 +63,7 @@ static sim_options drawn(uint64_t seed)
                       .k = 1 + sherd__entropy_below(&e, 40),
                       .m = 1 + sherd__entropy_below(&e, 40),
                       .node_memory = 1 << 22 };
-    sherd_product_options_init(&o.product);
+    sherd__product_options_init(&o.product);
     o.product.scheme = SHERD_BLIND;
     o.product.exact = true;
     o.product.masks = masks;
@@ -74,7 +75,7 @@ static sim_options drawn(uint64_t seed)
 
 static void run(const sim_options *o, sim_outcome *r)
 {
-    sherd_masks_info info;
+    sherd_masks_info info = { .size = sizeof info };
     sim_run(o, r);
     const char *what = r->hung                    ? "it hangs"
                        : r->err == 0 && !r->equal ? "the product is wrong"
@@ -84,7 +85,7 @@ static void run(const sim_options *o, sim_outcome *r)
         fail_msg("seed %llu: %s (error %d \"%s\", fault %s on %u of %u nodes)",
                  (unsigned long long)o->seed, what, r->err, r->message, sim_fault_name(o->fault),
                  o->faulty, o->nodes);
-    assert_int_equal(sherd_masks_look(&info, masks, state, NULL), 0);
+    assert_int_equal(sherd_masks_look(masks, state, &info, NULL), 0);
     if (info.left) {
         assert_int_equal(info.left, o->n);
         assert_int_equal(r->err, SHERD_EFEWNODES);

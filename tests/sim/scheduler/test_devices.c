@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "scheduler/plan/prepare.h"
 #include "core/rand.h"
 #include "sim.h"
 
@@ -54,7 +55,7 @@ static sim_options drawn(uint64_t seed, sherd_scheme scheme)
                       .k = 1 + sherd__entropy_below(&e, 40),
                       .m = 1 + sherd__entropy_below(&e, 40),
                       .node_memory = 1 << 22 };
-    sherd_product_options_init(&o.product);
+    sherd__product_options_init(&o.product);
     o.product.scheme = scheme;
     o.product.exact = true;
     o.product.memory = UINT64_C(1) << (17 + sherd__entropy_below(&e, 3));

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "scheduler/plan/prepare.h"
 #include "core/rand.h"
 #include "crypto/lagrange.h"
 #include "sim.h"
@@ -32,7 +33,7 @@ static sim_options drawn(uint64_t seed)
                       .k = 1 + sherd__entropy_below(&e, 20),
                       .m = 1 + sherd__entropy_below(&e, 20),
                       .node_memory = 1 << 22 };
-    sherd_product_options_init(&o.product);
+    sherd__product_options_init(&o.product);
     bool both = sherd__entropy_below(&e, 4) != 0;
     o.product.scheme = both ? SHERD_SHARE : SHERD_SHARE1;
     o.product.exact = true;

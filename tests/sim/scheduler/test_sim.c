@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "scheduler/plan/prepare.h"
 #include "core/rand.h"
 #include "sim.h"
 
@@ -29,7 +30,7 @@ static sim_options drawn(uint64_t seed)
                       .k = 1 + sherd__entropy_below(&e, 40),
                       .m = 1 + sherd__entropy_below(&e, 40),
                       .node_memory = 1 << 22 };
-    sherd_product_options_init(&o.product);
+    sherd__product_options_init(&o.product);
     o.product.scheme = sherd__entropy_below(&e, 3) ? SHERD_PERMUTE : SHERD_PLAIN;
     o.product.exact = sherd__entropy_below(&e, 2);
     o.product.group = groups[sherd__entropy_below(&e, 4)];

@@ -83,10 +83,11 @@ int main(int argc, char **argv)
     double a[] = { 1, 2, 3, 4 }, b[] = { 5, 6, 7, 8 }, c[4];
     sherd_diag d = {};
     sherd_cluster_options where = {};
+    where.size = sizeof where;
     where.local_nodes = 3;
-    where.program = argv[argc - 1];
-    sherd_product_options how;
-    sherd_product_options_init(&how);
+    if (argc > 1) where.program = argv[1];
+    sherd_product_options how = {};
+    how.size = sizeof how;
     how.scheme = SHERD_SHARE;
     how.exact = true;
     sherd_cluster *nodes = nullptr;
@@ -103,6 +104,11 @@ EOF
     # shellcheck disable=SC2046
     c++ -std=c++11 -Wall -Wextra -Wpedantic -Werror "$work/product.cpp" $(pkg-config --cflags --libs sherd) -o "$work/cpp" &&
         LD_LIBRARY_PATH=$work/final/lib "$work/cpp" "$work/final/bin/sherd" | tee "$work/out" &&
+        grep -q '^19 22 43 50, ' "$work/out"
+}
+# Without a program the command is found by where the library lies, not by PATH or the present folder.
+finds_command() {
+    (cd / && PATH=/usr/bin:/bin LD_LIBRARY_PATH=$work/final/lib "$work/cpp") | tee "$work/out" &&
         grep -q '^19 22 43 50, ' "$work/out"
 }
 run_shared() { LD_LIBRARY_PATH=$work/final/lib "$work/shared" "$work/final/bin/sherd" | tee "$work/out" && grep -q 'equal: yes' "$work/out"; }
@@ -132,5 +138,7 @@ case_of "with the static library it multiplies on seven nodes" run_static
 case_of "where the product is wrong it says so and fails" run_wrong
 if command -v c++ >/dev/null; then case_of "a program in C++ builds without a warning and multiplies" from_cpp
 else echo "ok - a program in C++ builds without a warning and multiplies # SKIP there is no c++"; fi
+if [ -x "$work/cpp" ]; then case_of "local nodes run the command that was installed with the library" finds_command
+else echo "ok - local nodes run the command that was installed with the library # SKIP there is no c++"; fi
 case_of "make uninstall leaves no file" clean
 exit $failed

@@ -134,7 +134,7 @@ static void the_published_run_on_mnist_is_reproduced(void **s)
                                  .loss = SHERD__LOSS_SQUARED,
                                  .bias_total = true };
     assert_int_equal(sherd__network_new(&spec, &n, &d), SHERD_OK);
-    assert_int_equal(sherd_multiplier_local(0, &e.products, &d), SHERD_OK);
+    assert_int_equal(sherd_multiplier_local(&e.products, 0, &d), SHERD_OK);
     assert_int_equal(sherd__optimiser_init(&o, &(sherd__optimiser_spec){ .method = SHERD__SGD },
                                            sherd__network_count(n), &d),
                      SHERD_OK);

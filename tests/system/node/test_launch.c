@@ -252,7 +252,7 @@ static void an_interrupt_ends_the_start_and_leaves_nothing(void **s)
     sherd_diag d = { .code = 0 };
     sherd__launch_options o = { .nodes = 3,
                                 .program = command_under_test(),
-                                .interrupted = yes,
+                                .hooks = { .interrupted = yes },
                                 .allow = *sherd__identity_fingerprint(mine.me) };
     assert_int_equal(sherd__launch_start(&l, &o, &d), SHERD_EINTERRUPTED);
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child, no zombie */

@@ -30,7 +30,7 @@ sherd_cluster *local_open_as(sherd_cluster_options o, const char *misbehave)
     sherd_cluster *c;
     sherd_diag d = { 0 };
     signal(SIGPIPE, SIG_IGN);
-    o.log = note;
+    o.hooks.log = note;
     o.program = misbehave ? liar_path() : sherd_path();
     local_warned[0] = '\0';
     if (misbehave) setenv("SHERD_TEST_MISBEHAVE", misbehave, 1);
@@ -42,13 +42,15 @@ sherd_cluster *local_open_as(sherd_cluster_options o, const char *misbehave)
 
 sherd_cluster *local_open(uint32_t nodes, const char *misbehave, uint64_t memory)
 {
-    return local_open_as((sherd_cluster_options){ .local_nodes = nodes, .node_memory = memory },
+    return local_open_as((sherd_cluster_options){ .size = sizeof(sherd_cluster_options),
+                                                  .local_nodes = nodes,
+                                                  .node_memory = memory },
                          misbehave);
 }
 
 pid_t local_pid(sherd_cluster *c, uint32_t node)
 {
-    sherd_node_info info;
+    sherd_node_info info = { .size = sizeof info };
     sherd_cluster_node(c, node, &info);
     return info.pid;
 }
@@ -58,7 +60,7 @@ uint64_t local_sent(sherd_cluster *c)
     uint64_t sum = 0;
     sherd__cluster_refresh(c);
     for (uint32_t i = 0; i < sherd_cluster_size(c); i++) {
-        sherd_node_info info;
+        sherd_node_info info = { .size = sizeof info };
         sherd_cluster_node(c, i, &info);
         sum += info.work_out;
     }
@@ -67,7 +69,7 @@ uint64_t local_sent(sherd_cluster *c)
 
 void local_gone(sherd_cluster *c, uint32_t node)
 {
-    sherd_node_info info = { .state = SHERD_NODE_UP };
+    sherd_node_info info = { .size = sizeof info, .state = SHERD_NODE_UP };
     int64_t deadline = clock_now_ms() + 30000 * patience();
     while (info.state == SHERD_NODE_UP) {
         if (clock_now_ms() > deadline) fail_msg("%s is still up", info.name);

@@ -31,8 +31,9 @@ static bool interrupted(void *ctx)
 
 sherd_cluster *cluster_of(uint32_t nodes, const char *misbehave)
 {
-    return local_open_as((sherd_cluster_options){ .local_nodes = nodes,
-                                                  .interrupted = interrupted },
+    return local_open_as((sherd_cluster_options){ .size = sizeof(sherd_cluster_options),
+                                                  .local_nodes = nodes,
+                                                  .hooks = { .interrupted = interrupted } },
                          misbehave);
 }
 
@@ -104,8 +105,12 @@ void operand_must_equal(const sherd_product_options *o, sherd_view a, sherd_view
     double *ref = calloc(n * m + 1, 8);
     if (o->exact) {
         sherd__fixed fa, fb;
-        assert_int_equal(sherd__fixed_choose(a, o->bits, "A", &fa, NULL), 0);
-        assert_int_equal(sherd__fixed_choose(b, o->bits, "B", &fb, NULL), 0);
+        assert_int_equal(sherd__fixed_choose(a, o->bits ? o->bits : SHERD__FIXED_BITS, "A", &fa,
+                                             NULL),
+                         0);
+        assert_int_equal(sherd__fixed_choose(b, o->bits ? o->bits : SHERD__FIXED_BITS, "B", &fb,
+                                             NULL),
+                         0);
         assert_int_equal(sherd__reference_i128(a, b, &fa, &fb, ref, m ? m : 1, NULL), 0);
         for (size_t i = 0; i < n; i++)
             if (m && memcmp(ref + i * m, c + i * ldc, m * 8)) describe(o, a, b, "bits differ");

@@ -26,8 +26,7 @@ static sherd_multiplier here;
 
 sherd_product_options share_options(sherd_scheme scheme, uint32_t spare)
 {
-    sherd_product_options o;
-    sherd_product_options_init(&o);
+    sherd_product_options o = { .size = sizeof o };
     o.scheme = scheme;
     o.spare = spare;
     return o;
@@ -132,7 +131,7 @@ int share_begin(void **state)
     if (sherd_npy_save(file, share_view(zeros, 40, 30), NULL)) return 1;
     share_path(file, "Y.npy");
     if (sherd_npy_save(file, share_view(zeros, 30, 20), NULL)) return 1;
-    if (sherd_multiplier_local(BITS, &here, NULL)) return 1;
+    if (sherd_multiplier_local(&here, BITS, NULL)) return 1;
     share_cluster = local_open(NODES, NULL, 0);
     return 0;
 }

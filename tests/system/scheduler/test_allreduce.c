@@ -159,7 +159,7 @@ static uint64_t passed(world *w)
     uint64_t sum = 0;
     sherd__cluster_refresh(w->cluster);
     for (uint32_t i = 0; i < sherd_cluster_size(w->cluster); i++) {
-        sherd_node_info info;
+        sherd_node_info info = { .size = sizeof info };
         sherd_cluster_node(w->cluster, i, &info);
         sum += info.bytes_out + info.bytes_in;
     }

@@ -37,7 +37,7 @@ static bool one_dies;         /* before the first */
 
 static sherd_node_state state_of(uint32_t node)
 {
-    sherd_node_info info;
+    sherd_node_info info = { .size = sizeof info };
     sherd_cluster_node(nodes, node, &info);
     return info.state;
 }
@@ -61,7 +61,7 @@ static void caught_while_preparing(unsigned at, bool strict)
     sherd_view a = share_view(x, n, n), b = share_view(y, n, n);
     double *want = share_reference(a, b);
     sherd_product_options o = share_options(SHERD_SHARE, 0);
-    sherd_report r;
+    sherd_report r = { .size = sizeof r };
     sherd_diag d = { 0 };
     nodes = local_open(NODES, "idle@node-2", 0);
     share_multiply(nodes, &o, a, b, NULL);

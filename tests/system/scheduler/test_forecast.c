@@ -29,7 +29,8 @@ static int begin(void **state)
 {
     (void)state;
     sherd_diag d = { 0 };
-    sherd_cluster_options o = { .local_nodes = NODES,
+    sherd_cluster_options o = { .size = sizeof o,
+                                .local_nodes = NODES,
                                 .program = getenv("SHERD"),
                                 .node_memory = 64 << 20,
                                 .same_host_domains = true };
@@ -65,7 +66,7 @@ static uint64_t sent_so_far(void)
 {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < NODES; i++) {
-        sherd_node_info info;
+        sherd_node_info info = { .size = sizeof info };
         sherd_cluster_node(cluster, i, &info);
         sum += info.work_out;
     }
@@ -74,11 +75,11 @@ static uint64_t sent_so_far(void)
 
 static sherd_forecast foretell(sherd_view a, sherd_view b, const sherd_product_options *o)
 {
-    sherd_forecast f;
+    sherd_forecast f = { .size = sizeof f };
     sherd_diag d = { 0 };
-    sherd_forecast_options with = { .cluster = cluster, .no_products = true };
+    sherd_forecast_options with = { .size = sizeof with, .cluster = cluster, .no_products = true };
     uint64_t blas = sherd__blas_calls(), sent = sent_so_far();
-    if (sherd_forecast_multiply(&f, a, b, o, &with, &d)) fail_msg("%s", d.message);
+    if (sherd_forecast_multiply(a, b, o, &with, &f, &d)) fail_msg("%s", d.message);
     if (o->scheme == SHERD_PLAIN || o->scheme == SHERD_PERMUTE)
         assert_int_equal(sherd__blas_calls(), blas);
     assert_int_equal(sent_so_far(), sent);
@@ -89,7 +90,7 @@ static sherd_forecast foretell(sherd_view a, sherd_view b, const sherd_product_o
 static sherd_report compare(sherd_view a, sherd_view b, const sherd_product_options *o,
                             sherd_forecast *f)
 {
-    sherd_report r;
+    sherd_report r = { .size = sizeof r };
     sherd_diag d = { 0 };
     double *c = malloc((a.rows * b.cols + 1) * sizeof *c);
     *f = foretell(a, b, o);
@@ -114,7 +115,7 @@ static sherd_report compare(sherd_view a, sherd_view b, const sherd_product_opti
 
 static void check(sherd_view a, sherd_view b, const sherd_product_options *o)
 {
-    sherd_forecast f;
+    sherd_forecast f = { .size = sizeof f };
     sherd_report r = compare(a, b, o, &f);
     if (f.at_most) fail_msg("the forecast was to be exact");
     sherd_report_fini(&r);
@@ -136,8 +137,7 @@ static const struct way {
 /* In the usual width. */
 static sherd_product_options way_of(size_t w, const uint8_t *seed)
 {
-    sherd_product_options o;
-    sherd_product_options_init(&o);
+    sherd_product_options o = { .size = sizeof o };
     o.scheme = ways[w].scheme;
     o.group = ways[w].group;
     o.exact = ways[w].exact;
@@ -175,9 +175,8 @@ static void tiles_and_many_panels_are_foretold_too(void **state)
     static const uint8_t seed[32] = { 3 };
     sherd_view a = matrix(900, 260, 30), b = matrix(260, 1500, 0);
     for (uint32_t group = 0; group <= 40; group += 40) {
-        sherd_product_options o;
-        sherd_forecast f;
-        sherd_product_options_init(&o);
+        sherd_product_options o = { .size = sizeof o };
+        sherd_forecast f = { .size = sizeof f };
         o.group = group;
         o.seed = seed;
         o.memory = 8 << 20;
@@ -194,9 +193,8 @@ static void with_spare_shares_it_is_the_most_that_travels(void **state)
 {
     (void)state;
     sherd_view a = matrix(300, 80, 0), b = matrix(80, 60, 0);
-    sherd_product_options o;
-    sherd_forecast f;
-    sherd_product_options_init(&o);
+    sherd_product_options o = { .size = sizeof o };
+    sherd_forecast f = { .size = sizeof f };
     o.scheme = SHERD_SHARE;
     o.exact = true;
     o.spare = 2;
@@ -240,14 +238,14 @@ static void bytes_alone_are_foretold_without_computing_anything(void **state)
     (void)state;
     static const uint8_t seed[32] = { 1 };
     sherd_view a = matrix(150, 90, 30), b = matrix(90, 40, 0);
-    sherd_forecast_options with = { .cluster = cluster, .no_time = true };
+    sherd_forecast_options with = { .size = sizeof with, .cluster = cluster, .no_time = true };
     for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
         sherd_product_options o = way_of(w, seed);
-        sherd_forecast f;
+        sherd_forecast f = { .size = sizeof f };
         sherd_diag d = { 0 };
         sherd_forecast whole = foretell(a, b, &o);
         uint64_t blas = sherd__blas_calls();
-        if (sherd_forecast_multiply(&f, a, b, &o, &with, &d)) fail_msg("%s", d.message);
+        if (sherd_forecast_multiply(a, b, &o, &with, &f, &d)) fail_msg("%s", d.message);
         assert_int_equal(sherd__blas_calls(), blas);
         assert_int_equal(f.bytes_out, whole.bytes_out);
         assert_int_equal(f.bytes_in, whole.bytes_in);
@@ -264,20 +262,20 @@ static void what_is_not_given_is_measured_now(void **state)
     static const uint8_t seed[32] = { 1 };
     sherd_view a = matrix(400, 300, 0), b = matrix(300, 200, 0);
     for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
-        sherd_forecast_options with = { .cluster = cluster };
+        sherd_forecast_options with = { .size = sizeof with, .cluster = cluster };
         sherd_product_options o = way_of(w, seed);
-        sherd_forecast f;
+        sherd_forecast f = { .size = sizeof f };
         sherd_diag d = { 0 };
         uint64_t sent = sent_so_far();
         unsigned threads = sherd__blas_threads();
-        if (sherd_forecast_multiply(&f, a, b, &o, &with, &d)) fail_msg("%s", d.message);
+        if (sherd_forecast_multiply(a, b, &o, &with, &f, &d)) fail_msg("%s", d.message);
         assert_int_equal(sent_so_far(), sent);
         assert_int_equal(sherd__blas_threads(), threads);
         assert_true(f.seconds > 0 && f.rates.node_gflops > 0 && f.rates.session > 0);
         with.rates = f.rates;
         with.rates.node_gflops *= 1000;
         double measured = f.nodes_s;
-        if (sherd_forecast_multiply(&f, a, b, &o, &with, &d)) fail_msg("%s", d.message);
+        if (sherd_forecast_multiply(a, b, &o, &with, &f, &d)) fail_msg("%s", d.message);
         assert_true(f.rates.node_gflops == with.rates.node_gflops);
         if (ways[w].group != 1 && !ways[w].exact) assert_true(f.nodes_s < measured);
     }
@@ -289,23 +287,22 @@ static void what_cannot_run_cannot_be_foretold(void **state)
 {
     (void)state;
     sherd_view a = matrix(9, 9, 0), b = matrix(9, 9, 0);
-    sherd_forecast f;
-    sherd_product_options o;
+    sherd_forecast f = { .size = sizeof f };
+    sherd_product_options o = { .size = sizeof o };
     sherd_diag d = { 0 };
-    sherd_forecast_options with = { .nodes = 2, .node_memory = 1 << 26 };
-    sherd_product_options_init(&o);
+    sherd_forecast_options with = { .size = sizeof with, .nodes = 2, .node_memory = 1 << 26 };
     o.scheme = SHERD_SHARE;
     o.exact = true;
-    assert_int_equal(sherd_forecast_multiply(&f, a, b, &o, &with, &d), SHERD_EFEWNODES);
+    assert_int_equal(sherd_forecast_multiply(a, b, &o, &with, &f, &d), SHERD_EFEWNODES);
     assert_true(d.message[0]);
     o.scheme = SHERD_PLAIN;
     b.rows = 8;
     d = (sherd_diag){ 0 };
-    assert_int_equal(sherd_forecast_multiply(&f, a, b, &o, &with, &d), SHERD_ESHAPE);
+    assert_int_equal(sherd_forecast_multiply(a, b, &o, &with, &f, &d), SHERD_ESHAPE);
     b.rows = 9;
     with.nodes = 0;
     d = (sherd_diag){ 0 };
-    assert_int_equal(sherd_forecast_multiply(&f, a, b, &o, &with, &d), SHERD_EFEWNODES);
+    assert_int_equal(sherd_forecast_multiply(a, b, &o, &with, &f, &d), SHERD_EFEWNODES);
     forget(a);
     forget(b);
 }
@@ -315,7 +312,7 @@ static void links_are_measured_with_constants(void **state)
     (void)state;
     sherd_rates rates = { 0 };
     sherd_diag d = { 0 };
-    if (sherd_rates_probe(&rates, cluster, &d)) fail_msg("%s", d.message);
+    if (sherd_rates_probe(cluster, &rates, &d)) fail_msg("%s", d.message);
     assert_true(rates.session > 1e6 && rates.session < 1e12);
     assert_true(rates.link == 0); /* of no effect here */
 }

@@ -98,7 +98,8 @@ static bool open_site(site *s, uint32_t nodes, uint32_t threads, sherd_cluster *
         (void)sherd__peer_format(&p, line, sizeof line);
         fprintf(f, "%s\n", line);
     }
-    sherd_cluster_options co = { .nodes_file = s->node_file,
+    sherd_cluster_options co = { .size = sizeof co,
+                                 .nodes_file = s->node_file,
                                  .key_file = s->key_file,
                                  .same_host_domains = true };
     if (fclose(f) || sherd_cluster_open(c, &co, &d)) return complain("cluster", d.message, "open");
@@ -122,7 +123,7 @@ static bool as_asked(sherd_cluster *c, uint32_t threads)
     if (core && strcmp(core, sherd__blas_core()))
         return complain("BLAS core", sherd__blas_core(), core);
     for (uint32_t i = 0; i < sherd_cluster_size(c); i++) {
-        sherd_node_info n;
+        sherd_node_info n = { .size = sizeof n };
         sherd_cluster_node(c, i, &n);
         if (strcmp(n.blas_core, sherd__blas_core()))
             return complain(n.name, n.blas_core, sherd__blas_core());
@@ -142,10 +143,9 @@ static bool product(sherd_cluster *cluster, const cluster_case *v, const struct 
 {
     uint32_t primes = w->colluding ? v->private_primes : v->primes;
     double *c = malloc(v->n * v->m * sizeof *c);
-    sherd_product_options o;
-    sherd_report r = { 0 };
+    sherd_product_options o = { .size = sizeof o };
+    sherd_report r = { .size = sizeof r };
     sherd_diag d = { 0 };
-    sherd_product_options_init(&o);
     o.scheme = w->scheme;
     o.exact = true;
     o.bits = v->bits;

@@ -100,7 +100,8 @@ static sherd__peer nobody(uint16_t port)
 
 static int open_file(sherd_cluster **c, uint32_t nodes_min, sherd_diag *d)
 {
-    sherd_cluster_options o = { .nodes_file = node_file,
+    sherd_cluster_options o = { .size = sizeof o,
+                                .nodes_file = node_file,
                                 .key_file = key_file,
                                 .nodes_min = nodes_min,
                                 .connect_timeout_ms = 3000 };
@@ -117,12 +118,11 @@ static double now(void)
 static void product_is_right(sherd_cluster *c, sherd_report *r)
 {
     static double a[50 * 40], b[40 * 30], out[50 * 30];
-    sherd_product_options o;
+    sherd_product_options o = { .size = sizeof o };
     sherd_diag d = { 0 };
     double began = now();
     for (unsigned i = 0; i < 2000; i++) a[i] = (double)(i % 17) - 8;
     for (unsigned i = 0; i < 1200; i++) b[i] = (double)(i % 13) - 6;
-    sherd_product_options_init(&o);
     o.balanced = true;
     if (sherd_multiply(c, sherd_view_c(a, SHERD_F64, 50, 40), sherd_view_c(b, SHERD_F64, 40, 30),
                        out, 30, &o, r, &d))
@@ -141,8 +141,9 @@ static void it_must_be_said_which_nodes_to_use(void **state)
 {
     (void)state;
     sherd_cluster *c;
-    sherd_cluster_options none = { 0 }, both = { .local_nodes = 1, .nodes_file = node_file };
-    sherd_cluster_options keyless = { .nodes_file = node_file };
+    sherd_cluster_options none = { .size = sizeof none },
+                          both = { .size = sizeof both, .local_nodes = 1, .nodes_file = node_file };
+    sherd_cluster_options keyless = { .size = sizeof keyless, .nodes_file = node_file };
     assert_int_equal(sherd_cluster_open(&c, &none, NULL), SHERD_EINVAL);
     assert_int_equal(sherd_cluster_open(&c, &both, NULL), SHERD_EINVAL);
     assert_int_equal(sherd_cluster_open(&c, &keyless, NULL), SHERD_EINVAL);
@@ -155,7 +156,7 @@ static void the_nodes_of_a_file_do_the_work(void **state)
     (void)state;
     sherd_cluster *c;
     sherd_diag d = { 0 };
-    sherd_report r;
+    sherd_report r = { .size = sizeof r };
     write_nodes(NULL, false);
     for (unsigned i = 0; i < 2; i++) { /* and once more, over new connections */
         if (open_file(&c, 0, &d)) fail_msg("%s", d.message);
@@ -173,8 +174,8 @@ static void a_node_that_never_comes_up_fails_or_is_done_without(void **state)
     (void)state;
     sherd_cluster *c;
     sherd_diag d = { 0 };
-    sherd_report r;
-    sherd_node_info info;
+    sherd_report r = { .size = sizeof r };
+    sherd_node_info info = { .size = sizeof info };
     sherd__peer absent = nobody(dead_port());
     write_nodes(&absent, false);
     assert_int_not_equal(open_file(&c, 0, &d), SHERD_OK);
@@ -219,9 +220,11 @@ static void opening_beyond_the_time_given_is_a_timeout_however_many_nodes_are_up
         for (unsigned i = 0; i < TRIES && !others_up; i++) {
             sherd_cluster *c;
             sherd_diag d = { 0 };
-            sherd_cluster_options o = {
-                .nodes_file = node_file, .key_file = key_file, .nodes_min = least, .timeout_ms = 700
-            };
+            sherd_cluster_options o = { .size = sizeof o,
+                                        .nodes_file = node_file,
+                                        .key_file = key_file,
+                                        .nodes_min = least,
+                                        .timeout_ms = 700 };
             double began = now();
             assert_int_equal(sherd_cluster_open(&c, &o, &d), SHERD_ETIMEOUT);
             assert_null(c);
@@ -234,9 +237,9 @@ static void opening_beyond_the_time_given_is_a_timeout_however_many_nodes_are_up
         double took = 2;
         for (unsigned i = 0; i < TRIES && took >= ms * 1e-3 + 1; i++) {
             sherd_cluster *c;
-            sherd_cluster_options o = { .local_nodes = 2,
-                                        .program = getenv("SHERD"),
-                                        .timeout_ms = ms };
+            sherd_cluster_options o = {
+                .size = sizeof o, .local_nodes = 2, .program = getenv("SHERD"), .timeout_ms = ms
+            };
             double began = now();
             int err = sherd_cluster_open(&c, &o, NULL);
             took = now() - began;
@@ -279,12 +282,13 @@ static void somebody_else_at_a_nodes_address_is_named_and_done_without(void **st
     (void)state;
     sherd_cluster *c;
     sherd_diag d = { 0 };
-    sherd_report r;
-    sherd_cluster_options o = { .nodes_file = node_file,
+    sherd_report r = { .size = sizeof r };
+    sherd_cluster_options o = { .size = sizeof o,
+                                .nodes_file = node_file,
                                 .key_file = key_file,
                                 .nodes_min = UP,
                                 .connect_timeout_ms = 3000,
-                                .log = hear };
+                                .hooks = { .log = hear } };
     sherd__peer false_key = nobody(sherd__launch_node(nodes, 0)->peer.port);
     write_nodes(&false_key, false);
     told[0] = '\0';
@@ -330,11 +334,12 @@ static void a_name_server_that_does_not_answer_holds_nobody_up(void **state)
     for (unsigned i = 0; i < sizeof ways / sizeof *ways; i++) {
         sherd_cluster *c;
         sherd_diag d = { 0 };
-        sherd_cluster_options o = { .nodes_file = node_file,
+        sherd_cluster_options o = { .size = sizeof o,
+                                    .nodes_file = node_file,
                                     .key_file = key_file,
                                     .timeout_ms = ways[i].timeout_ms,
                                     .connect_timeout_ms = ways[i].connect_ms,
-                                    .interrupted = ways[i].stop ? always : NULL };
+                                    .hooks = { .interrupted = ways[i].stop ? always : NULL } };
         double began = now();
         assert_int_equal(sherd_cluster_open(&c, &o, &d), ways[i].err);
         assert_true(now() - began < 5);
@@ -350,9 +355,10 @@ static void a_weight_that_would_be_ignored_is_warned_of(void **state)
     for (unsigned i = 0; i < 3; i++) {
         sherd_cluster *c;
         sherd_diag d = { 0 };
-        sherd_cluster_options o = { .nodes_file = node_file,
+        sherd_cluster_options o = { .size = sizeof o,
+                                    .nodes_file = node_file,
                                     .key_file = key_file,
-                                    .log = hear,
+                                    .hooks = { .log = hear },
                                     .nodes_min = UP,
                                     .connect_timeout_ms = 3000 };
         sherd__peer absent = nobody(dead_port());
@@ -370,7 +376,7 @@ static void nodes_of_one_domain_are_one_adversary(void **state)
     (void)state;
     sherd_cluster *c;
     sherd_diag d = { 0 };
-    sherd_report r;
+    sherd_report r = { .size = sizeof r };
     write_nodes(NULL, true);
     if (open_file(&c, 0, &d)) fail_msg("%s", d.message);
     product_is_right(c, &r);
@@ -384,11 +390,10 @@ static void nodes_that_end_between_two_products_are_done_without(void **state)
     (void)state;
     sherd_cluster *c;
     sherd_diag d = { 0 };
-    sherd_report r;
+    sherd_report r = { .size = sizeof r };
     static double a[20 * 20], b[20 * 20], out[400];
     sherd_resident *kept;
-    sherd_product_options o;
-    sherd_product_options_init(&o);
+    sherd_product_options o = { .size = sizeof o };
     write_nodes(NULL, false);
     if (open_file(&c, 0, &d)) fail_msg("%s", d.message);
     for (unsigned i = 0; i < 400; i++) a[i] = b[i] = (double)(i % 5);

@@ -30,9 +30,8 @@ static void every_combination_of_options_gives_the_reference(void **state)
     (void)state;
     static const uint32_t groups[] = { 0, 1, 2, 3, 7 };
     for (unsigned round = 0; round < 240; round++) {
-        sherd_product_options o;
-        sherd_report r;
-        sherd_product_options_init(&o);
+        sherd_product_options o = { .size = sizeof o };
+        sherd_report r = { .size = sizeof r };
         o.scheme = cluster_below(4) ? SHERD_PERMUTE : SHERD_PLAIN;
         o.exact = round & 1;
         o.bits = 2 + (uint32_t)cluster_below(25);
@@ -66,8 +65,7 @@ static void nan_and_infinity_come_out_as_from_one_machine(void **state)
     (void)state;
     static const double odd[] = { NAN, INFINITY, -INFINITY, -0.0, 0 };
     for (unsigned round = 0; round < 60; round++) {
-        sherd_product_options o;
-        sherd_product_options_init(&o);
+        sherd_product_options o = { .size = sizeof o };
         o.group = round % 4;
         o.scheme = round % 5 ? SHERD_PERMUTE : SHERD_PLAIN;
         operand a = operand_new(1 + cluster_below(20), 1 + cluster_below(20), SHERD_F64);
@@ -96,8 +94,7 @@ static void one_node_does_it_all(void **state)
     (void)state;
     sherd_cluster *one = cluster_of(1, NULL);
     for (unsigned round = 0; round < 10; round++) {
-        sherd_product_options o;
-        sherd_product_options_init(&o);
+        sherd_product_options o = { .size = sizeof o };
         o.exact = round & 1;
         o.group = round % 3;
         operand a = operand_any(1 + cluster_below(9), cluster_below(9));
@@ -112,9 +109,8 @@ static void one_node_does_it_all(void **state)
 static void the_exposure_bound_is_kept_or_the_call_fails(void **state)
 {
     (void)state;
-    sherd_product_options o;
-    sherd_report r;
-    sherd_product_options_init(&o);
+    sherd_product_options o = { .size = sizeof o };
+    sherd_report r = { .size = sizeof r };
     o.balanced = true;
     operand a = operand_new(40, 40, SHERD_F64), b = operand_new(40, 10, SHERD_F64);
     double c[400];
@@ -173,8 +169,7 @@ static int long_product(sherd_product_options *o, sherd_report *r, sherd_diag *d
 
 static void still_works(void)
 {
-    sherd_product_options o;
-    sherd_product_options_init(&o);
+    sherd_product_options o = { .size = sizeof o };
     o.exact = true;
     operand a = operand_any(20, 20), b = operand_any(20, 20);
     operand_multiply(cluster, &o, a.v, b.v, NULL);
@@ -186,11 +181,10 @@ static void progress_never_goes_back(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < 2; i++) { /* the second must not begin where the first ended */
-        sherd_product_options o;
+        sherd_product_options o = { .size = sizeof o };
         watch w = { 0 };
-        sherd_product_options_init(&o);
-        o.progress = see;
-        o.progress_ctx = &w;
+        o.hooks.progress = see;
+        o.hooks.ctx = &w;
         assert_int_equal(long_product(&o, NULL, NULL), SHERD_OK);
         assert_true(w.calls > 1);
         assert_false(w.backwards);
@@ -202,10 +196,9 @@ static void a_call_whose_time_is_over_ends_and_the_next_one_works(void **state)
     (void)state;
     static const uint32_t times[] = { 1, 20, 60, 200 };
     for (unsigned i = 0; i < 4; i++) {
-        sherd_product_options o;
-        sherd_report r;
+        sherd_product_options o = { .size = sizeof o };
+        sherd_report r = { .size = sizeof r };
         sherd_diag d = { 0 };
-        sherd_product_options_init(&o);
         o.timeout_ms = times[i];
         assert_int_equal(long_product(&o, &r, &d), SHERD_ETIMEOUT);
         assert_true(r.seconds < 5);
@@ -218,12 +211,11 @@ static void a_call_whose_time_is_over_ends_and_the_next_one_works(void **state)
 static void what_preparing_takes_counts_as_time_of_the_call(void **state)
 {
     (void)state;
-    sherd_product_options o;
-    sherd_report r;
+    sherd_product_options o = { .size = sizeof o };
+    sherd_report r = { .size = sizeof r };
     sherd_diag d = { 0 };
     operand a = operand_new(4000, 1000, SHERD_F64), b = operand_new(1000, 3, SHERD_F64);
     double *c = malloc(4000 * 3 * sizeof *c);
-    sherd_product_options_init(&o);
     o.exact = true;
     o.timeout_ms = 1;
     assert_int_equal(sherd_multiply(cluster, a.v, b.v, c, 3, &o, &r, &d), SHERD_ETIMEOUT);
@@ -239,9 +231,8 @@ static void what_preparing_takes_counts_as_time_of_the_call(void **state)
 static void an_interrupted_call_ends_and_the_next_one_works(void **state)
 {
     (void)state;
-    sherd_product_options o;
+    sherd_product_options o = { .size = sizeof o };
     sherd_diag d = { 0 };
-    sherd_product_options_init(&o);
     cluster_stop = true;
     int err = long_product(&o, NULL, &d);
     cluster_stop = false;
@@ -249,18 +240,48 @@ static void an_interrupted_call_ends_and_the_next_one_works(void **state)
     still_works();
 }
 
+static bool never(void *ctx)
+{
+    ++*(unsigned *)ctx;
+    return false;
+}
+
+static void the_hooks_of_a_call_replace_those_of_the_cluster(void **state)
+{
+    (void)state;
+    unsigned asked = 0;
+    sherd_product_options o = { .size = sizeof o };
+    o.hooks = (sherd_hooks){ .interrupted = never, .ctx = &asked };
+    cluster_stop = true;
+    int err = long_product(&o, NULL, NULL);
+    cluster_stop = false;
+    assert_int_equal(err, SHERD_OK);
+    assert_true(asked > 0);
+}
+
+static void options_and_reports_without_a_size_are_refused(void **state)
+{
+    (void)state;
+    sherd_product_options o = { .size = sizeof o }, none = { .exact = true };
+    sherd_report r = { .nodes = 0 };
+    sherd_diag d = { 0 };
+    assert_int_equal(long_product(&none, NULL, &d), SHERD_EINVAL);
+    assert_non_null(strstr(d.message, "sherd_product_options.size is 0"));
+    assert_int_equal(long_product(&o, &r, NULL), SHERD_EINVAL);
+    assert_null(r.planned);
+}
+
 static void element_wise_operations_give_the_promised_bits(void **state)
 {
     (void)state;
     for (unsigned round = 0; round < 60; round++) {
-        sherd_elementwise op = (sherd_elementwise)(SHERD_OP_SIGMOID + round % 7);
-        sherd_product_options o;
-        sherd_report r;
-        sherd_product_options_init(&o);
+        sherd_op op = (sherd_op)(SHERD_OP_SIGMOID + round % 7);
+        sherd_product_options o = { .size = sizeof o };
+        sherd_report r = { .size = sizeof r };
         o.scheme = cluster_below(3) ? SHERD_PERMUTE : SHERD_PLAIN;
         operand a = operand_any(cluster_below(30), cluster_below(30));
         operand b = operand_any(a.v.rows, a.v.cols);
-        bool two = op == SHERD_OP_MINUS || op == SHERD_OP_MULTIPLY;
+        bool two = op == SHERD_OP_MINUS || op == SHERD_OP_TIMES;
         double *c = calloc(a.v.rows * a.v.cols + 1, 8);
         sherd_diag d = { 0 };
         if (sherd_apply(cluster, op, a.v, b.v, c, a.v.cols, &o, &r, &d)) fail_msg("%s", d.message);
@@ -286,13 +307,12 @@ static void with_shuffles(const char *path, const uint8_t *seed, bool dot, bool 
                           sherd_report *r)
 {
     static double x[40 * 30], y[30 * 50];
-    sherd_product_options o;
+    sherd_product_options o = { .size = sizeof o };
     sherd_meta *meta = NULL;
     sherd_shuffles s;
     sherd_diag d = { 0 };
     for (unsigned i = 0; i < 1200; i++) x[i] = sin((double)i);
     for (unsigned i = 0; i < 1500; i++) y[i] = cos((double)i);
-    sherd_product_options_init(&o);
     o.exact = exact;
     o.group = 2;
     o.operation = dot ? 0 : 1;
@@ -316,21 +336,23 @@ static void stored_metadata_gives_what_its_seed_gives(void **state)
     const uint8_t seed[32] = { 7, 7 };
     sherd_meta *meta;
     sherd_meta_settings settings = { .nodes = NODES, .group = 2 };
-    sherd_meta_operation dot = { .name = "z", .kind = SHERD_META_DOT, .n = 40, .k = 30, .m = 50 };
-    sherd_meta_operation map = { .name = "a", .kind = SHERD_META_TANH, .n = 40, .m = 30 };
+    sherd_meta_operation dot = { .name = "z", .kind = SHERD_OP_PRODUCT, .n = 40, .k = 30, .m = 50 };
+    sherd_meta_operation map = { .name = "a", .kind = SHERD_OP_TANH, .n = 40, .m = 30 };
     assert_non_null(mkdtemp(dir));
     assert_int_equal(sherd_meta_new(&meta, &settings, seed, NULL), SHERD_OK);
     assert_int_equal(sherd_meta_add(meta, &dot, NULL), SHERD_OK);
     assert_int_equal(sherd_meta_add(meta, &map, NULL), SHERD_OK);
     for (unsigned f = 0; f < 3; f++) { /* the seed; arrays; arrays alone */
-        sherd_meta_save_options so = { .expanded = f > 0, .without_seed = f == 2 };
+        sherd_meta_save_options so = { .size = sizeof so,
+                                       .expanded = f > 0,
+                                       .without_seed = f == 2 };
         snprintf(files[f], sizeof files[f], "%s/%u.npz", dir, f);
         assert_int_equal(sherd_meta_save(meta, files[f], &so, NULL, NULL), SHERD_OK);
     }
     sherd_meta_free(meta);
     for (unsigned kind = 0; kind < 3; kind++) {
         static double want[2000], got[2000];
-        sherd_report r, q;
+        sherd_report r = { .size = sizeof r }, q = { .size = sizeof q };
         memset(want, 0, sizeof want);
         with_shuffles(NULL, seed, kind < 2, kind == 1, want, &r);
         for (unsigned f = 0; f < 3; f++) {
@@ -349,12 +371,11 @@ static void stored_metadata_gives_what_its_seed_gives(void **state)
 static void a_liar_ends_a_strict_call_and_is_left_out_of_others(void **state)
 {
     (void)state;
-    sherd_product_options o;
-    sherd_report r;
+    sherd_product_options o = { .size = sizeof o };
+    sherd_report r = { .size = sizeof r };
     sherd_diag d = { 0 };
-    sherd_node_info info;
+    sherd_node_info info = { .size = sizeof info };
     sherd_cluster *c = cluster_of(3, "wrong@node-2");
-    sherd_product_options_init(&o);
     o.exact = o.strict = true;
     operand a = operand_new(60, 60, SHERD_F64), b = operand_new(60, 30, SHERD_F64);
     double *out = malloc(60 * 30 * 8);
@@ -390,11 +411,10 @@ static void a_node_that_lies_behind_a_product_is_named(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < 4; i++) {
-        sherd_product_options o;
-        sherd_report r;
-        sherd_node_info info = { 0 };
+        sherd_product_options o = { .size = sizeof o };
+        sherd_report r = { .size = sizeof r };
+        sherd_node_info info = { .size = sizeof info };
         sherd_cluster *c = cluster_of(2, i % 2 ? "twice@node-2" : "idle@node-2");
-        sherd_product_options_init(&o);
         operand a = operand_new(60, 60, SHERD_F64), b = operand_new(60, 30, SHERD_F64);
         operand_multiply(c, &o, a.v, b.v, &r);
         assert_int_equal(r.nodes_banned, r.states[1] == SHERD_NODE_BANNED);
@@ -416,11 +436,10 @@ static void a_node_that_lies_behind_a_product_is_named(void **state)
 static void a_node_whose_connection_breaks_comes_back_with_the_operand_it_lost(void **state)
 {
     (void)state;
-    sherd_product_options o;
+    sherd_product_options o = { .size = sizeof o };
     sherd_resident *kept;
     sherd_diag d = { 0 };
     sherd_cluster *c = cluster_of(3, "cut:2@node-1");
-    sherd_product_options_init(&o);
     o.exact = true;
     operand b = operand_new(60, 30, SHERD_F64);
     double *out = malloc(60 * 30 * 8);
@@ -445,10 +464,9 @@ static void without_memory_a_call_fails_and_the_cluster_lives(void **state)
     double *c = malloc(40 * 20 * 8);
     unsigned failed = 0, fine = 0;
     for (size_t n = 1; n < 400 && fine < 5; n++) {
-        sherd_product_options o;
-        sherd_report r;
+        sherd_product_options o = { .size = sizeof o };
+        sherd_report r = { .size = sizeof r };
         sherd_diag d = { 0 };
-        sherd_product_options_init(&o);
         o.exact = n & 1;
         o.group = (uint32_t)(n % 3);
         (void)sherd__alloc_fail_nth(n);
@@ -474,7 +492,8 @@ static void without_memory_a_cluster_does_not_open_and_nothing_is_left(void **st
     for (size_t n = 1; n < 60; n += 6) {
         sherd_cluster *c = NULL;
         sherd_diag d = { 0 };
-        sherd_cluster_options o = { .local_nodes = 2,
+        sherd_cluster_options o = { .size = sizeof o,
+                                    .local_nodes = 2,
                                     .program = getenv("SHERD"),
                                     .connect_timeout_ms = 3000 };
         (void)sherd__alloc_fail_nth(n);
@@ -499,6 +518,8 @@ int main(void)
         cmocka_unit_test(a_call_whose_time_is_over_ends_and_the_next_one_works),
         cmocka_unit_test(what_preparing_takes_counts_as_time_of_the_call),
         cmocka_unit_test(an_interrupted_call_ends_and_the_next_one_works),
+        cmocka_unit_test(the_hooks_of_a_call_replace_those_of_the_cluster),
+        cmocka_unit_test(options_and_reports_without_a_size_are_refused),
         cmocka_unit_test(element_wise_operations_give_the_promised_bits),
         cmocka_unit_test(stored_metadata_gives_what_its_seed_gives),
         cmocka_unit_test(a_liar_ends_a_strict_call_and_is_left_out_of_others),

@@ -165,21 +165,21 @@ static void the_sessions_counters_are_the_records_sizes(void **s)
     sherd_npy *fa, *fb;
     sherd_product_options opt;
     snprintf(record, sizeof record, "%s/record-local", top);
-    sherd_cluster_options o = { .local_nodes = NODES,
-                                .program = sherd_path(),
-                                .record_dir = record };
+    sherd_cluster_options o = {
+        .size = sizeof o, .local_nodes = NODES, .program = sherd_path(), .record_dir = record
+    };
     if (sherd_cluster_open(&cluster, &o, &d)) fail_msg("%s", d.message);
     assert_int_equal(sherd_npy_open(&fa, a, &d), 0);
     assert_int_equal(sherd_npy_open(&fb, b, &d), 0);
     sherd_view va = sherd_npy_view(fa), vb = sherd_npy_view(fb);
     double *out = malloc(va.rows * vb.cols * sizeof *out);
-    sherd_product_options_init(&opt);
+    opt = (sherd_product_options){ .size = sizeof opt };
     for (int run = 0; run < 2; run++) {
         if (sherd_multiply(cluster, va, vb, out, vb.cols, &opt, NULL, &d))
             fail_msg("%s", d.message);
         for (uint32_t i = 0; i < NODES; i++) {
             char sent[240], received[240];
-            sherd_node_info info;
+            sherd_node_info info = { .size = sizeof info };
             snprintf(sent, sizeof sent, "%s/node-%u.sent", record, i + 1);
             snprintf(received, sizeof received, "%s/node-%u.received", record, i + 1);
             int64_t deadline = clock_now_ms() + 30000;
@@ -196,7 +196,7 @@ static void the_sessions_counters_are_the_records_sizes(void **s)
             assert_true(info.bytes_out > 1000 && info.bytes_in > 1000);
         }
     }
-    sherd_node_info info;
+    sherd_node_info info = { .size = sizeof info };
     assert_int_equal(sherd_cluster_end(cluster, &d), 0);
     assert_int_equal(sherd_cluster_end(cluster, &d), 0);
     sherd_cluster_node(cluster, 0, &info);

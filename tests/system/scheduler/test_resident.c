@@ -26,10 +26,9 @@ static void a_resident_operand_travels_once(void **state)
 {
     (void)state;
     for (unsigned round = 0; round < 24; round++) {
-        sherd_product_options o;
+        sherd_product_options o = { .size = sizeof o };
         sherd_resident *kept;
         sherd_diag d = { 0 };
-        sherd_product_options_init(&o);
         o.exact = round & 1;
         o.scheme = round & 2 ? SHERD_PERMUTE : SHERD_PLAIN;
         o.group = round % 3;
@@ -41,7 +40,7 @@ static void a_resident_operand_travels_once(void **state)
         for (unsigned i = 0; i < 6; i++) {
             operand a = operand_new(rows[i], k, i & 1 ? SHERD_F64 : SHERD_F32);
             double *c = malloc((rows[i] + 1) * m * 8);
-            sherd_report r;
+            sherd_report r = { .size = sizeof r };
             if (sherd_resident_multiply(kept, a.v, c, m, &r, &d)) fail_msg("%s", d.message);
             operand_must_equal(&o, a.v, b.v, c, m);
             uint64_t b_bytes = k * m * 2; /* as it travels at the least, but for its messages */
@@ -64,10 +63,9 @@ static void a_resident_operand_travels_once(void **state)
 static void a_resident_operand_that_failed_says_so_and_others_go_on(void **state)
 {
     (void)state;
-    sherd_product_options o;
+    sherd_product_options o = { .size = sizeof o };
     sherd_resident *kept, *other;
     sherd_diag d = { 0 };
-    sherd_product_options_init(&o);
     size_t n = 4000, k = 300, m = 300;
     operand a = operand_new(n, k, SHERD_F64), b = operand_new(k, m, SHERD_F64);
     operand few = operand_new(5, k, SHERD_F64);
@@ -111,9 +109,10 @@ static void script(sherd_multiplier m, double *out)
                          0);
     }
     sherd_multiplier_release(m, kept);
-    assert_int_equal(sherd_multiplier_map(m, SHERD_SIGMOID, vz, NULL, out, 25, NULL), 0);
-    assert_int_equal(sherd_multiplier_map(m, SHERD_TIMES, vz, &vz, out + 800, 25, NULL), 0);
-    assert_int_equal(sherd_multiplier_map(m, SHERD_TANH, vz, NULL, z, 25, NULL), 0); /* in place */
+    assert_int_equal(sherd_multiplier_map(m, SHERD_OP_SIGMOID, vz, NULL, out, 25, NULL), 0);
+    assert_int_equal(sherd_multiplier_map(m, SHERD_OP_TIMES, vz, &vz, out + 800, 25, NULL), 0);
+    assert_int_equal(sherd_multiplier_map(m, SHERD_OP_TANH, vz, NULL, z, 25, NULL),
+                     0); /* in place */
     memcpy(out + 1600, z, sizeof z);
 }
 
@@ -123,13 +122,13 @@ static void a_multiplier_over_nodes_gives_the_bits_of_this_machine(void **state)
     static double here[12000], there[12000];
     for (unsigned scheme = SHERD_PERMUTE; scheme <= SHERD_PLAIN; scheme++) {
         sherd_multiplier local, remote;
-        sherd_product_options o;
-        sherd_product_options_init(&o);
+        sherd_product_options o = { .size = sizeof o };
         o.scheme = (sherd_scheme)scheme;
         o.exact = true;
         memset(here, 0, sizeof here);
         memset(there, 0, sizeof there);
-        assert_int_equal(sherd_multiplier_local(o.bits, &local, NULL), 0);
+        assert_int_equal(sherd_multiplier_local(&local, o.bits ? o.bits : SHERD__FIXED_BITS, NULL),
+                         0);
         assert_int_equal(sherd_multiplier_cluster(&remote, cluster, &o, NULL), 0);
         script(local, here);
         script(remote, there);
@@ -138,8 +137,7 @@ static void a_multiplier_over_nodes_gives_the_bits_of_this_machine(void **state)
         sherd_multiplier_free(remote);
     }
     sherd_multiplier none;
-    sherd_product_options o;
-    sherd_product_options_init(&o);
+    sherd_product_options o = { .size = sizeof o };
     o.shuffle_rows = true;
     assert_int_equal(sherd_multiplier_cluster(&none, cluster, &o, NULL), SHERD_EUNSUPPORTED);
     assert_null(none.ops);
@@ -148,7 +146,7 @@ static void a_multiplier_over_nodes_gives_the_bits_of_this_machine(void **state)
 /* Of blocks and tasks: how many signs of life are between is the machine's doing. */
 static void bytes_to(uint64_t out[NODES])
 {
-    sherd_node_info info;
+    sherd_node_info info = { .size = sizeof info };
     sherd__cluster_refresh(cluster);
     for (uint32_t i = 0; i < NODES; i++) {
         sherd_cluster_node(cluster, i, &info);
@@ -164,8 +162,7 @@ static void an_operand_that_is_sent_again_shows_each_node_what_it_has_seen(void 
     uint64_t bytes[4][NODES];
     sherd_multiplier m;
     sherd_kept *kept;
-    sherd_product_options o;
-    sherd_product_options_init(&o);
+    sherd_product_options o = { .size = sizeof o };
     for (unsigned i = 0; i < K * K; i++) k[i] = i + 0.5;
     for (unsigned i = 0; i < K * 2; i++) b[i] = i;
     assert_int_equal(sherd_multiplier_cluster(&m, cluster, &o, NULL), 0);
@@ -197,8 +194,7 @@ static void products_of_one_operand_show_each_node_the_same_columns(void **state
     static double a[N * K], b[K], c[N];
     uint64_t bytes[5][NODES];
     sherd_multiplier m;
-    sherd_product_options o;
-    sherd_product_options_init(&o);
+    sherd_product_options o = { .size = sizeof o };
     for (unsigned i = 0; i < N * K; i++) a[i] = i + 0.5;
     for (unsigned i = 0; i < K; i++) b[i] = i;
     assert_int_equal(sherd_multiplier_cluster(&m, cluster, &o, NULL), 0);
@@ -249,13 +245,13 @@ static void what_was_taken_over_still_counts_when_an_operand_is_sent_again(void 
     sherd_cluster *four;
     sherd_multiplier m;
     sherd_kept *kept;
-    sherd_product_options o;
+    sherd_product_options o = { .size = sizeof o };
     sherd_diag d = { 0 };
-    sherd_cluster_options co = { .local_nodes = 4,
+    sherd_cluster_options co = { .size = sizeof co,
+                                 .local_nodes = 4,
                                  .program = getenv("SHERD"),
-                                 .log = note_takeovers };
+                                 .hooks = { .log = note_takeovers } };
     if (sherd_cluster_open(&four, &co, &d)) fail_msg("%s", d.message);
-    sherd_product_options_init(&o);
     o.balanced = true; /* a quarter each; the bound is half */
     takeovers_len = losses = 0;
     assert_int_equal(sherd_multiplier_cluster(&m, four, &o, NULL), 0);
@@ -286,9 +282,8 @@ static void both_directions_of_a_kept_operand_share_its_bound(void **state)
     uint64_t before[NODES], after[NODES];
     sherd_multiplier m;
     sherd_kept *kept;
-    sherd_product_options o;
+    sherd_product_options o = { .size = sizeof o };
     sherd_diag d = { 0 };
-    sherd_product_options_init(&o);
     o.balanced = true;
     o.exposure_max = 0.3;
     assert_int_equal(sherd_multiplier_cluster(&m, cluster, &o, NULL), 0);
@@ -309,11 +304,10 @@ static void a_node_counts_each_task_once(void **state)
 {
     (void)state;
     uint64_t before = 0, after = 0, told = 0;
-    sherd_node_info info;
+    sherd_node_info info = { .size = sizeof info };
     sherd_resident *kept;
-    sherd_report r;
-    sherd_product_options o;
-    sherd_product_options_init(&o);
+    sherd_report r = { .size = sizeof r };
+    sherd_product_options o = { .size = sizeof o };
     for (uint32_t i = 0; i < NODES; i++) {
         sherd_cluster_node(cluster, i, &info);
         before += info.tasks;

@@ -32,7 +32,7 @@
 static int64_t without_two(const double *a, const double *b)
 {
     sherd_product_options o = share_options(SHERD_SHARE, 2);
-    sherd_report r;
+    sherd_report r = { .size = sizeof r };
     int64_t began = clock_now_ms();
     send_signal(local_pid(share_cluster, 1), SIGSTOP);
     send_signal(local_pid(share_cluster, 4), SIGSTOP);
@@ -76,7 +76,7 @@ static void a_node_that_says_it_has_no_memory_is_named_and_passed_over(void **s)
     assert_non_null(strstr(local_warned, "node-2"));
     assert_null(strstr(told + 1, "says that it has room")); /* once */
     for (int scheme = 0; scheme < 2; scheme++) { /* none is spare: the others are enough */
-        sherd_report r;
+        sherd_report r = { .size = sizeof r };
         o = scheme ? share_options(SHERD_PERMUTE, 0) : share_options(SHERD_SHARE, 0);
         o.exact = true;
         share_multiply(c, &o, va, vb, &r);
@@ -199,7 +199,7 @@ static void panels_and_tiles_keep_within_memory(void **s)
     double *a = share_matrix(203, 500), *b = share_matrix(500, 301);
     for (sherd_scheme scheme = SHERD_SHARE; scheme <= SHERD_SHARE1; scheme++) {
         sherd_product_options o = share_options(scheme, 0);
-        sherd_report r;
+        sherd_report r = { .size = sizeof r };
         o.memory = UINT64_C(1) << 20;
         share_multiply(small, &o, share_view(a, 203, 500), share_view(b, 500, 301), &r);
         assert_true(r.panels > 1 && r.tiles > 1);

@@ -32,7 +32,8 @@ static uint64_t spent(const sherd_product_options *o, operand a, operand b, sher
 {
     operand_multiply(cluster, o, a.v, b.v, r);
     uint64_t out = bytes_of_all(r->bytes_out);
-    sherd_report numbers = { .encoding = r->encoding,
+    sherd_report numbers = { .size = sizeof numbers,
+                             .encoding = r->encoding,
                              .tasks = r->tasks,
                              .tasks_csr = r->tasks_csr };
     sherd_report_fini(r);
@@ -54,9 +55,8 @@ static void sparse_operands_give_the_reference_in_fewer_bytes(void **state)
         unsigned density = densities[round % 8];
         sherd_dtype t = types[round % 3];
         operand a = make_sparse(s[0], s[1], t, density), b = operand_any(s[1], s[2]);
-        sherd_product_options o;
-        sherd_report r;
-        sherd_product_options_init(&o);
+        sherd_product_options o = { .size = sizeof o };
+        sherd_report r = { .size = sizeof r };
         o.seed = seed;
         o.scheme = (round ^ round / 8) & 1 ? SHERD_PLAIN : SHERD_PERMUTE;
         o.exact = round / 2 & 1;
@@ -85,11 +85,10 @@ static void zeros_count_where_b_is_not_finite(void **state)
 {
     (void)state;
     operand a = make_sparse(40, 30, SHERD_F64, 100), b = make_sparse(30, 5, SHERD_F64, 1000);
-    sherd_product_options o;
-    sherd_report r;
+    sherd_product_options o = { .size = sizeof o };
+    sherd_report r = { .size = sizeof r };
     ((double *)(void *)b.memory)[7] = INFINITY;
     ((double *)(void *)b.memory)[33] = NAN;
-    sherd_product_options_init(&o);
     o.encoding = SHERD_ENCODING_CSR;
     operand_multiply(cluster, &o, a.v, b.v, &r);
     assert_int_equal(r.encoding, SHERD_ENCODING_DENSE);
@@ -111,15 +110,14 @@ static void a_kept_operand_is_multiplied_by_sparse_and_dense_ones_in_turn(void *
     (void)state;
     for (unsigned exact = 0; exact < 2; exact++) {
         operand b = make_sparse(80, 30, SHERD_F64, 1000);
-        sherd_product_options o;
+        sherd_product_options o = { .size = sizeof o };
         sherd_resident *kept;
-        sherd_product_options_init(&o);
         o.exact = exact;
         assert_int_equal(sherd_resident_new(&kept, cluster, b.v, 200, &o, NULL), 0);
         for (unsigned round = 0; round < 4; round++) {
             operand a = make_sparse(200 - round, 80, SHERD_F64, round & 1 ? 1000 : 60);
             double *c = malloc(200 * 30 * 8);
-            sherd_report r;
+            sherd_report r = { .size = sizeof r };
             assert_int_equal(sherd_resident_multiply(kept, a.v, c, 30, &r, NULL), 0);
             operand_must_equal(&o, a.v, b.v, c, 30);
             /* Eight-byte values of which one in sixteen is there, or nearly all. */

@@ -37,8 +37,7 @@ static const sherd__layer_spec layers[] = {
 
 static sherd_product_options scheme(sherd_scheme s, uint32_t spare)
 {
-    sherd_product_options o;
-    sherd_product_options_init(&o);
+    sherd_product_options o = { .size = sizeof o };
     o.scheme = s;
     o.exact = true;
     o.spare = spare;
@@ -170,7 +169,7 @@ static void convolutions_train_to_the_bits_of_this_machine(void **s)
         sherd__engine e = { 0 };
         sherd_diag d = { 0 };
         double cost;
-        int err = i == 0 ? sherd_multiplier_local(BITS, &e.products, &d)
+        int err = i == 0 ? sherd_multiplier_local(&e.products, BITS, &d)
                          : sherd_multiplier_cluster(&e.products, c, &o, &d);
         if (!err) err = sherd__network_new(&spec, &n, &d);
         if (err) fail_msg("%s", d.message);
@@ -202,7 +201,7 @@ static void operands_are_rounded_by_chance_as_on_this_machine(void **s)
     sherd_multiplier m, r;
     sherd_diag d = { 0 };
     for (unsigned i = 0; i < 2; i++) {
-        int err = i == 0 ? sherd_multiplier_local(BITS, &m, &d)
+        int err = i == 0 ? sherd_multiplier_local(&m, BITS, &d)
                          : sherd_multiplier_cluster(&m, c, &o, &d);
         if (!err) err = sherd__rounding_new(&r, m, BITS, seed, &d);
         if (err) fail_msg("%s", d.message);
@@ -462,7 +461,7 @@ static int begin(void **state)
         labels[i] = (uint32_t)((xs[i * K] > 0) + 2 * (xs[i * K + 1] * xs[i * K + 2] > 0));
     for (unsigned i = 0; i < COUNT_MAX; i++)
         began_with[i] = (double)sherd__entropy_below(&rng, 2001) / 2000 - 0.5;
-    if (sherd_multiplier_local(BITS, &here, NULL)) return 1;
+    if (sherd_multiplier_local(&here, BITS, NULL)) return 1;
     train(here, false, false, false, NULL, want);
     sherd_multiplier_free(here);
     return memcmp(want[0], want[2], sizeof want[0]) == 0; /* it does train */

@@ -79,9 +79,8 @@ static void trained_over(sherd_cluster *c, sherd_scheme scheme, uint32_t spare, 
 {
     static double got[COUNT_MAX];
     sherd_multiplier m;
-    sherd_product_options o;
+    sherd_product_options o = { .size = sizeof o };
     sherd_diag d = { 0 };
-    sherd_product_options_init(&o);
     o.scheme = scheme;
     o.exact = true;
     o.spare = spare;
@@ -143,7 +142,7 @@ static void a_node_too_old_for_windows_is_not_counted_on(void **s)
     sherd_cluster_close(c);
 
     c = local_open(3, "older@node-2", 0);
-    sherd_product_options_init(&o);
+    o = (sherd_product_options){ .size = sizeof o };
     o.scheme = SHERD_SHARE;
     if (sherd_multiplier_cluster(&m, c, &o, &d)) fail_msg("%s", d.message);
     assert_int_equal(sherd_multiplier_keep_as(m, sherd_view_c(xs, SHERD_F64, N, PIXELS), &how,
@@ -165,12 +164,11 @@ static void what_is_kept_as_windows_costs_what_images_do(void **s)
     static const sherd_windows w = { SIDE, SIDE, 1, 3, 1, 1 };
     static double right[N * PIXELS * COLS], got[N * PIXELS * COLS];
     sherd_cluster *c = local_open(NODES, NULL, 0);
-    sherd_product_options o;
+    sherd_product_options o = { .size = sizeof o };
     sherd_multiplier m;
     sherd_kept *kept;
     sherd_diag d = { 0 };
     const sherd_keeping how = { N, &w, COLS };
-    sherd_product_options_init(&o);
     o.scheme = SHERD_SHARE;
     if (sherd_multiplier_cluster(&m, c, &o, &d)) fail_msg("%s", d.message);
     for (size_t i = 0; i < N * PIXELS * COLS; i++) right[i] = (double)(i % 7) / 8;
@@ -203,7 +201,7 @@ static int begin(void **s)
     for (unsigned i = 0; i < N; i++) labels[i] = (uint32_t)sherd__entropy_below(&rng, 3);
     for (unsigned i = 0; i < COUNT_MAX; i++)
         began_with[i] = (double)sherd__entropy_below(&rng, 2001) / 2000 - 0.5;
-    if (sherd_multiplier_local(BITS, &here, NULL)) return 1;
+    if (sherd_multiplier_local(&here, BITS, NULL)) return 1;
     train(here, false, NULL, want);
     return memcmp(want, began_with, 8 * sizeof(double)) == 0; /* it does train */
 }

@@ -31,7 +31,7 @@ static sherd__train begin(const char *more)
     assert_int_equal(sherd__trainer_new(&t.trainer, &t.recipe, &t.data.train, &t.data.validation,
                                         t.seed, &d),
                      0);
-    assert_int_equal(sherd_multiplier_local(BITS, &t.over.engine.products, &d), 0);
+    assert_int_equal(sherd_multiplier_local(&t.over.engine.products, BITS, &d), 0);
     assert_int_equal(sherd__remote_products_round(&t.over, &t.over.engine.products, &d), 0);
     assert_int_equal(sherd__stepper_products(&t.stepper, sherd__trainer_network(t.trainer),
                                              sherd__trainer_optimiser(t.trainer), t.over.engine,

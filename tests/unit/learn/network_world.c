@@ -62,7 +62,7 @@ const sherd_multiplier_ops net_plain = {
 sherd_multiplier net_local(unsigned bits)
 {
     sherd_multiplier m;
-    assert_int_equal(sherd_multiplier_local(bits, &m, NULL), SHERD_OK);
+    assert_int_equal(sherd_multiplier_local(&m, bits, NULL), SHERD_OK);
     return m;
 }
 

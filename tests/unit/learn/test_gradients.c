@@ -111,7 +111,7 @@ static void a_step_is_that_of_the_whole_batch(void **s)
         sherd__step_result out = { 0 };
         double x[ROWS * INPUTS];
         uint32_t l[ROWS];
-        assert_int_equal(sherd_multiplier_local(bits, &products, &d), 0);
+        assert_int_equal(sherd_multiplier_local(&products, bits, &d), 0);
         assert_int_equal(sherd__recipe_network(&grad_recipe, ROWS, &n, &d), 0);
         memcpy(sherd__network_params(n), sherd__network_params(r.network), sizeof(double) * COUNT);
         assert_int_equal(sherd__optimiser_init(&o, &spec, COUNT, &d), 0);

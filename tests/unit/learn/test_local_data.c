@@ -446,7 +446,7 @@ static int another_multiply(void *ctx, sherd_view a, sherd_view b, double *c, si
 static int make_another(void *ctx, unsigned bits, sherd_multiplier *out, sherd_diag *d)
 {
     (void)ctx;
-    int err = sherd_multiplier_local(bits, out, d);
+    int err = sherd_multiplier_local(out, bits, d);
     if (err) return err;
     another.ops = *out->ops;
     another.ops.multiply = another_multiply;

@@ -115,7 +115,7 @@ static sherd__batch batch_of(const plan *p, sherd_dtype dtype, size_t rows)
 static sherd__engine here(unsigned bits)
 {
     sherd__engine e = { .maps = false };
-    assert_int_equal(sherd_multiplier_local(bits, &e.products, NULL), SHERD_OK);
+    assert_int_equal(sherd_multiplier_local(&e.products, bits, NULL), SHERD_OK);
     return e;
 }
 

@@ -48,7 +48,7 @@ static rig rig_of(const char *more, unsigned bits)
     assert_int_equal(sherd__generate_spiral(&g.data, g.recipe.examples, 3, seed, NULL), SHERD_OK);
     if (sherd__trainer_new(&g.t, &g.recipe, &g.data, &g.data, seed, &d) != SHERD_OK)
         fail_msg("%s", d.message);
-    assert_int_equal(sherd_multiplier_local(bits, &g.e.products, NULL), SHERD_OK);
+    assert_int_equal(sherd_multiplier_local(&g.e.products, bits, NULL), SHERD_OK);
     assert_int_equal(sherd__stepper_products(&g.stepper, sherd__trainer_network(g.t),
                                              sherd__trainer_optimiser(g.t), g.e, NULL),
                      SHERD_OK);

@@ -46,7 +46,7 @@ static void train(const sherd__layer_spec *layers, size_t len, unsigned bits, si
     sherd__seeded state;
     sherd__entropy entropy = sherd__entropy_seeded(&state, 1);
     assert_int_equal(sherd__network_new(&spec, &n, NULL), SHERD_OK);
-    assert_int_equal(sherd_multiplier_local(bits, &e.products, NULL), SHERD_OK);
+    assert_int_equal(sherd_multiplier_local(&e.products, bits, NULL), SHERD_OK);
     assert_int_equal(sherd__optimiser_init(&o, &(sherd__optimiser_spec){ .method = SHERD__ADAM },
                                            sherd__network_count(n), NULL),
                      SHERD_OK);

@@ -31,7 +31,7 @@ static void products_equal_the_reference_for_float_and_fixed_point(void **s)
         sherd__fixed fa, fb;
         memset(c, 0, sizeof c);
         memset(want, 0, sizeof want);
-        assert_int_equal(sherd_multiplier_local(bits, &m, NULL), SHERD_OK);
+        assert_int_equal(sherd_multiplier_local(&m, bits, NULL), SHERD_OK);
         if (bits == 0) {
             assert_int_equal(sherd__reference_float(va, vb, want, 6, NULL), SHERD_OK);
         } else {
@@ -79,7 +79,7 @@ static void parts_of_a_kept_operand_are_multiplied_alone(void **s)
                 sherd_view w = sherd_view_c(b, SHERD_F64, K, M);
                 sherd_view d = sherd_view_c(b, SHERD_F64, rows.count, M);
                 sherd__fixed fa, fw, fd;
-                assert_int_equal(sherd_multiplier_local(bits, &m, NULL), SHERD_OK);
+                assert_int_equal(sherd_multiplier_local(&m, bits, NULL), SHERD_OK);
                 assert_int_equal(sherd_multiplier_keep_parts(m, va, PART, &kept, NULL), SHERD_OK);
                 for (unsigned back = 0; back < 2; back++) {
                     sherd_view left = back ? sherd_view_t(some) : some, right = back ? d : w;
@@ -112,7 +112,7 @@ static void rows_that_are_no_parts_are_refused(void **s)
     sherd_view va = sherd_view_c(a, SHERD_F64, 10, 1), w = sherd_view_c(b, SHERD_F64, 1, 1);
     static const sherd_rows bad[] = { { 1, 4 },  { 0, 3 },        { 8, 3 },
                                       { 12, 0 }, { 4, SIZE_MAX }, { 8, 1 } };
-    assert_int_equal(sherd_multiplier_local(0, &m, NULL), SHERD_OK);
+    assert_int_equal(sherd_multiplier_local(&m, 0, NULL), SHERD_OK);
     assert_int_equal(sherd_multiplier_keep_parts(m, va, 0, &kept, NULL), SHERD_EINVAL);
     assert_null(kept);
     assert_int_equal(sherd_multiplier_keep_parts(m, va, 4, &kept, NULL), SHERD_OK);
@@ -139,11 +139,11 @@ static void maps_are_the_functions_whatever_the_strides(void **s)
     fill(b, R * C);
     sherd_view va = sherd_view_t(sherd_view_c(a, SHERD_F64, C, R)),
                vb = sherd_view_c(b, SHERD_F64, R, C);
-    assert_int_equal(sherd_multiplier_local(0, &m, NULL), SHERD_OK);
-    assert_int_equal(sherd_multiplier_map(m, SHERD_MINUS, va, &vb, out, C, NULL), SHERD_OK);
+    assert_int_equal(sherd_multiplier_local(&m, 0, NULL), SHERD_OK);
+    assert_int_equal(sherd_multiplier_map(m, SHERD_OP_MINUS, va, &vb, out, C, NULL), SHERD_OK);
     for (size_t r = 0; r < R; r++)
         for (size_t c = 0; c < C; c++) assert_true(out[r * C + c] == a[c * R + r] - b[r * C + c]);
-    assert_int_equal(sherd_multiplier_map(m, SHERD_SQUARE, vb, NULL, b, C, NULL), SHERD_OK);
+    assert_int_equal(sherd_multiplier_map(m, SHERD_OP_SQUARE, vb, NULL, b, C, NULL), SHERD_OK);
     assert_true(b[0] == a[0] * a[0] && b[R * C - 1] == a[R * C - 1] * a[R * C - 1]);
     sherd_multiplier_free(m);
 }
@@ -156,18 +156,18 @@ static void wrong_arguments_never_reach_an_implementation(void **s)
     sherd_multiplier m, none = { 0 };
     sherd_kept *kept = (sherd_kept *)a;
     sherd_view v = sherd_view_c(a, SHERD_F64, 2, 3), t = sherd_view_t(v);
-    assert_int_equal(sherd_multiplier_local(1, &m, &d), SHERD_EINVAL);
+    assert_int_equal(sherd_multiplier_local(&m, 1, &d), SHERD_EINVAL);
     assert_null(m.ops);
-    assert_int_equal(sherd_multiplier_local(54, &m, NULL), SHERD_EINVAL);
+    assert_int_equal(sherd_multiplier_local(&m, 54, NULL), SHERD_EINVAL);
     assert_int_equal(sherd_multiplier_multiply(none, v, t, c, 2, NULL), SHERD_EINVAL);
-    assert_int_equal(sherd_multiplier_local(0, &m, NULL), SHERD_OK);
+    assert_int_equal(sherd_multiplier_local(&m, 0, NULL), SHERD_OK);
     assert_int_equal(sherd_multiplier_multiply(m, v, v, c, 3, NULL), SHERD_ESHAPE);
     assert_int_equal(sherd_multiplier_multiply(m, v, t, c, 1, NULL), SHERD_EINVAL);
     assert_int_equal(sherd_multiplier_map(m, (sherd_op)1, v, NULL, c, 3, NULL), SHERD_EINVAL);
-    assert_int_equal(sherd_multiplier_map(m, SHERD_MINUS, v, NULL, c, 3, NULL), SHERD_EINVAL);
-    assert_int_equal(sherd_multiplier_map(m, SHERD_EXP, v, &v, c, 3, NULL), SHERD_EINVAL);
-    assert_int_equal(sherd_multiplier_map(m, SHERD_MINUS, v, &t, c, 3, NULL), SHERD_ESHAPE);
-    assert_int_equal(sherd_multiplier_map(m, SHERD_EXP, v, NULL, c, 2, NULL), SHERD_EINVAL);
+    assert_int_equal(sherd_multiplier_map(m, SHERD_OP_MINUS, v, NULL, c, 3, NULL), SHERD_EINVAL);
+    assert_int_equal(sherd_multiplier_map(m, SHERD_OP_EXP, v, &v, c, 3, NULL), SHERD_EINVAL);
+    assert_int_equal(sherd_multiplier_map(m, SHERD_OP_MINUS, v, &t, c, 3, NULL), SHERD_ESHAPE);
+    assert_int_equal(sherd_multiplier_map(m, SHERD_OP_EXP, v, NULL, c, 2, NULL), SHERD_EINVAL);
     v.dtype = (sherd_dtype)77;
     assert_int_equal(sherd_multiplier_keep(m, v, &kept, NULL), SHERD_EINVAL);
     assert_null(kept);
@@ -190,7 +190,7 @@ static void failed_allocations_leave_nothing_behind(void **s)
         sherd_multiplier m = { 0 };
         sherd_kept *kept = NULL;
         sherd__alloc_fail_nth(nth);
-        int err = sherd_multiplier_local(17, &m, NULL);
+        int err = sherd_multiplier_local(&m, 17, NULL);
         if (err == 0) err = sherd_multiplier_keep(m, v, &kept, NULL);
         if (err == 0) err = sherd_multiplier_multiply_kept(m, kept, true, v, c, 2, NULL);
         size_t seen = sherd__alloc_fail_nth(0);

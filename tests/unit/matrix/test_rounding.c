@@ -20,7 +20,7 @@ static const uint8_t seed[32] = { 1, 2, 3 };
 static sherd_multiplier made(unsigned bits, const uint8_t with[32])
 {
     sherd_multiplier inner, m;
-    assert_int_equal(sherd_multiplier_local(bits, &inner, NULL), SHERD_OK);
+    assert_int_equal(sherd_multiplier_local(&inner, bits, NULL), SHERD_OK);
     assert_int_equal(sherd__rounding_new(&m, inner, BITS, with, NULL), SHERD_OK);
     return m;
 }
@@ -143,7 +143,7 @@ static void values_are_rounded_and_integers_are_not(void **s)
                                                     1, NULL),
                      SHERD_EINVAL);
     sherd_multiplier_release(m, kept);
-    assert_int_equal(sherd_multiplier_map(m, SHERD_SQUARE, e, NULL, column, 1, NULL), SHERD_OK);
+    assert_int_equal(sherd_multiplier_map(m, SHERD_OP_SQUARE, e, NULL, column, 1, NULL), SHERD_OK);
     sherd_multiplier_free(m);
 }
 
@@ -153,7 +153,7 @@ static void bad_numbers_and_no_memory_leave_nothing_behind(void **s)
     double a[4] = { 1, 2, 3, NAN }, c[4];
     sherd_multiplier inner, m;
     sherd_view v = sherd_view_c(a, SHERD_F64, 2, 2);
-    assert_int_equal(sherd_multiplier_local(17, &inner, NULL), SHERD_OK);
+    assert_int_equal(sherd_multiplier_local(&inner, 17, NULL), SHERD_OK);
     assert_int_equal(sherd__rounding_new(&m, inner, 1, seed, NULL), SHERD_EINVAL);
     assert_null(m.ops);
     assert_int_equal(sherd__rounding_new(&m, inner, 54, seed, NULL), SHERD_EINVAL);
@@ -163,7 +163,7 @@ static void bad_numbers_and_no_memory_leave_nothing_behind(void **s)
     a[3] = 4;
     for (size_t nth = 1;; nth++) {
         sherd_kept *kept = NULL;
-        assert_int_equal(sherd_multiplier_local(17, &inner, NULL), SHERD_OK);
+        assert_int_equal(sherd_multiplier_local(&inner, 17, NULL), SHERD_OK);
         sherd__alloc_fail_nth(nth);
         int err = sherd__rounding_new(&m, inner, 17, seed, NULL);
         if (err == 0) err = sherd_multiplier_keep(m, v, &kept, NULL);

@@ -29,7 +29,7 @@ static int draw(void **s)
 static sherd_multiplier scaled(unsigned bits)
 {
     sherd_multiplier inner, m;
-    assert_int_equal(sherd_multiplier_local(bits, &inner, NULL), SHERD_OK);
+    assert_int_equal(sherd_multiplier_local(&inner, bits, NULL), SHERD_OK);
     assert_int_equal(sherd__scaling_new(&m, inner, NULL), SHERD_OK);
     assert_true(sherd__scaling_inner(m).ctx == inner.ctx);
     assert_true(sherd__scaling_inner(inner).ctx == inner.ctx);

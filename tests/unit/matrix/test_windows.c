@@ -164,7 +164,7 @@ static void kept_windows_multiply_as_their_matrix(void **state)
         size_t images = part * parts - below((uint32_t)part);
         size_t first = below((uint32_t)parts) * part, len = images - first, cols = 1 + below(3);
         if (below(2) && first + part < images) len = part;
-        assert_int_equal(sherd_multiplier_local(i % 3 ? 17 : 0, &m, NULL), 0);
+        assert_int_equal(sherd_multiplier_local(&m, i % 3 ? 17 : 0, NULL), 0);
         inner = m;
         if (i % 3 == 2) assert_int_equal(sherd__scaling_new(&m, inner, NULL), 0);
         double *x = numbers(images * w.image), *laid = malloc(images * w.count * w.row * 8 + 1);
@@ -212,7 +212,7 @@ static void windows_of_rows_that_are_no_images_are_not_kept(void **state)
     sherd_multiplier m;
     sherd_kept *kept;
     sherd_keeping how = { 1, &of, 0 };
-    assert_int_equal(sherd_multiplier_local(17, &m, NULL), 0);
+    assert_int_equal(sherd_multiplier_local(&m, 17, NULL), 0);
     assert_int_equal(sherd_multiplier_keep_as(m, sherd_view_c(x, SHERD_F64, 2, 5), &how, &kept,
                                               NULL),
                      SHERD_ESHAPE);

@@ -96,7 +96,7 @@ static int compare(sherd_multiplier m, unsigned bits)
     memset(got, 0xEE, sizeof got);
     int err = sherd_multiplier_multiply(m, a, b, got, ld, &d);
     assert_true(!err || d.message[0]);
-    assert_int_equal(sherd_multiplier_local(bits, &here, NULL), 0);
+    assert_int_equal(sherd_multiplier_local(&here, bits, NULL), 0);
     assert_int_equal(sherd_multiplier_multiply(here, a, b, want, ld, NULL), 0);
     sherd_multiplier_free(here);
     if (err) return err;
@@ -232,7 +232,7 @@ static void what_devices_do_not_compute_is_computed_here(void **s)
                      0);
     assert_true(y[0] == -32 && y[1] == 77);
     sherd_multiplier_release(m, kept);
-    assert_int_equal(sherd_multiplier_map(m, SHERD_RELU, v, NULL, y, 3, NULL), 0);
+    assert_int_equal(sherd_multiplier_map(m, SHERD_OP_RELU, v, NULL, y, 3, NULL), 0);
     assert_true(y[0] == 1 && y[1] == 0);
     remote_stats r = stop(m);
     assert_int_equal(r.calls, 0);
@@ -259,7 +259,7 @@ static void a_backend_in_host_memory_makes_its_own_multiplier(void **s)
     sherd__devices_init(&devices, &sherd__backend_cpu, cpu, list, count);
     sherd__arithmetic by = sherd__products_arithmetic(&of);
     assert_int_equal(sherd__arithmetic_multiplier(&by, 0, &m, NULL), 0);
-    assert_int_equal(sherd_multiplier_local(0, &local, NULL), 0);
+    assert_int_equal(sherd_multiplier_local(&local, 0, NULL), 0);
     assert_ptr_equal(m.ops, local.ops);
     sherd_multiplier_free(m);
     sherd_multiplier_free(local);

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "scheduler/plan/prepare.h"
 #include "sherd/forecast.h"
 #include "wire/identity.h"
 
@@ -23,7 +24,7 @@ static sherd_product_options options(void)
 {
     static const uint8_t seed[32] = { 1, 2, 3 };
     sherd_product_options o;
-    sherd_product_options_init(&o);
+    sherd__product_options_init(&o);
     o.seed = seed;
     return o;
 }
@@ -34,13 +35,15 @@ static void a_product_of_a_hundred_shares_is_foretold(void **state)
     (void)state;
     const sherd_view tall = { .rows = 128, .cols = 4, .dtype = SHERD_F64 },
                      right = { .rows = 4, .cols = 3, .dtype = SHERD_F64 };
-    sherd_forecast f;
-    sherd_forecast_options with = { .node_memory = MEMORY, .no_products = true };
+    sherd_forecast f = { .size = sizeof f };
+    sherd_forecast_options with = { .size = sizeof with,
+                                    .node_memory = MEMORY,
+                                    .no_products = true };
     sherd_product_options o = options();
     o.scheme = SHERD_SHARE;
     for (with.nodes = 63; with.nodes < 130; with.nodes += 33) {
         sherd_diag d = { 0 };
-        if (sherd_forecast_multiply(&f, tall, right, &o, &with, &d)) fail_msg("%s", d.message);
+        if (sherd_forecast_multiply(tall, right, &o, &with, &f, &d)) fail_msg("%s", d.message);
         uint32_t blocks = (with.nodes + 1) / 2 - 1;
         assert_int_equal(f.blocks, blocks < 63 ? blocks : 63);
         assert_int_equal(f.threshold, 2 * f.blocks + 1);
@@ -52,14 +55,14 @@ static void a_product_of_a_hundred_shares_is_foretold(void **state)
 static void a_result_too_large_to_rehearse_is_told_how_much_of_it_is_not(void **state)
 {
     (void)state;
-    const sherd_forecast_options with = { .nodes = 4, .node_memory = MEMORY };
+    const sherd_forecast_options with = { .size = sizeof with, .nodes = 4, .node_memory = MEMORY };
     const sherd_view large = {
         .dtype = SHERD_F64, .rows = 40000, .cols = 40000, .row_stride = 40000, .col_stride = 1
     };
-    sherd_forecast e;
+    sherd_forecast e = { .size = sizeof e };
     sherd_diag d = { 0 };
     sherd_product_options o = options();
-    assert_int_equal(sherd_forecast_multiply(&e, large, large, &o, &with, &d), SHERD_ERANGE);
+    assert_int_equal(sherd_forecast_multiply(large, large, &o, &with, &e, &d), SHERD_ERANGE);
     assert_string_equal(d.message, "a result of 40000 x 40000 is too large to be rehearsed with: "
                                    "above 1073 MB");
     assert_string_equal(d.hint, "plan 3355 of its rows, and scale up; multiply --dry-run tells "
@@ -80,7 +83,10 @@ static void list_nodes(char path[32], const char *const *lines, uint32_t len,
         dprintf(fd, "%s key=%s\n", lines[i], text);
     }
     close(fd);
-    *with = (sherd_forecast_options){ .nodes_file = path, .node_memory = MEMORY, .no_time = true };
+    *with = (sherd_forecast_options){ .size = sizeof(sherd_forecast_options),
+                                      .nodes_file = path,
+                                      .node_memory = MEMORY,
+                                      .no_time = true };
 }
 
 static void a_node_file_is_foretold_by_its_domains(void **state)
@@ -103,25 +109,25 @@ static void a_node_file_is_foretold_by_its_domains(void **state)
                      b = sherd_view_c(zeros, SHERD_F64, 20, 10);
     for (uint32_t i = 0; i < 5; i++) {
         char path[32];
-        sherd_forecast_options with;
-        sherd_forecast f;
+        sherd_forecast_options with = { .size = sizeof with };
+        sherd_forecast f = { .size = sizeof f };
         sherd_product_options o = options();
         sherd_diag d = { 0 };
         list_nodes(path, lines[i], 4, &with);
         o.balanced = true;
-        assert_int_equal(sherd_forecast_multiply(&f, a, b, &o, &with, &d), SHERD_OK);
+        assert_int_equal(sherd_forecast_multiply(a, b, &o, &with, &f, &d), SHERD_OK);
         assert_int_equal(f.nodes, 3);
         double most = i == 0 ? 14.0 / 20 : 7.0 / 20;
         if (fabs(f.exposure_a - most) > 0.051) fail_msg("%u: %g", i, f.exposure_a);
         o.scheme = SHERD_SHARE;
-        int err = sherd_forecast_multiply(&f, a, b, &o, &with, &d);
+        int err = sherd_forecast_multiply(a, b, &o, &with, &f, &d);
         if (err != coded[i]) fail_msg("%u: %d, %s", i, err, d.message);
         with.same_host_domains = true;
         d = (sherd_diag){ 0 };
-        err = sherd_forecast_multiply(&f, a, b, &o, &with, &d);
+        err = sherd_forecast_multiply(a, b, &o, &with, &f, &d);
         if (err != (i > 2 ? SHERD_OK : coded[i])) fail_msg("%u: %d, %s", i, err, d.message);
         with.nodes_file = "/nowhere/at/all";
-        assert_int_equal(sherd_forecast_multiply(&f, a, b, &o, &with, &d), SHERD_EOPEN);
+        assert_int_equal(sherd_forecast_multiply(a, b, &o, &with, &f, &d), SHERD_EOPEN);
         unlink(path);
     }
 }

@@ -60,7 +60,8 @@ static int end(void **s)
 
 static sherd_masks_options masks_of(uint64_t rows)
 {
-    return (sherd_masks_options){ .rows = rows, .state = state };
+    return (
+        sherd_masks_options){ .size = sizeof(sherd_masks_options), .rows = rows, .state = state };
 }
 
 static void make(sherd_view v, const sherd_masks_options *opt, sherd_masks_info *info)
@@ -150,7 +151,7 @@ static void integers_of_b_are_as_wide_as_they_need(void **s)
     (void)s;
     static const int32_t wide[4] = { 1, -100000, 5, 0 }, none[4] = { 0 };
     sherd_masks_options o = masks_of(1);
-    sherd_masks_info info;
+    sherd_masks_info info = { .size = sizeof info };
     make(sherd_view_c(wide, SHERD_I32, 2, 2), &o, &info);
     assert_int_equal(info.bits_a, 17);
     assert_int_equal(info.bits_b, 18);
@@ -168,10 +169,11 @@ static void integers_of_b_are_as_wide_as_they_need(void **s)
     assert_int_equal(info.m, 10);
 }
 
-static int stop(void *ctx, uint64_t done, uint64_t rows)
+static bool stop(void *ctx)
 {
+    static unsigned asked;
     (void)ctx;
-    return done > 0 && rows == 600;
+    return ++asked == 2;
 }
 
 static void what_cannot_be_prepared_leaves_the_earlier_file(void **s)
@@ -179,7 +181,7 @@ static void what_cannot_be_prepared_leaves_the_earlier_file(void **s)
     (void)s;
     static const int32_t wide[1] = { 1 << 26 };
     double nan = (double)NAN;
-    sherd_masks_info before, after;
+    sherd_masks_info before = { .size = sizeof before }, after = { .size = sizeof after };
     sherd_masks_options o = masks_of(4);
     make(b, &o, &before);
     struct {
@@ -189,15 +191,25 @@ static void what_cannot_be_prepared_leaves_the_earlier_file(void **s)
         const char *says;
     } cases[] = {
         { b, masks_of(0), SHERD_EINVAL, "no rows" },
-        { b, { .rows = 1, .state = state, .bits_a = 1 }, SHERD_EINVAL, "2 to 26" },
-        { b, { .rows = 1, .state = state, .bits_b = 27 }, SHERD_EINVAL, "2 to 26" },
+        { b,
+          { .size = sizeof o, .rows = 1, .state = state, .bits_a = 1 },
+          SHERD_EINVAL,
+          "2 to 26" },
+        { b,
+          { .size = sizeof o, .rows = 1, .state = state, .bits_b = 27 },
+          SHERD_EINVAL,
+          "2 to 26" },
         { sherd_view_c(&nan, SHERD_F64, 1, 1), masks_of(1), SHERD_ERANGE, "NaN" },
         { sherd_view_c(wide, SHERD_I32, 1, 1), masks_of(1), SHERD_ERANGE, "67108864" },
         { b,
-          { .rows = 600, .state = state, .memory = 1, .watch = stop },
+          { .size = sizeof o,
+            .rows = 600,
+            .state = state,
+            .memory = 1,
+            .hooks = { .interrupted = stop } },
           SHERD_EINTERRUPTED,
           "interrupted" },
-        { b, { .rows = 1, .state = "/proc/nowhere" }, SHERD_EOPEN, "/proc" },
+        { b, { .size = sizeof o, .rows = 1, .state = "/proc/nowhere" }, SHERD_EOPEN, "/proc" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         sherd_diag d = { .code = 0 };
@@ -205,7 +217,7 @@ static void what_cannot_be_prepared_leaves_the_earlier_file(void **s)
         if (err != cases[i].err || !strstr(d.message, cases[i].says))
             fail_msg("%zu: %s %s", i, sherd_err_name(err), d.message);
     }
-    assert_int_equal(sherd_masks_look(&after, path, state, NULL), 0);
+    assert_int_equal(sherd_masks_look(path, state, &after, NULL), 0);
     assert_memory_equal(&before, &after, sizeof before);
 }
 
@@ -214,7 +226,7 @@ static void what_cannot_be_prepared_leaves_the_earlier_file(void **s)
 static sherd_product_options options(void)
 {
     sherd_product_options o;
-    sherd_product_options_init(&o);
+    sherd__product_options_init(&o);
     o.scheme = SHERD_BLIND;
     o.masks = path;
     o.masks_state = state;
@@ -223,8 +235,8 @@ static sherd_product_options options(void)
 
 static uint64_t left(void)
 {
-    sherd_masks_info info;
-    assert_int_equal(sherd_masks_look(&info, path, state, NULL), 0);
+    sherd_masks_info info = { .size = sizeof info };
+    assert_int_equal(sherd_masks_look(path, state, &info, NULL), 0);
     return info.left;
 }
 
@@ -251,9 +263,9 @@ static void only_what_is_hidden_strikes_rows_off(void **s)
         sherd__fragment_free(w.left);
     }
     sherd__prepared_fini(&p);
-    sherd_forecast e; /* a dry run */
-    const sherd_forecast_options with = { .nodes = 4, .node_memory = 1 << 26 };
-    assert_int_equal(sherd_forecast_multiply(&e, a, b, &o, &with, &d), 0);
+    sherd_forecast e = { .size = sizeof e }; /* a dry run */
+    const sherd_forecast_options with = { .size = sizeof with, .nodes = 4, .node_memory = 1 << 26 };
+    assert_int_equal(sherd_forecast_multiply(a, b, &o, &with, &e, &d), 0);
     assert_true(e.exposure_a == 0 && e.exposure_b == 1);
     assert_true(e.bytes_in > 12 * 10 * 3 * 2); /* and headers */
     assert_true(e.bytes_out > 12 * 20 * 3 * 2 + 4 * 20 * 10 * 4);

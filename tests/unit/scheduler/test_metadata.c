@@ -45,14 +45,14 @@ static void one_training_step_has_the_eleven_operations_of_the_published_scheme(
     sherd_diag d = { .code = 0 };
     sherd_meta *m;
     uint64_t size = 0, indices = 0;
-    sherd_meta_save_options opt = { .expanded = false };
+    sherd_meta_save_options opt = { .size = sizeof opt, .expanded = false };
     assert_int_equal(sherd_meta_new(&m, &meta_seven, NULL, &d), 0);
     assert_int_equal(sherd_meta_add_network(m, widths, 3, 60000, &d), 0);
     assert_int_equal(sherd_meta_count(m), 11);
     for (size_t i = 0; i < 11; i++) {
         const sherd_meta_operation *op = sherd_meta_at(m, i);
         assert_string_equal(op->name, want[i].name);
-        assert_string_equal(sherd_meta_kind_name(op->kind), want[i].kind);
+        assert_string_equal(sherd_op_name(op->kind), want[i].kind);
         assert_int_equal(sherd_meta_table_rows(op), want[i].rows);
         assert_int_equal(op->m, want[i].m);
         assert_int_equal(sherd_meta_columns(op), want[i].columns);
@@ -95,7 +95,8 @@ static void operations_that_make_no_sense_are_refused(void **s)
     assert_null(m);
     assert_int_equal(sherd_meta_new(&m, &many, meta_seed, NULL), SHERD_EINVAL);
     assert_int_equal(sherd_meta_new(&m, &meta_seven, meta_seed, NULL), 0);
-    sherd_meta_operation op = { .name = "z", .kind = SHERD_META_DOT, .n = 3, .k = 4, .m = 5 }, bad;
+    sherd_meta_operation op = { .name = "z", .kind = SHERD_OP_PRODUCT, .n = 3, .k = 4, .m = 5 },
+                         bad;
     assert_int_equal(sherd_meta_add(m, &op, NULL), 0);
     assert_int_equal(sherd_meta_add(m, &op, NULL), SHERD_EINVAL); /* the name is taken */
     static const char *const names[] = { "", "a.b", "manifest", "seed", "a b", "\xc3\xa4" };
@@ -107,9 +108,9 @@ static void operations_that_make_no_sense_are_refused(void **s)
     bad = op;
     memset(bad.name, 'x', sizeof bad.name); /* without an end */
     assert_int_equal(sherd_meta_add(m, &bad, NULL), SHERD_EINVAL);
-    bad = (sherd_meta_operation){ .name = "y", .kind = (sherd_meta_kind)99 };
+    bad = (sherd_meta_operation){ .name = "y", .kind = (sherd_op)99 };
     assert_int_equal(sherd_meta_add(m, &bad, NULL), SHERD_EINVAL);
-    bad = (sherd_meta_operation){ .name = "y", .kind = SHERD_META_DOT, .m = UINT64_C(1) << 32 };
+    bad = (sherd_meta_operation){ .name = "y", .kind = SHERD_OP_PRODUCT, .m = UINT64_C(1) << 32 };
     assert_int_equal(sherd_meta_add(m, &bad, NULL), SHERD_EINVAL);
     assert_int_equal(sherd_meta_add_network(m, widths, 1, 9, NULL), SHERD_EINVAL);
     assert_int_equal(sherd_meta_add_network(m, widths, 3, 9, NULL), SHERD_EINVAL);
@@ -128,9 +129,13 @@ static void both_forms_and_their_conversions_hold_the_same_numbers(void **s)
                                     .balanced = k & 2,
                                     .shuffle_rows = k & 4 };
         sherd_meta *fresh = meta_network(&set, 40);
-        meta_save(fresh, meta_seeded, (sherd_meta_save_options){ .expanded = false });
+        meta_save(fresh, meta_seeded,
+                  (sherd_meta_save_options){ .size = sizeof(sherd_meta_save_options),
+                                             .expanded = false });
         meta_save(fresh, meta_tables,
-                  (sherd_meta_save_options){ .expanded = true, .deflate = k & 1 });
+                  (sherd_meta_save_options){ .size = sizeof(sherd_meta_save_options),
+                                             .expanded = true,
+                                             .deflate = k & 1 });
         sherd_meta *a = meta_load(meta_seeded), *b = meta_load(meta_tables);
         assert_false(sherd_meta_expanded(a));
         assert_true(sherd_meta_expanded(b));
@@ -146,12 +151,16 @@ static void both_forms_and_their_conversions_hold_the_same_numbers(void **s)
         assert_int_equal(sherd_meta_verify(b, NULL), 0);
         /* Without the seed, and copied from such a file. */
         meta_save(b, meta_other,
-                  (sherd_meta_save_options){ .expanded = true, .without_seed = true });
+                  (sherd_meta_save_options){ .size = sizeof(sherd_meta_save_options),
+                                             .expanded = true,
+                                             .without_seed = true });
         sherd_meta *c = meta_load(meta_other);
         assert_null(sherd_meta_seed(c));
         assert_memory_equal(sherd_meta_commitment(c), sherd_meta_commitment(a), 32);
         assert_int_equal(sherd_meta_verify(c, NULL), 0);
-        meta_save(c, meta_tables, (sherd_meta_save_options){ .expanded = true });
+        meta_save(c, meta_tables,
+                  (sherd_meta_save_options){ .size = sizeof(sherd_meta_save_options),
+                                             .expanded = true });
         sherd_meta *e = meta_load(meta_tables);
         meta_compare(a, e);
         sherd_meta_free(fresh);
@@ -168,9 +177,12 @@ static void only_the_right_seed_compacts_a_file_without_one(void **s)
     uint8_t wrong[32];
     sherd_diag d = { .code = 0 };
     sherd_meta *m = meta_network(&meta_seven, 20);
-    sherd_meta_save_options compact = { .expanded = false };
+    sherd_meta_save_options compact = { .size = sizeof compact, .expanded = false };
     uint32_t row[64];
-    meta_save(m, meta_tables, (sherd_meta_save_options){ .expanded = true, .without_seed = true });
+    meta_save(m, meta_tables,
+              (sherd_meta_save_options){ .size = sizeof(sherd_meta_save_options),
+                                         .expanded = true,
+                                         .without_seed = true });
     sherd_meta_free(m);
     m = meta_load(meta_tables);
     assert_int_equal(sherd_meta_save(m, meta_seeded, &compact, NULL, &d), SHERD_EINVAL);
@@ -214,7 +226,10 @@ static void products_are_lent_the_same_shuffles_by_both_forms(void **s)
     sherd_meta_settings set = meta_seven;
     set.shuffle_rows = true;
     sherd_meta *a = meta_network(&set, 40);
-    meta_save(a, meta_tables, (sherd_meta_save_options){ .expanded = true, .without_seed = true });
+    meta_save(a, meta_tables,
+              (sherd_meta_save_options){ .size = sizeof(sherd_meta_save_options),
+                                         .expanded = true,
+                                         .without_seed = true });
     sherd_meta *b = meta_load(meta_tables);
     for (size_t i = 0; i < sherd_meta_count(a); i++) {
         const sherd_meta_operation *op = sherd_meta_at(a, i);
@@ -230,8 +245,8 @@ static void products_are_lent_the_same_shuffles_by_both_forms(void **s)
             assert_memory_equal(y, want, op->m * 4);
         }
         assert_int_equal(q.perm(q.ctx, sherd_meta_table_rows(op), y), SHERD_EINVAL);
-        assert_int_equal(p.rows != NULL, op->kind == SHERD_META_DOT);
-        assert_int_equal(q.rows != NULL, op->kind == SHERD_META_DOT);
+        assert_int_equal(p.rows != NULL, op->kind == SHERD_OP_PRODUCT);
+        assert_int_equal(q.rows != NULL, op->kind == SHERD_OP_PRODUCT);
         for (size_t r = 0; p.rows && r < op->k; r++) {
             assert_int_equal(p.rows(p.ctx, r, x), 0);
             assert_int_equal(q.rows(q.ctx, r, y), 0);
@@ -258,14 +273,16 @@ static void operations_without_rows_or_columns_work(void **s)
     assert_int_equal(sherd_meta_new(&m, &set, meta_seed, &d), 0);
     for (size_t i = 0; i < 5; i++)
         for (int dot = 0; dot < 2; dot++) {
-            sherd_meta_operation op = { .kind = dot ? SHERD_META_DOT : SHERD_META_TANH,
+            sherd_meta_operation op = { .kind = dot ? SHERD_OP_PRODUCT : SHERD_OP_TANH,
                                         .n = shapes[i][0],
                                         .k = shapes[i][1],
                                         .m = shapes[i][2] };
             snprintf(op.name, sizeof op.name, "op%zu_%d", i, dot);
             assert_int_equal(sherd_meta_add(m, &op, &d), 0);
         }
-    meta_save(m, meta_tables, (sherd_meta_save_options){ .expanded = true });
+    meta_save(m, meta_tables,
+              (sherd_meta_save_options){ .size = sizeof(sherd_meta_save_options),
+                                         .expanded = true });
     sherd_meta *b = meta_load(meta_tables);
     meta_compare(m, b);
     if (sherd_meta_verify(b, &d)) fail_msg("%s", d.message);
@@ -287,7 +304,7 @@ static void metadata_that_has_served_operands_serves_no_others(void **s)
     sherd_meta_usage usage;
     for (int expanded = 0; expanded < 2; expanded++) {
         sherd_meta *m = meta_network(&meta_seven, 20);
-        sherd_meta_save_options form = { .expanded = expanded };
+        sherd_meta_save_options form = { .size = sizeof form, .expanded = expanded };
         assert_int_equal(sherd_meta_use(m, 3, mine, false, &usage, &d), 0);
         assert_int_equal(usage, SHERD_META_FIRST_USE);
         meta_save(m, meta_tables, form);
@@ -313,7 +330,8 @@ static void a_file_is_saved_again_in_its_own_form(void **s)
 {
     (void)s;
     for (int k = 0; k < 8; k++) {
-        sherd_meta_save_options opt = { .expanded = k & 1,
+        sherd_meta_save_options opt = { .size = sizeof opt,
+                                        .expanded = k & 1,
                                         .deflate = k & 2,
                                         .without_seed = (k & 1) && (k & 4) };
         uint8_t *a, *b;
@@ -335,31 +353,32 @@ static void a_file_is_saved_again_in_its_own_form(void **s)
 
 /* ---- stopped, and without memory ------------------------------------------------------------- */
 
-static int stop_at_half(void *ctx, uint64_t done, uint64_t total)
+static bool stop_at_the_third(void *ctx)
 {
-    ++*(int *)ctx;
-    assert_true(done <= total);
-    return done * 2 > total;
+    return ++*(int *)ctx == 3;
 }
 
-static void one_who_watches_can_stop_it(void **s)
+static void its_hooks_can_stop_it(void **s)
 {
     (void)s;
     int calls = 0;
+    const sherd_hooks hooks = { .interrupted = stop_at_the_third, .ctx = &calls };
     sherd_meta *m = meta_network(&meta_seven, 20);
-    sherd_meta_save_options opt = { .expanded = true };
+    sherd_meta_save_options opt = { .size = sizeof opt, .expanded = true };
     unlink(meta_tables);
-    sherd_meta_watch(m, stop_at_half, &calls);
+    calls = 0;
+    sherd_meta_set_hooks(m, &hooks);
     assert_int_equal(sherd_meta_save(m, meta_tables, &opt, NULL, NULL), SHERD_EINTERRUPTED);
     assert_int_not_equal(access(meta_tables, F_OK), 0);
-    sherd_meta_watch(m, NULL, NULL);
+    sherd_meta_set_hooks(m, NULL);
     meta_save(m, meta_tables, opt);
     sherd_meta_free(m);
     m = meta_load(meta_tables);
-    sherd_meta_watch(m, stop_at_half, &calls);
+    calls = 0;
+    sherd_meta_set_hooks(m, &hooks);
     assert_int_equal(sherd_meta_verify(m, NULL), SHERD_EINTERRUPTED);
     sherd_meta_free(m);
-    assert_true(calls > 4);
+    assert_int_equal(calls, 3);
 }
 
 static int whole_life(void)
@@ -368,7 +387,8 @@ static int whole_life(void)
     sherd_meta *m, *b = NULL;
     sherd_shuffles q;
     uint32_t row[60];
-    sherd_meta_save_options opt = { .expanded = true }, copy = { .expanded = true };
+    sherd_meta_save_options opt = { .size = sizeof opt, .expanded = true },
+                            copy = { .size = sizeof copy, .expanded = true };
     int err = sherd_meta_new(&m, &meta_seven, meta_seed, NULL);
     if (!err) err = sherd_meta_add_network(m, widths, 2, 20, NULL);
     opt.without_seed = true;
@@ -410,7 +430,7 @@ int main(void)
         cmocka_unit_test(operations_without_rows_or_columns_work),
         cmocka_unit_test(metadata_that_has_served_operands_serves_no_others),
         cmocka_unit_test(a_file_is_saved_again_in_its_own_form),
-        cmocka_unit_test(one_who_watches_can_stop_it),
+        cmocka_unit_test(its_hooks_can_stop_it),
         cmocka_unit_test(every_failed_allocation_is_survived),
     };
     return cmocka_run_group_tests_name("scheduler/metadata", tests, meta_begin, meta_end);

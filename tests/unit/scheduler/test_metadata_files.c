@@ -120,7 +120,9 @@ static void one_swapped_pair_or_changed_number_is_named_by_operation_and_row(voi
     for (int without = 0; without < 2; without++) {
         sherd_meta *m = meta_network(&meta_seven, 20);
         meta_save(m, meta_tables,
-                  (sherd_meta_save_options){ .expanded = true, .without_seed = without });
+                  (sherd_meta_save_options){ .size = sizeof(sherd_meta_save_options),
+                                             .expanded = true,
+                                             .without_seed = without });
         sherd_meta_free(m);
         for (size_t i = 0; i < sizeof cases / sizeof cases[0] - (size_t)without; i++)
             found(&cases[i].c, cases[i].operation, cases[i].row);
@@ -134,7 +136,9 @@ static void exposures_that_change_places_are_found_without_the_seed(void **s)
     sherd_meta *m = meta_network(&meta_seven, 20);
     for (int without = 0; without < 2; without++) {
         meta_save(m, meta_tables,
-                  (sherd_meta_save_options){ .expanded = true, .without_seed = without });
+                  (sherd_meta_save_options){ .size = sizeof(sherd_meta_save_options),
+                                             .expanded = true,
+                                             .without_seed = without });
         change c = { .member = "z1.exposures" };
         assert_int_equal(sherd_meta_exposures(m, 0, e, NULL), 0);
         while (e[c.swap[0]] == e[c.swap[1]]) c.swap[1]++;
@@ -148,9 +152,11 @@ static void a_changed_seed_is_refused_in_the_seed_form_and_never_saved(void **s)
     (void)s;
     sherd_diag d = { .code = 0 };
     sherd_meta *m = meta_network(&meta_seven, 20);
-    sherd_meta_save_options opt = { .expanded = true };
+    sherd_meta_save_options opt = { .size = sizeof opt, .expanded = true };
     change c = { .member = "seed", .set = true, .at = 0, .value = 2 };
-    meta_save(m, meta_tables, (sherd_meta_save_options){ .expanded = false });
+    meta_save(m, meta_tables,
+              (sherd_meta_save_options){ .size = sizeof(sherd_meta_save_options),
+                                         .expanded = false });
     sherd_meta_free(m);
     forge(&c);
     assert_int_equal(sherd_meta_load(&m, meta_other, &d), SHERD_EFORMAT);
@@ -175,7 +181,9 @@ static void a_damaged_row_is_never_lent_to_a_product(void **s)
     uint32_t row[12];
     change c = { .member = "z1.enshuffles", .set = true, .at = 29 * 12, .value = 12 };
     change e = { .member = "z1.exposures", .set = true, .at = 0, .value = 255 };
-    meta_save(m, meta_tables, (sherd_meta_save_options){ .expanded = true });
+    meta_save(m, meta_tables,
+              (sherd_meta_save_options){ .size = sizeof(sherd_meta_save_options),
+                                         .expanded = true });
     sherd_meta_free(m);
     forge(&c);
     m = meta_load(meta_other);
@@ -222,7 +230,9 @@ static void what_does_not_verify_is_neither_lent_nor_replaced(void **s)
                 lie.swap[1]++;
             free(exposures);
             meta_save(m, meta_tables,
-                      (sherd_meta_save_options){ .expanded = true, .without_seed = bare });
+                      (sherd_meta_save_options){ .size = sizeof(sherd_meta_save_options),
+                                                 .expanded = true,
+                                                 .without_seed = bare });
             sherd_meta_free(m);
             forge(&lie);
             m = meta_load(meta_other);
@@ -256,10 +266,13 @@ static void numpy_opens_the_files_and_another_program_regenerates_them(void **s)
                                     .shuffle_rows = k == 2 };
         sherd_meta *m = meta_network(&set, 270); /* rows of 270: two bytes an index */
         sherd_meta_operation big = {
-            .name = "big", .kind = SHERD_META_DOT, .n = 2, .k = 2, .m = 66000
+            .name = "big", .kind = SHERD_OP_PRODUCT, .n = 2, .k = 2, .m = 66000
         };
         assert_int_equal(sherd_meta_add(m, &big, &d), 0);
-        meta_save(m, meta_tables, (sherd_meta_save_options){ .expanded = true, .deflate = k == 1 });
+        meta_save(m, meta_tables,
+                  (sherd_meta_save_options){ .size = sizeof(sherd_meta_save_options),
+                                             .expanded = true,
+                                             .deflate = k == 1 });
         sherd_meta_free(m);
         snprintf(command, sizeof command, oracle, meta_tables);
         assert_int_equal(system(command), 0);
@@ -280,7 +293,9 @@ static void a_file_that_numpy_wrote_anew_is_read(void **s)
     if (access("/usr/bin/python3", X_OK) != 0) skip();
     for (int packed = 0; packed < 2; packed++) {
         sherd_meta *m = meta_network(&meta_seven, 20);
-        meta_save(m, meta_tables, (sherd_meta_save_options){ .expanded = true });
+        meta_save(m, meta_tables,
+                  (sherd_meta_save_options){ .size = sizeof(sherd_meta_save_options),
+                                             .expanded = true });
         snprintf(command, sizeof command,
                  "/usr/bin/python3 -c 'import numpy; numpy.savez%s(\"%s\", **numpy.load(\"%s\"))'",
                  packed ? "_compressed" : "", meta_other, meta_tables);

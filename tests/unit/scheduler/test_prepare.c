@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "scheduler/plan/prepare.h"
 #include "core/alloc.h"
 #include "crypto/perm.h"
 #include "scheduler/plan/prepare_internal.h"
@@ -35,7 +36,7 @@ static int begin(void **state)
 static sherd_product_options options(void)
 {
     sherd_product_options o;
-    sherd_product_options_init(&o);
+    sherd__product_options_init(&o);
     o.seed = seed;
     return o;
 }
@@ -391,19 +392,19 @@ static void a_plan_beyond_the_bound_is_refused_before_anything_is_sent(void **st
         else if (!strstr(d.message, "the plan gives node-1's domain 0.5"))
             fail_msg("%u: %s", i, d.message);
     }
-    sherd_forecast e;
-    const sherd_forecast_options with = { .nodes = 4,
-                                          .node_memory = nodes.memory,
-                                          .no_time = true };
+    sherd_forecast e = { .size = sizeof e };
+    const sherd_forecast_options with = {
+        .size = sizeof with, .nodes = 4, .node_memory = nodes.memory, .no_time = true
+    };
     sherd_diag d = { 0 };
     sherd_product_options o = options();
     o.balanced = true;
     o.exposure_max = 0.2;
-    assert_int_equal(sherd_forecast_multiply(&e, a, b, &o, &with, &d), SHERD_EEXPOSURE);
+    assert_int_equal(sherd_forecast_multiply(a, b, &o, &with, &e, &d), SHERD_EEXPOSURE);
     assert_string_equal(d.message,
                         "the plan gives node-1's domain 0.25 of A; --exposure-max is 0.2");
     o.exposure_max = 0.25;
-    assert_int_equal(sherd_forecast_multiply(&e, a, b, &o, &with, &d), SHERD_OK);
+    assert_int_equal(sherd_forecast_multiply(a, b, &o, &with, &e, &d), SHERD_OK);
     o.exposure_max = 0.4;
     assert_int_equal(sherd__prepare_apply(&(sherd__prepared){ 0 }, SHERD_OP_MINUS, a, a, c_data, 20,
                                           &nodes, &o, &d),
@@ -452,7 +453,7 @@ static void the_bound_holds_the_second_operand_of_an_element_wise_operation_too(
     o.balanced = true;
     o.exposure_max = 0.4;
     for (unsigned arity = 1; arity <= 2; arity++) {
-        uint32_t op = arity == 2 ? SHERD_OP_MULTIPLY : SHERD_OP_EXP, domain_at;
+        uint32_t op = arity == 2 ? SHERD_OP_TIMES : SHERD_OP_EXP, domain_at;
         assert_int_equal(sherd__prepare_apply(&p, op, a, a, c_data, 20, &four, &o, NULL), SHERD_OK);
         p.hiding.ops->shape(p.hiding.ctx, &shape);
         double seen = arity == 2 ? 0.25 : 0; /* of a second operand that is not there */
@@ -490,7 +491,7 @@ static void every_failed_allocation_is_survived(void **state)
             if (kind < 4) err = prepare(&p, &o, &d);
             else
                 o.exact = false,
-                err = sherd__prepare_apply(&p, SHERD_OP_MULTIPLY, a, a, c_data, 20, &nodes, &o, &d);
+                err = sherd__prepare_apply(&p, SHERD_OP_TIMES, a, a, c_data, 20, &nodes, &o, &d);
             (void)sherd__alloc_fail_nth(0);
             if (!err) sherd__prepared_fini(&p);
             else assert_true(err == SHERD_ENOMEM && d.message[0]);

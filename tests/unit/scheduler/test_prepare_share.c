@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "scheduler/plan/prepare.h"
 #include "scheduler/plan/prepare_internal.h"
 #include "schemes/share/internal.h"
 
@@ -20,7 +21,7 @@ static const sherd__nodes five = {
 static sherd_product_options coded(void)
 {
     sherd_product_options o;
-    sherd_product_options_init(&o);
+    sherd__product_options_init(&o);
     o.scheme = SHERD_SHARE;
     return o;
 }

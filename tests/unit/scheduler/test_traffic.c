@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 
+#include "scheduler/plan/prepare.h"
 #include "scheduler/plan/forecast.h"
 
 enum { N = 400, K = 90, M = 70, NODES = 5 };
@@ -50,7 +51,7 @@ static void a_right_block_of_doubles_is_laid_out_for_each_task(void **state)
 {
     (void)state;
     sherd_product_options o;
-    sherd_product_options_init(&o);
+    sherd__product_options_init(&o);
     o.scheme = SHERD_PLAIN;
     sherd__traffic t = count(&o, 1 << 20); /* several panels */
     double tasks = (double)t.tasks, tables = 8 * tasks, all = K * M * sizeof(double);
@@ -67,7 +68,7 @@ static void single_columns_are_multiplied_where_they_lie(void **state)
 {
     (void)state;
     sherd_product_options o;
-    sherd_product_options_init(&o);
+    sherd__product_options_init(&o);
     o.group = 1;
     sherd__traffic t = count(&o, 1 << 20);
     assert_true(t.tasks > NODES && t.laid == 0);
@@ -79,7 +80,7 @@ static void residues_are_counted_as_what_is_taken_apart(void **state)
 {
     (void)state;
     sherd_product_options o;
-    sherd_product_options_init(&o);
+    sherd__product_options_init(&o);
     o.scheme = SHERD_SHARE;
     o.exact = true;
     sherd__traffic t = count(&o, 64 << 20);
@@ -94,7 +95,7 @@ static void integers_beside_residues_are_counted_as_what_is_packed(void **state)
 {
     (void)state;
     sherd_product_options o;
-    sherd_product_options_init(&o);
+    sherd__product_options_init(&o);
     o.scheme = SHERD_SHARE1;
     o.exact = true;
     sherd__traffic t = count(&o, 64 << 20);

@@ -68,13 +68,13 @@ static void a_manifest_is_read_to_the_last_field(void **s)
     assert_int_equal(f.commitment[1], 0x23);
     assert_int_equal(f.count, 2);
     assert_string_equal(f.ops[0].name, "z1");
-    assert_int_equal(f.ops[0].kind, SHERD_META_DOT);
+    assert_int_equal(f.ops[0].kind, SHERD_OP_PRODUCT);
     assert_int_equal(f.ops[0].n, 6);
     assert_int_equal(f.ops[0].k, 5);
     assert_int_equal(f.ops[0].m, 4);
     assert_true(f.ops[0].used);
     assert_int_equal(f.ops[0].operands[1], 0x23);
-    assert_int_equal(f.ops[1].kind, SHERD_META_SIGMOID);
+    assert_int_equal(f.ops[1].kind, SHERD_OP_SIGMOID);
     assert_int_equal(f.ops[1].m, 4);
     assert_false(f.ops[1].used);
     sherd__metafile_fini(&f);
@@ -244,10 +244,9 @@ static void kinds_have_names_and_names_kinds(void **s)
     (void)s;
     static const int kinds[] = { 1, 16, 17, 18, 19, 20, 21, 22 };
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        assert_int_equal(sherd_meta_kind_find(sherd_meta_kind_name((sherd_meta_kind)kinds[i])),
-                         kinds[i]);
-    assert_null(sherd_meta_kind_name((sherd_meta_kind)2));
-    assert_int_equal(sherd_meta_kind_find("Dot"), 0);
+        assert_int_equal(sherd_op_find(sherd_op_name((sherd_op)kinds[i])), kinds[i]);
+    assert_null(sherd_op_name((sherd_op)2));
+    assert_int_equal(sherd_op_find("Dot"), 0);
 }
 
 int main(void)

@@ -1,0 +1,40 @@
+/* Interruption and progress of one long call. */
+#include "core/hooks.h"
+
+#include "core/clock.h"
+#include "core/diag.h"
+
+#define EVERY_S 0.1
+
+sherd__hooked sherd__hooks_begin(const sherd_hooks *hooks)
+{
+    double now = sherd__clock_s();
+    return (sherd__hooked){ .hooks = *hooks, .began = now, .told = now };
+}
+
+bool sherd__hooks_any(const sherd_hooks *h)
+{
+    return h->interrupted || h->log || h->progress;
+}
+
+bool sherd__hooks_interrupted(const sherd_hooks *h)
+{
+    return h->interrupted && h->interrupted(h->ctx);
+}
+
+void sherd__hooks_progress(sherd__hooked *h, sherd_progress p)
+{
+    double now = sherd__clock_s();
+    if (!h->hooks.progress || (now - h->told < EVERY_S && p.done < p.total)) return;
+    h->told = now;
+    p.seconds = now - h->began;
+    h->hooks.progress(h->hooks.ctx, &p);
+}
+
+int sherd__hooks_step(sherd__hooked *h, uint64_t done, uint64_t total, sherd_diag *d)
+{
+    sherd__hooks_progress(h, (sherd_progress){ .done = done, .total = total });
+    return sherd__hooks_interrupted(&h->hooks)
+               ? sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted")
+               : SHERD_OK;
+}

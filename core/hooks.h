@@ -1,0 +1,28 @@
+/* The hooks of one long call (sherd/hooks.h), called as often as they promise. */
+#ifndef CORE_HOOKS_H
+#define CORE_HOOKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sherd/err.h"
+#include "sherd/hooks.h"
+
+typedef struct sherd__hooked {
+    sherd_hooks hooks;
+    double began, told; /* sherd__clock_s; told: time of the last report of progress */
+} sherd__hooked;
+
+/** Begins a call; all hooks may be NULL. */
+sherd__hooked sherd__hooks_begin(const sherd_hooks *hooks);
+/** Returns true if any hook is set. */
+bool sherd__hooks_any(const sherd_hooks *hooks);
+/** Returns true if the caller wants the call to end. */
+bool sherd__hooks_interrupted(const sherd_hooks *hooks);
+/** Reports progress if it is time to. p->seconds is set here. */
+void sherd__hooks_progress(sherd__hooked *h, sherd_progress p);
+/** Reports progress if it is time to, or if all is done, and returns SHERD_EINTERRUPTED, with *d
+ *  filled, if the caller wants the call to end. */
+int sherd__hooks_step(sherd__hooked *h, uint64_t done, uint64_t total, sherd_diag *d) SHERD_MUST;
+
+#endif
