@@ -6,9 +6,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "cli/version.h"
 #include "cli/work.h"
 #include "matrix/residue.h"
+#include "sherd/machine.h"
 #include "sherd/version.h"
 #include "store/certificate.h"
 #include "store/file.h"
@@ -161,9 +161,10 @@ static int sign_and_write(sherd__certificate *c, sherd__product_run *w, sherd_di
 
 static const char *blas_version(char out[64])
 {
-    for (size_t i = 0; i < sherd__library_count(); i++)
-        if (strcmp(sherd__library_name(i), "openblas") == 0) return sherd__library_version(i, out);
-    return "";
+    out[0] = '\0';
+    for (size_t i = 0; sherd_library_name(i); i++)
+        if (strcmp(sherd_library_name(i), "openblas") == 0) sherd_library_version(i, out, 64);
+    return out;
 }
 
 int sherd__product_run_certify_ready(sherd__product_run *w, sherd_diag *d)

@@ -13,7 +13,7 @@
 #include "core/clock.h"
 #include "matrix/fixed.h"
 #include "matrix/funcs.h"
-#include "matrix/gemm.h"
+#include "sherd/machine.h"
 #include "matrix/reference.h"
 #include "matrix/view.h"
 
@@ -99,7 +99,7 @@ int sherd__product_run_check(sherd__product_run *w, sherd_diag *d)
 {
     sherd__comparison *v = &w->verdict;
     double began = sherd__clock_s();
-    uint64_t calls = sherd__blas_calls();
+    uint64_t calls = sherd_blas_calls();
     int err;
     v->bitwise = w->op != 0 || w->opt.exact;
     if (v->bitwise) {
@@ -108,7 +108,7 @@ int sherd__product_run_check(sherd__product_run *w, sherd_diag *d)
         err = sherd__compare_product(w->in[0].view, w->in[1].view, w->c, w->cols, &v->found, d);
         v->equal = v->found.beyond == 0;
     }
-    v->blas_calls = sherd__blas_calls() - calls;
+    v->blas_calls = sherd_blas_calls() - calls;
     v->seconds = sherd__clock_s() - began;
     v->done = err == 0;
     return err;

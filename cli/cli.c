@@ -18,7 +18,7 @@
 #include "cli/options.h"
 #include "cli/process.h"
 #include "cli/report.h"
-#include "matrix/blas_room.h"
+#include "sherd/machine.h"
 
 extern const sherd__verb sherd__verb_doctor;
 
@@ -105,7 +105,7 @@ int sherd__cli_main(int argc, char **argv)
     sherd_diag d = { 0 };
     sherd__process_start();
     cli.json = asks_for_json(argc, argv);
-    if (sherd__blas_settle(&d)) _exit(sherd__cli_end(&cli, SHERD_ENOMEM, &d));
+    if (sherd_blas_ready(&d)) _exit(sherd__cli_end(&cli, SHERD_ENOMEM, &d));
     if (argc < 2) {
         sherd__help_short(stderr);
         return sherd_err_exit(SHERD_EINVAL);

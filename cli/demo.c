@@ -17,7 +17,7 @@
 #include "core/clock.h"
 #include "core/rand.h"
 #include "learn/digits.h"
-#include "matrix/gemm.h"
+#include "sherd/machine.h"
 #include "matrix/reference.h"
 #include "matrix/view.h"
 #include "store/idx.h"
@@ -182,10 +182,10 @@ static int time_local(demo *m, sherd__product_run *w, double *seconds, sherd_dia
     *seconds = w->verdict.seconds;
     if (w->opt.exact) return 0;
     double began = sherd__clock_s();
-    uint64_t calls = sherd__blas_calls();
+    uint64_t calls = sherd_blas_calls();
     int err = sherd__reference_float(m->x, m->w, w->c, w->cols, d);
     *seconds = sherd__clock_s() - began;
-    m->local_calls += sherd__blas_calls() - calls;
+    m->local_calls += sherd_blas_calls() - calls;
     return err;
 }
 
@@ -240,7 +240,7 @@ static int run_once(demo *m, bool exact, sherd_diag *d)
 static void show_end(demo *m, double seconds)
 {
     char t[24];
-    uint64_t besides = sherd__blas_calls() - m->local_calls;
+    uint64_t besides = sherd_blas_calls() - m->local_calls;
     if (m->out) {
         json_object_set_new(m->out, "local_products", json_integer((json_int_t)besides));
         json_object_set_new(m->out, "seconds_total", json_real(seconds));
@@ -273,9 +273,9 @@ static int run_demo(sherd__cli *cli, sherd_diag *d)
     uint32_t nodes = m.cluster ? sherd_cluster_size(m.cluster) : 0;
     if (!err) err = sherd_cluster_end(m.cluster, d);
     sherd_cluster_close(m.cluster);
-    uint64_t calls = sherd__blas_calls();
+    uint64_t calls = sherd_blas_calls();
     if (!err) err = sherd__audit_summary(nodes, m.out, d);
-    m.local_calls += sherd__blas_calls() - calls; /* made by the audit */
+    m.local_calls += sherd_blas_calls() - calls; /* made by the audit */
     if (!err) show_end(&m, sherd__clock_s() - m.began);
     sherd__idx_set_fini(&m.set);
     sherd__free(m.pixels);

@@ -24,10 +24,8 @@
 #include "cli/environment.h"
 #include "cli/options.h"
 #include "cli/process.h"
-#include "cli/version.h"
 #include "core/alloc.h"
-#include "core/cpu.h"
-#include "matrix/gemm.h"
+#include "sherd/machine.h"
 #include "sherd/version.h"
 
 typedef enum level { GOOD, WARNING, FAILED } level;
@@ -35,6 +33,7 @@ static const char *const level_names[] = { "ok", "warning", "failed" };
 
 typedef struct checkup {
     sherd__cli *cli;
+    sherd_machine machine;
     json_t *checks; /* array, with --json */
     int err;        /* of the first failed check */
     int failed;
@@ -68,9 +67,11 @@ static void check_versions(checkup *c)
 {
     char text[64], all[256] = "";
     size_t at = 0;
-    for (size_t i = 0; i < sherd__library_count() && at < sizeof all; i++)
+    for (size_t i = 0; sherd_library_name(i) && at < sizeof all; i++) {
+        sherd_library_version(i, text, sizeof text);
         at += (size_t)snprintf(all + at, sizeof all - at, "%s%s %s", i > 0 ? ", " : "",
-                               sherd__library_name(i), sherd__library_version(i, text));
+                               sherd_library_name(i), text);
+    }
     tell(c, GOOD, 0, "versions", NULL, "sherd %s; %s", sherd_version(), all);
 }
 
@@ -113,7 +114,7 @@ static bool natural_core(char out[64])
 
 static void check_blas(checkup *c)
 {
-    const char *forced = getenv("OPENBLAS_CORETYPE"), *core = sherd__blas_core();
+    const char *forced = getenv("OPENBLAS_CORETYPE"), *core = c->machine.blas_core;
     char natural[64];
     if (!forced || *forced == '\0')
         tell(c, GOOD, 0, "blas", NULL, "OpenBLAS uses its %s kernels", core);
@@ -131,52 +132,25 @@ static void check_blas(checkup *c)
 
 /* ---- the machine ----------------------------------------------------------------------------- */
 
-/* Reads the first line of a small file; false if it cannot be read. */
-static bool first_line(const char *path, char *out, int size)
-{
-    FILE *f = fopen(path, "re");
-    bool got = f && fgets(out, size, f);
-    if (f) fclose(f);
-    return got;
-}
-
 static void check_cores(checkup *c)
 {
-    long online = sysconf(_SC_NPROCESSORS_ONLN);
-    uint32_t usable = sherd__cpu_usable(), quota = sherd__cpu_quota(SHERD__CPU_QUOTA);
-    if (quota == usable && quota < online)
+    const sherd_machine *m = &c->machine;
+    if (m->cores_limited)
         tell(c, WARNING, 0, "cores", "give --threads, or raise the container's limit",
-             "%u of %ld usable: the control group allows no more", usable, online);
-    else tell(c, GOOD, 0, "cores", NULL, "%u of %ld usable", usable, online);
-}
-
-/* Returns the value of a line of /proc/meminfo in bytes; 0 if there is no such line. */
-static uint64_t meminfo(const char *name)
-{
-    char line[128];
-    uint64_t bytes = 0;
-    size_t n = strlen(name);
-    FILE *f = fopen("/proc/meminfo", "re");
-    while (f && fgets(line, sizeof line, f))
-        if (strncmp(line, name, n) == 0 && line[n] == ':')
-            bytes = strtoull(line + n + 1, NULL, 10) * 1024;
-    if (f) fclose(f);
-    return bytes;
+             "%u of %u usable: the control group allows no more", m->cores, m->cores_online);
+    else tell(c, GOOD, 0, "cores", NULL, "%u of %u usable", m->cores, m->cores_online);
 }
 
 static void check_memory(checkup *c)
 {
-    char a[24], b[24], limit[24], line[64];
-    uint64_t total = meminfo("MemTotal"), available = meminfo("MemAvailable");
-    uint64_t cap = first_line("/sys/fs/cgroup/memory.max", line, sizeof line)
-                       ? strtoull(line, NULL, 10)
-                       : 0; /* "max" reads as 0 */
-    bool low = available < 512u * 1000 * 1000;
+    char a[24], b[24], limit[24];
+    const sherd_machine *m = &c->machine;
+    bool low = m->memory_available < 512u * 1000 * 1000;
     tell(c, low ? WARNING : GOOD, 0, "memory",
          low ? "the main job (sherd demo) needs about 2 GB; give --memory to others" : NULL,
-         "%s of %s available%s%s", sherd__cli_bytes(available, a), sherd__cli_bytes(total, b),
-         cap > 0 && cap < total ? ", control group limit " : "",
-         cap > 0 && cap < total ? sherd__cli_bytes(cap, limit) : "");
+         "%s of %s available%s%s", sherd__cli_bytes(m->memory_available, a),
+         sherd__cli_bytes(m->memory, b), m->memory_limit ? ", control group limit " : "",
+         m->memory_limit ? sherd__cli_bytes(m->memory_limit, limit) : "");
 }
 
 static void check_files(checkup *c)
@@ -266,9 +240,11 @@ static void check_environment(checkup *c)
 
 static int run_doctor(sherd__cli *cli, sherd_diag *d)
 {
-    checkup c = { .cli = cli };
+    checkup c = { .cli = cli, .machine = { .size = sizeof c.machine } };
+    int err = sherd_machine_get(&c.machine, d);
+    if (err) return err;
     if (sherd__opt_flag(cli, "blas-core")) {
-        puts(sherd__blas_core());
+        puts(c.machine.blas_core);
         return 0;
     }
     if (cli->json && !(c.checks = json_array()))
@@ -285,9 +261,8 @@ static int run_doctor(sherd__cli *cli, sherd_diag *d)
     check_space(&c, "here", ".", false);
     check_gpus(&c);
     check_environment(&c);
-    int err = c.failed == 0 ? 0
-                            : sherd__fail(d, c.err, NULL, "%d check%s failed", c.failed,
-                                          c.failed == 1 ? "" : "s");
+    if (c.failed > 0)
+        err = sherd__fail(d, c.err, NULL, "%d check%s failed", c.failed, c.failed == 1 ? "" : "s");
     if (!c.checks) return err;
     json_t *obj = sherd__cli_json_new(cli);
     json_object_set_new(obj, "checks", c.checks);

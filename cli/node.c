@@ -15,6 +15,7 @@
 #include "cli/node.h"
 #include "cli/node_data.h"
 #include "node/server.h"
+#include "sherd/machine.h"
 #include "store/record.h"
 #include "wire/identity.h"
 
@@ -193,8 +194,9 @@ static int parse_listen(const char *text, char *host, size_t size, uint16_t *por
 
 static uint64_t default_memory(void)
 {
-    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page / 2 : (uint64_t)1 << 30;
+    sherd_machine m = { .size = sizeof m };
+    if (sherd_machine_get(&m, NULL) != 0 || m.memory == 0) return (uint64_t)1 << 30;
+    return (m.memory_limit ? m.memory_limit : m.memory) / 2;
 }
 
 static int need_files(const sherd__node_options *o, sherd_diag *d)

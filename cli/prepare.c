@@ -9,7 +9,7 @@
 #include "cli/paths.h"
 #include "cli/progress.h"
 #include "core/clock.h"
-#include "matrix/gemm.h"
+#include "sherd/machine.h"
 #include "sherd/masks.h"
 #include "sherd/npy.h"
 
@@ -88,7 +88,7 @@ static int make(sherd__cli *cli, const char *path, sherd_masks_info *info, sherd
         .check = unchanged,
     };
     if (sherd__opt_given(cli, "threads"))
-        sherd__blas_threads_set((unsigned)sherd__opt_int(cli, "threads"));
+        sherd_blas_threads_set((unsigned)sherd__opt_int(cli, "threads"));
     int err = open_b(&file, &b, cli->args[0], d);
     opt.check_ctx = file;
     if (!err) {

@@ -10,7 +10,7 @@
 
 #include "cli/applies.h"
 #include "cli/nodes.h"
-#include "matrix/gemm.h"
+#include "sherd/machine.h"
 #include "matrix/rounding.h"
 #include "matrix/scaling.h"
 #include "scheduler/cluster/internal.h"
@@ -153,7 +153,7 @@ int sherd__remote_products_read(sherd__remote_products *o, sherd__cli *cli, sher
     o->opt.timeout_ms = sherd__opt_time_ms(cli, "timeout");
     o->engine.maps = has(cli, "elementwise") && sherd__opt_choice(cli, "elementwise") == 1;
     if (sherd__opt_given(cli, "threads"))
-        sherd__blas_threads_set((unsigned)sherd__opt_int(cli, "threads"));
+        sherd_blas_threads_set((unsigned)sherd__opt_int(cli, "threads"));
     return read_arithmetic(o, s, cli, d);
 }
 

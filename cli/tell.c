@@ -9,7 +9,7 @@
 #include "cli/plan.h"
 #include "cli/work.h"
 #include "matrix/fixed.h"
-#include "matrix/gemm.h"
+#include "sherd/machine.h"
 
 static uint64_t total(const uint64_t *each, uint32_t n)
 {
@@ -356,7 +356,7 @@ static void add_report(const sherd__product_run *w, json_t *obj)
         { "work_out", r->work_out },
         { "work_in", r->work_in },
         { "primes", r->primes },
-        { "local_products", sherd__blas_calls() - w->verdict.blas_calls },
+        { "local_products", sherd_blas_calls() - w->verdict.blas_calls },
     };
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         json_object_set_new(obj, counts[i].name, whole(counts[i].n));

@@ -16,7 +16,7 @@
 #include "core/memory.h"
 #include "core/wipe.h"
 #include "matrix/funcs.h"
-#include "matrix/gemm.h"
+#include "sherd/machine.h"
 #include "scheduler/plan/prepare.h"
 #include "sherd/masks.h"
 
@@ -62,7 +62,7 @@ static int read_options(sherd__product_run *w, sherd_diag *d)
         w->opt.name_b = w->in[1].path;
     }
     if (sherd__opt_given(cli, "threads"))
-        sherd__blas_threads_set((unsigned)sherd__opt_int(cli, "threads"));
+        sherd_blas_threads_set((unsigned)sherd__opt_int(cli, "threads"));
     w->opt.bits_bind = has(cli, "mode") && sherd__opt_given(cli, "bits");
     int err = has(cli, "mode") ? sherd__opts_arithmetic(cli, &w->opt.exact, &w->opt.bits, d) : 0;
     if (!err && sherd__work_scheme(w)->exact_only) w->opt.exact = true;

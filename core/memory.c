@@ -116,3 +116,11 @@ uint64_t sherd__memory_available(void)
     uint64_t used = pages * (uint64_t)sysconf(_SC_PAGESIZE);
     return less(left, limit.rlim_cur > used ? limit.rlim_cur - used : 0);
 }
+
+uint64_t sherd__memory_machine(uint64_t *limit)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    uint64_t all = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0, most;
+    *limit = number_in("/sys/fs/cgroup/memory.max", "", &most) && (!all || most < all) ? most : 0;
+    return all;
+}

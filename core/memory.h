@@ -11,6 +11,9 @@
  * known. The value can change at any time.
  */
 uint64_t sherd__memory_available(void);
+/** Returns the memory of the machine, in bytes; 0 where it is not known. *limit receives the limit
+ *  of the container that this process runs in, or 0 if there is none below that. */
+uint64_t sherd__memory_machine(uint64_t *limit);
 /** Like sherd__memory_available, for files under `root` instead of / (for tests) and without the
  *  limits of the process. */
 uint64_t sherd__memory_told(const char *root);

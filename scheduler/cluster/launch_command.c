@@ -16,6 +16,7 @@
 #include "core/alloc.h"
 #include "core/cpu.h"
 #include "core/diag.h"
+#include "core/memory.h"
 
 extern char **environ;
 
@@ -23,22 +24,11 @@ extern char **environ;
  * of the node inherits it. */
 #define STARTED_BY "_SHERD_NODE_OF"
 
-/* Returns the memory of this machine, or of the container that we run in. */
-static uint64_t machine_memory(void)
-{
-    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    uint64_t all = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : (uint64_t)1 << 32;
-    unsigned long long limit;
-    FILE *f = fopen("/sys/fs/cgroup/memory.max", "re");
-    if (!f) return all;
-    if (fscanf(f, "%llu", &limit) == 1 && limit < all) all = limit;
-    fclose(f);
-    return all;
-}
-
 uint64_t sherd__launch_memory(uint32_t nodes)
 {
-    return machine_memory() / 2 / nodes;
+    uint64_t limit, all = sherd__memory_machine(&limit);
+    if (limit) all = limit;
+    return (all ? all : (uint64_t)1 << 32) / 2 / nodes;
 }
 
 static uint32_t default_threads(uint32_t nodes)

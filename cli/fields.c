@@ -1,0 +1,85 @@
+/* Members are read where the loaded library's table says that they are. */
+#include "cli/fields.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+
+/* JSON has no unsigned numbers of 64 bits. */
+static json_t *whole(uint64_t n)
+{
+    return json_integer((json_int_t)(n > INT64_MAX ? INT64_MAX : n));
+}
+
+static json_t *enumerated(uint32_t value, const char *const *names)
+{
+    uint32_t i = 0;
+    while (names[i] && i < value) i++;
+    return names[i] ? json_string(names[i]) : json_null();
+}
+
+static json_t *hexadecimal(const uint8_t *bytes, size_t len)
+{
+    char text[2 * 64 + 1] = "";
+    for (size_t i = 0; i < len && i < 64; i++) snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+    return json_string(text);
+}
+
+static json_t *value(const uint8_t *at, const sherd_field *f)
+{
+    union {
+        bool b;
+        int32_t i32;
+        uint32_t u32;
+        int64_t i64;
+        uint64_t u64;
+        double f64;
+        const char *name;
+    } v = { .u64 = 0 };
+    if (f->type == SHERD_FIELD_TEXT) return sherd__cli_json_text((const char *)at);
+    if (f->type == SHERD_FIELD_BYTES) return hexadecimal(at, f->size);
+    memcpy(&v, at, f->size < sizeof v ? f->size : sizeof v);
+    switch (f->type) {
+    case SHERD_FIELD_BOOL: return json_boolean(v.b);
+    case SHERD_FIELD_I32: return json_integer(v.i32);
+    case SHERD_FIELD_U32: return json_integer(v.u32);
+    case SHERD_FIELD_I64: return json_integer(v.i64);
+    case SHERD_FIELD_U64: return whole(v.u64);
+    case SHERD_FIELD_F64: return isfinite(v.f64) ? json_real(v.f64) : json_null();
+    case SHERD_FIELD_NAME: return sherd__cli_json_text(v.name);
+    case SHERD_FIELD_ENUM: return enumerated(v.u32, f->names);
+    default: return json_null();
+    }
+}
+
+json_t *sherd__field_json(const void *x, const sherd_field *f)
+{
+    const uint8_t *at = (const uint8_t *)x + f->offset, *each = NULL;
+    uint32_t len;
+    if (!f->length) return value(at, f);
+    json_t *list = json_array();
+    memcpy(&len, (const uint8_t *)x + f->length, sizeof len);
+    memcpy(&each, at, sizeof each);
+    for (uint32_t i = 0; i < len && each; i++)
+        json_array_append_new(list, value(each + i * f->size, f));
+    return list;
+}
+
+static bool among(const char *name, const char *const *names)
+{
+    for (; names && *names; names++)
+        if (strcmp(name, *names) == 0) return true;
+    return false;
+}
+
+void sherd__fields_json(json_t *obj, const void *x, const sherd_field *fields, size_t count,
+                        const char *const *without)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!among(fields[i].name, without))
+            json_object_set_new(obj, fields[i].name, sherd__field_json(x, &fields[i]));
+}

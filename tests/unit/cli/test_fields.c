@@ -1,0 +1,71 @@
+/* Structs as JSON by the tables of their fields. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "cli/fields.h"
+#include "core/field.h"
+
+typedef struct thing {
+    size_t size;
+    bool yes;
+    int32_t low;
+    uint32_t len;
+    uint64_t much;
+    double real, none;
+    char text[8];
+    const char *name, *nobody;
+    uint32_t kind;
+    uint8_t bytes[3];
+    double *list;
+} thing;
+
+static const char *const kinds[] = { "first", "second", NULL };
+
+static const sherd_field fields[] = {
+    SHERD__FIELD(thing, yes, BOOL, "", ""),    SHERD__FIELD(thing, low, I32, "", ""),
+    SHERD__FIELD(thing, len, U32, "", ""),     SHERD__FIELD(thing, much, U64, "", ""),
+    SHERD__FIELD(thing, real, F64, "", ""),    SHERD__FIELD(thing, none, F64, "", ""),
+    SHERD__FIELD(thing, text, TEXT, "", ""),   SHERD__FIELD(thing, name, NAME, "", ""),
+    SHERD__FIELD(thing, nobody, NAME, "", ""), SHERD__FIELD_ENUM(thing, kind, kinds, ""),
+    SHERD__FIELD(thing, bytes, BYTES, "", ""), SHERD__FIELD_ARRAY(thing, list, F64, len, "", ""),
+};
+
+static void every_type_has_its_form_in_json(void **state)
+{
+    (void)state;
+    static double list[] = { 1.5, NAN };
+    static const char *const without[] = { "low", NULL };
+    const thing x = { .yes = true,
+                      .low = -3,
+                      .len = 2,
+                      .much = UINT64_MAX,
+                      .real = 0.5,
+                      .none = INFINITY,
+                      .text = "abc",
+                      .name = "n",
+                      .kind = 1,
+                      .bytes = { 0, 171, 255 },
+                      .list = list };
+    json_t *o = json_object();
+    sherd__fields_json(o, &x, fields, sizeof fields / sizeof *fields, without);
+    char *text = json_dumps(o, JSON_COMPACT);
+    assert_string_equal(text, "{\"yes\":true,\"len\":2,\"much\":9223372036854775807,\"real\":0.5,"
+                              "\"none\":null,\"text\":\"abc\",\"name\":\"n\",\"nobody\":null,"
+                              "\"kind\":\"second\",\"bytes\":\"00abff\",\"list\":[1.5,null]}");
+    free(text);
+    json_decref(o);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(every_type_has_its_form_in_json) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

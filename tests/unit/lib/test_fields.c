@@ -1,0 +1,83 @@
+/* The tables of fields of all results: each member of the struct once, in order, as declared. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "sherd/sherd.h"
+
+/* Bytes that the values of a type have; 0: any. */
+static size_t size_of(sherd_field_type t)
+{
+    switch (t) {
+    case SHERD_FIELD_BOOL: return sizeof(bool);
+    case SHERD_FIELD_I32:
+    case SHERD_FIELD_U32:
+    case SHERD_FIELD_ENUM: return 4;
+    case SHERD_FIELD_I64:
+    case SHERD_FIELD_U64: return 8;
+    case SHERD_FIELD_F64: return sizeof(double);
+    case SHERD_FIELD_NAME: return sizeof(char *);
+    default: return 0;
+    }
+}
+
+static const struct {
+    const char *name;
+    const sherd_field *(*fields)(size_t *count);
+    size_t size;
+} tables[] = {
+    { "sherd_machine", sherd_machine_fields, sizeof(sherd_machine) },
+};
+
+static void members_are_listed_in_order_and_as_they_are(void **state)
+{
+    (void)state;
+    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++) {
+        size_t count = 0, end = sizeof(size_t);
+        const sherd_field *f = tables[t].fields(&count);
+        assert_true(count > 0);
+        for (size_t i = 0; i < count; i++) {
+            size_t size = f[i].length ? sizeof(void *) : f[i].size;
+            if (f[i].offset < end || f[i].offset - end >= 8 || !f[i].text || !f[i].unit ||
+                (size_of(f[i].type) && size_of(f[i].type) != f[i].size) ||
+                (f[i].type == SHERD_FIELD_ENUM) != (f[i].names != NULL))
+                fail_msg("%s.%s: at %zu, %zu bytes; the one before ends at %zu", tables[t].name,
+                         f[i].name, f[i].offset, f[i].size, end);
+            end = f[i].offset + size;
+        }
+        if (tables[t].size - end >= 8)
+            fail_msg("%s: the last member listed ends at %zu of %zu", tables[t].name, end,
+                     tables[t].size);
+    }
+}
+
+static void a_machine_describes_itself(void **state)
+{
+    (void)state;
+    sherd_machine m = { .size = sizeof m }, none = { .size = 0 };
+    char version[32];
+    assert_int_equal(sherd_machine_get(&m, NULL), 0);
+    assert_true(m.cores >= 1 && m.cores_online >= 1 && m.memory > 1 << 20 && m.blas_core[0]);
+    assert_true(m.memory_limit == 0 || m.memory_limit < m.memory);
+    assert_int_equal(sherd_machine_get(&none, NULL), SHERD_EINVAL);
+    size_t i = 0;
+    while (sherd_library_name(i) && strcmp(sherd_library_name(i), "openblas") != 0) i++;
+    sherd_library_version(i, version, sizeof version);
+    assert_true(version[0] >= '0' && version[0] <= '9');
+    sherd_library_version(1000, version, sizeof version);
+    assert_string_equal(version, "not loaded");
+    assert_int_equal(sherd_blas_ready(NULL), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(members_are_listed_in_order_and_as_they_are),
+        cmocka_unit_test(a_machine_describes_itself),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
