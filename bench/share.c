@@ -28,6 +28,7 @@ static sherd_product_options options(void)
     sherd_product_options opt = { .size = sizeof opt };
     opt.scheme = SHERD_SHARE;
     opt.exact = true;
+    opt.bits = SHERD__FIXED_BITS;
     return opt;
 }
 

@@ -43,7 +43,7 @@ run() { make T="$1" B=build/plain run-tests >"$2" 2>&1 </dev/null; }
 built() { grep -qE '^[0-9]+ passed, [0-9]+ failed' "$1"; }
 
 # A mutant that hangs is red as soon as it has taken far longer than the tests did without it.
-patience_for() { awk '/^  ok .* s\)$/ { s += substr($(NF - 1), 2) } END { print int(5 * s) + 10 }' "$1"; }
+patience_for() { awk '/^  ok .* s\)$/ { sub(/.*\(/, ""); s += $1 } END { print int(5 * s) + 10 }' "$1"; }
 
 # A source is compiled once for its mutant and not again for its healing: the object that it had is
 # put back, and what was linked from the mutant's is made to look old.

@@ -11,7 +11,7 @@ np.save('B.npy', r.randint(-9, 9, (200, 150)).astype(float))
 x = r.randn(3000, 20); np.savez('d.npz', x=x, y=(x[:, 0] > 0).astype(int))" 2>err
 cat >net.conf <<'E'
 input = 20
-layer = dense 100
+layer = dense 2000
 layer = tanh
 layer = dense 2
 loss = cross-entropy
@@ -22,7 +22,8 @@ order = shuffled
 epochs = 4
 rate = 0.1
 E
-# All at once: each waits for most of its time.
+# All at once: each waits for most of its time. The network is large enough that no node, however
+# fast, computes a gradient on its loop thread.
 pids=
 with() { # name, how node-3 is, and a command
     name=$1 how=$2
