@@ -1,7 +1,7 @@
 /*
- * Messages from the leader of an all-reduce group to its members (docs/PROTOCOL.md, "Circles"):
- * 64-bit numbers, little-endian. The leader writes them; nodes parse them and trust nothing in
- * them.
+ * Messages from the leader of an all-reduce group to its members (docs/PROTOCOL.md, "All-reduce
+ * groups"): 64-bit numbers, little-endian. The leader writes them; nodes parse them and trust
+ * nothing in them.
  */
 #ifndef LEARN_ALLREDUCE_PLAN_H
 #define LEARN_ALLREDUCE_PLAN_H

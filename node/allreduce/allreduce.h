@@ -1,8 +1,9 @@
 /*
- * A member of an all-reduce group (docs/PROTOCOL.md, "Circles"): a node that trains with others and
- * adds up sums with them, without sending them through the coordinator. It belongs to a client. The
- * coordinator names the members and tells them when a round starts. Blocks come from other members
- * over their own sessions, in which they have the coordinator's role and this node has the node's.
+ * A member of an all-reduce group (docs/PROTOCOL.md, "All-reduce groups"): a node that trains with
+ * others and adds up sums with them, without sending them through the coordinator. It belongs to a
+ * client. The coordinator names the members and tells them when a round starts. Blocks come from
+ * other members over their own sessions, in which they have the coordinator's role and this node
+ * has the node's.
  *
  *   MEET -> CONNECT -> STEP and REDUCE -> STEP and REDUCE ... ; STATE between them, WHERE any time
  *

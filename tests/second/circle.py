@@ -1,6 +1,6 @@
 """
-A member of a circle: docs/PROTOCOL.md, "Circles". The coordinator's session does one task after the
-other; members that connect to this one leave their blocks in the node's `Circle`.
+A member of a group: docs/PROTOCOL.md, "All-reduce groups". The coordinator's session does one task
+after the other; members that connect to this one leave their blocks in the node's `Circle`.
 """
 import hashlib
 import re

@@ -1,6 +1,6 @@
 """
-A coordinator of docs/PROTOCOL.md, "Circles": members that add up among themselves, one step after
-the other, and what one member alone would come to.
+A coordinator of docs/PROTOCOL.md, "All-reduce groups": members that add up among themselves, one
+step after the other, and what one member alone would come to.
 """
 import struct
 import types
