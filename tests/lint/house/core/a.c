@@ -1,4 +1,4 @@
-/* Core: includes no other folder. */
+/* Core: includes no other folder (docs/GUIDE.md, "Second part"). */
 #include "core/a.h"
 
 #include "sherd/err.h"

@@ -1,0 +1,1 @@
+/* See docs/GUIDE.md, "Part one". */
