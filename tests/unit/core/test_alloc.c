@@ -1,4 +1,4 @@
-/* The allocation wrapper: sizes of 0, sizes that wrap, and the n-th that fails. */
+/* The allocation wrapper: sizes of 0, sizes that overflow, and failure of the n-th allocation. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 
 #include "core/alloc.h"
 
-static void a_size_of_zero_gives_memory_of_its_own(void **state)
+static void an_allocation_of_zero_bytes_has_an_address_of_its_own(void **state)
 {
     (void)state;
     void *a = sherd__alloc(0), *b = sherd__calloc(0, 8), *c = sherd__calloc(8, 0);
@@ -28,10 +28,11 @@ static void a_size_of_zero_gives_memory_of_its_own(void **state)
     sherd__free(NULL);
 }
 
-static void a_count_that_wraps_is_refused(void **state)
+static void a_count_that_overflows_is_refused(void **state)
 {
     (void)state;
-    volatile size_t half = SIZE_MAX / 2 + 1; /* volatile: the compiler would warn of what we test */
+    volatile size_t half = SIZE_MAX / 2 + 1; /* volatile: the compiler would warn about the overflow
+                                              * under test */
     assert_null(sherd__calloc(half, 2));
     assert_null(sherd__calloc(2, half + 1));
 }
@@ -68,12 +69,12 @@ static void exactly_the_nth_allocation_fails(void **state)
         for (size_t i = 0; i < 3; i++) sherd__free(got[i]);
     }
     void *p = sherd__alloc(1);
-    assert_non_null(p); /* 0 switches it off */
+    assert_non_null(p); /* 0 disables failing */
     sherd__free(p);
     sherd__free(keep);
 }
 
-static void memory_in_pages_begins_with_one_and_is_all_there(void **state)
+static void allocated_pages_are_aligned_and_writable(void **state)
 {
     (void)state;
     static const size_t sizes[] = { 0, 1, 65, 1000000, 3000000, 4194305 };
@@ -91,7 +92,7 @@ static void memory_in_pages_begins_with_one_and_is_all_there(void **state)
     assert_int_equal(sherd__alloc_fail_nth(0), 1);
 }
 
-/* What the allocator asks of the system. */
+/* What the allocator requests from the system. */
 static size_t longest, given_back;
 
 int madvise(void *p, size_t n, int advice)
@@ -103,7 +104,7 @@ int madvise(void *p, size_t n, int advice)
     return (int)syscall(SYS_madvise, p, n, advice);
 }
 
-static void what_is_large_goes_back_in_slices(void **state)
+static void large_allocations_are_returned_to_the_system_in_slices(void **state)
 {
     enum { MB = 1 << 20, SMALL = 16 * MB, LARGE = 100 * MB };
     (void)state;
@@ -122,7 +123,7 @@ static void what_is_large_goes_back_in_slices(void **state)
         sherd__free(p);
         sherd__free_in_slices(false);
         if (kind == 4) {
-            assert_int_equal(given_back, 0); /* where nobody waits */
+            assert_int_equal(given_back, 0); /* slices are not enabled */
             continue;
         }
         assert_true(longest <= 16 * MB);
@@ -133,12 +134,12 @@ static void what_is_large_goes_back_in_slices(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_size_of_zero_gives_memory_of_its_own),
-        cmocka_unit_test(a_count_that_wraps_is_refused),
+        cmocka_unit_test(an_allocation_of_zero_bytes_has_an_address_of_its_own),
+        cmocka_unit_test(a_count_that_overflows_is_refused),
         cmocka_unit_test(cleared_memory_is_zero),
         cmocka_unit_test(exactly_the_nth_allocation_fails),
-        cmocka_unit_test(memory_in_pages_begins_with_one_and_is_all_there),
-        cmocka_unit_test(what_is_large_goes_back_in_slices),
+        cmocka_unit_test(allocated_pages_are_aligned_and_writable),
+        cmocka_unit_test(large_allocations_are_returned_to_the_system_in_slices),
     };
     return cmocka_run_group_tests_name("core/alloc", tests, NULL, NULL);
 }

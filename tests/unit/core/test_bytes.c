@@ -1,4 +1,4 @@
-/* Loads and stores against shifts done one byte at a time, size arithmetic against 128 bits. */
+/* Loads and stores compared with shifts of single bytes; size arithmetic compared with 128 bits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@ static uint64_t by_bytes(const uint8_t *p, int n)
     return v;
 }
 
-static void numbers_lie_little_endian_and_come_back(void **state)
+static void stored_numbers_are_little_endian_and_load_again(void **state)
 {
     (void)state;
     sherd__seeded st;
@@ -41,7 +41,7 @@ static void numbers_lie_little_endian_and_come_back(void **state)
     }
 }
 
-static void sizes_that_would_wrap_are_refused_and_leave_out_alone(void **state)
+static void sizes_that_overflow_are_refused_and_leave_the_output_unchanged(void **state)
 {
     (void)state;
     static const size_t edge[] = { 0,
@@ -70,8 +70,8 @@ static void sizes_that_would_wrap_are_refused_and_leave_out_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_lie_little_endian_and_come_back),
-        cmocka_unit_test(sizes_that_would_wrap_are_refused_and_leave_out_alone),
+        cmocka_unit_test(stored_numbers_are_little_endian_and_load_again),
+        cmocka_unit_test(sizes_that_overflow_are_refused_and_leave_the_output_unchanged),
     };
     return cmocka_run_group_tests_name("core/bytes", tests, NULL, NULL);
 }

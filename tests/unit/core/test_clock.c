@@ -1,4 +1,4 @@
-/* Processor time of a thread is that thread's alone, whoever asks. */
+/* A thread's processor time is that of this thread alone, whichever thread asks for it. */
 #include "core/clock.h"
 
 #include <setjmp.h>
@@ -16,11 +16,12 @@ static void *compute(void *arg)
     return arg;
 }
 
-static void a_threads_time_is_told_to_others(void **s)
+static void another_thread_can_read_a_threads_processor_time(void **s)
 {
     (void)s;
     pthread_t thread;
-    const double enough = 0.2; /* more than looking takes under a tool that slows all down */
+    const double enough = 0.2; /* more than reading the clock takes, even under a tool that slows
+                                * everything down */
     double own = sherd__clock_busy_s(), until = sherd__clock_s() + 20, of = 0;
     assert_int_equal(pthread_create(&thread, NULL, compute, NULL), 0);
     while (of < enough && sherd__clock_s() < until) {
@@ -38,6 +39,7 @@ static void a_threads_time_is_told_to_others(void **s)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(a_threads_time_is_told_to_others) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(
+        another_thread_can_read_a_threads_processor_time) };
     return cmocka_run_group_tests_name("core/clock", tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Processors: those that taskset leaves count, and a task that ended has no times. */
+/* Processors: only those in the affinity mask count, and a task that has ended has no times. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +30,7 @@ static void only_usable_processors_count(void **s)
     assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
 }
 
-static void a_quota_is_so_many_processors(void **s)
+static void a_cgroup_quota_limits_the_number_of_processors(void **s)
 {
     (void)s;
     static const struct {
@@ -60,7 +60,7 @@ static void a_quota_is_so_many_processors(void **s)
     }
 }
 
-static void what_is_not_there_has_no_times(void **s)
+static void a_missing_task_has_no_times(void **s)
 {
     (void)s;
     sherd__cpu_times t = { 1, 2, 3 };
@@ -78,8 +78,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_usable_processors_count),
-        cmocka_unit_test(a_quota_is_so_many_processors),
-        cmocka_unit_test(what_is_not_there_has_no_times),
+        cmocka_unit_test(a_cgroup_quota_limits_the_number_of_processors),
+        cmocka_unit_test(a_missing_task_has_no_times),
     };
     return cmocka_run_group_tests_name("core/cpu", tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* The error table read in all its ways, and diagnostics. */
+/* The error table (texts, names, exit codes, classes) and diagnostics. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,7 +41,7 @@ static void every_error_has_its_own_number_name_and_text(void **state)
     assert_string_equal(sherd_err_name(SHERD_ENOMEM), "ENOMEM");
 }
 
-static void every_error_ends_the_command_with_a_documented_code(void **state)
+static void every_error_has_a_documented_exit_code(void **state)
 {
     (void)state;
     for (int i = 0; i < ROWS; i++) {
@@ -54,7 +54,7 @@ static void every_error_ends_the_command_with_a_documented_code(void **state)
     assert_int_equal(sherd_err_exit(SHERD_EKEY), 6);
 }
 
-static void blame_follows_the_number(void **state)
+static void an_errors_class_follows_from_its_number(void **state)
 {
     (void)state;
     assert_int_equal(sherd_err_class(SHERD_OK), SHERD_BLAME_NONE);
@@ -70,7 +70,7 @@ static void blame_follows_the_number(void **state)
     assert_int_equal(sherd_err_class(SHERD_ECHAIN), SHERD_BLAME_STORE);
 }
 
-static void a_number_of_no_error_is_said_to_be_unknown(void **state)
+static void a_number_without_an_error_has_the_text_unknown(void **state)
 {
     (void)state;
     static const int none[] = { 1, -50, -199, -399, -1000, INT32_MIN, INT32_MAX };
@@ -95,7 +95,7 @@ static void the_first_failure_keeps_the_diagnostic(void **state)
     assert_int_equal(sherd__fail(NULL, SHERD_ENOMEM, NULL, "nobody listens"), SHERD_ENOMEM);
 }
 
-static void a_long_message_is_cut_and_terminated(void **state)
+static void a_long_message_is_truncated_and_terminated(void **state)
 {
     (void)state;
     char text[2000];
@@ -115,7 +115,7 @@ static void a_long_message_is_cut_and_terminated(void **state)
     assert_string_equal(none.hint, "");
 }
 
-static void the_library_tells_its_version(void **state)
+static void the_library_reports_its_version(void **state)
 {
     (void)state;
     assert_string_equal(sherd_version(), SHERD_VERSION);
@@ -125,12 +125,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_error_has_its_own_number_name_and_text),
-        cmocka_unit_test(every_error_ends_the_command_with_a_documented_code),
-        cmocka_unit_test(blame_follows_the_number),
-        cmocka_unit_test(a_number_of_no_error_is_said_to_be_unknown),
+        cmocka_unit_test(every_error_has_a_documented_exit_code),
+        cmocka_unit_test(an_errors_class_follows_from_its_number),
+        cmocka_unit_test(a_number_without_an_error_has_the_text_unknown),
         cmocka_unit_test(the_first_failure_keeps_the_diagnostic),
-        cmocka_unit_test(a_long_message_is_cut_and_terminated),
-        cmocka_unit_test(the_library_tells_its_version),
+        cmocka_unit_test(a_long_message_is_truncated_and_terminated),
+        cmocka_unit_test(the_library_reports_its_version),
     };
     return cmocka_run_group_tests_name("core/err", tests, NULL, NULL);
 }

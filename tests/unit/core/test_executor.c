@@ -1,5 +1,5 @@
 /*
- * The compute thread: what runs where, in which order, and what happens to the rest at the end.
+ * The compute thread: what runs where, in which order, and what happens to queued work at the end.
  * link: -Wl,--wrap=pthread_join
  */
 #include <pthread.h>
@@ -49,7 +49,7 @@ static void run(sherd__executor_item *w)
     p->ran = true;
 }
 
-static void run_when_told(sherd__executor_item *w)
+static void run_when_released(sherd__executor_item *w)
 {
     sem_post(&((piece *)w)->b->entered);
     sem_wait(&((piece *)w)->b->go);
@@ -78,7 +78,7 @@ static void end(bench *b)
     sem_destroy(&b->entered);
 }
 
-static void work_runs_in_order_on_another_thread_and_is_delivered_on_ours(void **state)
+static void work_runs_in_order_on_the_compute_thread_and_is_delivered_on_the_callers(void **state)
 {
     (void)state;
     static bench b;
@@ -106,14 +106,14 @@ static void work_runs_in_order_on_another_thread_and_is_delivered_on_ours(void *
     end(&b);
 }
 
-static void a_full_queue_refuses_and_takes_nothing(void **state)
+static void a_full_queue_refuses_work_and_changes_nothing(void **state)
 {
     (void)state;
     static bench b;
     static piece p[5];
     begin(&b, 2);
     for (int i = 0; i < 5; i++)
-        p[i] = (piece){ .work = { i ? run : run_when_told, done, NULL }, .b = &b, .id = i };
+        p[i] = (piece){ .work = { i ? run : run_when_released, done, NULL }, .b = &b, .id = i };
     assert_int_equal(sherd__executor_submit(b.e, &p[0].work), SHERD_OK);
     sem_wait(&b.entered); /* p[0] is running: it no longer counts as queued */
     assert_int_equal(sherd__executor_submit(b.e, &p[1].work), SHERD_OK);
@@ -132,13 +132,14 @@ static void a_full_queue_refuses_and_takes_nothing(void **state)
     end(&b);
 }
 
-/* Joining is the last thing that freeing does before it waits: only then may the piece go on. */
-static bench *told_at_join;
+/* Freeing joins the thread as the last step before it waits: the running piece continues only
+ * then. */
+static bench *released_at_join;
 int __real_pthread_join(pthread_t thread, void **value);
 int __wrap_pthread_join(pthread_t thread, void **value);
 int __wrap_pthread_join(pthread_t thread, void **value)
 {
-    if (told_at_join) sem_post(&told_at_join->go);
+    if (released_at_join) sem_post(&released_at_join->go);
     return __real_pthread_join(thread, value);
 }
 
@@ -149,13 +150,13 @@ static void freeing_waits_for_the_running_piece_and_drops_the_queued_ones(void *
     static piece p[4];
     begin(&b, 8);
     for (int i = 0; i < 4; i++) {
-        p[i] = (piece){ .work = { run_when_told, done, NULL }, .b = &b, .id = i };
+        p[i] = (piece){ .work = { run_when_released, done, NULL }, .b = &b, .id = i };
         assert_int_equal(sherd__executor_submit(b.e, &p[i].work), SHERD_OK);
     }
     sem_wait(&b.entered);
-    told_at_join = &b;
+    released_at_join = &b;
     sherd__executor_free(b.e);
-    told_at_join = NULL;
+    released_at_join = NULL;
     assert_int_equal(b.dones, 4);
     assert_true(p[0].ran);
     assert_int_equal(atomic_load(&b.runs), 1);
@@ -171,7 +172,7 @@ static void done_submits_more(sherd__executor_item *w)
     said = sherd__executor_submit(p->b->e, w);
 }
 
-static void work_handed_in_while_freeing_is_refused(void **state)
+static void work_submitted_while_freeing_is_refused(void **state)
 {
     (void)state;
     for (int inlined = 0; inlined < 2; inlined++) {
@@ -191,7 +192,7 @@ static void work_handed_in_while_freeing_is_refused(void **state)
     }
 }
 
-static void without_a_thread_submitting_runs_and_draining_delivers(void **state)
+static void without_a_thread_submit_runs_the_work_and_drain_delivers_it(void **state)
 {
     (void)state;
     static bench b;
@@ -219,7 +220,7 @@ static void *finish_in_turn(void *arg)
     return NULL;
 }
 
-static void work_that_others_finish_is_delivered_by_draining(void **state)
+static void drain_delivers_work_that_other_threads_finish(void **state)
 {
     (void)state;
     for (int inlined = 0; inlined < 2; inlined++) {
@@ -248,7 +249,7 @@ static void work_that_others_finish_is_delivered_by_draining(void **state)
     }
 }
 
-static void *finish_when_told(void *arg)
+static void *finish_when_released(void *arg)
 {
     piece *p = arg;
     sem_wait(&p->b->go); /* freeing has joined its thread */
@@ -258,7 +259,7 @@ static void *finish_when_told(void *arg)
     return NULL;
 }
 
-static void freeing_waits_for_work_that_others_finish(void **state)
+static void freeing_waits_for_work_that_other_threads_finish(void **state)
 {
     (void)state;
     static bench b;
@@ -266,16 +267,16 @@ static void freeing_waits_for_work_that_others_finish(void **state)
     begin(&b, 4);
     piece p = { .work = { NULL, done, NULL }, .b = &b };
     sherd__executor_expect(b.e);
-    assert_int_equal(pthread_create(&other, NULL, finish_when_told, &p), 0);
-    told_at_join = &b;
+    assert_int_equal(pthread_create(&other, NULL, finish_when_released, &p), 0);
+    released_at_join = &b;
     sherd__executor_free(b.e);
-    told_at_join = NULL;
+    released_at_join = NULL;
     assert_int_equal(b.dones, 1);
     assert_int_equal(pthread_join(other, NULL), 0);
     end(&b);
 }
 
-static void no_memory_is_an_error_and_no_executor(void **state)
+static void a_failed_allocation_creates_no_executor(void **state)
 {
     (void)state;
     bench b = { .e = NULL };
@@ -294,14 +295,14 @@ static void no_memory_is_an_error_and_no_executor(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(work_runs_in_order_on_another_thread_and_is_delivered_on_ours),
-        cmocka_unit_test(a_full_queue_refuses_and_takes_nothing),
+        cmocka_unit_test(work_runs_in_order_on_the_compute_thread_and_is_delivered_on_the_callers),
+        cmocka_unit_test(a_full_queue_refuses_work_and_changes_nothing),
         cmocka_unit_test(freeing_waits_for_the_running_piece_and_drops_the_queued_ones),
-        cmocka_unit_test(work_handed_in_while_freeing_is_refused),
-        cmocka_unit_test(without_a_thread_submitting_runs_and_draining_delivers),
-        cmocka_unit_test(work_that_others_finish_is_delivered_by_draining),
-        cmocka_unit_test(freeing_waits_for_work_that_others_finish),
-        cmocka_unit_test(no_memory_is_an_error_and_no_executor),
+        cmocka_unit_test(work_submitted_while_freeing_is_refused),
+        cmocka_unit_test(without_a_thread_submit_runs_the_work_and_drain_delivers_it),
+        cmocka_unit_test(drain_delivers_work_that_other_threads_finish),
+        cmocka_unit_test(freeing_waits_for_work_that_other_threads_finish),
+        cmocka_unit_test(a_failed_allocation_creates_no_executor),
     };
     return cmocka_run_group_tests_name("core/executor", tests, NULL, NULL);
 }

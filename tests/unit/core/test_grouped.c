@@ -1,4 +1,4 @@
-/* The table of named things against a plain one, its memory, and names that collide. */
+/* The table of grouped entries compared with a plain table, its memory, and names that collide. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,7 +38,7 @@ static void give(void *ctx, uint64_t len)
     counted -= len;
 }
 
-static void it_agrees_with_a_plain_table_through_random_changes(void **state)
+static void random_changes_agree_with_a_plain_table(void **state)
 {
     (void)state;
     static thing all[JOBS][NUMBERS];
@@ -95,7 +95,7 @@ static void it_agrees_with_a_plain_table_through_random_changes(void **state)
     memset(all, 0, sizeof all);
 }
 
-static void it_shrinks_again(void **state)
+static void the_table_shrinks_when_entries_are_removed(void **state)
 {
     (void)state;
     enum { MANY = 100000 };
@@ -114,7 +114,7 @@ static void it_shrinks_again(void **state)
     assert_int_equal(counted, 0);
 }
 
-static void no_room_and_no_memory_leave_it_as_it_was(void **state)
+static void a_refused_or_failed_allocation_leaves_the_table_unchanged(void **state)
 {
     (void)state;
     for (size_t nth = 1, failed = 1; failed; nth++) {
@@ -142,7 +142,7 @@ static void no_room_and_no_memory_leave_it_as_it_was(void **state)
     }
 }
 
-/* The longest chain that these numbers make. */
+/* The longest chain that these entries form. */
 static size_t longest(const sherd__grouped *g)
 {
     size_t most = 0;
@@ -154,7 +154,7 @@ static size_t longest(const sherd__grouped *g)
     return most;
 }
 
-/* Names that share a bucket of 1024 under no key, as a peer could compute them. */
+/* Names in one of 1024 buckets without a key, as a peer could compute them. */
 static void names_that_collide_under_one_key_do_not_under_another(void **state)
 {
     (void)state;
@@ -184,9 +184,9 @@ static void names_that_collide_under_one_key_do_not_under_another(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_agrees_with_a_plain_table_through_random_changes),
-        cmocka_unit_test(it_shrinks_again),
-        cmocka_unit_test(no_room_and_no_memory_leave_it_as_it_was),
+        cmocka_unit_test(random_changes_agree_with_a_plain_table),
+        cmocka_unit_test(the_table_shrinks_when_entries_are_removed),
+        cmocka_unit_test(a_refused_or_failed_allocation_leaves_the_table_unchanged),
         cmocka_unit_test(names_that_collide_under_one_key_do_not_under_another),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Entries are found by their names, whatever their number, and keep their numbers. */
+/* Entries are found by name, however many there are, and keep their numbers. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -23,7 +23,7 @@ static void entries_are_found_by_name_and_number(void **s)
     uint64_t name = 0;
     assert_null(sherd__index_find(&x, &name));
     for (uint64_t i = 0; i < MANY; i++) {
-        name = i << 32; /* low bits alike */
+        name = i << 32; /* equal low bits */
         assert_null(sherd__index_find(&x, &name));
         entry *e = sherd__index_add(&x, &name);
         assert_true(e && e->name == name && e->value == 0);
@@ -40,7 +40,7 @@ static void entries_are_found_by_name_and_number(void **s)
     name = 0;
     entry *again = sherd__index_add(&x, &name);
     assert_true(sherd__index_find(&x, &name) == again);
-    for (uint64_t i = 1; i < MANY; i++) { /* also after it has grown */
+    for (uint64_t i = 1; i < MANY; i++) { /* after it has grown, too */
         name = i << 32 | 1;
         assert_non_null(sherd__index_add(&x, &name));
     }
@@ -49,7 +49,7 @@ static void entries_are_found_by_name_and_number(void **s)
     sherd__index_fini(&x);
 }
 
-static void room_that_was_reserved_is_there(void **s)
+static void after_a_reservation_an_add_needs_no_allocation(void **s)
 {
     (void)s;
     sherd__index x;
@@ -78,7 +78,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(entries_are_found_by_name_and_number),
-        cmocka_unit_test(room_that_was_reserved_is_there),
+        cmocka_unit_test(after_a_reservation_an_add_needs_no_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

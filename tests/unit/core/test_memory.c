@@ -1,5 +1,5 @@
 /*
- * Memory that is there: the least of machine and control groups, and large requests beyond it.
+ * Available memory: the minimum over machine and control groups, and large requests beyond it.
  *
  * link: -Wl,--wrap=sherd__memory_available
  */
@@ -30,7 +30,7 @@ uint64_t __wrap_sherd__memory_available(void)
     return there;
 }
 
-/* Writes a file below a folder of ours, with the folders above it. */
+/* Writes a file below the test's folder, and creates the folders above it. */
 static char root[] = "/tmp/sherd-memory-XXXXXX";
 
 static void put(const char *path, const char *text)
@@ -48,7 +48,7 @@ static void put(const char *path, const char *text)
     assert_int_equal(fclose(f), 0);
 }
 
-static void the_least_of_machine_and_groups_is_there(void **s)
+static void available_memory_is_the_minimum_over_machine_and_groups(void **s)
 {
     (void)s;
     assert_non_null(mkdtemp(root));
@@ -63,15 +63,15 @@ static void the_least_of_machine_and_groups_is_there(void **s)
     put("/sys/fs/cgroup/user/job/memory.max", "5000000\n");
     assert_true(sherd__memory_told(root) == 4000000);
     put("/sys/fs/cgroup/user/job/memory.stat", "anon 1\ninactive_file 300000\nactive_file 50000\n");
-    assert_true(sherd__memory_told(root) == 4350000); /* its cache is given back */
+    assert_true(sherd__memory_told(root) == 4350000); /* its cache can be reclaimed */
 
-    put("/sys/fs/cgroup/user/memory.max", "3000000\n"); /* those above it count as well */
+    put("/sys/fs/cgroup/user/memory.max", "3000000\n"); /* groups above it count as well */
     put("/sys/fs/cgroup/user/memory.current", "1000000\n");
     assert_true(sherd__memory_told(root) == 2000000);
     put("/sys/fs/cgroup/user/memory.current", "3000001\n");
     assert_true(sherd__memory_told(root) == 0);
 
-    put("/proc/self/cgroup", "4:memory:/old/job\n"); /* v1; the folder is not visible */
+    put("/proc/self/cgroup", "4:memory:/old/job\n"); /* cgroup v1; the folder is not visible */
     put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "7000000\n");
     put("/sys/fs/cgroup/memory/memory.usage_in_bytes", "6000000\n");
     put("/sys/fs/cgroup/memory/memory.stat", "cache 9\ntotal_inactive_file 2000000\n");
@@ -81,8 +81,8 @@ static void the_least_of_machine_and_groups_is_there(void **s)
     assert_int_equal(system(remove), 0);
 }
 
-/* The system would grant any of these. */
-static void large_requests_beyond_what_is_there_fail(void **s)
+/* The system would grant any of these requests. */
+static void large_requests_beyond_available_memory_fail(void **s)
 {
     (void)s;
     there = 300 * MIB;
@@ -96,9 +96,9 @@ static void large_requests_beyond_what_is_there_fail(void **s)
     void *small = sherd__alloc(100), *fits = sherd__alloc(299 * MIB);
     assert_non_null(small);
     assert_non_null(fits);
-    assert_null(sherd__realloc(small, 301 * MIB)); /* and what was there stays */
+    assert_null(sherd__realloc(small, 301 * MIB)); /* and the existing allocation is kept */
     asked = 0;
-    void *under = sherd__alloc(255 * MIB); /* not asked for each small one */
+    void *under = sherd__alloc(255 * MIB); /* small requests do not ask for it */
     assert_non_null(under);
     assert_int_equal(asked, 0);
     sherd__free(under);
@@ -109,8 +109,8 @@ static void large_requests_beyond_what_is_there_fail(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_least_of_machine_and_groups_is_there),
-        cmocka_unit_test(large_requests_beyond_what_is_there_fail),
+        cmocka_unit_test(available_memory_is_the_minimum_over_machine_and_groups),
+        cmocka_unit_test(large_requests_beyond_available_memory_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

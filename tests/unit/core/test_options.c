@@ -1,4 +1,4 @@
-/* Structs of an older and a newer caller. */
+/* Structs whose size is that of an older or a newer caller. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ typedef struct v2 {
     double c;
 } v2;
 
-static void an_older_caller_gets_zeros_for_what_it_does_not_know(void **state)
+static void members_that_an_older_caller_lacks_are_zero(void **state)
 {
     (void)state;
     const struct {
@@ -34,7 +34,7 @@ static void an_older_caller_gets_zeros_for_what_it_does_not_know(void **state)
     assert_true(mine.size == sizeof mine && mine.a == 1 && mine.b == 7 && mine.c == 0);
 }
 
-static void a_newer_caller_may_not_set_what_this_library_lacks(void **state)
+static void a_newer_caller_cannot_set_members_that_this_library_lacks(void **state)
 {
     (void)state;
     v2 o = { .size = sizeof o, .b = 2 };
@@ -52,7 +52,7 @@ static void a_newer_caller_may_not_set_what_this_library_lacks(void **state)
 static void structs_without_a_size_are_refused(void **state)
 {
     (void)state;
-    /* left out, a member of another struct, and what uninitialised memory may contain */
+    /* missing, the size of a member, and a value that uninitialised memory may contain */
     static const size_t sizes[] = { 0, sizeof(size_t), (size_t)1 << 40 };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         v2 mine = { .c = 3.5 }, o = { .size = sizes[i] };
@@ -65,7 +65,7 @@ static void structs_without_a_size_are_refused(void **state)
     }
 }
 
-static void a_result_is_written_as_far_as_its_caller_knows_it(void **state)
+static void a_result_is_written_only_as_far_as_its_caller_has_room(void **state)
 {
     (void)state;
     const v2 result = { .size = 1, .a = 1, .b = 2, .c = 3.5 };
@@ -89,10 +89,10 @@ static void a_result_is_written_as_far_as_its_caller_knows_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_older_caller_gets_zeros_for_what_it_does_not_know),
-        cmocka_unit_test(a_newer_caller_may_not_set_what_this_library_lacks),
+        cmocka_unit_test(members_that_an_older_caller_lacks_are_zero),
+        cmocka_unit_test(a_newer_caller_cannot_set_members_that_this_library_lacks),
         cmocka_unit_test(structs_without_a_size_are_refused),
-        cmocka_unit_test(a_result_is_written_as_far_as_its_caller_knows_it),
+        cmocka_unit_test(a_result_is_written_only_as_far_as_its_caller_has_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

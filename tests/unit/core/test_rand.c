@@ -1,4 +1,5 @@
-/* The seeded stream against libsodium's own, and the unbiased draw against its definition. */
+/* The seeded stream compared with libsodium's, and the unbiased draw compared with its
+ * definition. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +11,7 @@
 
 #include "core/rand.h"
 
-static void one_seed_gives_one_stream(void **state)
+static void equal_seeds_give_equal_streams(void **state)
 {
     (void)state;
     uint8_t a[3][1000];
@@ -38,7 +39,7 @@ static void the_seeded_stream_is_chacha20_under_the_hashed_seed(void **state)
     assert_memory_equal(got, want, sizeof want);
 }
 
-static void a_part_of_a_block_is_never_given_twice(void **state)
+static void no_part_of_a_block_is_given_twice(void **state)
 {
     (void)state;
     sherd__seeded st;
@@ -52,26 +53,26 @@ static void a_part_of_a_block_is_never_given_twice(void **state)
     assert_true(sherd__entropy_u64(&e) != seen[0]);
 }
 
-/* Entropy that says what it was told to say. */
+/* Entropy that returns prepared values. */
 typedef struct script {
     const uint64_t *next;
     size_t taken;
 } script;
 
-static void say_next(void *ctx, void *out, size_t len)
+static void give_next(void *ctx, void *out, size_t len)
 {
     script *s = ctx;
     assert_int_equal(len, 8);
     memcpy(out, &s->next[s->taken++], 8);
 }
 
-static void values_that_would_favour_some_results_are_drawn_again(void **state)
+static void values_that_would_bias_the_result_are_drawn_again(void **state)
 {
     (void)state;
     /* 2^64 mod 6 = 4: 0..3 are rejected. */
     static const uint64_t six[] = { 0, 3, 4, 5, UINT64_MAX };
     script s = { six, 0 };
-    sherd__entropy e = { say_next, &s };
+    sherd__entropy e = { give_next, &s };
     assert_int_equal(sherd__entropy_below(&e, 6), 4);
     assert_int_equal(s.taken, 3);
     assert_int_equal(sherd__entropy_below(&e, 6), 5);
@@ -113,7 +114,7 @@ static void draws_below_n_are_uniform(void **state)
     }
 }
 
-static void the_system_gives_other_bytes_each_time(void **state)
+static void the_systems_entropy_differs_each_time(void **state)
 {
     (void)state;
     sherd__entropy e = sherd__entropy_os();
@@ -126,12 +127,12 @@ static void the_system_gives_other_bytes_each_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_seed_gives_one_stream),
+        cmocka_unit_test(equal_seeds_give_equal_streams),
         cmocka_unit_test(the_seeded_stream_is_chacha20_under_the_hashed_seed),
-        cmocka_unit_test(a_part_of_a_block_is_never_given_twice),
-        cmocka_unit_test(values_that_would_favour_some_results_are_drawn_again),
+        cmocka_unit_test(no_part_of_a_block_is_given_twice),
+        cmocka_unit_test(values_that_would_bias_the_result_are_drawn_again),
         cmocka_unit_test(draws_below_n_are_uniform),
-        cmocka_unit_test(the_system_gives_other_bytes_each_time),
+        cmocka_unit_test(the_systems_entropy_differs_each_time),
     };
     return cmocka_run_group_tests_name("core/rand", tests, NULL, NULL);
 }

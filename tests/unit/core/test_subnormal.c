@@ -1,4 +1,4 @@
-/* Subnormal numbers as zeros: in this thread, while it is asked for. */
+/* Subnormal numbers flushed to zero: in the calling thread, while flushing is on. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -27,12 +27,12 @@ static double read_subnormal(void)
     return subnormal * large;
 }
 
-static void results_and_operands_are_zeros_while_it_is_asked_for(void **s)
+static void subnormal_results_and_operands_are_zero_while_flushing_is_on(void **s)
 {
     (void)s;
     assert_false(sherd__subnormal_flushed());
     assert_false(sherd__subnormal_flush(true));
-    if (!sherd__subnormal_flushed()) skip(); /* not on this processor */
+    if (!sherd__subnormal_flushed()) skip(); /* this processor does not support it */
     assert_true(sherd__subnormal_flush(true));
     assert_true(half_of_least() == 0);
     assert_true(half_of_least_f32() == 0);
@@ -47,7 +47,7 @@ static void results_and_operands_are_zeros_while_it_is_asked_for(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(results_and_operands_are_zeros_while_it_is_asked_for),
+        cmocka_unit_test(subnormal_results_and_operands_are_zero_while_flushing_is_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

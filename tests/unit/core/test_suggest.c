@@ -8,7 +8,7 @@
 
 static const char *const verbs[] = { "multiply", "apply", "plan", "node", "cluster", "meta", NULL };
 
-static void one_slip_finds_the_word(void **s)
+static void a_word_with_one_typing_error_is_found(void **s)
 {
     (void)s;
     assert_string_equal(sherd__suggest("multiplly", verbs), "multiply");
@@ -20,7 +20,7 @@ static void one_slip_finds_the_word(void **s)
     assert_string_equal(sherd__suggest("cluster", verbs), "cluster");
 }
 
-static void what_is_far_from_everything_gets_no_suggestion(void **s)
+static void a_word_that_resembles_no_candidate_gets_no_suggestion(void **s)
 {
     (void)s;
     char long_word[200];
@@ -34,7 +34,7 @@ static void what_is_far_from_everything_gets_no_suggestion(void **s)
     assert_null(sherd__suggest("node", (const char *const[]){ NULL }));
 }
 
-static void the_nearest_wins_and_the_first_of_a_tie(void **s)
+static void the_nearest_candidate_wins_and_a_tie_goes_to_the_first(void **s)
 {
     (void)s;
     static const char *const known[] = { "bat", "cat", "cart", NULL };
@@ -42,7 +42,7 @@ static void the_nearest_wins_and_the_first_of_a_tie(void **s)
     assert_string_equal(sherd__suggest("rat", known), "bat");
 }
 
-static void a_word_cut_short_is_found_where_it_begins_one_alone(void **s)
+static void a_truncated_word_is_found_if_only_one_candidate_begins_with_it(void **s)
 {
     (void)s;
     static const char *const known[] = {
@@ -57,10 +57,10 @@ static void a_word_cut_short_is_found_where_it_begins_one_alone(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_slip_finds_the_word),
-        cmocka_unit_test(what_is_far_from_everything_gets_no_suggestion),
-        cmocka_unit_test(the_nearest_wins_and_the_first_of_a_tie),
-        cmocka_unit_test(a_word_cut_short_is_found_where_it_begins_one_alone),
+        cmocka_unit_test(a_word_with_one_typing_error_is_found),
+        cmocka_unit_test(a_word_that_resembles_no_candidate_gets_no_suggestion),
+        cmocka_unit_test(the_nearest_candidate_wins_and_a_tie_goes_to_the_first),
+        cmocka_unit_test(a_truncated_word_is_found_if_only_one_candidate_begins_with_it),
     };
     return cmocka_run_group_tests_name("core/suggest", tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Loops shared by threads: every index once, loops one after the other, threads that come late. */
+/* Loops shared by threads: every index runs once, loops run one after the other, threads may be
+ * late. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -17,7 +18,7 @@
 
 static struct {
     atomic_uint times[MANY];
-    atomic_uint highest, inside; /* thread number; how many are inside at the moment */
+    atomic_uint highest, inside; /* largest thread number; threads that are inside at the moment */
     atomic_uint_fast64_t sum;
     atomic_size_t ascending;
 } seen;
@@ -31,7 +32,7 @@ static void note(void *ctx, size_t i, unsigned thread)
     while (thread > most && !atomic_compare_exchange_weak(&seen.highest, &most, thread)) {}
 }
 
-static void every_index_is_done_once_in_loops_of_all_lengths(void **s)
+static void every_index_runs_once_in_loops_of_all_lengths(void **s)
 {
     (void)s;
     for (unsigned threads = 0; threads <= 5; threads++) {
@@ -48,7 +49,7 @@ static void every_index_is_done_once_in_loops_of_all_lengths(void **s)
     sherd__team_free(NULL);
 }
 
-static void more_indices_than_a_word_holds_are_done_too(void **s)
+static void loops_with_more_indices_than_one_word_holds_run_completely(void **s)
 {
     (void)s;
     const uint64_t n = (1 << 20) + 12345; /* two parts */
@@ -67,7 +68,7 @@ static void in_order(void *ctx, size_t i, unsigned thread)
     assert_int_equal(i, seen.ascending++);
 }
 
-static void without_a_team_the_caller_works_alone_and_in_order(void **s)
+static void without_a_team_the_caller_runs_all_indices_in_order(void **s)
 {
     (void)s;
     seen.ascending = 0;
@@ -90,8 +91,9 @@ static void slow(void *ctx, size_t i, unsigned thread)
     atomic_fetch_sub(&seen.inside, 1);
 }
 
-/* Indices that take long: the others sleep meanwhile, and the caller waits for the last one. */
-static void threads_that_sleep_are_woken_and_waited_for(void **s)
+/* Indices that take long: the other threads sleep meanwhile, and the caller waits for the last
+ * one. */
+static void sleeping_threads_are_woken_and_the_caller_waits_for_them(void **s)
 {
     (void)s;
     sherd__team *t;
@@ -99,12 +101,13 @@ static void threads_that_sleep_are_woken_and_waited_for(void **s)
     memset(&seen, 0, sizeof seen);
     for (size_t i = 0; i < 10; i++) {
         if (i == 1) atomic_store(&seen.ascending, 0); /* the first loop started them */
-        rest(2000000);                                /* longer than they look for work */
+        rest(2000000);                                /* longer than threads spin while they look
+                                                       * for work */
         sherd__team_run(t, 4, slow, &seen);
         assert_int_equal(seen.inside, 0);
         for (size_t k = 0; k < 4; k++) assert_int_equal(seen.times[k], i + 1);
     }
-    assert_true(seen.ascending); /* several at the same time, after a rest */
+    assert_true(seen.ascending); /* several ran at the same time after a rest */
     sherd__team_free(t);
 }
 
@@ -114,12 +117,12 @@ static void note_flush(void *ctx, size_t i, unsigned thread)
     if (sherd__subnormal_flushed()) atomic_fetch_add(&seen.sum, UINT64_C(1) << 32);
 }
 
-static void all_threads_flush_subnormal_numbers_as_the_caller_does(void **s)
+static void all_threads_flush_subnormal_numbers_if_the_caller_does(void **s)
 {
     (void)s;
     sherd__team *t;
     (void)sherd__subnormal_flush(true);
-    if (!sherd__subnormal_flushed()) skip(); /* not on this processor */
+    if (!sherd__subnormal_flushed()) skip(); /* this processor does not support it */
     assert_int_equal(sherd__team_new(&t, 4), SHERD_OK);
     for (unsigned k = 0; k < 6; k++) {
         memset(&seen, 0, sizeof seen);
@@ -133,7 +136,7 @@ static void all_threads_flush_subnormal_numbers_as_the_caller_does(void **s)
     sherd__team_free(t);
 }
 
-static void a_team_without_memory_is_none(void **s)
+static void a_team_is_not_created_without_memory(void **s)
 {
     (void)s;
     sherd__team *t;
@@ -146,12 +149,12 @@ static void a_team_without_memory_is_none(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_index_is_done_once_in_loops_of_all_lengths),
-        cmocka_unit_test(more_indices_than_a_word_holds_are_done_too),
-        cmocka_unit_test(without_a_team_the_caller_works_alone_and_in_order),
-        cmocka_unit_test(threads_that_sleep_are_woken_and_waited_for),
-        cmocka_unit_test(all_threads_flush_subnormal_numbers_as_the_caller_does),
-        cmocka_unit_test(a_team_without_memory_is_none),
+        cmocka_unit_test(every_index_runs_once_in_loops_of_all_lengths),
+        cmocka_unit_test(loops_with_more_indices_than_one_word_holds_run_completely),
+        cmocka_unit_test(without_a_team_the_caller_runs_all_indices_in_order),
+        cmocka_unit_test(sleeping_threads_are_woken_and_the_caller_waits_for_them),
+        cmocka_unit_test(all_threads_flush_subnormal_numbers_if_the_caller_does),
+        cmocka_unit_test(a_team_is_not_created_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
