@@ -1,4 +1,4 @@
-/* Figures: medians, and that a target judges the median and from the right side. */
+/* Figures: medians, and the comparison of a median with a target. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -19,13 +19,13 @@ static void the_median_is_the_middle_value(void **state)
     assert_true(sherd__median(NULL, 0) == 0);
 }
 
-static void the_median_of_any_order_is_the_same(void **state)
+static void the_median_does_not_depend_on_the_order_of_values(void **state)
 {
     (void)state;
     for (int n = 1; n <= SHERD__BENCH_RUNS_MAX; n++) {
         double v[SHERD__BENCH_RUNS_MAX];
         for (int i = 0; i < n; i++) v[i] = i;
-        for (int i = n - 1; i > 0; i--) { /* some order, the same every time */
+        for (int i = n - 1; i > 0; i--) { /* a fixed permutation */
             int j = (i * 7919 + n * 104729) % (i + 1);
             double was = v[i];
             v[i] = v[j];
@@ -50,7 +50,7 @@ static sherd__figure figure(sherd__better better, double target, double a, doubl
     return f;
 }
 
-static void a_target_judges_the_median_from_its_own_side(void **state)
+static void a_target_is_compared_in_its_own_direction(void **state)
 {
     sherd__bench b = { .figures = json_array() };
     (void)state;
@@ -77,7 +77,7 @@ static void a_target_judges_the_median_from_its_own_side(void **state)
     json_decref(b.figures);
 }
 
-static void a_ratio_of_medians_stands_in_for_the_median_of_ratios(void **state)
+static void a_given_ratio_of_medians_replaces_the_median_of_ratios(void **state)
 {
     sherd__bench b = { .figures = json_array() };
     sherd__figure f = figure(SHERD__LOWER, 2.6, 1, 2, 3);
@@ -89,7 +89,7 @@ static void a_ratio_of_medians_stands_in_for_the_median_of_ratios(void **state)
     json_decref(b.figures);
 }
 
-static void nothing_is_judged_without_values_or_where_quick(void **state)
+static void without_values_or_with_quick_no_target_is_judged(void **state)
 {
     sherd__bench b = { .figures = json_array() };
     sherd__figure none = {
@@ -106,7 +106,7 @@ static void nothing_is_judged_without_values_or_where_quick(void **state)
     json_decref(b.figures);
 }
 
-static void more_values_and_numbers_than_there_is_room_for_are_left_out(void **state)
+static void values_and_numbers_beyond_the_maximum_are_dropped(void **state)
 {
     static sherd__figure f;
     (void)state;
@@ -120,11 +120,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_median_is_the_middle_value),
-        cmocka_unit_test(the_median_of_any_order_is_the_same),
-        cmocka_unit_test(a_target_judges_the_median_from_its_own_side),
-        cmocka_unit_test(a_ratio_of_medians_stands_in_for_the_median_of_ratios),
-        cmocka_unit_test(nothing_is_judged_without_values_or_where_quick),
-        cmocka_unit_test(more_values_and_numbers_than_there_is_room_for_are_left_out),
+        cmocka_unit_test(the_median_does_not_depend_on_the_order_of_values),
+        cmocka_unit_test(a_target_is_compared_in_its_own_direction),
+        cmocka_unit_test(a_given_ratio_of_medians_replaces_the_median_of_ratios),
+        cmocka_unit_test(without_values_or_with_quick_no_target_is_judged),
+        cmocka_unit_test(values_and_numbers_beyond_the_maximum_are_dropped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
