@@ -1,4 +1,5 @@
-/* Knuth's linear congruential generator; its upper bits, since the lower ones hardly differ. */
+/* Knuth's linear congruential generator. Only its upper bits are used, since its lower bits have
+ * short periods. */
 #include "tests/support/draw.h"
 
 uint64_t draw_state = 1;

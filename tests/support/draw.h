@@ -1,13 +1,13 @@
-/* Random numbers of tests: the same ones behind the same seed. */
+/* Pseudo-random numbers for tests: a seed determines the series. */
 #ifndef TESTS_SUPPORT_DRAW_H
 #define TESTS_SUPPORT_DRAW_H
 
 #include <stdint.h>
 
-/** The generator's whole state; set it to begin a series. */
+/** The state of the generator; assign a seed to it to start a series. */
 extern uint64_t draw_state;
 
-/** The next one, of 31 bits. */
+/** Returns the next number, of 31 bits. */
 uint64_t draw(void);
 
 #endif

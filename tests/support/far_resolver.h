@@ -1,8 +1,8 @@
 /*
- * getaddrinfo on a machine whose name server is far away, for tests with
- * `link: -Wl,--wrap=getaddrinfo` in their opening comment. Names that begin with "slow" are
- * answered once far_release() was called, with 192.0.2.1; those that begin with "fast" at once,
- * with the same; all others by the system.
+ * Replaces getaddrinfo by one with a slow name server, for tests with `link:
+ * -Wl,--wrap=getaddrinfo` in their opening comment. Names that begin with "slow" resolve to
+ * 192.0.2.1 after far_release() was called; names that begin with "fast" resolve to it at once; the
+ * system resolves all others.
  */
 #ifndef TESTS_SUPPORT_FAR_RESOLVER_H
 #define TESTS_SUPPORT_FAR_RESOLVER_H
@@ -15,7 +15,7 @@
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    unsigned waiting, asked; /* slow names: under way, and ever */
+    unsigned waiting, asked; /* slow names: lookups in progress, and all so far */
     bool released;
 } far = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0, false };
 
@@ -42,7 +42,7 @@ int __wrap_getaddrinfo(const char *host, const char *service, const struct addri
     return error;
 }
 
-/* Until n slow names are being asked for. */
+/* Waits until n lookups of slow names are in progress. */
 static inline void far_wait(unsigned n)
 {
     pthread_mutex_lock(&far.lock);
@@ -50,7 +50,7 @@ static inline void far_wait(unsigned n)
     pthread_mutex_unlock(&far.lock);
 }
 
-/* The name server answers; returns when all have heard it. */
+/* Lets the name server answer; returns when all lookups have received the answer. */
 static inline void far_release(void)
 {
     pthread_mutex_lock(&far.lock);

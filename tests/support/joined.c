@@ -1,4 +1,4 @@
-/* Bytes move in one piece and in order; tests that want them otherwise move them themselves. */
+/* Bytes move in one piece and in order; a test that needs another order moves them itself. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

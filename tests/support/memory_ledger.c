@@ -1,4 +1,4 @@
-/* Lists, searched from their ends. */
+/* Linear lists, searched from their ends. */
 #include "tests/support/memory_ledger.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* A backend for nodes of which no product is asked: whatever asks is told SHERD_EINTERNAL. */
+/* A backend for nodes that compute no products: every call fails with SHERD_EINTERNAL. */
 #ifndef TESTS_SUPPORT_NO_BACKEND_H
 #define TESTS_SUPPORT_NO_BACKEND_H
 

@@ -1,12 +1,12 @@
-/* Every text that a node may give with a refusal or a goodbye, written down again: what is not in
- * this table may depend on somebody's data or use. Texts of the owner's policy begin with
- * "policy: " and are checked by unit/node/test_policy. */
+/* A second list of all texts that a node may send with a refusal or a goodbye. A text that is not
+ * in this table could depend on data or use of one of its clients. Texts of the owner's policy
+ * begin with "policy: "; unit/node/test_policy checks them. */
 #ifndef TESTS_SUPPORT_REFUSALS_H
 #define TESTS_SUPPORT_REFUSALS_H
 
 #include <stdbool.h>
 
-/** Whether a peer may be given `text` with `code`. */
+/** Returns whether a node may send `text` with `code` to a peer. */
 bool refusal_is_constant(int code, const char *text);
 
 #endif

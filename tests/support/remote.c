@@ -17,17 +17,17 @@
 /* A piece of a device's memory. */
 typedef struct piece {
     size_t at, len;
-    struct piece *next; /* by their place */
+    struct piece *next; /* in ascending order of `at` */
 } piece;
 
 typedef struct device {
     int file;
-    uint8_t *host; /* what the host has: pages without access */
-    uint8_t *own;  /* the device's view of the same pages; NULL: it is lost */
+    uint8_t *host; /* the host's mapping: pages without access */
+    uint8_t *own;  /* the device's mapping of the same pages; NULL: the device is lost */
     piece *pieces;
 } device;
 
-/* A block that is held, or was when a call began that still uses it. */
+/* A block that is held, or that was dropped while a call still uses it. */
 typedef struct block {
     const sherd__fragment *from;
     device *on;
@@ -68,7 +68,8 @@ static uint64_t below(remote *r, uint64_t n)
 
 static size_t lines(size_t len)
 {
-    return (len + LINE) / LINE * LINE; /* a line even for nothing: each has its own address */
+    return (len + LINE) / LINE * LINE; /* one more line than needed, so that empty pieces have
+                                        * distinct addresses, too */
 }
 
 static piece *take(remote *r, device *v, size_t len)
@@ -171,7 +172,7 @@ static int remote_hold(void *ctx, uint32_t number, const sherd__fragment *f, uin
                   .next = r->blocks };
     r->blocks = b;
     r->stats.holds++;
-    if (below(r, 2)) copy(b); /* else with the first call */
+    if (below(r, 2)) copy(b); /* otherwise with the first call */
     *out = (sherd__handle){ b->id, owner, number, i->dtype, i->primes, i->encoding };
     return SHERD_OK;
 }
@@ -201,7 +202,7 @@ static int remote_submit(void *ctx, sherd__call *c, sherd_diag *d)
     for (uint32_t i = 0; i < r->calls_len; i++) under_way_here += r->calls[i].on == left->on;
     if (under_way_here >= r->o.depth)
         return sherd__fail(d, SHERD_EBUSY, NULL, "%u calls are under way", under_way_here);
-    memset(c->out, 0xA5, c->task->result.len); /* not the result before done */
+    memset(c->out, 0xA5, c->task->result.len); /* the result must not be visible before done */
     c->lost = false;
     c->took_us = 0;
     memset(c->text, 0, sizeof c->text);
@@ -227,7 +228,7 @@ static void keep(void *ctx, uint8_t *bytes, uint64_t len)
     (void)ctx, (void)bytes, (void)len;
 }
 
-/* NULL: no memory. */
+/* Returns NULL without memory. */
 static sherd__fragment *view(const block *b)
 {
     sherd__fragment *f = NULL;
@@ -235,8 +236,8 @@ static sherd__fragment *view(const block *b)
     return sherd__fragment_take(&f, i, b->on->own + b->where->at, keep, NULL) ? NULL : f;
 }
 
-/* A product in float64 is computed as the host does for passes of training: every number by itself,
-   as SHERD__DOES_STEADY says. */
+/* Products in float64 are computed as the host computes them in passes of training: each number
+ * independently of the others, as SHERD__DOES_STEADY requires. */
 static bool is_plain(const sherd__task *t, const block *left, const block *right)
 {
     const sherd__fragment_info *a = sherd__fragment_info_of(left->from);
@@ -259,7 +260,7 @@ static int compute_plain(const under_way *u, uint8_t *out)
     return err;
 }
 
-/* In the device's memory, but for the last line: the result goes where the caller wants it. */
+/* Operands are in the device's memory; only the result is written to the caller's memory. */
 static int compute(remote *r, const under_way *u, sherd_diag *d)
 {
     const sherd__task *t = u->call->task;
@@ -289,7 +290,7 @@ static void end(sherd__executor_item *work)
     c->done(c);
 }
 
-/* The call is over; its done comes with the next drain. */
+/* Ends the call; its done runs with the next drain. */
 static void finish(remote *r, uint32_t i, int err, const char *text)
 {
     under_way u = r->calls[i];
@@ -297,7 +298,7 @@ static void finish(remote *r, uint32_t i, int err, const char *text)
     r->stats.overtaken += u.nth < r->last_done;
     r->last_done = u.nth;
     u.call->err = err;
-    memcpy(u.call->text, text, strnlen(text, sizeof u.call->text - 1)); /* zeros behind it */
+    memcpy(u.call->text, text, strnlen(text, sizeof u.call->text - 1)); /* padded with zeros */
     u.call->lost = err == SHERD_EDEVICE && !u.on->own;
     r->stats.lost += u.call->lost;
     u.left->calls--;
