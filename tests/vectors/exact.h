@@ -1,7 +1,7 @@
 /*
- * Products that must have the same bits everywhere. The operands are computed, by integers only;
- * tests/oracle/exact_v1.py computes them and the products again, in Python's integers, and prints
- * the SHA-256 of each: tests/vectors/exact.txt.
+ * Products that must have the same bits on all machines. The operands are computed with integers
+ * only. tests/oracle/exact_v1.py computes them and the products independently, with Python's
+ * integers, and prints the SHA-256 of each: tests/vectors/exact.txt.
  */
 #ifndef TESTS_VECTORS_EXACT_H
 #define TESTS_VECTORS_EXACT_H
@@ -24,8 +24,9 @@
 #include "sherd/mat.h"
 #include "store/digest.h"
 
-/* Products modulo `primes` primes of a table: |a| <= 2^a_bits - 1, recombined and times 2^-shift.
- * worst: every a is the bound, every b minus the bound. */
+/* Products modulo the first `primes` primes of a table: |a| <= 2^a_bits - 1. The result is
+ * recombined and multiplied by 2^-shift. worst: every a is the bound and every b minus the
+ * bound. */
 typedef struct modular_case {
     const char *name;
     const sherd__primes *table;
@@ -57,17 +58,17 @@ static const modular_case modular_cases[] = {
 #undef H
 #define MODULAR_CASES (sizeof modular_cases / sizeof *modular_cases)
 
-/* Products over nodes. Floats are value / 2^20 and a third of them zero; `bits` as --bits, `bits_b`
- * as --bits-b where that is taken (else both are equal, or integers). */
+/* Products over nodes. Floats are value / 2^20, and a third of them are zero. `bits` is --bits;
+ * `bits_b` is --bits-b where a scheme takes it (otherwise both are equal, or integers). */
 typedef struct cluster_case {
     const char *name;
     size_t n, k, m;
     sherd_dtype a, b;
     uint64_t a_bound, b_bound;
     uint32_t bits, bits_b;
-    uint32_t primes;         /* of plain and permute; 0: one product in f64 holds it */
-    uint32_t private_primes; /* of coded schemes; 0: they take no integers as wide as these */
-    uint32_t nodes_max;      /* to keep the test quick */
+    uint32_t primes;         /* of plain and permute; 0: one product in f64 is exact */
+    uint32_t private_primes; /* of coded schemes; 0: they do not accept integers as wide as these */
+    uint32_t nodes_max;      /* keeps the test short */
 } cluster_case;
 
 static const cluster_case cluster_cases[] = {
@@ -94,7 +95,7 @@ static inline uint64_t vector_draw(uint64_t *state)
     return *state >> 33;
 }
 
-/* In [-bound, bound], one in four at either end. */
+/* Returns a value in [-bound, bound]; one in four is at either end. */
 static inline int64_t vector_value(uint64_t *state, uint64_t bound)
 {
     uint64_t x = vector_draw(state) << 31;
@@ -126,7 +127,7 @@ static inline void vector_put(uint8_t *at, sherd_dtype t, int64_t v, bool zero)
     }
 }
 
-/* Row-major; data is the caller's to free. */
+/* Returns a row-major operand; the caller frees data. */
 static inline sherd_view cluster_operand(const cluster_case *c, char which)
 {
     bool left = which == 'A';
@@ -141,7 +142,7 @@ static inline sherd_view cluster_operand(const cluster_case *c, char which)
     return sherd_view_c(data, t, rows, cols);
 }
 
-/* --- what they must be ------------------------------------------------------------------------ */
+/* ---- expected results ------------------------------------------------------------------------ */
 
 static inline void vector_digest(const double *c, size_t n, size_t m, char out[SHERD__DIGEST_TEXT])
 {
@@ -150,7 +151,7 @@ static inline void vector_digest(const double *c, size_t n, size_t m, char out[S
     sherd__digest_text(&g, out);
 }
 
-/* The committed hash of a case. */
+/* Reads the committed hash of a case. */
 static inline void vector_wanted(const char *name, char out[SHERD__DIGEST_TEXT])
 {
     char line[200], have[100], hash[SHERD__DIGEST_TEXT];
@@ -164,7 +165,8 @@ static inline void vector_wanted(const char *name, char out[SHERD__DIGEST_TEXT])
     if (!*out) fail_msg("tests/vectors/exact.txt has no line for %s", name);
 }
 
-/* The case modulo its primes by BLAS, then recombined. transposed: A lies the other way. */
+/* Computes the case modulo its primes by BLAS and recombines it. transposed: A is stored
+ * transposed. */
 static inline double *modular_product(const modular_case *c, const double *a, const double *b,
                                       bool transposed)
 {
