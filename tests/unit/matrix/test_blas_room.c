@@ -1,4 +1,5 @@
-/* Without address space for its buffer OpenBLAS would never come back: said before it is asked. */
+/* Without address space for its buffer, OpenBLAS would never return: the library checks for room
+ * before it calls OpenBLAS. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -20,11 +21,11 @@ static double a[DIM * DIM], b[DIM * DIM], c[DIM * DIM];
 
 static struct rlimit was;
 
-/* From here on nothing more can be mapped; what lies in the heap already can be used. */
+/* After this call no memory can be mapped; memory that the heap already has can be used. */
 static void close_address_space(void)
 {
     assert_int_equal(getrlimit(RLIMIT_AS, &was), 0);
-    free(malloc(100000)); /* to read a folder takes 32 KiB */
+    free(malloc(100000)); /* opening a folder needs 32 KiB */
     struct rlimit none = { 1, was.rlim_max };
     assert_int_equal(setrlimit(RLIMIT_AS, &none), 0);
 }
@@ -39,8 +40,8 @@ static int product(void)
     return sherd__gemm_f64(DIM, DIM, DIM, a, DIM, b, DIM, 0.0, c, DIM);
 }
 
-/* First of all: later OpenBLAS has its buffer. alarm: what would hang ends the test instead. */
-static void a_first_product_without_room_fails_and_leaves_its_output_alone(void **s)
+/* This case must be the first: later OpenBLAS has its buffer. alarm: a hang ends the test. */
+static void a_first_product_without_room_fails_and_leaves_its_output_unchanged(void **s)
 {
     (void)s;
     for (size_t i = 0; i < DIM * DIM; i++) a[i] = b[i] = 1.0, c[i] = 7.0;
@@ -55,7 +56,7 @@ static void a_first_product_without_room_fails_and_leaves_its_output_alone(void 
     for (size_t i = 0; i < DIM * DIM; i++) assert_true(c[i] == DIM);
 }
 
-static void a_buffer_once_had_needs_no_room(void **s)
+static void a_product_that_has_its_buffer_needs_no_room(void **s)
 {
     (void)s;
     assert_int_equal(product(), SHERD_OK);
@@ -65,7 +66,7 @@ static void a_buffer_once_had_needs_no_room(void **s)
     assert_int_equal(err, SHERD_OK);
 }
 
-static void callers_beside_each_other_need_a_buffer_each(void **s)
+static void each_concurrent_caller_needs_a_buffer_of_its_own(void **s)
 {
     (void)s;
     assert_int_equal(product(), SHERD_OK);
@@ -73,7 +74,7 @@ static void callers_beside_each_other_need_a_buffer_each(void **s)
     int first = sherd__blas_enter(), second = sherd__blas_enter(), third = sherd__blas_enter();
     open_address_space();
     assert_int_equal(first, SHERD_OK);
-    assert_int_equal(second, SHERD_ENOMEM); /* and was never inside */
+    assert_int_equal(second, SHERD_ENOMEM); /* the second caller is not inside */
     assert_int_equal(third, SHERD_ENOMEM);
     assert_int_equal(sherd__blas_enter(), SHERD_OK);
     sherd__blas_leave();
@@ -88,7 +89,7 @@ static void callers_beside_each_other_need_a_buffer_each(void **s)
     sherd__blas_leave();
 }
 
-static void threads_without_room_are_not_begun(void **s)
+static void threads_without_room_are_not_started(void **s)
 {
     (void)s;
     unsigned before = sherd__blas_threads();
@@ -114,8 +115,8 @@ static double used(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* OpenBLAS's own threads have found their memory, and wait for work without looking for it: until
- * then they are what the test makes, and on a busy machine that takes them a while. */
+/* Waits until OpenBLAS's threads have found their memory and sleep. Until then they are as restless
+ * as the thread that the test makes; on a busy machine this takes a while. */
 static void await_rest(void)
 {
     double before;
@@ -127,8 +128,8 @@ static void await_rest(void)
     assert_true(looks < 100);
 }
 
-/* A thread that never sleeps is what OpenBLAS's look like that find no memory. */
-static void restless_threads_are_an_error_only_where_room_is_short(void **s)
+/* A thread that never sleeps, like a thread of OpenBLAS that finds no memory. */
+static void restless_threads_are_an_error_only_if_room_is_short(void **s)
 {
     (void)s;
 #ifdef __SANITIZE_ADDRESS__
@@ -157,11 +158,11 @@ static void restless_threads_are_an_error_only_where_room_is_short(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_first_product_without_room_fails_and_leaves_its_output_alone),
-        cmocka_unit_test(a_buffer_once_had_needs_no_room),
-        cmocka_unit_test(callers_beside_each_other_need_a_buffer_each),
-        cmocka_unit_test(threads_without_room_are_not_begun),
-        cmocka_unit_test(restless_threads_are_an_error_only_where_room_is_short),
+        cmocka_unit_test(a_first_product_without_room_fails_and_leaves_its_output_unchanged),
+        cmocka_unit_test(a_product_that_has_its_buffer_needs_no_room),
+        cmocka_unit_test(each_concurrent_caller_needs_a_buffer_of_its_own),
+        cmocka_unit_test(threads_without_room_are_not_started),
+        cmocka_unit_test(restless_threads_are_an_error_only_if_room_is_short),
     };
     return cmocka_run_group_tests_name("matrix/blas_room", tests, NULL, NULL);
 }

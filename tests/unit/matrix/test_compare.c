@@ -1,4 +1,4 @@
-/* Comparison: what is counted, and that the judgement neither cries wolf nor sleeps. */
+/* Comparison of products: what is counted, and that correct products pass and wrong ones fail. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -26,7 +26,7 @@ static double real(void)
     return ldexp((double)draw(), -53) - 0.5;
 }
 
-static void measures_are_what_a_hand_count_gives(void **s)
+static void measures_equal_a_count_by_hand(void **s)
 {
     (void)s;
     double ref[8] = { 1.0, 2.0, NAN, HUGE_VAL, -0.0, 1e-300, 4.0, -1.0 };
@@ -37,7 +37,7 @@ static void measures_are_what_a_hand_count_gives(void **s)
     sherd__compare_rows(&x, c + 4, 4, ref + 4, 4, 11, 1, 4);
     assert_int_equal(x.count, 8);
     assert_int_equal(x.equal, 3);
-    assert_int_equal(x.close, 6); /* not the NaN, not the sign */
+    assert_int_equal(x.close, 6); /* neither the NaN nor the wrong sign */
     assert_int_equal(x.mismatched, 1);
     assert_true(x.max_abs == 2.0 && x.abs_row == 11 && x.abs_col == 3);
     assert_true(x.bit_row == 10 && x.bit_col == 1);
@@ -49,7 +49,7 @@ static void measures_are_what_a_hand_count_gives(void **s)
     assert_true(sherd__compare_frobenius(&x) == 0.0);
 }
 
-/* C = A*B with each sum in an order drawn anew, with fma or without. */
+/* Computes C = A*B with the terms of each sum in random order, with or without fma. */
 static void shuffled_product(const double *a, const double *b, size_t n, size_t k, size_t m,
                              double *c)
 {
@@ -73,7 +73,7 @@ static void shuffled_product(const double *a, const double *b, size_t n, size_t 
     free(order);
 }
 
-static void honest_products_in_any_order_pass_and_one_wrong_entry_fails(void **s)
+static void correct_products_in_any_order_pass_and_one_wrong_entry_fails(void **s)
 {
     (void)s;
     static const size_t ks[] = { 1, 2, 3, 4, 5, 8, 50, 2100 };
@@ -108,7 +108,7 @@ static void honest_products_in_any_order_pass_and_one_wrong_entry_fails(void **s
         }
 }
 
-/* Under valgrind a long double is a double, and no oracle. */
+/* Under valgrind, a long double has the precision of a double and cannot serve as an oracle. */
 static bool long_double_is_wider(void)
 {
     volatile long double one = 1.0L, tiny = 0x1p-60L;
@@ -119,8 +119,8 @@ static void an_entry_between_one_and_two_bounds_is_judged_against_the_exact_prod
 {
     (void)s;
     if (!long_double_is_wider()) skip();
-    /* k = 2 without fma against BLAS with it can differ by more than gamma_2: draw values
-     * around the bound, and demand the verdict that long double gives. */
+    /* For k = 2, a product without fma can differ from BLAS with fma by more than gamma_2. Draws
+     * values around the bound and requires the verdict that long double gives. */
     size_t gap = 0;
     for (int round = 0; round < 20000; round++) {
         double a[2], b[2], c;
@@ -132,7 +132,7 @@ static void an_entry_between_one_and_two_bounds_is_judged_against_the_exact_prod
         c = (double)(exact +
                      size * 0x1p-52L * (0.9L + 0.2L * ((long double)(draw() % 1000) / 1000)));
         long double off = fabsl((long double)c - exact) / (size * 0x1p-52L);
-        if (fabsl(off - 1.0L) < 0.005L) continue; /* too near to call */
+        if (fabsl(off - 1.0L) < 0.005L) continue; /* too close to the bound to decide */
         sherd__compare x;
         assert_int_equal(sherd__compare_product(sherd_view_c(a, SHERD_F64, 1, 2),
                                                 sherd_view_c(b, SHERD_F64, 2, 1), &c, 1, &x, NULL),
@@ -143,7 +143,7 @@ static void an_entry_between_one_and_two_bounds_is_judged_against_the_exact_prod
     assert_true(gap > 0); /* the recomputation was needed */
 }
 
-static void nan_and_infinity_must_be_where_the_operands_put_them(void **s)
+static void nan_and_infinity_must_be_where_the_operands_imply_them(void **s)
 {
     (void)s;
     double a[6] = { 1, 2, NAN, 4, HUGE_VAL, 6 }, b[4] = { 1, -1, 2, 0 }, c[6];
@@ -186,7 +186,7 @@ static void panels_cover_large_shapes_exactly_once(void **s)
     free(a), free(b), free(c);
 }
 
-static void empty_products_and_failed_allocations_are_survived(void **s)
+static void empty_products_and_failed_allocations_are_handled(void **s)
 {
     (void)s;
     double a[4] = { 1, 2, 3, 4 }, c[4] = { 0 };
@@ -217,12 +217,12 @@ static void empty_products_and_failed_allocations_are_survived(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(measures_are_what_a_hand_count_gives),
-        cmocka_unit_test(honest_products_in_any_order_pass_and_one_wrong_entry_fails),
+        cmocka_unit_test(measures_equal_a_count_by_hand),
+        cmocka_unit_test(correct_products_in_any_order_pass_and_one_wrong_entry_fails),
         cmocka_unit_test(an_entry_between_one_and_two_bounds_is_judged_against_the_exact_product),
-        cmocka_unit_test(nan_and_infinity_must_be_where_the_operands_put_them),
+        cmocka_unit_test(nan_and_infinity_must_be_where_the_operands_imply_them),
         cmocka_unit_test(panels_cover_large_shapes_exactly_once),
-        cmocka_unit_test(empty_products_and_failed_allocations_are_survived),
+        cmocka_unit_test(empty_products_and_failed_allocations_are_handled),
     };
     return cmocka_run_group_tests_name("matrix/compare", tests, NULL, NULL);
 }

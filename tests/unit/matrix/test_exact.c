@@ -1,4 +1,4 @@
-/* Range proofs and recombination against __int128 arithmetic. */
+/* Range proofs and recombination compared with __int128 arithmetic. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -25,7 +25,7 @@ static sherd__i128 product_of(const uint32_t *p, size_t n)
     return m;
 }
 
-static void the_number_of_primes_is_as_the_bits_say(void **s)
+static void the_number_of_primes_follows_from_the_bits(void **s)
 {
     (void)s;
     const uint64_t b17 = (1 << 16) - 1, b9 = (1 << 8) - 1;
@@ -68,14 +68,14 @@ static void a_bound_of_exactly_half_the_range_fits_and_one_more_does_not(void **
     assert_true(sherd__exact_in_f64(SIZE_MAX, 0, UINT64_MAX));
 }
 
-/* x's canonical residues, column i of 4 arrays. */
+/* Returns the canonical residue of x. */
 static double residue_of(sherd__i128 x, uint32_t p)
 {
     int64_t r = (int64_t)(x % (sherd__i128)p), h = (p - 1) / 2;
     return (double)(r > h ? r - (int64_t)p : r < -h ? r + (int64_t)p : r);
 }
 
-/* The nearest double, ties to even, by integer arithmetic alone. */
+/* Returns the nearest double, ties to even, by integer arithmetic alone. */
 static double nearest(sherd__i128 x)
 {
     sherd__u128 u = x < 0 ? -(sherd__u128)x : (sherd__u128)x;
@@ -132,7 +132,7 @@ static void primes_that_cannot_recombine_are_refused(void **s)
     assert_int_equal(sherd__crt_init(&crt, sherd__primes_wide.p, 5), SHERD_EINVAL);
 }
 
-static void scaling_back_never_makes_a_nan_of_a_number(void **s)
+static void scaling_back_never_turns_a_number_into_nan(void **s)
 {
     (void)s;
     double x[4] = { 0.0, -0.0, 3.0, -1.0 };
@@ -149,11 +149,11 @@ static void scaling_back_never_makes_a_nan_of_a_number(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_number_of_primes_is_as_the_bits_say),
+        cmocka_unit_test(the_number_of_primes_follows_from_the_bits),
         cmocka_unit_test(a_bound_of_exactly_half_the_range_fits_and_one_more_does_not),
         cmocka_unit_test(recombination_returns_every_integer_in_range),
         cmocka_unit_test(primes_that_cannot_recombine_are_refused),
-        cmocka_unit_test(scaling_back_never_makes_a_nan_of_a_number),
+        cmocka_unit_test(scaling_back_never_turns_a_number_into_nan),
     };
     return cmocka_run_group_tests_name("matrix/exact", tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Fixed point against its definition, computed in long double, value by value. */
+/* Fixed point compared with its definition, computed in long double, value by value. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -25,7 +25,7 @@ static double real(void)
     return ldexp((double)draw(), -53) * (draw() & 1 ? 1 : -1);
 }
 
-/* The specification, word for word, by search. */
+/* The specification, implemented literally, by search. */
 static int slow_scale(double max, unsigned b)
 {
     long double limit = ldexpl(1.0L, (int)b - 1) - 1;
@@ -82,10 +82,10 @@ static void values_are_rounded_to_nearest_ties_to_even(void **s)
     assert_int_equal(f.scale, 0);
     sherd__fixed_dense(&f, sherd_view_c(x, SHERD_F64, 2, 3), q, 3);
     static const double want[] = { 2, 2, 0, -4, 100, 0 };
-    assert_memory_equal(q, want, sizeof want); /* no negative zero either */
+    assert_memory_equal(q, want, sizeof want); /* no negative zero */
 }
 
-static void all_readers_quantise_alike(void **s)
+static void all_readers_quantise_equally(void **s)
 {
     (void)s;
     enum { N = 21, M = 33 };
@@ -108,8 +108,8 @@ static void all_readers_quantise_alike(void **s)
     }
 }
 
-/* What rounding to `bits` may meet where the scale is 1: halves, what vanishes, both zeros, and the
- * largest. */
+/* Values that rounding to `bits` with scale 1 has to handle: halves, values that vanish, both
+ * zeros, and the largest. */
 static double odd_value(size_t i, unsigned bits)
 {
     static const double odd[] = { 0.5, -0.5, -0.0, 0.0, 0x1p-1060, -0x1p-600, 0.49999999999999994 };
@@ -122,9 +122,9 @@ static double odd_value(size_t i, unsigned bits)
     }
 }
 
-/* Whatever their order and length, how many bits values have, and whether rows lie in memory as
- * they are; x ends where v does. */
-static void rows_read_by_turns_are_the_rows(void **s)
+/* For rows in any order and of any length, values of any number of bits, and rows that are or are
+ * not contiguous in memory. x ends where v ends. */
+static void rows_read_in_any_order_are_the_rows(void **s)
 {
     (void)s;
     enum { N = 5, M = 270 };
@@ -143,7 +143,8 @@ static void rows_read_by_turns_are_the_rows(void **s)
                 assert_int_equal(f.scale, 0);
                 for (size_t j = 0; j < count; j++) {
                     rows[j] = (3 * j + l) % N;
-                    out[j] = malloc((n ? n : 1) * sizeof *row); /* exact, for sanitizers */
+                    out[j] = malloc((n ? n : 1) * sizeof *row); /* exact, so that sanitizers see an
+                                                                 * overrun */
                 }
                 sherd__fixed_turns(&f, v, rows, count, c0, n, out);
                 for (size_t j = 0; j < count; j++) {
@@ -155,7 +156,7 @@ static void rows_read_by_turns_are_the_rows(void **s)
     free(x);
 }
 
-static void integers_stay_as_they_are(void **s)
+static void integers_are_not_changed(void **s)
 {
     (void)s;
     uint8_t u8[2] = { 0, 9 };
@@ -184,7 +185,7 @@ static void integers_stay_as_they_are(void **s)
     assert_memory_equal(q, f64, sizeof q);
 }
 
-static void integers_hold_in_the_bits_asked_for_or_are_named(void **s)
+static void integers_that_exceed_the_requested_bits_are_named(void **s)
 {
     (void)s;
     int16_t x[6] = { 0, -127, 127, 3, -128, 500 };
@@ -205,7 +206,7 @@ static void integers_hold_in_the_bits_asked_for_or_are_named(void **s)
     assert_int_equal(sherd__fixed_hold(&f, v, 8, "A", NULL), SHERD_OK);
 }
 
-static void what_has_no_exact_value_is_named_and_refused(void **s)
+static void values_without_an_exact_value_are_named_and_refused(void **s)
 {
     (void)s;
     double x[6] = { 1, 2, 3, 4, NAN, 6 };
@@ -246,7 +247,8 @@ static void stochastic_rounding_is_unbiased_repeatable_and_bounded(void **s)
     enum { N = 40000 };
     static double x[N], y[N];
     sherd__fixed f = { .scale = 2, .bits = 17, .bound = 65535 };
-    for (size_t i = 0; i < N; i++) x[i] = y[i] = 0.0625 + (double)(i % 100); /* 2^2 times it: .25 */
+    for (size_t i = 0; i < N; i++)
+        x[i] = y[i] = 0.0625 + (double)(i % 100); /* times 2^2: fraction .25 */
     sherd__fixed_apply_stochastic(&f, 42, 0, x, N);
     sherd__fixed_apply_stochastic(&f, 42, 1000, y + 1000, N - 1000);
     assert_memory_equal(x + 1000, y + 1000, (N - 1000) * sizeof *x);
@@ -267,11 +269,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_exponent_is_the_largest_that_fits),
         cmocka_unit_test(values_are_rounded_to_nearest_ties_to_even),
-        cmocka_unit_test(all_readers_quantise_alike),
-        cmocka_unit_test(rows_read_by_turns_are_the_rows),
-        cmocka_unit_test(integers_stay_as_they_are),
-        cmocka_unit_test(integers_hold_in_the_bits_asked_for_or_are_named),
-        cmocka_unit_test(what_has_no_exact_value_is_named_and_refused),
+        cmocka_unit_test(all_readers_quantise_equally),
+        cmocka_unit_test(rows_read_in_any_order_are_the_rows),
+        cmocka_unit_test(integers_are_not_changed),
+        cmocka_unit_test(integers_that_exceed_the_requested_bits_are_named),
+        cmocka_unit_test(values_without_an_exact_value_are_named_and_refused),
         cmocka_unit_test(stochastic_rounding_is_unbiased_repeatable_and_bounded),
     };
     return cmocka_run_group_tests_name("matrix/fixed", tests, NULL, NULL);

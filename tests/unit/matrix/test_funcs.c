@@ -1,5 +1,5 @@
-/* Element-wise functions: one ulp against long double, numpy's edge cases, the same bits from every
- * instruction set. */
+/* Element-wise functions: errors below one ulp compared with long double, numpy's edge cases, and
+ * the same bits from every instruction set. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -23,7 +23,7 @@ static double unit(void)
     return (double)(state >> 11) * 0x1p-53;
 }
 
-/* Under valgrind a long double is a double, and no oracle. */
+/* Under valgrind, a long double has the precision of a double and cannot serve as an oracle. */
 static bool long_double_is_wider(void)
 {
     volatile long double one = 1.0L, tiny = 0x1p-60L;
@@ -35,7 +35,7 @@ static long double sigmoid(long double x)
     return x < 0 ? expl(x) / (1 + expl(x)) : 1 / (1 + expl(-x));
 }
 
-/* |y - t| in units of the last place of t, denormals included. */
+/* Returns |y - t| in units of the last place of t, denormals included. */
 static double ulps(double y, long double t)
 {
     int e;
@@ -50,7 +50,7 @@ static const struct subject {
     void (*f)(const double *, size_t, double *);
     long double (*truth)(long double);
     double low, high;
-    bool powers; /* 2^u for u in [low, high) instead of u */
+    bool powers; /* 2^u, for u in [low, high), instead of u */
 } subjects[] = {
     { sherd__exp_f64, expl, -745.2, 709.8, false },
     { sherd__exp_f64, expl, -1, 1, false },
@@ -95,7 +95,7 @@ static void every_instruction_set_gives_the_same_bits(void **s)
     static double x[M], b[M], first[M], y[M];
     for (size_t i = 0; i < M; i++) {
         uint64_t bits = (uint64_t)(unit() * 0x1p53) << 11 ^ (uint64_t)(unit() * 0x1p53);
-        if (i % 3 == 0) memcpy(&x[i], &bits, 8); /* anything, NaN payloads included */
+        if (i % 3 == 0) memcpy(&x[i], &bits, 8); /* any bits, NaN payloads included */
         else x[i] = (unit() - 0.5) * (i % 3 == 1 ? 1600 : 8);
         b[i] = i % 17 == 0 ? NAN : x[(i * 7) % (i + 1)];
     }
@@ -112,7 +112,7 @@ static void every_instruction_set_gives_the_same_bits(void **s)
             if (level > 1) assert_memory_equal(first, y, sizeof y);
         }
         assert_true(sherd__funcs_force(0));
-        for (size_t from = 0; from < 9; from++) /* bits depend on neither position nor length */
+        for (size_t from = 0; from < 9; from++) /* the bits depend on neither position nor length */
             for (size_t n = 0; n < 20; n++) {
                 if (op == 23) sherd__log_f64(x + from, n, y);
                 else
@@ -140,7 +140,7 @@ static double two(uint32_t op, double a, double b)
     return y;
 }
 
-static void edge_cases_are_as_numpy_gives_them(void **s)
+static void edge_cases_equal_those_of_numpy(void **s)
 {
     (void)s;
     const double inf = HUGE_VAL, tiny = 0x1p-1074;
@@ -173,7 +173,7 @@ static void edge_cases_are_as_numpy_gives_them(void **s)
     assert_true(y[0] == -inf && isnan(y[1]) && y[2] == inf && isnan(y[3]) && y[4] == 0.0);
 }
 
-static void every_nan_that_comes_out_is_the_same(void **s)
+static void every_nan_result_has_the_same_bits(void **s)
 {
     (void)s;
     const uint64_t quiet = UINT64_C(0x7ff8000000000000), payload = UINT64_C(0xfff7000000000123);
@@ -241,7 +241,7 @@ static double ulps32(float y, long double t)
     return (double)(fabsl((long double)y - t) / ldexpl(1.0L, e - 24));
 }
 
-static void functions_of_floats_are_rounded_almost_rightly(void **s)
+static void functions_of_floats_are_almost_correctly_rounded(void **s)
 {
     (void)s;
     if (!long_double_is_wider()) skip();
@@ -260,7 +260,7 @@ static void functions_of_floats_are_rounded_almost_rightly(void **s)
     }
 }
 
-static void every_instruction_set_gives_the_same_bits_of_floats(void **s)
+static void every_instruction_set_gives_the_same_bits_for_floats(void **s)
 {
     (void)s;
     enum { M = 4099 };
@@ -270,7 +270,7 @@ static void every_instruction_set_gives_the_same_bits_of_floats(void **s)
                                                                    sherd__relu_f32 };
     for (size_t i = 0; i < M; i++) {
         uint32_t bits = (uint32_t)(unit() * 0x1p32);
-        if (i % 3 == 0) memcpy(&x[i], &bits, 4); /* anything, NaN payloads included */
+        if (i % 3 == 0) memcpy(&x[i], &bits, 4); /* any bits, NaN payloads included */
         else x[i] = (float)(unit() - 0.5) * (i % 3 == 1 ? 300 : 8);
     }
     for (size_t q = 0; q < 4; q++) {
@@ -290,7 +290,7 @@ static void every_instruction_set_gives_the_same_bits_of_floats(void **s)
     }
 }
 
-static void floats_at_the_edges_are_those_of_numpy(void **s)
+static void edge_cases_of_floats_equal_those_of_numpy(void **s)
 {
     (void)s;
     const float in[] = { NAN, INFINITY, -INFINITY, 0.0f, -0.0f, 1000, -1000, 0x1p-149f };
@@ -312,13 +312,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(functions_are_within_one_ulp),
         cmocka_unit_test(every_instruction_set_gives_the_same_bits),
-        cmocka_unit_test(edge_cases_are_as_numpy_gives_them),
-        cmocka_unit_test(every_nan_that_comes_out_is_the_same),
+        cmocka_unit_test(edge_cases_equal_those_of_numpy),
+        cmocka_unit_test(every_nan_result_has_the_same_bits),
         cmocka_unit_test(sigmoid_and_tanh_are_monotone_and_symmetric),
         cmocka_unit_test(operations_are_found_by_number_and_name),
-        cmocka_unit_test(functions_of_floats_are_rounded_almost_rightly),
-        cmocka_unit_test(every_instruction_set_gives_the_same_bits_of_floats),
-        cmocka_unit_test(floats_at_the_edges_are_those_of_numpy),
+        cmocka_unit_test(functions_of_floats_are_almost_correctly_rounded),
+        cmocka_unit_test(every_instruction_set_gives_the_same_bits_for_floats),
+        cmocka_unit_test(edge_cases_of_floats_equal_those_of_numpy),
     };
     return cmocka_run_group_tests_name("matrix/funcs", tests, NULL, NULL);
 }

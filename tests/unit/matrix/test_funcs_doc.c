@@ -1,4 +1,4 @@
-/* The vectors of docs/FUNCTIONS.md are what the kernels give, with every instruction set. */
+/* The vectors of docs/FUNCTIONS.md equal the results of the kernels, with every instruction set. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -51,7 +51,7 @@ static uint64_t compute(const char *name, uint64_t bits)
     return 0;
 }
 
-static void every_vector_is_what_the_function_gives(void **state)
+static void every_vector_equals_the_functions_result(void **state)
 {
     (void)state;
     for (unsigned level = 1; level <= 3; level++) {
@@ -79,7 +79,7 @@ static void every_vector_is_what_the_function_gives(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_vector_is_what_the_function_gives),
+        cmocka_unit_test(every_vector_equals_the_functions_result),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* dgemm's door: exact products against int64, bad shapes, and what beta = 0 must not read. */
+/* The wrapper of dgemm: exact products compared with int64, invalid shapes, and memory that beta =
+ * 0 must not read. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -35,7 +36,7 @@ static void one_of(bool transposed, size_t n, size_t k, size_t m, double beta)
     assert_int_equal(err, SHERD_OK);
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < ldc; j++) {
-            if (j >= m) { /* between rows nothing is touched */
+            if (j >= m) { /* nothing is written between rows */
                 assert_memory_equal(&c[i * ldc + j], &before[i * ldc + j], 8);
                 continue;
             }
@@ -93,7 +94,7 @@ static void shapes_that_would_end_the_process_are_refused(void **s)
 static void leading_dimensions_beyond_32_bits_work(void **s)
 {
     (void)s;
-    /* One row of each: the leading dimension is never stepped by, but BLAS could not be told it. */
+    /* Operands of one row: the leading dimension is never used, but BLAS cannot represent it. */
     double a[3] = { 1, 2, 3 }, b[1] = { 5 }, c[1] = { 0 };
     size_t far = (size_t)1 << 33;
     assert_int_equal(sherd__gemm_f64(1, 1, 1, a, far, b, far, 0.0, c, far), SHERD_OK);
@@ -105,7 +106,7 @@ static void leading_dimensions_beyond_32_bits_work(void **s)
     assert_true(column[0] == 5.0 && column[1] == 10.0 && column[2] == 15.0);
 }
 
-static void nan_and_infinity_go_through_thin_products_too(void **s)
+static void nan_and_infinity_propagate_through_skinny_products(void **s)
 {
     (void)s;
     double a[2] = { -0.0, 2.0 }, b[3] = { INFINITY, NAN, 1.0 }, c[6];
@@ -128,7 +129,7 @@ static void the_self_test_passes_and_counts_as_products(void **s)
     assert_true(sherd__gemm_gflops(SIZE_MAX) == 0.0);
 }
 
-static void threads_and_core_can_be_asked(void **s)
+static void threads_and_core_can_be_queried(void **s)
 {
     (void)s;
     unsigned was = sherd__blas_threads();
@@ -146,9 +147,9 @@ int main(void)
         cmocka_unit_test(products_of_all_small_shapes_are_exact),
         cmocka_unit_test(shapes_that_would_end_the_process_are_refused),
         cmocka_unit_test(leading_dimensions_beyond_32_bits_work),
-        cmocka_unit_test(nan_and_infinity_go_through_thin_products_too),
+        cmocka_unit_test(nan_and_infinity_propagate_through_skinny_products),
         cmocka_unit_test(the_self_test_passes_and_counts_as_products),
-        cmocka_unit_test(threads_and_core_can_be_asked),
+        cmocka_unit_test(threads_and_core_can_be_queried),
     };
     return cmocka_run_group_tests_name("matrix/gemm", tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* The multiplier interface through its local implementation. */
+/* The multiplier interface, tested with its local implementation. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -47,7 +47,7 @@ static void products_equal_the_reference_for_float_and_fixed_point(void **s)
         assert_memory_equal(c, want, sizeof c);
         sherd_multiplier_release(m, kept);
         assert_int_equal(sherd_multiplier_keep(m, sherd_view_t(va), &kept, NULL), SHERD_OK);
-        fill(a, 3); /* no change, then a real one: the kept values stay */
+        fill(a, 3); /* first no change, then a change: the kept values are not affected */
         a[0] = 1e9;
         memset(c, 0, sizeof c);
         assert_int_equal(sherd_multiplier_multiply_kept(m, kept, true, vb, c, 6, NULL), SHERD_OK);
@@ -59,15 +59,15 @@ static void products_equal_the_reference_for_float_and_fixed_point(void **s)
     }
 }
 
-/* In fixed point the exponent is of all rows: those of some alone would have another. */
-static void parts_of_a_kept_operand_are_multiplied_alone(void **s)
+/* In fixed point the exponent is that of all rows; some rows alone would have another. */
+static void parts_of_a_kept_operand_are_multiplied_separately(void **s)
 {
     (void)s;
     enum { N = 11, K = 3, M = 4, PART = 4 };
     double a[N * K], b[N * M], c[N * M], want[N * M];
     fill(a, N * K);
     fill(b, N * M);
-    for (size_t i = 0; i < 4 * K; i++) a[i] *= 100; /* of the first part */
+    for (size_t i = 0; i < 4 * K; i++) a[i] *= 100; /* the first part */
     sherd_view va = sherd_view_c(a, SHERD_F64, N, K);
     for (unsigned bits = 0; bits <= 17; bits += 17)
         for (size_t from = 0; from < N; from += PART)
@@ -103,7 +103,7 @@ static void parts_of_a_kept_operand_are_multiplied_alone(void **s)
             }
 }
 
-static void rows_that_are_no_parts_are_refused(void **s)
+static void row_ranges_that_are_not_parts_are_refused(void **s)
 {
     (void)s;
     double a[10] = { 0 }, b[4] = { 0 }, c[10];
@@ -129,7 +129,7 @@ static void rows_that_are_no_parts_are_refused(void **s)
     sherd_multiplier_free(m);
 }
 
-static void maps_are_the_functions_whatever_the_strides(void **s)
+static void maps_equal_the_functions_for_all_strides(void **s)
 {
     (void)s;
     enum { R = 3, C = 1100 };
@@ -148,7 +148,7 @@ static void maps_are_the_functions_whatever_the_strides(void **s)
     sherd_multiplier_free(m);
 }
 
-static void wrong_arguments_never_reach_an_implementation(void **s)
+static void invalid_arguments_never_reach_an_implementation(void **s)
 {
     (void)s;
     double a[6] = { 0 }, c[6];
@@ -205,10 +205,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_equal_the_reference_for_float_and_fixed_point),
-        cmocka_unit_test(parts_of_a_kept_operand_are_multiplied_alone),
-        cmocka_unit_test(rows_that_are_no_parts_are_refused),
-        cmocka_unit_test(maps_are_the_functions_whatever_the_strides),
-        cmocka_unit_test(wrong_arguments_never_reach_an_implementation),
+        cmocka_unit_test(parts_of_a_kept_operand_are_multiplied_separately),
+        cmocka_unit_test(row_ranges_that_are_not_parts_are_refused),
+        cmocka_unit_test(maps_equal_the_functions_for_all_strides),
+        cmocka_unit_test(invalid_arguments_never_reach_an_implementation),
         cmocka_unit_test(failed_allocations_leave_nothing_behind),
     };
     return cmocka_run_group_tests_name("matrix/multiplier", tests, NULL, NULL);

@@ -1,10 +1,10 @@
 /*
- * Products modulo 1 to 4 primes of both tables, recombined, against an __int128 loop and against
+ * Products modulo 1 to 4 primes of both tables, recombined, compared with an __int128 loop and with
  * the committed hashes.
  */
 #include "tests/vectors/exact.h"
 
-/* A row of A times a column of B, by the book. */
+/* Multiplies a row of A by a column of B, by definition. */
 static sherd__i128 entry(const modular_case *c, const double *a, const double *b, size_t i,
                          size_t j)
 {
@@ -65,7 +65,7 @@ static void each_case_needs_the_primes_that_it_is_computed_with(void **s)
     }
 }
 
-static void the_vectors_are_what_the_oracle_says(void **s)
+static void the_vectors_equal_the_oracles_output(void **s)
 {
     (void)s;
     char line[200], want[200];
@@ -89,7 +89,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_case_needs_the_primes_that_it_is_computed_with),
         cmocka_unit_test(products_modulo_all_numbers_of_primes_equal_int128),
-        cmocka_unit_test(the_vectors_are_what_the_oracle_says),
+        cmocka_unit_test(the_vectors_equal_the_oracles_output),
     };
     return cmocka_run_group_tests_name("matrix/products", tests, NULL, NULL);
 }

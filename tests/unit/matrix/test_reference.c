@@ -1,4 +1,5 @@
-/* The centralized exact product: fast path, residues and the __int128 loop give the same bits. */
+/* The centralized exact product: the fast path, residues and the __int128 loop give the same
+ * bits. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -71,7 +72,7 @@ static void every_path_gives_the_same_bits_within_the_bound(void **s)
             both_ways(sherd_view_c(a, SHERD_F64, n, k), sherd_view_c(b, SHERD_F64, k, m), bits[i]);
             both_ways(sherd_view_t(sherd_view_c(a, SHERD_F64, k, n)),
                       sherd_view_t(sherd_view_c(b, SHERD_F64, m, k)), bits[i]);
-            if (n > 2 && k > 2) /* parts of larger ones, either way round */
+            if (n > 2 && k > 2) /* blocks of larger matrices, also transposed */
                 for (int t = 0; t < 2; t++) {
                     sherd_view part = sherd_view_sub(t ? sherd_view_t(
                                                              sherd_view_c(a, SHERD_F64, k, n))
@@ -84,9 +85,9 @@ static void every_path_gives_the_same_bits_within_the_bound(void **s)
         }
 }
 
-/* All ways through a product of a few rows: B either way round and in larger memory, columns beyond
- * a block, sums along rows with and without a rest. */
-static void a_few_rows_have_the_same_bits_too(void **s)
+/* All code paths of a product of few rows: B in either order and within larger memory, columns
+ * beyond a block, sums along rows with and without a remainder. */
+static void products_of_few_rows_have_the_same_bits(void **s)
 {
     (void)s;
     static const size_t shapes[][3] = {
@@ -112,13 +113,13 @@ static void a_few_rows_have_the_same_bits_too(void **s)
         }
 }
 
-/* Halves go to the even neighbour, of either sign, as in the definition. */
-static void halves_are_rounded_to_even_in_thin_products(void **s)
+/* Halves are rounded to the even neighbour, with either sign, as the definition says. */
+static void halves_are_rounded_to_even_in_skinny_products(void **s)
 {
     (void)s;
     double b[40];
     for (size_t j = 0; j < 40; j++) b[j] = ((double)j - 20) / 2;
-    b[0] = 1 << 15; /* one bit behind the point is half a unit */
+    b[0] = 1 << 15; /* with one fractional bit, half a unit remains */
     const double one = 1;
     sherd_view va = sherd_view_c(&one, SHERD_F64, 1, 1);
     both_ways(va, sherd_view_c(b, SHERD_F64, 1, 40), 17);
@@ -147,10 +148,11 @@ static void integers_multiply_exactly_beyond_2_53(void **s)
         }
 }
 
-static void the_bound_is_reached_within_a_small_factor(void **s)
+static void the_error_bound_is_reached_within_a_small_factor(void **s)
 {
     (void)s;
-    /* Values half a unit off the grid, all on the same side: the worst case of the first term. */
+    /* Values half a unit off the grid, all on the same side: the worst case of the bound's first
+     * term. */
     enum { K = 64 };
     double a[K], b[K], c[1], r[1];
     for (size_t l = 0; l < K; l++) a[l] = b[l] = 1.0 + 0x1p-9;
@@ -171,7 +173,7 @@ typedef struct seen {
     unsigned char times[700];
 } seen;
 
-/* Rows as they are to be, and minus two times that from then on. */
+/* Checks that the rows are complete, then multiplies them by -2. */
 static void see(void *ctx, size_t row, size_t col, size_t rows, size_t cols, void *c, size_t ld)
 {
     seen *x = ctx;
@@ -184,7 +186,7 @@ static void see(void *ctx, size_t row, size_t col, size_t rows, size_t cols, voi
     }
 }
 
-static void rows_are_finished_once_and_their_peak_is_told(void **s)
+static void each_row_is_finished_once_and_the_peak_is_reported(void **s)
 {
     (void)s;
     static const size_t shapes[][3] = {
@@ -192,7 +194,8 @@ static void rows_are_finished_once_and_their_peak_is_told(void **s)
     };
     sherd__team *team;
     assert_int_equal(sherd__team_new(&team, 3), SHERD_OK);
-    for (size_t z = 0; z < 16; z++) { /* one dgemm and residues, with gaps and without */
+    for (size_t z = 0; z < 16; z++) { /* one dgemm and residues, with and without gaps between
+                                       * rows */
         size_t n = shapes[z / 4][0], k = shapes[z / 4][1], m = shapes[z / 4][2], ld = m + z % 2;
         double *a = values(n * k, 12), *b = values(k * m, 3), *want = values(n * m, 1),
                *c = calloc(n * ld, 8), peak = 7, most = 0;
@@ -222,7 +225,7 @@ static void rows_are_finished_once_and_their_peak_is_told(void **s)
     sherd__team_free(team);
 }
 
-static void a_result_beyond_doubles_has_no_peak(void **s)
+static void a_result_beyond_the_range_of_doubles_has_no_peak(void **s)
 {
     (void)s;
     double x[2] = { 0x1p1000, 1 }, c[4], peak = 7;
@@ -236,7 +239,7 @@ static void a_result_beyond_doubles_has_no_peak(void **s)
     assert_true(isinf(c[0]) && peak == 0);
 }
 
-static void shapes_that_disagree_and_sums_too_large_are_refused(void **s)
+static void shapes_that_disagree_and_sums_that_are_too_large_are_refused(void **s)
 {
     (void)s;
     double x[8] = { 1e300, 1, 1, 1, 1, 1, 1, 1 }, c[16] = { 5 };
@@ -282,13 +285,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_path_gives_the_same_bits_within_the_bound),
-        cmocka_unit_test(a_few_rows_have_the_same_bits_too),
-        cmocka_unit_test(halves_are_rounded_to_even_in_thin_products),
+        cmocka_unit_test(products_of_few_rows_have_the_same_bits),
+        cmocka_unit_test(halves_are_rounded_to_even_in_skinny_products),
         cmocka_unit_test(integers_multiply_exactly_beyond_2_53),
-        cmocka_unit_test(the_bound_is_reached_within_a_small_factor),
-        cmocka_unit_test(rows_are_finished_once_and_their_peak_is_told),
-        cmocka_unit_test(a_result_beyond_doubles_has_no_peak),
-        cmocka_unit_test(shapes_that_disagree_and_sums_too_large_are_refused),
+        cmocka_unit_test(the_error_bound_is_reached_within_a_small_factor),
+        cmocka_unit_test(each_row_is_finished_once_and_the_peak_is_reported),
+        cmocka_unit_test(a_result_beyond_the_range_of_doubles_has_no_peak),
+        cmocka_unit_test(shapes_that_disagree_and_sums_that_are_too_large_are_refused),
         cmocka_unit_test(every_failed_allocation_is_reported),
     };
     return cmocka_run_group_tests_name("matrix/reference", tests, NULL, NULL);

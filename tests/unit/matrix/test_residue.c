@@ -1,5 +1,5 @@
 /*
- * Residues: the tables' claims, packing, and products modulo p against int64.
+ * Residues: the properties of the tables, packing, and products modulo p compared with int64.
  * link: -Wl,--wrap=sherd__residue_pack_wide -Wl,--wrap=sherd__residue_unpack_wide
  */
 #include <stdarg.h>
@@ -22,7 +22,7 @@ static uint64_t draw(void)
     return state >> 20;
 }
 
-/* Processors with wide vectors have kernels of their own: what is `plain` goes without. */
+/* Processors with wide vectors have kernels of their own; `plain` switches them off. */
 static bool plain;
 
 bool __real_sherd__residue_pack_wide(const double *x, size_t n, uint32_t p, uint8_t *out);
@@ -48,7 +48,8 @@ static double residue(uint32_t p)
     return (double)((int64_t)(draw() % p) - (int64_t)((p - 1) / 2));
 }
 
-/* Miller-Rabin with bases that decide all 32-bit numbers: another method than trial division. */
+/* Miller-Rabin with bases that are sufficient for all 32-bit numbers: a method other than trial
+ * division. */
 static bool prime(uint64_t n)
 {
     static const uint64_t bases[] = { 2, 7, 61 };
@@ -66,7 +67,7 @@ static bool prime(uint64_t n)
     return true;
 }
 
-static void the_tables_hold_primes_that_allow_their_block(void **s)
+static void the_tables_contain_primes_that_allow_their_block(void **s)
 {
     (void)s;
     const sherd__primes *tables[] = { &sherd__primes_default, &sherd__primes_wide };
@@ -139,7 +140,7 @@ static void packing_and_unpacking_are_inverse_for_every_length(void **s)
     const uint32_t p = 8388593;
     for (size_t n = 0; n < 70; n++) {
         double *x = malloc((n + 1) * 8), *y = malloc((n + 1) * 8);
-        uint8_t *bytes = malloc(3 * n); /* exact: a sanitizer sees one byte too many */
+        uint8_t *bytes = malloc(3 * n); /* exact, so that a sanitizer sees an overrun of one byte */
         for (size_t i = 0; i < n; i++) x[i] = i == 3 ? 4194296.0 : i == 5 ? -4194296.0 : residue(p);
         sherd__residue_pack(x, n, p, bytes);
         for (size_t i = 0; i < n; i++) {
@@ -228,7 +229,7 @@ static void the_self_test_passes(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_tables_hold_primes_that_allow_their_block),
+        cmocka_unit_test(the_tables_contain_primes_that_allow_their_block),
         cmocka_unit_test(only_odd_primes_below_2_23_are_accepted),
         cmocka_unit_test(whole_numbers_up_to_2_53_reduce_canonically),
         cmocka_unit_test(packing_and_unpacking_are_inverse_for_every_length),

@@ -1,7 +1,8 @@
 /*
- * Products of packed residues by tiles of bytes, against sums in 64 bits. Operands and results end
- * where memory ends, so that one byte too many is a fault. Skipped where the processor has no such
- * tiles; residues then go through doubles, which contract/node/test_backend tests.
+ * Products of packed residues by tiles of bytes, compared with sums in 64 bits. Operands and
+ * results end at the end of mapped memory, so that one byte beyond is a fault. The cases are
+ * skipped if the processor has no such tiles; residues then are computed as doubles, which
+ * contract/node/test_backend tests.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +31,7 @@ static uint32_t draw(uint32_t below)
     return (uint32_t)((state >> 33) % below);
 }
 
-/* len bytes before a page that may not be touched. */
+/* len bytes in front of an inaccessible page. */
 typedef struct fenced {
     uint8_t *map, *at;
     size_t size;
@@ -139,7 +140,7 @@ static void sums_of_any_length_equal_sums_in_64_bits(void **s)
             for (int way = 0; way < 4; way++) check(primes[q], way & 1, 3, depths[i], 5, way & 2);
 }
 
-static void products_larger_than_a_piece_equal_sums_in_64_bits(void **s)
+static void products_larger_than_one_block_equal_sums_in_64_bits(void **s)
 {
     (void)s;
     if (!sherd__limbs_here()) skip();
@@ -159,8 +160,8 @@ static void a_product_without_terms_is_zero(void **s)
     check(5931641, false, 20, 5, 0, 0);
 }
 
-/* Wherever it is, and whichever of its bytes is the one too large. */
-static void a_residue_that_is_not_below_its_prime_is_found(void **s)
+/* At any place, and for each byte that can make it too large. */
+static void a_residue_that_is_not_below_its_prime_is_detected(void **s)
 {
     (void)s;
     if (!sherd__limbs_here()) skip();
@@ -200,7 +201,7 @@ static void threads_give_the_same_bits(void **s)
     sherd__team_free(team);
 }
 
-static void the_self_test_passes_and_the_speed_is_told(void **s)
+static void the_self_test_passes_and_the_speed_is_measured(void **s)
 {
     (void)s;
     sherd_diag d = { 0 };
@@ -216,8 +217,8 @@ static void the_self_test_passes_and_the_speed_is_told(void **s)
 
 static char *self;
 
-/* In a process of its own, since it is asked once. */
-static void who_names_a_blas_core_gets_no_tiles(void **s)
+/* In a process of its own, since the variable is read only once. */
+static void tiles_are_not_used_if_openblas_coretype_is_set(void **s)
 {
     (void)s;
     pid_t pid = fork();
@@ -236,15 +237,15 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_of_any_shape_equal_sums_in_64_bits),
         cmocka_unit_test(sums_of_any_length_equal_sums_in_64_bits),
-        cmocka_unit_test(products_larger_than_a_piece_equal_sums_in_64_bits),
+        cmocka_unit_test(products_larger_than_one_block_equal_sums_in_64_bits),
         cmocka_unit_test(a_product_without_terms_is_zero),
-        cmocka_unit_test(a_residue_that_is_not_below_its_prime_is_found),
+        cmocka_unit_test(a_residue_that_is_not_below_its_prime_is_detected),
         cmocka_unit_test(threads_give_the_same_bits),
-        cmocka_unit_test(the_self_test_passes_and_the_speed_is_told),
-        cmocka_unit_test(who_names_a_blas_core_gets_no_tiles),
+        cmocka_unit_test(the_self_test_passes_and_the_speed_is_measured),
+        cmocka_unit_test(tiles_are_not_used_if_openblas_coretype_is_set),
     };
     if (argc > 1 && strcmp(argv[1], "tiles?") == 0) return sherd__limbs_here();
     self = argv[0];
-    unsetenv("OPENBLAS_CORETYPE"); /* which turns them off */
+    unsetenv("OPENBLAS_CORETYPE"); /* this disables the tiles */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,7 +30,8 @@ static void fill(double *x, size_t n, double by)
     for (size_t i = 0; i < n; i++) x[i] = sin((double)i + 1) * by;
 }
 
-/* By an identity of ones, which 9 bits hold, out come the operands as they were rounded. */
+/* Reads the rounded operands: the product with an identity, whose ones fit into 9 bits, returns
+ * them. */
 static void rounded(sherd_multiplier m, sherd_view a, double *out)
 {
     double one[K * K] = { 0 };
@@ -39,7 +40,7 @@ static void rounded(sherd_multiplier m, sherd_view a, double *out)
     assert_int_equal(sherd_multiplier_multiply(m, a, v, out, a.cols, NULL), SHERD_OK);
 }
 
-static void operands_become_one_of_the_two_neighbours_and_the_mean_is_right(void **s)
+static void operands_are_rounded_to_either_neighbour_and_the_mean_is_unbiased(void **s)
 {
     (void)s;
     enum { TRIES = 2000 };
@@ -60,13 +61,13 @@ static void operands_become_one_of_the_two_neighbours_and_the_mean_is_right(void
             sum[i] += out[i];
         }
     }
-    for (size_t i = 0; i < N * K; i++) /* 6 standard deviations of a half each */
+    for (size_t i = 0; i < N * K; i++) /* 6 standard deviations of at most a half each */
         assert_true(fabs(sum[i] / TRIES - a[i]) < 6 * 0.5 * unit / sqrt(TRIES));
     sherd_multiplier_free(m);
 }
 
-/* A multiplier of as many bits, or more, rounds nothing any more. */
-static void fixed_point_behind_takes_what_was_rounded_as_it_is(void **s)
+/* A multiplier of as many bits, or more, does not round the values again. */
+static void a_fixed_point_multiplier_does_not_change_rounded_values(void **s)
 {
     (void)s;
     double a[N * K], b[K * M], plain[N * M], fixed[N * M];
@@ -74,7 +75,7 @@ static void fixed_point_behind_takes_what_was_rounded_as_it_is(void **s)
         double by = ldexp(1, (int)(round % 61) - 30);
         fill(a, N * K, by);
         fill(b, K * M, 1 / by);
-        if (round % 3 == 0) a[0] = 2 * by; /* alone at a power of two */
+        if (round % 3 == 0) a[0] = 2 * by; /* only this entry is at a power of two */
         if (round % 7 == 0) memset(b, 0, sizeof b);
         sherd_multiplier floats = made(0, seed), exact = made(BITS + round % 4, seed);
         sherd__rounding_step(floats, round);
@@ -88,8 +89,9 @@ static void fixed_point_behind_takes_what_was_rounded_as_it_is(void **s)
     }
 }
 
-/* One operand three times in a step: three tensors. The same step again: the same bits. */
-static void chance_is_of_seed_step_and_tensor_alone(void **s)
+/* One operand used three times in a step counts as three tensors. The same step gives the same bits
+ * again. */
+static void rounding_depends_on_seed_step_and_tensor_only(void **s)
 {
     (void)s;
     static const uint8_t other[32] = { 1, 2, 4 };
@@ -113,8 +115,8 @@ static void chance_is_of_seed_step_and_tensor_alone(void **s)
     sherd_multiplier_free(n);
 }
 
-/* Strides and dtypes of the same values do not matter; integers are left alone, also when kept. */
-static void values_are_rounded_and_integers_are_not(void **s)
+/* Strides and dtypes of equal values do not matter; integers are not rounded, even when kept. */
+static void floats_are_rounded_and_integers_are_not(void **s)
 {
     (void)s;
     double a[N * K], turned[N * K], out[N * K], want[N * K];
@@ -147,7 +149,7 @@ static void values_are_rounded_and_integers_are_not(void **s)
     sherd_multiplier_free(m);
 }
 
-static void bad_numbers_and_no_memory_leave_nothing_behind(void **s)
+static void invalid_bits_values_and_failed_allocations_leave_nothing_behind(void **s)
 {
     (void)s;
     double a[4] = { 1, 2, 3, NAN }, c[4];
@@ -180,11 +182,11 @@ static void bad_numbers_and_no_memory_leave_nothing_behind(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(operands_become_one_of_the_two_neighbours_and_the_mean_is_right),
-        cmocka_unit_test(fixed_point_behind_takes_what_was_rounded_as_it_is),
-        cmocka_unit_test(chance_is_of_seed_step_and_tensor_alone),
-        cmocka_unit_test(values_are_rounded_and_integers_are_not),
-        cmocka_unit_test(bad_numbers_and_no_memory_leave_nothing_behind),
+        cmocka_unit_test(operands_are_rounded_to_either_neighbour_and_the_mean_is_unbiased),
+        cmocka_unit_test(a_fixed_point_multiplier_does_not_change_rounded_values),
+        cmocka_unit_test(rounding_depends_on_seed_step_and_tensor_only),
+        cmocka_unit_test(floats_are_rounded_and_integers_are_not),
+        cmocka_unit_test(invalid_bits_values_and_failed_allocations_leave_nothing_behind),
     };
     return cmocka_run_group_tests_name("matrix/rounding", tests, NULL, NULL);
 }

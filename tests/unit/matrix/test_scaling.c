@@ -41,8 +41,8 @@ static void times(const double *from, double *to, size_t n, double by)
     for (size_t i = 0; i < n; i++) to[i] = from[i] * by;
 }
 
-/* Whatever the powers, a product has the same 17 bits of its operands. */
-static void the_power_of_two_of_an_operand_makes_no_difference(void **s)
+/* The product uses the same 17 bits of its operands for all powers. */
+static void a_power_of_two_times_an_operand_does_not_change_the_bits(void **s)
 {
     (void)s;
     static const int powers[] = { 0, -30, 40, -300, 480, 1, -1 };
@@ -72,7 +72,7 @@ static void a_kept_operand_is_scaled_as_a_whole(void **s)
     size_t rows, cols, part;
     times(a, x, N * K, 0x1p-40);
     memset(y, 0, sizeof y);
-    times(a, y, N * M, 0x1p-20); /* any numbers */
+    times(a, y, N * M, 0x1p-20); /* arbitrary values */
     sherd_view vx = sherd_view_c(x, SHERD_F64, N, K), vb = sherd_view_c(b, SHERD_F64, K, M);
     assert_int_equal(sherd_multiplier_multiply(m, vx, vb, want, M, NULL), SHERD_OK);
     assert_int_equal(sherd_multiplier_keep_parts(m, vx, 4, &kept, NULL), SHERD_OK);
@@ -92,7 +92,7 @@ static void a_kept_operand_is_scaled_as_a_whole(void **s)
     sherd_multiplier_free(m);
 }
 
-static void what_cannot_be_scaled_goes_on_as_it_is(void **s)
+static void operands_that_cannot_be_scaled_are_passed_on_unchanged(void **s)
 {
     (void)s;
     sherd_multiplier m = scaled(17);
@@ -139,9 +139,9 @@ static void without_memory_a_product_fails(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_power_of_two_of_an_operand_makes_no_difference),
+        cmocka_unit_test(a_power_of_two_times_an_operand_does_not_change_the_bits),
         cmocka_unit_test(a_kept_operand_is_scaled_as_a_whole),
-        cmocka_unit_test(what_cannot_be_scaled_goes_on_as_it_is),
+        cmocka_unit_test(operands_that_cannot_be_scaled_are_passed_on_unchanged),
         cmocka_unit_test(without_memory_a_product_fails),
     };
     return cmocka_run_group_tests(tests, draw, NULL);

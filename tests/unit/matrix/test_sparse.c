@@ -1,6 +1,6 @@
 /*
- * Sparse times dense against the loop that defines it: bit for bit, since a multiplication and an
- * addition in ascending order are promised, on any CPU and with or without scratch.
+ * Sparse times dense compared with the loop that defines it, bit for bit: a multiplication and an
+ * addition in ascending order are guaranteed, on any CPU and with or without scratch memory.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,11 +52,11 @@ static void check(size_t n, size_t k, size_t m, unsigned per_cent, bool add, boo
         }
     }
     sherd__sparse_f64(n, k, m, count, index, value, b, ldb, add, c, ldc, roomy ? room : NULL);
-    assert_memory_equal(c, want, n * ldc * 8); /* what lies between the rows included */
+    assert_memory_equal(c, want, n * ldc * 8); /* the memory between the rows included */
     free(count), free(index), free(value), free(b), free(c), free(want), free(room);
 }
 
-static void it_gives_the_bits_of_the_loop(void **state)
+static void the_result_has_the_bits_of_the_loop(void **state)
 {
     (void)state;
     static const size_t sizes[][3] = { { 0, 3, 3 },    { 3, 0, 3 },  { 3, 3, 0 },   { 1, 1, 1 },
@@ -69,7 +69,7 @@ static void it_gives_the_bits_of_the_loop(void **state)
     }
 }
 
-static void it_pays_below_a_density_that_falls_with_threads(void **state)
+static void sparse_products_pay_below_a_density_that_falls_with_threads(void **state)
 {
     (void)state;
     assert_true(sherd__sparse_pays(0, 10, 10, 1));
@@ -77,7 +77,7 @@ static void it_pays_below_a_density_that_falls_with_threads(void **state)
     assert_false(sherd__sparse_pays(30, 10, 10, 1));
     assert_false(sherd__sparse_pays(29, 10, 10, 2));
     assert_true(sherd__sparse_pays(14, 10, 10, 2));
-    assert_true(sherd__sparse_pays(29, 10, 10, 0)); /* taken as one */
+    assert_true(sherd__sparse_pays(29, 10, 10, 0)); /* 0 threads count as one */
     assert_false(sherd__sparse_pays(0, 0, 10, 1));
     assert_true(sherd__sparse_pays(UINT32_MAX, UINT32_MAX, UINT32_MAX, 64));
 }
@@ -92,8 +92,8 @@ static int begin(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_gives_the_bits_of_the_loop),
-        cmocka_unit_test(it_pays_below_a_density_that_falls_with_threads),
+        cmocka_unit_test(the_result_has_the_bits_of_the_loop),
+        cmocka_unit_test(sparse_products_pay_below_a_density_that_falls_with_threads),
     };
     return cmocka_run_group_tests(tests, begin, NULL);
 }

@@ -1,5 +1,5 @@
-/* Products for training: against integers, in every layout, type and instruction set; parts and
- * finishing; the same bits from one thread and from several. */
+/* Products for training: compared with integers, in every layout, type and instruction set; parts
+ * and finishing; the same bits from one thread and from several. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -39,7 +39,7 @@ static int end(void **s)
     return 0;
 }
 
-/* A matrix in memory of its own, with more than it needs between its rows. */
+/* A matrix in memory of its own, with gaps between its rows. */
 typedef struct operand {
     void *memory;
     sherd_view v;
@@ -49,7 +49,8 @@ static operand made(size_t rows, size_t cols, sherd_dtype type, bool turned, boo
 {
     size_t r = turned ? cols : rows, c = turned ? rows : cols, ld = c + drawn() % 3;
     size_t size = sherd_dtype_size(type), len = (r > 0 ? (r - 1) * ld + c : 0);
-    operand o = { malloc(len * size + 1), { 0 } }; /* nothing behind: sanitizers would see it */
+    operand o = { malloc(len * size + 1), { 0 } }; /* no memory behind it, so that sanitizers see an
+                                                    * overrun */
     for (size_t i = 0; i < len; i++) {
         double x = whole ? (double)(drawn() % 17) : sin((double)drawn());
         if (type == SHERD_U8) ((uint8_t *)o.memory)[i] = (uint8_t)(drawn() % 17);
@@ -75,14 +76,14 @@ static double result(const sherd__tiled *p, size_t i)
     return p->type == SHERD_F64 ? ((const double *)p->c)[i] : (double)((const float *)p->c)[i];
 }
 
-/* Whole numbers: every order of summation gives the same, fused or not. */
+/* Whole numbers: every order of summation gives the same result, with or without fma. */
 static void one(size_t n, size_t k, size_t m, sherd_dtype type, sherd_dtype of_a, unsigned turned,
                 sherd__team *t)
 {
     operand a = made(n, k, of_a, turned & 1, true), b = made(k, m, type, turned & 2, true);
     size_t ldc = m + drawn() % 4, len = n * ldc, size = sherd_dtype_size(type);
     char *c = malloc(len * size + 1), *before = malloc(len * size + 1);
-    memset(c, 0xff, len * size); /* NaN, and unlike any sum */
+    memset(c, 0xff, len * size); /* NaN, which no sum equals */
     memcpy(before, c, len * size);
     sherd__tiled p = { .type = type, .a = a.v, .b = b.v, .c = c, .ldc = ldc };
     assert_true(sherd__tiled_takes(a.v) && sherd__tiled_takes(b.v));
@@ -90,7 +91,7 @@ static void one(size_t n, size_t k, size_t m, sherd_dtype type, sherd_dtype of_a
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < ldc; j++) {
             double want = 0;
-            if (j >= m) { /* between rows nothing is touched */
+            if (j >= m) { /* nothing is written between rows */
                 assert_memory_equal(c + (i * ldc + j) * size, before + (i * ldc + j) * size, size);
                 continue;
             }
@@ -133,9 +134,8 @@ static void products_equal_integers_in_every_layout_and_type(void **s)
     for (size_t i = 0; i < 15; i++) all_layouts(drawn() % 50, drawn() % 50, drawn() % 50, team);
 }
 
-/* Large enough that operands are brought into panels beforehand, one, the other or both, or are not
- * for their size. */
-static void large_products_equal_integers_too(void **s)
+/* Large enough that one operand, or both, are copied into panels first, or that neither is. */
+static void large_products_equal_integers(void **s)
 {
     (void)s;
     one(500, 70, 90, SHERD_F64, SHERD_U8, 1, team);
@@ -145,18 +145,18 @@ static void large_products_equal_integers_too(void **s)
     one(1400, 300, 4, SHERD_F32, SHERD_F64, 3, team);
     one(9, 1100, 350, SHERD_F64, SHERD_F64, 2, NULL);
     one(1100, 350, 11, SHERD_F64, SHERD_F64, 3, team);
-    one(53, 300, 1000, SHERD_F64, SHERD_F64, 2, team); /* turned as a whole */
+    one(53, 300, 1000, SHERD_F64, SHERD_F64, 2, team); /* transposed as a whole */
     one(53, 300, 1000, SHERD_F32, SHERD_U8, 2, team);
     for (unsigned turned = 0; turned < 4; turned++) {
         one(90, 300, 190, SHERD_F64, SHERD_F64, turned, team); /* A stays in cache */
-        one(190, 300, 90, SHERD_F64, SHERD_F64, turned, team); /* B does */
-        one(70, 2000, 75, SHERD_F64, SHERD_F64, turned, team); /* neither */
+        one(190, 300, 90, SHERD_F64, SHERD_F64, turned, team); /* B stays in cache */
+        one(70, 2000, 75, SHERD_F64, SHERD_F64, turned, team); /* neither does */
     }
     one(30, 40, 128, SHERD_F64, SHERD_F64, 0, team); /* rows that would share cache sets */
 }
 
-/* What sums were before them stays in them, whole numbers all. */
-static void sums_are_added_to_what_is_there(void **s)
+/* The product is added to sums that are in the output already; all are whole numbers. */
+static void a_product_is_added_to_existing_sums(void **s)
 {
     (void)s;
     static const size_t shapes[][3] = { { 1, 1, 1 },   { 29, 300, 33 }, { 33, 300, 29 },
@@ -202,7 +202,7 @@ static void bits_do_not_depend_on_threads_layout_or_neighbours(void **s)
         memset(c, 0, N * M * size);
         assert_int_equal(sherd__tiled_multiply(&p, team, &room), SHERD_OK);
         assert_memory_equal(c, want, N * M * size);
-        p.a = sherd_view_sub(a.v, 40, 3, 0, K); /* some rows alone, some columns alone */
+        p.a = sherd_view_sub(a.v, 40, 3, 0, K); /* only some rows, only some columns */
         p.b = sherd_view_sub(b.v, 0, K, 30, 7);
         assert_int_equal(sherd__tiled_multiply(&p, NULL, &room), SHERD_OK);
         for (size_t r = 0; r < 3; r++)
@@ -280,7 +280,7 @@ static void collect(void *ctx, size_t row, size_t col, size_t rows, size_t cols,
                cols * to->size);
 }
 
-static void a_product_that_nobody_keeps_is_seen_by_its_finishing_step(void **s)
+static void a_product_that_is_not_stored_is_passed_to_its_finishing_step(void **s)
 {
     (void)s;
     static const size_t shapes[][3] = {
@@ -310,7 +310,7 @@ static void a_product_that_nobody_keeps_is_seen_by_its_finishing_step(void **s)
         }
 }
 
-static void other_views_and_types_are_not_taken(void **s)
+static void unsupported_views_and_types_are_refused(void **s)
 {
     (void)s;
     double x[12] = { 0 };
@@ -328,7 +328,7 @@ static void other_views_and_types_are_not_taken(void **s)
     assert_int_equal(sherd__tiled_multiply(&p, NULL, &room), SHERD_EINVAL);
 }
 
-static void without_memory_there_is_no_product(void **s)
+static void without_memory_a_product_fails(void **s)
 {
     (void)s;
     double x[4] = { 1, 2, 3, 4 }, c[4];
@@ -350,13 +350,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_equal_integers_in_every_layout_and_type),
-        cmocka_unit_test(large_products_equal_integers_too),
-        cmocka_unit_test(sums_are_added_to_what_is_there),
+        cmocka_unit_test(large_products_equal_integers),
+        cmocka_unit_test(a_product_is_added_to_existing_sums),
         cmocka_unit_test(bits_do_not_depend_on_threads_layout_or_neighbours),
         cmocka_unit_test(each_part_is_finished_once_when_it_is_complete),
-        cmocka_unit_test(a_product_that_nobody_keeps_is_seen_by_its_finishing_step),
-        cmocka_unit_test(other_views_and_types_are_not_taken),
-        cmocka_unit_test(without_memory_there_is_no_product),
+        cmocka_unit_test(a_product_that_is_not_stored_is_passed_to_its_finishing_step),
+        cmocka_unit_test(unsupported_views_and_types_are_refused),
+        cmocka_unit_test(without_memory_a_product_fails),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -1,4 +1,4 @@
-/* Views: every dtype and stride against plain indexing, scans against a slow count. */
+/* Views: every dtype and stride compared with plain indexing, scans compared with a slow count. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -23,7 +23,7 @@ static const sherd_dtype dtypes[] = { SHERD_F64, SHERD_F32, SHERD_U8,  SHERD_U16
                                       SHERD_I8,  SHERD_I16, SHERD_I32, SHERD_I64 };
 #define DTYPES (sizeof dtypes / sizeof *dtypes)
 
-/* Stores v in element i of a dtype's array; returns what it holds then. */
+/* Stores v in element i of a dtype's array; returns the value that the element then has. */
 static double store(void *data, sherd_dtype t, size_t i, int32_t v)
 {
     switch (t) {
@@ -42,7 +42,7 @@ static double store(void *data, sherd_dtype t, size_t i, int32_t v)
     return 0;
 }
 
-/* All readers agree with the values at (r, c) = base[r*rs + c*cs]. */
+/* Checks that all readers return the values at (r, c) = base[r*rs + c*cs]. */
 static void readers_agree(sherd_view v, const double *want, ptrdiff_t rs, ptrdiff_t cs)
 {
     size_t n = v.rows, m = v.cols, ld = m + 3;
@@ -87,7 +87,7 @@ static void every_dtype_and_order_reads_like_plain_indexing(void **s)
             if (n > 2 && m > 4) {
                 readers_agree(sherd_view_sub(v, 2, n - 2, 3, m - 4), want + 2 * m + 3, (ptrdiff_t)m,
                               1);
-                sherd_view skip = v; /* every other column, rows from the last to the first */
+                sherd_view skip = v; /* every second column, rows from the last to the first */
                 skip.cols = m / 2;
                 skip.col_stride = 2;
                 skip.row_stride = -(ptrdiff_t)m;
@@ -99,7 +99,7 @@ static void every_dtype_and_order_reads_like_plain_indexing(void **s)
         }
 }
 
-static void data_at_odd_addresses_are_read(void **s)
+static void data_at_odd_addresses_can_be_read(void **s)
 {
     (void)s;
     unsigned char bytes[8 * 12 + 1];
@@ -124,12 +124,12 @@ static void only_row_major_doubles_are_borrowed(void **s)
     assert_ptr_equal(sherd__view_borrow_f64(sherd_view_sub(v, 1, 2, 1, 2), &ld), x + 5);
     assert_int_equal(ld, 4);
     assert_null(sherd__view_borrow_f64(sherd_view_t(v), &ld));
-    v.row_stride = 3; /* rows that overlap are no leading dimension */
+    v.row_stride = 3; /* the stride of rows that overlap is not a leading dimension */
     assert_null(sherd__view_borrow_f64(v, &ld));
     assert_null(sherd__view_borrow_f64(sherd_view_c(x, SHERD_I64, 3, 4), &ld));
 }
 
-static void a_view_that_lies_is_refused(void **s)
+static void an_inconsistent_view_is_refused(void **s)
 {
     (void)s;
     double x[4] = { 0 };
@@ -193,7 +193,7 @@ static void scans_count_what_a_loop_counts(void **s)
     free(x);
 }
 
-static void a_peak_is_that_of_a_scan(void **s)
+static void the_peak_equals_that_of_a_scan(void **s)
 {
     (void)s;
     for (int round = 0; round < 400; round++) {
@@ -238,7 +238,7 @@ static void the_first_bad_value_is_named_in_row_order(void **s)
     assert_true(scan.integers && scan.nonzeros == 0);
 }
 
-static void integers_that_no_double_holds_are_noticed(void **s)
+static void integers_that_no_double_represents_are_reported(void **s)
 {
     (void)s;
     int64_t x[4] = { 1, INT64_C(1) << 53, -3, 0 };
@@ -268,13 +268,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_dtype_and_order_reads_like_plain_indexing),
-        cmocka_unit_test(data_at_odd_addresses_are_read),
+        cmocka_unit_test(data_at_odd_addresses_can_be_read),
         cmocka_unit_test(only_row_major_doubles_are_borrowed),
-        cmocka_unit_test(a_view_that_lies_is_refused),
+        cmocka_unit_test(an_inconsistent_view_is_refused),
         cmocka_unit_test(scans_count_what_a_loop_counts),
-        cmocka_unit_test(a_peak_is_that_of_a_scan),
+        cmocka_unit_test(the_peak_equals_that_of_a_scan),
         cmocka_unit_test(the_first_bad_value_is_named_in_row_order),
-        cmocka_unit_test(integers_that_no_double_holds_are_noticed),
+        cmocka_unit_test(integers_that_no_double_represents_are_reported),
     };
     return cmocka_run_group_tests_name("matrix/view", tests, NULL, NULL);
 }

@@ -1,7 +1,8 @@
 /*
- * The matrix of windows against a loop over pixels, for elements of several sizes and any range of
- * its rows; which pixels windows cover; descriptions that are none. Then windows that a multiplier
- * keeps: the products are those of the matrix, by parts, both ways, in floats and fixed point.
+ * The matrix of windows compared with a loop over pixels, for elements of several sizes and any
+ * range of rows; which pixels windows cover; invalid descriptions. Then windows that a multiplier
+ * keeps: the products equal those of the matrix, by parts, in both orders, in floats and fixed
+ * point.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,7 +35,7 @@ static uint32_t below(uint32_t n)
     return (uint32_t)sherd__entropy_below(&rng, n);
 }
 
-/* Element `k` of window row `row`, or 0 outside of the image. */
+/* Returns element `k` of window row `row`, or 0 outside of the image. */
 static double pixel(const sherd_windows *w, size_t wide, size_t count, const double *images,
                     size_t row, size_t k)
 {
@@ -67,7 +68,7 @@ static double *numbers(size_t n)
     return x;
 }
 
-static void rows_are_those_of_a_loop_over_pixels(void **state)
+static void rows_equal_those_of_a_loop_over_pixels(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < 400; i++) {
@@ -101,7 +102,7 @@ static void rows_are_those_of_a_loop_over_pixels(void **state)
     }
 }
 
-static void windows_cover_where_every_pixel_is_in_one(void **state)
+static void windows_cover_the_image_if_every_pixel_is_in_a_window(void **state)
 {
     (void)state;
     unsigned yes = 0;
@@ -127,7 +128,7 @@ static void windows_cover_where_every_pixel_is_in_one(void **state)
     assert_in_range(yes, 50, 350);
 }
 
-static void descriptions_that_are_none_are_refused(void **state)
+static void invalid_descriptions_are_refused(void **state)
 {
     (void)state;
     static const sherd_windows bad[] = {
@@ -140,7 +141,8 @@ static void descriptions_that_are_none_are_refused(void **state)
         { 3, 9, 1, 4, 1, 0 },
         { 9, 3, 1, 4, 1, 0 },
         { UINT32_MAX, UINT32_MAX, 2, 1, 1, 0 },
-        { 1u << 20, 1u << 20, 1, 1u << 12, 1, 0 }, /* of windows all numbers wrap, of images not */
+        { 1u << 20, 1u << 20, 1, 1u << 12, 1, 0 }, /* all sizes of windows overflow, those of images
+                                                    * do not */
         { 1, 1, UINT32_MAX, UINT32_MAX, 1, UINT32_MAX - 1 },
     };
     sherd__windows w = { .count = 5 };
@@ -150,8 +152,8 @@ static void descriptions_that_are_none_are_refused(void **state)
     }
 }
 
-/* What is kept as windows gives the products of their matrix. */
-static void kept_windows_multiply_as_their_matrix(void **state)
+/* Kept windows give the products of their matrix. */
+static void kept_windows_multiply_like_their_matrix(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < 60; i++) {
@@ -175,7 +177,7 @@ static void kept_windows_multiply_as_their_matrix(void **state)
         sherd_view v = sherd_view_c(x, SHERD_F64, images, w.image);
         assert_int_equal(sherd_multiplier_keep_as(m, v, &how, &kept, NULL), 0);
         sherd__windows_rows(&w, x, sizeof *x, 0, images * w.count, laid);
-        memset(x, 0, images * w.image * sizeof *x); /* values were taken */
+        memset(x, 0, images * w.image * sizeof *x); /* the values were copied */
         sherd_rows rows = { first * w.count, len * w.count };
         sherd_view a = sherd_view_c(laid + rows.first * w.row, SHERD_F64, rows.count, w.row);
         for (unsigned t = 0; t < 2; t++) {
@@ -204,7 +206,7 @@ static void kept_windows_multiply_as_their_matrix(void **state)
     }
 }
 
-static void windows_of_rows_that_are_no_images_are_not_kept(void **state)
+static void windows_of_rows_that_are_not_images_are_not_kept(void **state)
 {
     (void)state;
     sherd_windows of = { 2, 3, 1, 2, 1, 0 };
@@ -228,7 +230,7 @@ static void windows_of_rows_that_are_no_images_are_not_kept(void **state)
                      SHERD_EINVAL);
     how.part = 1;
     double c[4];
-    for (size_t n = 1, err = 1; err; n++) { /* memory that fails in any place */
+    for (size_t n = 1, err = 1; err; n++) { /* every allocation fails in turn */
         sherd_view b = sherd_view_c(x, SHERD_F64, 4, 1);
         sherd__alloc_fail_nth(n);
         int e = sherd_multiplier_keep_as(m, sherd_view_c(x, SHERD_F64, 2, 6), &how, &kept, NULL);
@@ -245,11 +247,11 @@ static void windows_of_rows_that_are_no_images_are_not_kept(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_are_those_of_a_loop_over_pixels),
-        cmocka_unit_test(windows_cover_where_every_pixel_is_in_one),
-        cmocka_unit_test(descriptions_that_are_none_are_refused),
-        cmocka_unit_test(kept_windows_multiply_as_their_matrix),
-        cmocka_unit_test(windows_of_rows_that_are_no_images_are_not_kept),
+        cmocka_unit_test(rows_equal_those_of_a_loop_over_pixels),
+        cmocka_unit_test(windows_cover_the_image_if_every_pixel_is_in_a_window),
+        cmocka_unit_test(invalid_descriptions_are_refused),
+        cmocka_unit_test(kept_windows_multiply_like_their_matrix),
+        cmocka_unit_test(windows_of_rows_that_are_not_images_are_not_kept),
     };
     return cmocka_run_group_tests(tests, seed, NULL);
 }
