@@ -1,4 +1,4 @@
-/* A session's numbers are drawn from its seed, of which one at a time is in use. */
+/* A session draws its numbers from its seed; only one session is in use at a time. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /*
- * Secure aggregation among members in this process: keys, pieces to everybody and uploads. Steps
- * that fail fail the test.
+ * Secure aggregation among members in this process: keys, pieces for all members, and uploads. A
+ * step that fails fails the test.
  */
 #ifndef TESTS_UNIT_CRYPTO_AGGREGATE_SESSION_H
 #define TESTS_UNIT_CRYPTO_AGGREGATE_SESSION_H
@@ -14,7 +14,7 @@
 #define JOB 77
 #define MOST 9 /* nodes */
 
-/** What every round is about. */
+/** The description of every round. */
 extern const uint8_t session_about[SHERD__ABOUT];
 
 typedef struct session {
@@ -28,12 +28,14 @@ typedef struct session {
     sherd__entropy e;
 } session;
 
-/** n members, of whom u answer and t may collude, with sums of `len` numbers. */
+/** Opens a session of n members, of which u answer and t may collude, with sums of `len`
+ *  numbers. */
 void session_begin(session *s, uint32_t n, uint32_t u, uint32_t t, size_t len, uint64_t seed);
 void session_end(session *s);
-/** Masks, pieces to everybody, uploads of values up to the bound. */
+/** Runs a round up to its uploads: masks, pieces for all members, values up to the bound. */
 void session_round(session *s, uint64_t number);
-/** A node is told of these survivors, the first U nodes confirm them, and it answers. */
+/** Gives a node these survivors and the confirmations of the first U nodes, and asks it to
+ *  answer. */
 int session_answer(session *s, uint32_t node, const uint32_t *list, uint32_t len, uint64_t *out);
 
 #endif

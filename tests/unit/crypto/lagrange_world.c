@@ -1,4 +1,4 @@
-/* Residues of tests of the Lagrange code; see lagrange_world.h. */
+/* Residues for tests of the Lagrange code; see lagrange_world.h. */
 #include "tests/unit/crypto/lagrange_world.h"
 
 #include "tests/support/draw.h"

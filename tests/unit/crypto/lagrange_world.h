@@ -1,4 +1,4 @@
-/* Residues, drawn and reduced in integers, for tests of the Lagrange code. */
+/* Residues, drawn and reduced with integers, for tests of the Lagrange code. */
 #ifndef TESTS_UNIT_CRYPTO_LAGRANGE_WORLD_H
 #define TESTS_UNIT_CRYPTO_LAGRANGE_WORLD_H
 
@@ -6,12 +6,12 @@
 
 #include "crypto/lagrange.h"
 
-/** Terms of a code. */
+/** Maximum number of terms of a code. */
 #define MOST SHERD__LCC_BLOCKS_MAX
 
-/** The next one drawn, balanced: at most (p - 1) / 2 either way. */
+/** Draws a balanced residue: |x| <= (p - 1) / 2. */
 double lcc_residue(uint32_t p);
-/** x modulo p, in [0, p). */
+/** Returns x modulo p, in [0, p). */
 uint64_t lcc_mod(int64_t x, uint32_t p);
 
 #endif

@@ -1,5 +1,5 @@
-/* Secure aggregation: any U answers give the sum and fewer do not; what one node or T nodes hold is
- * uniform. */
+/* Secure aggregation: any U answers give the sum and fewer do not; the data that one node or T
+ * nodes hold are uniform. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -11,7 +11,8 @@
 
 #include "tests/unit/crypto/aggregate_session.h"
 
-/* Whether the answers of `who` (a bit set, U of them) about `survivors` give the sum over these. */
+/* Returns whether the answers of `who` (a bit set of U nodes) about `survivors` give the sum over
+ * the survivors. */
 static bool gives_sum(session *s, unsigned survivors, unsigned who)
 {
     size_t len = s->a.len, piece = sherd__aggregate_piece_len(&s->a);
@@ -62,7 +63,7 @@ static void any_u_answers_give_the_sum_over_any_survivors(void **state)
             session_begin(&s, n, u, shapes[q][2], len, q * 100 + len);
             for (unsigned survivors = 0; survivors < 1u << n; survivors++) {
                 if (bits(survivors) < u) continue;
-                /* a round has one answer of each node: another set of answers each time */
+                /* a node answers once a round, so each round uses another set of nodes */
                 unsigned who = (unsigned)round % (1u << n);
                 while (bits(who) != u) who = (who + 1) % (1u << n);
                 session_round(&s, round++);
@@ -73,7 +74,7 @@ static void any_u_answers_give_the_sum_over_any_survivors(void **state)
     }
 }
 
-static void one_answer_too_few_or_wrong_gives_something_else(void **state)
+static void with_a_missing_or_wrong_answer_the_sum_is_wrong(void **state)
 {
     session s;
     uint64_t answer[MOST][8], sum[5] = { 0 };
@@ -88,7 +89,7 @@ static void one_answer_too_few_or_wrong_gives_something_else(void **state)
         assert_int_equal(session_answer(&s, i, all, 5, answer[i]), 0);
         answers[i] = answer[i];
     }
-    answer[3][0] ^= 1; /* what is missing, but for a bit of one number */
+    answer[3][0] ^= 1; /* the right answer except for one bit */
     assert_int_equal(sherd__aggregate_reveal(&s.a, sum, all, answers, got, NULL), 0);
     int64_t want = 0;
     for (uint32_t i = 0; i < 5; i++) want += s.x[i * 5];
@@ -99,7 +100,7 @@ static void one_answer_too_few_or_wrong_gives_something_else(void **state)
     session_end(&s);
 }
 
-/* chi-squared over 16 classes: below 44 but once in ten thousand. */
+/* Chi-squared statistic over 16 classes: above 44 with probability 1e-4. */
 static double chi(const unsigned *count, unsigned all)
 {
     double x = 0, mean = all / 16.0;
@@ -117,7 +118,7 @@ static uint64_t minus(uint64_t a, uint64_t b)
     return a >= b ? a - b : a + SHERD__AGGREGATE_Q - b;
 }
 
-static void a_piece_and_an_upload_are_uniform_and_tell_nothing_of_the_mask(void **state)
+static void a_piece_and_an_upload_are_uniform_and_reveal_nothing_of_the_mask(void **state)
 {
     enum { ROUNDS = 4000 };
     const sherd__aggregate a = { 3, 3, 1, 2 }, deep = { 5, 5, 3, 1 };
@@ -136,8 +137,8 @@ static void a_piece_and_an_upload_are_uniform_and_tell_nothing_of_the_mask(void 
         piece[top(p[0])]++;
         apart[top(minus(p[0], hidden[0]))]++;
         sherd__aggregate_mask_free(m);
-        /* three colluders: what a parabola through their pieces says of the mask, 3 p0 - 3 p1 +
-         * p2, which it would be if the highest terms were not there */
+        /* three colluders: 3 p0 - 3 p1 + p2, the value at 0 of the parabola through their pieces;
+         * it would be the mask if there were no terms of higher degree */
         assert_int_equal(sherd__aggregate_mask_new(&m, &deep, &e), 0);
         for (uint32_t j = 0; j < 3; j++) sherd__aggregate_piece(m, j, &p[j]);
         assert_int_equal(sherd__aggregate_hide(m, x, hidden), 0);
@@ -152,7 +153,7 @@ static void a_piece_and_an_upload_are_uniform_and_tell_nothing_of_the_mask(void 
     assert_true(chi(three, ROUNDS) < 44);
 }
 
-static void every_round_has_another_mask(void **state)
+static void every_round_has_a_different_mask(void **state)
 {
     session s;
     (void)state;
@@ -169,7 +170,7 @@ static void every_round_has_another_mask(void **state)
     session_end(&s);
 }
 
-static void thresholds_that_would_open_a_mask_are_refused(void **state)
+static void thresholds_that_could_open_a_mask_are_refused(void **state)
 {
     const sherd__aggregate bad[] = { { 2, 2, 1, 1 },     { 3, 2, 1, 1 }, { 3, 4, 1, 1 },
                                      { 5, 3, 1, 1 },     { 5, 3, 2, 1 }, { 4, 4, 0, 1 },
@@ -189,7 +190,7 @@ static void thresholds_that_would_open_a_mask_are_refused(void **state)
     assert_int_equal(sherd__aggregate_threshold(8, 5), 7);
 }
 
-static void numbers_at_the_edges_add_up_and_beyond_them_are_refused(void **state)
+static void the_largest_numbers_add_up_and_larger_ones_are_refused(void **state)
 {
     session s;
     (void)state;
@@ -211,7 +212,7 @@ static void numbers_at_the_edges_add_up_and_beyond_them_are_refused(void **state
             assert_int_equal(sherd__aggregate_mask_new(&m, &s.a, &s.e), 0);
             assert_int_equal(sherd__aggregate_hide(m, x, out), 0);
             sherd__aggregate_mask_free(m);
-            /* the round's own upload, moved from its x to this one */
+            /* the upload of this round, shifted from its x to this one */
             int64_t by = x[0] - s.x[i * 2];
             uint64_t shift = by < 0 ? SHERD__AGGREGATE_Q - (uint64_t)-by : (uint64_t)by;
             sherd__aggregate_add(&s.uploads[i * 2], &shift, 1);
@@ -222,7 +223,7 @@ static void numbers_at_the_edges_add_up_and_beyond_them_are_refused(void **state
     session_end(&s);
 }
 
-static void values_that_are_no_elements_are_refused(void **state)
+static void values_that_are_not_field_elements_are_refused(void **state)
 {
     uint8_t bytes[24];
     uint64_t x[3] = { 0, SHERD__AGGREGATE_Q - 1, 1 }, got[3];
@@ -240,12 +241,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_u_answers_give_the_sum_over_any_survivors),
-        cmocka_unit_test(one_answer_too_few_or_wrong_gives_something_else),
-        cmocka_unit_test(a_piece_and_an_upload_are_uniform_and_tell_nothing_of_the_mask),
-        cmocka_unit_test(every_round_has_another_mask),
-        cmocka_unit_test(thresholds_that_would_open_a_mask_are_refused),
-        cmocka_unit_test(numbers_at_the_edges_add_up_and_beyond_them_are_refused),
-        cmocka_unit_test(values_that_are_no_elements_are_refused),
+        cmocka_unit_test(with_a_missing_or_wrong_answer_the_sum_is_wrong),
+        cmocka_unit_test(a_piece_and_an_upload_are_uniform_and_reveal_nothing_of_the_mask),
+        cmocka_unit_test(every_round_has_a_different_mask),
+        cmocka_unit_test(thresholds_that_could_open_a_mask_are_refused),
+        cmocka_unit_test(the_largest_numbers_add_up_and_larger_ones_are_refused),
+        cmocka_unit_test(values_that_are_not_field_elements_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

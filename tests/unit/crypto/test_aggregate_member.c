@@ -1,5 +1,5 @@
-/* A node cannot be talked into opening a mask: it answers once, over survivors that enough members
- * confirmed, and takes no piece but its sender's own of this round. */
+/* A node cannot be made to open a mask: it answers once, for survivors that enough members
+ * confirmed, and accepts from each sender only the piece that the sender sealed for this round. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 
 #include "tests/unit/crypto/aggregate_session.h"
 
-static void a_node_confirms_and_answers_once_and_for_enough_survivors_only(void **state)
+static void a_node_confirms_and_answers_once_and_only_for_enough_survivors(void **state)
 {
     session s;
     uint64_t out[8];
@@ -26,7 +26,8 @@ static void a_node_confirms_and_answers_once_and_for_enough_survivors_only(void 
     assert_int_equal(sherd__aggregate_confirm(m, all, 3, statement, NULL), SHERD_EFEWNODES);
     assert_int_equal(sherd__aggregate_confirm(m, twice, 4, statement, NULL), SHERD_EINVAL);
     assert_int_equal(sherd__aggregate_confirm(m, far, 4, statement, NULL), SHERD_EINVAL);
-    assert_int_equal(sherd__aggregate_confirmed(m, 1, NULL), SHERD_EINVAL); /* confirms what? */
+    assert_int_equal(sherd__aggregate_confirmed(m, 1, NULL),
+                     SHERD_EINVAL); /* the node has no survivors yet */
     assert_int_equal(sherd__aggregate_answer(m, out, NULL), SHERD_EINVAL);
     assert_null(sherd__aggregate_survivors(m, &told));
     assert_int_equal(sherd__aggregate_confirm(m, all, 4, statement, NULL), 0);
@@ -42,15 +43,15 @@ static void a_node_confirms_and_answers_once_and_for_enough_survivors_only(void 
     assert_int_equal(sherd__aggregate_confirmed(m, 4, NULL), 0);
     assert_int_equal(sherd__aggregate_answer(m, out, NULL), 0);
     assert_int_equal(sherd__aggregate_answer(m, out, NULL), SHERD_EINVAL);
-    session_round(&s, 2); /* and nothing of it counts in the next one */
+    session_round(&s, 2); /* none of these confirmations counts in the next round */
     assert_int_equal(sherd__aggregate_answer(m, out, NULL), SHERD_EINVAL);
     assert_int_equal(sherd__aggregate_confirm(m, all, 5, statement, NULL), 0);
     assert_int_equal(sherd__aggregate_answer(m, out, NULL), SHERD_EFEWNODES);
     session_end(&s);
 }
 
-/* Of two sets of survivors, honest nodes (bits of `told`) are told the one or the other; who
- * colludes confirms both. How many honest nodes answer for each. */
+/* Gives each honest node one of two sets of survivors (bits of `told`); colluding nodes confirm
+ * both. answers: the number of honest nodes that answer for each set. */
 static void split(session *s, unsigned told, uint32_t answers[2])
 {
     const uint32_t all[MOST] = { 0, 1, 2, 3, 4, 5, 6, 7, 8 };
@@ -69,7 +70,7 @@ static void split(session *s, unsigned told, uint32_t answers[2])
     }
 }
 
-static void however_nodes_are_told_apart_no_two_sets_are_answered_for(void **state)
+static void however_survivors_are_split_at_most_one_set_is_answered(void **state)
 {
     static const uint32_t shapes[][3] = { { 4, 3, 1 }, { 5, 4, 1 }, { 5, 4, 2 }, { 7, 5, 1 },
                                           { 7, 5, 2 }, { 7, 6, 4 }, { 8, 6, 3 } };
@@ -92,7 +93,7 @@ static void however_nodes_are_told_apart_no_two_sets_are_answered_for(void **sta
     assert_true(opened > 50 && none > 20);
 }
 
-static void what_is_signed_depends_on_job_round_subject_and_every_survivor(void **state)
+static void the_signed_statement_depends_on_job_round_description_and_each_survivor(void **state)
 {
     uint8_t all[5][SHERD__CONFIRMATION], other[SHERD__ABOUT] = { 1, 2, 4 };
     const uint32_t list[] = { 0, 1, 2, 4 }, moved[] = { 0, 1, 3, 4 };
@@ -110,7 +111,7 @@ static void what_is_signed_depends_on_job_round_subject_and_every_survivor(void 
     assert_memory_equal(all[0], all[1], sizeof all[0]);
 }
 
-static void a_survivor_whose_piece_never_came_is_not_answered_for(void **state)
+static void survivors_with_a_missing_piece_get_no_answer(void **state)
 {
     session s;
     uint64_t out[8];
@@ -158,9 +159,10 @@ static void a_piece_of_another_round_sender_receiver_or_job_is_refused(void **st
     session_end(&s);
 }
 
-/* Whoever carries the pieces knows all open keys, places and digests. With pieces of its own in the
- * place of all but one member's, answers would add up to that one's mask. */
-static void nobody_seals_a_piece_in_anothers_name(void **state)
+/* The coordinator, which forwards the pieces, knows all public keys, places and digests. If it
+ * could replace the pieces of all members but one by its own, the sum of the answers would reveal
+ * that member's mask. */
+static void a_piece_cannot_be_sealed_in_the_name_of_another_member(void **state)
 {
     session s;
     sherd__seal_key carrier;
@@ -178,7 +180,7 @@ static void nobody_seals_a_piece_in_anothers_name(void **state)
         assert_int_equal(sherd__seal(s.sealed, known, len, place, makers[i], s.open[0]), 0);
         assert_int_equal(sherd__aggregate_receive(s.node[0], 1, s.sealed, NULL), SHERD_EFRAME);
     }
-    /* what a member sealed, back to itself */
+    /* a member's own piece sent back to it */
     assert_int_equal(sherd__aggregate_send(s.node[0], 1, s.sealed, NULL), 0);
     assert_int_equal(sherd__aggregate_receive(s.node[0], 1, s.sealed, NULL), SHERD_EFRAME);
     assert_int_equal(sherd__aggregate_send(s.node[1], 0, s.sealed, NULL), 0);
@@ -187,7 +189,7 @@ static void nobody_seals_a_piece_in_anothers_name(void **state)
     session_end(&s);
 }
 
-/* With a point of small order every secret agrees on the same, which everybody knows. */
+/* With a point of small order, every secret key gives the same, publicly known shared secret. */
 static void a_key_of_small_order_gets_no_piece(void **state)
 {
     static const uint8_t small[][SHERD__SEAL_KEY] = {
@@ -212,7 +214,7 @@ static void a_key_of_small_order_gets_no_piece(void **state)
     }
 }
 
-static void a_piece_of_one_who_was_told_something_else_is_refused(void **state)
+static void a_piece_from_a_member_with_another_description_is_refused(void **state)
 {
     session s;
     uint8_t other[SHERD__ABOUT] = { 0 };
@@ -232,7 +234,7 @@ static void a_piece_of_one_who_was_told_something_else_is_refused(void **state)
     session_end(&s);
 }
 
-static void what_a_round_is_about_depends_on_every_part_and_where_it_ends(void **state)
+static void the_digest_of_a_round_depends_on_each_part_and_its_length(void **state)
 {
     uint8_t a[SHERD__ABOUT], b[SHERD__ABOUT];
     (void)state;
@@ -247,7 +249,7 @@ static void what_a_round_is_about_depends_on_every_part_and_where_it_ends(void *
     assert_memory_not_equal(a, b, sizeof a);
 }
 
-static void every_flipped_bit_of_a_sealed_piece_is_noticed(void **state)
+static void every_flipped_bit_of_a_sealed_piece_is_detected(void **state)
 {
     session s;
     (void)state;
@@ -267,16 +269,16 @@ static void every_flipped_bit_of_a_sealed_piece_is_noticed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_node_confirms_and_answers_once_and_for_enough_survivors_only),
-        cmocka_unit_test(however_nodes_are_told_apart_no_two_sets_are_answered_for),
-        cmocka_unit_test(what_is_signed_depends_on_job_round_subject_and_every_survivor),
-        cmocka_unit_test(a_survivor_whose_piece_never_came_is_not_answered_for),
+        cmocka_unit_test(a_node_confirms_and_answers_once_and_only_for_enough_survivors),
+        cmocka_unit_test(however_survivors_are_split_at_most_one_set_is_answered),
+        cmocka_unit_test(the_signed_statement_depends_on_job_round_description_and_each_survivor),
+        cmocka_unit_test(survivors_with_a_missing_piece_get_no_answer),
         cmocka_unit_test(a_piece_of_another_round_sender_receiver_or_job_is_refused),
-        cmocka_unit_test(nobody_seals_a_piece_in_anothers_name),
+        cmocka_unit_test(a_piece_cannot_be_sealed_in_the_name_of_another_member),
         cmocka_unit_test(a_key_of_small_order_gets_no_piece),
-        cmocka_unit_test(a_piece_of_one_who_was_told_something_else_is_refused),
-        cmocka_unit_test(what_a_round_is_about_depends_on_every_part_and_where_it_ends),
-        cmocka_unit_test(every_flipped_bit_of_a_sealed_piece_is_noticed),
+        cmocka_unit_test(a_piece_from_a_member_with_another_description_is_refused),
+        cmocka_unit_test(the_digest_of_a_round_depends_on_each_part_and_its_length),
+        cmocka_unit_test(every_flipped_bit_of_a_sealed_piece_is_detected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

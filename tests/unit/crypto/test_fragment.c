@@ -1,6 +1,6 @@
 /*
- * Fragments: what a description may be, what a group table may be, and who frees what. Descriptions
- * and tables are compared with sums done in 128 bits, at the edges of every field.
+ * Fragments: valid descriptions, valid group tables, and ownership of the bytes. Descriptions and
+ * tables are compared with sums computed in 128 bits, at the limits of every field.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,7 +34,7 @@ static unsigned element(uint8_t dtype)
     return dtype == SHERD__RESIDUES ? 3 : dtype < 10 ? sizes[dtype] : 0;
 }
 
-/* Is there a number of entries, at most rows * cols, that gives the length? */
+/* Returns whether some number of entries, at most rows * cols, gives the length. */
 static bool csr_allowed(const sherd__fragment_info *i)
 {
     wide width = i->cols < 256 ? 1 : i->cols < 65536 ? 2 : 4, each = width + element(i->dtype);
@@ -45,7 +45,7 @@ static bool csr_allowed(const sherd__fragment_info *i)
     return entries * each == i->len - head && entries <= most;
 }
 
-/* The rules of fragment.h once more, without care for speed. */
+/* A second, slow implementation of the rules of fragment.h. */
 static bool allowed(const sherd__fragment_info *i)
 {
     wide len = (wide)i->rows * i->cols * element(i->dtype) * (i->primes ? i->primes : 1) +
@@ -69,7 +69,7 @@ static uint64_t edge(void)
     return below(2) ? below(20) : edges[below(10)];
 }
 
-static void a_description_is_allowed_exactly_where_its_sums_agree(void **state)
+static void a_description_is_valid_if_and_only_if_its_sums_agree(void **state)
 {
     (void)state;
     static const uint32_t groups[] = {
@@ -128,7 +128,7 @@ static body tabled(uint32_t groups)
     return b;
 }
 
-static void a_table_agrees_with_its_description_or_is_refused(void **state)
+static void a_table_must_agree_with_its_description(void **state)
 {
     (void)state;
     for (unsigned round = 0; round < 3000; round++) {
@@ -152,7 +152,7 @@ static void a_table_agrees_with_its_description_or_is_refused(void **state)
     }
 }
 
-static void every_flipped_bit_of_a_table_is_seen_or_leaves_the_sums(void **state)
+static void every_flipped_bit_of_a_table_is_detected_or_keeps_the_sums(void **state)
 {
     (void)state;
     for (unsigned round = 0; round < 100; round++) {
@@ -178,7 +178,7 @@ static void every_flipped_bit_of_a_table_is_seen_or_leaves_the_sums(void **state
     }
 }
 
-static void sums_that_wrap_in_the_table_are_refused(void **state)
+static void a_table_whose_sums_overflow_is_refused(void **state)
 {
     (void)state;
     uint8_t bytes[16];
@@ -202,7 +202,7 @@ static void put(uint8_t **at, unsigned width, uint64_t v)
     for (unsigned k = 0; k < width; k++) *(*at)++ = (uint8_t)(v >> 8 * k);
 }
 
-/* Random rows; `wide` columns in the first group, so that the width is known. */
+/* Makes random rows. The first group has `wide` columns, which fixes the width. */
 static body sparse(uint32_t groups, uint32_t wide_cols, uint64_t one_in)
 {
     static uint8_t count[80];
@@ -242,7 +242,7 @@ static uint64_t get(const uint8_t *at, unsigned width)
     return v;
 }
 
-/* Whether the body says what fragment.h allows: every number by itself, in 128 bits. */
+/* Returns whether the body is valid by fragment.h; checks each number separately, in 128 bits. */
 static bool sound(const body *b)
 {
     const sherd__fragment_info *i = &b->info;
@@ -273,7 +273,8 @@ static bool sound(const body *b)
     return entries == all;
 }
 
-/* As it arrives, in parts of any length; what has not come yet is anything. */
+/* Checks a body as it arrives, in parts of any length; the bytes that have not arrived are
+ * arbitrary. */
 static int check_parts(const sherd__fragment_info *i, const uint8_t *bytes)
 {
     sherd__fragment_check c = { 0 };
@@ -292,7 +293,7 @@ static int check_parts(const sherd__fragment_info *i, const uint8_t *bytes)
 
 static const uint32_t widths[] = { 7, 255, 256, 65535, 65536 };
 
-static void a_csr_body_agrees_with_its_description_or_is_refused(void **state)
+static void a_csr_body_must_agree_with_its_description(void **state)
 {
     (void)state;
     for (unsigned round = 0; round < 2000; round++) {
@@ -317,7 +318,7 @@ static void a_csr_body_agrees_with_its_description_or_is_refused(void **state)
             sherd_diag d = { 0 };
             int err = sherd__fragment_info_check(&other.info, &d);
             if (!err) err = sherd__fragment_table_check(&other.info, b.bytes, &d);
-            /* A dense body of the same length may be one. */
+            /* A dense body of the same length can be valid. */
             if (k < 3 || err) assert_int_equal(err, SHERD_EFRAME);
             assert_true(!err || d.message[0]);
         }
@@ -325,7 +326,7 @@ static void a_csr_body_agrees_with_its_description_or_is_refused(void **state)
     }
 }
 
-static void a_csr_body_has_a_greatest_length(void **state)
+static void a_csr_body_has_a_maximum_length(void **state)
 {
     (void)state;
     sherd__fragment_info i = { .origin = SHERD__HIDDEN,
@@ -341,7 +342,7 @@ static void a_csr_body_has_a_greatest_length(void **state)
     assert_int_equal(sherd__fragment_info_check(&i, NULL), SHERD_EFRAME);
 }
 
-static void every_flipped_bit_of_a_csr_body_is_seen_or_leaves_it_sound(void **state)
+static void every_flipped_bit_of_a_csr_body_is_detected_or_leaves_it_valid(void **state)
 {
     (void)state;
     unsigned seen = 0, left = 0;
@@ -366,7 +367,7 @@ static void every_flipped_bit_of_a_csr_body_is_seen_or_leaves_it_sound(void **st
     assert_true(left > 100);
 }
 
-static void random_bytes_as_a_csr_body_are_never_read_beyond_their_end(void **state)
+static void checking_random_bytes_as_a_csr_body_never_reads_beyond_their_end(void **state)
 {
     (void)state;
     for (unsigned round = 0; round < 20000; round++) {
@@ -377,10 +378,10 @@ static void random_bytes_as_a_csr_body_are_never_read_beyond_their_end(void **st
                                    .rows = below(6),
                                    .cols = widths[below(5)] };
         i.len = sherd__csr_len(i.groups, i.rows, i.cols, below(12), 1);
-        uint8_t *bytes = malloc(i.len); /* exactly: the sanitizer sees the byte behind */
+        uint8_t *bytes = malloc(i.len); /* exact, so that the sanitizer sees an overrun */
         body b = { i, bytes };
         for (uint64_t k = 0; k < i.len; k++) bytes[k] = (uint8_t)(below(3) ? below(4) : below(256));
-        for (uint32_t q = 0; q < i.groups && below(4); q++) { /* often a table that adds up */
+        for (uint32_t q = 0; q < i.groups && below(4); q++) { /* often a table whose sums agree */
             sherd__put_u32(bytes + 8 * q, q ? 0 : (uint32_t)i.rows);
             sherd__put_u32(bytes + 8 * q + 4, (uint32_t)i.cols);
         }
@@ -400,7 +401,7 @@ static void count_release(void *ctx, uint8_t *bytes, uint64_t len)
     for (uint64_t k = 0; k < len; k++) assert_int_equal(bytes[k], k);
 }
 
-static void bytes_are_read_in_any_range_and_given_back_to_whom_they_belong(void **state)
+static void any_range_of_bytes_can_be_read_and_the_owner_gets_them_back(void **state)
 {
     (void)state;
     uint8_t bytes[24], out[24];
@@ -443,7 +444,7 @@ static void freed(void *ctx)
     frees++;
 }
 
-static void a_source_is_asked_within_its_length_only_and_freed_once(void **state)
+static void a_source_is_read_only_within_its_length_and_freed_once(void **state)
 {
     (void)state;
     uint8_t out[24];
@@ -456,14 +457,14 @@ static void a_source_is_asked_within_its_length_only_and_freed_once(void **state
     assert_null(sherd__fragment_bytes(f));
     assert_int_equal(sherd__fragment_read(f, 8, out, 8), SHERD_OK);
     assert_int_equal(out[7], 8);
-    assert_int_equal(sherd__fragment_read(f, 16, out, 8), SHERD_EIO); /* its own error */
+    assert_int_equal(sherd__fragment_read(f, 16, out, 8), SHERD_EIO); /* the error of the source */
     assert_int_equal(sherd__fragment_read(f, 17, out, 8), SHERD_EINVAL);
     assert_int_equal(fills, 2);
     sherd__fragment_free(f);
     assert_int_equal(frees, 1);
 }
 
-static void on_failure_the_bytes_and_the_source_stay_the_callers(void **state)
+static void on_failure_the_caller_keeps_the_bytes_and_the_source(void **state)
 {
     (void)state;
     uint8_t *bytes = sherd__calloc(1, 24);
@@ -479,7 +480,7 @@ static void on_failure_the_bytes_and_the_source_stay_the_callers(void **state)
     (void)sherd__alloc_fail_nth(1);
     assert_int_equal(sherd__fragment_new_source(&f, &i, source), SHERD_ENOMEM);
     (void)sherd__alloc_fail_nth(0);
-    i.len = 25; /* no description of anything */
+    i.len = 25; /* not a valid description */
     assert_int_equal(sherd__fragment_take(&f, &i, bytes, NULL, NULL), SHERD_EINVAL);
     assert_int_equal(sherd__fragment_new_source(&f, &i, source), SHERD_EINVAL);
     sherd__fragment_info csr = { .origin = SHERD__HIDDEN,
@@ -490,12 +491,13 @@ static void on_failure_the_bytes_and_the_source_stay_the_callers(void **state)
                                  .cols = 2,
                                  .len = 8 + 2 + 2 };
     assert_int_equal(sherd__fragment_info_check(&csr, NULL), SHERD_OK);
-    assert_int_equal(sherd__fragment_new_source(&f, &csr, source), SHERD_EINVAL); /* dense only */
+    assert_int_equal(sherd__fragment_new_source(&f, &csr, source),
+                     SHERD_EINVAL); /* sources are dense only */
     assert_null(f);
     assert_int_equal(frees, before);
     i.len = 24;
     assert_int_equal(sherd__fragment_take(&f, &i, bytes, NULL, NULL), SHERD_OK);
-    sherd__fragment_free(f); /* NULL release: sherd__free */
+    sherd__fragment_free(f); /* release is NULL: sherd__free is used */
 }
 
 static int begin(void **state)
@@ -508,17 +510,17 @@ static int begin(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_description_is_allowed_exactly_where_its_sums_agree),
-        cmocka_unit_test(a_table_agrees_with_its_description_or_is_refused),
-        cmocka_unit_test(every_flipped_bit_of_a_table_is_seen_or_leaves_the_sums),
-        cmocka_unit_test(sums_that_wrap_in_the_table_are_refused),
-        cmocka_unit_test(a_csr_body_agrees_with_its_description_or_is_refused),
-        cmocka_unit_test(a_csr_body_has_a_greatest_length),
-        cmocka_unit_test(every_flipped_bit_of_a_csr_body_is_seen_or_leaves_it_sound),
-        cmocka_unit_test(random_bytes_as_a_csr_body_are_never_read_beyond_their_end),
-        cmocka_unit_test(bytes_are_read_in_any_range_and_given_back_to_whom_they_belong),
-        cmocka_unit_test(a_source_is_asked_within_its_length_only_and_freed_once),
-        cmocka_unit_test(on_failure_the_bytes_and_the_source_stay_the_callers),
+        cmocka_unit_test(a_description_is_valid_if_and_only_if_its_sums_agree),
+        cmocka_unit_test(a_table_must_agree_with_its_description),
+        cmocka_unit_test(every_flipped_bit_of_a_table_is_detected_or_keeps_the_sums),
+        cmocka_unit_test(a_table_whose_sums_overflow_is_refused),
+        cmocka_unit_test(a_csr_body_must_agree_with_its_description),
+        cmocka_unit_test(a_csr_body_has_a_maximum_length),
+        cmocka_unit_test(every_flipped_bit_of_a_csr_body_is_detected_or_leaves_it_valid),
+        cmocka_unit_test(checking_random_bytes_as_a_csr_body_never_reads_beyond_their_end),
+        cmocka_unit_test(any_range_of_bytes_can_be_read_and_the_owner_gets_them_back),
+        cmocka_unit_test(a_source_is_read_only_within_its_length_and_freed_once),
+        cmocka_unit_test(on_failure_the_caller_keeps_the_bytes_and_the_source),
     };
     return cmocka_run_group_tests(tests, begin, NULL);
 }

@@ -1,5 +1,6 @@
 /*
- * Freivalds' check: kernels against slow arithmetic, honest answers pass, corrupted ones do not.
+ * Freivalds' check: kernels compared with slow arithmetic; correct answers pass and corrupted ones
+ * do not.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,7 +30,8 @@ static int start(void **s)
     return 0;
 }
 
-/* Tests draw much more than a check does: a congruence, not the entropy under test. */
+/* The tests draw much more than a check does, from a congruential generator rather than from the
+ * entropy under test. */
 static uint64_t state = 77;
 
 static uint64_t draw(void)
@@ -70,7 +72,7 @@ static void field_operations_equal_128_bit_remainders(void **s)
     assert_int_equal(sherd__f61_from_i64((int64_t)SHERD__F61 + 1), 1);
 }
 
-static void dots_are_exact_for_the_worst_values_and_every_length(void **s)
+static void dot_products_are_exact_for_the_worst_values_and_every_length(void **s)
 {
     (void)s;
     enum { N = 9000 };
@@ -97,7 +99,7 @@ static void dots_are_exact_for_the_worst_values_and_every_length(void **s)
     }
 }
 
-static void values_that_are_no_integers_are_the_peers_fault(void **s)
+static void values_that_are_not_integers_are_a_peer_error(void **s)
 {
     (void)s;
     static const double bad[] = { NAN,     HUGE_VAL, -HUGE_VAL, 0.5,  0x1p53,
@@ -135,14 +137,14 @@ static void draws_are_below_q_and_fill_the_range(void **s)
     sherd__f61_draw(&entropy, 0, t);
 }
 
-/* A source whose first words must all be rejected. */
+/* An entropy source whose first words must all be rejected. */
 static void all_ones_then_zero(void *ctx, void *out, size_t len)
 {
     size_t *calls = ctx;
     memset(out, (*calls)++ < 3 ? 0xff : 0, len);
 }
 
-static void what_is_not_below_the_modulus_is_drawn_again(void **s)
+static void values_that_are_not_below_the_modulus_are_drawn_again(void **s)
 {
     (void)s;
     size_t calls = 0;
@@ -192,7 +194,7 @@ static vectors project(const product *p, bool zero)
         sherd__f61_draw(&entropy, p->n, x.r);
         sherd__f61_draw(&entropy, p->m, x.s);
     }
-    /* U in two panels, as it is read. */
+    /* U is read in two panels. */
     size_t half = p->n / 2;
     assert_int_equal(sherd__f61_left(p->u, half, p->k, p->k, x.r, x.ru), SHERD_OK);
     assert_int_equal(sherd__f61_left(p->u + half * p->k, p->n - half, p->k, p->k, x.r + half, x.ru),
@@ -221,7 +223,7 @@ static bool passes(const product *p, const vectors *x)
     return acc == x->want;
 }
 
-static void honest_integer_products_pass(void **s)
+static void correct_integer_products_pass(void **s)
 {
     (void)s;
     static const size_t shapes[][3] = { { 0, 3, 2 },    { 3, 0, 2 },     { 3, 2, 0 },   { 1, 1, 1 },
@@ -253,11 +255,11 @@ static void ten_thousand_corruptions_are_all_rejected(void **s)
         case 0: p.y[at] += 1; break;
         case 1: p.y[at] -= 1; break;
         case 2: p.y[at] = whole(INT64_C(1) << 52); break;
-        case 3: /* errors that a plain sum would not see */
+        case 3: /* errors that a plain sum would not detect */
             p.y[at] += 1;
             p.y[other] -= 1;
             break;
-        case 4: /* two entries change places */
+        case 4: /* two entries exchanged */
             p.y[at] = keep[other];
             p.y[other] = keep[at];
             break;
@@ -270,10 +272,10 @@ static void ten_thousand_corruptions_are_all_rejected(void **s)
     drop(&p);
 }
 
-static void zero_vectors_would_accept_anything(void **s)
+static void with_zero_vectors_any_answer_would_pass(void **s)
 {
     (void)s;
-    /* The control: it is r and s that do the work above. */
+    /* A control: the tests above pass because of r and s. */
     product p = make(6, 5, 7, 100);
     vectors x = project(&p, true);
     p.y[3] += 1;
@@ -330,7 +332,7 @@ static product make_real(size_t n, size_t k, size_t m, int scale)
     return p;
 }
 
-static void masked_dots_skip_what_is_not_finite_in_a_fixed_order(void **s)
+static void masked_dot_products_skip_nonfinite_values_in_a_fixed_order(void **s)
 {
     (void)s;
     double y[41], t[41];
@@ -356,7 +358,7 @@ static void masked_dots_skip_what_is_not_finite_in_a_fixed_order(void **s)
     }
 }
 
-static void honest_float_products_pass_and_gross_errors_do_not(void **s)
+static void correct_float_products_pass_and_gross_errors_do_not(void **s)
 {
     (void)s;
     static const size_t shapes[][3] = {
@@ -382,7 +384,7 @@ static void honest_float_products_pass_and_gross_errors_do_not(void **s)
             }
 }
 
-static void rows_and_columns_that_are_not_finite_are_left_out(void **s)
+static void rows_and_columns_with_nonfinite_values_are_left_out(void **s)
 {
     (void)s;
     product p = make_real(20, 30, 25, 0);
@@ -403,7 +405,7 @@ static void rows_and_columns_that_are_not_finite_are_left_out(void **s)
     drop(&p);
 }
 
-static void what_may_overflow_honestly_is_not_judged(void **s)
+static void products_that_may_overflow_legitimately_are_not_judged(void **s)
 {
     (void)s;
     product p = make_real(4, 4, 4, 520);
@@ -417,7 +419,7 @@ static void what_may_overflow_honestly_is_not_judged(void **s)
 static void the_tolerance_is_as_documented(void **s)
 {
     (void)s;
-    const double one = 1.0, u = 0x1p-52; /* n = k = m = 1: three of them */
+    const double one = 1.0, u = 0x1p-52; /* n = k = m = 1: three u are tolerated */
     assert_int_equal(sherd__fv_judge_f64(1.0 + 3 * u, &one, &one, &one, &one, 1, 1, 1),
                      SHERD__ACCEPTED);
     assert_int_equal(sherd__fv_judge_f64(1.0 + 4 * u, &one, &one, &one, &one, 1, 1, 1),
@@ -442,8 +444,8 @@ static void weights_have_random_signs_and_magnitudes_from_one_to_two(void **s)
     assert_true(fabs(size) < 2 * sqrt(N));
 }
 
-/* Equal and opposite errors would cancel under weights of +-1 every other time. */
-static void errors_that_would_cancel_under_signs_do_not_pass(void **s)
+/* With weights of +-1, errors of equal size would cancel half of the time. */
+static void errors_that_would_cancel_under_random_signs_do_not_pass(void **s)
 {
     (void)s;
     product p = make_real(12, 9, 10, 0);
@@ -464,7 +466,7 @@ static void errors_that_would_cancel_under_signs_do_not_pass(void **s)
 
 /* --- 127 bits -------------------------------------------------------------------------------- */
 
-/* The same product bit by bit: double and add. */
+/* A slow product: double and add, bit by bit. */
 static sherd__f127 slow_mul(sherd__f127 a, sherd__f127 b)
 {
     sherd__f127 r = 0;
@@ -475,7 +477,7 @@ static sherd__f127 slow_mul(sherd__f127 a, sherd__f127 b)
     return r;
 }
 
-static void arithmetic_modulo_2_127_minus_1_is_right(void **s)
+static void arithmetic_modulo_2_127_minus_1_is_correct(void **s)
 {
     (void)s;
     const sherd__f127 q = ((sherd__f127)1 << 127) - 1;
@@ -496,21 +498,21 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(field_operations_equal_128_bit_remainders),
-        cmocka_unit_test(dots_are_exact_for_the_worst_values_and_every_length),
-        cmocka_unit_test(values_that_are_no_integers_are_the_peers_fault),
+        cmocka_unit_test(dot_products_are_exact_for_the_worst_values_and_every_length),
+        cmocka_unit_test(values_that_are_not_integers_are_a_peer_error),
         cmocka_unit_test(draws_are_below_q_and_fill_the_range),
-        cmocka_unit_test(what_is_not_below_the_modulus_is_drawn_again),
-        cmocka_unit_test(honest_integer_products_pass),
+        cmocka_unit_test(values_that_are_not_below_the_modulus_are_drawn_again),
+        cmocka_unit_test(correct_integer_products_pass),
         cmocka_unit_test(ten_thousand_corruptions_are_all_rejected),
-        cmocka_unit_test(zero_vectors_would_accept_anything),
-        cmocka_unit_test(masked_dots_skip_what_is_not_finite_in_a_fixed_order),
-        cmocka_unit_test(honest_float_products_pass_and_gross_errors_do_not),
-        cmocka_unit_test(rows_and_columns_that_are_not_finite_are_left_out),
-        cmocka_unit_test(what_may_overflow_honestly_is_not_judged),
+        cmocka_unit_test(with_zero_vectors_any_answer_would_pass),
+        cmocka_unit_test(masked_dot_products_skip_nonfinite_values_in_a_fixed_order),
+        cmocka_unit_test(correct_float_products_pass_and_gross_errors_do_not),
+        cmocka_unit_test(rows_and_columns_with_nonfinite_values_are_left_out),
+        cmocka_unit_test(products_that_may_overflow_legitimately_are_not_judged),
         cmocka_unit_test(the_tolerance_is_as_documented),
         cmocka_unit_test(weights_have_random_signs_and_magnitudes_from_one_to_two),
-        cmocka_unit_test(errors_that_would_cancel_under_signs_do_not_pass),
-        cmocka_unit_test(arithmetic_modulo_2_127_minus_1_is_right),
+        cmocka_unit_test(errors_that_would_cancel_under_random_signs_do_not_pass),
+        cmocka_unit_test(arithmetic_modulo_2_127_minus_1_is_correct),
     };
     return cmocka_run_group_tests_name("crypto/freivalds", tests, start, NULL);
 }

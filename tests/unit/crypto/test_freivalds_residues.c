@@ -1,5 +1,5 @@
 /*
- * Freivalds' check of packed residues: both trials at once, every kernel, sums at their bounds.
+ * Freivalds' check of packed residues: two trials at once, every kernel, sums at their bounds.
  * link: -Wl,--wrap=sherd__fvp_answer_wide
  */
 #include <setjmp.h>
@@ -31,7 +31,7 @@ static double whole(int64_t limit)
     return (double)((int64_t)(draw() % (uint64_t)(2 * limit + 1)) - limit);
 }
 
-/* Processors with wide vectors have kernels of their own: what is `plain` goes without. */
+/* Processors with wide vectors have kernels of their own; `plain` switches them off. */
 static bool plain;
 
 bool __real_sherd__fvp_answer_wide(const uint8_t *packed, size_t rows, size_t cols,
@@ -67,8 +67,8 @@ static int set_wide(void **s)
 #f " (plain)", f, set_plain, set_wide, NULL                                                \
     }
 
-/* Few are drawn in another way than many. */
-static void weights_are_uniform_however_many_are_drawn(void **s)
+/* Small numbers of weights are drawn by another method than large ones. */
+static void weights_are_uniform_for_any_number_of_draws(void **s)
 {
     (void)s;
     static const size_t lengths[] = { 0, 1, 63, 64, 65, 1000, 3000 };
@@ -87,7 +87,7 @@ static void weights_are_uniform_however_many_are_drawn(void **s)
         }
     double chi = 0, each = all / 11.0;
     for (int i = 0; i < 11; i++) chi += (count[i] - each) * (count[i] - each) / each;
-    assert_true(chi < 60); /* ten degrees of freedom: 4e-9 */
+    assert_true(chi < 60); /* ten degrees of freedom: probability 4e-9 */
     assert_true(again > 0.98 * each && again < 1.02 * each);
     sherd__fvp_draw(&entropy, 8388593, 1500, x);
     sherd__fvp_draw(&entropy, 8388593, 1500, x + 1500);
@@ -130,7 +130,7 @@ static void packed_residues_are_checked_two_trials_at_once(void **s)
             right[i] = sherd__fvp_dot(ru[i], vs[i], K, p);
         }
         for (int wrong = 0; wrong < 3; wrong++) {
-            /* wrong 1: one off in one place; 2: not a residue at all. */
+            /* wrong 1: one entry differs by 1; wrong 2: a value that is not a residue. */
             double was = y[777 * M + 5];
             if (wrong == 1) y[777 * M + 5] += was < 0 ? 1 : -1;
             sherd__residue_pack(y, N * M, p, packed);
@@ -146,13 +146,15 @@ static void packed_residues_are_checked_two_trials_at_once(void **s)
     }
 }
 
-/* Of one sign and odd more often than not, so that a sum beyond 2^53 would show. */
-/* What is congruent to the right answer would pass the check: it is a second form of one number. */
-static void a_residue_not_below_its_prime_is_refused_wherever_it_stands(void **s)
+/* Values of one sign, most of them odd, so that a sum beyond 2^53 would be wrong. */
+/* A value congruent to the right answer would pass the check, but is a second representation of the
+ * same number. */
+static void a_residue_not_below_its_prime_is_refused_at_any_place(void **s)
 {
     (void)s;
     enum { N = 9 };
-    static const size_t widths[] = { 1, 7, 600 }; /* short rows together, long ones by themselves */
+    static const size_t widths[] = { 1, 7, 600 }; /* short rows are checked together, long rows one
+                                                   * by one */
     static double zero[N * 600];
     const uint32_t p = 5931641;
     for (size_t w = 0; w < 3; w++) {
@@ -197,7 +199,7 @@ static void residue_sums_stay_exact_for_the_largest_values(void **s)
     assert_int_equal(sherd__fvp_answer(packed, N, 1, by, unit, p, out), SHERD_OK);
     assert_true(out[0] == sum[0] && out[1] == sum[1]);
     for (size_t i = 0; i < 3 * N; i++) packed[i] = (uint8_t)((p - 1) >> i % 3 * 8);
-    for (size_t i = 0; i < N; i++) ones[i] = (p - 1) / 2; /* and the largest as they travel */
+    for (size_t i = 0; i < N; i++) ones[i] = (p - 1) / 2; /* the largest values in packed form */
     for (size_t rows = 1; rows <= N; rows += N - 1) {
         const double *const most[2] = { ones, ones };
         uint64_t h = (p - 1) / 2, want = (p - h * N % p) % p * h % p;
@@ -219,7 +221,7 @@ static int64_t balanced(int64_t x, uint32_t p)
     return x > h ? x - q : x < -h ? x + q : x;
 }
 
-/* Every shape around the sizes at which kernels change their way, against int64. */
+/* All shapes around the sizes at which kernels switch code paths, compared with int64. */
 static void residue_kernels_equal_int64_for_every_shape(void **s)
 {
     (void)s;
@@ -266,7 +268,7 @@ static void residue_kernels_equal_int64_for_every_shape(void **s)
     free(x), free(v), free(packed);
 }
 
-static void several_primes_at_once_equal_one_after_the_other(void **s)
+static void several_primes_at_once_equal_single_primes(void **s)
 {
     (void)s;
     enum { N = 1100, K = 37, LD = 40, MOST = 4 };
@@ -305,15 +307,15 @@ static void several_primes_at_once_equal_one_after_the_other(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(weights_are_uniform_however_many_are_drawn),
+        cmocka_unit_test(weights_are_uniform_for_any_number_of_draws),
         cmocka_unit_test(packed_residues_are_checked_two_trials_at_once),
         UNIT_TEST_PLAIN(packed_residues_are_checked_two_trials_at_once),
-        cmocka_unit_test(a_residue_not_below_its_prime_is_refused_wherever_it_stands),
-        UNIT_TEST_PLAIN(a_residue_not_below_its_prime_is_refused_wherever_it_stands),
+        cmocka_unit_test(a_residue_not_below_its_prime_is_refused_at_any_place),
+        UNIT_TEST_PLAIN(a_residue_not_below_its_prime_is_refused_at_any_place),
         cmocka_unit_test(residue_sums_stay_exact_for_the_largest_values),
         UNIT_TEST_PLAIN(residue_sums_stay_exact_for_the_largest_values),
         cmocka_unit_test(residue_kernels_equal_int64_for_every_shape),
-        cmocka_unit_test(several_primes_at_once_equal_one_after_the_other),
+        cmocka_unit_test(several_primes_at_once_equal_single_primes),
         UNIT_TEST_PLAIN(residue_kernels_equal_int64_for_every_shape),
     };
     return cmocka_run_group_tests_name("crypto/freivalds_residues", tests, start, NULL);

@@ -1,6 +1,7 @@
-/* The noise of differential privacy has the distribution that it claims, for small and for large
- * variances, and is fresh for every draw; the accountant agrees with published figures and with the
- * exact privacy of a single Gaussian. A draw takes as many digits whatever its samples are.
+/*
+ * The noise of differential privacy has its stated distribution, for small and large variances, and
+ * is fresh in every draw. The accountant agrees with published figures and with the exact privacy
+ * of a single Gaussian. The number of digits that a draw reads does not depend on its samples.
  *
  * link: -Wl,--wrap=sherd__keystream_read
  */
@@ -34,7 +35,8 @@ static int64_t *samples(uint64_t variance, uint64_t seed)
     return x;
 }
 
-/* Chi-squared of the counts of -most..most against exp(-x^2 / (2 variance)) normalised. */
+/* Chi-squared statistic of the counts of -most..most compared with the normalised exp(-x^2 / (2
+ * variance)). */
 static void small_variances_have_the_exact_probabilities(void **s)
 {
     static const struct {
@@ -59,12 +61,12 @@ static void small_variances_have_the_exact_probabilities(void **s)
         }
         chi += (beyond - rest) * (beyond - rest) / rest;
         double freedom = 2 * most + 1;
-        assert_true(chi < freedom + 6 * sqrt(2 * freedom)); /* p below 1e-7 for these */
+        assert_true(chi < freedom + 6 * sqrt(2 * freedom)); /* probability below 1e-7 for these */
         free(x);
     }
 }
 
-/* Of a large variance: mean, variance, kurtosis and the last digits. */
+/* For a large variance: mean, variance, kurtosis and the last digits. */
 static void large_variances_are_gaussian_to_the_last_digit(void **s)
 {
     static const uint64_t of[] = { 1000003, UINT64_C(1) << 40, SHERD__GAUSSIAN_VARIANCE };
@@ -104,8 +106,9 @@ int __wrap_sherd__keystream_read(sherd__keystream *ks, uint64_t nonce, uint64_t 
     return __real_sherd__keystream_read(ks, nonce, block, out, len);
 }
 
-/* In buffers of digits: of 100 draws the largest would take some more than the least. */
-static void a_draw_takes_as_many_digits_whatever_the_samples_are(void **s)
+/* Counted in buffers of digits: of 100 draws, the one with the largest samples would read more than
+ * the one with the smallest. */
+static void the_digits_that_a_draw_reads_do_not_depend_on_its_samples(void **s)
 {
     static const uint64_t variances[] = { 1, 2, 100, UINT64_C(1) << 40 };
     static int64_t x[800];
@@ -153,7 +156,8 @@ static void variances_out_of_range_are_refused(void **s)
 
 /* ---- the accountant -------------------------------------------------------------------------- */
 
-/* The exact delta of one Gaussian of this multiplier (Balle and Wang, ICML 2018, theorem 8). */
+/* The exact delta of one Gaussian with this noise multiplier (Balle and Wang, ICML 2018, theorem
+ * 8). */
 static double exact_delta(double epsilon, double noise)
 {
     double a = 1 / (2 * noise) - epsilon * noise, b = -1 / (2 * noise) - epsilon * noise;
@@ -171,7 +175,7 @@ static double exact_epsilon(double delta, double noise)
     return least;
 }
 
-static void epsilon_is_above_the_exact_one_and_near_it(void **s)
+static void epsilon_is_slightly_above_the_exact_value(void **s)
 {
     static const double noises[] = { 0.5, 0.8, 1, 2, 5, 10, 40 }, deltas[] = { 1e-5, 1e-6, 1e-10 };
     (void)s;
@@ -186,10 +190,10 @@ static void epsilon_is_above_the_exact_one_and_near_it(void **s)
         }
 }
 
-/* The 2020 Census of the United States published epsilon for its redistricting data at delta 1e-10,
- * and rho to two digits: 2.56 and 17.14 of persons, 0.07 and 2.47 of housing units (Abowd et al.,
- * Harvard Data Science Review, 2022). */
-static void published_figures_lie_where_their_rounding_puts_them(void **s)
+/* For the redistricting data of the 2020 Census, the United States published epsilon at delta
+ * 1e-10, and rho to two digits: 2.56 and 17.14 for persons, 0.07 and 2.47 for housing units (Abowd
+ * et al., Harvard Data Science Review, 2022). */
+static void published_figures_are_within_their_rounding(void **s)
 {
     static const struct {
         double rho, epsilon;
@@ -199,12 +203,12 @@ static void published_figures_lie_where_their_rounding_puts_them(void **s)
         assert_true(sherd__privacy_epsilon(of[i].rho - 0.005, 1e-10) <= of[i].epsilon + 0.005);
         assert_true(sherd__privacy_epsilon(of[i].rho + 0.005, 1e-10) >= of[i].epsilon - 0.005);
     }
-    /* By an independent program, over a grid of two million orders. */
+    /* Computed by an independent program, over a grid of two million orders. */
     assert_true(fabs(sherd__privacy_epsilon(1, 1e-10) - 10.034343) < 1e-4);
     assert_true(fabs(sherd__privacy_epsilon(0.1, 1e-10) - 2.881828) < 1e-4);
 }
 
-static void a_budget_and_its_cost_are_inverse(void **s)
+static void budget_and_cost_are_inverse_functions(void **s)
 {
     (void)s;
     for (double epsilon = 0.01; epsilon < 100; epsilon *= 1.7) {
@@ -217,7 +221,7 @@ static void a_budget_and_its_cost_are_inverse(void **s)
     assert_true(sherd__privacy_epsilon(0, 1e-6) == 0);
 }
 
-static void a_round_costs_what_its_noise_says(void **s)
+static void the_cost_of_a_round_follows_from_its_noise(void **s)
 {
     (void)s;
     sherd__privacy_round r = { .threshold = 4, .colluding = 1, .gradient = 100000, .noise = 1 };
@@ -231,7 +235,8 @@ static void a_round_costs_what_its_noise_says(void **s)
     }
     r.noise = 0;
     assert_true(isinf(sherd__privacy_cost(&r)));
-    /* Too little noise for a sum of discrete Gaussians to be nearly one: the correction counts. */
+    /* So little noise that a sum of discrete Gaussians differs from a discrete Gaussian: the
+     * correction counts. */
     r.noise = 1e-12;
     r.gradient = UINT64_C(1) << 40;
     double variance = (double)sherd__privacy_variance(&r), b = 0x1p18 + 0x1p19;
@@ -247,13 +252,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(small_variances_have_the_exact_probabilities),
         cmocka_unit_test(large_variances_are_gaussian_to_the_last_digit),
-        cmocka_unit_test(a_draw_takes_as_many_digits_whatever_the_samples_are),
+        cmocka_unit_test(the_digits_that_a_draw_reads_do_not_depend_on_its_samples),
         cmocka_unit_test(a_draw_never_repeats),
         cmocka_unit_test(variances_out_of_range_are_refused),
-        cmocka_unit_test(epsilon_is_above_the_exact_one_and_near_it),
-        cmocka_unit_test(published_figures_lie_where_their_rounding_puts_them),
-        cmocka_unit_test(a_budget_and_its_cost_are_inverse),
-        cmocka_unit_test(a_round_costs_what_its_noise_says),
+        cmocka_unit_test(epsilon_is_slightly_above_the_exact_value),
+        cmocka_unit_test(published_figures_are_within_their_rounding),
+        cmocka_unit_test(budget_and_cost_are_inverse_functions),
+        cmocka_unit_test(the_cost_of_a_round_follows_from_its_noise),
     };
     return cmocka_run_group_tests_name("crypto/gaussian", tests, NULL, NULL);
 }

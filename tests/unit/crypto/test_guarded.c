@@ -1,6 +1,6 @@
 /*
- * Keys of masks lie in guarded memory alone: this process's own memory is searched for one, and
- * wherever it is found nobody may dump it.
+ * Keys of masks are in guarded memory only: the test searches the memory of this process for a key,
+ * and every mapping that contains it must be excluded from core dumps.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,10 +21,10 @@
 #include "core/wipe.h"
 #include "crypto/mask.h"
 
-enum { KEY = 32, LARGEST = 1 << 26 }; /* of a mapping: larger ones are reserved, not used */
+enum { KEY = 32, LARGEST = 1 << 26 }; /* size of a mapping: larger ones are reserved, not used */
 
-/* What is searched for is nowhere in memory as it is, nor does the compiler know it: whoever needs
- * it makes it, and wipes it. */
+/* The key that is searched for is not stored anywhere, and the compiler does not know it: code that
+ * needs it computes it and wipes it. */
 static volatile uint8_t secret = 0xa5;
 
 static void key_of(uint8_t out[KEY])
@@ -47,7 +47,7 @@ static void fill(void *ctx, void *out, size_t len)
 }
 
 typedef struct found {
-    size_t all, open; /* places; those of them that a core dump would have */
+    size_t all, open; /* places with the key; those of them that a core dump would contain */
 } found;
 
 static size_t count_in(int memory, uint8_t *room, uintptr_t from, size_t len)
@@ -59,7 +59,7 @@ static size_t count_in(int memory, uint8_t *room, uintptr_t from, size_t len)
     return n;
 }
 
-/* `room` lies in a mapping of its own, which is left out. */
+/* `room` is in a mapping of its own, which the search leaves out. */
 static found search(void)
 {
     found f = { 0, 0 };
@@ -87,7 +87,7 @@ static found search(void)
     return f;
 }
 
-static void a_key_that_lies_anywhere_is_found(void **state)
+static void the_search_finds_a_key_anywhere_in_memory(void **state)
 {
     (void)state;
     uint8_t *heap = malloc(KEY);
@@ -99,7 +99,7 @@ static void a_key_that_lies_anywhere_is_found(void **state)
     assert_int_equal(search().all, 0);
 }
 
-static void keys_of_masks_lie_where_nothing_is_dumped(void **state)
+static void keys_of_masks_are_only_in_memory_that_is_not_dumped(void **state)
 {
     (void)state;
     static double out[64];
@@ -119,8 +119,8 @@ static void keys_of_masks_lie_where_nothing_is_dumped(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_key_that_lies_anywhere_is_found),
-        cmocka_unit_test(keys_of_masks_lie_where_nothing_is_dumped),
+        cmocka_unit_test(the_search_finds_a_key_anywhere_in_memory),
+        cmocka_unit_test(keys_of_masks_are_only_in_memory_that_is_not_dumped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,7 +28,7 @@ static void compare(uint64_t nonce, uint64_t block, size_t len)
     free(b);
 }
 
-static void the_bytes_are_libsodiums_at_every_length(void **s)
+static void the_bytes_equal_libsodiums_at_every_length(void **s)
 {
     (void)s;
     for (size_t len = 0; len < 300; len++) compare(0, 0, len);
@@ -36,7 +36,7 @@ static void the_bytes_are_libsodiums_at_every_length(void **s)
     compare(7, 1, (1 << 20) + 65); /* more than one call of the cipher */
 }
 
-static void a_read_across_2_to_the_32_blocks_carries(void **s)
+static void the_block_counter_carries_beyond_32_bits(void **s)
 {
     (void)s;
     compare(3, (UINT64_C(1) << 32) - 2, 64 * 5 + 3);
@@ -59,14 +59,14 @@ static void reads_in_any_order_are_parts_of_one_stream(void **s)
         assert_memory_equal(part, whole + b * 64, 64);
     }
     sherd__keystream_fini(&ks);
-    sherd__keystream_fini(&ks); /* a finished one may be finished again */
+    sherd__keystream_fini(&ks); /* finishing twice is allowed */
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_bytes_are_libsodiums_at_every_length),
-        cmocka_unit_test(a_read_across_2_to_the_32_blocks_carries),
+        cmocka_unit_test(the_bytes_equal_libsodiums_at_every_length),
+        cmocka_unit_test(the_block_counter_carries_beyond_32_bits),
         cmocka_unit_test(reads_in_any_order_are_parts_of_one_stream),
     };
     return cmocka_run_group_tests_name("crypto/keystream", tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /*
- * The Lagrange code: weights against the polynomials they stand for, what enough answers give back
- * and too few do not, and what T shares tell (nothing).
+ * The Lagrange code: weights compared with the polynomials that they evaluate; enough answers
+ * decode and too few do not; T shares reveal nothing.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ static uint64_t power(uint64_t x, uint64_t e, uint32_t p)
     return r;
 }
 
-/* Rank of a rows x cols matrix modulo p, which is used up. */
+/* Returns the rank of a rows x cols matrix modulo p; overwrites the matrix. */
 static size_t rank(uint64_t *m, size_t rows, size_t cols, uint32_t p)
 {
     size_t r = 0;
@@ -45,7 +45,8 @@ static size_t rank(uint64_t *m, size_t rows, size_t cols, uint32_t p)
     return r;
 }
 
-/* The next subset of `take` of 0..n-1 in lexical order; false after the last. */
+/* Advances to the next subset of `take` elements of 0..n-1 in lexical order. Returns false after
+ * the last. */
 static bool next_subset(uint32_t *set, uint32_t take, uint32_t n)
 {
     for (uint32_t i = take; i-- > 0;)
@@ -61,7 +62,7 @@ static void first_subset(uint32_t *set, uint32_t take)
     for (uint32_t i = 0; i < take; i++) set[i] = i;
 }
 
-/* Both tables, and primes that are barely large enough. */
+/* Primes of both tables, and primes that are barely large enough. */
 static uint32_t prime(size_t i)
 {
     const sherd__primes *table = i < SHERD__TABLE_PRIMES ? &sherd__primes_default
@@ -72,7 +73,7 @@ enum { PRIMES = 2 * SHERD__TABLE_PRIMES };
 
 /* --- the code -------------------------------------------------------------------------------- */
 
-static void the_number_of_blocks_is_as_large_as_the_threshold_allows(void **s)
+static void the_number_of_blocks_is_the_largest_that_the_threshold_allows(void **s)
 {
     (void)s;
     static const uint32_t table[][4] = {
@@ -94,7 +95,7 @@ static void the_number_of_blocks_is_as_large_as_the_threshold_allows(void **s)
     assert_int_equal(sherd__lcc_threshold(3, 1, false), 4);
 }
 
-static void no_point_of_a_share_is_a_point_of_a_block(void **s)
+static void no_point_of_a_share_is_the_point_of_a_block(void **s)
 {
     (void)s;
     for (size_t i = 0; i < PRIMES; i++)
@@ -113,7 +114,7 @@ static void no_point_of_a_share_is_a_point_of_a_block(void **s)
         }
 }
 
-static void what_is_no_code_is_refused(void **s)
+static void invalid_codes_are_refused(void **s)
 {
     (void)s;
     static const sherd__lcc bad[] = { { 0, 1, 3 },          { 1, 0, 3 },
@@ -126,7 +127,7 @@ static void what_is_no_code_is_refused(void **s)
         assert_int_equal(sherd__lcc_check(&bad[i], 5931641), SHERD_EINVAL);
     assert_int_equal(sherd__lcc_check(&good, 5931641), SHERD_OK);
     assert_int_equal(sherd__lcc_check(&largest, 8388593), SHERD_OK);
-    assert_int_equal(sherd__lcc_check(&good, 5931643), SHERD_EINVAL); /* no prime */
+    assert_int_equal(sherd__lcc_check(&good, 5931643), SHERD_EINVAL); /* not a prime */
     assert_int_equal(sherd__lcc_check(&good, 7), SHERD_EINVAL);       /* 11 points do not fit */
     assert_int_equal(sherd__lcc_check(&good, 11), SHERD_OK);
     assert_int_equal(sherd__lcc_check(&tiny, 7), SHERD_OK);
@@ -135,7 +136,8 @@ static void what_is_no_code_is_refused(void **s)
 
 /* --- weights --------------------------------------------------------------------------------- */
 
-/* sum_i w[i] * x[i]^d = at^d for every d below len: the weights carry every polynomial over. */
+/* Checks sum_i w[i] * x[i]^d = at^d for every d below len: the weights evaluate every
+ * polynomial. */
 static void weights_carry_monomials(const double *w, const uint32_t *x, uint32_t len, uint32_t at,
                                     uint32_t p)
 {
@@ -165,7 +167,7 @@ static void weights_interpolate_every_polynomial(void **s)
                 sherd__lcc_encode_weights(c, p, q, w);
                 weights_carry_monomials(w, x, terms, sherd__lcc_alpha(c, q), p);
             }
-            for (uint32_t j = 0; j < len; j++) { /* some shares in a mixed order */
+            for (uint32_t j = 0; j < len; j++) { /* some shares, in mixed order */
                 share[j] = (uint32_t)((j * UINT64_C(7) + 3) % c->shares);
                 for (uint32_t q = 0; q < j; q++)
                     if (share[q] == share[j]) share[j] = (share[j] + 1) % c->shares, q = UINT32_MAX;
@@ -178,7 +180,7 @@ static void weights_interpolate_every_polynomial(void **s)
         }
 }
 
-/* T x T minors of the weights of masks, for any T shares. */
+/* Checks the T x T minors of the weights of masks, for any T shares. */
 static void minors_of(const sherd__lcc *c, uint32_t p)
 {
     double w[16][MOST];
@@ -194,7 +196,7 @@ static void minors_of(const sherd__lcc *c, uint32_t p)
     } while (next_subset(set, c->masks, c->shares));
 }
 
-static void every_minor_of_the_masks_is_invertible(void **s)
+static void every_minor_of_the_mask_weights_is_invertible(void **s)
 {
     (void)s;
     for (size_t i = 0; i < PRIMES; i++)
@@ -209,7 +211,7 @@ static void every_minor_of_the_masks_is_invertible(void **s)
 
 enum { LEN = 37 };
 
-/* What the nodes do: answers[i] = share of u times share of v, element by element. */
+/* The computation of the nodes: answers[i] = share of u times share of v, element by element. */
 typedef struct run {
     sherd__lcc c;
     uint32_t p;
@@ -251,7 +253,7 @@ static void answer_all(run *r, bool both)
     }
 }
 
-/* Whether the answers of `share` give all blocks' products back. */
+/* Returns whether the answers of `share` decode to the products of all blocks. */
 static bool decodes(const run *r, bool both, const uint32_t *share, uint32_t len)
 {
     static double out[MOST][LEN], w[MOST * 2 * MOST];
@@ -273,7 +275,7 @@ static bool decodes(const run *r, bool both, const uint32_t *share, uint32_t len
     return right;
 }
 
-static void any_threshold_of_eight_answers_decode_and_one_fewer_does_not(void **s)
+static void any_threshold_of_eight_answers_decode_and_fewer_do_not(void **s)
 {
     (void)s;
     for (size_t i = 0; i < PRIMES; i++)
@@ -295,9 +297,9 @@ static void any_threshold_of_eight_answers_decode_and_one_fewer_does_not(void **
                 }
 }
 
-/* Of polynomials of `threshold` coefficients, one answer fewer leaves the value at every block's
- * point open: its row of powers is independent of the answers' rows. */
-static void one_answer_fewer_leaves_every_block_open(void **s)
+/* For polynomials with `threshold` coefficients, one answer fewer does not determine the value at
+ * any block's point: its row of powers is independent of the answers' rows. */
+static void with_one_answer_fewer_no_block_is_determined(void **s)
 {
     (void)s;
     for (size_t i = 0; i < PRIMES; i++)
@@ -321,7 +323,7 @@ static void one_answer_fewer_leaves_every_block_open(void **s)
 
 /* --- hiding ---------------------------------------------------------------------------------- */
 
-/* How often each tuple of values of the shares in `set` comes up over all masks, for these
+/* Counts how often each tuple of values of the shares in `set` occurs over all masks, for these
  * blocks. */
 static void count_tuples(const sherd__lcc *c, uint32_t p, const double *blocks, const uint32_t *set,
                          uint32_t take, uint32_t *count)
@@ -353,7 +355,7 @@ static void count_tuples(const sherd__lcc *c, uint32_t p, const double *blocks, 
     }
 }
 
-static void shares_of_colluders_are_uniform_whatever_the_data(void **s)
+static void shares_of_colluders_are_uniform_for_any_data(void **s)
 {
     (void)s;
     static const struct {
@@ -380,8 +382,9 @@ static void shares_of_colluders_are_uniform_whatever_the_data(void **s)
     }
 }
 
-/* The test above can fail: one share more than there are masks depends on the data. */
-static void one_colluder_more_learns_of_the_data(void **s)
+/* A control for the test above: with one share more than there are masks, the distribution depends
+ * on the data. */
+static void with_one_more_colluder_shares_depend_on_the_data(void **s)
 {
     (void)s;
     const sherd__lcc c = { 1, 1, 3 };
@@ -396,15 +399,15 @@ static void one_colluder_more_learns_of_the_data(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_number_of_blocks_is_as_large_as_the_threshold_allows),
-        cmocka_unit_test(no_point_of_a_share_is_a_point_of_a_block),
-        cmocka_unit_test(what_is_no_code_is_refused),
+        cmocka_unit_test(the_number_of_blocks_is_the_largest_that_the_threshold_allows),
+        cmocka_unit_test(no_point_of_a_share_is_the_point_of_a_block),
+        cmocka_unit_test(invalid_codes_are_refused),
         cmocka_unit_test(weights_interpolate_every_polynomial),
-        cmocka_unit_test(every_minor_of_the_masks_is_invertible),
-        cmocka_unit_test(any_threshold_of_eight_answers_decode_and_one_fewer_does_not),
-        cmocka_unit_test(one_answer_fewer_leaves_every_block_open),
-        cmocka_unit_test(shares_of_colluders_are_uniform_whatever_the_data),
-        cmocka_unit_test(one_colluder_more_learns_of_the_data),
+        cmocka_unit_test(every_minor_of_the_mask_weights_is_invertible),
+        cmocka_unit_test(any_threshold_of_eight_answers_decode_and_fewer_do_not),
+        cmocka_unit_test(with_one_answer_fewer_no_block_is_determined),
+        cmocka_unit_test(shares_of_colluders_are_uniform_for_any_data),
+        cmocka_unit_test(with_one_more_colluder_shares_depend_on_the_data),
     };
     return cmocka_run_group_tests_name("crypto/lagrange", tests, NULL, NULL);
 }

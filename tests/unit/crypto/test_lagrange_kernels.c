@@ -1,6 +1,6 @@
 /*
- * The kernels of the Lagrange code against int64: every number of terms, length and code, with wide
- * vectors and without.
+ * The kernels of the Lagrange code compared with int64: every number of terms, length and code,
+ * with and without wide vectors.
  * link: -Wl,--wrap=sherd__lcc_encode_steps -Wl,--wrap=sherd__lcc_encode_wide
  */
 #include <stdarg.h>
@@ -18,7 +18,7 @@
 #include "tests/support/draw.h"
 #include "tests/unit/crypto/lagrange_world.h"
 
-/* Processors with wide vectors have kernels of their own: what is `plain` goes without. */
+/* Processors with wide vectors have kernels of their own; `plain` switches them off. */
 static bool plain, stepped;
 
 bool __real_sherd__lcc_encode_steps(const double *w, uint32_t shares, uint32_t blocks, uint32_t p,
@@ -87,8 +87,8 @@ static void shares_equal_int64_for_every_number_of_terms_and_length(void **s)
         }
 }
 
-/* Values and differences at their bounds, with signs that make each share in turn the largest, or
- * the least; whole rows of 0 and 1, whose residues are next to where fractions wrap. */
+/* Values and differences at their bounds, with signs that make each share in turn the largest or
+ * the smallest; rows of 0 and 1, whose residues are next to where fractions wrap. */
 static void fill_code(double *x, size_t n, uint32_t term, const double *w, uint32_t p)
 {
     for (size_t i = 0; i < n; i++) {
@@ -130,7 +130,7 @@ static void check_code(const sherd__lcc *c, uint32_t p, size_t n)
     free(x);
 }
 
-/* Codes and primes on both sides of what steps are exact for. */
+/* Codes and primes within and beyond the range in which steps are exact. */
 static void shares_of_every_code_equal_int64(void **s)
 {
     (void)s;
@@ -147,7 +147,7 @@ static void shares_of_every_code_equal_int64(void **s)
             check_code(&codes[k], primes[q], 1100);
             fast += stepped, all++;
         }
-    if (fast) assert_true(all / 5 < fast && fast < all * 9 / 10); /* both were tried */
+    if (fast) assert_true(all / 5 < fast && fast < all * 9 / 10); /* both paths were used */
     const sherd__lcc usual = { 3, 1, 7 };
     for (size_t l = 0; l < LENGTHS; l++) check_code(&usual, 5931641, lengths[l]);
 #ifdef SHERD__IS_V4_BYTES
@@ -155,8 +155,8 @@ static void shares_of_every_code_equal_int64(void **s)
 #endif
 }
 
-/* One weight of a usual code is another: its share alone is another, in the last columns too. */
-static void weights_of_other_points_are_taken_as_they_are(void **s)
+/* One changed weight of a usual code changes only its own share, in the last columns, too. */
+static void weights_that_belong_to_no_code_are_used_as_given(void **s)
 {
     (void)s;
     enum { N = 37 };
@@ -184,7 +184,7 @@ static void weights_of_other_points_are_taken_as_they_are(void **s)
     }
 }
 
-static void answers_decode_like_int64_for_every_number_and_length(void **s)
+static void decoding_equals_int64_for_every_number_and_length_of_answers(void **s)
 {
     (void)s;
     enum { N = 1100, BLOCKS = 3 };
@@ -214,7 +214,7 @@ static void answers_decode_like_int64_for_every_number_and_length(void **s)
                     assert_int_equal(lcc_mod((int64_t)out[q][i], p), lcc_mod(sum, p));
                 }
             }
-            if (n > 0) { /* p itself, anywhere, is a stranger's */
+            if (n > 0) { /* p itself is not a residue, at any place */
                 uint8_t *bad = packed + draw() % len * 3 * n + 3 * (draw() % n);
                 memcpy(bad, (const uint8_t[]){ (uint8_t)p, (uint8_t)(p >> 8), (uint8_t)(p >> 16) },
                        3);
@@ -232,8 +232,8 @@ int main(void)
         { "shares equal int64 (plain)", shares_equal_int64_for_every_number_of_terms_and_length,
           NULL, NULL, &plain },
         cmocka_unit_test(shares_of_every_code_equal_int64),
-        cmocka_unit_test(weights_of_other_points_are_taken_as_they_are),
-        cmocka_unit_test(answers_decode_like_int64_for_every_number_and_length),
+        cmocka_unit_test(weights_that_belong_to_no_code_are_used_as_given),
+        cmocka_unit_test(decoding_equals_int64_for_every_number_and_length_of_answers),
     };
     return cmocka_run_group_tests_name("crypto/lagrange_kernels", tests, NULL, NULL);
 }

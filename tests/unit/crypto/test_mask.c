@@ -1,6 +1,6 @@
 /*
- * Masks: against the header's definition in integers with libsodium's primitives, uniform, and
- * never the same twice. The keystream is wrapped so that a test may choose the words.
+ * Masks: equal to the header's definition, computed with integers and libsodium's primitives;
+ * uniform; never repeated. The keystream is wrapped so that a test can choose the words.
  * link: -Wl,--wrap=sherd__keystream_read
  */
 #include <stdarg.h>
@@ -21,7 +21,7 @@
 
 #define KEY 32
 
-/* --- entropy that is known ------------------------------------------------------------------- */
+/* ---- known entropy --------------------------------------------------------------------------- */
 
 static size_t drawn;
 
@@ -39,11 +39,12 @@ static sherd__masks *masks_of(uint8_t byte)
     return m;
 }
 
-/* --- words that are chosen ------------------------------------------------------------------- */
+/* ---- chosen words ---------------------------------------------------------------------------- */
 
 static const uint32_t *chosen; /* words of nonce 0 */
-static const uint32_t *spare;  /* of every other nonce, a block; NULL: it is an error to ask */
-static uint64_t asked;         /* the last other nonce */
+static const uint32_t *spare;  /* words of every other nonce, one block; NULL: such a read is an
+                                * error */
+static uint64_t asked;         /* the last other nonce that was read */
 
 int __real_sherd__keystream_read(sherd__keystream *ks, uint64_t nonce, uint64_t block, void *out,
                                  size_t len);
@@ -65,7 +66,7 @@ int __wrap_sherd__keystream_read(sherd__keystream *ks, uint64_t nonce, uint64_t 
 
 /* --- the definition -------------------------------------------------------------------------- */
 
-/* crypto/mask.h, in integers: false if the word is dropped. */
+/* The definition of crypto/mask.h, with integers. Returns false if the word is dropped. */
 static bool defined_residue(uint32_t word, uint32_t p, int64_t *r)
 {
     const int64_t half = INT64_C(1) << 29, range = INT64_C(1) << 30;
@@ -100,7 +101,7 @@ static uint32_t defined_word(const uint8_t key[KEY], uint64_t nonce, uint64_t wo
     return sherd__get_u32(block + word % 16 * 4);
 }
 
-/* Element (row, col); *dropped counts words. */
+/* Returns element (row, col); *dropped counts dropped words. */
 static int64_t defined_element(const uint8_t key[KEY], const sherd__mask_id *id, uint64_t row,
                                uint64_t col, size_t *dropped)
 {
@@ -112,14 +113,14 @@ static int64_t defined_element(const uint8_t key[KEY], const sherd__mask_id *id,
     return r;
 }
 
-/* A prime for which dropping is as frequent as it gets: 2^30 mod p is nearly p. */
+/* Returns a prime for which words are dropped as often as possible: 2^30 mod p is nearly p. */
 static uint32_t wasteful_prime(void)
 {
     for (uint32_t p = (1u << 23) - 1;; p -= 2)
         if ((1u << 30) % p > p - p / 16 && sherd__prime_ok(p)) return p;
 }
 
-static void elements_are_what_the_header_says(void **s)
+static void elements_equal_the_definition_in_the_header(void **s)
 {
     (void)s;
     static const size_t widths[] = { 1, 2, 10, 15, 16, 17, 100, 784, 4096, 4097, 9000 };
@@ -142,11 +143,11 @@ static void elements_are_what_the_header_says(void **s)
                     assert_true(got[i * n + j] ==
                                 (double)defined_element(key, &id, row0 + i, j, &dropped));
         }
-    assert_true(dropped > 20); /* or the test would not have seen any */
+    assert_true(dropped > 20); /* otherwise no dropped word was tested */
     sherd__masks_free(m);
 }
 
-static void any_part_is_that_part_of_the_whole(void **s)
+static void any_part_equals_that_part_of_the_whole(void **s)
 {
     (void)s;
     enum { ROWS = 40, WIDTH = 5000 };
@@ -191,9 +192,9 @@ static double take(sherd__masks *m, uint32_t p, const uint32_t *words, size_t *a
     return out[9];
 }
 
-/* The kept words of every residue are a run of floor(2^30/p) values: both ends of it and the values
- * beyond are tried. Of all 2^30 values nothing else can be kept. */
-static void every_residue_is_given_by_equally_many_words(void **s)
+/* The words kept for each residue are a run of floor(2^30/p) values. The test tries both ends of
+ * the run and the values beyond. No other of the 2^30 values can then be kept. */
+static void equally_many_words_give_each_residue(void **s)
 {
     (void)s;
     const uint32_t primes[] = {
@@ -206,7 +207,7 @@ static void every_residue_is_given_by_equally_many_words(void **s)
     for (size_t q = 0; q < sizeof primes / sizeof *primes; q++) {
         int64_t p = primes[q], h = (p - 1) / 2, d = range % p;
         for (int64_t r = -h; r <= h; r += p < 300 ? 1 : r == -h || r >= h - 1 ? 1 : 9973) {
-            /* least and largest v with r*2^30 - 2^29 + d <= v*p < r*2^30 + 2^29 */
+            /* smallest and largest v with r*2^30 - 2^29 + d <= v*p < r*2^30 + 2^29 */
             int64_t low = r * range - half + d, high = r * range + half - 1;
             int64_t first = low >= 0 ? (low + p - 1) / p : -(-low / p);
             int64_t last = high >= 0 ? high / p : -((-high + p - 1) / p);
@@ -246,7 +247,7 @@ static void a_dropped_word_is_replaced_until_one_is_kept(void **s)
     sherd__masks_free(m);
 }
 
-/* Chi squared with `cells` cells; the deviate of its normal approximation. */
+/* Chi-squared over `cells` cells; returns the deviate of its normal approximation. */
 static double deviate(const uint32_t *count, size_t cells, double expected)
 {
     double chi = 0.0;
@@ -277,7 +278,7 @@ static void masks_are_uniform_and_independent_of_each_other(void **s)
                 assert_true(a >= 0 && a < 1 && b >= 0 && b < 1);
                 count[(int)(a * CELLS) * CELLS + (int)(b * CELLS)]++;
             }
-            /* Standard deviation sqrt(2/255) = 0.09: six of it. */
+            /* Standard deviation sqrt(2/255) = 0.09; the bound is six of them. */
             assert_true(deviate(count, CELLS * CELLS, (N - 1.0) / (CELLS * CELLS)) < 0.54);
             assert_true(deviate(count, CELLS * CELLS, (N - 1.0) / (CELLS * CELLS)) > -0.54);
         }
@@ -289,7 +290,7 @@ static void masks_are_uniform_and_independent_of_each_other(void **s)
     sherd__masks_free(m);
 }
 
-/* --- never twice ----------------------------------------------------------------------------- */
+/* ---- no repetition --------------------------------------------------------------------------- */
 
 static size_t equal_elements(const double *a, const double *b, size_t n)
 {
@@ -319,10 +320,9 @@ static void two_encodings_share_no_row(void **s)
     sherd__masks_free(o);
 }
 
-/* Whatever names a mask changes all of it: role, t, prime, width, key. Words, not residues, are
- * compared by way of one prime, since a word used for two primes gives residues that are nearly
- * proportional. */
-static void every_part_of_a_masks_name_counts(void **s)
+/* Every part of a mask's name changes the whole mask: role, t, prime, width, key. The test compares
+ * words, using one prime, since one word gives nearly proportional residues for two primes. */
+static void every_part_of_a_masks_name_changes_the_mask(void **s)
 {
     (void)s;
     enum { N = 400 };
@@ -346,7 +346,7 @@ static void every_part_of_a_masks_name_counts(void **s)
             for (size_t k = 0; k < N; k++) near += x[i][k] - x[j][k] < 9 && x[j][k] - x[i][k] < 9;
             assert_true(near < 5);
         }
-    /* And the same name is the same mask, after others that had its place. */
+    /* The same name gives the same mask, even after others have used its place in the cache. */
     for (size_t i = 0; i < IDS; i++) {
         assert_int_equal(sherd__masks_part(m, &ids[i], 3, 1, 0, N, x[IDS], N), SHERD_OK);
         assert_memory_equal(x[IDS], x[i], sizeof x[i]);
@@ -355,7 +355,7 @@ static void every_part_of_a_masks_name_counts(void **s)
     sherd__masks_free(o);
 }
 
-static void a_clone_has_the_same_masks_and_draws_nothing(void **s)
+static void a_clone_has_the_same_masks_and_draws_no_entropy(void **s)
 {
     (void)s;
     double a[100], b[100];
@@ -372,7 +372,7 @@ static void a_clone_has_the_same_masks_and_draws_nothing(void **s)
     sherd__masks_free(NULL);
 }
 
-static void without_memory_there_are_no_masks(void **s)
+static void without_memory_no_masks_are_made(void **s)
 {
     (void)s;
     uint8_t byte = 1;
@@ -392,15 +392,15 @@ static void without_memory_there_are_no_masks(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(elements_are_what_the_header_says),
-        cmocka_unit_test(any_part_is_that_part_of_the_whole),
-        cmocka_unit_test(every_residue_is_given_by_equally_many_words),
+        cmocka_unit_test(elements_equal_the_definition_in_the_header),
+        cmocka_unit_test(any_part_equals_that_part_of_the_whole),
+        cmocka_unit_test(equally_many_words_give_each_residue),
         cmocka_unit_test(a_dropped_word_is_replaced_until_one_is_kept),
         cmocka_unit_test(masks_are_uniform_and_independent_of_each_other),
         cmocka_unit_test(two_encodings_share_no_row),
-        cmocka_unit_test(every_part_of_a_masks_name_counts),
-        cmocka_unit_test(a_clone_has_the_same_masks_and_draws_nothing),
-        cmocka_unit_test(without_memory_there_are_no_masks),
+        cmocka_unit_test(every_part_of_a_masks_name_changes_the_mask),
+        cmocka_unit_test(a_clone_has_the_same_masks_and_draws_no_entropy),
+        cmocka_unit_test(without_memory_no_masks_are_made),
     };
     return cmocka_run_group_tests_name("crypto/mask", tests, NULL, NULL);
 }

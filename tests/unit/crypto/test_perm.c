@@ -13,7 +13,7 @@
 #include "core/bytes.h"
 #include "crypto/perm.h"
 
-static uint8_t seed[32], key3[32]; /* 0..31; its perm-v1 key of operation 3 */
+static uint8_t seed[32], key3[32]; /* 0..31; the perm-v1 key of operation 3 made from it */
 
 static int begin(void **s)
 {
@@ -82,7 +82,7 @@ static void check_digest(const char *what, uint64_t step, const char *want)
     assert_string_equal(got, want);
 }
 
-static void rows_keys_and_exposures_are_those_of_the_independent_program(void **s)
+static void rows_keys_and_exposures_equal_those_of_the_independent_program(void **s)
 {
     (void)s;
     char what[16], want[2048];
@@ -110,7 +110,7 @@ static uint32_t get(const void *p, unsigned width, size_t i)
                         : ((const uint32_t *)p)[i];
 }
 
-/* Every width, many rows at once from any row on, against single rows. */
+/* Compares many rows at once, from any first row, with single rows, for every width. */
 static void compare_rows(uint32_t n, uint64_t row0, size_t nrows, unsigned width)
 {
     uint8_t *p = malloc(n * nrows * width + 1), *v = malloc(n * nrows * width + 1);
@@ -128,7 +128,7 @@ static void compare_rows(uint32_t n, uint64_t row0, size_t nrows, unsigned width
     free(one);
 }
 
-static void tables_of_every_width_are_their_single_rows_with_inverses(void **s)
+static void tables_of_every_width_equal_their_single_rows_and_have_inverses(void **s)
 {
     (void)s;
     static const uint32_t ns[] = { 0, 1, 2, 5, 6, 7, 10, 49, 128, 255, 256 };
@@ -136,7 +136,7 @@ static void tables_of_every_width_are_their_single_rows_with_inverses(void **s)
         for (unsigned w = 1; w <= 4; w *= 2) compare_rows(ns[i], 77, 600, w);
     for (unsigned w = 2; w <= 4; w *= 2) {
         compare_rows(257, 0, 40, w);
-        compare_rows(512, 0, 300, w); /* some drop a word */
+        compare_rows(512, 0, 300, w); /* some of these rows drop a word */
         compare_rows(21000, UINT64_C(1) << 33, 3, w);
         compare_rows(65536, 5, 2, w);
     }
@@ -144,7 +144,7 @@ static void tables_of_every_width_are_their_single_rows_with_inverses(void **s)
     compare_rows(600000, 0, 1, 4); /* the bands of two and three draws */
 }
 
-static void words_needed_is_what_a_row_takes_that_drops_none(void **s)
+static void words_needed_is_the_number_of_words_of_a_row_that_drops_none(void **s)
 {
     (void)s;
     static const uint32_t q[][2] = { { 1u << 30, 1 }, { 1 << 19, 2 }, { 1 << 14, 3 },
@@ -168,11 +168,12 @@ static uint64_t next_word(void *ctx)
     return *(*at)++;
 }
 
-static void a_dropped_word_changes_nothing_and_the_next_one_serves(void **s)
+static void a_dropped_word_is_replaced_by_the_next_and_has_no_effect(void **s)
 {
     (void)s;
-    /* n = 3: both draws' rest is 6w mod 2^64, and below 2^64 mod 6 = 4 for the first three; for the
-     * last it is 4: kept, 1 of 3 and then 0 of 2, which makes 0 1 2 -> 0 2 1 -> 2 0 1. */
+    /* n = 3: the remainder of both draws is 6w mod 2^64. It is below 2^64 mod 6 = 4 for the first
+     * three words. For the last it is 4, so the word is kept: 1 of 3, then 0 of 2, which makes 0 1
+     * 2 -> 0 2 1 -> 2 0 1. */
     static const uint64_t dropped[] = { 0, UINT64_C(1) << 63, UINT64_C(3074457345618258603) };
     for (size_t i = 0; i < 3; i++) {
         uint64_t words[] = { dropped[i], UINT64_C(0x5555555555555556) }, *at = words + 1;
@@ -184,8 +185,8 @@ static void a_dropped_word_changes_nothing_and_the_next_one_serves(void **s)
     }
 }
 
-/* All words of a small world: with w in steps of 2^64/1200 every order comes up equally often. */
-static void equally_spaced_words_reach_every_order_equally_often(void **s)
+/* With w in steps of 2^64/1200, every order occurs equally often. */
+static void equally_spaced_words_give_every_order_equally_often(void **s)
 {
     (void)s;
     int count[120] = { 0 };
@@ -224,8 +225,8 @@ static void orders_of_six_are_uniform(void **s)
     assert_true(chi2 > 530 && chi2 < 920); /* 719 degrees of freedom: 5 standard deviations */
 }
 
-/* Where each value goes in rows of 600, the longest band but one. */
-static void every_value_is_equally_often_at_every_place(void **s)
+/* The place of each value in rows of 600, the second longest band. */
+static void every_value_occurs_equally_often_at_every_place(void **s)
 {
     (void)s;
     enum { N = 600, ROWS = 12000, BINS = 20 };
@@ -242,7 +243,7 @@ static void every_value_is_equally_often_at_every_place(void **s)
     assert_true(chi2 > 361 - 5 * 27 && chi2 < 361 + 5 * 27);
 }
 
-static void exposures_are_uniform_or_dealt_equally(void **s)
+static void exposures_are_uniform_or_balanced(void **s)
 {
     (void)s;
     enum { K = 70001 };
@@ -272,7 +273,7 @@ static void exposures_are_uniform_or_dealt_equally(void **s)
     assert_int_equal(sherd__exposures(key, 5, 0, 0, e), SHERD_EINVAL);
 }
 
-static void steps_operations_and_labels_have_keys_of_their_own(void **s)
+static void steps_operations_and_labels_have_different_keys(void **s)
 {
     (void)s;
     static const char *const labels[] = { SHERD__PERM_LABEL, SHERD__EXPO_LABEL, SHERD__ROWS_LABEL };
@@ -283,7 +284,7 @@ static void steps_operations_and_labels_have_keys_of_their_own(void **s)
         for (int j = 0; j < i; j++) assert_memory_not_equal(keys[i], keys[j], 32);
 }
 
-static void a_width_too_narrow_is_refused(void **s)
+static void a_width_that_is_too_narrow_is_refused(void **s)
 {
     (void)s;
     uint32_t p[300];
@@ -310,16 +311,16 @@ static void every_failed_allocation_is_reported(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_keys_and_exposures_are_those_of_the_independent_program),
-        cmocka_unit_test(tables_of_every_width_are_their_single_rows_with_inverses),
-        cmocka_unit_test(words_needed_is_what_a_row_takes_that_drops_none),
-        cmocka_unit_test(a_dropped_word_changes_nothing_and_the_next_one_serves),
-        cmocka_unit_test(equally_spaced_words_reach_every_order_equally_often),
+        cmocka_unit_test(rows_keys_and_exposures_equal_those_of_the_independent_program),
+        cmocka_unit_test(tables_of_every_width_equal_their_single_rows_and_have_inverses),
+        cmocka_unit_test(words_needed_is_the_number_of_words_of_a_row_that_drops_none),
+        cmocka_unit_test(a_dropped_word_is_replaced_by_the_next_and_has_no_effect),
+        cmocka_unit_test(equally_spaced_words_give_every_order_equally_often),
         cmocka_unit_test(orders_of_six_are_uniform),
-        cmocka_unit_test(every_value_is_equally_often_at_every_place),
-        cmocka_unit_test(exposures_are_uniform_or_dealt_equally),
-        cmocka_unit_test(steps_operations_and_labels_have_keys_of_their_own),
-        cmocka_unit_test(a_width_too_narrow_is_refused),
+        cmocka_unit_test(every_value_occurs_equally_often_at_every_place),
+        cmocka_unit_test(exposures_are_uniform_or_balanced),
+        cmocka_unit_test(steps_operations_and_labels_have_different_keys),
+        cmocka_unit_test(a_width_that_is_too_narrow_is_refused),
         cmocka_unit_test(every_failed_allocation_is_reported),
     };
     return cmocka_run_group_tests_name("crypto/perm", tests, begin, NULL);

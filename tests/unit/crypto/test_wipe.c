@@ -1,7 +1,7 @@
 /*
- * What private schemes give back to the heap: masks, shares, check vectors and what was projected
- * by them are erased first. Freeing is wrapped: a block of some size that still holds much is a
- * finding. So is much on the stack of a thread that encoded.
+ * Private schemes erase masks, shares, check vectors and projections before they return the memory
+ * to the heap. Freeing is wrapped: a block of a certain size that still has many nonzero bytes is a
+ * failure. So are many nonzero bytes on the stack of a thread that encoded.
  * link: -Wl,--wrap=sherd__free,--wrap=sherd__alloc,--wrap=sherd__alloc_large,--wrap=sherd__calloc
  */
 #include <setjmp.h>
@@ -42,7 +42,8 @@ void *__wrap_sherd__alloc_large(size_t n);
 void *__real_sherd__calloc(size_t count, size_t size);
 void *__wrap_sherd__calloc(size_t count, size_t size);
 
-/* Blocks begin as zeros, the allocator's slack included: what was never written is nothing left. */
+/* Blocks start as zeros, including the allocator's slack, so that bytes that were never written do
+ * not count as left. */
 static void *cleared(void *p)
 {
     return p ? memset(p, 0, malloc_usable_size(p)) : NULL;
@@ -66,10 +67,10 @@ void *__wrap_sherd__calloc(size_t count, size_t size)
 void __wrap_sherd__free(void *p)
 {
     size_t n = p ? malloc_usable_size(p) : 0, some = 0;
-    VALGRIND_MAKE_MEM_DEFINED(p, n); /* the gaps in structs are looked at, too */
+    VALGRIND_MAKE_MEM_DEFINED(p, n); /* the gaps in structs are examined, too */
     for (size_t i = 0; n >= LARGE && i < n; i++) some += ((const volatile uint8_t *)p)[i] != 0;
     watched += n >= LARGE;
-    left += n >= LARGE && some > n / 16; /* the allocator's own slack is not ours to erase */
+    left += n >= LARGE && some > n / 16; /* the library cannot erase the allocator's slack */
     __real_sherd__free(p);
 }
 
@@ -85,7 +86,7 @@ static void watch(void)
     watched = left = 0;
 }
 
-static void a_block_that_is_not_erased_is_noticed(void **state)
+static void a_block_that_is_not_erased_is_detected(void **state)
 {
     (void)state;
     watch();
@@ -96,7 +97,7 @@ static void a_block_that_is_not_erased_is_noticed(void **state)
     assert_int_equal(left, 1);
 }
 
-static void masks_leave_nothing(void **state)
+static void freed_masks_leave_no_data_in_memory(void **state)
 {
     (void)state;
     static double out[8 * 4096];
@@ -111,7 +112,8 @@ static void masks_leave_nothing(void **state)
     assert_int_equal(left, 0);
 }
 
-/* Every share of both operands is made and read; an answer of noise makes all vectors new. */
+/* Makes and reads every share of both operands. An answer of noise causes all check vectors to be
+ * drawn again. */
 static void use(sherd__hiding *h)
 {
     sherd__scheme_shape s;
@@ -123,7 +125,9 @@ static void use(sherd__hiding *h)
                 const sherd__cell c = { i, t, p };
                 sherd__cell_work w;
                 sherd__fragment *v;
-                if (i == 3) continue; /* its share was made with the others' and nobody asks */
+                if (i == 3)
+                    continue; /* its share was made with the others, but is never
+                                       * requested */
                 assert_int_equal(h->ops->hide(h->ctx, c, &w), 0);
                 uint64_t len = sherd__fragment_info_of(w.left)->len;
                 assert_true(len <= 1 << 20);
@@ -140,7 +144,7 @@ static void use(sherd__hiding *h)
     free(bytes);
 }
 
-static void shares_leave_nothing(void **state)
+static void freed_shares_leave_no_data_in_memory(void **state)
 {
     (void)state;
     static double a[ROWS * INNER], b[INNER * COLS], c[ROWS * COLS];
@@ -171,7 +175,7 @@ static void shares_leave_nothing(void **state)
 }
 
 /* As above, but every allocation of hiding fails once. */
-static void a_share_that_could_not_be_sent_leaves_nothing(void **state)
+static void a_share_that_could_not_be_sent_leaves_no_data_in_memory(void **state)
 {
     (void)state;
     static double a[ROWS * INNER], b[INNER * COLS], c[ROWS * COLS];
@@ -216,7 +220,7 @@ static int no_product(void *ctx, uint64_t row, uint32_t q, size_t from, size_t n
 }
 
 /* Rows of R*B that were subtracted, and masked rows that could not be sent. */
-static void masked_rows_leave_nothing(void **state)
+static void masked_rows_leave_no_data_in_memory(void **state)
 {
     (void)state;
     enum { WIDE = 1024 };
@@ -268,7 +272,7 @@ static double terms[TERMS_MOST][WORDS];
 
 typedef struct encoding {
     uint32_t blocks;
-    bool usual; /* weights, so that the quickest way is taken */
+    bool usual; /* usual weights, for which the fastest path is used */
     uint8_t *out[4];
 } encoding;
 
@@ -289,7 +293,7 @@ static void *encode(void *arg)
     return NULL;
 }
 
-/* Bytes that are not zero on the stack of a thread that encoded. */
+/* Returns the number of nonzero bytes on the stack of a thread that encoded. */
 __attribute__((no_sanitize("address"))) static size_t left_on_stack(encoding *e)
 {
     pthread_attr_t attr;
@@ -317,7 +321,7 @@ static void encoding_leaves_no_terms_on_its_stack(void **state)
     for (int j = 0; j < TERMS_MOST; j++)
         for (int i = 0; i < WORDS; i++) terms[j][i] = (i * 7919 + j * 104729) % 2000003 + 300000;
     for (int i = 0; i < 4; i++) e.out[i] = calloc(WORDS, 3);
-    size_t nothing = left_on_stack(&e); /* a thread's own */
+    size_t nothing = left_on_stack(&e); /* the thread's own */
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
         e.blocks = blocks[i];
         e.usual = i == 0;
@@ -331,11 +335,11 @@ static void encoding_leaves_no_terms_on_its_stack(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_block_that_is_not_erased_is_noticed),
-        cmocka_unit_test(masks_leave_nothing),
-        cmocka_unit_test(shares_leave_nothing),
-        cmocka_unit_test(a_share_that_could_not_be_sent_leaves_nothing),
-        cmocka_unit_test(masked_rows_leave_nothing),
+        cmocka_unit_test(a_block_that_is_not_erased_is_detected),
+        cmocka_unit_test(freed_masks_leave_no_data_in_memory),
+        cmocka_unit_test(freed_shares_leave_no_data_in_memory),
+        cmocka_unit_test(a_share_that_could_not_be_sent_leaves_no_data_in_memory),
+        cmocka_unit_test(masked_rows_leave_no_data_in_memory),
         cmocka_unit_test(encoding_leaves_no_terms_on_its_stack),
     };
     return cmocka_run_group_tests_name("crypto/wipe", tests, NULL, NULL);
