@@ -1,4 +1,4 @@
-/* Both sides of a product under share, in one thread and without a wire. */
+/* Both sides of a product under share, in one thread and without a network. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@
 
 sherd__seeded share_scheme_state;
 static sherd__seeded rng_state;
-static sherd__entropy rng, scheme_rng; /* of the tests, and of what they test */
+static sherd__entropy rng, scheme_rng; /* for the tests, and for the code under test */
 
 int share_seed(void **state)
 {
@@ -56,7 +56,8 @@ void share_set_view(fixture f, size_t rows, size_t cols, bool zero, void **data,
     *data = random_matrix(rows, cols, f.type, zero, f.all);
     *v = sherd_view_c(*data, f.type, rows, cols);
     assert_int_equal(sherd__fixed_choose(*v, f.bits, "X", fixed, NULL), 0);
-    if (fixed->integers) fixed->bound = f.type == SHERD_U8 ? 255 : 16383; /* of all, not of these */
+    if (fixed->integers)
+        fixed->bound = f.type == SHERD_U8 ? 255 : 16383; /* the bound of all values, not of these */
 }
 
 sherd_view share_left(product *x)
@@ -69,7 +70,7 @@ sherd_view share_left(product *x)
     return sherd_view_c(x->laid, x->f.type, rows, x->w.row);
 }
 
-/* The transpose of A as a view of its own, for the reference of A^T * D. */
+/* Makes the transpose of A a view of its own, for the reference of A^T * D. */
 static void set_reference(product *x)
 {
     sherd_view left = share_left(x);

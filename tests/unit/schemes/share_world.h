@@ -1,6 +1,6 @@
 /*
- * share and share1 through their vtable, with nodes that multiply by a plain loop modulo p:
- * products of drawn operands, what a node would answer, and what they should be.
+ * share and share1, called through their vtable, with nodes that multiply by a plain loop modulo p:
+ * products of random operands, the answers of nodes, and the expected results.
  */
 #ifndef TESTS_UNIT_SCHEMES_SHARE_WORLD_H
 #define TESTS_UNIT_SCHEMES_SHARE_WORLD_H
@@ -15,19 +15,19 @@ typedef struct fixture {
     uint32_t blocks, masks, shares;
     bool public_b, left_stays, zero_a;
     size_t panel_rows, tile_cols, part;
-    unsigned bits, primes; /* primes: at least */
+    unsigned bits, primes; /* primes: minimum number */
     sherd_dtype type;      /* of A and B */
     size_t check_bytes;
-    double all;            /* f64: what all entries of A, and of D, are; 0: they are drawn */
-    bool grouped;          /* primes hold sums over columns alone */
-    sherd_windows windows; /* window 0: none; else A is of the windows of n images, k follows, and
-                              the first product comes with share_next */
+    double all;            /* f64: the value of all entries of A and D; 0: random entries */
+    bool grouped;          /* primes hold only sums over columns */
+    sherd_windows windows; /* window 0: no windows. Otherwise A consists of the windows of n images,
+                            * k follows from them, and the first product comes with share_next */
 } fixture;
 
 typedef struct product {
     fixture f;
     void *da, *db, *laid;
-    sherd_view a, b; /* a: images, where there are windows */
+    sherd_view a, b; /* a: images, if there are windows */
     sherd__windows w;
     sherd__fixed fa, fb;
     double *c, *ref;
@@ -43,52 +43,53 @@ static inline uint32_t get_u24(const uint8_t *from)
     return from[0] | (uint32_t)from[1] << 8 | (uint32_t)from[2] << 16;
 }
 
-/** Draws of what is tested. */
+/** The random numbers of the code under test. */
 extern sherd__seeded share_scheme_state;
-/** A group's set-up: all draws begin anew. */
+/** The set-up of a group of tests: restarts all random series. */
 int share_seed(void **state);
 size_t share_below(size_t n);
-/** Any that is small and allowed. */
+/** Returns a random small valid fixture. */
 fixture share_random_fixture(void);
-/** Any with windows. */
+/** Returns a random fixture with windows. */
 fixture share_windows_fixture(void);
-/** A itself: windows are laid out, in memory of the product's. */
+/** Returns A itself: windows are laid out, in memory of the product. */
 sherd_view share_left(product *x);
 
-/** A matrix of f's type, drawn or all alike; *data is freed and taken anew. */
+/** Makes a matrix of f's type, random or constant; *data is freed and allocated again. */
 void share_set_view(fixture f, size_t rows, size_t cols, bool zero, void **data, sherd_view *v,
                     sherd__fixed *fixed);
 void share_open(product *x, fixture f);
 void share_close(product *x);
-/** Another right operand for the same shares of A. */
+/** Sets another right operand for the same shares of A. */
 void share_next(product *x, size_t m, bool transposed);
 sherd_rows share_rows(const product *x);
 void share_is_exact(const product *x);
 
-/** A fragment's bytes, read in pieces of any size; the caller's. */
+/** Returns a fragment's bytes, read in pieces of any size; the caller frees them. */
 uint8_t *share_read(sherd__fragment *f);
-/** The product of two blocks modulo every prime, by a plain loop. */
+/** Returns the product of two blocks modulo every prime, computed by a plain loop. */
 uint8_t *share_compute(const product *x, sherd__fragment *u, const uint8_t *ub, sherd__fragment *v,
                        const uint8_t *vb, const sherd__fragment_info *result);
-/** The honest answer of a cell, and how long it is (unless NULL). */
+/** Returns the correct answer of a cell, and its length (unless len is NULL). */
 uint8_t *share_answer(product *x, sherd__cell c, uint64_t *len);
 int share_judge(product *x, sherd__cell c, const uint8_t *body);
 
-/** The bytes that hide sends, or that stay with the node. */
+/** Returns the bytes that hide sends, or that stay at the node. */
 uint8_t *share_hidden(product *x, sherd__cell c, uint64_t *len);
-/** `take` of n slots, drawn: ones in bits. */
+/** Returns a random set of `take` of n slots, as bits. */
 uint32_t share_random_set(uint32_t n, uint32_t take);
-/** Decodes a position from the answers of a set of slots, given in any order. */
+/** Decodes a position from the answers of a set of slots, given in random order. */
 void share_decode_from(product *x, uint32_t tile, uint32_t panel, uint8_t *const *body,
                        uint32_t set);
-/** Runs every position; `sets` (NULL: drawn) are what each is decoded from, in turn. */
+/** Runs every position; `sets` (NULL: random) are the sets of slots from which they are decoded, in
+ *  turn. */
 void share_run(product *x, const uint32_t *sets, size_t nsets);
 
-/** Steps that failed for want of memory, and were tried again. */
+/** Counts steps that failed for lack of memory and were repeated. */
 extern unsigned share_shortages;
 int share_again(int err);
 
-/* A step, which may be tried again where there was no memory. */
+/* Runs a step, and repeats it if it fails for lack of memory. */
 #define TRY(call)                                                                                  \
     do {                                                                                           \
         int err_ = (call);                                                                         \

@@ -1,7 +1,7 @@
 /*
- * What a mask has hidden is bound to its content: the hash itself, and that rows which have changed
- * are not hidden a second time under the masks that hid the old ones, for every tile, attempt,
- * check and way of sending.
+ * What a mask has hidden is bound to its content: the hash itself, and that rows that have changed
+ * are not hidden again under the masks of the old rows, for every tile, attempt, check and way of
+ * sending.
  *
  * link: -Wl,--wrap=sherd__fixed_turns
  */
@@ -30,7 +30,7 @@ static sherd__binding *new_binding(size_t runs)
     return b;
 }
 
-/* In portions of any size. */
+/* Hashes n numbers in portions of any size. */
 static int hold(sherd__binding *b, size_t run, const double *x, size_t n)
 {
     sherd__binding_hash h = { 0 };
@@ -44,7 +44,7 @@ static int hold(sherd__binding *b, size_t run, const double *x, size_t n)
     return sherd__binding_hold(b, run, &h);
 }
 
-static void the_same_numbers_are_held_in_any_portions(void **state)
+static void the_same_numbers_match_in_portions_of_any_size(void **state)
 {
     (void)state;
     double x[5000];
@@ -59,7 +59,7 @@ static void the_same_numbers_are_held_in_any_portions(void **state)
     sherd__binding_free(NULL);
 }
 
-static void every_bit_of_every_number_counts(void **state)
+static void every_bit_of_every_number_changes_the_hash(void **state)
 {
     (void)state;
     double x[1100] = { 0 };
@@ -81,13 +81,13 @@ static void every_bit_of_every_number_counts(void **state)
         assert_int_equal(hold(b, 1, x, 1100), isnan(x[at]) ? SHERD_EIO : 0);
         x[at] = was;
         assert_int_equal(hold(b, 0, x, 1100), 0);
-        assert_true(sherd__binding_broken(b)); /* for good */
+        assert_true(sherd__binding_broken(b)); /* the binding stays broken */
     }
     sherd__binding_free(b);
 }
 
-/* Changes that a sum without a place, or without a key, would miss. */
-static void places_count(void **state)
+/* Changes that a sum without places, or without a key, would miss. */
+static void the_hash_depends_on_the_place_of_each_number(void **state)
 {
     (void)state;
     double x[2048], y[2048];
@@ -105,8 +105,8 @@ static void places_count(void **state)
     }
 }
 
-/* The sums of a block that nothing distinguishes but the key: two of them agree by chance alone. */
-static void two_keys_have_nothing_in_common(void **state)
+/* The hashes of one block under different keys agree only by chance. */
+static void hashes_under_different_keys_are_unrelated(void **state)
 {
     (void)state;
     uint64_t tags[64];
@@ -120,7 +120,7 @@ static void two_keys_have_nothing_in_common(void **state)
     }
 }
 
-static void what_is_beyond_the_bound_is_refused_before_the_run_is_complete(void **state)
+static void values_beyond_the_bound_are_refused_before_the_run_is_complete(void **state)
 {
     (void)state;
     static const double bad[] = { 101, -101, 100.5, 1e25, -1e300, INFINITY, -INFINITY, NAN };
@@ -142,8 +142,8 @@ static void what_is_beyond_the_bound_is_refused_before_the_run_is_complete(void 
 
 /* --- share ----------------------------------------------------------------------------------- */
 
-/* Somebody writes to the operand just behind the reader. */
-static void *rewritten; /* NULL: nobody */
+/* Another party writes to the operand immediately after it was read. */
+static void *rewritten; /* NULL: no change */
 static size_t rewritten_at;
 
 void __real_sherd__fixed_turns(const sherd__fixed *f, sherd_view v, const size_t *row, size_t count,
@@ -161,7 +161,7 @@ void __wrap_sherd__fixed_turns(const sherd__fixed *f, sherd_view v, const size_t
         }
 }
 
-/* One more, or one less where that would be beyond the operand's bound. */
+/* Adds 1, or subtracts 1 where the sum would exceed the operand's bound. */
 static void change(void *data, sherd_dtype t, size_t at)
 {
     uint8_t *bytes = data;
@@ -192,7 +192,8 @@ static int hide(product *x, sherd__cell c, sherd__fragment **out)
     return err;
 }
 
-/* Hides the cells of so many tiles and slots. Whether one was refused: those after it are, too. */
+/* Hides the cells of so many tiles and slots. Returns whether one was refused; all later ones must
+ * then be refused, too. */
 static bool refuses(product *x, uint32_t tiles, uint32_t slots)
 {
     bool refused = false;
@@ -208,7 +209,7 @@ static bool refuses(product *x, uint32_t tiles, uint32_t slots)
     return refused;
 }
 
-/* Everything once: nothing is held back any more. */
+/* Hides everything once, so that no data are left in caches. */
 static void hide_all(product *x)
 {
     assert_false(refuses(x, x->s.tiles, x->s.slots));
@@ -222,7 +223,7 @@ static sherd__changed changed(const product *x)
 static fixture drawn(int i)
 {
     fixture f = i % 2 ? share_windows_fixture() : share_random_fixture();
-    if (f.type == SHERD_F64) f.bits = 17; /* a change of one is not rounded away */
+    if (f.type == SHERD_F64) f.bits = 17; /* rounding does not remove a change of 1 */
     return f;
 }
 
@@ -234,7 +235,7 @@ static void rows_of_a_that_changed_are_not_hidden_again(void **state)
         share_open(&x, drawn(i));
         bool transposed = x.f.left_stays && !x.f.public_b && share_below(2);
         if (x.w.count || transposed) share_next(&x, x.f.m, transposed);
-        if (transposed) { /* D, whose shares go with the cells, is not what changes here */
+        if (transposed) { /* D, whose shares are sent with the cells, does not change here */
             share_close(&x);
             continue;
         }
@@ -247,7 +248,7 @@ static void rows_of_a_that_changed_are_not_hidden_again(void **state)
     }
 }
 
-static void what_is_bound_is_the_copy_that_was_hidden(void **state)
+static void the_copy_that_was_hidden_is_what_is_bound(void **state)
 {
     (void)state;
     fixture d = { .n = 40,
@@ -268,7 +269,7 @@ static void what_is_bound_is_the_copy_that_was_hidden(void **state)
         rewritten_at = share_below(d.n * d.k);
         hide_all(&x);
         assert_null(rewritten);
-        assert_int_equal(changed(&x), SHERD__UNCHANGED); /* the file is another one already */
+        assert_int_equal(changed(&x), SHERD__UNCHANGED); /* the operand has already changed */
         assert_true(refuses(&x, 1, 1));
         share_close(&x);
     }
@@ -289,7 +290,7 @@ static void rows_of_d_that_changed_are_not_hidden_again(void **state)
         change(x.db, d.type, share_below(x.b.rows * x.b.cols));
         assert_true(refuses(&x, x.s.tiles, 1));
         assert_int_equal(changed(&x), SHERD__RIGHT_CHANGED);
-        share_next(&x, d.m, true); /* fresh masks: another operand is another matter */
+        share_next(&x, d.m, true); /* fresh masks: another operand is not bound to the first one */
         hide_all(&x);
         assert_int_equal(changed(&x), SHERD__UNCHANGED);
         share_close(&x);
@@ -297,7 +298,7 @@ static void rows_of_d_that_changed_are_not_hidden_again(void **state)
 }
 
 /* B is read while it is sent, and again for each prime, each slot and the check. */
-static void a_b_that_changed_is_sent_as_zeros(void **state)
+static void tiles_of_b_that_changed_are_sent_as_zeros(void **state)
 {
     (void)state;
     /* 14 MB of terms for each prime: more than the cache keeps. */
@@ -322,7 +323,7 @@ static void a_b_that_changed_is_sent_as_zeros(void **state)
     size_t row = 2500;
     change(x.db, d.type, row * d.m + 151); /* tile 1 */
     assert_int_equal(x.h.ops->resident(x.h.ctx, 4, 0, &g), 0);
-    uint8_t *other = share_read(g); /* tile 0 is what it was */
+    uint8_t *other = share_read(g); /* tile 0 has not changed */
     assert_true(any(other + len - 1000, 1000));
     assert_int_equal(changed(&x), SHERD__UNCHANGED);
     uint8_t *again = share_read(f);
@@ -332,7 +333,7 @@ static void a_b_that_changed_is_sent_as_zeros(void **state)
     assert_false(any(again + len - 1000, 1000));
     free(other);
     other = share_read(g);
-    assert_false(any(other, len)); /* nothing of B at all any more */
+    assert_false(any(other, len)); /* all further blocks of B are zeros */
     sherd__fragment_free(f);
     sherd__fragment_free(g);
     free(first);
@@ -341,11 +342,12 @@ static void a_b_that_changed_is_sent_as_zeros(void **state)
     share_close(&x);
 }
 
-/* A sum of a mask and a number far beyond 2^53 is the number: sent, it would not be hidden. */
+/* The sum of a mask and a number far beyond 2^53 is that number: it would be sent without being
+ * hidden. */
 static const double far[] = { 1e25, -1e25, 1e17, NAN, INFINITY };
 enum { FAR = sizeof far / sizeof *far };
 
-static void rows_beyond_what_masks_hide_are_not_sent(void **state)
+static void rows_beyond_the_range_of_masks_are_not_sent(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < 20 * FAR; i++) {
@@ -362,7 +364,7 @@ static void rows_beyond_what_masks_hide_are_not_sent(void **state)
     }
 }
 
-static void a_b_beyond_what_masks_hide_is_sent_as_zeros(void **state)
+static void a_b_beyond_the_range_of_masks_is_sent_as_zeros(void **state)
 {
     (void)state;
     fixture d = { .n = 2,
@@ -394,8 +396,8 @@ static void a_b_beyond_what_masks_hide_is_sent_as_zeros(void **state)
     }
 }
 
-/* An honest answer to what was sent would fail a check that was made of what the file holds now. */
-static void a_check_does_not_judge_by_an_operand_that_changed(void **state)
+/* A correct answer to what was sent would fail a check computed from the changed operand. */
+static void an_operand_that_changed_is_not_used_to_check_answers(void **state)
 {
     (void)state;
     fixture d = { .n = 40,
@@ -414,7 +416,7 @@ static void a_check_does_not_judge_by_an_operand_that_changed(void **state)
         share_open(&x, d);
         sherd__cell c = { 1, 0, 1 };
         uint8_t *body = share_answer(&x, c, NULL);
-        if (i % 2) { /* vectors are drawn, and all is projected, again */
+        if (i % 2) { /* vectors are drawn again, and everything is projected again */
             body[0] ^= 1;
             assert_int_equal(share_judge(&x, c, body), SHERD_EWRONG);
             body[0] ^= 1;
@@ -434,18 +436,18 @@ static void a_check_does_not_judge_by_an_operand_that_changed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_same_numbers_are_held_in_any_portions),
-        cmocka_unit_test(every_bit_of_every_number_counts),
-        cmocka_unit_test(places_count),
-        cmocka_unit_test(two_keys_have_nothing_in_common),
-        cmocka_unit_test(what_is_beyond_the_bound_is_refused_before_the_run_is_complete),
+        cmocka_unit_test(the_same_numbers_match_in_portions_of_any_size),
+        cmocka_unit_test(every_bit_of_every_number_changes_the_hash),
+        cmocka_unit_test(the_hash_depends_on_the_place_of_each_number),
+        cmocka_unit_test(hashes_under_different_keys_are_unrelated),
+        cmocka_unit_test(values_beyond_the_bound_are_refused_before_the_run_is_complete),
         cmocka_unit_test(rows_of_a_that_changed_are_not_hidden_again),
-        cmocka_unit_test(what_is_bound_is_the_copy_that_was_hidden),
+        cmocka_unit_test(the_copy_that_was_hidden_is_what_is_bound),
         cmocka_unit_test(rows_of_d_that_changed_are_not_hidden_again),
-        cmocka_unit_test(a_b_that_changed_is_sent_as_zeros),
-        cmocka_unit_test(rows_beyond_what_masks_hide_are_not_sent),
-        cmocka_unit_test(a_b_beyond_what_masks_hide_is_sent_as_zeros),
-        cmocka_unit_test(a_check_does_not_judge_by_an_operand_that_changed),
+        cmocka_unit_test(tiles_of_b_that_changed_are_sent_as_zeros),
+        cmocka_unit_test(rows_beyond_the_range_of_masks_are_not_sent),
+        cmocka_unit_test(a_b_beyond_the_range_of_masks_is_sent_as_zeros),
+        cmocka_unit_test(an_operand_that_changed_is_not_used_to_check_answers),
     };
     return cmocka_run_group_tests_name("crypto/binding", tests, share_seed, NULL);
 }

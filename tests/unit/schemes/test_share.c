@@ -1,6 +1,6 @@
 /*
- * share and share1: every product is the exact one, whichever answers it is decoded from, and
- * whatever runs beside it or lacks memory.
+ * share and share1: every product is exact, for every set of answers from which it is decoded, with
+ * other threads running and with allocations failing.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,8 +16,9 @@
 #include "matrix/reference.h"
 #include "tests/unit/schemes/share_world.h"
 
-/* 9000 rows of the largest numbers: their sum is beyond two primes, which hold those of two panels
- * of 1000 rows of two blocks. One panel less is in the last group, and rows of some parts alone. */
+/* 9000 rows of the largest numbers: their sum exceeds two primes, which hold the sum of two panels
+ * of 1000 rows of two blocks. Cases with one panel less in the last group, and with rows of some
+ * parts only. */
 static void sums_over_many_rows_need_no_third_prime(void **state)
 {
     (void)state;
@@ -50,8 +51,9 @@ static void sums_over_many_rows_need_no_third_prime(void **state)
     }
 }
 
-/* A panel's sum must fit the primes, and more than two primes are not summed up so. */
-static void sums_that_no_group_holds_are_refused(void **state)
+/* The sum of a panel must fit the primes; sums over more than two primes are not computed in
+ * groups. */
+static void sums_that_do_not_fit_a_group_are_refused(void **state)
 {
     (void)state;
     fixture f = { .n = 9000,
@@ -80,8 +82,9 @@ static void sums_that_no_group_holds_are_refused(void **state)
     }
 }
 
-/* 2050 images of 2 windows in a panel are sums over 4100 rows, twice as many as rows of images. */
-static void sums_over_windows_are_counted_as_such(void **state)
+/* A panel of 2050 images with 2 windows each is a sum over 4100 rows, twice the number of
+ * images. */
+static void sums_over_windows_count_every_window(void **state)
 {
     (void)state;
     fixture f = { .n = 4500,
@@ -108,7 +111,7 @@ static void sums_over_windows_are_counted_as_such(void **state)
     }
 }
 
-static void any_product_is_the_exact_one(void **state)
+static void every_product_is_exact(void **state)
 {
     (void)state;
     for (int i = 0; i < 250; i++) {
@@ -167,7 +170,7 @@ static void from_all_sets(bool public_b, uint32_t blocks, unsigned primes)
     size_t nsets = 0;
     for (uint32_t s = 0; s < 256; s++)
         if ((uint32_t)__builtin_popcount(s) == r) sets[nsets++] = s;
-    /* As many panels as sets: each is decoded from another one. */
+    /* There are as many panels as sets: each panel is decoded from another set. */
     fixture f = { .n = nsets * blocks - (blocks > 1 && nsets > 1),
                   .k = 3,
                   .m = 2,
@@ -187,7 +190,7 @@ static void from_all_sets(bool public_b, uint32_t blocks, unsigned primes)
     share_close(&x);
 }
 
-static void every_subset_of_eight_that_is_large_enough_decodes(void **state)
+static void every_sufficient_subset_of_eight_answers_decodes(void **state)
 {
     (void)state;
     for (unsigned primes = 2; primes <= 4; primes++) {
@@ -198,7 +201,7 @@ static void every_subset_of_eight_that_is_large_enough_decodes(void **state)
 
 /* --- the same shares, other products --------------------------------------------------------- */
 
-static void shares_that_stay_serve_products_both_ways(void **state)
+static void kept_shares_serve_products_from_both_sides(void **state)
 {
     (void)state;
     for (int i = 0; i < 60; i++) {
@@ -212,13 +215,13 @@ static void shares_that_stay_serve_products_both_ways(void **state)
         for (int j = 0; j < 3; j++) {
             share_next(&x, 1 + share_below(12), share_below(2));
             if (share_below(4)) share_run(&x, NULL, 0);
-            else free(share_answer(&x, (sherd__cell){ 0, 0, 0 }, NULL)); /* given up */
+            else free(share_answer(&x, (sherd__cell){ 0, 0, 0 }, NULL)); /* dropped */
         }
         share_close(&x);
     }
 }
 
-/* Nodes take windows of their shares of images: both products, of all parts or of one. */
+/* Nodes form the windows of their shares of images, for both products, of all parts or of one. */
 static void windows_of_shares_are_shares_of_windows(void **state)
 {
     (void)state;
@@ -248,8 +251,8 @@ static void windows_of_shares_are_shares_of_windows(void **state)
     }
 }
 
-/* Of what is sent for a product of windows nothing is larger than images and rows of D are. */
-static void windows_do_not_travel(void **state)
+/* For a product of windows, no message is larger than images and rows of D. */
+static void windows_are_not_sent(void **state)
 {
     (void)state;
     fixture f = { .n = 6,
@@ -277,12 +280,12 @@ static void windows_do_not_travel(void **state)
     share_close(&x);
 }
 
-/* --- who is there no more --------------------------------------------------------------------- */
+/* ---- nodes that have left -------------------------------------------------------------------- */
 
 static size_t allocations_of_a_hide(product *x, sherd__cell c)
 {
     sherd__cell_work w;
-    sherd__alloc_fail_nth(SIZE_MAX); /* counts */
+    sherd__alloc_fail_nth(SIZE_MAX); /* counts allocations */
     assert_int_equal(x->h.ops->hide(x->h.ctx, c, &w), 0);
     size_t n = sherd__alloc_fail_nth(0);
     sherd__fragment_free(w.left);
@@ -290,7 +293,7 @@ static size_t allocations_of_a_hide(product *x, sherd__cell c)
     return n;
 }
 
-static void shares_of_the_dead_are_not_made_unless_asked_for(void **state)
+static void shares_of_nodes_that_have_left_are_made_only_on_request(void **state)
 {
     (void)state;
     fixture f = { .n = 12,
@@ -305,7 +308,7 @@ static void shares_of_the_dead_are_not_made_unless_asked_for(void **state)
                   .bits = 17 };
     product x;
     share_open(&x, f);
-    uint8_t dead[2] = { 0x28, 0x01 }; /* 3, 5 and 8 */
+    uint8_t dead[2] = { 0x28, 0x01 }; /* slots 3, 5 and 8 */
     (void)allocations_of_a_hide(&x, (sherd__cell){ 0, 0, 0 });
     size_t all = allocations_of_a_hide(&x, (sherd__cell){ 0, 0, 1 });
     x.h.ops->spare(x.h.ctx, dead);
@@ -316,7 +319,7 @@ static void shares_of_the_dead_are_not_made_unless_asked_for(void **state)
 
 /* --- two threads ----------------------------------------------------------------------------- */
 
-/* As the loop does: B's shares are read while cells are hidden, checked and decoded elsewhere. */
+/* As in the loop: B's shares are read while another thread hides, checks and decodes cells. */
 static void *read_all_of_b(void *arg)
 {
     product *x = arg;
@@ -371,7 +374,7 @@ static void b_is_sent_by_one_thread_while_another_hides(void **state)
 
 /* --- bookkeeping ----------------------------------------------------------------------------- */
 
-static void codes_that_are_none_are_refused(void **state)
+static void invalid_codes_are_refused(void **state)
 {
     (void)state;
     fixture f = { .n = 6,
@@ -391,7 +394,7 @@ static void codes_that_are_none_are_refused(void **state)
     sherd__hiding h;
     p.code.masks = 0;
     assert_int_equal(sherd__share_open(&h, &p), SHERD_EINVAL);
-    p = good, p.code.shares = 4; /* one fewer than decode needs */
+    p = good, p.code.shares = 4; /* one fewer than decoding needs */
     assert_int_equal(sherd__share_open(&h, &p), SHERD_EINVAL);
     p = good, p.code = (sherd__lcc){ 7, 1, 20 }; /* more blocks than rows */
     assert_int_equal(sherd__share_open(&h, &p), SHERD_EINVAL);
@@ -415,7 +418,7 @@ static void codes_that_are_none_are_refused(void **state)
     wide.bound = UINT64_C(1) << 52;
     assert_int_equal(sherd__share_next(&x.h, share_rows(&x), x.b, false, x.c, 2, &wide),
                      SHERD_ERANGE);
-    share_run(&x, NULL, 0); /* still the first one */
+    share_run(&x, NULL, 0); /* the first hiding is not affected */
     uint64_t a, b;
     x.h.ops->entries(x.h.ctx, (sherd__cell){ 0 }, &a, &b);
     assert_int_equal(a + b, 0);
@@ -432,7 +435,7 @@ static void codes_that_are_none_are_refused(void **state)
     share_close(&x);
 }
 
-static void windows_that_are_none_are_refused(void **state)
+static void invalid_windows_are_refused(void **state)
 {
     (void)state;
     fixture f = { .n = 6,
@@ -468,7 +471,7 @@ static void windows_that_are_none_are_refused(void **state)
     share_close(&x);
 }
 
-static void a_product_may_come_after_its_left_operand(void **state)
+static void the_right_operand_may_be_given_later_than_the_left(void **state)
 {
     (void)state;
     fixture f = { .n = 9,
@@ -496,8 +499,7 @@ static void a_product_may_come_after_its_left_operand(void **state)
     }
 }
 
-/* Every step that fails for want of memory may be tried again, and the product is right all the
- * same. */
+/* Every step that fails for lack of memory can be repeated, and the product is still correct. */
 static void poor_product(product *x, size_t nth)
 {
     const sherd__hiding_ops *ops = x->h.ops;
@@ -533,7 +535,7 @@ static void poor_product(product *x, size_t nth)
     share_is_exact(x);
 }
 
-static void every_failed_allocation_is_survived(void **state)
+static void after_any_failed_allocation_the_product_can_be_completed(void **state)
 {
     (void)state;
     fixture f = { .n = 5,
@@ -547,7 +549,7 @@ static void every_failed_allocation_is_survived(void **state)
                   .type = SHERD_F64,
                   .bits = 17,
                   .primes = 2 };
-    for (int stays = 0; stays < 5; stays++) { /* the last two: with windows */
+    for (int stays = 0; stays < 5; stays++) { /* the last two have windows */
         f.left_stays = stays;
         f.public_b = false;
         if (stays > 2) f.windows = (sherd_windows){ 2, 2, 1, 2, 1, 1 };
@@ -575,21 +577,21 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_over_many_rows_need_no_third_prime),
-        cmocka_unit_test(sums_that_no_group_holds_are_refused),
-        cmocka_unit_test(sums_over_windows_are_counted_as_such),
-        cmocka_unit_test(any_product_is_the_exact_one),
+        cmocka_unit_test(sums_that_do_not_fit_a_group_are_refused),
+        cmocka_unit_test(sums_over_windows_count_every_window),
+        cmocka_unit_test(every_product_is_exact),
         cmocka_unit_test(shapes_at_their_limits_work),
         cmocka_unit_test(empty_products_have_no_cells),
-        cmocka_unit_test(every_subset_of_eight_that_is_large_enough_decodes),
-        cmocka_unit_test(shares_that_stay_serve_products_both_ways),
+        cmocka_unit_test(every_sufficient_subset_of_eight_answers_decodes),
+        cmocka_unit_test(kept_shares_serve_products_from_both_sides),
         cmocka_unit_test(windows_of_shares_are_shares_of_windows),
-        cmocka_unit_test(windows_do_not_travel),
-        cmocka_unit_test(windows_that_are_none_are_refused),
-        cmocka_unit_test(shares_of_the_dead_are_not_made_unless_asked_for),
+        cmocka_unit_test(windows_are_not_sent),
+        cmocka_unit_test(invalid_windows_are_refused),
+        cmocka_unit_test(shares_of_nodes_that_have_left_are_made_only_on_request),
         cmocka_unit_test(b_is_sent_by_one_thread_while_another_hides),
-        cmocka_unit_test(codes_that_are_none_are_refused),
-        cmocka_unit_test(a_product_may_come_after_its_left_operand),
-        cmocka_unit_test(every_failed_allocation_is_survived),
+        cmocka_unit_test(invalid_codes_are_refused),
+        cmocka_unit_test(the_right_operand_may_be_given_later_than_the_left),
+        cmocka_unit_test(after_any_failed_allocation_the_product_can_be_completed),
     };
     return cmocka_run_group_tests_name("crypto/share", tests, share_seed, NULL);
 }

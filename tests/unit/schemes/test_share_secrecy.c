@@ -1,6 +1,6 @@
 /*
- * What nodes see under share: a share that is made again is the same, two encodings have nothing in
- * common, sizes follow from shapes, and T shares look like chance.
+ * What nodes see under share: a share that is made again has the same bytes, two encodings are
+ * unrelated, sizes follow from shapes, and T shares look uniform.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 
 #include "tests/unit/schemes/share_world.h"
 
-/* --- the same share again, and nothing else in common ---------------------------------------- */
+/* ---- repeated shares, and unrelated encodings ------------------------------------------------ */
 
 static uint8_t *at_node(product *x, uint32_t slot, uint32_t tile, uint64_t *len)
 {
@@ -27,7 +27,7 @@ static uint8_t *at_node(product *x, uint32_t slot, uint32_t tile, uint64_t *len)
     return bytes;
 }
 
-static void a_share_asked_for_again_is_the_same(void **state)
+static void a_share_that_is_requested_again_is_identical(void **state)
 {
     (void)state;
     for (int i = 0; i < 80; i++) {
@@ -53,7 +53,7 @@ static void a_share_asked_for_again_is_the_same(void **state)
     }
 }
 
-static void blocks_of_b_do_not_depend_on_how_they_are_read(void **state)
+static void blocks_of_b_do_not_depend_on_the_order_of_reads(void **state)
 {
     (void)state;
     /* 14 MB of terms for each prime: more than the cache keeps. */
@@ -95,13 +95,13 @@ static size_t equal_residues(const uint8_t *a, const uint8_t *b, size_t n)
     return equal;
 }
 
-/* The same residues in two places are as rare as chance: one in six million. */
+/* Checks that equal residues at equal places occur only by chance: one in six million. */
 static void nothing_alike(const uint8_t *a, const uint8_t *b, uint64_t len)
 {
     assert_true(equal_residues(a, b, len / 3) <= 1);
 }
 
-static void two_encodings_have_nothing_in_common(void **state)
+static void two_encodings_are_unrelated(void **state)
 {
     (void)state;
     fixture f = { .n = 60,
@@ -123,7 +123,7 @@ static void two_encodings_have_nothing_in_common(void **state)
     const sherd__cell cell = { 1, 0, 0 };
     uint8_t *a = share_hidden(&x, cell, &len), *b = share_hidden(&y, cell, &len);
     nothing_alike(a, b, len);
-    nothing_alike(a, a + len / 2, len / 2); /* one mask reduced modulo two primes would be */
+    nothing_alike(a, a + len / 2, len / 2); /* equal if one mask were reduced modulo two primes */
     free(b);
     b = share_hidden(&x, (sherd__cell){ 2, 0, 0 }, &len);
     nothing_alike(a, b, len);
@@ -131,7 +131,7 @@ static void two_encodings_have_nothing_in_common(void **state)
     nothing_alike(c, d, blen); /* tiles */
     nothing_alike(a, c, len < blen ? len : blen);
     free(d);
-    /* The same B for the same shares of A. */
+    /* The same B again, for the same shares of A. */
     assert_int_equal(sherd__share_next(&x.h, share_rows(&x), x.b, false, x.c, f.m, &x.fb), 0);
     d = at_node(&x, 1, 0, &blen);
     nothing_alike(c, d, blen);
@@ -143,8 +143,8 @@ static void two_encodings_have_nothing_in_common(void **state)
     share_close(&y);
 }
 
-/* Equal parts of an operand: shares of one tell nothing of those of another, nor do runs that take
- * different parts give a part other shares. */
+/* Equal parts of an operand: shares of one part reveal nothing of those of another, and all runs
+ * use the same shares of a part. */
 static void parts_of_an_operand_have_masks_of_their_own(void **state)
 {
     (void)state;
@@ -209,7 +209,8 @@ static void sizes_depend_on_shapes_only(void **state)
     }
 }
 
-/* Chi-squared of residues in 64 classes: 63 on average, above 150 once in 10^8. */
+/* Chi-squared statistic of residues in 64 classes: 63 on average, above 150 with probability
+ * 1e-8. */
 static double chi_squared(const uint32_t *v, size_t n, uint32_t p)
 {
     double count[64] = { 0 }, sum = 0;
@@ -218,7 +219,7 @@ static double chi_squared(const uint32_t *v, size_t n, uint32_t p)
     return sum * 64 / (double)n;
 }
 
-/* a*x + b*y modulo p of two shares' residues. */
+/* Chi-squared statistic of a*x + b*y modulo p, for the residues of two shares. */
 static double chi_of(const uint8_t *x, const uint8_t *y, size_t n, uint64_t a, uint64_t b,
                      uint32_t p)
 {
@@ -235,7 +236,7 @@ static uint64_t unsigned_of(double w, uint32_t p)
     return (uint64_t)(w < 0 ? w + p : w);
 }
 
-static void two_shares_of_nothing_look_uniform_and_three_do_not(void **state)
+static void two_shares_of_zeros_look_uniform_and_three_do_not(void **state)
 {
     (void)state;
     fixture f = { .n = 128,
@@ -265,7 +266,8 @@ static void two_shares_of_nothing_look_uniform_and_three_do_not(void **state)
         assert_true(chi_of(s[0], s[1], n, a, b, p) < 150);
         assert_true(chi_of(s[1], s[2], n, a, b, p) < 150);
     }
-    /* Three shares: where both masks cancel, what is left is of the blocks alone, here 0. */
+    /* Three shares: in the combination in which both masks cancel, only the blocks remain, here
+     * 0. */
     uint64_t m[3][2], l[3];
     for (int i = 0; i < 3; i++)
         for (int t = 0; t < 2; t++) m[i][t] = unsigned_of(w[i][2 + t], p);
@@ -285,12 +287,12 @@ static void two_shares_of_nothing_look_uniform_and_three_do_not(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_share_asked_for_again_is_the_same),
-        cmocka_unit_test(blocks_of_b_do_not_depend_on_how_they_are_read),
-        cmocka_unit_test(two_encodings_have_nothing_in_common),
+        cmocka_unit_test(a_share_that_is_requested_again_is_identical),
+        cmocka_unit_test(blocks_of_b_do_not_depend_on_the_order_of_reads),
+        cmocka_unit_test(two_encodings_are_unrelated),
         cmocka_unit_test(parts_of_an_operand_have_masks_of_their_own),
         cmocka_unit_test(sizes_depend_on_shapes_only),
-        cmocka_unit_test(two_shares_of_nothing_look_uniform_and_three_do_not),
+        cmocka_unit_test(two_shares_of_zeros_look_uniform_and_three_do_not),
     };
     return cmocka_run_group_tests_name("crypto/share_secrecy", tests, share_seed, NULL);
 }

@@ -1,5 +1,6 @@
 /*
- * Wrong answers under share: none is accepted, and judging one tells nothing that helps the next.
+ * Wrong answers under share: none is accepted, and the refusal of one reveals nothing that helps to
+ * forge the next.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +16,7 @@
 
 /* --- wrong answers --------------------------------------------------------------------------- */
 
-/* All honest answers of a product, by tile, panel, slot; its positions stay open. */
+/* All correct answers of a product, by tile, panel, slot; its positions stay open. */
 typedef struct answers {
     uint8_t **body;
     uint64_t *len;
@@ -51,7 +52,8 @@ static void put_u24(uint8_t *to, uint32_t v)
 
 enum { ONE_OFF, ANY_RESIDUE, OUT_OF_RANGE, ZERO, EXCHANGED, OTHER_ANSWER, EARLIER, KINDS };
 
-/* Spoils an answer; false where nothing changed. old: honest answers of an earlier product. */
+/* Changes an answer; returns false if it is unchanged. old: correct answers of an earlier
+ * product. */
 static bool spoil(const product *x, const answers *a, const answers *old, size_t which, int kind,
                   uint8_t *body)
 {
@@ -65,12 +67,12 @@ static bool spoil(const product *x, const answers *a, const answers *old, size_t
     case ANY_RESIDUE: put_u24(body + 3 * i, (uint32_t)share_below(p)); break;
     case OUT_OF_RANGE: put_u24(body + 3 * i, p + (uint32_t)share_below((1u << 24) - p)); break;
     case ZERO: memset(body, 0, len); break;
-    case EXCHANGED: /* two values of one prime */
+    case EXCHANGED: /* two values of one prime exchanged */
         j = i / part * part + share_below(part);
         put_u24(body + 3 * i, get_u24(body + 3 * j));
         put_u24(body + 3 * j, v);
         break;
-    default: /* of another node, panel or tile, or of an earlier product */
+    default: /* an answer of another node, panel or tile, or of an earlier product */
         if (!from || from->len[j] != len) return false;
         memcpy(body, from->body[j], len);
     }
@@ -97,7 +99,7 @@ static size_t must_refuse(product *x, const answers *a, const answers *old, size
     return refused;
 }
 
-static void what_checks_know_of_a_kept_operand_keeps_to_its_room(void **state)
+static void projections_of_a_kept_operand_stay_within_their_memory(void **state)
 {
     (void)state;
     fixture f = { .n = 60,
@@ -131,7 +133,7 @@ static void what_checks_know_of_a_kept_operand_keeps_to_its_room(void **state)
             assert_true(all <= f.check_bytes);
         }
         assert_int_equal(kept, i == 0 ? 0 : i == 1 ? 5000 / both : d->lefts);
-        answers a = all_answers(&x); /* late, and wrong ones of the next */
+        answers a = all_answers(&x); /* late answers, and wrong answers of the next */
         share_next(&x, 3, false);
         answers b = all_answers(&x);
         assert_true(must_refuse(&x, &b, &a, 50) > 0);
@@ -141,7 +143,8 @@ static void what_checks_know_of_a_kept_operand_keeps_to_its_room(void **state)
     }
 }
 
-/* One pass over A makes its shares and what checks them, from either side. */
+/* One pass over A makes its shares and the projections that check them, for products from both
+ * sides. */
 static void shares_of_a_are_projected_while_they_are_made(void **state)
 {
     (void)state;
@@ -189,14 +192,14 @@ static void ten_thousand_wrong_answers_are_refused(void **state)
         refused += must_refuse(&x, &second, &first, 100);
         free_answers(&first);
         free_answers(&second);
-        share_run(&x, NULL, 0); /* lies left nothing behind */
+        share_run(&x, NULL, 0); /* wrong answers have no effect on the result */
         share_close(&x);
     }
 }
 
-/* A lie that vanishes under all of r but its first entry, or all of s: found because these are
- * random. */
-static void errors_that_add_up_to_nothing_are_refused(void **state)
+/* An error that vanishes under all entries of r but the first, or all entries of s: detected
+ * because r and s are random. */
+static void errors_that_sum_to_zero_are_refused(void **state)
 {
     (void)state;
     fixture f = { .n = 8,
@@ -229,8 +232,8 @@ static void errors_that_add_up_to_nothing_are_refused(void **state)
     }
 }
 
-/* Errors that cancel between images, or between places of windows: each of the two vectors that r
- * is made of is random. */
+/* Errors that cancel between images, or between places of windows: r is the product of two vectors,
+ * and both are random. */
 static void errors_that_cancel_across_windows_are_refused(void **state)
 {
     (void)state;
@@ -265,7 +268,7 @@ static void errors_that_cancel_across_windows_are_refused(void **state)
     }
 }
 
-static void a_wrong_answer_has_all_check_vectors_drawn_anew(void **state)
+static void after_a_wrong_answer_all_check_vectors_are_drawn_again(void **state)
 {
     (void)state;
     fixture f = { .n = 8,
@@ -294,7 +297,7 @@ static void a_wrong_answer_has_all_check_vectors_drawn_anew(void **state)
         a.body[0][0] ^= 1;
         assert_int_equal(share_judge(&x, cell_at(&x, 0), a.body[0]), SHERD_EWRONG);
         a.body[0][0] ^= 1;
-        for (size_t i = a.n; i-- > 0;) { /* r and s, of panels and tiles that are open already */
+        for (size_t i = a.n; i-- > 0;) { /* r and s of panels and tiles that are open already */
             assert_int_equal(share_judge(&x, cell_at(&x, i), a.body[i]), 0);
             if (i == a.n - 1 || i == 0) assert_true(share_scheme_state.drawn > drawn);
             if (i == a.n - 1) drawn = share_scheme_state.drawn;
@@ -304,8 +307,8 @@ static void a_wrong_answer_has_all_check_vectors_drawn_anew(void **state)
     }
 }
 
-/* Those of places, too, which all panels have in common, and nothing of them stays. */
-static void a_wrong_answer_has_the_numbers_of_places_drawn_anew(void **state)
+/* The vectors of places, too, which all panels share; no entry stays the same. */
+static void after_a_wrong_answer_the_vectors_of_places_are_drawn_again(void **state)
 {
     (void)state;
     fixture f = { .n = 4,
@@ -343,7 +346,7 @@ static void a_wrong_answer_has_the_numbers_of_places_drawn_anew(void **state)
     share_close(&x);
 }
 
-static void what_was_projected_of_a_serves_the_next_product(void **state)
+static void projections_of_a_serve_the_next_product(void **state)
 {
     (void)state;
     fixture f = { .n = 800,
@@ -366,13 +369,13 @@ static void what_was_projected_of_a_serves_the_next_product(void **state)
     uint64_t first = share_scheme_state.drawn - start;
     assert_int_equal(sherd__share_next(&x.h, share_rows(&x), x.b, false, x.c, 1, &x.fb), 0);
     share_run(&x, NULL, 0);
-    /* B's masks and s, no r: 8 panels' */
+    /* B's masks and s, but no r of 8 panels */
     uint64_t second = share_scheme_state.drawn - start - first;
     assert_true(second + 8 * 2 * 32 <= first); /* keys, one a prime */
     share_close(&x);
 }
 
-static void a_wrong_answer_that_comes_late_is_refused_and_does_no_harm(void **state)
+static void a_late_wrong_answer_is_refused_and_has_no_effect(void **state)
 {
     (void)state;
     for (int i = 0; i < 30; i++) {
@@ -387,7 +390,8 @@ static void a_wrong_answer_that_comes_late_is_refused_and_does_no_harm(void **st
         assert_int_equal(share_judge(&x, cell_at(&x, which), a.body[which]), SHERD_EWRONG);
         a.body[which][0] ^= 1;
         for (size_t j = 0; j < a.n; j++)
-            assert_int_equal(share_judge(&x, cell_at(&x, j), a.body[j]), SHERD_EBUSY); /* unread */
+            assert_int_equal(share_judge(&x, cell_at(&x, j), a.body[j]),
+                             SHERD_EBUSY); /* the answer is not read */
         share_is_exact(&x);
         free_answers(&a);
         share_close(&x);
@@ -398,14 +402,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shares_of_a_are_projected_while_they_are_made),
-        cmocka_unit_test(what_checks_know_of_a_kept_operand_keeps_to_its_room),
+        cmocka_unit_test(projections_of_a_kept_operand_stay_within_their_memory),
         cmocka_unit_test(ten_thousand_wrong_answers_are_refused),
-        cmocka_unit_test(errors_that_add_up_to_nothing_are_refused),
+        cmocka_unit_test(errors_that_sum_to_zero_are_refused),
         cmocka_unit_test(errors_that_cancel_across_windows_are_refused),
-        cmocka_unit_test(a_wrong_answer_has_all_check_vectors_drawn_anew),
-        cmocka_unit_test(a_wrong_answer_has_the_numbers_of_places_drawn_anew),
-        cmocka_unit_test(what_was_projected_of_a_serves_the_next_product),
-        cmocka_unit_test(a_wrong_answer_that_comes_late_is_refused_and_does_no_harm),
+        cmocka_unit_test(after_a_wrong_answer_all_check_vectors_are_drawn_again),
+        cmocka_unit_test(after_a_wrong_answer_the_vectors_of_places_are_drawn_again),
+        cmocka_unit_test(projections_of_a_serve_the_next_product),
+        cmocka_unit_test(a_late_wrong_answer_is_refused_and_has_no_effect),
     };
     return cmocka_run_group_tests_name("crypto/share_wrong", tests, share_seed, NULL);
 }
