@@ -78,7 +78,8 @@ uint8_t *masks_slurp(const char *name, size_t *len)
     return bytes;
 }
 
-/* In place: what is cut to nothing first is flushed by some file systems, which takes its time. */
+/* Overwrites the file in place: some file systems flush a file that was truncated first, which
+ * takes time. */
 void masks_put(const char *name, const uint8_t *bytes, size_t len)
 {
     int fd = open(name, O_WRONLY | O_CREAT, 0600);

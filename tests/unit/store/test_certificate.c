@@ -27,10 +27,11 @@ static int refuse_to_sign(void *ctx, const uint8_t *msg, size_t len, uint8_t sig
     return SHERD_EKEY;
 }
 
-/* A certificate with every member set to something of its own. */
+/* Makes a certificate in which every member has a distinct value. */
 static void make(sherd__certificate *c)
 {
-    static sherd__certificate_node nodes[7]; /* not freed: only what was read is */
+    static sherd__certificate_node nodes[7]; /* not freed: only a certificate that was read is
+                                              * freed */
     memset(c, 0, sizeof *c);
     for (int i = 0; i < 7; i++) {
         snprintf(nodes[i].name, sizeof nodes[i].name, "node-%d", i + 1);
@@ -101,13 +102,13 @@ static int parse(sherd__certificate *out, const char *text, sherd_diag *d)
     return sherd__certificate_parse(out, text, strlen(text), "c.json", d);
 }
 
-static void what_is_written_is_read_back(void **s)
+static void a_certificate_that_was_written_reads_back_equal(void **s)
 {
     (void)s;
     sherd__certificate a, b;
     make(&a);
     for (int i = 0; i < 5; i++) {
-        if (i == 4) a.list_len = 0; /* as of a version that named no nodes */
+        if (i == 4) a.list_len = 0; /* as written by a version that listed no nodes */
         if (i == 1) a.has_inputs = a.has_seed = false;
         if (i == 2) a.exact = false, a.bits[0] = a.bits[1] = a.primes_len = 0, a.group = 0;
         strcpy(a.scheme, i == 3 ? "share" : "permute");
@@ -115,7 +116,7 @@ static void what_is_written_is_read_back(void **s)
         if (i == 3) a.inputs_len = 1, a.equal = SHERD__UNCHECKED, a.cores_len = 0;
         char *text = text_of(&a);
         assert_int_equal(parse(&b, text, NULL), 0);
-        char *again = text_of(&b); /* what struct padding and unused members hold does not count */
+        char *again = text_of(&b); /* struct padding and unused members may differ */
         assert_string_equal(text, again);
         assert_memory_equal(b.key, public_key, 32);
         assert_true(b.has_signature);
@@ -183,7 +184,7 @@ static void the_file_is_private_and_python_reads_it(void **s)
     free(hex);
 }
 
-static void white_space_and_order_may_change_and_no_value_may(void **s)
+static void spacing_and_order_may_change_but_no_value(void **s)
 {
     (void)s;
     static const char program[] =
@@ -232,7 +233,7 @@ static void white_space_and_order_may_change_and_no_value_may(void **s)
         assert_true(d.message[0] && d.hint[0]);
         told += strstr(d.message, ": expected ") && strstr(d.message, ", found ");
     }
-    assert_true(told > 0); /* what stands there */
+    assert_true(told > 0); /* the values in the file */
     scratch_clear();
 }
 
@@ -242,7 +243,7 @@ static void every_prefix_is_refused(void **s)
     sherd__certificate a, b;
     make(&a);
     char *text = text_of(&a);
-    size_t len = strlen(text) - 1; /* but for the newline */
+    size_t len = strlen(text) - 1; /* without the newline */
     for (size_t n = 0; n < len; n++) {
         char *exact = malloc(n + 1);
         memcpy(exact, text, n);
@@ -252,7 +253,7 @@ static void every_prefix_is_refused(void **s)
     sherd__free(text);
 }
 
-static void flipped_bits_never_pass_as_another_certificate(void **s)
+static void a_flipped_bit_never_gives_another_valid_certificate(void **s)
 {
     (void)s;
     sherd__certificate a, b;
@@ -263,7 +264,8 @@ static void flipped_bits_never_pass_as_another_certificate(void **s)
         text[bit / 8] = (char)(text[bit / 8] ^ 1 << bit % 8);
         if (sherd__certificate_parse(&b, text, len, "c.json", NULL) == 0) {
             char *again = text_of(&b);
-            if (strchr(" \n\t\r", text[bit / 8]) == NULL) /* white space; all else is said anew */
+            if (strchr(" \n\t\r", text[bit / 8]) == NULL) /* spacing; everything else is compared
+                                                           * after writing it again */
                 fail_msg("bit %zu of byte %zu, now '%c'", bit % 8, bit / 8, text[bit / 8]);
             text[bit / 8] = (char)(text[bit / 8] ^ 1 << bit % 8);
             assert_string_equal(again, text);
@@ -348,7 +350,7 @@ static void members_out_of_range_are_not_written(void **s)
     }
 }
 
-static void a_key_that_does_not_sign_leaves_no_file(void **s)
+static void a_failed_signature_leaves_no_file(void **s)
 {
     (void)s;
     sherd__certificate c;
@@ -359,7 +361,7 @@ static void a_key_that_does_not_sign_leaves_no_file(void **s)
     assert_false(c.has_signature);
 }
 
-static void warnings_and_cores_stop_at_their_room(void **s)
+static void warnings_and_cores_stop_at_their_maximum(void **s)
 {
     (void)s;
     sherd__certificate c = { 0 };
@@ -374,8 +376,8 @@ static void warnings_and_cores_stop_at_their_room(void **s)
     assert_int_equal(strlen(c.warnings[15]), sizeof c.warnings[0] - 1);
 }
 
-/* Written by a version before. */
-static void a_certificate_that_names_no_nodes_still_verifies(void **s)
+/* A certificate written by an earlier version. */
+static void a_certificate_without_listed_nodes_still_verifies(void **s)
 {
     (void)s;
     sherd__certificate c;
@@ -384,7 +386,7 @@ static void a_certificate_that_names_no_nodes_still_verifies(void **s)
     sherd__certificate_fini(&c);
 }
 
-static void more_nodes_than_a_file_holds_are_not_listed(void **s)
+static void more_nodes_than_the_maximum_are_not_listed(void **s)
 {
     (void)s;
     sherd__certificate a, b;
@@ -393,7 +395,7 @@ static void more_nodes_than_a_file_holds_are_not_listed(void **s)
     assert_int_equal(sherd__certificate_list(&a, SHERD__CERTIFICATE_NODES + 1), SHERD_EINVAL);
     assert_int_equal(sherd__certificate_list(&a, SHERD__CERTIFICATE_NODES), SHERD_OK);
     a.nodes = SHERD__CERTIFICATE_NODES;
-    for (uint32_t i = 0; i < a.nodes; i++) { /* as long as texts can be */
+    for (uint32_t i = 0; i < a.nodes; i++) { /* texts of maximum length */
         memset(a.list[i].name, 'n', 63);
         memset(a.list[i].domain, '\\', 63);
         memset(a.list[i].key, 'k', 55);
@@ -407,7 +409,7 @@ static void more_nodes_than_a_file_holds_are_not_listed(void **s)
     sherd__free(text);
 }
 
-static void the_seed_is_committed_to_as_in_a_metadata_file(void **s)
+static void the_commitment_to_a_seed_equals_that_of_a_metadata_file(void **s)
 {
     (void)s;
     uint8_t seed[32] = { 1 }, plain[32], meta[32];
@@ -422,8 +424,9 @@ static void the_seed_is_committed_to_as_in_a_metadata_file(void **s)
     assert_memory_not_equal(&a, &b, 32);
 }
 
-/* RFC 8410 section 10.1's key; the sum by `openssl pkey -pubin -outform DER | sha256sum`. */
-static void a_fingerprint_is_of_the_key_in_der(void **s)
+/* The key of RFC 8410, section 10.1; the digest by `openssl pkey -pubin -outform DER |
+ * sha256sum`. */
+static void a_fingerprint_is_the_digest_of_the_key_in_der(void **s)
 {
     (void)s;
     static const uint8_t key[32] = { 0x19, 0xbf, 0x44, 0x09, 0x69, 0x84, 0xcd, 0xfe,
@@ -437,7 +440,7 @@ static void a_fingerprint_is_of_the_key_in_der(void **s)
     assert_string_equal(text, "a1e9156054e04fac899ae9f275132cdc07a5dbc4ea2c2ad3a1ffc6e0d253681f");
 }
 
-static void every_failed_allocation_is_survived(void **s)
+static void every_failed_allocation_is_reported(void **s)
 {
     (void)s;
     sherd__certificate a, b;
@@ -456,21 +459,21 @@ static void every_failed_allocation_is_survived(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_written_is_read_back),
+        cmocka_unit_test(a_certificate_that_was_written_reads_back_equal),
         cmocka_unit_test(the_file_is_private_and_python_reads_it),
-        cmocka_unit_test(white_space_and_order_may_change_and_no_value_may),
+        cmocka_unit_test(spacing_and_order_may_change_but_no_value),
         cmocka_unit_test(every_prefix_is_refused),
-        cmocka_unit_test(flipped_bits_never_pass_as_another_certificate),
+        cmocka_unit_test(a_flipped_bit_never_gives_another_valid_certificate),
         cmocka_unit_test(another_key_or_another_text_does_not_verify),
         cmocka_unit_test(hostile_files_are_refused),
         cmocka_unit_test(members_out_of_range_are_not_written),
-        cmocka_unit_test(a_key_that_does_not_sign_leaves_no_file),
-        cmocka_unit_test(warnings_and_cores_stop_at_their_room),
-        cmocka_unit_test(a_certificate_that_names_no_nodes_still_verifies),
-        cmocka_unit_test(more_nodes_than_a_file_holds_are_not_listed),
-        cmocka_unit_test(the_seed_is_committed_to_as_in_a_metadata_file),
-        cmocka_unit_test(a_fingerprint_is_of_the_key_in_der),
-        cmocka_unit_test(every_failed_allocation_is_survived),
+        cmocka_unit_test(a_failed_signature_leaves_no_file),
+        cmocka_unit_test(warnings_and_cores_stop_at_their_maximum),
+        cmocka_unit_test(a_certificate_without_listed_nodes_still_verifies),
+        cmocka_unit_test(more_nodes_than_the_maximum_are_not_listed),
+        cmocka_unit_test(the_commitment_to_a_seed_equals_that_of_a_metadata_file),
+        cmocka_unit_test(a_fingerprint_is_the_digest_of_the_key_in_der),
+        cmocka_unit_test(every_failed_allocation_is_reported),
     };
     if (sodium_init() < 0) return 1;
     crypto_sign_keypair(public_key, secret_key);

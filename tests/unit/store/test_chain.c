@@ -1,5 +1,6 @@
-/* Chains of checkpoints: what was written is found, what was damaged is named, and whatever call
- * fails, the chain before it stands.
+/*
+ * Chains of checkpoints: what was written is found, damage is named, and whichever call fails, the
+ * earlier chain remains intact.
  *
  * link: -Wl,--wrap=openat,--wrap=fsync,--wrap=linkat,--wrap=renameat,--wrap=write,--wrap=pwrite
  */
@@ -23,7 +24,7 @@
 #include "scratch.h"
 #include "store/chain.h"
 
-/* The call that fails, counted from 1 over all that are wrapped; 0: none. */
+/* The call that fails, counted from 1 over all wrapped calls; 0: none. */
 static unsigned fail_at, calls;
 
 static bool fails(int code)
@@ -80,7 +81,7 @@ ssize_t __wrap_pwrite(int fd, const void *bytes, size_t len, off_t at)
     return fails(ENOSPC) ? -1 : __real_pwrite(fd, bytes, len, at);
 }
 
-/* ---- chains to look at ----------------------------------------------------------------------- */
+/* ---- chains for the cases -------------------------------------------------------------------- */
 
 static const char *folder;
 
@@ -105,7 +106,7 @@ static int add(sherd__chain *c, uint64_t number, sherd_diag *d)
     return sherd__chain_add(c, number, members, 3, d);
 }
 
-/* Checkpoints 10, 20, ... up to `last`. */
+/* Makes checkpoints 10, 20, ... up to `last`. */
 static void make(uint64_t last)
 {
     sherd__chain *c;
@@ -195,7 +196,7 @@ static void numpy_reads_a_checkpoint_and_follows_its_hash(void **state)
         0);
 }
 
-static void every_changed_byte_is_noticed(void **state)
+static void every_changed_byte_is_detected(void **state)
 {
     sherd__chain_report r;
     (void)state;
@@ -215,14 +216,14 @@ static void every_changed_byte_is_noticed(void **state)
         }
         put(in(names[i]), bytes, len);
         assert_int_equal(walk(&r), 0);
-        put(in(names[i]), bytes, len - 1); /* cut */
+        put(in(names[i]), bytes, len - 1); /* truncated */
         assert_int_equal(walk(&r), SHERD_ECHAIN);
         put(in(names[i]), bytes, len);
         free(bytes);
     }
 }
 
-static void what_is_missing_exchanged_or_foreign_is_noticed(void **state)
+static void missing_exchanged_and_foreign_files_are_detected(void **state)
 {
     sherd__chain_report r;
     (void)state;
@@ -234,7 +235,7 @@ static void what_is_missing_exchanged_or_foreign_is_noticed(void **state)
     assert_int_equal(walk(&r), SHERD_ECHAIN);
     move(file(20), in("away2"));
     move(file(10), in("away3"));
-    assert_int_equal(walk(&r), SHERD_ECHAIN); /* only a head is left */
+    assert_int_equal(walk(&r), SHERD_ECHAIN); /* only the head is left */
     move(in("away"), file(20));
     move(in("away3"), file(10));
     assert_int_equal(walk(&r), SHERD_ECHAIN); /* 30 under the name of 20 */
@@ -244,12 +245,12 @@ static void what_is_missing_exchanged_or_foreign_is_noticed(void **state)
     move(in("head"), in("away"));
     assert_int_equal(walk(&r), SHERD_ECHAIN);
     move(in("away"), in("head"));
-    put(in("checkpoint-7.npz"), "x", 1); /* not a name of ours: not looked at */
+    put(in("checkpoint-7.npz"), "x", 1); /* not a name of a checkpoint: ignored */
     put(in("checkpoint-000000000040.npz.bak"), "x", 1);
     assert_int_equal(walk(&r), 0);
 }
 
-static void earlier_files_may_be_removed_but_for_the_newest(void **state)
+static void all_files_but_the_newest_may_be_removed(void **state)
 {
     sherd__chain_report r;
     sherd__chain *c;
@@ -268,7 +269,7 @@ static void earlier_files_may_be_removed_but_for_the_newest(void **state)
     assert_int_equal(r.len, 3);
 }
 
-static void a_writer_killed_before_the_head_leaves_a_chain_to_go_on_with(void **state)
+static void a_chain_can_continue_after_a_kill_before_the_head_was_written(void **state)
 {
     sherd__chain_report r;
     sherd__chain_link newest;
@@ -280,25 +281,25 @@ static void a_writer_killed_before_the_head_leaves_a_chain_to_go_on_with(void **
     assert_int_equal(sherd__chain_open(&c, folder, true, NULL), 0);
     assert_int_equal(add(c, 30, NULL), 0);
     sherd__chain_close(c);
-    put(in("head"), head, len); /* as it was */
+    put(in("head"), head, len); /* restored */
     assert_int_equal(walk(&r), 0);
     assert_int_equal(r.last.number, 30);
     assert_int_equal(sherd__chain_open(&c, folder, true, NULL), 0);
     assert_true(sherd__chain_newest(c, &newest));
     assert_int_equal(newest.number, 30);
     assert_int_equal(add(c, 40, NULL), 0);
-    put(in("head"), head, len); /* two behind: nothing that a kill leaves */
+    put(in("head"), head, len); /* two files behind: a kill does not leave this */
     sherd__chain_close(c);
     assert_int_equal(walk(&r), SHERD_ECHAIN);
     free(head);
     fresh(NULL);
     make(10);
-    assert_int_equal(remove(in("head")), 0); /* killed within the very first */
+    assert_int_equal(remove(in("head")), 0); /* killed while writing the first checkpoint */
     assert_int_equal(walk(&r), 0);
     assert_int_equal(r.len, 1);
 }
 
-static void whatever_call_fails_the_chain_before_it_stands(void **state)
+static void whichever_call_fails_the_earlier_chain_remains(void **state)
 {
     sherd__chain_report r;
     unsigned all;
@@ -324,12 +325,12 @@ static void whatever_call_fails_the_chain_before_it_stands(void **state)
             break;
         }
         if (err != 0) assert_true(d.message[0] != '\0');
-        else assert_int_equal(r.last.number, next); /* a call that is tried another way */
+        else assert_int_equal(r.last.number, next); /* a failed call that has an alternative */
     }
     assert_true(all > 8);
 }
 
-static void a_folder_that_may_not_last_is_not_begun(void **state)
+static void a_folder_that_cannot_be_synced_is_not_created(void **state)
 {
     sherd__chain *c = NULL;
     sherd_diag d = { 0 };
@@ -342,7 +343,7 @@ static void a_folder_that_may_not_last_is_not_begun(void **state)
     make(20);
 }
 
-static void a_writer_goes_on_after_a_failure_without_a_gap(void **state)
+static void after_a_failure_a_writer_continues_without_a_gap(void **state)
 {
     sherd__chain_report r;
     (void)state;
@@ -363,7 +364,7 @@ static void a_writer_goes_on_after_a_failure_without_a_gap(void **state)
     }
 }
 
-static void want_of_memory_is_told_and_leaves_the_chain(void **state)
+static void a_failed_allocation_is_reported_and_keeps_the_chain(void **state)
 {
     sherd__chain_report r;
     (void)state;
@@ -382,7 +383,7 @@ static void want_of_memory_is_told_and_leaves_the_chain(void **state)
     }
 }
 
-static void a_folder_is_added_to_by_one_process_and_in_ascending_order(void **state)
+static void one_process_at_a_time_adds_in_ascending_order(void **state)
 {
     sherd__chain *c, *other;
     sherd_diag d = { 0 };
@@ -403,8 +404,8 @@ static void a_folder_is_added_to_by_one_process_and_in_ascending_order(void **st
     assert_int_equal(sherd__chain_walk(in("nowhere"), &r, NULL), SHERD_EOPEN);
 }
 
-/* A kill between linkat and rename leaves the hidden name; its writer's lock is gone with it. */
-static void what_a_killed_writer_left_is_removed_by_the_next_run(void **s)
+/* A kill between linkat and rename leaves the hidden name; the lock of its writer is gone. */
+static void files_of_a_killed_writer_are_removed_by_the_next_run(void **s)
 {
     (void)s;
     static const char *const left[] = { ".head.sherd-0", ".checkpoint-000000000007.npz.sherd-12" };
@@ -422,14 +423,14 @@ static void what_a_killed_writer_left_is_removed_by_the_next_run(void **s)
         close(fd);
     }
     snprintf(path, sizeof path, "%s/%s", folder, stay[0]);
-    int writer = open(path, O_RDWR | O_CLOEXEC); /* one that lives */
+    int writer = open(path, O_RDWR | O_CLOEXEC); /* a writer that is alive */
     assert_int_equal(flock(writer, LOCK_EX), 0);
     assert_int_equal(sherd__chain_open(&c, folder, true, NULL), 0);
     for (size_t i = 0; i < 8; i++) {
         snprintf(path, sizeof path, "%s/%s", folder, i < 2 ? left[i] : stay[i - 2]);
         assert_int_equal(access(path, F_OK) == 0, i >= 2);
     }
-    sherd__chain *other; /* the folder's own lock is still held */
+    sherd__chain *other; /* the lock of the folder is still held */
     assert_int_equal(sherd__chain_open(&other, folder, true, NULL), SHERD_EBUSY);
     sherd__chain_close(c);
     close(writer);
@@ -440,16 +441,17 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_chain_is_walked_from_its_first_file_to_its_head, fresh),
         cmocka_unit_test_setup(numpy_reads_a_checkpoint_and_follows_its_hash, fresh),
-        cmocka_unit_test_setup(every_changed_byte_is_noticed, fresh),
-        cmocka_unit_test_setup(what_is_missing_exchanged_or_foreign_is_noticed, fresh),
-        cmocka_unit_test_setup(earlier_files_may_be_removed_but_for_the_newest, fresh),
-        cmocka_unit_test_setup(a_writer_killed_before_the_head_leaves_a_chain_to_go_on_with, fresh),
-        cmocka_unit_test_setup(whatever_call_fails_the_chain_before_it_stands, fresh),
-        cmocka_unit_test_setup(a_folder_that_may_not_last_is_not_begun, fresh),
-        cmocka_unit_test_setup(a_writer_goes_on_after_a_failure_without_a_gap, fresh),
-        cmocka_unit_test_setup(want_of_memory_is_told_and_leaves_the_chain, fresh),
-        cmocka_unit_test_setup(what_a_killed_writer_left_is_removed_by_the_next_run, fresh),
-        cmocka_unit_test_setup(a_folder_is_added_to_by_one_process_and_in_ascending_order, fresh),
+        cmocka_unit_test_setup(every_changed_byte_is_detected, fresh),
+        cmocka_unit_test_setup(missing_exchanged_and_foreign_files_are_detected, fresh),
+        cmocka_unit_test_setup(all_files_but_the_newest_may_be_removed, fresh),
+        cmocka_unit_test_setup(a_chain_can_continue_after_a_kill_before_the_head_was_written,
+                               fresh),
+        cmocka_unit_test_setup(whichever_call_fails_the_earlier_chain_remains, fresh),
+        cmocka_unit_test_setup(a_folder_that_cannot_be_synced_is_not_created, fresh),
+        cmocka_unit_test_setup(after_a_failure_a_writer_continues_without_a_gap, fresh),
+        cmocka_unit_test_setup(a_failed_allocation_is_reported_and_keeps_the_chain, fresh),
+        cmocka_unit_test_setup(files_of_a_killed_writer_are_removed_by_the_next_run, fresh),
+        cmocka_unit_test_setup(one_process_at_a_time_adds_in_ascending_order, fresh),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

@@ -1,5 +1,5 @@
-/* CSV: what RFC 4180 allows is read, numbers have the bits that strtod gives, and what is wrong is
- * told with its line and column. */
+/* CSV: files that RFC 4180 allows are read, numbers have the bits that strtod gives, and errors are
+ * reported with line and column. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -24,7 +24,7 @@ static const sherd__csv_want all_inputs = { 0 };
 static int parse_n(sherd__csv *x, const void *text, size_t len, const sherd__csv_want *w,
                    sherd_diag *d)
 {
-    uint8_t *exact = malloc(len ? len : 1); /* so that sanitizers see a read beyond */
+    uint8_t *exact = malloc(len ? len : 1); /* exact, so that sanitizers see an overrun */
     memcpy(exact, text, len);
     if (d) *d = (sherd_diag){ 0 };
     int err = sherd__csv_parse(x, exact, len, "f.csv", w, d);
@@ -37,7 +37,7 @@ static int parse(sherd__csv *x, const char *text, const sherd__csv_want *w, sher
     return parse_n(x, text, strlen(text), w, d);
 }
 
-/* Reads it, with label_last, and compares the inputs and labels. */
+/* Reads the text with label_last and compares inputs and labels. */
 static void reads(const char *text, size_t rows, size_t inputs, const double *x,
                   const uint32_t *labels)
 {
@@ -54,7 +54,7 @@ static void reads(const char *text, size_t rows, size_t inputs, const double *x,
     sherd__csv_fini(&c);
 }
 
-/* Refuses it, and the message begins so. */
+/* Checks that the text is refused, with a message that begins with `begins`. */
 static void refuses(const char *text, const sherd__csv_want *w, int code, const char *begins)
 {
     sherd__csv c = { .rows = 77 };
@@ -65,7 +65,7 @@ static void refuses(const char *text, const sherd__csv_want *w, int code, const 
     assert_int_equal(c.rows, 77);
 }
 
-static void line_ends_headers_quotes_and_a_byte_order_mark_change_nothing(void **s)
+static void line_ends_headers_quotes_and_a_byte_order_mark_do_not_matter(void **s)
 {
     (void)s;
     const double x[] = { 1, 2.5, -3, 0.25 };
@@ -86,7 +86,7 @@ static void line_ends_headers_quotes_and_a_byte_order_mark_change_nothing(void *
     reads("nan,inf,0x10\n1,25e-1,0e9\n-3.,+.25,+70.e-1\n", 2, 2, x, y);
 }
 
-static void the_target_is_last_or_named_or_not_there(void **s)
+static void the_target_is_the_last_column_a_named_one_or_absent(void **s)
 {
     (void)s;
     const sherd__csv_want named = { .targets = 1, .labels = true, .label = "k\"d" },
@@ -127,7 +127,7 @@ static void the_target_is_last_or_named_or_not_there(void **s)
     refuses("1,2\n2,3\n", &two, SHERD_ESHAPE, "f.csv:1:1: expected inputs and 2 target columns");
 }
 
-static void what_is_wrong_is_told_with_its_place(void **s)
+static void errors_are_reported_with_line_and_column(void **s)
 {
     (void)s;
     refuses("", &label_last, SHERD_EFORMAT, "f.csv:1:1: expected names or numbers, found nothing");
@@ -187,7 +187,7 @@ static uint64_t next(uint64_t *state)
     return *state ^ *state >> 29;
 }
 
-/* One number alone must have the bits that strtod gives. */
+/* Reads a single number, which must have the bits that strtod gives. */
 static void same_bits(const char *text)
 {
     sherd__csv c;
@@ -278,9 +278,9 @@ static void numbers_have_the_bits_that_strtod_gives(void **s)
     free(longest);
 }
 
-/* Where the locale has no comma for a point, a thread's own locale is made of none: then what is
- * left is that the reader does not look at it, which the other cases show. */
-static void a_users_locale_changes_no_number(void **s)
+/* If the locale uses a decimal comma, the calling thread uses it. If the machine has no such
+ * locale, the other cases only show that the reader works without one. */
+static void the_users_locale_does_not_change_numbers(void **s)
 {
     (void)s;
     static const char *const names[] = { "de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8",
@@ -357,8 +357,8 @@ static void random_tables_read_as_they_were_written(void **s)
     }
 }
 
-/* A megabyte of what could cost the square of its length. */
-static void hostile_texts_cost_no_more_than_their_length(void **s)
+/* A megabyte of text that could take time in proportion to the square of its length. */
+static void hostile_texts_take_time_in_proportion_to_their_length(void **s)
 {
     (void)s;
     size_t len = (size_t)1 << 20;
@@ -374,21 +374,22 @@ static void hostile_texts_cost_no_more_than_their_length(void **s)
             (void)!parse_n(&c, text, len, &label_last, NULL);
             sherd__csv_fini(&c);
         }
-    for (size_t i = 0; i < len; i++) text[i] = i % 2 ? '\n' : '1'; /* the most lines */
+    for (size_t i = 0; i < len; i++) text[i] = i % 2 ? '\n' : '1'; /* as many lines as possible */
     sherd__csv c;
     assert_int_equal(parse_n(&c, text, len, &all_inputs, NULL), 0);
     assert_int_equal(c.rows, len / 2);
     sherd__csv_fini(&c);
-    for (size_t i = 0; i < len; i++) text[i] = i % 2 ? ',' : '1'; /* the most fields */
+    for (size_t i = 0; i < len; i++) text[i] = i % 2 ? ',' : '1'; /* as many fields as possible */
     text[len - 1] = '\n';
     assert_int_equal(parse_n(&c, text, len, &all_inputs, NULL), 0);
     assert_int_equal(c.inputs, len / 2);
     sherd__csv_fini(&c);
     free(text);
-    assert_true(sherd__clock_s() - began < 60); /* some tenths of a second; squares take hours */
+    assert_true(sherd__clock_s() - began < 60); /* takes some tenths of a second; quadratic time
+                                                 * would be hours */
 }
 
-static void a_file_is_read_as_its_bytes_and_what_is_no_file_is_told(void **s)
+static void a_file_reads_like_its_bytes_and_other_paths_are_errors(void **s)
 {
     (void)s;
     sherd__csv c;
@@ -425,15 +426,15 @@ static void without_memory_nothing_is_read(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(line_ends_headers_quotes_and_a_byte_order_mark_change_nothing),
-        cmocka_unit_test(the_target_is_last_or_named_or_not_there),
-        cmocka_unit_test(what_is_wrong_is_told_with_its_place),
+        cmocka_unit_test(line_ends_headers_quotes_and_a_byte_order_mark_do_not_matter),
+        cmocka_unit_test(the_target_is_the_last_column_a_named_one_or_absent),
+        cmocka_unit_test(errors_are_reported_with_line_and_column),
         cmocka_unit_test(numbers_have_the_bits_that_strtod_gives),
-        cmocka_unit_test(a_users_locale_changes_no_number),
+        cmocka_unit_test(the_users_locale_does_not_change_numbers),
         cmocka_unit_test(every_prefix_and_every_flipped_bit_is_read_or_refused),
         cmocka_unit_test(random_tables_read_as_they_were_written),
-        cmocka_unit_test(hostile_texts_cost_no_more_than_their_length),
-        cmocka_unit_test(a_file_is_read_as_its_bytes_and_what_is_no_file_is_told),
+        cmocka_unit_test(hostile_texts_take_time_in_proportion_to_their_length),
+        cmocka_unit_test(a_file_reads_like_its_bytes_and_other_paths_are_errors),
         cmocka_unit_test(without_memory_nothing_is_read),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);

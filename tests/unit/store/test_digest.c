@@ -17,7 +17,7 @@ static void fill(uint8_t *bytes, size_t len)
     for (size_t i = 0; i < len; i++) bytes[i] = (uint8_t)(i * 31 + i / 253);
 }
 
-static void the_digest_is_what_the_header_says_in_python(void **s)
+static void the_digest_equals_the_headers_definition_in_python(void **s)
 {
     (void)s;
     static const char *const names[] = { "", "f8", "f4", "u1", "u2", "u4", "i1", "i2", "i4", "i8" };
@@ -51,7 +51,7 @@ static void the_digest_is_what_the_header_says_in_python(void **s)
     scratch_clear();
 }
 
-static void shape_dtype_and_each_bit_count(void **s)
+static void shape_dtype_and_each_bit_change_the_digest(void **s)
 {
     (void)s;
     uint8_t b[24] = { 0 };
@@ -66,7 +66,7 @@ static void shape_dtype_and_each_bit_count(void **s)
         for (int j = 0; j < i; j++) assert_memory_not_equal(&g[i], &g[j], sizeof g[0]);
 }
 
-static void rows_in_any_cutting_give_the_same_digest(void **s)
+static void rows_in_parts_of_any_size_give_the_same_digest(void **s)
 {
     (void)s;
     uint8_t b[7 * 5 * 4];
@@ -129,7 +129,7 @@ static void labels_separate_commitments(void **s)
     assert_string_equal(text, "609f6e36d2405585188d5cfd761f407c7cc46a7d3f314c88270469dde315fcd1");
 }
 
-static void every_failed_allocation_is_survived(void **s)
+static void every_failed_allocation_is_reported(void **s)
 {
     (void)s;
     uint8_t b[8] = { 0 };
@@ -146,13 +146,13 @@ static void every_failed_allocation_is_survived(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_digest_is_what_the_header_says_in_python),
-        cmocka_unit_test(shape_dtype_and_each_bit_count),
-        cmocka_unit_test(rows_in_any_cutting_give_the_same_digest),
+        cmocka_unit_test(the_digest_equals_the_headers_definition_in_python),
+        cmocka_unit_test(shape_dtype_and_each_bit_change_the_digest),
+        cmocka_unit_test(rows_in_parts_of_any_size_give_the_same_digest),
         cmocka_unit_test(any_strides_give_the_digest_of_the_values),
         cmocka_unit_test(missing_and_surplus_rows_are_refused),
         cmocka_unit_test(labels_separate_commitments),
-        cmocka_unit_test(every_failed_allocation_is_survived),
+        cmocka_unit_test(every_failed_allocation_is_reported),
     };
     return cmocka_run_group_tests_name("store/digest", tests, scratch_setup, scratch_teardown);
 }

@@ -1,6 +1,6 @@
 /*
- * Atomic replacement: what is visible when, what survives which failure. System calls are wrapped
- * where a test wants a file system that fails or lacks O_TMPFILE.
+ * Atomic replacement: what is visible at each step, and what remains after each failure. System
+ * calls are wrapped where a case needs a file system that fails or lacks O_TMPFILE.
  *
  * link: -Wl,--wrap=openat,--wrap=fsync,--wrap=renameat,--wrap=pwrite,--wrap=lstat
  */
@@ -31,7 +31,7 @@
 
 static struct {
     bool no_tmpfile, slow_writes;
-    const char *made; /* by another process, just before it is looked at */
+    const char *made; /* created by another process just before lstat */
     int fsync_errno, rename_errno;
 } faults;
 
@@ -167,7 +167,7 @@ static void an_earlier_file_is_replaced_in_one_step(void **s)
     }
 }
 
-static void an_aborted_file_leaves_nothing_and_touches_nothing(void **s)
+static void an_aborted_file_leaves_no_file_and_changes_none(void **s)
 {
     (void)s;
     for (int named = 0; named < 2; named++) {
@@ -222,7 +222,7 @@ static void a_killed_writer_leaves_no_file(void **s)
     assert_int_equal(scratch_entries(), 0);
 }
 
-static void what_a_dead_writer_left_is_removed_by_the_next(void **s)
+static void the_file_of_a_dead_writer_is_removed_by_the_next(void **s)
 {
     (void)s;
     for (int named = 0; named < 2; named++) {
@@ -236,7 +236,7 @@ static void what_a_dead_writer_left_is_removed_by_the_next(void **s)
     }
 }
 
-static void what_a_live_writer_holds_is_left_alone(void **s)
+static void the_file_of_a_live_writer_is_kept(void **s)
 {
     (void)s;
     for (int named = 0; named < 2; named++) {
@@ -257,7 +257,7 @@ static void what_a_live_writer_holds_is_left_alone(void **s)
     }
 }
 
-static void what_is_no_file_of_ours_under_a_hidden_name_is_left_alone(void **s)
+static void foreign_files_under_hidden_names_are_kept(void **s)
 {
     (void)s;
     const char *path = scratch_write("old", "before", 6);
@@ -287,7 +287,7 @@ static void a_symbolic_link_is_followed(void **s)
     assert_non_null(strstr(d.message, "symbolic link to nothing"));
 }
 
-static void a_file_that_another_process_makes_meanwhile_is_replaced(void **s)
+static void a_file_that_another_process_creates_meanwhile_is_replaced(void **s)
 {
     (void)s;
     sherd_diag d = { 0 };
@@ -298,7 +298,7 @@ static void a_file_that_another_process_makes_meanwhile_is_replaced(void **s)
     assert_int_equal(scratch_entries(), 1);
 }
 
-static void a_place_that_cannot_be_written_is_named(void **s)
+static void a_path_that_cannot_be_written_is_named(void **s)
 {
     (void)s;
     char too_long[5000];
@@ -315,7 +315,7 @@ static void a_place_that_cannot_be_written_is_named(void **s)
     assert_int_equal(scratch_entries(), 0);
 }
 
-/* Runs f as a user without root's powers; its exit status. */
+/* Runs f as a user without privileges; returns its exit status. */
 static int as_nobody(int (*f)(void))
 {
     pid_t child = fork();
@@ -336,7 +336,7 @@ static int write_closed(void)
     return put(scratch_path("new"), "x", SHERD__FILE_PUBLIC, NULL) == SHERD_EOPEN ? 0 : 3;
 }
 
-static void a_file_and_a_folder_closed_to_us_are_refused(void **s)
+static void a_file_and_a_folder_without_write_permission_are_refused(void **s)
 {
     (void)s;
     scratch_write("mine", "before", 6);
@@ -348,7 +348,7 @@ static void a_file_and_a_folder_closed_to_us_are_refused(void **s)
     assert_holds(scratch_path("mine"), "before");
 }
 
-static void writes_go_on_after_signals_and_short_counts(void **s)
+static void writes_continue_after_signals_and_short_counts(void **s)
 {
     (void)s;
     faults.slow_writes = true;
@@ -405,7 +405,7 @@ static void a_size_limit_leaves_the_earlier_file(void **s)
     assert_int_equal(scratch_entries(), 1);
 }
 
-/* In a name space of its own, over a tmpfs of 64 KB. 77: this user may not. */
+/* In a mount namespace of its own, on a tmpfs of 64 KB. 77: the user is not permitted to do so. */
 static int write_full_disk(void)
 {
     static const char block[1 << 16];
@@ -460,7 +460,7 @@ static void a_device_is_written_through_and_stays_a_device(void **s)
     sherd__file_abort(f);
 }
 
-static void a_pipe_gets_the_bytes_in_order(void **s)
+static void a_pipe_receives_the_bytes_in_order(void **s)
 {
     (void)s;
     int ends[2];
@@ -487,7 +487,7 @@ static void the_longest_name_works(void **s)
     assert_int_equal(scratch_entries(), 1);
 }
 
-static void a_stretched_file_reads_as_zeros(void **s)
+static void an_extended_file_reads_as_zeros(void **s)
 {
     (void)s;
     sherd__file *f;
@@ -503,7 +503,7 @@ static void a_stretched_file_reads_as_zeros(void **s)
     free(got);
 }
 
-static void every_failed_allocation_is_survived(void **s)
+static void every_failed_allocation_is_reported(void **s)
 {
     (void)s;
     const char *path = scratch_write("old", "before", 6);
@@ -527,25 +527,25 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(a_file_appears_whole_and_only_at_commit),
         T(an_earlier_file_is_replaced_in_one_step),
-        T(an_aborted_file_leaves_nothing_and_touches_nothing),
+        T(an_aborted_file_leaves_no_file_and_changes_none),
         T(permissions_follow_the_kind),
         T(a_killed_writer_leaves_no_file),
-        T(what_a_dead_writer_left_is_removed_by_the_next),
-        T(what_a_live_writer_holds_is_left_alone),
-        T(what_is_no_file_of_ours_under_a_hidden_name_is_left_alone),
+        T(the_file_of_a_dead_writer_is_removed_by_the_next),
+        T(the_file_of_a_live_writer_is_kept),
+        T(foreign_files_under_hidden_names_are_kept),
         T(a_symbolic_link_is_followed),
-        T(a_file_that_another_process_makes_meanwhile_is_replaced),
-        T(a_place_that_cannot_be_written_is_named),
-        T(a_file_and_a_folder_closed_to_us_are_refused),
-        T(writes_go_on_after_signals_and_short_counts),
+        T(a_file_that_another_process_creates_meanwhile_is_replaced),
+        T(a_path_that_cannot_be_written_is_named),
+        T(a_file_and_a_folder_without_write_permission_are_refused),
+        T(writes_continue_after_signals_and_short_counts),
         T(a_failed_sync_or_rename_leaves_the_earlier_file),
         T(a_size_limit_leaves_the_earlier_file),
         T(a_full_disk_leaves_the_earlier_file),
         T(a_device_is_written_through_and_stays_a_device),
-        T(a_pipe_gets_the_bytes_in_order),
+        T(a_pipe_receives_the_bytes_in_order),
         T(the_longest_name_works),
-        T(a_stretched_file_reads_as_zeros),
-        T(every_failed_allocation_is_survived),
+        T(an_extended_file_reads_as_zeros),
+        T(every_failed_allocation_is_reported),
     };
     return cmocka_run_group_tests_name("store/file", tests, scratch_setup, scratch_teardown);
 }

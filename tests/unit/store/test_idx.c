@@ -13,7 +13,7 @@
 #include "store/idx.h"
 #include "tests/unit/store/scratch.h"
 
-/* 3 images of 2 x 5. */
+/* Makes 3 images of 2 x 5. */
 static size_t make_idx(uint8_t *b)
 {
     memcpy(b, "\0\0\x08\x03\0\0\0\3\0\0\0\2\0\0\0\5", 16);
@@ -35,7 +35,7 @@ static size_t gzip(uint8_t *out, size_t cap, const uint8_t *in, size_t len)
 
 static int parse(sherd__idx *x, const uint8_t *b, size_t len, sherd_diag *d)
 {
-    uint8_t *exact = malloc(len ? len : 1); /* so that sanitizers see a read beyond */
+    uint8_t *exact = malloc(len ? len : 1); /* exact, so that sanitizers see an overrun */
     memcpy(exact, b, len);
     int err = sherd__idx_parse(x, exact, len, "images", d);
     free(exact);
@@ -60,7 +60,7 @@ static void plain_and_gzipped_files_read_alike(void **s)
     }
 }
 
-static void labels_are_a_column_and_nothing_is_valid(void **s)
+static void labels_are_one_column_and_empty_files_are_valid(void **s)
 {
     (void)s;
     sherd__idx x;
@@ -94,7 +94,7 @@ static void no_flipped_bit_of_a_gzipped_file_changes_a_value(void **s)
     for (size_t bit = 0; bit < packed * 8; bit++) {
         sherd__idx x;
         z[bit / 8] ^= (uint8_t)(1u << bit % 8);
-        if (parse(&x, z, packed, NULL) == 0) { /* time stamp, padding and such: unread */
+        if (parse(&x, z, packed, NULL) == 0) { /* time stamp, padding and the like: not read */
             unread++;
             assert_memory_equal(x.values, b + 16, 30);
             sherd__idx_fini(&x);
@@ -104,7 +104,7 @@ static void no_flipped_bit_of_a_gzipped_file_changes_a_value(void **s)
     assert_true(unread < 80);
 }
 
-static void every_flipped_bit_of_a_plain_head_is_refused(void **s)
+static void every_flipped_bit_of_a_plain_header_is_refused(void **s)
 {
     (void)s;
     uint8_t b[64];
@@ -117,7 +117,7 @@ static void every_flipped_bit_of_a_plain_head_is_refused(void **s)
     }
 }
 
-static void what_follows_the_values_is_refused(void **s)
+static void bytes_after_the_values_are_refused(void **s)
 {
     (void)s;
     uint8_t b[64], z[256];
@@ -133,8 +133,8 @@ static void what_follows_the_values_is_refused(void **s)
     assert_int_equal(parse(&x, z, packed + 1, NULL), SHERD_EFORMAT);
 }
 
-/* Were it allocated before it is looked at, this test would take 4 GiB. */
-static void a_claim_that_the_file_cannot_hold_is_refused_unallocated(void **s)
+/* If memory were allocated before the check, this test would take 4 GiB. */
+static void a_size_beyond_the_file_is_refused_before_allocation(void **s)
 {
     (void)s;
     static const struct {
@@ -159,7 +159,7 @@ static void a_claim_that_the_file_cannot_hold_is_refused_unallocated(void **s)
         }
 }
 
-static void other_files_are_told(void **s)
+static void files_of_other_formats_are_named(void **s)
 {
     (void)s;
     static const char *const bad[] = { "not an idx file at all", "\0\0\x0d\3zzzzzzzzzzzzzzzz",
@@ -194,7 +194,7 @@ static void a_set_needs_both_files_and_equal_counts(void **s)
     sherd__idx_set_fini(&set);
 }
 
-static void every_failed_allocation_is_survived(void **s)
+static void every_failed_allocation_is_reported(void **s)
 {
     (void)s;
     uint8_t b[64], z[256];
@@ -212,8 +212,8 @@ static void every_failed_allocation_is_survived(void **s)
         }
 }
 
-/* The published data set, where it lies at $SHERD_MNIST or ../shared/data/mnist. */
-static void mnist_itself_is_read(void **s)
+/* The published data set, if it is at $SHERD_MNIST or ../shared/data/mnist. */
+static void the_published_mnist_files_are_read(void **s)
 {
     (void)s;
     const char *folder = getenv("SHERD_MNIST");
@@ -243,16 +243,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plain_and_gzipped_files_read_alike),
-        cmocka_unit_test(labels_are_a_column_and_nothing_is_valid),
+        cmocka_unit_test(labels_are_one_column_and_empty_files_are_valid),
         cmocka_unit_test(every_prefix_is_refused),
         cmocka_unit_test(no_flipped_bit_of_a_gzipped_file_changes_a_value),
-        cmocka_unit_test(every_flipped_bit_of_a_plain_head_is_refused),
-        cmocka_unit_test(what_follows_the_values_is_refused),
-        cmocka_unit_test(a_claim_that_the_file_cannot_hold_is_refused_unallocated),
-        cmocka_unit_test(other_files_are_told),
+        cmocka_unit_test(every_flipped_bit_of_a_plain_header_is_refused),
+        cmocka_unit_test(bytes_after_the_values_are_refused),
+        cmocka_unit_test(a_size_beyond_the_file_is_refused_before_allocation),
+        cmocka_unit_test(files_of_other_formats_are_named),
         cmocka_unit_test(a_set_needs_both_files_and_equal_counts),
-        cmocka_unit_test(every_failed_allocation_is_survived),
-        cmocka_unit_test(mnist_itself_is_read),
+        cmocka_unit_test(every_failed_allocation_is_reported),
+        cmocka_unit_test(the_published_mnist_files_are_read),
     };
     return cmocka_run_group_tests_name("store/idx", tests, scratch_setup, scratch_teardown);
 }

@@ -1,5 +1,6 @@
-/* The ledger of privacy: costs add up by place, a process that was killed finds what was charged, a
- * line that was cut was not charged, and what could not be synced counts as not charged.
+/*
+ * The privacy ledger: costs add up by place; a process that was killed finds all charges again; a
+ * truncated line was not charged; a charge that could not be synced counts as not charged.
  *
  * link: -Wl,--wrap=fsync -Wl,--wrap=linkat -Wl,--wrap=pread
  */
@@ -41,7 +42,7 @@ int __wrap_fsync(int fd)
     return -1;
 }
 
-/* What another process does as soon as a file has its name. */
+/* The action of another process as soon as a file has its name. */
 static void (*once_named)(void);
 
 int __real_linkat(int from_dir, const char *from, int dir, const char *to, int flags);
@@ -126,7 +127,9 @@ static void costs_add_up_by_place_and_outlive_the_process(void **s)
     for (unsigned b = 0; b < 2; b++) memset(by[b], (int)b, sizeof by[b]);
     for (uint64_t k = 0; k < 7; k++) {
         assert_int_equal(sherd__ledger_job(l, by[k % 2], k), jobs[k]);
-        assert_int_equal(sherd__ledger_job(l, by[1 - k % 2], k), 0); /* another's of this number */
+        assert_int_equal(sherd__ledger_job(l, by[1 - k % 2], k), 0); /* the job of another
+                                                                      * coordinator with this
+                                                                      * number */
     }
     assert_int_equal(sherd__ledger_job(l, by[1], 99), 0);
     assert_int_equal(sherd__ledger_since(l, 20003, NULL), 100);
@@ -141,7 +144,7 @@ static void costs_add_up_by_place_and_outlive_the_process(void **s)
     sherd__ledger_close(l);
 }
 
-static void a_round_without_noise_leaves_no_bound(void **s)
+static void a_round_without_noise_has_an_unbounded_cost(void **s)
 {
     (void)s;
     unlink(scratch_path("x.ledger"));
@@ -175,7 +178,7 @@ static void rosters_and_opened_sums_are_remembered(void **s)
         if (k % 5 == 0)
             assert_int_equal(sherd__ledger_bind(l, u.about, members[!(k % 2)], NULL),
                              SHERD_EEXPOSURE);
-        assert_int_equal(syncs, before); /* nothing new */
+        assert_int_equal(syncs, before); /* nothing new is written */
     }
     for (unsigned again = 0; again < 2; again++) {
         for (uint64_t k = 0; k < 200; k++) {
@@ -193,7 +196,7 @@ static void rosters_and_opened_sums_are_remembered(void **s)
     sherd__ledger_close(l);
 }
 
-static void a_line_that_was_cut_was_not_charged(void **s)
+static void a_truncated_line_was_not_charged(void **s)
 {
     (void)s;
     size_t len;
@@ -222,7 +225,7 @@ static void a_line_that_was_cut_was_not_charged(void **s)
     free(all);
 }
 
-static void what_could_not_be_synced_was_not_charged(void **s)
+static void a_charge_that_could_not_be_synced_was_not_charged(void **s)
 {
     (void)s;
     unlink(scratch_path("x.ledger"));
@@ -236,8 +239,8 @@ static void what_could_not_be_synced_was_not_charged(void **s)
     sherd__ledger_close(l);
 }
 
-/* Each charge has a roster of its own, at another time without the n-th piece of memory. */
-static void a_charge_without_memory_is_in_the_file_and_in_memory_or_in_neither(void **s)
+/* Each charge has a roster of its own, and another allocation fails. */
+static void a_charge_without_memory_is_in_both_file_and_memory_or_in_neither(void **s)
 {
     (void)s;
     enum { CHARGES = 140 };
@@ -264,8 +267,8 @@ static void a_charge_without_memory_is_in_the_file_and_in_memory_or_in_neither(v
             assert_int_equal(sherd__ledger_since(l, u.day, NULL), 0);
             assert_null(sherd__ledger_known_of(l, u.about).keys);
         }
-        memset(u.about, 0xb0, sizeof u.about); /* another about, which has no entry */
-        if (k == 40)                           /* from now on the table grows at a bind */
+        memset(u.about, 0xb0, sizeof u.about); /* a sum that has no entry */
+        if (k == 40)                           /* from here on, the table grows at a bind */
             assert_int_equal(sherd__ledger_bind(l, u.about, own[0], NULL), 0);
         u.about[0] = (uint8_t)k;
         (void)sherd__alloc_fail_nth(1);
@@ -288,7 +291,7 @@ static void a_charge_without_memory_is_in_the_file_and_in_memory_or_in_neither(v
     sherd__ledger_close(l);
 }
 
-static void two_processes_do_not_have_one_ledger(void **s)
+static void two_processes_cannot_open_one_ledger(void **s)
 {
     (void)s;
     sherd__ledger *l = open_it(), *other;
@@ -323,7 +326,7 @@ static void a_new_ledger_is_locked_before_it_has_a_name(void **s)
     sherd__ledger_close(l);
 }
 
-static void a_ledger_that_must_exist_is_not_made(void **s)
+static void a_ledger_that_must_exist_is_not_created(void **s)
 {
     (void)s;
     sherd__ledger *l;
@@ -339,9 +342,9 @@ static void a_ledger_that_must_exist_is_not_made(void **s)
     }
 }
 
-/* Processes that find no ledger, all at once: one makes it and has it, and no other's charge is on
- * a file that was replaced. */
-static void of_processes_that_make_one_ledger_one_has_it(void **s)
+/* Several processes find no ledger at the same time: one creates it and holds it, and no other
+ * process charges to a file that was replaced. */
+static void of_processes_that_create_one_ledger_exactly_one_holds_it(void **s)
 {
     (void)s;
     enum { PROCESSES = 6, ROUNDS = 30 };
@@ -359,11 +362,11 @@ static void of_processes_that_make_one_ledger_one_has_it(void **s)
             sherd__ledger *l = NULL;
             char c = 0;
             close(go[1]);
-            if (read(go[0], &c, 1) < 0) _exit(2); /* till the parent closes it */
+            if (read(go[0], &c, 1) < 0) _exit(2); /* until the parent closes it */
             int err = sherd__ledger_open(&l, scratch_path("race.ledger"), false, NULL);
             c = err == 0 ? 'y' : err == SHERD_EBUSY ? 'n' : '?';
             if (write(said[1], &c, 1) != 1) _exit(2);
-            pause(); /* it has it until it is ended */
+            pause(); /* holds the ledger until the process is ended */
         }
         close(go[0]);
         close(go[1]);
@@ -393,7 +396,7 @@ static void damage_is_named_with_its_line(void **s)
     } bad[] = {
         { "", ":1:" },
         { "sherd-ledger-2\n", ":1:" },
-        { "sherd-ledger-1\n" UP, ":2:" }, /* no such roster */
+        { "sherd-ledger-1\n" UP, ":2:" }, /* there is no such roster */
         { "sherd-ledger-1\nroster 1 " K "\n", ":2:" },
         { "sherd-ledger-1\nroster 0\n", ":2:" },
         { "sherd-ledger-1\nroster 0 " K " " K "\n", ":2:" },
@@ -405,7 +408,7 @@ static void damage_is_named_with_its_line(void **s)
         { "sherd-ledger-1\nroster 0 " K "\nupload 2026-11-22 1 0 4 1 " K "0 0 1 " K "\n", ":3:" },
         { "sherd-ledger-1\nroster 0 " K "\nupload 2026-11-22 1 0 4 1 " K " 0 1\n", ":3:" },
         { "sherd-ledger-1\nbind " K "\n", ":2:" },
-        { "sherd-ledger-1\nset 0 0-0\n", ":2:" }, /* no such member */
+        { "sherd-ledger-1\nset 0 0-0\n", ":2:" }, /* there is no such member */
         { "sherd-ledger-1\nmember " K "\nmember " K "\n", ":3:" },
         { "sherd-ledger-1\nmember " K "0\n", ":2:" },
         { "sherd-ledger-1\nmember " K " \n", ":2:" },
@@ -418,7 +421,8 @@ static void damage_is_named_with_its_line(void **s)
         { "sherd-ledger-1\nmember " K "\nset 0 0-0x\n", ":3:" },
         { "sherd-ledger-1\nmember " K "\nset 0 0-4294967296\n", ":3:" },
         { "sherd-ledger-1\nmember " K "\nmember 0" K "\n", ":3:" },
-        { "sherd-ledger-1\nmember " K "\nmember " L "\nset 0 0-0 1-1\n", ":4:" }, /* one span */
+        { "sherd-ledger-1\nmember " K "\nmember " L "\nset 0 0-0 1-1\n",
+          ":4:" }, /* should be one span */
         { "sherd-ledger-1\nmember " K "\nmember " L "\nset 0 1-0\n", ":4:" },
         { "sherd-ledger-1\nmember " K "\nset 0 0-0\n" UP "roster 0 " K "\n", ":5:" },
         { "sherd-ledger-1\nbind " K " " K " x\n", ":2:" },
@@ -441,7 +445,7 @@ static void damage_is_named_with_its_line(void **s)
     sherd__ledger_close(l);
 }
 
-static void a_clock_that_was_set_back_hides_no_day(void **s)
+static void after_a_clock_is_set_back_every_day_is_counted(void **s)
 {
     (void)s;
     static const int64_t days[] = { 20005, 20001, 20003, 20001, 20005, 20002 };
@@ -453,7 +457,7 @@ static void a_clock_that_was_set_back_hides_no_day(void **s)
         assert_int_equal(sherd__ledger_charge(l, &u, NULL), 0);
     }
     for (int again = 0; again < 2; again++) {
-        static const uint64_t since[] = { 6, 6, 4, 3, 2, 2, 0 }; /* of 20000 and on */
+        static const uint64_t since[] = { 6, 6, 4, 3, 2, 2, 0 }; /* since days 20000, 20001, ... */
         for (int64_t i = 0; i < 7; i++)
             assert_int_equal(sherd__ledger_since(l, 20000 + i, NULL), since[i]);
         sherd__ledger_close(l);
@@ -462,8 +466,8 @@ static void a_clock_that_was_set_back_hides_no_day(void **s)
     sherd__ledger_close(l);
 }
 
-/* A ledger of n uploads, each of a job, a sum, a roster and places of its own; a day has 1000.
- * `nested`: the places of each are among those of the one before. */
+/* Writes a ledger of n uploads, each with its own job, sum, roster and places, 1000 a day.
+ * `nested`: the places of each upload are among those of the previous one. */
 static void write_uploads(unsigned n, bool nested)
 {
     FILE *f = fopen(scratch_path("many.ledger"), "w");
@@ -481,7 +485,7 @@ static void write_uploads(unsigned n, bool nested)
     assert_int_equal(fclose(f), 0);
 }
 
-/* Processor time of opening it, and of what is looked up for a round. */
+/* Measures the processor time of opening the ledger, and of the look-ups of a round. */
 static void time_it(unsigned n, bool nested, double *opening, double *rounds)
 {
     enum { ROUNDS = 10000 };
@@ -513,7 +517,7 @@ static void time_it(unsigned n, bool nested, double *opening, double *rounds)
     sherd__ledger_close(l);
 }
 
-static void many_uploads_take_time_in_proportion_and_no_round_more(void **state)
+static void opening_takes_linear_time_and_a_round_sublinear_time(void **state)
 {
     (void)state;
     enum { FEW = 1000, TIMES = 64 };
@@ -526,11 +530,11 @@ static void many_uploads_take_time_in_proportion_and_no_round_more(void **state)
         assert_true(opening[1] < 4 * TIMES * opening[0]);
         assert_true(rounds[1] < TIMES / 2 * rounds[0]);
     }
-    assert_true(longest_read > 0 && longest_read <= (size_t)1 << 20); /* of a file of 19 MB */
+    assert_true(longest_read > 0 && longest_read <= (size_t)1 << 20); /* for a file of 19 MB */
     unlink(scratch_path("many.ledger"));
 }
 
-static void what_is_no_regular_file_is_told_at_once(void **state)
+static void a_path_that_is_not_a_regular_file_is_refused_at_once(void **state)
 {
     (void)state;
     static const char *const names[] = { "a.pipe", "a.folder", "a.link" };
@@ -538,7 +542,7 @@ static void what_is_no_regular_file_is_told_at_once(void **state)
     assert_int_equal(mkfifo(scratch_path("a.pipe"), 0600), 0);
     assert_int_equal(mkdir(scratch_path("a.folder"), 0700), 0);
     assert_int_equal(symlink("x.ledger", scratch_path("a.link")), 0);
-    alarm(20); /* to open a pipe may wait for ever */
+    alarm(20); /* opening a pipe can block forever */
     for (size_t i = 0; i <= sizeof names / sizeof *names; i++) {
         const char *path = i < sizeof names / sizeof *names ? scratch_path(names[i]) : "/dev/zero";
         for (int must_exist = 0; must_exist < 2; must_exist++) {
@@ -557,18 +561,18 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(costs_add_up_by_place_and_outlive_the_process),
-        cmocka_unit_test(a_round_without_noise_leaves_no_bound),
+        cmocka_unit_test(a_round_without_noise_has_an_unbounded_cost),
         cmocka_unit_test(rosters_and_opened_sums_are_remembered),
-        cmocka_unit_test(a_line_that_was_cut_was_not_charged),
-        cmocka_unit_test(what_could_not_be_synced_was_not_charged),
-        cmocka_unit_test(a_charge_without_memory_is_in_the_file_and_in_memory_or_in_neither),
-        cmocka_unit_test(two_processes_do_not_have_one_ledger),
-        cmocka_unit_test(of_processes_that_make_one_ledger_one_has_it),
+        cmocka_unit_test(a_truncated_line_was_not_charged),
+        cmocka_unit_test(a_charge_that_could_not_be_synced_was_not_charged),
+        cmocka_unit_test(a_charge_without_memory_is_in_both_file_and_memory_or_in_neither),
+        cmocka_unit_test(two_processes_cannot_open_one_ledger),
+        cmocka_unit_test(of_processes_that_create_one_ledger_exactly_one_holds_it),
         cmocka_unit_test(a_new_ledger_is_locked_before_it_has_a_name),
-        cmocka_unit_test(a_ledger_that_must_exist_is_not_made),
-        cmocka_unit_test(a_clock_that_was_set_back_hides_no_day),
-        cmocka_unit_test(many_uploads_take_time_in_proportion_and_no_round_more),
-        cmocka_unit_test(what_is_no_regular_file_is_told_at_once),
+        cmocka_unit_test(a_ledger_that_must_exist_is_not_created),
+        cmocka_unit_test(after_a_clock_is_set_back_every_day_is_counted),
+        cmocka_unit_test(opening_takes_linear_time_and_a_round_sublinear_time),
+        cmocka_unit_test(a_path_that_is_not_a_regular_file_is_refused_at_once),
         cmocka_unit_test(damage_is_named_with_its_line),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);

@@ -1,4 +1,4 @@
-/* Sets of members in a ledger: keys are written once, a day has a bound, and the rosters of older
+/* Sets of members in a ledger: keys are written once, each day has a limit, and rosters of older
  * ledgers are read. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,7 +34,8 @@ static sherd__ledger_upload upload(uint64_t job, uint8_t by)
     return u;
 }
 
-/* Those of `all` members that `keep` says, with keys that ascend by their numbers. */
+/* Chooses those of `all` members that `keep` selects, with keys in ascending order of their
+ * numbers. */
 static uint32_t choose(uint32_t all, bool (*keep)(uint32_t i, uint32_t k), uint32_t k)
 {
     uint32_t len = 0;
@@ -85,7 +86,7 @@ static void each_key_is_written_once(void **s)
     sherd__ledger *l = open_it();
     size_t len = charge_many(l, 0, choose(MANY, all_but, 3)), more = 0;
     assert_true(len > MANY * 64 && len < MANY * 73 + UPLOAD);
-    assert_true(charge_many(l, 1000, choose(MANY, all_but, 3)) < UPLOAD); /* the same again */
+    assert_true(charge_many(l, 1000, choose(MANY, all_but, 3)) < UPLOAD); /* the same set again */
     for (uint32_t k = 0; k < SETS; k++) {
         len = charge_many(l, 1 + k, choose(MANY, all_but, k)); /* with member 3, 1024th by number */
         assert_true(len < UPLOAD + 40 + (k == 0 ? 73 : 0));
@@ -105,7 +106,8 @@ static void each_key_is_written_once(void **s)
     sherd__ledger_close(l);
 }
 
-/* As many as there is room for on this day, each of MANY members that are new to the ledger. */
+/* Charges as many uploads as the day's limit allows, each with MANY members that are new to the
+ * ledger. Returns their number. */
 static unsigned charge_new(sherd__ledger *l, int64_t day, uint8_t by, unsigned *next)
 {
     for (unsigned n = 0; n < 200; n++, ++*next) {
@@ -121,7 +123,7 @@ static unsigned charge_new(sherd__ledger *l, int64_t day, uint8_t by, unsigned *
     return 200;
 }
 
-static void new_members_take_a_bounded_part_of_the_disk_in_a_day(void **s)
+static void new_members_take_a_limited_amount_of_disk_a_day(void **s)
 {
     (void)s;
     enum { LINES = MANY * 72, EACH = SHERD__LEDGER_NAMED / LINES };
@@ -132,15 +134,15 @@ static void new_members_take_a_bounded_part_of_the_disk_in_a_day(void **s)
     unsigned n = charge_new(l, 20000, 1, &next);
     assert_true(n <= EACH && n >= EACH - 1);
     sherd__ledger_close(l);
-    l = open_it(); /* and it lasts */
+    l = open_it(); /* the limit outlives the process */
     assert_int_equal(charge_new(l, 20000, 1, &next), 0);
     sherd__ledger_upload u = upload(1, 1);
     const sherd__ledger_known was = sherd__ledger_known_of(l, u.about);
     u.keys = was.keys;
     u.nodes = was.nodes;
-    assert_int_equal(sherd__ledger_charge(l, &u, NULL), 0); /* a set that is there */
+    assert_int_equal(sherd__ledger_charge(l, &u, NULL), 0); /* a set that the ledger has */
     n += charge_new(l, 20000, 2, &next);
-    n += charge_new(l, 20000, 3, &next); /* of all coordinators */
+    n += charge_new(l, 20000, 3, &next); /* the limit is that of all coordinators together */
     assert_true(n <= 2 * SHERD__LEDGER_NAMED / LINES && n >= 2 * EACH - 2);
     assert_int_equal(charge_new(l, 20000, 4, &next), 0);
     assert_int_equal(stat(scratch_path("x.ledger"), &st), 0);
@@ -195,7 +197,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_key_is_written_once),
-        cmocka_unit_test(new_members_take_a_bounded_part_of_the_disk_in_a_day),
+        cmocka_unit_test(new_members_take_a_limited_amount_of_disk_a_day),
         cmocka_unit_test(rosters_of_older_ledgers_are_read),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);

@@ -35,7 +35,7 @@ static void sizes_around_the_copy_limit_read_alike(void **s)
     free(bytes);
 }
 
-static void a_mapped_file_that_changes_is_noticed(void **s)
+static void a_mapped_file_that_changes_is_detected(void **s)
 {
     (void)s;
     static uint8_t bytes[2 * SHERD__MAP_COPY];
@@ -44,7 +44,7 @@ static void a_mapped_file_that_changes_is_noticed(void **s)
         sherd_diag d = { 0 };
         const char *path = scratch_write("f", bytes, sizeof bytes);
         assert_int_equal(sherd__map_open(&m, path, 10, NULL), 0);
-        usleep(20000); /* the kernel's time stamps step every few milliseconds */
+        usleep(20000); /* the kernel's time stamps advance in steps of some milliseconds */
         FILE *f = fopen(path, i == 0 ? "ab" : "r+b");
         assert_non_null(f);
         if (i < 2) fputc('x', f);
@@ -79,7 +79,7 @@ static void a_pipe_is_read_up_to_its_cap(void **s)
     }
 }
 
-static void files_of_proc_that_claim_no_size_are_read(void **s)
+static void files_of_proc_with_size_zero_are_read(void **s)
 {
     (void)s;
     sherd__map m;
@@ -101,7 +101,7 @@ static void folders_and_missing_files_are_named(void **s)
     }
 }
 
-static void a_small_file_is_read_with_a_nul_behind(void **s)
+static void a_small_file_is_read_with_a_nul_appended(void **s)
 {
     (void)s;
     uint8_t *bytes;
@@ -116,7 +116,7 @@ static void a_small_file_is_read_with_a_nul_behind(void **s)
     assert_null(bytes);
 }
 
-static void every_failed_allocation_is_survived(void **s)
+static void every_failed_allocation_is_reported(void **s)
 {
     (void)s;
     const char *path = scratch_write("f", "abc", 3);
@@ -135,12 +135,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_around_the_copy_limit_read_alike),
-        cmocka_unit_test(a_mapped_file_that_changes_is_noticed),
+        cmocka_unit_test(a_mapped_file_that_changes_is_detected),
         cmocka_unit_test(a_pipe_is_read_up_to_its_cap),
-        cmocka_unit_test(files_of_proc_that_claim_no_size_are_read),
+        cmocka_unit_test(files_of_proc_with_size_zero_are_read),
         cmocka_unit_test(folders_and_missing_files_are_named),
-        cmocka_unit_test(a_small_file_is_read_with_a_nul_behind),
-        cmocka_unit_test(every_failed_allocation_is_survived),
+        cmocka_unit_test(a_small_file_is_read_with_a_nul_appended),
+        cmocka_unit_test(every_failed_allocation_is_reported),
     };
     return cmocka_run_group_tests_name("store/map", tests, scratch_setup, scratch_teardown);
 }

@@ -1,6 +1,6 @@
 /*
- * Mask files: what is written is read back, any changed byte is found, and what others could read,
- * or nobody made whole, is refused.
+ * Mask files: what was written is read back, every changed byte is detected, and files that other
+ * users could read, or that are incomplete, are refused.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@
 #include "tests/unit/store/maskfile_world.h"
 #include "tests/unit/store/scratch.h"
 
-static void what_is_written_is_read_back(void **s)
+static void a_mask_file_that_was_written_is_read_back(void **s)
 {
     (void)s;
     sherd__maskfile *f;
@@ -53,7 +53,7 @@ static void what_is_written_is_read_back(void **s)
     sherd__maskfile_close(NULL);
 }
 
-/* Refused, and nothing is struck off. */
+/* Checks that the file is refused and that no row is marked as used. */
 static void flipped(uint8_t *bytes, size_t len, size_t byte, unsigned bit)
 {
     sherd_diag d = { .code = 0 };
@@ -67,7 +67,7 @@ static void flipped(uint8_t *bytes, size_t len, size_t byte, unsigned bit)
     bytes[byte] ^= (uint8_t)(1 << bit);
 }
 
-static void any_byte_that_was_changed_is_found(void **s)
+static void every_changed_byte_is_detected(void **s)
 {
     (void)s;
     size_t len;
@@ -81,7 +81,7 @@ static void any_byte_that_was_changed_is_found(void **s)
     free(bytes);
 }
 
-static void damage_in_rows_that_are_not_used_is_met_when_they_are(void **s)
+static void damage_in_an_unused_row_is_reported_when_the_row_is_used(void **s)
 {
     (void)s;
     size_t len;
@@ -94,7 +94,7 @@ static void damage_in_rows_that_are_not_used_is_met_when_they_are(void **s)
     free(bytes);
 }
 
-static void any_other_length_is_found(void **s)
+static void every_other_length_is_detected(void **s)
 {
     (void)s;
     size_t len;
@@ -113,7 +113,8 @@ static void any_other_length_is_found(void **s)
     free(bytes);
 }
 
-/* A row in the place of another fits no tag, nor does a mark in the place of the counter. */
+/* A row in the place of another does not match its tag; neither does a mark in the place of the
+ * counter. */
 static void parts_cannot_be_exchanged(void **s)
 {
     (void)s;
@@ -142,7 +143,7 @@ static void parts_cannot_be_exchanged(void **s)
     free(count);
 }
 
-static void what_others_may_read_or_change_is_refused(void **s)
+static void a_file_that_others_may_read_or_change_is_refused(void **s)
 {
     (void)s;
     static const mode_t modes[] = { 0640, 0604, 0620, 0602, 0610, 0601, 0644, 0666 };
@@ -158,7 +159,7 @@ static void what_others_may_read_or_change_is_refused(void **s)
     assert_int_equal(masks_take(masks_path, 1, &first, NULL), 0);
 }
 
-static void what_is_no_mask_file_is_refused(void **s)
+static void files_that_are_not_mask_files_are_refused(void **s)
 {
     (void)s;
     char folder[300];
@@ -172,7 +173,7 @@ static void what_is_no_mask_file_is_refused(void **s)
     masks_must_refuse(masks_copy, SHERD_EFORMAT, "is no file of masks");
 }
 
-static void no_message_holds_a_secret(void **s)
+static void no_message_contains_a_secret(void **s)
 {
     (void)s;
     size_t len;
@@ -193,7 +194,7 @@ static void no_message_holds_a_secret(void **s)
     free(bytes);
 }
 
-static void a_head_out_of_range_is_not_made(void **s)
+static void a_header_out_of_range_is_not_written(void **s)
 {
     (void)s;
     sherd__maskfile_head bad[10];
@@ -222,7 +223,7 @@ static void a_head_out_of_range_is_not_made(void **s)
     assert_int_equal(sherd__maskfile_bytes(&h), SHERD__MASKFILE_HEAD);
 }
 
-static void a_file_is_whole_or_not_there(void **s)
+static void a_mask_file_is_complete_or_absent(void **s)
 {
     (void)s;
     sherd__maskfile_head h = masks_head();
@@ -240,7 +241,7 @@ static void a_file_is_whole_or_not_there(void **s)
                      0);
     sherd__maskfile_abort(w);
     assert_int_equal(access(masks_copy, F_OK), -1);
-    /* An id that is there already: a counter is never set back. */
+    /* An id that has a counter already: a counter is never set back. */
     h = masks_head();
     h.rows = 0;
     assert_int_equal(sherd__maskfile_begin(&w, masks_copy, masks_state, &h, masks_root, masks_key,
@@ -250,7 +251,7 @@ static void a_file_is_whole_or_not_there(void **s)
     assert_int_equal(access(masks_copy, F_OK), -1);
 }
 
-static void a_failed_allocation_gives_nothing_out(void **s)
+static void a_failed_allocation_gives_out_no_rows(void **s)
 {
     (void)s;
     for (size_t n = 1;; n++) {
@@ -266,8 +267,8 @@ static void a_failed_allocation_gives_nothing_out(void **s)
     }
 }
 
-/* Rows that are larger than what is read at a time, so that each is read again. */
-static void a_row_that_changed_since_it_was_checked_is_not_given_out(void **s)
+/* Rows larger than the read buffer, so that each is read twice. */
+static void a_row_that_changed_after_its_check_is_not_given_out(void **s)
 {
     (void)s;
     enum { WIDE = 50000 };
@@ -290,13 +291,13 @@ static void a_row_that_changed_since_it_was_checked_is_not_given_out(void **s)
     assert_int_equal(sherd__maskfile_open(&f, masks_copy, masks_state, true, &d), 0);
     assert_int_equal(sherd__maskfile_check(f, 4, &d), SHERD_EEXPOSURE);
     assert_int_equal(sherd__maskfile_check(f, 3, &d), 0);
-    assert_int_equal(sherd__maskfile_left(f), 3); /* only looked at */
+    assert_int_equal(sherd__maskfile_left(f), 3); /* opened without taking rows */
     assert_int_equal(sherd__maskfile_strike(f, 3, &first, got, &d), 0);
     assert_int_equal(sherd__maskfile_read(f, 1, 5, 1, &byte, &d), 0);
     int fd = open(masks_copy, O_WRONLY);
     off_t at = (off_t)(SHERD__MASKFILE_HEAD + len + SHERD__MASKFILE_TAG + len - 1);
     assert_int_equal(pwrite(fd, "x", 1, at), 1); /* the last byte of row 1 */
-    assert_int_equal(sherd__maskfile_read(f, 1, len - 1, 1, &byte, &d), 0); /* is held */
+    assert_int_equal(sherd__maskfile_read(f, 1, len - 1, 1, &byte, &d), 0); /* is in the buffer */
     assert_int_equal(byte, 0);
     assert_int_equal(sherd__maskfile_read(f, 0, 0, 1, &byte, &d), 0);
     d = (sherd_diag){ .code = 0 };
@@ -315,18 +316,18 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup(name, masks_fresh)
     const struct CMUnitTest tests[] = {
-        CASE(what_is_written_is_read_back),
-        CASE(any_byte_that_was_changed_is_found),
-        CASE(damage_in_rows_that_are_not_used_is_met_when_they_are),
-        CASE(any_other_length_is_found),
+        CASE(a_mask_file_that_was_written_is_read_back),
+        CASE(every_changed_byte_is_detected),
+        CASE(damage_in_an_unused_row_is_reported_when_the_row_is_used),
+        CASE(every_other_length_is_detected),
         CASE(parts_cannot_be_exchanged),
-        CASE(what_others_may_read_or_change_is_refused),
-        CASE(what_is_no_mask_file_is_refused),
-        CASE(no_message_holds_a_secret),
-        CASE(a_head_out_of_range_is_not_made),
-        CASE(a_file_is_whole_or_not_there),
-        CASE(a_failed_allocation_gives_nothing_out),
-        CASE(a_row_that_changed_since_it_was_checked_is_not_given_out),
+        CASE(a_file_that_others_may_read_or_change_is_refused),
+        CASE(files_that_are_not_mask_files_are_refused),
+        CASE(no_message_contains_a_secret),
+        CASE(a_header_out_of_range_is_not_written),
+        CASE(a_mask_file_is_complete_or_absent),
+        CASE(a_failed_allocation_gives_out_no_rows),
+        CASE(a_row_that_changed_after_its_check_is_not_given_out),
     };
     return cmocka_run_group_tests_name("store/maskfile", tests, scratch_setup, scratch_teardown);
 }

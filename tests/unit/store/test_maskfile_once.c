@@ -33,7 +33,7 @@ static void rows_are_given_out_once(void **s)
                       "0 rows of masks are left, and the product needs 1");
 }
 
-static void too_many_rows_use_up_none(void **s)
+static void a_request_for_too_many_rows_uses_none(void **s)
 {
     (void)s;
     sherd_diag d = { .code = 0 };
@@ -46,7 +46,7 @@ static void too_many_rows_use_up_none(void **s)
     assert_int_equal(first, 5);
 }
 
-static void a_look_takes_nothing_and_needs_no_lock(void **s)
+static void opening_without_taking_rows_uses_none_and_needs_no_lock(void **s)
 {
     (void)s;
     sherd__maskfile *user, *f;
@@ -68,7 +68,7 @@ static void an_older_copy_is_refused(void **s)
     uint64_t first;
     uint8_t *old = masks_slurp(masks_path, &len);
     assert_int_equal(masks_take(masks_path, 2, &first, NULL), 0);
-    masks_put(masks_copy, old, len); /* kept aside, or put back from a backup */
+    masks_put(masks_copy, old, len); /* kept elsewhere, or restored from a backup */
     masks_must_refuse(masks_copy, SHERD_EEXPOSURE,
                       "an older copy: it says that 0 rows were used, and 2 were");
     masks_put(masks_path, old, len);
@@ -76,7 +76,7 @@ static void an_older_copy_is_refused(void **s)
     free(old);
 }
 
-static void the_newest_copy_goes_on(void **s)
+static void the_newest_copy_continues(void **s)
 {
     (void)s;
     size_t len;
@@ -127,7 +127,7 @@ static void a_file_without_its_counter_is_refused(void **s)
     free(bytes);
 }
 
-/* Killed between the two marks: the file is ahead of its counter, and counts. */
+/* After a kill between the two marks, the file is ahead of its counter; the file's mark counts. */
 static void a_mark_ahead_of_the_counter_counts(void **s)
 {
     (void)s;
@@ -141,9 +141,9 @@ static void a_mark_ahead_of_the_counter_counts(void **s)
     free(old);
 }
 
-/* The disk refuses to take the mark: no key comes out, and what may have been struck off counts
- * so. */
-static void a_mark_that_cannot_be_written_gives_no_key(void **s)
+/* The disk refuses the mark: no key is returned, and rows that may have been marked count as
+ * used. */
+static void if_the_mark_cannot_be_written_no_key_is_returned(void **s)
 {
     (void)s;
     pid_t child = fork();
@@ -167,7 +167,7 @@ static void a_mark_that_cannot_be_written_gives_no_key(void **s)
     assert_int_equal(status, 0);
 }
 
-static void the_counter_lies_in_the_users_state_folder(void **s)
+static void the_counter_is_in_the_users_state_folder(void **s)
 {
     (void)s;
     char xdg[300], expected[400];
@@ -182,7 +182,7 @@ static void the_counter_lies_in_the_users_state_folder(void **s)
     assert_int_equal(sherd__maskfile_commit(w, NULL), 0);
     snprintf(expected, sizeof expected, "%s/sherd/masks/abababababababababababababababab", xdg);
     assert_int_equal(access(expected, F_OK), 0);
-    setenv("XDG_STATE_HOME", "relative", 1); /* does not count */
+    setenv("XDG_STATE_HOME", "relative", 1); /* relative paths are ignored */
     setenv("HOME", xdg, 1);
     assert_int_equal(sherd__maskfile_begin(&w, masks_copy, NULL, &h, masks_root, masks_key, NULL),
                      0);
@@ -203,15 +203,15 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup(name, masks_fresh)
     const struct CMUnitTest tests[] = {
         CASE(rows_are_given_out_once),
-        CASE(too_many_rows_use_up_none),
-        CASE(a_look_takes_nothing_and_needs_no_lock),
+        CASE(a_request_for_too_many_rows_uses_none),
+        CASE(opening_without_taking_rows_uses_none_and_needs_no_lock),
         CASE(an_older_copy_is_refused),
-        CASE(the_newest_copy_goes_on),
+        CASE(the_newest_copy_continues),
         CASE(a_copy_of_a_file_in_use_is_refused),
         CASE(a_file_without_its_counter_is_refused),
         CASE(a_mark_ahead_of_the_counter_counts),
-        CASE(a_mark_that_cannot_be_written_gives_no_key),
-        CASE(the_counter_lies_in_the_users_state_folder),
+        CASE(if_the_mark_cannot_be_written_no_key_is_returned),
+        CASE(the_counter_is_in_the_users_state_folder),
     };
     return cmocka_run_group_tests_name("store/maskfile_once", tests, scratch_setup,
                                        scratch_teardown);

@@ -15,7 +15,7 @@
 
 #define HEX "0123456789abcdef0123456789ABCDEF0123456789abcdef0123456789abcdef"
 
-/* A manifest in pieces, one of which a test replaces. */
+/* A manifest in pieces; a test replaces one of them. */
 enum { FORMAT, TOOL, FORM, SCHEME, NODES, GROUP, EXPOSURE, SHUFFLE, SEED, OPERATIONS, PIECES };
 static const char *const sound[PIECES] = {
     "\"format\":1",
@@ -44,7 +44,7 @@ static void join(char *out, size_t size, int piece, const char *instead)
 
 static int parse(const char *text, size_t len, sherd__metafile *f, sherd_diag *d)
 {
-    char *copy = malloc(len + 1); /* of exactly its size, for the sanitizers */
+    char *copy = malloc(len + 1); /* exact, so that sanitizers see an overrun */
     memcpy(copy, text, len);
     *f = (sherd__metafile){ .count = 0 };
     int err = sherd__manifest_parse(f, copy, len, "x.npz", d);
@@ -52,7 +52,7 @@ static int parse(const char *text, size_t len, sherd__metafile *f, sherd_diag *d
     return err;
 }
 
-static void a_manifest_is_read_to_the_last_field(void **s)
+static void a_manifest_is_read_completely(void **s)
 {
     (void)s;
     char text[2048];
@@ -81,7 +81,7 @@ static void a_manifest_is_read_to_the_last_field(void **s)
     sherd__metafile_fini(&f);
 }
 
-static void what_is_written_is_read_back(void **s)
+static void a_manifest_that_was_written_reads_back_equal(void **s)
 {
     (void)s;
     char text[2048];
@@ -119,7 +119,7 @@ static void what_is_written_is_read_back(void **s)
     sherd__metafile_fini(&f);
 }
 
-static void each_field_that_is_wrong_is_named(void **s)
+static void each_invalid_field_is_named(void **s)
 {
     (void)s;
     static const struct {
@@ -198,7 +198,7 @@ static void each_field_that_is_wrong_is_named(void **s)
     }
 }
 
-static void every_prefix_and_every_flipped_bit_is_survived(void **s)
+static void every_prefix_and_every_flipped_bit_is_handled(void **s)
 {
     (void)s;
     char text[2048];
@@ -220,7 +220,7 @@ static void every_prefix_and_every_flipped_bit_is_survived(void **s)
     assert_int_equal(parse("7", 1, &f, NULL), SHERD_EFORMAT);
 }
 
-static void every_failed_allocation_is_survived(void **s)
+static void every_failed_allocation_is_reported(void **s)
 {
     (void)s;
     char text[2048];
@@ -239,7 +239,7 @@ static void every_failed_allocation_is_survived(void **s)
     }
 }
 
-static void kinds_have_names_and_names_kinds(void **s)
+static void names_and_kinds_of_operations_map_to_each_other(void **s)
 {
     (void)s;
     static const int kinds[] = { 1, 16, 17, 18, 19, 20, 21, 22 };
@@ -252,12 +252,12 @@ static void kinds_have_names_and_names_kinds(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_manifest_is_read_to_the_last_field),
-        cmocka_unit_test(what_is_written_is_read_back),
-        cmocka_unit_test(each_field_that_is_wrong_is_named),
-        cmocka_unit_test(every_prefix_and_every_flipped_bit_is_survived),
-        cmocka_unit_test(every_failed_allocation_is_survived),
-        cmocka_unit_test(kinds_have_names_and_names_kinds),
+        cmocka_unit_test(a_manifest_is_read_completely),
+        cmocka_unit_test(a_manifest_that_was_written_reads_back_equal),
+        cmocka_unit_test(each_invalid_field_is_named),
+        cmocka_unit_test(every_prefix_and_every_flipped_bit_is_handled),
+        cmocka_unit_test(every_failed_allocation_is_reported),
+        cmocka_unit_test(names_and_kinds_of_operations_map_to_each_other),
     };
     return cmocka_run_group_tests_name("store/metafile", tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@
 #include "sherd/npy.h"
 #include "tests/unit/store/scratch.h"
 
-/* Element (r, c) of the matrices that both sides make: any dtype holds it. */
+/* Element (r, c) of the matrices that both sides make; every dtype can represent it. */
 static int value_at(size_t r, size_t c)
 {
     return (int)((r * 7 + c * 3) % 101);
@@ -58,7 +58,7 @@ static const size_t shapes[][2] = { { 0, 0 }, { 0, 5 }, { 5, 0 },   { 1, 1 },   
                                     { 9, 1 }, { 3, 4 }, { 64, 65 }, { 300, 517 } };
 #define SHAPES (sizeof shapes / sizeof shapes[0])
 
-static void what_numpy_saves_is_read(void **s)
+static void files_saved_by_numpy_are_read(void **s)
 {
     (void)s;
     static const char program[] =
@@ -105,7 +105,8 @@ static void what_numpy_saves_is_read(void **s)
     sherd_npy_close(f);
 }
 
-/* Saves every dtype and shape as C order, transposed, reversed rows, and inside a larger matrix. */
+/* Saves every dtype and shape in C order, transposed, with reversed rows, and inside a larger
+ * matrix. */
 static void save_all(void)
 {
     for (int t = SHERD_F64; t <= SHERD_I64; t++)
@@ -143,7 +144,7 @@ static void save_all(void)
         }
 }
 
-static void what_is_saved_numpy_reads(void **s)
+static void numpy_reads_saved_files(void **s)
 {
     (void)s;
     static const char program[] =
@@ -165,7 +166,7 @@ static void what_is_saved_numpy_reads(void **s)
     scratch_clear();
 }
 
-static void rows_and_tiles_make_the_same_file(void **s)
+static void rows_and_tiles_write_the_same_file(void **s)
 {
     (void)s;
     double a[7 * 11] = { 0 };
@@ -199,7 +200,7 @@ static void rows_and_tiles_make_the_same_file(void **s)
     for (int i = 0; i < 3; i++) free(bytes[i]);
 }
 
-static void places_without_a_tile_are_zero(void **s)
+static void places_that_no_tile_covers_are_zero(void **s)
 {
     (void)s;
     float one = 1;
@@ -243,7 +244,7 @@ static void rows_and_tiles_that_do_not_fit_are_refused(void **s)
     assert_int_equal(scratch_entries(), 0);
 }
 
-static void a_head_that_leaves_values_unaligned_is_read(void **s)
+static void a_header_that_leaves_values_unaligned_is_read(void **s)
 {
     (void)s;
     const double values[2] = { 1.5, -2.5 };
@@ -264,7 +265,7 @@ static void a_head_that_leaves_values_unaligned_is_read(void **s)
     }
 }
 
-static void every_truncation_is_told(void **s)
+static void every_truncation_is_reported(void **s)
 {
     (void)s;
     double a[4] = { 1, 2, 3, 4 };
@@ -359,7 +360,7 @@ static void a_full_disk_leaves_the_earlier_matrix(void **s)
     sherd_npy_close(f);
 }
 
-static void every_failed_allocation_is_survived(void **s)
+static void every_failed_allocation_is_reported(void **s)
 {
     (void)s;
     double one = 1;
@@ -384,17 +385,17 @@ static void every_failed_allocation_is_survived(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_numpy_saves_is_read),
-        cmocka_unit_test(what_is_saved_numpy_reads),
-        cmocka_unit_test(rows_and_tiles_make_the_same_file),
-        cmocka_unit_test(places_without_a_tile_are_zero),
+        cmocka_unit_test(files_saved_by_numpy_are_read),
+        cmocka_unit_test(numpy_reads_saved_files),
+        cmocka_unit_test(rows_and_tiles_write_the_same_file),
+        cmocka_unit_test(places_that_no_tile_covers_are_zero),
         cmocka_unit_test(rows_and_tiles_that_do_not_fit_are_refused),
-        cmocka_unit_test(a_head_that_leaves_values_unaligned_is_read),
-        cmocka_unit_test(every_truncation_is_told),
+        cmocka_unit_test(a_header_that_leaves_values_unaligned_is_read),
+        cmocka_unit_test(every_truncation_is_reported),
         cmocka_unit_test(object_arrays_and_archives_of_numpy_are_refused),
         cmocka_unit_test(a_pipe_is_read_and_written),
         cmocka_unit_test(a_full_disk_leaves_the_earlier_matrix),
-        cmocka_unit_test(every_failed_allocation_is_survived),
+        cmocka_unit_test(every_failed_allocation_is_reported),
     };
     return cmocka_run_group_tests_name("store/npy", tests, scratch_setup, scratch_teardown);
 }

@@ -8,7 +8,7 @@
 
 #include "store/npy_header.h"
 
-/* A version 1.0 head around a dictionary; returns its length. */
+/* Makes a version 1.0 header around a dictionary; returns its length. */
 static size_t head(uint8_t *out, const char *dict)
 {
     size_t n = strlen(dict);
@@ -25,7 +25,7 @@ static int parse(const char *dict, sherd__npy_header *h, sherd_diag *d)
     return sherd__npy_header_parse(h, b, head(b, dict), "A.npy", d);
 }
 
-static void what_is_written_is_read_back(void **s)
+static void a_header_that_was_written_reads_back_equal(void **s)
 {
     (void)s;
     static const size_t sizes[] = { 0, 1, 2, 9, 10, 784, 60000, 99999999999u };
@@ -70,7 +70,7 @@ static void any_order_quotes_and_spacing_are_read(void **s)
     assert_true(h.dtype == SHERD_I32 && h.ndim == 0 && h.rows == 1 && h.cols == 1);
 }
 
-static void a_version_2_head_is_read(void **s)
+static void a_version_2_header_is_read(void **s)
 {
     (void)s;
     static const char dict[] = "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }\n";
@@ -84,7 +84,7 @@ static void a_version_2_head_is_read(void **s)
     assert_int_equal(h.data_len, 24);
 }
 
-static void each_unreadable_dtype_gets_its_reason(void **s)
+static void each_unsupported_dtype_gets_its_reason(void **s)
 {
     (void)s;
     static const struct {
@@ -119,7 +119,7 @@ static void each_unreadable_dtype_gets_its_reason(void **s)
     }
 }
 
-static void malformed_dictionaries_are_refused_at_their_place(void **s)
+static void malformed_dictionaries_are_refused_with_their_place(void **s)
 {
     (void)s;
     static const char *const bad[] = {
@@ -161,7 +161,7 @@ static void malformed_dictionaries_are_refused_at_their_place(void **s)
     assert_non_null(strstr(d.message, "byte 44: expected True or False, found 'N'"));
 }
 
-static void three_dimensions_and_sizes_that_wrap_are_refused(void **s)
+static void three_dimensions_and_sizes_that_overflow_are_refused(void **s)
 {
     (void)s;
     static const char *const bad[] = {
@@ -187,13 +187,13 @@ static void three_dimensions_and_sizes_that_wrap_are_refused(void **s)
     }
 }
 
-static void every_prefix_is_refused_and_reads_nothing_beyond(void **s)
+static void every_prefix_is_refused_and_nothing_beyond_it_is_read(void **s)
 {
     (void)s;
     uint8_t b[SHERD__NPY_HEADER_OUT];
     size_t len = sherd__npy_header_format(b, SHERD_F64, 2, 3, 4);
     for (size_t n = 0; n < len; n++) {
-        uint8_t exact[SHERD__NPY_HEADER_OUT]; /* what lies behind must not matter */
+        uint8_t exact[SHERD__NPY_HEADER_OUT]; /* the bytes behind the prefix must not matter */
         sherd__npy_header h;
         sherd_diag d = { 0 };
         memset(exact, 0xff, sizeof exact);
@@ -203,7 +203,7 @@ static void every_prefix_is_refused_and_reads_nothing_beyond(void **s)
     }
 }
 
-static void every_flipped_bit_is_refused_or_a_head_that_holds_together(void **s)
+static void with_any_flipped_bit_a_header_is_refused_or_consistent(void **s)
 {
     (void)s;
     uint8_t b[SHERD__NPY_HEADER_OUT];
@@ -220,7 +220,7 @@ static void every_flipped_bit_is_refused_or_a_head_that_holds_together(void **s)
     }
 }
 
-static void a_head_beyond_the_cap_is_refused(void **s)
+static void a_header_beyond_the_cap_is_refused(void **s)
 {
     (void)s;
     uint8_t b[16] = "\x93NUMPY\x01\x00\x11\x27"; /* 10001 */
@@ -232,7 +232,7 @@ static void a_head_beyond_the_cap_is_refused(void **s)
     assert_int_equal(sherd__npy_header_parse(&h, b, sizeof b, "x", NULL), SHERD_EFORMAT);
 }
 
-static void other_files_are_told_from_npy(void **s)
+static void other_formats_are_distinguished_from_npy(void **s)
 {
     (void)s;
     static const struct {
@@ -269,16 +269,16 @@ static void sizes_are_compared_with_the_file(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_written_is_read_back),
+        cmocka_unit_test(a_header_that_was_written_reads_back_equal),
         cmocka_unit_test(any_order_quotes_and_spacing_are_read),
-        cmocka_unit_test(a_version_2_head_is_read),
-        cmocka_unit_test(each_unreadable_dtype_gets_its_reason),
-        cmocka_unit_test(malformed_dictionaries_are_refused_at_their_place),
-        cmocka_unit_test(three_dimensions_and_sizes_that_wrap_are_refused),
-        cmocka_unit_test(every_prefix_is_refused_and_reads_nothing_beyond),
-        cmocka_unit_test(every_flipped_bit_is_refused_or_a_head_that_holds_together),
-        cmocka_unit_test(a_head_beyond_the_cap_is_refused),
-        cmocka_unit_test(other_files_are_told_from_npy),
+        cmocka_unit_test(a_version_2_header_is_read),
+        cmocka_unit_test(each_unsupported_dtype_gets_its_reason),
+        cmocka_unit_test(malformed_dictionaries_are_refused_with_their_place),
+        cmocka_unit_test(three_dimensions_and_sizes_that_overflow_are_refused),
+        cmocka_unit_test(every_prefix_is_refused_and_nothing_beyond_it_is_read),
+        cmocka_unit_test(with_any_flipped_bit_a_header_is_refused_or_consistent),
+        cmocka_unit_test(a_header_beyond_the_cap_is_refused),
+        cmocka_unit_test(other_formats_are_distinguished_from_npy),
         cmocka_unit_test(sizes_are_compared_with_the_file),
     };
     return cmocka_run_group_tests_name("store/npy_header", tests, NULL, NULL);

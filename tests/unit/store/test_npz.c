@@ -25,7 +25,7 @@ static char dir[64], path[96];
 static int begin(void **s)
 {
     (void)s;
-    /* In memory where that can be: what is tested is not the disk's patience. */
+    /* In memory if possible: the test should not wait for the disk. */
     snprintf(dir, sizeof dir, "%s/sherd-npz-XXXXXX",
              access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
     assert_non_null(mkdtemp(dir));
@@ -37,12 +37,12 @@ static int end(void **s)
 {
     (void)s;
     unlink(path);
-    return rmdir(dir); /* fails where anything else was left behind */
+    return rmdir(dir); /* fails if any other file was left behind */
 }
 
-/* ---- archives of our own making -------------------------------------------------------------- */
+/* ---- archives that the test writes ----------------------------------------------------------- */
 
-/* Values count up from `first`; fails at row fail_at. */
+/* Values that count up from `first`; fails at row fail_at. */
 typedef struct counter {
     size_t cols, first, fail_at, calls;
     unsigned size;
@@ -105,7 +105,7 @@ static void check_two(size_t rows, size_t cols, bool deflated)
     sherd__npz_close(z);
 }
 
-static void members_of_any_shape_come_back_stored_and_deflated(void **s)
+static void members_of_any_shape_are_read_back_stored_and_deflated(void **s)
 {
     (void)s;
     static const size_t shapes[][2] = { { 0, 0 }, { 0, 5 },      { 5, 0 },     { 1, 1 },
@@ -124,7 +124,7 @@ static void members_of_any_shape_come_back_stored_and_deflated(void **s)
         }
 }
 
-static void two_readers_of_one_archive_do_not_disturb_each_other(void **s)
+static void two_readers_of_one_archive_are_independent(void **s)
 {
     (void)s;
     sherd_diag d = { .code = 0 };
@@ -153,7 +153,7 @@ static void two_readers_of_one_archive_do_not_disturb_each_other(void **s)
     sherd__npz_close(z);
 }
 
-static void a_source_that_fails_leaves_the_earlier_file_and_tells_why(void **s)
+static void a_source_that_fails_leaves_the_earlier_file_and_its_own_error(void **s)
 {
     (void)s;
     sherd_diag d = { .code = 0 };
@@ -166,7 +166,7 @@ static void a_source_that_fails_leaves_the_earlier_file_and_tells_why(void **s)
     }
 }
 
-static void equal_contents_are_equal_files(void **s)
+static void equal_contents_give_equal_files(void **s)
 {
     (void)s;
     sherd_diag d = { .code = 0 };
@@ -218,7 +218,7 @@ static void a_pipe_or_a_missing_folder_cannot_be_written_to(void **s)
     assert_int_equal(sherd__npz_writer_new(&w, "/dev/null", &d), SHERD_EUNSUPPORTED);
     assert_null(w);
     assert_int_equal(sherd__npz_writer_new(&w, "/nowhere/at/all.npz", NULL), SHERD_EOPEN);
-    /* a pipe whose reader nobody waits for */
+    /* a pipe without a reader */
     char pipe[64];
     snprintf(pipe, sizeof pipe, "/tmp/sherd-npz-pipe-%ld", (long)getpid());
     assert_int_equal(mkfifo(pipe, 0600), 0);
@@ -230,7 +230,7 @@ static void a_pipe_or_a_missing_folder_cannot_be_written_to(void **s)
     assert_null(w);
 }
 
-/* ---- archives of others, and of enemies ------------------------------------------------------ */
+/* ---- foreign and hostile archives ------------------------------------------------------------ */
 
 typedef struct raw {
     uint8_t bytes[1 << 16];
@@ -243,12 +243,12 @@ typedef struct entry {
     const char *name;
     const uint8_t *data;
     uint32_t len;      /* in the archive */
-    uint32_t unpacked; /* as claimed */
+    uint32_t unpacked; /* as stated */
     uint32_t crc;
     uint16_t method, flags;
 } entry;
 
-/* One local header with its data, and its line in the directory: every field as told. */
+/* Adds a local header with its data and its directory entry, with every field as given. */
 static void raw_add(raw *z, const entry *e)
 {
     uint8_t *p = z->bytes + z->len, *q = z->directory + z->directory_len;
@@ -257,7 +257,7 @@ static void raw_add(raw *z, const entry *e)
     memset(q, 0, 46);
     sherd__put_u32(p, 0x04034b50);
     sherd__put_u32(q, 0x02014b50);
-    /* The fields that both have, two bytes further in the directory */
+    /* The fields common to both, two bytes further in the directory */
     for (int i = 0; i < 2; i++) {
         uint8_t *f = i ? q + 6 : p + 4;
         if (i) sherd__put_u16(q + 4, 20);
@@ -305,7 +305,7 @@ static entry plain(const char *name, const uint8_t *data, uint32_t len)
     return (entry){ name, data, len, len, (uint32_t)crc32(0, data, len), 0, 0 };
 }
 
-/* Opens and reads all; the error of whichever failed first. */
+/* Opens and reads everything; returns the first error. */
 static int read_all(const uint8_t *bytes, size_t len, sherd_diag *d)
 {
     sherd__npz *z;
@@ -336,7 +336,7 @@ static void refused(const entry *e, const char *why)
     if (!strstr(d.message, why)) fail_msg("\"%s\" lacks \"%s\"", d.message, why);
 }
 
-static void what_an_enemy_writes_is_refused_with_its_reason(void **s)
+static void hostile_archives_are_refused_with_a_reason(void **s)
 {
     (void)s;
     static const char *const names[] = { "a",       "a.NPY",     "a/b.npy", "../a.npy",
@@ -361,10 +361,10 @@ static void what_an_enemy_writes_is_refused_with_its_reason(void **s)
     e.flags = 1;
     refused(&e, "encrypted");
     e = good;
-    e.unpacked += 5; /* the directory says more than the head */
+    e.unpacked += 5; /* the directory states more than the header */
     refused(&e, "");
     e = good;
-    e.method = 8; /* deflated, it says */
+    e.method = 8; /* stated to be deflated */
     refused(&e, "");
     e = plain("a.npy", npy, len - 1);
     refused(&e, "");
@@ -380,7 +380,7 @@ static void what_an_enemy_writes_is_refused_with_its_reason(void **s)
     refused(&e, "");
 }
 
-static void a_name_twice_is_refused(void **s)
+static void a_duplicate_name_is_refused(void **s)
 {
     (void)s;
     static raw z;
@@ -393,7 +393,7 @@ static void a_name_twice_is_refused(void **s)
     assert_int_equal(read_all(z.bytes, z.len, &d), SHERD_EFORMAT);
 }
 
-/* `total` bytes of zeros behind a head, deflated a thousandfold. */
+/* Makes `total` bytes of zeros behind a header, deflated a thousandfold. */
 static uint32_t bomb(uint8_t *out, size_t cap, size_t total, uint32_t *crc)
 {
     static uint8_t plain_bytes[40 << 20];
@@ -427,7 +427,7 @@ static void a_zip_bomb_is_refused_before_it_unpacks(void **s)
     assert_int_equal(sherd__npz_open_bytes(&npz, z.bytes, z.len, "x.npz", BASE, 32, &d),
                      SHERD_EFORMAT);
     assert_non_null(strstr(d.message, "would unpack to"));
-    /* The same with a directory that plays it down. */
+    /* The same with a directory that states a small size. */
     memset(&z, 0, sizeof z);
     e.unpacked = 1000;
     raw_add(&z, &e);
@@ -435,7 +435,7 @@ static void a_zip_bomb_is_refused_before_it_unpacks(void **s)
     assert_int_equal(read_all(z.bytes, z.len, NULL), SHERD_EFORMAT);
 }
 
-static void every_prefix_and_every_flipped_bit_is_survived(void **s)
+static void every_prefix_and_every_flipped_bit_is_handled(void **s)
 {
     (void)s;
     static raw z;
@@ -450,7 +450,7 @@ static void every_prefix_and_every_flipped_bit_is_survived(void **s)
     raw_end(&z);
     assert_int_equal(read_all(z.bytes, z.len, NULL), 0);
     for (size_t n = 0; n < z.len; n++) {
-        uint8_t *cut = malloc(n + 1); /* so that a sanitizer sees a read beyond */
+        uint8_t *cut = malloc(n + 1); /* exact, so that a sanitizer sees an overrun */
         memcpy(cut, z.bytes, n);
         assert_int_not_equal(read_all(cut, n, NULL), 0);
         free(cut);
@@ -464,7 +464,7 @@ static void every_prefix_and_every_flipped_bit_is_survived(void **s)
     }
 }
 
-static void a_flipped_bit_of_the_values_never_goes_unseen(void **s)
+static void every_flipped_bit_of_the_values_is_detected(void **s)
 {
     (void)s;
     sherd_diag d = { .code = 0 };
@@ -480,7 +480,7 @@ static void a_flipped_bit_of_the_values_never_goes_unseen(void **s)
     sherd__free(bytes);
 }
 
-static void what_is_no_archive_is_told_so(void **s)
+static void files_that_are_not_archives_are_refused(void **s)
 {
     (void)s;
     sherd_diag d = { .code = 0 };
@@ -495,7 +495,7 @@ static void what_is_no_archive_is_told_so(void **s)
     sherd__npz_close(NULL);
 }
 
-static void every_failed_allocation_is_survived(void **s)
+static void every_failed_allocation_is_reported(void **s)
 {
     (void)s;
     sherd_diag d = { .code = 0 };
@@ -529,19 +529,19 @@ static void every_failed_allocation_is_survived(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(members_of_any_shape_come_back_stored_and_deflated),
-        cmocka_unit_test(two_readers_of_one_archive_do_not_disturb_each_other),
-        cmocka_unit_test(a_source_that_fails_leaves_the_earlier_file_and_tells_why),
-        cmocka_unit_test(equal_contents_are_equal_files),
+        cmocka_unit_test(members_of_any_shape_are_read_back_stored_and_deflated),
+        cmocka_unit_test(two_readers_of_one_archive_are_independent),
+        cmocka_unit_test(a_source_that_fails_leaves_the_earlier_file_and_its_own_error),
+        cmocka_unit_test(equal_contents_give_equal_files),
         cmocka_unit_test(names_that_could_not_be_read_back_are_not_written),
         cmocka_unit_test(a_pipe_or_a_missing_folder_cannot_be_written_to),
-        cmocka_unit_test(what_an_enemy_writes_is_refused_with_its_reason),
-        cmocka_unit_test(a_name_twice_is_refused),
+        cmocka_unit_test(hostile_archives_are_refused_with_a_reason),
+        cmocka_unit_test(a_duplicate_name_is_refused),
         cmocka_unit_test(a_zip_bomb_is_refused_before_it_unpacks),
-        cmocka_unit_test(every_prefix_and_every_flipped_bit_is_survived),
-        cmocka_unit_test(a_flipped_bit_of_the_values_never_goes_unseen),
-        cmocka_unit_test(what_is_no_archive_is_told_so),
-        cmocka_unit_test(every_failed_allocation_is_survived),
+        cmocka_unit_test(every_prefix_and_every_flipped_bit_is_handled),
+        cmocka_unit_test(every_flipped_bit_of_the_values_is_detected),
+        cmocka_unit_test(files_that_are_not_archives_are_refused),
+        cmocka_unit_test(every_failed_allocation_is_reported),
     };
     return cmocka_run_group_tests_name("store/npz", tests, begin, end);
 }

@@ -9,8 +9,8 @@
 #include "store/png.h"
 #include "tests/unit/store/scratch.h"
 
-/* Read again by a reader of its own, in Python. */
-static void pixels_come_back(void **s)
+/* A reader written in Python reads the file. */
+static void pixels_are_read_back(void **s)
 {
     (void)s;
     static const char program[] =
@@ -37,7 +37,7 @@ static void pixels_come_back(void **s)
     assert_int_equal(scratch_python(program), 0);
 }
 
-static void no_pixels_are_no_picture(void **s)
+static void a_picture_without_pixels_is_invalid(void **s)
 {
     (void)s;
     uint8_t pixel = 1, *file = NULL;
@@ -57,8 +57,8 @@ static void no_pixels_are_no_picture(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pixels_come_back),
-        cmocka_unit_test(no_pixels_are_no_picture),
+        cmocka_unit_test(pixels_are_read_back),
+        cmocka_unit_test(a_picture_without_pixels_is_invalid),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

@@ -38,8 +38,8 @@ static void assert_file(const char *name, const char *text)
     free(got);
 }
 
-/* At once, a line each; an audit's reader has its own test. */
-static void codes_are_written_as_they_are_told(void **s)
+/* Each code is written at once, one a line; the audit's reader has its own test. */
+static void codes_are_written_as_given(void **s)
 {
     (void)s;
     static const char program[] =
@@ -73,7 +73,7 @@ static void codes_are_written_as_they_are_told(void **s)
     assert_int_equal(sherd__record_end(r, NULL), 0);
 }
 
-static void what_was_said_lies_in_the_folder(void **s)
+static void messages_of_both_directions_are_in_the_folder(void **s)
 {
     (void)s;
     static const char program[] =
@@ -99,7 +99,7 @@ static void what_was_said_lies_in_the_folder(void **s)
     assert_int_equal(sherd__record_peer_about(p, "127.0.0.1:7000 \xff"), 0);
     assert_int_equal(sherd__record_peer_key(p, "SHA256:abc"), 0);
     assert_int_equal(sherd__record_peer_domain(p, 2, "other"), 0);
-    assert_int_equal(sherd__record_peer_domain(p, 3, "acme \xff"), 0); /* the last word counts */
+    assert_int_equal(sherd__record_peer_domain(p, 3, "acme \xff"), 0); /* the last value counts */
     say(p, true, "HELLO");
     say(q, true, "hello");
     say(p, false, "WELCOME");
@@ -125,7 +125,7 @@ static void what_was_said_lies_in_the_folder(void **s)
     assert_int_equal(scratch_python(program), 0);
 }
 
-static void an_empty_folder_is_taken_and_closed_to_others(void **s)
+static void an_empty_folder_is_used_and_closed_to_other_users(void **s)
 {
     (void)s;
     sherd__record *r;
@@ -155,7 +155,7 @@ static void a_folder_in_use_a_file_and_a_missing_parent_are_refused(void **s)
     assert_file("full/thesis.txt", "x");
 }
 
-static void peers_of_any_name_get_files_of_their_own(void **s)
+static void peers_of_any_name_get_distinct_files(void **s)
 {
     (void)s;
     static const char *const names[] = { "n", "n", "n-2",        "../../etc/passwd", ".hidden",
@@ -200,7 +200,7 @@ static int record_past_limit(void)
     return 0;
 }
 
-static void a_full_disk_is_told_and_the_index_says_so(void **s)
+static void a_full_disk_is_reported_and_the_index_says_so(void **s)
 {
     (void)s;
     pid_t child = fork();
@@ -215,7 +215,7 @@ static void a_full_disk_is_told_and_the_index_says_so(void **s)
     free(index);
 }
 
-static void every_failed_allocation_is_survived(void **s)
+static void every_failed_allocation_is_reported(void **s)
 {
     (void)s;
     for (size_t n = 1, reached = 1; reached; n++) {
@@ -242,13 +242,13 @@ static void every_failed_allocation_is_survived(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(codes_are_written_as_they_are_told),
-        T(what_was_said_lies_in_the_folder),
-        T(an_empty_folder_is_taken_and_closed_to_others),
+        T(codes_are_written_as_given),
+        T(messages_of_both_directions_are_in_the_folder),
+        T(an_empty_folder_is_used_and_closed_to_other_users),
         T(a_folder_in_use_a_file_and_a_missing_parent_are_refused),
-        T(peers_of_any_name_get_files_of_their_own),
-        T(a_full_disk_is_told_and_the_index_says_so),
-        T(every_failed_allocation_is_survived),
+        T(peers_of_any_name_get_distinct_files),
+        T(a_full_disk_is_reported_and_the_index_says_so),
+        T(every_failed_allocation_is_reported),
     };
     return cmocka_run_group_tests_name("store/record", tests, scratch_setup, scratch_teardown);
 }

@@ -1,5 +1,6 @@
-/* The list of sums that were to be opened: what was added is found by who opens it again, a line
- * that was cut is none, damage is named, and what could not be written counts as not added.
+/*
+ * The list of sums that were to be opened: a process that opens it again finds what was added; a
+ * truncated line is ignored; damage is named; a sum that could not be written counts as not added.
  *
  * link: -Wl,--wrap=fsync
  */
@@ -81,7 +82,7 @@ static int add(sherd__sumlist *s, uint32_t step)
     return sherd__sumlist_add(s, step, keys, len, NULL);
 }
 
-static void what_was_added_is_there_for_who_opens_it_again(void **state)
+static void sums_that_were_added_are_found_after_reopening(void **state)
 {
     (void)state;
     sherd__sumlist *s;
@@ -92,8 +93,8 @@ static void what_was_added_is_there_for_who_opens_it_again(void **state)
     for (uint32_t step = 0; step < 100; step++) {
         unsigned before = syncs;
         assert_int_equal(add(s, 2 * step), 0);
-        assert_int_equal(syncs, before + 1); /* it lasts before anybody is asked */
-        if (step % 9 == 0) {                 /* a process that was killed */
+        assert_int_equal(syncs, before + 1); /* it is on disk before any node is asked */
+        if (step % 9 == 0) {                 /* the process was killed */
             sherd__sumlist_close(s);
             assert_int_equal(sherd__sumlist_open(&s, scratch_dir(), false, NULL), 0);
         }
@@ -109,7 +110,7 @@ static void what_was_added_is_there_for_who_opens_it_again(void **state)
     sherd__sumlist_close(s);
 }
 
-static void one_that_is_open_is_not_replaced(void **state)
+static void a_list_that_is_open_is_not_replaced(void **state)
 {
     (void)state;
     sherd__sumlist *s, *other;
@@ -122,7 +123,7 @@ static void one_that_is_open_is_not_replaced(void **state)
     sherd__sumlist_close(s);
 }
 
-static void a_step_is_over_one_set(void **state)
+static void a_step_has_one_set_of_nodes(void **state)
 {
     (void)state;
     sherd__sumlist *s;
@@ -142,7 +143,7 @@ static void a_step_is_over_one_set(void **state)
     sherd__sumlist_close(s);
 }
 
-static void what_could_not_be_synced_was_not_added(void **state)
+static void a_sum_that_could_not_be_synced_was_not_added(void **state)
 {
     (void)state;
     sherd__sumlist *s;
@@ -155,8 +156,9 @@ static void what_could_not_be_synced_was_not_added(void **state)
     sherd__sumlist_close(s);
 }
 
-/* Cut at every byte: all steps whose line is whole are there, and it can be added to. */
-static void a_line_that_was_cut_is_none(void **state)
+/* The file is truncated at every byte: all steps whose line is complete are found, and steps can be
+ * added. */
+static void a_truncated_line_is_ignored(void **state)
 {
     (void)state;
     sherd__sumlist *s;
@@ -220,11 +222,11 @@ static void damage_is_named_with_its_line(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_added_is_there_for_who_opens_it_again),
-        cmocka_unit_test(one_that_is_open_is_not_replaced),
-        cmocka_unit_test(a_step_is_over_one_set),
-        cmocka_unit_test(what_could_not_be_synced_was_not_added),
-        cmocka_unit_test(a_line_that_was_cut_is_none),
+        cmocka_unit_test(sums_that_were_added_are_found_after_reopening),
+        cmocka_unit_test(a_list_that_is_open_is_not_replaced),
+        cmocka_unit_test(a_step_has_one_set_of_nodes),
+        cmocka_unit_test(a_sum_that_could_not_be_synced_was_not_added),
+        cmocka_unit_test(a_truncated_line_is_ignored),
         cmocka_unit_test(damage_is_named_with_its_line),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
