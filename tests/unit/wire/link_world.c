@@ -1,6 +1,6 @@
 /*
- * The two owners of links: the node answers a task with the block that it was given. The loop runs
- * until what a test waits for has happened, or for a time that no machine should need.
+ * The two owners of links. The node answers a task with the block that it received. The loop runs
+ * until the event that a test waits for, or for a time that is sufficient on any machine.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,7 +29,7 @@ sherd_identity *link_id_c, *link_id_n, *link_id_x;
 int link_keys_make(void **s)
 {
     (void)s;
-    signal(SIGPIPE, SIG_IGN); /* the program's business: see link.h */
+    signal(SIGPIPE, SIG_IGN); /* a program must do this: see link.h */
     return sherd__identity_new(&link_id_c) || sherd__identity_new(&link_id_n) ||
            sherd__identity_new(&link_id_x);
 }
@@ -67,7 +67,7 @@ sherd__fragment_info link_info_of(sherd__origin origin, uint64_t values)
     return i;
 }
 
-/* The node answers a task with the block that it was given, as it came, behind the table. */
+/* Answers with the block as it was received, without the table. */
 static void answer(side *e, const sherd__task *t)
 {
     sherd__fragment *f;
@@ -152,7 +152,7 @@ void link_on_rejected(void *ctx, int code, const char *address, const char *reas
     snprintf(w->from, sizeof w->from, "%s", address);
 }
 
-/* ---- the world ---- */
+/* ---- the world of a test --------------------------------------------------------------------- */
 
 int link_listen(world *w, uint32_t half_open_max, uint32_t timeout_ms)
 {

@@ -1,7 +1,7 @@
 /*
- * A coordinator's and a node's session joined in memory, with a node that answers by itself: what
- * the session tests and the fuzzers play with. Every event becomes one line of a log, so that two
- * runs can be compared.
+ * A coordinator's and a node's session joined in memory, with a node that answers by itself, for
+ * the session tests and the fuzzers. Every event becomes one line of a log, so that two runs can be
+ * compared.
  */
 #ifndef TESTS_UNIT_WIRE_PAIR_H
 #define TESTS_UNIT_WIRE_PAIR_H
@@ -23,14 +23,14 @@
 
 typedef struct side {
     sherd__session *s;
-    uint8_t *wire; /* every byte it sent */
+    uint8_t *wire; /* all bytes that it sent */
     size_t wire_len, wire_cap;
     char log[LOG_MAX];
     size_t log_len;
-    int err;          /* what ended it */
-    int events[16];   /* by kind */
-    uint64_t held;    /* bytes given by place and not given back */
-    uint64_t room;    /* place refuses beyond this */
+    int err;          /* the error that ended it */
+    int events[16];   /* number of events of each kind */
+    uint64_t held;    /* bytes allocated by place and not returned */
+    uint64_t room;    /* place refuses more than this */
     int silent_tasks; /* node: does not answer tasks */
 } side;
 
@@ -132,7 +132,7 @@ static inline void side_log(side *e, const char *fmt, ...)
     if (e->log_len > LOG_MAX - 1) e->log_len = LOG_MAX - 1;
 }
 
-/* A body byte that depends on where it is and whose it is. */
+/* Fills a body with bytes that depend on their place and their owner. */
 static inline int fill_pattern(void *ctx, uint64_t offset, uint8_t *out, size_t len)
 {
     for (size_t i = 0; i < len; i++)
@@ -146,7 +146,7 @@ static inline int result_of(sherd__fragment **out, const sherd__task *t)
     return sherd__fragment_new_source(out, &t->result, src);
 }
 
-/* One dense group of rows x cols bytes, with its table. */
+/* Returns the description of one dense group of rows x cols bytes, with its table. */
 static inline sherd__fragment_info block_info(uint64_t rows, uint64_t cols)
 {
     return (sherd__fragment_info){ .origin = SHERD__HIDDEN,
@@ -195,7 +195,7 @@ static inline sherd__task task_of(uint64_t job, uint32_t task, uint64_t rows, ui
                                       .len = 8 * rows * cols } };
 }
 
-/* The node of the tests: every fifth task is refused, the others answered at once. */
+/* The node of the tests refuses every fifth task and answers all others at once. */
 static inline void node_answers(side *e, const sherd__task *t)
 {
     sherd__fragment *f = NULL;
@@ -246,7 +246,8 @@ static inline void side_event(side *e, const sherd__event *ev)
     }
 }
 
-/* Feeds len bytes, at most `step` at a time; stops where the session ends. Returns what it said. */
+/* Feeds len bytes, at most `step` at a time; stops when the session ends. Returns its last
+ * result. */
 static inline int side_feed(side *e, const uint8_t *in, size_t len, size_t step, uint64_t now)
 {
     for (size_t off = 0; off < len;) {
@@ -260,7 +261,7 @@ static inline int side_feed(side *e, const uint8_t *in, size_t len, size_t step,
     return SHERD_OK;
 }
 
-/* Moves what `from` has to say, once. */
+/* Moves once what `from` has to send. */
 static inline size_t pair_move(pair *p, side *from, side *to, size_t step)
 {
     const uint8_t *out;
@@ -282,7 +283,8 @@ static inline void side_tick(side *e, uint64_t now)
     side_event(e, &ev);
 }
 
-/* What the coordinator asks in the recorded conversation; errors are told, not asserted. */
+/* Sends the coordinator's requests of the recorded conversation. Errors are returned, not
+ * asserted. */
 static inline int pair_converse(pair *p, uint64_t rows)
 {
     int err = put_block(p, PAIR_JOB, 1, rows, 3);

@@ -1,4 +1,5 @@
-/* Steps of the session tests: a pair past its handshake, and records as a lying peer sends them. */
+/* Steps of the session tests: a pair after its handshake, and records as a lying peer sends
+ * them. */
 #ifndef TESTS_UNIT_WIRE_SESSION_STEPS_H
 #define TESTS_UNIT_WIRE_SESSION_STEPS_H
 
@@ -20,7 +21,7 @@ static inline void ask(pair *p, const sherd__task *t)
     assert_int_equal(sherd__session_task(p->co.s, t), SHERD_OK);
 }
 
-/* A raw record from outside, as a lying peer would send it. */
+/* Injects a raw record, as a lying peer would send it. */
 static inline int inject(pair *p, side *to, const sherd__record *r, const uint8_t *body)
 {
     uint8_t bytes[SHERD__RECORD_BYTES + SHERD__CONTROL_MAX];

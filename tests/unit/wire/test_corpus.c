@@ -1,7 +1,7 @@
 /*
- * The committed seeds of the fuzzers, and with them a frozen conversation: what both sides say
- * today must be, byte for byte, what lies in tests/fuzz/corpus. A change of the wire format shows
- * here first. SHERD_CORPUS=write makes the files anew, for a change that is meant.
+ * The committed seeds of the fuzzers, which contain a frozen conversation: the bytes that both
+ * sides send must equal those in tests/fuzz/corpus. This test is the first to show a change of the
+ * wire format. SHERD_CORPUS=write writes the files again, for an intended change.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -55,7 +55,8 @@ static void check_file(const char *folder, const char *name, const seed *s)
     if (n != s->len || memcmp(have, s->bytes, n)) fail_msg("%s is not what the code says", path);
 }
 
-/* A seed of fuzz_session begins with the role and how it is cut, and the time between cuts. */
+/* A seed of fuzz_session begins with the role, the way the bytes are cut, and the time between
+ * cuts. */
 static seed *begin(int role, int cut, int ticks)
 {
     static seed s;
@@ -65,7 +66,7 @@ static seed *begin(int role, int cut, int ticks)
     return &s;
 }
 
-static void every_header_seed_is_what_the_code_says(void **state)
+static void every_header_seed_equals_the_codes_bytes(void **state)
 {
     (void)state;
     static seed s;
@@ -94,7 +95,7 @@ static void every_header_seed_is_what_the_code_says(void **state)
     check_file("record", "chunk-too-long", &s);
 }
 
-/* Both sides of the recorded conversation. */
+/* Runs the recorded conversation at both sides. */
 static void converse(pair *p)
 {
     assert_int_equal(pair_open(p), SHERD_OK);
@@ -107,7 +108,7 @@ static void converse(pair *p)
     pair_run(p, SIZE_MAX);
 }
 
-static void the_frozen_conversation_is_what_the_code_says(void **state)
+static void the_frozen_conversation_equals_the_codes_bytes(void **state)
 {
     (void)state;
     pair p;
@@ -123,13 +124,13 @@ static void the_frozen_conversation_is_what_the_code_says(void **state)
         snprintf(name, sizeof name, "to-coordinator-cut-%d", cut);
         check_file("session", name, s);
     }
-    seed *s = begin(TO_NODE, 3, 250); /* slow: runs into stalls and silence */
+    seed *s = begin(TO_NODE, 3, 250); /* slow: reaches stalls and silence */
     add(s, p.co.wire, p.co.wire_len);
     check_file("session", "to-node-slow", s);
     pair_close(&p);
 }
 
-/* HELLO of the recorded conversation, then whatever the seed is about. */
+/* Begins a seed with the HELLO of the recorded conversation. */
 static seed *after_hello(void)
 {
     pair p;
@@ -152,7 +153,7 @@ static void add_put(seed *s, const sherd__fragment_info *info)
                body);
 }
 
-static void every_seed_of_a_lie_is_what_the_code_says(void **state)
+static void every_seed_of_a_lie_equals_the_codes_bytes(void **state)
 {
     (void)state;
     uint8_t body[64] = { 2, 0, 0, 0, 3, 0, 0, 0, 1, 2, 3, 4, 5, 6 };
@@ -193,8 +194,9 @@ static void every_seed_of_a_lie_is_what_the_code_says(void **state)
     check_file("session", "second-hello", s);
 }
 
-/* A sound block in CSR (rows of 2, 0 and 1 entries, u8, width 1) and what may be wrong with one. */
-static void every_seed_of_csr_is_what_the_code_says(void **state)
+/* A valid block in CSR (rows of 2, 0 and 1 entries, u8, width 1) and the ways in which one can be
+ * invalid. */
+static void every_csr_seed_equals_the_codes_bytes(void **state)
 {
     (void)state;
     static const struct {
@@ -250,8 +252,8 @@ static void add_task(seed *s, const sherd__task *t)
                body);
 }
 
-/* One task of each operation, and two others. */
-static void every_operation_has_a_seed_and_is_what_the_code_says(void **state)
+/* One task of each operation, and two with unknown operations. */
+static void every_operation_has_a_seed_that_equals_the_codes_bytes(void **state)
 {
     (void)state;
     static const uint32_t ops[] = { SHERD__OP_MULTIPLY,
@@ -285,11 +287,11 @@ static void every_operation_has_a_seed_and_is_what_the_code_says(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_operation_has_a_seed_and_is_what_the_code_says),
-        cmocka_unit_test(every_header_seed_is_what_the_code_says),
-        cmocka_unit_test(the_frozen_conversation_is_what_the_code_says),
-        cmocka_unit_test(every_seed_of_a_lie_is_what_the_code_says),
-        cmocka_unit_test(every_seed_of_csr_is_what_the_code_says),
+        cmocka_unit_test(every_operation_has_a_seed_that_equals_the_codes_bytes),
+        cmocka_unit_test(every_header_seed_equals_the_codes_bytes),
+        cmocka_unit_test(the_frozen_conversation_equals_the_codes_bytes),
+        cmocka_unit_test(every_seed_of_a_lie_equals_the_codes_bytes),
+        cmocka_unit_test(every_csr_seed_equals_the_codes_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

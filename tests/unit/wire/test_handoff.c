@@ -18,7 +18,7 @@ static sherd__handoff sample(void)
     return (sherd__handoff){ key, allow, sizeof key - 1, sizeof allow - 1 };
 }
 
-/* What a reader makes of these bytes, with the pipe closed behind them or left open. */
+/* Reads these bytes from a pipe, which is closed behind them or left open. */
 static int read_back(const void *bytes, size_t len, int open, sherd__handoff *out)
 {
     int ends[2];
@@ -46,7 +46,7 @@ static size_t written(uint8_t *out, size_t size)
     return (size_t)len;
 }
 
-static void key_and_list_arrive_as_they_were(void **s)
+static void key_and_list_arrive_unchanged(void **s)
 {
     (void)s;
     uint8_t bytes[1024];
@@ -61,7 +61,7 @@ static void key_and_list_arrive_as_they_were(void **s)
     assert_null(got.key);
 }
 
-static void every_prefix_is_an_end_too_early(void **s)
+static void every_prefix_ends_too_early(void **s)
 {
     (void)s;
     uint8_t bytes[1024];
@@ -80,7 +80,7 @@ static void silence_is_a_timeout(void **s)
     assert_int_equal(read_back(bytes, len - 1, 1, &got), SHERD_ETIMEOUT);
 }
 
-static void another_magic_and_lengths_beyond_the_cap_are_malformed(void **s)
+static void a_wrong_magic_and_lengths_beyond_the_cap_are_malformed(void **s)
 {
     (void)s;
     uint8_t bytes[1024];
@@ -91,11 +91,11 @@ static void another_magic_and_lengths_beyond_the_cap_are_malformed(void **s)
         assert_int_equal(read_back(bytes, len, 0, &got), SHERD_EFRAME);
         bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
     }
-    bytes[19] = 0xFF; /* the top byte of the key's length */
+    bytes[19] = 0xFF; /* the highest byte of the key's length */
     assert_int_equal(read_back(bytes, len, 0, &got), SHERD_EFRAME);
 }
 
-static void what_does_not_fit_into_a_pipe_is_not_written(void **s)
+static void a_handoff_that_does_not_fit_into_a_pipe_is_not_written(void **s)
 {
     (void)s;
     sherd__handoff h = sample();
@@ -107,7 +107,7 @@ static void what_does_not_fit_into_a_pipe_is_not_written(void **s)
     assert_int_equal(sherd__handoff_write(-1, &h, NULL), SHERD_EIO);
 }
 
-static void every_failed_allocation_is_survived(void **s)
+static void every_failed_allocation_is_reported(void **s)
 {
     (void)s;
     uint8_t bytes[1024];
@@ -126,12 +126,12 @@ static void every_failed_allocation_is_survived(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(key_and_list_arrive_as_they_were),
-        cmocka_unit_test(every_prefix_is_an_end_too_early),
+        cmocka_unit_test(key_and_list_arrive_unchanged),
+        cmocka_unit_test(every_prefix_ends_too_early),
         cmocka_unit_test(silence_is_a_timeout),
-        cmocka_unit_test(another_magic_and_lengths_beyond_the_cap_are_malformed),
-        cmocka_unit_test(what_does_not_fit_into_a_pipe_is_not_written),
-        cmocka_unit_test(every_failed_allocation_is_survived),
+        cmocka_unit_test(a_wrong_magic_and_lengths_beyond_the_cap_are_malformed),
+        cmocka_unit_test(a_handoff_that_does_not_fit_into_a_pipe_is_not_written),
+        cmocka_unit_test(every_failed_allocation_is_reported),
     };
     return cmocka_run_group_tests_name("wire/handoff", tests, NULL, NULL);
 }

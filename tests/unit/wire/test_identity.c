@@ -13,7 +13,7 @@
 #include "core/alloc.h"
 #include "wire/identity.h"
 
-/* RFC 8410 section 10.3: a key, and section 10.1: its public half. */
+/* RFC 8410: the key of section 10.3, and its public half of section 10.1. */
 static const char rfc8410[] = "-----BEGIN PRIVATE KEY-----\n"
                               "MC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC\n"
                               "-----END PRIVATE KEY-----\n";
@@ -84,7 +84,7 @@ static void the_fingerprint_is_sha256_of_the_public_key_info(void **s)
     sherd__identity_free(id);
 }
 
-static void fingerprint_text_reads_back_and_nothing_near_it_does(void **s)
+static void fingerprint_text_reads_back_and_similar_text_is_refused(void **s)
 {
     (void)s;
     for (unsigned round = 0; round < 200; round++) {
@@ -110,7 +110,7 @@ static void fingerprint_text_reads_back_and_nothing_near_it_does(void **s)
     }
 }
 
-static void a_saved_key_is_private_and_loads_as_the_same(void **s)
+static void a_saved_key_is_private_and_loads_as_the_same_key(void **s)
 {
     (void)s;
     sherd_identity *id, *back;
@@ -172,7 +172,7 @@ static void a_key_that_others_may_read_is_refused(void **s)
     sherd__identity_free(id);
 }
 
-static void what_is_no_ed25519_key_is_refused_with_the_reason(void **s)
+static void files_without_an_ed25519_key_are_refused_with_the_reason(void **s)
 {
     (void)s;
     sherd_identity *id;
@@ -212,13 +212,13 @@ static void what_is_no_ed25519_key_is_refused_with_the_reason(void **s)
     EVP_PKEY_free(ed);
 }
 
-static void every_prefix_and_flipped_bit_of_a_key_is_survived(void **s)
+static void every_prefix_and_flipped_bit_of_a_key_is_handled(void **s)
 {
     (void)s;
     sherd_identity *id;
     size_t len = strlen(rfc8410);
     char text[sizeof rfc8410];
-    /* The last newline may go, and a last dash is not read */
+    /* The last newline is optional, and the last dash is not read */
     for (size_t n = 0; n + 2 < len; n++) {
         int err = sherd__identity_parse(&id, rfc8410, n, NULL);
         if (!err) sherd__identity_free(id);
@@ -233,7 +233,7 @@ static void every_prefix_and_flipped_bit_of_a_key_is_survived(void **s)
     }
 }
 
-static void a_signature_verifies_and_belongs_to_its_message(void **s)
+static void a_signature_verifies_for_its_message_only(void **s)
 {
     (void)s;
     sherd_identity *id;
@@ -253,7 +253,7 @@ static void a_signature_verifies_and_belongs_to_its_message(void **s)
     sherd__identity_free(id);
 }
 
-static void every_failed_allocation_is_survived(void **s)
+static void every_failed_allocation_is_reported(void **s)
 {
     (void)s;
     size_t seen = 1;
@@ -280,14 +280,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_known_key_has_its_known_public_half),
         cmocka_unit_test(the_fingerprint_is_sha256_of_the_public_key_info),
-        cmocka_unit_test(fingerprint_text_reads_back_and_nothing_near_it_does),
-        cmocka_unit_test(a_saved_key_is_private_and_loads_as_the_same),
+        cmocka_unit_test(fingerprint_text_reads_back_and_similar_text_is_refused),
+        cmocka_unit_test(a_saved_key_is_private_and_loads_as_the_same_key),
         cmocka_unit_test(an_existing_file_or_link_is_never_overwritten),
         cmocka_unit_test(a_key_that_others_may_read_is_refused),
-        cmocka_unit_test(what_is_no_ed25519_key_is_refused_with_the_reason),
-        cmocka_unit_test(every_prefix_and_flipped_bit_of_a_key_is_survived),
-        cmocka_unit_test(a_signature_verifies_and_belongs_to_its_message),
-        cmocka_unit_test(every_failed_allocation_is_survived),
+        cmocka_unit_test(files_without_an_ed25519_key_are_refused_with_the_reason),
+        cmocka_unit_test(every_prefix_and_flipped_bit_of_a_key_is_handled),
+        cmocka_unit_test(a_signature_verifies_for_its_message_only),
+        cmocka_unit_test(every_failed_allocation_is_reported),
     };
     return cmocka_run_group_tests_name("wire/identity", tests, make_dir, remove_dir);
 }

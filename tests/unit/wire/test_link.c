@@ -1,6 +1,6 @@
 /*
- * Links that work: blocks and results, names and addresses, goodbyes; an owner may close at any
- * moment.
+ * Links that work: blocks and results, names and addresses, goodbyes. An owner may close a link at
+ * any moment.
  *
  * link: -Wl,--wrap=getaddrinfo
  */
@@ -17,9 +17,9 @@
 #include "tests/support/far_resolver.h"
 #include "tests/unit/wire/link_world.h"
 
-/* ---- what must work ---- */
+/* ---- links that must work -------------------------------------------------------------------- */
 
-static void blocks_and_results_come_over_whole(void **s)
+static void blocks_and_results_arrive_complete(void **s)
 {
     (void)s;
     static const uint64_t sizes[] = { 1, 2, 1000, 16384, 262136, 262144, 262145, 5000001 };
@@ -53,7 +53,7 @@ static void blocks_and_results_come_over_whole(void **s)
     assert_int_equal(w.rejected, 0);
 }
 
-static void a_goodbye_brings_its_reason_to_the_other_side(void **s)
+static void a_goodbye_carries_its_reason_to_the_other_side(void **s)
 {
     (void)s;
     for (int from_node = 0; from_node < 2; from_node++) {
@@ -71,7 +71,7 @@ static void a_goodbye_brings_its_reason_to_the_other_side(void **s)
     }
 }
 
-static void a_goodbye_waits_for_no_deadline(void **s)
+static void a_goodbye_does_not_wait_for_a_deadline(void **s)
 {
     (void)s;
     uint64_t best_ms = UINT64_MAX;
@@ -89,7 +89,7 @@ static void a_goodbye_waits_for_no_deadline(void **s)
     assert_true(best_ms < SHERD__LINK_LINGER_MS / 2);
 }
 
-static void a_name_is_resolved_and_each_of_its_addresses_tried(void **s)
+static void a_name_is_resolved_and_each_of_its_addresses_is_tried(void **s)
 {
     (void)s;
     world w;
@@ -107,7 +107,7 @@ static void a_name_is_resolved_and_each_of_its_addresses_tried(void **s)
     link_world_close(&w);
 }
 
-static void a_closed_listener_leaves_its_links_alone(void **s)
+static void closing_a_listener_does_not_affect_its_links(void **s)
 {
     (void)s;
     world w;
@@ -130,7 +130,7 @@ static void an_owner_may_close_at_any_moment(void **s)
         link_connect_as(&w, link_id_c, link_id_n);
         for (int i = 0; i < steps; i++) uv_run(&w.loop, UV_RUN_NOWAIT);
         sherd__link_close(w.c.link, SHERD_EINTERRUPTED, "enough");
-        assert_int_equal(w.c.closed_events, 0); /* never from inside a call */
+        assert_int_equal(w.c.closed_events, 0); /* never called from inside link_close */
         sherd__link_close(w.c.link, 0, "twice");
         sherd__listener_close(w.listener);
         sherd__listener_close(w.listener);
@@ -144,7 +144,7 @@ static void an_owner_may_close_at_any_moment(void **s)
     }
 }
 
-static void a_name_that_is_not_resolved_is_not_waited_for(void **s)
+static void closing_does_not_wait_for_an_unresolved_name(void **s)
 {
     (void)s;
     for (unsigned way = 0; way < 3; way++) {
@@ -155,7 +155,8 @@ static void a_name_that_is_not_resolved_is_not_waited_for(void **s)
                          0);
         if (way) far_wait(1);
         if (way != 1) sherd__link_close(w.c.link, SHERD_EINTERRUPTED, "no need");
-        assert_true(link_run_until(&w, &w.c.closed_calls, 1, WAIT_MS)); /* nobody has answered */
+        assert_true(link_run_until(&w, &w.c.closed_calls, 1, WAIT_MS)); /* the name server has not
+                                                                         * answered */
         assert_int_equal(w.c.err, way == 1 ? SHERD_ECONNECT : SHERD_EINTERRUPTED);
         if (way == 1)
             link_expect(w.c.text, "slow.example:7000: no connection", "its name is not resolved");
@@ -165,7 +166,7 @@ static void a_name_that_is_not_resolved_is_not_waited_for(void **s)
     }
 }
 
-static void names_are_looked_up_for_whose_turn_the_link_is_of(void **s)
+static void look_ups_are_counted_for_the_turn_of_the_link(void **s)
 {
     (void)s;
     world w;
@@ -184,7 +185,7 @@ static void names_are_looked_up_for_whose_turn_the_link_is_of(void **s)
     far_release();
 }
 
-static void ipv6_works_where_the_machine_has_it(void **s)
+static void ipv6_works_if_the_machine_supports_it(void **s)
 {
     (void)s;
     world w;
@@ -200,7 +201,7 @@ static void ipv6_works_where_the_machine_has_it(void **s)
         link_world_close(&w);
         skip();
     }
-    w.allowed = link_id_x; /* turned away: the address is in the report */
+    w.allowed = link_id_x; /* rejected, so that the report contains the address */
     assert_int_equal(link_dial(&w, "::1", sherd__listener_port(six), link_id_c, link_id_n, 0), 0);
     assert_true(link_run_until(&w, &w.c.closed_calls, 1, WAIT_MS));
     link_expect(w.c.text, "[::1]:", "does not accept our key");
@@ -225,15 +226,15 @@ static void a_listener_may_be_closed_from_inside_accept(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks_and_results_come_over_whole),
-        cmocka_unit_test(a_goodbye_brings_its_reason_to_the_other_side),
-        cmocka_unit_test(a_goodbye_waits_for_no_deadline),
-        cmocka_unit_test(a_name_is_resolved_and_each_of_its_addresses_tried),
-        cmocka_unit_test(a_closed_listener_leaves_its_links_alone),
+        cmocka_unit_test(blocks_and_results_arrive_complete),
+        cmocka_unit_test(a_goodbye_carries_its_reason_to_the_other_side),
+        cmocka_unit_test(a_goodbye_does_not_wait_for_a_deadline),
+        cmocka_unit_test(a_name_is_resolved_and_each_of_its_addresses_is_tried),
+        cmocka_unit_test(closing_a_listener_does_not_affect_its_links),
         cmocka_unit_test(an_owner_may_close_at_any_moment),
-        cmocka_unit_test(a_name_that_is_not_resolved_is_not_waited_for),
-        cmocka_unit_test(names_are_looked_up_for_whose_turn_the_link_is_of),
-        cmocka_unit_test(ipv6_works_where_the_machine_has_it),
+        cmocka_unit_test(closing_does_not_wait_for_an_unresolved_name),
+        cmocka_unit_test(look_ups_are_counted_for_the_turn_of_the_link),
+        cmocka_unit_test(ipv6_works_if_the_machine_supports_it),
         cmocka_unit_test(a_listener_may_be_closed_from_inside_accept),
     };
     return cmocka_run_group_tests_name("wire/link", tests, link_keys_make, link_keys_free);

@@ -1,6 +1,6 @@
 /*
- * What breaks: nobody listens, nobody answers, a peer vanishes or reads no more, memory ends. Each
- * is told once, with its reason, and nothing is left.
+ * Failures: no listener, no answer, a peer that vanishes or stops reading, no memory. Each is
+ * reported once, with its reason, and nothing leaks.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,9 +23,9 @@
 #include "sherd/mat.h"
 #include "tests/unit/wire/link_world.h"
 
-/* ---- what breaks ---- */
+/* ---- failures -------------------------------------------------------------------------------- */
 
-static void nobody_listens(void **s)
+static void connecting_without_a_listener_is_an_error(void **s)
 {
     (void)s;
     world w;
@@ -44,8 +44,8 @@ static void nobody_listens(void **s)
     link_world_close(&w);
 }
 
-/* A bound socket that listens but never accepts: says nothing, or with a full queue nothing at
- * all. */
+/* A socket that listens but never accepts. It sends nothing; with a full queue, TCP does not answer
+ * either. */
 static int deaf_socket(uint16_t *port, int backlog)
 {
     struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
@@ -58,7 +58,7 @@ static int deaf_socket(uint16_t *port, int backlog)
     return fd;
 }
 
-static void a_peer_that_never_answers_runs_into_the_timeout(void **s)
+static void a_peer_that_never_answers_causes_a_timeout(void **s)
 {
     (void)s;
     world w;
@@ -70,7 +70,7 @@ static void a_peer_that_never_answers_runs_into_the_timeout(void **s)
     assert_int_equal(w.c.err, SHERD_ESILENT);
     link_expect(w.c.text, "127.0.0.1:", "handshake was not done within 1000 ms");
     assert_true(link_run_until(&w, &w.c.closed_calls, 1, WAIT_MS));
-    for (int i = 0; i < 4; i++) { /* the queue is full: even TCP gets no answer */
+    for (int i = 0; i < 4; i++) { /* the queue is full: TCP does not answer either */
         struct sockaddr_in a = { .sin_family = AF_INET,
                                  .sin_port = htons(port),
                                  .sin_addr = { htonl(INADDR_LOOPBACK) } };
@@ -86,8 +86,8 @@ static void a_peer_that_never_answers_runs_into_the_timeout(void **s)
     link_world_close(&w);
 }
 
-/* Whoever waits for its node to start does not run its loop meanwhile. */
-static void its_time_counts_from_when_it_is_asked_for(void **s)
+/* A caller that waits for its node to start does not run its loop meanwhile. */
+static void the_timeout_starts_with_the_call_even_if_the_loop_was_not_run(void **s)
 {
     (void)s;
     world w;
@@ -101,7 +101,7 @@ static void its_time_counts_from_when_it_is_asked_for(void **s)
     link_world_close(&w);
 }
 
-static void a_server_of_another_kind_is_recognised(void **s)
+static void a_server_of_another_protocol_is_recognised(void **s)
 {
     (void)s;
     world w;
@@ -185,7 +185,7 @@ static void count_free(void *ctx)
     ((counter *)ctx)->freed++;
 }
 
-static void a_stalled_reader_holds_up_the_source_not_the_memory(void **s)
+static void a_reader_that_stalls_stops_the_source_and_uses_no_memory(void **s)
 {
     (void)s;
     world w;
@@ -204,7 +204,8 @@ static void a_stalled_reader_holds_up_the_source_not_the_memory(void **s)
     sherd__link_flush(w.c.link);
     link_run_until(&w, NULL, 0, 200);
     uint64_t then = c.filled;
-    assert_true(then > 0 && then < 2u << 20); /* the kernel's buffers and ours, not the block */
+    assert_true(then > 0 && then < 2u << 20); /* the kernel's and the link's buffers, not the whole
+                                               * block */
     link_run_until(&w, NULL, 0, 100);
     assert_int_equal(c.filled, then);
     assert_true(uv_stream_get_write_queue_size((uv_stream_t *)&w.c.link->tcp) <=
@@ -216,7 +217,7 @@ static void a_stalled_reader_holds_up_the_source_not_the_memory(void **s)
     link_world_close(&w);
 }
 
-static void closing_on_a_peer_that_does_not_read_is_bounded(void **s)
+static void closing_a_link_to_a_peer_that_does_not_read_takes_limited_time(void **s)
 {
     (void)s;
     world w;
@@ -244,7 +245,7 @@ static int descriptors(void)
     return n;
 }
 
-static void an_abort_gives_the_descriptor_back_at_once(void **s)
+static void an_abort_closes_the_descriptor_at_once(void **s)
 {
     (void)s;
     world w;
@@ -261,7 +262,8 @@ static void an_abort_gives_the_descriptor_back_at_once(void **s)
     link_world_close(&w);
 }
 
-/* One whole life of two links, with the n-th allocation failing: whether all went well. */
+/* Opens, uses and closes two links with the n-th allocation failing. Returns whether all steps
+ * succeeded. */
 static bool live_once(size_t n, size_t *seen)
 {
     world w;
@@ -296,7 +298,7 @@ static bool live_once(size_t n, size_t *seen)
     return well;
 }
 
-static void every_failed_allocation_is_survived(void **s)
+static void every_failed_allocation_is_reported(void **s)
 {
     (void)s;
     size_t seen = 1;
@@ -309,16 +311,16 @@ static void every_failed_allocation_is_survived(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nobody_listens),
-        cmocka_unit_test(a_peer_that_never_answers_runs_into_the_timeout),
-        cmocka_unit_test(its_time_counts_from_when_it_is_asked_for),
-        cmocka_unit_test(a_server_of_another_kind_is_recognised),
+        cmocka_unit_test(connecting_without_a_listener_is_an_error),
+        cmocka_unit_test(a_peer_that_never_answers_causes_a_timeout),
+        cmocka_unit_test(the_timeout_starts_with_the_call_even_if_the_loop_was_not_run),
+        cmocka_unit_test(a_server_of_another_protocol_is_recognised),
         cmocka_unit_test(a_port_in_use_is_named),
         cmocka_unit_test(a_peer_that_vanishes_inside_a_block_ends_both_sides),
-        cmocka_unit_test(a_stalled_reader_holds_up_the_source_not_the_memory),
-        cmocka_unit_test(closing_on_a_peer_that_does_not_read_is_bounded),
-        cmocka_unit_test(an_abort_gives_the_descriptor_back_at_once),
-        cmocka_unit_test(every_failed_allocation_is_survived),
+        cmocka_unit_test(a_reader_that_stalls_stops_the_source_and_uses_no_memory),
+        cmocka_unit_test(closing_a_link_to_a_peer_that_does_not_read_takes_limited_time),
+        cmocka_unit_test(an_abort_closes_the_descriptor_at_once),
+        cmocka_unit_test(every_failed_allocation_is_reported),
     };
     return cmocka_run_group_tests_name("wire/link_breaks", tests, link_keys_make, link_keys_free);
 }

@@ -1,8 +1,7 @@
 /*
- * The rate of a link's two ends is measured, with both threads' work in it, and again when it is
- * old. Clocks
- * are the test's own: what a thread works between two looks is decided here, however loaded the
- * machine is.
+ * The rate of a link's two ends is measured, including the work of both threads, and measured again
+ * when it is old. The test provides the clocks, so that the time between two readings does not
+ * depend on the machine's load.
  * link: -Wl,--wrap=clock_gettime
  */
 #include <setjmp.h>
@@ -19,7 +18,7 @@
 
 #include "wire/link_rate.h"
 
-#define BYTES ((double)(6 << 20)) /* that each end takes between two looks */
+#define BYTES ((double)(6 << 20)) /* bytes that each end takes between two readings of a clock */
 
 static pthread_t here;
 static atomic_int looks_here, looks_there;
@@ -28,7 +27,7 @@ static time_t now_s = 100;
 int __real_clock_gettime(clockid_t clock, struct timespec *out);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *out);
 
-/* This thread works two seconds between two looks, any other one. */
+/* Between two readings, this thread uses two seconds and any other thread one. */
 int __wrap_clock_gettime(clockid_t clock, struct timespec *out)
 {
     bool mine = pthread_equal(pthread_self(), here);
@@ -39,7 +38,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *out)
     return 0;
 }
 
-static void it_is_what_the_two_ends_took_for_their_bytes(void **state)
+static void the_rate_follows_from_the_processor_time_of_both_ends(void **state)
 {
     (void)state;
     double rate = sherd__link_rate_here();
@@ -47,7 +46,7 @@ static void it_is_what_the_two_ends_took_for_their_bytes(void **state)
     assert_true(rate > 0.999 * 2 * BYTES / 3 && rate < 1.001 * 2 * BYTES / 3);
 }
 
-static void it_is_measured_again_when_it_is_old(void **state)
+static void an_old_rate_is_measured_again(void **state)
 {
     (void)state;
     double rate = sherd__link_rate_here();
@@ -63,8 +62,8 @@ static void it_is_measured_again_when_it_is_old(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_is_what_the_two_ends_took_for_their_bytes),
-        cmocka_unit_test(it_is_measured_again_when_it_is_old),
+        cmocka_unit_test(the_rate_follows_from_the_processor_time_of_both_ends),
+        cmocka_unit_test(an_old_rate_is_measured_again),
     };
     here = pthread_self();
     return cmocka_run_group_tests_name("wire/carry", tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /*
- * Who is turned away: strangers are bare sockets and bare OpenSSL. Each hears why, and none keeps
- * out those who belong here.
+ * Rejected peers: strangers are bare sockets and bare OpenSSL. Each receives the reason, and none
+ * prevents permitted peers from connecting.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,13 +21,13 @@
 #include "tests/unit/wire/link_world.h"
 #include "wire/identity_keys.h"
 
-/* ---- who is turned away ---- */
+/* ---- rejected peers -------------------------------------------------------------------------- */
 
-static void an_unknown_client_hears_that_its_key_is_not_allowed(void **s)
+static void an_unknown_client_is_told_that_its_key_is_not_allowed(void **s)
 {
     (void)s;
     char key[SHERD__FINGERPRINT_TEXT];
-    for (int i = 0; i < 20; i++) { /* its alert must never be lost to a reset */
+    for (int i = 0; i < 20; i++) { /* a reset must never discard the alert */
         world w;
         link_world_open(&w);
         link_connect_as(&w, link_id_x, link_id_n);
@@ -46,7 +46,7 @@ static void an_unknown_client_hears_that_its_key_is_not_allowed(void **s)
     }
 }
 
-static void a_node_with_another_key_is_not_talked_to(void **s)
+static void a_node_with_another_key_is_refused(void **s)
 {
     (void)s;
     char found[SHERD__FINGERPRINT_TEXT], pinned[SHERD__FINGERPRINT_TEXT];
@@ -66,7 +66,7 @@ static void a_node_with_another_key_is_not_talked_to(void **s)
     link_world_close(&w);
 }
 
-static void accept_may_turn_a_known_key_away(void **s)
+static void the_accept_callback_may_reject_a_known_key(void **s)
 {
     (void)s;
     world w;
@@ -81,7 +81,7 @@ static void accept_may_turn_a_known_key_away(void **s)
     link_world_close(&w);
 }
 
-static void plain_text_is_turned_away(void **s)
+static void plain_text_is_rejected(void **s)
 {
     (void)s;
     static const char words[] = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -98,7 +98,7 @@ static void plain_text_is_turned_away(void **s)
     link_world_close(&w);
 }
 
-static void what_a_rejected_peer_still_sends_is_no_reason_for_a_reset(void **s)
+static void bytes_that_a_rejected_peer_still_sends_cause_no_reset(void **s)
 {
     (void)s;
     static char words[1 << 20];
@@ -110,12 +110,12 @@ static void what_a_rejected_peer_still_sends_is_no_reason_for_a_reset(void **s)
     assert_true(write(fd, words, sizeof words) > (ssize_t)SHERD__LINK_IN);
     assert_true(link_run_until(&w, &w.rejected, 1, WAIT_MS));
     link_run_until(&w, NULL, 0, 50);
-    assert_int_equal(read(fd, sink, sizeof sink), 0); /* a reset would eat our reason unread */
+    assert_int_equal(read(fd, sink, sizeof sink), 0); /* a reset would discard the reason unread */
     close(fd);
     link_world_close(&w);
 }
 
-static void a_client_that_hangs_up_early_is_told_of(void **s)
+static void a_client_that_disconnects_early_is_reported(void **s)
 {
     (void)s;
     world w;
@@ -126,7 +126,7 @@ static void a_client_that_hangs_up_early_is_told_of(void **s)
     link_world_close(&w);
 }
 
-static void a_silent_client_is_dropped_in_time(void **s)
+static void a_silent_client_is_dropped_after_the_timeout(void **s)
 {
     (void)s;
     world w;
@@ -134,7 +134,7 @@ static void a_silent_client_is_dropped_in_time(void **s)
     sherd__listener_close(w.listener);
     assert_int_equal(link_listen(&w, 0, 150), 0);
     int fd = link_raw_socket(sherd__listener_port(w.listener));
-    assert_int_equal(write(fd, "\x16\x03\x01", 3), 3); /* a beginning, drop by drop */
+    assert_int_equal(write(fd, "\x16\x03\x01", 3), 3); /* the first bytes of a handshake */
     assert_true(link_run_until(&w, &w.rejected, 1, WAIT_MS));
     assert_int_equal(w.reject_code, SHERD_ESILENT);
     link_expect(w.reason, "the TLS handshake was not done within 150 ms", "");
@@ -142,7 +142,7 @@ static void a_silent_client_is_dropped_in_time(void **s)
     link_world_close(&w);
 }
 
-/* An OpenSSL client as a stranger would write it, against our listener. */
+/* Connects to the listener with an OpenSSL client as another program would set it up. */
 static void stranger_calls(world *w, int max_version, const sherd_identity *id, const char *alpn)
 {
     char sink[256];
@@ -168,7 +168,7 @@ static void stranger_calls(world *w, int max_version, const sherd_identity *id, 
     close(fd);
 }
 
-static void strangers_with_tls_are_told_what_is_wrong_with_them(void **s)
+static void strangers_with_tls_receive_the_reason_of_the_refusal(void **s)
 {
     (void)s;
     static const struct {
@@ -195,7 +195,7 @@ static void strangers_with_tls_are_told_what_is_wrong_with_them(void **s)
     }
 }
 
-static void a_flood_of_half_open_connections_is_bounded_and_keeps_nobody_out(void **s)
+static void a_flood_of_half_open_connections_is_bounded_and_keeps_no_peer_out(void **s)
 {
     (void)s;
     enum { FLOOD = 100, PLACES = 16 };
@@ -210,14 +210,14 @@ static void a_flood_of_half_open_connections_is_bounded_and_keeps_nobody_out(voi
     link_run_until(&w, NULL, 0, 300);
     for (int i = 0; i < FLOOD; i++) alive += !link_is_closed(fd[i]);
     assert_int_equal(alive, PLACES / 2);
-    link_connect_as(&w, link_id_c, link_id_n); /* the oldest of them makes room */
+    link_connect_as(&w, link_id_c, link_id_n); /* the oldest of them is dropped */
     assert_true(link_run_until(&w, &w.c.ready, 1, WAIT_MS));
     assert_int_equal(w.rejected, FLOOD - PLACES / 2 + 1);
     for (int i = 0; i < FLOOD; i++) close(fd[i]);
     link_world_close(&w);
 }
 
-/* Connected from another address of this machine: 127.a.b.c. */
+/* Returns a socket connected from another address of this machine: 127.a.b.c. */
 static int socket_from(const world *w, unsigned a, unsigned b, unsigned c)
 {
     struct sockaddr_in from = { .sin_family = AF_INET,
@@ -232,7 +232,7 @@ static int socket_from(const world *w, unsigned a, unsigned b, unsigned c)
     return fd;
 }
 
-/* Addresses that the allow-list names: how they begin; the good client's is 127.0.0.1. */
+/* How the addresses in the allow-list begin; the permitted client's is 127.0.0.1. */
 static const char *named_as;
 
 static bool named_one(void *ctx, const char *address)
@@ -264,8 +264,9 @@ static int count_alive(const int *fd, int len)
     return alive;
 }
 
-/* A flood from where `from` says, and then a good client: how many of the flood are left. named:
- * which addresses are, or NULL. */
+/* Floods the listener from the addresses that `from` gives, then connects a permitted client.
+ * Returns how many connections of the flood are left. named: prefix of the addresses in the
+ * allow-list, or NULL. */
 static int flood(const char *named, int expected, void (*from)(int i, unsigned at[3]))
 {
     int fd[MANY];
@@ -278,7 +279,8 @@ static int flood(const char *named, int expected, void (*from)(int i, unsigned a
         fd[i] = socket_from(&w, at[0], at[1], at[2]);
         if (i % 50 == 49) link_run_until(&w, NULL, 0, 1);
     }
-    assert_true(link_run_until(&w, &w.rejected, MANY - expected, 200)); /* no time for the oldest */
+    assert_true(link_run_until(&w, &w.rejected, MANY - expected, 200)); /* too short for the oldest
+                                                                         * to time out */
     link_connect_as(&w, link_id_c, link_id_n);
     assert_true(link_run_until(&w, &w.c.ready, 1, WAIT_MS));
     int alive = count_alive(fd, MANY);
@@ -303,7 +305,7 @@ static void many_prefixes(int i, unsigned at[3])
     at[0] = 1 + (unsigned)i % 100, at[1] = 7, at[2] = 1;
 }
 
-static void a_host_that_brings_300_handshakes_leaves_places_for_others(void **s)
+static void a_host_with_300_handshakes_leaves_places_for_others(void **s)
 {
     (void)s;
     assert_in_range(flood(NULL, HALF_OPEN / 2, one_address), HALF_OPEN / 2 - 1, HALF_OPEN / 2);
@@ -311,13 +313,13 @@ static void a_host_that_brings_300_handshakes_leaves_places_for_others(void **s)
                     HALF_OPEN - HALF_OPEN / 4 - 1, HALF_OPEN - HALF_OPEN / 4);
 }
 
-/* A few prefixes take all places: one of these gives way at once. */
+/* A few prefixes take all places: one of their connections is dropped at once. */
 static void few_prefixes(int i, unsigned at[3])
 {
     at[0] = 1 + (unsigned)i % 6, at[1] = 7, at[2] = 1 + (unsigned)i % 200;
 }
 
-static void an_address_from_elsewhere_or_named_goes_before_a_flood(void **s)
+static void a_connection_from_elsewhere_or_from_a_listed_address_displaces_a_flood(void **s)
 {
     (void)s;
     assert_in_range(flood(NULL, HALF_OPEN, few_prefixes), HALF_OPEN - 1, HALF_OPEN);
@@ -325,8 +327,9 @@ static void an_address_from_elsewhere_or_named_goes_before_a_flood(void **s)
                     HALF_OPEN - HALF_OPEN / 4 - 1, HALF_OPEN - HALF_OPEN / 4);
 }
 
-/* An address proves no key: the good client is named with the flood, or a stranger. */
-static void a_flood_from_named_addresses_leaves_places_for_others(void **s)
+/* An address does not prove a key: either the flood comes from listed addresses, too, or the
+ * permitted client's address is not listed. */
+static void a_flood_from_listed_addresses_leaves_places_for_others(void **s)
 {
     (void)s;
     const int most = HALF_OPEN - HALF_OPEN / 4;
@@ -338,7 +341,7 @@ static void a_flood_from_named_addresses_leaves_places_for_others(void **s)
     assert_in_range(flood("127.", most, few_prefixes), most - 1, most);
 }
 
-static void a_named_address_leaves_others_the_time_for_their_handshakes(void **s)
+static void a_listed_address_does_not_shorten_the_handshakes_of_others(void **s)
 {
     (void)s;
     enum { OTHERS = HALF_OPEN - HALF_OPEN / 4, NAMED = 40 };
@@ -359,19 +362,19 @@ static void a_named_address_leaves_others_the_time_for_their_handshakes(void **s
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_unknown_client_hears_that_its_key_is_not_allowed),
-        cmocka_unit_test(a_node_with_another_key_is_not_talked_to),
-        cmocka_unit_test(accept_may_turn_a_known_key_away),
-        cmocka_unit_test(plain_text_is_turned_away),
-        cmocka_unit_test(what_a_rejected_peer_still_sends_is_no_reason_for_a_reset),
-        cmocka_unit_test(a_client_that_hangs_up_early_is_told_of),
-        cmocka_unit_test(a_silent_client_is_dropped_in_time),
-        cmocka_unit_test(strangers_with_tls_are_told_what_is_wrong_with_them),
-        cmocka_unit_test(a_flood_of_half_open_connections_is_bounded_and_keeps_nobody_out),
-        cmocka_unit_test(a_host_that_brings_300_handshakes_leaves_places_for_others),
-        cmocka_unit_test(an_address_from_elsewhere_or_named_goes_before_a_flood),
-        cmocka_unit_test(a_flood_from_named_addresses_leaves_places_for_others),
-        cmocka_unit_test(a_named_address_leaves_others_the_time_for_their_handshakes),
+        cmocka_unit_test(an_unknown_client_is_told_that_its_key_is_not_allowed),
+        cmocka_unit_test(a_node_with_another_key_is_refused),
+        cmocka_unit_test(the_accept_callback_may_reject_a_known_key),
+        cmocka_unit_test(plain_text_is_rejected),
+        cmocka_unit_test(bytes_that_a_rejected_peer_still_sends_cause_no_reset),
+        cmocka_unit_test(a_client_that_disconnects_early_is_reported),
+        cmocka_unit_test(a_silent_client_is_dropped_after_the_timeout),
+        cmocka_unit_test(strangers_with_tls_receive_the_reason_of_the_refusal),
+        cmocka_unit_test(a_flood_of_half_open_connections_is_bounded_and_keeps_no_peer_out),
+        cmocka_unit_test(a_host_with_300_handshakes_leaves_places_for_others),
+        cmocka_unit_test(a_connection_from_elsewhere_or_from_a_listed_address_displaces_a_flood),
+        cmocka_unit_test(a_flood_from_listed_addresses_leaves_places_for_others),
+        cmocka_unit_test(a_listed_address_does_not_shorten_the_handshakes_of_others),
     };
     return cmocka_run_group_tests_name("wire/link_strangers", tests, link_keys_make,
                                        link_keys_free);

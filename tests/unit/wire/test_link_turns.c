@@ -1,6 +1,6 @@
 /*
- * Connections of one key share a turn of the loop, also while each has records in hand that it
- * could not handle in the turn before.
+ * Connections of one key share a turn of the loop, even if each has records in its buffer that it
+ * could not handle in the previous turn.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,9 +15,14 @@
 #include "tests/unit/wire/link_world.h"
 #include "wire/turn.h"
 
-enum { LINKS = 40, CHEAP = 200, DEAR = 20 }; /* blocks of a link: the last ones take long */
+enum {
+    LINKS = 40,
+    CHEAP = 200,
+    DEAR = 20
+}; /* blocks of a link; the last ones take long to
+                                              * handle */
 #define DEAR_NS 1000000u
-#define TURN_NS 4096000u /* as sherd__turn_record counts */
+#define TURN_NS 4096000u /* as counted by sherd__turn_record */
 
 static struct {
     world w;
@@ -25,7 +30,7 @@ static struct {
     sherd__link *link[LINKS];
     int ready, dear, gone;
     uint64_t now;
-    int at_once, most; /* long ones of a turn */
+    int at_once, most; /* long blocks in the current turn; maximum over all turns */
 } many;
 
 static void node_event(void *ctx, sherd__link *l, sherd__event *e)
@@ -84,7 +89,7 @@ static void connect_all(void)
     }
 }
 
-static void records_that_take_long_share_a_turn_whatever_waits(void **s)
+static void slow_records_of_many_connections_share_a_turn(void **s)
 {
     (void)s;
     sherd__fragment_info info = link_info_of(SHERD__HIDDEN, 1);
@@ -109,7 +114,7 @@ static void records_that_take_long_share_a_turn_whatever_waits(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(records_that_take_long_share_a_turn_whatever_waits),
+        cmocka_unit_test(slow_records_of_many_connections_share_a_turn),
     };
     return cmocka_run_group_tests_name("wire/link_turns", tests, link_keys_make, link_keys_free);
 }

@@ -1,4 +1,5 @@
-/* An event loop where few descriptors are left: an error with its reason, never libuv's abort(). */
+/* Creating an event loop with few descriptors left fails with an error and its reason, not by
+ * libuv's abort(). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +17,8 @@
 #define TAKES 6
 enum { MADE, REFUSED, SILENT, UNCLOSED };
 
-/* In a process of its own, since libuv makes its lock once: a loop where `left` descriptors are. */
+/* Creates a loop while `left` descriptors are available. Runs in a process of its own, since libuv
+ * creates its lock once. */
 static int make_loop(int left)
 {
     struct rlimit few;
@@ -49,7 +51,7 @@ static void too_few_descriptors_are_an_error_with_its_reason(void **s)
     }
 }
 
-static void refused_once_it_is_made_later(void **s)
+static void a_loop_can_be_created_after_a_refusal(void **s)
 {
     (void)s;
     uv_loop_t loop;
@@ -70,7 +72,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(too_few_descriptors_are_an_error_with_its_reason),
-        cmocka_unit_test(refused_once_it_is_made_later),
+        cmocka_unit_test(a_loop_can_be_created_after_a_refusal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

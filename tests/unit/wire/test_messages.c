@@ -1,4 +1,5 @@
-/* Control bodies: golden bytes that never change, every field cut off, out of range, or bent. */
+/* Control bodies: golden bytes that never change; every field truncated, out of range, or
+ * corrupted. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -82,7 +83,7 @@ static void every_body_has_these_bytes(void **state)
     same(b, sherd__message_bye(b, SHERD_EBUSY, "later"), "081512056c61746572");
 }
 
-/* ---- every kind of body through one pair of functions ---- */
+/* ---- every kind of body, through one pair of functions --------------------------------------- */
 
 typedef union any {
     sherd__hello hello;
@@ -127,7 +128,7 @@ static int read_kind(int kind, any *out, const uint8_t *b, size_t n, sherd_diag 
     }
 }
 
-static void what_is_written_is_read_back(void **state)
+static void a_body_that_was_written_reads_back_equal(void **state)
 {
     (void)state;
     uint8_t b[SHERD__CONTROL_MAX];
@@ -153,7 +154,7 @@ static void what_is_written_is_read_back(void **state)
     assert_string_equal(a.bye.text, "later");
 }
 
-static void a_body_cut_anywhere_is_refused_field_boundaries_included(void **state)
+static void a_body_truncated_anywhere_is_refused_field_boundaries_included(void **state)
 {
     (void)state;
     uint8_t b[SHERD__CONTROL_MAX];
@@ -171,7 +172,7 @@ static void a_body_cut_anywhere_is_refused_field_boundaries_included(void **stat
     }
 }
 
-static void every_flipped_bit_is_refused_or_leaves_legal_values(void **state)
+static void with_any_flipped_bit_a_body_is_refused_or_has_legal_values(void **state)
 {
     (void)state;
     uint8_t b[SHERD__CONTROL_MAX];
@@ -200,7 +201,7 @@ static void a_field_from_a_later_minor_is_skipped(void **state)
 {
     (void)state;
     uint8_t b[SHERD__CONTROL_MAX];
-    static const uint8_t later[] = { 0xf2, 0x01, 0x02, 'h', 'i' }; /* field 30, two bytes */
+    static const uint8_t later[] = { 0xf2, 0x01, 0x02, 'h', 'i' }; /* field 30, of two bytes */
     for (int kind = 0; kind < KINDS; kind++) {
         any a;
         size_t n = write_kind(kind, b);
@@ -209,7 +210,7 @@ static void a_field_from_a_later_minor_is_skipped(void **state)
     }
 }
 
-static void values_out_of_range_are_the_peers_fault(void **state)
+static void values_out_of_range_are_a_peer_error(void **state)
 {
     (void)state;
     uint8_t b[SHERD__CONTROL_MAX];
@@ -267,7 +268,7 @@ static void a_put_has_no_attempt_and_a_result_has_one(void **state)
     assert_int_equal(read_kind(RESULT, &a, b, write_kind(PUT, b), NULL), SHERD_EFRAME);
 }
 
-static void text_from_a_peer_is_printable_and_bounded(void **state)
+static void text_from_a_peer_is_made_printable_and_bounded(void **state)
 {
     (void)state;
     uint8_t b[SHERD__CONTROL_MAX] = { 0x08, 0x00, 0x12, 5, 27, '[', 'm', '\n', 0xff };
@@ -284,7 +285,7 @@ static void text_from_a_peer_is_printable_and_bounded(void **state)
     assert_int_equal(read_kind(BYE, &a, over, 205, NULL), SHERD_EFRAME);
 }
 
-static void a_reason_that_is_not_known_here_is_a_refusal(void **state)
+static void an_unknown_reason_is_read_as_a_refusal(void **state)
 {
     (void)state;
     uint8_t b[SHERD__CONTROL_MAX];
@@ -297,14 +298,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_body_has_these_bytes),
-        cmocka_unit_test(what_is_written_is_read_back),
-        cmocka_unit_test(a_body_cut_anywhere_is_refused_field_boundaries_included),
-        cmocka_unit_test(every_flipped_bit_is_refused_or_leaves_legal_values),
+        cmocka_unit_test(a_body_that_was_written_reads_back_equal),
+        cmocka_unit_test(a_body_truncated_anywhere_is_refused_field_boundaries_included),
+        cmocka_unit_test(with_any_flipped_bit_a_body_is_refused_or_has_legal_values),
         cmocka_unit_test(a_field_from_a_later_minor_is_skipped),
-        cmocka_unit_test(values_out_of_range_are_the_peers_fault),
+        cmocka_unit_test(values_out_of_range_are_a_peer_error),
         cmocka_unit_test(a_put_has_no_attempt_and_a_result_has_one),
-        cmocka_unit_test(text_from_a_peer_is_printable_and_bounded),
-        cmocka_unit_test(a_reason_that_is_not_known_here_is_a_refusal),
+        cmocka_unit_test(text_from_a_peer_is_made_printable_and_bounded),
+        cmocka_unit_test(an_unknown_reason_is_read_as_a_refusal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

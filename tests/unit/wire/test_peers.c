@@ -19,7 +19,7 @@ static int parse(sherd__peer *p, bool *found, const char *line, sherd_diag *d)
     return sherd__peer_parse(p, found, line, "nodes.txt:3", d);
 }
 
-static void a_whole_line_is_understood(void **s)
+static void a_line_with_all_fields_is_parsed(void **s)
 {
     (void)s;
     sherd__peer p;
@@ -41,7 +41,7 @@ static void a_whole_line_is_understood(void **s)
     assert_string_equal(p.role, "node");
 }
 
-static void an_address_alone_has_the_defaults(void **s)
+static void an_address_alone_gets_the_defaults(void **s)
 {
     (void)s;
     sherd__peer p;
@@ -59,7 +59,7 @@ static void an_address_alone_has_the_defaults(void **s)
     assert_int_equal(p.port, 0);
 }
 
-static void blank_and_comment_lines_are_nobody(void **s)
+static void blank_and_comment_lines_name_no_peer(void **s)
 {
     (void)s;
     static const char *const lines[] = { "", " \t ", "# a:1", "  #", "\r" };
@@ -72,7 +72,7 @@ static void blank_and_comment_lines_are_nobody(void **s)
     }
 }
 
-static void a_bad_line_is_told_with_place_finding_and_remedy(void **s)
+static void a_bad_line_is_reported_with_place_cause_and_hint(void **s)
 {
     (void)s;
     static const struct {
@@ -126,7 +126,7 @@ static void a_bad_line_is_told_with_place_finding_and_remedy(void **s)
     }
 }
 
-static void limits_of_length_hold_to_the_byte(void **s)
+static void limits_of_length_are_exact(void **s)
 {
     (void)s;
     char line[2000];
@@ -149,7 +149,7 @@ static void limits_of_length_hold_to_the_byte(void **s)
     }
 }
 
-static void what_is_written_reads_back_equal(void **s)
+static void a_line_that_was_written_reads_back_equal(void **s)
 {
     (void)s;
     static const char *const hosts[] = { "*", "127.0.0.1", "::1", "a.b-c", "fe80::2%lo" };
@@ -184,7 +184,7 @@ static void what_is_written_reads_back_equal(void **s)
     }
 }
 
-static void a_text_of_many_lines_is_read_and_searched(void **s)
+static void a_text_of_many_lines_is_parsed_and_searched(void **s)
 {
     (void)s;
     static const char text[] = "# mine\na:1 key=" KEY_A "\n\nb:2\nc:3 key=" KEY_B " name=c";
@@ -202,7 +202,7 @@ static void a_text_of_many_lines_is_read_and_searched(void **s)
     sherd__peers_fini(&p);
 }
 
-static void two_lines_with_one_key_are_both_named(void **s)
+static void two_lines_with_the_same_key_are_both_named(void **s)
 {
     (void)s;
     static const char text[] = "a:1 key=" KEY_A "\nb:2 key=" KEY_B "\n#\nc:3 key=" KEY_A "\n";
@@ -237,7 +237,7 @@ static void a_bad_line_in_a_file_is_named_by_number(void **s)
     assert_non_null(strstr(d.message, "z:2: a zero byte"));
 }
 
-static void loopback_addresses_are_known_in_every_spelling(void **s)
+static void loopback_addresses_are_recognised_in_every_spelling(void **s)
 {
     (void)s;
     static const struct {
@@ -278,7 +278,7 @@ static void loopback_addresses_are_known_in_every_spelling(void **s)
     }
 }
 
-static void every_prefix_and_flipped_bit_is_survived(void **s)
+static void every_prefix_and_flipped_bit_is_handled(void **s)
 {
     (void)s;
     static const char text[] = "[::1]:7000 key=" KEY_B " name=n domain=d weight=2.25 role=node\n"
@@ -294,7 +294,7 @@ static void every_prefix_and_flipped_bit_is_survived(void **s)
     }
 }
 
-static void every_failed_allocation_is_survived(void **s)
+static void every_failed_allocation_is_reported(void **s)
 {
     (void)s;
     char text[4000] = "";
@@ -314,18 +314,18 @@ static void every_failed_allocation_is_survived(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_whole_line_is_understood),
-        cmocka_unit_test(an_address_alone_has_the_defaults),
-        cmocka_unit_test(blank_and_comment_lines_are_nobody),
-        cmocka_unit_test(a_bad_line_is_told_with_place_finding_and_remedy),
-        cmocka_unit_test(limits_of_length_hold_to_the_byte),
-        cmocka_unit_test(what_is_written_reads_back_equal),
-        cmocka_unit_test(a_text_of_many_lines_is_read_and_searched),
-        cmocka_unit_test(two_lines_with_one_key_are_both_named),
+        cmocka_unit_test(a_line_with_all_fields_is_parsed),
+        cmocka_unit_test(an_address_alone_gets_the_defaults),
+        cmocka_unit_test(blank_and_comment_lines_name_no_peer),
+        cmocka_unit_test(a_bad_line_is_reported_with_place_cause_and_hint),
+        cmocka_unit_test(limits_of_length_are_exact),
+        cmocka_unit_test(a_line_that_was_written_reads_back_equal),
+        cmocka_unit_test(a_text_of_many_lines_is_parsed_and_searched),
+        cmocka_unit_test(two_lines_with_the_same_key_are_both_named),
         cmocka_unit_test(a_bad_line_in_a_file_is_named_by_number),
-        cmocka_unit_test(loopback_addresses_are_known_in_every_spelling),
-        cmocka_unit_test(every_prefix_and_flipped_bit_is_survived),
-        cmocka_unit_test(every_failed_allocation_is_survived),
+        cmocka_unit_test(loopback_addresses_are_recognised_in_every_spelling),
+        cmocka_unit_test(every_prefix_and_flipped_bit_is_handled),
+        cmocka_unit_test(every_failed_allocation_is_reported),
     };
     return cmocka_run_group_tests_name("wire/peers", tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* docs/PROTOCOL.md says what the headers say: its tables are read and compared, row by row. */
+/* docs/PROTOCOL.md agrees with the headers: its tables are read and compared row by row. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,7 +42,7 @@ static void read_document(void)
     text[n] = 0;
 }
 
-/* The cells of one "| a | b |" line, trimmed, in place. */
+/* Splits a line "| a | b |" into trimmed cells, in place. */
 static void split_row(table *t, char *line)
 {
     size_t c = 0;
@@ -58,14 +58,14 @@ static void split_row(table *t, char *line)
     t->rows++;
 }
 
-/* The table whose heading line begins with `heading`. */
+/* Returns the table whose heading line begins with `heading`. */
 static table find_table(const char *heading)
 {
     table t = { .rows = 0 };
     read_document();
     char *at = strstr(text, heading);
     if (!at) fail_msg("docs/PROTOCOL.md has no table \"%s\"", heading);
-    at = strchr(strchr(at, '\n') + 1, '\n') + 1; /* behind the heading and the dashes */
+    at = strchr(strchr(at, '\n') + 1, '\n') + 1; /* after the heading and the dashes */
     while (*at == '|') {
         char *end = strchr(at, '\n');
         assert_non_null(end);
@@ -100,7 +100,7 @@ static void the_header_has_these_offsets_and_sizes(void **state)
         uint64_t offset = number(t.cell[i][0]), size = number(t.cell[i][1]);
         assert_int_equal(offset, end);
         end = offset + size;
-        /* A header of which only this field is set has other bytes nowhere but there. */
+        /* A header in which only this field is set differs from zeros only in the field's bytes. */
         uint8_t zero[SHERD__RECORD_BYTES], set[SHERD__RECORD_BYTES];
         sherd__record none = { 0 }, one = { 0 };
         if (i == 1) one.type = UINT16_MAX;
@@ -119,7 +119,8 @@ static void the_header_has_these_offsets_and_sizes(void **state)
     assert_int_equal(SHERD__RECORD_MAGIC, 0x44524853);
 }
 
-/* Is a header with this value in one of its fields taken? `field` 0: job, 1: number, 2: part. */
+/* Returns whether a header with this value in one of its fields is accepted. `field` 0: job, 1:
+ * number, 2: part. */
 static bool taken(uint16_t type, const table *t, size_t row, int field, uint32_t value)
 {
     uint32_t v[3];
@@ -287,7 +288,8 @@ static void every_code_has_this_name_and_text(void **state)
     }
 }
 
-/* "1 up to 255 columns, 2 up to 65535, else 4", and how the sections lie, held to the header. */
+/* Parses "1 up to 255 columns, 2 up to 65535, else 4" and the order of the sections, and compares
+ * both with the header. */
 static void the_sections_of_csr_have_these_widths_and_this_order(void **state)
 {
     (void)state;
@@ -358,8 +360,8 @@ static bool reads_secure(const uint64_t *v, size_t len)
     return sherd__secure_plan_parse(&out, (const uint8_t *)v, 8 * len, NULL) == SHERD_OK;
 }
 
-/* Of each number whose limits are "A to B", what is beyond them is refused. `len` numbers are a
- * plan; `named` is what the rows of the table that have a number go to. */
+/* For each number whose limits are "A to B", values beyond them are refused. The plan has `len`
+ * numbers; the rows of the table that have a number cover `named` of them. */
 static void hold_limits(const char *heading, reader *reads, const uint64_t *plan, size_t len,
                         size_t named)
 {

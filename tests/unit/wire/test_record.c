@@ -1,4 +1,4 @@
-/* The header of a record: golden bytes, the table of rules, and everything else refused. */
+/* The header of a record: golden bytes, the table of rules, and refusal of everything else. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,7 +35,7 @@ static void a_header_has_these_bytes(void **state)
     assert_true(back.body_len == r.body_len);
 }
 
-/* A header of `type` that is legal. */
+/* Returns a legal header of `type`. */
 static sherd__record legal(uint16_t type)
 {
     sherd__record r = { .type = type };
@@ -61,12 +61,12 @@ static int verdict(const sherd__record *r)
     sherd__record_pack(r, bytes);
     int err = sherd__record_parse(&out, bytes, &d);
     assert_int_equal(err, d.code);
-    if (err) assert_int_equal(out.type, 999); /* untouched */
+    if (err) assert_int_equal(out.type, 999); /* unchanged */
     if (err) assert_true(strlen(d.message) > 0);
     return err;
 }
 
-static void every_known_type_is_read_and_named(void **state)
+static void every_known_type_is_parsed_and_has_a_name(void **state)
 {
     (void)state;
     for (uint16_t t = SHERD__REC_HELLO; t <= SHERD__REC_BYE; t++) {
@@ -97,7 +97,7 @@ static void a_body_above_its_cap_is_refused_for_every_type_and_part(void **state
         }
 }
 
-static void an_unknown_type_is_the_peers_fault_unless_it_may_be_skipped(void **state)
+static void an_unknown_type_is_a_peer_error_unless_it_is_optional(void **state)
 {
     (void)state;
     static const uint16_t types[] = { 0, SHERD__REC_BYE + 1, 77, UINT16_MAX };
@@ -111,7 +111,7 @@ static void an_unknown_type_is_the_peers_fault_unless_it_may_be_skipped(void **s
     }
 }
 
-static void fields_that_a_type_does_not_have_must_be_zero(void **state)
+static void unused_fields_of_a_type_must_be_zero(void **state)
 {
     (void)state;
     sherd__record r = legal(SHERD__REC_HELLO);
@@ -128,7 +128,7 @@ static void fields_that_a_type_does_not_have_must_be_zero(void **state)
     assert_int_equal(verdict(&r), SHERD_EFRAME);
 }
 
-static void job_and_block_zero_are_nobodys(void **state)
+static void job_and_block_zero_are_invalid(void **state)
 {
     (void)state;
     static const uint16_t types[] = { SHERD__REC_PUT, SHERD__REC_TASK, SHERD__REC_RESULT,
@@ -169,11 +169,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_header_has_these_bytes),
-        cmocka_unit_test(every_known_type_is_read_and_named),
+        cmocka_unit_test(every_known_type_is_parsed_and_has_a_name),
         cmocka_unit_test(a_body_above_its_cap_is_refused_for_every_type_and_part),
-        cmocka_unit_test(an_unknown_type_is_the_peers_fault_unless_it_may_be_skipped),
-        cmocka_unit_test(fields_that_a_type_does_not_have_must_be_zero),
-        cmocka_unit_test(job_and_block_zero_are_nobodys),
+        cmocka_unit_test(an_unknown_type_is_a_peer_error_unless_it_is_optional),
+        cmocka_unit_test(unused_fields_of_a_type_must_be_zero),
+        cmocka_unit_test(job_and_block_zero_are_invalid),
         cmocka_unit_test(every_flag_bit_on_a_known_type_is_refused),
         cmocka_unit_test(every_flipped_bit_of_magic_is_refused),
     };

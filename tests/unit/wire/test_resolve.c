@@ -1,5 +1,5 @@
 /*
- * Look-ups that are waited for, told of, and let go of while the resolver still waits.
+ * Name look-ups that finish, are polled, and are dropped while the resolver still waits.
  *
  * link: -Wl,--wrap=getaddrinfo
  */
@@ -44,7 +44,7 @@ static void expect(sherd__lookup *l, const char *address, uint16_t port)
     assert_string_equal(inet_ntop(AF_INET, &in->sin_addr, text, sizeof text), address);
 }
 
-static void a_number_is_answered_at_once(void **state)
+static void a_numeric_address_is_answered_at_once(void **state)
 {
     (void)state;
     sherd__lookup *l;
@@ -73,7 +73,7 @@ static void a_name_is_answered_from_another_thread(void **state)
     sherd__lookup_drop(l);
 }
 
-static void a_name_that_nobody_has_is_an_error(void **state)
+static void a_name_that_does_not_exist_is_an_error(void **state)
 {
     (void)state;
     sherd__lookup *l;
@@ -87,7 +87,7 @@ static void a_name_that_nobody_has_is_an_error(void **state)
     sherd__lookup_drop(l);
 }
 
-static void who_lets_go_hears_no_more(void **state)
+static void a_dropped_look_up_calls_back_no_more(void **state)
 {
     (void)state;
     enum { MANY = 20 };
@@ -103,7 +103,7 @@ static void who_lets_go_hears_no_more(void **state)
     assert_int_equal(atomic_load(&told), 0);
 }
 
-/* Begins one for that peer, and lets go of it at once. */
+/* Starts a look-up for that peer and drops it at once. */
 static int start_one(const void *whose, atomic_int *told)
 {
     sherd__lookup *l;
@@ -136,7 +136,7 @@ static void look_ups_count_until_the_resolver_answers(void **state)
     }
     const char *last = &peers[sizeof peers - 1];
     assert_int_equal(start_one(last, &told), SHERD_EBUSY);
-    assert_int_equal(start_one(NULL, &told), 0); /* nobody's but ours */
+    assert_int_equal(start_one(NULL, &told), 0); /* a look-up of the process itself */
     assert_int_equal(sherd__lookup_start(&number, "192.0.2.7", 1, last, count, &told), 0);
     assert_int_equal(told, 1);
     sherd__lookup_drop(number);
@@ -151,7 +151,7 @@ static void look_ups_count_until_the_resolver_answers(void **state)
     assert_int_equal(told, 1);
 }
 
-static void every_failed_allocation_is_survived(void **state)
+static void every_failed_allocation_is_reported(void **state)
 {
     (void)state;
     sherd__lookup *l;
@@ -171,12 +171,12 @@ static void every_failed_allocation_is_survived(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_number_is_answered_at_once),
+        cmocka_unit_test(a_numeric_address_is_answered_at_once),
         cmocka_unit_test(a_name_is_answered_from_another_thread),
-        cmocka_unit_test(a_name_that_nobody_has_is_an_error),
-        cmocka_unit_test(who_lets_go_hears_no_more),
+        cmocka_unit_test(a_name_that_does_not_exist_is_an_error),
+        cmocka_unit_test(a_dropped_look_up_calls_back_no_more),
         cmocka_unit_test(look_ups_count_until_the_resolver_answers),
-        cmocka_unit_test(every_failed_allocation_is_survived),
+        cmocka_unit_test(every_failed_allocation_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

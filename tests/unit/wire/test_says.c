@@ -1,5 +1,6 @@
-/* What a session tells its peer with a refusal or a goodbye, against the fixed table: whatever the
- * reason is, the peer is given a constant, and the node's own log has the rest. */
+/* The text that a session sends to its peer with a refusal or a goodbye, compared with the fixed
+ * table: for every reason the peer receives a constant text, and only the node's own log contains
+ * the details. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +12,7 @@
 #include "tests/unit/wire/session_steps.h"
 #include "wire/says.h"
 
-/* As they were in 0.1.0, each with something of others or of the machine in it. */
+/* Texts of 0.1.0; each contains data of other clients or of the machine. */
 static const char *const details[] = {
     "",
     "no room for a result of 80 bytes: 4096 of 65536 are in use",
@@ -42,7 +43,7 @@ static void keep(void *ctx, const sherd__refusal *r)
     withheld_len++;
 }
 
-static void every_code_has_one_text_whatever_the_reason_is(void **state)
+static void every_code_has_one_text_for_all_reasons(void **state)
 {
     (void)state;
     for (size_t c = 0; c < CODES; c++)
@@ -53,8 +54,8 @@ static void every_code_has_one_text_whatever_the_reason_is(void **state)
         }
 }
 
-/* What helps a user, of whatever numbers: and no number with it. */
-static void a_mistake_of_the_peers_own_is_named_without_its_numbers(void **state)
+/* Texts that help a user are sent, for any number in them, but without the number. */
+static void a_mistake_of_the_peer_is_named_without_numbers(void **state)
 {
     (void)state;
     static const struct {
@@ -77,8 +78,8 @@ static void a_mistake_of_the_peers_own_is_named_without_its_numbers(void **state
     }
 }
 
-/* A node's session, asked for something, that refuses with each reason. */
-static void a_refusal_carries_the_constant_and_the_log_the_reason(void **state)
+/* A node's session is asked for something and refuses with each reason. */
+static void a_refusal_carries_the_constant_text_and_the_log_the_reason(void **state)
 {
     (void)state;
     for (size_t i = 0; i < DETAILS; i++) {
@@ -115,7 +116,7 @@ static void a_refusal_carries_the_constant_and_the_log_the_reason(void **state)
     }
 }
 
-static void a_goodbye_carries_the_constant_and_this_side_keeps_the_reason(void **state)
+static void a_goodbye_carries_the_constant_text_and_the_sender_keeps_the_reason(void **state)
 {
     (void)state;
     for (unsigned node = 0; node < 2; node++)
@@ -146,10 +147,10 @@ static void a_goodbye_carries_the_constant_and_this_side_keeps_the_reason(void *
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_code_has_one_text_whatever_the_reason_is),
-        cmocka_unit_test(a_mistake_of_the_peers_own_is_named_without_its_numbers),
-        cmocka_unit_test(a_refusal_carries_the_constant_and_the_log_the_reason),
-        cmocka_unit_test(a_goodbye_carries_the_constant_and_this_side_keeps_the_reason),
+        cmocka_unit_test(every_code_has_one_text_for_all_reasons),
+        cmocka_unit_test(a_mistake_of_the_peer_is_named_without_numbers),
+        cmocka_unit_test(a_refusal_carries_the_constant_text_and_the_log_the_reason),
+        cmocka_unit_test(a_goodbye_carries_the_constant_text_and_the_sender_keeps_the_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /*
- * Two sessions joined in memory: the handshake, what each side says, how urgent things overtake,
- * and how sessions end.
+ * Two sessions joined in memory: the handshake, the messages of each side, urgent records that
+ * overtake others, and the ends of sessions.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 
 /* ---- handshake ---- */
 
-static void both_sides_learn_of_each_other(void **state)
+static void both_sides_learn_the_properties_of_the_other(void **state)
 {
     (void)state;
     pair p;
@@ -51,7 +51,7 @@ static void the_greatest_common_minor_is_chosen(void **state)
     pair_close(&p);
 }
 
-static void minors_without_overlap_end_both_sides_with_the_version(void **state)
+static void minors_without_overlap_end_both_sides_with_a_version_error(void **state)
 {
     (void)state;
     pair p;
@@ -61,7 +61,7 @@ static void minors_without_overlap_end_both_sides_with_the_version(void **state)
     pair_close(&p);
 }
 
-static void a_welcome_outside_what_was_offered_is_another_version(void **state)
+static void a_welcome_outside_the_offered_range_is_a_version_error(void **state)
 {
     (void)state;
     for (int i = 0; i < 2; i++) {
@@ -76,7 +76,7 @@ static void a_welcome_outside_what_was_offered_is_another_version(void **state)
     }
 }
 
-static void nothing_but_hello_is_taken_before_the_handshake_and_no_second_one_after(void **state)
+static void before_the_handshake_only_hello_is_accepted_and_only_once(void **state)
 {
     (void)state;
     pair p;
@@ -108,7 +108,7 @@ static void calls_before_the_handshake_are_refused_and_keep_the_fragment(void **
     pair_close(&p);
 }
 
-static void a_slow_handshake_ends_and_a_quick_one_does_not(void **state)
+static void a_slow_handshake_ends_the_session_and_a_quick_one_does_not(void **state)
 {
     (void)state;
     pair p;
@@ -182,7 +182,7 @@ static void a_body_of_many_chunks_arrives_whole(void **state)
     }
 }
 
-static void small_things_are_offered_together(void **state)
+static void small_records_are_offered_together(void **state)
 {
     (void)state;
     pair p;
@@ -198,7 +198,7 @@ static void small_things_are_offered_together(void **state)
     pair_close(&p);
 }
 
-static void an_offer_may_be_taken_in_pieces(void **state)
+static void an_offer_can_be_sent_in_pieces(void **state)
 {
     (void)state;
     pair p;
@@ -244,7 +244,7 @@ static void a_ping_overtakes_bulk_and_is_answered_in_the_middle_of_a_body(void *
     pair_close(&p);
 }
 
-static void a_task_stays_behind_its_blocks_and_a_cancel_does_not(void **state)
+static void a_task_is_sent_after_its_blocks_and_a_cancel_before_them(void **state)
 {
     (void)state;
     pair p;
@@ -289,7 +289,7 @@ static void many_open_tasks_are_answered_in_any_order(void **state)
     pair_close(&p);
 }
 
-/* ---- ends ---- */
+/* ---- ends of sessions ------------------------------------------------------------------------ */
 
 static void a_goodbye_ends_both_sides_with_its_reason(void **state)
 {
@@ -309,11 +309,11 @@ static void a_goodbye_ends_both_sides_with_its_reason(void **state)
     assert_int_equal(ev.err, SHERD_EBUSY);
     assert_string_equal(ev.text, "shutting down");
     sherd__session_tick(p.co.s, p.now + 100000, &ev);
-    assert_int_equal(ev.kind, SHERD__EV_NONE); /* once */
+    assert_int_equal(ev.kind, SHERD__EV_NONE); /* only once */
     pair_close(&p);
 }
 
-static void a_goodbye_that_cannot_be_sent_ends_all_the_same(void **state)
+static void a_goodbye_that_cannot_be_sent_still_ends_the_session(void **state)
 {
     (void)state;
     pair p;
@@ -326,7 +326,7 @@ static void a_goodbye_that_cannot_be_sent_ends_all_the_same(void **state)
     pair_close(&p);
 }
 
-static void the_end_of_the_connection_frees_everything_and_says_why(void **state)
+static void the_end_of_the_connection_frees_everything_and_reports_the_reason(void **state)
 {
     (void)state;
     pair p;
@@ -376,7 +376,7 @@ static void a_fragment_that_cannot_be_read_ends_its_session_with_the_reason(void
     pair_close(&p);
 }
 
-static void a_peer_that_sends_and_never_reads_is_left(void **state)
+static void a_peer_that_sends_and_never_reads_is_disconnected(void **state)
 {
     (void)state;
     pair p;
@@ -400,24 +400,24 @@ static void a_peer_that_sends_and_never_reads_is_left(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(both_sides_learn_of_each_other),
+        cmocka_unit_test(both_sides_learn_the_properties_of_the_other),
         cmocka_unit_test(the_greatest_common_minor_is_chosen),
-        cmocka_unit_test(minors_without_overlap_end_both_sides_with_the_version),
-        cmocka_unit_test(a_welcome_outside_what_was_offered_is_another_version),
-        cmocka_unit_test(nothing_but_hello_is_taken_before_the_handshake_and_no_second_one_after),
+        cmocka_unit_test(minors_without_overlap_end_both_sides_with_a_version_error),
+        cmocka_unit_test(a_welcome_outside_the_offered_range_is_a_version_error),
+        cmocka_unit_test(before_the_handshake_only_hello_is_accepted_and_only_once),
         cmocka_unit_test(calls_before_the_handshake_are_refused_and_keep_the_fragment),
-        cmocka_unit_test(a_slow_handshake_ends_and_a_quick_one_does_not),
+        cmocka_unit_test(a_slow_handshake_ends_the_session_and_a_quick_one_does_not),
         cmocka_unit_test(every_message_arrives),
         cmocka_unit_test(a_body_of_many_chunks_arrives_whole),
-        cmocka_unit_test(small_things_are_offered_together),
-        cmocka_unit_test(an_offer_may_be_taken_in_pieces),
+        cmocka_unit_test(small_records_are_offered_together),
+        cmocka_unit_test(an_offer_can_be_sent_in_pieces),
         cmocka_unit_test(a_ping_overtakes_bulk_and_is_answered_in_the_middle_of_a_body),
-        cmocka_unit_test(a_task_stays_behind_its_blocks_and_a_cancel_does_not),
+        cmocka_unit_test(a_task_is_sent_after_its_blocks_and_a_cancel_before_them),
         cmocka_unit_test(a_goodbye_ends_both_sides_with_its_reason),
-        cmocka_unit_test(a_goodbye_that_cannot_be_sent_ends_all_the_same),
-        cmocka_unit_test(the_end_of_the_connection_frees_everything_and_says_why),
+        cmocka_unit_test(a_goodbye_that_cannot_be_sent_still_ends_the_session),
+        cmocka_unit_test(the_end_of_the_connection_frees_everything_and_reports_the_reason),
         cmocka_unit_test(a_fragment_that_cannot_be_read_ends_its_session_with_the_reason),
-        cmocka_unit_test(a_peer_that_sends_and_never_reads_is_left),
+        cmocka_unit_test(a_peer_that_sends_and_never_reads_is_disconnected),
         cmocka_unit_test(many_open_tasks_are_answered_in_any_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /*
- * Sessions in which tasks are cancelled and jobs forgotten at every moment: each is answered once,
- * and nothing of it is read, sent or kept again.
+ * Sessions in which tasks are cancelled and jobs forgotten at every moment: each task is answered
+ * once, and its data are not read, sent or kept afterwards.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 
 /* ---- cancel ---- */
 
-static void a_cancelled_task_is_answered_once_and_swallowed(void **state)
+static void a_cancelled_task_is_answered_once_and_the_answer_dropped(void **state)
 {
     (void)state;
     pair p;
@@ -31,7 +31,7 @@ static void a_cancelled_task_is_answered_once_and_swallowed(void **state)
     assert_int_equal(result_of(&f, &t), SHERD_OK);
     assert_int_equal(sherd__session_result(p.no.s, &t, f), SHERD_EUNASKED);
     sherd__fragment_free(f);
-    ask(&p, &t); /* the name is free again */
+    ask(&p, &t); /* the number can be used again */
     pair_run(&p, SIZE_MAX);
     assert_int_equal(p.co.err, 0);
     pair_close(&p);
@@ -54,7 +54,7 @@ static void a_result_that_crosses_its_cancel_is_skipped_without_memory(void **st
     pair_close(&p);
 }
 
-static void a_result_cancelled_while_it_arrives_gives_its_memory_back(void **state)
+static void a_result_cancelled_while_it_arrives_frees_its_memory(void **state)
 {
     (void)state;
     for (uint32_t task = 0; task < 2; task++) {
@@ -74,7 +74,7 @@ static void a_result_cancelled_while_it_arrives_gives_its_memory_back(void **sta
     }
 }
 
-static void a_task_cancelled_before_it_left_only_drops_its_blocks(void **state)
+static void a_task_cancelled_before_it_was_sent_only_drops_its_blocks(void **state)
 {
     (void)state;
     pair p;
@@ -149,7 +149,7 @@ static void put_watched(pair *p, watched *w, uint64_t job, uint32_t block)
     assert_int_equal(sherd__session_put(p->co.s, job, block, f), SHERD_OK);
 }
 
-static void nothing_of_a_forgotten_job_is_read_again_and_the_session_goes_on(void **state)
+static void data_of_a_forgotten_job_are_not_read_and_the_session_continues(void **state)
 {
     (void)state;
     for (unsigned moves = 0; moves < 6; moves++) {
@@ -169,7 +169,7 @@ static void nothing_of_a_forgotten_job_is_read_again_and_the_session_goes_on(voi
         pair_run(&p, SIZE_MAX);
         assert_int_equal(p.co.err, 0);
         assert_int_equal(p.no.err, 0);
-        assert_true(other.freed && other.reads > 0); /* all of it was sent */
+        assert_true(other.freed && other.reads > 0); /* it was sent completely */
         assert_int_equal(p.no.events[SHERD__EV_DROP], 1);
         assert_int_equal(sherd__session_queued(p.co.s), idle);
         assert_int_equal(p.co.events[SHERD__EV_RESULT] + p.co.events[SHERD__EV_REFUSED], 0);
@@ -177,7 +177,7 @@ static void nothing_of_a_forgotten_job_is_read_again_and_the_session_goes_on(voi
     }
 }
 
-static void nothing_of_a_retracted_block_is_read_again_and_others_arrive(void **state)
+static void data_of_a_retracted_block_are_not_read_and_others_arrive(void **state)
 {
     (void)state;
     for (unsigned moves = 0; moves < 6; moves++) {
@@ -202,8 +202,8 @@ static void nothing_of_a_retracted_block_is_read_again_and_others_arrive(void **
     }
 }
 
-/* A node that reads nothing must not have its coordinator keep all that it will never need. */
-static void a_task_cancelled_before_it_left_takes_its_blocks_back(void **state)
+/* If a node reads nothing, its coordinator must not keep data that it will never need. */
+static void a_task_cancelled_before_it_was_sent_retracts_its_blocks(void **state)
 {
     (void)state;
     for (unsigned moves = 0; moves < 2; moves++) {
@@ -216,7 +216,9 @@ static void a_task_cancelled_before_it_left_takes_its_blocks_back(void **state)
         sherd__task t = task_of(JOB, 1, 1000, 1000);
         t.flags = SHERD__DROP_LEFT | SHERD__DROP_RIGHT;
         ask(&p, &t);
-        if (moves) pair_move(&p, &p.co, &p.no, SIZE_MAX); /* left has begun: it goes on */
+        if (moves)
+            pair_move(&p, &p.co, &p.no, SIZE_MAX); /* sending the left block has started, and
+                                                           * continues */
         assert_int_equal(sherd__session_cancel(p.co.s, JOB, 1, 1), SHERD_OK);
         assert_true(right.freed && right.reads == 0);
         assert_int_equal(left.freed, !moves);
@@ -231,7 +233,7 @@ static void a_task_cancelled_before_it_left_takes_its_blocks_back(void **state)
     }
 }
 
-static void forgetting_without_memory_ends_the_session_and_reads_nothing_either(void **state)
+static void forgetting_without_memory_ends_the_session_and_reads_nothing(void **state)
 {
     (void)state;
     pair p;
@@ -252,15 +254,15 @@ static void forgetting_without_memory_ends_the_session_and_reads_nothing_either(
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_cancelled_task_is_answered_once_and_swallowed),
+        cmocka_unit_test(a_cancelled_task_is_answered_once_and_the_answer_dropped),
         cmocka_unit_test(a_result_that_crosses_its_cancel_is_skipped_without_memory),
-        cmocka_unit_test(a_result_cancelled_while_it_arrives_gives_its_memory_back),
-        cmocka_unit_test(a_task_cancelled_before_it_left_only_drops_its_blocks),
+        cmocka_unit_test(a_result_cancelled_while_it_arrives_frees_its_memory),
+        cmocka_unit_test(a_task_cancelled_before_it_was_sent_only_drops_its_blocks),
         cmocka_unit_test(a_whole_job_can_be_cancelled),
-        cmocka_unit_test(nothing_of_a_forgotten_job_is_read_again_and_the_session_goes_on),
-        cmocka_unit_test(nothing_of_a_retracted_block_is_read_again_and_others_arrive),
-        cmocka_unit_test(a_task_cancelled_before_it_left_takes_its_blocks_back),
-        cmocka_unit_test(forgetting_without_memory_ends_the_session_and_reads_nothing_either),
+        cmocka_unit_test(data_of_a_forgotten_job_are_not_read_and_the_session_continues),
+        cmocka_unit_test(data_of_a_retracted_block_are_not_read_and_others_arrive),
+        cmocka_unit_test(a_task_cancelled_before_it_was_sent_retracts_its_blocks),
+        cmocka_unit_test(forgetting_without_memory_ends_the_session_and_reads_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

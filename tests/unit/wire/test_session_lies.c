@@ -1,6 +1,6 @@
 /*
- * What a lying peer meets: nothing that was not asked for is believed, nothing is given room before
- * its description is, and whatever a session refuses it says why.
+ * Lying peers: a session accepts nothing that it did not ask for, allocates memory only after it
+ * has checked the description, and gives the reason of every refusal.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,11 +11,11 @@
 
 #include "tests/unit/wire/session_steps.h"
 
-/* ---- what a coordinator does not believe ---- */
+/* ---- records that a coordinator refuses ------------------------------------------------------ */
 
 static const uint32_t attempt_one = 1;
 
-static void a_result_that_was_not_asked_for_ends_the_session(void **state)
+static void an_unrequested_result_ends_the_session(void **state)
 {
     (void)state;
     pair p;
@@ -25,11 +25,11 @@ static void a_result_that_was_not_asked_for_ends_the_session(void **state)
                      SHERD_EUNASKED);
     assert_int_equal(p.co.events[SHERD__EV_CLOSED], 1);
     pair_run(&p, SIZE_MAX);
-    assert_int_equal(p.no.err, SHERD_ECLOSED); /* told by a BYE */
+    assert_int_equal(p.no.err, SHERD_ECLOSED); /* reported by a BYE */
     pair_close(&p);
 }
 
-static void another_attempt_than_the_one_asked_for_is_unasked(void **state)
+static void a_result_of_another_attempt_is_unrequested(void **state)
 {
     (void)state;
     pair p;
@@ -42,7 +42,7 @@ static void another_attempt_than_the_one_asked_for_is_unasked(void **state)
     pair_close(&p);
 }
 
-static void a_second_result_is_unasked(void **state)
+static void a_second_result_is_unrequested(void **state)
 {
     (void)state;
     pair p;
@@ -56,7 +56,7 @@ static void a_second_result_is_unasked(void **state)
     pair_close(&p);
 }
 
-static void a_refusal_of_what_is_not_open_is_unasked(void **state)
+static void a_refusal_of_a_task_that_is_not_open_is_unrequested(void **state)
 {
     (void)state;
     pair p;
@@ -71,7 +71,7 @@ static void a_refusal_of_what_is_not_open_is_unasked(void **state)
     pair_close(&p);
 }
 
-static void a_result_of_another_description_is_malformed(void **state)
+static void a_result_with_another_description_is_malformed(void **state)
 {
     (void)state;
     for (int i = 0; i < 5; i++) {
@@ -80,20 +80,20 @@ static void a_result_of_another_description_is_malformed(void **state)
         sherd__fragment_info lie = t.result;
         if (i == 0) lie.rows = 2, lie.cols = 4;
         if (i == 1) lie.rows = 5, lie.len = 80;
-        if (i == 2) lie.dtype = 9; /* i64: as long as f64 */
+        if (i == 2) lie.dtype = 9; /* i64: of the same size as f64 */
         if (i == 3) lie.origin = SHERD__HIDDEN;
         if (i == 4) lie.len = 72;
         open_ready(&p);
         p.no.silent_tasks = 1;
         ask(&p, &t);
-        p.co.room = 0; /* no memory may be asked for */
+        p.co.room = 0; /* no memory may be requested */
         assert_int_equal(inject_description(&p, &p.co, SHERD__REC_RESULT, 1, &lie, &attempt_one),
                          SHERD_EFRAME);
         pair_close(&p);
     }
 }
 
-static void no_room_for_a_result_ends_the_coordinators_session(void **state)
+static void without_room_for_a_result_the_coordinators_session_ends(void **state)
 {
     (void)state;
     pair p;
@@ -106,9 +106,9 @@ static void no_room_for_a_result_ends_the_coordinators_session(void **state)
     pair_close(&p);
 }
 
-/* ---- what a node does not believe ---- */
+/* ---- records that a node refuses ------------------------------------------------------------- */
 
-static void a_block_above_the_nodes_room_is_refused_and_the_session_lives(void **state)
+static void a_block_that_does_not_fit_is_refused_and_the_session_continues(void **state)
 {
     (void)state;
     pair p;
@@ -145,7 +145,7 @@ static void a_block_above_block_max_is_refused_without_asking_for_room(void **st
     pair_close(&p);
 }
 
-static void a_lying_group_table_ends_the_session_before_the_event(void **state)
+static void an_invalid_group_table_ends_the_session_before_the_event(void **state)
 {
     (void)state;
     pair p;
@@ -165,7 +165,7 @@ static void a_lying_group_table_ends_the_session_before_the_event(void **state)
     pair_close(&p);
 }
 
-static void parts_must_come_in_order_and_full(void **state)
+static void parts_must_arrive_in_order_and_complete(void **state)
 {
     (void)state;
     static const struct {
@@ -204,7 +204,7 @@ static void a_part_without_its_first_record_is_malformed(void **state)
     pair_close(&p);
 }
 
-static void bulk_inside_a_body_is_malformed(void **state)
+static void a_second_block_inside_a_body_is_malformed(void **state)
 {
     (void)state;
     pair p;
@@ -220,7 +220,7 @@ static void bulk_inside_a_body_is_malformed(void **state)
     pair_close(&p);
 }
 
-static void a_task_that_is_open_already_is_malformed(void **state)
+static void a_task_number_that_is_already_open_is_malformed(void **state)
 {
     (void)state;
     pair p;
@@ -238,7 +238,7 @@ static void a_task_that_is_open_already_is_malformed(void **state)
     pair_close(&p);
 }
 
-static void an_operation_that_is_not_known_is_refused_and_the_session_lives(void **state)
+static void an_unknown_operation_is_refused_and_the_session_continues(void **state)
 {
     (void)state;
     pair p;
@@ -253,7 +253,7 @@ static void an_operation_that_is_not_known_is_refused_and_the_session_lives(void
     pair_close(&p);
 }
 
-static void refusals_that_are_not_read_end_the_session(void **state)
+static void a_peer_that_does_not_read_refusals_is_disconnected(void **state)
 {
     (void)state;
     static const uint8_t zeros[14];
@@ -334,7 +334,7 @@ static void a_record_in_the_wrong_direction_is_malformed(void **state)
         }
 }
 
-static void an_unknown_record_that_may_be_ignored_is(void **state)
+static void an_unknown_optional_record_is_ignored(void **state)
 {
     (void)state;
     pair p;
@@ -355,25 +355,25 @@ static void an_unknown_record_that_may_be_ignored_is(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_result_that_was_not_asked_for_ends_the_session),
-        cmocka_unit_test(another_attempt_than_the_one_asked_for_is_unasked),
-        cmocka_unit_test(a_second_result_is_unasked),
-        cmocka_unit_test(a_refusal_of_what_is_not_open_is_unasked),
-        cmocka_unit_test(a_result_of_another_description_is_malformed),
-        cmocka_unit_test(no_room_for_a_result_ends_the_coordinators_session),
-        cmocka_unit_test(a_block_above_the_nodes_room_is_refused_and_the_session_lives),
+        cmocka_unit_test(an_unrequested_result_ends_the_session),
+        cmocka_unit_test(a_result_of_another_attempt_is_unrequested),
+        cmocka_unit_test(a_second_result_is_unrequested),
+        cmocka_unit_test(a_refusal_of_a_task_that_is_not_open_is_unrequested),
+        cmocka_unit_test(a_result_with_another_description_is_malformed),
+        cmocka_unit_test(without_room_for_a_result_the_coordinators_session_ends),
+        cmocka_unit_test(a_block_that_does_not_fit_is_refused_and_the_session_continues),
         cmocka_unit_test(a_block_above_block_max_is_refused_without_asking_for_room),
-        cmocka_unit_test(a_lying_group_table_ends_the_session_before_the_event),
-        cmocka_unit_test(parts_must_come_in_order_and_full),
+        cmocka_unit_test(an_invalid_group_table_ends_the_session_before_the_event),
+        cmocka_unit_test(parts_must_arrive_in_order_and_complete),
         cmocka_unit_test(a_part_without_its_first_record_is_malformed),
-        cmocka_unit_test(bulk_inside_a_body_is_malformed),
-        cmocka_unit_test(a_task_that_is_open_already_is_malformed),
-        cmocka_unit_test(an_operation_that_is_not_known_is_refused_and_the_session_lives),
-        cmocka_unit_test(refusals_that_are_not_read_end_the_session),
+        cmocka_unit_test(a_second_block_inside_a_body_is_malformed),
+        cmocka_unit_test(a_task_number_that_is_already_open_is_malformed),
+        cmocka_unit_test(an_unknown_operation_is_refused_and_the_session_continues),
+        cmocka_unit_test(a_peer_that_does_not_read_refusals_is_disconnected),
         cmocka_unit_test(a_fragment_of_the_wrong_origin_is_refused_on_sending),
         cmocka_unit_test(a_put_of_a_result_is_malformed),
         cmocka_unit_test(a_record_in_the_wrong_direction_is_malformed),
-        cmocka_unit_test(an_unknown_record_that_may_be_ignored_is),
+        cmocka_unit_test(an_unknown_optional_record_is_ignored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

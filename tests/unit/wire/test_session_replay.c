@@ -1,6 +1,6 @@
 /*
- * One conversation recorded and played again: cut anywhere, one bit flipped, without memory. No cut
- * of the bytes changes what is understood.
+ * One conversation is recorded and replayed: cut anywhere, with one bit flipped, without memory.
+ * The division of the bytes into pieces does not change the events.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 
 #include "tests/unit/wire/session_steps.h"
 
-/* ---- the same conversation, cut, bent and starved ---- */
+/* ---- the same conversation, truncated, corrupted and without memory -------------------------- */
 
 static void record(pair *p, uint64_t rows)
 {
@@ -26,7 +26,7 @@ static void record(pair *p, uint64_t rows)
     pair_run(p, SIZE_MAX);
 }
 
-/* Feeds recorded bytes to a fresh node; the bytes it answers with go nowhere. */
+/* Feeds recorded bytes to a new node; its answers are dropped. */
 static void replay_node(side *e, const uint8_t *in, size_t len, size_t step)
 {
     const uint8_t *out;
@@ -36,7 +36,7 @@ static void replay_node(side *e, const uint8_t *in, size_t len, size_t step)
         sherd__session_sent(e->s, n);
 }
 
-/* Feeds recorded bytes to a coordinator that asks as soon as it is ready. */
+/* Feeds recorded bytes to a coordinator that sends its requests as soon as it is ready. */
 static void replay_coordinator(pair *p, uint64_t rows, const uint8_t *in, size_t len, size_t step)
 {
     const uint8_t *out;
@@ -59,7 +59,7 @@ static void replay_coordinator(pair *p, uint64_t rows, const uint8_t *in, size_t
     }
 }
 
-static void bytes_one_at_a_time_say_what_they_say_together(void **state)
+static void single_bytes_give_the_same_events_as_the_whole(void **state)
 {
     (void)state;
     static const uint64_t rows[] = { 1, 7, 100000 };
@@ -80,7 +80,7 @@ static void bytes_one_at_a_time_say_what_they_say_together(void **state)
     }
 }
 
-/* Alone with a peer that has stopped: the session must end by itself. */
+/* Checks that the session ends by itself if its peer has stopped. */
 static void assert_ends_alone(side *e)
 {
     for (int i = 0; i < 20 && !e->events[SHERD__EV_CLOSED]; i++) {
@@ -95,7 +95,7 @@ static void assert_ends_alone(side *e)
     assert_int_equal(e->held, 0);
 }
 
-static void every_prefix_gives_a_prefix_of_the_events_and_then_ends(void **state)
+static void every_prefix_gives_a_prefix_of_the_events_and_then_the_end(void **state)
 {
     (void)state;
     pair p, again;
@@ -120,7 +120,7 @@ static void every_prefix_gives_a_prefix_of_the_events_and_then_ends(void **state
 
 enum { STRICT, NAME, CONTROL, TABLE, VALUES };
 
-/* What each byte of a recorded stream is. */
+/* Returns the meaning of each byte of a recorded stream. */
 static uint8_t *classify(const uint8_t *in, size_t len)
 {
     uint8_t *kind = calloc(len, 1);
@@ -129,7 +129,9 @@ static uint8_t *classify(const uint8_t *in, size_t len)
         sherd__record r;
         assert_int_equal(sherd__record_parse(&r, in + at, NULL), SHERD_OK);
         memset(kind + at + 8, NAME, 16);
-        if (r.type == SHERD__REC_PONG) kind[at + 4] = NAME; /* one bit from a PING: legal too */
+        if (r.type == SHERD__REC_PONG)
+            kind[at + 4] = NAME; /* differs from PING by one bit: legal,
+                                                             * too */
         at += SHERD__RECORD_BYTES;
         bool chunk = (r.type == SHERD__REC_PUT || r.type == SHERD__REC_RESULT) && r.part;
         memset(kind + at, chunk ? VALUES : CONTROL, r.body_len);
@@ -139,8 +141,9 @@ static uint8_t *classify(const uint8_t *in, size_t len)
     return kind;
 }
 
-/* A bit of a header's magic, type, flags or length, or of a group table, ends the session (at once
- * or, where a length swallows what follows, by silence); a bit of a value changes that one only. */
+/* A flipped bit of a header's magic, type, flags or length, or of a group table, ends the session
+ * (at once, or by silence if a length covers the following records). A flipped bit of a value
+ * changes this value only. */
 static void judge(side *e, const side *good, uint8_t kind)
 {
     if (kind == VALUES) {
@@ -149,7 +152,7 @@ static void judge(side *e, const side *good, uint8_t kind)
         assert_memory_equal(e->events, good->events, sizeof e->events);
         assert_string_not_equal(e->log, good->log);
     } else if (kind != NAME && kind != CONTROL) {
-        assert_int_not_equal(e->err, SHERD_ECLOSED); /* it did not get as far as the goodbye */
+        assert_int_not_equal(e->err, SHERD_ECLOSED); /* the session ended before the goodbye */
         if (e->err == 0) assert_memory_not_equal(e->events, good->events, sizeof e->events);
     }
     assert_ends_alone(e);
@@ -182,7 +185,7 @@ static void every_flipped_bit_ends_the_session_or_changes_one_value(void **state
     pair_close(&p);
 }
 
-/* One whole conversation; true if it went as without failures. */
+/* Runs a complete conversation. Returns whether it succeeded without a failure. */
 static bool whole_conversation(void)
 {
     pair p;
@@ -202,7 +205,7 @@ static bool whole_conversation(void)
     return good;
 }
 
-static void every_failed_allocation_is_survived(void **state)
+static void every_failed_allocation_is_reported(void **state)
 {
     (void)state;
     size_t n = 1;
@@ -220,10 +223,10 @@ static void every_failed_allocation_is_survived(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bytes_one_at_a_time_say_what_they_say_together),
-        cmocka_unit_test(every_prefix_gives_a_prefix_of_the_events_and_then_ends),
+        cmocka_unit_test(single_bytes_give_the_same_events_as_the_whole),
+        cmocka_unit_test(every_prefix_gives_a_prefix_of_the_events_and_then_the_end),
         cmocka_unit_test(every_flipped_bit_ends_the_session_or_changes_one_value),
-        cmocka_unit_test(every_failed_allocation_is_survived),
+        cmocka_unit_test(every_failed_allocation_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

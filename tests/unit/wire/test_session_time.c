@@ -1,6 +1,6 @@
 /*
- * Silence and stalls, by a clock that the tests turn: a silent peer is asked and then left, a slow
- * one is not.
+ * Silence and stalls under a clock that the tests advance: a silent peer is pinged and then
+ * disconnected, a slow one is not.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 
 /* ---- silence, stalls ---- */
 
-static void a_silent_peer_is_pinged_and_then_left(void **state)
+static void a_silent_peer_is_pinged_and_then_disconnected(void **state)
 {
     (void)state;
     pair p;
@@ -33,7 +33,7 @@ static void a_silent_peer_is_pinged_and_then_left(void **state)
     pair_close(&p);
 }
 
-static void idle_peers_live_for_ever(void **state)
+static void idle_peers_stay_connected(void **state)
 {
     (void)state;
     pair p;
@@ -51,7 +51,7 @@ static void idle_peers_live_for_ever(void **state)
     pair_close(&p);
 }
 
-static void any_byte_counts_as_life(void **state)
+static void any_byte_counts_as_activity(void **state)
 {
     (void)state;
     pair p;
@@ -87,7 +87,8 @@ static void a_record_that_never_ends_is_a_stall(void **state)
     pair_close(&p);
 }
 
-/* Feeds `rate` bytes of a long body every second for `seconds`; what ended the node's session. */
+/* Feeds `rate` bytes of a long body every second for `seconds`. Returns the error that ended the
+ * node's session. */
 static int trickle(size_t rate, int seconds)
 {
     pair p;
@@ -110,14 +111,14 @@ static int trickle(size_t rate, int seconds)
     return err;
 }
 
-static void a_body_that_hardly_moves_is_a_stall_and_a_slow_one_is_not(void **state)
+static void a_body_that_hardly_progresses_is_a_stall_and_a_slow_one_is_not(void **state)
 {
     (void)state;
     assert_int_equal(trickle(SHERD__STALL_BYTES / 10 - 600, 60), SHERD_ESILENT);
     assert_int_equal(trickle(SHERD__STALL_BYTES / 10 + 600, 60), SHERD_OK);
 }
 
-static void only_bytes_of_work_have_moved(void **state)
+static void only_bytes_of_blocks_tasks_and_results_count_as_moved(void **state)
 {
     (void)state;
     pair p;
@@ -138,12 +139,12 @@ static void only_bytes_of_work_have_moved(void **state)
     uint64_t moved = sherd__session_moved(p.co.s);
     assert_in_range(moved, all, all + 2000);
     assert_in_range(sherd__session_moved(p.no.s), all, all + 2000);
-    sherd__session_unsent(p.co.s, 1000); /* the transport has them still */
+    sherd__session_unsent(p.co.s, 1000); /* the transport still has them */
     assert_int_equal(sherd__session_moved(p.co.s), moved - 1000);
     pair_close(&p);
 }
 
-static void held_reading_excuses_the_peer(void **state)
+static void while_reading_is_paused_the_peers_silence_does_not_count(void **state)
 {
     (void)state;
     pair p;
@@ -168,7 +169,7 @@ static void held_reading_excuses_the_peer(void **state)
     pair_close(&p);
 }
 
-static void a_process_that_slept_gives_its_peer_one_second_more(void **state)
+static void after_a_process_slept_its_peer_gets_one_more_second(void **state)
 {
     (void)state;
     pair p;
@@ -183,7 +184,7 @@ static void a_process_that_slept_gives_its_peer_one_second_more(void **state)
     pair_close(&p);
 }
 
-static void a_pong_without_its_ping_is_unasked(void **state)
+static void a_pong_without_its_ping_is_unrequested(void **state)
 {
     (void)state;
     pair p;
@@ -196,15 +197,15 @@ static void a_pong_without_its_ping_is_unasked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_silent_peer_is_pinged_and_then_left),
-        cmocka_unit_test(idle_peers_live_for_ever),
-        cmocka_unit_test(any_byte_counts_as_life),
+        cmocka_unit_test(a_silent_peer_is_pinged_and_then_disconnected),
+        cmocka_unit_test(idle_peers_stay_connected),
+        cmocka_unit_test(any_byte_counts_as_activity),
         cmocka_unit_test(a_record_that_never_ends_is_a_stall),
-        cmocka_unit_test(a_body_that_hardly_moves_is_a_stall_and_a_slow_one_is_not),
-        cmocka_unit_test(only_bytes_of_work_have_moved),
-        cmocka_unit_test(held_reading_excuses_the_peer),
-        cmocka_unit_test(a_process_that_slept_gives_its_peer_one_second_more),
-        cmocka_unit_test(a_pong_without_its_ping_is_unasked),
+        cmocka_unit_test(a_body_that_hardly_progresses_is_a_stall_and_a_slow_one_is_not),
+        cmocka_unit_test(only_bytes_of_blocks_tasks_and_results_count_as_moved),
+        cmocka_unit_test(while_reading_is_paused_the_peers_silence_does_not_count),
+        cmocka_unit_test(after_a_process_slept_its_peer_gets_one_more_second),
+        cmocka_unit_test(a_pong_without_its_ping_is_unrequested),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

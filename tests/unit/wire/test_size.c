@@ -1,5 +1,5 @@
-/* What blocks, tasks and results are said to take is what two sessions count, for every length at
- * which a body is cut, and for numbers of every length. */
+/* The predicted sizes of blocks, tasks and results equal those that two sessions count, for every
+ * length at which a body is split, and for numbers of every encoded length. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 static const uint32_t numbers[] = { 1, 2, 127, 128, 16383, 16384, 2097151, 2097152, UINT32_MAX };
 #define NUMBERS (sizeof numbers / sizeof *numbers)
 
-/* One block and one task over it, and the node's answer. */
+/* Sends one block, one task over it, and the node's answer. */
 static void converse(uint64_t cols, uint64_t answer, uint32_t number, uint32_t attempt)
 {
     pair p;
@@ -39,11 +39,12 @@ static void converse(uint64_t cols, uint64_t answer, uint32_t number, uint32_t a
     assert_int_equal(no->work_in, out);
     assert_int_equal(co->work_in, in);
     assert_int_equal(no->work_out, in);
-    assert_true(co->bytes_out > out && co->bytes_in > in); /* HELLO and WELCOME are not work */
+    assert_true(co->bytes_out > out && co->bytes_in > in); /* HELLO and WELCOME do not count as
+                                                            * work */
     pair_close(&p);
 }
 
-static void sizes_are_what_sessions_count_wherever_a_body_is_cut(void **state)
+static void sizes_equal_what_sessions_count_for_every_split_of_a_body(void **state)
 {
     (void)state;
     static const uint64_t lengths[] = { 0,
@@ -57,14 +58,14 @@ static void sizes_are_what_sessions_count_wherever_a_body_is_cut(void **state)
         converse(lengths[i], lengths[i] / 8, 7, 1);
 }
 
-static void sizes_are_what_sessions_count_for_numbers_of_every_length(void **state)
+static void sizes_equal_what_sessions_count_for_numbers_of_every_length(void **state)
 {
     (void)state;
     for (size_t i = 0; i < NUMBERS; i++)
         for (size_t j = 0; j < NUMBERS; j++) converse(5, 3, numbers[i], numbers[j]);
 }
 
-static void heartbeats_and_drops_are_no_work(void **state)
+static void heartbeats_and_drops_do_not_count_as_work(void **state)
 {
     (void)state;
     pair p;
@@ -83,9 +84,9 @@ static void heartbeats_and_drops_are_no_work(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes_are_what_sessions_count_wherever_a_body_is_cut),
-        cmocka_unit_test(sizes_are_what_sessions_count_for_numbers_of_every_length),
-        cmocka_unit_test(heartbeats_and_drops_are_no_work),
+        cmocka_unit_test(sizes_equal_what_sessions_count_for_every_split_of_a_body),
+        cmocka_unit_test(sizes_equal_what_sessions_count_for_numbers_of_every_length),
+        cmocka_unit_test(heartbeats_and_drops_do_not_count_as_work),
     };
     return cmocka_run_group_tests_name("wire/size", tests, NULL, NULL);
 }

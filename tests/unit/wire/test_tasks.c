@@ -1,4 +1,5 @@
-/* The table of open tasks against a plain list: random adds, finds and removes, at many loads. */
+/* The table of open tasks compared with a plain list: random adds, finds and removes, at many
+ * loads. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +24,7 @@ static void an_empty_table_finds_nothing(void **state)
     sherd__tasks_fini(&t);
 }
 
-static void it_agrees_with_a_plain_list_through_random_changes(void **state)
+static void random_changes_agree_with_a_plain_list(void **state)
 {
     (void)state;
     enum { NAMES = 200, STEPS = 50000 };
@@ -33,7 +34,7 @@ static void it_agrees_with_a_plain_list_through_random_changes(void **state)
     bool in[NAMES] = { false };
     size_t len = 0;
     for (int step = 0; step < STEPS; step++) {
-        /* Waves of filling and emptying; names that differ in one part only. */
+        /* The table fills and empties in waves; names differ in one part only. */
         uint32_t k = (uint32_t)sherd__entropy_below(&e, NAMES);
         bool fill = sherd__entropy_below(&e, 10) < (step / 5000 % 2 ? 3u : 7u);
         sherd__task name = named(1 + k % 3, 1 + k / 3 % 9, k / 27);
@@ -56,7 +57,7 @@ static void it_agrees_with_a_plain_list_through_random_changes(void **state)
     sherd__tasks_fini(&t);
 }
 
-static void it_holds_as_many_as_promised_and_then_is_busy(void **state)
+static void the_table_holds_the_promised_number_and_is_then_busy(void **state)
 {
     (void)state;
     sherd__tasks t = { 0 };
@@ -70,7 +71,7 @@ static void it_holds_as_many_as_promised_and_then_is_busy(void **state)
     sherd__tasks_fini(&t);
 }
 
-static void a_failed_growth_leaves_it_as_it_was(void **state)
+static void a_failed_growth_leaves_the_table_unchanged(void **state)
 {
     (void)state;
     sherd__tasks t = { 0 };
@@ -97,9 +98,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_empty_table_finds_nothing),
-        cmocka_unit_test(it_agrees_with_a_plain_list_through_random_changes),
-        cmocka_unit_test(it_holds_as_many_as_promised_and_then_is_busy),
-        cmocka_unit_test(a_failed_growth_leaves_it_as_it_was),
+        cmocka_unit_test(random_changes_agree_with_a_plain_list),
+        cmocka_unit_test(the_table_holds_the_promised_number_and_is_then_busy),
+        cmocka_unit_test(a_failed_growth_leaves_the_table_unchanged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Both sides in memory: ours against ours, and ours against OpenSSL set up by strangers. */
+/* Both sides in memory: two of ours, and one of ours with OpenSSL set up by another program. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -58,8 +58,8 @@ static sherd__tls *server(const sherd_identity *id, const sherd_identity *allowe
     return t;
 }
 
-/* Moves at most `chunk` ciphertext bytes at a time from one to the other; what comes out is
- * appended to out. Returns the first error of the receiver. */
+/* Moves at most `chunk` ciphertext bytes at a time from one side to the other; appends the
+ * decrypted bytes to out. Returns the first error of the receiver. */
 static int carry(sherd__tls *from, sherd__tls *to, size_t chunk, uint8_t *out, size_t *out_len)
 {
     const uint8_t *p;
@@ -90,7 +90,7 @@ static void shake(sherd__tls *a, sherd__tls *b, size_t chunk)
     assert_true(sherd__tls_ready(b));
 }
 
-static void pinned_keys_meet_and_see_each_other(void **s)
+static void pinned_keys_connect_and_each_side_sees_the_others_key(void **s)
 {
     (void)s;
     sherd__tls *a = client(id_a, id_b, 0), *b = server(id_b, id_a, 0);
@@ -105,7 +105,7 @@ static void pinned_keys_meet_and_see_each_other(void **s)
     sherd__tls_free(b);
 }
 
-static void a_server_with_another_key_is_named_with_both(void **s)
+static void a_server_with_another_key_is_reported_with_both_keys(void **s)
 {
     (void)s;
     char found[SHERD__FINGERPRINT_TEXT], pinned[SHERD__FINGERPRINT_TEXT];
@@ -127,7 +127,7 @@ static void a_server_with_another_key_is_named_with_both(void **s)
     sherd__tls_free(b);
 }
 
-static void a_client_that_is_not_allowed_is_refused_and_told(void **s)
+static void a_client_that_is_not_allowed_is_refused_with_an_alert(void **s)
 {
     (void)s;
     char ours[SHERD__FINGERPRINT_TEXT];
@@ -148,7 +148,7 @@ static void a_client_that_is_not_allowed_is_refused_and_told(void **s)
     sherd__tls_free(b);
 }
 
-static void without_an_allow_callback_nobody_is_let_in(void **s)
+static void without_an_allow_callback_every_client_is_refused(void **s)
 {
     (void)s;
     sherd__tls_context *c;
@@ -163,7 +163,7 @@ static void without_an_allow_callback_nobody_is_let_in(void **s)
     sherd__tls_free(b);
 }
 
-/* Sends len bytes each way, both at once, in random writes and random chunks, and compares. */
+/* Sends len bytes in both directions at once, in random writes and random chunks, and compares. */
 static void converse(sherd__tls *a, sherd__tls *b, size_t len, size_t chunk)
 {
     sherd__tls *side[2] = { a, b };
@@ -190,7 +190,7 @@ static void converse(sherd__tls *a, sherd__tls *b, size_t len, size_t chunk)
     }
 }
 
-static void large_data_goes_both_ways_at_once(void **s)
+static void large_data_can_be_sent_in_both_directions_at_once(void **s)
 {
     (void)s;
     sherd__tls *a = client(id_a, id_b, 0), *b = server(id_b, id_a, 0);
@@ -202,8 +202,8 @@ static void large_data_goes_both_ways_at_once(void **s)
     sherd__tls_free(b);
 }
 
-/* A line of zeros gives bytes of which none is more frequent than chance has it. */
-static void what_travels_looks_random_whatever_is_sent(void **s)
+/* For zeros as plain text, no byte of the ciphertext is more frequent than expected by chance. */
+static void the_ciphertext_looks_random_for_any_plain_text(void **s)
 {
     (void)s;
     static const uint8_t zeros[1 << 16];
@@ -226,7 +226,7 @@ static void what_travels_looks_random_whatever_is_sent(void **s)
     sherd__tls_free(b);
 }
 
-static void any_chunking_of_the_ciphertext_will_do(void **s)
+static void ciphertext_may_arrive_in_chunks_of_any_size(void **s)
 {
     (void)s;
     static const size_t chunks[] = { 1, 2, 7, 100, 5000, 17000, 40000 };
@@ -239,7 +239,7 @@ static void any_chunking_of_the_ciphertext_will_do(void **s)
     }
 }
 
-static void keys_change_on_the_way_and_nobody_notices(void **s)
+static void key_updates_during_transfer_are_transparent(void **s)
 {
     (void)s;
     sherd__tls *a = client(id_a, id_b, 30000), *b = server(id_b, id_a, 50000);
@@ -250,7 +250,7 @@ static void keys_change_on_the_way_and_nobody_notices(void **s)
     sherd__tls_free(b);
 }
 
-static void writing_stops_when_nothing_is_sent_and_goes_on_after(void **s)
+static void writing_stops_while_nothing_is_sent_and_continues_afterwards(void **s)
 {
     (void)s;
     static uint8_t block[4 << 20];
@@ -261,7 +261,7 @@ static void writing_stops_when_nothing_is_sent_and_goes_on_after(void **s)
     for (int i = 0; i < 10; i++) {
         assert_int_equal(sherd__tls_write(a, block, sizeof block, &taken), 0);
         all += taken;
-        n = sherd__tls_pending(a, &p); /* one buffer in flight, one filling, then full */
+        n = sherd__tls_pending(a, &p); /* one buffer being sent, one being filled, then full */
         assert_true(n > 0 && n <= SHERD__TLS_GATHER);
     }
     assert_true(all <= 2 * SHERD__TLS_GATHER);
@@ -273,7 +273,7 @@ static void writing_stops_when_nothing_is_sent_and_goes_on_after(void **s)
     sherd__tls_free(b);
 }
 
-static void pending_bytes_stay_where_they_are_while_more_is_written(void **s)
+static void pending_bytes_do_not_move_while_more_is_written(void **s)
 {
     (void)s;
     static uint8_t block[100000], copy[200000];
@@ -292,7 +292,7 @@ static void pending_bytes_stay_where_they_are_while_more_is_written(void **s)
     sherd__tls_free(b);
 }
 
-static void the_end_is_said_and_heard(void **s)
+static void the_end_is_sent_and_received(void **s)
 {
     (void)s;
     uint8_t out[16];
@@ -324,7 +324,7 @@ static void a_flipped_bit_anywhere_ends_the_connection(void **s)
         n = sherd__tls_pending(a, &p);
         wire = malloc(n);
         memcpy(wire, p, n);
-        size_t bit = (size_t)rand() % (8 * (n - 5)) + 40; /* behind the record header */
+        size_t bit = (size_t)rand() % (8 * (n - 5)) + 40; /* after the record header */
         wire[bit / 8] ^= (uint8_t)(1 << bit % 8);
         sherd__tls_feed(b, wire, n);
         assert_int_equal(sherd__tls_read(b, plain, sizeof plain, &got), SHERD_EFRAME);
@@ -336,7 +336,7 @@ static void a_flipped_bit_anywhere_ends_the_connection(void **s)
     }
 }
 
-/* A stranger: OpenSSL with memory BIOs, as others would set it up. */
+/* A stranger: OpenSSL with memory BIOs, as another program would set it up. */
 typedef struct stranger {
     SSL_CTX *ctx;
     SSL *ssl;
@@ -381,7 +381,7 @@ static stranger meet(bool is_server, const sherd_identity *id, const char *alpn)
     return x;
 }
 
-/* Runs both until our side fails or is ready; returns our verdict. */
+/* Runs both sides until ours fails or is ready; returns its result. */
 static int face(sherd__tls *t, stranger *x)
 {
     uint8_t plain[16384];
@@ -422,7 +422,7 @@ static void expect(sherd__tls *t, int err, int code, const char *words)
     assert_false(sherd__tls_ready(t));
 }
 
-static void a_stranger_with_our_rules_and_an_allowed_key_gets_in(void **s)
+static void a_stranger_with_the_same_settings_and_an_allowed_key_is_accepted(void **s)
 {
     (void)s;
     sherd__tls *t = server(id_b, id_a, 0);
@@ -459,7 +459,7 @@ static void tls_1_2_is_refused_on_both_sides(void **s)
     part(&x, t);
 }
 
-static void another_protocol_name_is_another_version(void **s)
+static void another_protocol_name_is_a_version_error(void **s)
 {
     (void)s;
     sherd__tls *t = server(id_b, id_a, 0);
@@ -506,7 +506,7 @@ static void plain_text_is_quoted_and_refused(void **s)
     }
 }
 
-static void one_connections_failure_is_not_anothers(void **s)
+static void a_failed_connection_does_not_affect_others(void **s)
 {
     (void)s;
     sherd__tls *a = client(id_a, id_b, 0), *b = server(id_b, id_a, 0);
@@ -526,7 +526,7 @@ static void one_connections_failure_is_not_anothers(void **s)
     sherd__tls_free(bad);
 }
 
-static void a_damaged_or_cut_first_flight_is_survived(void **s)
+static void a_damaged_or_truncated_first_flight_is_handled(void **s)
 {
     (void)s;
     uint8_t flight[4096], out[16];
@@ -549,7 +549,7 @@ static void a_damaged_or_cut_first_flight_is_survived(void **s)
     sherd__tls_free(a);
 }
 
-static void every_failed_allocation_is_survived(void **s)
+static void every_failed_allocation_is_reported(void **s)
 {
     (void)s;
     size_t seen = 1;
@@ -570,27 +570,27 @@ static void every_failed_allocation_is_survived(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pinned_keys_meet_and_see_each_other),
-        cmocka_unit_test(a_server_with_another_key_is_named_with_both),
-        cmocka_unit_test(a_client_that_is_not_allowed_is_refused_and_told),
-        cmocka_unit_test(without_an_allow_callback_nobody_is_let_in),
-        cmocka_unit_test(large_data_goes_both_ways_at_once),
-        cmocka_unit_test(what_travels_looks_random_whatever_is_sent),
-        cmocka_unit_test(any_chunking_of_the_ciphertext_will_do),
-        cmocka_unit_test(keys_change_on_the_way_and_nobody_notices),
-        cmocka_unit_test(writing_stops_when_nothing_is_sent_and_goes_on_after),
-        cmocka_unit_test(pending_bytes_stay_where_they_are_while_more_is_written),
-        cmocka_unit_test(the_end_is_said_and_heard),
+        cmocka_unit_test(pinned_keys_connect_and_each_side_sees_the_others_key),
+        cmocka_unit_test(a_server_with_another_key_is_reported_with_both_keys),
+        cmocka_unit_test(a_client_that_is_not_allowed_is_refused_with_an_alert),
+        cmocka_unit_test(without_an_allow_callback_every_client_is_refused),
+        cmocka_unit_test(large_data_can_be_sent_in_both_directions_at_once),
+        cmocka_unit_test(the_ciphertext_looks_random_for_any_plain_text),
+        cmocka_unit_test(ciphertext_may_arrive_in_chunks_of_any_size),
+        cmocka_unit_test(key_updates_during_transfer_are_transparent),
+        cmocka_unit_test(writing_stops_while_nothing_is_sent_and_continues_afterwards),
+        cmocka_unit_test(pending_bytes_do_not_move_while_more_is_written),
+        cmocka_unit_test(the_end_is_sent_and_received),
         cmocka_unit_test(a_flipped_bit_anywhere_ends_the_connection),
-        cmocka_unit_test(a_stranger_with_our_rules_and_an_allowed_key_gets_in),
+        cmocka_unit_test(a_stranger_with_the_same_settings_and_an_allowed_key_is_accepted),
         cmocka_unit_test(a_client_without_certificate_is_refused),
         cmocka_unit_test(tls_1_2_is_refused_on_both_sides),
-        cmocka_unit_test(another_protocol_name_is_another_version),
+        cmocka_unit_test(another_protocol_name_is_a_version_error),
         cmocka_unit_test(a_server_that_answers_with_a_protocol_we_did_not_offer_is_refused),
         cmocka_unit_test(plain_text_is_quoted_and_refused),
-        cmocka_unit_test(one_connections_failure_is_not_anothers),
-        cmocka_unit_test(a_damaged_or_cut_first_flight_is_survived),
-        cmocka_unit_test(every_failed_allocation_is_survived),
+        cmocka_unit_test(a_failed_connection_does_not_affect_others),
+        cmocka_unit_test(a_damaged_or_truncated_first_flight_is_handled),
+        cmocka_unit_test(every_failed_allocation_is_reported),
     };
     return cmocka_run_group_tests_name("wire/tls", tests, make_keys, free_keys);
 }

@@ -1,4 +1,5 @@
-/* What connections of a key have of a turn of the loop, where each takes all that it may. */
+/* The share of a turn of the loop that connections of one key get if each takes as much as it
+ * may. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +9,13 @@
 
 #include "wire/turn.h"
 
-enum { MANY = 48, TURNS = 1000, RECORDS = 512, BYTES = 16384 }; /* that one of TLS may hold */
+enum {
+    MANY = 48,
+    TURNS = 1000,
+    RECORDS = 512,
+    BYTES = 16384
+}; /* bytes that one TLS buffer may
+                                                                 * hold */
 
 typedef struct crowd {
     sherd__turn turn;
@@ -24,7 +31,7 @@ static void take(sherd__turn_part *p, uint32_t records, uint64_t bytes)
     sherd__turn_bytes(p, bytes);
 }
 
-/* Turns in which `n` connections go on until they have to wait, the first one first. */
+/* Runs turns in which `n` connections continue until they have to wait, the first one first. */
 static void go_on(crowd *c, unsigned n, uint32_t records, uint64_t bytes, unsigned turns)
 {
     *c = (crowd){ .turn_records = 0 };
@@ -44,7 +51,7 @@ static void go_on(crowd *c, unsigned n, uint32_t records, uint64_t bytes, unsign
     }
 }
 
-static void many_connections_have_no_more_of_a_turn_than_one(void **s)
+static void many_connections_get_no_more_of_a_turn_than_one(void **s)
 {
     (void)s;
     crowd one, all;
@@ -60,8 +67,8 @@ static void many_connections_have_no_more_of_a_turn_than_one(void **s)
     assert_in_range(all.turn_bytes, SHERD__TURN_BYTES / 2, SHERD__TURN_BYTES + BYTES);
 }
 
-/* Whichever comes first in every turn, and whatever it takes at once. */
-static void each_connection_has_its_part(void **s)
+/* For any order within a turn, and for any amount taken at a time. */
+static void each_connection_gets_its_share(void **s)
 {
     static const uint32_t records[] = { 1, 100, RECORDS, 0 };
     (void)s;
@@ -76,7 +83,7 @@ static void each_connection_has_its_part(void **s)
     }
 }
 
-static void one_that_was_beside_many_has_all_again(void **s)
+static void a_connection_that_becomes_the_only_one_gets_the_whole_turn(void **s)
 {
     (void)s;
     unsigned n = 0;
@@ -103,9 +110,9 @@ static void a_record_of_any_length_costs_two_turns_at_most(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(many_connections_have_no_more_of_a_turn_than_one),
-        cmocka_unit_test(each_connection_has_its_part),
-        cmocka_unit_test(one_that_was_beside_many_has_all_again),
+        cmocka_unit_test(many_connections_get_no_more_of_a_turn_than_one),
+        cmocka_unit_test(each_connection_gets_its_share),
+        cmocka_unit_test(a_connection_that_becomes_the_only_one_gets_the_whole_turn),
         cmocka_unit_test(a_record_of_any_length_costs_two_turns_at_most),
     };
     return cmocka_run_group_tests_name("wire/turn", tests, NULL, NULL);
