@@ -57,7 +57,7 @@ static void fresh(void *ctx, uint32_t t, uint32_t prime, uint32_t p, size_t row,
 void honest_make(honest *h, uint32_t k, uint32_t t, uint32_t n, size_t rows, size_t cols,
                  uint64_t seed)
 {
-    sherd__seeded mask_state; /* one seed: one key of masks, whatever the code */
+    sherd__seeded mask_state; /* one seed means one key of masks, whatever the code */
     sherd__entropy key = sherd__entropy_seeded(&mask_state, ~seed);
     sherd__masks *m;
     assert_int_equal(sherd__masks_new(&m, &key), 0);

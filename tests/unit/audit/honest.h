@@ -1,4 +1,4 @@
-/* Operands hidden by the scheme's own functions, as the audit's tests see them. */
+/* Operands hidden by the scheme's own functions, for the tests of the audit. */
 #ifndef TESTS_UNIT_AUDIT_HONEST_H
 #define TESTS_UNIT_AUDIT_HONEST_H
 
@@ -10,16 +10,17 @@ typedef struct honest {
     double **blocks;
     uint32_t *residues;
     const uint32_t **pointers;
-    uint32_t *domains; /* share i is domain i's, until a test says otherwise */
+    uint32_t *domains; /* share i belongs to domain i, unless a test changes that */
 } honest;
 
-/** K blocks of rows x cols values like an image's, encoded for N shares with masks of their own. */
+/** Encodes K blocks of rows x cols values, similar to those of an image, for N shares, with masks
+ *  of their own. */
 void honest_make(honest *h, uint32_t k, uint32_t t, uint32_t n, size_t rows, size_t cols,
                  uint64_t seed);
-/** One row of a mask: canonical residues of p. */
+/** Writes one row of a mask: canonical residues of p. */
 typedef void honest_mask(void *ctx, uint32_t t, uint32_t prime, uint32_t p, size_t row, size_t cols,
                          double *out);
-/** The same under any masks. */
+/** As honest_make, with masks that the caller provides. */
 void honest_make_under(honest *h, uint32_t k, uint32_t t, uint32_t n, size_t rows, size_t cols,
                        uint64_t seed, honest_mask *mask, void *ctx);
 void honest_free(honest *h);

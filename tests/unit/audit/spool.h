@@ -1,5 +1,5 @@
-/* Streams as a coordinator and a node would have recorded them, made by hand, and folders that hold
- * them. */
+/* Streams as a coordinator and a node would have recorded them, made by hand, and folders that
+ * contain them. */
 #ifndef TESTS_AUDIT_SPOOL_H
 #define TESTS_AUDIT_SPOOL_H
 
@@ -17,19 +17,21 @@ void spool_record(spool *s, uint16_t type, uint64_t job, uint32_t number, uint32
                   const void *body, size_t len);
 void spool_hello(spool *s);
 void spool_welcome(spool *s);
-/** Part 0 of a PUT alone. */
+/** Appends part 0 of a PUT only. */
 void spool_head(spool *s, uint64_t job, uint32_t number, const sherd__fragment_info *info);
-/** A PUT and all its parts. */
+/** Appends a PUT with all its parts. */
 void spool_put(spool *s, uint64_t job, uint32_t number, const sherd__fragment_info *info,
                const void *body);
-/** A multiply task; primes NULL and 0: in doubles. */
+/** Appends a multiply task; primes NULL and 0: in doubles. */
 void spool_task(spool *s, uint64_t job, uint32_t number, uint32_t left, uint32_t right,
                 const uint32_t *primes, uint32_t primes_len, const sherd__fragment_info *result);
-/** One dense group of bytes: fills info, writes table and values to body, returns info.len. */
+/** Describes one dense group of bytes in *info and writes its table and values to body; returns
+ *  info.len. */
 size_t spool_group(sherd__fragment_info *info, const uint8_t *values, uint32_t rows, uint32_t cols,
                    uint8_t *body);
 
-/** Makes an empty folder for a record under /tmp and returns its path; removed at exit. */
+/** Creates an empty folder for a record under /tmp, which is removed at exit, and returns its
+ *  path. */
 const char *spool_folder(void);
 /** Writes one peer's files (no index). */
 void spool_file(const char *dir, const char *name, const void *bytes, size_t len);

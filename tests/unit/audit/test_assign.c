@@ -1,4 +1,4 @@
-/* Assignments against trying all of them. */
+/* Assignments compared with an exhaustive search. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -40,7 +40,7 @@ static double sum_of(const double *cost, size_t rows, size_t cols, const size_t 
     return sum;
 }
 
-static void it_is_the_least_of_all(void **state)
+static void the_assignment_has_the_least_cost_of_all(void **state)
 {
     (void)state;
     sherd__seeded seed;
@@ -73,7 +73,7 @@ static void it_is_the_least_of_all(void **state)
     }
 }
 
-static void nothing_is_assigned_to_nothing(void **state)
+static void empty_sets_are_assigned(void **state)
 {
     (void)state;
     size_t to[1] = { 3 };
@@ -85,7 +85,7 @@ static void nothing_is_assigned_to_nothing(void **state)
     assert_true(to[0] == SHERD__ASSIGN_NONE);
 }
 
-static void all_coalitions_are_listed_where_they_are_few(void **state)
+static void small_numbers_of_coalitions_are_listed_completely(void **state)
 {
     (void)state;
     sherd__members m;
@@ -104,7 +104,7 @@ static void all_coalitions_are_listed_where_they_are_few(void **state)
     assert_int_equal(m.len, 0);
 }
 
-static void different_ones_are_drawn_where_they_are_many(void **state)
+static void large_numbers_of_coalitions_are_sampled_without_repetition(void **state)
 {
     (void)state;
     sherd__members m, again;
@@ -132,10 +132,10 @@ static void different_ones_are_drawn_where_they_are_many(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_is_the_least_of_all),
-        cmocka_unit_test(nothing_is_assigned_to_nothing),
-        cmocka_unit_test(all_coalitions_are_listed_where_they_are_few),
-        cmocka_unit_test(different_ones_are_drawn_where_they_are_many),
+        cmocka_unit_test(the_assignment_has_the_least_cost_of_all),
+        cmocka_unit_test(empty_sets_are_assigned),
+        cmocka_unit_test(small_numbers_of_coalitions_are_listed_completely),
+        cmocka_unit_test(large_numbers_of_coalitions_are_sampled_without_repetition),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

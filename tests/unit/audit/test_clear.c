@@ -1,6 +1,6 @@
 /*
- * Attacks on clear values and on shares: planted truth is found, noise is at chance, and nothing
- * that an attack says depends on the truth it is counted with.
+ * Attacks on clear values and on shares: planted data are found, noise gives chance results, and no
+ * attack depends on the truth with which it is evaluated.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,15 +26,16 @@
 #define P 400u
 #define SIDE 14u
 #define K (SIDE * SIDE)
-#define SEEN 28u /* columns of one of seven nodes */
+#define SEEN 28u /* columns that one of seven nodes sees */
 #define MIDDLE (7 * SIDE + 7)
 
 static uint8_t pixels[N * K], labels[N], pub_pixels[P * K], pub_labels[P];
 static sherd__public pub;
 static uint32_t cols[SEEN];
 
-/* Digits of half their width and height, each pixel the mean of four: a quarter of the columns, so
- * that a run under valgrind solves for a sixty-fourth, of as many rows. */
+/* Digits of half their width and height, each pixel the mean of four: with a quarter of the
+ * columns, and as many rows, an attack takes a sixty-fourth of the time, which matters under
+ * valgrind. */
 static void draw_small(uint64_t first, size_t rows, uint8_t *out, uint8_t *of)
 {
     static uint8_t whole[SHERD__DIGIT_PIXELS];
@@ -100,7 +101,7 @@ static void attack(sherd__findings *l, sherd__view_form form, sherd_view a, cons
     attack_columns(l, form, a, cols, SEEN, lab, side);
 }
 
-static void published_permute_gives_columns_and_labels_away(void **state)
+static void the_published_permute_reveals_columns_and_labels(void **state)
 {
     (void)state;
     sherd__findings l;
@@ -112,7 +113,8 @@ static void published_permute_gives_columns_and_labels_away(void **state)
     assert_null(find(&l, "columns", "with correlations and order"));
     f = find(&l, "labels", "5 nearest public rows");
     assert_true(f->value >= 0.55 && f->flagged);
-    size_t of[10] = { 0 }, most = 0; /* the 400 that were tested are spread over the 1200 kept */
+    size_t of[10] = { 0 }, most = 0; /* the 400 tested columns are spread over the 1200 that are
+                                      * kept */
     for (size_t r = 0; r < 1200; r += 3) of[labels[r]]++;
     for (unsigned c = 0; c < 10; c++) most = of[c] > most ? of[c] : most;
     assert_true(fabs(f->chance - (double)most / 400) < 1e-9);
@@ -125,11 +127,12 @@ static void published_permute_gives_columns_and_labels_away(void **state)
     sherd__findings_fini(&l);
 }
 
-static void the_order_of_columns_helps_where_it_shows(void **state)
+static void visible_order_of_columns_helps_the_attack(void **state)
 {
     (void)state;
     sherd__findings l;
-    uint32_t more[2 * SEEN]; /* as 3 or 4 nodes have: one column less counts for little */
+    uint32_t more[2 * SEEN]; /* as many as a node of 3 or 4 sees: one column less has little
+                              * effect */
     for (uint32_t i = 0; i < 2 * SEEN; i++) more[i] = 7 * i / 2 + i % 3;
     attack_columns(&l, SHERD__FORM_GROUP, all(), more, 2 * SEEN, labels, true);
     const sherd__finding *f = find(&l, "columns", "with correlations and order");
@@ -137,8 +140,9 @@ static void the_order_of_columns_helps_where_it_shows(void **state)
     sherd__findings_fini(&l);
 }
 
-/* --group 1 has no rows to compare, so that nothing can be said of rows, and only order helps. */
-static void single_columns_show_statistics_only(void **state)
+/* With --group 1 there are no rows to compare: no finding can concern rows, and only the order
+ * helps. */
+static void single_columns_reveal_statistics_only(void **state)
 {
     (void)state;
     sherd__findings l;
@@ -151,7 +155,7 @@ static void single_columns_show_statistics_only(void **state)
     sherd__findings_fini(&l);
 }
 
-static void plain_shows_whole_rows(void **state)
+static void plain_reveals_whole_rows(void **state)
 {
     (void)state;
     sherd__findings l;
@@ -163,8 +167,8 @@ static void plain_shows_whole_rows(void **state)
     sherd__findings_fini(&l);
 }
 
-/* Values that have nothing to do with the public data: at chance, and not flagged. */
-static void noise_is_at_chance(void **state)
+/* Values unrelated to the public data give results at chance, which are not flagged. */
+static void attacks_on_noise_give_chance_results(void **state)
 {
     (void)state;
     static uint8_t noise[N * K], any[N];
@@ -184,9 +188,8 @@ static void noise_is_at_chance(void **state)
     sherd__findings_fini(&l);
 }
 
-/* Labels that are drawn anew are read at chance, whatever the attack: it cannot have been told
- * them. */
-static void labels_that_say_nothing_are_not_read(void **state)
+/* Random labels are guessed at chance by every attack: an attack has no access to the labels. */
+static void random_labels_are_not_recovered(void **state)
 {
     (void)state;
     static uint8_t any[N];
@@ -201,7 +204,7 @@ static void labels_that_say_nothing_are_not_read(void **state)
     sherd__findings_fini(&l);
 }
 
-static void without_side_information_only_what_stands_there_is_told(void **state)
+static void without_side_information_only_verbatim_entries_are_reported(void **state)
 {
     (void)state;
     sherd__findings l;
@@ -211,7 +214,7 @@ static void without_side_information_only_what_stands_there_is_told(void **state
     sherd__findings_fini(&l);
 }
 
-static void public_data_of_other_columns_are_refused(void **state)
+static void public_data_with_other_columns_are_refused(void **state)
 {
     (void)state;
     sherd__findings l = { 0 };
@@ -229,7 +232,7 @@ static void public_data_of_other_columns_are_refused(void **state)
 
 /* --- truth ------------------------------------------------------------------------------------ */
 
-static void columns_are_told_whatever_their_order_and_rows(void **state)
+static void the_truth_identifies_columns_in_any_order_and_their_rows(void **state)
 {
     (void)state;
     sherd__truth t;
@@ -246,22 +249,22 @@ static void columns_are_told_whatever_their_order_and_rows(void **state)
         assert_true(alike[j] >= 1);
         if (alike[j] == 1) assert_int_equal(col[j], mixed[j]);
     }
-    assert_true(alike[3] > 1); /* the corner: empty, as many others are */
+    assert_true(alike[3] > 1); /* a corner pixel: empty, like many others */
     assert_int_equal(sherd__truth_rows(&t, &s.sheaves[0], col, alike, row), 0);
     for (size_t r = 0; r < 1200; r++) {
         assert_true(row[r] < N);
         for (unsigned j = 0; j < 5; j++)
             assert_true(pixels[row[r] * K + mixed[j]] == s.sheaves[0].values[r * 5 + j]);
     }
-    s.sheaves[0].keys[0].sum++; /* one that A does not have */
+    s.sheaves[0].keys[0].sum++; /* a column that A does not have */
     sherd__truth_columns(&t, &s.sheaves[0], col, alike);
     assert_true(col[0] == SHERD__TRUTH_NONE && alike[0] == 0);
     sherd__adversary_view_fini(&s);
     sherd__truth_fini(&t);
 }
 
-/* A node that took a slot over in the middle, and one whose record was cut. */
-static void columns_that_were_seen_in_part_are_told(void **state)
+/* A node that took over a slot in the middle, and one whose record was truncated. */
+static void the_truth_identifies_columns_that_were_seen_in_part(void **state)
 {
     (void)state;
     sherd__truth t;
@@ -285,7 +288,7 @@ static void columns_that_were_seen_in_part_are_told(void **state)
     const sherd__finding *f = find(&l, "verbatim", "fraction of the entries of A");
     assert_true(fabs(f->value - SEEN * 500.0 / (N * K)) < 1e-9);
     sherd__findings_fini(&l);
-    /* beside a sheaf of its own */
+    /* together with a sheaf of its own */
     const sherd__adversary_view *parts[2] = { &two, &s };
     sherd__adversary_view joined;
     assert_int_equal(sherd__adversary_view_make(&two, SHERD__FORM_GROUP, all(), cols, SEEN - 1, 0,
@@ -298,7 +301,7 @@ static void columns_that_were_seen_in_part_are_told(void **state)
     assert_int_equal(sherd__audit_clear(&l, NULL, &joined, "x", &t, NULL, &opt, NULL), 0);
     assert_true(find(&l, "verbatim", "fraction of the entries of A")->value > (SEEN - 1.0) / K);
     sherd__findings_fini(&l);
-    /* nowhere in A */
+    /* not in A */
     for (size_t i = 0; i < 400 * SEEN; i++) s.sheaves[0].values[i] = (double)(i % 97);
     sherd__truth_columns(&t, &s.sheaves[0], col, alike);
     s.sheaves[0].cols = SEEN;
@@ -311,7 +314,7 @@ static void columns_that_were_seen_in_part_are_told(void **state)
     sherd__truth_fini(&t);
 }
 
-static void floats_are_compared_as_they_travelled(void **state)
+static void floats_are_compared_in_the_form_that_was_sent(void **state)
 {
     (void)state;
     double x[40 * 6], fixed[40 * 6];
@@ -339,7 +342,7 @@ static void floats_are_compared_as_they_travelled(void **state)
 
 /* --- pooling ---------------------------------------------------------------------------------- */
 
-static void aligned_sheaves_are_laid_side_by_side(void **state)
+static void aligned_sheaves_are_joined_side_by_side(void **state)
 {
     (void)state;
     sherd__adversary_view a, b, c, j;
@@ -356,8 +359,8 @@ static void aligned_sheaves_are_laid_side_by_side(void **state)
                                                 0, N, 800),
                      0);
     assert_int_equal(sherd__adversary_view_join(&j, parts, 3, K), 0);
-    assert_int_equal(j.len, 2); /* what is shuffled stays apart */
-    size_t twice = 0;           /* four columns were there twice; of empty ones none can be told */
+    assert_int_equal(j.len, 2); /* shuffled sheaves are not joined */
+    size_t twice = 0;           /* four columns occur twice; empty ones cannot be identified */
     for (size_t i = 10; i < 14; i++) twice += a.sheaves[0].keys[i].nonzeros > 0;
     assert_int_equal(j.sheaves[0].cols, 28 - twice);
     assert_int_equal(j.cols, 32 - twice);
@@ -371,7 +374,7 @@ static void aligned_sheaves_are_laid_side_by_side(void **state)
     sherd__adversary_view_fini(&c);
 }
 
-static void rows_of_plain_are_stacked(void **state)
+static void row_ranges_of_plain_are_stacked(void **state)
 {
     (void)state;
     sherd__adversary_view a, b, j;
@@ -390,7 +393,7 @@ static void rows_of_plain_are_stacked(void **state)
 
 /* --- shares ----------------------------------------------------------------------------------- */
 
-/* One share of a code of one block: hidden by a mask, or (mask NULL) not. */
+/* Attacks one share of a code of one block; it is hidden by a mask, or (mask NULL) is not. */
 static void attack_share(sherd__findings *l, bool hidden)
 {
     static uint32_t share[N * K];
@@ -414,7 +417,7 @@ static void attack_share(sherd__findings *l, bool hidden)
     sherd__truth_fini(&t);
 }
 
-static void a_share_gives_nothing_away(void **state)
+static void a_share_reveals_nothing(void **state)
 {
     (void)state;
     sherd__findings l;
@@ -442,7 +445,7 @@ static void a_share_without_a_mask_is_flagged(void **state)
 
 /* --- inference -------------------------------------------------------------------------------- */
 
-static void equations_are_solved(void **state)
+static void linear_equations_are_solved(void **state)
 {
     (void)state;
     double s[9] = { 4, 2, 1, 2, 5, 3, 1, 3, 6 }, w[6] = { 1, -2, 0, 3, 2, 1 }, r[6] = { 0 };
@@ -455,7 +458,7 @@ static void equations_are_solved(void **state)
     assert_int_equal(sherd__cholesky_solve(bad, 2, r, 1), SHERD_ERANGE);
 }
 
-static void labels_that_are_none_are_refused(void **state)
+static void invalid_labels_are_refused(void **state)
 {
     (void)state;
     sherd__public p;
@@ -470,7 +473,7 @@ static void labels_that_are_none_are_refused(void **state)
                      SHERD_EINVAL);
 }
 
-static void want_of_memory_is_told(void **state)
+static void failed_allocations_are_reported(void **state)
 {
     (void)state;
     sherd_view a = sherd_view_sub(all(), 0, 60, 70, 30),
@@ -505,24 +508,24 @@ static void want_of_memory_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(published_permute_gives_columns_and_labels_away),
-        cmocka_unit_test(the_order_of_columns_helps_where_it_shows),
-        cmocka_unit_test(single_columns_show_statistics_only),
-        cmocka_unit_test(plain_shows_whole_rows),
-        cmocka_unit_test(noise_is_at_chance),
-        cmocka_unit_test(labels_that_say_nothing_are_not_read),
-        cmocka_unit_test(without_side_information_only_what_stands_there_is_told),
-        cmocka_unit_test(public_data_of_other_columns_are_refused),
-        cmocka_unit_test(columns_are_told_whatever_their_order_and_rows),
-        cmocka_unit_test(columns_that_were_seen_in_part_are_told),
-        cmocka_unit_test(floats_are_compared_as_they_travelled),
-        cmocka_unit_test(aligned_sheaves_are_laid_side_by_side),
-        cmocka_unit_test(rows_of_plain_are_stacked),
-        cmocka_unit_test(a_share_gives_nothing_away),
+        cmocka_unit_test(the_published_permute_reveals_columns_and_labels),
+        cmocka_unit_test(visible_order_of_columns_helps_the_attack),
+        cmocka_unit_test(single_columns_reveal_statistics_only),
+        cmocka_unit_test(plain_reveals_whole_rows),
+        cmocka_unit_test(attacks_on_noise_give_chance_results),
+        cmocka_unit_test(random_labels_are_not_recovered),
+        cmocka_unit_test(without_side_information_only_verbatim_entries_are_reported),
+        cmocka_unit_test(public_data_with_other_columns_are_refused),
+        cmocka_unit_test(the_truth_identifies_columns_in_any_order_and_their_rows),
+        cmocka_unit_test(the_truth_identifies_columns_that_were_seen_in_part),
+        cmocka_unit_test(floats_are_compared_in_the_form_that_was_sent),
+        cmocka_unit_test(aligned_sheaves_are_joined_side_by_side),
+        cmocka_unit_test(row_ranges_of_plain_are_stacked),
+        cmocka_unit_test(a_share_reveals_nothing),
         cmocka_unit_test(a_share_without_a_mask_is_flagged),
-        cmocka_unit_test(equations_are_solved),
-        cmocka_unit_test(labels_that_are_none_are_refused),
-        cmocka_unit_test(want_of_memory_is_told),
+        cmocka_unit_test(linear_equations_are_solved),
+        cmocka_unit_test(invalid_labels_are_refused),
+        cmocka_unit_test(failed_allocations_are_reported),
     };
     return cmocka_run_group_tests(tests, draw, clear);
 }

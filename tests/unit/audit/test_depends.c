@@ -1,4 +1,4 @@
-/* Independence from the data: schemes that hide pass, those that leave a trace are flagged;
+/* Independence from the data: schemes that hide pass, and schemes that leave a trace are flagged;
  * one-time masks, their games and their controls. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,7 +29,7 @@ static const sherd__seen_code one_time = { .blocks = 1,
                                            .primes = { 5931641, 5931637 },
                                            .one_time = true };
 
-/* One share of `made` data: masked, but for a trace of the data. */
+/* Makes one share of `made` data: masked, except for a trace of the data. */
 typedef enum trace { NOTHING, NO_MASK, ZEROS_SHOW, FAINT } trace;
 
 typedef struct masked {
@@ -53,7 +53,9 @@ static void mask(masked *m, trace what)
         for (size_t i = 0; i < N; i++) {
             uint32_t a = sherd__audit_residue(m->blocks[0][i], p);
             if (what == NO_MASK) x[i] = a;
-            else if (what == ZEROS_SHOW && a == 0) x[i] = x[i] / 2; /* the lower half */
+            else if (what == ZEROS_SHOW && a == 0)
+                x[i] = x[i] / 2; /* only values of the lower
+                                                                     * half */
             else if (what == FAINT) x[i] = (uint32_t)(((uint64_t)x[i] / 2 + a * 10000ull) % p);
             else x[i] = (x[i] + a) % p;
         }
@@ -91,13 +93,14 @@ static void look(sherd__findings *l, trace what)
     unmask(&m);
 }
 
-static void a_share_that_hides_depends_on_nothing(void **state)
+static void a_share_that_hides_does_not_depend_on_the_data(void **state)
 {
     (void)state;
     sherd__findings l = { 0 };
     honest h;
     look(&l, NOTHING);
-    assert_int_equal(l.len, 2 * 5 + 1); /* by prime: two looks, two subsets, correlation; one fit */
+    assert_int_equal(l.len, 2 * 5 + 1); /* by prime: two tests of high and low bits, two subsets,
+                                         * one correlation; and one fit */
     assert_int_equal(flagged(&l, NULL), 0);
     sherd__findings_fini(&l);
     honest_make(&h, 3, 2, 9, ROWS, COLS, 3);
@@ -118,7 +121,7 @@ static void each_trace_of_the_data_is_flagged(void **state)
     look(&l, NO_MASK);
     assert_true(flagged(&l, "chi2 of high bits") && flagged(&l, "R^2 of a linear attacker"));
     sherd__findings_fini(&l);
-    look(&l, ZEROS_SHOW); /* only where it is known which entries are zero */
+    look(&l, ZEROS_SHOW); /* only if it is known which entries are zero */
     assert_true(flagged(&l, "chi2 of high bits") >= 2);
     sherd__findings_fini(&l);
     look(&l, FAINT);
@@ -127,7 +130,7 @@ static void each_trace_of_the_data_is_flagged(void **state)
     sherd__findings_fini(&l);
 }
 
-static void one_time_masks_win_no_game_and_their_controls_do(void **state)
+static void no_game_against_one_time_masks_is_won_and_every_control_is_flagged(void **state)
 {
     (void)state;
     sherd__findings l = { 0 };
@@ -144,7 +147,8 @@ static void one_time_masks_win_no_game_and_their_controls_do(void **state)
         ran += !strcmp(l.list[i].test, "control");
         if (l.list[i].control) assert_true(l.list[i].flagged);
     }
-    assert_int_equal(ran, 5); /* permute, reuse, one for all primes, at an offset, negated */
+    assert_int_equal(ran, 5); /* permute, reuse, one mask for all primes, reuse at an offset,
+                               * negation */
     assert_false(sherd__control_of(SHERD__CONTROL_COALITION, &one_time));
     assert_false(sherd__control_of(SHERD__CONTROL_POINT, &one_time));
     sherd__findings_fini(&l);
@@ -161,7 +165,7 @@ static void a_one_time_share_is_block_plus_mask(void **state)
     assert_int_equal(sherd__modular_check(&odd, NULL), SHERD_EINVAL);
 }
 
-/* Two products of a record, audited together: findings beyond the first one's own. */
+/* Audits two products of a record together. Returns the number of flagged findings about both. */
 static size_t reuse(sherd__audit_report *r, sherd__seen *first, sherd__seen *other)
 {
     const char *names[16] = { "a", "b", "c", "d", "e", "f", "g", "h", "i" };
@@ -174,7 +178,7 @@ static size_t reuse(sherd__audit_report *r, sherd__seen *first, sherd__seen *oth
     return sherd__audit_flagged(r);
 }
 
-static void masks_of_one_product_in_another_are_found(void **state)
+static void masks_of_one_product_reused_in_another_are_found(void **state)
 {
     (void)state;
     sherd__audit_report r;
@@ -184,7 +188,7 @@ static void masks_of_one_product_in_another_are_found(void **state)
     assert_int_equal(reuse(&r, &h[0].seen, &h[1].seen), 0);
     assert_true(r.findings.tests > 100);
     sherd__audit_report_fini(&r);
-    assert_int_equal(reuse(&r, &h[0].seen, &h[0].seen), 0); /* sent again */
+    assert_int_equal(reuse(&r, &h[0].seen, &h[0].seen), 0); /* the same share sent again */
     assert_int_equal(r.findings.len, 0);
     sherd__audit_report_fini(&r);
     assert_int_equal(sherd__control_make(&v, SHERD__CONTROL_REUSE, &h[0].code, ROWS, COLS, NULL, 6),
@@ -209,7 +213,7 @@ static void masks_of_one_product_in_another_are_found(void **state)
     for (unsigned i = 0; i < 2; i++) honest_free(&h[i]);
 }
 
-static void want_of_memory_is_told(void **state)
+static void failed_allocations_are_reported(void **state)
 {
     (void)state;
     masked m;
@@ -229,12 +233,12 @@ static void want_of_memory_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_share_that_hides_depends_on_nothing),
+        cmocka_unit_test(a_share_that_hides_does_not_depend_on_the_data),
         cmocka_unit_test(each_trace_of_the_data_is_flagged),
-        cmocka_unit_test(one_time_masks_win_no_game_and_their_controls_do),
+        cmocka_unit_test(no_game_against_one_time_masks_is_won_and_every_control_is_flagged),
         cmocka_unit_test(a_one_time_share_is_block_plus_mask),
-        cmocka_unit_test(masks_of_one_product_in_another_are_found),
-        cmocka_unit_test(want_of_memory_is_told),
+        cmocka_unit_test(masks_of_one_product_reused_in_another_are_found),
+        cmocka_unit_test(failed_allocations_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Element-wise views: panels in their order, parts that were taken over, entries that are found,
- * and what the values of a row tell of it. */
+/* Element-wise views: the order of panels, slots that were taken over, entries that are found, and
+ * what the values of a row reveal about it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -34,7 +34,7 @@ static sherd__fragment_info floats(const double *x, uint32_t rows, uint32_t cols
                                    .len = 8 + (size_t)rows * cols * 8 };
 }
 
-/* A task of two operands, op as given: TASK by hand, since spool_task multiplies. */
+/* Appends a task of two operands with the given op; spool_task only multiplies. */
 static void a_task(uint32_t number, uint32_t op, uint32_t left, uint32_t right, uint32_t rows,
                    uint32_t cols)
 {
@@ -45,7 +45,7 @@ static void a_task(uint32_t number, uint32_t op, uint32_t left, uint32_t right, 
                                           .len = (uint64_t)rows * cols * 8 };
     size_t at = in.len;
     spool_task(&in, JOB, number, left, right, NULL, 0, &result);
-    for (size_t i = at + 32; i + 1 < in.len; i++) /* field 1, the op, is the first one */
+    for (size_t i = at + 32; i + 1 < in.len; i++) /* field 1, the op, is the first field */
         if (in.bytes[i] == 1u << 3) {
             in.bytes[i + 1] = (uint8_t)op;
             return;
@@ -53,8 +53,8 @@ static void a_task(uint32_t number, uint32_t op, uint32_t left, uint32_t right, 
     fail();
 }
 
-/* Values r*100 + place: two panels of slot 0 (2 columns), one panel of slot 1 (1 column), the first
- * panel again, out of order. */
+/* Writes a record of values r*100 + place: two panels of slot 0 (2 columns), one panel of slot 1 (1
+ * column), and the first panel again, out of order. */
 static void open_record(sherd__views *v)
 {
     static uint8_t body[400];
@@ -73,7 +73,7 @@ static void open_record(sherd__views *v)
     info = floats(minus, 2, 2, body);
     spool_put(&in, JOB, 3, &info, body);
     a_task(1, 17, 2, 3, 2, 2);
-    a_task(1, 17, 2, 3, 2, 2); /* again */
+    a_task(1, 17, 2, 3, 2, 2); /* repeated */
     info = floats(other, 4, 1, body);
     spool_put(&in, JOB, 4, &info, body);
     a_task(2, 17, 4, 4, 4, 1);
@@ -124,7 +124,8 @@ static double unit(const sherd__entropy *e)
     return (double)(sherd__entropy_u64(e) >> 11) * 0x1p-53;
 }
 
-/* Rows of four kinds, which differ in which values they hold (or, noise, in nothing). */
+/* Draws rows of four kinds, which differ in the values that they contain (or, with noise, in
+ * nothing). */
 static void draw(const sherd__entropy *e, double *x, uint8_t *kind, bool noise)
 {
     for (unsigned r = 0; r < ROWS; r++) {
@@ -147,7 +148,7 @@ static void attack(sherd__findings *l, bool noise, double spoil)
     draw(&e, a, kind, noise);
     draw(&e, p, public_kind, noise);
     for (unsigned r = 0; r < ROWS; r++) labels[r] = public_kind[r];
-    for (unsigned r = 0; r < ROWS; r++) /* every row's values from another place on */
+    for (unsigned r = 0; r < ROWS; r++) /* rotates each row's values */
         for (unsigned c = 0; c < SEEN; c++)
             seen[r * SEEN + c] = a[r * COLS + (r * 7 + c * 3) % COLS] + spoil;
     const sherd__elements x = {
@@ -168,7 +169,7 @@ static void attack(sherd__findings *l, bool noise, double spoil)
     sherd__public_fini(&pub);
 }
 
-static void entries_are_found_wherever_they_stand_in_their_row(void **state)
+static void entries_are_found_at_any_place_in_their_row(void **state)
 {
     (void)state;
     sherd__findings l;
@@ -180,7 +181,7 @@ static void entries_are_found_wherever_they_stand_in_their_row(void **state)
     sherd__findings_fini(&l);
 }
 
-static void values_tell_labels_but_noise_does_not(void **state)
+static void values_reveal_labels_and_noise_does_not(void **state)
 {
     (void)state;
     sherd__findings l;
@@ -194,7 +195,7 @@ static void values_tell_labels_but_noise_does_not(void **state)
     sherd__findings_fini(&l);
 }
 
-static void want_of_memory_is_told(void **state)
+static void failed_allocations_are_reported(void **state)
 {
     (void)state;
     sherd__views v;
@@ -214,9 +215,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_in_the_order_of_their_tasks),
-        cmocka_unit_test(entries_are_found_wherever_they_stand_in_their_row),
-        cmocka_unit_test(values_tell_labels_but_noise_does_not),
-        cmocka_unit_test(want_of_memory_is_told),
+        cmocka_unit_test(entries_are_found_at_any_place_in_their_row),
+        cmocka_unit_test(values_reveal_labels_and_noise_does_not),
+        cmocka_unit_test(failed_allocations_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

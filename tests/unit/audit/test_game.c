@@ -1,4 +1,4 @@
-/* The distinguishing game: fair where nothing leaks, won where anything does. */
+/* The distinguishing game: fair if the shares reveal nothing, won if they reveal anything. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,12 +22,13 @@ static const sherd__seen_code one = {
 static double zero[N], data[N];
 static const double *const first[] = { zero }, *const second[] = { data };
 
-/* An encoder that puts uniform numbers into shares and lets one entry show which operand it was. */
+/* An encoder that puts uniform numbers into shares and, with some probability, lets one entry show
+ * which operand it encodes. */
 typedef struct leak {
     sherd__seeded state;
     sherd__entropy entropy;
     uint32_t views;
-    double chance; /* of the leak, each round */
+    double chance; /* probability of the leak in each round */
     int err;
     size_t calls;
 } leak;
@@ -64,7 +65,7 @@ static sherd__finding play(leak *l, uint32_t rounds, uint64_t seed)
     return f;
 }
 
-static void uniform_shares_win_nothing_on_average(void **s)
+static void uniform_shares_give_no_advantage_on_average(void **s)
 {
     double sum = 0, least = 0;
     (void)s;
@@ -75,13 +76,13 @@ static void uniform_shares_win_nothing_on_average(void **s)
         if (f.log_p < least) least = f.log_p;
         assert_true(f.low <= f.value && f.value <= f.high);
     }
-    /* 100 games of 100 counted rounds: deviation of the mean 0.01. Training has seen other
-     * rounds. */
+    /* 100 games with 100 counted rounds each: the standard deviation of the mean is 0.01. The
+     * attacker was trained on other rounds. */
     assert_true(fabs(sum / 100) < 0.035);
     assert_true(least > log(1e-5) && least < log(0.2));
 }
 
-static void a_rare_leak_is_an_advantage_of_its_size(void **s)
+static void a_rare_leak_gives_an_advantage_of_its_probability(void **s)
 {
     leak l = leaking(0.2, 7);
     sherd__finding f = play(&l, 4000, 7);
@@ -91,10 +92,10 @@ static void a_rare_leak_is_an_advantage_of_its_size(void **s)
     l = leaking(1, 8);
     f = play(&l, 1000, 8);
     assert_true(f.value == 1 && fabs(f.log_p + 500 * log(2)) < 1e-6 && f.high == 1);
-    assert_int_equal(l.calls, 2000); /* each round the challenge, and operand 0 before it */
+    assert_int_equal(l.calls, 2000); /* each round encodes operand 0 first, then the challenge */
 }
 
-/* Each mask is used twice, for neighbouring encodings: no two challenges share one. */
+/* Each mask is used twice, for consecutive encodings; no two challenges share a mask. */
 typedef struct forgetful {
     leak l;
     uint32_t mask[N];
@@ -104,13 +105,13 @@ static int encode_again(void *ctx, const double *const *blocks, uint32_t *const 
 {
     forgetful *f = ctx;
     if (f->l.calls++ % 2 == 0) sherd__audit_draw(&f->l.entropy, P, N, f->mask);
-    for (size_t e = 0; e < N; e++) /* the block weighs -1 in the first share, the mask 2 */
+    for (size_t e = 0; e < N; e++) /* the block has weight -1 in the first share, the mask 2 */
         out[0][e] =
             (uint32_t)((2 * (uint64_t)f->mask[e] + P - sherd__audit_residue(blocks[0][e], P)) % P);
     return SHERD_OK;
 }
 
-static void a_mask_that_is_used_twice_loses_the_game(void **s)
+static void the_attacker_wins_if_a_mask_is_used_twice(void **s)
 {
     forgetful f = { .l = leaking(0, 10) };
     sherd__findings found = { 0 };
@@ -125,7 +126,7 @@ static void a_mask_that_is_used_twice_loses_the_game(void **s)
     sherd__findings_fini(&found);
 }
 
-static void an_odd_number_of_rounds_is_counted_whole(void **s)
+static void an_odd_number_of_rounds_is_counted_completely(void **s)
 {
     leak l = leaking(1, 9);
     sherd__finding f = play(&l, 7, 9);
@@ -133,7 +134,7 @@ static void an_odd_number_of_rounds_is_counted_whole(void **s)
     assert_true(f.value == 1 && fabs(f.log_p + 4 * log(2)) < 1e-9);
 }
 
-static void the_scheme_wins_against_t_domains(void **s)
+static void the_scheme_hides_from_t_domains(void **s)
 {
     static const uint32_t shapes[][3] = {
         { 3, 1, 7 }, { 2, 2, 8 }, { 5, 2, 16 }, { 1, 3, 8 }, { 1, 1, 3 }
@@ -158,7 +159,7 @@ static void the_scheme_wins_against_t_domains(void **s)
     sherd__findings_fini(&l);
 }
 
-static void games_that_are_none_are_refused(void **s)
+static void invalid_games_are_refused(void **s)
 {
     leak l = leaking(0, 1);
     sherd__findings found = { 0 };
@@ -187,7 +188,7 @@ static void games_that_are_none_are_refused(void **s)
     assert_int_equal(found.len, 0);
 }
 
-static void want_of_memory_is_reported_wherever_it_strikes(void **s)
+static void every_failed_allocation_is_reported(void **s)
 {
     int err = SHERD_ENOMEM;
     sherd__audit_options opt = { .seed = 1, .rounds = 4 };
@@ -205,13 +206,13 @@ static void want_of_memory_is_reported_wherever_it_strikes(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(uniform_shares_win_nothing_on_average),
-        cmocka_unit_test(a_rare_leak_is_an_advantage_of_its_size),
-        cmocka_unit_test(a_mask_that_is_used_twice_loses_the_game),
-        cmocka_unit_test(an_odd_number_of_rounds_is_counted_whole),
-        cmocka_unit_test(the_scheme_wins_against_t_domains),
-        cmocka_unit_test(games_that_are_none_are_refused),
-        cmocka_unit_test(want_of_memory_is_reported_wherever_it_strikes),
+        cmocka_unit_test(uniform_shares_give_no_advantage_on_average),
+        cmocka_unit_test(a_rare_leak_gives_an_advantage_of_its_probability),
+        cmocka_unit_test(the_attacker_wins_if_a_mask_is_used_twice),
+        cmocka_unit_test(an_odd_number_of_rounds_is_counted_completely),
+        cmocka_unit_test(the_scheme_hides_from_t_domains),
+        cmocka_unit_test(invalid_games_are_refused),
+        cmocka_unit_test(every_failed_allocation_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

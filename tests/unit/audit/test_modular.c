@@ -1,6 +1,6 @@
 /*
- * Linear algebra modulo primes: weights against the scheme's own, null spaces against their
- * definition, short multiples against trying all of them.
+ * Linear algebra modulo primes: weights compared with those of the scheme, null spaces with their
+ * definition, short multiples with an exhaustive search.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,7 +30,7 @@ static sherd__seen_code code(uint32_t k, uint32_t t, uint32_t n)
     };
 }
 
-static void inverses_and_joined_residues_are_right(void **s)
+static void inverses_and_joined_residues_are_correct(void **s)
 {
     (void)s;
     for (uint32_t a = 1; a < 251; a++)
@@ -47,7 +47,7 @@ static void inverses_and_joined_residues_are_right(void **s)
     assert_int_equal(sherd__modular_centre(4, 7), -3);
 }
 
-static void weights_are_those_of_the_scheme(void **s)
+static void weights_equal_those_of_the_scheme(void **s)
 {
     (void)s;
     for (uint32_t k = 1; k < 6; k++) {
@@ -111,7 +111,7 @@ static void short_multiples_are_the_shortest(void **s)
     assert_int_equal(sherd__modular_shorten(zero, 2, PRIME), 1);
 }
 
-/* Every row: no mask, the data it says, and rows that are independent. */
+/* Checks every row: it contains no mask, it has the stated data, and rows are independent. */
 static void holds(const sherd__unmasked *u, const sherd__seen_code *c, uint32_t prime,
                   const uint32_t *members)
 {
@@ -129,7 +129,7 @@ static void holds(const sherd__unmasked *u, const sherd__seen_code *c, uint32_t 
     }
 }
 
-static void t_shares_have_no_combination_without_masks_and_more_have(void **s)
+static void t_shares_have_no_mask_free_combination_and_more_shares_have(void **s)
 {
     (void)s;
     for (uint32_t round = 0; round < 400; round++) {
@@ -143,7 +143,7 @@ static void t_shares_have_no_combination_without_masks_and_more_have(void **s)
         uint32_t want = size <= t ? 0 : size - t < k ? size - t : k;
         assert_int_equal(u.rows, want);
         holds(&u, &c, round % 2, members);
-        for (uint32_t r = 0; r < u.rows; r++) /* K+T shares solve for every block */
+        for (uint32_t r = 0; r < u.rows; r++) /* K+T shares determine every block */
             assert_int_equal(sherd__unmasked_block(&u, r), want == k ? r : UINT32_MAX);
         sherd__unmasked_fini(&u);
     }
@@ -158,8 +158,8 @@ static bool next(uint32_t *chosen, uint32_t size, uint32_t of)
     return true;
 }
 
-/* Rule: no alpha is a beta, and every T x T minor of the masks' weights is invertible, in any
- * prime. */
+/* The rule: no alpha is a beta, and every T x T minor of the masks' weights is invertible, modulo
+ * any prime. */
 static void no_t_shares_of_any_code_in_use_cancel_their_masks(void **s)
 {
     static const sherd__primes *const tables[] = { &sherd__primes_default, &sherd__primes_wide };
@@ -188,11 +188,11 @@ static void no_t_shares_of_any_code_in_use_cancel_their_masks(void **s)
     assert_true(all > 20000);
 }
 
-static void broken_points_are_found_within_t(void **s)
+static void invalid_points_are_found_within_t_shares(void **s)
 {
     static const uint32_t twins[] = { 7, 9, 7, 8 }, block[] = { 7, 1, 8, 9 };
     static const uint32_t modulo[] = { 7, 7 + 5931641, 8,
-                                       9 }; /* one point modulo the first prime */
+                                       9 }; /* equal to another point modulo the first prime */
     static const uint32_t pair[] = { 0, 2 }, first[] = { 0, 1 }, alone[] = { 1 };
     sherd__seen_code c = code(2, 2, 4);
     sherd__unmasked u;
@@ -202,7 +202,7 @@ static void broken_points_are_found_within_t(void **s)
     assert_int_equal(u.rows, 1);
     assert_int_equal(sherd__unmasked_block(&u, 0), 0);
     sherd__unmasked_fini(&u);
-    /* Two equal shares tell no more than one. */
+    /* Two equal shares reveal no more than one. */
     c.alpha = twins;
     assert_int_equal(sherd__unmasked_find(&u, &c, 0, pair, 2), 0);
     assert_int_equal(u.rows, 0);
@@ -215,7 +215,7 @@ static void broken_points_are_found_within_t(void **s)
     }
 }
 
-static void codes_that_are_none_are_refused(void **s)
+static void invalid_codes_are_refused(void **s)
 {
     static const uint32_t same[] = { 1, 2, 1 + 5931641 };
     sherd__seen_code c = code(2, 1, 4);
@@ -240,7 +240,7 @@ static void codes_that_are_none_are_refused(void **s)
     assert_int_equal(sherd__modular_check(&c, NULL), SHERD_EINVAL);
 }
 
-static void want_of_memory_is_reported(void **s)
+static void failed_allocations_are_reported(void **s)
 {
     static const uint32_t members[] = { 0, 1, 2 };
     sherd__seen_code c = code(2, 1, 4);
@@ -256,15 +256,15 @@ static void want_of_memory_is_reported(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(inverses_and_joined_residues_are_right),
-        cmocka_unit_test(weights_are_those_of_the_scheme),
+        cmocka_unit_test(inverses_and_joined_residues_are_correct),
+        cmocka_unit_test(weights_equal_those_of_the_scheme),
         cmocka_unit_test(a_share_at_a_blocks_point_is_that_block),
         cmocka_unit_test(short_multiples_are_the_shortest),
-        cmocka_unit_test(t_shares_have_no_combination_without_masks_and_more_have),
+        cmocka_unit_test(t_shares_have_no_mask_free_combination_and_more_shares_have),
         cmocka_unit_test(no_t_shares_of_any_code_in_use_cancel_their_masks),
-        cmocka_unit_test(broken_points_are_found_within_t),
-        cmocka_unit_test(codes_that_are_none_are_refused),
-        cmocka_unit_test(want_of_memory_is_reported),
+        cmocka_unit_test(invalid_points_are_found_within_t_shares),
+        cmocka_unit_test(invalid_codes_are_refused),
+        cmocka_unit_test(failed_allocations_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

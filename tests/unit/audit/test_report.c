@@ -57,7 +57,7 @@ static sherd__audit_report a_report(void)
     return r;
 }
 
-static void json_has_every_figure_with_its_chance(void **state)
+static void json_has_every_figure_with_its_chance_value(void **state)
 {
     (void)state;
     sherd__audit_report r = a_report();
@@ -90,7 +90,7 @@ static size_t count(const char *text, const char *what)
     return n;
 }
 
-static void a_page_loads_nothing_and_believes_nobody(void **state)
+static void a_page_loads_nothing_and_escapes_all_texts(void **state)
 {
     (void)state;
     sherd__audit_report r = a_report();
@@ -110,7 +110,7 @@ static void a_page_loads_nothing_and_believes_nobody(void **state)
     assert_non_null(strstr(page, "default-src 'none'"));
     assert_int_equal(count(page, "class=\"flag\""), 1);
     assert_non_null(strstr(page, "cut at byte 7"));
-    /* two pictures of 3 x 3, with their gaps: twice as large on the page */
+    /* two pictures of 3 x 3, with their gaps: doubled on the page */
     assert_int_equal(count(page, "width=\"20\" height=\"6\""), 4);
     sherd__free(page);
     for (size_t n = 1; n < 200; n++) {
@@ -125,8 +125,8 @@ static void a_page_loads_nothing_and_believes_nobody(void **state)
     sherd__findings_fini(&r.findings);
 }
 
-/* Of three domains one was cut, in all three forms of the report. */
-static void a_cut_record_is_told_in_json_and_on_the_page(void **state)
+/* The record of one of three domains was truncated; all three forms of the report say so. */
+static void a_truncated_record_is_reported_in_json_and_on_the_page(void **state)
 {
     (void)state;
     sherd__node_view nodes[4] = { { .domain = 0 },
@@ -159,7 +159,7 @@ static void a_cut_record_is_told_in_json_and_on_the_page(void **state)
     sherd__findings_fini(&r.findings);
 }
 
-static void notes_that_find_no_room_are_counted(void **state)
+static void notes_beyond_the_maximum_are_counted(void **state)
 {
     (void)state;
     sherd__audit_report r = a_report();
@@ -170,7 +170,7 @@ static void notes_that_find_no_room_are_counted(void **state)
     sherd__findings_fini(&r.findings);
 }
 
-static void a_control_that_is_missed_ends_the_audit(void **state)
+static void an_undetected_control_ends_the_audit(void **state)
 {
     (void)state;
     sherd__audit_report r = a_report();
@@ -190,11 +190,11 @@ static void a_control_that_is_missed_ends_the_audit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(json_has_every_figure_with_its_chance),
-        cmocka_unit_test(a_page_loads_nothing_and_believes_nobody),
-        cmocka_unit_test(a_cut_record_is_told_in_json_and_on_the_page),
-        cmocka_unit_test(notes_that_find_no_room_are_counted),
-        cmocka_unit_test(a_control_that_is_missed_ends_the_audit),
+        cmocka_unit_test(json_has_every_figure_with_its_chance_value),
+        cmocka_unit_test(a_page_loads_nothing_and_escapes_all_texts),
+        cmocka_unit_test(a_truncated_record_is_reported_in_json_and_on_the_page),
+        cmocka_unit_test(notes_beyond_the_maximum_are_counted),
+        cmocka_unit_test(an_undetected_control_ends_the_audit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Shares out of records: which scheme it was, panels in their order, nodes that are left out. */
+/* Shares read from records: the scheme, the order of panels, nodes that are left out. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@
 static const uint32_t primes[2] = { 5931641, 5931637 };
 static uint8_t body[4096];
 
-/* The residue of a node's share of an operand. */
+/* Returns a residue of a node's share of an operand. */
 static uint32_t residue(unsigned node, unsigned prime, unsigned row, unsigned col, unsigned operand)
 {
     return (1 + node * 100003 + prime * 7919 + row * 31 + col + operand * 1000003) % primes[prime];
@@ -69,7 +69,8 @@ static void record(const char *dir, unsigned node, const spool *in, const spool 
     spool_file(dir, name, out->bytes, out->len);
 }
 
-/* A node is sent `panels` panels of two rows each, the first one twice: for two tiles. */
+/* Writes the record of a node that receives `panels` panels of two rows each, and the first one
+ * twice, for two tiles. */
 static void a_node(const char *dir, unsigned node, unsigned panels, bool public_b)
 {
     static spool in, out;
@@ -106,7 +107,7 @@ static void check_share(const sherd__seen *s, unsigned share, unsigned node, uns
                                  residue(node, q, r, c, operand));
 }
 
-/* As the command reads them: eight right operands. */
+/* Reads as the command does, with at most eight right operands. */
 static int read_shares(sherd__shares *s, const sherd__views *v, uint64_t job, uint64_t n,
                        uint32_t masks, uint32_t spare, size_t rows, sherd_diag *d)
 {
@@ -138,14 +139,14 @@ static void both_operands_of_share_are_read(void **state)
     assert_string_equal(s.note, "");
     sherd__shares_fini(&s);
     assert_int_equal(read_shares(&s, &v, job, 0, 1, 0, 4, NULL), 0);
-    assert_true(s.seen[0].rows == 4 && s.share_rows == 6); /* as many as were asked for */
+    assert_true(s.seen[0].rows == 4 && s.share_rows == 6); /* as many as requested */
     sherd__shares_fini(&s);
     assert_int_equal(read_shares(&s, &v, job, 0, 3, 0, 100, NULL), SHERD_EINVAL);
     assert_int_equal(read_shares(&s, &v, job, 5, 1, 0, 100, NULL), SHERD_EINVAL);
     sherd__views_fini(&v);
 }
 
-static void a_public_b_is_told_from_a_coded_one(void **state)
+static void a_public_b_is_distinguished_from_a_coded_one(void **state)
 {
     (void)state;
     sherd__views v;
@@ -165,7 +166,7 @@ static void a_public_b_is_told_from_a_coded_one(void **state)
     sherd__views_fini(&v);
 }
 
-static void a_share_that_is_not_whole_is_left_out_and_told(void **state)
+static void an_incomplete_share_is_left_out_and_reported(void **state)
 {
     (void)state;
     sherd__views v;
@@ -179,7 +180,7 @@ static void a_share_that_is_not_whole_is_left_out_and_told(void **state)
     sherd__views_fini(&v);
 }
 
-static void nodes_own_records_are_taken_apart(void **state)
+static void records_of_nodes_themselves_are_read_separately(void **state)
 {
     (void)state;
     sherd__views v;
@@ -194,8 +195,8 @@ static void nodes_own_records_are_taken_apart(void **state)
     sherd__views_fini(&v);
 }
 
-/* Node `node` holds panels [from, to) of share `share`, and two tiles of B of it; tasks are
- * numbered as a coordinator does: position by position, share by share. */
+/* Writes the record of a node that has panels [from, to) of share `share` and two tiles of B of it.
+ * Tasks are numbered as a coordinator numbers them: by position, then by share. */
 static void a_part(const char *dir, unsigned node, unsigned share, unsigned from, unsigned to)
 {
     static spool in, out;
@@ -214,7 +215,8 @@ static void a_part(const char *dir, unsigned node, unsigned share, unsigned from
     record(dir, node, &in, &out);
 }
 
-/* Five nodes in three domains: the three nodes of share 0 had its panels in disorder. */
+/* Writes the records of five nodes in three domains; the three nodes of share 0 received its panels
+ * out of order. */
 static void open_domains(sherd__views *v)
 {
     static const char index[] =
@@ -236,7 +238,7 @@ static void open_domains(sherd__views *v)
     assert_true(v->len == 5 && v->domains_len == 3);
 }
 
-static void what_the_nodes_of_a_domain_hold_is_one_share(void **state)
+static void blocks_of_all_nodes_of_a_domain_form_one_share(void **state)
 {
     (void)state;
     sherd__views v;
@@ -250,8 +252,8 @@ static void what_the_nodes_of_a_domain_hold_is_one_share(void **state)
     sherd__views_fini(&v);
 }
 
-/* In whatever order they are given, and with one of them missing. */
-static void nodes_own_records_are_numbered_by_their_tasks(void **state)
+/* In any order of the records, and with one of them missing. */
+static void records_of_nodes_themselves_are_numbered_by_their_tasks(void **state)
 {
     (void)state;
     for (unsigned nodes = 3; nodes >= 2; nodes--) {
@@ -275,7 +277,7 @@ static void nodes_own_records_are_numbered_by_their_tasks(void **state)
     }
 }
 
-/* Two of one number, or a step that is none: nothing is guessed. */
+/* If two nodes have the same number, or a step is irregular, numbers are not used. */
 static void numbers_that_disagree_are_not_used(void **state)
 {
     (void)state;
@@ -323,7 +325,7 @@ static void every_tile_of_a_coded_b_is_attacked(void **state)
     sherd__views_fini(&v);
 }
 
-static void tiles_beyond_the_limit_are_counted_and_said(void **state)
+static void tiles_beyond_the_limit_are_counted_and_reported(void **state)
 {
     (void)state;
     sherd__views v;
@@ -335,7 +337,8 @@ static void tiles_beyond_the_limit_are_counted_and_said(void **state)
     if (!strstr(s.left_out, "sent in 2 tiles: the first 1 are")) fail_msg("%s", s.left_out);
     sherd__shares_fini(&s);
     for (w.rights = 2; w.rights > 1; w.rights = w.rights == 2 ? UINT32_MAX : 0) {
-        assert_int_equal(sherd__shares_read(&s, &v, JOB, &w, NULL), 0); /* room for what there is */
+        assert_int_equal(sherd__shares_read(&s, &v, JOB, &w, NULL), 0); /* room only for what
+                                                                         * exists */
         assert_int_equal(s.seen_len, 3);
         assert_string_equal(s.left_out, "");
         sherd__shares_fini(&s);
@@ -343,12 +346,12 @@ static void tiles_beyond_the_limit_are_counted_and_said(void **state)
     sherd__views_fini(&v);
 }
 
-/* --- a cut that the record tells -------------------------------------------------------------- */
+/* ---- partitions that the record describes ---------------------------------------------------- */
 
 #define PANELS 5u
 #define PAD SHERD__SEEN_PADDING
 
-/* 11 rows in parts of 5, each in two blocks: of 3, 3 and 1 rows, two of them at most at a time. */
+/* 11 rows in parts of 5, each in two blocks of 3, 3 and 1 rows, at most two of them at a time. */
 static const unsigned cut_at[PANELS + 1] = { 0, 2, 3, 5, 6, 7 };
 
 static void a_kept(const char *dir, unsigned node, unsigned without, bool stays)
@@ -369,7 +372,7 @@ static void a_kept(const char *dir, unsigned node, unsigned without, bool stays)
     record(dir, node, &in, &out);
 }
 
-/* more: further members. */
+/* Writes the description of a partition; more: further members. */
 static void say_cut(const char *dir, unsigned panel, bool stays, const char *more)
 {
     char line[400];
@@ -397,7 +400,7 @@ static void check_rows(const sherd__seen *s, const uint32_t *want)
     for (size_t i = 0; i < 2 * s->rows; i++) assert_int_equal(s->row[i], want[i]);
 }
 
-static void rows_are_those_of_their_part_whatever_came_first(void **state)
+static void rows_belong_to_their_part_in_any_order_of_arrival(void **state)
 {
     (void)state;
     static const uint32_t want[14] = { 0, 1, 2, 5, 6, 7, 10, 3, 4, PAD, 8, 9, PAD, PAD };
@@ -405,14 +408,15 @@ static void rows_are_those_of_their_part_whatever_came_first(void **state)
         sherd__views v;
         sherd__shares s;
         open_kept(&v, whole, 2, stays);
-        /* T, S and n are not asked for: the record says it */
+        /* T, S and n are ignored: the record states them */
         assert_int_equal(read_shares(&s, &v, JOB, 11, 7, 9, 100, NULL), 0);
         assert_true(s.kind == SHERD__SHARES_BOTH && s.code.blocks == 2 && s.code.masks == 1);
         assert_true(s.largest == 255 && s.seen[0].rows == 7 && s.share_rows == 7);
         for (unsigned i = 0; i < NODES; i++) check_share(&s.seen[0], i, i, 0);
         check_rows(&s.seen[0], want);
         assert_null(s.seen[1].row);
-        assert_true(s.largest_b == 0 && sherd__shares_right(&s) == !stays); /* not what stays */
+        assert_true(s.largest_b == 0 &&
+                    sherd__shares_right(&s) == !stays); /* no figure for a kept operand */
         assert_string_equal(s.seen[1].name, stays ? "right 1" : "B");
         assert_string_equal(s.note, "");
         sherd__shares_fini(&s);
@@ -436,7 +440,8 @@ static void rows_are_named_by_the_order_of_the_training(void **state)
     v.order = sherd__calloc(11, sizeof *v.order);
     v.order_len = 11;
     for (uint32_t i = 0; i < 11; i++) v.order[i] = 10 - i;
-    assert_int_equal(read_shares(&s, &v, JOB, 40, 1, 0, 100, NULL), 0); /* some held out */
+    assert_int_equal(read_shares(&s, &v, JOB, 40, 1, 0, 100, NULL), 0); /* some rows were held
+                                                                         * out */
     check_rows(&s.seen[0], want);
     sherd__shares_fini(&s);
     assert_int_equal(read_shares(&s, &v, JOB, 10, 1, 0, 100, &d), SHERD_EINVAL);
@@ -444,7 +449,7 @@ static void rows_are_named_by_the_order_of_the_training(void **state)
     sherd__views_fini(&v);
 }
 
-/* Two tiles of B, the second of which came first to every other node. */
+/* Writes two tiles of B; every other node received the second one first. */
 static void a_tiled(const char *dir, unsigned node)
 {
     static spool in, out;
@@ -483,8 +488,9 @@ static void tiles_are_placed_by_the_numbers_of_their_tasks(void **state)
     sherd__views_fini(&v);
 }
 
-/* A position may have enough answers before a domain's turn: the same rows are taken of all. */
-static void panels_that_were_not_sent_to_all_are_left_out(void **state)
+/* A position may have enough answers before a domain has its turn: the same rows are used of all
+ * shares. */
+static void panels_that_were_not_sent_to_all_shares_are_left_out(void **state)
 {
     (void)state;
     static const unsigned without[NODES] = { 0, 1u << 1, 0, 1u << 0 | 1u << 2 | 1u << 3 };
@@ -507,7 +513,7 @@ static void panels_that_were_not_sent_to_all_are_left_out(void **state)
     sherd__views_fini(&v);
 }
 
-static void a_cut_that_is_not_what_travelled_is_not_used(void **state)
+static void a_description_that_disagrees_with_the_bytes_is_not_used(void **state)
 {
     (void)state;
     sherd__views v;
@@ -520,7 +526,7 @@ static void a_cut_that_is_not_what_travelled_is_not_used(void **state)
     sherd__views_fini(&v);
 }
 
-static void want_of_memory_is_told_of_a_known_cut(void **state)
+static void failed_allocations_are_reported_for_a_described_partition(void **state)
 {
     (void)state;
     sherd__views v;
@@ -539,7 +545,7 @@ static void want_of_memory_is_told_of_a_known_cut(void **state)
     fail();
 }
 
-static void want_of_memory_is_told(void **state)
+static void failed_allocations_are_reported(void **state)
 {
     (void)state;
     sherd__views v;
@@ -562,22 +568,22 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_operands_of_share_are_read),
-        cmocka_unit_test(a_public_b_is_told_from_a_coded_one),
-        cmocka_unit_test(a_share_that_is_not_whole_is_left_out_and_told),
-        cmocka_unit_test(nodes_own_records_are_taken_apart),
-        cmocka_unit_test(what_the_nodes_of_a_domain_hold_is_one_share),
-        cmocka_unit_test(nodes_own_records_are_numbered_by_their_tasks),
+        cmocka_unit_test(a_public_b_is_distinguished_from_a_coded_one),
+        cmocka_unit_test(an_incomplete_share_is_left_out_and_reported),
+        cmocka_unit_test(records_of_nodes_themselves_are_read_separately),
+        cmocka_unit_test(blocks_of_all_nodes_of_a_domain_form_one_share),
+        cmocka_unit_test(records_of_nodes_themselves_are_numbered_by_their_tasks),
         cmocka_unit_test(numbers_that_disagree_are_not_used),
         cmocka_unit_test(further_products_are_numbered),
         cmocka_unit_test(every_tile_of_a_coded_b_is_attacked),
-        cmocka_unit_test(tiles_beyond_the_limit_are_counted_and_said),
-        cmocka_unit_test(rows_are_those_of_their_part_whatever_came_first),
+        cmocka_unit_test(tiles_beyond_the_limit_are_counted_and_reported),
+        cmocka_unit_test(rows_belong_to_their_part_in_any_order_of_arrival),
         cmocka_unit_test(rows_are_named_by_the_order_of_the_training),
         cmocka_unit_test(tiles_are_placed_by_the_numbers_of_their_tasks),
-        cmocka_unit_test(panels_that_were_not_sent_to_all_are_left_out),
-        cmocka_unit_test(a_cut_that_is_not_what_travelled_is_not_used),
-        cmocka_unit_test(want_of_memory_is_told_of_a_known_cut),
-        cmocka_unit_test(want_of_memory_is_told),
+        cmocka_unit_test(panels_that_were_not_sent_to_all_shares_are_left_out),
+        cmocka_unit_test(a_description_that_disagrees_with_the_bytes_is_not_used),
+        cmocka_unit_test(failed_allocations_are_reported_for_a_described_partition),
+        cmocka_unit_test(failed_allocations_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /*
- * The statistical audit as a whole: it does not accuse the scheme, and it finds each way to break
+ * The statistical audit as a whole: it does not accuse the scheme, and it detects each way to break
  * it.
  */
 #include <setjmp.h>
@@ -27,7 +27,7 @@ static size_t flagged(const sherd__findings *l, const char *test)
     return n;
 }
 
-/* The smallest p of a test's statistic (NULL: any). */
+/* Returns the smallest p of a statistic of a test (statistic NULL: any). */
 static double smallest(const sherd__findings *l, const char *test, const char *statistic)
 {
     double least = 0;
@@ -53,7 +53,7 @@ static void judge(sherd__findings *l)
 
 /* ---- judging --------------------------------------------------------------------------------- */
 
-static void holms_procedure_stops_at_the_first_that_passes(void **s)
+static void holms_procedure_stops_at_the_first_test_that_passes(void **s)
 {
     static const double p[] = { 0.012, 0.3, 0.001, 0.026, 0.012, 0.9 };
     static const bool want[] = { false, false, true, false, false, false };
@@ -75,8 +75,10 @@ static void holms_procedure_stops_at_the_first_that_passes(void **s)
     for (size_t i = 0; i < 6; i++) assert_int_equal(l.list[i].flagged, want[i]);
     assert_true(fabs(l.list[2].log_threshold - log(0.05 / 6)) < 1e-12);
     assert_true(fabs(l.list[5].log_threshold - log(0.05)) < 1e-12);
-    assert_true(l.list[6].flagged && !l.list[7].flagged); /* 1e-11 is not enough for a control */
-    /* 0.012 fails 0.05/5 at second place: 0.026 would pass 0.05/2 further on, and must not. */
+    assert_true(l.list[6].flagged && !l.list[7].flagged); /* 1e-11 is not sufficient for a
+                                                           * control */
+    /* 0.012 fails 0.05/5 at second place: 0.026 would pass 0.05/2 later, but must not be
+     * flagged. */
     l.list[0].log_p = l.list[4].log_p = log(0.009);
     assert_int_equal(sherd__findings_judge(&l, 0.05), 0);
     assert_true(l.list[0].flagged && l.list[4].flagged && !l.list[3].flagged);
@@ -86,7 +88,7 @@ static void holms_procedure_stops_at_the_first_that_passes(void **s)
     sherd__findings_fini(&l);
 }
 
-static void the_worst_of_each_kind_is_listed_once(void **s)
+static void the_worst_finding_of_each_kind_is_listed_once(void **s)
 {
     static const double p[] = { -1, -5, -3 };
     sherd__findings l = { 0 };
@@ -114,7 +116,7 @@ static void audit_both(sherd__findings *l, honest *a, honest *b, const sherd__au
             assert_int_equal(sherd__audit_coalitions(l, &seen[e], size, opt, NULL, NULL), 0);
 }
 
-static void honest_shares_are_not_accused_in_200_audits(void **s)
+static void correct_shares_are_not_accused_in_200_audits(void **s)
 {
     static const uint32_t shapes[][3] = {
         { 3, 1, 7 }, { 3, 1, 8 }, { 2, 2, 8 }, { 5, 2, 16 }, { 1, 3, 7 }
@@ -138,13 +140,13 @@ static void honest_shares_are_not_accused_in_200_audits(void **s)
         honest_free(&a);
         honest_free(&b);
     }
-    /* And they are tests: as many small p as chance makes, within bounds that only err
-     * downwards. */
+    /* The tests have power: there are as many small p-values as expected by chance, within bounds
+     * that only err downwards. */
     assert_true(tests > 50000);
     assert_true((double)below < 1.2e-3 * (double)tests && (double)below > 1e-4 * (double)tests);
 }
 
-/* ---- each break is found --------------------------------------------------------------------- */
+/* ---- each break is detected ------------------------------------------------------------------ */
 
 static void every_control_is_flagged(void **s)
 {
@@ -163,7 +165,7 @@ static void every_control_is_flagged(void **s)
         sherd__control missed = SHERD__CONTROLS;
         assert_int_equal(sherd__audit_controls(&l, &c, 0, 0, NULL, &opt, NULL), 0);
         assert_int_equal(l.len, SHERD__CONTROLS + 2 * (SHERD__CONTROLS - 3));
-        assert_true(sherd__controls_flagged(&l, &missed) == false); /* not judged yet */
+        assert_true(sherd__controls_flagged(&l, &missed) == false); /* not yet judged */
         judge(&l);
         for (size_t i = 0; i < l.len; i++)
             if (!l.list[i].flagged) fail_msg("%s: %s", l.list[i].subject, l.list[i].sentence);
@@ -192,7 +194,8 @@ static void bytes_of_more_than_t_shares_look_random_and_their_combination_does_n
     assert_true(open->value == 21 && open->flagged && open->control);
     assert_true(smallest(&together, "coalition", "smallness") < -10000);
     assert_true(smallest(&together, "coalition", "repeats") < -100);
-    /* The same for one who only guesses: all 1280 entries agree, each by chance 1 in 5931641. */
+    /* For an attacker that only guesses the blocks: all 1280 entries agree, each by chance with
+     * probability 1/5931641. */
     assert_true(fabs(smallest(&together, "coalition", "entries as guessed") + 1280 * log(5931641)) <
                 1);
     assert_true(smallest(&together, "reconstruction", "R^2 of a linear attacker") < -10);
@@ -223,7 +226,7 @@ static void k_plus_t_shares_rebuild_every_entry(void **s)
         assert_int_equal(rebuilt, drawn);
         assert_true(find(&l, "R^2 of a linear attacker")->value > 0.99);
         sherd__findings_fini(&l);
-        /* One share less: combinations, but not the blocks. */
+        /* With one share less there are combinations, but none gives a block. */
         if (all - 1 > shapes[k][1]) {
             assert_int_equal(sherd__audit_coalitions(&l, &h.seen, all - 1, &opt, NULL, NULL), 0);
             for (size_t i = 0; i < l.len; i++)
@@ -253,14 +256,14 @@ static void a_domain_with_two_shares_is_found_within_t(void **s)
     honest_free(&h);
 }
 
-static void shares_that_nobody_was_sent_are_left_out(void **s)
+static void shares_that_were_not_sent_are_left_out(void **s)
 {
     honest h;
     sherd__findings l = { 0 };
     uint32_t drawn;
     (void)s;
     honest_make(&h, 1, 1, 4, 16, 16, 9);
-    h.pointers[2] = NULL; /* share 1, its first prime */
+    h.pointers[2] = NULL; /* share 1, first prime */
     assert_int_equal(sherd__audit_uniformity(&l, &h.seen, 1, &options, NULL), 0);
     for (size_t i = 0; i < l.len; i++) assert_string_not_equal(l.list[i].who, "domain 2");
     assert_int_equal(sherd__audit_coalitions(&l, &h.seen, 2, &options, &drawn, NULL), 0);
@@ -271,14 +274,15 @@ static void shares_that_nobody_was_sent_are_left_out(void **s)
     honest_free(&h);
 }
 
-/* Rule: masks are fresh per value. Here every row has the same. */
-static void masks_that_repeat_from_row_to_row_are_found(void **s)
+/* The rule: each value has a fresh mask. Here every row has the same masks. */
+static void masks_that_repeat_in_every_row_are_found(void **s)
 {
     honest h;
     sherd__findings l = { 0 };
     (void)s;
     honest_make(&h, 1, 1, 3, 24, 24, 10);
-    /* Each row gets the first one's mask: its residue, with the other data put into it. */
+    /* Gives each row the mask of the first one: the first row's residue plus the difference of the
+     * data. */
     for (size_t v = 0; v < 6; v++)
         for (size_t e = 24; e < 576; e++) {
             uint32_t p = h.code.primes[v % 2];
@@ -296,15 +300,17 @@ static void masks_that_repeat_from_row_to_row_are_found(void **s)
     honest_free(&h);
 }
 
-/* Rule: a mask per encoding. The control has two operands; here one is hidden twice by one key. */
-static void a_mask_used_for_two_encodings_is_found_whatever_the_operands(void **s)
+/* The rule: each encoding has its own mask. The control has two operands; here one operand is
+ * hidden twice under one key. */
+static void a_mask_used_for_two_encodings_is_found_for_any_operands(void **s)
 {
     honest a, b;
     sherd__findings l = { 0 };
     (void)s;
     for (uint32_t k = 1; k <= 7; k += 3) {
         honest_make(&a, k, 2, 9, 16, 20, 12);
-        honest_make(&b, k, 2, 9, 16, 20, 12); /* the same seed: the same masks, the same operand */
+        honest_make(&b, k, 2, 9, 16, 20, 12); /* the same seed gives the same masks and the same
+                                               * operand */
         sherd__seen seen[2] = { a.seen, b.seen };
         assert_int_equal(sherd__audit_uniformity(&l, seen, 2, &options, NULL), 0);
         judge(&l);
@@ -316,8 +322,8 @@ static void a_mask_used_for_two_encodings_is_found_whatever_the_operands(void **
     }
 }
 
-/* One node has it in the sum of its shares, and in no difference. */
-static void a_mask_that_was_negated_is_found_in_sums(void **s)
+/* At one node the mask vanishes from the sum of its shares, and from no difference. */
+static void a_negated_mask_is_found_in_sums(void **s)
 {
     sherd__seen_code c = {
         .blocks = 3, .masks = 2, .shares = 7, .primes_len = 2, .primes = { 5931641, 5931637 }
@@ -340,8 +346,8 @@ static void a_mask_that_was_negated_is_found_in_sums(void **s)
     sherd__control_fini(&v);
 }
 
-/* After a loss operands are coded anew, with fewer blocks: with the old masks that would be
- * this. */
+/* After the loss of a node, operands are encoded again, with fewer blocks; here the old masks are
+ * used again. */
 static void a_mask_used_under_two_codes_is_found(void **s)
 {
     honest a, b;
@@ -349,7 +355,8 @@ static void a_mask_used_under_two_codes_is_found(void **s)
     (void)s;
     honest_make(&a, 3, 1, 7, 16, 20, 21);
     honest_make(&b, 2, 1, 6, 24, 20, 21);
-    b.domains[0] = 4; /* who holds share 0 of one may hold another of the other */
+    b.domains[0] = 4; /* the domain that has share 0 of one code may have another share of the
+                       * other */
     b.domains[4] = 0;
     sherd__seen seen[2] = { a.seen, b.seen };
     assert_int_equal(sherd__audit_uniformity(&l, seen, 2, &options, NULL), 0);
@@ -363,7 +370,7 @@ static void a_mask_used_under_two_codes_is_found(void **s)
     assert_int_equal(domains, 6);
     sherd__findings_fini(&l);
     honest_free(&b);
-    /* And fresh ones under two codes are not accused. */
+    /* Fresh masks under two codes are not accused. */
     honest_make(&b, 2, 1, 6, 24, 20, 22);
     seen[1] = b.seen;
     assert_int_equal(sherd__audit_uniformity(&l, seen, 2, &options, NULL), 0);
@@ -374,8 +381,9 @@ static void a_mask_used_under_two_codes_is_found(void **s)
     honest_free(&b);
 }
 
-/* Rule: residues by rejection from enough bits; what is seen at which size is test_uniform's. */
-static void masks_of_24_bits_reduced_are_found(void **s)
+/* The rule: residues are drawn by rejection from enough bits. test_uniform shows from which number
+ * of values on a bias is detected. */
+static void masks_reduced_from_24_bits_are_found(void **s)
 {
     honest h;
     sherd__findings l = { 0 };
@@ -395,9 +403,9 @@ static void masks_of_24_bits_reduced_are_found(void **s)
     honest_free(&h);
 }
 
-/* ---- what it is given ------------------------------------------------------------------------ */
+/* ---- inputs of the audit --------------------------------------------------------------------- */
 
-static void views_that_are_none_are_refused(void **s)
+static void invalid_views_are_refused(void **s)
 {
     honest h;
     sherd__findings l = { 0 };
@@ -421,7 +429,7 @@ static void views_that_are_none_are_refused(void **s)
     honest_free(&h);
 }
 
-static void single_entries_are_audited_too(void **s)
+static void single_entries_are_audited(void **s)
 {
     honest h, g;
     sherd__findings l = { 0 };
@@ -438,7 +446,7 @@ static void single_entries_are_audited_too(void **s)
     honest_free(&g);
 }
 
-static void the_same_seed_gives_the_same_report(void **s)
+static void equal_seeds_give_equal_reports(void **s)
 {
     honest h;
     sherd__findings l[2] = { { 0 }, { 0 } };
@@ -459,7 +467,7 @@ static void the_same_seed_gives_the_same_report(void **s)
     honest_free(&h);
 }
 
-static void want_of_memory_is_reported_wherever_it_strikes(void **s)
+static void every_failed_allocation_is_reported(void **s)
 {
     honest h, g;
     int err = SHERD_ENOMEM;
@@ -481,7 +489,7 @@ static void want_of_memory_is_reported_wherever_it_strikes(void **s)
     honest_free(&g);
 }
 
-static void controls_that_cannot_be_made_are_refused_whole(void **s)
+static void controls_that_cannot_be_made_are_refused(void **s)
 {
     sherd__seen_code c = {
         .blocks = 2, .masks = 1, .shares = 3, .primes_len = 2, .primes = { 5931641, 5931637 }
@@ -511,24 +519,24 @@ static void controls_that_cannot_be_made_are_refused_whole(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(holms_procedure_stops_at_the_first_that_passes),
-        cmocka_unit_test(the_worst_of_each_kind_is_listed_once),
-        cmocka_unit_test(honest_shares_are_not_accused_in_200_audits),
+        cmocka_unit_test(holms_procedure_stops_at_the_first_test_that_passes),
+        cmocka_unit_test(the_worst_finding_of_each_kind_is_listed_once),
+        cmocka_unit_test(correct_shares_are_not_accused_in_200_audits),
         cmocka_unit_test(every_control_is_flagged),
         cmocka_unit_test(bytes_of_more_than_t_shares_look_random_and_their_combination_does_not),
         cmocka_unit_test(k_plus_t_shares_rebuild_every_entry),
         cmocka_unit_test(a_domain_with_two_shares_is_found_within_t),
-        cmocka_unit_test(shares_that_nobody_was_sent_are_left_out),
-        cmocka_unit_test(masks_that_repeat_from_row_to_row_are_found),
-        cmocka_unit_test(a_mask_used_for_two_encodings_is_found_whatever_the_operands),
-        cmocka_unit_test(a_mask_that_was_negated_is_found_in_sums),
+        cmocka_unit_test(shares_that_were_not_sent_are_left_out),
+        cmocka_unit_test(masks_that_repeat_in_every_row_are_found),
+        cmocka_unit_test(a_mask_used_for_two_encodings_is_found_for_any_operands),
+        cmocka_unit_test(a_negated_mask_is_found_in_sums),
         cmocka_unit_test(a_mask_used_under_two_codes_is_found),
-        cmocka_unit_test(masks_of_24_bits_reduced_are_found),
-        cmocka_unit_test(views_that_are_none_are_refused),
-        cmocka_unit_test(single_entries_are_audited_too),
-        cmocka_unit_test(the_same_seed_gives_the_same_report),
-        cmocka_unit_test(want_of_memory_is_reported_wherever_it_strikes),
-        cmocka_unit_test(controls_that_cannot_be_made_are_refused_whole),
+        cmocka_unit_test(masks_reduced_from_24_bits_are_found),
+        cmocka_unit_test(invalid_views_are_refused),
+        cmocka_unit_test(single_entries_are_audited),
+        cmocka_unit_test(equal_seeds_give_equal_reports),
+        cmocka_unit_test(every_failed_allocation_is_reported),
+        cmocka_unit_test(controls_that_cannot_be_made_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

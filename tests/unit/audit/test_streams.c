@@ -1,6 +1,6 @@
 /*
- * Masks that were used twice at any offset are found, wherever the second place is; fresh ones are
- * not accused; and what cannot be solved for is said.
+ * Masks used twice are found at any offset, wherever the second place is; fresh masks are not
+ * accused; the report names encodings that could not be solved for.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,11 +24,11 @@ enum { MOST = 8, ROWS = 48, COLS = 40 };
 typedef struct shared {
     uint32_t *word; /* of 30 bits */
     size_t len, first[3];
-    bool numbers;    /* the same number modulo each prime, not the same fraction of it */
-    size_t primes;   /* how much further on the next prime's words are; SIZE_MAX: elsewhere */
-    size_t restart;  /* rows until the words begin again; 0: never */
-    bool minus;      /* the negatives of all of them */
-    uint32_t factor; /* so many times all of them; 0: once */
+    bool numbers;    /* the same number modulo each prime, rather than the same fraction of it */
+    size_t primes;   /* offset of the next prime's words; SIZE_MAX: unrelated words */
+    size_t restart;  /* rows until the words repeat; 0: never */
+    bool minus;      /* the negatives of all words */
+    uint32_t factor; /* multiplier of all words; 0: 1 */
 } shared;
 
 static void words(shared *s, size_t len, uint64_t seed)
@@ -52,7 +52,7 @@ static void of_shared(void *ctx, uint32_t t, uint32_t prime, uint32_t p, size_t 
         uint64_t w = s->word[(at + i) % s->len];
         uint64_t r = s->numbers ? w % 5931637 : w * p >> 30;
         if (s->factor) r = r * s->factor % p;
-        out[i] = r > p / 2 ? (double)r - p : (double)r; /* balanced, as terms are */
+        out[i] = r > p / 2 ? (double)r - p : (double)r; /* balanced, like terms */
         if (s->minus) out[i] = -out[i];
     }
 }
@@ -89,13 +89,13 @@ static void done(audit *a)
     sherd__findings_fini(&a->l);
 }
 
-/* Nothing is known of the operands: all shares are there. */
+/* Removes the knowledge of the operands; all shares are present. */
 static void forget(audit *a)
 {
     for (size_t i = 0; i < a->len; i++) a->seen[i].blocks = NULL;
 }
 
-/* A flagged finding whose sentence has these words. */
+/* Returns a flagged finding whose sentence contains these words. */
 static const sherd__finding *flagged(const audit *a, const char *words)
 {
     for (size_t i = 0; i < a->l.len; i++)
@@ -130,9 +130,9 @@ static void fresh_masks_have_nothing_in_common(void **state)
     }
 }
 
-/* The build of the attack: at one node masks cancel between rows r + 5 and r of two encodings, and
- * all tests of differences see nothing, since they compare what stands in the same place. */
-static void a_keystream_that_all_encodings_share_five_rows_apart_is_found(void **state)
+/* The case for which the attack was made: at one node, masks cancel between rows r + 5 and r of two
+ * encodings. Tests of differences detect nothing, since they compare equal places. */
+static void a_keystream_shared_by_all_encodings_five_rows_apart_is_found(void **state)
 {
     (void)state;
     audit a = { .len = 0 };
@@ -159,8 +159,8 @@ static void a_keystream_that_all_encodings_share_five_rows_apart_is_found(void *
     done(&a);
 }
 
-/* Each second encoding has the negatives, in the same place or some rows on; so may the primes. */
-static void negated_masks_are_found_as_what_they_are(void **state)
+/* Every second encoding has the negated masks, at the same place or some rows further. */
+static void negated_masks_are_found_and_named_as_such(void **state)
 {
     (void)state;
     for (size_t apart = 0; apart < 2; apart++) {
@@ -196,7 +196,7 @@ static void multiplied_masks_are_found_at_any_offset(void **state)
         shared s[3];
         for (size_t i = 0; i < 3; i++) {
             words(&s[i], (size_t)1 << 15, i < 2 ? 30 : 31);
-            if (i == 1) s[i].word[300] = 0; /* it has no inverse, and ends a run */
+            if (i == 1) s[i].word[300] = 0; /* 0 has no inverse, and ends a run */
             s[i].first[0] = i == 1 && k > 0 ? 77 : 0;
             s[i].factor = i == 1 ? factors[k] : 0;
             add(&a, of_shared, &s[i], 1, ROWS, i == 1 ? COLS + 1 : COLS);
@@ -257,7 +257,7 @@ static void a_mask_of_another_prime_is_found(void **state)
     }
 }
 
-static void a_mask_that_begins_again_is_found(void **state)
+static void a_mask_that_repeats_is_found(void **state)
 {
     (void)state;
     audit a = { .len = 0 };
@@ -272,8 +272,8 @@ static void a_mask_that_begins_again_is_found(void **state)
     done(&a);
 }
 
-/* T = 2: each mask by itself, of two shares; of one share their sum alone. */
-static void one_of_two_masks_is_found_and_of_one_share_both_together(void **state)
+/* T = 2: each mask separately, from two shares; from one share only their sum. */
+static void of_two_masks_each_is_found_and_from_one_share_only_their_sum(void **state)
 {
     (void)state;
     for (int both = 0; both < 2; both++) {
@@ -292,14 +292,14 @@ static void one_of_two_masks_is_found_and_of_one_share_both_together(void **stat
         const sherd__finding *one =
             flagged(&a, "mask 1 of A, prime 5931641 and mask 1 of B, prime 5931641");
         assert_true((one != NULL) == both);
-        for (uint32_t i = 0; i < 8; i++) /* the record of one domain */
+        for (uint32_t i = 0; i < 8; i++) /* only the record of one domain */
             for (size_t e = 0; i != 3 && e < 2; e++)
                 for (uint32_t q = 0; q < 2; q++) a.h[e].pointers[2 * i + q] = NULL;
         look(&a);
         one = flagged(&a, "masks in share 4 of A, prime 5931641 and masks in share 4 of B");
         assert_true((one != NULL) == both);
         assert_true(a.reach.encodings == 2 && a.reach.sums == 2 && a.reach.unsolved == 0);
-        forget(&a); /* nor the operand */
+        forget(&a); /* without the operand, too */
         look(&a);
         assert_true(a.reach.encodings == 2 && a.reach.sums == 0 && a.reach.unsolved == 2);
         assert_string_equal(a.reach.names, "A, B");
@@ -312,8 +312,8 @@ static void one_of_two_masks_is_found_and_of_one_share_both_together(void **stat
     }
 }
 
-/* Rows of one-time masks: the same row at two nodes is no reuse, the same mask of two rows is. */
-static void a_masked_row_may_go_to_two_nodes(void **state)
+/* Rows of one-time masks: the same row at two nodes is no reuse; the same mask of two rows is. */
+static void one_masked_row_may_be_sent_to_two_nodes(void **state)
 {
     (void)state;
     enum { N = 20 * COLS };
@@ -360,8 +360,8 @@ static void a_masked_row_may_go_to_two_nodes(void **state)
     }
 }
 
-/* However long a mask is, all of it is looked at. */
-static void a_mask_that_is_used_again_far_behind_is_found(void **state)
+/* A mask is searched completely, however long it is. */
+static void a_mask_used_again_far_behind_is_found(void **state)
 {
     (void)state;
     enum { N = (1 << 20) + 2048, RUN = 700 };
@@ -400,7 +400,7 @@ static int enough(void *ctx, uint32_t done, uint32_t total)
     return ++*(int *)ctx == 2;
 }
 
-static void a_long_search_can_be_ended(void **state)
+static void a_long_search_can_be_interrupted(void **state)
 {
     (void)state;
     audit a = { .len = 0 };
@@ -416,7 +416,7 @@ static void a_long_search_can_be_ended(void **state)
     done(&a);
 }
 
-static void a_failed_allocation_is_said(void **state)
+static void every_failed_allocation_is_reported(void **state)
 {
     (void)state;
     audit a = { .len = 0 };
@@ -440,17 +440,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fresh_masks_have_nothing_in_common),
-        cmocka_unit_test(a_keystream_that_all_encodings_share_five_rows_apart_is_found),
-        cmocka_unit_test(negated_masks_are_found_as_what_they_are),
+        cmocka_unit_test(a_keystream_shared_by_all_encodings_five_rows_apart_is_found),
+        cmocka_unit_test(negated_masks_are_found_and_named_as_such),
         cmocka_unit_test(multiplied_masks_are_found_at_any_offset),
         cmocka_unit_test(a_mask_of_another_operand_is_found),
         cmocka_unit_test(a_mask_of_another_prime_is_found),
-        cmocka_unit_test(a_mask_that_begins_again_is_found),
-        cmocka_unit_test(one_of_two_masks_is_found_and_of_one_share_both_together),
-        cmocka_unit_test(a_masked_row_may_go_to_two_nodes),
-        cmocka_unit_test(a_mask_that_is_used_again_far_behind_is_found),
-        cmocka_unit_test(a_long_search_can_be_ended),
-        cmocka_unit_test(a_failed_allocation_is_said),
+        cmocka_unit_test(a_mask_that_repeats_is_found),
+        cmocka_unit_test(of_two_masks_each_is_found_and_from_one_share_only_their_sum),
+        cmocka_unit_test(one_masked_row_may_be_sent_to_two_nodes),
+        cmocka_unit_test(a_mask_used_again_far_behind_is_found),
+        cmocka_unit_test(a_long_search_can_be_interrupted),
+        cmocka_unit_test(every_failed_allocation_is_reported),
     };
     return cmocka_run_group_tests_name("audit/streams", tests, NULL, NULL);
 }

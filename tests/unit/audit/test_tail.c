@@ -1,4 +1,5 @@
-/* Tails of distributions: against values of 60 digits, made apart with mpmath, down to e^-64499. */
+/* Tails of distributions, compared with values of 60 digits computed separately with mpmath, down
+ * to e^-64499. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +16,7 @@ static void same(double got, double want)
     if (!(fabs(got - want) <= 1e-9 * scale)) fail_msg("%.17g instead of %.17g", got, want);
 }
 
-static void gamma_tails_are_right_from_the_middle_to_the_far_end(void **state)
+static void gamma_tails_are_correct_from_the_middle_to_the_far_end(void **state)
 {
     static const double known[][4] = {
         { 0.5, 0.5, -1.1478744644493182, -0.38171514630212607 },
@@ -47,7 +48,7 @@ static void gamma_tails_are_right_from_the_middle_to_the_far_end(void **state)
     assert_true(sherd__tail_gamma_above(2, INFINITY) == -INFINITY);
 }
 
-static void both_sides_of_the_gamma_functions_change_of_method_agree(void **state)
+static void the_two_methods_of_the_gamma_function_agree_where_they_meet(void **state)
 {
     (void)state;
     for (double a = 0.5; a < 1e5; a *= 3) {
@@ -82,7 +83,7 @@ static void counts_have_exact_tails(void **state)
     same(sherd__tail_poisson(0, 3), 0);
 }
 
-static void an_interval_leaves_out_what_is_too_unlikely(void **state)
+static void an_interval_excludes_probabilities_that_are_too_unlikely(void **state)
 {
     double low, high;
     (void)state;
@@ -96,7 +97,7 @@ static void an_interval_leaves_out_what_is_too_unlikely(void **state)
     assert_true(high == 1 && fabs(pow(low, 10) - 0.005) < 1e-9);
 }
 
-static void logarithms_are_added_and_taken_from_one(void **state)
+static void probabilities_are_added_and_complemented_as_logarithms(void **state)
 {
     (void)state;
     same(sherd__tail_add(-1000, -1000), -1000 + log(2));
@@ -112,11 +113,11 @@ static void logarithms_are_added_and_taken_from_one(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gamma_tails_are_right_from_the_middle_to_the_far_end),
-        cmocka_unit_test(both_sides_of_the_gamma_functions_change_of_method_agree),
+        cmocka_unit_test(gamma_tails_are_correct_from_the_middle_to_the_far_end),
+        cmocka_unit_test(the_two_methods_of_the_gamma_function_agree_where_they_meet),
         cmocka_unit_test(counts_have_exact_tails),
-        cmocka_unit_test(an_interval_leaves_out_what_is_too_unlikely),
-        cmocka_unit_test(logarithms_are_added_and_taken_from_one),
+        cmocka_unit_test(an_interval_excludes_probabilities_that_are_too_unlikely),
+        cmocka_unit_test(probabilities_are_added_and_complemented_as_logarithms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /*
- * Tests of uniformity: p-values are uniform where numbers are, far tails are what counting gives,
- * and each look finds what it is there for.
+ * Tests of uniformity: p-values are uniform if the numbers are, far tails agree with counting, and
+ * each test detects what it was made for.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -44,7 +44,7 @@ static int ascending(const void *a, const void *b)
     return (p > q) - (p < q);
 }
 
-/* Kolmogorov's distance times the root of n: 1.95 is passed once in a thousand. */
+/* Returns Kolmogorov's distance times the root of n, which exceeds 1.95 with probability 1e-3. */
 static double distance(double *p, size_t n)
 {
     double worst = 0;
@@ -56,7 +56,7 @@ static double distance(double *p, size_t n)
     return worst * sqrt((double)n);
 }
 
-static void p_values_are_uniform_where_residues_are(void **s)
+static void p_values_are_uniform_if_residues_are(void **s)
 {
     enum { SEEDS = 600 };
     static const size_t sizes[] = { 1, 20, 500, 9000 };
@@ -73,7 +73,7 @@ static void p_values_are_uniform_where_residues_are(void **s)
             seen += repeats(n, P).log_p < log(0.01);
         }
         assert_true(distance(small, SEEDS) < 1.95);
-        assert_true(seen <= 18); /* a bound: no more than 1 in 100, and three deviations */
+        assert_true(seen <= 18); /* an upper bound: 1 in 100 plus three standard deviations */
         if (n < 500) continue;   /* too few for chi2: no test, p = 1 */
         assert_true(distance(high, SEEDS) < 1.95);
         assert_true(distance(low, SEEDS) < 1.95);
@@ -81,7 +81,7 @@ static void p_values_are_uniform_where_residues_are(void **s)
     }
 }
 
-static void small_moduli_are_not_accused_of_their_cells_being_uneven(void **s)
+static void uneven_cells_of_small_moduli_are_not_accused(void **s)
 {
     static const uint32_t primes[] = { 11, 23, 257, 509, 4099 };
     double high[300], low[300];
@@ -96,7 +96,7 @@ static void small_moduli_are_not_accused_of_their_cells_being_uneven(void **s)
     }
 }
 
-static void the_far_tail_is_what_counting_gives(void **s)
+static void the_far_tail_agrees_with_counting(void **s)
 {
     (void)s;
     /* All in one of 256 cells: 256 * 256^-8192, twice */
@@ -104,32 +104,33 @@ static void the_far_tail_is_what_counting_gives(void **s)
     double want = log(2) + log(256) * (1 - 8192.0);
     double high = sherd__uniform_high(x, 8192, P).log_p, low = sherd__uniform_low(x, 8192, P).log_p;
     assert_true(high > want && high < 0.97 * want && low > want && low < 0.97 * want);
-    /* A bound by Poisson of what is 1/p^8191: above it, and still beyond all doubt. */
+    /* A bound by Poisson for 1/p^8191: larger, but still beyond doubt. */
     assert_true(repeats(8192, P).log_p < -8000 && repeats(8192, P).log_p > -8191 * log(P));
     double small = sherd__uniform_small(x, 8192, P).log_p;
     assert_true(small < -8192 * (log(P) - log(log(P)) - 1.1) && small > -8192 * log(P));
-    /* Numbers that are too even are as suspect as uneven ones. */
+    /* Numbers that are too even are as suspicious as uneven ones. */
     for (size_t i = 0; i < 8192; i++) x[i] = i * (P / 8192);
     assert_true(sherd__uniform_high(x, 8192, P).log_p < -300);
 }
 
 /*
- * Chances at p = 1e-12 by importance sampling: counts are drawn from a Dirichlet-multinomial,
- * spread so that its mean chi2 lies there, and weighted by the ratio of likelihoods.
+ * Estimates probabilities at p = 1e-12 by importance sampling: counts are drawn from a
+ * Dirichlet-multinomial, spread so that its mean chi2 is there, and weighted by the likelihood
+ * ratio.
  */
 static double uniform_01(const sherd__entropy *e)
 {
     return ((double)(sherd__entropy_u64(e) >> 11) + 0.5) * 0x1p-53;
 }
 
-/* One draw: counts by a Polya urn, which is that distribution. Returns ln of the likelihood
- * ratio. */
+/* Draws counts by a Polya urn, which has that distribution. Returns ln of the likelihood ratio. */
 static double urn(const sherd__entropy *e, unsigned cells, size_t n, double ball, size_t *count)
 {
     double ratio = 0;
     memset(count, 0, cells * sizeof *count);
     for (size_t i = 0; i < n; i++) {
-        /* With chance cells*ball/(cells*ball + i) a new cell, else that of an earlier number. */
+        /* With probability cells*ball/(cells*ball + i) a new cell, otherwise that of an earlier
+         * number. */
         double u = uniform_01(e) * (cells * ball + (double)i);
         size_t earlier = (size_t)(u - cells * ball);
         unsigned c = u < cells * ball ? (unsigned)(u / ball) : (unsigned)x[earlier];
@@ -140,11 +141,11 @@ static double urn(const sherd__entropy *e, unsigned cells, size_t n, double ball
     return ratio;
 }
 
-static void chi2_is_right_at_p_of_1e_12(void **s)
+static void chi2_is_correct_at_p_of_1e_12(void **s)
 {
     static const struct {
         unsigned cells;
-        double ball; /* the urn's: the smaller, the more uneven */
+        double ball; /* of the urn; smaller values give more uneven counts */
     } urns[] = { { 4, 2.4 }, { 8, 4 }, { 64, 20 }, { 256, 44 } };
     enum { DRAWS = 500 };
     (void)s;
@@ -159,13 +160,13 @@ static void chi2_is_right_at_p_of_1e_12(void **s)
             assert_int_equal(r.cells, urns[k].cells);
             if (r.log_p <= log(1e-12) && r.value > r.expected) sum += exp(ratio);
         }
-        /* Both tails are counted in p: this one's half of it. */
+        /* p covers both tails; this one has half of it. */
         double times = sum / DRAWS / 0.5e-12;
         if (times < 0.5 || times > 2) fail_msg("%u cells: %.3g", urns[k].cells, times);
     }
 }
 
-static void numbers_that_are_too_few_give_no_chi2(void **s)
+static void too_few_numbers_give_no_chi2(void **s)
 {
     (void)s;
     memset(x, 0, sizeof x);
@@ -176,11 +177,11 @@ static void numbers_that_are_too_few_give_no_chi2(void **s)
     assert_int_equal(sherd__uniform_high(x, 8192, P).cells, 256);
     assert_true(sherd__uniform_small(x, 0, P).log_p == 0 && repeats(0, P).log_p == 0);
     assert_true(repeats(1, P).log_p == 0);
-    /* Three zeros: (1/p)^3 if counted, and the test says nearly so. */
+    /* Three zeros: (1/p)^3 by counting, and the test gives nearly that. */
     assert_true(sherd__uniform_small(x, 3, P).log_p < -36);
 }
 
-static void small_numbers_are_seen_where_bins_are_too_coarse(void **s)
+static void small_numbers_are_detected_if_bins_are_too_coarse(void **s)
 {
     (void)s;
     draw(3, 200, 1u << 17 | 29); /* 17 bits of 22.5, on both sides of 0 */
@@ -190,16 +191,16 @@ static void small_numbers_are_seen_where_bins_are_too_coarse(void **s)
                 sherd__uniform_small(x, 20, P).log_p < -20);
 }
 
-static void structure_is_seen_by_repeats_where_it_is_spread_evenly(void **s)
+static void evenly_spread_structure_is_detected_by_repeats(void **s)
 {
     (void)s;
-    draw(4, 256, P); /* 256 values, all over the range, each eight times */
+    draw(4, 256, P); /* 256 values from the whole range, each eight times */
     for (size_t i = 256; i < 2048; i++) x[i] = x[i % 256];
     assert_true(sherd__uniform_small(x, 2048, P).log_p > -60);
     assert_true(repeats(2048, P).log_p < -8000);
 }
 
-static void neighbours_that_agree_are_seen_as_pairs(void **s)
+static void correlated_neighbours_are_detected_as_pairs(void **s)
 {
     (void)s;
     draw(5, MANY, P);
@@ -208,8 +209,9 @@ static void neighbours_that_agree_are_seen_as_pairs(void **s)
     assert_true(sherd__uniform_pairs(x, MANY, P).log_p < -1000);
 }
 
-/* Rule: residues by rejection. What an audit can see of words reduced by %: */
-static void the_bias_of_reduced_words_is_seen_from_the_stated_size_on(void **s)
+/* The rule: residues are drawn by rejection. The bias of words reduced by % becomes visible at the
+ * stated number of values. */
+static void the_bias_of_reduced_words_is_detected_from_the_stated_size_on(void **s)
 {
     static uint32_t words[MANY];
     sherd__entropy e = sherd__entropy_seeded(&state, 6);
@@ -220,7 +222,7 @@ static void the_bias_of_reduced_words_is_seen_from_the_stated_size_on(void **s)
     for (size_t i = 0; i < MANY; i++) x[i] = (words[i] >> 8) % P;
     assert_true(sherd__uniform_high(x, (size_t)(2 * need), P).log_p < log(1e-12));
     assert_true(sherd__uniform_high(x, (size_t)(need / 10), P).log_p > log(1e-6));
-    /* 32-bit words: 1.4 thousand million residues. 64-bit words: no audit will, hence the rule. */
+    /* For 32-bit words: 1.4e9 residues. For 64-bit words no audit can detect it; hence the rule. */
     need = sherd__uniform_visible(32, P, log(1e-12));
     assert_true(need > 1e9 && need < 2e9);
     assert_true(sherd__uniform_visible(64, P, log(1e-12)) > 1e28);
@@ -243,7 +245,7 @@ static void a_guess_is_confirmed_by_equal_entries(void **s)
     sherd__findings_fini(&l);
 }
 
-static void looks_are_noted_as_asked(void **s)
+static void the_requested_tests_are_recorded(void **s)
 {
     sherd__findings l = { 0 };
     sherd__finding about = sherd__finding_of("t", "", false);
@@ -254,7 +256,7 @@ static void looks_are_noted_as_asked(void **s)
     assert_int_equal(sherd__uniform_look(&l, &about, x, 9000, P, SHERD__LOOK_SMALL), 0);
     assert_string_equal(l.list[5].statistic, "smallness");
     assert_int_equal(sherd__uniform_look(&l, &about, x, 10, P, SHERD__LOOK_HIGH), 0);
-    assert_int_equal(l.len, 6); /* too few: nothing is claimed */
+    assert_int_equal(l.len, 6); /* too few: no test is recorded */
     sherd__alloc_fail_nth(1);
     assert_int_equal(sherd__uniform_look(&l, &about, x, 10, P, SHERD__LOOK_REPEATS), SHERD_ENOMEM);
     sherd__alloc_fail_nth(0);
@@ -264,17 +266,17 @@ static void looks_are_noted_as_asked(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(p_values_are_uniform_where_residues_are),
-        cmocka_unit_test(small_moduli_are_not_accused_of_their_cells_being_uneven),
-        cmocka_unit_test(the_far_tail_is_what_counting_gives),
-        cmocka_unit_test(chi2_is_right_at_p_of_1e_12),
-        cmocka_unit_test(numbers_that_are_too_few_give_no_chi2),
-        cmocka_unit_test(small_numbers_are_seen_where_bins_are_too_coarse),
-        cmocka_unit_test(structure_is_seen_by_repeats_where_it_is_spread_evenly),
-        cmocka_unit_test(neighbours_that_agree_are_seen_as_pairs),
-        cmocka_unit_test(the_bias_of_reduced_words_is_seen_from_the_stated_size_on),
+        cmocka_unit_test(p_values_are_uniform_if_residues_are),
+        cmocka_unit_test(uneven_cells_of_small_moduli_are_not_accused),
+        cmocka_unit_test(the_far_tail_agrees_with_counting),
+        cmocka_unit_test(chi2_is_correct_at_p_of_1e_12),
+        cmocka_unit_test(too_few_numbers_give_no_chi2),
+        cmocka_unit_test(small_numbers_are_detected_if_bins_are_too_coarse),
+        cmocka_unit_test(evenly_spread_structure_is_detected_by_repeats),
+        cmocka_unit_test(correlated_neighbours_are_detected_as_pairs),
+        cmocka_unit_test(the_bias_of_reduced_words_is_detected_from_the_stated_size_on),
         cmocka_unit_test(a_guess_is_confirmed_by_equal_entries),
-        cmocka_unit_test(looks_are_noted_as_asked),
+        cmocka_unit_test(the_requested_tests_are_recorded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Records that are whole, cut, edited, without an index, and those that are none. */
+/* Records that are complete, truncated, edited, without an index, and files that are not
+ * records. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +24,8 @@ static spool in, out;
 static uint8_t left[2][600], right[400];
 static sherd__fragment_info left_info, right_info, result;
 
-/* Two panels of one slot: 20 rows of 5 columns in all; panel 1 is sent again for another tile. */
+/* Makes two panels of one slot, in all 20 rows of 5 columns; panel 1 is sent again for another
+ * tile. */
 static void a_conversation(spool *s)
 {
     uint8_t values[2][50];
@@ -60,7 +62,7 @@ static const char *a_folder(const spool *s)
     return dir;
 }
 
-static void what_was_put_is_read_back(void **state)
+static void blocks_of_a_record_are_read(void **state)
 {
     (void)state;
     sherd__views v = { 0 };
@@ -87,13 +89,13 @@ static void what_was_put_is_read_back(void **state)
     sherd__right_operand b;
     assert_int_equal(sherd__right_operand_of(&b, &v.nodes[0], job), 0);
     assert_int_equal(b.len, 5);
-    assert_int_equal(b.keys[4].nonzeros, 6); /* of both tiles */
+    assert_int_equal(b.keys[4].nonzeros, 6); /* in both tiles */
     assert_true(b.largest == 9 && b.integers);
     sherd__right_operand_fini(&b);
     sherd__views_fini(&v);
 }
 
-static void a_node_that_recorded_itself_is_told_by_the_direction_of_the_greeting(void **state)
+static void a_nodes_own_record_is_recognised_by_the_direction_of_the_greeting(void **state)
 {
     (void)state;
     sherd__views v = { 0 };
@@ -110,7 +112,7 @@ static void a_node_that_recorded_itself_is_told_by_the_direction_of_the_greeting
     sherd__views_fini(&v);
 }
 
-/* Whatever is left of a record is used, and nothing beyond it is read. */
+/* The remaining part of a truncated record is used, and nothing beyond it is read. */
 static void every_prefix_is_read_as_far_as_it_goes(void **state)
 {
     (void)state;
@@ -136,8 +138,8 @@ static void every_prefix_is_read_as_far_as_it_goes(void **state)
     assert_int_equal(most, 6);
 }
 
-/* No flipped bit makes the reader go astray: the sanitizers watch. */
-static void any_byte_may_be_wrong(void **state)
+/* No flipped bit makes the reader access invalid memory, which sanitizers would see. */
+static void any_byte_may_be_corrupted(void **state)
 {
     (void)state;
     static spool bad;
@@ -163,7 +165,7 @@ static void any_byte_may_be_wrong(void **state)
     }
 }
 
-static void a_new_session_after_a_cut_is_found_again(void **state)
+static void a_new_session_after_a_broken_connection_is_found(void **state)
 {
     (void)state;
     static spool two;
@@ -173,7 +175,7 @@ static void a_new_session_after_a_cut_is_found_again(void **state)
     spool_hello(&two);
     spool_put(&two, JOB, 1, &right_info, right);
     spool_put(&two, JOB, 10, &left_info, left[0]);
-    two.len -= 20; /* the connection was cut in a body */
+    two.len -= 20; /* the connection broke inside a body */
     memcpy(two.bytes + two.len, in.bytes, in.len);
     two.len += in.len;
     assert_int_equal(sherd__views_add(&v, a_folder(&two), NULL), 0);
@@ -184,7 +186,7 @@ static void a_new_session_after_a_cut_is_found_again(void **state)
     sherd__views_fini(&v);
 }
 
-static void an_index_cannot_send_us_elsewhere(void **state)
+static void an_index_cannot_name_files_outside_the_record(void **state)
 {
     (void)state;
     static const char *const names[] = { "../x", "/etc/passwd", ".hidden", "", "a b", "a\\u0000b" };
@@ -204,7 +206,8 @@ static void an_index_cannot_send_us_elsewhere(void **state)
     }
 }
 
-/* An index that says how long the files were; the files are cut to these lengths. */
+/* Writes an index with the original lengths of the files, and truncates the files to these
+ * lengths. */
 static void cut_to(sherd__views *v, size_t sent, size_t received, bool indexed)
 {
     char text[320];
@@ -222,8 +225,9 @@ static void cut_to(sherd__views *v, size_t sent, size_t received, bool indexed)
     assert_int_equal(sherd__views_add(v, dir, NULL), 0);
 }
 
-/* Either file, with file and byte; with an index also where the cut is between two records. */
-static void a_file_that_was_cut_is_told(void **state)
+/* Either file is reported with its name and place; with an index, also if it was truncated between
+ * two records. */
+static void a_truncated_file_is_reported(void **state)
 {
     (void)state;
     sherd__views v;
@@ -258,8 +262,9 @@ static void a_file_that_was_cut_is_told(void **state)
     sherd__views_fini(&v);
 }
 
-/* Of the same length, and read as before: no byte of a body is judged when it is read. */
-static void a_file_that_was_edited_is_told(void **state)
+/* The length is the same and the reader accepts it: the bytes of a body are not checked when they
+ * are read. */
+static void an_edited_file_is_reported(void **state)
 {
     (void)state;
     char text[400], sum[SHERD__DIGEST_TEXT];
@@ -285,8 +290,8 @@ static void a_file_that_was_edited_is_told(void **state)
     }
 }
 
-/* A node whose connection was cut in an answer, and which came back. */
-static void half_an_answer_before_another_greeting_is_no_cut(void **state)
+/* A node whose connection broke during an answer, and which connected again. */
+static void half_an_answer_before_a_new_greeting_is_not_reported(void **state)
 {
     (void)state;
     sherd__views v = { 0 };
@@ -303,8 +308,8 @@ static void half_an_answer_before_another_greeting_is_no_cut(void **state)
     sherd__views_fini(&v);
 }
 
-/* Lines that are no code are told by number; those that are one are used. */
-static void what_is_said_of_codes_is_read_with_care(void **state)
+/* Invalid lines are reported by number; valid ones are used. */
+static void descriptions_of_codes_are_checked_line_by_line(void **state)
 {
     (void)state;
     static const char good[] =
@@ -348,7 +353,7 @@ static void what_is_said_of_codes_is_read_with_care(void **state)
     }
 }
 
-/* Four nodes, and what an index says of the domain of each. */
+/* Writes the record of four nodes with these descriptions of their domains in the index. */
 static int four_nodes(sherd__views *v, unsigned version, const char *const domain[4], sherd_diag *d)
 {
     const char *dir = spool_folder();
@@ -381,7 +386,7 @@ static int four_nodes(sherd__views *v, unsigned version, const char *const domai
 #define B_DOMAIN "{\"number\": 2, \"name\": \"b\\n\"}"
 #define C_DOMAIN "{\"number\": 9, \"name\": \"acme\"}"
 
-static void nodes_of_one_domain_are_told_by_its_number(void **state)
+static void nodes_of_one_domain_are_recognised_by_its_number(void **state)
 {
     (void)state;
     sherd__views v;
@@ -399,7 +404,7 @@ static void nodes_of_one_domain_are_told_by_its_number(void **state)
     sherd__views_fini(&v);
 }
 
-static void without_domains_each_node_counts_by_itself(void **state)
+static void without_domains_each_node_is_a_domain_of_its_own(void **state)
 {
     (void)state;
     const char *const some[] = { A_DOMAIN, A_DOMAIN, "", A_DOMAIN };
@@ -414,7 +419,7 @@ static void without_domains_each_node_counts_by_itself(void **state)
     }
 }
 
-static void a_later_version_and_a_domain_that_is_none_are_refused(void **state)
+static void a_later_version_and_an_invalid_domain_are_refused(void **state)
 {
     (void)state;
     static const char *const bad[] = { "{\"number\": -1, \"name\": \"a\"}", "{\"number\": 1}",
@@ -432,7 +437,7 @@ static void a_later_version_and_a_domain_that_is_none_are_refused(void **state)
     }
 }
 
-static void what_is_no_record_is_refused(void **state)
+static void folders_that_are_not_records_are_refused(void **state)
 {
     (void)state;
     sherd__views v = { 0 };
@@ -447,8 +452,8 @@ static void what_is_no_record_is_refused(void **state)
     sherd__views_fini(&v);
 }
 
-/* A description may claim any size: memory is taken for what is there. */
-static void a_block_that_claims_too_much_takes_no_memory(void **state)
+/* A description may state any size: memory is allocated only for bytes that exist. */
+static void a_block_that_states_too_large_a_size_takes_no_memory(void **state)
 {
     (void)state;
     static spool s;
@@ -472,7 +477,7 @@ static void a_block_that_claims_too_much_takes_no_memory(void **state)
     sherd__views_fini(&v);
 }
 
-static void want_of_memory_is_told(void **state)
+static void failed_allocations_are_reported(void **state)
 {
     (void)state;
     char path[64];
@@ -499,22 +504,22 @@ static void want_of_memory_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_put_is_read_back),
-        cmocka_unit_test(a_node_that_recorded_itself_is_told_by_the_direction_of_the_greeting),
+        cmocka_unit_test(blocks_of_a_record_are_read),
+        cmocka_unit_test(a_nodes_own_record_is_recognised_by_the_direction_of_the_greeting),
         cmocka_unit_test(every_prefix_is_read_as_far_as_it_goes),
-        cmocka_unit_test(any_byte_may_be_wrong),
-        cmocka_unit_test(a_new_session_after_a_cut_is_found_again),
-        cmocka_unit_test(an_index_cannot_send_us_elsewhere),
-        cmocka_unit_test(a_file_that_was_cut_is_told),
-        cmocka_unit_test(a_file_that_was_edited_is_told),
-        cmocka_unit_test(half_an_answer_before_another_greeting_is_no_cut),
-        cmocka_unit_test(what_is_said_of_codes_is_read_with_care),
-        cmocka_unit_test(nodes_of_one_domain_are_told_by_its_number),
-        cmocka_unit_test(without_domains_each_node_counts_by_itself),
-        cmocka_unit_test(a_later_version_and_a_domain_that_is_none_are_refused),
-        cmocka_unit_test(what_is_no_record_is_refused),
-        cmocka_unit_test(a_block_that_claims_too_much_takes_no_memory),
-        cmocka_unit_test(want_of_memory_is_told),
+        cmocka_unit_test(any_byte_may_be_corrupted),
+        cmocka_unit_test(a_new_session_after_a_broken_connection_is_found),
+        cmocka_unit_test(an_index_cannot_name_files_outside_the_record),
+        cmocka_unit_test(a_truncated_file_is_reported),
+        cmocka_unit_test(an_edited_file_is_reported),
+        cmocka_unit_test(half_an_answer_before_a_new_greeting_is_not_reported),
+        cmocka_unit_test(descriptions_of_codes_are_checked_line_by_line),
+        cmocka_unit_test(nodes_of_one_domain_are_recognised_by_its_number),
+        cmocka_unit_test(without_domains_each_node_is_a_domain_of_its_own),
+        cmocka_unit_test(a_later_version_and_an_invalid_domain_are_refused),
+        cmocka_unit_test(folders_that_are_not_records_are_refused),
+        cmocka_unit_test(a_block_that_states_too_large_a_size_takes_no_memory),
+        cmocka_unit_test(failed_allocations_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
