@@ -1,4 +1,4 @@
-/* The network, its runs and the engine of tests of gradients; see gradients_world.h. */
+/* The network, its runs and the engine for tests of gradients; see gradients_world.h. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -132,7 +132,7 @@ void grad_params_after(double *out, sherd__gradient_engine e, sherd__gradients_o
     grad_end(&r);
 }
 
-/* ---- an engine of the tests' own ------------------------------------------------------------- */
+/* ---- an engine for the tests ----------------------------------------------------------------- */
 
 static uint32_t mock_workers(void *ctx)
 {

@@ -76,7 +76,8 @@ const plan net_plans[] = {
     { { 1, 1, 7 }, { DENSE(5), SIGMOID, DENSE(3), SIGMOID }, SHERD__LOSS_SQUARED, 0 },
     { { 1, 1, 7 }, { DENSE(5), TANH, DENSE(3), TANH }, SHERD__LOSS_SQUARED, 0 },
     { { 1, 1, 7 }, { DENSE(5), SOFTMAX, DENSE(3), SOFTMAX }, SHERD__LOSS_SQUARED, 0 },
-    /* activations upon each other, and upon the input: nobody's input may be overwritten */
+    /* activations directly after each other, and after the input: the caller's input must not be
+     * overwritten */
     { { 1, 1, 7 },
       { DENSE(5), TANH, RELU, SIGMOID, DENSE(3), FLATTEN, SOFTMAX, TANH },
       SHERD__LOSS_SQUARED,
@@ -109,7 +110,7 @@ const plan net_plans[] = {
       { CONV(3, 3, 0, 1), TANH, CONV(2, 3, 0, 1), RELU, CONV(2, 2, 1, 0), FLATTEN, DENSE(3) },
       SHERD__LOSS_SQUARED,
       0 },
-    /* most pixels lie in no window */
+    /* most pixels are in no window */
     { { 6, 4, 1 },
       { CONV(2, 1, 0, 0), CONV(3, 1, 3, 0), FLATTEN, DENSE(3) },
       SHERD__LOSS_CROSS_ENTROPY,
@@ -143,7 +144,7 @@ sherd__network *net_made(const plan *p)
     sherd__entropy e = sherd__entropy_seeded(&state, 5);
     if (sherd__network_new(&spec, &n, &d) != SHERD_OK) fail_msg("%s", d.message);
     sherd__network_draw(n, &e, 0.7);
-    for (size_t i = 0; i < sherd__network_len(n); i++) { /* biases must count */
+    for (size_t i = 0; i < sherd__network_len(n); i++) { /* biases must have an effect */
         const sherd__layer *l = sherd__network_layer(n, i);
         for (size_t k = 0; k < l->cols; k++) l->biases[k] = 0.1 * (double)k - 0.15;
     }

@@ -1,6 +1,6 @@
 /*
- * Small networks of every layer and their batch, for tests of networks: what a network is made of,
- * where it begins, and a multiplier that shares nothing with those of the house.
+ * Small networks of every layer and their batch, for tests of networks: the plan of a network, its
+ * initial values, and a multiplier that shares no code with the library's.
  */
 #ifndef TESTS_UNIT_LEARN_NETWORK_WORLD_H
 #define TESTS_UNIT_LEARN_NETWORK_WORLD_H
@@ -59,26 +59,27 @@ typedef struct plan {
 #define NET_PLANS 19u
 extern const plan net_plans[NET_PLANS];
 
-/** ROWS examples of as many numbers as any plan takes. */
+/** ROWS examples with as many numbers as any plan needs. */
 extern double net_inputs[ROWS * IN_MAX];
 extern const double net_wanted[ROWS * 4];
 extern const uint32_t net_labels[ROWS];
-/** A group's set-up. */
+/** The set-up of a group of tests. */
 int net_fill_inputs(void **s);
 
 sherd__network_spec net_spec(const plan *p);
-/** With drawn weights and biases that count. */
+/** Makes a network with random weights and nonzero biases. */
 sherd__network *net_made(const plan *p);
 sherd__batch net_batch(const plan *p, size_t rows);
-/** Of a pass forth and back. */
+/** Returns the cost of a forward and backward pass. */
 double net_cost(sherd__network *n, sherd__engine e, const sherd__batch *b);
 
-/** The multiplier of this machine; bits: 0 floats. */
+/** Returns the multiplier of this machine; bits 0: floats. */
 sherd_multiplier net_local(unsigned bits);
-/** Loops that allocate nothing and count; its ctx is a multiplier of this machine, for maps. */
+/** Plain loops that allocate nothing and count calls; ctx is a multiplier of this machine, for
+ *  maps. */
 extern const sherd_multiplier_ops net_plain;
 extern struct net_plain_seen {
-    unsigned products, maps, fail_at; /* fail_at: the product that fails, from 1; 0 none */
+    unsigned products, maps, fail_at; /* fail_at: the product that fails, counted from 1; 0: none */
 } net_plain_seen;
 
 #endif

@@ -1,5 +1,5 @@
-/* Processes that are equals, as threads of one: the same parameters as one adder's, to the bit, and
- * one door out of a round for all of them. */
+/* Processes that train together, as threads of one process: the parameters have the same bits as
+ * with one adder, and all processes return the same status of a round. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -59,7 +59,7 @@ static int meet(void *ctx, int64_t *values, size_t n, sherd_diag *d)
         meeting.total = calloc(n + 1, sizeof *meeting.total);
         meeting.n = n;
     }
-    if (meeting.n != n) abort(); /* not in step */
+    if (meeting.n != n) abort(); /* the members are not in the same step */
     for (size_t i = 0; i < n; i++)
         meeting.total[i] = (int64_t)((uint64_t)meeting.total[i] + (uint64_t)values[i]);
     pthread_mutex_unlock(&meeting.lock);
@@ -82,7 +82,7 @@ typedef struct member {
     int err;
 } member;
 
-/* Some steps; engine taken. */
+/* Runs some steps; takes over the engine. */
 static void train(member *m, sherd__gradient_engine engine)
 {
     sherd_diag d = { 0 };
@@ -149,13 +149,13 @@ static void together(member *m, uint32_t n, void *(*work)(void *))
 
 /* ---- */
 
-static void equals_have_the_bits_of_one_adder(void **state)
+static void parameters_have_the_bits_of_one_adder(void **state)
 {
     (void)state;
     member one = { 0 };
     train(&one, here());
     assert_int_equal(one.err, 0);
-    for (uint32_t n = 1; n <= MOST; n++) { /* also more of them than shards */
+    for (uint32_t n = 1; n <= MOST; n++) { /* including more processes than shards */
         member m[MOST] = { 0 };
         together(m, n, run);
         for (uint32_t i = 0; i < n; i++) {
@@ -167,11 +167,11 @@ static void equals_have_the_bits_of_one_adder(void **state)
     }
 }
 
-static void a_failure_of_one_is_the_failure_of_all(void **state)
+static void a_failure_of_one_process_is_returned_by_all(void **state)
 {
     (void)state;
     double kept = inputs[0];
-    inputs[0] = NAN; /* whoever grades row 0 cannot */
+    inputs[0] = NAN; /* the gradient of row 0 fails */
     member one = { 0 };
     train(&one, here());
     assert_true(one.err != 0);
@@ -200,7 +200,7 @@ static void *shared(void *arg)
     return NULL;
 }
 
-static void the_first_one_s_bytes_are_everybodys_and_so_is_the_first_failure(void **state)
+static void all_processes_get_the_bytes_and_the_first_failure_of_process_0(void **state)
 {
     (void)state;
     member m[4] = { 0 };
@@ -211,9 +211,9 @@ static void the_first_one_s_bytes_are_everybodys_and_so_is_the_first_failure(voi
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equals_have_the_bits_of_one_adder),
-        cmocka_unit_test(a_failure_of_one_is_the_failure_of_all),
-        cmocka_unit_test(the_first_one_s_bytes_are_everybodys_and_so_is_the_first_failure),
+        cmocka_unit_test(parameters_have_the_bits_of_one_adder),
+        cmocka_unit_test(a_failure_of_one_process_is_returned_by_all),
+        cmocka_unit_test(all_processes_get_the_bytes_and_the_first_failure_of_process_0),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }

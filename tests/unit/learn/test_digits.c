@@ -20,14 +20,14 @@ static int draw_all(void **s)
     return 0;
 }
 
-static void a_row_depends_on_seed_and_number_alone(void **s)
+static void a_row_depends_on_seed_and_number_only(void **s)
 {
     (void)s;
     static const size_t cuts[] = { 1, 7, 100, ROWS };
     static uint8_t p[ROWS * PIXELS], l[ROWS];
     for (size_t k = 0; k < 4; k++) {
         memset(p, 0xee, sizeof p);
-        for (size_t r = ROWS; r > 0;) { /* from the end, so that no state can be carried along */
+        for (size_t r = ROWS; r > 0;) { /* from the end, so that no state can be carried over */
             size_t n = r < cuts[k] ? r : cuts[k];
             r -= n;
             sherd__digits_draw(SHERD__DIGITS_SEED, r, n, p + r * PIXELS, l + r);
@@ -52,7 +52,7 @@ static void four_fifths_of_the_pixels_are_zero(void **s)
     assert_in_range(strong * 1000 / sizeof pixels, 50, 150); /* MNIST: 90 */
 }
 
-static void all_digits_come_equally_often(void **s)
+static void all_digits_are_equally_frequent(void **s)
 {
     (void)s;
     size_t seen[10] = { 0 };
@@ -76,7 +76,8 @@ static void images_and_seeds_differ(void **s)
     sherd__digits_draw(SHERD__DIGITS_SEED, UINT64_MAX - 99, 100, other, NULL);
 }
 
-/* The nearest of ten mean images, from other rows, tells most digits: they look like themselves. */
+/* Assigning rows to the nearest of ten mean images, computed from other rows, recognises most
+ * digits: images of one digit resemble each other. */
 static void the_labels_can_be_learnt_from_the_pixels(void **s)
 {
     (void)s;
@@ -104,7 +105,7 @@ static void the_labels_can_be_learnt_from_the_pixels(void **s)
     assert_in_range(right * 100 / (ROWS / 2), 75, 99); /* MNIST: 82 */
 }
 
-/* FNV-1a over pixels and labels: a machine or a change that draws otherwise turns this red. */
+/* FNV-1a over pixels and labels: the test fails if a machine or a change draws other values. */
 static void the_bits_are_the_same_on_every_machine(void **s)
 {
     (void)s;
@@ -114,8 +115,8 @@ static void the_bits_are_the_same_on_every_machine(void **s)
     assert_int_equal(h, UINT64_C(0xe999113f3ea758d1));
 }
 
-/* Any seed, so that the sanitizers see every hand: a stamp outside the canvas is caught there. */
-static void no_seed_draws_outside_the_paper(void **s)
+/* Any seed, so that sanitizers see every stroke: one outside the canvas would be detected. */
+static void no_seed_draws_outside_the_canvas(void **s)
 {
     (void)s;
     static uint8_t p[PIXELS];
@@ -126,13 +127,13 @@ static void no_seed_draws_outside_the_paper(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_row_depends_on_seed_and_number_alone),
+        cmocka_unit_test(a_row_depends_on_seed_and_number_only),
         cmocka_unit_test(four_fifths_of_the_pixels_are_zero),
-        cmocka_unit_test(all_digits_come_equally_often),
+        cmocka_unit_test(all_digits_are_equally_frequent),
         cmocka_unit_test(images_and_seeds_differ),
         cmocka_unit_test(the_labels_can_be_learnt_from_the_pixels),
         cmocka_unit_test(the_bits_are_the_same_on_every_machine),
-        cmocka_unit_test(no_seed_draws_outside_the_paper),
+        cmocka_unit_test(no_seed_draws_outside_the_canvas),
     };
     return cmocka_run_group_tests_name("learn/digits", tests, draw_all, NULL);
 }

@@ -1,4 +1,4 @@
-/* Data sets: generated ones (shape, distribution, the same bits), checks, copies. */
+/* Data sets: generated ones (shape, distribution, reproducible bits), checks, copies. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -51,14 +51,15 @@ static void a_shuffle_is_a_permutation_and_uniform(void **s)
     assert_int_equal(one[0], 0);
 }
 
-static void draws_below_a_number_reject_what_would_favour_some(void **s)
+static void draws_below_a_number_reject_values_that_would_bias_them(void **s)
 {
     (void)s;
     sherd__seeded state;
     sherd__entropy e = sherd__entropy_derived(&state, seed, "test", 1);
     enum { N = 30000 };
     static uint32_t out[N];
-    const uint32_t n = UINT32_C(3) << 30; /* without rejection a third would come twice as often */
+    const uint32_t n = UINT32_C(3) << 30; /* without rejection, one third would be twice as
+                                           * frequent */
     size_t third = 0;
     sherd__draw_below(&e, n, out, N);
     for (size_t i = 0; i < N; i++) {
@@ -90,7 +91,7 @@ static void streams_of_one_seed_differ_by_label_and_number(void **s)
 
 /* ---- generators ------------------------------------------------------------------------------ */
 
-static void a_spiral_has_arms_of_growing_radius(void **s)
+static void a_spiral_has_arms_of_increasing_radius(void **s)
 {
     (void)s;
     sherd__dataset x;
@@ -115,13 +116,14 @@ static void a_spiral_has_arms_of_growing_radius(void **s)
     assert_true(fabs(sum / 448) < 0.05); /* 0.2 N(0, 1): five standard deviations of the mean */
     assert_true(sqrt(square / 448) > 0.165 && sqrt(square / 448) < 0.235);
     sherd__dataset_fini(&x);
-    assert_int_equal(sherd__generate_spiral(&x, 3, 3, seed, NULL), SHERD_OK); /* a point each */
+    assert_int_equal(sherd__generate_spiral(&x, 3, 3, seed, NULL),
+                     SHERD_OK); /* one point for each class */
     sherd__dataset_fini(&x);
     assert_int_equal(sherd__generate_spiral(&x, 2, 3, seed, NULL), SHERD_EINVAL);
     assert_int_equal(sherd__generate_spiral(&x, 0, 0, seed, NULL), SHERD_EINVAL);
 }
 
-static void a_parabola_is_one(void **s)
+static void a_parabola_has_squares_as_targets(void **s)
 {
     (void)s;
     sherd__dataset x;
@@ -153,7 +155,7 @@ static void random_examples_are_uniform(void **s)
     sherd__dataset_fini(&x);
 }
 
-static void digits_are_those_of_the_embedded_set(void **s)
+static void digits_equal_those_of_the_embedded_set(void **s)
 {
     (void)s;
     sherd__dataset x;
@@ -165,8 +167,8 @@ static void digits_are_those_of_the_embedded_set(void **s)
     sherd__dataset_fini(&x);
 }
 
-/* From this code, and so from every machine. */
-static void generated_bits_are_pinned(void **s)
+/* Computed by this code; must be the same on every machine. */
+static void generated_bits_are_reproducible(void **s)
 {
     (void)s;
     sherd__dataset x;
@@ -183,7 +185,7 @@ static void generated_bits_are_pinned(void **s)
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
-static void bad_examples_are_named_by_row(void **s)
+static void invalid_examples_are_named_by_row(void **s)
 {
     (void)s;
     double x[6] = { 1, 2, 3, 4, 5, 6 }, values[3] = { 1, 2, 3 };
@@ -210,7 +212,7 @@ static void bad_examples_are_named_by_row(void **s)
     assert_int_equal(sherd__dataset_check(&set, "f", 2, 1, NULL), SHERD_ERANGE);
 }
 
-static void a_part_sees_its_rows_and_targets(void **s)
+static void a_part_has_its_rows_and_targets(void **s)
 {
     (void)s;
     sherd__dataset x;
@@ -223,7 +225,7 @@ static void a_part_sees_its_rows_and_targets(void **s)
     sherd__dataset_fini(&x);
 }
 
-static void copies_take_rows_and_divide(void **s)
+static void copies_select_rows_and_divide(void **s)
 {
     (void)s;
     uint8_t bytes[12] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 200, 255 };
@@ -250,7 +252,7 @@ static void copies_take_rows_and_divide(void **s)
         }
         sherd__dataset_fini(&copy);
     }
-    set.x = sherd_view_t(sherd_view_c(bytes, SHERD_U8, 3, 4)); /* strides of another order */
+    set.x = sherd_view_t(sherd_view_c(bytes, SHERD_U8, 3, 4)); /* other strides */
     assert_int_equal(sherd__dataset_copy(&copy, &set, NULL, 4, 1, NULL), SHERD_OK);
     for (size_t i = 0; i < 4; i++)
         for (size_t c = 0; c < 3; c++)
@@ -258,7 +260,7 @@ static void copies_take_rows_and_divide(void **s)
     sherd__dataset_fini(&copy);
 }
 
-static void without_memory_there_is_no_data_set(void **s)
+static void without_memory_no_data_set_is_made(void **s)
 {
     (void)s;
     sherd__dataset x, copy;
@@ -283,17 +285,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_shuffle_is_a_permutation_and_uniform),
-        cmocka_unit_test(draws_below_a_number_reject_what_would_favour_some),
+        cmocka_unit_test(draws_below_a_number_reject_values_that_would_bias_them),
         cmocka_unit_test(streams_of_one_seed_differ_by_label_and_number),
-        cmocka_unit_test(a_spiral_has_arms_of_growing_radius),
-        cmocka_unit_test(a_parabola_is_one),
+        cmocka_unit_test(a_spiral_has_arms_of_increasing_radius),
+        cmocka_unit_test(a_parabola_has_squares_as_targets),
         cmocka_unit_test(random_examples_are_uniform),
-        cmocka_unit_test(digits_are_those_of_the_embedded_set),
-        cmocka_unit_test(generated_bits_are_pinned),
-        cmocka_unit_test(bad_examples_are_named_by_row),
-        cmocka_unit_test(a_part_sees_its_rows_and_targets),
-        cmocka_unit_test(copies_take_rows_and_divide),
-        cmocka_unit_test(without_memory_there_is_no_data_set),
+        cmocka_unit_test(digits_equal_those_of_the_embedded_set),
+        cmocka_unit_test(generated_bits_are_reproducible),
+        cmocka_unit_test(invalid_examples_are_named_by_row),
+        cmocka_unit_test(a_part_has_its_rows_and_targets),
+        cmocka_unit_test(copies_select_rows_and_divide),
+        cmocka_unit_test(without_memory_no_data_set_is_made),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /*
- * Training by gradients, all shards of a step at a time: what adds up must have the same bits
- * however it is cut, threaded, lost or repeated, and must be the gradient of the whole batch.
+ * Synchronous training by gradients: sums must have the same bits however shards are divided,
+ * threaded, lost or repeated, and must be the gradient of the whole batch.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,7 +40,8 @@ static void the_bits_depend_on_neither_threads_nor_the_order_of_arrival(void **s
     }
 }
 
-/* Number by number what a step makes of its sums; their greatest by tier. */
+/* Computes, number by number, the update of a step from its sums, and the maximum of the sums by
+ * tier. */
 static void update_by_hand(const grad_run *r, const mock *m, sherd__optimiser *o, double *params,
                            double *gradient, double most[3])
 {
@@ -61,8 +62,9 @@ static void update_by_hand(const grad_run *r, const mock *m, sherd__optimiser *o
     sherd__optimiser_apply(o, 0.1, 0, at, params, gradient);
 }
 
-/* More numbers than are updated at a time, by one thread: peaks decide the next step's scales. */
-static void an_update_of_many_numbers_is_one_of_each(void **s)
+/* More numbers than one thread updates at a time. The peaks determine the scales of the next
+ * step. */
+static void an_update_of_many_numbers_equals_single_updates(void **s)
 {
     (void)s;
     sherd_diag d = { 0 };
@@ -95,7 +97,7 @@ static void an_update_of_many_numbers_is_one_of_each(void **s)
     grad_choose(NULL);
 }
 
-static void a_step_is_that_of_the_whole_batch(void **s)
+static void a_step_uses_the_gradient_of_the_whole_batch(void **s)
 {
     (void)s;
     for (unsigned bits = 0; bits <= 40; bits += 40) {
@@ -143,7 +145,7 @@ static void a_step_is_that_of_the_whole_batch(void **s)
     }
 }
 
-static void a_gradient_that_fits_no_scale_is_graded_with_a_coarser_one(void **s)
+static void a_gradient_that_exceeds_its_scale_is_computed_again_with_a_coarser_one(void **s)
 {
     (void)s;
     double first[COUNT], other[COUNT];
@@ -152,7 +154,7 @@ static void a_gradient_that_fits_no_scale_is_graded_with_a_coarser_one(void **s)
     for (unsigned k = 0; k < 3; k++) {
         mock m = { .workers = 1 + k };
         grad_begin(&r, mock_engine(&m, 30), (sherd__gradients_options){ .bits = 30, .shards = 5 });
-        for (size_t i = 0; i < COUNT; i++) /* what the last step is taken to have been */
+        for (size_t i = 0; i < COUNT; i++) /* the assumed gradient of the last step */
             sherd__network_layer(r.network, 0)->weights_gradient[i] = 1e-250;
         assert_int_equal(grad_step(&r, 0, ROWS, 0.1, &d), 0);
         assert_true(sherd__gradients_stats_of(&r.stepper)->rescaled >= 2);
@@ -168,7 +170,7 @@ static void a_gradient_that_fits_no_scale_is_graded_with_a_coarser_one(void **s)
     grad_end(&r);
 }
 
-static void what_diverges_is_said_and_changes_nothing(void **s)
+static void divergence_is_reported_and_changes_nothing(void **s)
 {
     (void)s;
     for (unsigned bits = 0; bits <= 17; bits += 17) {
@@ -187,8 +189,8 @@ static void what_diverges_is_said_and_changes_nothing(void **s)
     }
 }
 
-/* One shard, and who had it is lost; others are there. */
-static void a_step_of_which_all_was_dropped_is_made_by_others(void **s)
+/* There is one shard, and its worker is lost; other workers remain. */
+static void a_step_whose_parts_were_all_dropped_is_computed_by_other_workers(void **s)
 {
     (void)s;
     for (unsigned async = 0; async < 2; async++) {
@@ -211,7 +213,7 @@ static void a_step_of_which_all_was_dropped_is_made_by_others(void **s)
     }
 }
 
-static void a_dropped_part_counts_for_nothing(void **s)
+static void a_dropped_part_has_no_effect(void **s)
 {
     (void)s;
     grad_run r, rest;
@@ -232,7 +234,7 @@ static void a_dropped_part_counts_for_nothing(void **s)
     grad_end(&rest);
 }
 
-static void a_run_that_is_resumed_with_its_gradient_makes_the_same_bits(void **s)
+static void a_run_resumed_with_its_gradient_has_the_same_bits(void **s)
 {
     (void)s;
     grad_run whole, half;
@@ -256,7 +258,7 @@ static void a_run_that_is_resumed_with_its_gradient_makes_the_same_bits(void **s
     grad_end(&half);
 }
 
-static void an_engine_that_fails_ends_the_steps(void **s)
+static void a_failing_engine_ends_the_steps(void **s)
 {
     (void)s;
     for (unsigned async = 0; async < 2; async++) {
@@ -283,7 +285,7 @@ static void one_local_step_of_all_shards_is_a_step_of_the_batch(void **s)
     grad_begin(&one, grad_threads(1, 0), o);
     o.local_steps = 1;
     grad_begin(&local, grad_threads(2, 0), o);
-    /* One: from the second on momentum differs from plain descent. */
+    /* Only one step: from the second on, momentum differs from plain descent. */
     assert_int_equal(grad_step(&one, 0, ROWS, 0.1, &d), 0);
     assert_int_equal(grad_step(&local, 0, ROWS, 0.1, &d), 0);
     for (size_t k = 0; k < COUNT; k++)
@@ -294,7 +296,7 @@ static void one_local_step_of_all_shards_is_a_step_of_the_batch(void **s)
     grad_end(&local);
 }
 
-static void local_steps_have_the_same_bits_however_they_are_dealt(void **s)
+static void local_steps_have_the_same_bits_for_any_distribution(void **s)
 {
     (void)s;
     double first[COUNT], other[COUNT];
@@ -310,9 +312,9 @@ static void local_steps_have_the_same_bits_however_they_are_dealt(void **s)
     }
 }
 
-/* Shards of 12, 11, 11 and 11 examples: two of 24 steps are lacking, and a step contracts what is
- * regularised by 1 - l2 rate. Where it goes to is the mean by these weights. */
-static void shards_that_lack_steps_weigh_what_these_would_have_contracted(void **s)
+/* Shards of 12, 11, 11 and 11 examples: three shards lack two of 24 steps, and a step contracts
+ * regularised parameters by 1 - l2 rate. The result is the mean by these weights. */
+static void shards_with_fewer_steps_weigh_less_by_the_contraction_of_those_steps(void **s)
 {
     (void)s;
     for (unsigned weighted = 0; weighted < 2; weighted++) {
@@ -341,7 +343,7 @@ static void shards_that_lack_steps_weigh_what_these_would_have_contracted(void *
 
 /* ---- adding up ------------------------------------------------------------------------------- */
 
-static void an_entry_beyond_its_room_is_told(void **s)
+static void an_entry_that_exceeds_its_range_is_reported(void **s)
 {
     (void)s;
     int64_t sums[5] = { 0 };
@@ -361,7 +363,7 @@ static void an_entry_beyond_its_room_is_told(void **s)
     assert_true(sherd__grader_add(sums, v, 0, 1, 0));
 }
 
-static void memory_of_a_first_sum_is_kept_for_a_step_and_then_given_back(void **s)
+static void the_first_sum_is_kept_for_a_step_and_then_returned(void **s)
 {
     (void)s;
     grad_run r;
@@ -371,13 +373,13 @@ static void memory_of_a_first_sum_is_kept_for_a_step_and_then_given_back(void **
     for (unsigned n = 1; n <= 4; n++) {
         grad_steps(&r, 1, ROWS);
         assert_int_equal(mock_lent, 9 * n);               /* 3 parts of 3 tiers */
-        assert_int_equal(mock_lent - mock_given_back, 3); /* the first of each tier */
+        assert_int_equal(mock_lent - mock_given_back, 3); /* the first part of each tier */
     }
     grad_end(&r);
     assert_int_equal(mock_lent, mock_given_back);
 }
 
-static void lent_parameters_are_read_where_they_lie_and_for_one_run(void **s)
+static void lent_parameters_are_read_in_place_and_for_one_run_only(void **s)
 {
     (void)s;
     sherd__grader *g;
@@ -393,7 +395,8 @@ static void lent_parameters_are_read_where_they_lie_and_for_one_run(void **s)
             own[t][i] = (double)draw() / 0x1p30 - 1;
             theirs[t][i] = (double)draw() / 0x1p30 - 1;
         }
-    for (int pass = 0; pass < 4; pass++) { /* own; theirs, copied; theirs, lent; own again */
+    for (int pass = 0; pass < 4; pass++) { /* own; the caller's, copied; the caller's, lent; own
+                                            * again */
         void *sums[3] = { out[pass][0], out[pass][1], out[pass][2] };
         sherd__grading how = { .scales = scales, .room = 60, .sums = sums, .fresh = true };
         for (size_t t = 0; t < 3; t++) {
@@ -413,7 +416,7 @@ static void lent_parameters_are_read_where_they_lie_and_for_one_run(void **s)
     sherd__grader_free(g);
 }
 
-static void no_allocation_that_fails_leaks_or_lies(void **s)
+static void a_failed_allocation_leaks_nothing_and_gives_no_wrong_result(void **s)
 {
     (void)s;
     for (size_t n = 1; n < 400; n++) {
@@ -452,21 +455,21 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_bits_depend_on_neither_threads_nor_the_order_of_arrival),
-        cmocka_unit_test(an_update_of_many_numbers_is_one_of_each),
-        cmocka_unit_test(a_step_is_that_of_the_whole_batch),
-        cmocka_unit_test(a_gradient_that_fits_no_scale_is_graded_with_a_coarser_one),
-        cmocka_unit_test(what_diverges_is_said_and_changes_nothing),
-        cmocka_unit_test(a_step_of_which_all_was_dropped_is_made_by_others),
-        cmocka_unit_test(a_dropped_part_counts_for_nothing),
-        cmocka_unit_test(a_run_that_is_resumed_with_its_gradient_makes_the_same_bits),
-        cmocka_unit_test(an_engine_that_fails_ends_the_steps),
+        cmocka_unit_test(an_update_of_many_numbers_equals_single_updates),
+        cmocka_unit_test(a_step_uses_the_gradient_of_the_whole_batch),
+        cmocka_unit_test(a_gradient_that_exceeds_its_scale_is_computed_again_with_a_coarser_one),
+        cmocka_unit_test(divergence_is_reported_and_changes_nothing),
+        cmocka_unit_test(a_step_whose_parts_were_all_dropped_is_computed_by_other_workers),
+        cmocka_unit_test(a_dropped_part_has_no_effect),
+        cmocka_unit_test(a_run_resumed_with_its_gradient_has_the_same_bits),
+        cmocka_unit_test(a_failing_engine_ends_the_steps),
         cmocka_unit_test(one_local_step_of_all_shards_is_a_step_of_the_batch),
-        cmocka_unit_test(local_steps_have_the_same_bits_however_they_are_dealt),
-        cmocka_unit_test(shards_that_lack_steps_weigh_what_these_would_have_contracted),
-        cmocka_unit_test(an_entry_beyond_its_room_is_told),
-        cmocka_unit_test(memory_of_a_first_sum_is_kept_for_a_step_and_then_given_back),
-        cmocka_unit_test(lent_parameters_are_read_where_they_lie_and_for_one_run),
-        cmocka_unit_test(no_allocation_that_fails_leaks_or_lies),
+        cmocka_unit_test(local_steps_have_the_same_bits_for_any_distribution),
+        cmocka_unit_test(shards_with_fewer_steps_weigh_less_by_the_contraction_of_those_steps),
+        cmocka_unit_test(an_entry_that_exceeds_its_range_is_reported),
+        cmocka_unit_test(the_first_sum_is_kept_for_a_step_and_then_returned),
+        cmocka_unit_test(lent_parameters_are_read_in_place_and_for_one_run_only),
+        cmocka_unit_test(a_failed_allocation_leaks_nothing_and_gives_no_wrong_result),
     };
     return cmocka_run_group_tests(tests, grad_set_up, NULL);
 }

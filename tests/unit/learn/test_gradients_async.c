@@ -1,6 +1,6 @@
 /*
- * Asynchronous training by gradients: parts are applied as they come back, in any order and however
- * large, and none is staler than the bound.
+ * Asynchronous training by gradients: parts of any size are applied as they arrive, in any order,
+ * and no gradient is staler than the bound.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -34,7 +34,7 @@ static void no_gradient_is_staler_than_the_bound(void **s)
         }
 }
 
-static void without_a_bound_everything_is_applied_as_it_comes(void **s)
+static void without_a_bound_parts_are_applied_as_they_arrive(void **s)
 {
     (void)s;
     grad_run r;
@@ -44,11 +44,11 @@ static void without_a_bound_everything_is_applied_as_it_comes(void **s)
                    .bits = 17, .shards = 4, .async = true, .staleness_max = UINT64_MAX });
     grad_steps(&r, 10, ROWS);
     assert_int_equal(r.updates, 40);
-    assert_true(r.stalest >= 30); /* the very first one comes last */
+    assert_true(r.stalest >= 30); /* the very first part arrives last */
     grad_end(&r);
 }
 
-static void asynchronous_training_comes_down_too(void **s)
+static void asynchronous_training_reduces_the_cost(void **s)
 {
     (void)s;
     for (unsigned local = 0; local < 2; local++) {
@@ -71,7 +71,7 @@ static void asynchronous_training_comes_down_too(void **s)
     }
 }
 
-static void one_worker_without_delay_is_a_series_of_steps(void **s)
+static void with_one_worker_and_no_delay_it_is_a_series_of_steps(void **s)
 {
     (void)s;
     grad_run r;
@@ -84,11 +84,11 @@ static void one_worker_without_delay_is_a_series_of_steps(void **s)
     grad_end(&r);
 }
 
-/* One part of all shards, and nobody beside it, is a synchronous step. */
-static void a_part_of_all_shards_is_a_whole_step(void **s)
+/* If one part has all shards and no other part is in progress, it is a synchronous step. */
+static void a_part_of_all_shards_equals_a_synchronous_step(void **s)
 {
     (void)s;
-    for (unsigned k = 0; k < 3; k++) { /* gradients; local steps; weighted ones */
+    for (unsigned k = 0; k < 3; k++) { /* gradients; local steps; weighted local steps */
         grad_run here, there;
         mock one = { .workers = 1 }, all = { .workers = 1, .grain = 5 };
         sherd__gradients_options o = { .bits = 17,
@@ -114,9 +114,9 @@ static void a_part_of_all_shards_is_a_whole_step(void **s)
     }
 }
 
-/* Shards of 12, 11, 11 and 11 examples, each a part of its own: they are weighed by the largest one
- * of the step, not of the part. */
-static void weighted_shards_lack_steps_however_small_parts_are(void **s)
+/* Shards of 12, 11, 11 and 11 examples, each a part of its own: their weights are relative to the
+ * largest shard of the step, not of the part. */
+static void weights_of_shards_do_not_depend_on_the_size_of_parts(void **s)
 {
     (void)s;
     grad_run r;
@@ -137,7 +137,7 @@ static void weighted_shards_lack_steps_however_small_parts_are(void **s)
     grad_end(&r);
 }
 
-/* 8 shards in parts of 3, 3 and 2. */
+/* 8 shards, in parts of 3, 3 and 2. */
 static void shards_of_a_part_count_together(void **s)
 {
     (void)s;
@@ -157,7 +157,7 @@ static void shards_of_a_part_count_together(void **s)
     grad_end(&r);
 }
 
-static void however_large_parts_are_everybody_has_one_of_each_step(void **s)
+static void every_worker_gets_a_part_of_each_step_however_large_parts_are(void **s)
 {
     (void)s;
     for (uint32_t workers = 1; workers <= 9; workers++) {
@@ -177,13 +177,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_gradient_is_staler_than_the_bound),
-        cmocka_unit_test(without_a_bound_everything_is_applied_as_it_comes),
-        cmocka_unit_test(asynchronous_training_comes_down_too),
-        cmocka_unit_test(one_worker_without_delay_is_a_series_of_steps),
-        cmocka_unit_test(a_part_of_all_shards_is_a_whole_step),
-        cmocka_unit_test(weighted_shards_lack_steps_however_small_parts_are),
+        cmocka_unit_test(without_a_bound_parts_are_applied_as_they_arrive),
+        cmocka_unit_test(asynchronous_training_reduces_the_cost),
+        cmocka_unit_test(with_one_worker_and_no_delay_it_is_a_series_of_steps),
+        cmocka_unit_test(a_part_of_all_shards_equals_a_synchronous_step),
+        cmocka_unit_test(weights_of_shards_do_not_depend_on_the_size_of_parts),
         cmocka_unit_test(shards_of_a_part_count_together),
-        cmocka_unit_test(however_large_parts_are_everybody_has_one_of_each_step),
+        cmocka_unit_test(every_worker_gets_a_part_of_each_step_however_large_parts_are),
     };
     return cmocka_run_group_tests(tests, grad_set_up, NULL);
 }

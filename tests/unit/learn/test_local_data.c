@@ -1,7 +1,7 @@
 /*
- * Gradients of examples that stay with their owner: the sum over valid examples and nothing else,
- * whatever stands in the other places; and with clipping, a sum that one example changes by a
- * vector of bounded norm, counted in integers.
+ * Gradients of examples that stay with their owner: the sum covers valid examples only, whatever
+ * the other places contain. With clipping, one example changes the sum by a vector of bounded norm,
+ * counted in integers.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,7 +39,7 @@ static sherd__recipe recipe;
 static size_t inputs, targets, count, tiers;
 static sherd__own own;
 
-/* Examples for recipe `k`, all valid. */
+/* Makes examples for recipe `k`, all of them valid. */
 static void make(unsigned k, size_t rows)
 {
     size_t counts[SHERD__RECIPE_LAYERS_MAX], cols;
@@ -95,7 +95,7 @@ static double norm_of(const int64_t *x, size_t n)
 
 /* ---- sums ------------------------------------------------------------------------------------ */
 
-/* By the grader of training by gradients, row by row. */
+/* Computes the sum row by row with the grader of training by gradients. */
 static void plain_sum(const uint8_t *in, double *out, double *cost, uint64_t *hits)
 {
     sherd__grader *g;
@@ -131,7 +131,7 @@ static void plain_sum(const uint8_t *in, double *out, double *cost, uint64_t *hi
     sherd__own_free(params);
 }
 
-static void a_sum_is_over_valid_examples_alone(void **s)
+static void a_sum_covers_valid_examples_only(void **s)
 {
     (void)s;
     for (unsigned k = 0; k < TEXTS; k++)
@@ -148,7 +148,7 @@ static void a_sum_is_over_valid_examples_alone(void **s)
                 in[r] = 0;
                 size_t c = draw() % own.x.cols;
                 examples[r * own.x.cols + c] = odd[draw() % 3];
-                if (k != 1 && draw() % 2) { /* no label: too large, negative, a fraction */
+                if (k != 1 && draw() % 2) { /* invalid labels: too large, negative, a fraction */
                     static const double no_label[] = { 7, -1, 0.5 };
                     examples[r * own.x.cols + inputs] = no_label[draw() % 3];
                 }
@@ -164,7 +164,7 @@ static void a_sum_is_over_valid_examples_alone(void **s)
         }
 }
 
-static void places_of_a_round_are_a_window(void **s)
+static void the_places_of_a_round_are_a_window(void **s)
 {
     (void)s;
     for (unsigned clipped = 0; clipped < 2; clipped++) {
@@ -181,7 +181,7 @@ static void places_of_a_round_are_a_window(void **s)
     }
 }
 
-static void what_does_not_fit_saturates(void **s)
+static void values_that_exceed_the_range_saturate(void **s)
 {
     (void)s;
     int64_t out[COUNT_MAX + 3];
@@ -198,8 +198,9 @@ static void what_does_not_fit_saturates(void **s)
 
 /* ---- clipping -------------------------------------------------------------------------------- */
 
-/* Of one example: no longer than what the accountant counts with, and as long as it should be. */
-static void an_example_counts_for_its_clipped_gradient(void **s)
+/* For one example: its contribution is no longer than the accountant's bound, and as long as the
+ * clipped gradient. */
+static void an_example_contributes_its_clipped_gradient(void **s)
 {
     (void)s;
     for (unsigned k = 0; k < TEXTS; k++)
@@ -241,7 +242,7 @@ static void fill_oddly(unsigned seed, uint64_t state)
         if (seed % 4 && draw() % (3 + seed) == 0) examples[i] = odd_number();
 }
 
-/* What the sum changes by when example `row` is taken away. */
+/* Computes how the sum changes when example `row` is removed. */
 static void change_of(size_t row, double clip, int64_t *change)
 {
     int64_t without[COUNT_MAX + 3];
@@ -253,8 +254,8 @@ static void change_of(size_t row, double clip, int64_t *change)
     for (size_t i = 0; i < count + 3; i++) change[i] -= without[i];
 }
 
-/* Whatever the examples, taking one away changes the sum by no more than the accountant says, and
- * by the same whatever the others are. */
+/* For any examples, removing one changes the sum by at most the accountant's bound, and by the same
+ * vector whatever the other examples are. */
 static void one_example_changes_the_sum_by_a_bounded_vector(void **s)
 {
     (void)s;
@@ -283,9 +284,9 @@ static void grade_with(const double *params, double clip, uint64_t rows, int64_t
     sherd__own_free(g);
 }
 
-/* A softmax whose bias is 373 above the others: slopes of 1e-162, whose squares are 0. Inputs bring
- * the gradient from far below the clipping norm to far above it. */
-static void the_norm_counts_slopes_whose_squares_are_zero(void **s)
+/* A softmax with a bias 373 above the others: slopes of 1e-162, whose squares are 0. The inputs
+ * take the gradient from far below the clipping norm to far above it. */
+static void the_norm_includes_slopes_whose_squares_are_zero(void **s)
 {
     (void)s;
     const double clips[] = { SHERD__OWN_CLIP_LEAST, 1, SHERD__OWN_CLIP_MOST };
@@ -300,7 +301,8 @@ static void the_norm_counts_slopes_whose_squares_are_zero(void **s)
                 examples[inputs] = 1;
                 params[count - 2] = bias;
                 grade_with(params, clips[c], 1, out);
-                /* Two labels have slopes exp(-bias), and the own one at most their sum. */
+                /* The slopes of two labels are exp(-bias), and that of the example's label is at
+                 * most their sum. */
                 double norm = sqrt(2.0 * (double)inputs) * ldexp(exp(-(double)bias), e);
                 assert_true(norm_of(out, count) <=
                             sqrt((double)sherd__privacy_gradient_bound(count)));
@@ -315,8 +317,8 @@ static double any_number(int least, int most)
     return ldexp((double)draw() / 0x1p31 - 1, least + (int)(draw() % (unsigned)(most - least)));
 }
 
-/* Numbers of any size in weights and examples. */
-static void no_example_is_beyond_the_bound(void **s)
+/* Weights and examples with numbers of any magnitude. */
+static void no_example_exceeds_the_bound(void **s)
 {
     (void)s;
     for (unsigned seed = 0; seed < 4000; seed++) {
@@ -336,9 +338,10 @@ static void no_example_is_beyond_the_bound(void **s)
     }
 }
 
-/* Slopes of exp(-bias), subnormal from a bias of 709 on, with inputs that make a large gradient of
- * them: nothing beyond the bound, and what counts as zero does so in norm and sum. */
-static void slopes_that_are_subnormal_stay_within_the_bound(void **s)
+/* Slopes of exp(-bias), which are subnormal from a bias of 709 on, with inputs that make a large
+ * gradient of them: nothing exceeds the bound, and values that count as zero do so in both norm and
+ * sum. */
+static void subnormal_slopes_stay_within_the_bound(void **s)
 {
     (void)s;
     draw_state = 51;
@@ -360,9 +363,9 @@ static void slopes_that_are_subnormal_stay_within_the_bound(void **s)
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-/* The gradient by a weight is input times slope, 2^-1060 times 2^900 or so: numbers that fit, but
- * for the input. */
-static void subnormal_numbers_count_as_zeros_and_only_here(void **s)
+/* The gradient of a weight is input times slope, about 2^-1060 times 2^900: the result is a normal
+ * number although a factor is not. */
+static void subnormal_numbers_count_as_zero_only_within_a_gradient(void **s)
 {
     (void)s;
     volatile double least = 0x1p-1022;
@@ -370,7 +373,7 @@ static void subnormal_numbers_count_as_zeros_and_only_here(void **s)
     double params[COUNT_MAX] = { 0 };
     int64_t out[COUNT_MAX + 3];
     (void)sherd__subnormal_flush(true);
-    if (!sherd__subnormal_flushed()) skip(); /* not on this processor */
+    if (!sherd__subnormal_flushed()) skip(); /* this processor does not support it */
     (void)sherd__subnormal_flush(false);
     draw_state = 60;
     make(1, 1);
@@ -393,7 +396,7 @@ static bool stop_at_last(void *ctx)
     return --*left == 0;
 }
 
-/* How many places there are is a coordinator's word. */
+/* The coordinator chooses the number of places. */
 static void a_round_stops_between_chunks(void **s)
 {
     (void)s;
@@ -421,11 +424,11 @@ static void a_round_stops_between_chunks(void **s)
 
 /* ---- another multiplier ---------------------------------------------------------------------- */
 
-/* Computes as layers do here, but times `factor`, and fails at a product. */
+/* Computes as the layers do here, but multiplies by `factor`, and fails at a product. */
 static struct {
     sherd_multiplier_ops ops;
     double factor;
-    unsigned left; /* products before it fails; 0: it does not */
+    unsigned left; /* products before it fails; 0: it does not fail */
 } another;
 
 static int another_multiply(void *ctx, sherd_view a, sherd_view b, double *c, size_t ldc,
@@ -463,7 +466,7 @@ static void grade_by_another(double clip, double factor, unsigned left, int64_t 
     arithmetic.multiplier = NULL;
 }
 
-static void one_multiplier_computes_all_of_a_sum(void **s)
+static void one_multiplier_computes_the_whole_sum(void **s)
 {
     (void)s;
     int64_t want[COUNT_MAX + 3], got[COUNT_MAX + 3];
@@ -501,7 +504,7 @@ static bool plan_may_clip_at(double clip)
     return sherd__secure_plan_parse(&out, bytes, sizeof bytes, NULL) == SHERD_OK;
 }
 
-static void a_plan_has_a_clipping_norm_of_this_range(void **s)
+static void a_plan_accepts_clipping_norms_in_the_permitted_range(void **s)
 {
     (void)s;
     const double fine[] = { 0, SHERD__OWN_CLIP_LEAST, 1, SHERD__OWN_CLIP_MOST };
@@ -524,18 +527,18 @@ static void columns_that_do_not_fit_are_refused(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_sum_is_over_valid_examples_alone),
-        cmocka_unit_test(places_of_a_round_are_a_window),
-        cmocka_unit_test(what_does_not_fit_saturates),
-        cmocka_unit_test(an_example_counts_for_its_clipped_gradient),
+        cmocka_unit_test(a_sum_covers_valid_examples_only),
+        cmocka_unit_test(the_places_of_a_round_are_a_window),
+        cmocka_unit_test(values_that_exceed_the_range_saturate),
+        cmocka_unit_test(an_example_contributes_its_clipped_gradient),
         cmocka_unit_test(one_example_changes_the_sum_by_a_bounded_vector),
-        cmocka_unit_test(the_norm_counts_slopes_whose_squares_are_zero),
-        cmocka_unit_test(no_example_is_beyond_the_bound),
-        cmocka_unit_test(slopes_that_are_subnormal_stay_within_the_bound),
-        cmocka_unit_test(subnormal_numbers_count_as_zeros_and_only_here),
+        cmocka_unit_test(the_norm_includes_slopes_whose_squares_are_zero),
+        cmocka_unit_test(no_example_exceeds_the_bound),
+        cmocka_unit_test(subnormal_slopes_stay_within_the_bound),
+        cmocka_unit_test(subnormal_numbers_count_as_zero_only_within_a_gradient),
         cmocka_unit_test(a_round_stops_between_chunks),
-        cmocka_unit_test(one_multiplier_computes_all_of_a_sum),
-        cmocka_unit_test(a_plan_has_a_clipping_norm_of_this_range),
+        cmocka_unit_test(one_multiplier_computes_the_whole_sum),
+        cmocka_unit_test(a_plan_accepts_clipping_norms_in_the_permitted_range),
         cmocka_unit_test(columns_that_do_not_fit_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

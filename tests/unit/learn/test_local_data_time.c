@@ -1,9 +1,9 @@
 /*
- * The time of a gradient of an owner's examples, and of hiding it, does not depend on them: for
- * every kind of layer and every loss, with clipping and without, between examples that are all
- * alike and examples that are of random signs and sizes, with random labels and gaps. Processor
- * time of this thread, the medians of runs that take turns; a machine that is busy spoils one
- * comparison, not all of them.
+ * The time of a gradient of an owner's examples, and of hiding it, does not depend on the examples.
+ * For every kind of layer and every loss, with and without clipping, the test compares examples
+ * that are all alike with examples of random signs and sizes, random labels and gaps. It uses the
+ * processor time of this thread and medians of alternating runs. A busy machine can spoil single
+ * comparisons, but not all of them.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,7 +33,7 @@ enum {
     COUNT_MAX = 1050000,
     HIDDEN_COUNT = 200000
 };
-#define RATIO 1.3 /* of which 1.0 to 1.1 is seen, and 1.5 to 4 with a branch on an example */
+#define RATIO 1.3 /* 1.0 to 1.1 is observed; a branch that depends on an example gives 1.5 to 4 */
 
 #define REST "data = file\nepochs = 1\nrate = 1\n"
 
@@ -43,8 +43,9 @@ typedef struct test_case {
     const char *text;
     size_t rows, inputs;
     params *at;       /* parameter i */
-    double low, high; /* examples of the one kind are all `low`, of the other between both */
-    bool spoilt;      /* some of the other kind are no examples; else images rise */
+    double low, high; /* examples of one kind are all `low`, those of the other between both */
+    bool spoilt;      /* some rows of the other kind are not valid examples; otherwise its images
+                       * have a gradient */
 } test_case;
 
 static double drawn(size_t i)
@@ -53,14 +54,14 @@ static double drawn(size_t i)
     return (double)draw() / 0x1p31 - 0.5;
 }
 
-/* Images as they are, then a small slope. */
+/* Passes images on unchanged, then with a small slope. */
 static double passing(size_t i)
 {
     return i == 0 ? 1 : i == 1 ? -0.2 : 1e-3;
 }
 
-/* relu(1e6 (x - 0.305)) in the one layer; in the next, slopes of both signs that saturate, where
- * one of the former is not 0. */
+/* In the first layer, relu(1e6 (x - 0.305)); in the second, slopes of both signs that saturate if
+ * an output of the first is not 0. */
 enum { HIDDEN = 50, OUTPUTS = 20000 };
 
 static double saturating(size_t i)
@@ -157,7 +158,7 @@ static int by_size(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Of the medians, the larger by the smaller. */
+/* Returns the larger median divided by the smaller. */
 static double ratio_of(double *a, double *b)
 {
     qsort(a, RUNS, sizeof *a, by_size);
@@ -211,7 +212,7 @@ static void the_time_does_not_depend_on_examples(void **s)
 {
     (void)s;
     (void)sherd__subnormal_flush(true);
-    if (!sherd__subnormal_flushed()) skip(); /* not on this processor */
+    if (!sherd__subnormal_flushed()) skip(); /* this processor does not support it */
     (void)sherd__subnormal_flush(false);
     sherd__blas_threads_set(1);
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)

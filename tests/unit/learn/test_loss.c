@@ -1,4 +1,4 @@
-/* Losses: values by hand, gradients by differences, large outputs, refusals. */
+/* Losses: values computed by hand, gradients by differences, large outputs, refusals. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -18,7 +18,7 @@ static double cost_of(sherd__loss loss, const double *y, size_t m, size_t width,
     return cost;
 }
 
-static void costs_by_hand(void **s)
+static void costs_equal_values_computed_by_hand(void **s)
 {
     (void)s;
     const double y[4] = { 1, 2, 3, 4 }, t[4] = { 1, 1, 1, 1 };
@@ -29,7 +29,7 @@ static void costs_by_hand(void **s)
     assert_true(dy[0] == 0 && dy[1] == 0.5 && dy[2] == 1 && dy[3] == 1.5);
     assert_true(cost_of(SHERD__LOSS_SQUARED, y, 2, 2, (sherd__targets){ .labels = labels }, dy) ==
                 (1 + 1 + 4 + 16) / 4.0);
-    double p = 1 / (1 + exp(-1.0)); /* of the larger of two that differ by 1 */
+    double p = 1 / (1 + exp(-1.0)); /* softmax of the larger of two outputs that differ by 1 */
     double cost = cost_of(SHERD__LOSS_CROSS_ENTROPY, y, 2, 2, (sherd__targets){ .labels = labels },
                           dy);
     assert_true(fabs(cost - (-log(p) - log(1 - p)) / 2) < 1e-15);
@@ -37,7 +37,7 @@ static void costs_by_hand(void **s)
     assert_true(fabs(dy[2] + p / 2) < 1e-15 && fabs(dy[3] - p / 2) < 1e-15);
 }
 
-static void gradients_are_those_of_the_cost(void **s)
+static void gradients_equal_differences_of_the_cost(void **s)
 {
     (void)s;
     enum { M = 3, W = 5 };
@@ -70,8 +70,8 @@ static void gradients_are_those_of_the_cost(void **s)
     }
 }
 
-/* Of many rows at once the same bits as of each alone. */
-static void rows_do_not_depend_on_their_neighbours(void **s)
+/* Many rows at once give the same bits as each row alone. */
+static void rows_are_independent_of_each_other(void **s)
 {
     (void)s;
     enum { M = 200, W = 3 };
@@ -128,7 +128,7 @@ static void impossible_targets_are_refused(void **s)
     }
 }
 
-static void hits_are_the_first_largest(void **s)
+static void a_hit_is_the_first_of_the_largest_outputs(void **s)
 {
     (void)s;
     const double y[15] = { 1, 2, 0, 3, 3, 1, 0, NAN, 1, NAN, 0, 0, -3, -2, -1 };
@@ -141,12 +141,12 @@ static void hits_are_the_first_largest(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(costs_by_hand),
-        cmocka_unit_test(gradients_are_those_of_the_cost),
-        cmocka_unit_test(rows_do_not_depend_on_their_neighbours),
+        cmocka_unit_test(costs_equal_values_computed_by_hand),
+        cmocka_unit_test(gradients_equal_differences_of_the_cost),
+        cmocka_unit_test(rows_are_independent_of_each_other),
         cmocka_unit_test(large_outputs_have_a_finite_cost),
         cmocka_unit_test(impossible_targets_are_refused),
-        cmocka_unit_test(hits_are_the_first_largest),
+        cmocka_unit_test(a_hit_is_the_first_of_the_largest_outputs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /*
- * Layers and networks: every gradient against central differences of the cost, at odd sizes; each
- * layer stands above one with parameters, so that what it hands down is tested too.
+ * Layers and networks: every gradient compared with central differences of the cost, at odd sizes.
+ * Each layer follows one with parameters, so that the gradient that it passes on is tested, too.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,12 +39,12 @@ static void check_gradients(const plan *p, ptrdiff_t number, size_t rows)
                      want);
         most = fmax(most, fabs(want));
     }
-    assert_true(most > 1e-3); /* a flat cost would prove nothing */
+    assert_true(most > 1e-3); /* a flat cost would make the comparison meaningless */
     sherd__network_free(n);
     sherd_multiplier_free(e.products);
 }
 
-static void every_gradient_is_that_of_the_cost(void **s)
+static void every_gradient_equals_differences_of_the_cost(void **s)
 {
     (void)s;
     for (size_t i = 0; i < NET_PLANS; i++) {
@@ -83,7 +83,7 @@ static int saw_backward(void *ctx, size_t layer, sherd_diag *d)
     (void)d;
     const sherd__layer *l = sherd__network_layer(hooked.n, layer);
     assert_true(l->biases_gradient[0] != 0);
-    for (size_t i = 0; i < layer; i++) { /* nothing below has begun */
+    for (size_t i = 0; i < layer; i++) { /* lower layers have not started */
         const sherd__layer *below = sherd__network_layer(hooked.n, i);
         if (below->cols > 0) assert_true(below->biases_gradient[0] == 0);
     }
@@ -91,7 +91,7 @@ static int saw_backward(void *ctx, size_t layer, sherd_diag *d)
     return layer == hooked.fail_backward ? SHERD_ECLOSED : SHERD_OK;
 }
 
-static void hooks_see_gradients_of_the_top_before_those_below(void **s)
+static void hooks_see_the_gradients_of_upper_layers_before_those_of_lower_ones(void **s)
 {
     (void)s;
     const sherd__network_hooks hooks = { saw_forward, saw_backward, &hooked };
@@ -114,7 +114,7 @@ static void hooks_see_gradients_of_the_top_before_those_below(void **s)
     sherd_multiplier_free(e.products);
 }
 
-static void outputs_may_leave_biases_out(void **s)
+static void outputs_can_be_computed_without_biases(void **s)
 {
     (void)s;
     const plan *p = &net_plans[0];
@@ -132,7 +132,7 @@ static void outputs_may_leave_biases_out(void **s)
     sherd_multiplier_free(e.products);
 }
 
-static void the_published_bias_gradient_is_one_sum_for_all(void **s)
+static void the_published_bias_gradient_is_one_common_sum(void **s)
 {
     (void)s;
     const plan *p = &net_plans[4];
@@ -158,7 +158,7 @@ static void the_published_bias_gradient_is_one_sum_for_all(void **s)
     sherd_multiplier_free(e.products);
 }
 
-static void a_small_batch_equals_a_network_made_for_it(void **s)
+static void a_small_batch_equals_one_of_a_network_made_for_it(void **s)
 {
     (void)s;
     const plan *p = &net_plans[11];
@@ -170,7 +170,7 @@ static void a_small_batch_equals_a_network_made_for_it(void **s)
     spec.batch = 2;
     assert_int_equal(sherd__network_new(&spec, &small, NULL), SHERD_OK);
     memcpy(sherd__network_params(small), sherd__network_params(large), len);
-    net_cost(large, e, &batch); /* leaves something in every buffer */
+    net_cost(large, e, &batch); /* fills every buffer */
     batch.x.rows = 2;
     assert_true(net_cost(large, e, &batch) == net_cost(small, e, &batch));
     assert_memory_equal(sherd__network_gradient(large), sherd__network_gradient(small), len);
@@ -181,7 +181,7 @@ static void a_small_batch_equals_a_network_made_for_it(void **s)
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-static void softmax_and_sigmoid_stand_large_inputs(void **s)
+static void softmax_and_sigmoid_handle_large_inputs(void **s)
 {
     (void)s;
     const plan soft = { { 1, 1, 3 }, { SOFTMAX }, SHERD__LOSS_SQUARED, 0 };
@@ -197,12 +197,12 @@ static void softmax_and_sigmoid_stand_large_inputs(void **s)
     n = net_made(&sig);
     assert_int_equal(sherd__network_forward(n, e, &batch, false, &y, NULL), SHERD_OK);
     assert_true(y[0] == 1 && y[2] == 0 && y[3] < 1e-300 && y[4] == 0.5 && y[5] == 1);
-    assert_true(x[0] == 1e4 && x[5] == 800); /* the caller's input is the caller's */
+    assert_true(x[0] == 1e4 && x[5] == 800); /* the caller's input is not changed */
     sherd__network_free(n);
     sherd_multiplier_free(e.products);
 }
 
-/* Pixel (y, x) of an example with its padding. */
+/* Returns pixel (y, x) of an example with its padding. */
 static double padded(const plan *p, size_t row, size_t y, size_t x, size_t c, size_t padding)
 {
     const sherd__form in = p->in;
@@ -210,7 +210,7 @@ static double padded(const plan *p, size_t row, size_t y, size_t x, size_t c, si
     return net_inputs[((row * in.height + y - padding) * in.width + x - padding) * in.channels + c];
 }
 
-/* Output (row, y, x, u) by loops over its window. */
+/* Computes output (row, y, x, u) by loops over its window. */
 static double by_loops(const plan *p, const sherd__layer *l, size_t row, size_t y, size_t x,
                        size_t u)
 {
@@ -238,7 +238,8 @@ static void convolutions_and_pools_equal_loops_over_their_windows(void **s)
     static const plan cases[] = {
         { { 5, 7, 2 }, { CONV(3, 3, 0, 0) }, SHERD__LOSS_SQUARED, 0 },
         { { 5, 7, 2 }, { CONV(3, 3, 2, 1) }, SHERD__LOSS_SQUARED, 0 },
-        { { 2, 3, 3 }, { CONV(2, 4, 0, 3) }, SHERD__LOSS_SQUARED, 0 }, /* windows wholly outside */
+        { { 2, 3, 3 }, { CONV(2, 4, 0, 3) }, SHERD__LOSS_SQUARED, 0 }, /* windows completely
+                                                                        * outside */
         { { 7, 6, 2 }, { CONV(5, 2, 3, 0) }, SHERD__LOSS_SQUARED, 0 },
         { { 7, 6, 2 }, { MAX_POOL(2, 0) }, SHERD__LOSS_SQUARED, 0 },
         { { 7, 6, 2 }, { MAX_POOL(3, 2) }, SHERD__LOSS_SQUARED, 0 },
@@ -266,7 +267,7 @@ static void convolutions_and_pools_equal_loops_over_their_windows(void **s)
     sherd_multiplier_free(e.products);
 }
 
-static void drawn_weights_are_normal_and_scaled(void **s)
+static void initial_weights_are_normal_and_scaled(void **s)
 {
     (void)s;
     const plan p = { { 1, 1, 99 }, { DENSE(401) }, SHERD__LOSS_SQUARED, 0 };
@@ -292,7 +293,7 @@ static void drawn_weights_are_normal_and_scaled(void **s)
     }
 }
 
-/* ---- what is refused ------------------------------------------------------------------------- */
+/* ---- refusals -------------------------------------------------------------------------------- */
 
 static void refuse(const plan *p, int err)
 {
@@ -376,7 +377,7 @@ static void a_cost_that_is_not_finite_is_divergence(void **s)
     sherd_multiplier_free(e.products);
 }
 
-static void a_network_without_memory_is_none(void **s)
+static void without_memory_no_network_is_made(void **s)
 {
     (void)s;
     sherd__network_spec spec = net_spec(&net_plans[8]);
@@ -399,18 +400,18 @@ static void a_network_without_memory_is_none(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_gradient_is_that_of_the_cost),
-        cmocka_unit_test(hooks_see_gradients_of_the_top_before_those_below),
-        cmocka_unit_test(outputs_may_leave_biases_out),
-        cmocka_unit_test(the_published_bias_gradient_is_one_sum_for_all),
-        cmocka_unit_test(a_small_batch_equals_a_network_made_for_it),
-        cmocka_unit_test(softmax_and_sigmoid_stand_large_inputs),
+        cmocka_unit_test(every_gradient_equals_differences_of_the_cost),
+        cmocka_unit_test(hooks_see_the_gradients_of_upper_layers_before_those_of_lower_ones),
+        cmocka_unit_test(outputs_can_be_computed_without_biases),
+        cmocka_unit_test(the_published_bias_gradient_is_one_common_sum),
+        cmocka_unit_test(a_small_batch_equals_one_of_a_network_made_for_it),
+        cmocka_unit_test(softmax_and_sigmoid_handle_large_inputs),
         cmocka_unit_test(convolutions_and_pools_equal_loops_over_their_windows),
-        cmocka_unit_test(drawn_weights_are_normal_and_scaled),
+        cmocka_unit_test(initial_weights_are_normal_and_scaled),
         cmocka_unit_test(layers_that_do_not_fit_are_refused),
         cmocka_unit_test(batches_that_do_not_fit_are_refused),
         cmocka_unit_test(a_cost_that_is_not_finite_is_divergence),
-        cmocka_unit_test(a_network_without_memory_is_none),
+        cmocka_unit_test(without_memory_no_network_is_made),
     };
     return cmocka_run_group_tests(tests, net_fill_inputs, NULL);
 }

@@ -1,7 +1,7 @@
 /*
- * Networks of f32 beside their twins of f64 with equal parameters: every gradient against central
- * differences of the twin's cost; who may compute them; and the short way of f64, by which products
- * and activations are one, against the long one.
+ * Networks of f32 compared with networks of f64 with equal parameters: every gradient against
+ * central differences of the f64 cost; which multipliers may compute them; and the fused path of
+ * f64, in which products and activations are one step, compared with the separate one.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@
 #include "matrix/gemm.h"
 #include "tests/unit/learn/network_world.h"
 
-/* Values are about 1 and an element of a gradient comes from some dozens of roundings. */
+/* Values are about 1, and an element of a gradient has some dozens of roundings. */
 #define TOLERANCE (64 * 0x1p-24)
 
 static float inputs[ROWS * IN_MAX];
@@ -89,7 +89,7 @@ static sherd__network *made(const plan *p, sherd_dtype dtype, bool total)
     return n;
 }
 
-/* Parameters that are floats, biases too. */
+/* Makes parameters equal that are representable as floats, including biases. */
 static void equal_params(sherd__network *a, sherd__network *b)
 {
     static double w[COUNT_MAX];
@@ -158,7 +158,7 @@ static void check_gradients(const plan *p, size_t number, size_t rows)
     sherd_multiplier_free(e.products);
 }
 
-static void every_gradient_in_f32_is_that_of_the_cost_in_f64(void **s)
+static void every_gradient_in_f32_equals_differences_of_the_cost_in_f64(void **s)
 {
     (void)s;
     for (size_t i = 0; i < PLANS; i++) {
@@ -192,7 +192,7 @@ static void input_of_every_type_gives_the_same_bits(void **s)
         if (err == SHERD_OK) {
             sherd__network_get_gradient(n, other);
             assert_memory_equal(one, other, size);
-        } else { /* a dense first layer reads x as it is */
+        } else { /* a dense first layer reads x unchanged */
             assert_int_equal(err, SHERD_EUNSUPPORTED);
             assert_non_null(strstr(d.message, "<i2"));
         }
@@ -203,7 +203,7 @@ static void input_of_every_type_gives_the_same_bits(void **s)
     }
 }
 
-static void nobody_else_computes_a_network_of_f32(void **s)
+static void only_the_local_multiplier_computes_a_network_of_f32(void **s)
 {
     (void)s;
     sherd__network *n = made(&plans[2], SHERD_F32, false);
@@ -243,7 +243,7 @@ static void other_dtypes_and_missing_memory_are_refused(void **s)
     sherd__network_free(n);
 }
 
-/* ---- the short way --------------------------------------------------------------------------- */
+/* ---- the fused path -------------------------------------------------------------------------- */
 
 static int long_multiply(void *ctx, sherd_view a, sherd_view b, double *c, size_t ldc,
                          sherd_diag *d)
@@ -255,7 +255,7 @@ static const sherd_multiplier_ops long_ops = { .abi = SHERD_MULTIPLIER_ABI,
                                                .name = "long",
                                                .multiply = long_multiply };
 
-static void products_and_activations_in_one_are_what_they_are_apart(void **s)
+static void fused_products_and_activations_equal_separate_ones(void **s)
 {
     (void)s;
     sherd__engine e = here(0), apart = { .products = { &long_ops, &e.products } };
@@ -293,7 +293,7 @@ static int nothing_to_say(void *ctx, size_t layer, sherd_diag *d)
     return SHERD_OK;
 }
 
-/* One network learns and is updated afterwards, its twin takes steps. */
+/* One network learns and is then updated; the other one takes steps. */
 static void check_steps(const plan *p, sherd_dtype type, sherd__method method, unsigned bits,
                         bool keep, bool hooked)
 {
@@ -332,7 +332,7 @@ static void check_steps(const plan *p, sherd_dtype type, sherd__method method, u
     sherd_multiplier_free(e.products);
 }
 
-static void a_step_is_a_gradient_and_an_update_whoever_computes(void **s)
+static void a_step_equals_a_gradient_and_an_update_for_every_multiplier(void **s)
 {
     static const sherd__method methods[] = { SHERD__SGD, SHERD__MOMENTUM, SHERD__ADAM };
     (void)s;
@@ -346,7 +346,7 @@ static void a_step_is_a_gradient_and_an_update_whoever_computes(void **s)
 }
 
 /* Large enough for several threads in every pass. */
-static void threads_change_no_bit(void **s)
+static void bits_do_not_depend_on_the_number_of_threads(void **s)
 {
     (void)s;
     enum { BATCH = 700, IN = 50, WIDTH = 45 };
@@ -401,13 +401,13 @@ static void threads_change_no_bit(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_gradient_in_f32_is_that_of_the_cost_in_f64),
+        cmocka_unit_test(every_gradient_in_f32_equals_differences_of_the_cost_in_f64),
         cmocka_unit_test(input_of_every_type_gives_the_same_bits),
-        cmocka_unit_test(nobody_else_computes_a_network_of_f32),
+        cmocka_unit_test(only_the_local_multiplier_computes_a_network_of_f32),
         cmocka_unit_test(other_dtypes_and_missing_memory_are_refused),
-        cmocka_unit_test(products_and_activations_in_one_are_what_they_are_apart),
-        cmocka_unit_test(a_step_is_a_gradient_and_an_update_whoever_computes),
-        cmocka_unit_test(threads_change_no_bit),
+        cmocka_unit_test(fused_products_and_activations_equal_separate_ones),
+        cmocka_unit_test(a_step_equals_a_gradient_and_an_update_for_every_multiplier),
+        cmocka_unit_test(bits_do_not_depend_on_the_number_of_threads),
     };
     return cmocka_run_group_tests(tests, fill_inputs, NULL);
 }

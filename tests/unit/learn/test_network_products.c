@@ -1,6 +1,6 @@
 /*
- * Networks and whoever multiplies for them: the same bits from every multiplier, inputs that it
- * keeps for the way back and no longer, nothing allocated on the way, and its failures.
+ * Networks and their multipliers: every multiplier gives the same bits; inputs are kept for the
+ * backward pass and no longer; a pass allocates nothing; failures of a multiplier.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -50,14 +50,14 @@ static void a_pass_allocates_nothing_and_only_multiplies(void **s)
         net_plain_seen.products = 0;
         net_cost(n, e, &batch);
         assert_int_equal(sherd__alloc_fail_nth(0), 0);
-        if (i == 3) /* no dx for the first layer */
+        if (i == 3) /* the first layer needs no dx */
             assert_int_equal(net_plain_seen.products, 2 + 3);
         sherd__network_free(n);
     }
     sherd_multiplier_free(local);
 }
 
-static void input_may_be_kept_or_come_as_any_view(void **s)
+static void input_may_be_kept_or_given_as_any_view(void **s)
 {
     (void)s;
     static const size_t which[] = { 3, 8, 9, 10 };
@@ -80,11 +80,11 @@ static void input_may_be_kept_or_come_as_any_view(void **s)
         assert_true(cost == net_cost(b, e, &other));
         assert_memory_equal(sherd__network_gradient(a), sherd__network_gradient(b), len);
         assert_int_equal(sherd__network_keep(b, e, batch.x, ROWS, &other.kept, NULL), SHERD_OK);
-        assert_int_equal(sherd__network_keeps(b), i != 1); /* sigmoids take nothing */
+        assert_int_equal(sherd__network_keeps(b), i != 1); /* sigmoids use no input */
         assert_int_equal(other.kept != NULL, i != 1);
         assert_true(cost == net_cost(b, e, &other));
         assert_memory_equal(sherd__network_gradient(a), sherd__network_gradient(b), len);
-        other.first = 1; /* more than is kept behind it */
+        other.first = 1; /* beyond the end of what is kept */
         sherd_diag d = { 0 };
         if (other.kept)
             assert_int_equal(sherd__network_learn(b, e, &other, &cost, NULL, &d), SHERD_ESHAPE);
@@ -122,16 +122,16 @@ static void parts_of(const plan *p)
     sherd_multiplier_free(e.products);
 }
 
-/* What is kept may be all examples, of which a batch is some parts. */
-static void a_batch_may_be_parts_of_what_is_kept(void **s)
+/* All examples may be kept, and a batch may consist of some of their parts. */
+static void a_batch_may_consist_of_parts_of_a_kept_operand(void **s)
 {
     (void)s;
     static const size_t which[] = { 3, 11, 13 };
     for (size_t i = 0; i < 3; i++) parts_of(&net_plans[which[i]]);
 }
 
-/* A pool takes its input from nobody. */
-static void what_no_layer_takes_is_not_kept(void **s)
+/* A pool reads its input directly, without a product. */
+static void an_input_that_no_layer_multiplies_is_not_kept(void **s)
 {
     (void)s;
     const plan p = {
@@ -152,8 +152,8 @@ static void what_no_layer_takes_is_not_kept(void **s)
     sherd_multiplier_free(e.products);
 }
 
-/* They are laid out here, whoever multiplies. */
-static void windows_too_long_for_nodes_are_not_kept(void **s)
+/* They are laid out on this machine, for every multiplier. */
+static void windows_that_are_too_long_for_nodes_are_not_kept(void **s)
 {
     (void)s;
     enum { SIDE = 1025 }; /* squared: above 2^20 */
@@ -174,11 +174,11 @@ static void windows_too_long_for_nodes_are_not_kept(void **s)
     }
 }
 
-/* Products and kept operands of another multiplier, counted; call number fail_at fails. */
+/* Counts products and kept operands of another multiplier; call number fail_at fails. */
 typedef struct counted {
     sherd_multiplier inner;
     unsigned kept, held, products, of_kept, calls, fail_at;
-    size_t numbers; /* that were kept */
+    size_t numbers; /* numbers that were kept */
     bool full;      /* nothing can be kept */
 } counted;
 
@@ -236,8 +236,8 @@ static const sherd_multiplier_ops counted_ops = {
     .release = counted_release,
 };
 
-/* Of layers with parameters: those whose input can be kept, those of them that are convolutions,
- * and those whose image's gradient can be a product of windows. */
+/* Counts layers with parameters: all; those whose input can be kept; those of them that are
+ * convolutions; and those for which the gradient of an image can be a product of windows. */
 static void count_layers(const sherd__network *n, size_t *all, size_t *keep, size_t *convs,
                          size_t *images)
 {
@@ -254,8 +254,9 @@ static void count_layers(const sherd__network *n, size_t *all, size_t *keep, siz
     }
 }
 
-/* The third time nothing is said of how large sums may be, and an image's gradient is windows. */
-static void inputs_stay_for_the_way_back_and_no_longer(void **s)
+/* In the third case the largest sum is not known, and the gradient of an image is a product of
+ * windows. */
+static void inputs_are_kept_for_the_backward_pass_and_no_longer(void **s)
 {
     (void)s;
     for (size_t k = 0; k < 3 * NET_PLANS; k++) {
@@ -285,7 +286,8 @@ static void inputs_stay_for_the_way_back_and_no_longer(void **s)
         }
         m.kept = m.fail_at = 0;
         assert_int_equal(sherd__network_forward(b, e, &batch, false, &y, NULL), SHERD_OK);
-        assert_int_equal(m.kept, convs); /* nothing comes back: for their windows alone */
+        assert_int_equal(m.kept, convs); /* without a backward pass, only inputs of convolutions are
+                                          * kept, for their windows */
         assert_int_equal(m.held, 0);
         m.full = true;
         assert_true(net_cost(a, here, &batch) == net_cost(b, e, &batch));
@@ -295,8 +297,8 @@ static void inputs_stay_for_the_way_back_and_no_longer(void **s)
     }
 }
 
-/* What a pass finds out of its numbers on the way is nothing to the next, of larger ones. */
-static void fixed_point_here_has_the_bits_of_any_multiplier(void **s)
+/* What one pass has learnt of its numbers does not affect the next pass, with larger numbers. */
+static void local_fixed_point_has_the_bits_of_any_multiplier(void **s)
 {
     (void)s;
     for (size_t k = 0; k < 3 * NET_PLANS; k++) {
@@ -308,7 +310,7 @@ static void fixed_point_here_has_the_bits_of_any_multiplier(void **s)
         for (int batches = 0; batches < 3; batches++) {
             sherd__batch batch = net_batch(p, ROWS);
             for (size_t i = 0; i < ROWS * IN_MAX; i++) x[i] = ldexp(net_inputs[i], 3 * batches - 3);
-            x[5] *= 8; /* where the last plan does not look */
+            x[5] *= 8; /* the last plan does not read this pixel */
             batch.x.data = x;
             assert_true(net_cost(a, here, &batch) == net_cost(b, there, &batch));
             assert_memory_equal(sherd__network_gradient(a), sherd__network_gradient(b),
@@ -320,7 +322,7 @@ static void fixed_point_here_has_the_bits_of_any_multiplier(void **s)
     }
 }
 
-static void a_product_that_fails_ends_the_pass(void **s)
+static void a_failing_product_ends_the_pass(void **s)
 {
     (void)s;
     sherd__engine e = { .products = { &net_plain, NULL } };
@@ -358,13 +360,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(element_wise_steps_by_the_multiplier_give_the_same_bits),
         cmocka_unit_test(a_pass_allocates_nothing_and_only_multiplies),
-        cmocka_unit_test(input_may_be_kept_or_come_as_any_view),
-        cmocka_unit_test(a_batch_may_be_parts_of_what_is_kept),
-        cmocka_unit_test(what_no_layer_takes_is_not_kept),
-        cmocka_unit_test(windows_too_long_for_nodes_are_not_kept),
-        cmocka_unit_test(inputs_stay_for_the_way_back_and_no_longer),
-        cmocka_unit_test(fixed_point_here_has_the_bits_of_any_multiplier),
-        cmocka_unit_test(a_product_that_fails_ends_the_pass),
+        cmocka_unit_test(input_may_be_kept_or_given_as_any_view),
+        cmocka_unit_test(a_batch_may_consist_of_parts_of_a_kept_operand),
+        cmocka_unit_test(an_input_that_no_layer_multiplies_is_not_kept),
+        cmocka_unit_test(windows_that_are_too_long_for_nodes_are_not_kept),
+        cmocka_unit_test(inputs_are_kept_for_the_backward_pass_and_no_longer),
+        cmocka_unit_test(local_fixed_point_has_the_bits_of_any_multiplier),
+        cmocka_unit_test(a_failing_product_ends_the_pass),
     };
     return cmocka_run_group_tests(tests, net_fill_inputs, NULL);
 }

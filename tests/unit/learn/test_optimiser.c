@@ -1,4 +1,4 @@
-/* Optimisers against values worked out by hand, pieces, resumption; schedules. */
+/* Optimisers compared with values computed by hand; steps in pieces; resumption; schedules. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -42,7 +42,7 @@ static void near(double got, double want)
     if (!(fabs(got - want) <= 1e-12)) fail_msg("%.17g, expected %.17g", got, want);
 }
 
-static void first_two_steps_are_those_of_the_papers(void **s)
+static void the_first_two_steps_are_those_of_the_papers(void **s)
 {
     (void)s;
     const double g1[COUNT] = { 2, -1, 0, 0, 0 }, g2[COUNT] = { 1, 3, 0, 0, 0 };
@@ -51,7 +51,7 @@ static void first_two_steps_are_those_of_the_papers(void **s)
         double w[COUNT] = { 0 };
         sherd__optimiser_begin(&o);
         sherd__optimiser_apply(&o, 0.1, 0, COUNT, w, g1);
-        if (methods[i] == SHERD__ADAM) { /* the first step is the rate, whatever the gradient */
+        if (methods[i] == SHERD__ADAM) { /* the first step equals the rate, for any gradient */
             near(w[0], -0.1 * 2 / (2 + 1e-8));
             near(w[1], 0.1 * 1 / (1 + 1e-8));
         } else {
@@ -94,7 +94,7 @@ static void a_step_in_pieces_has_the_same_bits(void **s)
     }
 }
 
-static void resumed_steps_have_the_bits_of_undisturbed_ones(void **s)
+static void resumed_steps_have_the_bits_of_uninterrupted_ones(void **s)
 {
     (void)s;
     for (size_t i = 0; i < 3; i++) {
@@ -107,7 +107,7 @@ static void resumed_steps_have_the_bits_of_undisturbed_ones(void **s)
         steps(&c, 12, 8, u);
         assert_memory_equal(u, w, sizeof w);
         assert_int_equal(c.steps, 20);
-        sherd__optimiser_resume(&c, UINT64_MAX / 2); /* in no time */
+        sherd__optimiser_resume(&c, UINT64_MAX / 2); /* in negligible time */
         assert_int_equal(c.steps, UINT64_MAX / 2);
         sherd__optimiser_fini(&a);
         sherd__optimiser_fini(&b);
@@ -115,7 +115,7 @@ static void resumed_steps_have_the_bits_of_undisturbed_ones(void **s)
     }
 }
 
-static void all_find_the_bottom_of_a_bowl(void **s)
+static void every_method_finds_the_minimum_of_a_quadratic(void **s)
 {
     (void)s;
     for (size_t i = 0; i < 3; i++) {
@@ -131,7 +131,7 @@ static void all_find_the_bottom_of_a_bowl(void **s)
     }
 }
 
-static void impossible_optimisers_are_refused(void **s)
+static void invalid_optimisers_are_refused(void **s)
 {
     (void)s;
     static const sherd__optimiser_spec bad[] = {
@@ -184,7 +184,7 @@ static void rates_follow_their_schedule(void **s)
     }
 }
 
-static void impossible_schedules_are_refused(void **s)
+static void invalid_schedules_are_refused(void **s)
 {
     (void)s;
     static const sherd__schedule bad[] = {
@@ -200,13 +200,13 @@ static void impossible_schedules_are_refused(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(first_two_steps_are_those_of_the_papers),
+        cmocka_unit_test(the_first_two_steps_are_those_of_the_papers),
         cmocka_unit_test(a_step_in_pieces_has_the_same_bits),
-        cmocka_unit_test(resumed_steps_have_the_bits_of_undisturbed_ones),
-        cmocka_unit_test(all_find_the_bottom_of_a_bowl),
-        cmocka_unit_test(impossible_optimisers_are_refused),
+        cmocka_unit_test(resumed_steps_have_the_bits_of_uninterrupted_ones),
+        cmocka_unit_test(every_method_finds_the_minimum_of_a_quadratic),
+        cmocka_unit_test(invalid_optimisers_are_refused),
         cmocka_unit_test(rates_follow_their_schedule),
-        cmocka_unit_test(impossible_schedules_are_refused),
+        cmocka_unit_test(invalid_schedules_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

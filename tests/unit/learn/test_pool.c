@@ -1,6 +1,7 @@
 /*
- * Max-pools bit by bit: the first of a square's largest numbers, NaN being largest, and slopes
- * added to it in the order of outputs. The oracle looks at one square after the other.
+ * Max-pools compared bit by bit: the maximum of a square is the first of its largest numbers, with
+ * NaN as the largest, and slopes are added to it in the order of outputs. The oracle handles one
+ * square after the other.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +18,7 @@
 
 enum { EXAMPLES = 2, MOST = 40000 };
 
-/* Few different numbers, so that there are ties; and odd ones. */
+/* Few different numbers, so that there are ties, and special values. */
 static double some_number(void)
 {
     static const double odd[] = { NAN, INFINITY, -INFINITY, -0.0, 0, 1e-320, -1e-40 };
@@ -94,7 +95,7 @@ static sherd__layer layer(size_t height, size_t width, size_t channels, size_t w
 TYPE(double, , SHERD_F64)
 TYPE(float, 32, SHERD_F32)
 
-static void largest_numbers_have_the_bits_of_single_squares(void **s)
+static void maxima_have_the_bits_of_single_squares(void **s)
 {
     (void)s;
     draw_state = 3;
@@ -107,7 +108,7 @@ static void largest_numbers_have_the_bits_of_single_squares(void **s)
     }
 }
 
-static void a_window_has_as_many_places_as_32_bits_count(void **s)
+static void a_window_is_limited_to_places_that_32_bits_count(void **s)
 {
     (void)s;
     for (size_t w = UINT16_MAX; w <= UINT16_MAX + 1; w++) {
@@ -120,8 +121,8 @@ static void a_window_has_as_many_places_as_32_bits_count(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(largest_numbers_have_the_bits_of_single_squares),
-        cmocka_unit_test(a_window_has_as_many_places_as_32_bits_count),
+        cmocka_unit_test(maxima_have_the_bits_of_single_squares),
+        cmocka_unit_test(a_window_is_limited_to_places_that_32_bits_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Recipes: what is read, what is refused and with which words, and that text and struct are one. */
+/* Recipes: what is read; what is refused, with which message; and that text and struct are
+ * equivalent. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -42,7 +43,7 @@ static int parse(sherd__recipe *r, const char *text, sherd_diag *d)
     return sherd__recipe_parse(r, text, strlen(text), "r.conf", SHERD__RECIPE_ALL, d);
 }
 
-/* The canonical text, terminated; the caller's. */
+/* Returns the canonical text, terminated; the caller frees it. */
 static char *print(const sherd__recipe *r, sherd__recipe_part part)
 {
     sherd__buf b;
@@ -56,7 +57,7 @@ static char *print(const sherd__recipe *r, sherd__recipe_part part)
     return text;
 }
 
-/* Parsing what was printed prints the same. */
+/* Checks that printed text parses to a recipe that prints the same. */
 static void stands(const sherd__recipe *r)
 {
     sherd__recipe again;
@@ -76,7 +77,8 @@ static void every_line_of_a_recipe_is_read(void **s)
     sherd__recipe r;
     sherd_diag d;
     if (parse(&r, whole, &d) != SHERD_OK) fail_msg("%s", d.message);
-    char marked[sizeof whole + 3] = "\xef\xbb\xbf"; /* as Windows writes UTF-8 */
+    char marked[sizeof whole + 3] = "\xef\xbb\xbf"; /* UTF-8 with a byte order mark, as Windows
+                                                     * writes it */
     assert_int_equal(parse(&r, strcat(marked, whole), &d), SHERD_OK);
     assert_true(r.in.height == 28 && r.in.width == 28 && r.in.channels == 1 && r.len == 6);
     assert_ptr_equal(r.layers[0].kind, &sherd__layer_conv2d);
@@ -95,7 +97,7 @@ static void every_line_of_a_recipe_is_read(void **s)
     stands(&r);
 }
 
-static void the_recipes_of_the_examples_are_read_and_stand(void **s)
+static void recipes_of_the_examples_are_read_and_print_the_same(void **s)
 {
     (void)s;
     static const char *const names[] = { "mnist",    "mnist-proper", "spiral",
@@ -115,12 +117,12 @@ static void the_recipes_of_the_examples_are_read_and_stand(void **s)
         stands(&r);
         if (sherd__recipe_network(&r, 1, &n, &d) != SHERD_OK) fail_msg("%s", d.message);
         sherd__network_free(n);
-        assert_int_equal(r.bias_total, i == 0); /* the published mistake is in one of them only */
+        assert_int_equal(r.bias_total, i == 0); /* only one of them has the published mistake */
         assert_int_equal(r.validation_unbiased, i == 0);
     }
 }
 
-static void ways_to_write_one_recipe_print_alike(void **s)
+static void different_spellings_of_a_recipe_print_alike(void **s)
 {
     (void)s;
     sherd__recipe a, b;
@@ -138,7 +140,7 @@ static void ways_to_write_one_recipe_print_alike(void **s)
     free(y);
 }
 
-static void the_networks_part_stands_alone(void **s)
+static void the_network_part_can_be_parsed_alone(void **s)
 {
     (void)s;
     sherd__recipe r, again;
@@ -155,13 +157,13 @@ static void the_networks_part_stands_alone(void **s)
     assert_int_equal(sherd__recipe_parse(&again, "rate = 1\n", 9, "n", SHERD__RECIPE_NETWORK, &d),
                      SHERD_EFORMAT);
     assert_non_null(strstr(d.message, "n:1: unknown key 'rate'"));
-    assert_int_equal(parse(&again, text, &d), SHERD_EFORMAT); /* and is no whole recipe */
+    assert_int_equal(parse(&again, text, &d), SHERD_EFORMAT); /* and is not a complete recipe */
     free(text);
 }
 
-/* ---- what is refused ------------------------------------------------------------------------- */
+/* ---- refusals -------------------------------------------------------------------------------- */
 
-/* `whole` with the line that begins like `line` replaced by it, or `line` added. */
+/* Returns `whole` with the line that begins like `line` replaced by it, or with `line` added. */
 static char *with(const char *line)
 {
     static char text[sizeof whole + 200];
@@ -178,7 +180,7 @@ static char *with(const char *line)
     return text;
 }
 
-static void wrong_values_are_told_with_line_and_key(void **s)
+static void invalid_values_are_reported_with_line_and_key(void **s)
 {
     (void)s;
     static const char *const lines[][2] = {
@@ -247,7 +249,7 @@ static void wrong_values_are_told_with_line_and_key(void **s)
     }
 }
 
-static void an_unknown_key_names_its_line_and_the_nearest(void **s)
+static void an_unknown_key_is_reported_with_its_line_and_the_nearest_key(void **s)
 {
     (void)s;
     sherd__recipe r;
@@ -278,7 +280,7 @@ static void a_missing_key_is_named(void **s)
     }
 }
 
-static void a_key_twice_names_both_lines(void **s)
+static void a_duplicate_key_names_both_lines(void **s)
 {
     (void)s;
     char text[sizeof whole + 40];
@@ -296,7 +298,7 @@ static void every_prefix_is_read_or_refused(void **s)
     for (size_t len = 0; len <= strlen(whole); len++) {
         sherd__recipe r;
         sherd_diag d = { 0 };
-        char *cut = malloc(len > 0 ? len : 1); /* so that a sanitizer sees a byte too many */
+        char *cut = malloc(len > 0 ? len : 1); /* exact, so that a sanitizer sees an overrun */
         assert_non_null(cut);
         memcpy(cut, whole, len);
         int err = sherd__recipe_parse(&r, cut, len, "r.conf", SHERD__RECIPE_ALL, &d);
@@ -327,7 +329,7 @@ static void every_bit_flip_is_read_or_refused(void **s)
     }
 }
 
-static void long_lines_and_texts_are_refused(void **s)
+static void lines_and_texts_that_are_too_long_are_refused(void **s)
 {
     (void)s;
     static char text[SHERD__RECIPE_BYTES_MAX + 2];
@@ -361,7 +363,7 @@ static double any_number(const sherd__entropy *e)
     return x;
 }
 
-static void any_double_survives_the_text(void **s)
+static void every_double_is_preserved_by_the_text(void **s)
 {
     (void)s;
     sherd__seeded state;
@@ -409,14 +411,14 @@ static void layers_that_do_not_fit_are_named(void **s)
     sherd_diag d;
     sherd__network *n;
     assert_int_equal(parse(&r, with("input = 4 x 4 x 1"), &d), SHERD_OK);
-    r.layers[0].padding = 0; /* 4 -> 2 -> 1, which a pool of 3 does not find */
+    r.layers[0].padding = 0; /* 4 -> 2 -> 1, which is too small for a pool of 3 */
     d = (sherd_diag){ 0 };
     assert_int_equal(sherd__recipe_network(&r, 1, &n, &d), SHERD_ESHAPE);
     assert_null(n);
     assert_true(d.message[0] != '\0');
 }
 
-static void members_are_counted_over_layers_with_parameters(void **s)
+static void members_are_numbered_over_layers_with_parameters(void **s)
 {
     (void)s;
     sherd__recipe r;
@@ -445,7 +447,7 @@ static void without_memory_nothing_is_read(void **s)
     assert_int_equal(parse(&r, whole, &d), SHERD_ENOMEM);
     assert_memory_equal(&r, &was, sizeof r);
     assert_int_equal(parse(&r, whole, &d), SHERD_OK);
-    sherd__buf_init(&b, 100, 0); /* too small for all of it */
+    sherd__buf_init(&b, 100, 0); /* too small for the text */
     assert_int_equal(sherd__recipe_print(&r, SHERD__RECIPE_ALL, &b), SHERD_EINVAL);
     assert_int_equal(b.len, 0);
     sherd__buf_fini(&b);
@@ -455,20 +457,20 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_line_of_a_recipe_is_read),
-        cmocka_unit_test(the_recipes_of_the_examples_are_read_and_stand),
-        cmocka_unit_test(ways_to_write_one_recipe_print_alike),
-        cmocka_unit_test(the_networks_part_stands_alone),
-        cmocka_unit_test(wrong_values_are_told_with_line_and_key),
-        cmocka_unit_test(an_unknown_key_names_its_line_and_the_nearest),
+        cmocka_unit_test(recipes_of_the_examples_are_read_and_print_the_same),
+        cmocka_unit_test(different_spellings_of_a_recipe_print_alike),
+        cmocka_unit_test(the_network_part_can_be_parsed_alone),
+        cmocka_unit_test(invalid_values_are_reported_with_line_and_key),
+        cmocka_unit_test(an_unknown_key_is_reported_with_its_line_and_the_nearest_key),
         cmocka_unit_test(a_missing_key_is_named),
-        cmocka_unit_test(a_key_twice_names_both_lines),
+        cmocka_unit_test(a_duplicate_key_names_both_lines),
         cmocka_unit_test(every_prefix_is_read_or_refused),
         cmocka_unit_test(every_bit_flip_is_read_or_refused),
-        cmocka_unit_test(long_lines_and_texts_are_refused),
-        cmocka_unit_test(any_double_survives_the_text),
+        cmocka_unit_test(lines_and_texts_that_are_too_long_are_refused),
+        cmocka_unit_test(every_double_is_preserved_by_the_text),
         cmocka_unit_test(every_key_is_documented),
         cmocka_unit_test(layers_that_do_not_fit_are_named),
-        cmocka_unit_test(members_are_counted_over_layers_with_parameters),
+        cmocka_unit_test(members_are_numbered_over_layers_with_parameters),
         cmocka_unit_test(without_memory_nothing_is_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

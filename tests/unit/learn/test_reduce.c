@@ -1,4 +1,4 @@
-/* All-reduce by its steps alone: every worker's steps are carried out in memory. */
+/* The steps of an all-reduce, carried out for every worker in memory. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -14,7 +14,7 @@
 
 static const sherd__reduce kinds[] = { SHERD__REDUCE_RING, SHERD__REDUCE_HALVING };
 
-/* Copies a part of v to flat, or flat into (or onto) v. */
+/* Copies a part of v to flat, or sets (or adds) a part of v from flat. */
 static size_t gather(const uint64_t *v, size_t len, uint32_t n, sherd__reduce_part p,
                      uint64_t *flat)
 {
@@ -39,7 +39,7 @@ static void scatter(uint64_t *v, size_t len, uint32_t n, sherd__reduce_part p, c
     }
 }
 
-/* Every worker has the sum of the block that bears its number. */
+/* Checks that every worker has the sum of the block with its number. */
 static void owners_have_sums(uint32_t n, size_t len, uint64_t **v, const uint64_t *sum)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -48,7 +48,7 @@ static void owners_have_sums(uint32_t n, size_t len, uint64_t **v, const uint64_
     }
 }
 
-/* Runs all steps; sent[i] is what worker i sent, in numbers. */
+/* Runs all steps; sent[i] is the number of numbers that worker i sent. */
 static void run(sherd__reduce kind, uint32_t n, size_t len, uint64_t **v, const uint64_t *sum,
                 size_t *sent)
 {
@@ -75,7 +75,7 @@ static void run(sherd__reduce kind, uint32_t n, size_t len, uint64_t **v, const 
     for (uint32_t i = 0; i < n; i++) free(flat[i]);
 }
 
-static void all_workers_end_with_the_sum_and_none_sends_more_than_its_part(void **state)
+static void all_workers_get_the_sum_and_none_sends_more_than_its_part(void **state)
 {
     static const size_t lens[] = { 0, 1, 5, 64, 1001 };
     (void)state;
@@ -103,7 +103,7 @@ static void all_workers_end_with_the_sum_and_none_sends_more_than_its_part(void 
             }
 }
 
-static void a_ring_knows_its_neighbours_only_and_halving_needs_few_steps(void **state)
+static void a_ring_uses_neighbours_only_and_halving_takes_few_steps(void **state)
 {
     (void)state;
     for (uint32_t n = 2; n <= MOST; n++) {
@@ -122,7 +122,7 @@ static void a_ring_knows_its_neighbours_only_and_halving_needs_few_steps(void **
     assert_null(sherd__reduce_name((sherd__reduce)7));
 }
 
-static void blocks_cover_a_vector_once(void **state)
+static void blocks_cover_a_vector_exactly_once(void **state)
 {
     (void)state;
     for (size_t len = 0; len < 40; len++)
@@ -140,9 +140,9 @@ static void blocks_cover_a_vector_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_workers_end_with_the_sum_and_none_sends_more_than_its_part),
-        cmocka_unit_test(a_ring_knows_its_neighbours_only_and_halving_needs_few_steps),
-        cmocka_unit_test(blocks_cover_a_vector_once),
+        cmocka_unit_test(all_workers_get_the_sum_and_none_sends_more_than_its_part),
+        cmocka_unit_test(a_ring_uses_neighbours_only_and_halving_takes_few_steps),
+        cmocka_unit_test(blocks_cover_a_vector_exactly_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* The loop: what a stepper is given, what is told when, and that a cut run makes the same bits. */
+/* The training loop: the rows that a stepper receives, the order of callbacks, and that a resumed
+ * run has the same bits. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -70,7 +71,7 @@ static void run(rig *g, const sherd__train_calls *calls)
         fail_msg("%s", d.message);
 }
 
-static void training_learns(void **s)
+static void training_reaches_the_expected_accuracy(void **s)
 {
     (void)s;
     rig g = rig_of("rate = 0.5\nsteps = 800\nbatch = 20\n", 0);
@@ -81,7 +82,7 @@ static void training_learns(void **s)
     rig_free(&g);
 }
 
-/* All that a checkpoint holds, moved into a fresh trainer. */
+/* Moves the contents of a checkpoint into a new trainer. */
 static void move(rig *from, rig *to)
 {
     sherd__optimiser *a = sherd__trainer_optimiser(from->t), *b = sherd__trainer_optimiser(to->t);
@@ -100,7 +101,7 @@ static int sum_costs(void *ctx, const sherd__train_epoch *e, bool report, sherd_
     return SHERD_OK;
 }
 
-static void a_run_that_is_cut_anywhere_makes_the_same_bits(void **s)
+static void a_run_resumed_at_any_step_has_the_same_bits(void **s)
 {
     (void)s;
     static const char *const more[] = { "order = given\nmethod = adam\n",
@@ -129,7 +130,7 @@ static void a_run_that_is_cut_anywhere_makes_the_same_bits(void **s)
             assert_memory_equal(sherd__network_params(sherd__trainer_network(b.t)),
                                 sherd__network_params(sherd__trainer_network(g.t)),
                                 count * sizeof(double));
-            assert_true(parts == whole); /* figures too */
+            assert_true(parts == whole); /* the figures, too */
             rig_free(&a);
             rig_free(&b);
         }
@@ -137,7 +138,7 @@ static void a_run_that_is_cut_anywhere_makes_the_same_bits(void **s)
     }
 }
 
-static void one_seed_makes_the_same_bits_and_another_does_not(void **s)
+static void equal_seeds_give_equal_bits_and_other_seeds_do_not(void **s)
 {
     (void)s;
     rig a = rig_of("rate = 0.1\nsteps = 5\nbatch = 16\n", 17), b = a;
@@ -160,7 +161,7 @@ static void one_seed_makes_the_same_bits_and_another_does_not(void **s)
     rig_free(&b);
 }
 
-/* ---- what a stepper is given ----------------------------------------------------------------- */
+/* ---- inputs of a stepper --------------------------------------------------------------------- */
 
 typedef struct fake {
     rig *g;
@@ -177,7 +178,7 @@ static void note(fake *f, char what)
     if (n + 1 < sizeof f->calls) f->calls[n] = what;
 }
 
-/* The rows of a step as they are, as they were gathered, and as they are kept. */
+/* Compares the rows of a step as they are, as they were gathered, and as they are kept. */
 static void look(fake *f, const sherd__step *s)
 {
     const sherd__dataset *data = &f->g->data;
@@ -208,7 +209,7 @@ static int fake_step(void *ctx, const sherd__step *s, sherd__step_result *out, s
     if (f->traits & SHERD__STEPPER_ROWS) assert_null(s->batch.x.data);
     else look(f, s);
     if (s->number + 1 == f->stop_at) {
-        f->stepped--; /* as if it had not begun */
+        f->stepped--; /* as if the step had not begun */
         return SHERD_EINTERRUPTED;
     }
     if (s->number + 1 == f->fail_at) return sherd__fail(d, SHERD_EFEWNODES, "h", "no nodes");
@@ -259,7 +260,7 @@ static int run_fake(rig *g, fake *f, sherd__train_calls calls, sherd_diag *d)
     return sherd__trainer_run(g->t, (sherd__stepper){ &ops, f }, g->e, &calls, d);
 }
 
-static void a_step_is_given_its_rows_however_they_lie(void **s)
+static void a_step_gets_its_rows_for_every_order_and_layout(void **s)
 {
     (void)s;
     static const char *const more[] = { "order = given\n", "order = shuffled\n",
@@ -278,7 +279,7 @@ static void a_step_is_given_its_rows_however_they_lie(void **s)
     }
 }
 
-static void a_stepper_that_wants_rows_gets_no_batch(void **s)
+static void a_stepper_that_requests_rows_gets_no_batch(void **s)
 {
     (void)s;
     rig g = rig_of("rate = 1\nepochs = 2\nbatch = 16\n", 0);
@@ -288,7 +289,7 @@ static void a_stepper_that_wants_rows_gets_no_batch(void **s)
     rig_free(&g);
 }
 
-static void calls_come_settled_and_in_order(void **s)
+static void callbacks_run_settled_and_in_order(void **s)
 {
     (void)s;
     rig g = rig_of("rate = 1\nsteps = 10\nbatch = 16\nreport_every = 2\n", 0);
@@ -304,7 +305,8 @@ static void calls_come_settled_and_in_order(void **s)
     f = (fake){ .traits = SHERD__STEPPER_ROWS | SHERD__STEPPER_FAR };
     calls.figures = true;
     assert_int_equal(run_fake(&g, &f, calls, NULL), SHERD_OK);
-    assert_string_equal(f.calls, "ssstcsesstcsstrstcstrtc"); /* no validation, nothing fetched */
+    assert_string_equal(f.calls, "ssstcsesstcsstrstcstrtc"); /* without validation, parameters are
+                                                              * not fetched */
     rig_free(&g);
 }
 
@@ -317,7 +319,7 @@ static int keep_epoch(void *ctx, const sherd__train_epoch *e, bool report, sherd
     return SHERD_OK;
 }
 
-static void figures_weigh_steps_by_their_examples(void **s)
+static void figures_weigh_steps_by_their_numbers_of_examples(void **s)
 {
     (void)s;
     rig g = rig_of("order = given\nrate = 1\nsteps = 6\nbatch = 20\n"
@@ -328,17 +330,18 @@ static void figures_weigh_steps_by_their_examples(void **s)
     g.data.owned[2] = all;
     assert_int_equal(run_fake(&g, &f, (sherd__train_calls){ .epoch = keep_epoch }, NULL), SHERD_OK);
     g.data.owned[2] = NULL;
-    /* steps of 20, 20, 20 and 1 of 61 examples; hits are half of each, rounded down */
+    /* steps of 20, 20, 20 and 1 of 61 examples; half of each are hits, rounded down */
     assert_true(fabs(all[0].cost - (20 * (1 + 2 + 3) + 4) / 61.0) < 1e-15);
     assert_true(fabs(all[0].accuracy - 30 / 61.0) < 1e-15);
     assert_true(all[0].step == 4 && all[0].rate == 0.25);
-    assert_true(all[1].epoch == 2 && all[1].step == 6 && all[1].cost == 5.5); /* cut short */
+    assert_true(all[1].epoch == 2 && all[1].step == 6 &&
+                all[1].cost == 5.5); /* the second epoch is incomplete */
     rig_free(&g);
 }
 
-/* ---- ends ------------------------------------------------------------------------------------ */
+/* ---- how training ends ----------------------------------------------------------------------- */
 
-static void a_cost_that_is_nan_ends_training_and_says_where(void **s)
+static void a_cost_that_is_nan_ends_training_and_names_the_step(void **s)
 {
     (void)s;
     rig g = rig_of("rate = 1\nsteps = 10\nbatch = 16\n", 0);
@@ -349,14 +352,15 @@ static void a_cost_that_is_nan_ends_training_and_says_where(void **s)
     assert_non_null(strstr(d.message, "step 6, epoch 2: the cost is"));
     assert_int_equal(sherd__trainer_state(g.t)->step, 5);
     assert_int_equal(strchr(f.calls, 'c') != NULL, 1);
-    assert_true(f.calls[strlen(f.calls) - 1] == 's'); /* no checkpoint of it */
+    assert_true(f.calls[strlen(f.calls) - 1] == 's'); /* step 6 has no checkpoint */
     rig_free(&g);
 }
 
-static void parameters_that_overflow_reach_no_checkpoint(void **s)
+static void parameters_that_overflow_are_not_written_to_a_checkpoint(void **s)
 {
     (void)s;
-    for (uint64_t every = 1; every <= 20; every += 19) { /* met by a checkpoint, an epoch's end */
+    for (uint64_t every = 1; every <= 20; every += 19) { /* detected by a checkpoint; detected at
+                                                          * the end of an epoch */
         rig g = rig_of("rate = 1\nsteps = 10\nbatch = 16\n", 0);
         fake f = { .spoil_at = every == 1 ? 6 : 8 };
         sherd_diag d = { 0 };
@@ -372,8 +376,8 @@ static void parameters_that_overflow_reach_no_checkpoint(void **s)
     }
 }
 
-/* Of steps that were under way a stepper may find that out when it settles. */
-static void what_is_found_to_have_diverged_late_is_said_with_its_step(void **s)
+/* A stepper may detect the divergence of an earlier step when it settles. */
+static void divergence_detected_late_is_reported_with_its_step(void **s)
 {
     (void)s;
     rig g = rig_of("rate = 1\nsteps = 10\nbatch = 16\n", 0);
@@ -383,11 +387,11 @@ static void what_is_found_to_have_diverged_late_is_said_with_its_step(void **s)
     assert_int_equal(run_fake(&g, &f, calls, &d), SHERD_ERANGE);
     assert_string_equal(d.message, "step 6, epoch 2: n1: the cost is inf: training diverged");
     assert_string_equal(d.hint, "h");
-    assert_null(strchr(strchr(f.calls, 'c') + 1, 'c')); /* that of step 3 is the last */
+    assert_null(strchr(strchr(f.calls, 'c') + 1, 'c')); /* the checkpoint of step 3 is the last */
     rig_free(&g);
 }
 
-static void a_rate_that_is_too_large_diverges_with_a_sentence(void **s)
+static void a_rate_that_is_too_large_is_reported_as_divergence(void **s)
 {
     (void)s;
     for (unsigned bits = 0; bits <= 17; bits += 17) {
@@ -419,8 +423,9 @@ static void an_interrupted_run_is_settled_and_has_a_checkpoint(void **s)
     rig_free(&g);
 }
 
-/* By products layers of two steps lie side by side then; steps by rows grade elsewhere. */
-static void a_gradient_that_was_broken_off_is_none(void **s)
+/* With products, the gradient then contains layers of two steps; steps by rows compute it
+ * elsewhere. */
+static void an_incomplete_gradient_is_marked_invalid(void **s)
 {
     (void)s;
     for (unsigned by_rows = 0; by_rows < 2; by_rows++) {
@@ -438,7 +443,7 @@ static void a_gradient_that_was_broken_off_is_none(void **s)
     }
 }
 
-static void what_a_step_says_is_said(void **s)
+static void the_error_of_a_step_is_returned_unchanged(void **s)
 {
     (void)s;
     rig g = rig_of("rate = 1\nsteps = 10\nbatch = 16\n", 0);
@@ -460,7 +465,7 @@ static void evaluate(const rig *g, sherd_kept *kept, size_t batch, double *cost,
                      SHERD_OK);
 }
 
-static void an_evaluation_does_not_depend_on_its_batches(void **s)
+static void an_evaluation_does_not_depend_on_the_batch_size(void **s)
 {
     (void)s;
     rig g = rig_of("rate = 0.1\nsteps = 20\nbatch = all\n", 0);
@@ -487,7 +492,7 @@ static void an_evaluation_does_not_depend_on_its_batches(void **s)
     rig_free(&g);
 }
 
-static void without_memory_there_is_no_trainer(void **s)
+static void without_memory_no_trainer_is_made(void **s)
 {
     (void)s;
     sherd__recipe r = recipe_of("rate = 1\nsteps = 10\nbatch = 16\n");
@@ -512,22 +517,22 @@ static void without_memory_there_is_no_trainer(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(training_learns),
-        cmocka_unit_test(a_run_that_is_cut_anywhere_makes_the_same_bits),
-        cmocka_unit_test(one_seed_makes_the_same_bits_and_another_does_not),
-        cmocka_unit_test(a_step_is_given_its_rows_however_they_lie),
-        cmocka_unit_test(a_stepper_that_wants_rows_gets_no_batch),
-        cmocka_unit_test(calls_come_settled_and_in_order),
-        cmocka_unit_test(figures_weigh_steps_by_their_examples),
-        cmocka_unit_test(a_cost_that_is_nan_ends_training_and_says_where),
-        cmocka_unit_test(parameters_that_overflow_reach_no_checkpoint),
-        cmocka_unit_test(what_is_found_to_have_diverged_late_is_said_with_its_step),
-        cmocka_unit_test(a_rate_that_is_too_large_diverges_with_a_sentence),
+        cmocka_unit_test(training_reaches_the_expected_accuracy),
+        cmocka_unit_test(a_run_resumed_at_any_step_has_the_same_bits),
+        cmocka_unit_test(equal_seeds_give_equal_bits_and_other_seeds_do_not),
+        cmocka_unit_test(a_step_gets_its_rows_for_every_order_and_layout),
+        cmocka_unit_test(a_stepper_that_requests_rows_gets_no_batch),
+        cmocka_unit_test(callbacks_run_settled_and_in_order),
+        cmocka_unit_test(figures_weigh_steps_by_their_numbers_of_examples),
+        cmocka_unit_test(a_cost_that_is_nan_ends_training_and_names_the_step),
+        cmocka_unit_test(parameters_that_overflow_are_not_written_to_a_checkpoint),
+        cmocka_unit_test(divergence_detected_late_is_reported_with_its_step),
+        cmocka_unit_test(a_rate_that_is_too_large_is_reported_as_divergence),
         cmocka_unit_test(an_interrupted_run_is_settled_and_has_a_checkpoint),
-        cmocka_unit_test(a_gradient_that_was_broken_off_is_none),
-        cmocka_unit_test(what_a_step_says_is_said),
-        cmocka_unit_test(an_evaluation_does_not_depend_on_its_batches),
-        cmocka_unit_test(without_memory_there_is_no_trainer),
+        cmocka_unit_test(an_incomplete_gradient_is_marked_invalid),
+        cmocka_unit_test(the_error_of_a_step_is_returned_unchanged),
+        cmocka_unit_test(an_evaluation_does_not_depend_on_the_batch_size),
+        cmocka_unit_test(without_memory_no_trainer_is_made),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Which rows make a step: orders of all sizes, epoch by epoch, as lists and one by one. */
+/* The rows of a step: orders of all sizes, epoch by epoch, as lists and one by one. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -60,7 +60,7 @@ static void rows_are_a_function_of_seed_and_step(void **s)
         uint32_t there[40][16], back[16];
         size_t lens[40];
         for (uint64_t i = 0; i < 40; i++) lens[i] = sherd__train_order_rows(&o, i, there[i]);
-        for (uint64_t i = 40; i-- > 0;) { /* backwards, and each from nothing */
+        for (uint64_t i = 40; i-- > 0;) { /* backwards, and each from a new state */
             sherd__train_order fresh = order_of(orders[k / SIZES], examples, batch);
             assert_int_equal(sherd__train_order_rows(&o, i, back), lens[i]);
             assert_memory_equal(back, there[i], lens[i] * sizeof *back);
@@ -72,7 +72,7 @@ static void rows_are_a_function_of_seed_and_step(void **s)
     }
 }
 
-/* Whoever is told the list alone comes to the same rows, and learns no seed by it. */
+/* The list determines the rows and does not reveal the seed. */
 static void a_list_has_the_rows_of_its_steps(void **s)
 {
     (void)s;
@@ -99,7 +99,7 @@ static void a_list_has_the_rows_of_its_steps(void **s)
     assert_false(sherd__rows_valid(&r));
 }
 
-static void orders_shuffle_what_they_say(void **s)
+static void each_order_shuffles_as_documented(void **s)
 {
     (void)s;
     uint32_t a[100], b[100];
@@ -128,7 +128,7 @@ static void orders_shuffle_what_they_say(void **s)
     assert_true(moved > 15);
     for (uint64_t step = moved = 0; step < 10; step++)
         moved += sherd__train_order_batch(&o, step) != sherd__train_order_batch(&o, step + 10);
-    assert_true(moved > 5); /* anew for each epoch */
+    assert_true(moved > 5); /* again for each epoch */
     memcpy(a, fixed, sizeof a);
     sherd__train_order_fini(&o);
     assert_int_equal(sherd__train_order_init(&o, SHERD__ORDER_BATCHES, 100, 10, other, NULL),
@@ -162,7 +162,7 @@ static void a_batch_larger_than_the_data_is_refused(void **s)
     assert_non_null(strstr(d.message, "a batch of 11 is larger than the data"));
     assert_int_equal(sherd__train_order_init(&o, SHERD__ORDER_GIVEN, 0, 0, seed, NULL),
                      SHERD_EINVAL);
-    o = order_of(SHERD__ORDER_GIVEN, 10, 0); /* all */
+    o = order_of(SHERD__ORDER_GIVEN, 10, 0); /* all examples */
     assert_int_equal(o.batch, 10);
     sherd__train_order_fini(&o);
 }
@@ -173,7 +173,7 @@ int main(void)
         cmocka_unit_test(an_epoch_takes_every_row_once),
         cmocka_unit_test(rows_are_a_function_of_seed_and_step),
         cmocka_unit_test(a_list_has_the_rows_of_its_steps),
-        cmocka_unit_test(orders_shuffle_what_they_say),
+        cmocka_unit_test(each_order_shuffles_as_documented),
         cmocka_unit_test(a_batch_larger_than_the_data_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Whole trainings on the embedded digits. */
+/* Complete trainings on the embedded digits. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -14,7 +14,8 @@
 
 #define DIGITS 600u
 #define BATCH 60u
-/* Of the parameters below: from this code, and so from every machine and thread count. */
+/* Hash of the parameters below; computed by this code, and the same on every machine and for every
+ * number of threads. */
 #define EXACT_BITS UINT64_C(0xca12660e7650234f)
 
 static double pixels[DIGITS * SHERD__DIGIT_PIXELS];
@@ -30,7 +31,7 @@ static int draw_digits(void **s)
     return 0;
 }
 
-/* Epochs of mini-batches by Adam; *hits of the last epoch, and the parameters into out. */
+/* Trains by mini-batches with Adam; *hits is that of the last epoch, out gets the parameters. */
 static void train(const sherd__layer_spec *layers, size_t len, unsigned bits, size_t epochs,
                   size_t *hits, double *out, size_t room)
 {
@@ -97,7 +98,7 @@ static void dense_and_convolutional_networks_learn_digits(void **s)
     if (hits < DIGITS * 95 / 100) fail_msg("convolutional: %zu of %u", hits, DIGITS);
 }
 
-static void exact_training_has_the_same_bits_everywhere_and_learns_as_well(void **s)
+static void exact_training_has_the_same_bits_everywhere_and_learns_digits(void **s)
 {
     (void)s;
     static const sherd__layer_spec layers[] = { { .kind = &sherd__layer_dense, .units = 16 },
@@ -118,7 +119,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dense_and_convolutional_networks_learn_digits),
-        cmocka_unit_test(exact_training_has_the_same_bits_everywhere_and_learns_as_well),
+        cmocka_unit_test(exact_training_has_the_same_bits_everywhere_and_learns_digits),
     };
     return cmocka_run_group_tests(tests, draw_digits, NULL);
 }
