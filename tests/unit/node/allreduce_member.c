@@ -1,4 +1,4 @@
-/* Blocks and plans are made as docs/PROTOCOL.md has them of circles. */
+/* Blocks and plans have the form that docs/PROTOCOL.md describes for all-reduce groups. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,9 +17,9 @@
 #include "tests/support/no_backend.h"
 
 static const char recipe[] = "input = 3\nlayer = dense 2\nloss = squared\n";
-circle_member one;
+allreduce_member one;
 
-const sherd__fingerprint *circle_key(uint32_t member)
+const sherd__fingerprint *allreduce_key(uint32_t member)
 {
     static sherd__fingerprint made_up;
     if (member <= N) return sherd__identity_fingerprint(one.identity[member]);
@@ -30,15 +30,15 @@ const sherd__fingerprint *circle_key(uint32_t member)
 static bool is_coordinator(void *ctx, const sherd__fingerprint *k)
 {
     (void)ctx;
-    return one.coordinators && sherd__fingerprint_equal(k, circle_key(2));
+    return one.coordinators && sherd__fingerprint_equal(k, allreduce_key(2));
 }
 
 static int open_link(void *ctx, void **link, sherd__allreduce *c, uint32_t member,
                      const sherd__peer *peer)
 {
     (void)ctx;
-    one.circle = c;
-    assert_true(sherd__fingerprint_equal(&peer->key, circle_key(member)));
+    one.allreduce = c;
+    assert_true(sherd__fingerprint_equal(&peer->key, allreduce_key(member)));
     *link = &one.opened;
     one.opened++;
     return SHERD_OK;
@@ -62,17 +62,17 @@ static void hear(void *ctx, sherd__event *e)
     one.refused = e->kind == SHERD__EV_REFUSED ? e->refusal.code : 0;
 }
 
-void circle_settle(void)
+void allreduce_settle(void)
 {
     joined_settle(&one.j, one.executor);
 }
 
-void circle_put(uint32_t block, uint8_t dtype, const void *bytes, size_t cols)
+void allreduce_put(uint32_t block, uint8_t dtype, const void *bytes, size_t cols)
 {
     joined_put(&one.j, JOB, block, dtype, 1, cols, bytes);
 }
 
-int circle_ask(uint32_t op, uint32_t left, uint32_t right, uint8_t dtype, uint64_t cols)
+int allreduce_ask(uint32_t op, uint32_t left, uint32_t right, uint8_t dtype, uint64_t cols)
 {
     uint32_t before = one.answered;
     joined_ask(&one.j, JOB, ++one.tasks, op, left, right, dtype, 1, cols);
@@ -80,7 +80,7 @@ int circle_ask(uint32_t op, uint32_t left, uint32_t right, uint8_t dtype, uint64
         while (joined_move(&one.j, true)) {}
         assert_int_equal(sherd__session_cancel(one.j.co, JOB, 0, 0), 0);
     }
-    circle_settle();
+    allreduce_settle();
     return one.answered == before ? 1 : one.refused;
 }
 
@@ -95,25 +95,25 @@ static void nobody(void *ctx)
     (void)ctx;
 }
 
-void circle_make_identities(void)
+void allreduce_make_identities(void)
 {
     for (uint32_t i = 0; i <= N; i++)
         if (!one.identity[i]) assert_int_equal(sherd__identity_new(&one.identity[i]), 0);
 }
 
-/* A coordinator. */
+/* Connects a coordinator. */
 static void come(void)
 {
     static const double params[COUNT] = { 0.5, -0.25 };
     joined_open_as(&one.j, one.worker, one.key, one.memory, hear, NULL);
-    circle_put(TEXT, SHERD_U8, recipe, strlen(recipe));
-    circle_put(STATE, SHERD_F64, params, COUNT);
+    allreduce_put(TEXT, SHERD_U8, recipe, strlen(recipe));
+    allreduce_put(STATE, SHERD_F64, params, COUNT);
 }
 
-void circle_start_on(bool threaded, const sherd__peers *peers)
+void allreduce_start_on(bool threaded, const sherd__peers *peers)
 {
     const sherd__allreduce_links stubs = { open_link, no_link, no_link, NULL };
-    circle_make_identities();
+    allreduce_make_identities();
     assert_int_equal(threaded ? sherd__executor_new(&one.executor, 16, nobody, NULL)
                               : sherd__executor_new_inline(&one.executor),
                      0);
@@ -132,7 +132,7 @@ void circle_start_on(bool threaded, const sherd__peers *peers)
     come();
 }
 
-void circle_swap(void)
+void allreduce_swap(void)
 {
     joined j = one.j;
     one.j = one.away;
@@ -140,12 +140,12 @@ void circle_swap(void)
     if (!one.j.co) come();
 }
 
-void circle_start(const sherd__peers *peers)
+void allreduce_start(const sherd__peers *peers)
 {
-    circle_start_on(false, peers);
+    allreduce_start_on(false, peers);
 }
 
-uint64_t circle_used(void)
+uint64_t allreduce_used(void)
 {
     uint64_t used = 0;
     for (const sherd__account *a = sherd__worker_accounts(one.worker); a; a = a->next)
@@ -154,34 +154,34 @@ uint64_t circle_used(void)
     return used;
 }
 
-void circle_stop_coordinator(void)
+void allreduce_stop_coordinator(void)
 {
     joined_cut(&one.j);
-    assert_int_equal(sherd__worker_member(one.worker, circle_key(0)), 0);
+    assert_int_equal(sherd__worker_member(one.worker, allreduce_key(0)), 0);
     assert_int_equal(sherd__worker_stats_of(one.worker)->queued, 0);
 }
 
-void circle_stop_worker(void)
+void allreduce_stop_worker(void)
 {
-    assert_int_equal(circle_used(), 0);
+    assert_int_equal(allreduce_used(), 0);
     sherd__worker_free(one.worker);
     sherd__executor_free(one.executor);
 }
 
-void circle_stop(void)
+void allreduce_stop(void)
 {
-    circle_stop_coordinator();
-    circle_stop_worker();
+    allreduce_stop_coordinator();
+    allreduce_stop_worker();
 }
 
-/* ---- questions ----------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
-sherd__allreduce_plan circle_plan(void)
+sherd__allreduce_plan allreduce_plan(void)
 {
     return (sherd__allreduce_plan){ .kind = SHERD__REDUCE_RING,
                                     .members = N,
                                     .self = SELF,
-                                    .id = CIRCLE,
+                                    .id = GROUP,
                                     .recipe = TEXT,
                                     .state = STATE,
                                     .bits = 20,
@@ -190,42 +190,42 @@ sherd__allreduce_plan circle_plan(void)
                                     .optimiser = { .method = SHERD__SGD } };
 }
 
-int circle_meet_of(const sherd__allreduce_plan *p, const uint32_t *who, uint32_t n)
+int allreduce_meet_of(const sherd__allreduce_plan *p, const uint32_t *who, uint32_t n)
 {
     uint8_t plan[8 * SHERD__ALLREDUCE_PLAN];
     char roster[128 * SHERD__ALLREDUCE_MOST];
     size_t len = 0;
     for (uint32_t i = 0; i < n; i++) {
         char fp[SHERD__FINGERPRINT_TEXT];
-        sherd__fingerprint_text(circle_key(who[i]), fp);
+        sherd__fingerprint_text(allreduce_key(who[i]), fp);
         len += (size_t)snprintf(roster + len, sizeof roster - len, "127.0.0.1:%u key=%s\n",
                                 one.port ? one.port : 7000 + i, fp);
     }
     sherd__allreduce_plan_write(plan, p);
-    circle_put(one.next_block, SHERD_I64, plan, SHERD__ALLREDUCE_PLAN);
-    circle_put(one.next_block + 1, SHERD_U8, roster, len);
+    allreduce_put(one.next_block, SHERD_I64, plan, SHERD__ALLREDUCE_PLAN);
+    allreduce_put(one.next_block + 1, SHERD_U8, roster, len);
     one.next_block += 2;
-    return circle_ask(SHERD__OP_MEET, one.next_block - 2, one.next_block - 1, SHERD_I64, 1);
+    return allreduce_ask(SHERD__OP_MEET, one.next_block - 2, one.next_block - 1, SHERD_I64, 1);
 }
 
-int circle_meet_with(const sherd__allreduce_plan *p, const uint32_t who[N])
+int allreduce_meet_with(const sherd__allreduce_plan *p, const uint32_t who[N])
 {
-    return circle_meet_of(p, who, N);
+    return allreduce_meet_of(p, who, N);
 }
 
-int circle_meet_alone(const sherd__allreduce_plan *p)
+int allreduce_meet_alone(const sherd__allreduce_plan *p)
 {
-    return circle_meet_of(p, (const uint32_t[]){ SELF }, 1);
+    return allreduce_meet_of(p, (const uint32_t[]){ SELF }, 1);
 }
 
-int circle_meet(void)
+int allreduce_meet(void)
 {
     static const uint32_t who[N] = { 0, 1, 2 };
-    sherd__allreduce_plan p = circle_plan();
-    return circle_meet_with(&p, who);
+    sherd__allreduce_plan p = allreduce_plan();
+    return allreduce_meet_with(&p, who);
 }
 
-int circle_step(uint64_t round, uint64_t commit)
+int allreduce_step(uint64_t round, uint64_t commit)
 {
     uint8_t bytes[8 * (SHERD__ALLREDUCE_STEP + SHERD__PLAN_HEAD + 1)];
     const int32_t scale = 20;
@@ -239,27 +239,27 @@ int circle_step(uint64_t round, uint64_t commit)
     };
     sherd__allreduce_round_write(bytes, &r);
     sherd__step_plan_write(bytes + 8 * SHERD__ALLREDUCE_STEP, &p, &scale);
-    circle_put(one.next_block++, SHERD_I64, bytes, sizeof bytes / 8);
-    return circle_ask(SHERD__OP_STEP, one.next_block - 1, 0, SHERD_I64, 1);
+    allreduce_put(one.next_block++, SHERD_I64, bytes, sizeof bytes / 8);
+    return allreduce_ask(SHERD__OP_STEP, one.next_block - 1, 0, SHERD_I64, 1);
 }
 
-int circle_reduce(void)
+int allreduce_reduce(void)
 {
-    return circle_ask(SHERD__OP_REDUCE, one.next_block - 1, 0, SHERD_F64,
-                      1 + SHERD__ALLREDUCE_FIGURES);
+    return allreduce_ask(SHERD__OP_REDUCE, one.next_block - 1, 0, SHERD_F64,
+                         1 + SHERD__ALLREDUCE_FIGURES);
 }
 
-uint64_t circle_len_of(uint32_t step_number)
+uint64_t allreduce_len_of(uint32_t step_number)
 {
     sherd__reduce_step s = sherd__reduce_step_of(SHERD__REDUCE_RING, N, SELF, step_number);
     return 8 * sherd__reduce_len(COUNT, N, s.in);
 }
 
-int circle_bring(uint32_t member, uint64_t id, uint32_t number, uint64_t len, uint8_t dtype)
+int allreduce_bring(uint32_t member, uint64_t id, uint32_t number, uint64_t len, uint8_t dtype)
 {
     sherd__fragment *f;
     sherd__account *account = NULL;
-    uint8_t *bytes = sherd__worker_member_place(one.worker, &account, circle_key(member), id,
+    uint8_t *bytes = sherd__worker_member_place(one.worker, &account, allreduce_key(member), id,
                                                 number, len);
     if (!bytes) return 1;
     memset(bytes, 0, len);
@@ -267,12 +267,12 @@ int circle_bring(uint32_t member, uint64_t id, uint32_t number, uint64_t len, ui
         .origin = SHERD__HIDDEN, .dtype = dtype, .rows = 1, .cols = len / 8, .len = len
     };
     assert_int_equal(sherd__fragment_take(&f, &i, bytes, sherd__worker_unplace, account->pool), 0);
-    int err = sherd__worker_member_block(one.worker, account, circle_key(member), id, number, f);
-    circle_settle();
+    int err = sherd__worker_member_block(one.worker, account, allreduce_key(member), id, number, f);
+    allreduce_settle();
     return err;
 }
 
-int circle_free_identities(void **unused)
+int allreduce_free_identities(void **unused)
 {
     (void)unused;
     for (uint32_t i = 0; i <= N; i++) sherd__identity_free(one.identity[i]);

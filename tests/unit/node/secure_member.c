@@ -1,4 +1,4 @@
-/* Blocks, tasks and signatures are made as docs/PROTOCOL.md has them of secure sums. */
+/* Blocks, tasks and signatures have the form that docs/PROTOCOL.md describes for secure sums. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -123,7 +123,7 @@ void member_ask(uint32_t op, uint32_t left, uint32_t right, uint8_t dtype, uint6
     joined_settle(&m.j, m.executor);
 }
 
-/* Whether nothing is left to compute; waits for a minute at most. */
+/* Waits until nothing is left to compute, a minute at most. Returns whether that is so. */
 bool member_idle(void)
 {
     for (unsigned i = 0; i < 60000 && sherd__executor_pending(m.executor); i++) {
@@ -134,7 +134,7 @@ bool member_idle(void)
     return sherd__executor_pending(m.executor) == 0;
 }
 
-/* The code of its refusal; 0: done. */
+/* Returns the code of the refusal; 0: done. */
 int member_task(uint32_t op, uint32_t left, uint32_t right, uint8_t dtype, uint64_t rows,
                 uint64_t cols)
 {
@@ -188,7 +188,7 @@ void member_card_of(const sherd_identity *id, uint32_t self, const sherd__seal_k
     assert_int_equal(sherd__identity_sign(id, statement, sizeof statement, out + 64), 0);
 }
 
-/* All cards, the node's own from its JOIN. */
+/* Sets all cards, the node's own from its JOIN. */
 void member_deal_cards(void)
 {
     memcpy(m.cards, m.result, SHERD__SECURE_CARD);
@@ -266,7 +266,7 @@ int member_seal(uint64_t round)
     return seal_for(round, 20);
 }
 
-/* The first of two blocks. */
+/* Returns the first of two blocks. */
 uint32_t member_put_hide(uint64_t round, int64_t scale)
 {
     int64_t question[] = { SHERD__SECURE_FORMAT, (int64_t)round, 4, scale, 20 };
@@ -315,7 +315,7 @@ void members_confirm(uint64_t round, const uint64_t *who, uint64_t len)
                          0);
 }
 
-/* Pieces of the first `survivors`, as a block. */
+/* Sends the pieces of the first `survivors` as a block. */
 static uint32_t put_pieces(uint64_t survivors)
 {
     size_t sealed = sherd__aggregate_sealed_len(&member_agreed);
@@ -335,7 +335,8 @@ int member_check(uint64_t round, uint64_t survivors)
     return member_task(SHERD__OP_CHECK, block, all, SHERD_U8, 1, survivors);
 }
 
-/* With what these have signed, and pieces of the first `survivors`; 0: it has them. */
+/* Opens with the signatures of these members and the pieces of the first `survivors`; 0: m.result
+ * has the answer. */
 int member_open(uint64_t round, uint64_t survivors, const uint64_t *signers, uint64_t len)
 {
     uint64_t question[SHERD__SECURE_OPEN + N * SHERD__SECURE_CONFIRMED] = { SHERD__SECURE_FORMAT,
@@ -354,7 +355,7 @@ int member_open(uint64_t round, uint64_t survivors, const uint64_t *signers, uin
 
 const uint64_t member_all[N] = { 0, 1, 2, 3 };
 
-/* All are told of these; they are the first `len`. */
+/* Names these survivors to all members; they are the first `len`. */
 int member_open_for(uint64_t round, const uint64_t *who, uint64_t len)
 {
     int err = member_confirm(round, who, len);

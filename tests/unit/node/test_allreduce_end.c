@@ -1,6 +1,6 @@
 /*
- * How a circle ends where a loop serves others: the compute thread gives its network's pages back,
- * its memory counts until then, and a MEET that follows may have that memory.
+ * The end of an all-reduce group in a loop that serves others: the compute thread returns the pages
+ * of its network, its memory counts until then, and a following MEET may use that memory.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +25,7 @@ static uint64_t used(void)
     return sherd__worker_memory(one.worker)->used;
 }
 
-/* Turns of the loop, in which nothing is heard of the compute thread. */
+/* Runs turns of the loop; nothing arrives from the compute thread. */
 static void turns(void)
 {
     while (one.wakes) {
@@ -37,10 +37,10 @@ static void turns(void)
 static int meet(void)
 {
     static const uint32_t who[N] = { 0, 1, 2 };
-    sherd__allreduce_plan p = circle_plan();
+    sherd__allreduce_plan p = allreduce_plan();
     p.recipe = LARGE;
     p.state = LARGE + 1;
-    return circle_meet_with(&p, who);
+    return allreduce_meet_with(&p, who);
 }
 
 static void put_network(void)
@@ -50,8 +50,8 @@ static void put_network(void)
     assert_non_null(state);
     int len = snprintf(text, sizeof text, "input = 3\nlayer = dense %zu\nloss = squared\n",
                        numbers / 4);
-    circle_put(LARGE, SHERD_U8, text, (size_t)len);
-    circle_put(LARGE + 1, SHERD_F64, state, numbers);
+    allreduce_put(LARGE, SHERD_U8, text, (size_t)len);
+    allreduce_put(LARGE + 1, SHERD_F64, state, numbers);
     joined_exchange(&one.j);
     free(state);
 }
@@ -60,7 +60,7 @@ static void start(uint64_t memory)
 {
     one.turns = true;
     one.memory = memory;
-    circle_start(NULL);
+    allreduce_start(NULL);
     put_network();
 }
 
@@ -83,12 +83,12 @@ static void end(void)
     while (sherd__executor_drain(one.executor)) {}
     one.wakes = 1;
     turns();
-    circle_stop_worker();
+    allreduce_stop_worker();
     one.turns = false;
     one.memory = 0;
 }
 
-/* What a circle reserves, and all that is in use then. */
+/* Returns the memory that a group reserves; *all is all memory in use then. */
 static uint64_t reserved(uint64_t *all)
 {
     start(MUCH);
@@ -100,7 +100,7 @@ static uint64_t reserved(uint64_t *all)
     return *all - before;
 }
 
-static void the_compute_thread_ends_what_a_circle_leaves(void **unused)
+static void the_compute_thread_frees_the_data_of_an_ended_group(void **unused)
 {
     (void)unused;
     for (int by_cut = 0; by_cut <= 1; by_cut++) {
@@ -110,19 +110,20 @@ static void the_compute_thread_ends_what_a_circle_leaves(void **unused)
         else drop_job();
         uint64_t before = used();
         assert_int_equal(sherd__executor_drain(one.executor), 1);
-        assert_true(used() + 4 * 8 * NUMBERS < before); /* parameters, gradient, and a grader's */
+        assert_true(used() + 4 * 8 * NUMBERS < before); /* parameters, gradient, and those of a
+                                                         * grader */
         if (!by_cut) cut();
         end();
     }
 }
 
-static void a_meet_has_the_memory_of_the_circle_before(void **unused)
+static void a_meet_may_use_the_memory_of_the_previous_group(void **unused)
 {
     (void)unused;
     uint64_t all, bytes = reserved(&all);
     print_message("%llu of %llu bytes\n", (unsigned long long)bytes, (unsigned long long)all);
     for (int dropped = 0; dropped <= 1; dropped++) {
-        start(all + bytes / 2); /* not for two */
+        start(all + bytes / 2); /* not enough for two groups */
         assert_int_equal(meet(), 0);
         if (dropped) {
             drop_job();
@@ -143,8 +144,8 @@ int madvise(void *p, size_t n, int advice)
     return (int)syscall(SYS_madvise, p, n, advice);
 }
 
-/* Its pages, slice by slice (core/alloc.h): the loop may wait for each of them. */
-static void a_large_network_is_not_given_back_in_one_go(void **unused)
+/* Its pages are freed in slices (core/alloc.h), since the loop may wait for each of them. */
+static void a_large_network_is_freed_in_slices(void **unused)
 {
     enum { MANY = 24 * NUMBERS, SLICE = 16 << 20 };
     (void)unused;
@@ -154,7 +155,7 @@ static void a_large_network_is_not_given_back_in_one_go(void **unused)
     given_back = 0; /* the executor of this test computes at once */
     assert_int_equal(sherd__session_drop(one.j.co, JOB, 0), 0);
     joined_exchange(&one.j);
-    assert_true(given_back >= 8 * (size_t)MANY - 2 * SLICE); /* its parameters at least */
+    assert_true(given_back >= 8 * (size_t)MANY - 2 * SLICE); /* at least its parameters */
     turns();
     cut();
     end();
@@ -164,9 +165,10 @@ static void a_large_network_is_not_given_back_in_one_go(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_compute_thread_ends_what_a_circle_leaves),
-        cmocka_unit_test(a_meet_has_the_memory_of_the_circle_before),
-        cmocka_unit_test(a_large_network_is_not_given_back_in_one_go),
+        cmocka_unit_test(the_compute_thread_frees_the_data_of_an_ended_group),
+        cmocka_unit_test(a_meet_may_use_the_memory_of_the_previous_group),
+        cmocka_unit_test(a_large_network_is_freed_in_slices),
     };
-    return cmocka_run_group_tests_name("node/circle_end", tests, NULL, circle_free_identities);
+    return cmocka_run_group_tests_name("node/allreduce_end", tests, NULL,
+                                       allreduce_free_identities);
 }

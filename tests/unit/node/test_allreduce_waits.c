@@ -1,7 +1,7 @@
 /*
- * Tasks of a circle that wait for another task, which ends without being run: cancelled, given up
- * and freed some at a turn, or dropped with its job. What waits goes on in the next turn at the
- * latest, whatever else the node has to do.
+ * Tasks of an all-reduce group that wait for another task, which ends without running: it is
+ * cancelled; it is dropped and freed with some others in a turn; or its job is dropped. The waiting
+ * task continues in the next turn at the latest, whatever else the node has to do.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 
 enum { OTHER = 8, SIDE = 200, QUEUED = 700, WAITS = 701, DROPPED = 700 };
 
-/* Turns of the loop until it asks for none; the compute thread does nothing meanwhile. */
+/* Runs turns of the loop until it asks for none; the compute thread does nothing meanwhile. */
 static void turn(void)
 {
     joined_exchange(&one.j);
@@ -25,17 +25,17 @@ static void turn(void)
     }
 }
 
-/* A member of a circle of its own; two long products keep the compute thread busy. */
+/* Starts a member of a group of its own; two long products keep the compute thread busy. */
 static void start_busy(void)
 {
     static const double x[SIDE * SIDE];
-    sherd__allreduce_plan alone = circle_plan();
+    sherd__allreduce_plan alone = allreduce_plan();
     alone.members = 1;
     alone.self = 0;
     one.turns = true;
     one.memory = 1 << 26;
-    circle_start(NULL);
-    assert_int_equal(circle_meet_alone(&alone), 0);
+    allreduce_start(NULL);
+    assert_int_equal(allreduce_meet_alone(&alone), 0);
     joined_put(&one.j, OTHER, 1, SHERD_F64, SIDE, SIDE, x);
     for (uint32_t i = 1; i <= 2; i++)
         joined_ask(&one.j, OTHER, i, SHERD__OP_MULTIPLY, 1, 1, SHERD_F64, SIDE, SIDE);
@@ -50,22 +50,22 @@ static void stop(void)
         one.wakes = 0;
         sherd__worker_poll(one.worker);
     }
-    circle_stop_worker();
+    allreduce_stop_worker();
     one.turns = false;
     one.memory = 0;
 }
 
-/* Of a state: queued, since nothing else of the circle is under way. */
+/* Asks for a state. The task is queued, since no other task of the group is in progress. */
 static void ask_state(uint32_t task)
 {
     uint8_t bytes[8 * SHERD__ALLREDUCE_STATE];
     const sherd__allreduce_question q = { 0, 0.5, COUNT, false };
     sherd__allreduce_state_write(bytes, &q);
-    circle_put(one.next_block++, SHERD_I64, bytes, SHERD__ALLREDUCE_STATE);
+    allreduce_put(one.next_block++, SHERD_I64, bytes, SHERD__ALLREDUCE_STATE);
     joined_ask(&one.j, JOB, task, SHERD__OP_STATE, one.next_block - 1, 0, SHERD_F64, 1, COUNT);
 }
 
-/* What makes no sense is refused as soon as it need not wait. */
+/* Asks for an invalid task, which is refused as soon as it does not have to wait. */
 static void ask_nonsense(uint32_t op)
 {
     bool meet = op == SHERD__OP_MEET;
@@ -79,7 +79,7 @@ static void assert_goes_on(uint32_t before, int code)
     assert_int_equal(one.refused, code);
 }
 
-static void what_waits_goes_on_when_the_task_before_it_is_cancelled(void **unused)
+static void a_waiting_task_continues_when_the_task_before_it_is_cancelled(void **unused)
 {
     (void)unused;
     start_busy();
@@ -93,8 +93,9 @@ static void what_waits_goes_on_when_the_task_before_it_is_cancelled(void **unuse
     stop();
 }
 
-/* As many as a turn frees at once; what is given up behind them is freed in the next one. */
-static void what_waits_goes_on_when_the_task_before_it_is_freed_in_a_turn(void **unused)
+/* As many blocks as a turn frees; the task that is dropped behind them is freed in the next
+ * turn. */
+static void a_waiting_task_continues_when_the_task_before_it_is_freed_in_a_turn(void **unused)
 {
     (void)unused;
     start_busy();
@@ -114,13 +115,13 @@ static void what_waits_goes_on_when_the_task_before_it_is_freed_in_a_turn(void *
     stop();
 }
 
-static void what_waits_for_links_is_refused_when_the_job_is_dropped(void **unused)
+static void a_task_that_waits_for_links_is_refused_when_its_job_is_dropped(void **unused)
 {
     (void)unused;
     one.turns = true;
-    circle_start(NULL);
-    assert_int_equal(circle_meet(), 0);
-    assert_int_equal(circle_ask(SHERD__OP_CONNECT, TEXT, 0, SHERD_I64, N), 1);
+    allreduce_start(NULL);
+    assert_int_equal(allreduce_meet(), 0);
+    assert_int_equal(allreduce_ask(SHERD__OP_CONNECT, TEXT, 0, SHERD_I64, N), 1);
     uint32_t before = one.answered;
     assert_int_equal(sherd__session_drop(one.j.co, JOB, 0), 0);
     assert_goes_on(before, SHERD_EINVAL);
@@ -132,7 +133,7 @@ static void ignore(void *ctx, sherd__event *e)
     (void)ctx, (void)e;
 }
 
-/* A sum that waits for the block of member 0, and the link to member 2. */
+/* Starts a sum that waits for the block of member 0, with the link to member 2. */
 static void start_sum(joined *link)
 {
     sherd__session_options o = { .role = SHERD__COORDINATOR, .now_ms = 1 };
@@ -142,68 +143,69 @@ static void start_sum(joined *link)
     assert_int_equal(sherd__session_new(&link->no, &o), 0);
     joined_exchange(link);
     one.turns = true;
-    circle_start(NULL);
-    assert_int_equal(circle_meet(), 0);
-    assert_int_equal(circle_ask(SHERD__OP_CONNECT, TEXT, 0, SHERD_I64, N), 1);
-    sherd__worker_link_up(one.worker, one.circle, 2, link->co);
-    circle_settle();
-    assert_int_equal(circle_step(1, 0), 0);
-    assert_int_equal(circle_reduce(), 1);
+    allreduce_start(NULL);
+    assert_int_equal(allreduce_meet(), 0);
+    assert_int_equal(allreduce_ask(SHERD__OP_CONNECT, TEXT, 0, SHERD_I64, N), 1);
+    sherd__worker_link_up(one.worker, one.allreduce, 2, link->co);
+    allreduce_settle();
+    assert_int_equal(allreduce_step(1, 0), 0);
+    assert_int_equal(allreduce_reduce(), 1);
 }
 
 static void stop_sum(joined *link)
 {
-    sherd__worker_link_down(one.worker, one.circle, 2, SHERD_ECLOSED, "");
+    sherd__worker_link_down(one.worker, one.allreduce, 2, SHERD_ECLOSED, "");
     sherd__session_free(link->co);
     sherd__session_free(link->no);
     stop();
 }
 
-static void a_sum_is_refused_when_there_is_no_room_for_what_comes(void **unused)
+static void a_sum_is_refused_if_a_block_arrives_that_has_no_room(void **unused)
 {
     (void)unused;
     joined link;
     start_sum(&link);
     uint32_t before = one.answered;
-    sherd__pool_limit(sherd__worker_accounts(one.worker)->pool, circle_used());
-    assert_int_equal(circle_bring(0, CIRCLE, sherd__allreduce_block(1, 0), circle_len_of(0),
-                                  SHERD_I64),
+    sherd__pool_limit(sherd__worker_accounts(one.worker)->pool, allreduce_used());
+    assert_int_equal(allreduce_bring(0, GROUP, sherd__allreduce_block(1, 0), allreduce_len_of(0),
+                                     SHERD_I64),
                      1);
     assert_goes_on(before, SHERD_ENOMEM);
     stop_sum(&link);
 }
 
-/* It outlives the circle that it was for, and another coordinator's may have that name by then. */
-static void the_end_of_a_connection_breaks_no_sum_of_another_account(void **unused)
+/* A connection may outlive its group, and another coordinator's group may have the same id by
+ * then. */
+static void the_end_of_a_connection_does_not_affect_sums_of_other_accounts(void **unused)
 {
     (void)unused;
     joined link;
     start_sum(&link);
     sherd__account *own = sherd__worker_accounts(one.worker);
-    circle_swap();
-    circle_swap();
+    allreduce_swap();
+    allreduce_swap();
     sherd__account *other = sherd__worker_accounts(one.worker);
     assert_ptr_not_equal(other, own);
     uint32_t before = one.answered;
-    sherd__worker_member_gone(one.worker, other, circle_key(0), CIRCLE);
+    sherd__worker_member_gone(one.worker, other, allreduce_key(0), GROUP);
     turn();
     assert_int_equal(one.answered, before);
-    sherd__worker_member_gone(one.worker, own, circle_key(0), CIRCLE);
+    sherd__worker_member_gone(one.worker, own, allreduce_key(0), GROUP);
     assert_goes_on(before, SHERD_ECLOSED);
-    circle_swap();
+    allreduce_swap();
     joined_cut(&one.j);
-    circle_swap();
+    allreduce_swap();
     stop_sum(&link);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_waits_goes_on_when_the_task_before_it_is_cancelled),
-        cmocka_unit_test(what_waits_goes_on_when_the_task_before_it_is_freed_in_a_turn),
-        cmocka_unit_test(what_waits_for_links_is_refused_when_the_job_is_dropped),
-        cmocka_unit_test(a_sum_is_refused_when_there_is_no_room_for_what_comes),
-        cmocka_unit_test(the_end_of_a_connection_breaks_no_sum_of_another_account),
+        cmocka_unit_test(a_waiting_task_continues_when_the_task_before_it_is_cancelled),
+        cmocka_unit_test(a_waiting_task_continues_when_the_task_before_it_is_freed_in_a_turn),
+        cmocka_unit_test(a_task_that_waits_for_links_is_refused_when_its_job_is_dropped),
+        cmocka_unit_test(a_sum_is_refused_if_a_block_arrives_that_has_no_room),
+        cmocka_unit_test(the_end_of_a_connection_does_not_affect_sums_of_other_accounts),
     };
-    return cmocka_run_group_tests(tests, NULL, circle_free_identities);
+    return cmocka_run_group_tests(tests, NULL, allreduce_free_identities);
 }

@@ -1,6 +1,7 @@
 /*
- * What a member of a circle computes and says of it: local steps end with what asked for them, sums
- * and states are told as they are, and where it is it says at any time.
+ * What a member of an all-reduce group computes and reports: local steps end with the task that
+ * asked for them, sums and states are reported correctly, and the member reports its progress at
+ * any time.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,34 +15,35 @@
 
 #include "tests/unit/node/allreduce_member.h"
 
-/* Powers of the betas are made step by step: betas next to 1 and a number would take months. */
-static void a_state_after_more_steps_than_anybody_takes_is_refused(void **unused)
+/* Powers of the betas are computed step by step: for betas close to 1, such a number of steps would
+ * take months. */
+static void a_state_after_an_impossible_number_of_steps_is_refused(void **unused)
 {
     enum { LEN = 4 * COUNT + 1 };
     double state[LEN] = { 0.5 };
-    sherd__allreduce_plan p = circle_plan();
+    sherd__allreduce_plan p = allreduce_plan();
     (void)unused;
-    circle_start(NULL);
+    allreduce_start(NULL);
     p.members = 1;
     p.self = 0;
     p.optimiser = (sherd__optimiser_spec){ .method = SHERD__ADAM,
                                            .beta1 = 1 - 0x1p-53,
                                            .beta2 = 1 - 0x1p-53 };
     state[LEN - 1] = 0x1p53;
-    circle_put(p.state = one.next_block++, SHERD_F64, state, LEN);
-    assert_int_equal(circle_meet_alone(&p), SHERD_EINVAL);
+    allreduce_put(p.state = one.next_block++, SHERD_F64, state, LEN);
+    assert_int_equal(allreduce_meet_alone(&p), SHERD_EINVAL);
     state[LEN - 1] = 1000;
-    circle_put(p.state = one.next_block++, SHERD_F64, state, LEN);
-    assert_int_equal(circle_meet_alone(&p), 0);
-    circle_stop();
+    allreduce_put(p.state = one.next_block++, SHERD_F64, state, LEN);
+    assert_int_equal(allreduce_meet_alone(&p), 0);
+    allreduce_stop();
 }
 
-/* Until the compute thread has nothing to do, a minute at most. */
+/* Waits until the compute thread has nothing to do, a minute at most. */
 static bool rests(void)
 {
     for (unsigned i = 0; i < 60000 && sherd__executor_pending(one.executor); i++) {
         usleep(1000);
-        circle_settle();
+        allreduce_settle();
     }
     return sherd__executor_pending(one.executor) == 0;
 }
@@ -53,7 +55,7 @@ static void local_steps_until(int (*ended)(sherd__session *co))
     const uint32_t rows[ROWS] = { 0, 1, 2, 3, 4, 5 };
     const double x[ROWS * 3] = { 0.5 }, y[ROWS * 2] = { 0.25 };
     const int32_t scale = 20;
-    sherd__allreduce_plan plan = circle_plan();
+    sherd__allreduce_plan plan = allreduce_plan();
     sherd__allreduce_round r = { .round = 1,
                                  .rate = 0.5,
                                  .by = 3,
@@ -65,26 +67,26 @@ static void local_steps_until(int (*ended)(sherd__session *co))
     };
     sherd__step_plan_shard shard = { .rows = 4,
                                      .local = { .steps = UINT32_MAX, .rate = 1e-9, .weight = 1 } };
-    circle_start_on(true, NULL);
+    allreduce_start_on(true, NULL);
     plan.members = 1;
     plan.self = 0;
-    (void)circle_meet_alone(&plan);
+    (void)allreduce_meet_alone(&plan);
     assert_true(rests() && one.answered == 1 && one.refused == 0);
-    circle_put(sherd__allreduce_pack(0), SHERD_U32, rows, ROWS);
+    allreduce_put(sherd__allreduce_pack(0), SHERD_U32, rows, ROWS);
     joined_put(&one.j, JOB, sherd__allreduce_pack(0) + 1, SHERD_F64, ROWS, 3, x);
     joined_put(&one.j, JOB, sherd__allreduce_pack(0) + 2, SHERD_F64, ROWS, 2, y);
     sherd__allreduce_round_write(bytes, &r);
     sherd__step_plan_write(bytes + 8 * SHERD__ALLREDUCE_STEP, &p, &scale);
     sherd__step_plan_write_shard(bytes + 8 * SHERD__ALLREDUCE_STEP, &p, 0, &shard);
-    circle_put(one.next_block, SHERD_I64, bytes, sizeof bytes / 8);
+    allreduce_put(one.next_block, SHERD_I64, bytes, sizeof bytes / 8);
     joined_ask(&one.j, JOB, 500, SHERD__OP_STEP, one.next_block, 0, SHERD_I64, 1, 3);
-    circle_settle();
+    allreduce_settle();
     usleep(20000);
     assert_int_equal(sherd__executor_pending(one.executor), 1);
     assert_int_equal(ended(one.j.co), 0);
-    circle_settle();
+    allreduce_settle();
     assert_true(rests());
-    circle_stop();
+    allreduce_stop();
 }
 
 static int drop_job(sherd__session *co)
@@ -103,7 +105,7 @@ static void local_steps_end_with_the_job_that_asked_for_them(void **unused)
     local_steps_until(drop_job);
 }
 
-static void local_steps_end_when_their_round_is_called_off(void **unused)
+static void local_steps_end_when_their_round_is_cancelled(void **unused)
 {
     (void)unused;
     local_steps_until(cancel_job);
@@ -111,37 +113,37 @@ static void local_steps_end_when_their_round_is_called_off(void **unused)
 
 static int where(sherd__allreduce_where *w)
 {
-    int code = circle_ask(SHERD__OP_WHERE, TEXT, 0, SHERD_I64, SHERD__ALLREDUCE_WHERE);
+    int code = allreduce_ask(SHERD__OP_WHERE, TEXT, 0, SHERD_I64, SHERD__ALLREDUCE_WHERE);
     if (!code) assert_true(sherd__allreduce_where_parse(w, one.told));
     return code;
 }
 
-/* A link that is lost ends the round, and the next one is another. */
-static void what_waits_for_a_lost_link_is_refused(void **unused)
+/* A lost link ends the round; the next round is a new one. */
+static void tasks_that_wait_for_a_lost_link_are_refused(void **unused)
 {
     (void)unused;
     sherd__allreduce_where w;
-    circle_start(NULL);
-    assert_int_equal(circle_meet(), 0);
-    assert_int_equal(circle_step(1, 0), 0);
-    int answer = circle_reduce(); /* no member has connected: nothing can be sent */
+    allreduce_start(NULL);
+    assert_int_equal(allreduce_meet(), 0);
+    assert_int_equal(allreduce_step(1, 0), 0);
+    int answer = allreduce_reduce(); /* no member has connected: nothing can be sent */
     assert_true(answer < 0);
     assert_int_equal(where(&w), 0);
     assert_int_equal(w.phase, SHERD__ALLREDUCE_BROKEN);
-    assert_int_equal(w.step, 2); /* to whom it would send */
-    assert_int_equal(circle_step(2, 0), 0);
-    circle_stop();
+    assert_int_equal(w.step, 2); /* the step in which it would send */
+    assert_int_equal(allreduce_step(2, 0), 0);
+    allreduce_stop();
 }
 
-/* Of another block than its STEP's, with more tiers than there are: answers would hold what lay
- * about in memory. */
-static void a_sum_is_told_for_the_tiers_that_there_are(void **unused)
+/* REDUCE names another block than its STEP, with more tiers than exist; a longer answer would
+ * contain uninitialised memory. */
+static void a_sum_is_reported_for_the_existing_tiers_only(void **unused)
 {
     (void)unused;
     enum { TIERS = 5 };
     const sherd__allreduce_plan alone = { .kind = SHERD__REDUCE_RING,
                                           .members = 1,
-                                          .id = CIRCLE,
+                                          .id = GROUP,
                                           .recipe = TEXT,
                                           .state = STATE,
                                           .bits = 20,
@@ -150,9 +152,9 @@ static void a_sum_is_told_for_the_tiers_that_there_are(void **unused)
                                           .optimiser = { .method = SHERD__SGD } };
     const int32_t scales[TIERS] = { 20, 20, 20, 20, 20 };
     uint8_t bytes[8 * (SHERD__ALLREDUCE_STEP + SHERD__PLAN_HEAD + TIERS)];
-    circle_start(NULL);
-    assert_int_equal(circle_meet_alone(&alone), 0);
-    assert_int_equal(circle_step(1, 0), 0);
+    allreduce_start(NULL);
+    assert_int_equal(allreduce_meet_alone(&alone), 0);
+    assert_int_equal(allreduce_step(1, 0), 0);
     uint32_t own = one.next_block - 1;
     sherd__allreduce_round r = {
         .round = 1, .rate = 0.5, .by = 3, .list = { SHERD__ROWS_GIVEN, 6, 6, { 0 } }
@@ -162,39 +164,40 @@ static void a_sum_is_told_for_the_tiers_that_there_are(void **unused)
     };
     sherd__allreduce_round_write(bytes, &r);
     sherd__step_plan_write(bytes + 8 * SHERD__ALLREDUCE_STEP, &p, scales);
-    circle_put(one.next_block, SHERD_I64, bytes, sizeof bytes / 8);
-    assert_int_equal(circle_ask(SHERD__OP_REDUCE, one.next_block, 0, SHERD_F64,
-                                TIERS + SHERD__ALLREDUCE_FIGURES),
+    allreduce_put(one.next_block, SHERD_I64, bytes, sizeof bytes / 8);
+    assert_int_equal(allreduce_ask(SHERD__OP_REDUCE, one.next_block, 0, SHERD_F64,
+                                   TIERS + SHERD__ALLREDUCE_FIGURES),
                      SHERD_ESHAPE);
-    assert_int_equal(circle_ask(SHERD__OP_REDUCE, own, 0, SHERD_F64, 1 + SHERD__ALLREDUCE_FIGURES),
+    assert_int_equal(allreduce_ask(SHERD__OP_REDUCE, own, 0, SHERD_F64,
+                                   1 + SHERD__ALLREDUCE_FIGURES),
                      0);
-    circle_stop();
+    allreduce_stop();
 }
 
-/* Also while a sum waits for others: then more than ever. */
-static void a_member_says_where_it_is_at_any_time(void **unused)
+/* Even while a sum waits for other members, which is when the report is needed. */
+static void a_member_reports_its_progress_at_any_time(void **unused)
 {
     (void)unused;
     sherd__allreduce_where w;
-    circle_start(NULL);
-    assert_true(circle_ask(SHERD__OP_WHERE, TEXT, 0, SHERD_I64, 3) < 0);
+    allreduce_start(NULL);
+    assert_true(allreduce_ask(SHERD__OP_WHERE, TEXT, 0, SHERD_I64, 3) < 0);
     assert_int_equal(where(&w), 0);
     assert_true(w.phase == SHERD__ALLREDUCE_NOWHERE && w.round == 0);
-    sherd__allreduce_plan alone = circle_plan();
+    sherd__allreduce_plan alone = allreduce_plan();
     alone.members = 1;
     alone.self = 0;
-    assert_int_equal(circle_meet_alone(&alone), 0);
+    assert_int_equal(allreduce_meet_alone(&alone), 0);
     assert_int_equal(where(&w), 0);
     assert_true(w.phase == SHERD__ALLREDUCE_NOWHERE && w.round == 0);
-    assert_int_equal(circle_step(1, 0), 0);
+    assert_int_equal(allreduce_step(1, 0), 0);
     assert_int_equal(where(&w), 0);
     assert_true(w.phase == SHERD__ALLREDUCE_SUMMED && w.round == 1);
-    assert_int_equal(circle_reduce(), 0);
+    assert_int_equal(allreduce_reduce(), 0);
     assert_int_equal(where(&w), 0);
     assert_true(w.phase == SHERD__ALLREDUCE_NOWHERE && w.round == 1);
     one.told[8] = 5; /* phases */
     assert_false(sherd__allreduce_where_parse(&w, one.told));
-    circle_stop();
+    allreduce_stop();
 }
 
 static int state_of(uint64_t commit, uint64_t len, bool bare, bool hash, uint64_t cols)
@@ -202,25 +205,28 @@ static int state_of(uint64_t commit, uint64_t len, bool bare, bool hash, uint64_
     uint8_t bytes[8 * SHERD__ALLREDUCE_STATE];
     const sherd__allreduce_question q = { commit, 0.5, len, bare };
     sherd__allreduce_state_write(bytes, &q);
-    circle_put(one.next_block++, SHERD_I64, bytes, SHERD__ALLREDUCE_STATE);
-    return circle_ask(SHERD__OP_STATE, one.next_block - 1, 0, hash ? SHERD_I64 : SHERD_F64, cols);
+    allreduce_put(one.next_block++, SHERD_I64, bytes, SHERD__ALLREDUCE_STATE);
+    return allreduce_ask(SHERD__OP_STATE, one.next_block - 1, 0, hash ? SHERD_I64 : SHERD_F64,
+                         cols);
 }
 
-/* The hash is of the numbers that are told, whichever part of them; bare, a gradient makes none. */
-static void a_state_and_its_hash_go_together(void **unused)
+/* The hash covers the reported numbers, whichever part of them is requested; with `bare` set, the
+ * gradient is not included. */
+static void a_state_and_its_hash_agree(void **unused)
 {
     (void)unused;
     enum { ALL = 2 * COUNT + 1 };
-    sherd__allreduce_plan p = circle_plan();
+    sherd__allreduce_plan p = allreduce_plan();
     p.members = 1;
     p.self = 0;
     p.round = 5;
-    circle_start(NULL);
-    assert_int_equal(circle_meet_alone(&p), 0);
-    assert_true(state_of(4, COUNT, false, false, COUNT) < 0); /* of a round that it never saw */
+    allreduce_start(NULL);
+    assert_int_equal(allreduce_meet_alone(&p), 0);
+    assert_true(state_of(4, COUNT, false, false, COUNT) < 0); /* of a round in which it did not take
+                                                               * part */
     for (uint64_t commit = 5; commit <= 6; commit++) {
-        if (commit == 6) assert_int_equal(circle_step(6, 5), 0);
-        if (commit == 6) assert_int_equal(circle_reduce(), 0);
+        if (commit == 6) assert_int_equal(allreduce_step(6, 5), 0);
+        if (commit == 6) assert_int_equal(allreduce_reduce(), 0);
         for (int bare = 0; bare < 2; bare++)
             for (size_t len = COUNT; len <= ALL; len += COUNT + 1) {
                 double numbers[ALL];
@@ -240,19 +246,19 @@ static void a_state_and_its_hash_go_together(void **unused)
     assert_int_equal(state_of(6, ALL + 1, false, false, ALL + 1), SHERD_ESHAPE);
     assert_int_equal(state_of(6, COUNT, false, false, COUNT + 1), SHERD_ESHAPE);
     assert_int_equal(state_of(6, COUNT, false, true, COUNT), SHERD_ESHAPE);
-    circle_stop();
+    allreduce_stop();
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_state_after_more_steps_than_anybody_takes_is_refused),
+        cmocka_unit_test(a_state_after_an_impossible_number_of_steps_is_refused),
         cmocka_unit_test(local_steps_end_with_the_job_that_asked_for_them),
-        cmocka_unit_test(local_steps_end_when_their_round_is_called_off),
-        cmocka_unit_test(what_waits_for_a_lost_link_is_refused),
-        cmocka_unit_test(a_sum_is_told_for_the_tiers_that_there_are),
-        cmocka_unit_test(a_member_says_where_it_is_at_any_time),
-        cmocka_unit_test(a_state_and_its_hash_go_together),
+        cmocka_unit_test(local_steps_end_when_their_round_is_cancelled),
+        cmocka_unit_test(tasks_that_wait_for_a_lost_link_are_refused),
+        cmocka_unit_test(a_sum_is_reported_for_the_existing_tiers_only),
+        cmocka_unit_test(a_member_reports_its_progress_at_any_time),
+        cmocka_unit_test(a_state_and_its_hash_agree),
     };
-    return cmocka_run_group_tests(tests, NULL, circle_free_identities);
+    return cmocka_run_group_tests(tests, NULL, allreduce_free_identities);
 }

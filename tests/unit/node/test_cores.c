@@ -1,4 +1,5 @@
-/* When a node gives its cores up and takes them back; and that the system is told. */
+/* The rule by which a node gives up its cores and takes them back, and the system calls that apply
+ * it. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -22,7 +23,7 @@
 #define MS UINT64_C(1000000)
 #define LOOK SHERD__CORES_LOOK_MS
 
-/* Looks, each after the usual time; the state behind the last one. */
+/* Judges n times, each after the usual interval; returns the state after the last one. */
 static bool looks(sherd__cores_rule *r, uint64_t *now, int n, uint64_t ran_ms, uint64_t waited_ms)
 {
     bool bound = r->bound;
@@ -33,30 +34,30 @@ static bool looks(sherd__cores_rule *r, uint64_t *now, int n, uint64_t ran_ms, u
     return bound;
 }
 
-static void a_core_that_is_shared_twice_in_a_row_is_given_up(void **s)
+static void a_core_that_is_contended_twice_in_succession_is_given_up(void **s)
 {
     (void)s;
     sherd__cores_rule r;
     uint64_t now = 1000;
     sherd__cores_rule_init(&r, now);
     assert_true(looks(&r, &now, 1, 120, 120));
-    assert_true(looks(&r, &now, 1, 240, 5)); /* for a moment only */
+    assert_true(looks(&r, &now, 1, 240, 5)); /* only for a moment */
     assert_true(looks(&r, &now, 1, 120, 120));
     assert_false(looks(&r, &now, 1, 120, 120));
 }
 
-static void waiting_for_a_coordinator_now_and_then_is_not_sharing(void **s)
+static void occasional_waits_for_a_coordinator_are_not_contention(void **s)
 {
     (void)s;
     sherd__cores_rule r;
     uint64_t now = 0;
     sherd__cores_rule_init(&r, now);
-    assert_true(looks(&r, &now, 100, 160, 75)); /* less than half */
+    assert_true(looks(&r, &now, 100, 160, 75)); /* less than half of the time */
     assert_true(looks(&r, &now, 100, 10, 40));  /* nearly idle: not worth a move */
     assert_true(looks(&r, &now, 100, 0, 0));
 }
 
-static void it_comes_back_and_stays_away_longer_each_time(void **s)
+static void cores_are_taken_back_and_given_up_for_longer_each_time(void **s)
 {
     (void)s;
     sherd__cores_rule r;
@@ -70,11 +71,12 @@ static void it_comes_back_and_stays_away_longer_each_time(void **s)
         away = 2 * away < SHERD__CORES_AWAY_MAX_MS ? 2 * away : SHERD__CORES_AWAY_MAX_MS;
     }
     assert_true(looks(&r, &now, (int)(SHERD__CORES_AWAY_MAX_MS / LOOK) + 1, 240, 0));
-    assert_false(looks(&r, &now, 2, 120, 120)); /* forgotten: it was bound for long */
+    assert_false(looks(&r, &now, 2, 120, 120)); /* it was bound for a long time: earlier contention
+                                                 * is forgotten */
     assert_true(looks(&r, &now, (int)(SHERD__CORES_AWAY_MS / LOOK), 120, 120));
 }
 
-static void a_loop_is_free_where_others_compute(void **s)
+static void the_loop_is_unbound_if_other_threads_compute(void **s)
 {
     (void)s;
     assert_false(sherd__cores_frees_loop(0));
@@ -83,7 +85,7 @@ static void a_loop_is_free_where_others_compute(void **s)
     assert_true(sherd__cores_frees_loop(LOOK * MS));
 }
 
-static void what_is_no_list_of_cores_is_refused(void **s)
+static void an_invalid_list_of_cores_is_refused(void **s)
 {
     (void)s;
     static const char *const bad[] = {
@@ -98,7 +100,7 @@ static void what_is_no_list_of_cores_is_refused(void **s)
     }
 }
 
-static void cores_that_are_not_ours_bind_nothing(void **s)
+static void a_list_with_an_unavailable_core_binds_nothing(void **s)
 {
     (void)s;
     cpu_set_t before, after;
@@ -117,7 +119,7 @@ static void cores_that_are_not_ours_bind_nothing(void **s)
     assert_true(CPU_EQUAL(&before, &after));
 }
 
-/* ---- for real -------------------------------------------------------------------------------- */
+/* ---- with real threads ----------------------------------------------------------------------- */
 
 static volatile sig_atomic_t over;
 
@@ -147,7 +149,8 @@ static void spin(uv_idle_t *h)
     if (CPU_EQUAL(&now, (cpu_set_t *)h->data) || over) uv_stop(h->loop);
 }
 
-/* A busy process on a core where two others are busy: 0 once it has all cores again. */
+/* Runs a busy process on a core on which two others are busy. Returns 0 once it has all cores
+ * again. */
 static int crowded(cpu_set_t *all, unsigned core)
 {
     char list[16];
@@ -176,7 +179,7 @@ static int crowded(cpu_set_t *all, unsigned core)
     return gave_way ? 0 : 1;
 }
 
-static void a_busy_process_leaves_a_core_where_others_are_busy(void **s)
+static void a_busy_process_leaves_a_core_on_which_others_are_busy(void **s)
 {
     (void)s;
     cpu_set_t all;
@@ -211,7 +214,7 @@ static void *sleeper(void *arg)
     return arg;
 }
 
-/* A thread that is there before is bound too: 0. */
+/* Checks that a thread that exists before the binding is bound, too; returns 0 if so. */
 static int with_a_thread(const cpu_set_t *all, unsigned core)
 {
     (void)all;
@@ -231,9 +234,9 @@ static int with_a_thread(const cpu_set_t *all, unsigned core)
     return CPU_COUNT(&of) == 1 && CPU_ISSET(core, &of) ? 0 : 1;
 }
 
-#define BUSY 77 /* others keep this core busy: a node leaves it, and there is nothing to be seen */
+#define BUSY 77 /* others keep this core busy: the node leaves it, and nothing can be observed */
 
-/* In a process of its own, bound to the first core that is there. */
+/* Runs the check in a process of its own, bound to the first available core. */
 static void ends_well(int (*run)(const cpu_set_t *all, unsigned core))
 {
     cpu_set_t all;
@@ -250,13 +253,13 @@ static void ends_well(int (*run)(const cpu_set_t *all, unsigned core))
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-static void threads_that_are_there_are_bound_too(void **s)
+static void existing_threads_are_bound(void **s)
 {
     (void)s;
     ends_well(with_a_thread);
 }
 
-#define AWAY_MOST 1000u /* ten seconds: they are busy for longer than it stays away at first */
+#define AWAY_MOST 1000u /* ten seconds: others are busy for longer than the first absence */
 
 static atomic_bool computes = true, left;
 
@@ -272,11 +275,11 @@ typedef struct course {
     const sherd__cores *cores;
     cpu_set_t all;
     pthread_t beside;
-    unsigned ticks, away;                 /* of the timer: bound to the core, and not */
-    bool freed, bound_again, beside_left; /* beside_left: its core */
+    unsigned ticks, away;                 /* of the timer: while bound to the core, and while not */
+    bool freed, bound_again, beside_left; /* beside_left: the other thread left its core */
 } course;
 
-/* The other thread computes until the loop is free, then no more. */
+/* The other thread computes until the loop is unbound, then stops. */
 static void watch_course(uv_timer_t *h)
 {
     course *k = h->data;
@@ -297,7 +300,7 @@ static void watch_course(uv_timer_t *h)
     if (k->bound_again || ++k->ticks == 400) uv_stop(h->loop);
 }
 
-/* A loop beside a thread that computes and then rests: 0. */
+/* Runs a loop together with a thread that computes and then rests; returns 0 on success. */
 static int beside_a_thread(const cpu_set_t *all, unsigned core)
 {
     char list[16];
@@ -326,7 +329,7 @@ static int beside_a_thread(const cpu_set_t *all, unsigned core)
     return !k.freed ? 5 : k.beside_left ? 6 : !k.bound_again ? 7 : 0;
 }
 
-static void a_loop_leaves_its_core_to_who_computes_beside_it(void **s)
+static void a_loop_leaves_its_core_to_a_computing_thread(void **s)
 {
     (void)s;
     ends_well(beside_a_thread);
@@ -335,15 +338,15 @@ static void a_loop_leaves_its_core_to_who_computes_beside_it(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_core_that_is_shared_twice_in_a_row_is_given_up),
-        cmocka_unit_test(waiting_for_a_coordinator_now_and_then_is_not_sharing),
-        cmocka_unit_test(it_comes_back_and_stays_away_longer_each_time),
-        cmocka_unit_test(a_loop_is_free_where_others_compute),
-        cmocka_unit_test(what_is_no_list_of_cores_is_refused),
-        cmocka_unit_test(cores_that_are_not_ours_bind_nothing),
-        cmocka_unit_test(threads_that_are_there_are_bound_too),
-        cmocka_unit_test(a_loop_leaves_its_core_to_who_computes_beside_it),
-        cmocka_unit_test(a_busy_process_leaves_a_core_where_others_are_busy),
+        cmocka_unit_test(a_core_that_is_contended_twice_in_succession_is_given_up),
+        cmocka_unit_test(occasional_waits_for_a_coordinator_are_not_contention),
+        cmocka_unit_test(cores_are_taken_back_and_given_up_for_longer_each_time),
+        cmocka_unit_test(the_loop_is_unbound_if_other_threads_compute),
+        cmocka_unit_test(an_invalid_list_of_cores_is_refused),
+        cmocka_unit_test(a_list_with_an_unavailable_core_binds_nothing),
+        cmocka_unit_test(existing_threads_are_bound),
+        cmocka_unit_test(a_loop_leaves_its_core_to_a_computing_thread),
+        cmocka_unit_test(a_busy_process_leaves_a_core_on_which_others_are_busy),
     };
     return cmocka_run_group_tests_name("node/cores", tests, NULL, NULL);
 }

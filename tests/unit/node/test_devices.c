@@ -1,7 +1,7 @@
 /*
- * The task loop over devices with memory of their own: what they have no room for is dropped and
- * held again, calls that fail are repeated, a lost device takes no task with it, and tasks that
- * are cancelled, or whose client goes, leave nothing behind, under way or waiting for room.
+ * The task loop over devices with memory of their own: blocks without room are dropped and held
+ * again, failed calls are repeated, a lost device loses no task, and tasks that are cancelled, or
+ * whose client disconnects, leave nothing behind, whether they were in progress or waited for room.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,7 +36,7 @@ static void start(remote_options o)
     worker_start_remote(&o, 16 * MB);
 }
 
-/* Nothing is left on the devices, either. */
+/* Checks that nothing is left on the devices, either. */
 static remote_stats stop(void)
 {
     void *remote = loop.remote;
@@ -48,13 +48,13 @@ static remote_stats stop(void)
     return r;
 }
 
-/* `blocks` squares with all entries 1, 2, ... */
+/* Sends `blocks` squares with all entries 1, 2, ... */
 static void put_squares(peer *p, uint32_t blocks)
 {
     for (uint32_t i = 1; i <= blocks; i++) peer_put(p, 9, i, SIDE, SIDE, i);
 }
 
-/* Block 1 + number % blocks by the next one. */
+/* Asks for the product of block 1 + number % blocks and the next one. */
 static sherd__task ask(peer *p, uint32_t number, uint32_t blocks)
 {
     sherd__task t = peer_task(9, number, SIDE, SIDE);
@@ -70,7 +70,7 @@ static void assert_last(const peer *p, const sherd__task *t)
     assert_true(p->last[0] == (double)SIDE * t->left * t->right);
 }
 
-static void several_calls_are_under_way_on_each_device(void **s)
+static void several_calls_are_in_progress_on_each_device(void **s)
 {
     (void)s;
     peer p;
@@ -90,7 +90,7 @@ static void several_calls_are_under_way_on_each_device(void **s)
     assert_int_equal(r.holds, 6); /* each block once on each device */
 }
 
-static void blocks_go_and_come_back_where_a_device_is_small(void **s)
+static void blocks_are_dropped_and_held_again_if_a_device_is_small(void **s)
 {
     (void)s;
     peer p;
@@ -102,7 +102,7 @@ static void blocks_go_and_come_back_where_a_device_is_small(void **s)
         peer_settle(&p);
         assert_last(&p, &t);
     }
-    for (uint32_t k = 31; k <= 60; k++) ask(&p, k, 6); /* more than it has room for at a time */
+    for (uint32_t k = 31; k <= 60; k++) ask(&p, k, 6); /* more than fit at the same time */
     peer_settle(&p);
     assert_int_equal(p.results_len, 60);
     assert_int_equal(p.refusals_len, 0);
@@ -111,7 +111,7 @@ static void blocks_go_and_come_back_where_a_device_is_small(void **s)
     assert_true(r.full > 10);
 }
 
-/* One task after another: the device never finds that it is full. */
+/* One task after another: the device never runs out of memory. */
 static void room_is_made_before_a_block_is_held(void **s)
 {
     (void)s;
@@ -130,7 +130,7 @@ static void room_is_made_before_a_block_is_held(void **s)
     assert_int_equal(r.holds, 60);
 }
 
-static void the_block_that_was_used_last_stays(void **s)
+static void the_most_recently_used_block_stays(void **s)
 {
     (void)s;
     peer p;
@@ -147,10 +147,10 @@ static void the_block_that_was_used_last_stays(void **s)
         assert_last(&p, &t);
     }
     peer_cut(&p);
-    assert_int_equal(stop().holds, 2 + 9); /* of three squares that it has room for block 1 stays */
+    assert_int_equal(stop().holds, 2 + 9); /* there is room for three squares, and block 1 stays */
 }
 
-static void what_fits_no_device_is_refused_and_the_rest_goes_on(void **s)
+static void a_task_that_fits_no_device_is_refused_and_others_continue(void **s)
 {
     (void)s;
     peer p;
@@ -187,7 +187,7 @@ static void a_call_that_fails_is_repeated(void **s)
     (void)stop();
 }
 
-static void a_device_that_always_fails_is_a_refusal(void **s)
+static void a_task_whose_calls_always_fail_is_refused(void **s)
 {
     (void)s;
     peer p;
@@ -217,7 +217,7 @@ static void another_device_takes_the_tasks_of_a_lost_one(void **s)
     assert_true(stop().lost > 0);
 }
 
-static void without_a_device_tasks_are_refused_and_blocks_stay(void **s)
+static void if_all_devices_are_lost_tasks_are_refused_and_blocks_stay(void **s)
 {
     (void)s;
     peer p;
@@ -235,8 +235,9 @@ static void without_a_device_tasks_are_refused_and_blocks_stay(void **s)
     assert_true(stop().lost > 0);
 }
 
-/* Tasks under way and waiting for room, cancelled one by one, as a job, dropped, or left behind. */
-static void tasks_that_are_not_wanted_leave_nothing(void **s)
+/* Tasks in progress and waiting for room are cancelled one by one or as a job, dropped, or left by
+ * their client. */
+static void abandoned_tasks_leave_nothing_behind(void **s)
 {
     (void)s;
     unsigned dropped_in_use = 0;
@@ -261,7 +262,7 @@ static void tasks_that_are_not_wanted_leave_nothing(void **s)
             (void)sherd__executor_drain(loop.executor);
         }
         for (uint32_t k = 1; k <= 12 && seed % 3 == 0; k++)
-            (void)!sherd__session_cancel(p.j.co, 9, k, 1); /* or it was answered */
+            (void)!sherd__session_cancel(p.j.co, 9, k, 1); /* or it was answered already */
         if (seed % 3 == 1) assert_int_equal(sherd__session_forget(p.j.co, 9), SHERD_OK);
         joined_exchange(&p.j);
         if (seed % 2) peer_cut(&p);
@@ -274,7 +275,7 @@ static void tasks_that_are_not_wanted_leave_nothing(void **s)
     assert_true(dropped_in_use > 10);
 }
 
-static void every_failed_allocation_is_survived(void **s)
+static void every_failed_allocation_is_handled(void **s)
 {
     (void)s;
     for (size_t nth = 1, seen = nth; seen >= nth; nth++) {
@@ -295,17 +296,17 @@ static void every_failed_allocation_is_survived(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(several_calls_are_under_way_on_each_device),
-        cmocka_unit_test(blocks_go_and_come_back_where_a_device_is_small),
+        cmocka_unit_test(several_calls_are_in_progress_on_each_device),
+        cmocka_unit_test(blocks_are_dropped_and_held_again_if_a_device_is_small),
         cmocka_unit_test(room_is_made_before_a_block_is_held),
-        cmocka_unit_test(the_block_that_was_used_last_stays),
-        cmocka_unit_test(what_fits_no_device_is_refused_and_the_rest_goes_on),
+        cmocka_unit_test(the_most_recently_used_block_stays),
+        cmocka_unit_test(a_task_that_fits_no_device_is_refused_and_others_continue),
         cmocka_unit_test(a_call_that_fails_is_repeated),
-        cmocka_unit_test(a_device_that_always_fails_is_a_refusal),
+        cmocka_unit_test(a_task_whose_calls_always_fail_is_refused),
         cmocka_unit_test(another_device_takes_the_tasks_of_a_lost_one),
-        cmocka_unit_test(without_a_device_tasks_are_refused_and_blocks_stay),
-        cmocka_unit_test(tasks_that_are_not_wanted_leave_nothing),
-        cmocka_unit_test(every_failed_allocation_is_survived),
+        cmocka_unit_test(if_all_devices_are_lost_tasks_are_refused_and_blocks_stay),
+        cmocka_unit_test(abandoned_tasks_leave_nothing_behind),
+        cmocka_unit_test(every_failed_allocation_is_handled),
     };
     return cmocka_run_group_tests_name("node/devices", tests, open_cpu, close_cpu);
 }

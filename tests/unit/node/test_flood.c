@@ -1,7 +1,7 @@
 /*
- * What one coordinator can make a node do for a few bytes: records about jobs that are not there,
- * jobs of very many tasks and blocks, tasks that take no time. Counted in freed things and in
- * processor time, beside a table that is full.
+ * The work that one coordinator can cause at a node with few bytes: records about absent jobs, jobs
+ * of very many tasks and blocks, tasks that take no time. Measured in freed objects and in
+ * processor time, with a full table.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +27,7 @@ enum {
     BLOCKS = 100000,
     CANCELS = 2900 /* 93 KB */,
     OTHER = 8,
-    LONG = 100 /* of a matrix whose square is no task for the loop's thread */
+    LONG = 100 /* of a matrix whose square is too long a task for the loop's thread */
 };
 
 typedef struct peer {
@@ -103,7 +103,7 @@ static uint64_t used(void)
     return sherd__worker_memory(worker)->used;
 }
 
-/* Turns of the loop until none is asked for any more; how many. */
+/* Runs turns of the loop until it asks for none; returns their number. */
 static unsigned turns(void)
 {
     unsigned n = 0;
@@ -159,7 +159,7 @@ static void ask(peer *p, uint64_t job, uint32_t number)
     ask_of(p, job, number, 1, 0);
 }
 
-/* Very many tasks that wait behind two that are with the compute thread. */
+/* Asks for very many tasks behind two that the compute thread has. */
 static void fill(peer *p, uint64_t job, uint32_t tasks)
 {
     static const double numbers[LONG * LONG];
@@ -175,7 +175,7 @@ static void fill(peer *p, uint64_t job, uint32_t tasks)
     assert_int_equal(p->refusals, 0);
 }
 
-static void records_about_absent_jobs_cost_nothing_beside_many_tasks(void **s)
+static void records_about_absent_jobs_are_cheap_even_with_many_tasks(void **s)
 {
     (void)s;
     peer p;
@@ -251,7 +251,7 @@ static void cancels_of_many_jobs_free_no_more_in_a_turn_than_one(void **s)
     stop();
 }
 
-/* The session's answers, too: some at once, the rest with its clock. */
+/* The session's answers as well: some at once, the rest with its timer. */
 static void a_cancelled_job_is_answered_in_slices(void **s)
 {
     enum { SOME = 20000 };
@@ -260,7 +260,7 @@ static void a_cancelled_job_is_answered_in_slices(void **s)
     start(0, true);
     join(&p);
     fill(&p, 9, SOME);
-    /* Not through the coordinator's session, which would swallow the answers. */
+    /* Bypasses the coordinator's session, which would drop the answers. */
     uint8_t bytes[32] = { 0 };
     const uint8_t *from;
     size_t taken;
@@ -289,9 +289,9 @@ static void a_cancelled_job_is_answered_in_slices(void **s)
     stop();
 }
 
-/* What a request waits for room with is not freed under it: tasks of a cancelled job drop the block
- * that a new task names, as soon as room is wanted for that task. */
-static void a_task_over_a_block_that_relief_drops_is_refused(void **s)
+/* The block that a new task names belongs to a cancelled task that drops it. Making room for the
+ * new task frees the cancelled tasks, and must not leave the new task with a freed block. */
+static void a_task_over_a_block_that_is_freed_to_make_room_is_refused(void **s)
 {
     enum { SIDE = 602, SMALL = 700, LAST = 5000 };
     static const double numbers[SIDE * SIDE];
@@ -329,7 +329,7 @@ static void a_task_over_a_block_that_relief_drops_is_refused(void **s)
     stop();
 }
 
-static void a_dropped_job_of_many_blocks_is_freed_in_slices_or_when_room_is_wanted(void **s)
+static void a_dropped_job_of_many_blocks_is_freed_in_slices_or_on_demand(void **s)
 {
     const uint64_t budget = 160 * MB;
     (void)s;
@@ -345,13 +345,13 @@ static void a_dropped_job_of_many_blocks_is_freed_in_slices_or_when_room_is_want
     assert_int_equal(sherd__session_drop(p.j.co, 9, 0), SHERD_OK);
     joined_exchange(&p.j);
     assert_true(used() > full - full / 50 && wakes);
-    put_empty(&p, 9, 1); /* its names are free at once */
+    put_empty(&p, 9, 1); /* its numbers can be used again at once */
     joined_exchange(&p.j);
     assert_int_equal(p.refusals, 0);
     wakes = 0;
     sherd__worker_poll(worker);
     assert_true(wakes && used() > full - full / 20);
-    /* Room that only those blocks could give is given. */
+    /* If only those blocks can provide the room, they are freed. */
     uint64_t want = budget - used() + full / 40;
     uint8_t *bytes = sherd__calloc(want, 1);
     joined_put(&p.j, 9, 7, SHERD_U8, 1, want, bytes);
@@ -380,8 +380,9 @@ static void put_bytes(peer *p, uint64_t len)
     sherd__free(bytes);
 }
 
-/* Room that a key gave up is its own, whatever others gave up and ask for in the same turn. */
-static void what_a_key_dropped_is_freed_for_it_first(void **s)
+/* The room that a key has given up is its own, whatever other keys give up and request in the same
+ * turn. */
+static void blocks_that_a_key_dropped_are_freed_for_that_key_first(void **s)
 {
     enum { FEW = 4000, MANY = 40000 };
     static const sherd__fingerprint keys[3] = { { .sha256 = { 1 } },
@@ -410,7 +411,7 @@ static void what_a_key_dropped_is_freed_for_it_first(void **s)
             assert_int_equal(sherd__session_drop(many[i].j.co, 9, 0), SHERD_OK);
             joined_exchange(&many[i].j);
         }
-        if (both) put_bytes(&many[0], 256 * MB); /* no room, whatever is freed */
+        if (both) put_bytes(&many[0], 256 * MB); /* more than can be freed */
         assert_int_equal(many[0].refusals, both);
         put_bytes(&few, part / 2);
         assert_int_equal(few.refusals, 0);
@@ -420,8 +421,8 @@ static void what_a_key_dropped_is_freed_for_it_first(void **s)
     }
 }
 
-/* However many keys want room in one turn, each of what it dropped itself. */
-static void what_is_freed_for_room_is_bounded_over_all_keys(void **s)
+/* For any number of keys that request room in one turn, each from its own dropped blocks. */
+static void freeing_on_demand_is_bounded_over_all_keys(void **s)
 {
     enum { KEYS = 10, EACH = 5000, MOST = 2 * 16384 + 512 };
     (void)s;
@@ -442,13 +443,13 @@ static void what_is_freed_for_room_is_bounded_over_all_keys(void **s)
         assert_int_equal(sherd__session_drop(p[i].j.co, 9, 0), SHERD_OK);
         joined_exchange(&p[i].j);
     }
-    for (unsigned i = 0; i < KEYS; i++) put_bytes(&p[i], 256 * MB); /* no room, whatever is freed */
+    for (unsigned i = 0; i < KEYS; i++) put_bytes(&p[i], 256 * MB); /* more than can be freed */
     assert_in_range(used() - before, part - part * MOST / (KEYS * EACH), part);
     for (unsigned i = 0; i < KEYS; i++) joined_cut(&p[i].j);
     stop();
 }
 
-static void tasks_that_take_no_time_run_some_at_a_turn(void **s)
+static void tasks_that_take_no_time_run_in_slices(void **s)
 {
     enum { SOME = 20000 };
     (void)s;
@@ -473,7 +474,8 @@ static void tasks_that_take_no_time_run_some_at_a_turn(void **s)
     stop();
 }
 
-/* Cuts the connection, and has turns until all is freed: at most so many records in each. */
+/* Cuts the connection and runs turns until everything is freed, with a limited number of records in
+ * each turn. */
 static void leave_behind(peer *p, uint64_t least)
 {
     const sherd__worker_stats *st = sherd__worker_stats_of(worker);
@@ -492,8 +494,8 @@ static void leave_behind(peer *p, uint64_t least)
     stop();
 }
 
-/* Twice, since the session has a table of them, too. */
-static void a_client_that_leaves_much_behind_is_freed_in_slices(void **s)
+/* Twice the tasks, since the session has a table of them, too. */
+static void data_of_a_client_that_disconnects_are_freed_in_slices(void **s)
 {
     (void)s;
     peer p;
@@ -503,7 +505,7 @@ static void a_client_that_leaves_much_behind_is_freed_in_slices(void **s)
     leave_behind(&p, 2 * TASKS);
 }
 
-static void and_where_each_task_has_a_job_of_its_own(void **s)
+static void data_of_a_client_with_a_job_for_each_task_are_freed_in_slices(void **s)
 {
     (void)s;
     peer p;
@@ -520,7 +522,7 @@ static void and_where_each_task_has_a_job_of_its_own(void **s)
     leave_behind(&p, 3 * (TASKS / 2)); /* and its block */
 }
 
-static void clients_that_end_together_are_freed_in_turns_of_all(void **s)
+static void clients_that_end_together_share_the_slices(void **s)
 {
     enum { CLIENTS = 8, EACH = 600 };
     (void)s;
@@ -540,7 +542,7 @@ static void clients_that_end_together_are_freed_in_turns_of_all(void **s)
     stop();
 }
 
-static void answers_that_nobody_read_are_freed_in_slices(void **s)
+static void unread_answers_are_freed_in_slices(void **s)
 {
     enum { SOME = 50000 };
     (void)s;
@@ -564,9 +566,9 @@ static void drop_all(peer *p, uint64_t job, uint32_t blocks)
     joined_exchange(&p->j);
 }
 
-/* Bytes are wiped for the first client's blocks as the second one comes, and for what it gives
- * back itself, some at a turn. */
-static void what_clients_give_back_is_wiped_in_slices(void **s)
+/* Bytes are wiped some in each turn: the first client's blocks when the second client connects, and
+ * then the blocks that the second client drops. */
+static void freed_blocks_are_wiped_in_slices(void **s)
 {
     enum { SOME = 32, SIDE = 512, SLICE = 4 << 20, EACH = 8 * SIDE * SIDE };
     static const double numbers[SIDE * SIDE] = { 1 };
@@ -602,23 +604,23 @@ static void what_clients_give_back_is_wiped_in_slices(void **s)
     drop_all(&q, OTHER, SOME);
     joined_cut(&p.j);
     joined_cut(&q.j);
-    assert_true(m->stale > 0); /* and the node ends */
+    assert_true(m->stale > 0); /* and the node ends with stale bytes */
     sherd__executor_free(executor);
     sherd__worker_free(worker);
 }
 
-/* Refused tasks, whose answers the peer does not read. */
-static void ask_in_vain(peer *p, uint32_t tasks)
+/* Asks for tasks that are refused; the peer does not read the answers. */
+static void ask_refused(peer *p, uint32_t tasks)
 {
     p->j.paused = true;
     for (uint32_t k = 1; k <= tasks && p->j.client; k++) {
-        ask(p, 9, k); /* of a block that is not there */
+        ask(p, 9, k); /* of an absent block */
         if (k % 100 == 0) joined_exchange(&p->j);
     }
     joined_exchange(&p->j);
 }
 
-static void answers_that_nobody_reads_count_in_the_memory_of_their_key(void **s)
+static void unread_answers_count_in_the_memory_of_their_key(void **s)
 {
     enum { SOME = 20000 };
     static const sherd__fingerprint key = { .sha256 = { 7 } };
@@ -628,13 +630,13 @@ static void answers_that_nobody_reads_count_in_the_memory_of_their_key(void **s)
     memset(p, 0, sizeof p);
     joined_open_as(&p[0].j, worker, &key, 8 * MB, hear, &p[0]);
     uint64_t before = used();
-    ask_in_vain(&p[0], SOME);
+    ask_refused(&p[0], SOME);
     assert_non_null(p[0].j.client);
     assert_true(used() - before > SOME * 40);
-    /* Another session of the key has what is left, and its end is what gives back. */
+    /* Another session of the key has the remaining memory, and its end frees that memory. */
     for (unsigned i = 1; i < 3; i++) {
         joined_open_as(&p[i].j, worker, &key, 3 * MB, hear, &p[i]);
-        ask_in_vain(&p[i], 4 * SOME);
+        ask_refused(&p[i], 4 * SOME);
         assert_null(p[i].j.client);
         joined_cut(&p[i].j);
         (void)turns();
@@ -647,7 +649,7 @@ static void answers_that_nobody_reads_count_in_the_memory_of_their_key(void **s)
     stop();
 }
 
-static void tables_are_counted_and_their_keys_are_secret(void **s)
+static void tables_are_counted_and_their_hash_keys_are_secret(void **s)
 {
     (void)s;
     peer p;
@@ -660,7 +662,7 @@ static void tables_are_counted_and_their_keys_are_secret(void **s)
     assert_memory_not_equal(&a.table_key, &none.table_key, sizeof a.table_key);
     uint64_t before = used();
     fill(&p, 9, 1000);
-    /* A task: what the loop keeps and its result's buffer, counted before; and two tables. */
+    /* Counted: the record of a task, the buffer of its result, and two tables. */
     assert_true(used() - before > 1000 * (576 + 600 + 200));
     joined_cut(&p.j);
     stop();
@@ -669,22 +671,22 @@ static void tables_are_counted_and_their_keys_are_secret(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(records_about_absent_jobs_cost_nothing_beside_many_tasks),
+        cmocka_unit_test(records_about_absent_jobs_are_cheap_even_with_many_tasks),
         cmocka_unit_test(a_cancelled_job_of_many_tasks_is_freed_in_slices),
         cmocka_unit_test(cancels_of_many_jobs_free_no_more_in_a_turn_than_one),
         cmocka_unit_test(a_cancelled_job_is_answered_in_slices),
-        cmocka_unit_test(a_task_over_a_block_that_relief_drops_is_refused),
-        cmocka_unit_test(a_dropped_job_of_many_blocks_is_freed_in_slices_or_when_room_is_wanted),
-        cmocka_unit_test(what_a_key_dropped_is_freed_for_it_first),
-        cmocka_unit_test(what_is_freed_for_room_is_bounded_over_all_keys),
-        cmocka_unit_test(tasks_that_take_no_time_run_some_at_a_turn),
-        cmocka_unit_test(a_client_that_leaves_much_behind_is_freed_in_slices),
-        cmocka_unit_test(and_where_each_task_has_a_job_of_its_own),
-        cmocka_unit_test(clients_that_end_together_are_freed_in_turns_of_all),
-        cmocka_unit_test(answers_that_nobody_read_are_freed_in_slices),
-        cmocka_unit_test(what_clients_give_back_is_wiped_in_slices),
-        cmocka_unit_test(answers_that_nobody_reads_count_in_the_memory_of_their_key),
-        cmocka_unit_test(tables_are_counted_and_their_keys_are_secret),
+        cmocka_unit_test(a_task_over_a_block_that_is_freed_to_make_room_is_refused),
+        cmocka_unit_test(a_dropped_job_of_many_blocks_is_freed_in_slices_or_on_demand),
+        cmocka_unit_test(blocks_that_a_key_dropped_are_freed_for_that_key_first),
+        cmocka_unit_test(freeing_on_demand_is_bounded_over_all_keys),
+        cmocka_unit_test(tasks_that_take_no_time_run_in_slices),
+        cmocka_unit_test(data_of_a_client_that_disconnects_are_freed_in_slices),
+        cmocka_unit_test(data_of_a_client_with_a_job_for_each_task_are_freed_in_slices),
+        cmocka_unit_test(clients_that_end_together_share_the_slices),
+        cmocka_unit_test(unread_answers_are_freed_in_slices),
+        cmocka_unit_test(freed_blocks_are_wiped_in_slices),
+        cmocka_unit_test(unread_answers_count_in_the_memory_of_their_key),
+        cmocka_unit_test(tables_are_counted_and_their_hash_keys_are_secret),
     };
     return cmocka_run_group_tests_name("node/flood", tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /*
- * Rounds of gradients under real sessions in memory: answers are those of a grader here, every task
- * is answered once whatever a plan says, and nothing stays behind.
+ * Rounds of gradients with real sessions in memory: answers equal those of a grader in the test,
+ * every task is answered once for any plan, and nothing is left behind.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -82,9 +82,9 @@ static void wake(void *ctx)
     pthread_mutex_unlock(&woken_lock);
 }
 
-static bool turns; /* it asks for turns of a loop, also where it is not threaded */
+static bool turns; /* the worker asks for turns of a loop, even without threads */
 
-static void *device; /* of threaded_backend; NULL: passes compute on the host */
+static void *device; /* of threaded_backend; NULL: passes are computed on the host */
 
 static void start(uint64_t memory, bool threaded)
 {
@@ -108,7 +108,7 @@ static void stop(void)
 {
     do {
         sherd__executor_drain(executor);
-        sherd__worker_poll(worker); /* which ends clients, and leaves their networks to it */
+        sherd__worker_poll(worker); /* ends clients, and leaves their networks to the executor */
         usleep(1000);
     } while (sherd__executor_pending(executor));
     assert_int_equal(sherd__worker_stats_of(worker)->queued, 0);
@@ -220,7 +220,7 @@ static void ask(peer *p, const layout *l, uint32_t plan)
     for (uint32_t t = 0; t < TIERS; t++) ask_tier(p, l, t, plan);
 }
 
-/* What a grader here makes of the same. */
+/* Computes the expected result with a grader of the test. */
 static void expect(const layout *l, int64_t sums[TIERS][40], double costs[2], uint64_t hits[2])
 {
     sherd__recipe r;
@@ -268,7 +268,7 @@ static void is_expected(const peer *p, const layout *l, uint32_t plan)
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-static void a_round_is_answered_from_the_top_with_what_a_grader_makes(void **s)
+static void a_round_is_answered_from_the_top_tier_with_a_graders_results(void **s)
 {
     (void)s;
     peer p;
@@ -287,7 +287,7 @@ static void a_round_is_answered_from_the_top_with_what_a_grader_makes(void **s)
         assert_int_equal(p.order[0] % 100, 1);
         assert_int_equal(p.order[1] % 100, 0);
         is_expected(&p, &l, PLAN);
-        l.plan.params = 20; /* examples stay, everything else went with the round */
+        l.plan.params = 20; /* examples are kept, everything else ended with the round */
         ask(&p, &l, 10);
         settle(&p);
         is_expected(&p, &l, 10);
@@ -298,7 +298,7 @@ static void a_round_is_answered_from_the_top_with_what_a_grader_makes(void **s)
     }
 }
 
-static void blocks_that_a_plan_drops_are_gone_after_the_round(void **s)
+static void blocks_that_a_plan_drops_are_freed_after_the_round(void **s)
 {
     (void)s;
     peer p;
@@ -310,7 +310,7 @@ static void blocks_that_a_plan_drops_are_gone_after_the_round(void **s)
     ask(&p, &l, PLAN);
     settle(&p);
     is_expected(&p, &l, PLAN);
-    ask(&p, &l, PLAN); /* the plan's and the parameters' numbers are free again */
+    ask(&p, &l, PLAN); /* the numbers of the plan and of the parameters can be used again */
     settle(&p);
     assert_int_equal(p.results, 2);
     assert_int_equal(p.refusals, 2);
@@ -320,8 +320,8 @@ static void blocks_that_a_plan_drops_are_gone_after_the_round(void **s)
     stop();
 }
 
-/* Each number of a plan in turn, and bits of it at random. */
-static void no_plan_however_wrong_does_harm_and_every_task_is_answered_once(void **s)
+/* Each number of a plan is changed in turn, and random bits of it. */
+static void an_invalid_plan_does_no_harm_and_every_task_is_answered_once(void **s)
 {
     (void)s;
     static const uint64_t values[] = {
@@ -349,7 +349,7 @@ static void no_plan_however_wrong_does_harm_and_every_task_is_answered_once(void
     assert_true(tries > 1000);
 }
 
-static void a_plan_that_is_cut_anywhere_is_refused(void **s)
+static void a_plan_truncated_anywhere_is_refused(void **s)
 {
     (void)s;
     layout l = usual();
@@ -370,7 +370,7 @@ static void a_plan_that_is_cut_anywhere_is_refused(void **s)
     }
 }
 
-static void what_does_not_fit_is_refused_with_the_reason(void **s)
+static void inconsistent_requests_are_refused_with_the_reason(void **s)
 {
     (void)s;
     enum { KINDS = 11 };
@@ -415,7 +415,7 @@ static void what_does_not_fit_is_refused_with_the_reason(void **s)
     }
 }
 
-static void a_task_that_is_cancelled_or_whose_session_ends_leaves_nothing(void **s)
+static void a_cancelled_task_or_an_ended_session_leaves_nothing_behind(void **s)
 {
     (void)s;
     for (unsigned kind = 0; kind < 4; kind++) {
@@ -436,7 +436,7 @@ static void a_task_that_is_cancelled_or_whose_session_ends_leaves_nothing(void *
         if (kind == 2) assert_int_equal(sherd__session_forget(p.j.co, JOB), 0);
         settle(&p);
         if (kind < 3) assert_int_equal(sherd__worker_stats_of(worker)->queued, 0);
-        if (kind < 2) { /* the plan goes with its tasks; the same names serve again */
+        if (kind < 2) { /* the plan ends with its tasks; the same numbers can be used again */
             ask(&p, &l, PLAN);
             settle(&p);
             is_expected(&p, &l, PLAN);
@@ -446,7 +446,7 @@ static void a_task_that_is_cancelled_or_whose_session_ends_leaves_nothing(void *
     }
 }
 
-static void a_tier_that_is_asked_for_twice_is_refused(void **s)
+static void a_tier_that_is_requested_twice_is_refused(void **s)
 {
     (void)s;
     peer p;
@@ -470,8 +470,8 @@ static void a_tier_that_is_asked_for_twice_is_refused(void **s)
     stop();
 }
 
-/* On a compute thread: the pass begins with tier 0's task. */
-static void a_pass_begins_before_the_last_parameters_and_is_begun_anew_where_they_are_late(void **s)
+/* With a compute thread: the pass starts with tier 0's task. */
+static void a_pass_starts_before_the_last_parameters_and_restarts_if_they_are_late(void **s)
 {
     (void)s;
     for (unsigned late = 0; late < 2; late++) {
@@ -504,8 +504,8 @@ static void a_pass_begins_before_the_last_parameters_and_is_begun_anew_where_the
     }
 }
 
-/* The compute thread serves everybody, and the number of steps is one coordinator's word. */
-static void local_steps_end_with_the_session_that_asked_for_them(void **s)
+/* The compute thread serves all clients, and one coordinator chooses the number of steps. */
+static void local_steps_end_with_their_session(void **s)
 {
     (void)s;
     peer p;
@@ -532,9 +532,9 @@ static void local_steps_end_with_the_session_that_asked_for_them(void **s)
     stop();
 }
 
-/* One device that takes one call at a time: a task that has found it taken by a pass is tried
- * again, also if it is the only task. */
-static void a_device_serves_passes_and_tasks_of_others(void **s)
+/* One device that accepts one call at a time: a task that found it busy with a pass is tried again,
+ * even if it is the only task. */
+static void a_device_serves_passes_and_tasks_of_other_clients(void **s)
 {
     (void)s;
     enum { SIDE = 20, SQUARE = 3, ROUNDS = 4 };
@@ -559,7 +559,7 @@ static void a_device_serves_passes_and_tasks_of_others(void **s)
         l.plan.params = 20 + 10 * r;
         ask(&p, &l, PLAN + 20 + 10 * r);
         settle(&p);
-        usleep(2000); /* the pass has begun */
+        usleep(2000); /* the pass has started */
         for (uint32_t k = 0; k < tasks[r]; k++)
             joined_ask(&q.j, JOB, ++asked, SHERD__OP_MULTIPLY, SQUARE, SQUARE, SHERD_F64, SIDE,
                        SIDE);
@@ -587,7 +587,7 @@ static uint64_t used(void)
     return sherd__worker_memory(worker)->used;
 }
 
-/* Its loop has turns, in which it hears nothing of the compute thread. */
+/* Drops the job. The loop has turns in which nothing arrives from the compute thread. */
 static void drop_job(peer *p)
 {
     assert_int_equal(sherd__session_drop(p->j.co, JOB, 0), 0);
@@ -597,9 +597,9 @@ static void drop_job(peer *p)
     }
 }
 
-/* Its network counts until then, and one that follows may have that memory. One that nothing was
- * computed with has no pages, and goes at once. */
-static void the_compute_thread_ends_a_network(void **s)
+/* The network's memory counts until then, and a following one may use it. A network that was never
+ * used has no pages, and is freed at once. */
+static void the_compute_thread_frees_a_network(void **s)
 {
     (void)s;
     peer p;
@@ -614,7 +614,9 @@ static void the_compute_thread_ends_a_network(void **s)
         joined_exchange(&p.j);
         sherd__worker_poll(worker);
         if (n == 0) first = used();
-        else assert_true(used() < first + 1024); /* a network has more, whose end is not heard of */
+        else
+            assert_true(used() < first + 1024); /* a network has more; its end is not yet
+                                                  * reported */
         for (unsigned i = 0; n == 0 && i < 100 && p.results < TIERS; i++) {
             settle(&p);
             sherd__worker_poll(worker);
@@ -643,8 +645,8 @@ static void the_compute_thread_ends_a_network(void **s)
     turns = false;
 }
 
-/* The compute thread has a long task, say: its queue has room for others still. */
-static void ends_that_wait_are_bounded(void **s)
+/* The compute thread is busy with a long task: its queue keeps room for others. */
+static void the_number_of_networks_that_wait_to_be_freed_is_bounded(void **s)
 {
     enum { MANY = 600, MOST = 512 };
     (void)s;
@@ -666,7 +668,7 @@ static void ends_that_wait_are_bounded(void **s)
     turns = false;
 }
 
-static void no_allocation_that_fails_does_harm(void **s)
+static void a_failed_allocation_does_no_harm(void **s)
 {
     (void)s;
     for (size_t n = 1; n < 120; n++) {
@@ -689,20 +691,19 @@ static void no_allocation_that_fails_does_harm(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_round_is_answered_from_the_top_with_what_a_grader_makes),
-        cmocka_unit_test(blocks_that_a_plan_drops_are_gone_after_the_round),
-        cmocka_unit_test(no_plan_however_wrong_does_harm_and_every_task_is_answered_once),
-        cmocka_unit_test(a_plan_that_is_cut_anywhere_is_refused),
-        cmocka_unit_test(what_does_not_fit_is_refused_with_the_reason),
-        cmocka_unit_test(a_task_that_is_cancelled_or_whose_session_ends_leaves_nothing),
-        cmocka_unit_test(a_tier_that_is_asked_for_twice_is_refused),
-        cmocka_unit_test(
-            a_pass_begins_before_the_last_parameters_and_is_begun_anew_where_they_are_late),
-        cmocka_unit_test(local_steps_end_with_the_session_that_asked_for_them),
-        cmocka_unit_test(a_device_serves_passes_and_tasks_of_others),
-        cmocka_unit_test(the_compute_thread_ends_a_network),
-        cmocka_unit_test(ends_that_wait_are_bounded),
-        cmocka_unit_test(no_allocation_that_fails_does_harm),
+        cmocka_unit_test(a_round_is_answered_from_the_top_tier_with_a_graders_results),
+        cmocka_unit_test(blocks_that_a_plan_drops_are_freed_after_the_round),
+        cmocka_unit_test(an_invalid_plan_does_no_harm_and_every_task_is_answered_once),
+        cmocka_unit_test(a_plan_truncated_anywhere_is_refused),
+        cmocka_unit_test(inconsistent_requests_are_refused_with_the_reason),
+        cmocka_unit_test(a_cancelled_task_or_an_ended_session_leaves_nothing_behind),
+        cmocka_unit_test(a_tier_that_is_requested_twice_is_refused),
+        cmocka_unit_test(a_pass_starts_before_the_last_parameters_and_restarts_if_they_are_late),
+        cmocka_unit_test(local_steps_end_with_their_session),
+        cmocka_unit_test(a_device_serves_passes_and_tasks_of_other_clients),
+        cmocka_unit_test(the_compute_thread_frees_a_network),
+        cmocka_unit_test(the_number_of_networks_that_wait_to_be_freed_is_bounded),
+        cmocka_unit_test(a_failed_allocation_does_no_harm),
     };
     return cmocka_run_group_tests(tests, fill, NULL);
 }

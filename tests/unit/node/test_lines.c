@@ -1,4 +1,4 @@
-/* Lines in a node's log: so many a minute for each key. */
+/* The log of a node is limited to a number of lines a minute for each key. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,7 +32,7 @@ static unsigned said(sherd__lines *l, unsigned key, unsigned times, uint64_t now
     return n;
 }
 
-static void one_key_does_not_use_up_anothers_lines(void **state)
+static void one_key_does_not_use_up_the_lines_of_others(void **state)
 {
     (void)state;
     sherd__lines l = { 0 };
@@ -45,7 +45,7 @@ static void one_key_does_not_use_up_anothers_lines(void **state)
     assert_int_equal(said(&l, 1, 10, SHERD__LINES_MS, &left), 0);
 }
 
-static void a_minute_later_it_is_said_how_many_were_left_out(void **state)
+static void after_a_minute_the_number_of_suppressed_lines_is_logged(void **state)
 {
     (void)state;
     sherd__lines l = { 0 };
@@ -57,7 +57,7 @@ static void a_minute_later_it_is_said_how_many_were_left_out(void **state)
     assert_int_equal(left, 0);
 }
 
-static void of_too_many_keys_the_oldest_gives_way(void **state)
+static void among_too_many_keys_the_oldest_is_forgotten(void **state)
 {
     (void)state;
     sherd__lines l = { 0 };
@@ -66,15 +66,15 @@ static void of_too_many_keys_the_oldest_gives_way(void **state)
         assert_int_equal(said(&l, k, 30, 10 + k, &left), SHERD__LINES_MAX);
     assert_int_equal(said(&l, 1000, 1, 200, &left), 1);
     assert_int_equal(said(&l, 1, 1, 201, &left), 0);
-    assert_int_equal(said(&l, 0, 1, 202, &left), 1); /* it is a new one again */
+    assert_int_equal(said(&l, 0, 1, 202, &left), 1); /* it counts as a new key again */
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_key_does_not_use_up_anothers_lines),
-        cmocka_unit_test(a_minute_later_it_is_said_how_many_were_left_out),
-        cmocka_unit_test(of_too_many_keys_the_oldest_gives_way),
+        cmocka_unit_test(one_key_does_not_use_up_the_lines_of_others),
+        cmocka_unit_test(after_a_minute_the_number_of_suppressed_lines_is_logged),
+        cmocka_unit_test(among_too_many_keys_the_oldest_is_forgotten),
     };
     return cmocka_run_group_tests_name("node/lines", tests, NULL, NULL);
 }

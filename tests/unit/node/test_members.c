@@ -1,5 +1,5 @@
 /*
- * Connections between members of a circle, on real sockets: whatever comes over them is of the
+ * Connections between members of an all-reduce group, on real sockets: their data count for the
  * account of the coordinator that named the members.
  *
  * link: -Wl,--wrap=uv_now
@@ -24,20 +24,22 @@
 
 enum {
     BEFORE = 0,
-    AFTER = 2, /* the members that send to this one, and that it sends to */
+    AFTER = 2, /* the member that sends to this one, and the member that it sends to */
     RECORDS = 20000,
-    MOST = 4 * SHERD__TURN_RECORDS /* counted at once: a turn's, and a record that takes long */
+    MOST = 4 * SHERD__TURN_RECORDS /* records counted in one turn: those of a turn, and one that
+                                    * takes long */
 };
 
 static uv_loop_t loop;
 static uv_timer_t limit;
 static bool late;
 static sherd__members *members;
-static uint32_t room, emptied, crowd; /* crowd: the most connections counted at once */
-static uint64_t later_ms;             /* than the clock has it */
+static uint32_t room, emptied, crowd; /* crowd: maximum number of connections that counted at
+                                       * once */
+static uint64_t later_ms;             /* added to the clock */
 static struct {
     uint32_t notes, problems;
-    char last[800]; /* problem */
+    char last[800]; /* text of a problem */
 } said;
 static struct {
     sherd__link *link;
@@ -59,7 +61,7 @@ static void on_limit(uv_timer_t *t)
     late = true;
 }
 
-/* Runs the loop until *value is `want`; the most records of a turn meanwhile. */
+/* Runs the loop until *value is `want`; returns the maximum number of records in a turn. */
 static uint64_t run_until(const uint32_t *value, uint32_t want)
 {
     const sherd__account *a = sherd__worker_accounts(one.worker);
@@ -68,7 +70,7 @@ static uint64_t run_until(const uint32_t *value, uint32_t want)
     uv_timer_start(&limit, on_limit, 60000, 0);
     while (*value != want && !late) {
         uv_run(&loop, UV_RUN_ONCE);
-        circle_settle();
+        allreduce_settle();
         if (a->turn.records > most) most = a->turn.records;
         if (a->connections > crowd) crowd = a->connections;
     }
@@ -146,12 +148,12 @@ static sherd__listener *begin(uint32_t listens, bool here)
     later_ms = 0;
     assert_int_equal(uv_loop_init(&loop), 0);
     uv_timer_init(&loop, &limit);
-    circle_make_identities();
+    allreduce_make_identities();
     sherd__members_options m = { &loop, one.identity[SELF], say, most, drained, NULL };
     assert_int_equal(sherd__members_new(&members, &m), 0);
     sherd__allreduce_links links = sherd__members_links(members);
     one.links = &links;
-    circle_start(NULL);
+    allreduce_start(NULL);
     sherd__members_serve(members, one.worker);
     sherd__listen_options o = { .loop = &loop,
                                 .identity = one.identity[listens],
@@ -159,13 +161,13 @@ static sherd__listener *begin(uint32_t listens, bool here)
                                 .accept = here ? accept_here : accept_far };
     assert_int_equal(sherd__listener_new(&l, &o, "127.0.0.1", 0, NULL), 0);
     one.port = sherd__listener_port(l);
-    assert_int_equal(circle_meet(), 0);
+    assert_int_equal(allreduce_meet(), 0);
     return l;
 }
 
 static void end(sherd__listener *l)
 {
-    circle_stop_coordinator();
+    allreduce_stop_coordinator();
     sherd__listener_close(l);
     sherd__members_close(members);
     uv_close((uv_handle_t *)&limit, NULL);
@@ -173,7 +175,7 @@ static void end(sherd__listener *l)
     assert_int_equal(uv_loop_close(&loop), 0);
     assert_int_equal(sherd__worker_accounts(one.worker)->connections, 0);
     assert_int_equal(sherd__worker_accounts(one.worker)->opened, 0);
-    circle_stop_worker();
+    allreduce_stop_worker();
     sherd__members_free(members);
     one.links = NULL;
     one.port = 0;
@@ -185,7 +187,7 @@ static void come_in_as(uint32_t who)
                               .identity = one.identity[who],
                               .owner = far_owner,
                               .session = { .role = SHERD__COORDINATOR } };
-    assert_int_equal(sherd__link_connect(&far.link, &o, "127.0.0.1", one.port, circle_key(SELF),
+    assert_int_equal(sherd__link_connect(&far.link, &o, "127.0.0.1", one.port, allreduce_key(SELF),
                                          NULL),
                      0);
 }
@@ -209,7 +211,7 @@ static void send_blocks(uint32_t count)
     sherd__link_flush(far.link);
 }
 
-static void what_a_member_sends_is_of_its_coordinators_turn(void **unused)
+static void data_from_a_member_count_in_its_coordinators_turn(void **unused)
 {
     (void)unused;
     sherd__listener *l = begin(SELF, true);
@@ -225,7 +227,7 @@ static void what_a_member_sends_is_of_its_coordinators_turn(void **unused)
     end(l);
 }
 
-static void a_quarter_of_the_connections_is_left_for_the_coordinator(void **unused)
+static void a_quarter_of_the_connections_is_reserved_for_the_coordinator(void **unused)
 {
     (void)unused;
     sherd__listener *l = begin(SELF, true);
@@ -251,7 +253,7 @@ static sherd__link *fill(void)
     return oldest;
 }
 
-static void a_members_surplus_connection_gives_way_to_another_members(void **unused)
+static void a_members_surplus_connection_is_displaced_by_another_member(void **unused)
 {
     static const uint32_t both[] = { BEFORE, AFTER };
     (void)unused;
@@ -262,7 +264,7 @@ static void a_members_surplus_connection_gives_way_to_another_members(void **unu
     run_until(&far.ready, room);
     run_until(&far.gone, 1);
     assert_ptr_equal(far.ended, oldest);
-    for (uint32_t i = 0; i < 2; i++) { /* each has one for its circle */
+    for (uint32_t i = 0; i < 2; i++) { /* each has one connection for its group */
         come_in_as(both[i]);
         run_until(&far.gone, 2 + i);
     }
@@ -272,7 +274,7 @@ static void a_members_surplus_connection_gives_way_to_another_members(void **unu
     end(l);
 }
 
-static void a_members_only_connection_gives_way_to_none(void **unused)
+static void a_members_only_connection_is_not_displaced(void **unused)
 {
     (void)unused;
     sherd__listener *l = begin(SELF, true);
@@ -287,8 +289,9 @@ static void a_members_only_connection_gives_way_to_none(void **unused)
     end(l);
 }
 
-/* The coordinator's own take more than their quarter: one connection less would let none in. */
-static void nothing_is_displaced_in_vain(void **unused)
+/* The coordinator's own connections exceed their quarter: dropping one connection would not admit
+ * another one. */
+static void no_connection_is_displaced_without_effect(void **unused)
 {
     enum { MEMBERS = 4, OWN = 4 };
     (void)unused;
@@ -308,7 +311,7 @@ static void nothing_is_displaced_in_vain(void **unused)
     end(l);
 }
 
-static void where_no_member_may_come_none_does(void **unused)
+static void if_no_member_connections_are_permitted_all_are_refused(void **unused)
 {
     (void)unused;
     sherd__listener *l = begin(SELF, true);
@@ -319,32 +322,32 @@ static void where_no_member_may_come_none_does(void **unused)
     end(l);
 }
 
-/* The first block of a round. */
+/* Sends the first block of a round. */
 static void send_step(sherd__link *l)
 {
     sherd__fragment *f;
-    const uint64_t len = circle_len_of(0);
+    const uint64_t len = allreduce_len_of(0);
     const sherd__fragment_info i = {
         .origin = SHERD__HIDDEN, .dtype = SHERD_I64, .rows = 1, .cols = len / 8, .len = len
     };
     assert_int_equal(sherd__fragment_take(&f, &i, calloc(1, len), NULL, NULL), 0);
-    assert_int_equal(sherd__session_put(sherd__link_session(l), CIRCLE,
-                                        sherd__allreduce_block(1, 0), f),
+    assert_int_equal(sherd__session_put(sherd__link_session(l), GROUP, sherd__allreduce_block(1, 0),
+                                        f),
                      0);
     sherd__link_flush(l);
 }
 
-static void a_connection_that_brought_a_block_gives_way_last(void **unused)
+static void a_connection_that_delivered_a_block_is_displaced_last(void **unused)
 {
     (void)unused;
     sherd__listener *l = begin(SELF, true);
     come_in();
     run_until(&far.ready, 1);
     const sherd__link *used = far.link;
-    assert_int_equal(circle_step(1, 0), 0);
+    assert_int_equal(allreduce_step(1, 0), 0);
     send_step(far.link);
-    uint64_t before = circle_used();
-    for (int i = 0; i < 1000 && circle_used() == before; i++) uv_run(&loop, UV_RUN_ONCE);
+    uint64_t before = allreduce_used();
+    for (int i = 0; i < 1000 && allreduce_used() == before; i++) uv_run(&loop, UV_RUN_ONCE);
     for (uint32_t i = 2; i < room; i++) {
         come_in();
         run_until(&far.ready, i);
@@ -356,41 +359,41 @@ static void a_connection_that_brought_a_block_gives_way_last(void **unused)
     end(l);
 }
 
-/* A coordinator whose circle knew a member, too: before its first block the connection counted for
- * it, but is for another's circle. */
-static void a_coordinator_displaces_nothing_of_another_ones(void **unused)
+/* Another coordinator's group had the same member: until its first block, the connection counted
+ * for that coordinator, although it is for another group. */
+static void a_coordinator_cannot_displace_connections_of_another_one(void **unused)
 {
     static const uint32_t all[N] = { BEFORE, SELF, AFTER }, mine[N] = { N, SELF, AFTER };
     (void)unused;
     sherd__listener *l = begin(SELF, true);
-    sherd__allreduce_plan p = circle_plan();
-    circle_swap();
-    p.id = CIRCLE + 1;
-    assert_int_equal(circle_meet_with(&p, all), 0);
+    sherd__allreduce_plan p = allreduce_plan();
+    allreduce_swap();
+    p.id = GROUP + 1;
+    assert_int_equal(allreduce_meet_with(&p, all), 0);
     const sherd__account *a = sherd__worker_accounts(one.worker);
     come_in();
     run_until(&far.ready, 1);
     const sherd__link *honest = far.link;
     assert_int_equal(a->connections, 1);
     p.id++;
-    assert_int_equal(circle_meet_with(&p, mine), 0);
-    room = 1; /* what others of its members leave */
+    assert_int_equal(allreduce_meet_with(&p, mine), 0);
+    room = 1; /* left by its other members */
     come_in_as(N);
     run_until(&far.gone, 1);
     assert_ptr_not_equal(far.ended, honest);
     joined_cut(&one.j);
-    circle_swap();
+    allreduce_swap();
     end(l);
 }
 
-static void connections_of_a_member_that_is_in_no_circle_give_way(void **unused)
+static void connections_of_a_member_without_a_group_are_displaced(void **unused)
 {
     static const uint32_t others[N] = { N, SELF, AFTER };
     (void)unused;
     sherd__listener *l = begin(SELF, true);
-    const sherd__allreduce_plan p = circle_plan();
+    const sherd__allreduce_plan p = allreduce_plan();
     (void)fill();
-    assert_int_equal(circle_meet_with(&p, others), 0);
+    assert_int_equal(allreduce_meet_with(&p, others), 0);
     const uint32_t newcomers[] = { N, AFTER };
     for (uint32_t i = 0; i < 2; i++) {
         come_in_as(newcomers[i]);
@@ -401,13 +404,13 @@ static void connections_of_a_member_that_is_in_no_circle_give_way(void **unused)
     end(l);
 }
 
-static void what_a_member_answers_is_of_its_coordinators_turn(void **unused)
+static void answers_of_a_member_count_in_its_coordinators_turn(void **unused)
 {
     (void)unused;
     sherd__refusal r = { .job = JOB, .code = SHERD_EREFUSED };
     sherd__listener *l = begin(AFTER, false);
     const sherd__account *a = sherd__worker_accounts(one.worker);
-    assert_int_equal(circle_ask(SHERD__OP_CONNECT, TEXT, 0, SHERD_I64, N), 1);
+    assert_int_equal(allreduce_ask(SHERD__OP_CONNECT, TEXT, 0, SHERD_I64, N), 1);
     run_until(&one.answered, 2);
     assert_int_equal(one.refused, 0);
     assert_int_equal(a->opened, 1);
@@ -420,19 +423,19 @@ static void what_a_member_answers_is_of_its_coordinators_turn(void **unused)
     end(l);
 }
 
-static void no_more_connections_are_opened_than_may_come(void **unused)
+static void no_more_connections_are_opened_than_may_be_accepted(void **unused)
 {
     (void)unused;
     sherd__listener *l = begin(AFTER, false);
     room = 0;
-    assert_int_equal(circle_ask(SHERD__OP_CONNECT, TEXT, 0, SHERD_I64, N), 0);
+    assert_int_equal(allreduce_ask(SHERD__OP_CONNECT, TEXT, 0, SHERD_I64, N), 0);
     int64_t why[N];
     memcpy(why, one.told, sizeof why);
     assert_int_equal(why[AFTER], SHERD_EBUSY);
     end(l);
 }
 
-/* Until it is gone again at both ends: the n-th that comes. */
+/* Connects, as the n-th connection, and waits until it is gone at both ends. */
 static void come_and_go(uint32_t n, bool lies)
 {
     come_in();
@@ -447,7 +450,7 @@ static void come_and_go(uint32_t n, bool lies)
     run_until(&emptied, n);
 }
 
-static void a_coordinators_members_write_some_lines_a_minute(void **unused)
+static void the_members_of_a_coordinator_share_a_limit_of_log_lines(void **unused)
 {
     enum { MANY = SHERD__LINES_MAX + 5 };
     (void)unused;
@@ -455,7 +458,9 @@ static void a_coordinators_members_write_some_lines_a_minute(void **unused)
     for (uint32_t i = 1; i <= MANY; i++) come_and_go(i, false);
     assert_int_equal(said.notes, SHERD__LINES_MAX);
     assert_int_equal(said.problems, 0);
-    for (uint32_t i = 1; i <= MANY; i++) come_and_go(MANY + i, true); /* not hidden by notes */
+    for (uint32_t i = 1; i <= MANY; i++)
+        come_and_go(MANY + i, true); /* problems are not suppressed
+                                                                       * by notes */
     assert_int_equal(said.notes, SHERD__LINES_MAX);
     assert_int_equal(said.problems, SHERD__LINES_MAX);
     assert_non_null(strstr(said.last, "turned away member"));
@@ -466,13 +471,13 @@ static void a_coordinators_members_write_some_lines_a_minute(void **unused)
     end(l);
 }
 
-static void links_that_fail_write_some_lines_a_minute(void **unused)
+static void failing_links_share_a_limit_of_log_lines(void **unused)
 {
     (void)unused;
-    sherd__listener *l = begin(AFTER, false); /* which has not the key of BEFORE */
+    sherd__listener *l = begin(AFTER, false); /* which does not have the key of BEFORE */
     for (uint32_t i = 1; i <= SHERD__LINES_MAX + 5; i++) {
-        if (i > 1) assert_int_equal(circle_meet(), 0);
-        assert_int_equal(circle_ask(SHERD__OP_CONNECT, TEXT, 0, SHERD_I64, N), 1);
+        if (i > 1) assert_int_equal(allreduce_meet(), 0);
+        assert_int_equal(allreduce_ask(SHERD__OP_CONNECT, TEXT, 0, SHERD_I64, N), 1);
         run_until(&one.answered, 2 * i);
         assert_int_equal(said.problems, i < SHERD__LINES_MAX ? i : SHERD__LINES_MAX);
         assert_non_null(strstr(said.last, "no link to"));
@@ -484,19 +489,19 @@ int main(void)
 {
     signal(SIGPIPE, SIG_IGN); /* see wire/link.h */
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_a_member_sends_is_of_its_coordinators_turn),
-        cmocka_unit_test(a_quarter_of_the_connections_is_left_for_the_coordinator),
-        cmocka_unit_test(a_members_surplus_connection_gives_way_to_another_members),
-        cmocka_unit_test(a_members_only_connection_gives_way_to_none),
-        cmocka_unit_test(nothing_is_displaced_in_vain),
-        cmocka_unit_test(where_no_member_may_come_none_does),
-        cmocka_unit_test(a_connection_that_brought_a_block_gives_way_last),
-        cmocka_unit_test(a_coordinator_displaces_nothing_of_another_ones),
-        cmocka_unit_test(connections_of_a_member_that_is_in_no_circle_give_way),
-        cmocka_unit_test(what_a_member_answers_is_of_its_coordinators_turn),
-        cmocka_unit_test(a_coordinators_members_write_some_lines_a_minute),
-        cmocka_unit_test(links_that_fail_write_some_lines_a_minute),
-        cmocka_unit_test(no_more_connections_are_opened_than_may_come),
+        cmocka_unit_test(data_from_a_member_count_in_its_coordinators_turn),
+        cmocka_unit_test(a_quarter_of_the_connections_is_reserved_for_the_coordinator),
+        cmocka_unit_test(a_members_surplus_connection_is_displaced_by_another_member),
+        cmocka_unit_test(a_members_only_connection_is_not_displaced),
+        cmocka_unit_test(no_connection_is_displaced_without_effect),
+        cmocka_unit_test(if_no_member_connections_are_permitted_all_are_refused),
+        cmocka_unit_test(a_connection_that_delivered_a_block_is_displaced_last),
+        cmocka_unit_test(a_coordinator_cannot_displace_connections_of_another_one),
+        cmocka_unit_test(connections_of_a_member_without_a_group_are_displaced),
+        cmocka_unit_test(answers_of_a_member_count_in_its_coordinators_turn),
+        cmocka_unit_test(the_members_of_a_coordinator_share_a_limit_of_log_lines),
+        cmocka_unit_test(failing_links_share_a_limit_of_log_lines),
+        cmocka_unit_test(no_more_connections_are_opened_than_may_be_accepted),
     };
-    return cmocka_run_group_tests(tests, NULL, circle_free_identities);
+    return cmocka_run_group_tests(tests, NULL, allreduce_free_identities);
 }

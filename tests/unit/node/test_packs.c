@@ -1,6 +1,7 @@
 /*
- * Examples by number: whatever packs came in which order, and were dropped, a shard is the rows of
- * its list, found where they last came; and what is asked for and not here is refused.
+ * Examples by number: for packs that arrived in any order, and were dropped, a shard consists of
+ * the rows of its list, each taken from the last pack with it; rows that are not present are
+ * refused.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -43,7 +44,7 @@ static void put(uint32_t number, uint8_t dtype, size_t rows, size_t cols, const 
     assert_int_equal(sherd__store_put(&store, JOB, number, f), 0);
 }
 
-/* Row r is (r, r + 0.5, version); its label r, or its value -r. */
+/* Row r is (r, r + 0.5, version); its label is r, or its value is -r. */
 static void put_pack(uint32_t pack, const uint32_t *rows, size_t n, double version, bool labels)
 {
     double x[MOST * COLS], values[MOST];
@@ -150,7 +151,7 @@ static void any_packs_give_the_rows_of_any_list(void **unused)
             if (below(2)) assert_int_equal(take(pack), 0);
         }
         for (uint32_t i = 0; i < n; i++) version[numbers[i]] = 1;
-        if (below(2)) { /* some come again */
+        if (below(2)) { /* some are sent again */
             uint32_t again = 1 + below(n);
             put_pack(pack++, numbers, again, 2, labels);
             for (uint32_t i = 0; i < again; i++) version[numbers[i]] = 2;
@@ -162,7 +163,7 @@ static void any_packs_give_the_rows_of_any_list(void **unused)
         assert_int_equal(list_of(&r), 0);
         uint32_t first = below(n), rows = 1 + below(n - first);
         assert_int_equal(find(first, rows), 0);
-        for (uint32_t k = 0; k < pack; k++) drop_pack(k); /* what a step has stays */
+        for (uint32_t k = 0; k < pack; k++) drop_pack(k); /* the data of a step are kept */
         assert_rows(first, rows, list, version, labels);
         assert_int_equal(sherd__packs_let_go(&packs, SIZE_MAX), pack);
         assert_int_equal(find(first, rows), SHERD_EINVAL);
@@ -170,7 +171,7 @@ static void any_packs_give_the_rows_of_any_list(void **unused)
     }
 }
 
-static void neighbours_are_not_copied(void **unused)
+static void contiguous_rows_are_not_copied(void **unused)
 {
     (void)unused;
     uint32_t rows[MOST];
@@ -188,26 +189,26 @@ static void neighbours_are_not_copied(void **unused)
                      sherd__fragment_bytes(f) + sizeof(double) * COLS * 10);
 }
 
-static void what_is_not_here_is_refused(void **unused)
+static void missing_rows_are_refused(void **unused)
 {
     (void)unused;
     static const uint32_t rows[] = { 0, 1, 2, MOST };
     double x[4 * COLS] = { 0 };
     sherd__rows r = { SHERD__ROWS_GIVEN, MOST, MOST, { 0 } };
     assert_int_equal(list_of(&r), 0);
-    assert_int_equal(find(0, 1), SHERD_EINVAL); /* nothing has come */
+    assert_int_equal(find(0, 1), SHERD_EINVAL); /* no pack has arrived */
     put_pack(0, rows, 3, 1, true);
     assert_int_equal(take(1), 0);
     assert_int_equal(find(0, 3), 0);
     assert_int_equal(find(0, 4), SHERD_EINVAL);
-    for (uint32_t k = 1; k <= 2; k++) { /* inputs of too few rows, and of other numbers */
+    for (uint32_t k = 1; k <= 2; k++) { /* inputs of too few rows, and of another width */
         put(sherd__allreduce_pack(k), SHERD_U32, 1, 3, rows);
         put(sherd__allreduce_pack(k) + 1, SHERD_F64, k + 1, k == 1 ? COLS : COLS - 1, x);
         put(sherd__allreduce_pack(k) + 2, SHERD_U32, k + 1, 1, rows);
         assert_int_equal(take(k + 1), 0);
         assert_int_equal(find(0, 3), SHERD_ESHAPE);
     }
-    put(sherd__allreduce_pack(3), SHERD_U32, 1, 1, rows); /* without targets: it has not come */
+    put(sherd__allreduce_pack(3), SHERD_U32, 1, 1, rows); /* without targets, it is incomplete */
     put(sherd__allreduce_pack(3) + 1, SHERD_F64, 1, COLS, x);
     assert_int_equal(take(4), 0);
     assert_int_equal(find(0, 3), SHERD_ESHAPE);
@@ -217,14 +218,14 @@ static void what_is_not_here_is_refused(void **unused)
                      SHERD_ENOMEM);
 }
 
-static void numbers_of_packs_that_no_leader_has_are_refused(void **unused)
+static void numbers_of_packs_that_no_coordinator_uses_are_refused(void **unused)
 {
     (void)unused;
     uint32_t rows[MOST + 1] = { 0 };
     double x[COLS] = { 0 };
     assert_int_equal(take(UINT32_MAX), SHERD_EFORMAT);
     for (uint32_t k = 0; k < 2; k++) {
-        rows[0] = k * MOST; /* the second one's first row is none */
+        rows[0] = k * MOST; /* the first row of the second one does not exist */
         put(sherd__allreduce_pack(k), SHERD_U32, 1, k ? 1 : MOST + 1, rows);
         put(sherd__allreduce_pack(k) + 1, SHERD_F64, 1, COLS, x);
         put(sherd__allreduce_pack(k) + 2, SHERD_F64, 1, 1, x);
@@ -236,8 +237,8 @@ static void numbers_of_packs_that_no_leader_has_are_refused(void **unused)
     }
 }
 
-/* A session may send and drop packs for ever. */
-static void packs_that_were_dropped_take_no_memory(void **unused)
+/* A session may send and drop packs without end. */
+static void dropped_packs_take_no_memory(void **unused)
 {
     (void)unused;
     uint32_t row = 0;
@@ -256,12 +257,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_packs_give_the_rows_of_any_list),
-        cmocka_unit_test_setup_teardown(neighbours_are_not_copied, open_packs, close_packs),
-        cmocka_unit_test_setup_teardown(what_is_not_here_is_refused, open_packs, close_packs),
-        cmocka_unit_test_setup_teardown(numbers_of_packs_that_no_leader_has_are_refused, open_packs,
-                                        close_packs),
-        cmocka_unit_test_setup_teardown(packs_that_were_dropped_take_no_memory, open_packs,
-                                        close_packs),
+        cmocka_unit_test_setup_teardown(contiguous_rows_are_not_copied, open_packs, close_packs),
+        cmocka_unit_test_setup_teardown(missing_rows_are_refused, open_packs, close_packs),
+        cmocka_unit_test_setup_teardown(numbers_of_packs_that_no_coordinator_uses_are_refused,
+                                        open_packs, close_packs),
+        cmocka_unit_test_setup_teardown(dropped_packs_take_no_memory, open_packs, close_packs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

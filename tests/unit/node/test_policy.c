@@ -1,4 +1,4 @@
-/* What the owner of examples allows: each rule by itself, with a text that holds the policy's
+/* The policy of an owner of examples: each rule separately, with a text that contains the policy's
  * numbers and no others. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,7 +31,7 @@ static void refuses(const sherd__policy *p, const sherd__secure_plan *q, bool pe
     assert_non_null(strstr(d.message, text));
 }
 
-static void a_plan_is_held_against_the_policy(void **s)
+static void a_plan_is_checked_against_the_policy(void **s)
 {
     (void)s;
     const sherd__policy usual = SHERD__POLICY_DEFAULT;
@@ -112,7 +112,7 @@ static void uploads_are_charged_until_the_budget_is_spent(void **s)
     assert_int_equal(charge(&p, &c, "budget is spent"), SHERD_EEXPOSURE);
 }
 
-static void a_round_of_few_places_is_not_charged(void **s)
+static void a_round_of_too_few_places_is_not_charged(void **s)
 {
     (void)s;
     const sherd__policy p = SHERD__POLICY_DEFAULT;
@@ -128,7 +128,7 @@ static void a_round_of_few_places_is_not_charged(void **s)
     assert_int_equal(charge(&p, &c, ""), 0);
 }
 
-static void rounds_of_a_job_and_of_a_day_are_bounded(void **s)
+static void rounds_of_a_job_and_of_a_day_are_limited(void **s)
 {
     (void)s;
     sherd__policy p = policy_of_tests;
@@ -139,7 +139,7 @@ static void rounds_of_a_job_and_of_a_day_are_bounded(void **s)
         assert_int_equal(charge(&p, &c, "(--max-rounds)"), i < 3 ? 0 : SHERD_EEXPOSURE);
     }
     sherd__charge c = charge_of(9, 1);
-    c.job = 8; /* another number does not renew it, another coordinator has its own */
+    c.job = 8; /* another number does not reset the limit; another coordinator has its own */
     assert_int_equal(charge(&p, &c, "one coordinator in a day, are over (--max-rounds)"),
                      SHERD_EEXPOSURE);
     c.coordinator[0] = 1;
@@ -149,16 +149,16 @@ static void rounds_of_a_job_and_of_a_day_are_bounded(void **s)
     assert_int_equal(charge(&p, &c, "(--max-rounds-day)"), SHERD_EEXPOSURE);
     ledger.today = 0;
     assert_int_equal(charge(&p, &c, ""), 0);
-    c = charge_of(11, 1); /* of the same job, another day */
+    c = charge_of(11, 1); /* the same job on another day */
     assert_int_equal(charge(&p, &c, "(--max-rounds)"), SHERD_EEXPOSURE);
-    c.coordinator[0] = 1; /* its job of the same number is another one */
+    c.coordinator[0] = 1; /* another coordinator's job with the same number is another job */
     assert_int_equal(charge(&p, &c, ""), 0);
     c.coordinator[0] = 0;
     c.job = 9;
     assert_int_equal(charge(&p, &c, ""), 0);
 }
 
-static void no_more_new_sets_than_the_ledger_takes(void **s)
+static void new_sets_of_members_are_limited_by_the_ledger(void **s)
 {
     (void)s;
     const sherd__policy p = policy_of_tests;
@@ -171,7 +171,7 @@ static void no_more_new_sets_than_the_ledger_takes(void **s)
                      SHERD_EEXPOSURE);
 }
 
-static void the_same_sum_is_among_the_same_members(void **s)
+static void the_same_sum_requires_the_same_members(void **s)
 {
     (void)s;
     sherd__policy p = policy_of_tests;
@@ -180,14 +180,14 @@ static void the_same_sum_is_among_the_same_members(void **s)
     static const uint8_t part[4][SHERD__LEDGER_DIGEST] = { { 1 }, { 3 }, { 4 }, { 5 } };
     memset(&ledger, 0, sizeof ledger);
     assert_int_equal(charge(&p, &c, ""), 0);
-    assert_int_equal(charge(&p, &c, ""), 0); /* once more, and it costs once more */
+    assert_int_equal(charge(&p, &c, ""), 0); /* once more, which is charged once more */
     assert_int_equal(ledger.len, 2);
     c.keys = other;
     assert_int_equal(charge(&p, &c, "to other members (--any-roster)"), SHERD_EEXPOSURE);
     c.keys = part;
     c.nodes = 4;
     c.threshold = 3;
-    assert_int_equal(charge(&p, &c, "to other members"), SHERD_EEXPOSURE); /* fewer open it */
+    assert_int_equal(charge(&p, &c, "to other members"), SHERD_EEXPOSURE); /* a lower threshold */
     c.threshold = 4;
     assert_int_equal(charge(&p, &c, ""), 0);
     c.keys = all;
@@ -197,7 +197,7 @@ static void the_same_sum_is_among_the_same_members(void **s)
     assert_int_equal(charge(&p, &c, ""), 0);
 }
 
-static void a_sum_that_was_opened_is_opened_over_the_same(void **s)
+static void a_sum_that_was_opened_is_opened_again_over_the_same_members_only(void **s)
 {
     (void)s;
     sherd__policy p = policy_of_tests;
@@ -221,7 +221,7 @@ static void a_sum_that_was_opened_is_opened_over_the_same(void **s)
     assert_int_equal(sherd__policy_open(&p, l, others, others, NULL), SHERD_EIO);
 }
 
-static void what_cannot_be_charged_is_not_given(void **s)
+static void a_sum_that_cannot_be_charged_is_not_given(void **s)
 {
     (void)s;
     sherd__policy p = policy_of_tests;
@@ -234,14 +234,14 @@ static void what_cannot_be_charged_is_not_given(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_plan_is_held_against_the_policy),
+        cmocka_unit_test(a_plan_is_checked_against_the_policy),
         cmocka_unit_test(uploads_are_charged_until_the_budget_is_spent),
-        cmocka_unit_test(a_round_of_few_places_is_not_charged),
-        cmocka_unit_test(rounds_of_a_job_and_of_a_day_are_bounded),
-        cmocka_unit_test(no_more_new_sets_than_the_ledger_takes),
-        cmocka_unit_test(the_same_sum_is_among_the_same_members),
-        cmocka_unit_test(a_sum_that_was_opened_is_opened_over_the_same),
-        cmocka_unit_test(what_cannot_be_charged_is_not_given),
+        cmocka_unit_test(a_round_of_too_few_places_is_not_charged),
+        cmocka_unit_test(rounds_of_a_job_and_of_a_day_are_limited),
+        cmocka_unit_test(new_sets_of_members_are_limited_by_the_ledger),
+        cmocka_unit_test(the_same_sum_requires_the_same_members),
+        cmocka_unit_test(a_sum_that_was_opened_is_opened_again_over_the_same_members_only),
+        cmocka_unit_test(a_sum_that_cannot_be_charged_is_not_given),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

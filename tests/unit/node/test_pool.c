@@ -28,7 +28,7 @@ static void a_request_beyond_the_budget_is_refused_and_counted(void **s)
     sherd__pool *p = new_pool(2 * MB);
     uint8_t *a = sherd__pool_get(p, MB);
     assert_non_null(a);
-    assert_null(sherd__pool_get(p, MB)); /* its bookkeeping counts too */
+    assert_null(sherd__pool_get(p, MB)); /* its bookkeeping counts, too */
     assert_non_null(a);
     assert_int_equal(sherd__pool_stats_of(p)->refused, 1);
     assert_null(sherd__pool_get(p, UINT64_MAX));
@@ -42,7 +42,7 @@ static void a_request_beyond_the_budget_is_refused_and_counted(void **s)
     sherd__pool_free(p);
 }
 
-static void a_buffer_given_back_comes_again_wiped(void **s)
+static void a_returned_buffer_is_reused_wiped(void **s)
 {
     (void)s;
     sherd__pool *p = new_pool(8 * MB);
@@ -50,7 +50,7 @@ static void a_buffer_given_back_comes_again_wiped(void **s)
     memset(a, 0xAB, MB);
     sherd__pool_give(p, a, MB);
     assert_int_equal(sherd__pool_stats_of(p)->kept, MB + SHERD__POOL_OVERHEAD);
-    b = sherd__pool_get(p, MB - 1000); /* the same class of size */
+    b = sherd__pool_get(p, MB - 1000); /* the same size class */
     assert_ptr_equal(a, b);
     for (size_t i = 0; i < MB - 1000; i++) assert_int_equal(b[i], 0);
     assert_int_equal(sherd__pool_stats_of(p)->kept, 0);
@@ -58,7 +58,7 @@ static void a_buffer_given_back_comes_again_wiped(void **s)
     sherd__pool_free(p);
 }
 
-static void a_sole_clients_buffers_are_not_kept_for_the_next_one(void **s)
+static void buffers_of_a_sole_client_are_wiped_before_the_next_client(void **s)
 {
     (void)s;
     sherd__pool *p = new_pool(8 * MB);
@@ -68,10 +68,10 @@ static void a_sole_clients_buffers_are_not_kept_for_the_next_one(void **s)
     sherd__pool_give(p, a, MB);
     b = sherd__pool_get(p, MB);
     assert_ptr_equal(a, b);
-    assert_int_equal(b[MB - 1], 0xAB); /* its own bytes: wiping them would be for nothing */
+    assert_int_equal(b[MB - 1], 0xAB); /* its own bytes: they need no wiping */
     sherd__pool_give(p, b, MB);
     sherd__pool_sole(p, false);
-    assert_int_equal(sherd__pool_stats_of(p)->kept, 0); /* wiped and gone */
+    assert_int_equal(sherd__pool_stats_of(p)->kept, 0); /* wiped and freed */
     a = sherd__pool_get(p, MB);
     memset(a, 0xCD, MB);
     sherd__pool_give(p, a, MB);
@@ -86,7 +86,7 @@ static void note(void *ctx)
     ++*(unsigned *)ctx;
 }
 
-/* Slices of 4 MB until nothing is stale; how many. */
+/* Wipes slices of 4 MB until nothing is stale; returns their number. */
 static unsigned clean(sherd__pool *p)
 {
     const sherd__pool_stats *st = sherd__pool_stats_of(p);
@@ -97,8 +97,8 @@ static unsigned clean(sherd__pool *p)
     }
 }
 
-/* A second client comes, while much that the first one gave back is not wiped. */
-static void what_is_wiped_in_slices_is_given_to_nobody_before(void **s)
+/* A second client connects while many buffers of the first one are not wiped. */
+static void a_buffer_is_not_given_out_before_it_is_wiped(void **s)
 {
     enum { MANY = 64 };
     (void)s;
@@ -114,12 +114,12 @@ static void what_is_wiped_in_slices_is_given_to_nobody_before(void **s)
     sherd__pool_sole(p, false);
     assert_true(asked > 0 && st->stale == st->kept && st->kept > MANY * MB);
     for (unsigned i = 0; i < 2 * MANY; i++) {
-        if (i == MANY / 4) sherd__pool_sole(p, true); /* another one is alone now */
+        if (i == MANY / 4) sherd__pool_sole(p, true); /* a client is alone again */
         if (i == MANY / 2) sherd__pool_sole(p, false);
         uint64_t kept = st->kept;
         b = sherd__pool_get(p, MB);
-        bool again = st->kept < kept;               /* else it is the system's, and uninitialised */
-        bool alone = i >= MANY / 4 && i < MANY / 2; /* is given its own as it left them */
+        bool again = st->kept < kept;               /* otherwise it is new memory of the system */
+        bool alone = i >= MANY / 4 && i < MANY / 2; /* a sole client gets its own buffers unwiped */
         for (size_t k = 0; again && k < MB; k += 8) assert_true(b[k] == 0 || (alone && b[k] == 1));
         reused += again;
         memset(b, alone ? 1 : 0xAB, MB);
@@ -140,7 +140,7 @@ static void what_is_wiped_in_slices_is_given_to_nobody_before(void **s)
     sherd__pool_free(p);
 }
 
-static void a_large_buffer_is_wiped_in_slices_or_when_its_room_is_wanted(void **s)
+static void a_large_buffer_is_wiped_in_slices_or_on_demand(void **s)
 {
     (void)s;
     unsigned asked = 0;
@@ -165,11 +165,11 @@ static void a_large_buffer_is_wiped_in_slices_or_when_its_room_is_wanted(void **
     sherd__pool_trim(p);
     assert_true(st->kept > 0);
     assert_in_range(clean(p), 12, 13);
-    assert_int_equal(st->kept, 0); /* the system has it */
+    assert_int_equal(st->kept, 0); /* returned to the system */
     sherd__pool_free(p);
 }
 
-/* Resident megabytes of the first `len` bytes of whole pages from p on. */
+/* Returns the resident megabytes of the first `len` bytes of whole pages from p on. */
 static uint64_t resident_mb(const uint8_t *p, uint64_t len)
 {
     static unsigned char in[1u << 16];
@@ -181,8 +181,8 @@ static uint64_t resident_mb(const uint8_t *p, uint64_t len)
     return n * page / MB;
 }
 
-/* A header announces much, a connection ends: nothing came that could be wiped. */
-static void wiping_what_was_never_filled_touches_no_memory(void **s)
+/* A header announces a large body and the connection ends: there is nothing to wipe. */
+static void wiping_untouched_memory_does_not_make_it_resident(void **s)
 {
     enum { MUCH = 200 };
     (void)s;
@@ -203,7 +203,7 @@ static void wiping_what_was_never_filled_touches_no_memory(void **s)
     sherd__pool_free(p);
 }
 
-/* Of many sizes, at any place in a page. */
+/* For many sizes, at any place in a page. */
 static void wiped_pages_are_zero_and_their_neighbours_are_not(void **s)
 {
     enum { ALL = 1 << 20 };
@@ -223,7 +223,7 @@ static void wiped_pages_are_zero_and_their_neighbours_are_not(void **s)
     sherd__free(all);
 }
 
-static void kept_buffers_make_room_for_other_sizes(void **s)
+static void kept_buffers_are_freed_for_other_sizes(void **s)
 {
     (void)s;
     sherd__pool *p = new_pool(4 * MB);
@@ -233,7 +233,7 @@ static void kept_buffers_make_room_for_other_sizes(void **s)
         assert_non_null(b);
         sherd__pool_give(p, a, MB);
         sherd__pool_give(p, b, 2 * MB);
-        uint8_t *c = sherd__pool_get(p, 3 * MB); /* fits only once both are gone */
+        uint8_t *c = sherd__pool_get(p, 3 * MB); /* fits only when both are freed */
         assert_non_null(c);
         sherd__pool_give(p, c, 3 * MB);
     }
@@ -281,15 +281,15 @@ static void random_use(bool slices)
     sherd__pool_free(p);
 }
 
-static void random_use_never_exceeds_the_budget_nor_overlaps(void **s)
+static void random_use_never_exceeds_the_budget_and_buffers_never_overlap(void **s)
 {
     (void)s;
     random_use(false);
     random_use(true);
 }
 
-/* Room is made in one call, which must not have millions of them to free. */
-static void no_more_than_some_small_buffers_are_kept(void **s)
+/* Room is made in one call, which must not have millions of buffers to free. */
+static void the_number_of_small_buffers_that_are_kept_is_limited(void **s)
 {
     enum { MANY = 40000, MOST = 16384 };
     (void)s;
@@ -308,7 +308,7 @@ static void no_more_than_some_small_buffers_are_kept(void **s)
     sherd__pool_free(p);
 }
 
-/* Those of several clients that are given back, and not touched. */
+/* Returns a pool with untouched buffers that several clients have returned. */
 static sherd__pool *with_stale(uint64_t budget, unsigned buffers, unsigned *asked)
 {
     uint8_t *at[16];
@@ -320,7 +320,7 @@ static sherd__pool *with_stale(uint64_t budget, unsigned buffers, unsigned *aske
     return p;
 }
 
-static void no_more_than_some_ready_memory_is_kept(void **s)
+static void the_wiped_memory_that_is_kept_is_limited(void **s)
 {
     (void)s;
     unsigned asked = 0;
@@ -330,7 +330,7 @@ static void no_more_than_some_ready_memory_is_kept(void **s)
     sherd__pool_free(p);
 }
 
-static void room_is_made_of_some_memory_at_a_turn(void **s)
+static void room_is_made_from_a_limited_amount_of_memory_in_a_turn(void **s)
 {
     (void)s;
     for (int sole = 0; sole < 2; sole++) {
@@ -354,7 +354,7 @@ static void room_is_made_of_some_memory_at_a_turn(void **s)
     }
 }
 
-static void an_empty_buffer_is_a_buffer(void **s)
+static void an_empty_buffer_has_an_address_of_its_own(void **s)
 {
     (void)s;
     sherd__pool *p = new_pool(MB);
@@ -366,7 +366,7 @@ static void an_empty_buffer_is_a_buffer(void **s)
     sherd__pool_free(p);
 }
 
-static void a_failed_allocation_costs_no_budget(void **s)
+static void a_failed_allocation_uses_no_budget(void **s)
 {
     (void)s;
     sherd__pool *p = new_pool(MB);
@@ -381,19 +381,19 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_request_beyond_the_budget_is_refused_and_counted),
-        cmocka_unit_test(a_buffer_given_back_comes_again_wiped),
-        cmocka_unit_test(a_sole_clients_buffers_are_not_kept_for_the_next_one),
-        cmocka_unit_test(what_is_wiped_in_slices_is_given_to_nobody_before),
-        cmocka_unit_test(a_large_buffer_is_wiped_in_slices_or_when_its_room_is_wanted),
-        cmocka_unit_test(wiping_what_was_never_filled_touches_no_memory),
+        cmocka_unit_test(a_returned_buffer_is_reused_wiped),
+        cmocka_unit_test(buffers_of_a_sole_client_are_wiped_before_the_next_client),
+        cmocka_unit_test(a_buffer_is_not_given_out_before_it_is_wiped),
+        cmocka_unit_test(a_large_buffer_is_wiped_in_slices_or_on_demand),
+        cmocka_unit_test(wiping_untouched_memory_does_not_make_it_resident),
         cmocka_unit_test(wiped_pages_are_zero_and_their_neighbours_are_not),
-        cmocka_unit_test(kept_buffers_make_room_for_other_sizes),
-        cmocka_unit_test(random_use_never_exceeds_the_budget_nor_overlaps),
-        cmocka_unit_test(no_more_than_some_small_buffers_are_kept),
-        cmocka_unit_test(no_more_than_some_ready_memory_is_kept),
-        cmocka_unit_test(room_is_made_of_some_memory_at_a_turn),
-        cmocka_unit_test(an_empty_buffer_is_a_buffer),
-        cmocka_unit_test(a_failed_allocation_costs_no_budget),
+        cmocka_unit_test(kept_buffers_are_freed_for_other_sizes),
+        cmocka_unit_test(random_use_never_exceeds_the_budget_and_buffers_never_overlap),
+        cmocka_unit_test(the_number_of_small_buffers_that_are_kept_is_limited),
+        cmocka_unit_test(the_wiped_memory_that_is_kept_is_limited),
+        cmocka_unit_test(room_is_made_from_a_limited_amount_of_memory_in_a_turn),
+        cmocka_unit_test(an_empty_buffer_has_an_address_of_its_own),
+        cmocka_unit_test(a_failed_allocation_uses_no_budget),
     };
     return cmocka_run_group_tests_name("node/pool", tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /*
  * Products of passes on devices with memory of their own: in fixed point they have the bits of this
- * machine, whatever the devices do, and nothing is left on the devices. What they cannot compute is
- * computed here, unless all are lost, or the examples are the node's own.
+ * machine for all behaviours of devices, and nothing is left on the devices. Products that devices
+ * do not support are computed here, unless all devices are lost or the examples are the node's own.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -71,7 +71,7 @@ static remote_stats stop(sherd_multiplier m)
     return r;
 }
 
-/* Of either orientation, with gaps or without. */
+/* Returns a random matrix in either orientation, with or without gaps. */
 static sherd_view drawn(double *at, size_t rows, size_t cols)
 {
     size_t gap = below(3) ? 0 : below(4);
@@ -84,7 +84,7 @@ static sherd_view drawn(double *at, size_t rows, size_t cols)
     return turned ? sherd_view_t(v) : v;
 }
 
-/* A product by m and by this machine. Returns the error of m. */
+/* Computes a product with m and with this machine, and compares. Returns the error of m. */
 static int compare(sherd_multiplier m, unsigned bits)
 {
     size_t n = 1 + below(MOST), k = 1 + below(MOST), cols = 1 + below(MOST / 2), ld = cols;
@@ -120,7 +120,7 @@ static void exact_products_have_the_bits_of_this_machine(void **s)
     }
 }
 
-static void devices_that_fail_or_have_no_room_change_no_bit(void **s)
+static void devices_that_fail_or_have_no_room_do_not_change_bits(void **s)
 {
     (void)s;
     remote_stats all = { 0 };
@@ -144,7 +144,7 @@ static void devices_that_fail_or_have_no_room_change_no_bit(void **s)
     assert_in_range(all.dones, 150, 600);
 }
 
-static void a_call_that_fails_is_repeated_twice(void **s)
+static void a_failed_call_is_repeated_twice(void **s)
 {
     (void)s;
     sherd_multiplier m = start((remote_options){ .fail_in = 1 }, false, 17);
@@ -152,7 +152,7 @@ static void a_call_that_fails_is_repeated_twice(void **s)
     assert_int_equal(stop(m).failed, 3);
 }
 
-static void another_device_goes_on_for_a_lost_one(void **s)
+static void another_device_takes_over_from_a_lost_one(void **s)
 {
     (void)s;
     sherd_multiplier m = start((remote_options){ .devices = 2, .late = 3, .dies_at = 4 }, false,
@@ -163,7 +163,7 @@ static void another_device_goes_on_for_a_lost_one(void **s)
     assert_int_equal(r.dones, 20);
 }
 
-static void without_a_device_products_fail(void **s)
+static void if_all_devices_are_lost_products_fail(void **s)
 {
     (void)s;
     sherd_multiplier m = start((remote_options){ .late = 2, .dies_at = 4 }, false, 17);
@@ -178,7 +178,7 @@ static void without_a_device_products_fail(void **s)
     assert_true(stop(m).lost > 0);
 }
 
-static void every_failure_with_own_examples_is_one_of_the_device(void **s)
+static void with_own_examples_every_failure_is_a_device_error(void **s)
 {
     (void)s;
     remote_options faults[] = { { .fail_in = 1 },
@@ -197,8 +197,8 @@ static void every_failure_with_own_examples_is_one_of_the_device(void **s)
     assert_int_equal(stop(m).dones, 1);
 }
 
-/* The rows of a steady device's products do not depend on their place, or on other rows. */
-static void a_row_of_a_steady_product_is_the_same_alone(void **s)
+/* The rows of a steady device's products do not depend on their place or on other rows. */
+static void a_row_of_a_steady_product_equals_the_product_of_that_row(void **s)
 {
     (void)s;
     sherd_multiplier m = start((remote_options){ .seed = 2 }, true, 0);
@@ -213,8 +213,8 @@ static void a_row_of_a_steady_product_is_the_same_alone(void **s)
     (void)stop(m);
 }
 
-/* Kinds that a device does not compute, products of nothing, kept operands, functions. */
-static void what_devices_do_not_compute_is_computed_here(void **s)
+/* Kinds of arithmetic that a device does not support, empty products, kept operands, functions. */
+static void products_that_devices_do_not_support_are_computed_here(void **s)
 {
     (void)s;
     sherd_multiplier m = start((remote_options){ .seed = 4 }, false, 40);
@@ -238,8 +238,8 @@ static void what_devices_do_not_compute_is_computed_here(void **s)
     assert_int_equal(r.calls, 0);
 }
 
-/* A number that is not finite is the caller's mistake, as on this machine. */
-static void numbers_that_are_not_finite_are_out_of_range(void **s)
+/* A number that is not finite is the caller's error, as on this machine. */
+static void nonfinite_numbers_are_a_range_error(void **s)
 {
     (void)s;
     sherd_multiplier m = start((remote_options){ .seed = 4 }, false, 17);
@@ -250,7 +250,7 @@ static void numbers_that_are_not_finite_are_out_of_range(void **s)
     assert_int_equal(stop(m).calls, 0);
 }
 
-static void a_backend_in_host_memory_makes_its_own_multiplier(void **s)
+static void a_backend_in_host_memory_provides_its_own_multiplier(void **s)
 {
     (void)s;
     sherd_multiplier m, local;
@@ -265,7 +265,7 @@ static void a_backend_in_host_memory_makes_its_own_multiplier(void **s)
     sherd_multiplier_free(local);
 }
 
-static void an_allocation_that_fails_leaves_nothing(void **s)
+static void a_failed_allocation_leaves_nothing_behind(void **s)
 {
     (void)s;
     for (unsigned bits = 17; bits <= 40; bits += 23)
@@ -293,16 +293,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exact_products_have_the_bits_of_this_machine),
-        cmocka_unit_test(devices_that_fail_or_have_no_room_change_no_bit),
-        cmocka_unit_test(a_call_that_fails_is_repeated_twice),
-        cmocka_unit_test(another_device_goes_on_for_a_lost_one),
-        cmocka_unit_test(without_a_device_products_fail),
-        cmocka_unit_test(every_failure_with_own_examples_is_one_of_the_device),
-        cmocka_unit_test(a_row_of_a_steady_product_is_the_same_alone),
-        cmocka_unit_test(what_devices_do_not_compute_is_computed_here),
-        cmocka_unit_test(numbers_that_are_not_finite_are_out_of_range),
-        cmocka_unit_test(a_backend_in_host_memory_makes_its_own_multiplier),
-        cmocka_unit_test(an_allocation_that_fails_leaves_nothing),
+        cmocka_unit_test(devices_that_fail_or_have_no_room_do_not_change_bits),
+        cmocka_unit_test(a_failed_call_is_repeated_twice),
+        cmocka_unit_test(another_device_takes_over_from_a_lost_one),
+        cmocka_unit_test(if_all_devices_are_lost_products_fail),
+        cmocka_unit_test(with_own_examples_every_failure_is_a_device_error),
+        cmocka_unit_test(a_row_of_a_steady_product_equals_the_product_of_that_row),
+        cmocka_unit_test(products_that_devices_do_not_support_are_computed_here),
+        cmocka_unit_test(nonfinite_numbers_are_a_range_error),
+        cmocka_unit_test(a_backend_in_host_memory_provides_its_own_multiplier),
+        cmocka_unit_test(a_failed_allocation_leaves_nothing_behind),
     };
     return cmocka_run_group_tests_name("node/products", tests, open_cpu, close_cpu);
 }

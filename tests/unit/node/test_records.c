@@ -1,6 +1,7 @@
 /*
- * What one record costs a node's loop, whatever blocks it names: tables, rosters, networks and
- * lists of any size are for the compute thread. Counted in processor time of the loop's thread.
+ * The time that one record takes of a node's loop, whatever blocks it names: tables, rosters,
+ * networks and lists of any size are handled by the compute thread. Measured in processor time of
+ * the loop's thread.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,7 +37,7 @@ static double cpu_s(void)
     return used_s(CLOCK_THREAD_CPUTIME_ID);
 }
 
-/* Memory of this process that was touched, MB. */
+/* Returns the resident memory of this process in MB. */
 static double resident(void)
 {
     long all, here = 0;
@@ -49,7 +50,7 @@ static double resident(void)
 
 /* ---- tables of groups ------------------------------------------------------------------------ */
 
-/* Groups of rows x cols; in the last one, `last` columns. */
+/* Sends groups of rows x cols; the last one has `last` columns. */
 static void put_groups(uint32_t block, uint32_t groups, uint32_t rows, uint32_t cols, uint32_t last)
 {
     sherd__fragment_info i = { .origin = SHERD__HIDDEN,
@@ -78,35 +79,35 @@ static int multiply_groups(uint32_t groups, uint32_t last)
     uint32_t before = one.answered;
     joined_ask(&one.j, JOB, ++one.tasks, SHERD__OP_MULTIPLY, one.next_block - 2, one.next_block - 1,
                SHERD_F64, 0, 1);
-    circle_settle();
+    allreduce_settle();
     assert_int_equal(one.answered, before + 1);
     return one.refused;
 }
 
-/* The backend of this worker computes nothing: who is refused by the loop, and who by the backend,
- * can be told apart. */
+/* The backend of this worker computes nothing, so that refusals of the loop can be distinguished
+ * from those of the backend. */
 static void long_tables_are_not_compared_on_the_loop(void **unused)
 {
     (void)unused;
     one.memory = 64 * MB;
-    circle_start(NULL);
+    allreduce_start(NULL);
     uint32_t most = SHERD__GROUPS_AT_ONCE;
     assert_int_equal(multiply_groups(most, 0), SHERD_ESHAPE);
     assert_int_equal(multiply_groups(most + 1, 0), SHERD_EINTERNAL); /* no_backend.h */
-    circle_stop();
+    allreduce_stop();
 }
 
-static void and_are_compared_before_they_are_multiplied(void **unused)
+static void long_tables_are_compared_before_the_multiplication(void **unused)
 {
     (void)unused;
     sherd__backend_options o = { .threads = 1, .quick = true };
     assert_int_equal(sherd__backend_cpu.open(&one.backend_ctx, &o, NULL), 0);
     one.backend = &sherd__backend_cpu;
-    circle_start(NULL);
+    allreduce_start(NULL);
     uint32_t many = SHERD__GROUPS_AT_ONCE + 1;
     assert_int_equal(multiply_groups(many, 1), 0);
     assert_int_equal(multiply_groups(many, 0), SHERD_ESHAPE);
-    circle_stop();
+    allreduce_stop();
     sherd__backend_cpu.close(one.backend_ctx);
     one.backend = NULL;
     one.memory = 0;
@@ -123,27 +124,27 @@ static void a_roster_that_is_too_long_is_not_read(void **unused)
     assert_non_null(roster);
     for (size_t i = 0; i < 2 * LINES; i++) roster[i] = i % 2 ? '\n' : '*';
     one.memory = 16 * MB;
-    circle_start(NULL);
-    sherd__allreduce_plan p = circle_plan();
+    allreduce_start(NULL);
+    sherd__allreduce_plan p = allreduce_plan();
     sherd__allreduce_plan_write(plan, &p);
-    circle_put(10, SHERD_I64, plan, SHERD__ALLREDUCE_PLAN);
-    circle_put(11, SHERD_U8, roster, 2 * LINES); /* of 450 bytes each, as peers */
-    circle_settle();
+    allreduce_put(10, SHERD_I64, plan, SHERD__ALLREDUCE_PLAN);
+    allreduce_put(11, SHERD_U8, roster, 2 * LINES); /* as peers they would take 450 bytes each */
+    allreduce_settle();
     double before = cpu_s();
-    assert_int_equal(circle_ask(SHERD__OP_MEET, 10, 11, SHERD_I64, 1), SHERD_EFORMAT);
+    assert_int_equal(allreduce_ask(SHERD__OP_MEET, 10, 11, SHERD_I64, 1), SHERD_EFORMAT);
     double took = cpu_s() - before;
     print_message("a roster of %u lines: %.4f s\n", LINES, took);
-    assert_true(took < 0.05); /* 0.25 where it is read */
-    circle_stop();
+    assert_true(took < 0.05); /* 0.25 if it were read */
+    allreduce_stop();
     one.memory = 0;
     free(roster);
 }
 
 /* ---- networks -------------------------------------------------------------------------------- */
 
-/* Plans of two batches by turns, each of which takes a network of its own; refused for a tier that
- * is not there. */
-static void networks_of_gradients_are_not_filled_on_the_loop(void **unused)
+/* Plans of two batch sizes alternate, each of which takes a network of its own; the task is refused
+ * because its tier does not exist. */
+static void networks_of_gradients_are_not_initialised_on_the_loop(void **unused)
 {
     enum { IN = 1000, OUT = 2000, TIMES = 3, LABELS = 12 };
     static const char text[] = "input = 1000\nlayer = dense 2000\nloss = squared\n";
@@ -151,7 +152,7 @@ static void networks_of_gradients_are_not_filled_on_the_loop(void **unused)
     const int32_t scale = 30;
     (void)unused;
     one.memory = 256 * MB;
-    circle_start(NULL);
+    allreduce_start(NULL);
     joined_put(&one.j, JOB, LABELS, SHERD_U8, 1, sizeof text - 1, text);
     joined_put(&one.j, JOB, LABELS + 1, SHERD_F64, 1, IN, numbers);
     joined_put(&one.j, JOB, LABELS + 2, SHERD_F64, 1, OUT, numbers);
@@ -167,49 +168,49 @@ static void networks_of_gradients_are_not_filled_on_the_loop(void **unused)
         sherd__step_plan_shard shard = { .x = LABELS + 1, .targets = LABELS + 2, .rows = 1 };
         sherd__step_plan_write(bytes, &p, &scale);
         sherd__step_plan_write_shard(bytes, &p, 0, &shard);
-        circle_put(20 + most, SHERD_I64, bytes, sizeof bytes / 8);
+        allreduce_put(20 + most, SHERD_I64, bytes, sizeof bytes / 8);
     }
-    circle_settle();
+    allreduce_settle();
     double before = resident();
     for (uint32_t i = 0; i < TIMES; i++)
-        assert_int_equal(circle_ask(SHERD__OP_GRADIENT, 21 + i % 2, 99, SHERD_I64, 13),
+        assert_int_equal(allreduce_ask(SHERD__OP_GRADIENT, 21 + i % 2, 99, SHERD_I64, 13),
                          SHERD_EINVAL);
-    double more = resident() - before; /* one of them is there still */
+    double more = resident() - before; /* one of them still exists */
     print_message("networks of %u parameters: %.1f MB\n", IN * OUT, more);
     assert_true(more < 2 * 8e-6 * IN * OUT / 2);
-    circle_stop();
+    allreduce_stop();
     one.memory = 0;
 }
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
 enum { BATCH = 1 << 17 };
-static size_t batch = BATCH; /* most examples of a shard */
+static size_t batch = BATCH; /* maximum number of examples of a shard */
 
-/* Until the compute thread has nothing to do, a minute at most. */
+/* Waits until the compute thread has nothing to do, a minute at most. */
 static void rest(void)
 {
-    circle_settle();
+    allreduce_settle();
     for (unsigned i = 0; i < 60000 && sherd__executor_pending(one.executor); i++) {
         usleep(1000);
-        circle_settle();
+        allreduce_settle();
     }
     assert_int_equal(sherd__executor_pending(one.executor), 0);
 }
 
 static void meet_over(uint32_t examples)
 {
-    sherd__allreduce_plan p = circle_plan();
+    sherd__allreduce_plan p = allreduce_plan();
     p.members = 1;
     p.self = 0;
     p.examples = examples;
     p.batch = batch;
-    (void)circle_meet_alone(&p);
+    (void)allreduce_meet_alone(&p);
     rest();
     assert_int_equal(one.refused, 0);
 }
 
-/* A STEP of some equal shards, not answered yet. */
+/* Asks for a STEP of some equal shards; does not wait for the answer. */
 static void ask_step(uint64_t round, const sherd__rows *list, uint32_t packs, uint32_t shards,
                      uint64_t rows)
 {
@@ -232,7 +233,7 @@ static void ask_step(uint64_t round, const sherd__rows *list, uint32_t packs, ui
     for (uint32_t i = 0; i < shards; i++)
         sherd__step_plan_write_shard(bytes + head, &p, i,
                                      &(sherd__step_plan_shard){ .rows = rows });
-    circle_put(one.next_block, SHERD_I64, bytes, len / 8);
+    allreduce_put(one.next_block, SHERD_I64, bytes, len / 8);
     joined_ask(&one.j, JOB, 1000 + (uint32_t)round, SHERD__OP_STEP, one.next_block++, 0, SHERD_I64,
                1, 2 * (uint64_t)shards + 1);
     free(bytes);
@@ -243,68 +244,68 @@ static void rows_are_listed_and_looked_up_off_the_loop(void **unused)
     enum { EXAMPLES = 4000000, STEPS = 5 };
     (void)unused;
     one.memory = 256 * MB;
-    circle_start_on(true, NULL);
+    allreduce_start_on(true, NULL);
     double before = cpu_s(), all = used_s(CLOCK_PROCESS_CPUTIME_ID);
     meet_over(EXAMPLES);
     for (uint8_t k = 1; k <= STEPS; k++) {
         ask_step(k, &(sherd__rows){ SHERD__ROWS_SHUFFLED, EXAMPLES, EXAMPLES, { k } }, 0, 1, 9);
         rest();
-        assert_int_equal(one.refused, SHERD_EINVAL); /* no row is here */
+        assert_int_equal(one.refused, SHERD_EINVAL); /* no row is present */
     }
     double took = cpu_s() - before;
     all = used_s(CLOCK_PROCESS_CPUTIME_ID) - all;
     print_message("%d lists of %d rows: %.4f s of %.4f s\n", STEPS, EXAMPLES, took, all);
-    assert_true(took < all / 3); /* a tenth of it; half where the loop draws them, too */
-    circle_stop();
+    assert_true(took < all / 3); /* normally a tenth of it; half if the loop drew them */
+    allreduce_stop();
     one.memory = 0;
 }
 
-static void shards_of_more_rows_than_the_list_are_refused_at_once(void **unused)
+static void shards_with_more_rows_than_the_list_are_refused_at_once(void **unused)
 {
     enum { EXAMPLES = 100000, SHARDS = 4096 };
     const sherd__rows list = { SHERD__ROWS_GIVEN, EXAMPLES, EXAMPLES, { 0 } };
     (void)unused;
     one.memory = 64 * MB;
-    circle_start_on(true, NULL);
+    allreduce_start_on(true, NULL);
     meet_over(EXAMPLES);
     ask_step(1, &list, 0, SHARDS, EXAMPLES);
     rest();
     assert_int_equal(one.refused, SHERD_EFORMAT);
     ask_step(1, &list, 0, SHARDS, EXAMPLES / SHARDS);
     rest();
-    assert_int_equal(one.refused, SHERD_EINVAL); /* as many as it has; none is here */
-    circle_stop();
+    assert_int_equal(one.refused, SHERD_EINVAL); /* as many as the list has; none is present */
+    allreduce_stop();
     one.memory = 0;
 }
 
 enum { PACKS = 6000 };
 
-/* Turns of the loop until none is asked for any more; how many. */
+/* Runs turns of the loop until it asks for none; returns their number. */
 static unsigned turns(void)
 {
     unsigned n = 0;
-    for (circle_settle(); one.wakes; n++) {
+    for (allreduce_settle(); one.wakes; n++) {
         one.wakes = 0;
         sherd__worker_poll(one.worker);
-        circle_settle();
+        allreduce_settle();
     }
     return n;
 }
 
-/* Memory in use before the packs came. */
+/* Returns the memory in use before the packs arrived. */
 static uint64_t start_with_packs(void)
 {
     static const double x[3], y[2];
     one.memory = 64 * MB;
     one.turns = true;
-    circle_start(NULL);
+    allreduce_start(NULL);
     meet_over(PACKS);
     uint64_t before = sherd__worker_memory(one.worker)->used;
     for (uint32_t k = 0; k < PACKS; k++) {
-        circle_put(sherd__allreduce_pack(k), SHERD_U32, &k, 1);
+        allreduce_put(sherd__allreduce_pack(k), SHERD_U32, &k, 1);
         joined_put(&one.j, JOB, sherd__allreduce_pack(k) + 1, SHERD_F64, 1, 3, x);
         joined_put(&one.j, JOB, sherd__allreduce_pack(k) + 2, SHERD_F64, 1, 2, y);
-        if (k % 500 == 0) circle_settle();
+        if (k % 500 == 0) allreduce_settle();
     }
     (void)turns();
     return before;
@@ -330,7 +331,7 @@ static void stop_turns(void)
     end_turns();
 }
 
-static void packs_are_found_some_at_a_turn(void **unused)
+static void packs_are_looked_up_in_slices(void **unused)
 {
     const sherd__rows list = { SHERD__ROWS_GIVEN, PACKS, PACKS, { 0 } };
     (void)unused;
@@ -341,17 +342,17 @@ static void packs_are_found_some_at_a_turn(void **unused)
                1 + SHERD__ALLREDUCE_FIGURES);
     unsigned n = turns();
     print_message("%d packs in %u turns\n", PACKS, n);
-    assert_true(n >= PACKS / 1024 - 2); /* with each of the two records some are found, too */
+    assert_true(n >= PACKS / 1024 - 2); /* each of the two records looks up some, too */
     assert_int_equal(one.answered, before + 2);
     assert_int_equal(one.refusals, refusals); /* REDUCE has waited for its STEP */
     stop_turns();
 }
 
-/* Sessions that have the node look for packs at once: a turn has one bound for all. Where they are
- * of one key but for the last, this one has its part of each turn. */
+/* Several sessions have the node look up packs at the same time: a turn has one limit for all. If
+ * all but the last have the same key, the last one gets its share of each turn. */
 static void take_turns(const sherd__fingerprint *key)
 {
-    enum { SESSIONS = 12, MANY = 1100 }; /* two slices, of which the first is done as it comes */
+    enum { SESSIONS = 12, MANY = 1100 }; /* two slices, the first of which is done on arrival */
     const unsigned at_once = key ? 2 : 4;
     const unsigned most = key ? SESSIONS - 1 : SESSIONS / at_once;
     const sherd__rows list = { SHERD__ROWS_GIVEN, MANY, MANY, { 0 } };
@@ -361,25 +362,25 @@ static void take_turns(const sherd__fingerprint *key)
     one.memory = 256 * MB;
     one.turns = true;
     one.key = key;
-    circle_start(NULL);
+    allreduce_start(NULL);
     for (uint32_t i = 0; i < SESSIONS; i++) {
         if (i == SESSIONS - 1) one.key = NULL;
-        sherd__allreduce_plan p = circle_plan();
+        sherd__allreduce_plan p = allreduce_plan();
         p.members = 1;
         p.self = 0;
-        p.id = CIRCLE + i;
+        p.id = GROUP + i;
         p.examples = MANY;
         p.batch = batch;
-        if (i) circle_swap(); /* another one comes */
-        (void)circle_meet_alone(&p);
+        if (i) allreduce_swap(); /* another coordinator */
+        (void)allreduce_meet_alone(&p);
         for (uint32_t k = 0; k < MANY; k++) {
-            circle_put(sherd__allreduce_pack(k), SHERD_U32, &k, 1);
+            allreduce_put(sherd__allreduce_pack(k), SHERD_U32, &k, 1);
             joined_put(&one.j, JOB, sherd__allreduce_pack(k) + 1, SHERD_F64, 1, 3, x);
             joined_put(&one.j, JOB, sherd__allreduce_pack(k) + 2, SHERD_F64, 1, 2, y);
         }
         (void)turns();
         assert_int_equal(one.refusals, refusals);
-        ask_step(1, &list, MANY, 1, MANY); /* not sent yet */
+        ask_step(1, &list, MANY, 1, MANY); /* not yet sent */
         all[i] = one.j;
         one.j = one.away = (joined){ 0 };
     }
@@ -401,7 +402,7 @@ static void take_turns(const sherd__fingerprint *key)
     end_turns();
 }
 
-static void sessions_take_turns_with_their_packs(void **unused)
+static void sessions_share_the_slices_for_their_packs(void **unused)
 {
     static const sherd__fingerprint key = { .sha256 = { 1 } };
     (void)unused;
@@ -409,7 +410,7 @@ static void sessions_take_turns_with_their_packs(void **unused)
     take_turns(&key);
 }
 
-static void a_step_that_is_cancelled_meanwhile_holds_nothing_up(void **unused)
+static void a_step_cancelled_meanwhile_does_not_delay_others(void **unused)
 {
     const sherd__rows list = { SHERD__ROWS_GIVEN, PACKS, PACKS, { 0 } };
     (void)unused;
@@ -425,11 +426,11 @@ static void a_step_that_is_cancelled_meanwhile_holds_nothing_up(void **unused)
     stop_turns();
 }
 
-static void packs_are_let_go_of_some_at_a_turn(void **unused)
+static void packs_are_freed_in_slices(void **unused)
 {
     const sherd__rows list = { SHERD__ROWS_GIVEN, PACKS, PACKS, { 0 } };
     (void)unused;
-    for (int whole = 0; whole <= 1; whole++) { /* with their circle; one by one */
+    for (int whole = 0; whole <= 1; whole++) { /* one by one; with their group */
         uint64_t before = start_with_packs();
         ask_step(1, &list, PACKS, 1, PACKS);
         (void)turns();
@@ -445,7 +446,9 @@ static void packs_are_let_go_of_some_at_a_turn(void **unused)
         unsigned n = turns();
         print_message("%d packs let go of in %u turns\n", PACKS, n);
         assert_true(n >= PACKS / 1024);
-        if (!whole) assert_true(left > before + packs / 2); /* else all the circle has went */
+        if (!whole)
+            assert_true(left > before + packs / 2); /* otherwise all data of the group were
+                                                             * freed */
         assert_true(sherd__worker_memory(one.worker)->used < before + packs / 2);
         stop_turns();
     }
@@ -465,7 +468,7 @@ static void carry(sherd__session *from, sherd__session *to)
     sherd__session_sent(from, len);
 }
 
-/* A link of the node to a member that takes whatever is sent. */
+/* Returns a link of the node to a member that accepts everything. */
 static sherd__session *link_to(uint32_t member, sherd__session **other)
 {
     sherd__session *own;
@@ -477,14 +480,14 @@ static sherd__session *link_to(uint32_t member, sherd__session **other)
         carry(own, *other);
         carry(*other, own);
     }
-    sherd__worker_link_up(one.worker, one.circle, member, own);
+    sherd__worker_link_up(one.worker, one.allreduce, member, own);
     return own;
 }
 
 static sherd__session *own[2], *other[2];
 static uint32_t ring;
 
-/* A ring of so many members over a network of 4 * width numbers, in its first round. */
+/* Starts a ring of so many members over a network of 4 * width numbers, in its first round. */
 static void start_ring(uint32_t members, uint32_t width)
 {
     enum { LARGE = 5 };
@@ -498,17 +501,17 @@ static void start_ring(uint32_t members, uint32_t width)
     ring = members;
     one.memory = 1024 * MB;
     one.turns = true;
-    circle_start(NULL);
-    circle_put(LARGE, SHERD_U8, text, (size_t)len);
-    circle_put(LARGE + 1, SHERD_F64, state, numbers);
+    allreduce_start(NULL);
+    allreduce_put(LARGE, SHERD_U8, text, (size_t)len);
+    allreduce_put(LARGE + 1, SHERD_F64, state, numbers);
     free(state);
-    sherd__allreduce_plan p = circle_plan();
+    sherd__allreduce_plan p = allreduce_plan();
     p.members = members;
     p.recipe = LARGE;
     p.state = LARGE + 1;
     p.batch = batch = 1;
-    assert_int_equal(circle_meet_of(&p, who, members), 0);
-    assert_int_equal(circle_ask(SHERD__OP_CONNECT, LARGE, 0, SHERD_I64, members), 1);
+    assert_int_equal(allreduce_meet_of(&p, who, members), 0);
+    assert_int_equal(allreduce_ask(SHERD__OP_CONNECT, LARGE, 0, SHERD_I64, members), 1);
     own[0] = link_to(2, &other[0]);
     own[1] = link_to(0, &other[1]);
     ask_step(1, &(sherd__rows){ SHERD__ROWS_GIVEN, 6, 6, { 0 } }, 0, 0, 0);
@@ -516,13 +519,13 @@ static void start_ring(uint32_t members, uint32_t width)
     assert_int_equal(one.refused, 0);
 }
 
-/* The block of a step comes; how many numbers it has. */
+/* Delivers the block of a step; returns its number of numbers. */
 static uint64_t bring(uint32_t width, uint32_t step)
 {
     sherd__reduce_step s = sherd__reduce_step_of(SHERD__REDUCE_RING, ring, SELF, step);
     uint64_t len = sherd__reduce_len(4 * (size_t)width, ring, s.in);
-    assert_int_equal(circle_bring(s.from, CIRCLE, sherd__allreduce_block(1, step), 8 * len,
-                                  SHERD_I64),
+    assert_int_equal(allreduce_bring(s.from, GROUP, sherd__allreduce_block(1, step), 8 * len,
+                                     SHERD_I64),
                      0);
     return len;
 }
@@ -530,7 +533,7 @@ static uint64_t bring(uint32_t width, uint32_t step)
 static sherd__allreduce_where where_now(void)
 {
     sherd__allreduce_where w;
-    assert_int_equal(circle_ask(SHERD__OP_WHERE, TEXT, 0, SHERD_I64, SHERD__ALLREDUCE_WHERE), 0);
+    assert_int_equal(allreduce_ask(SHERD__OP_WHERE, TEXT, 0, SHERD_I64, SHERD__ALLREDUCE_WHERE), 0);
     assert_true(sherd__allreduce_where_parse(&w, one.told));
     return w;
 }
@@ -546,8 +549,8 @@ static void stop_ring(void)
     batch = BATCH;
 }
 
-/* However many blocks are there, and whichever came last. */
-static void members_blocks_are_added_some_at_a_turn(void **unused)
+/* For any number of blocks, in any order of arrival. */
+static void blocks_of_members_are_added_in_slices(void **unused)
 {
     enum { WIDTH = 1 << 20, STEPS = 2 * (N - 1), AT_ONCE = 1 << 19 };
     (void)unused;
@@ -563,7 +566,7 @@ static void members_blocks_are_added_some_at_a_turn(void **unused)
     }
 }
 
-static void steps_are_taken_some_at_a_turn(void **unused)
+static void steps_are_executed_in_slices(void **unused)
 {
     enum { WIDTH = 64, STEPS = 2 * (SHERD__ALLREDUCE_MOST - 1), AT_ONCE = 16 };
     (void)unused;
@@ -581,17 +584,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(long_tables_are_not_compared_on_the_loop),
-        cmocka_unit_test(and_are_compared_before_they_are_multiplied),
+        cmocka_unit_test(long_tables_are_compared_before_the_multiplication),
         cmocka_unit_test(a_roster_that_is_too_long_is_not_read),
-        cmocka_unit_test(networks_of_gradients_are_not_filled_on_the_loop),
+        cmocka_unit_test(networks_of_gradients_are_not_initialised_on_the_loop),
         cmocka_unit_test(rows_are_listed_and_looked_up_off_the_loop),
-        cmocka_unit_test(shards_of_more_rows_than_the_list_are_refused_at_once),
-        cmocka_unit_test(packs_are_found_some_at_a_turn),
-        cmocka_unit_test(sessions_take_turns_with_their_packs),
-        cmocka_unit_test(a_step_that_is_cancelled_meanwhile_holds_nothing_up),
-        cmocka_unit_test(packs_are_let_go_of_some_at_a_turn),
-        cmocka_unit_test(members_blocks_are_added_some_at_a_turn),
-        cmocka_unit_test(steps_are_taken_some_at_a_turn),
+        cmocka_unit_test(shards_with_more_rows_than_the_list_are_refused_at_once),
+        cmocka_unit_test(packs_are_looked_up_in_slices),
+        cmocka_unit_test(sessions_share_the_slices_for_their_packs),
+        cmocka_unit_test(a_step_cancelled_meanwhile_does_not_delay_others),
+        cmocka_unit_test(packs_are_freed_in_slices),
+        cmocka_unit_test(blocks_of_members_are_added_in_slices),
+        cmocka_unit_test(steps_are_executed_in_slices),
     };
-    return cmocka_run_group_tests_name("node/records", tests, NULL, circle_free_identities);
+    return cmocka_run_group_tests_name("node/records", tests, NULL, allreduce_free_identities);
 }

@@ -1,6 +1,6 @@
 /*
- * A node's part in the rounds of a secure sum: one question of each kind a round, about what its
- * pieces were sealed for, over one set of survivors.
+ * The part of a node in the rounds of a secure sum: one request of each kind a round, with the
+ * description for which its pieces were sealed, over one set of survivors.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 
 #include "tests/unit/node/secure_member.h"
 
-static void rounds_go_on_with_masks_of_their_own(void **s)
+static void each_round_has_a_mask_of_its_own(void **s)
 {
     (void)s;
     uint8_t first[8 * LEN];
@@ -32,11 +32,11 @@ static void rounds_go_on_with_masks_of_their_own(void **s)
     member_stop();
 }
 
-static void each_question_of_a_round_is_answered_once(void **s)
+static void each_request_of_a_round_is_answered_once(void **s)
 {
     (void)s;
     member_start(NULL);
-    assert_int_equal(member_seal(1), SHERD_EINVAL); /* nobody has joined */
+    assert_int_equal(member_seal(1), SHERD_EINVAL); /* the node has not joined */
     member_meet();
     assert_int_equal(member_roster(), SHERD_EINVAL);
     assert_int_equal(member_hide(0, 20), SHERD_EINVAL);
@@ -46,12 +46,12 @@ static void each_question_of_a_round_is_answered_once(void **s)
     assert_int_equal(member_seal(5), SHERD_EINVAL);
     assert_int_equal(member_seal(4), SHERD_EINVAL);
     assert_int_equal(member_hide(6, 20), SHERD_EINVAL);
-    member_plan_round(5, 20); /* what was refused was about something else */
+    member_plan_round(5, 20); /* the description of the refused request was a different one */
     assert_int_equal(member_hide(5, 20), 0);
     assert_int_equal(member_hide(5, 20), SHERD_EINVAL);
     assert_int_equal(member_hide(5, 21), SHERD_EINVAL);
     assert_int_equal(member_open_for(4, member_all, N), SHERD_EINVAL);
-    assert_int_equal(member_open(5, U, member_all, U), SHERD_EINVAL); /* over whom? */
+    assert_int_equal(member_open(5, U, member_all, U), SHERD_EINVAL); /* there are no survivors */
     assert_int_equal(member_confirm(4, member_all, U), SHERD_EINVAL);
     assert_int_equal(member_open_for(5, member_all, U), 0);
     assert_int_equal(member_confirm(5, member_all, U), SHERD_EINVAL);
@@ -67,12 +67,12 @@ static void begin_checked(uint64_t round)
     assert_int_equal(member_seal(round), 0);
     members_seal(round);
     assert_int_equal(member_hide(round, 20), 0);
-    assert_int_equal(member_check(round, N), SHERD_EINVAL); /* of whom? */
+    assert_int_equal(member_check(round, N), SHERD_EINVAL); /* there is no round */
     assert_int_equal(member_confirm(round, member_all, N), 0);
     members_confirm(round, member_all, N);
 }
 
-static void pieces_are_checked_once_and_opened_as_ever(void **s)
+static void pieces_are_checked_once_and_opened_afterwards(void **s)
 {
     (void)s;
     static const uint8_t fine[N];
@@ -81,7 +81,8 @@ static void pieces_are_checked_once_and_opened_as_ever(void **s)
     begin_checked(1);
     assert_int_equal(member_check(2, N), SHERD_EINVAL);
     assert_int_equal(member_check(1, U), SHERD_ESHAPE);
-    assert_int_equal(member_open(1, 0, member_all, N), SHERD_EINVAL); /* it has none yet */
+    assert_int_equal(member_open(1, 0, member_all, N), SHERD_EINVAL); /* no pieces were checked
+                                                                       * yet */
     assert_int_equal(member_check(1, N), 0);
     assert_int_equal(m.result_len, N);
     assert_memory_equal(m.result, fine, N);
@@ -98,8 +99,8 @@ static void pieces_are_checked_once_and_opened_as_ever(void **s)
     member_stop();
 }
 
-/* Zeros and noise in place of a piece, and one of another place. */
-static void who_has_sealed_no_good_piece_is_named_and_nothing_is_bound(void **s)
+/* Zeros and random bytes in place of a piece, and a piece of another place. */
+static void a_member_with_an_invalid_piece_is_named_and_nothing_is_bound(void **s)
 {
     (void)s;
     member_start(NULL);
@@ -125,9 +126,9 @@ static void who_has_sealed_no_good_piece_is_named_and_nothing_is_bound(void **s)
     member_stop();
 }
 
-/* A coordinator that gives one member other weights than the rest would get that one's gradient
+/* A coordinator that gives one member different weights could extract the gradient of that member
  * from a sum (CCS 2022, "model inconsistency"). */
-static void a_gradient_is_given_only_for_what_the_pieces_were_sealed_for(void **s)
+static void a_gradient_is_given_only_for_the_description_of_the_pieces(void **s)
 {
     (void)s;
     double was = m.params[3];
@@ -144,7 +145,7 @@ static void a_gradient_is_given_only_for_what_the_pieces_were_sealed_for(void **
             assert_non_null(strstr(m.j.withheld, "about other parameters"));
             assert_int_equal(member_hide(round, 20), 0); /* nothing was given yet */
         }
-        if (round == 4) { /* what another member was told */
+        if (round == 4) { /* the description that another member received */
             uint8_t theirs[SHERD__ABOUT], mine[SHERD__ABOUT];
             m.params[3] += 1;
             member_plan_round(round + 1, 20);
@@ -154,7 +155,8 @@ static void a_gradient_is_given_only_for_what_the_pieces_were_sealed_for(void **
             memcpy(mine, m.bound, sizeof mine);
             memcpy(m.bound, theirs, sizeof m.bound);
             members_seal(round + 1);
-            memcpy(m.bound, mine, sizeof m.bound); /* they say that they were told the same */
+            memcpy(m.bound, mine, sizeof m.bound); /* their signatures confirm the node's
+                                                    * description */
             assert_int_equal(member_hide(round + 1, 20), 0);
             assert_int_equal(member_open_for(round + 1, member_all, N), SHERD_EFRAME);
         }
@@ -162,7 +164,7 @@ static void a_gradient_is_given_only_for_what_the_pieces_were_sealed_for(void **
     member_stop();
 }
 
-static void too_few_survivors_or_pieces_of_others_open_nothing(void **s)
+static void too_few_survivors_and_pieces_of_other_rounds_open_nothing(void **s)
 {
     (void)s;
     member_start(NULL);
@@ -180,11 +182,11 @@ static void too_few_survivors_or_pieces_of_others_open_nothing(void **s)
     assert_int_equal(member_hide(2, 20), 0);
     assert_int_equal(member_open_for(2, member_all, N), SHERD_EFRAME); /* pieces of round 1 */
     members_seal(2);
-    assert_int_equal(member_open(2, N, member_all, N), SHERD_EINVAL); /* it was asked */
+    assert_int_equal(member_open(2, N, member_all, N), SHERD_EINVAL); /* it has answered */
     member_stop();
 }
 
-static void a_parameter_that_is_not_finite_is_refused(void **s)
+static void a_nonfinite_parameter_is_refused(void **s)
 {
     (void)s;
     member_start(NULL);
@@ -201,8 +203,8 @@ static void a_parameter_that_is_not_finite_is_refused(void **s)
     member_stop();
 }
 
-/* What gives the same sum to the bit has one entry in the ledger. */
-static void zeros_of_either_sign_and_subnormal_parameters_are_one_sum(void **s)
+/* Parameters that give the same sum, bit by bit, have one entry in the ledger. */
+static void signed_zeros_and_subnormal_parameters_give_the_same_sum(void **s)
 {
     (void)s;
     static const double zeros[] = { 0, -0.0, 0x1p-1074, -0x1p-1023 };
@@ -218,7 +220,7 @@ static void zeros_of_either_sign_and_subnormal_parameters_are_one_sum(void **s)
         assert_memory_equal(m.ledger.charges[i].about, m.ledger.charges[0].about,
                             SHERD__LEDGER_DIGEST);
     }
-    m.params[1] = 0x1p-1022; /* the least normal one */
+    m.params[1] = 0x1p-1022; /* the smallest normal number */
     assert_int_equal(member_seal(++round), 0);
     assert_int_equal(member_hide(round, 20), 0);
     assert_memory_not_equal(m.ledger.charges[round - 1].about, m.ledger.charges[0].about,
@@ -231,14 +233,14 @@ static void zeros_of_either_sign_and_subnormal_parameters_are_one_sum(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rounds_go_on_with_masks_of_their_own),
-        cmocka_unit_test(each_question_of_a_round_is_answered_once),
-        cmocka_unit_test(pieces_are_checked_once_and_opened_as_ever),
-        cmocka_unit_test(who_has_sealed_no_good_piece_is_named_and_nothing_is_bound),
-        cmocka_unit_test(a_gradient_is_given_only_for_what_the_pieces_were_sealed_for),
-        cmocka_unit_test(too_few_survivors_or_pieces_of_others_open_nothing),
-        cmocka_unit_test(a_parameter_that_is_not_finite_is_refused),
-        cmocka_unit_test(zeros_of_either_sign_and_subnormal_parameters_are_one_sum),
+        cmocka_unit_test(each_round_has_a_mask_of_its_own),
+        cmocka_unit_test(each_request_of_a_round_is_answered_once),
+        cmocka_unit_test(pieces_are_checked_once_and_opened_afterwards),
+        cmocka_unit_test(a_member_with_an_invalid_piece_is_named_and_nothing_is_bound),
+        cmocka_unit_test(a_gradient_is_given_only_for_the_description_of_the_pieces),
+        cmocka_unit_test(too_few_survivors_and_pieces_of_other_rounds_open_nothing),
+        cmocka_unit_test(a_nonfinite_parameter_is_refused),
+        cmocka_unit_test(signed_zeros_and_subnormal_parameters_give_the_same_sum),
     };
     return cmocka_run_group_tests(tests, member_fill, member_empty);
 }

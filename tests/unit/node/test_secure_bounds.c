@@ -1,6 +1,6 @@
 /*
- * What secure sums take of a node is counted, ends with what asked for it and leaves nothing;
- * whatever a question says, it is answered once.
+ * The resources that secure sums take of a node are counted, are freed with the task that needed
+ * them, and none is left; every request is answered once, whatever it contains.
  *
  * link: -Wl,--wrap=sherd__gaussian_draw
  */
@@ -17,7 +17,7 @@
 #include "tests/support/draw.h"
 #include "tests/unit/node/secure_member.h"
 
-static void memory_is_counted_before_anything_is_made(void **s)
+static void memory_is_counted_before_it_is_used(void **s)
 {
     (void)s;
     unsigned no_room = 0, room = 0;
@@ -31,7 +31,7 @@ static void memory_is_counted_before_anything_is_made(void **s)
     assert_true(no_room > 0 && room > 0);
 }
 
-static void whatever_a_question_says_it_is_answered_once(void **s)
+static void every_request_is_answered_once_whatever_it_contains(void **s)
 {
     (void)s;
     member_start(NULL);
@@ -67,7 +67,7 @@ static void whatever_a_question_says_it_is_answered_once(void **s)
     member_stop();
 }
 
-static void a_job_that_is_dropped_leaves_nothing(void **s)
+static void a_dropped_job_leaves_nothing_behind(void **s)
 {
     (void)s;
     member_start(NULL);
@@ -93,13 +93,14 @@ int __wrap_sherd__gaussian_draw(int64_t *out, size_t n, uint64_t variance, const
     return __real_sherd__gaussian_draw(out, n, variance, e);
 }
 
-/* The compute thread serves everybody, and the number of places is one coordinator's word. */
-static void a_round_ends_with_what_asked_for_it(void **s)
+/* The compute thread serves all clients, and one coordinator chooses the number of places. */
+static void a_round_ends_with_the_request_that_needed_it(void **s)
 {
     (void)s;
     m.threaded = true;
     m.places = UINT32_MAX;
-    for (unsigned how = 0; how < 4; how++) { /* CANCEL of it, of its job, DROP, the end */
+    for (unsigned how = 0; how < 4; how++) { /* CANCEL of the task, CANCEL of its job, DROP, end of
+                                              * the connection */
         m.noise = how == 2;
         member_start(NULL);
         member_meet();
@@ -108,12 +109,12 @@ static void a_round_ends_with_what_asked_for_it(void **s)
         member_ask(SHERD__OP_HIDE, block, block + 1, SHERD_I64, 1, LEN);
         for (unsigned i = 0; i < 60000 && !atomic_load(&m.charged); i++) usleep(1000);
         assert_int_equal(sherd__executor_pending(m.executor), 1);
-        if (how == 2) /* behind it, and stops as it draws noise */
+        if (how == 2) /* queued behind it; stops when it draws noise */
             member_ask(SHERD__OP_SEAL, member_put_seal(2, 20), 0, SHERD_U8, N,
                        sherd__aggregate_sealed_len(&member_agreed));
         if (how < 2) {
             assert_int_equal(sherd__session_cancel(m.j.co, JOB, how ? 0 : m.tasks, how ? 0 : 1), 0);
-            m.tasks--; /* the coordinator hears nothing of it */
+            m.tasks--; /* the coordinator receives no answer */
         }
         if (how == 2) assert_int_equal(sherd__session_drop(m.j.co, JOB, 0), 0);
         if (how == 3) {
@@ -124,7 +125,7 @@ static void a_round_ends_with_what_asked_for_it(void **s)
         }
         assert_true(member_idle());
         if (how == 2) assert_int_equal(m.refused, SHERD_EINTERRUPTED);
-        assert_int_equal(atomic_load(&draws), how >= 2); /* of the first SEAL under noise */
+        assert_int_equal(atomic_load(&draws), how >= 2); /* of the first SEAL with noise */
         assert_int_equal(m.ledger.len, 1);
         if (how == 3) joined_open(&m.j, m.worker, member_hear, NULL);
         member_stop();
@@ -134,8 +135,8 @@ static void a_round_ends_with_what_asked_for_it(void **s)
     m.noise = 0;
 }
 
-/* Neither a confirmation nor an answer for the round before it, which the member has left. */
-static void a_seal_without_noise_ends_both_its_round_and_the_one_before(void **s)
+/* The member neither confirms nor answers for the previous round, which it has left. */
+static void a_seal_that_fails_to_draw_noise_ends_its_round_and_the_previous_one(void **s)
 {
     (void)s;
     m.noise = 1;
@@ -164,11 +165,11 @@ static void a_seal_without_noise_ends_both_its_round_and_the_one_before(void **s
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_is_counted_before_anything_is_made),
-        cmocka_unit_test(whatever_a_question_says_it_is_answered_once),
-        cmocka_unit_test(a_job_that_is_dropped_leaves_nothing),
-        cmocka_unit_test(a_round_ends_with_what_asked_for_it),
-        cmocka_unit_test(a_seal_without_noise_ends_both_its_round_and_the_one_before),
+        cmocka_unit_test(memory_is_counted_before_it_is_used),
+        cmocka_unit_test(every_request_is_answered_once_whatever_it_contains),
+        cmocka_unit_test(a_dropped_job_leaves_nothing_behind),
+        cmocka_unit_test(a_round_ends_with_the_request_that_needed_it),
+        cmocka_unit_test(a_seal_that_fails_to_draw_noise_ends_its_round_and_the_previous_one),
     };
     return cmocka_run_group_tests(tests, member_fill, member_empty);
 }

@@ -1,6 +1,6 @@
 /*
- * A node opens a sum over survivors that enough members have confirmed to it: these ones, of this
- * round, job and roster, each with its own key.
+ * A node opens a sum only over survivors that enough members have confirmed: these survivors, of
+ * this round, job and roster, each signed with the member's own key.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,8 +13,8 @@
 
 #include "tests/unit/node/secure_member.h"
 
-/* A lying coordinator tells this node of one set of survivors and others of another. */
-static void survivors_that_too_few_confirm_open_nothing(void **s)
+/* A lying coordinator names one set of survivors to this node and another set to others. */
+static void survivors_that_too_few_members_confirm_open_nothing(void **s)
 {
     (void)s;
     static const uint64_t less[] = { 0, 1, 2 }, twice[] = { 0, 1, 1 }, beyond[] = { 0, 1, 4 };
@@ -27,7 +27,7 @@ static void survivors_that_too_few_confirm_open_nothing(void **s)
     assert_int_equal(member_confirm(1, member_all, N), 0);
     assert_int_equal(member_confirm(1, less, U), SHERD_EINVAL);
     assert_non_null(strstr(m.j.withheld, "round 1 has had its survivors"));
-    members_confirm(1, less, U); /* what they were told */
+    members_confirm(1, less, U); /* the set that the others received */
     assert_int_equal(member_open(1, N, member_all, N), SHERD_EAUTH);
     assert_non_null(strstr(m.j.withheld, "member 1 has not confirmed these survivors of round 1"));
     members_confirm(1, member_all, N);
@@ -44,13 +44,14 @@ static void survivors_that_too_few_confirm_open_nothing(void **s)
         assert_int_equal(member_confirm(round, member_all, N), 0);
         members_confirm(round, member_all, N);
         assert_int_equal(member_open(round, N, twice, round == 2 ? U - 1 : U), SHERD_EFEWNODES);
-        assert_int_equal(member_open(round, N, member_all, N), SHERD_EINVAL); /* it was asked */
+        assert_int_equal(member_open(round, N, member_all, N), SHERD_EINVAL); /* it has answered */
     }
     member_stop();
 }
 
-/* Signed by the right member for the right survivors: of another round, job, subject or roster. */
-static void a_confirmation_of_another_round_or_job_or_roster_counts_for_nothing(void **s)
+/* Signed by the right member for the right survivors, but of another round, job, description or
+ * roster. */
+static void confirmations_of_another_round_job_or_roster_do_not_count(void **s)
 {
     (void)s;
     member_start(NULL);
@@ -60,7 +61,8 @@ static void a_confirmation_of_another_round_or_job_or_roster_counts_for_nothing(
         uint64_t round = 1 + what, said = round - (what == 0);
         assert_int_equal(member_seal(round), 0);
         members_seal(round);
-        assert_int_equal(member_confirm(round, member_all, N), SHERD_EINVAL); /* of nothing given */
+        assert_int_equal(member_confirm(round, member_all, N),
+                         SHERD_EINVAL); /* nothing was given */
         assert_int_equal(member_hide(round, 20), 0);
         assert_int_equal(member_confirm(round, member_all, N), 0);
         memcpy(was, m.bound, sizeof was);
@@ -78,8 +80,8 @@ static void a_confirmation_of_another_round_or_job_or_roster_counts_for_nothing(
     member_stop();
 }
 
-/* What is signed is bound to the members that this node knows, whatever SEAL says it is about. */
-static void a_signature_of_survivors_is_over_members_and_subject(void **s)
+/* The signed statement contains the members that this node knows, whatever description SEAL has. */
+static void a_signature_covers_survivors_members_and_description(void **s)
 {
     (void)s;
     uint8_t statement[SHERD__CONFIRMATION], key[32];
@@ -101,9 +103,9 @@ static void a_signature_of_survivors_is_over_members_and_subject(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(survivors_that_too_few_confirm_open_nothing),
-        cmocka_unit_test(a_confirmation_of_another_round_or_job_or_roster_counts_for_nothing),
-        cmocka_unit_test(a_signature_of_survivors_is_over_members_and_subject),
+        cmocka_unit_test(survivors_that_too_few_members_confirm_open_nothing),
+        cmocka_unit_test(confirmations_of_another_round_job_or_roster_do_not_count),
+        cmocka_unit_test(a_signature_covers_survivors_members_and_description),
     };
     return cmocka_run_group_tests(tests, member_fill, member_empty);
 }

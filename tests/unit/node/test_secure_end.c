@@ -1,6 +1,6 @@
 /*
- * How a session of secure sums ends where a loop serves others: the compute thread wipes it, its
- * memory counts until then, and a JOIN that follows may have that memory.
+ * The end of a session of secure sums in a loop that serves others: the compute thread wipes it,
+ * its memory counts until then, and a following JOIN may use that memory.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@ static uint64_t used(void)
     return sherd__worker_memory(m.worker)->used;
 }
 
-/* Turns of the loop, in which nothing is heard of the compute thread. */
+/* Runs turns of the loop; nothing arrives from the compute thread. */
 static void turns(void)
 {
     for (joined_exchange(&m.j); m.wakes; joined_exchange(&m.j)) {
@@ -32,7 +32,7 @@ static void start(uint64_t memory)
     member_start_with(memory, &m.own, NULL);
 }
 
-/* The connection breaks; nothing is heard of the compute thread. */
+/* Breaks the connection; nothing arrives from the compute thread. */
 static void cut(void)
 {
     joined_cut(&m.j);
@@ -62,7 +62,7 @@ static void drop_job(void)
     turns();
 }
 
-/* What a session reserves at JOIN, and all memory that is in use then. */
+/* Returns the memory that a session reserves at JOIN; *all is all memory in use then. */
 static uint64_t reserved(uint64_t *all)
 {
     start(MUCH);
@@ -78,7 +78,7 @@ static uint64_t reserved(uint64_t *all)
     return bytes;
 }
 
-static void the_compute_thread_wipes_what_a_session_leaves(void **s)
+static void the_compute_thread_wipes_the_data_of_an_ended_session(void **s)
 {
     (void)s;
     for (int by_cut = 0; by_cut <= 1; by_cut++) {
@@ -95,12 +95,12 @@ static void the_compute_thread_wipes_what_a_session_leaves(void **s)
     }
 }
 
-static void a_join_has_the_memory_of_the_session_before(void **s)
+static void a_join_may_use_the_memory_of_the_previous_session(void **s)
 {
     (void)s;
     uint64_t all, bytes = reserved(&all);
     for (int dropped = 0; dropped <= 1; dropped++) {
-        start(all + bytes / 2); /* not for two */
+        start(all + bytes / 2); /* not enough for two sessions */
         assert_int_equal(member_join(), 0);
         if (dropped) drop_job();
         uint64_t before = used();
@@ -113,8 +113,8 @@ static void a_join_has_the_memory_of_the_session_before(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_compute_thread_wipes_what_a_session_leaves),
-        cmocka_unit_test(a_join_has_the_memory_of_the_session_before),
+        cmocka_unit_test(the_compute_thread_wipes_the_data_of_an_ended_session),
+        cmocka_unit_test(a_join_may_use_the_memory_of_the_previous_session),
     };
     return cmocka_run_group_tests_name("node/secure_end", tests, member_fill, member_empty);
 }

@@ -1,6 +1,7 @@
 /*
- * What a node asks of a training before its first round: a format and thresholds that it knows,
- * places that it has room for, keys that their owners signed and that its peers' file names.
+ * The conditions of a node before the first round of a training: a known format and safe
+ * thresholds, places for which it has room, keys that their owners signed and that its peers' file
+ * names.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +15,7 @@
 
 #include "tests/unit/node/secure_member.h"
 
-static void a_coordinator_of_another_version_is_told_so(void **s)
+static void a_coordinator_of_another_version_gets_a_version_error(void **s)
 {
     (void)s;
     uint64_t words[SHERD__SECURE_PLAN];
@@ -29,7 +30,7 @@ static void a_coordinator_of_another_version_is_told_so(void **s)
     member_stop();
 }
 
-static void keys_that_their_owners_did_not_sign_are_refused(void **s)
+static void keys_without_their_owners_signature_are_refused(void **s)
 {
     (void)s;
     member_start(NULL);
@@ -41,12 +42,12 @@ static void keys_that_their_owners_did_not_sign_are_refused(void **s)
         assert_int_equal(member_seal(1), SHERD_EINVAL);
     }
     assert_int_equal(member_join(), 0);
-    member_deal_cards(); /* a signature as another member */
+    member_deal_cards(); /* a signature for another member */
     memcpy(m.cards + 2 * SHERD__SECURE_CARD, m.cards + 3 * SHERD__SECURE_CARD, SHERD__SECURE_CARD);
     assert_int_equal(member_roster(), SHERD_EAUTH);
     static const sherd__seal_key nothing = { .open = { 1 } };
     assert_int_equal(member_join(), 0);
-    member_deal_cards(); /* signed well, and nothing can be sealed to it */
+    member_deal_cards(); /* a valid signature of a key to which nothing can be sealed */
     member_card_of(m.others[2].identity, 2, &nothing, m.cards + 2 * SHERD__SECURE_CARD);
     assert_int_equal(member_roster(), SHERD_EAUTH);
     assert_int_equal(member_join(), 0);
@@ -85,7 +86,7 @@ static int roster_under(const char *of_1, const char *of_2, const char *of_3)
     return err;
 }
 
-static void with_a_peers_file_only_its_nodes_are_believed(void **s)
+static void with_a_peers_file_only_its_nodes_may_be_members(void **s)
 {
     (void)s;
     assert_int_equal(roster_under("", "", ""), 0);
@@ -96,7 +97,7 @@ static void with_a_peers_file_only_its_nodes_are_believed(void **s)
     assert_int_equal(roster_under("", "", "domain=own"), SHERD_EAUTH);
 }
 
-static void thresholds_that_are_not_safe_are_refused(void **s)
+static void unsafe_thresholds_are_refused(void **s)
 {
     (void)s;
     static const uint32_t bad[][3] = { { 2, 2, 1 }, { 4, 2, 1 }, { 4, 3, 0 },      { 4, 3, 2 },
@@ -114,7 +115,7 @@ static void thresholds_that_are_not_safe_are_refused(void **s)
     member_stop();
 }
 
-/* A node without data, and examples for it. */
+/* Starts a node without data, and examples for it. */
 static void start_dealt(void)
 {
     m.dealt = m.stays = true;
@@ -129,7 +130,7 @@ static void stop_dealt(void)
     member_stop();
 }
 
-static void a_plan_has_no_more_places_than_examples_are_dealt(void **s)
+static void a_plan_may_not_have_more_places_than_examples_were_sent(void **s)
 {
     (void)s;
     for (m.places = 8; m.places < 12; m.places++) {
@@ -140,13 +141,14 @@ static void a_plan_has_no_more_places_than_examples_are_dealt(void **s)
     m.places = ROWS;
 }
 
-/* Members whose examples are dealt bind themselves to no sum: a coordinator that deals some to four
- * nodes would have them confirm {0, 1, 2} and {0, 2}, and so learn what owner 1 has. */
-static void members_have_examples_of_their_own_or_are_all_dealt_theirs(void **s)
+/* Members whose examples come from the coordinator do not bind themselves to a sum. A coordinator
+ * that sends examples to some of four nodes could have them confirm {0, 1, 2} and {0, 2}, and so
+ * learn the data of owner 1. */
+static void either_all_members_have_own_examples_or_all_receive_theirs(void **s)
 {
     (void)s;
     for (unsigned dealt = 0; dealt < 2; dealt++)
-        for (uint32_t other = 0; other < N; other++) { /* 0: all are alike */
+        for (uint32_t other = 0; other < N; other++) { /* 0: all members are of one kind */
             if (dealt) start_dealt();
             else member_start(NULL);
             assert_int_equal(member_join(), 0);
@@ -167,12 +169,12 @@ static void members_have_examples_of_their_own_or_are_all_dealt_theirs(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_coordinator_of_another_version_is_told_so),
-        cmocka_unit_test(keys_that_their_owners_did_not_sign_are_refused),
-        cmocka_unit_test(with_a_peers_file_only_its_nodes_are_believed),
-        cmocka_unit_test(thresholds_that_are_not_safe_are_refused),
-        cmocka_unit_test(a_plan_has_no_more_places_than_examples_are_dealt),
-        cmocka_unit_test(members_have_examples_of_their_own_or_are_all_dealt_theirs),
+        cmocka_unit_test(a_coordinator_of_another_version_gets_a_version_error),
+        cmocka_unit_test(keys_without_their_owners_signature_are_refused),
+        cmocka_unit_test(with_a_peers_file_only_its_nodes_may_be_members),
+        cmocka_unit_test(unsafe_thresholds_are_refused),
+        cmocka_unit_test(a_plan_may_not_have_more_places_than_examples_were_sent),
+        cmocka_unit_test(either_all_members_have_own_examples_or_all_receive_theirs),
     };
     return cmocka_run_group_tests(tests, member_fill, member_empty);
 }

@@ -1,6 +1,7 @@
 /*
- * A node knows a sum by its parameters and places, whatever the recipe: another recipe is no way to
- * the same sum for other members. Every key of a recipe is tried, and a new one has to be.
+ * A node identifies a sum by its parameters and places, for any recipe: a changed recipe must not
+ * give other members access to the same sum. The test covers every key of a recipe, and fails if it
+ * lacks one.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +22,7 @@
 #define REST "data = file\nepochs = 1\nrate = 0.5\n"
 #define BASE NETWORK REST
 
-/* Recipes that differ from BASE in this key, and in what comes with it. */
+/* Recipes that differ from BASE in this key and in its consequences. */
 static const struct {
     const char *key, *text;
 } others[] = {
@@ -54,7 +55,7 @@ static const struct {
     { "warmup", BASE "warmup = 1\n" },
 };
 
-/* Its canonical text; the caller's. */
+/* Returns the canonical text of a recipe; the caller frees it. */
 static sherd__buf printed(const char *text)
 {
     sherd__recipe r;
@@ -66,7 +67,7 @@ static sherd__buf printed(const char *text)
     return out;
 }
 
-/* What the ledger of a node has of a sum under this recipe. */
+/* Returns the ledger's identification of a sum with this recipe. */
 static void charged_for(const char *text, uint8_t about[SHERD__LEDGER_DIGEST])
 {
     size_t targets = strstr(text, "targets = values") ? 2 : 1; /* or labels, of which 0 is one */
@@ -83,7 +84,7 @@ static void charged_for(const char *text, uint8_t about[SHERD__LEDGER_DIGEST])
     member_stop();
 }
 
-static void no_key_of_a_recipe_makes_another_sum(void **s)
+static void no_key_of_a_recipe_makes_a_different_sum(void **s)
 {
     (void)s;
     const char *was = m.recipe;
@@ -109,6 +110,7 @@ static void no_key_of_a_recipe_makes_another_sum(void **s)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(no_key_of_a_recipe_makes_another_sum) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(
+        no_key_of_a_recipe_makes_a_different_sum) };
     return cmocka_run_group_tests(tests, member_fill, member_empty);
 }

@@ -1,8 +1,8 @@
 /*
- * What a node says does not depend on its examples. Two nodes that differ in nothing else are asked
- * the same questions, good ones and bad ones, under parameters and scales that a hostile
- * coordinator would choose; refusals, their texts, sizes of answers and memory in use must be the
- * same.
+ * The answers of a node do not depend on its examples. Two nodes that differ only in their examples
+ * get the same requests, valid and invalid ones, with parameters and scales that a hostile
+ * coordinator would choose. Refusals, their texts, the sizes of answers and the memory in use must
+ * be the same.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -68,7 +68,7 @@ static uint32_t tasks, next_block;
 static size_t count;
 static unsigned recipe;
 
-/* ---- two nodes ------------------------------------------------------------------------------- */
+/* ---- the two nodes --------------------------------------------------------------------------- */
 
 static void hear(void *ctx, sherd__event *e)
 {
@@ -118,7 +118,7 @@ static void put(uint32_t block, uint8_t dtype, uint64_t rows, uint64_t cols, con
     for (unsigned i = 0; i < 2; i++) joined_put(&sides[i].j, JOB, block, dtype, rows, cols, bytes);
 }
 
-/* Both are asked; both say the same. */
+/* Asks both nodes and checks that their answers agree. */
 static int task(uint32_t op, uint32_t left, uint32_t right, uint8_t dtype, uint64_t rows,
                 uint64_t cols)
 {
@@ -136,7 +136,7 @@ static int task(uint32_t op, uint32_t left, uint32_t right, uint8_t dtype, uint6
     return sides[0].code;
 }
 
-/* ---- questions ------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static sherd__aggregate aggregate(void)
 {
@@ -185,7 +185,7 @@ static int roster(const sherd__secure_plan *p)
     return task(SHERD__OP_ROSTER, PLAN, ROSTER, SHERD_I64, 1, 1);
 }
 
-/* Parameters and scales of a hostile coordinator. */
+/* Chooses parameters and scales as a hostile coordinator would. */
 static void choose(double *params, int64_t *question, size_t scales, uint64_t round)
 {
     unsigned how = (unsigned)(draw() % 5);
@@ -244,7 +244,7 @@ static double odd(void)
     return of[draw() % (sizeof of / sizeof *of)];
 }
 
-/* Rows of which one in so many numbers is odd; 0: none is. */
+/* Fills rows in which one in so many numbers is special; 0: none is. */
 static void fill(side *n, size_t rows, unsigned odds)
 {
     for (size_t i = 0; i < rows * COLS; i++) {
@@ -288,7 +288,7 @@ static void answers_do_not_depend_on_examples(void **s)
                                  .places = PLACES,
                                  .clip = clip ? 0.5 : 0,
                                  .noise = clip ? 1.25 : 0 };
-        for (unsigned i = 0; i < 40; i++) { /* plans that make no sense */
+        for (unsigned i = 0; i < 40; i++) { /* inconsistent plans */
             sherd__secure_plan bad = p;
             uint64_t numbers[SHERD__SECURE_PLAN];
             sherd__secure_plan_write((uint8_t *)numbers, &bad);

@@ -1,8 +1,8 @@
 /*
- * A coordinator that lies about who is in a sum: it tells some nodes of one set of survivors and
- * the others of another, has T members that sign and answer whatever it likes, and passes on what
- * it pleases, in one session with each node or in two. The honest nodes are the real ones, and no
- * two sets get an answer from any of them. And what is in a sum that is opened well.
+ * A coordinator that lies about the members of a sum: it names one set of survivors to some nodes
+ * and another set to the others, has T members that sign and answer anything, and forwards what it
+ * chooses, in one session with each node or in two. The honest nodes are real, and no two sets get
+ * an answer from them. Also, the result of a sum that is opened correctly.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -60,11 +60,11 @@ typedef struct party {
 static party parties[MOST];
 static sherd__aggregate a;
 static double params[COUNT] = { 0.5, -0.25, 0.125 }, clip, noise; /* clip, noise: of the plan */
-static unsigned on, links = 1; /* the session that is used, of how many with each */
+static unsigned on, links = 1; /* the session in use, and the number of sessions with each node */
 static uint8_t cards[LINKS][MOST * SHERD__SECURE_CARD], roster[LINKS][SHERD__ABOUT],
     about[LINKS][SHERD__ABOUT], bound[LINKS][SHERD__ABOUT];
 
-/* ---- questions ----------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static void hear(void *ctx, sherd__event *e)
 {
@@ -130,7 +130,7 @@ static void stop(void)
     }
 }
 
-/* All join in the session that is used, and know one another. */
+/* All members join in the session in use, and learn of each other. */
 static void join(uint32_t nodes, uint32_t survivors, uint32_t colluding)
 {
     uint8_t training[SHERD__ABOUT], more[SHERD__SECURE_TRAINING];
@@ -177,7 +177,7 @@ static void meet(uint32_t nodes, uint32_t survivors, uint32_t colluding)
     on = 0;
 }
 
-/* Pieces and uploads of all, under parameters of their own or again under those of `as`. */
+/* Pieces and uploads of all members, with new parameters or again with those of round `as`. */
 static void give_as(uint64_t round, uint64_t as)
 {
     uint64_t hiding[SHERD__SECURE_HIDE + 2] = { SHERD__SECURE_FORMAT, round, 0, 20, 20 };
@@ -224,7 +224,7 @@ static uint32_t list_of(unsigned set, uint32_t *list)
     return a.nodes - set;
 }
 
-/* The statement, signed by one that signs anything. */
+/* Signs the statement as a member that signs anything. */
 static void sign(uint64_t round, unsigned set, uint32_t i)
 {
     uint32_t list[MOST], len = list_of(set, list);
@@ -236,7 +236,7 @@ static void sign(uint64_t round, unsigned set, uint32_t i)
     has_signed[on][set][i] = true;
 }
 
-/* T members sign for both. */
+/* T members sign for both sets. */
 static void collude(uint64_t round)
 {
     memset(has_signed[on], 0, sizeof has_signed[on]);
@@ -260,7 +260,8 @@ static int confirm(uint64_t round, unsigned set, uint32_t i)
     return 0;
 }
 
-/* With signatures of those who signed `set`; mixed: and of who signed the other one. */
+/* Opens with the signatures of members that signed `set`; mixed: and of those that signed the other
+ * set. */
 static int open_set(uint64_t round, unsigned set, uint32_t i, bool mixed)
 {
     uint64_t question[SHERD__SECURE_OPEN + MOST * SHERD__SECURE_CONFIRMED] = { SHERD__SECURE_FORMAT,
@@ -287,8 +288,8 @@ static int open_set(uint64_t round, unsigned set, uint32_t i, bool mixed)
     return err;
 }
 
-/* Honest members (bits of `told`) are told of the one set or the other. How many of them answer for
- * each. */
+/* Names one of the two sets to each honest member (bits of `told`). answers: the number of members
+ * that answer for each set. */
 static void split(uint64_t round, unsigned told, uint32_t answers[2])
 {
     uint32_t honest = a.nodes - a.colluding, all[2] = { a.colluding, a.colluding };
@@ -304,13 +305,14 @@ static void split(uint64_t round, unsigned told, uint32_t answers[2])
         unsigned set = told >> i & 1;
         bool enough = all[set] >= a.threshold;
         if (all[!set] > a.colluding) assert_int_equal(open_set(round, set, i, true), SHERD_EAUTH);
-        assert_int_equal(open_set(round, !set, i, false), SHERD_EAUTH); /* what it was not told */
+        assert_int_equal(open_set(round, !set, i, false), SHERD_EAUTH); /* a set that it did not
+                                                                         * confirm */
         assert_int_equal(open_set(round, set, i, false), enough ? 0 : SHERD_EFEWNODES);
         answers[set] += enough;
     }
 }
 
-static void no_two_sets_of_a_round_are_answered_for_whoever_is_told_what(void **s)
+static void at_most_one_set_of_a_round_is_answered_however_members_are_split(void **s)
 {
     (void)s;
     static const uint32_t shapes[][3] = { { 4, 3, 1 }, { 5, 4, 2 }, { 7, 5, 1 }, { 7, 5, 2 } };
@@ -332,9 +334,9 @@ static void no_two_sets_of_a_round_are_answered_for_whoever_is_told_what(void **
     }
 }
 
-/* The same sum is asked for in a second round, of the same members: what was opened in the first
- * one is opened again or nothing is. */
-static void no_two_sets_of_the_same_sum_are_opened_in_two_rounds(void **s)
+/* The same sum is requested in a second round, of the same members: it is opened over the set of
+ * the first round or not at all. */
+static void at_most_one_set_of_a_sum_is_opened_in_two_rounds(void **s)
 {
     (void)s;
     static const uint32_t shapes[][3] = { { 4, 3, 1 }, { 5, 4, 1 }, { 5, 4, 2 } };
@@ -369,9 +371,9 @@ static void no_two_sets_of_the_same_sum_are_opened_in_two_rounds(void **s)
     assert_true(again > 10 && refused > 100);
 }
 
-/* The same in two sessions with each, over the same members: both have given and confirmed before
- * either is opened. Opened member by member, or session by session. */
-static void no_two_sets_of_the_same_sum_are_opened_in_two_sessions(void **s)
+/* The same in two sessions with each node, over the same members: both have given and confirmed
+ * before either is opened. They are opened member by member, or session by session. */
+static void at_most_one_set_of_a_sum_is_opened_in_two_sessions(void **s)
 {
     (void)s;
     static const uint32_t shapes[][3] = { { 4, 3, 1 }, { 5, 4, 1 }, { 5, 4, 2 } };
@@ -418,9 +420,9 @@ static void no_two_sets_of_the_same_sum_are_opened_in_two_sessions(void **s)
     assert_true(again > 10 && refused > 100);
 }
 
-/* ---- what is opened when nobody lies ------------------------------------------------------- */
+/* ---- correct rounds -------------------------------------------------------------------------- */
 
-/* The sum of a round over one of the sets; gives how many examples the nodes of it have. */
+/* Computes the sum of a round over one of the sets; returns the number of examples of its nodes. */
 static int64_t sum_of(uint64_t round, unsigned set, int64_t *sum)
 {
     uint64_t uploads[LEN] = { 0 }, held[MOST][LEN];
@@ -447,7 +449,7 @@ static int64_t sum_of(uint64_t round, unsigned set, int64_t *sum)
     return rows;
 }
 
-static void one_set_that_all_confirm_is_opened_by_any_u_answers(void **s)
+static void a_set_that_all_confirm_is_opened_by_any_u_answers(void **s)
 {
     (void)s;
     draw_state = 50;
@@ -461,9 +463,9 @@ static void one_set_that_all_confirm_is_opened_by_any_u_answers(void **s)
     stop();
 }
 
-/* What rounds differ by, under the same parameters, is noise: fresh for each, of the variance that
- * the accountant counts with for each node that takes part. */
-static void each_round_has_noise_of_every_node_in_it(void **s)
+/* With the same parameters, rounds differ only by noise: fresh for each, with the variance that the
+ * accountant assumes for each participating node. */
+static void each_round_has_noise_of_every_participating_node(void **s)
 {
     (void)s;
     enum { ROUNDS = 150 };
@@ -497,9 +499,9 @@ static void each_round_has_noise_of_every_node_in_it(void **s)
     stop();
 }
 
-/* Of two rosters that share a member's card, one is believed: who was told of the other has signed
- * among others. */
-static void who_was_told_of_other_members_confirms_nothing(void **s)
+/* Of two rosters that share a member's card, one is accepted: the signature of a member that
+ * received the other roster covers other members. */
+static void a_member_with_another_roster_confirms_nothing(void **s)
 {
     (void)s;
     uint8_t other[SHERD__ABOUT], was[SHERD__ABOUT];
@@ -508,7 +510,7 @@ static void who_was_told_of_other_members_confirms_nothing(void **s)
     give(1);
     memset(has_signed[on], 0, sizeof has_signed[on]);
     memcpy(was, bound[on], sizeof was);
-    cards[on][3 * SHERD__SECURE_CARD] ^= 1; /* members 1 to 4 were told of another member 3 */
+    cards[on][3 * SHERD__SECURE_CARD] ^= 1; /* members 1 to 4 received another member 3 */
     sherd__about(other,
                  (const sherd__about_part[]){ { roster[on], SHERD__ABOUT },
                                               { cards[on], sizeof cards[on] } },
@@ -529,12 +531,12 @@ static void who_was_told_of_other_members_confirms_nothing(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_two_sets_of_a_round_are_answered_for_whoever_is_told_what),
-        cmocka_unit_test(no_two_sets_of_the_same_sum_are_opened_in_two_rounds),
-        cmocka_unit_test(no_two_sets_of_the_same_sum_are_opened_in_two_sessions),
-        cmocka_unit_test(one_set_that_all_confirm_is_opened_by_any_u_answers),
-        cmocka_unit_test(each_round_has_noise_of_every_node_in_it),
-        cmocka_unit_test(who_was_told_of_other_members_confirms_nothing),
+        cmocka_unit_test(at_most_one_set_of_a_round_is_answered_however_members_are_split),
+        cmocka_unit_test(at_most_one_set_of_a_sum_is_opened_in_two_rounds),
+        cmocka_unit_test(at_most_one_set_of_a_sum_is_opened_in_two_sessions),
+        cmocka_unit_test(a_set_that_all_confirm_is_opened_by_any_u_answers),
+        cmocka_unit_test(each_round_has_noise_of_every_participating_node),
+        cmocka_unit_test(a_member_with_another_roster_confirms_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,7 @@
 #include "node/store.h"
 #include "sherd/mat.h"
 
-static int alive; /* bodies that are not released yet */
+static int alive; /* bodies that have not been released */
 
 static void release(void *ctx, uint8_t *bytes, uint64_t len)
 {
@@ -34,7 +34,7 @@ static sherd__fragment *body(uint64_t len)
     return f;
 }
 
-static void blocks_are_found_under_their_own_name_only(void **state)
+static void blocks_are_found_by_their_exact_name_only(void **state)
 {
     (void)state;
     sherd__store s, other;
@@ -51,7 +51,7 @@ static void blocks_are_found_under_their_own_name_only(void **state)
     assert_int_equal(alive, 0);
 }
 
-static void a_name_is_given_once_and_never_zero(void **state)
+static void a_number_is_used_once_and_is_never_zero(void **state)
 {
     (void)state;
     sherd__store s;
@@ -67,7 +67,7 @@ static void a_name_is_given_once_and_never_zero(void **state)
     assert_int_equal(alive, 0);
 }
 
-static void a_dropped_block_lives_until_its_last_user_lets_go(void **state)
+static void a_dropped_block_lives_until_its_last_user_releases_it(void **state)
 {
     (void)state;
     sherd__store s;
@@ -84,7 +84,7 @@ static void a_dropped_block_lives_until_its_last_user_lets_go(void **state)
     assert_int_equal(alive, 0);
 }
 
-static void random_names_match_a_plain_table(void **state)
+static void random_names_agree_with_a_plain_table(void **state)
 {
     (void)state;
     enum { JOBS = 5, NUMBERS = 200 };
@@ -142,10 +142,10 @@ static void every_failed_allocation_leaves_the_block_with_its_owner(void **state
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks_are_found_under_their_own_name_only),
-        cmocka_unit_test(a_name_is_given_once_and_never_zero),
-        cmocka_unit_test(a_dropped_block_lives_until_its_last_user_lets_go),
-        cmocka_unit_test(random_names_match_a_plain_table),
+        cmocka_unit_test(blocks_are_found_by_their_exact_name_only),
+        cmocka_unit_test(a_number_is_used_once_and_is_never_zero),
+        cmocka_unit_test(a_dropped_block_lives_until_its_last_user_releases_it),
+        cmocka_unit_test(random_names_agree_with_a_plain_table),
         cmocka_unit_test(every_failed_allocation_leaves_the_block_with_its_owner),
     };
     return cmocka_run_group_tests_name("node/store", tests, NULL, NULL);

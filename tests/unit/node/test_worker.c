@@ -1,6 +1,6 @@
 /*
- * The task loop under real sessions in memory and an inline executor: what is submitted has run,
- * and is answered when the test drains.
+ * The task loop with real sessions in memory and an inline executor: a submitted task has run, and
+ * is answered when the test drains.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,7 +32,7 @@ static int close_cpu(void **s)
     return 0;
 }
 
-static void a_product_of_stored_blocks_comes_back(void **s)
+static void a_product_of_stored_blocks_is_returned(void **s)
 {
     (void)s;
     peer p;
@@ -92,7 +92,7 @@ static void a_cut_connection_frees_what_was_being_streamed(void **s)
     worker_stop();
 }
 
-/* --- with a backend that only remembers ------------------------------------------------------- */
+/* ---- with a backend that only records calls -------------------------------------------------- */
 
 static void unknown_blocks_and_wrong_shapes_are_refused(void **s)
 {
@@ -127,20 +127,20 @@ static void another_session_cannot_name_a_block(void **s)
     peer_ask(&q, 9, 1, 200, 200);
     peer_settle(&q);
     assert_int_equal(q.refusals_len, 1);
-    assert_int_equal(sherd__session_drop(q.j.co, 9, 1), SHERD_OK); /* nor drop it */
+    assert_int_equal(sherd__session_drop(q.j.co, 9, 1), SHERD_OK); /* it cannot drop it either */
     peer_settle(&q);
     peer_ask(&p, 9, 1, 200, 200);
     peer_settle(&p);
     assert_int_equal(p.results_len, 1);
     peer_cut(&q);
-    peer_ask(&p, 9, 2, 200, 200); /* nor end it by leaving */
+    peer_ask(&p, 9, 2, 200, 200); /* nor free it by disconnecting */
     peer_settle(&p);
     assert_int_equal(p.results_len, 2);
     peer_cut(&p);
     worker_stop();
 }
 
-static void a_second_block_of_one_name_is_refused(void **s)
+static void a_second_block_with_the_same_number_is_refused(void **s)
 {
     (void)s;
     peer p;
@@ -155,7 +155,7 @@ static void a_second_block_of_one_name_is_refused(void **s)
     worker_stop();
 }
 
-static void a_cancelled_task_is_not_run_and_not_answered_twice(void **s)
+static void a_cancelled_task_is_not_run_and_is_answered_once(void **s)
 {
     (void)s;
     peer p;
@@ -179,7 +179,7 @@ static void a_cancelled_task_is_not_run_and_not_answered_twice(void **s)
     worker_stop();
 }
 
-static void blocks_of_a_dead_session_stay_until_the_compute_thread_is_done(void **s)
+static void blocks_of_a_dead_session_stay_until_the_compute_thread_has_finished(void **s)
 {
     (void)s;
     peer p;
@@ -192,7 +192,7 @@ static void blocks_of_a_dead_session_stay_until_the_compute_thread_is_done(void 
     uint64_t held = sherd__worker_memory(loop.worker)->used;
     assert_true(held >= 2 * (8 * 200 * 200 + 8 * 400)); /* two results and both blocks */
     assert_true(held < 3 * 8 * 200 * 200 + 2 * 8 * 400);
-    worker_stop(); /* drains, and finds nothing used */
+    worker_stop(); /* drains, and checks that nothing is in use */
 }
 
 static void sessions_of_one_key_share_its_part_of_the_budget(void **s)
@@ -201,11 +201,11 @@ static void sessions_of_one_key_share_its_part_of_the_budget(void **s)
     peer a, b, other;
     worker_start(&worker_fake, NULL, SLOW, 4 * MB);
     peer_join_as(&a, 1, 3 * MB);
-    peer_put(&a, 9, 1, 400, 400, 1); /* 1.25 MB each, as they are counted */
+    peer_put(&a, 9, 1, 400, 400, 1); /* each counts 1.25 MB */
     peer_settle(&a);
     peer_join_as(&b, 1, 3 * MB);
     peer_put(&b, 9, 1, 400, 400, 1);
-    peer_put(&b, 9, 2, 400, 400, 1); /* the third is beyond it */
+    peer_put(&b, 9, 2, 400, 400, 1); /* the third exceeds the budget */
     peer_settle(&b);
     assert_int_equal(a.refusals_len, 0);
     assert_int_equal(b.refusals_len, 1);
@@ -215,12 +215,12 @@ static void sessions_of_one_key_share_its_part_of_the_budget(void **s)
     peer_put(&other, 9, 1, 300, 300, 1);
     peer_settle(&other);
     assert_int_equal(other.refusals_len, 0);
-    peer_cut(&a); /* what it had is the key's again, */
+    peer_cut(&a); /* its memory is available to the key again */
     peer_put(&b, 9, 2, 400, 400, 1);
     peer_settle(&b);
     assert_int_equal(b.refusals_len, 1);
     peer_cut(&b);
-    peer_join_as(&a, 1, 2 * MB); /* and a smaller part goes for what comes */
+    peer_join_as(&a, 1, 2 * MB); /* and a smaller part applies to new blocks */
     peer_put(&a, 9, 1, 400, 400, 1);
     peer_put(&a, 9, 2, 400, 400, 1);
     peer_settle(&a);
@@ -230,14 +230,14 @@ static void sessions_of_one_key_share_its_part_of_the_budget(void **s)
     worker_stop();
 }
 
-static void over_budget_blocks_and_results_are_refused_and_the_rest_goes_on(void **s)
+static void blocks_and_results_beyond_the_budget_are_refused_and_others_continue(void **s)
 {
     (void)s;
     peer p;
     worker_start(&worker_fake, NULL, SLOW, MB);
     peer_join(&p);
     peer_small_blocks(&p, 9);
-    peer_put(&p, 9, 3, 500, 500, 1); /* 2 MB: longer than the node takes */
+    peer_put(&p, 9, 3, 500, 500, 1); /* 2 MB: larger than the node accepts */
     peer_ask(&p, 9, 1, 200, 200);    /* 320 KB each: the fourth does not fit */
     peer_ask(&p, 9, 2, 200, 200);
     peer_ask(&p, 9, 3, 200, 200);
@@ -256,8 +256,8 @@ static void over_budget_blocks_and_results_are_refused_and_the_rest_goes_on(void
     worker_stop();
 }
 
-/* What a node remembers of a block is memory, too, which a coordinator could make it spend. */
-static void blocks_of_nothing_count_in_the_budget(void **s)
+/* A node's record of a block uses memory, too, which a coordinator could exhaust. */
+static void empty_blocks_count_in_the_budget(void **s)
 {
     enum { MOST = 3000 };
     (void)s;
@@ -266,7 +266,7 @@ static void blocks_of_nothing_count_in_the_budget(void **s)
     peer_join(&p);
     for (uint32_t k = 1; k <= MOST; k++) {
         peer_put(&p, 9, k, 0, 4, 0);
-        if (k % 256 == 0) peer_settle(&p); /* unread, refusals would want memory, too */
+        if (k % 256 == 0) peer_settle(&p); /* unread refusals would use memory, too */
     }
     peer_settle(&p);
     const sherd__pool_stats *m = sherd__worker_memory(loop.worker);
@@ -282,7 +282,7 @@ static void blocks_of_nothing_count_in_the_budget(void **s)
     worker_stop();
 }
 
-static void flagged_blocks_go_with_their_task(void **s)
+static void blocks_marked_to_be_dropped_are_freed_with_their_task(void **s)
 {
     (void)s;
     peer p;
@@ -293,8 +293,8 @@ static void flagged_blocks_go_with_their_task(void **s)
     t.flags = SHERD__DROP_LEFT;
     assert_int_equal(sherd__session_task(p.j.co, &t), SHERD_OK);
     peer_settle(&p);
-    peer_put(&p, 9, 1, 200, 2, 1); /* its name is free again */
-    peer_ask(&p, 9, 2, 200, 200);  /* and the right one still there */
+    peer_put(&p, 9, 1, 200, 2, 1); /* its number can be used again */
+    peer_ask(&p, 9, 2, 200, 200);  /* and the right block still exists */
     peer_settle(&p);
     assert_int_equal(p.results_len, 2);
     assert_int_equal(p.refusals_len, 0);
@@ -302,7 +302,7 @@ static void flagged_blocks_go_with_their_task(void **s)
     worker_stop();
 }
 
-static void a_failing_backend_is_a_refusal(void **s)
+static void a_failing_backend_causes_a_refusal(void **s)
 {
     (void)s;
     peer p;
@@ -321,10 +321,10 @@ static void a_failing_backend_is_a_refusal(void **s)
 
 static void wake(void *ctx)
 {
-    (void)ctx; /* the test looks by itself */
+    (void)ctx; /* the test polls by itself */
 }
 
-static void a_compute_thread_works_while_sessions_come_and_go(void **s)
+static void a_compute_thread_works_while_sessions_start_and_end(void **s)
 {
     (void)s;
     peer p, q;
@@ -347,7 +347,7 @@ static void a_compute_thread_works_while_sessions_come_and_go(void **s)
         for (uint32_t k = 1; k <= 5; k++) peer_ask(&q, 9, k, 200, 200);
         joined_exchange(&q.j);
         sherd__executor_drain(loop.executor);
-        peer_cut(&q); /* in the middle of its tasks */
+        peer_cut(&q); /* while its tasks run */
     }
     while (p.results_len < 40) peer_settle(&p);
     assert_true(p.last[0] == 2);
@@ -356,8 +356,8 @@ static void a_compute_thread_works_while_sessions_come_and_go(void **s)
     worker_stop();
 }
 
-/* Many tasks, two sessions, everything allowed to fail once: no leak, no task left behind. */
-static void every_failed_allocation_is_survived(void **s)
+/* Many tasks, two sessions, and every allocation fails once: nothing leaks and no task is left. */
+static void every_failed_allocation_is_handled(void **s)
 {
     (void)s;
     for (size_t nth = 1, seen = nth; seen >= nth; nth++) {
@@ -379,21 +379,21 @@ static void every_failed_allocation_is_survived(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_product_of_stored_blocks_comes_back),
+        cmocka_unit_test(a_product_of_stored_blocks_is_returned),
         cmocka_unit_test(an_outer_product_is_sent_without_being_stored),
         cmocka_unit_test(a_cut_connection_frees_what_was_being_streamed),
         cmocka_unit_test(unknown_blocks_and_wrong_shapes_are_refused),
         cmocka_unit_test(another_session_cannot_name_a_block),
-        cmocka_unit_test(a_second_block_of_one_name_is_refused),
+        cmocka_unit_test(a_second_block_with_the_same_number_is_refused),
         cmocka_unit_test(sessions_of_one_key_share_its_part_of_the_budget),
-        cmocka_unit_test(a_cancelled_task_is_not_run_and_not_answered_twice),
-        cmocka_unit_test(blocks_of_a_dead_session_stay_until_the_compute_thread_is_done),
-        cmocka_unit_test(over_budget_blocks_and_results_are_refused_and_the_rest_goes_on),
-        cmocka_unit_test(blocks_of_nothing_count_in_the_budget),
-        cmocka_unit_test(flagged_blocks_go_with_their_task),
-        cmocka_unit_test(a_failing_backend_is_a_refusal),
-        cmocka_unit_test(a_compute_thread_works_while_sessions_come_and_go),
-        cmocka_unit_test(every_failed_allocation_is_survived),
+        cmocka_unit_test(a_cancelled_task_is_not_run_and_is_answered_once),
+        cmocka_unit_test(blocks_of_a_dead_session_stay_until_the_compute_thread_has_finished),
+        cmocka_unit_test(blocks_and_results_beyond_the_budget_are_refused_and_others_continue),
+        cmocka_unit_test(empty_blocks_count_in_the_budget),
+        cmocka_unit_test(blocks_marked_to_be_dropped_are_freed_with_their_task),
+        cmocka_unit_test(a_failing_backend_causes_a_refusal),
+        cmocka_unit_test(a_compute_thread_works_while_sessions_start_and_end),
+        cmocka_unit_test(every_failed_allocation_is_handled),
     };
     return cmocka_run_group_tests_name("node/worker", tests, open_cpu, close_cpu);
 }

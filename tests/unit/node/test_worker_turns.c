@@ -1,6 +1,6 @@
 /*
- * Whose task is next: sessions take turns, and keys share the compute thread's time, however many
- * sessions they have and however long their tasks are.
+ * The order of tasks: sessions take turns, and keys share the compute thread's time, for any number
+ * of sessions and any length of tasks.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +30,7 @@ static void sessions_take_turns(void **s)
     assert_int_equal(q.results_len, 4);
     assert_int_equal(loop.ran_len, 14);
     for (uint32_t k = 0; k < 14; k++) {
-        /* which of the two begins is open; each keeps its order and they alternate */
+        /* either session may be first; each keeps its order and they alternate */
         if (k >= 2 && k < 9) assert_true((loop.ran[k] > 100) != (loop.ran[k + 1] > 100));
     }
     for (uint32_t k = 0; k < 10; k++) assert_int_equal(p.results[k], k + 1);
@@ -70,8 +70,8 @@ static void sessions_of_one_key_share_its_turns(void **s)
     worker_stop();
 }
 
-/* One key asks, from task 1 on; when it has been answered two of them `drained` times, another one
- * asks, from task 101 on. */
+/* One key asks for tasks 1 and following. When its tasks have been answered two at a time,
+ * `drained` times, another key asks for tasks 101 and following. */
 static void ask_as_two(uint64_t job, uint32_t first_len, uint64_t other_job, uint32_t drained)
 {
     peer p, q;
@@ -102,8 +102,8 @@ static uint32_t others_before(uint32_t number)
     return n;
 }
 
-/* Tasks of one take sixteen times as long as the other's. */
-static void keys_share_the_time_of_tasks_not_their_number(void **s)
+/* The tasks of one key take sixteen times as long as those of the other. */
+static void keys_share_the_time_of_tasks_rather_than_their_number(void **s)
 {
     (void)s;
     ask_as_two(9, 7, 9, 0);
@@ -111,7 +111,7 @@ static void keys_share_the_time_of_tasks_not_their_number(void **s)
         assert_in_range(others_before(k + 1) - others_before(k), 14, 18);
 }
 
-static void a_key_that_was_away_has_no_time_saved_up(void **s)
+static void an_absent_key_accumulates_no_time(void **s)
 {
     (void)s;
     ask_as_two(9, 40, 9, 12);
@@ -122,7 +122,7 @@ static void a_key_that_was_away_has_no_time_saved_up(void **s)
     assert_in_range(others_before(first + 2) - others_before(first + 1), 14, 18);
 }
 
-static void one_long_task_puts_its_key_back_by_a_second(void **s)
+static void one_long_task_delays_its_key_by_at_most_a_second(void **s)
 {
     (void)s;
     ask_as_two(LONG, 4, EIGHTH, 0);
@@ -135,7 +135,7 @@ static void no_wake(void *ctx)
 }
 
 /* They were estimated at some microseconds each. */
-static void a_task_on_the_loop_ends_its_turn_by_what_it_took(void **s)
+static void a_task_on_the_loop_ends_its_turn_after_the_time_that_it_took(void **s)
 {
     enum { QUICK = 9, TASKS = 4 };
     (void)s;
@@ -164,10 +164,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sessions_take_turns),
         cmocka_unit_test(sessions_of_one_key_share_its_turns),
-        cmocka_unit_test(keys_share_the_time_of_tasks_not_their_number),
-        cmocka_unit_test(a_key_that_was_away_has_no_time_saved_up),
-        cmocka_unit_test(one_long_task_puts_its_key_back_by_a_second),
-        cmocka_unit_test(a_task_on_the_loop_ends_its_turn_by_what_it_took),
+        cmocka_unit_test(keys_share_the_time_of_tasks_rather_than_their_number),
+        cmocka_unit_test(an_absent_key_accumulates_no_time),
+        cmocka_unit_test(one_long_task_delays_its_key_by_at_most_a_second),
+        cmocka_unit_test(a_task_on_the_loop_ends_its_turn_after_the_time_that_it_took),
     };
     return cmocka_run_group_tests_name("node/worker_turns", tests, NULL, NULL);
 }

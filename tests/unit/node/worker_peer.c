@@ -1,4 +1,4 @@
-/* The fake backend computes nothing: it remembers the order, and moves its own clock. */
+/* The fake backend computes nothing: it records the order of calls and advances its own clock. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -81,7 +81,7 @@ void worker_start_remote(const remote_options *devices, uint64_t memory)
     assert_int_equal(sherd__worker_new(&loop.worker, &o), SHERD_OK);
 }
 
-/* What is under way and was submitted has run. */
+/* Runs everything that was sent and submitted. */
 static void compute_all(void)
 {
     while (sherd__executor_drain(loop.executor)) {}
