@@ -13,7 +13,7 @@
 #include "core/bytes.h"
 #include "tests/unit/scheduler/job_world.h"
 
-/* --- a scheme that counts -------------------------------------------------------------------- */
+/* ---- a scheme that counts calls -------------------------------------------------------------- */
 
 static size_t at(const fake *f, sherd__cell c)
 {
@@ -42,7 +42,7 @@ static int fake_hide(void *ctx, sherd__cell c, sherd__cell_work *out)
     out->result = (sherd__fragment_info){
         .origin = SHERD__RESULT, .dtype = 1, .rows = 1, .cols = 1, .len = 8
     };
-    if (f->shape.left_stays) { /* it is there */
+    if (f->shape.left_stays) { /* it exists */
         sherd__free(body);
         return SHERD_OK;
     }
@@ -279,7 +279,7 @@ void world_part(world *w, uint32_t i, bool tell, bool back)
     e->asked = 0;
 }
 
-/* The node answers its oldest task; `value` 0: rightly. */
+/* Answers the oldest task of the node; `value` 0: correctly. */
 void world_answer(world *w, uint32_t i, double value)
 {
     end *e = &w->ends[i];
@@ -372,7 +372,7 @@ void world_start(world *w, uint32_t nodes, uint32_t tiles, uint32_t panels, uint
 void world_stop(world *w)
 {
     sherd__job_end(w->job);
-    assert_int_equal(w->scheme.live, 0); /* whatever happened: nothing can read the scheme now */
+    assert_int_equal(w->scheme.live, 0); /* in all cases: nothing can read the scheme now */
     for (uint32_t i = 0; i < w->nodes; i++) {
         while (w->ends[i].here && world_move(w, i, true)) {}
         world_part(w, i, false, false);

@@ -1,4 +1,4 @@
-/* The network whose metadata tests make, and their files; see meta_world.h. */
+/* The network whose metadata the tests make, and its files; see meta_world.h. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -22,7 +22,7 @@ static char dir[64];
 int meta_begin(void **s)
 {
     (void)s;
-    /* In memory where that can be: what is tested is not the disk's patience. */
+    /* In memory if possible: the test should not wait for the disk. */
     snprintf(dir, sizeof dir, "%s/sherd-meta-XXXXXX",
              access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
     assert_non_null(mkdtemp(dir));

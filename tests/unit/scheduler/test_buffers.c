@@ -1,4 +1,5 @@
-/* Memory for answers that is used again: no two owners, no overlap, and bounded idleness. */
+/* Memory for answers that is reused: each buffer has one owner, buffers do not overlap, and idle
+ * memory is limited. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +21,7 @@ static sherd__buffers *fresh(void)
     return b;
 }
 
-static void every_length_is_room_of_its_own(void **state)
+static void buffers_of_any_length_do_not_overlap(void **state)
 {
     (void)state;
     static const uint64_t lens[] = { 0, 1, 7, 16383, 16384, 65535, 65536, 65537, 1000000 };
@@ -43,7 +44,7 @@ static void every_length_is_room_of_its_own(void **state)
     sherd__buffers_free(NULL);
 }
 
-static void what_was_given_back_is_used_again_for_lengths_that_fill_it(void **state)
+static void a_returned_buffer_is_reused_for_lengths_that_fill_it(void **state)
 {
     (void)state;
     sherd__buffers *b = fresh();
@@ -55,7 +56,7 @@ static void what_was_given_back_is_used_again_for_lengths_that_fill_it(void **st
     assert_ptr_not_equal(much, p);
     uint8_t *same = sherd__buffers_get(b, 999000);
     assert_ptr_equal(same, p);
-    uint8_t *other = sherd__buffers_get(b, 999000); /* it has an owner now */
+    uint8_t *other = sherd__buffers_get(b, 999000); /* the buffer has an owner now */
     assert_ptr_not_equal(other, p);
     sherd__buffers_give(b, little);
     sherd__buffers_give(b, much);
@@ -64,7 +65,7 @@ static void what_was_given_back_is_used_again_for_lengths_that_fill_it(void **st
     sherd__buffers_free(b);
 }
 
-static void trimming_frees_what_is_idle_only(void **state)
+static void trimming_frees_idle_buffers_only(void **state)
 {
     (void)state;
     sherd__buffers *b = fresh();
@@ -74,18 +75,18 @@ static void trimming_frees_what_is_idle_only(void **state)
     sherd__buffers_trim(b);
     sherd__buffers_trim(b);
     for (size_t i = 0; i < 100000; i += 99) assert_int_equal(kept[i], 3);
-    (void)sherd__alloc_fail_nth(1); /* nothing waits for reuse: it must allocate */
+    (void)sherd__alloc_fail_nth(1); /* no buffer is idle: it must allocate */
     assert_null(sherd__buffers_get(b, 100000));
     (void)sherd__alloc_fail_nth(0);
     sherd__buffers_give(b, kept);
-    (void)sherd__alloc_fail_nth(1); /* now something does */
+    (void)sherd__alloc_fail_nth(1); /* now one is idle */
     assert_ptr_equal(sherd__buffers_get(b, 100000), kept);
     (void)sherd__alloc_fail_nth(0);
     sherd__buffers_give(b, kept);
     sherd__buffers_free(b);
 }
 
-static void more_than_may_wait_idle_is_freed(void **state)
+static void idle_buffers_beyond_the_limit_are_freed(void **state)
 {
     (void)state;
     sherd__buffers *b = fresh();
@@ -101,7 +102,7 @@ static void more_than_may_wait_idle_is_freed(void **state)
     sherd__buffers_free(b);
 }
 
-static void lengths_that_wrap_are_refused(void **state)
+static void lengths_that_overflow_are_refused(void **state)
 {
     (void)state;
     sherd__buffers *b = fresh();
@@ -123,7 +124,7 @@ static void *give_back(void *ctx)
     return NULL;
 }
 
-static void another_thread_may_give_back(void **state)
+static void another_thread_may_return_buffers(void **state)
 {
     (void)state;
     sherd__buffers *b = fresh();
@@ -144,12 +145,12 @@ static void another_thread_may_give_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_length_is_room_of_its_own),
-        cmocka_unit_test(what_was_given_back_is_used_again_for_lengths_that_fill_it),
-        cmocka_unit_test(trimming_frees_what_is_idle_only),
-        cmocka_unit_test(more_than_may_wait_idle_is_freed),
-        cmocka_unit_test(lengths_that_wrap_are_refused),
-        cmocka_unit_test(another_thread_may_give_back),
+        cmocka_unit_test(buffers_of_any_length_do_not_overlap),
+        cmocka_unit_test(a_returned_buffer_is_reused_for_lengths_that_fill_it),
+        cmocka_unit_test(trimming_frees_idle_buffers_only),
+        cmocka_unit_test(idle_buffers_beyond_the_limit_are_freed),
+        cmocka_unit_test(lengths_that_overflow_are_refused),
+        cmocka_unit_test(another_thread_may_return_buffers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

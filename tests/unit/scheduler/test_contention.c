@@ -1,6 +1,7 @@
 /*
- * Threads that multiply while one measures: the mean of what all of them did in the time that they
- * ran, whatever the shape, and none left behind. Clocks are the test's own where figures matter.
+ * Threads that multiply during a measurement: the rate is the mean of the work of all threads in
+ * the time that they ran, for any shape, and all threads end. The test provides the clocks if
+ * figures matter.
  * link: -Wl,--wrap=clock_gettime
  */
 #include <setjmp.h>
@@ -27,12 +28,12 @@ static atomic_int looks_here, looks_there, looks;
 int __real_clock_gettime(clockid_t clock, struct timespec *out);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *out);
 
-/* This thread works a tenth of a second between two looks, any other one three. */
+/* Between two readings, this thread uses a tenth of a second and any other thread three tenths. */
 int __wrap_clock_gettime(clockid_t clock, struct timespec *out)
 {
     bool mine = pthread_equal(pthread_self(), here);
     if (!own) return __real_clock_gettime(clock, out);
-    if (clock != CLOCK_THREAD_CPUTIME_ID) { /* until the others have been seen at work */
+    if (clock != CLOCK_THREAD_CPUTIME_ID) { /* until other threads have run */
         int n = looks_there > 3 ? ++looks : 0;
         *out = (struct timespec){ .tv_sec = 1, .tv_nsec = 10000000L * n };
         return 0;
@@ -51,8 +52,9 @@ static double rate(unsigned others, size_t rows, size_t inner, size_t cols, bool
     return sherd__contention_end(c);
 }
 
-/* h products here in h tenths, t there in three each: the mean is of the time they took. */
-static void it_is_what_all_did_in_the_time_that_they_ran(void **state)
+/* This thread made h products in h tenths of a second, the others t in three tenths each; the rate
+ * is the mean over their time. */
+static void the_rate_is_the_work_of_all_threads_in_their_time(void **state)
 {
     (void)state;
     own = true;
@@ -64,7 +66,7 @@ static void it_is_what_all_did_in_the_time_that_they_ran(void **state)
     if (fabs(have / want - 1) > 1e-6) fail_msg("%g, expected %g", have, want);
 }
 
-static void any_shape_is_multiplied_and_large_ones_in_part(void **state)
+static void any_shape_is_multiplied_and_large_ones_partially(void **state)
 {
     (void)state;
     static const size_t shapes[][3] = {
@@ -83,8 +85,8 @@ static void any_shape_is_multiplied_and_large_ones_in_part(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_is_what_all_did_in_the_time_that_they_ran),
-        cmocka_unit_test(any_shape_is_multiplied_and_large_ones_in_part),
+        cmocka_unit_test(the_rate_is_the_work_of_all_threads_in_their_time),
+        cmocka_unit_test(any_shape_is_multiplied_and_large_ones_partially),
     };
     here = pthread_self();
     sherd__blas_threads_set(1);

@@ -1,5 +1,5 @@
-/* The model of time, by cases that were computed by hand: what sets the pace, and what nodes on
- * this machine change. */
+/* The model of time, in cases that were computed by hand: the limiting stage, and the effect of
+ * nodes on this machine. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@ static void near(double have, double want)
     if (fabs(have - want) > 1e-9 * (1 + fabs(want))) fail_msg("%.12g, expected %.12g", have, want);
 }
 
-/* Nodes elsewhere: 1 GB/s of sessions, 100 MB/s of links, 4 nodes of 10 GF/s. */
+/* Remote nodes: sessions at 1 GB/s, links at 100 MB/s, 4 nodes of 10 GF/s. */
 static sherd__cost_input remote(void)
 {
     return (sherd__cost_input){ .bytes_out = 300000000,
@@ -30,37 +30,37 @@ static sherd__cost_input remote(void)
                                 .link_rate = 1e8 };
 }
 
-static void over_a_slow_network_the_link_sets_the_pace(void **state)
+static void over_a_slow_network_the_link_is_the_limit(void **state)
 {
     (void)state;
     sherd__cost c;
     sherd__cost_input in = remote();
     sherd__cost_predict(&c, &in);
     near(c.first_s, 1); /* 100 MB at 100 MB/s */
-    near(c.links_s, 3); /* and then 200 MB out, beside 200 MB in */
+    near(c.links_s, 3); /* and then 200 MB out, together with 200 MB in */
     near(c.nodes_s, 2); /* a quarter of 80 GF at 10 GF/s */
     near(c.cores_s, 0);
-    near(c.seconds, 3);      /* 1 + 2: links and nodes alike */
-    in.bytes_in = 700000000; /* one way at a time is full */
+    near(c.seconds, 3);      /* 1 + 2: links and nodes together */
+    in.bytes_in = 700000000; /* only one direction is saturated */
     sherd__cost_predict(&c, &in);
     near(c.seconds, 8);
     assert_int_equal(c.bound, SHERD__BOUND_LINKS);
 }
 
-static void the_busiest_node_sets_the_pace_where_work_is_uneven(void **state)
+static void with_uneven_work_the_busiest_node_is_the_limit(void **state)
 {
     (void)state;
     sherd__cost c;
     sherd__cost_input in = remote();
     in.busiest = 0.5;
-    in.convert_s = 2; /* of which the busiest has half */
+    in.convert_s = 2; /* the busiest has half of it */
     sherd__cost_predict(&c, &in);
     near(c.nodes_s, 4 + 1);
     near(c.seconds, 1 + 5);
     assert_int_equal(c.bound, SHERD__BOUND_NODES);
 }
 
-static void sessions_bound_what_a_fast_network_carries(void **state)
+static void with_a_fast_network_sessions_are_the_limit(void **state)
 {
     (void)state;
     sherd__cost c;
@@ -70,11 +70,11 @@ static void sessions_bound_what_a_fast_network_carries(void **state)
     in.tasks = 1000; /* 15 us each */
     sherd__cost_predict(&c, &in);
     near(c.first_s, 0.1);
-    near(c.seconds, 0.1 + 0.4 + 0.015); /* both ways pass one thread */
+    near(c.seconds, 0.1 + 0.4 + 0.015); /* one thread handles both directions */
     assert_int_equal(c.bound, SHERD__BOUND_LINKS);
 }
 
-static void hiding_and_folding_can_take_longest(void **state)
+static void hiding_and_folding_can_be_the_limit(void **state)
 {
     (void)state;
     sherd__cost c;
@@ -84,7 +84,7 @@ static void hiding_and_folding_can_take_longest(void **state)
     in.fill_s = 3;
     sherd__cost_predict(&c, &in);
     near(c.here_s, 9);
-    near(c.first_s, 3.1); /* the blocks are made while they are sent: 3 s, and 0.1 of sessions */
+    near(c.first_s, 3.1); /* the blocks are made while they are sent: 3 s, plus 0.1 s of sessions */
     near(c.seconds, 12.1);
     assert_int_equal(c.bound, SHERD__BOUND_HERE);
 }
@@ -95,7 +95,7 @@ static void nodes_on_this_machine_share_its_cores(void **state)
     sherd__cost c;
     sherd__cost_input in = remote();
     in.local = true;
-    in.link_rate = 1; /* no matter */
+    in.link_rate = 1; /* has no effect */
     in.hide_s = 1;
     in.fold_s = 0.5;
     in.fill_s = 0.1;
@@ -103,23 +103,24 @@ static void nodes_on_this_machine_share_its_cores(void **state)
     in.convert_s = 0.7;
     in.node_gflops = 20;
     sherd__cost_predict(&c, &in);
-    /* 80 GF at 20 GF/s a core; 500 MB twice through sessions; 30 ms of tasks at both sides */
+    /* 80 GF at 20 GF/s a core; 500 MB twice through sessions; 30 ms of tasks at both ends */
     near(c.cores_s, (4 + 0.7 + 2 * (0.5 + 0.03) + 1.5 + 0.1) / 2);
     near(c.nodes_s, (4 + 0.7) / 4);
     near(c.links_s, 0.1 + 0.1 + 0.4 + 0.03);
     near(c.seconds, c.cores_s);
     assert_int_equal(c.bound, SHERD__BOUND_CORES);
-    in.node_threads = 2; /* so a core has 10 of them */
+    in.node_threads = 2; /* so a core does 10 GF/s */
     sherd__cost_predict(&c, &in);
     near(c.cores_s, (8 + 0.7 + 2 * (0.5 + 0.03) + 1.5 + 0.1) / 2);
     in.node_threads = 1;
     in.cores = 64;
     sherd__cost_predict(&c, &in);
-    near(c.seconds, 0.2 + 1.5); /* with cores enough, the compute thread here */
+    near(c.seconds, 0.2 + 1.5); /* if there are enough cores, the compute thread here is the
+                                 * limit */
     assert_int_equal(c.bound, SHERD__BOUND_HERE);
 }
 
-static void until_the_first_blocks_are_there_some_cores_are_idle(void **state)
+static void some_cores_are_idle_until_the_first_blocks_arrive(void **state)
 {
     (void)state;
     sherd__cost c;
@@ -129,16 +130,16 @@ static void until_the_first_blocks_are_there_some_cores_are_idle(void **state)
     in.fill_s = 2;
     in.hide_s = 1;
     sherd__cost_predict(&c, &in);
-    /* 2.1 s to make and send them, when 2 + 2 * 0.1 and all of the hiding are done; then the rest,
-     * 8 s of products and 2 * 0.4 of sessions, by four */
+    /* 2.1 s to make and send them, during which 2 + 2 * 0.1 and all of the hiding are done; then
+     * the rest, 8 s of products and 2 * 0.4 of sessions, on four cores */
     near(c.first_s, 2.1);
     near(c.cores_s, 2.1 + (8 + 0.8) / 4);
-    in.hide_s = 10; /* of which 2.1 are done meanwhile */
+    in.hide_s = 10; /* 2.1 s of it are done meanwhile */
     sherd__cost_predict(&c, &in);
     near(c.cores_s, 2.1 + (8 + 0.8 + 7.9) / 4);
 }
 
-static void the_first_position_is_hidden_before_and_the_last_one_folded_after(void **state)
+static void the_first_position_is_hidden_first_and_the_last_one_folded_last(void **state)
 {
     (void)state;
     sherd__cost c;
@@ -149,7 +150,7 @@ static void the_first_position_is_hidden_before_and_the_last_one_folded_after(vo
     in.flops = 8 * 80e9;
     sherd__cost_predict(&c, &in);
     near(c.first_s, 1);
-    near(c.seconds, 2 + 16 + 1); /* hidden meanwhile: 2 s are longer than 1 of the blocks */
+    near(c.seconds, 2 + 16 + 1); /* hidden meanwhile: 2 s are longer than 1 s for the blocks */
     assert_int_equal(c.bound, SHERD__BOUND_NODES);
     in.flops = 0;
     in.bytes_in = 2000000000;
@@ -163,15 +164,16 @@ static void the_first_position_is_hidden_before_and_the_last_one_folded_after(vo
     in.fold_s = 4;
     in.positions = 4;
     sherd__cost_predict(&c, &in);
-    /* 0.1 s of sending and 0.1 of receiving beside 2 of hiding; then by four cores 8 s of products,
-     * 0.8 of sessions, 6 of hiding and 3 of folding; then one more of that by one */
+    /* 0.1 s of sending and 0.1 of receiving, together with 2 of hiding; then on four cores 8 s of
+     * products, 0.8 of sessions, 6 of hiding and 3 of folding; then one more second of folding on
+     * one core */
     near(c.cores_s, 2 + (8 + 0.8 + 6 + 3) / 4 + 1);
     in.positions = 0;
     sherd__cost_predict(&c, &in);
     near(c.cores_s, 0.1 + (8 + 0.8 + 12 - 0.1) / 4);
 }
 
-static void nothing_takes_no_time(void **state)
+static void empty_work_takes_no_time(void **state)
 {
     (void)state;
     sherd__cost c;
@@ -185,14 +187,14 @@ static void nothing_takes_no_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(over_a_slow_network_the_link_sets_the_pace),
-        cmocka_unit_test(the_busiest_node_sets_the_pace_where_work_is_uneven),
-        cmocka_unit_test(sessions_bound_what_a_fast_network_carries),
-        cmocka_unit_test(hiding_and_folding_can_take_longest),
+        cmocka_unit_test(over_a_slow_network_the_link_is_the_limit),
+        cmocka_unit_test(with_uneven_work_the_busiest_node_is_the_limit),
+        cmocka_unit_test(with_a_fast_network_sessions_are_the_limit),
+        cmocka_unit_test(hiding_and_folding_can_be_the_limit),
         cmocka_unit_test(nodes_on_this_machine_share_its_cores),
-        cmocka_unit_test(until_the_first_blocks_are_there_some_cores_are_idle),
-        cmocka_unit_test(the_first_position_is_hidden_before_and_the_last_one_folded_after),
-        cmocka_unit_test(nothing_takes_no_time),
+        cmocka_unit_test(some_cores_are_idle_until_the_first_blocks_arrive),
+        cmocka_unit_test(the_first_position_is_hidden_first_and_the_last_one_folded_last),
+        cmocka_unit_test(empty_work_takes_no_time),
     };
     return cmocka_run_group_tests_name("scheduler/cost", tests, NULL, NULL);
 }

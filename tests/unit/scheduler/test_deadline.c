@@ -1,4 +1,5 @@
-/* Deadlines from measured paces: who is late, who is merely slow, and what buys no time. */
+/* Deadlines from measured response times: which nodes are late, which are merely slow, and what
+ * does not extend a deadline. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,8 +24,8 @@ static void look(world *w)
     sherd__delivery_peers_of(&w->peers, w->d, sizeof *w->d, NODES, room);
 }
 
-/* Node i answers every took[i] ms (0: never) and moves rate[i] bytes a ms, for `ms` by ticks of
- * 100 ms. Who was late first, NODES where nobody was; *at: when. */
+/* Node i answers every took[i] ms (0: never) and moves rate[i] bytes a ms, for `ms` in ticks of 100
+ * ms. Returns the first node that was late, or NODES if none was; *at: the time. */
 static uint32_t run(world *w, const double *took, const double *rate, uint64_t ms, uint64_t *at)
 {
     double next[NODES];
@@ -51,7 +52,7 @@ static uint32_t run(world *w, const double *took, const double *rate, uint64_t m
     return NODES;
 }
 
-static void who_delivers_nothing_is_late_by_the_pace_of_the_others(void **s)
+static void a_node_that_delivers_nothing_is_late_by_the_others_pace(void **s)
 {
     (void)s;
     static const double rate[NODES] = { 1, 1, 1, 1, 0 };
@@ -66,7 +67,7 @@ static void who_delivers_nothing_is_late_by_the_pace_of_the_others(void **s)
     }
 }
 
-static void who_is_thirty_times_slower_than_the_others_is_not_late(void **s)
+static void a_node_thirty_times_slower_than_the_others_is_not_late(void **s)
 {
     (void)s;
     static const double took[NODES] = { 100, 120, 90, 110, 3000 },
@@ -76,11 +77,12 @@ static void who_is_thirty_times_slower_than_the_others_is_not_late(void **s)
     assert_int_equal(run(&w, took, rate, 600000, &at), NODES);
 }
 
-static void bytes_pay_for_time_at_no_less_than_a_rate(void **s)
+static void transferred_bytes_extend_the_deadline_above_a_minimum_rate(void **s)
 {
     (void)s;
     static const double took[NODES] = { 100, 100, 100, 100, 0 };
-    /* Peers move 6400 bytes a ms; a 64th of it is 100, and half of it does not pay. */
+    /* Peers move 6400 bytes a ms. A 64th of it is 100, and half of that does not extend the
+     * deadline. */
     const double slow[NODES] = { 6400, 6400, 6400, 6400, 150 };
     const double drip[NODES] = { 6400, 6400, 6400, 6400, 50 };
     world w = { .now = 1000 }, v = w;
@@ -89,14 +91,14 @@ static void bytes_pay_for_time_at_no_less_than_a_rate(void **s)
     assert_int_equal(run(&v, took, drip, 300000, &at), 4);
     assert_true(at < 40000);
     assert_true(sherd__delivery_slow(&v.d[4], sherd__delivery_allowed(&v.d[4], &v.peers)));
-    /* A link of 8 Mbit/s is slow, however fast the others are. */
+    /* A link of 8 Mbit/s counts as slow, however fast the others are. */
     const double fast[NODES] = { 2e6, 2e6, 2e6, 2e6, 1100 };
     world x = { .now = 1000 };
     assert_int_equal(run(&x, took, fast, 300000, &at), NODES);
 }
 
-/* Each answer is in time: 12 s where the others take 0.1 s. */
-static void answers_that_are_just_in_time_add_up(void **s)
+/* Each answer is just in time: 12 s, while the others take 0.1 s. */
+static void delays_of_answers_that_are_just_in_time_accumulate(void **s)
 {
     (void)s;
     static const double took[NODES] = { 100, 100, 100, 100, 12000 }, rate[NODES] = { 0 };
@@ -105,7 +107,7 @@ static void answers_that_are_just_in_time_add_up(void **s)
     assert_int_equal(run(&w, took, rate, 1000000, &at), 4);
     assert_in_range(at, 60000, 400000);
     assert_true(sherd__delivery_slow(&w.d[4], sherd__delivery_allowed(&w.d[4], &w.peers)));
-    /* What is rare is forgiven: 9 s once in ten minutes, for hours. */
+    /* Rare delays are forgiven: 9 s once in ten minutes, for hours. */
     sherd__delivery d = { .owes = true, .at_ms = 0 };
     sherd__delivery_peers p = { .usual_ms = 100 };
     uint64_t now = 0;
@@ -116,8 +118,8 @@ static void answers_that_are_just_in_time_add_up(void **s)
     }
 }
 
-/* Two of five say by their own slowness that everything is slow. */
-static void a_minority_that_is_slow_moves_no_deadline(void **s)
+/* Two slow nodes of five do not make the usual time longer. */
+static void a_slow_minority_does_not_extend_deadlines(void **s)
 {
     (void)s;
     static const double took[NODES] = { 100, 100, 100, 9000, 9000 }, rate[NODES] = { 0 };
@@ -128,7 +130,7 @@ static void a_minority_that_is_slow_moves_no_deadline(void **s)
     assert_true(w.peers.usual_ms <= 110);
 }
 
-static void a_process_that_slept_charges_nobody(void **s)
+static void time_in_which_the_process_slept_is_not_charged(void **s)
 {
     (void)s;
     sherd__delivery d = { .owes = true };
@@ -136,14 +138,14 @@ static void a_process_that_slept_charges_nobody(void **s)
     sherd__delivery_charge(&d, &p, 0, 3600000);
     assert_true(d.charge_ms <= 1000);
     assert_false(sherd__delivery_late(&d, &p, sherd__delivery_allowed(&d, &p)));
-    sherd__delivery_owes(&d, false, 0, 3600000); /* and what is not owed is not charged */
+    sherd__delivery_owes(&d, false, 0, 3600000); /* time in which nothing is owed is not charged */
     sherd__delivery_charge(&d, &p, 0, 3600500);
     sherd__delivery_owes(&d, true, 0, 7200000);
     assert_true(d.charge_ms == 0);
 }
 
-/* Three of five are down: what they took, in this work or an earlier one, is no measure. */
-static void who_is_not_up_has_no_part_in_the_medians(void **s)
+/* Three of five nodes are down: their times, in this work or an earlier one, do not count. */
+static void nodes_that_are_down_do_not_affect_the_medians(void **s)
 {
     (void)s;
     double room[NODES];
@@ -157,15 +159,15 @@ static void who_is_not_up_has_no_part_in_the_medians(void **s)
     }
     sherd__delivery_peers_of(&p, d, sizeof *d, NODES, room);
     assert_true(p.usual_ms == 100 && p.rate == 50);
-    sherd__delivery_begin(&d[2], 0, 5000); /* back: its pace is to be measured again */
+    sherd__delivery_begin(&d[2], 0, 5000); /* back: its pace is measured again */
     assert_true(d[2].up && d[2].usual_ms == 0);
     sherd__delivery_peers_of(&p, d, sizeof *d, NODES, room);
     assert_true(p.usual_ms == 100);
 }
 
-/* An expelled node is not expelled again at the first tick of the next work; one that goes on as
- * before is, after less than at first. */
-static void who_was_expelled_for_its_excess_has_half_of_it_left(void **s)
+/* An expelled node is not expelled again at the first tick of the next work. One that is as slow as
+ * before is, after less time than at first. */
+static void a_node_expelled_for_its_excess_keeps_half_of_it(void **s)
 {
     (void)s;
     const sherd__delivery_peers p = { .usual_ms = 100 };
@@ -182,7 +184,7 @@ static void who_was_expelled_for_its_excess_has_half_of_it_left(void **s)
             sherd__delivery_made(&d, &p, 0, now);
         }
         took[work] = now - begun;
-        /* Ending a session buys nothing: what is in excess is kept. */
+        /* Ending a session does not reduce the excess. */
         sherd__delivery_end(&d);
         sherd__delivery_begin(&d, 0, now);
         assert_true(d.excess_ms > SHERD__DELIVERY_EXCESS_MS - 10000);
@@ -195,14 +197,14 @@ static void who_was_expelled_for_its_excess_has_half_of_it_left(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_delivers_nothing_is_late_by_the_pace_of_the_others),
-        cmocka_unit_test(who_is_thirty_times_slower_than_the_others_is_not_late),
-        cmocka_unit_test(bytes_pay_for_time_at_no_less_than_a_rate),
-        cmocka_unit_test(answers_that_are_just_in_time_add_up),
-        cmocka_unit_test(a_minority_that_is_slow_moves_no_deadline),
-        cmocka_unit_test(a_process_that_slept_charges_nobody),
-        cmocka_unit_test(who_is_not_up_has_no_part_in_the_medians),
-        cmocka_unit_test(who_was_expelled_for_its_excess_has_half_of_it_left),
+        cmocka_unit_test(a_node_that_delivers_nothing_is_late_by_the_others_pace),
+        cmocka_unit_test(a_node_thirty_times_slower_than_the_others_is_not_late),
+        cmocka_unit_test(transferred_bytes_extend_the_deadline_above_a_minimum_rate),
+        cmocka_unit_test(delays_of_answers_that_are_just_in_time_accumulate),
+        cmocka_unit_test(a_slow_minority_does_not_extend_deadlines),
+        cmocka_unit_test(time_in_which_the_process_slept_is_not_charged),
+        cmocka_unit_test(nodes_that_are_down_do_not_affect_the_medians),
+        cmocka_unit_test(a_node_expelled_for_its_excess_keeps_half_of_it),
     };
     return cmocka_run_group_tests_name("scheduler/deadline", tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /*
- * Names and addresses of one host, and what a node file says of domains.
+ * Names and addresses of one host, and domains in a node file.
  *
  * link: -Wl,--wrap=getaddrinfo
  */
@@ -21,7 +21,7 @@
 
 #define MOST 4u
 
-/* A resolver that knows two machines, and numbers. */
+/* A resolver that knows two machines, and numeric addresses. */
 static size_t known(void *ctx, const char *host, struct in6_addr *out, size_t room)
 {
     static const struct {
@@ -49,14 +49,14 @@ static size_t known(void *ctx, const char *host, struct in6_addr *out, size_t ro
     return len;
 }
 
-/* "host" or "host=domain" each; what is expected: a letter a node. */
+/* "host" or "host=domain" for each node; the expected result has one letter for each node. */
 typedef struct example {
     const char *nodes[MOST];
     const char *domains;
     bool split;
 } example;
 
-static void nodes_are_of_one_domain_as_the_file_says_or_by_their_host(void **state)
+static void domains_follow_from_the_file_or_from_hosts(void **state)
 {
     (void)state;
     static const example examples[] = {
@@ -89,7 +89,8 @@ static void nodes_are_of_one_domain_as_the_file_says_or_by_their_host(void **sta
                 fail_msg("%zu: node %u is of domain %u", i, n, of[n]);
             if (of[n] + 1 > most) most = of[n] + 1;
             assert_true(peers[n].domain[0] != '\0');
-            for (uint32_t m = 0; m < n; m++) /* texts tell them apart, as certificates count them */
+            for (uint32_t m = 0; m < n; m++) /* texts distinguish them, as certificates count
+                                              * them */
                 assert_true((strcmp(peers[n].domain, peers[m].domain) == 0) == (of[n] == of[m]));
         }
         assert_int_equal(domains, most);
@@ -97,7 +98,7 @@ static void nodes_are_of_one_domain_as_the_file_says_or_by_their_host(void **sta
     }
 }
 
-static void hosts_are_asked_for_once_and_all_at_the_same_time(void **state)
+static void hosts_are_looked_up_once_and_all_at_the_same_time(void **state)
 {
     (void)state;
     static const char *const hosts[] = { "127.0.0.1",     "fast.example",   "slow.example",
@@ -126,13 +127,13 @@ static void hosts_are_asked_for_once_and_all_at_the_same_time(void **state)
     assert_int_equal(sherd__domains_number(list, COUNT, sherd__names_addresses, names, of, &domains,
                                            split),
                      SHERD_OK);
-    assert_int_equal(domains, 2); /* loopback, and the one machine that all others are */
+    assert_int_equal(domains, 2); /* loopback, and the machine to which all other names resolve */
     assert_int_equal(far.asked, 2);
     sherd__names_free(names);
     sherd__names_free(NULL);
 }
 
-static void names_that_nobody_waits_for_cost_nothing(void **state)
+static void abandoned_look_ups_do_not_block(void **state)
 {
     (void)state;
     sherd__peer one = { .host = "slow.example", .port = 1 }, *list[] = { &one };
@@ -148,7 +149,7 @@ static void names_that_nobody_waits_for_cost_nothing(void **state)
     far_release();
 }
 
-static void every_failed_allocation_is_survived(void **state)
+static void every_failed_allocation_is_reported(void **state)
 {
     (void)state;
     sherd__peer one = { .host = "192.0.2.1" }, *list[] = { &one };
@@ -167,10 +168,10 @@ static void every_failed_allocation_is_survived(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nodes_are_of_one_domain_as_the_file_says_or_by_their_host),
-        cmocka_unit_test(hosts_are_asked_for_once_and_all_at_the_same_time),
-        cmocka_unit_test(names_that_nobody_waits_for_cost_nothing),
-        cmocka_unit_test(every_failed_allocation_is_survived),
+        cmocka_unit_test(domains_follow_from_the_file_or_from_hosts),
+        cmocka_unit_test(hosts_are_looked_up_once_and_all_at_the_same_time),
+        cmocka_unit_test(abandoned_look_ups_do_not_block),
+        cmocka_unit_test(every_failed_allocation_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

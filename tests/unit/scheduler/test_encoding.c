@@ -1,4 +1,4 @@
-/* Dense or CSR: the choice follows density, widths and speeds, and rates are those of the
+/* Dense or CSR: the choice follows from density, widths and speeds, and rates are those of the
  * machine. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 #include "scheduler/plan/encoding.h"
 #include "wire/cipher.h"
 
-/* The first layer of MNIST over seven nodes, pixels of which a fifth are not zero. */
+/* The first layer of MNIST over seven nodes, with a fifth of the pixels nonzero. */
 static sherd__encoding_input digits(void)
 {
     return (sherd__encoding_input){ .rows = 60000,
@@ -42,31 +42,31 @@ static sherd__encoding choose(const sherd__encoding_input *in)
     return e;
 }
 
-static void sparse_operands_go_in_csr_and_dense_ones_dense(void **state)
+static void sparse_operands_are_sent_in_csr_and_dense_ones_dense(void **state)
 {
     (void)state;
     sherd__encoding_input in = digits();
     assert_true(choose(&in).csr);
     in.nonzeros = in.rows * in.cols;
     assert_false(choose(&in).csr);
-    in.nonzeros = in.rows * in.cols * 9 / 10; /* one byte and its column are two */
+    in.nonzeros = in.rows * in.cols * 9 / 10; /* one byte and its column number take two bytes */
     assert_false(choose(&in).csr);
     in.value_bytes = 8;
     in.nonzeros = in.rows * in.cols / 2;
     assert_true(choose(&in).csr);
     in.nonzeros = 0;
-    assert_false(choose(&in).csr); /* nothing travels at all */
+    assert_false(choose(&in).csr); /* nothing is sent */
     in.skips = false;
     assert_true(choose(&in).csr);
     in.rows = 0;
     assert_false(choose(&in).csr);
 }
 
-static void what_is_saved_must_be_worth_the_trouble(void **state)
+static void csr_is_used_only_if_the_savings_exceed_its_cost(void **state)
 {
     (void)state;
     sherd__encoding_input in = digits();
-    in.m = 1; /* no products to save, and a link that takes bytes as fast as they come */
+    in.m = 1; /* no products to save, and a link of unlimited speed */
     in.link = 1e12;
     assert_false(choose(&in).csr);
     in.link = 125e6;
@@ -75,14 +75,14 @@ static void what_is_saved_must_be_worth_the_trouble(void **state)
     in.m = 128; /* a fifth of the products, on slow nodes */
     in.gflops = 1;
     assert_true(choose(&in).csr);
-    in.threads = 16; /* where BLAS has sixteen threads, and entries one */
+    in.threads = 16; /* BLAS has sixteen threads, sparse products one */
     assert_false(choose(&in).csr);
     in.threads = 1;
-    in.primes_len = 3; /* expanded, whatever the density */
+    in.primes_len = 3; /* expanded for every density */
     assert_false(choose(&in).csr);
 }
 
-static void columns_by_themselves_leave_zeros_out_without_it(void **state)
+static void groups_of_single_columns_omit_zeros_without_csr(void **state)
 {
     (void)state;
     sherd__encoding_input in = digits();
@@ -95,7 +95,7 @@ static void columns_by_themselves_leave_zeros_out_without_it(void **state)
     assert_true(choose(&in).csr);
 }
 
-static void a_process_takes_its_own_speed_where_nodes_have_none(void **state)
+static void without_a_nodes_speed_the_process_uses_its_own(void **state)
 {
     (void)state;
     sherd__encoding_input in = digits();
@@ -114,7 +114,7 @@ static void write_file(const char *folder, const char *name, const char *text)
     fclose(f);
 }
 
-static void the_fastest_interface_that_is_up_gives_the_rate(void **state)
+static void the_rate_is_that_of_the_fastest_interface_that_is_up(void **state)
 {
     (void)state;
     static const char *const names[] = { "eth0", "eth1", "eth2", "lo", "veth", "odd" };
@@ -150,11 +150,11 @@ static void no_link_is_faster_than_its_cipher(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sparse_operands_go_in_csr_and_dense_ones_dense),
-        cmocka_unit_test(what_is_saved_must_be_worth_the_trouble),
-        cmocka_unit_test(columns_by_themselves_leave_zeros_out_without_it),
-        cmocka_unit_test(a_process_takes_its_own_speed_where_nodes_have_none),
-        cmocka_unit_test(the_fastest_interface_that_is_up_gives_the_rate),
+        cmocka_unit_test(sparse_operands_are_sent_in_csr_and_dense_ones_dense),
+        cmocka_unit_test(csr_is_used_only_if_the_savings_exceed_its_cost),
+        cmocka_unit_test(groups_of_single_columns_omit_zeros_without_csr),
+        cmocka_unit_test(without_a_nodes_speed_the_process_uses_its_own),
+        cmocka_unit_test(the_rate_is_that_of_the_fastest_interface_that_is_up),
         cmocka_unit_test(no_link_is_faster_than_its_cipher),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* The account against a plain table of entries, under random stretches; what may fail, fails
- * cleanly. */
+/* The account compared with a plain table of entries, for random ranges; failures leave it
+ * unchanged. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@
 #define PARTS 2u
 #define LONG 60u
 
-static void it_agrees_with_a_plain_table_of_entries(void **state)
+static void random_ranges_agree_with_a_plain_table_of_entries(void **state)
 {
     (void)state;
     sherd__seeded rng_state;
@@ -50,7 +50,7 @@ static void it_agrees_with_a_plain_table_of_entries(void **state)
     sherd__account_free(NULL);
 }
 
-static void plans_of_both_sides_add_up_and_the_last_one_of_a_side_counts(void **state)
+static void plans_of_both_sides_add_up_and_the_last_plan_of_a_side_counts(void **state)
 {
     (void)state;
     sherd__account *a;
@@ -61,13 +61,13 @@ static void plans_of_both_sides_add_up_and_the_last_one_of_a_side_counts(void **
     sherd__account_plan(a, 1, 1, 0.5);
     assert_true(sherd__account_planned(a, 1) == 0.75);
     sherd__account_plan(a, 0, 1, 1);
-    assert_true(sherd__account_planned(a, 1) == 1); /* not more than there is */
+    assert_true(sherd__account_planned(a, 1) == 1); /* at most all of it */
     sherd__account_unplan(a, 0);
     assert_true(sherd__account_planned(a, 1) == 0.5);
     sherd__account_free(a);
 }
 
-static void what_cannot_be_written_down_is_not_shown(void **state)
+static void an_exposure_that_cannot_be_recorded_is_refused(void **state)
 {
     (void)state;
     sherd__account *a;
@@ -79,7 +79,7 @@ static void what_cannot_be_written_down_is_not_shown(void **state)
         assert_true(err ? !a : a != NULL);
         assert_true(n < 20);
     }
-    for (uint64_t e = 0; e < 8; e++) { /* every second entry: the list grows */
+    for (uint64_t e = 0; e < 8; e++) { /* every second entry, so that the list grows */
         (void)sherd__alloc_fail_nth(1);
         err = sherd__account_show(a, 1, 2, 1, 2 * e, 2 * e + 1);
         (void)sherd__alloc_fail_nth(0);
@@ -96,9 +96,9 @@ static void what_cannot_be_written_down_is_not_shown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_agrees_with_a_plain_table_of_entries),
-        cmocka_unit_test(plans_of_both_sides_add_up_and_the_last_one_of_a_side_counts),
-        cmocka_unit_test(what_cannot_be_written_down_is_not_shown),
+        cmocka_unit_test(random_ranges_agree_with_a_plain_table_of_entries),
+        cmocka_unit_test(plans_of_both_sides_add_up_and_the_last_plan_of_a_side_counts),
+        cmocka_unit_test(an_exposure_that_cannot_be_recorded_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

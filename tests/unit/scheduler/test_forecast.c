@@ -1,4 +1,4 @@
-/* What is foretold of products without nodes, and which limits are told with figures. */
+/* Predictions for products without nodes, and limits that are reported with figures. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,8 +29,8 @@ static sherd_product_options options(void)
     return o;
 }
 
-/* As many answers decode as code and nodes allow: 2 K + 2 T - 1 of K + T = 64. */
-static void a_product_of_a_hundred_shares_is_foretold(void **state)
+/* As many answers as code and nodes allow are needed to decode: 2 K + 2 T - 1 with K + T = 64. */
+static void a_product_of_a_hundred_shares_can_be_predicted(void **state)
 {
     (void)state;
     const sherd_view tall = { .rows = 128, .cols = 4, .dtype = SHERD_F64 },
@@ -51,8 +51,8 @@ static void a_product_of_a_hundred_shares_is_foretold(void **state)
     }
 }
 
-/* The limit and the way round it are named with figures. */
-static void a_result_too_large_to_rehearse_is_told_how_much_of_it_is_not(void **state)
+/* The message names the limit and the way around it, with figures. */
+static void a_result_too_large_to_rehearse_is_reported_with_the_limit(void **state)
 {
     (void)state;
     const sherd_forecast_options with = { .size = sizeof with, .nodes = 4, .node_memory = MEMORY };
@@ -69,7 +69,7 @@ static void a_result_too_large_to_rehearse_is_told_how_much_of_it_is_not(void **
                                 "bytes of any size");
 }
 
-/* A node file of these lines, each with a key of its own; *with is of it. */
+/* Writes a node file of these lines, each with a key of its own; *with refers to it. */
 static void list_nodes(char path[32], const char *const *lines, uint32_t len,
                        sherd_forecast_options *with)
 {
@@ -89,7 +89,7 @@ static void list_nodes(char path[32], const char *const *lines, uint32_t len,
                                       .no_time = true };
 }
 
-static void a_node_file_is_foretold_by_its_domains(void **state)
+static void a_prediction_uses_the_domains_of_a_node_file(void **state)
 {
     (void)state;
     static const char *const lines[][4] = {
@@ -135,9 +135,9 @@ static void a_node_file_is_foretold_by_its_domains(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_product_of_a_hundred_shares_is_foretold),
-        cmocka_unit_test(a_node_file_is_foretold_by_its_domains),
-        cmocka_unit_test(a_result_too_large_to_rehearse_is_told_how_much_of_it_is_not),
+        cmocka_unit_test(a_product_of_a_hundred_shares_can_be_predicted),
+        cmocka_unit_test(a_prediction_uses_the_domains_of_a_node_file),
+        cmocka_unit_test(a_result_too_large_to_rehearse_is_reported_with_the_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* The job's state machine, of schemes whose every cell is folded (job_world.h). */
+/* The job's state machine, with schemes in which every cell is folded (job_world.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,7 +31,7 @@ static void every_cell_is_folded_once_and_a_resident_block_is_sent_once(void **s
     }
 }
 
-static void a_job_without_work_is_done_at_once(void **state)
+static void a_job_without_work_is_done_immediately(void **state)
 {
     (void)state;
     world none = { 0 }, empty = { .scheme.empty = true };
@@ -42,7 +42,7 @@ static void a_job_without_work_is_done_at_once(void **state)
     world_start(&empty, 2, 2, 3, 2, 0, false);
     world_settle(&empty);
     world_must_be_done(&empty, SHERD_OK);
-    assert_int_equal(empty.scheme.residents, 0); /* nothing travels for nothing */
+    assert_int_equal(empty.scheme.residents, 0); /* nothing is sent for empty cells */
     world_stop(&empty);
 }
 
@@ -54,7 +54,7 @@ static void again(world *w)
     assert_int_equal(sherd__job_again(w->job), SHERD_OK);
 }
 
-static void resident_blocks_serve_the_next_run_of_the_same_session_only(void **state)
+static void resident_blocks_serve_the_next_run_in_the_same_session_only(void **state)
 {
     (void)state;
     world w = { 0 };
@@ -63,7 +63,7 @@ static void resident_blocks_serve_the_next_run_of_the_same_session_only(void **s
     world_must_be_done(&w, SHERD_OK);
     assert_int_equal(w.scheme.residents, 3);
 
-    again(&w); /* all sessions live on */
+    again(&w); /* all sessions continue */
     for (uint32_t i = 0; i < 3; i++)
         sherd__job_node_up(w.job, i, w.ends[i].here, w.ends[i].sessions, w.now);
     world_work(&w, NOBODY);
@@ -71,7 +71,8 @@ static void resident_blocks_serve_the_next_run_of_the_same_session_only(void **s
     assert_int_equal(w.scheme.residents, 3);
 
     sherd__job_rest(w.job);
-    world_part(&w, 1, false, true); /* a session ends between two runs, and the job is not told */
+    world_part(&w, 1, false, true); /* a session ends between two runs, and the job is not
+                                     * notified */
     world_join(&w, 1);
     again(&w);
     sherd__job_node_up(w.job, 0, w.ends[0].here, w.ends[0].sessions, w.now);
@@ -79,24 +80,24 @@ static void resident_blocks_serve_the_next_run_of_the_same_session_only(void **s
     world_work(&w, NOBODY);
     world_must_be_done(&w, SHERD_OK);
     assert_int_equal(w.scheme.residents, 4);
-    assert_int_equal(sherd__job_node_tasks(w.job, 1), 3); /* its own work, by itself */
+    assert_int_equal(sherd__job_node_tasks(w.job, 1), 3); /* its own work, alone */
     world_stop(&w);
 }
 
-static void a_run_that_failed_is_not_run_again(void **state)
+static void a_failed_run_cannot_be_run_again(void **state)
 {
     (void)state;
     world w = { 0 };
     world_start(&w, 2, 1, 2, 2, 0, false);
     world_settle(&w);
-    assert_int_equal(sherd__job_again(w.job), SHERD_EINVAL); /* under way */
+    assert_int_equal(sherd__job_again(w.job), SHERD_EINVAL); /* in progress */
     sherd__job_fail(w.job, SHERD_EINTERRUPTED, NULL, "interrupted");
     world_must_be_done(&w, SHERD_EINTERRUPTED);
     assert_int_equal(sherd__job_again(w.job), SHERD_EINVAL);
     world_stop(&w);
 }
 
-static void a_job_that_ends_in_the_middle_of_a_block_lets_go_of_its_source(void **state)
+static void a_job_that_ends_within_a_block_frees_its_source(void **state)
 {
     (void)state;
     for (unsigned moves = 0; moves < 4; moves++) {
@@ -113,7 +114,7 @@ static void a_job_that_ends_in_the_middle_of_a_block_lets_go_of_its_source(void 
     }
 }
 
-static void answers_and_refusals_of_another_job_change_nothing(void **state)
+static void answers_and_refusals_of_another_job_have_no_effect(void **state)
 {
     (void)state;
     world w = { 0 };
@@ -139,7 +140,7 @@ static void answers_and_refusals_of_another_job_change_nothing(void **state)
     world_stop(&w);
 }
 
-static void a_burst_of_refusals_makes_a_node_slower_and_does_not_expel_it(void **state)
+static void a_burst_of_refusals_reduces_a_nodes_depth_and_does_not_expel_it(void **state)
 {
     (void)state;
     world w = { 0 };
@@ -151,12 +152,12 @@ static void a_burst_of_refusals_makes_a_node_slower_and_does_not_expel_it(void *
         world_settle(&w);
         assert_int_equal(w.ends[0].asked, most);
     }
-    world_work(&w, NOBODY); /* it has room for one at a time */
+    world_work(&w, NOBODY); /* it has room for one task at a time */
     world_must_be_done(&w, SHERD_OK);
     world_stop(&w);
 }
 
-static void a_node_that_refuses_everything_is_left_and_its_blocks_are_taken_back(void **state)
+static void a_node_that_refuses_everything_is_left_and_its_blocks_retracted(void **state)
 {
     (void)state;
     world w = { 0 };
@@ -184,7 +185,7 @@ static void a_refused_resident_block_is_sent_again(void **state)
                        .job = JOB,
                        .refusal = { .job = JOB, .block = 1, .code = SHERD_EREFUSED } };
     sherd__job_event(w.job, 0, &e, w.now);
-    world_refuse_all(&w, 0); /* what needed it */
+    world_refuse_all(&w, 0); /* the tasks that needed it */
     world_settle(&w);
     assert_int_equal(w.scheme.residents, 2);
     world_work(&w, NOBODY);
@@ -192,7 +193,7 @@ static void a_refused_resident_block_is_sent_again(void **state)
     world_stop(&w);
 }
 
-static void a_node_that_comes_back_in_time_keeps_its_work(void **state)
+static void a_node_that_returns_in_time_keeps_its_work(void **state)
 {
     (void)state;
     world w = { 0 };
@@ -211,7 +212,7 @@ static void a_node_that_comes_back_in_time_keeps_its_work(void **state)
     world_stop(&w);
 }
 
-static void a_node_that_does_not_come_back_is_replaced_as_far_as_the_ledger_allows(void **state)
+static void a_node_that_does_not_return_is_replaced_as_far_as_the_ledger_allows(void **state)
 {
     (void)state;
     for (int allowed = 0; allowed < 2; allowed++) {
@@ -229,18 +230,18 @@ static void a_node_that_does_not_come_back_is_replaced_as_far_as_the_ledger_allo
     }
 }
 
-static void what_would_break_the_bound_is_not_sent_whatever_the_plan(void **state)
+static void cells_that_would_exceed_the_bound_are_not_sent_whatever_the_plan(void **state)
 {
     (void)state;
     world w = { 0 };
-    world_start(&w, 3, 1, 1, 1, 0.2, false); /* a third each is planned */
+    world_start(&w, 3, 1, 1, 1, 0.2, false); /* a third for each is planned */
     world_settle(&w);
     world_must_be_done(&w, SHERD_EEXPOSURE);
     for (uint32_t i = 0; i < 3; i++) assert_int_equal(w.ends[i].blocks + w.ends[i].asked, 0);
     world_stop(&w);
 }
 
-static void without_any_node_the_job_ends(void **state)
+static void without_nodes_the_job_ends(void **state)
 {
     (void)state;
     world w = { 0 };
@@ -252,7 +253,7 @@ static void without_any_node_the_job_ends(void **state)
     world_stop(&w);
 }
 
-/* As the cluster's loop does: a step of seconds would be this process that slept. */
+/* In steps like the cluster's loop: a step of seconds would count as a sleep of this process. */
 static void pass_time(world *w, uint64_t ms)
 {
     for (uint64_t until = w->now + ms; w->now < until;) {
@@ -279,13 +280,13 @@ static void a_node_that_answers_no_task_is_expelled(void **state)
     world_stop(&w);
 }
 
-static void slow_answers_buy_a_silent_node_a_minute_at_most(void **state)
+static void slow_answers_allow_a_silent_node_a_minute_at_most(void **state)
 {
     (void)state;
     world w = { 0 };
     world_start(&w, 2, 1, 2, 1, 1, false);
     world_settle(&w);
-    pass_time(&w, 9000); /* 30 times what node-1 took would be four and a half minutes */
+    pass_time(&w, 9000); /* 30 times the time of node-1 would be four and a half minutes */
     world_work(&w, 1);
     pass_time(&w, 50900);
     assert_int_equal(w.ends[1].expelled, 0);
@@ -296,8 +297,8 @@ static void slow_answers_buy_a_silent_node_a_minute_at_most(void **state)
     world_stop(&w);
 }
 
-/* Neither to another work nor to the nodes that are left. */
-static void a_pace_is_no_measure_once_its_node_or_job_is_gone(void **state)
+/* Neither for another work nor for the remaining nodes. */
+static void a_pace_does_not_count_once_its_node_or_job_has_ended(void **state)
 {
     (void)state;
     world w = { 0 };
@@ -318,7 +319,7 @@ static void a_pace_is_no_measure_once_its_node_or_job_is_gone(void **state)
     world_stop(&w);
 }
 
-static void an_expelled_node_is_given_another_chance_by_the_next_job(void **state)
+static void an_expelled_node_gets_another_chance_in_the_next_job(void **state)
 {
     (void)state;
     world w = { 0 };
@@ -355,7 +356,7 @@ static void a_wrong_answer_bans_its_node_or_ends_a_strict_job(void **state)
     }
 }
 
-static void a_node_whose_answers_are_all_wrong_is_one_liar(void **state)
+static void a_node_whose_answers_are_all_wrong_counts_as_one_liar(void **state)
 {
     (void)state;
     world w = { 0 };
@@ -384,7 +385,7 @@ static void a_cell_that_cannot_be_hidden_fails_the_job(void **state)
     world_stop(&w);
 }
 
-static void numbers_that_come_round_stay_clear_of_those_in_use(void **state)
+static void numbers_that_wrap_avoid_those_in_use(void **state)
 {
     (void)state;
     world w = { 0 };
@@ -397,7 +398,7 @@ static void numbers_that_come_round_stay_clear_of_those_in_use(void **state)
     world_stop(&w);
 }
 
-static void more_slots_than_nodes_or_too_many_cells_are_no_job(void **state)
+static void more_slots_than_nodes_and_too_many_cells_are_refused(void **state)
 {
     (void)state;
     fake f = { .shape = { .slots = 3, .tiles = 1, .panels = 1 } };
@@ -411,7 +412,7 @@ static void more_slots_than_nodes_or_too_many_cells_are_no_job(void **state)
     assert_int_equal(sherd__job_new(&j, &o), SHERD_ENOMEM);
 }
 
-static void every_failed_allocation_of_a_new_job_is_survived(void **state)
+static void every_failed_allocation_of_a_new_job_is_reported(void **state)
 {
     (void)state;
     fake f = { .shape = { .slots = 2, .tiles = 2, .panels = 2 } };
@@ -436,29 +437,29 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(every_cell_is_folded_once_and_a_resident_block_is_sent_once),
-        T(a_job_without_work_is_done_at_once),
-        T(resident_blocks_serve_the_next_run_of_the_same_session_only),
-        T(a_run_that_failed_is_not_run_again),
-        T(a_job_that_ends_in_the_middle_of_a_block_lets_go_of_its_source),
-        T(answers_and_refusals_of_another_job_change_nothing),
-        T(a_burst_of_refusals_makes_a_node_slower_and_does_not_expel_it),
-        T(a_node_that_refuses_everything_is_left_and_its_blocks_are_taken_back),
+        T(a_job_without_work_is_done_immediately),
+        T(resident_blocks_serve_the_next_run_in_the_same_session_only),
+        T(a_failed_run_cannot_be_run_again),
+        T(a_job_that_ends_within_a_block_frees_its_source),
+        T(answers_and_refusals_of_another_job_have_no_effect),
+        T(a_burst_of_refusals_reduces_a_nodes_depth_and_does_not_expel_it),
+        T(a_node_that_refuses_everything_is_left_and_its_blocks_retracted),
         T(a_refused_resident_block_is_sent_again),
-        T(a_node_that_comes_back_in_time_keeps_its_work),
-        T(a_node_that_does_not_come_back_is_replaced_as_far_as_the_ledger_allows),
-        T(what_would_break_the_bound_is_not_sent_whatever_the_plan),
-        T(without_any_node_the_job_ends),
+        T(a_node_that_returns_in_time_keeps_its_work),
+        T(a_node_that_does_not_return_is_replaced_as_far_as_the_ledger_allows),
+        T(cells_that_would_exceed_the_bound_are_not_sent_whatever_the_plan),
+        T(without_nodes_the_job_ends),
         T(a_node_that_answers_no_task_is_expelled),
-        T(slow_answers_buy_a_silent_node_a_minute_at_most),
-        T(a_pace_is_no_measure_once_its_node_or_job_is_gone),
-        T(an_expelled_node_is_given_another_chance_by_the_next_job),
+        T(slow_answers_allow_a_silent_node_a_minute_at_most),
+        T(a_pace_does_not_count_once_its_node_or_job_has_ended),
+        T(an_expelled_node_gets_another_chance_in_the_next_job),
         T(a_wrong_answer_bans_its_node_or_ends_a_strict_job),
-        T(a_node_whose_answers_are_all_wrong_is_one_liar),
-        cmocka_unit_test(a_node_whose_answers_are_all_wrong_is_one_liar),
+        T(a_node_whose_answers_are_all_wrong_counts_as_one_liar),
+        cmocka_unit_test(a_node_whose_answers_are_all_wrong_counts_as_one_liar),
         T(a_cell_that_cannot_be_hidden_fails_the_job),
-        T(numbers_that_come_round_stay_clear_of_those_in_use),
-        T(more_slots_than_nodes_or_too_many_cells_are_no_job),
-        T(every_failed_allocation_of_a_new_job_is_survived),
+        T(numbers_that_wrap_avoid_those_in_use),
+        T(more_slots_than_nodes_and_too_many_cells_are_refused),
+        T(every_failed_allocation_of_a_new_job_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

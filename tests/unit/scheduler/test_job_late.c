@@ -1,4 +1,4 @@
-/* What nodes do while the job is done and not yet given back (job_world.h). */
+/* Events of nodes after the job is done and before it is returned (job_world.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ static sherd__job_stats done_without_node_4(world *w, bool strict)
     return stats;
 }
 
-static void a_node_that_is_caught_then_is_named_and_ends_a_strict_job(void **state)
+static void a_node_that_is_banned_then_is_named_and_fails_a_strict_job(void **state)
 {
     (void)state;
     for (int strict = 0; strict < 2; strict++) {
@@ -38,13 +38,14 @@ static void a_node_that_is_caught_then_is_named_and_ends_a_strict_job(void **sta
     }
 }
 
-static void a_node_that_is_lost_then_is_told_of_and_ends_nothing(void **state)
+static void a_node_that_is_lost_then_is_reported_and_ends_nothing(void **state)
 {
     (void)state;
     world w;
     sherd__job_stats stats = done_without_node_4(&w, false);
     world_part(&w, 3, true, false);
-    world_part(&w, 2, true, false); /* two of three that are needed: no longer */
+    world_part(&w, 2, true, false); /* two remain of the three that were needed: that no longer
+                                     * matters */
     sherd__job_count(w.job, &stats);
     assert_int_equal(stats.lost, 2);
     assert_non_null(strstr(w.said, "node-4 lost"));
@@ -53,7 +54,7 @@ static void a_node_that_is_lost_then_is_told_of_and_ends_nothing(void **state)
     world_stop(&w);
 }
 
-static void a_job_that_has_failed_fails_for_one_reason(void **state)
+static void a_failed_job_keeps_its_first_error(void **state)
 {
     (void)state;
     world w;
@@ -71,7 +72,7 @@ static void a_job_that_has_failed_fails_for_one_reason(void **state)
     world_stop(&w);
 }
 
-static void an_answer_that_was_not_looked_at_is_none_that_was_accepted(void **state)
+static void an_answer_that_was_not_read_does_not_count_as_accepted(void **state)
 {
     (void)state;
     world w = { .scheme.shape.threshold = 3, .behind = true };
@@ -94,10 +95,10 @@ static void an_answer_that_was_not_looked_at_is_none_that_was_accepted(void **st
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_node_that_is_caught_then_is_named_and_ends_a_strict_job),
-        cmocka_unit_test(a_node_that_is_lost_then_is_told_of_and_ends_nothing),
-        cmocka_unit_test(an_answer_that_was_not_looked_at_is_none_that_was_accepted),
-        cmocka_unit_test(a_job_that_has_failed_fails_for_one_reason),
+        cmocka_unit_test(a_node_that_is_banned_then_is_named_and_fails_a_strict_job),
+        cmocka_unit_test(a_node_that_is_lost_then_is_reported_and_ends_nothing),
+        cmocka_unit_test(an_answer_that_was_not_read_does_not_count_as_accepted),
+        cmocka_unit_test(a_failed_job_keeps_its_first_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /*
- * The job's state machine, run after run: what stays with the nodes, what does not, and a spare one
- * that nobody waits for (job_world.h).
+ * The job's state machine, run after run: blocks that stay at the nodes, blocks that do not, and a
+ * spare node for which the job does not wait (job_world.h).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,7 +27,7 @@ static void run_again(world *w)
 
 /* ---- left operands that stay ----------------------------------------------------------------- */
 
-static void left_blocks_stay_over_runs_and_right_ones_go(void **state)
+static void left_blocks_stay_between_runs_and_right_ones_do_not(void **state)
 {
     (void)state;
     world w = world_of(3);
@@ -49,7 +49,7 @@ static void left_blocks_stay_over_runs_and_right_ones_go(void **state)
     assert_true(w.ends[0].drops >= 2 + 2);
 
     sherd__job_rest(w.job);
-    world_part(&w, 1, false, true); /* a new session holds nothing */
+    world_part(&w, 1, false, true); /* a new session has no blocks */
     world_join(&w, 1);
     run_again(&w);
     world_work(&w, NOBODY);
@@ -58,7 +58,7 @@ static void left_blocks_stay_over_runs_and_right_ones_go(void **state)
     world_stop(&w);
 }
 
-/* More cells than task numbers: the job is of no more use, and lets go of what it has once. */
+/* More cells than task numbers: the job cannot be used any more, and frees its data once. */
 static void a_run_of_too_many_cells_is_refused(void **state)
 {
     (void)state;
@@ -74,13 +74,13 @@ static void a_run_of_too_many_cells_is_refused(void **state)
     world_stop(&w);
 }
 
-/* Runs that take two of five panels: a block is made and put when a run first takes its panel. */
+/* Runs that take two of five panels: a block is made and sent when a run first uses its panel. */
 static void runs_of_some_panels_find_their_blocks(void **state)
 {
     (void)state;
     static const struct {
-        uint32_t from, panels, lefts, blocks; /* made, and put to one node, in all so far */
-        bool anew;                            /* node 1 has a new session before it */
+        uint32_t from, panels, lefts, blocks; /* totals so far: made, and sent to one node */
+        bool anew;                            /* node 1 gets a new session before it */
     } runs[] = {
         { 0, 2, 6, 2, false },  { 0, 2, 6, 2, false },  { 3, 2, 12, 4, false },
         { 1, 2, 15, 5, false }, { 0, 5, 15, 5, false }, { 3, 2, 17, 5, true },
@@ -109,23 +109,23 @@ static void runs_of_some_panels_find_their_blocks(void **state)
         assert_int_equal(w.scheme.lefts, runs[i].lefts);
         assert_int_equal(w.ends[0].blocks, runs[i].blocks + rights);
     }
-    w.scheme.shape.lefts = 6; /* no run may change what stays */
+    w.scheme.shape.lefts = 6; /* a run may not change what stays */
     sherd__job_rest(w.job);
     assert_int_equal(sherd__job_again(w.job), SHERD_EINVAL);
     world_stop(&w);
 }
 
-static void a_left_block_that_is_on_its_way_is_not_made_again(void **state)
+static void a_left_block_that_is_being_sent_is_not_made_again(void **state)
 {
     (void)state;
     world w = world_of(3);
     w.scheme.shape.left_stays = true;
-    world_start(&w, 3, 3, 1, 3, 0, false); /* cells of three tiles begin at once, with one panel */
+    world_start(&w, 3, 3, 1, 3, 0, false); /* cells of three tiles start together, with one panel */
     world_settle(&w);
     assert_int_equal(world_asked(&w), 9);
     assert_int_equal(w.scheme.lefts, 3);
     assert_int_equal(w.ends[0].blocks, 1 + 3);
-    world_part(&w, 2, true, true); /* what was on its way to it is lost */
+    world_part(&w, 2, true, true); /* the data that were being sent to it are lost */
     world_join(&w, 2);
     world_work(&w, NOBODY);
     world_must_be_done(&w, SHERD_OK);
@@ -133,7 +133,7 @@ static void a_left_block_that_is_on_its_way_is_not_made_again(void **state)
     world_stop(&w);
 }
 
-/* Work goes on with all nodes but one, whose link carries nothing beyond `moves` offers. */
+/* Continues with all nodes but one, whose link carries only `moves` offers. */
 static void work_but_stalled(world *w, uint32_t stalled, unsigned moves)
 {
     bool done = false;
@@ -150,8 +150,8 @@ static void work_but_stalled(world *w, uint32_t stalled, unsigned moves)
     }
 }
 
-/* The next one frees and makes anew what sources read. */
-static void no_source_of_a_product_outlives_it(void **state)
+/* The next product frees and makes again the data that sources read. */
+static void no_source_outlives_its_product(void **state)
 {
     (void)state;
     for (unsigned moves = 2; moves < 8; moves++) {
@@ -164,7 +164,8 @@ static void no_source_of_a_product_outlives_it(void **state)
         sherd__job_rest(w.job);
         assert_int_equal(w.scheme.live, 0);
         run_again(&w);
-        world_work(&w, 0); /* without node 3, which still has a half of the first, nothing ends */
+        world_work(&w, 0); /* without node 3, which has received half of the first block, nothing
+                            * ends */
         world_must_be_done(&w, SHERD_OK);
         assert_int_equal(sherd__job_node_tasks(w.job, 3), 2);
         world_stop(&w);
@@ -173,8 +174,8 @@ static void no_source_of_a_product_outlives_it(void **state)
 
 /* ---- spare nodes ----------------------------------------------------------------------------- */
 
-/* All nodes but the last one answer, 200 ms after they were asked; the time that it took until the
- * last one was told off, or 0. slow: how long that one takes over each, 0: for ever. */
+/* All nodes but the last answer, 200 ms after they were asked. Returns the time until the last one
+ * was expelled, or 0. slow: the time that the last one takes for each task; 0: it never answers. */
 static uint64_t work_with_a_spare(world *w, uint64_t slow)
 {
     uint32_t spare = w->nodes - 1;
@@ -195,14 +196,14 @@ static uint64_t work_with_a_spare(world *w, uint64_t slow)
     return 0;
 }
 
-static void a_spare_that_answers_nothing_is_told_off_and_the_job_goes_on(void **state)
+static void a_spare_node_that_never_answers_is_expelled_and_the_job_continues(void **state)
 {
     (void)state;
     world w = world_of(3);
     world_start(&w, 4, 1, 200, 2, 0, false);
     uint64_t took = work_with_a_spare(&w, 0);
     assert_int_equal(w.ends[3].expelled, SHERD_ESILENT);
-    assert_in_range(took, 10000, 20000); /* 10 s and 30 times 200 ms, a second for the beginning */
+    assert_in_range(took, 10000, 20000); /* 10 s and 30 times 200 ms, and a second at the start */
     assert_non_null(strstr(w.said, "node-4 lost: it answers no task"));
     world_work(&w, 3);
     world_must_be_done(&w, SHERD_OK);
@@ -212,7 +213,7 @@ static void a_spare_that_answers_nothing_is_told_off_and_the_job_goes_on(void **
     world_stop(&w);
 }
 
-static void a_spare_that_is_merely_slow_stays(void **state)
+static void a_spare_node_that_is_merely_slow_stays(void **state)
 {
     (void)state;
     world w = world_of(3);
@@ -224,7 +225,7 @@ static void a_spare_that_is_merely_slow_stays(void **state)
     world_stop(&w);
 }
 
-static void silence_adds_up_over_short_runs(void **state)
+static void silence_accumulates_over_short_runs(void **state)
 {
     (void)state;
     world w = world_of(3);
@@ -246,14 +247,14 @@ static void silence_adds_up_over_short_runs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(left_blocks_stay_over_runs_and_right_ones_go),
+        cmocka_unit_test(left_blocks_stay_between_runs_and_right_ones_do_not),
         cmocka_unit_test(a_run_of_too_many_cells_is_refused),
         cmocka_unit_test(runs_of_some_panels_find_their_blocks),
-        cmocka_unit_test(a_left_block_that_is_on_its_way_is_not_made_again),
-        cmocka_unit_test(no_source_of_a_product_outlives_it),
-        cmocka_unit_test(a_spare_that_answers_nothing_is_told_off_and_the_job_goes_on),
-        cmocka_unit_test(a_spare_that_is_merely_slow_stays),
-        cmocka_unit_test(silence_adds_up_over_short_runs),
+        cmocka_unit_test(a_left_block_that_is_being_sent_is_not_made_again),
+        cmocka_unit_test(no_source_outlives_its_product),
+        cmocka_unit_test(a_spare_node_that_never_answers_is_expelled_and_the_job_continues),
+        cmocka_unit_test(a_spare_node_that_is_merely_slow_stays),
+        cmocka_unit_test(silence_accumulates_over_short_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* The job's state machine, of schemes of which some answers are enough (job_world.h). */
+/* The job's state machine, with schemes in which some answers are enough (job_world.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 #include "scheduler/job/internal.h"
 #include "tests/unit/scheduler/job_world.h"
 
-static void any_answers_that_are_enough_finish_the_job(void **state)
+static void any_sufficient_set_of_answers_completes_the_job(void **state)
 {
     (void)state;
     for (uint32_t silent = 0; silent < 5; silent++) {
@@ -28,7 +28,7 @@ static void any_answers_that_are_enough_finish_the_job(void **state)
     }
 }
 
-static void what_is_no_longer_needed_is_cancelled_at_once(void **state)
+static void tasks_that_are_no_longer_needed_are_cancelled_at_once(void **state)
 {
     (void)state;
     world w = world_of(3);
@@ -38,7 +38,7 @@ static void what_is_no_longer_needed_is_cancelled_at_once(void **state)
     for (uint32_t i = 0; i < 3; i++) world_answer(&w, i, 0);
     world_settle(&w);
     assert_int_equal(w.scheme.decoded[0], 1);
-    for (uint32_t i = 3; i < 5; i++) /* told so, and given the next instead */
+    for (uint32_t i = 3; i < 5; i++) /* cancelled, and given the next task instead */
         for (size_t t = 0; t < w.ends[i].asked; t++)
             assert_true((w.ends[i].tasks[t].task - 1) / 5 != 0);
     sherd__job_stats stats;
@@ -49,13 +49,13 @@ static void what_is_no_longer_needed_is_cancelled_at_once(void **state)
     world_stop(&w);
 }
 
-static void nodes_run_ahead_by_the_window_and_no_further(void **state)
+static void nodes_are_ahead_by_at_most_the_window(void **state)
 {
     (void)state;
     world w = world_of(3);
     world_start(&w, 4, 1, 8, 3, 0, false);
     world_settle(&w);
-    for (unsigned i = 0; i < 3; i++) world_answer(&w, 0, 0); /* a quick one among slow ones */
+    for (unsigned i = 0; i < 3; i++) world_answer(&w, 0, 0); /* a fast node among slow ones */
     world_settle(&w);
     assert_int_equal(w.ends[0].asked, 0);
     assert_int_equal(world_asked(&w), 3 * 3);
@@ -64,14 +64,15 @@ static void nodes_run_ahead_by_the_window_and_no_further(void **state)
     world_stop(&w);
 }
 
-static void a_late_answer_that_was_on_its_way_changes_nothing(void **state)
+static void a_late_answer_that_was_already_sent_has_no_effect(void **state)
 {
     (void)state;
     world w = world_of(2);
-    w.behind = true; /* several answers come before one is judged */
+    w.behind = true; /* several answers arrive before one is judged */
     world_start(&w, 4, 1, 2, 2, 0, false);
     world_settle(&w);
-    for (uint32_t i = 0; i < 4; i++) world_answer(&w, i, i == 3 ? -1 : 0); /* a wrong one, too */
+    for (uint32_t i = 0; i < 4; i++)
+        world_answer(&w, i, i == 3 ? -1 : 0); /* a wrong one among them */
     world_settle(&w);
     assert_int_equal(w.ends[3].expelled, SHERD_EWRONG);
     world_work(&w, 3);
@@ -82,11 +83,11 @@ static void a_late_answer_that_was_on_its_way_changes_nothing(void **state)
 static void a_share_stays_with_its_domain(void **state)
 {
     (void)state;
-    for (unsigned early = 0; early < 2; early++) { /* before anybody holds a share, too */
+    for (unsigned early = 0; early < 2; early++) { /* also before any node has a share */
         world w = world_of(3);
         world_start(&w, 4, 1, 3, 2, 0, false);
         if (!early) world_settle(&w);
-        world_part(&w, 0, true, false); /* gone for good: nobody takes over */
+        world_part(&w, 0, true, false); /* gone for good: no other node takes over */
         world_settle(&w);
         for (uint32_t i = 1; i < 4; i++)
             for (size_t t = 0; t < w.ends[i].asked; t++)
@@ -100,7 +101,7 @@ static void a_share_stays_with_its_domain(void **state)
     }
 }
 
-static void another_node_of_the_domain_may_answer_for_it(void **state)
+static void another_node_of_the_domain_may_answer_instead(void **state)
 {
     (void)state;
     world w = world_of(3);
@@ -119,8 +120,8 @@ static void another_node_of_the_domain_may_answer_for_it(void **state)
     world_stop(&w);
 }
 
-/* Who reads along with a liar is no place for a share, in this job or in one that comes later. */
-static void a_domain_with_a_liar_is_given_nothing_more(void **state)
+/* A domain that cooperates with a liar gets no share, in this job or a later one. */
+static void a_domain_with_a_liar_gets_nothing_more(void **state)
 {
     (void)state;
     static const uint32_t domain[] = { 0, 1, 2, 3, 1 };
@@ -130,7 +131,7 @@ static void a_domain_with_a_liar_is_given_nothing_more(void **state)
         w.domains_set = true;
         w.scheme.shape.slots = 4;
         world_start(&w, 5, 1, 3, 2, 0, false);
-        if (before) { /* known from an earlier job; it, or the other one of its domain */
+        if (before) { /* known from an earlier job: the same node, or the other one of its domain */
             sherd__job_node_barred(w.job, before == 1 ? 1 : 4);
             world_part(&w, before == 1 ? 1 : 4, true, false);
         } else {
@@ -148,7 +149,7 @@ static void a_domain_with_a_liar_is_given_nothing_more(void **state)
     }
 }
 
-static void no_share_is_made_for_a_domain_that_is_gone(void **state)
+static void no_share_is_made_for_a_domain_that_has_left(void **state)
 {
     (void)state;
     world w = world_of(2);
@@ -161,7 +162,7 @@ static void no_share_is_made_for_a_domain_that_is_gone(void **state)
     world_answer(&w, 3, 0);
     world_settle(&w);
     assert_int_equal(w.scheme.spared & 0xf, 1 << 2);
-    world_join(&w, 2); /* after all */
+    world_join(&w, 2); /* it does come back */
     world_settle(&w);
     world_answer(&w, 1, 0);
     world_answer(&w, 3, 0);
@@ -172,7 +173,7 @@ static void no_share_is_made_for_a_domain_that_is_gone(void **state)
     world_stop(&w);
 }
 
-static void too_few_that_are_left_end_it_as_starved(void **state)
+static void too_few_remaining_domains_end_the_job_as_starved(void **state)
 {
     (void)state;
     for (unsigned liar = 0; liar < 2; liar++) {
@@ -193,18 +194,18 @@ static void too_few_that_are_left_end_it_as_starved(void **state)
         world_must_be_done(&w, SHERD_EFEWNODES);
         assert_true(sherd__job_starved(w.job, &alive));
         assert_int_equal(alive, 2);
-        sherd__job_rest(w.job); /* who is there afterwards is another question */
+        sherd__job_rest(w.job); /* nodes that come later are a separate question */
         assert_true(sherd__job_starved(w.job, &alive));
         assert_int_equal(alive, 2);
         world_stop(&w);
     }
 }
 
-static void an_answer_that_is_in_counts_though_its_node_is_gone(void **state)
+static void a_received_answer_counts_even_if_its_node_has_left(void **state)
 {
     (void)state;
     world w = world_of(3);
-    world_start(&w, 3, 1, 1, 2, 0, false); /* all of three, one position */
+    world_start(&w, 3, 1, 1, 2, 0, false); /* all three are needed, one position */
     world_settle(&w);
     world_answer(&w, 0, 0);
     world_settle(&w);
@@ -215,14 +216,14 @@ static void an_answer_that_is_in_counts_though_its_node_is_gone(void **state)
     world_stop(&w);
 }
 
-/* The node's answer comes, and the executor has not looked at it yet. */
+/* The node's answer arrives, and the executor has not judged it yet. */
 static void answer_comes(world *w, uint32_t i, double value)
 {
     world_answer(w, i, value);
     while (world_move(w, i, false) > 0) {}
 }
 
-static void an_answer_that_is_being_judged_counts_though_its_node_is_gone(void **state)
+static void an_answer_that_is_being_judged_counts_even_if_its_node_has_left(void **state)
 {
     (void)state;
     world w = world_of(3);
@@ -238,7 +239,7 @@ static void an_answer_that_is_being_judged_counts_though_its_node_is_gone(void *
     world_stop(&w);
 }
 
-static void one_that_is_found_wrong_no_longer_counts(void **state)
+static void an_answer_that_is_found_wrong_no_longer_counts(void **state)
 {
     (void)state;
     world w = world_of(2);
@@ -248,8 +249,8 @@ static void one_that_is_found_wrong_no_longer_counts(void **state)
     world_settle(&w);
     answer_comes(&w, 1, 0);
     answer_comes(&w, 2, 0);  /* the first position is done without node 0 */
-    answer_comes(&w, 0, -1); /* which lies about it, */
-    answer_comes(&w, 0, -1); /* and about the second, for which it is needed: */
+    answer_comes(&w, 0, -1); /* whose answer to it is wrong, */
+    answer_comes(&w, 0, -1); /* and the answer to the second one, too, for which it is needed: */
     world_part(&w, 1, true, false);
     assert_false(world_is_done(&w));
     world_settle(&w);
@@ -259,7 +260,7 @@ static void one_that_is_found_wrong_no_longer_counts(void **state)
     world_stop(&w);
 }
 
-static void one_that_comes_back_is_given_its_own_share_again(void **state)
+static void a_returning_node_gets_its_own_share_again(void **state)
 {
     (void)state;
     world w = world_of(4);
@@ -275,7 +276,7 @@ static void one_that_comes_back_is_given_its_own_share_again(void **state)
     world_stop(&w);
 }
 
-static void nothing_is_hidden_of_what_was_decoded_meanwhile(void **state)
+static void cells_of_a_position_decoded_meanwhile_are_not_hidden(void **state)
 {
     (void)state;
     world w = world_of(2);
@@ -290,9 +291,9 @@ static void nothing_is_hidden_of_what_was_decoded_meanwhile(void **state)
     }
     for (uint32_t i = 0; i < 2; i++) {
         world_answer(&w, i, 0);
-        while (world_move(&w, i, false)) {} /* to be judged, behind what else there is to do */
+        while (world_move(&w, i, false)) {} /* to be judged after the other work of the executor */
     }
-    sherd__job_dispatch(w.job, w.now); /* the third one's comes after them */
+    sherd__job_dispatch(w.job, w.now); /* the hiding for the third node is queued after them */
     world_settle(&w);
     assert_int_equal(w.scheme.decoded[0], 1);
     assert_int_equal(w.scheme.hidden[2], 0);
@@ -301,7 +302,7 @@ static void nothing_is_hidden_of_what_was_decoded_meanwhile(void **state)
     world_stop(&w);
 }
 
-static void a_product_of_the_transposed_left_operand_says_so(void **state)
+static void a_product_of_the_transposed_left_operand_has_its_own_operation(void **state)
 {
     (void)state;
     world w = world_of(2);
@@ -314,9 +315,9 @@ static void a_product_of_the_transposed_left_operand_says_so(void **state)
     world_stop(&w);
 }
 
-/* Older nodes would skip what they do not know of a task: they are given none, and the others are
+/* Older nodes would ignore the unknown part of such a task. They get none, and the other nodes are
  * enough, or too few. */
-static void nodes_that_take_no_windows_are_not_asked_for_any(void **state)
+static void nodes_that_do_not_support_windows_get_no_such_tasks(void **state)
 {
     (void)state;
     for (uint32_t older = 0; older < 3; older++) {
@@ -338,7 +339,7 @@ static void nodes_that_take_no_windows_are_not_asked_for_any(void **state)
     }
 }
 
-static void a_slot_without_a_domain_is_no_job(void **state)
+static void a_slot_without_a_domain_is_refused(void **state)
 {
     (void)state;
     fake f = { .shape = { .slots = 3, .tiles = 1, .panels = 1, .threshold = 2 } };
@@ -355,23 +356,23 @@ static void a_slot_without_a_domain_is_no_job(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(any_answers_that_are_enough_finish_the_job),
-        T(what_is_no_longer_needed_is_cancelled_at_once),
-        T(nodes_run_ahead_by_the_window_and_no_further),
-        T(a_late_answer_that_was_on_its_way_changes_nothing),
+        T(any_sufficient_set_of_answers_completes_the_job),
+        T(tasks_that_are_no_longer_needed_are_cancelled_at_once),
+        T(nodes_are_ahead_by_at_most_the_window),
+        T(a_late_answer_that_was_already_sent_has_no_effect),
         T(a_share_stays_with_its_domain),
-        T(another_node_of_the_domain_may_answer_for_it),
-        T(a_domain_with_a_liar_is_given_nothing_more),
-        T(no_share_is_made_for_a_domain_that_is_gone),
-        T(too_few_that_are_left_end_it_as_starved),
-        T(an_answer_that_is_in_counts_though_its_node_is_gone),
-        T(an_answer_that_is_being_judged_counts_though_its_node_is_gone),
-        T(one_that_is_found_wrong_no_longer_counts),
-        T(one_that_comes_back_is_given_its_own_share_again),
-        T(nothing_is_hidden_of_what_was_decoded_meanwhile),
-        T(a_product_of_the_transposed_left_operand_says_so),
-        T(nodes_that_take_no_windows_are_not_asked_for_any),
-        T(a_slot_without_a_domain_is_no_job),
+        T(another_node_of_the_domain_may_answer_instead),
+        T(a_domain_with_a_liar_gets_nothing_more),
+        T(no_share_is_made_for_a_domain_that_has_left),
+        T(too_few_remaining_domains_end_the_job_as_starved),
+        T(a_received_answer_counts_even_if_its_node_has_left),
+        T(an_answer_that_is_being_judged_counts_even_if_its_node_has_left),
+        T(an_answer_that_is_found_wrong_no_longer_counts),
+        T(a_returning_node_gets_its_own_share_again),
+        T(cells_of_a_position_decoded_meanwhile_are_not_hidden),
+        T(a_product_of_the_transposed_left_operand_has_its_own_operation),
+        T(nodes_that_do_not_support_windows_get_no_such_tasks),
+        T(a_slot_without_a_domain_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

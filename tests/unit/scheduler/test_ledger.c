@@ -1,4 +1,5 @@
-/* The ledger against a plain table of what every domain has seen, in random orders of gifts. */
+/* The ledger compared with a plain table of what every domain has seen, for gifts in random
+ * order. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +16,7 @@
 
 #define MOST 6u
 
-/* A layout with sizes of its own for every part. */
+/* A layout with a distinct size for every part. */
 typedef struct layout {
     sherd__scheme_shape shape;
     uint64_t a[MOST][MOST], b[MOST][MOST]; /* by slot and panel; slot and tile */
@@ -59,7 +60,7 @@ static void draw(layout *l)
     }
 }
 
-/* What the domains have been given, the long way. */
+/* The gifts to domains, as a plain table. */
 typedef struct table {
     bool left[MOST][MOST][MOST], right[MOST][MOST][MOST]; /* domain, slot, panel or tile */
 } table;
@@ -78,7 +79,7 @@ static double seen(const layout *l, const table *t, uint32_t domain, int which)
     return whole > 0 ? part / whole : 0;
 }
 
-static void it_agrees_with_a_plain_table_whatever_the_order(void **state)
+static void gifts_in_any_order_agree_with_a_plain_table(void **state)
 {
     (void)state;
     for (unsigned round = 0; round < 400; round++) {
@@ -116,7 +117,7 @@ static void it_agrees_with_a_plain_table_whatever_the_order(void **state)
     }
 }
 
-static void the_plan_itself_always_fits_its_own_bound(void **state)
+static void a_plan_always_fits_its_own_bound(void **state)
 {
     (void)state;
     for (unsigned round = 0; round < 300; round++) {
@@ -165,7 +166,7 @@ static void nodes_of_one_domain_share_one_account(void **state)
     sherd__ledger_free(led);
 }
 
-static void the_next_left_operand_starts_anew_and_the_right_one_does_not(void **state)
+static void the_next_left_operand_starts_at_zero_exposure_and_the_right_one_continues(void **state)
 {
     (void)state;
     layout l = { .shape = { .slots = 2, .tiles = 1, .panels = 2 } };
@@ -176,7 +177,7 @@ static void the_next_left_operand_starts_anew_and_the_right_one_does_not(void **
     sherd__exposure_ledger *led;
     assert_int_equal(sherd__ledger_new(&led, &o), SHERD_OK);
     assert_int_equal(sherd__ledger_give(led, 0, (sherd__cell){ 0, 0, 1 }), SHERD_OK);
-    l.shape.panels = 1; /* as plain with one row: all of it is slot 0's */
+    l.shape.panels = 1; /* like plain with one row: slot 0 has all of it */
     l.a[1][0] = 0;
     sherd__ledger_next_left(led);
     assert_true(sherd__ledger_fraction(led, 0, 0) == 0);
@@ -188,7 +189,7 @@ static void the_next_left_operand_starts_anew_and_the_right_one_does_not(void **
     sherd__ledger_free(NULL);
 }
 
-/* Four slots of 30 entries of B: cut into `tiles`. */
+/* Divides B of four slots with 30 entries each into `tiles`. */
 static void cut(layout *l, uint32_t tiles)
 {
     *l = (layout){ .shape = { .slots = 4, .tiles = tiles, .panels = 1 } };
@@ -210,7 +211,7 @@ static sherd__exposure_ledger *followed(layout *l, sherd__account *account, unsi
     return led;
 }
 
-static void what_a_kept_operand_showed_counts_in_every_later_ledger(void **state)
+static void exposure_of_a_kept_operand_counts_in_every_later_ledger(void **state)
 {
     (void)state;
     layout l;
@@ -220,13 +221,14 @@ static void what_a_kept_operand_showed_counts_in_every_later_ledger(void **state
     sherd__exposure_ledger *led = followed(&l, account, 0, 0);
     assert_true(sherd__ledger_bound(led, 1) == 0.5);
     assert_int_equal(sherd__ledger_give(led, 0, (sherd__cell){ 0, 0, 0 }), SHERD_OK);
-    assert_int_equal(sherd__ledger_give(led, 0, (sherd__cell){ 3, 0, 0 }), SHERD_OK); /* 3 died */
+    assert_int_equal(sherd__ledger_give(led, 0, (sherd__cell){ 3, 0, 0 }),
+                     SHERD_OK); /* node 3 died */
     sherd__ledger_free(led);
 
-    cut(&l, 3); /* sent again, cut otherwise */
+    cut(&l, 3); /* sent again, divided otherwise */
     led = followed(&l, account, 0, 0);
     assert_true(sherd__ledger_fraction(led, 0, 1) == 0.5);
-    for (uint32_t t = 0; t < 3; t++) { /* the same costs nothing, another part has no room */
+    for (uint32_t t = 0; t < 3; t++) { /* the same entries cost nothing, others do not fit */
         assert_int_equal(sherd__ledger_give(led, 0, (sherd__cell){ 0, t, 0 }), SHERD_OK);
         assert_false(sherd__ledger_may(led, 0, (sherd__cell){ 2, t, 0 }));
         assert_true(sherd__ledger_may(led, 1, (sherd__cell){ 2, t, 0 }));
@@ -236,7 +238,7 @@ static void what_a_kept_operand_showed_counts_in_every_later_ledger(void **state
     sherd__account_free(account);
 }
 
-static void both_directions_of_an_operand_are_one_account(void **state)
+static void both_orientations_of_an_operand_share_one_account(void **state)
 {
     (void)state;
     layout l;
@@ -259,14 +261,14 @@ static void both_directions_of_an_operand_are_one_account(void **state)
     cols = followed(&l, account, 1, 1);
     for (uint32_t s = 0; s < 4; s++)
         assert_int_equal(sherd__ledger_give(cols, 1, (sherd__cell){ s, 0, 0 }), SHERD_OK);
-    assert_true(sherd__ledger_fraction(cols, 1, 1) == 1); /* not more than there is */
+    assert_true(sherd__ledger_fraction(cols, 1, 1) == 1); /* at most all of it */
     sherd__ledger_free(rows);
     sherd__ledger_free(cols);
     sherd__account_free(account);
 }
 
 /* Three parts of one operand; each slot has 30 entries of every part, 90 of the whole. */
-static void parts_of_an_operand_count_as_what_they_are_of_the_whole(void **state)
+static void exposure_of_parts_counts_in_proportion_to_the_whole(void **state)
 {
     (void)state;
     layout l;
@@ -277,7 +279,7 @@ static void parts_of_an_operand_count_as_what_they_are_of_the_whole(void **state
     uint32_t domain;
     assert_int_equal(sherd__account_new(&account, 4, 4), SHERD_OK);
     cut(&l, 3);
-    memset(l.a, 0, sizeof l.a); /* it is B that matters */
+    memset(l.a, 0, sizeof l.a); /* only B matters */
     sherd__hiding h = { &ops, &l };
     sherd__ledger_options o = { &h, 4, 1, domain_of };
     for (unsigned i = 0; i < 4; i++) { /* the fourth overlaps the second and the third */
@@ -287,15 +289,16 @@ static void parts_of_an_operand_count_as_what_they_are_of_the_whole(void **state
         assert_int_equal(sherd__ledger_follow(led[i], account, 0, &whole), SHERD_OK);
         assert_true(sherd__ledger_planned(led[i], 1, &domain) == 0.25);
     }
-    for (unsigned i = 0; i < 3; i++) { /* the first block counts as all that the slot has of it */
+    for (unsigned i = 0; i < 3; i++) { /* the first block counts as all entries of the slot in it */
         for (uint32_t t = 0; t < 3; t++) {
             assert_int_equal(sherd__ledger_give(led[i], 1, (sherd__cell){ 1, t, 0 }), SHERD_OK);
             assert_true(sherd__ledger_fraction(led[0], 1, 1) == 30.0 * (i + 1) / 360);
         }
     }
     assert_int_equal(sherd__ledger_give(led[3], 1, (sherd__cell){ 1, 0, 0 }), SHERD_OK);
-    assert_true(sherd__ledger_fraction(led[3], 1, 1) == 0.25); /* it has seen them */
-    for (unsigned i = 0; i < 3; i++)                           /* of the others 36 are left */
+    assert_true(sherd__ledger_fraction(led[3], 1, 1) == 0.25); /* it has seen these entries */
+    for (unsigned i = 0; i < 3; i++)                           /* 36 entries remain for the other
+                                                                * parts */
         assert_int_equal(sherd__ledger_give(led[i], 1, (sherd__cell){ 2, 0, 0 }),
                          i == 0 ? SHERD_OK : SHERD_EEXPOSURE);
     assert_int_equal(sherd__ledger_give(led[3], 0, (sherd__cell){ 1, 2, 0 }), SHERD_OK);
@@ -304,7 +307,7 @@ static void parts_of_an_operand_count_as_what_they_are_of_the_whole(void **state
     sherd__account_free(account);
 }
 
-static void a_node_that_comes_back_costs_nothing_and_its_successor_counts(void **state)
+static void a_returning_node_costs_nothing_and_its_replacement_counts(void **state)
 {
     (void)state;
     layout l;
@@ -312,7 +315,7 @@ static void a_node_that_comes_back_costs_nothing_and_its_successor_counts(void *
     assert_int_equal(sherd__account_new(&account, 4, 4), SHERD_OK);
     cut(&l, 2);
     sherd__exposure_ledger *led = followed(&l, account, 0, 0.5);
-    for (unsigned session = 0; session < 3; session++) { /* its blocks are sent in each */
+    for (unsigned session = 0; session < 3; session++) { /* its blocks are sent in each session */
         for (uint32_t t = 0; t < 2; t++)
             assert_int_equal(sherd__ledger_give(led, 2, (sherd__cell){ 2, t, 0 }), SHERD_OK);
         assert_true(sherd__ledger_fraction(led, 2, 0) == 0.25);
@@ -326,7 +329,7 @@ static void a_node_that_comes_back_costs_nothing_and_its_successor_counts(void *
     sherd__account_free(account);
 }
 
-static void every_failed_allocation_is_survived(void **state)
+static void every_failed_allocation_is_reported(void **state)
 {
     (void)state;
     layout l = { .shape = { .slots = 2, .tiles = 1, .panels = 2 } };
@@ -352,7 +355,7 @@ static int begin(void **state)
     return 0;
 }
 
-/* Whatever a plan or a repeated send asks for: one share a domain, one domain a share, for good. */
+/* For any plan or repeated send: a domain has one share, and a share one domain, for good. */
 static void two_shares_never_meet_in_one_domain(void **state)
 {
     (void)state;
@@ -365,7 +368,8 @@ static void two_shares_never_meet_in_one_domain(void **state)
         memset(slot_of, 0xff, sizeof slot_of);
         memset(holder, 0xff, sizeof holder);
         sherd__hiding h = { &ops, &l };
-        sherd__ledger_options o = { &h, domains, 1, domain_of }; /* a rogue plan: all to one */
+        sherd__ledger_options o = { &h, domains, 1, domain_of }; /* a malicious plan: everything to
+                                                                  * one domain */
         assert_int_equal(sherd__ledger_new(&led, &o), SHERD_OK);
         for (unsigned i = 0; i < 100; i++) {
             sherd__cell c = { below(l.shape.slots), below(l.shape.tiles), below(l.shape.panels) };
@@ -375,15 +379,15 @@ static void two_shares_never_meet_in_one_domain(void **state)
             assert_int_equal(sherd__ledger_may(led, d, c), may);
             assert_int_equal(sherd__ledger_give(led, d, c), may ? SHERD_OK : SHERD_EEXPOSURE);
             if (may) slot_of[d] = c.slot, holder[c.slot] = d;
-            /* A further product: it still counts */
+            /* For a further product, earlier shares still count. */
             if (below(10) == 0) sherd__ledger_next_left(led);
         }
         sherd__ledger_free(led);
     }
 }
 
-/* A plan that names what there is not is refused, whatever the bound. */
-static void what_is_no_cell_of_the_scheme_is_given_to_nobody(void **state)
+/* A plan that names a cell that does not exist is refused, for any bound. */
+static void a_cell_outside_the_scheme_is_refused(void **state)
 {
     (void)state;
     for (uint32_t threshold = 0; threshold < 2; threshold++) {
@@ -417,16 +421,16 @@ static void what_is_no_cell_of_the_scheme_is_given_to_nobody(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_agrees_with_a_plain_table_whatever_the_order),
-        cmocka_unit_test(what_is_no_cell_of_the_scheme_is_given_to_nobody),
-        cmocka_unit_test(the_plan_itself_always_fits_its_own_bound),
+        cmocka_unit_test(gifts_in_any_order_agree_with_a_plain_table),
+        cmocka_unit_test(a_cell_outside_the_scheme_is_refused),
+        cmocka_unit_test(a_plan_always_fits_its_own_bound),
         cmocka_unit_test(nodes_of_one_domain_share_one_account),
-        cmocka_unit_test(the_next_left_operand_starts_anew_and_the_right_one_does_not),
-        cmocka_unit_test(what_a_kept_operand_showed_counts_in_every_later_ledger),
-        cmocka_unit_test(both_directions_of_an_operand_are_one_account),
-        cmocka_unit_test(parts_of_an_operand_count_as_what_they_are_of_the_whole),
-        cmocka_unit_test(a_node_that_comes_back_costs_nothing_and_its_successor_counts),
-        cmocka_unit_test(every_failed_allocation_is_survived),
+        cmocka_unit_test(the_next_left_operand_starts_at_zero_exposure_and_the_right_one_continues),
+        cmocka_unit_test(exposure_of_a_kept_operand_counts_in_every_later_ledger),
+        cmocka_unit_test(both_orientations_of_an_operand_share_one_account),
+        cmocka_unit_test(exposure_of_parts_counts_in_proportion_to_the_whole),
+        cmocka_unit_test(a_returning_node_costs_nothing_and_its_replacement_counts),
+        cmocka_unit_test(every_failed_allocation_is_reported),
         cmocka_unit_test(two_shares_never_meet_in_one_domain),
     };
     return cmocka_run_group_tests(tests, begin, NULL);

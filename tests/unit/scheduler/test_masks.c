@@ -1,6 +1,7 @@
 /*
- * Masks from B to a product: what a file holds is R*B, whatever memory it was made with; preparing
- * a product looks at everything before a row is struck off, and only what is hidden is struck off.
+ * From B to masks to a product: a file contains R*B, for any memory with which it was made.
+ * Preparing a product checks everything before a row is marked as used, and only rows that hide
+ * something are marked.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -70,7 +71,7 @@ static void make(sherd_view v, const sherd_masks_options *opt, sherd_masks_info 
     if (sherd_masks_prepare(path, v, opt, info, &d)) fail_msg("%s", d.message);
 }
 
-/* Every row of a file is R*B, R being what its key makes. */
+/* Checks that every row of the file is R*B, where R is generated from its key. */
 static void must_hold_products(sherd_view v, const sherd_masks_options *opt)
 {
     sherd__maskfile *f;
@@ -110,10 +111,10 @@ static void must_hold_products(sherd_view v, const sherd_masks_options *opt)
     free(packed);
 }
 
-static void a_file_holds_the_products_of_its_masks(void **s)
+static void a_file_contains_the_products_of_its_masks(void **s)
 {
     (void)s;
-    /* One row and column at a time, and more */
+    /* One row and one column at a time, and more */
     static const uint64_t memories[] = { 0, 1, 700, 3000 };
     for (size_t i = 0; i < 4; i++) {
         sherd_masks_options o = masks_of(12);
@@ -130,7 +131,7 @@ static void a_file_holds_the_products_of_its_masks(void **s)
     must_hold_products(sherd_view_t(b), &o);
 }
 
-static void no_two_files_have_a_mask_in_common(void **s)
+static void no_two_files_share_a_mask(void **s)
 {
     (void)s;
     uint8_t keys[2][32];
@@ -146,7 +147,7 @@ static void no_two_files_have_a_mask_in_common(void **s)
     assert_memory_not_equal(keys[0], keys[1], 32);
 }
 
-static void integers_of_b_are_as_wide_as_they_need(void **s)
+static void the_bits_of_integers_in_b_are_as_many_as_needed(void **s)
 {
     (void)s;
     static const int32_t wide[4] = { 1, -100000, 5, 0 }, none[4] = { 0 };
@@ -176,7 +177,7 @@ static bool stop(void *ctx)
     return ++asked == 2;
 }
 
-static void what_cannot_be_prepared_leaves_the_earlier_file(void **s)
+static void a_failed_preparation_leaves_the_earlier_file(void **s)
 {
     (void)s;
     static const int32_t wide[1] = { 1 << 26 };
@@ -240,7 +241,7 @@ static uint64_t left(void)
     return info.left;
 }
 
-static void only_what_is_hidden_strikes_rows_off(void **s)
+static void only_hiding_marks_rows_as_used(void **s)
 {
     (void)s;
     sherd__prepared p;
@@ -255,7 +256,7 @@ static void only_what_is_hidden_strikes_rows_off(void **s)
     sherd__prepared_fini(&p);
     assert_int_equal(left(), 30);
     assert_int_equal(sherd__prepare_multiply(&p, a, b, c_data, 10, &nodes, &o, &d), 0);
-    assert_int_equal(sherd__prepared_ready(&p, &d), 0); /* no node is up so far */
+    assert_int_equal(sherd__prepared_ready(&p, &d), 0); /* no node is up yet */
     assert_int_equal(left(), 30);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(p.hiding.ops->hide(p.hiding.ctx, first, &w), 0);
@@ -267,12 +268,12 @@ static void only_what_is_hidden_strikes_rows_off(void **s)
     const sherd_forecast_options with = { .size = sizeof with, .nodes = 4, .node_memory = 1 << 26 };
     assert_int_equal(sherd_forecast_multiply(a, b, &o, &with, &e, &d), 0);
     assert_true(e.exposure_a == 0 && e.exposure_b == 1);
-    assert_true(e.bytes_in > 12 * 10 * 3 * 2); /* and headers */
+    assert_true(e.bytes_in > 12 * 10 * 3 * 2); /* plus headers */
     assert_true(e.bytes_out > 12 * 20 * 3 * 2 + 4 * 20 * 10 * 4);
     assert_int_equal(left(), 18);
 }
 
-/* 2 rows of 180 KB: more than what is read at a time. */
+/* 2 rows of 180 KB: more than the read buffer. */
 static void masks_that_change_during_a_product_are_named(void **s)
 {
     (void)s;
@@ -301,7 +302,7 @@ static void masks_that_change_during_a_product_are_named(void **s)
     sherd__prepared_why(&p, SHERD_EFORMAT, &d);
     assert_non_null(strstr(d.message, "B.masks: row 0 does not fit its tag"));
     d = (sherd_diag){ .code = 0 };
-    sherd__prepared_why(&p, SHERD_EFEWNODES, &d); /* which has another reason */
+    sherd__prepared_why(&p, SHERD_EFEWNODES, &d); /* an error with another reason */
     assert_int_equal(d.code, 0);
     sherd__fragment_free(w.left);
     sherd__prepared_fini(&p);
@@ -310,7 +311,7 @@ static void masks_that_change_during_a_product_are_named(void **s)
     free(c);
 }
 
-static void two_products_have_no_mask_in_common(void **s)
+static void two_products_share_no_mask(void **s)
 {
     (void)s;
     sherd_product_options o = options();
@@ -319,7 +320,7 @@ static void two_products_have_no_mask_in_common(void **s)
     uint8_t seen[2][12 * 20 * 6];
     make(b, &mo, NULL);
     one.count = 1;
-    for (int i = 0; i < 2; i++) { /* the same A twice: equal bytes would be equal masks */
+    for (int i = 0; i < 2; i++) { /* the same A twice: equal bytes would mean equal masks */
         sherd__prepared p;
         sherd__cell_work w;
         size_t at = 0;
@@ -338,7 +339,7 @@ static void two_products_have_no_mask_in_common(void **s)
     assert_int_equal(equal, 0);
 }
 
-static void what_the_masks_are_not_for_is_refused_and_costs_none(void **s)
+static void products_that_the_masks_do_not_fit_are_refused_and_use_none(void **s)
 {
     (void)s;
     static const int32_t wide[20] = { [7] = 70000 };
@@ -387,12 +388,12 @@ static void what_the_masks_are_not_for_is_refused_and_costs_none(void **s)
                      SHERD_EUNSUPPORTED);
     sherd_multiplier m;
     assert_int_equal(sherd_multiplier_cluster(&m, NULL, &o, &d), SHERD_EUNSUPPORTED);
-    o.bits = 0; /* as the masks say */
+    o.bits = 0; /* as the masks state */
     assert_int_equal(sherd__prepare_multiply(&p, a, b, c_data, 10, &nodes, &o, NULL), 0);
     sherd__prepared_fini(&p);
 }
 
-static void a_failed_allocation_uses_nothing_up(void **s)
+static void a_failed_allocation_uses_no_rows(void **s)
 {
     (void)s;
     sherd_masks_options mo = masks_of(12);
@@ -425,15 +426,15 @@ static void a_failed_allocation_uses_nothing_up(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_file_holds_the_products_of_its_masks),
-        cmocka_unit_test(no_two_files_have_a_mask_in_common),
-        cmocka_unit_test(integers_of_b_are_as_wide_as_they_need),
-        cmocka_unit_test(what_cannot_be_prepared_leaves_the_earlier_file),
-        cmocka_unit_test(only_what_is_hidden_strikes_rows_off),
+        cmocka_unit_test(a_file_contains_the_products_of_its_masks),
+        cmocka_unit_test(no_two_files_share_a_mask),
+        cmocka_unit_test(the_bits_of_integers_in_b_are_as_many_as_needed),
+        cmocka_unit_test(a_failed_preparation_leaves_the_earlier_file),
+        cmocka_unit_test(only_hiding_marks_rows_as_used),
         cmocka_unit_test(masks_that_change_during_a_product_are_named),
-        cmocka_unit_test(two_products_have_no_mask_in_common),
-        cmocka_unit_test(what_the_masks_are_not_for_is_refused_and_costs_none),
-        cmocka_unit_test(a_failed_allocation_uses_nothing_up),
+        cmocka_unit_test(two_products_share_no_mask),
+        cmocka_unit_test(products_that_the_masks_do_not_fit_are_refused_and_use_none),
+        cmocka_unit_test(a_failed_allocation_uses_no_rows),
     };
     return cmocka_run_group_tests_name("scheduler/masks", tests, begin, end);
 }

@@ -1,6 +1,6 @@
 /*
- * Metadata: the operations that a network needs, both forms of a file, which say the same, and the
- * rule that one operation's shuffles serve one set of operands.
+ * Metadata: the operations that a network needs, both forms of a file, which have the same
+ * contents, and the rule that the shuffles of one operation serve one set of operands.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -71,7 +71,8 @@ static void seed_form_metadata_is_made_within_a_millisecond(void **s)
     (void)s;
     static const uint64_t widths[] = { 784, 128, 10 };
     double best = 1;
-    for (int i = 0; i < 20; i++) { /* the best: other work shares this machine */
+    for (int i = 0; i < 20; i++) { /* the fastest run counts, since other work shares this
+                                    * machine */
         struct timespec a, b;
         sherd_meta *m;
         clock_gettime(CLOCK_THREAD_CPUTIME_ID, &a);
@@ -85,7 +86,7 @@ static void seed_form_metadata_is_made_within_a_millisecond(void **s)
     assert_true(best < 1e-3);
 }
 
-static void operations_that_make_no_sense_are_refused(void **s)
+static void invalid_operations_are_refused(void **s)
 {
     (void)s;
     static const uint64_t widths[] = { 5, 0, 3 };
@@ -98,7 +99,7 @@ static void operations_that_make_no_sense_are_refused(void **s)
     sherd_meta_operation op = { .name = "z", .kind = SHERD_OP_PRODUCT, .n = 3, .k = 4, .m = 5 },
                          bad;
     assert_int_equal(sherd_meta_add(m, &op, NULL), 0);
-    assert_int_equal(sherd_meta_add(m, &op, NULL), SHERD_EINVAL); /* the name is taken */
+    assert_int_equal(sherd_meta_add(m, &op, NULL), SHERD_EINVAL); /* the name exists already */
     static const char *const names[] = { "", "a.b", "manifest", "seed", "a b", "\xc3\xa4" };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         bad = op;
@@ -106,7 +107,7 @@ static void operations_that_make_no_sense_are_refused(void **s)
         assert_int_equal(sherd_meta_add(m, &bad, NULL), SHERD_EINVAL);
     }
     bad = op;
-    memset(bad.name, 'x', sizeof bad.name); /* without an end */
+    memset(bad.name, 'x', sizeof bad.name); /* not terminated */
     assert_int_equal(sherd_meta_add(m, &bad, NULL), SHERD_EINVAL);
     bad = (sherd_meta_operation){ .name = "y", .kind = (sherd_op)99 };
     assert_int_equal(sherd_meta_add(m, &bad, NULL), SHERD_EINVAL);
@@ -118,9 +119,9 @@ static void operations_that_make_no_sense_are_refused(void **s)
     sherd_meta_free(NULL);
 }
 
-/* ---- both forms say the same ----------------------------------------------------------------- */
+/* ---- both forms have the same contents ------------------------------------------------------- */
 
-static void both_forms_and_their_conversions_hold_the_same_numbers(void **s)
+static void both_forms_and_their_conversions_contain_the_same_numbers(void **s)
 {
     (void)s;
     for (int k = 0; k < 8; k++) {
@@ -171,7 +172,7 @@ static void both_forms_and_their_conversions_hold_the_same_numbers(void **s)
     }
 }
 
-static void only_the_right_seed_compacts_a_file_without_one(void **s)
+static void a_file_without_its_seed_is_compacted_with_the_right_seed_only(void **s)
 {
     (void)s;
     uint8_t wrong[32];
@@ -218,7 +219,7 @@ static void other_steps_have_other_permutations_and_the_same_exposures(void **s)
     sherd_meta_free(m);
 }
 
-static void products_are_lent_the_same_shuffles_by_both_forms(void **s)
+static void both_forms_give_products_the_same_shuffles(void **s)
 {
     (void)s;
     sherd_diag d = { .code = 0 };
@@ -294,9 +295,9 @@ static void operations_without_rows_or_columns_work(void **s)
     sherd_meta_free(b);
 }
 
-/* ---- the reuse rule -------------------------------------------------------------------------- */
+/* ---- the rule about reuse -------------------------------------------------------------------- */
 
-static void metadata_that_has_served_operands_serves_no_others(void **s)
+static void metadata_used_for_some_operands_is_refused_for_others(void **s)
 {
     (void)s;
     static const uint8_t mine[32] = { 1 }, other[32] = { 2 };
@@ -351,14 +352,14 @@ static void a_file_is_saved_again_in_its_own_form(void **s)
     }
 }
 
-/* ---- stopped, and without memory ------------------------------------------------------------- */
+/* ---- interruption, and failed allocations ---------------------------------------------------- */
 
 static bool stop_at_the_third(void *ctx)
 {
     return ++*(int *)ctx == 3;
 }
 
-static void its_hooks_can_stop_it(void **s)
+static void its_hooks_can_interrupt_saving(void **s)
 {
     (void)s;
     int calls = 0;
@@ -403,7 +404,7 @@ static int whole_life(void)
     return err;
 }
 
-static void every_failed_allocation_is_survived(void **s)
+static void every_failed_allocation_is_reported(void **s)
 {
     (void)s;
     for (size_t n = 1;; n++) {
@@ -422,16 +423,16 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_training_step_has_the_eleven_operations_of_the_published_scheme),
         cmocka_unit_test(seed_form_metadata_is_made_within_a_millisecond),
-        cmocka_unit_test(operations_that_make_no_sense_are_refused),
-        cmocka_unit_test(both_forms_and_their_conversions_hold_the_same_numbers),
-        cmocka_unit_test(only_the_right_seed_compacts_a_file_without_one),
+        cmocka_unit_test(invalid_operations_are_refused),
+        cmocka_unit_test(both_forms_and_their_conversions_contain_the_same_numbers),
+        cmocka_unit_test(a_file_without_its_seed_is_compacted_with_the_right_seed_only),
         cmocka_unit_test(other_steps_have_other_permutations_and_the_same_exposures),
-        cmocka_unit_test(products_are_lent_the_same_shuffles_by_both_forms),
+        cmocka_unit_test(both_forms_give_products_the_same_shuffles),
         cmocka_unit_test(operations_without_rows_or_columns_work),
-        cmocka_unit_test(metadata_that_has_served_operands_serves_no_others),
+        cmocka_unit_test(metadata_used_for_some_operands_is_refused_for_others),
         cmocka_unit_test(a_file_is_saved_again_in_its_own_form),
-        cmocka_unit_test(its_hooks_can_stop_it),
-        cmocka_unit_test(every_failed_allocation_is_survived),
+        cmocka_unit_test(its_hooks_can_interrupt_saving),
+        cmocka_unit_test(every_failed_allocation_is_reported),
     };
     return cmocka_run_group_tests_name("scheduler/metadata", tests, meta_begin, meta_end);
 }

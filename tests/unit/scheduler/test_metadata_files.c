@@ -1,6 +1,6 @@
 /*
- * Files of metadata in the hands of others: numpy and a program that shares nothing with ours read
- * them, what numpy wrote anew is read, and a number that was changed is named by its place.
+ * Metadata files and other programs: numpy and an independent program read them, files that numpy
+ * has written are read, and a changed number is named with its place.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,9 +19,9 @@
 #include "store/npz.h"
 #include "tests/unit/scheduler/meta_world.h"
 
-/* ---- what was changed is found --------------------------------------------------------------- */
+/* ---- changes that are detected --------------------------------------------------------------- */
 
-/* Copies meta_tables to meta_other with one change to a member's values. */
+/* Copies meta_tables to meta_other with one change to the values of a member. */
 typedef struct forged {
     uint8_t *bytes;
     size_t row_bytes;
@@ -36,9 +36,9 @@ static int fill_forged(void *ctx, size_t row, size_t rows, void *out, sherd_diag
 }
 
 typedef struct change {
-    const char *member; /* NULL: none */
-    size_t swap[2];     /* indices of values that change places */
-    size_t at;          /* or the value at `at` becomes this: */
+    const char *member; /* NULL: no change */
+    size_t swap[2];     /* indices of values that are exchanged */
+    size_t at;          /* or the value at `at` is replaced by this: */
     int value;
     bool drop, set;
 } change;
@@ -94,7 +94,7 @@ static void found(const change *c, const char *operation, const char *row)
         fail_msg("\"%s\" does not name %s, %s", d.message, operation, row);
 }
 
-static void one_swapped_pair_or_changed_number_is_named_by_operation_and_row(void **s)
+static void a_swapped_pair_or_changed_number_is_named_by_operation_and_row(void **s)
 {
     (void)s;
     /* z1: 30 columns of 12; a1: 20 rows of 12; 5 outputs. */
@@ -129,7 +129,7 @@ static void one_swapped_pair_or_changed_number_is_named_by_operation_and_row(voi
     }
 }
 
-static void exposures_that_change_places_are_found_without_the_seed(void **s)
+static void exchanged_exposures_are_detected_without_the_seed(void **s)
 {
     (void)s;
     uint32_t e[30];
@@ -172,7 +172,7 @@ static void a_changed_seed_is_refused_in_the_seed_form_and_never_saved(void **s)
     sherd_meta_free(m);
 }
 
-static void a_damaged_row_is_never_lent_to_a_product(void **s)
+static void a_damaged_row_is_never_used_in_a_product(void **s)
 {
     (void)s;
     sherd_diag d = { .code = 0 };
@@ -204,8 +204,9 @@ static void a_damaged_row_is_never_lent_to_a_product(void **s)
     sherd_meta_free(m);
 }
 
-/* The arrays count, never what the seed would give in their place: both cannot be right. */
-static void what_does_not_verify_is_neither_lent_nor_replaced(void **s)
+/* The arrays are used, and never replaced by what the seed gives: if they disagree, one of them is
+ * wrong. */
+static void members_that_do_not_verify_are_neither_used_nor_replaced(void **s)
 {
     (void)s;
     static const change lies[] = {
@@ -244,7 +245,7 @@ static void what_does_not_verify_is_neither_lent_nor_replaced(void **s)
             sherd_meta_free(m);
             assert_int_equal(err, strstr(lie.member, "exposures") ? SHERD_EFORMAT : SHERD_OK);
             if (err) continue;
-            m = meta_load(meta_tables); /* saved for another operation, and as it was */
+            m = meta_load(meta_tables); /* saved for another operation, and unchanged */
             assert_int_equal(sherd_meta_verify(m, NULL), SHERD_EFORMAT);
             sherd_meta_free(m);
         }
@@ -252,7 +253,7 @@ static void what_does_not_verify_is_neither_lent_nor_replaced(void **s)
 
 /* ---- numpy, and an independent program ------------------------------------------------------- */
 
-static void numpy_opens_the_files_and_another_program_regenerates_them(void **s)
+static void numpy_opens_the_files_and_an_independent_program_reproduces_them(void **s)
 {
     (void)s;
     static const char *const oracle = "/usr/bin/python3 -W ignore tests/oracle/perm_v1.py %s "
@@ -264,7 +265,7 @@ static void numpy_opens_the_files_and_another_program_regenerates_them(void **s)
         sherd_meta_settings set = { .nodes = k ? 300 : 7,
                                     .balanced = k == 1,
                                     .shuffle_rows = k == 2 };
-        sherd_meta *m = meta_network(&set, 270); /* rows of 270: two bytes an index */
+        sherd_meta *m = meta_network(&set, 270); /* rows of 270: two bytes for an index */
         sherd_meta_operation big = {
             .name = "big", .kind = SHERD_OP_PRODUCT, .n = 2, .k = 2, .m = 66000
         };
@@ -283,10 +284,10 @@ static void numpy_opens_the_files_and_another_program_regenerates_them(void **s)
              "/usr/bin/python3 -W ignore tests/oracle/perm_v1.py %s "
              ">/dev/null 2>&1",
              meta_other);
-    assert_int_not_equal(system(command), 0); /* it can fail */
+    assert_int_not_equal(system(command), 0); /* the check can fail */
 }
 
-static void a_file_that_numpy_wrote_anew_is_read(void **s)
+static void a_file_that_numpy_has_rewritten_is_read(void **s)
 {
     (void)s;
     char command[512];
@@ -311,13 +312,13 @@ static void a_file_that_numpy_wrote_anew_is_read(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_swapped_pair_or_changed_number_is_named_by_operation_and_row),
-        cmocka_unit_test(exposures_that_change_places_are_found_without_the_seed),
+        cmocka_unit_test(a_swapped_pair_or_changed_number_is_named_by_operation_and_row),
+        cmocka_unit_test(exchanged_exposures_are_detected_without_the_seed),
         cmocka_unit_test(a_changed_seed_is_refused_in_the_seed_form_and_never_saved),
-        cmocka_unit_test(a_damaged_row_is_never_lent_to_a_product),
-        cmocka_unit_test(what_does_not_verify_is_neither_lent_nor_replaced),
-        cmocka_unit_test(numpy_opens_the_files_and_another_program_regenerates_them),
-        cmocka_unit_test(a_file_that_numpy_wrote_anew_is_read),
+        cmocka_unit_test(a_damaged_row_is_never_used_in_a_product),
+        cmocka_unit_test(members_that_do_not_verify_are_neither_used_nor_replaced),
+        cmocka_unit_test(numpy_opens_the_files_and_an_independent_program_reproduces_them),
+        cmocka_unit_test(a_file_that_numpy_has_rewritten_is_read),
     };
     return cmocka_run_group_tests_name("scheduler/metadata_files", tests, meta_begin, meta_end);
 }

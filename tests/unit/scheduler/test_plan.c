@@ -1,4 +1,5 @@
-/* The cut at random shapes: whatever fits is cut so that neither side's memory is exceeded. */
+/* Partitions for random shapes: work that fits is divided so that it exceeds the memory of neither
+ * side. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +20,7 @@ static uint64_t below(uint64_t n)
     return sherd__entropy_below(&rng, n);
 }
 
-/* A size between 1 and 2^bits, small and large ones alike. */
+/* Returns a size between 1 and 2^bits; small and large sizes are equally likely. */
 static size_t some(unsigned bits)
 {
     return (size_t)(1 + below(UINT64_C(1) << (1 + below(bits))));
@@ -45,7 +46,7 @@ static sherd__plan_input draw(void)
     return in;
 }
 
-static void a_cut_fits_both_memories_and_covers_everything(void **state)
+static void a_partition_fits_both_memories_and_covers_everything(void **state)
 {
     (void)state;
     unsigned planned = 0, refused = 0;
@@ -55,11 +56,11 @@ static void a_cut_fits_both_memories_and_covers_everything(void **state)
         sherd_diag d = { 0 };
         int err = sherd__plan_make(&p, &in, &d);
         assert_int_equal(sherd__plan_make(&q, &in, NULL), err);
-        assert_memory_equal(&p, &q, sizeof p); /* the same inputs give the same plan */
+        assert_memory_equal(&p, &q, sizeof p); /* equal inputs give equal plans */
         if (err) {
             assert_int_equal(err, SHERD_EFEWNODES);
             assert_non_null(strstr(d.message, "does not fit"));
-            assert_null(strstr(d.message, "e+")); /* sizes as people write them */
+            assert_null(strstr(d.message, "e+")); /* sizes without exponents */
             refused++;
             continue;
         }
@@ -75,14 +76,14 @@ static void a_cut_fits_both_memories_and_covers_everything(void **state)
         double column = (double)in.widest * (double)in.size_b;
         assert_true(p.tile_cols == 1 ||
                     column * (double)p.tile_cols <= 0.3 * (double)in.node_memory);
-        if (p.panel_rows == 1) continue; /* one row may be what it is */
+        if (p.panel_rows == 1) continue; /* a single row may exceed it */
         assert_true(cell * in.slots * p.depth <= (double)in.memory * 0.75);
         assert_true(cell * p.depth <= (double)in.node_memory * 0.75);
     }
     assert_true(planned > 2000 && refused > 200);
 }
 
-static void more_memory_is_never_refused_where_less_was_enough(void **state)
+static void what_fits_less_memory_fits_more_memory(void **state)
 {
     (void)state;
     for (unsigned round = 0; round < 3000; round++) {
@@ -117,11 +118,12 @@ static void small_work_is_one_cell_and_large_work_overlaps(void **state)
     in.widest = 784;
     in.m = 128;
     assert_int_equal(sherd__plan_make(&p, &in, NULL), SHERD_OK);
-    assert_true(p.panel_rows * 6 <= 60000 + 5 * p.panel_rows); /* several, so that sides overlap */
+    assert_true(p.panel_rows * 6 <= 60000 + 5 * p.panel_rows); /* several panels, so that both sides
+                                                                * work at the same time */
     assert_true(p.panel_rows < 20000);
 }
 
-static void fewer_than_half_of_the_nodes_are_passed_over(void **state)
+static void fewer_than_half_of_the_nodes_may_be_left_out(void **state)
 {
     (void)state;
     const uint64_t much = UINT64_C(1) << 30, vast = UINT64_C(1) << 60, small = 40000;
@@ -133,8 +135,9 @@ static void fewer_than_half_of_the_nodes_are_passed_over(void **state)
         { 4, { 1, much, much, much }, much },
         { 5, { 0, 64, much, much, much }, much },
         { 4, { small, much, much, much }, much },
-        { 4, { much / 8, much, much, much }, much / 8 }, /* cells are large enough for it */
-        { 4, { small, small, small, vast }, small }, /* one that says so is not given all of it */
+        { 4, { much / 8, much, much, much }, much / 8 }, /* cells that fit it are large enough */
+        { 4, { small, small, small, vast }, small }, /* a node that claims so much is not given all
+                                                      * of it */
         { 4, { small, small, vast, vast }, small },
         { 3, { small, small, vast }, small },
         { 2, { small, vast }, small },
@@ -166,7 +169,7 @@ static void fewer_than_half_of_the_nodes_are_passed_over(void **state)
     }
 }
 
-static void nothing_to_do_is_a_plan_too(void **state)
+static void empty_work_has_a_plan(void **state)
 {
     (void)state;
     sherd__plan p;
@@ -187,11 +190,11 @@ static int begin(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_cut_fits_both_memories_and_covers_everything),
-        cmocka_unit_test(more_memory_is_never_refused_where_less_was_enough),
+        cmocka_unit_test(a_partition_fits_both_memories_and_covers_everything),
+        cmocka_unit_test(what_fits_less_memory_fits_more_memory),
         cmocka_unit_test(small_work_is_one_cell_and_large_work_overlaps),
-        cmocka_unit_test(fewer_than_half_of_the_nodes_are_passed_over),
-        cmocka_unit_test(nothing_to_do_is_a_plan_too),
+        cmocka_unit_test(fewer_than_half_of_the_nodes_may_be_left_out),
+        cmocka_unit_test(empty_work_has_a_plan),
     };
     return cmocka_run_group_tests(tests, begin, NULL);
 }

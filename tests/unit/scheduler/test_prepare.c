@@ -1,4 +1,4 @@
-/* From options to scheme, plan and ledger: what is refused, what follows from the seed alone. */
+/* From options to scheme, plan and ledger: refusals, and what follows from the seed alone. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -46,7 +46,7 @@ static int prepare(sherd__prepared *p, const sherd_product_options *o, sherd_dia
     return sherd__prepare_multiply(p, a, b, c_data, 10, &nodes, o, d);
 }
 
-static void seed_and_operation_decide_who_is_given_what(void **state)
+static void seed_and_operation_determine_the_exposures(void **state)
 {
     (void)state;
     uint32_t first[20];
@@ -72,7 +72,7 @@ static void seed_and_operation_decide_who_is_given_what(void **state)
     }
 }
 
-static void without_a_seed_every_call_draws_its_own(void **state)
+static void without_a_seed_every_call_draws_one(void **state)
 {
     (void)state;
     sherd__prepared p, q;
@@ -85,8 +85,8 @@ static void without_a_seed_every_call_draws_its_own(void **state)
     sherd__prepared_fini(&q);
 }
 
-/* Masks, check vectors and seeds: what is handed over is all that is drawn from. */
-static void nothing_is_drawn_but_from_what_was_handed_over(void **state)
+/* Masks, check vectors and seeds are drawn only from the given entropy source. */
+static void all_random_numbers_come_from_the_given_entropy(void **state)
 {
     (void)state;
     uint8_t drawn[2][32];
@@ -113,13 +113,13 @@ static void nothing_is_drawn_but_from_what_was_handed_over(void **state)
         assert_ptr_equal(p.entropy.ctx, e.ctx);
         assert_true(p.entropy.fill == e.fill);
         if (round < 2) memcpy(drawn[round], p.seed, 32);
-        if (round == 2) assert_memory_equal(drawn[0], p.seed, 32); /* the first that is drawn */
+        if (round == 2) assert_memory_equal(drawn[0], p.seed, 32); /* it is drawn first */
         sherd__prepared_fini(&p);
     }
     assert_memory_equal(drawn[0], drawn[1], 32);
 }
 
-static void what_makes_no_sense_is_refused_with_a_sentence(void **state)
+static void invalid_options_are_refused_with_a_message(void **state)
 {
     (void)state;
     sherd__prepared p;
@@ -165,7 +165,7 @@ static void what_makes_no_sense_is_refused_with_a_sentence(void **state)
                      SHERD_EUNSUPPORTED);
 }
 
-static void no_private_scheme_shows_operands_of_element_wise_operations(void **state)
+static void private_schemes_refuse_element_wise_operations(void **state)
 {
     (void)state;
     for (sherd_scheme scheme = SHERD_SHARE; scheme <= SHERD_BLIND; scheme++) {
@@ -179,7 +179,8 @@ static void no_private_scheme_shows_operands_of_element_wise_operations(void **s
     }
 }
 
-/* What a node is given of A in a product in shares with the seed of all tests here. */
+/* Returns what a node receives of A in a product in shares with the seed that all tests here
+ * use. */
 static void share_of_a(uint8_t out[1024])
 {
     static const uint32_t own[] = { 0, 1, 2, 3 };
@@ -199,7 +200,7 @@ static void share_of_a(uint8_t out[1024])
     sherd__prepared_fini(&p);
 }
 
-static void a_seed_does_not_decide_masks(void **state)
+static void a_seed_does_not_determine_masks(void **state)
 {
     (void)state;
     uint8_t first[1024], second[1024];
@@ -210,7 +211,7 @@ static void a_seed_does_not_decide_masks(void **state)
     assert_true(equal < 32); /* 7 by chance */
 }
 
-static void what_is_not_finite_is_refused_in_exact_mode_by_its_place(void **state)
+static void nonfinite_values_are_refused_in_exact_mode_with_their_place(void **state)
 {
     (void)state;
     static const double odd[] = { NAN, INFINITY };
@@ -243,7 +244,7 @@ static void stored_exposures_are_used_and_checked(void **state)
     (void)state;
     uint32_t exposures[20] = { 0 }, m = 10;
     sherd_shuffles s = { .exposures = exposures, .perm = identity, .ctx = &m };
-    for (int seeded = 0; seeded < 2; seeded++) { /* a metadata file may hold no seed */
+    for (int seeded = 0; seeded < 2; seeded++) { /* a metadata file may contain no seed */
         sherd_product_options o = options();
         sherd__prepared p;
         sherd_diag d = { 0 };
@@ -273,7 +274,7 @@ static void stored_exposures_are_used_and_checked(void **state)
     }
 }
 
-/* Which permutations of rows were asked for. */
+/* The row permutations that were requested. */
 typedef struct asked_rows {
     uint32_t m; /* for identity() */
     uint32_t rows[20];
@@ -286,7 +287,7 @@ static int asked_row(void *ctx, size_t row, uint32_t *out)
     return identity(&n, row, out);
 }
 
-static void stored_permutations_of_rows_are_used_where_rows_are_shuffled(void **state)
+static void stored_row_permutations_are_used_if_rows_are_shuffled(void **state)
 {
     (void)state;
     for (int shuffled = 0; shuffled < 2; shuffled++) {
@@ -304,7 +305,7 @@ static void stored_permutations_of_rows_are_used_where_rows_are_shuffled(void **
         o.encoding = SHERD_ENCODING_DENSE;
         assert_int_equal(prepare(&p, &o, NULL), SHERD_OK);
         assert_int_equal(p.hiding.ops->hide(p.hiding.ctx, (sherd__cell){ 2, 0, 0 }, &work), 0);
-        for (unsigned i = 2; i < 20; i += 4) /* the slot's columns, each a group of its own */
+        for (unsigned i = 2; i < 20; i += 4) /* the slot's columns, each in a group of its own */
             assert_int_equal(asked.rows[i] > 0, shuffled);
         sherd__fragment_free(work.left);
         sherd__fragment_free(work.right);
@@ -312,7 +313,7 @@ static void stored_permutations_of_rows_are_used_where_rows_are_shuffled(void **
     }
 }
 
-static void the_next_operand_must_fit_what_was_planned(void **state)
+static void the_next_operand_must_fit_the_plan(void **state)
 {
     (void)state;
     sherd__prepared p;
@@ -367,7 +368,7 @@ static void small_integers_in_a_wide_type_need_no_residues(void **state)
     assert_int_equal(p.size_a, 1);
     assert_int_equal(p.fixed_a.bits, 5);
     sherd__prepared_fini(&p);
-    o.bits_bind = true; /* the bits were asked for: they are not silently left aside */
+    o.bits_bind = true; /* the bits were requested explicitly: they are not ignored */
     assert_int_equal(sherd__prepare_multiply(&p, left, right, out, 2, &nodes, &o, &d),
                      SHERD_ERANGE);
     assert_non_null(strstr(d.message, "B: row 0, column 0: -9 is beyond 7"));
@@ -379,7 +380,7 @@ static void small_integers_in_a_wide_type_need_no_residues(void **state)
 static void a_plan_beyond_the_bound_is_refused_before_anything_is_sent(void **state)
 {
     (void)state;
-    /* Nodes 1 and 4 are one domain: half of A, by columns or rows */
+    /* Nodes 1 and 4 are one domain, which has half of A, by columns or rows */
     for (unsigned i = 0; i < 4; i++) {
         sherd__prepared p;
         sherd_diag d = { 0 };
@@ -411,7 +412,7 @@ static void a_plan_beyond_the_bound_is_refused_before_anything_is_sent(void **st
                      SHERD_EEXPOSURE);
 }
 
-static void what_seed_and_bound_decide_is_known_without_nodes_and_operands(void **state)
+static void effects_of_seed_and_bound_are_known_without_nodes_and_operands(void **state)
 {
     (void)state;
     static const uint32_t own[] = { 0, 1, 2, 3 };
@@ -442,7 +443,7 @@ static void what_seed_and_bound_decide_is_known_without_nodes_and_operands(void 
     assert_int_equal(sherd__prepare_exposures(20, 4, &o, NULL), SHERD_OK);
 }
 
-static void the_bound_holds_the_second_operand_of_an_element_wise_operation_too(void **state)
+static void the_bound_applies_to_the_second_operand_of_element_wise_operations(void **state)
 {
     (void)state;
     sherd__prepared p;
@@ -456,7 +457,7 @@ static void the_bound_holds_the_second_operand_of_an_element_wise_operation_too(
         uint32_t op = arity == 2 ? SHERD_OP_TIMES : SHERD_OP_EXP, domain_at;
         assert_int_equal(sherd__prepare_apply(&p, op, a, a, c_data, 20, &four, &o, NULL), SHERD_OK);
         p.hiding.ops->shape(p.hiding.ctx, &shape);
-        double seen = arity == 2 ? 0.25 : 0; /* of a second operand that is not there */
+        double seen = arity == 2 ? 0.25 : 0; /* 0 for a second operand that does not exist */
         for (unsigned again = 0; again < 2; again++)
             for (uint32_t i = 0; i < shape.panels; i++)
                 assert_int_equal(sherd__ledger_give(p.ledger, 1, (sherd__cell){ 1, 0, i }),
@@ -474,7 +475,7 @@ static void the_bound_holds_the_second_operand_of_an_element_wise_operation_too(
     }
 }
 
-static void every_failed_allocation_is_survived(void **state)
+static void every_failed_allocation_is_reported(void **state)
 {
     (void)state;
     for (unsigned kind = 0; kind < 6; kind++) {
@@ -500,7 +501,7 @@ static void every_failed_allocation_is_survived(void **state)
     }
 }
 
-static void element_wise_work_is_cut_for_most_of_the_nodes(void **state)
+static void element_wise_work_is_divided_for_most_of_the_nodes(void **state)
 {
     (void)state;
     const uint64_t much = UINT64_C(1) << 30, vast = UINT64_C(1) << 60;
@@ -527,22 +528,22 @@ static void element_wise_work_is_cut_for_most_of_the_nodes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(seed_and_operation_decide_who_is_given_what),
-        cmocka_unit_test(without_a_seed_every_call_draws_its_own),
-        cmocka_unit_test(nothing_is_drawn_but_from_what_was_handed_over),
-        cmocka_unit_test(what_makes_no_sense_is_refused_with_a_sentence),
-        cmocka_unit_test(no_private_scheme_shows_operands_of_element_wise_operations),
-        cmocka_unit_test(a_seed_does_not_decide_masks),
-        cmocka_unit_test(what_is_not_finite_is_refused_in_exact_mode_by_its_place),
+        cmocka_unit_test(seed_and_operation_determine_the_exposures),
+        cmocka_unit_test(without_a_seed_every_call_draws_one),
+        cmocka_unit_test(all_random_numbers_come_from_the_given_entropy),
+        cmocka_unit_test(invalid_options_are_refused_with_a_message),
+        cmocka_unit_test(private_schemes_refuse_element_wise_operations),
+        cmocka_unit_test(a_seed_does_not_determine_masks),
+        cmocka_unit_test(nonfinite_values_are_refused_in_exact_mode_with_their_place),
         cmocka_unit_test(stored_exposures_are_used_and_checked),
-        cmocka_unit_test(stored_permutations_of_rows_are_used_where_rows_are_shuffled),
-        cmocka_unit_test(the_next_operand_must_fit_what_was_planned),
+        cmocka_unit_test(stored_row_permutations_are_used_if_rows_are_shuffled),
+        cmocka_unit_test(the_next_operand_must_fit_the_plan),
         cmocka_unit_test(a_plan_beyond_the_bound_is_refused_before_anything_is_sent),
         cmocka_unit_test(small_integers_in_a_wide_type_need_no_residues),
-        cmocka_unit_test(what_seed_and_bound_decide_is_known_without_nodes_and_operands),
-        cmocka_unit_test(the_bound_holds_the_second_operand_of_an_element_wise_operation_too),
-        cmocka_unit_test(every_failed_allocation_is_survived),
-        cmocka_unit_test(element_wise_work_is_cut_for_most_of_the_nodes),
+        cmocka_unit_test(effects_of_seed_and_bound_are_known_without_nodes_and_operands),
+        cmocka_unit_test(the_bound_applies_to_the_second_operand_of_element_wise_operations),
+        cmocka_unit_test(every_failed_allocation_is_reported),
+        cmocka_unit_test(element_wise_work_is_divided_for_most_of_the_nodes),
     };
     return cmocka_run_group_tests(tests, begin, NULL);
 }

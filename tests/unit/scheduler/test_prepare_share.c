@@ -1,4 +1,4 @@
-/* What is planned of products in shares: how many blocks, primes and rows, within what room. */
+/* Plans of products in shares: how many blocks, primes and rows, within which memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,8 +26,8 @@ static sherd_product_options coded(void)
     return o;
 }
 
-/* What is more is refused by the node, and sent again. */
-static void shares_under_way_fit_the_smallest_node(void **state)
+/* A node refuses more, which then is sent again. */
+static void shares_in_progress_fit_the_smallest_node(void **state)
 {
     (void)state;
     enum { N = 4000, K = 700, M = 500 };
@@ -56,7 +56,7 @@ static void shares_under_way_fit_the_smallest_node(void **state)
     free(right);
 }
 
-static void a_domain_that_is_not_up_is_a_spare_one(void **state)
+static void a_domain_that_is_not_up_counts_as_a_spare(void **state)
 {
     (void)state;
     static const struct {
@@ -83,8 +83,8 @@ static void a_domain_that_is_not_up_is_a_spare_one(void **state)
     }
 }
 
-/* Of a row of a long operand the check knows more bytes than the row's shares have. */
-static void what_checks_answers_is_counted_against_the_memory(void **state)
+/* For a row of a long operand, the check needs more bytes than the row's shares. */
+static void memory_for_checks_counts_in_the_budget(void **state)
 {
     (void)state;
     enum { K = 200000 };
@@ -109,7 +109,8 @@ static void what_checks_answers_is_counted_against_the_memory(void **state)
     free(zeros);
 }
 
-/* What checks keep of an operand from product to product has its own part of the memory. */
+/* Projections that checks keep of an operand between products have a part of the memory of their
+ * own. */
 static void a_kept_operand_leaves_checks_their_part_of_the_memory(void **state)
 {
     (void)state;
@@ -125,9 +126,9 @@ static void a_kept_operand_leaves_checks_their_part_of_the_memory(void **state)
     sherd__prepared_fini(&p);
 }
 
-/* 17 bits: two primes hold 4096 products. Two blocks of 2048 rows are a panel then; with 20 bits it
- * would be 32 rows, and a third prime is taken. */
-static void sums_over_kept_rows_take_small_panels_before_more_primes(void **state)
+/* With 17 bits, two primes hold 4096 products, so that a panel is two blocks of 2048 rows. With 20
+ * bits it would be 32 rows, and a third prime is used. */
+static void sums_over_kept_rows_use_small_panels_before_more_primes(void **state)
 {
     (void)state;
     enum { ROWS = 30000, COLS = 4 };
@@ -163,8 +164,9 @@ static void sums_over_kept_rows_take_small_panels_before_more_primes(void **stat
     free(x);
 }
 
-/* Each image has 16 windows of 4 numbers: primes and panels by windows, room by images. */
-static void windows_count_in_sums_and_images_in_room(void **state)
+/* Each image has 16 windows of 4 numbers: windows determine primes and panels, images determine
+ * memory. */
+static void windows_count_in_sums_and_images_in_memory(void **state)
 {
     (void)state;
     enum { ROWS = 2000, COLS = 25 };
@@ -201,9 +203,9 @@ static void windows_count_in_sums_and_images_in_room(void **state)
     free(x);
 }
 
-/* Rows of A and of D, of all terms, are projected for A^T*D: with windows there are 256 for each
- * image here, and of one column they are more than all shares of a cell. */
-static void check_numbers_of_windows_count_against_the_memory(void **state)
+/* For A^T*D, rows of A and D are projected, for all terms. With windows there are 256 of them for
+ * each image here, and with one column they take more than all shares of a cell. */
+static void projections_of_windows_count_in_the_budget(void **state)
 {
     (void)state;
     enum { ROWS = 4000, SIDE = 20, PLACES = 256, WINDOW = 25, TERMS = 3, SHARES = 5 };
@@ -223,7 +225,7 @@ static void check_numbers_of_windows_count_against_the_memory(void **state)
         size_t rows = s->p.panel_rows, number = 2 * sizeof(double) * p.primes_len;
         size_t checks = number * 2 * TERMS * rows * PLACES;
         size_t cell = 3 * p.primes_len * rows * (SIDE * SIDE + PLACES);
-        size_t images = number * TERMS * SIDE * SIDE; /* before they are windows */
+        size_t images = number * TERMS * SIDE * SIDE; /* before they are laid out as windows */
         assert_int_equal(p.code.blocks + p.code.masks, TERMS);
         if ((double)(p.plan.depth * (SHARES * cell + checks) + images) > 0.6 * (double)o.memory)
             fail_msg("2^%u: %u times %zu and %zu", here, p.plan.depth, SHARES * cell, checks);
@@ -231,8 +233,8 @@ static void check_numbers_of_windows_count_against_the_memory(void **state)
     }
 }
 
-/* Nodes refuse longer ones: so nothing is sent, and whoever keeps lays them out. */
-static void windows_that_no_node_takes_are_not_kept(void **state)
+/* Nodes refuse longer ones: nothing is sent, and the side that keeps the operand lays them out. */
+static void windows_that_no_node_supports_are_not_kept(void **state)
 {
     (void)state;
     static const uint8_t none[1025 * 1025];
@@ -256,8 +258,8 @@ static void windows_that_no_node_takes_are_not_kept(void **state)
     }
 }
 
-/* Nor is a share cut for them, where windows are what is multiplied. */
-static void older_nodes_are_counted_on_for_all_but_windows(void **state)
+/* If the operand consists of windows, no share is planned for them. */
+static void older_nodes_are_used_for_everything_except_windows(void **state)
 {
     (void)state;
     enum { COLS = 9 };
@@ -278,20 +280,26 @@ static void older_nodes_are_counted_on_for_all_but_windows(void **state)
     }
 }
 
-/* What a node says of its memory binds the work as far as it is needed, and no further. */
-static void as_many_as_are_spare_may_say_that_they_have_no_room(void **state)
+/* The memory that a node reports limits the work only if the node is needed. */
+static void as_many_nodes_as_are_spare_may_lack_memory(void **state)
 {
     (void)state;
     enum { ROWS = 400, COLS = 300 };
     const uint64_t much = UINT64_C(1) << 30, half = much / 2;
     const struct {
         uint32_t spare;
-        uint64_t least[3], counted; /* of the five: the three smallest, then `much`; 0: refused */
+        uint64_t least[3], counted; /* of the five nodes: the three smallest; the others have
+                                     * `much`; 0: refused */
     } cases[] = {
-        { 1, { 64, much, much }, much },    { 2, { 64, 64, 64 }, 0 }, /* three decode */
-        { 2, { 64, 64, much }, much },      { 0, { 64, much, much }, much },
-        { 1, { half, much, much }, half },  { 1, { half, half, much }, half },
-        { 2, { 64, half, much }, half },    { 0, { 64, 64, 64 }, 0 },
+        { 1, { 64, much, much }, much },
+        { 2, { 64, 64, 64 }, 0 }, /* three are needed to
+                                                                       * decode */
+        { 2, { 64, 64, much }, much },
+        { 0, { 64, much, much }, much },
+        { 1, { half, much, much }, half },
+        { 1, { half, half, much }, half },
+        { 2, { 64, half, much }, half },
+        { 0, { 64, 64, 64 }, 0 },
         { 1, { 40000, much, much }, much }, /* 6 columns */
     };
     double *x = calloc((size_t)ROWS * COLS, sizeof *x);
@@ -321,8 +329,9 @@ static void as_many_as_are_spare_may_say_that_they_have_no_room(void **state)
     free(x);
 }
 
-/* The fewest nodes that decode, three, would each keep a whole operand; five keep half of it. */
-static void more_nodes_keep_what_the_fewest_have_no_room_for(void **state)
+/* With the minimum of three nodes that decode, each would keep a whole operand; with five, half of
+ * it. */
+static void more_nodes_keep_an_operand_that_does_not_fit_the_fewest(void **state)
 {
     (void)state;
     enum { ROWS = 400, COLS = 300 };
@@ -351,17 +360,17 @@ static void more_nodes_keep_what_the_fewest_have_no_room_for(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shares_under_way_fit_the_smallest_node),
-        cmocka_unit_test(a_domain_that_is_not_up_is_a_spare_one),
-        cmocka_unit_test(as_many_as_are_spare_may_say_that_they_have_no_room),
-        cmocka_unit_test(more_nodes_keep_what_the_fewest_have_no_room_for),
-        cmocka_unit_test(what_checks_answers_is_counted_against_the_memory),
+        cmocka_unit_test(shares_in_progress_fit_the_smallest_node),
+        cmocka_unit_test(a_domain_that_is_not_up_counts_as_a_spare),
+        cmocka_unit_test(as_many_nodes_as_are_spare_may_lack_memory),
+        cmocka_unit_test(more_nodes_keep_an_operand_that_does_not_fit_the_fewest),
+        cmocka_unit_test(memory_for_checks_counts_in_the_budget),
         cmocka_unit_test(a_kept_operand_leaves_checks_their_part_of_the_memory),
-        cmocka_unit_test(sums_over_kept_rows_take_small_panels_before_more_primes),
-        cmocka_unit_test(windows_count_in_sums_and_images_in_room),
-        cmocka_unit_test(check_numbers_of_windows_count_against_the_memory),
-        cmocka_unit_test(windows_that_no_node_takes_are_not_kept),
-        cmocka_unit_test(older_nodes_are_counted_on_for_all_but_windows),
+        cmocka_unit_test(sums_over_kept_rows_use_small_panels_before_more_primes),
+        cmocka_unit_test(windows_count_in_sums_and_images_in_memory),
+        cmocka_unit_test(projections_of_windows_count_in_the_budget),
+        cmocka_unit_test(windows_that_no_node_supports_are_not_kept),
+        cmocka_unit_test(older_nodes_are_used_for_everything_except_windows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* Shards of a part follow what a part costs the thread that moves it. */
+/* The number of shards of a part follows from the time that the loop's thread takes to transfer a
+ * part. */
 #include "scheduler/train/shard_size.h"
 
 #include <setjmp.h>
@@ -8,8 +9,8 @@
 
 #define MS 1e-3
 
-/* A thread that is busy for so long with a part, while it takes nodes `shard` seconds for each of
- * its shards: shards of a part in the end. */
+/* Simulates a thread that is busy for `part` seconds with a part, while nodes take `shard` seconds
+ * for each of its shards. Returns the final number of shards of a part. */
 static uint32_t in_the_end(sherd__shard_size *g, double part, double shard, uint32_t most)
 {
     double now = g->now + 1, busy = g->busy;
@@ -25,11 +26,11 @@ static uint32_t in_the_end(sherd__shard_size *g, double part, double shard, uint
     return n;
 }
 
-static void parts_are_single_shards_until_something_is_known(void **s)
+static void parts_are_single_shards_until_times_are_known(void **s)
 {
     (void)s;
     sherd__shard_size g = { 0 };
-    double busy = 50; /* before it began */
+    double busy = 50; /* busy before the start */
     for (uint64_t i = 0; i < SHERD__SHARD_SIZE_PARTS; i++) {
         assert_int_equal(sherd__shard_size_shards(&g, 100 + (double)i * MS, busy, i, 8), 1);
         busy += MS;
@@ -40,17 +41,17 @@ static void parts_are_single_shards_until_something_is_known(void **s)
                      2);
 }
 
-static void parts_grow_until_moving_them_takes_an_eighth_of_the_time(void **s)
+static void parts_grow_until_transferring_them_takes_an_eighth_of_the_time(void **s)
 {
     (void)s;
     sherd__shard_size a = { 0 }, b = { 0 }, c = { 0 }, d = { 0 };
     assert_int_equal(in_the_end(&a, 1.0 * MS, 10 * MS, 64), 1);
     assert_int_equal(in_the_end(&b, 1.5 * MS, 10 * MS, 64), 2);
     assert_int_equal(in_the_end(&c, 1.6 * MS, 4 * MS, 64), 4);
-    assert_int_equal(in_the_end(&d, 9.0 * MS, 1 * MS, 64), 64); /* it is all that there is */
+    assert_int_equal(in_the_end(&d, 9.0 * MS, 1 * MS, 64), 64); /* the maximum */
 }
 
-static void parts_never_exceed_what_is_allowed(void **s)
+static void parts_never_exceed_the_maximum(void **s)
 {
     (void)s;
     for (uint32_t most = 1; most < 12; most++) {
@@ -62,7 +63,7 @@ static void parts_never_exceed_what_is_allowed(void **s)
     }
 }
 
-static void parts_shrink_where_moving_costs_next_to_nothing(void **s)
+static void parts_shrink_if_transferring_them_takes_almost_no_time(void **s)
 {
     (void)s;
     sherd__shard_size g = { 0 };
@@ -70,8 +71,8 @@ static void parts_shrink_where_moving_costs_next_to_nothing(void **s)
     assert_int_equal(in_the_end(&g, 0.2 * MS, 10 * MS, 16), 1);
 }
 
-/* Between an eighth and a thirty-second nothing changes: half the shards cost twice as much. */
-static void parts_do_not_waver(void **s)
+/* Between an eighth and a thirty-second nothing changes: with half the shards, the cost doubles. */
+static void the_size_of_parts_does_not_oscillate(void **s)
 {
     (void)s;
     sherd__shard_size g = { 0 };
@@ -82,7 +83,7 @@ static void parts_do_not_waver(void **s)
         turns += n != before;
         before = n;
         now += 4 * MS * n;
-        busy += (i / 16 % 2 ? 1.1 : 1.9) * MS; /* as noisy as a machine may be */
+        busy += (i / 16 % 2 ? 1.1 : 1.9) * MS; /* as noisy as a real machine */
     }
     assert_int_equal(before, 4);
     assert_int_equal(turns, 3);
@@ -91,11 +92,11 @@ static void parts_do_not_waver(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts_are_single_shards_until_something_is_known),
-        cmocka_unit_test(parts_grow_until_moving_them_takes_an_eighth_of_the_time),
-        cmocka_unit_test(parts_never_exceed_what_is_allowed),
-        cmocka_unit_test(parts_shrink_where_moving_costs_next_to_nothing),
-        cmocka_unit_test(parts_do_not_waver),
+        cmocka_unit_test(parts_are_single_shards_until_times_are_known),
+        cmocka_unit_test(parts_grow_until_transferring_them_takes_an_eighth_of_the_time),
+        cmocka_unit_test(parts_never_exceed_the_maximum),
+        cmocka_unit_test(parts_shrink_if_transferring_them_takes_almost_no_time),
+        cmocka_unit_test(the_size_of_parts_does_not_oscillate),
     };
     return cmocka_run_group_tests_name("scheduler/grain", tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* What nodes do to right blocks beside multiplying: doubles are laid out by BLAS once for each
- * product with them; where single columns are products of their own, nothing is. */
+/* The work of nodes on right blocks besides multiplying: BLAS repacks doubles for each product with
+ * them; if single columns are products of their own, it does not. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ static const uint32_t domain[] = { 0, 1, 2, 3, 4 };
 static int begin(void **state)
 {
     (void)state;
-    for (int i = 0; i < N * K; i++) a_data[i] = 1.0 / (1 + i); /* no float holds it */
+    for (int i = 0; i < N * K; i++) a_data[i] = 1.0 / (1 + i); /* not representable as a float */
     for (int i = 0; i < K * M; i++) b_data[i] = 1.0 / (1 + i);
     return 0;
 }
@@ -47,7 +47,7 @@ static sherd__traffic count(sherd_product_options *o, uint64_t memory)
     return t;
 }
 
-static void a_right_block_of_doubles_is_laid_out_for_each_task(void **state)
+static void a_right_block_of_doubles_is_repacked_for_each_task(void **state)
 {
     (void)state;
     sherd_product_options o;
@@ -64,7 +64,7 @@ static void a_right_block_of_doubles_is_laid_out_for_each_task(void **state)
     assert_true(t.laid == tasks / NODES / tiles * all + tables); /* B's rows are dealt to nodes */
 }
 
-static void single_columns_are_multiplied_where_they_lie(void **state)
+static void single_columns_are_multiplied_in_place(void **state)
 {
     (void)state;
     sherd_product_options o;
@@ -76,7 +76,7 @@ static void single_columns_are_multiplied_where_they_lie(void **state)
     assert_true(t.multiplied == 0 && t.flops > 0);
 }
 
-static void residues_are_counted_as_what_is_taken_apart(void **state)
+static void residues_are_counted_by_their_unpacking(void **state)
 {
     (void)state;
     sherd_product_options o;
@@ -90,8 +90,8 @@ static void residues_are_counted_as_what_is_taken_apart(void **state)
     assert_true(t.residues && t.right.widened == 0 && t.right.packed == 0);
 }
 
-/* Every node makes residues of B, for each panel anew: 4 bytes a value as floats, 3 packed. */
-static void integers_beside_residues_are_counted_as_what_is_packed(void **state)
+/* Every node makes residues of B, again for each panel: 4 bytes a value as floats, 3 packed. */
+static void integers_with_residues_are_counted_by_their_packing(void **state)
 {
     (void)state;
     sherd_product_options o;
@@ -109,10 +109,10 @@ static void integers_beside_residues_are_counted_as_what_is_packed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_right_block_of_doubles_is_laid_out_for_each_task),
-        cmocka_unit_test(single_columns_are_multiplied_where_they_lie),
-        cmocka_unit_test(residues_are_counted_as_what_is_taken_apart),
-        cmocka_unit_test(integers_beside_residues_are_counted_as_what_is_packed),
+        cmocka_unit_test(a_right_block_of_doubles_is_repacked_for_each_task),
+        cmocka_unit_test(single_columns_are_multiplied_in_place),
+        cmocka_unit_test(residues_are_counted_by_their_unpacking),
+        cmocka_unit_test(integers_with_residues_are_counted_by_their_packing),
     };
     return cmocka_run_group_tests_name("scheduler/traffic", tests, begin, NULL);
 }

@@ -1,4 +1,4 @@
-/* How long nodes that the work can do without are waited for. */
+/* How long the job waits for nodes that it does not need. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +8,7 @@
 
 #include "scheduler/cluster/wait_policy.h"
 
-static void who_is_late_has_time_by_what_the_others_took(void **s)
+static void late_nodes_get_time_in_proportion_to_the_others(void **s)
 {
     (void)s;
     assert_int_equal(sherd__wait_policy_until(5000, 5000, INT64_MAX), 6000);
@@ -16,16 +16,17 @@ static void who_is_late_has_time_by_what_the_others_took(void **s)
     assert_int_equal(sherd__wait_policy_until(5000, 25000, INT64_MAX), 66000); /* a busy machine */
 }
 
-static void half_of_the_time_given_stays_for_the_work(void **s)
+static void half_of_the_time_limit_is_reserved_for_the_work(void **s)
 {
     (void)s;
     assert_int_equal(sherd__wait_policy_until(0, 1000, 2000), 1500);
     assert_int_equal(sherd__wait_policy_until(0, 1000, 1001), 1000);
-    assert_int_equal(sherd__wait_policy_until(0, 1000, 7000), 4000); /* as much as without */
+    assert_int_equal(sherd__wait_policy_until(0, 1000, 7000), 4000); /* as much as without a
+                                                                      * limit */
     assert_int_equal(sherd__wait_policy_until(0, 1000, 60000), 4000);
 }
 
-static void who_gets_no_processor_has_more_within_the_time_given(void **s)
+static void a_node_without_processor_time_gets_more_within_the_time_limit(void **s)
 {
     (void)s;
     assert_int_equal(sherd__wait_policy_starved(5000, 15000, 0, INT64_MAX), 15000);
@@ -38,9 +39,9 @@ static void who_gets_no_processor_has_more_within_the_time_given(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_is_late_has_time_by_what_the_others_took),
-        cmocka_unit_test(half_of_the_time_given_stays_for_the_work),
-        cmocka_unit_test(who_gets_no_processor_has_more_within_the_time_given),
+        cmocka_unit_test(late_nodes_get_time_in_proportion_to_the_others),
+        cmocka_unit_test(half_of_the_time_limit_is_reserved_for_the_work),
+        cmocka_unit_test(a_node_without_processor_time_gets_more_within_the_time_limit),
     };
     return cmocka_run_group_tests_name("scheduler/patience", tests, NULL, NULL);
 }

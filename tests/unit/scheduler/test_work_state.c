@@ -1,4 +1,4 @@
-/* Patience of works of training: by whom a node's deadline is measured
+/* Deadlines in works of training: the nodes from which a node's deadline is computed
  * (scheduler/cluster/work_state.h). */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 #include "scheduler/cluster/work_state.h"
 
 #define NODES 5u
-#define SLOW 3u /* the first so many: they answer every 30 s, and are lost then */
+#define SLOW 3u /* this many nodes, the first ones, answer every 30 s, and are then lost */
 
 typedef struct world {
     sherd__work_state w;
@@ -69,8 +69,8 @@ static void pass(world *t, uint64_t ms, uint32_t from, uint32_t to, uint64_t too
     }
 }
 
-/* By nodes that are lost, a silent one would have 300 s. */
-static void a_lost_node_lengthens_no_deadline(void **s)
+/* If lost nodes counted, a silent one would have 300 s. */
+static void a_lost_node_does_not_extend_deadlines(void **s)
 {
     (void)s;
     world t;
@@ -86,7 +86,7 @@ static void a_lost_node_lengthens_no_deadline(void **s)
     for (uint32_t i = SLOW; i < NODES; i++) lose(&t, i);
 }
 
-static void who_is_expelled_keeps_half_of_its_excess(void **s)
+static void an_expelled_node_keeps_half_of_its_excess(void **s)
 {
     (void)s;
     world t;
@@ -101,8 +101,8 @@ static void who_is_expelled_keeps_half_of_its_excess(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_lost_node_lengthens_no_deadline),
-        cmocka_unit_test(who_is_expelled_keeps_half_of_its_excess),
+        cmocka_unit_test(a_lost_node_does_not_extend_deadlines),
+        cmocka_unit_test(an_expelled_node_keeps_half_of_its_excess),
     };
     return cmocka_run_group_tests_name("scheduler/work_state", tests, NULL, NULL);
 }
