@@ -1,4 +1,4 @@
-/* Certificates: nothing but a signed one parses, and what fails says why. */
+/* Certificates: only a signed one parses, and every failure gives its reason. */
 #include <assert.h>
 #include <stdlib.h>
 

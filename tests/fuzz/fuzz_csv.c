@@ -1,5 +1,5 @@
-/* CSV: what parses is finite and has as many numbers as its shape says, all readable, whatever is
- * asked of its columns. */
+/* CSV: what parses is finite and has as many numbers as its shape requires, all readable, for any
+ * request of columns. */
 #include <assert.h>
 #include <math.h>
 

@@ -1,4 +1,4 @@
-/* IDX files, gzipped or not: what parses has as many values as its shape says, all readable. */
+/* IDX files, gzipped or not: what parses has as many values as its shape requires, all readable. */
 #include <assert.h>
 
 #include "store/idx.h"

@@ -1,6 +1,6 @@
 /*
- * Privacy ledgers. What opens can be charged, and opened again with that charge in it; costs are
- * never below 0 and never get less.
+ * Privacy ledgers. A ledger that opens can be charged, and opened again with that charge in it;
+ * costs are never negative and never decrease.
  */
 #include <assert.h>
 #include <fcntl.h>

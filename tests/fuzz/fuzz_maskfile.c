@@ -1,7 +1,8 @@
 /*
- * Mask files. The first byte says whether the tags are made to fit what follows (else they never
- * would, and nothing behind them was reached) and how many rows to take. Then any head whatever:
- * what opens has the size that its head says, rows are given out once, and all of it can be read.
+ * Mask files. The first byte says whether valid tags are computed for the following bytes
+ * (otherwise no input would have any, and no code behind the check would be reached) and how many
+ * rows to take. Then any header: a file that opens has the size that its header states, rows are
+ * given out once, and all of it can be read.
  */
 #include <assert.h>
 #include <fcntl.h>
@@ -42,7 +43,7 @@ static void begin(void)
     if (mkdir(state, 0700) != 0 || atexit(clean) != 0) abort();
 }
 
-/* The tags as store/maskfile.h tells them: BLAKE2b under a key that derives from the file's. */
+/* Computes tags as store/maskfile.h defines them: BLAKE2b under a key derived from the file's. */
 static void fit_tags(uint8_t *bytes, size_t len, uint8_t key[32])
 {
     static const char label[] = "sherd mask file tags v1";

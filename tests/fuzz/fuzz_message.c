@@ -1,6 +1,6 @@
 /*
- * Control bodies: the first byte says which, the rest is the body. What is accepted has legal
- * values, is written again within the cap, and what was written reads as the same thing.
+ * Control bodies: the first byte selects the kind, the rest is the body. An accepted body has legal
+ * values, is written again within the cap, and the written bytes parse to the same values.
  */
 #include <assert.h>
 #include <math.h>

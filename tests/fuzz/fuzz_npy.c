@@ -1,5 +1,5 @@
-/* .npy files: a head that parses describes values that lie within the file, and is written back as
- * a head that parses to the same. */
+/* .npy files: a header that parses describes values within the file, and is written as a header
+ * that parses to the same values. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,9 +11,9 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
-static volatile unsigned char seen; /* so that reading is not optimised away */
+static volatile unsigned char seen; /* prevents that reading is optimised away */
 
-/* Through a file, as users meet it: every value is read, which a sanitizer checks. */
+/* Reads through a file, as users do: every value is read, which a sanitizer checks. */
 static void open_file(const uint8_t *data, size_t len)
 {
     char path[40];

@@ -1,4 +1,5 @@
-/* .npz archives, and as metadata files: what opens can be read whole, or fails with its reason. */
+/* .npz archives, also as metadata files: what opens can be read completely, or fails with a
+ * reason. */
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* Peer files: whatever parses must be written in a form that parses to the same peer. */
+/* Peer files: every peer that parses is written in a form that parses to the same peer. */
 #include <assert.h>
 #include <string.h>
 

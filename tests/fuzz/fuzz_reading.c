@@ -1,4 +1,4 @@
-/* What an audit reads out of a recorded stream: any bytes. */
+/* The audit's reader of recorded streams, for any bytes. */
 #include <assert.h>
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-/* Recipes: what parses is printed, and what is printed parses to the same print. */
+/* Recipes: what parses is printed, and the printed text parses to a recipe that prints the same. */
 #include <assert.h>
 #include <string.h>
 
@@ -29,7 +29,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     err = sherd__recipe_print(&again, SHERD__RECIPE_ALL, &second);
     assert(!err && first.len == second.len && !memcmp(first.data, second.data, first.len));
     size_t inputs;
-    if (sherd__form_size(r.in, &inputs) && inputs < 4096 && r.len < 8) { /* layers of any numbers */
+    if (sherd__form_size(r.in, &inputs) && inputs < 4096 &&
+        r.len < 8) { /* layers with any numbers */
         bool small = true;
         for (size_t i = 0; i < r.len; i++) small = small && r.layers[i].units < 64;
         if (small && !sherd__recipe_network(&r, 1, &n, NULL)) sherd__network_free(n);

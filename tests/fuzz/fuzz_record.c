@@ -1,4 +1,4 @@
-/* Headers: whatever is accepted is within its type's cap and packs to the same bytes. */
+/* Headers: an accepted header is within its type's cap and packs to the same bytes. */
 #include <assert.h>
 #include <stddef.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /*
- * A session against arbitrary bytes. The first byte chooses the role and how the bytes are cut, the
- * second how much time passes between cuts; a coordinator asks its questions once it is ready.
- * However it goes: every block keeps its promises, all placed memory comes back, and left alone
- * the session ends.
+ * A session that receives arbitrary bytes. The first byte selects the role and how the bytes are
+ * cut, the second the time between cuts. A coordinator sends its requests as soon as it is ready.
+ * In all cases every block is consistent with its description, all placed memory is returned, and
+ * without further bytes the session ends.
  */
 #include <assert.h>
 #include <stdint.h>

@@ -1,12 +1,12 @@
 /*
  * Hostile coordinators, scripted: two clients of one task loop put blocks, give tasks of every
- * operation over them (products, element-wise, gradients, rounds of circles, secure sums over the
- * node's own examples), cancel, drop, cut the line and come again, as the input says. They also ask
- * the questions of a secure sum or of a circle as they should be, or with numbers of them spoiled
- * (worker_steps.h, which also holds the answers to what a round promises), and members of circles
- * bring blocks, refuse them or leave. The input chooses memory, peers and policy. However it goes:
- * every task has one result at most, and when all have gone all of the budget is back and no task
- * is counted.
+ * operation over them (products, element-wise, gradients, rounds of all-reduce groups, secure sums
+ * over the node's own examples), cancel, drop, disconnect and connect again, as the input says.
+ * They also send the requests of a secure sum or of an all-reduce group, correct ones or with
+ * changed numbers (worker_steps.h, which also checks the answers against the rules of a round), and
+ * members of groups deliver blocks, refuse them or leave. The input selects memory, peers and
+ * policy. In all cases every task has at most one result, and when all clients have left, the whole
+ * budget is free and no task is counted.
  */
 #include <assert.h>
 #include <stdint.h>
@@ -36,7 +36,7 @@ static uint32_t next(script *s)
     return s->at < s->end ? *s->at++ : 0;
 }
 
-/* Mostly small, sometimes any number of 32 bits. */
+/* Mostly small numbers, sometimes any 32-bit number. */
 static uint32_t number(script *s)
 {
     uint32_t x = next(s);
@@ -51,15 +51,15 @@ typedef struct peer {
     steps steps;
 } peer;
 
-/* A link of a circle, to a member that takes what comes. */
+/* A link of an all-reduce group, to a member that accepts everything. */
 typedef struct wire {
-    sherd__allreduce *circle;
+    sherd__allreduce *allreduce;
     uint32_t member;
     sherd__session *co, *no; /* NULL: not up */
     bool open;
 } wire;
 
-enum { WIRES = 64, ASKED = 1 }; /* attempts of the questions of worker_steps.h */
+enum { WIRES = 64, ASKED = 1 }; /* attempt number of the requests of worker_steps.h */
 
 static sherd_identity *identity;
 static sherd__own own;
@@ -97,7 +97,7 @@ static void hear(void *ctx, sherd__event *e)
     sherd__fragment_free(e->fragment);
 }
 
-/* What one session sends the other has; bytes moved. */
+/* Moves what one session sends to the other; returns the bytes moved. */
 static size_t move(sherd__session *from, sherd__session *to,
                    void (*take)(void *ctx, sherd__event *e), void *ctx)
 {
@@ -146,14 +146,14 @@ static void cut(peer *p)
     steps_free(&p->steps);
 }
 
-/* ---- members of circles ---------------------------------------------------------------------- */
+/* ---- members of all-reduce groups ------------------------------------------------------------ */
 
 static int open_wire(void *ctx, void **link, sherd__allreduce *c, uint32_t member,
                      const sherd__peer *to)
 {
     (void)ctx, (void)to;
     if (wires_len == WIRES) return SHERD_ECONNECT;
-    wires[wires_len] = (wire){ .circle = c, .member = member, .open = true };
+    wires[wires_len] = (wire){ .allreduce = c, .member = member, .open = true };
     *link = &wires[wires_len++];
     return SHERD_OK;
 }
@@ -178,7 +178,7 @@ static void close_wire(void *ctx, void *link)
     ((wire *)link)->open = false;
 }
 
-/* The links that were asked for come up, or do not. */
+/* The requested links come up, or fail. */
 static void raise_wires(sherd__worker *worker, bool up)
 {
     sherd__session_options co = { .role = SHERD__COORDINATOR, .now_ms = NOW },
@@ -188,12 +188,12 @@ static void raise_wires(sherd__worker *worker, bool up)
         if (!w->open || w->co) continue;
         if (!up) {
             w->open = false;
-            sherd__worker_link_down(worker, w->circle, w->member, SHERD_ECONNECT, "no");
+            sherd__worker_link_down(worker, w->allreduce, w->member, SHERD_ECONNECT, "no");
             continue;
         }
         if (sherd__session_new(&w->co, &co) || sherd__session_new(&w->no, &no)) abort();
         flush_wire(NULL, w);
-        sherd__worker_link_up(worker, w->circle, w->member, w->co);
+        sherd__worker_link_up(worker, w->allreduce, w->member, w->co);
     }
 }
 
@@ -203,20 +203,20 @@ static void drop_wires(sherd__worker *worker)
         wire *w = &wires[i];
         if (!w->open) continue;
         w->open = false;
-        sherd__worker_link_down(worker, w->circle, w->member, SHERD_ECLOSED, "cut");
+        sherd__worker_link_down(worker, w->allreduce, w->member, SHERD_ECLOSED, "cut");
     }
 }
 
-/* Members refuse what the round's first step has sent them, or its second. */
+/* Members refuse the blocks of the round's first step, or of its second. */
 static void refuse_wires(const peer *p, uint32_t step)
 {
     const steps *m = &p->steps;
-    sherd__refusal r = { .job = CIRCLES + m->circle,
+    sherd__refusal r = { .job = GROUPS + m->allreduce,
                          .code = SHERD_ENOMEM,
-                         .block = sherd__allreduce_block(m->circle_round, step % 2) };
+                         .block = sherd__allreduce_block(m->allreduce_round, step % 2) };
     for (uint32_t i = 0; i < wires_len; i++)
         if (wires[i].open)
-            sherd__worker_link_refused(p->worker, wires[i].circle, wires[i].member, &r);
+            sherd__worker_link_refused(p->worker, wires[i].allreduce, wires[i].member, &r);
 }
 
 static void free_wires(void)
@@ -228,11 +228,11 @@ static void free_wires(void)
     wires_len = 0;
 }
 
-/* Member 1 of a circle sends a block: that of the step, or what the script has. */
+/* Member 1 of a group sends a block: that of the step, or one from the script. */
 static void bring(peer *p, script *s)
 {
     const sherd__fingerprint *key = sherd__identity_fingerprint(puppet[1]);
-    uint64_t id = sherd__worker_member(p->worker, key), round = p->steps.circle_round;
+    uint64_t id = sherd__worker_member(p->worker, key), round = p->steps.allreduce_round;
     uint32_t block = next(s) % 4 ? sherd__allreduce_block(round, next(s) % 2) : number(s);
     sherd__fragment_info i = {
         .origin = SHERD__HIDDEN, .dtype = SHERD_I64, .rows = 1, .cols = 1 + next(s) % 2
@@ -248,14 +248,14 @@ static void bring(peer *p, script *s)
         sherd__worker_member_gone(p->worker, account, key, id);
 }
 
-/* It has lost the node's link to it. */
+/* Member 1 has lost the node's link to it. */
 static void part(peer *p)
 {
     const sherd__fingerprint *key = sherd__identity_fingerprint(puppet[1]);
     sherd__worker_member_gone(p->worker, NULL, key, sherd__worker_member(p->worker, key));
 }
 
-/* ---- questions ------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static void block(peer *p, uint32_t number_, uint8_t dtype, uint64_t rows, uint64_t cols,
                   const void *bytes)
@@ -275,7 +275,7 @@ static void block(peer *p, uint32_t number_, uint8_t dtype, uint64_t rows, uint6
         sherd__fragment_free(f);
 }
 
-/* Examples of a circle: eight rows, or fewer. */
+/* Sends examples of a group: eight rows, or fewer. */
 static void send_pack(peer *p, script *s)
 {
     uint32_t rows[8], len = next(s) % 4 ? 8 : next(s) % 9;
@@ -293,7 +293,7 @@ static void ask(peer *p, script *s)
     steps *m = &p->steps;
     question q = { 0 };
     const uint32_t kind = next(s) % 21, spoil = next(s);
-    m->era += kind < 3; /* a round may begin */
+    m->era += kind < 3; /* a round may start */
     switch (kind) {
     case 0:
         m->clip = spoil & 16 ? 1 : 0;
@@ -333,7 +333,7 @@ static void ask(peer *p, script *s)
     case 19: part(p); return;
     default: sherd__worker_poll(p->worker); return;
     }
-    for (uint32_t i = 0; i < spoil % 4 && spoil & 8; i++) { /* some numbers of it, others */
+    for (uint32_t i = 0; i < spoil % 4 && spoil & 8; i++) { /* changes some numbers of it */
         uint32_t at = next(s), value = number(s);
         if (at < 128) q.left[at % q.left_len] = value;
         else if (at < 192 && q.right_cols) q.right[value % sizeof q.right] ^= 1;
@@ -358,7 +358,7 @@ static void ask(peer *p, script *s)
     p->tasks += sherd__session_task(p->co, &t) == 0;
 }
 
-/* Many blocks of one job, which are freed in slices when it is dropped. */
+/* Sends many blocks of one job, which are freed in slices when it is dropped. */
 static void many(peer *p, script *s)
 {
     uint32_t len = 8 * next(s);
@@ -370,7 +370,7 @@ static void put(peer *p, script *s)
     static const uint8_t dtypes[] = { SHERD_F64, SHERD_U8, SHERD_U32, SHERD_I64, SHERD_U16 };
     sherd__fragment_info i = { .origin = SHERD__HIDDEN, .dtype = dtypes[next(s) % sizeof dtypes] };
     uint32_t job = next(s) % 4, block = number(s);
-    bool text = next(s) % 2; /* rows as a recipe or plan has them: 1 x bytes of the script */
+    bool text = next(s) % 2; /* one row, like a recipe or plan: 1 x bytes of the script */
     if (text) i.dtype = SHERD_U8;
     i.rows = text ? 1 : next(s) % 17;
     i.cols = text ? next(s) : next(s) % 17;
@@ -389,8 +389,9 @@ static void put(peer *p, script *s)
 static void give(peer *p, script *s)
 {
     static const uint8_t dtypes[] = { SHERD_F64, SHERD_U8, SHERD_U32, SHERD_I64 };
-    p->steps.era++;                         /* a round may begin by that */
-    sherd__task t = { .job = next(s) % 4 }; /* one after the other, the same by every compiler */
+    p->steps.era++;                         /* which may start a round */
+    sherd__task t = { .job = next(s) % 4 }; /* evaluated one after the other, in the same order by
+                                             * every compiler */
     t.task = number(s);
     t.op = next(s) % 24;
     t.left = number(s);
@@ -424,7 +425,7 @@ static void act(peer *p, script *s, sherd__executor *executor)
         break;
     }
     case 8: exchange(p); break;
-    case 9: /* what was asked is done */
+    case 9: /* executes the requested tasks */
         exchange(p);
         (void)sherd__executor_drain(executor);
         exchange(p);
@@ -499,7 +500,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
                                 .wake = how & 64 ? wake : NULL };
     const sherd__device device = { .does = SHERD__DOES_ALL,
                                    .depth = 2,
-                                   .gflops = how & 1 ? 50 : 1e-3 }; /* at once, or by a call */
+                                   .gflops = how & 1 ? 50 : 1e-3 }; /* on the loop, or by a call */
     o.devices = &device;
     o.devices_len = 1;
     memset(&charges, 0, sizeof charges);

@@ -1,7 +1,7 @@
 /*
- * main() for the fuzz targets where there is no fuzzer: runs LLVMFuzzerTestOneInput on every file
- * of the folders (and files) named, on every prefix of the short ones, and on nothing at all. `make
- * check` runs the committed corpus this way under every compiler and sanitizer.
+ * main() for the fuzz targets without a fuzzer: runs LLVMFuzzerTestOneInput on every file of the
+ * given folders (and files), on every prefix of the short ones, and on an empty input. `make check`
+ * runs the committed corpus this way with every compiler and sanitizer.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -17,7 +17,7 @@ enum { PREFIXES_UP_TO = 2048 };
 
 static unsigned files, failures;
 
-/* In a block of exactly its size, so that a sanitizer sees a read past the end. */
+/* Passes the input in a block of its exact size, so that a sanitizer sees a read beyond the end. */
 static void give(const uint8_t *data, size_t len)
 {
     uint8_t *copy = calloc(1, len ? len : 1);

@@ -1,8 +1,8 @@
 /*
- * Questions of secure sums and of circles as a good coordinator asks them, for fuzz_worker.c to
- * spoil: the node is member 0, the others are made up here, with keys, cards, signatures and pieces
- * of their own, so that a script of a few bytes gets behind every check. Network, parameters and
- * sizes are small and fixed.
+ * Requests of secure sums and of all-reduce groups as an honest coordinator sends them, which
+ * fuzz_worker.c then changes. The node is member 0; the others are simulated here, with keys,
+ * cards, signatures and pieces of their own, so that a script of a few bytes passes every check.
+ * Network, parameters and sizes are small and fixed.
  */
 #ifndef TESTS_FUZZ_WORKER_STEPS_H
 #define TESTS_FUZZ_WORKER_STEPS_H
@@ -42,10 +42,10 @@ enum {
     START = 7,
     INPUTS = 8,
     TARGETS = 9,
-    CIRCLES = 1000 /* ids of them count from there */
+    GROUPS = 1000 /* ids of groups count from there */
 };
 
-/* What a coordinator knows of a sum, and of a circle. */
+/* What a coordinator knows of a sum, and of a group. */
 typedef struct steps {
     uint64_t round;
     double clip, noise;
@@ -55,13 +55,13 @@ typedef struct steps {
     uint8_t bound[SHERD__ABOUT], about[SHERD__ABOUT];
     double params[COUNT];
     uint8_t pieces[N][SEALED], signatures[N][SHERD__SECURE_SIGNATURE];
-    bool checking;                        /* pieces of the round were given to be checked */
-    uint32_t era, answered[32], unsealed; /* of answers: 1 + the era; 0: none */
-    uint64_t circle, circle_round, made;
+    bool checking;                        /* pieces of the round were sent to be checked */
+    uint32_t era, answered[32], unsealed; /* of answers: 1 + the era; 0: no answer */
+    uint64_t allreduce, allreduce_round, made;
     uint32_t packs;
 } steps;
 
-/* A question: the block on its left (numbers, or bytes), and on its right. */
+/* A request: the block on its left (numbers, or bytes), and the block on its right. */
 typedef struct question {
     uint32_t op;
     uint64_t left[64];
@@ -120,7 +120,7 @@ static void ask_join(steps *m, question *q)
     m->round = 0;
 }
 
-/* The cards of all; the node's is what its JOIN has answered. */
+/* The cards of all members; the node's is the answer to its JOIN. */
 static void ask_roster(steps *m, question *q)
 {
     static const sherd__aggregate agreed = { N, U, 1, LEN };
@@ -166,7 +166,7 @@ static void hiding(const steps *m, question *q)
     memcpy(q->right, m->params, sizeof m->params);
 }
 
-/* A new round: what it is about, and what the others seal for the node. */
+/* A new round: its description, and the pieces that the others seal for the node. */
 static void ask_seal(steps *m, question *q)
 {
     const sherd__secure_plan p = plan_of(m);
@@ -220,7 +220,7 @@ static void ask_confirm(steps *m, question *q)
                      .cols = SHERD__SECURE_SIGNATURE };
 }
 
-/* What every member has sealed for the node. */
+/* Appends the pieces that every member has sealed for the node. */
 static void add_pieces(const steps *m, question *q)
 {
     q->right_dtype = SHERD_U8;
@@ -241,7 +241,7 @@ static void ask_check(steps *m, question *q)
     add_pieces(m, q);
 }
 
-/* Without pieces where they have been checked. */
+/* Without pieces if they have been checked. */
 static void ask_open(const steps *m, question *q, bool pieces)
 {
     *q = (question){ .op = SHERD__OP_OPEN,
@@ -258,10 +258,10 @@ static void ask_open(const steps *m, question *q, bool pieces)
     if (pieces) add_pieces(m, q);
 }
 
-/* ---- what must hold of the answers ----------------------------------------------------------- */
+/* ---- properties of the answers --------------------------------------------------------------- */
 
-/* A question's number says what the answer is held to: the era, in which one round at most is
- * begun; and members whose pieces are not what they have sealed. Counts from 1,000. */
+/* The number of a request encodes what is checked of its answer: the era, in which at most one
+ * round starts; and the members whose pieces are not the sealed ones. Counts from 1,000. */
 static uint32_t number_of(const steps *m, const question *q, uint32_t count)
 {
     uint32_t bad = 0;
@@ -270,8 +270,8 @@ static uint32_t number_of(const steps *m, const question *q, uint32_t count)
     return (m->era % 4096) << 20 | bad << 16 | (1000 + count % 60000);
 }
 
-/* HIDE, CHECK and OPEN are answered once a round; CHECK finds what is not sealed well, and then
- * there is no sum. len: bytes of the answer. */
+/* HIDE, CHECK and OPEN are answered once a round; CHECK detects pieces that are not sealed
+ * correctly, and then there is no sum. len: bytes of the answer. */
 static void check_answer(steps *m, const sherd__task *t, const uint8_t *bytes, uint64_t len)
 {
     const uint32_t era = (t->task >> 20) + 1, bad = t->task >> 16 & 15;
@@ -287,14 +287,15 @@ static void check_answer(steps *m, const sherd__task *t, const uint8_t *bytes, u
     if (t->op == SHERD__OP_OPEN) assert(m->unsealed != era && !bad);
 }
 
-/* ---- circles --------------------------------------------------------------------------------- */
+/* ---- all-reduce groups ----------------------------------------------------------------------- */
 
-/* One of the node alone, or of it and member 1; goes on from what the node has, or from START. */
+/* A meeting of the node alone, or with member 1; continues from the node's state, or from START. */
 static void ask_meet(steps *m, question *q, const sherd_identity *node, bool two, bool on)
 {
-    sherd__allreduce_plan p = { .kind = m->circle % 2 ? SHERD__REDUCE_RING : SHERD__REDUCE_HALVING,
+    sherd__allreduce_plan p = { .kind = m->allreduce % 2 ? SHERD__REDUCE_RING
+                                                         : SHERD__REDUCE_HALVING,
                                 .members = two ? 2 : 1,
-                                .id = CIRCLES + ++m->circle,
+                                .id = GROUPS + ++m->allreduce,
                                 .recipe = TEXT,
                                 .state = on ? 0 : START,
                                 .round = on ? m->made : 0,
@@ -323,18 +324,18 @@ static void ask_meet(steps *m, question *q, const sherd_identity *node, bool two
         q->right[q->right_cols + len] = '\n';
         q->right_cols += (uint32_t)len + 1;
     }
-    m->circle_round = m->made = on ? m->made : 0;
+    m->allreduce_round = m->made = on ? m->made : 0;
 }
 
-/* STEP, or REDUCE of the step before: four rows of the eight. */
+/* STEP, or REDUCE of the previous step: four rows of the eight. */
 static void ask_step(steps *m, question *q, bool reduce)
 {
     if (!reduce) {
-        m->made = m->circle_round;
-        m->circle_round++;
+        m->made = m->allreduce_round;
+        m->allreduce_round++;
     }
     const uint64_t numbers[] = { SHERD__ALLREDUCE_FORMAT,
-                                 m->circle_round,
+                                 m->allreduce_round,
                                  m->made,
                                  bits_of(0.5),
                                  bits_of(4),
@@ -357,7 +358,7 @@ static void ask_step(steps *m, question *q, bool reduce)
                                  20,
                                  0,
                                  0,
-                                 m->circle_round % 4,
+                                 m->allreduce_round % 4,
                                  4,
                                  0,
                                  0,
@@ -393,7 +394,7 @@ static void ask_gradient(question *q)
 
 static void ask_state(const steps *m, question *q, bool hash)
 {
-    const uint64_t numbers[] = { SHERD__ALLREDUCE_FORMAT, m->circle_round, bits_of(0.5), STATE,
+    const uint64_t numbers[] = { SHERD__ALLREDUCE_FORMAT, m->allreduce_round, bits_of(0.5), STATE,
                                  hash };
     *q = (question){ .op = SHERD__OP_STATE,
                      .left_len = 5,
@@ -414,7 +415,7 @@ static void ask_bare(question *q, uint32_t op, uint64_t cols)
 
 enum { CHARGES = 64 };
 
-/* Full behind CHARGES uploads: then it fails, as a disk does. */
+/* Full after CHARGES uploads: then it fails, as a full disk does. */
 static struct {
     sherd__charge list[CHARGES];
     uint8_t keys[CHARGES][N][SHERD__LEDGER_DIGEST];

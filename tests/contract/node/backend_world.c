@@ -1,4 +1,4 @@
-/* Blocks, tasks and the backends of the suite of backends; see backend_world.h. */
+/* Blocks, tasks and the backends of the suite for backends; see backend_world.h. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -115,7 +115,7 @@ sherd__task task_product(const sherd__fragment *a, const sherd__fragment *b, uin
     return t;
 }
 
-/* The grouped product by the book. */
+/* The grouped product, by definition. */
 double *block_product(const block *a, const block *b, size_t n, size_t m)
 {
     double *c = calloc(n * m + 1, sizeof *c);
@@ -136,7 +136,7 @@ double *block_product(const block *a, const block *b, size_t n, size_t m)
 uint8_t *out_new(size_t len)
 {
     uint8_t *out = aligned_alloc(64, (len + GUARD + 63) / 64 * 64);
-    memset(out, 0xFF, len + GUARD); /* NaN as f64 and as f32 */
+    memset(out, 0xFF, len + GUARD); /* NaN both as f64 and as f32 */
     return out;
 }
 
@@ -181,7 +181,7 @@ void backend_settle(void)
     }
 }
 
-/* The same on this thread, where the backend does that. */
+/* Computes the same on this thread, if the backend supports that. */
 static void compute_too(const calling *c, const sherd__fragment *a, const sherd__fragment *b)
 {
     const sherd__task *t = c->call.task;
@@ -293,7 +293,7 @@ uint32_t residue_at(const uint8_t *p)
     return sherd__get_u16(p) | (uint32_t)p[2] << 16;
 }
 
-/* --- the suite, once per backend ------------------------------------------------------------ */
+/* ---- the suite, once for each backend -------------------------------------------------------- */
 
 int backend_open_all(void **s)
 {

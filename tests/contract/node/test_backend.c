@@ -1,7 +1,7 @@
 /*
- * One suite for every backend of a node, against a triple loop that shares nothing with them.
+ * One suite for every backend of a node, compared with a triple loop that shares no code with them.
  * Values are small integers (so that f64 sums are exact and bits must agree) or worst cases.
- * Residues are test_backend_residues.c's.
+ * Residues are tested in test_backend_residues.c.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 #include "node/check.h"
 #include "tests/contract/node/backend_world.h"
 
-/* left^T * right by the book. */
+/* left^T * right, by definition. */
 static double *reference_t(const block *a, const block *b, size_t n, size_t m)
 {
     double *c = calloc(n * m + 1, sizeof *c);
@@ -38,7 +38,7 @@ static void assert_values(const uint8_t *out, uint8_t dtype, const double *want,
     }
 }
 
-/* The result as the backend streams it, if it does, in pieces of awkward lengths. */
+/* Streams the result, if the backend does so, in pieces of odd lengths, and compares it. */
 static void check_stream(const sherd__task *t, const block *a, const block *b, const uint8_t *want)
 {
     sherd__fragment_source s = { .fill = NULL };
@@ -54,7 +54,7 @@ static void check_stream(const sherd__task *t, const block *a, const block *b, c
         assert_int_equal(s.fill(s.ctx, at, out + at, n), SHERD_OK);
     }
     assert_memory_equal(out, want, t->result.len);
-    size_t at = sherd__entropy_below(&backend_rnd, t->result.len); /* backwards too */
+    size_t at = sherd__entropy_below(&backend_rnd, t->result.len); /* also backwards */
     assert_int_equal(s.fill(s.ctx, at, out, 1), SHERD_OK);
     assert_int_equal(out[0], want[at]);
     s.free(s.ctx);
@@ -172,7 +172,7 @@ static void outer_products_of_long_columns_equal_the_loop(void **s)
     check_product(&a, &b, SHERD_F64);
 }
 
-static void infinities_and_nan_come_out_as_ieee_says(void **s)
+static void infinities_and_nan_follow_ieee_rules(void **s)
 {
     (void)s;
     double a_values[] = { 1, INFINITY, 0, NAN }, b_values[] = { 2, 0, -1, 3 };
@@ -245,7 +245,7 @@ static void maps_of_all_operations_and_dtypes_equal_libm_to_rounding(void **s)
     }
 }
 
-/* --- what must not be computed ---------------------------------------------------------------- */
+/* ---- tasks that must not be computed --------------------------------------------------------- */
 
 static void tasks_that_disagree_with_their_blocks_are_refused(void **s)
 {
@@ -257,7 +257,7 @@ static void tasks_that_disagree_with_their_blocks_are_refused(void **s)
     uint8_t *out = out_new(good.result.len);
     assert_int_equal(backend_run(&good, a.f, b.f, out), SHERD_OK);
 
-    t = good, t.result.rows++, t.result.len += 8 * t.result.cols; /* sound in itself */
+    t = good, t.result.rows++, t.result.len += 8 * t.result.cols; /* consistent in itself */
     assert_int_equal(backend_run(&t, a.f, b.f, out), SHERD_ESHAPE);
     t = good, t.result.cols--, t.result.len -= 8 * t.result.rows;
     assert_int_equal(backend_run(&t, a.f, b.f, out), SHERD_ESHAPE);
@@ -301,7 +301,8 @@ static void transposed_tasks_that_disagree_with_their_blocks_are_refused(void **
     uint8_t *out = out_new(4 * 5 * 8);
     assert_int_equal(backend_run(&good, a.f, b.f, out), SHERD_OK);
     assert_int_equal(backend_run(&good, a.f, c.f, out), SHERD_ESHAPE); /* as if not transposed */
-    assert_int_equal(backend_run(&good, g.f, b.f, out), SHERD_ESHAPE); /* right but for groups */
+    assert_int_equal(backend_run(&good, g.f, b.f, out), SHERD_ESHAPE); /* right except for the
+                                                                        * groups */
     assert_int_equal(backend_run(&good, a.f, h.f, out), SHERD_ESHAPE);
     assert_int_equal(backend_run(&good, a.f, NULL, out), SHERD_EINVAL);
     t = good, t.result.rows = 4, t.result.len = 4 * 5 * 8;
@@ -328,11 +329,11 @@ int main(void)
         ALL(transposed_products_equal_the_loop),
         ALL(grouped_products_with_empty_groups_equal_the_loop),
         ALL(outer_products_of_long_columns_equal_the_loop),
-        ALL(infinities_and_nan_come_out_as_ieee_says),
+        ALL(infinities_and_nan_follow_ieee_rules),
         ALL(maps_of_all_operations_and_dtypes_equal_libm_to_rounding),
         ALL(tasks_that_disagree_with_their_blocks_are_refused),
         ALL(transposed_tasks_that_disagree_with_their_blocks_are_refused),
     };
-    unsetenv("OPENBLAS_CORETYPE"); /* which would turn tiles of bytes off */
+    unsetenv("OPENBLAS_CORETYPE"); /* a set variable would disable tiles of bytes */
     return cmocka_run_group_tests_name("node/backend", tests, backend_open_all, backend_close_all);
 }

@@ -1,7 +1,7 @@
 /*
- * Products modulo primes on every backend, against loops over 64 bits: residues by residues, by
- * integers and as windows of images, worst values included. Packed residues are multiplied both as
- * they travel, where the processor does that, and taken apart.
+ * Products modulo primes on every backend, compared with loops over 64 bits: residues by residues,
+ * by integers, and as windows of images, worst values included. Packed residues are multiplied in
+ * packed form, if the processor supports it, and also unpacked.
  * link: -Wl,--wrap=sherd__limbs_here
  */
 #include <stdarg.h>
@@ -27,7 +27,7 @@ bool __wrap_sherd__limbs_here(void)
     return !taken_apart && __real_sherd__limbs_here();
 }
 
-/* left is n x k, or k x n with its transpose meant. */
+/* left is n x k, or k x n and multiplied transposed. */
 static void check_residues_so(uint32_t n, uint32_t k, uint32_t m, uint32_t r, bool worst,
                               bool transposed)
 {
@@ -111,7 +111,7 @@ static void integers_multiply_modulo_primes_group_by_group(void **s)
     }
 }
 
-static void integers_multiply_modulo_primes_transposed_and_beside_residues(void **s)
+static void integers_multiply_modulo_primes_transposed_and_with_residues(void **s)
 {
     (void)s;
     enum { N = 5, K = 1300, M = 3 };
@@ -139,7 +139,7 @@ static void integers_multiply_modulo_primes_transposed_and_beside_residues(void 
     }
 }
 
-/* Any that the type holds and a double does. */
+/* Returns a random integer that the type and a double represent. */
 static double any_integer(uint8_t dtype)
 {
     int64_t x = (int64_t)sherd__entropy_below(&backend_rnd, UINT64_C(1) << 54) - (INT64_C(1) << 53);
@@ -149,8 +149,8 @@ static double any_integer(uint8_t dtype)
                                          : x);
 }
 
-/* Residues by integers, in one panel of columns and in several: 50000 terms leave no room for 60
- * columns at a time. */
+/* Multiplies residues by integers, in one panel of columns and in several: with 50000 terms, 60
+ * columns do not fit at once. */
 static void check_integers_so(uint32_t n, uint32_t k, uint32_t m, uint8_t dtype, bool transposed)
 {
     enum { R = 2 };
@@ -197,7 +197,7 @@ static void residues_multiply_with_integers_of_every_size(void **s)
     taken_apart = false;
 }
 
-static void integers_that_no_double_holds_are_refused_beside_residues(void **s)
+static void integers_that_no_double_represents_are_refused_with_residues(void **s)
 {
     (void)s;
     enum { N = 3, K = 70, M = 5 };
@@ -220,7 +220,7 @@ static void integers_that_no_double_holds_are_refused_beside_residues(void **s)
     sherd__fragment_free(v);
 }
 
-static void integers_of_any_size_are_reduced_modulo_the_least_modulus(void **s)
+static void integers_of_any_size_are_reduced_modulo_the_smallest_modulus(void **s)
 {
     (void)s;
     enum { K = 4000 };
@@ -243,7 +243,7 @@ static void integers_of_any_size_are_reduced_modulo_the_least_modulus(void **s)
     sherd__fragment_free(v);
 }
 
-/* Windows of the rows of left, by the book: number l of row i, modulo prime number q. */
+/* Windows of the rows of left, by definition: number l of row i, modulo prime number q. */
 static uint64_t window_at(const sherd_windows *w, size_t wide, size_t count, uint32_t images,
                           const uint32_t *a, uint32_t q, size_t i, size_t l)
 {
@@ -300,7 +300,7 @@ static void check_windows(const sherd_windows *w, uint32_t images, uint32_t m, u
     sherd__fragment_free(v);
 }
 
-/* The fourth has more windows than are laid out at a time, the last but one rather large ones. */
+/* The fourth has more windows than are laid out at a time; the last but one has large windows. */
 static void windows_of_residues_multiply_exactly(void **s)
 {
     (void)s;
@@ -316,7 +316,7 @@ static void windows_of_residues_multiply_exactly(void **s)
         }
     for (unsigned k = 0; k < 4; k++) {
         taken_apart = k & 1;
-        check_windows(&of[1], 0, 2, 2, false, k & 2); /* sums of nothing */
+        check_windows(&of[1], 0, 2, 2, false, k & 2); /* sums without terms */
     }
     taken_apart = false;
 }
@@ -348,17 +348,18 @@ static void tasks_whose_windows_do_not_fit_are_refused(void **s)
     assert_int_equal(backend_run(&t, u, d, out), SHERD_ESHAPE); /* the result has 8 rows */
     t = good, t.op = SHERD__OP_EXP;
     assert_int_equal(backend_run(&t, u, NULL, out), SHERD_EUNSUPPORTED);
-    t = good, t.result.rows = 2, t.result.len = 18; /* as of the images themselves */
+    t = good, t.result.rows = 2, t.result.len = 18; /* like that of the images themselves */
     assert_int_equal(backend_run(&t, u, v, out), SHERD_ESHAPE);
     t = good, t.windows.stride = 0;
     assert_int_equal(backend_run(&t, u, v, out), SHERD_EUNSUPPORTED);
     t = good, t.windows.window = 4;
     assert_int_equal(backend_run(&t, u, v, out), SHERD_EUNSUPPORTED);
-    t = good, t.windows = (sherd_windows){ 1, 24, 1, 1100, 1, 1099 }; /* windows of 2^20 and more */
+    t = good, t.windows = (sherd_windows){ 1, 24, 1, 1100, 1, 1099 }; /* windows of 2^20 numbers and
+                                                                       * more */
     assert_int_equal(backend_run(&t, u, v, out), SHERD_EUNSUPPORTED);
     t = good, t.windows = (sherd_windows){ 3, 8, 1, 2, 1, 0 };
     assert_int_equal(backend_run(&t, u, v, out), SHERD_ESHAPE);
-    for (int way = 0; way < 2; way++) { /* a residue that is none, in a window */
+    for (int way = 0; way < 2; way++) { /* an invalid residue in a window */
         uint32_t bad[24] = { [7] = backend_primes[0] };
         sherd__fragment *x = residues_new(0, 1, 24, 1, bad);
         taken_apart = way;
@@ -442,17 +443,17 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ALL(residues_multiply_exactly_worst_values_included),
         ALL(integers_multiply_modulo_primes_group_by_group),
-        ALL(integers_multiply_modulo_primes_transposed_and_beside_residues),
+        ALL(integers_multiply_modulo_primes_transposed_and_with_residues),
         ALL(residues_multiply_with_integers_of_every_size),
-        ALL(integers_that_no_double_holds_are_refused_beside_residues),
-        ALL(integers_of_any_size_are_reduced_modulo_the_least_modulus),
+        ALL(integers_that_no_double_represents_are_refused_with_residues),
+        ALL(integers_of_any_size_are_reduced_modulo_the_smallest_modulus),
         ALL(a_residue_at_or_above_its_prime_is_rejected),
         ALL(windows_of_residues_multiply_exactly),
         ALL(tasks_whose_windows_do_not_fit_are_refused),
         ALL(integers_beyond_2_to_53_are_rejected_modulo_primes),
         ALL(moduli_that_are_not_odd_and_small_are_refused),
     };
-    unsetenv("OPENBLAS_CORETYPE"); /* which would turn tiles of bytes off */
+    unsetenv("OPENBLAS_CORETYPE"); /* a set variable would disable tiles of bytes */
     return cmocka_run_group_tests_name("node/backend_residues", tests, backend_open_all,
                                        backend_close_all);
 }

@@ -1,7 +1,7 @@
 /*
- * Handles and calls of every backend: several under way, each ends once, cancelled or not; blocks
- * that are dropped while a call uses them; owners. What only a device of its own can do, running
- * out of memory, failing and dying, is asked of the backend of the tests.
+ * Handles and calls of every backend: several calls in progress, each of which ends once, whether
+ * cancelled or not; blocks that are dropped while a call uses them; owners. Running out of memory,
+ * failing and loss of a device are tested with the backend of the tests only.
  * link: -Wl,--wrap=sherd__gemm_f64
  */
 #include <stdarg.h>
@@ -21,7 +21,7 @@
 
 enum { N = 40, K = 30, M = 20, MOST = 6, OWNER = 7 };
 
-/* Two blocks on a device, a task over them, and what its result is. */
+/* Two blocks on a device, a task over them, and the expected result. */
 typedef struct product {
     block a, b;
     sherd__handle left, right;
@@ -101,7 +101,7 @@ static void a_handle_carries_kind_layout_and_owner(void **s)
     sherd__fragment_free(f);
 }
 
-static void calls_under_way_together_end_once_each(void **s)
+static void calls_that_are_in_progress_together_end_once_each(void **s)
 {
     (void)s;
     for (uint32_t round = 0; round < 20; round++) {
@@ -112,7 +112,7 @@ static void calls_under_way_together_end_once_each(void **s)
             product_hold(&p[i]);
             int err = product_begin(&p[i]);
             assert_true(err == SHERD_OK || err == SHERD_EBUSY);
-            assert_int_equal(p[i].c.dones, 0); /* never from within submit */
+            assert_int_equal(p[i].c.dones, 0); /* never called from within submit */
             if (err) {
                 product_drop(&p[i]);
                 product_free(&p[i]);
@@ -153,7 +153,7 @@ static void one_block_may_be_both_operands_of_many_calls(void **s)
     block_free(&a);
 }
 
-static void a_block_that_is_dropped_under_way_is_used_to_the_end(void **s)
+static void a_block_dropped_while_a_call_uses_it_is_used_to_the_end(void **s)
 {
     (void)s;
     for (uint32_t round = 0; round < 10; round++) {
@@ -207,8 +207,8 @@ static void woken(void *ctx)
     (void)ctx;
 }
 
-/* The compute thread is busy with something else until the call is cancelled. */
-static void a_call_that_is_cancelled_before_it_runs_ends_once(void **s)
+/* The compute thread is kept busy until the call is cancelled. */
+static void a_call_cancelled_before_it_runs_ends_once(void **s)
 {
     (void)s;
     gate g = { .work = { .run = wait_for_gate, .done = nothing } };
@@ -242,7 +242,7 @@ gemm __real_sherd__gemm_f64, __wrap_sherd__gemm_f64;
 static sherd__call *to_cancel;
 static unsigned panels;
 
-/* Cancels the call in the middle of its first panel. */
+/* Cancels the call during its first panel. */
 int __wrap_sherd__gemm_f64(size_t n, size_t k, size_t m, const double *a, size_t lda,
                            const double *b, size_t ldb, double beta, double *c, size_t ldc)
 {
@@ -251,7 +251,7 @@ int __wrap_sherd__gemm_f64(size_t n, size_t k, size_t m, const double *a, size_t
     return __real_sherd__gemm_f64(n, k, m, a, lda, b, ldb, beta, c, ldc);
 }
 
-static void a_call_that_is_cancelled_while_it_runs_ends_soon(void **s)
+static void a_call_cancelled_while_it_runs_ends_soon(void **s)
 {
     (void)s;
     plan wide = plan_dense(0, 2, 5000, SHERD_F32), high = plan_dense(0, 5000, 2, SHERD_F32);
@@ -277,7 +277,7 @@ static void a_call_that_is_cancelled_while_it_runs_ends_soon(void **s)
 
 /* ---- devices that fail ----------------------------------------------------------------------- */
 
-static void a_device_that_dies_ends_all_its_calls_once(void **s)
+static void the_calls_of_a_lost_device_end_once_each(void **s)
 {
     (void)s;
     void *whole = backend_ctx;
@@ -311,8 +311,8 @@ static void a_device_that_dies_ends_all_its_calls_once(void **s)
     backend_ctx = whole;
 }
 
-/* Holds, drops, calls and cancels in any order, on a device that is small and fails. */
-static void whatever_happens_every_call_ends_once(void **s)
+/* Holds, drops, calls and cancels in any order, on a small device that fails. */
+static void under_all_failures_every_call_ends_once(void **s)
 {
     (void)s;
     void *whole = backend_ctx;
@@ -393,7 +393,7 @@ static void a_backend_computes_passes_in_one_of_two_ways(void **s)
     backend_now->wait(backend_ctx, NULL);
     unsigned ended = (unsigned)sherd__executor_drain(backend_executor);
     assert_in_range(ended, 1, 3);
-    backend_now->wait(backend_ctx, &p[1].c.call); /* it may be over */
+    backend_now->wait(backend_ctx, &p[1].c.call); /* it may have ended */
     (void)sherd__executor_drain(backend_executor);
     product_right(&p[1]);
     backend_settle();
@@ -404,7 +404,7 @@ static void a_backend_computes_passes_in_one_of_two_ways(void **s)
     }
 }
 
-/* As a layer makes a product of a pass. */
+/* Computes a product as a layer does in a pass. */
 static void multiply(sherd_multiplier m, sherd_view a, sherd_view b, double *c)
 {
     sherd__tiled p = { .type = SHERD_F64, .a = a, .b = b, .c = c, .ldc = b.cols };
@@ -412,7 +412,7 @@ static void multiply(sherd_multiplier m, sherd_view a, sherd_view b, double *c)
     else assert_int_equal(sherd_multiplier_multiply(m, a, b, c, b.cols, NULL), SHERD_OK);
 }
 
-/* Numbers whose sums are rounded; each row of A alone, and the whole. */
+/* Numbers whose sums are rounded; each row of A separately, and the whole. */
 static void products_for_own_examples_do_not_depend_on_other_rows(void **s)
 {
     (void)s;
@@ -445,16 +445,16 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ALL(devices_have_kinds_rates_and_a_depth),
         ALL(a_handle_carries_kind_layout_and_owner),
-        ALL(calls_under_way_together_end_once_each),
+        ALL(calls_that_are_in_progress_together_end_once_each),
         ALL(one_block_may_be_both_operands_of_many_calls),
-        ALL(a_block_that_is_dropped_under_way_is_used_to_the_end),
+        ALL(a_block_dropped_while_a_call_uses_it_is_used_to_the_end),
         ALL(blocks_of_another_owner_are_refused),
-        ALL(a_call_that_is_cancelled_before_it_runs_ends_once),
+        ALL(a_call_cancelled_before_it_runs_ends_once),
         ALL(a_backend_computes_passes_in_one_of_two_ways),
         ALL(products_for_own_examples_do_not_depend_on_other_rows),
-        EACH(a_call_that_is_cancelled_while_it_runs_ends_soon, 0),
-        EACH(a_device_that_dies_ends_all_its_calls_once, 1),
-        EACH(whatever_happens_every_call_ends_once, 1),
+        EACH(a_call_cancelled_while_it_runs_ends_soon, 0),
+        EACH(the_calls_of_a_lost_device_end_once_each, 1),
+        EACH(under_all_failures_every_call_ends_once, 1),
     };
     return cmocka_run_group_tests_name("node/calls", tests, backend_open_all, backend_close_all);
 }

@@ -1,7 +1,7 @@
 /*
- * Products of left blocks in CSR, on every backend: against a triple loop over the same numbers
- * written out, from no entry to all of them, across panels, in every kind of element and modulo
- * primes. Values are small integers, so that any order of summing gives the same bits.
+ * Products of left blocks in CSR, on every backend, compared with a triple loop over the same
+ * numbers in dense form: from no entry to all of them, across panels, for every type of element and
+ * modulo primes. Values are small integers, so that any order of summation gives the same bits.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,7 +31,7 @@ static uint64_t below(uint64_t n)
     return sherd__entropy_below(&rnd, n);
 }
 
-/* Much quicker, for millions of numbers that need only vary. */
+/* A much faster generator, for millions of numbers. */
 static uint32_t quick_below(uint32_t n)
 {
     static uint64_t x = 88172645463325252u;
@@ -41,7 +41,7 @@ static uint32_t quick_below(uint32_t n)
     return (uint32_t)((x >> 32) * n >> 32);
 }
 
-/* Groups of one operand written out as doubles, one after the other. */
+/* Groups of one operand in dense form as doubles, one after the other. */
 typedef struct operand {
     uint32_t groups, rows[GROUPS_MAX], cols[GROUPS_MAX];
     uint8_t dtype;
@@ -102,7 +102,7 @@ static void make_dense(operand *o)
     finish(o, &i, body);
 }
 
-/* Zeros are left out, but for one in `keep` of them (0: all). */
+/* Zeros are left out, except for one in `keep` of them (0: all are left out). */
 static void make_csr(operand *o, uint32_t keep)
 {
     sherd__fragment_info i;
@@ -142,7 +142,7 @@ static double small_value(uint8_t dtype)
     return has_sign && quick_below(2) ? -v : v;
 }
 
-/* Per mille of the entries are not zero; some rows are empty in any case. */
+/* Draws entries of which `per_mille` in a thousand are nonzero; some rows are always empty. */
 static void draw(operand *o, unsigned per_mille)
 {
     size_t k = 0;
@@ -184,7 +184,7 @@ static uint32_t get24(const uint8_t *p)
 
 static const uint32_t primes[2] = { 5931641, 8388593 };
 
-/* Runs a*b into noise, and compares what comes out with the loop, bit for bit. */
+/* Computes a*b into noise, and compares the result with the loop, bit for bit. */
 static void compare(const operand *a, const operand *b, uint8_t dtype)
 {
     const sherd__fragment_info *ai = sherd__fragment_info_of(a->f);
@@ -325,7 +325,7 @@ static void integers_beyond_2_to_53_are_rejected_modulo_primes(void **s)
     sherd__fragment_free(b.f);
 }
 
-static void csr_is_refused_anywhere_but_on_the_left_of_a_product(void **s)
+static void csr_is_accepted_only_on_the_left_of_a_product(void **s)
 {
     (void)s;
     operand a = { .groups = 1, .rows = { 3 }, .cols = { 3 }, .dtype = SHERD_F64 }, b = a;
@@ -353,8 +353,8 @@ static void csr_is_refused_anywhere_but_on_the_left_of_a_product(void **s)
     free_operand(&b);
 }
 
-/* 4 bytes a row would stand for 2^32 zeros: nothing of that size may be walked or written. */
-static void a_small_block_of_a_huge_shape_costs_little(void **s)
+/* 4 bytes of a row would represent 2^32 zeros: memory of that size must not be read or written. */
+static void a_small_block_with_a_huge_shape_takes_little_time(void **s)
 {
     (void)s;
     enum { ROWS = 2000, COLS = 20000000 };
@@ -377,7 +377,7 @@ static void a_small_block_of_a_huge_shape_costs_little(void **s)
     wide[8 + COLS - 1] = 7;
     sherd__put_u32(narrow, ROWS);
     sherd__put_u32(narrow + 4, COLS);
-    sherd__put_u32(narrow + 8 + 4 * 1500, 1); /* one entry: row 1500, last column, 3 */
+    sherd__put_u32(narrow + 8 + 4 * 1500, 1); /* one entry: row 1500, last column, value 3 */
     sherd__put_u32(narrow + 8 + 4 * ROWS, COLS - 1);
     narrow[8 + 4 * ROWS + 4] = 3;
     operand a = { 0 }, b = { 0 };
@@ -395,7 +395,7 @@ static void a_small_block_of_a_huge_shape_costs_little(void **s)
     sherd__fragment_free(b.f);
 }
 
-static void the_work_of_a_task_counts_entries(void **s)
+static void the_work_of_a_task_is_counted_by_its_entries(void **s)
 {
     (void)s;
     operand a = { .groups = 1, .rows = { 100 }, .cols = { 200 }, .dtype = SHERD_U8 };
@@ -426,9 +426,9 @@ int main(void)
         ALL(products_beyond_one_panel_equal_the_loop),
         ALL(groups_of_any_shape_equal_the_loop),
         ALL(integers_beyond_2_to_53_are_rejected_modulo_primes),
-        ALL(csr_is_refused_anywhere_but_on_the_left_of_a_product),
-        ALL(a_small_block_of_a_huge_shape_costs_little),
-        cmocka_unit_test(the_work_of_a_task_counts_entries),
+        ALL(csr_is_accepted_only_on_the_left_of_a_product),
+        ALL(a_small_block_with_a_huge_shape_takes_little_time),
+        cmocka_unit_test(the_work_of_a_task_is_counted_by_its_entries),
     };
     return cmocka_run_group_tests_name("node/csr", tests, open_all, backend_close_all);
 }

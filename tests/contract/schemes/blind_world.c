@@ -1,4 +1,5 @@
-/* Masks are those of one key; R*B comes of a plain loop, and the product of the reference. */
+/* All masks have one key; R*B is computed by a plain loop, and the expected product by the
+ * reference. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -134,7 +135,7 @@ void blinded_free(blinded *x)
     free(x->r);
 }
 
-/* What a node is sent is A + R modulo each prime, row by row, and nothing more. */
+/* Checks that a node receives A + R modulo each prime, row by row, and nothing more. */
 static void left_is_masked(const blinded *x, sherd__cell c, const sherd__fragment *left)
 {
     const sherd__fragment_info *i = sherd__fragment_info_of(left);
@@ -167,7 +168,7 @@ static sherd__fragment *in_memory(sherd__fragment *source)
     const sherd__fragment_info *info = sherd__fragment_info_of(source);
     uint8_t *bytes = sherd__alloc(info->len);
     sherd__fragment *out;
-    for (size_t at = 0; at < info->len;) { /* by odd pieces */
+    for (size_t at = 0; at < info->len;) { /* in pieces of odd lengths */
         size_t n = 1 + blind_below(97);
         if (n > info->len - at) n = info->len - at;
         assert_int_equal(sherd__fragment_read(source, at, bytes + at, n), SHERD_OK);
@@ -178,7 +179,7 @@ static sherd__fragment *in_memory(sherd__fragment *source)
     return out;
 }
 
-/* The node's answer to a cell; work.left stays. NULL where the cell is empty. */
+/* Returns the node's answer to a cell; work.left stays. NULL if the cell is empty. */
 uint8_t *blind_answer(const blinded *x, sherd__cell c, sherd__cell_work *work)
 {
     sherd__scheme_shape s;
@@ -215,7 +216,7 @@ static void run_cell(blinded *x, sherd__cell c)
     assert_int_equal(a, 0);
     if (body) {
         left_is_masked(x, c, w.left);
-        if (blind_below(4) == 0) { /* its node was lost: the same bytes go to another one */
+        if (blind_below(4) == 0) { /* its node was lost: the same bytes are sent to another one */
             assert_int_equal(x->h.ops->hide(x->h.ctx, c, &again), SHERD_OK);
             assert_memory_equal(sherd__fragment_bytes(w.left), sherd__fragment_bytes(again.left),
                                 sherd__fragment_info_of(w.left)->len);

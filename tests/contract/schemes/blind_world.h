@@ -1,6 +1,6 @@
 /*
  * Products under `blind`, run with a real backend in this process: random operands, masks of one
- * key, and what comes out beside the fixed-point reference. Steps that fail fail the test.
+ * key, and a comparison with the fixed-point reference. A step that fails fails the test.
  */
 #ifndef TESTS_CONTRACT_SCHEMES_BLIND_WORLD_H
 #define TESTS_CONTRACT_SCHEMES_BLIND_WORLD_H
@@ -18,8 +18,8 @@ typedef struct blinded {
     uint32_t slots, primes_len;
     size_t panel_rows, tile_cols;
     sherd_dtype ta, tb;
-    unsigned bits_a, bits_b, zeros; /* zeros: tenths of A */
-    uint64_t first;                 /* row of the masks */
+    unsigned bits_a, bits_b, zeros; /* zeros: tenths of the entries of A */
+    uint64_t first;                 /* first row of the masks */
     uint8_t key[32];
     void *a, *b;
     double *c, *ref, *qa, *qb; /* quantised */
@@ -29,22 +29,25 @@ typedef struct blinded {
     sherd__hiding h;
 } blinded;
 
-/** A group's set-up and tear-down: the backend. */
+/** Set-up and tear-down of a group of tests: the backend. */
 int blind_begin(void **state);
 int blind_end(void **state);
 
-/** Of the tests' seed. */
+/** Random numbers from the tests' seed. */
 extern sherd__entropy blind_rng;
 size_t blind_below(size_t n);
-/** Shapes, dtypes and widths. */
+/** Returns a case with random shapes, dtypes and widths. */
 blinded blind_case(void);
 
-/** Operands, masks and the scheme, of x's shapes; it has no masks yet (sherd__blind_arm). */
+/** Makes operands, masks and the scheme for x's shapes; the scheme has no masks yet
+ *  (sherd__blind_arm). */
 void blinded_new(blinded *x);
 void blinded_free(blinded *x);
-/** The node's answer to a cell, the caller's, and work->left likewise; NULL: the cell is empty. */
+/** Returns the node's answer to a cell; the caller frees it and work->left. NULL: the cell is
+ *  empty. */
 uint8_t *blind_answer(const blinded *x, sherd__cell c, sherd__cell_work *work);
-/** All cells of a product, some of them hidden twice; its bits are the reference's. */
+/** Runs all cells of a product, some of them hidden twice; its bits must be those of the
+ *  reference. */
 void blind_run(blinded *x);
 
 #endif

@@ -1,4 +1,4 @@
-/* Schemes between operands and a backend of this process; see scheme_world.h. */
+/* Schemes between operands and a backend in this process; see scheme_world.h. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -77,7 +77,7 @@ void scheme_run(const sherd__hiding *h, uint32_t op, scheme_visit spoil)
                 sherd__cell c = { i, t, p };
                 sherd__cell_work w;
                 assert_int_equal(h->ops->hide(h->ctx, c, &w), SHERD_OK);
-                if (scheme_below(5) == 0 && !w.empty) { /* its node was lost: hidden once more */
+                if (scheme_below(5) == 0 && !w.empty) { /* its node was lost: hidden again */
                     sherd__fragment_free(w.left);
                     sherd__fragment_free(w.right);
                     assert_int_equal(h->ops->hide(h->ctx, c, &w), SHERD_OK);
@@ -96,7 +96,7 @@ void scheme_run(const sherd__hiding *h, uint32_t op, scheme_visit spoil)
                     assert_int_equal(h->ops->resident(h->ctx, i, t, &src), SHERD_OK);
                     const sherd__fragment_info *info = sherd__fragment_info_of(src);
                     uint8_t *bytes = sherd__alloc(info->len);
-                    for (size_t at = 0; at < info->len;) { /* by odd pieces */
+                    for (size_t at = 0; at < info->len;) { /* in pieces of odd lengths */
                         size_t n = 1 + scheme_below(97);
                         if (n > info->len - at) n = info->len - at;
                         assert_int_equal(sherd__fragment_read(src, at, bytes + at, n), SHERD_OK);
@@ -200,7 +200,7 @@ void scheme_multiply(const scheme_fixture *f, scheme_visit spoil)
     scheme_run(&h, SHERD__OP_MULTIPLY, spoil);
     uint64_t skipped, fragments;
     sherd__partition_counts(&h, &skipped, &fragments);
-    assert_int_equal(fragments, rows_answered); /* each once, however often it was hidden */
+    assert_int_equal(fragments, rows_answered); /* each once, even if it was hidden several times */
     assert_int_equal(sherd__partition_csr_cells(&h), scheme_sent.csr_cells);
     scheme_csr_cells += scheme_sent.csr_cells;
     for (size_t i = 0; i < f->n * f->m; i++) {

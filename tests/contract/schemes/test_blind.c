@@ -1,7 +1,7 @@
 /*
- * `blind` through its vtable and a real backend: masked, computed, checked, unmasked, a product has
- * the bits of the fixed-point reference; what travels is A plus masks and nothing else; and nothing
- * is hidden before masks were given.
+ * `blind` through its vtable and with a real backend: masked, computed, checked and unmasked, a
+ * product has the bits of the fixed-point reference. What is sent is A plus masks and nothing else,
+ * and nothing is hidden before masks were given.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 #include "matrix/residue.h"
 #include "tests/contract/schemes/blind_world.h"
 
-static void any_product_has_the_bits_of_the_reference(void **state)
+static void every_product_has_the_bits_of_the_reference(void **state)
 {
     (void)state;
     for (int i = 0; i < 300; i++) {
@@ -37,7 +37,7 @@ static void sizes_zero_and_one_work(void **state)
     }
 }
 
-static void a_panel_longer_than_a_run_works(void **state)
+static void a_panel_longer_than_a_run_of_rows_works(void **state)
 {
     (void)state;
     blinded x = { .n = 70,
@@ -72,14 +72,14 @@ static void nothing_is_hidden_before_masks_are_given(void **state)
     assert_int_equal(x.h.ops->hide(x.h.ctx, (sherd__cell){ 0, 0, 0 }, &w), SHERD_EINTERNAL);
     assert_null(w.left);
     assert_int_equal(sherd__blind_arm(&x.h, x.key, 0), 0);
-    assert_int_equal(sherd__blind_arm(&x.h, x.key, 3), SHERD_EINVAL); /* once */
+    assert_int_equal(sherd__blind_arm(&x.h, x.key, 3), SHERD_EINVAL); /* only once */
     assert_int_equal(x.h.ops->hide(x.h.ctx, (sherd__cell){ 0, 0, 0 }, &w), SHERD_OK);
     sherd__fragment_free(w.left);
     blinded_free(&x);
 }
 
-/* Sizes and number of what travels are those of shapes alone: an A of zeros, one of ones. */
-static void zeros_travel_like_any_value(void **state)
+/* Sizes and number of messages depend on shapes only: A of zeros, and A of ones. */
+static void zeros_are_sent_like_any_value(void **state)
 {
     (void)state;
     for (unsigned zeros = 0; zeros <= 10; zeros += 10) {
@@ -107,9 +107,9 @@ static void zeros_travel_like_any_value(void **state)
     }
 }
 
-/* Masks of two primes, of two rows, of two keys are not the same number twice; a chi-squared of the
+/* Masks of two primes, two rows or two keys are different numbers; the chi-squared statistic of the
  * masked values of a constant A is that of uniform ones. */
-static void what_travels_looks_uniform_in_every_prime(void **state)
+static void masked_values_look_uniform_modulo_every_prime(void **state)
 {
     (void)state;
     enum { BINS = 256, N = 64, K = 512 };
@@ -150,12 +150,12 @@ static void what_travels_looks_uniform_in_every_prime(void **state)
         if (chi > 255 + 6 * sqrt(2 * 255))
             fail_msg("chi-squared of %u: %g with 255 degrees", what, chi);
     }
-    assert_true(equal < 4); /* 32768 values of 6 million */
+    assert_true(equal < 4); /* 32768 values out of 6 million */
     sherd__fragment_free(w.left);
     blinded_free(&x);
 }
 
-static void a_failed_allocation_is_said_and_leaks_nothing(void **state)
+static void a_failed_allocation_is_reported_and_leaks_nothing(void **state)
 {
     (void)state;
     blinded x = { .n = 5,
@@ -190,13 +190,13 @@ static void a_failed_allocation_is_said_and_leaks_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_product_has_the_bits_of_the_reference),
+        cmocka_unit_test(every_product_has_the_bits_of_the_reference),
         cmocka_unit_test(sizes_zero_and_one_work),
-        cmocka_unit_test(a_panel_longer_than_a_run_works),
+        cmocka_unit_test(a_panel_longer_than_a_run_of_rows_works),
         cmocka_unit_test(nothing_is_hidden_before_masks_are_given),
-        cmocka_unit_test(zeros_travel_like_any_value),
-        cmocka_unit_test(what_travels_looks_uniform_in_every_prime),
-        cmocka_unit_test(a_failed_allocation_is_said_and_leaks_nothing),
+        cmocka_unit_test(zeros_are_sent_like_any_value),
+        cmocka_unit_test(masked_values_look_uniform_modulo_every_prime),
+        cmocka_unit_test(a_failed_allocation_is_reported_and_leaks_nothing),
     };
     return cmocka_run_group_tests_name("crypto/blind", tests, blind_begin, blind_end);
 }

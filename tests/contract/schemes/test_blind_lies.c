@@ -1,6 +1,6 @@
 /*
- * What `blind` does not believe: no wrong answer is accepted, and rows that changed, or that masks
- * do not hide, are not sent.
+ * Answers and rows that `blind` refuses: no wrong answer is accepted, and rows that changed, or
+ * that masks cannot hide, are not sent.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +26,7 @@ static void put3(uint8_t *at, uint32_t v)
     for (int b = 0; b < 3; b++) at[b] = (uint8_t)(v >> 8 * b);
 }
 
-/* One lie, of many kinds; false where it happens to be none. */
+/* Makes one wrong answer, of many kinds; returns false if it happens to be right. */
 static bool spoil(const blinded *x, const sherd__fragment_info *r, uint8_t *body,
                   const uint8_t *other)
 {
@@ -39,10 +39,10 @@ static bool spoil(const blinded *x, const sherd__fragment_info *r, uint8_t *body
     case 0: put3(at, (v + 1) % p); return true;
     case 1: put3(at, (v + p - 1) % p); return true;
     case 2: put3(at, (uint32_t)blind_below(p)); return get3(at) != v;
-    case 3: put3(at, p + (uint32_t)blind_below((1u << 24) - p)); return true; /* no residue */
+    case 3: put3(at, p + (uint32_t)blind_below((1u << 24) - p)); return true; /* not a residue */
     case 4: put3(at, w), put3(to, v); return v != w;                          /* permuted */
     case 5: put3(at, (v + 1) % p), put3(to, (get3(to) + p - 1) % p); return i != j;
-    default: memcpy(body, other, r->len); return true; /* of another cell */
+    default: memcpy(body, other, r->len); return true; /* an answer of another cell */
     }
 }
 
@@ -71,7 +71,7 @@ static void no_wrong_answer_is_accepted(void **state)
             if (memcmp(body, right, w.result.len) == 0) continue;
             lies++;
             assert_int_equal(x.h.ops->check(x.h.ctx, c, body), SHERD_EWRONG);
-            if (i % 8 == 0) { /* under new check vectors too */
+            if (i % 8 == 0) { /* also with new check vectors */
                 sherd__fragment_free(w.left);
                 assert_int_equal(x.h.ops->hide(x.h.ctx, c, &w), 0);
             }
@@ -95,9 +95,9 @@ static void fill_or_zero(void *ctx, void *out, size_t len)
     else blind_rng.fill(blind_rng.ctx, out, len);
 }
 
-/* Vectors of zeros let everything pass: a lie that is found was judged by others. r is the cell's
- * own, s that of its tile. */
-static void what_was_hidden_before_a_wrong_answer_is_judged_by_new_vectors(void **state)
+/* With vectors of zeros everything passes: if a wrong answer is refused, it was checked with other
+ * vectors. r is that of the cell, s that of its tile. */
+static void cells_hidden_before_a_wrong_answer_are_checked_with_new_vectors(void **state)
 {
     (void)state;
     for (int of_tile = 0; of_tile < 2; of_tile++) {
@@ -138,7 +138,8 @@ static void what_was_hidden_before_a_wrong_answer_is_judged_by_new_vectors(void 
     }
 }
 
-/* Tiles, attempts and checks read A again: what its masks have hidden once must still be there. */
+/* Tiles, attempts and checks read A again: rows that its masks have hidden must not have
+ * changed. */
 static void rows_that_changed_are_not_hidden_again(void **state)
 {
     (void)state;
@@ -161,7 +162,7 @@ static void rows_that_changed_are_not_hidden_again(void **state)
         sherd__cell_work w;
         x.h.ops->shape(x.h.ctx, &s);
         size_t at = blind_below(x.n * x.k), cells = (size_t)s.panels * s.slots, hidden = 0;
-        for (int round = 0; round < 2; round++) { /* round 1: hidden again, of the last tile */
+        for (int round = 0; round < 2; round++) { /* round 1: hidden again, in the last tile */
             bool refused = false;
             for (size_t c = 0; c < cells; c++) {
                 sherd__cell cell = { (uint32_t)(c % s.slots), round ? s.tiles - 1 : 0,
@@ -183,8 +184,9 @@ static void rows_that_changed_are_not_hidden_again(void **state)
     }
 }
 
-/* A sum of a mask and a number far beyond 2^53 is the number: sent, it would not be hidden. */
-static void rows_beyond_what_masks_hide_are_not_sent(void **state)
+/* The sum of a mask and a number far beyond 2^53 is that number: it would be sent without being
+ * hidden. */
+static void rows_beyond_the_range_of_masks_are_not_sent(void **state)
 {
     (void)state;
     static const double far[] = { 1e25, -1e25, 1e17, NAN, INFINITY };
@@ -222,8 +224,8 @@ static void rows_beyond_what_masks_hide_are_not_sent(void **state)
     }
 }
 
-/* After a wrong answer rows are weighed anew: not what the file holds by then. */
-static void a_check_does_not_judge_by_rows_that_changed(void **state)
+/* After a wrong answer rows are projected again, but not if the file has changed. */
+static void rows_that_changed_are_not_used_to_check_answers(void **state)
 {
     (void)state;
     blinded x = { .n = 6,
@@ -258,10 +260,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_wrong_answer_is_accepted),
-        cmocka_unit_test(what_was_hidden_before_a_wrong_answer_is_judged_by_new_vectors),
+        cmocka_unit_test(cells_hidden_before_a_wrong_answer_are_checked_with_new_vectors),
         cmocka_unit_test(rows_that_changed_are_not_hidden_again),
-        cmocka_unit_test(rows_beyond_what_masks_hide_are_not_sent),
-        cmocka_unit_test(a_check_does_not_judge_by_rows_that_changed),
+        cmocka_unit_test(rows_beyond_the_range_of_masks_are_not_sent),
+        cmocka_unit_test(rows_that_changed_are_not_used_to_check_answers),
     };
     return cmocka_run_group_tests_name("crypto/blind_lies", tests, blind_begin, blind_end);
 }

@@ -1,6 +1,7 @@
 /*
  * One suite for every scheme that is folded: hidden, computed by a real backend, checked and
- * folded, a product or an operation is what one machine computes; and what has to travel does.
+ * folded, a product or an operation equals the result of one machine, and only the data that are
+ * needed are sent.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,9 +19,9 @@
 #include "tests/contract/schemes/scheme_world.h"
 #include "wire/session.h"
 
-/* --- right results --------------------------------------------------------------------------- */
+/* ---- correct results ------------------------------------------------------------------------- */
 
-static void any_product_equals_the_local_one(void **state)
+static void every_product_equals_the_local_one(void **state)
 {
     (void)state;
     for (int i = 0; i < 400; i++) {
@@ -29,7 +30,7 @@ static void any_product_equals_the_local_one(void **state)
     }
 }
 
-/* What one hiding sends of A, in each of its forms. */
+/* Counts what one hiding sends of A, in each of its forms. */
 static void totals(sherd__hiding *h, bool csr, scheme_total *out)
 {
     sherd__partition_sparse(h, csr);
@@ -37,7 +38,7 @@ static void totals(sherd__hiding *h, bool csr, scheme_total *out)
     *out = scheme_sent;
 }
 
-static void sparse_operands_travel_without_their_zeros(void **state)
+static void sparse_operands_are_sent_without_their_zeros(void **state)
 {
     (void)state;
     enum { N = 90, K = 300, M = 20 };
@@ -45,7 +46,7 @@ static void sparse_operands_travel_without_their_zeros(void **state)
     static const uint32_t groups[] = { 16, SHERD__GROUP_ALL };
     for (unsigned round = 0; round < 16; round++) {
         sherd_dtype t = types[round & 1];
-        unsigned zeros = round & 4 ? 10 : 8; /* of ten */
+        unsigned zeros = round & 4 ? 10 : 8; /* in ten entries */
         void *a = scheme_matrix(N, K, t, zeros), *b = scheme_matrix(K, M, SHERD_F64, 0);
         double *c = calloc(N * M, 8), *once = calloc(N * M, 8);
         uint32_t expo[K];
@@ -76,7 +77,7 @@ static void sparse_operands_travel_without_their_zeros(void **state)
         totals(&h, true, &csr);
         assert_memory_equal(c, once, N * M * sizeof *c);
         assert_int_equal(dense.csr_cells, 0);
-        /* Not a zero is left of a matrix of zeros, but where whole rows stay. */
+        /* No zeros are sent of a matrix of zeros, except where whole rows stay. */
         if (zeros < 10) assert_int_equal(csr.csr_cells, csr.cells);
         if (zeros < 10)
             assert_true((double)csr.bytes < (t == SHERD_U8 ? 0.75 : 0.6) * (double)dense.bytes);
@@ -84,16 +85,16 @@ static void sparse_operands_travel_without_their_zeros(void **state)
         h.ops->free(h.ctx);
         free(a), free(b), free(c), free(once);
     }
-    assert_true(scheme_csr_cells > 300); /* of the products at random */
+    assert_true(scheme_csr_cells > 300); /* in the random products */
 }
 
-static void a_panel_fuller_than_the_others_travels_dense(void **state)
+static void a_panel_fuller_than_the_others_is_sent_dense(void **state)
 {
     (void)state;
     uint8_t a[4 * 8] = { 0 }, key[32] = { 1 };
     double b[8 * 2] = { 1, 2, 3 }, c[4 * 2];
     uint32_t expo[8] = { 0 };
-    memset(a, 7, 16); /* two rows full, and one entry in the others */
+    memset(a, 7, 16); /* two full rows, and one entry in the others */
     a[16 + 3] = 1;
     sherd__partition_params p = { .a = sherd_view_c(a, SHERD_U8, 4, 8),
                                   .b = sherd_view_c(b, SHERD_F64, 8, 2),
@@ -114,7 +115,7 @@ static void a_panel_fuller_than_the_others_travels_dense(void **state)
     totals(&h, true, &all);
     assert_int_equal(all.cells, 2);
     assert_int_equal(all.csr_cells, 1);
-    assert_int_equal(all.bytes, (8 + 16) + (8 + 1 + 2)); /* dense; one row of one entry */
+    assert_int_equal(all.bytes, (8 + 16) + (8 + 1 + 2)); /* dense; one row with one entry */
     h.ops->free(h.ctx);
 }
 
@@ -149,7 +150,7 @@ static void a_product_beyond_2_53_is_exact(void **state)
     scheme_multiply(&f, NULL);
 }
 
-static void not_a_number_and_infinities_come_out_as_locally(void **state)
+static void nan_and_infinities_equal_those_of_a_local_product(void **state)
 {
     (void)state;
     for (int i = 0; i < 200; i++) {
@@ -194,8 +195,8 @@ static void zero_entries_are_not_sent(void **state)
     assert_int_equal(sherd__partition_open(&h, &p), 0);
     assert_int_equal(h.ops->hide(h.ctx, (sherd__cell){ 0, 0, 0 }, &w), 0);
     const sherd__fragment_info *info = sherd__fragment_info_of(w.left);
-    assert_int_equal(info->rows, 2);            /* two entries are not zero */
-    assert_int_equal(info->len, 2 * 8 + 2 * 8); /* the table of two groups, and they */
+    assert_int_equal(info->rows, 2);            /* two entries are nonzero */
+    assert_int_equal(info->len, 2 * 8 + 2 * 8); /* the table of two groups, and the entries */
     sherd__partition_counts(&h, &skipped, &sent);
     assert_int_equal(skipped, 4);
     assert_int_equal(sent, 2);
@@ -203,7 +204,8 @@ static void zero_entries_are_not_sent(void **state)
     h.ops->free(h.ctx);
 }
 
-/* 40 columns whose sum depends on the order of adding; as they travel, and what they add up to. */
+/* 40 columns whose sum depends on the order of addition; in the order in which they are sent, and
+ * their sum. */
 static void deal_forty(uint32_t group, double *sent, double *sum)
 {
     double a[40], b[40];
@@ -238,7 +240,7 @@ static void deal_forty(uint32_t group, double *sent, double *sum)
     h.ops->free(h.ctx);
 }
 
-static void groups_travel_in_a_drawn_order_and_add_up_in_their_own(void **state)
+static void groups_are_sent_in_random_order_and_added_in_their_own(void **state)
 {
     (void)state;
     double first[40], again[40], sum, now, ascending = 0;
@@ -248,15 +250,16 @@ static void groups_travel_in_a_drawn_order_and_add_up_in_their_own(void **state)
     assert_true(sum == ascending);
     for (unsigned k = 0; k < 10; k++) {
         deal_forty(1, again, &now);
-        assert_true(now == sum); /* bits do not depend on the draw */
+        assert_true(now == sum); /* the bits do not depend on the random order */
         for (unsigned i = 0; i < 40; i++) same += again[i] == first[i];
     }
-    assert_true(same < 100);                   /* of 400, about 10 by chance */
+    assert_true(same < 100);                   /* of 400; about 10 by chance */
     deal_forty(SHERD__GROUP_ALL, again, &now); /* one group: in A's order */
     for (unsigned i = 0; i < 40; i++) steps += again[i] == first[i];
     assert_true(steps < 12);
     deal_forty(7, first, &now);
-    for (unsigned i = 0; i < 40; i++) { /* in a group columns ascend: the next one is the next */
+    for (unsigned i = 0; i < 40; i++) { /* in a group columns ascend: each is followed by the
+                                         * next */
         unsigned at = 0;
         while (at < 40 && first[at] != again[i]) at++;
         assert_true(at < 40);
@@ -264,7 +267,7 @@ static void groups_travel_in_a_drawn_order_and_add_up_in_their_own(void **state)
     }
 }
 
-static void every_failed_allocation_is_survived(void **state)
+static void every_failed_allocation_is_reported(void **state)
 {
     (void)state;
     double a[12], b[12], c[9];
@@ -306,16 +309,16 @@ static void every_failed_allocation_is_survived(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_product_equals_the_local_one),
-        cmocka_unit_test(sparse_operands_travel_without_their_zeros),
-        cmocka_unit_test(a_panel_fuller_than_the_others_travels_dense),
+        cmocka_unit_test(every_product_equals_the_local_one),
+        cmocka_unit_test(sparse_operands_are_sent_without_their_zeros),
+        cmocka_unit_test(a_panel_fuller_than_the_others_is_sent_dense),
         cmocka_unit_test(sizes_zero_and_one_work),
         cmocka_unit_test(a_product_beyond_2_53_is_exact),
-        cmocka_unit_test(not_a_number_and_infinities_come_out_as_locally),
+        cmocka_unit_test(nan_and_infinities_equal_those_of_a_local_product),
         cmocka_unit_test(every_operation_equals_the_local_one),
         cmocka_unit_test(zero_entries_are_not_sent),
-        cmocka_unit_test(groups_travel_in_a_drawn_order_and_add_up_in_their_own),
-        cmocka_unit_test(every_failed_allocation_is_survived),
+        cmocka_unit_test(groups_are_sent_in_random_order_and_added_in_their_own),
+        cmocka_unit_test(every_failed_allocation_is_reported),
     };
     return cmocka_run_group_tests_name("crypto/scheme", tests, scheme_begin, scheme_end);
 }

@@ -1,6 +1,6 @@
 /*
- * Wrong answers: whatever a scheme hides, an answer with one wrong entry is not accepted, and the
- * right one still is.
+ * Wrong answers: for every scheme, an answer with one wrong entry is not accepted, and the right
+ * answer still is.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@
 #include "tests/contract/schemes/scheme_world.h"
 #include "wire/session.h"
 
-/* Every kind of wrong answer must be refused; then the right one is put back. */
+/* Every kind of wrong answer must be refused; then the right answer is restored. */
 static unsigned spoiled;
 
 static void must_refuse(const sherd__hiding *h, sherd__cell c, const uint8_t *body,
@@ -27,7 +27,7 @@ static void must_refuse(const sherd__hiding *h, sherd__cell c, const uint8_t *bo
     if (h->ops->check(h->ctx, c, body) != SHERD_EWRONG) fail_msg("%s was accepted", what);
 }
 
-/* Adds x to the first entry of a residue answer, modulo every prime; x = 0 takes that back. */
+/* Adds x to the first entry of a residue answer, modulo every prime; x = 0 restores it. */
 static void add_everywhere(uint8_t *body, uint64_t len, const sherd__scheme_shape *s, uint64_t x)
 {
     static uint32_t before[4];
@@ -73,7 +73,7 @@ static void spoil_exact(const sherd__hiding *h, sherd__cell c, uint8_t *body, ui
     }
 }
 
-static void one_wrong_entry_of_an_exact_answer_is_noticed(void **state)
+static void one_wrong_entry_of_an_exact_answer_is_detected(void **state)
 {
     (void)state;
     spoiled = 0;
@@ -98,7 +98,7 @@ static void spoil_float(const sherd__hiding *h, sherd__cell c, uint8_t *body, ui
     y[i] = was;
 }
 
-static void a_gross_error_in_a_float_answer_is_noticed(void **state)
+static void a_gross_error_in_a_float_answer_is_detected(void **state)
 {
     (void)state;
     for (int i = 0; i < 150; i++) {
@@ -108,8 +108,8 @@ static void a_gross_error_in_a_float_answer_is_noticed(void **state)
     }
 }
 
-/* Wherever the honest entry is finite an error is noticed, whatever NaN stands beside it; where it
- * is not, a finite one is. */
+/* If the correct entry is finite, an error is detected, even if its neighbours are NaN; if it is
+ * not, a finite entry is detected. */
 static void spoil_odd(const sherd__hiding *h, sherd__cell c, uint8_t *body, uint64_t len)
 {
     double *y = (double *)(void *)body;
@@ -122,7 +122,7 @@ static void spoil_odd(const sherd__hiding *h, sherd__cell c, uint8_t *body, uint
     y[i] = was;
 }
 
-static void nothing_hides_behind_not_a_number(void **state)
+static void nan_does_not_conceal_errors(void **state)
 {
     (void)state;
     for (int i = 0; i < 200; i++) {
@@ -144,7 +144,7 @@ static void spoil_all(const sherd__hiding *h, sherd__cell c, uint8_t *body, uint
     free(copy);
 }
 
-static void a_wrong_element_wise_answer_is_noticed(void **state)
+static void a_wrong_element_wise_answer_is_detected(void **state)
 {
     (void)state;
     for (int i = 0; i < 20; i++)
@@ -160,7 +160,7 @@ static void fill_or_nothing(void *ctx, void *out, size_t len)
     else scheme_rng.fill(scheme_rng.ctx, out, len);
 }
 
-/* The only slot's cell, hidden and answered here. */
+/* Hides the cell of the only slot, and returns the right answer. */
 static double *answer_of(const sherd__hiding *h, sherd__cell c, const sherd__partition_params *p,
                          size_t rows, size_t cols)
 {
@@ -180,9 +180,9 @@ static double *answer_of(const sherd__hiding *h, sherd__cell c, const sherd__par
     return y;
 }
 
-/* Weights that are all alike let a lie pass that takes from one row what it gives to another. r is
- * the cell's own, s that of its tile. */
-static void what_was_hidden_before_a_wrong_answer_is_judged_by_new_vectors(void **state)
+/* With equal weights, an error passes that moves a value from one row to another. r is that of the
+ * cell, s that of its tile. */
+static void cells_hidden_before_a_wrong_answer_are_checked_with_new_vectors(void **state)
 {
     (void)state;
     enum { N = 4, K = 3, M = 4, ROWS = 2, COLS = 2 };
@@ -219,7 +219,7 @@ static void what_was_hidden_before_a_wrong_answer_is_judged_by_new_vectors(void 
         y[0] -= 1, y[COLS] += 1;
         assert_int_equal(h.ops->check(h.ctx, other, (uint8_t *)y), SHERD_OK);
         sherd__partition_counts(&h, &skipped, &after);
-        assert_int_equal(before, after); /* weighed once more, not sent */
+        assert_int_equal(before, after); /* projected again, but not sent */
         h.ops->free(h.ctx);
         free(wrong);
         free(y);
@@ -229,11 +229,11 @@ static void what_was_hidden_before_a_wrong_answer_is_judged_by_new_vectors(void 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_wrong_entry_of_an_exact_answer_is_noticed),
-        cmocka_unit_test(a_gross_error_in_a_float_answer_is_noticed),
-        cmocka_unit_test(nothing_hides_behind_not_a_number),
-        cmocka_unit_test(a_wrong_element_wise_answer_is_noticed),
-        cmocka_unit_test(what_was_hidden_before_a_wrong_answer_is_judged_by_new_vectors),
+        cmocka_unit_test(one_wrong_entry_of_an_exact_answer_is_detected),
+        cmocka_unit_test(a_gross_error_in_a_float_answer_is_detected),
+        cmocka_unit_test(nan_does_not_conceal_errors),
+        cmocka_unit_test(a_wrong_element_wise_answer_is_detected),
+        cmocka_unit_test(cells_hidden_before_a_wrong_answer_are_checked_with_new_vectors),
     };
     return cmocka_run_group_tests_name("crypto/scheme_lies", tests, scheme_begin, scheme_end);
 }

@@ -1,7 +1,7 @@
 /*
- * share and share1 between a real backend and the exact reference: what the scheme hides, the
- * node's arithmetic takes, in both directions, and what it answers is accepted and decoded to the
- * last bit.
+ * share and share1 between a real backend and the exact reference: the node's arithmetic accepts
+ * what the scheme hides, in both orientations, and its answers are accepted and decode to the exact
+ * bits.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -54,7 +54,7 @@ static double *random_matrix(size_t rows, size_t cols)
     return x;
 }
 
-/* What the node would hold: the bytes of a fragment, in memory. */
+/* The bytes of a fragment in memory, as a node would have them. */
 static sherd__fragment *arrive(sherd__fragment *sent)
 {
     const sherd__fragment_info *info = sherd__fragment_info_of(sent);
