@@ -1,5 +1,6 @@
 /*
- * Trainings of the circle's world: what is trained, its steps, and the same in one process.
+ * Trainings in the world of all-reduce groups: the network, its steps, and the same training in one
+ * process.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +12,7 @@
 #include "tests/sim/scheduler/allreduce_world.h"
 #include "tests/support/draw.h"
 
-void circle_run_begin(run *r, world *w, const training *t)
+void allreduce_run_begin(run *r, world *w, const training *t)
 {
     sherd_diag d = { 0 };
     *r = (run){ 0 };
@@ -26,7 +27,7 @@ void circle_run_begin(run *r, world *w, const training *t)
                      0);
 }
 
-sherd__gradients_options circle_options(world *w, const training *t, run *r)
+sherd__gradients_options allreduce_options(world *w, const training *t, run *r)
 {
     return (sherd__gradients_options){ .recipe = &w->recipe,
                                        .data = &w->data,
@@ -38,7 +39,7 @@ sherd__gradients_options circle_options(world *w, const training *t, run *r)
                                        .weighted = t->local > 1 };
 }
 
-int circle_run_steps(run *r, const training *t, unsigned steps, sherd_diag *d)
+int allreduce_run_steps(run *r, const training *t, unsigned steps, sherd_diag *d)
 {
     static const uint8_t seed[32] = "orders";
     uint32_t rows[ROWS];
@@ -59,19 +60,19 @@ int circle_run_steps(run *r, const training *t, unsigned steps, sherd_diag *d)
     return err ? err : r->stepper.ops->settle(r->stepper.ctx, d);
 }
 
-void circle_run_here(run *r, world *w, const training *t)
+void allreduce_run_here(run *r, world *w, const training *t)
 {
     sherd_diag d = { 0 };
-    circle_run_begin(r, w, t);
-    sherd__gradients_options g = circle_options(w, t, r);
+    allreduce_run_begin(r, w, t);
+    sherd__gradients_options g = allreduce_options(w, t, r);
     assert_int_equal(sherd__gradients_here(&g.engine, &w->recipe, &w->data,
                                            sherd__shard_most(t->batch, t->shards), 20, 1, &d),
                      0);
     assert_int_equal(sherd__stepper_gradients(&r->stepper, &g, &d), 0);
-    assert_int_equal(circle_run_steps(r, t, STEPS, &d), 0);
+    assert_int_equal(allreduce_run_steps(r, t, STEPS, &d), 0);
 }
 
-void circle_assert_same(const run *a, const run *b)
+void allreduce_assert_same(const run *a, const run *b)
 {
     size_t n = COUNT * sizeof(double);
     assert_memory_equal(sherd__network_params(a->network), sherd__network_params(b->network), n);
@@ -81,42 +82,42 @@ void circle_assert_same(const run *a, const run *b)
         assert_memory_equal(a->optimiser.state, b->optimiser.state,
                             a->optimiser.state_len * sizeof(double));
     assert_int_equal(a->optimiser.steps, b->optimiser.steps);
-    assert_true(a->cost == b->cost); /* l2 and all */
+    assert_true(a->cost == b->cost); /* including l2 */
     assert_int_equal(a->hits, b->hits);
 }
 
-void circle_run_end(run *r)
+void allreduce_run_end(run *r)
 {
     sherd__stepper_free(r->stepper);
     sherd__network_free(r->network);
     sherd__optimiser_fini(&r->optimiser);
 }
 
-void circle_trial_open(trial *x, uint64_t seed, const training *t)
+void allreduce_trial_open(trial *x, uint64_t seed, const training *t)
 {
     x->t = *t;
     draw_state = seed;
-    circle_world_open(&x->w, &x->t);
-    circle_run_here(&x->here, &x->w, &x->t);
-    circle_run_begin(&x->there, &x->w, &x->t);
+    allreduce_world_open(&x->w, &x->t);
+    allreduce_run_here(&x->here, &x->w, &x->t);
+    allreduce_run_begin(&x->there, &x->w, &x->t);
 }
 
-void circle_trial_start(trial *x)
+void allreduce_trial_start(trial *x)
 {
-    circle_job_open(&x->w, &x->t, &x->there);
+    allreduce_job_open(&x->w, &x->t, &x->there);
 }
 
-void circle_trial_train(trial *x)
+void allreduce_trial_train(trial *x)
 {
     sherd_diag d = { 0 };
-    if (circle_run_steps(&x->there, &x->t, STEPS, &d)) fail_msg("%s\n%s", d.message, x->w.log);
-    circle_assert_same(&x->here, &x->there);
+    if (allreduce_run_steps(&x->there, &x->t, STEPS, &d)) fail_msg("%s\n%s", d.message, x->w.log);
+    allreduce_assert_same(&x->here, &x->there);
     sherd__allreduce_job_count(x->w.job, &x->s);
 }
 
-void circle_trial_close(trial *x)
+void allreduce_trial_close(trial *x)
 {
-    circle_world_close(&x->w);
-    circle_run_end(&x->here);
-    circle_run_end(&x->there);
+    allreduce_world_close(&x->w);
+    allreduce_run_end(&x->here);
+    allreduce_run_end(&x->there);
 }

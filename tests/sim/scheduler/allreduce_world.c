@@ -1,6 +1,6 @@
 /*
- * The circle's world: who moves bytes between leader, nodes and members, and what befalls them.
- * Virtual time passes when nothing moves any more.
+ * The world of all-reduce groups: it moves bytes between coordinator, nodes and members, and
+ * applies faults. Virtual time passes when nothing moves any more.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,17 +25,17 @@ static const char text[] = "input = 6\nlayer = dense 5\nlayer = tanh\nlayer = de
 
 typedef struct link {
     struct sim_node *from, *to;
-    sherd__allreduce *circle; /* NULL: given up by its opener */
+    sherd__allreduce *allreduce; /* NULL: abandoned by its opener */
     uint32_t member;
     sherd__session *out, *in;
     uint64_t id;
-    sherd__account *account; /* whose memory its bodies are in */
+    sherd__account *account; /* the account whose memory its bodies use */
     bool up, cut;
     uint32_t bodies;
     struct link *next;
 } link;
 
-enum { TURNS_MOST = 50000 }; /* of a question */
+enum { TURNS_MOST = 50000 }; /* for one request */
 
 static sherd_identity *identity[NODES];
 
@@ -57,14 +57,14 @@ static void unplace(void *ctx, uint8_t *bytes, uint64_t len)
     l->bodies--;
 }
 
-static int open_link(void *ctx, void **out, sherd__allreduce *circle, uint32_t number,
+static int open_link(void *ctx, void **out, sherd__allreduce *allreduce, uint32_t number,
                      const sherd__peer *peer)
 {
     sim_node *n = ctx;
     world *w = n->world;
     link *l = calloc(1, sizeof *l);
     assert_non_null(l);
-    *l = (link){ .from = n, .circle = circle, .member = number, .next = w->links };
+    *l = (link){ .from = n, .allreduce = allreduce, .member = number, .next = w->links };
     for (uint32_t i = 0; i < w->count; i++)
         if (sherd__fingerprint_equal(&w->node[i].peer.key, &peer->key)) l->to = &w->node[i];
     assert_non_null(l->to);
@@ -77,7 +77,7 @@ static int open_link(void *ctx, void **out, sherd__allreduce *circle, uint32_t n
     assert_int_equal(sherd__session_new(&l->in, &s), 0);
     l->id = l->to->up ? sherd__worker_member(l->to->worker, &n->peer.key) : 0;
     l->up = true;
-    l->cut = !l->id || n->expelled; /* nobody there, or not let in */
+    l->cut = !l->id || n->expelled; /* the node is absent, or not admitted */
     w->links = l;
     *out = l;
     return SHERD_OK;
@@ -91,16 +91,16 @@ static void flush_link(void *ctx, void *l)
 static void end_link(link *l, bool tell)
 {
     sherd__event e;
-    sherd__allreduce *circle = l->circle;
+    sherd__allreduce *allreduce = l->allreduce;
     if (!l->up) return;
     l->up = false;
-    l->circle = NULL;
+    l->allreduce = NULL;
     sherd__session_eof(l->out, SHERD_ECLOSED, "cut", &e);
     sherd__session_eof(l->in, SHERD_ECLOSED, "cut", &e);
-    if (circle && tell) {
+    if (allreduce && tell) {
         const sherd__session_stats *s = sherd__session_stats_of(l->out);
         l->from->world->link_bytes += s->bytes_out;
-        sherd__worker_link_down(l->from->worker, circle, l->member, SHERD_ECLOSED, "cut");
+        sherd__worker_link_down(l->from->worker, allreduce, l->member, SHERD_ECLOSED, "cut");
     }
     if (l->to->up) sherd__worker_member_gone(l->to->worker, l->account, &l->from->peer.key, l->id);
 }
@@ -110,11 +110,11 @@ static void close_link(void *ctx, void *link_)
     link *l = link_;
     (void)ctx;
     l->from->world->link_bytes += sherd__session_stats_of(l->out)->bytes_out;
-    l->circle = NULL;
-    l->cut = true; /* the loop sees to it */
+    l->allreduce = NULL;
+    l->cut = true; /* the loop removes it */
 }
 
-/* Some bytes one way; what they are is told. */
+/* Moves some bytes in one direction and records their kind. */
 static size_t pass(link *l, bool out)
 {
     sherd__session *from = out ? l->out : l->in, *to = out ? l->in : l->out;
@@ -137,10 +137,10 @@ static size_t pass(link *l, bool out)
         } else {
             sherd__fragment_free(f);
         }
-        if (!out && l->circle && e.kind == SHERD__EV_READY)
-            sherd__worker_link_up(l->from->worker, l->circle, l->member, l->out);
-        if (!out && l->circle && e.kind == SHERD__EV_REFUSED)
-            sherd__worker_link_refused(l->from->worker, l->circle, l->member, &e.refusal);
+        if (!out && l->allreduce && e.kind == SHERD__EV_READY)
+            sherd__worker_link_up(l->from->worker, l->allreduce, l->member, l->out);
+        if (!out && l->allreduce && e.kind == SHERD__EV_REFUSED)
+            sherd__worker_link_refused(l->from->worker, l->allreduce, l->member, &e.refusal);
     }
     if (len && l->up) sherd__session_sent(from, len);
     return len;
@@ -166,7 +166,7 @@ static size_t move_links(world *w)
     return moved;
 }
 
-/* ---- the leader's surroundings --------------------------------------------------------------- */
+/* ---- the coordinator's callbacks ------------------------------------------------------------- */
 
 static void touch(void *ctx, uint32_t node)
 {
@@ -261,7 +261,7 @@ static void kill_node(world *w, uint32_t i)
     if (w->job) sherd__allreduce_job_work(w->job).ops->node_down(w->job, i, false, "cut", w->now);
 }
 
-/* Which states it has now. */
+/* Records the blocks of states that the node has now. */
 static void note_states(sim_node *n, const sherd__event *e)
 {
     if (e->kind == SHERD__EV_BLOCK) {
@@ -298,7 +298,8 @@ static size_t to_node(sim_node *n)
     return len;
 }
 
-/* At which step it would wait for the first honest node that it gets a part from. */
+/* Returns the step at which the node would wait for the first honest node from which it gets a
+ * part. */
 static uint32_t accuse(const world *w, uint32_t i)
 {
     const sherd__allreduce_job *j = w->job;
@@ -315,7 +316,7 @@ static void falsify_where(const world *w, uint32_t i, uint8_t *bytes)
 {
     sherd__allreduce_where where;
     assert_true(sherd__allreduce_where_parse(&where, bytes));
-    where.worked_us = i == w->stuck ? 7 : w->now * 500; /* all nodes are one process here */
+    where.worked_us = i == w->stuck ? 7 : w->now * 500; /* all nodes are in this process */
     if (i == w->hurries) where.bytes = w->now * 1000;
     if (w->agree >> i & 1) {
         where.phase = SHERD__ALLREDUCE_EXCHANGING;
@@ -326,7 +327,7 @@ static void falsify_where(const world *w, uint32_t i, uint8_t *bytes)
     sherd__allreduce_where_write(bytes, &where);
 }
 
-/* What a node tells of its state, its links and its part in a sum. */
+/* Changes what a node reports of its state, its links and its part in a sum. */
 static void falsify(const world *w, uint32_t i, const sherd__event *e)
 {
     if (e->kind != SHERD__EV_RESULT) return;
@@ -338,7 +339,7 @@ static void falsify(const world *w, uint32_t i, const sherd__event *e)
     if (e->task.op == SHERD__OP_WHERE) falsify_where(w, i, bytes);
 }
 
-/* An answer becomes a refusal. */
+/* Turns an answer into a refusal. */
 static void refuse(world *w, uint32_t i, sherd__event *e)
 {
     if (e->kind != SHERD__EV_RESULT || i != w->refuses || e->task.op != w->refused ||
@@ -410,7 +411,7 @@ static bool over(world *w)
     return sherd__allreduce_job_work(w->job).ops->done(w->job, &err, NULL);
 }
 
-/* A node that was lost is another process now, with the same key. */
+/* Restarts a lost node: a new process with the same key. */
 static void revive(world *w)
 {
     if (w->back >= w->count || w->node[w->back].up || (w->back != w->flaps && draw() % 40)) return;
@@ -427,7 +428,8 @@ static void revive(world *w)
     w->back = NOBODY;
 }
 
-/* Until `until` says so or the job is over; false: nothing moves any more, or for nothing. */
+/* Runs until `until` returns true or the job is over. Returns false if nothing moves any more, or
+ * if moves have no effect. */
 static bool settle(world *w, bool (*until)(sherd__allreduce_job *))
 {
     const sherd__work_ops *job = sherd__allreduce_job_work(w->job).ops;
@@ -500,7 +502,7 @@ static const sherd__allreduce_ops lead = {
 
 /* ---- a training ------------------------------------------------------------------------------ */
 
-void circle_world_open(world *w, const training *t)
+void allreduce_world_open(world *w, const training *t)
 {
     sherd_diag d = { 0 };
     static const uint8_t seed[32] = "circles";
@@ -518,7 +520,7 @@ void circle_world_open(world *w, const training *t)
     assert_int_equal(sherd__generate_random(&w->data, ROWS, 6, 3, seed, &d), 0);
 }
 
-void circle_job_open(world *w, const training *t, run *r)
+void allreduce_job_open(world *w, const training *t, run *r)
 {
     sherd_diag d = { 0 };
     sherd__version *v = sherd__version_new(sherd__allreduce_state_len(&r->optimiser), 0);
@@ -549,13 +551,13 @@ void circle_job_open(world *w, const training *t, run *r)
     if (w->absent < w->count) kill_node(w, w->absent);
     assert_true(settle(w, sherd__allreduce_job_ready));
     w->stands = sherd__allreduce_job_ready(w->job);
-    sherd__gradients_options g = circle_options(w, t, r);
+    sherd__gradients_options g = allreduce_options(w, t, r);
     assert_int_equal(sherd__stepper_allreduce(&r->stepper, &g, (sherd__allreduce_lead){ &lead, w },
                                               true, &d),
                      0);
 }
 
-uint64_t circle_world_name(const world *w)
+uint64_t allreduce_world_name(const world *w)
 {
     const sherd__allreduce_job *j = w->job;
     for (uint32_t i = 0; i < j->members; i++) {
@@ -566,7 +568,7 @@ uint64_t circle_world_name(const world *w)
     return j->id;
 }
 
-void circle_world_close(world *w)
+void allreduce_world_close(world *w)
 {
     sherd__allreduce_job_work(w->job).ops->end(w->job);
     for (uint32_t i = 0; i < w->count; i++) kill_node(w, i);
@@ -598,7 +600,7 @@ void circle_world_close(world *w)
     sherd__dataset_fini(&w->data);
 }
 
-int circle_keys_free(void **unused)
+int allreduce_keys_free(void **unused)
 {
     (void)unused;
     for (uint32_t i = 0; i < NODES; i++) sherd__identity_free(identity[i]);

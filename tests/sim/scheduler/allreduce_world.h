@@ -1,7 +1,7 @@
 /*
- * A circle in one process: the leader, real task loops of nodes and the links between them, joined
- * by sessions in memory that move any number of bytes in any order. What is to be lost, and when,
- * is said in the world. Whoever opens one sets draw_state first.
+ * An all-reduce group in one process: the coordinator, real task loops of nodes and the links
+ * between them, joined by sessions in memory that move any number of bytes in any order. The world
+ * says which faults occur, and when. A test sets draw_state before it opens a world.
  */
 #ifndef TESTS_SIM_SCHEDULER_ALLREDUCE_WORLD_H
 #define TESTS_SIM_SCHEDULER_ALLREDUCE_WORLD_H
@@ -29,7 +29,7 @@ typedef struct sim_node {
     sherd__client *client;
     sherd__session *co, *no;
     bool up, expelled, frozen;
-    uint32_t states[8], states_len; /* blocks of a state that it has been given and keeps */
+    uint32_t states[8], states_len; /* blocks of a state that it has received and keeps */
 } sim_node;
 
 typedef struct world {
@@ -42,35 +42,38 @@ typedef struct world {
     sherd__allreduce_ask ask;
     uint64_t now, moves;
     char log[8000];
-    /* what is to happen, when so many pieces have moved since the circle stood */
+    /* faults, which occur when so many pieces have moved since the group was established */
     uint64_t at;
     uint32_t kill, freeze, sever; /* nodes; sever: its first link */
-    uint32_t mute, deaf;          /* a node that sends no blocks; that takes none */
+    uint32_t mute, deaf;          /* a node that sends no blocks; a node that accepts none */
     uint32_t back;                /* a node that is started again once it is down */
-    uint64_t often;               /* a link breaks once in so many pieces; 0: never */
-    uint64_t memory;              /* that each node tells of */
-    uint32_t liar, other;         /* gives another state; tells another hash of its own */
-    uint32_t liar_links;          /* tells that it does not reach the last member */
-    double steps;                 /* after which all agree that a state is; 0: what it is */
-    uint32_t keeps, dumb;         /* does not tell its sums; nor where it is in them */
-    uint32_t hurries;             /* tells that bytes move, always */
-    uint32_t agree;               /* nodes, as bits, that keep their sums and say of one honest
-                                     node after the other that they wait for its part */
-    uint32_t flaps;               /* is lost in each step that it grades, and back at once */
-    uint32_t absent, doubts;      /* not there at first; does not believe that one, or ALL */
-    sherd__peers peers;           /* whom they believe */
-    uint32_t stuck;               /* computes nothing, and answers what is answered at once */
-    bool later;                   /* once the circle stands */
-    uint32_t slow;                /* computes nothing until then, and says that it does */
+    uint64_t often;               /* a link breaks once in this many pieces; 0: never */
+    uint64_t memory;              /* reported by each node */
+    uint32_t liar, other;         /* a node that sends another state; a node that reports another
+                                   * hash of its own */
+    uint32_t liar_links;          /* reports that it does not reach the last member */
+    double steps;                 /* the number of steps that all report for a state; 0: the real
+                                   * one */
+    uint32_t keeps, dumb;         /* does not report its sums; does not report its progress */
+    uint32_t hurries;             /* always reports that bytes move */
+    uint32_t agree;               /* nodes, as bits, that keep their sums and report of one honest
+                                   * node after the other that they wait for its part */
+    uint32_t flaps;               /* is lost in each step that it computes, and back at once */
+    uint32_t absent, doubts;      /* absent at first; does not accept that one, or ALL */
+    sherd__peers peers;           /* the nodes that they accept */
+    uint32_t stuck;               /* computes nothing, and answers only what needs no computation */
+    bool later;                   /* after the group was established */
+    uint32_t slow;                /* computes nothing until slow_until, and reports that it
+                                   * computes */
     uint64_t slow_until;
     uint64_t idle;             /* virtual ms that pass when nothing moves */
-    uint32_t refuses, refused; /* a node that refuses this operation, so many times */
+    uint32_t refuses, refused; /* a node that refuses this operation; refuse_times: how often */
     uint64_t refuse_times;
     int refuse_code;
-    uint64_t refused_under;          /* what the meeting was called that it refused last */
-    uint8_t secret;                  /* what meetings are called follows from it */
+    uint64_t refused_under;          /* the id of the meeting that it refused last */
+    uint8_t secret;                  /* ids of meetings are derived from it */
     uint64_t pace;                   /* virtual ms that pass while bytes move; 0: none */
-    bool stands, tamper;             /* tamper: a bit of the second half of a sum, once */
+    bool stands, tamper;             /* tamper: flips a bit of the second half of a sum, once */
     uint64_t body_bytes, link_bytes; /* between members */
 } world;
 
@@ -85,7 +88,7 @@ typedef struct training {
     size_t batch;
 } training;
 
-/* Two rows are left for every third step: fewer than shards. */
+/* Every third step has only two rows: fewer than shards. */
 static const training usual = { SHERD__REDUCE_RING,    3,     5, SHERD__SGD, 0, 0,
                                 SHERD__ORDER_SHUFFLED, false, 29 };
 
@@ -102,37 +105,37 @@ typedef struct trial {
     training t;
     world w;
     run here, there;
-    sherd__allreduce_stats s; /* once trained */
+    sherd__allreduce_stats s; /* after the training */
 } trial;
 
-/** A world of t->nodes without a circle, nothing to befall it. */
-void circle_world_open(world *w, const training *t);
-/** Parameters before the first step. */
-void circle_run_begin(run *r, world *w, const training *t);
-/** Of the stepper, without an engine. */
-sherd__gradients_options circle_options(world *w, const training *t, run *r);
-/** All steps in one process, from circle_run_begin on. */
-void circle_run_here(run *r, world *w, const training *t);
-/** Starts the nodes, waits for their circle to stand and makes it the stepper of `r`. */
-void circle_job_open(world *w, const training *t, run *r);
-/** What the circle is called that all its members have, who are more than one; 0: they differ. */
-uint64_t circle_world_name(const world *w);
-/** Steps and what settles them; never hangs. */
-int circle_run_steps(run *r, const training *t, unsigned steps, sherd_diag *d);
-/** Two runs have the same bits. */
-void circle_assert_same(const run *a, const run *b);
-void circle_run_end(run *r);
-/** A world of `t` drawn from `seed`, `here` done, `there` before its first step. What is to befall
- * it is said in x->w before circle_trial_start, or after. */
-void circle_trial_open(trial *x, uint64_t seed, const training *t);
-/** circle_job_open. */
-void circle_trial_start(trial *x);
-/** All steps well, and the bits are those of one process. */
-void circle_trial_train(trial *x);
-void circle_trial_close(trial *x);
-/** Ends the job and all nodes; nothing of theirs is left. */
-void circle_world_close(world *w);
-/** Nodes keep their keys from world to world: a group's teardown. */
-int circle_keys_free(void **unused);
+/** Opens a world of t->nodes without a group and without faults. */
+void allreduce_world_open(world *w, const training *t);
+/** Sets the parameters before the first step. */
+void allreduce_run_begin(run *r, world *w, const training *t);
+/** Returns the options of the stepper, without an engine. */
+sherd__gradients_options allreduce_options(world *w, const training *t, run *r);
+/** Runs all steps in one process, after allreduce_run_begin. */
+void allreduce_run_here(run *r, world *w, const training *t);
+/** Starts the nodes, waits until their group is established, and makes it the stepper of `r`. */
+void allreduce_job_open(world *w, const training *t, run *r);
+/** Returns the id of the group that all its members have, if there are several; 0: they differ. */
+uint64_t allreduce_world_name(const world *w);
+/** Runs steps and settles; never hangs. */
+int allreduce_run_steps(run *r, const training *t, unsigned steps, sherd_diag *d);
+/** Checks that two runs have the same bits. */
+void allreduce_assert_same(const run *a, const run *b);
+void allreduce_run_end(run *r);
+/** Opens a world of `t` drawn from `seed`, with `here` completed and `there` before its first step.
+ *  Faults are set in x->w before allreduce_trial_start, or after it. */
+void allreduce_trial_open(trial *x, uint64_t seed, const training *t);
+/** As allreduce_job_open. */
+void allreduce_trial_start(trial *x);
+/** Runs all steps, which must succeed, and checks that the bits are those of one process. */
+void allreduce_trial_train(trial *x);
+void allreduce_trial_close(trial *x);
+/** Ends the job and all nodes; checks that nothing of theirs is left. */
+void allreduce_world_close(world *w);
+/** The teardown of a group of tests; nodes keep their keys from world to world. */
+int allreduce_keys_free(void **unused);
 
 #endif

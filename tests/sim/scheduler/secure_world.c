@@ -1,6 +1,6 @@
 /*
- * The world of secure aggregation: who moves bytes between the coordinator and nodes, what befalls
- * them, and what their sum should be.
+ * The world of secure aggregation: it moves bytes between the coordinator and nodes, applies
+ * faults, and computes the expected sum.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +25,7 @@ const int32_t secure_scales[3] = { 30, 31, 25 };
 const uint32_t secure_phases[] = { SHERD__OP_JOIN, SHERD__OP_ROSTER,  SHERD__OP_SEAL,
                                    SHERD__OP_HIDE, SHERD__OP_CONFIRM, SHERD__OP_OPEN };
 
-/* ---- the coordinator's surroundings -------------------------------------------------------- */
+/* ---- the coordinator's callbacks ------------------------------------------------------------- */
 
 static void touch(void *ctx, uint32_t node)
 {
@@ -182,8 +182,8 @@ static void stop_node(sim_node *n)
 
 static void note_mask(world *w, sim_node *n, const uint8_t *upload);
 
-/* What came of a node, before the job is told: masks and keys that it has made, and whether its
- * gradient is in the sum. */
+/* Records a node's answer before the job receives it: the masks and keys that it has made, and
+ * whether its gradient is in the sum. */
 static void witness(world *w, uint32_t i, const sherd__event *e)
 {
     sim_node *n = &w->node[i];
@@ -192,7 +192,8 @@ static void witness(world *w, uint32_t i, const sherd__event *e)
     if (e->task.op == SHERD__OP_JOIN) {
         assert_true(w->keys_len < 4000);
         w->keys[w->keys_len++] = sherd__get_u64(bytes + 32);
-        for (uint32_t k = 0; k < w->count; k++) w->node[k].hidden = false; /* a sum of others */
+        for (uint32_t k = 0; k < w->count; k++)
+            w->node[k].hidden = false; /* a sum over other members */
     }
     if (e->task.op == SHERD__OP_OPEN) {
         uint32_t set = 0;
@@ -214,7 +215,7 @@ static void spoil(sherd__fragment *answer, size_t at)
     bytes[at] ^= 1;
 }
 
-/* What node 0 answers, if it is to lie. */
+/* Changes the answer of node 0, if it is to lie. */
 static void lie(const world *w, const sherd__event *e)
 {
     if (e->kind != SHERD__EV_RESULT) return;
@@ -390,7 +391,7 @@ void secure_begin(world *w, uint32_t nodes, uint32_t survivors, uint32_t colludi
     secure_begin_some(w, nodes, survivors, colluding, NOBODY, NULL);
 }
 
-/* No key and no mask was there twice. */
+/* Checks that no key and no mask occurs twice. */
 static void all_differ(uint64_t *v, size_t len)
 {
     for (size_t i = 0; i < len; i++)
@@ -437,7 +438,7 @@ int secure_take(world *w)
     return sherd__aggregate_reveal(a, w->sum.uploads, w->sum.who, answers, w->out, NULL);
 }
 
-/* ---- what it should be --------------------------------------------------------------------- */
+/* ---- expected results ------------------------------------------------------------------------ */
 
 void secure_local_sum(const world *w, const sim_node *n, int64_t *out)
 {
@@ -464,7 +465,7 @@ void secure_local_sum(const world *w, const sim_node *n, int64_t *out)
     sherd__grader_free(g);
 }
 
-/* Upload less gradient, of two numbers. */
+/* Records upload minus gradient, of two numbers. */
 static void note_mask(world *w, sim_node *n, const uint8_t *upload)
 {
     int64_t x[LEN];

@@ -1,6 +1,6 @@
 /*
- * A simulated cluster: its nodes, of which some lie, the job's owner, and a run from operands to
- * what one machine computes. What happens between the ends of a connection is sim_link.c's.
+ * A simulated cluster: its nodes, some of which lie, the job's owner, and a run from operands to
+ * the result, which is compared with that of one machine. sim_link.c simulates the connections.
  */
 #include "sim.h"
 
@@ -51,7 +51,8 @@ void sim_note(sim *s, const char *fmt, ...)
 
 /* --- a backend that can lie ------------------------------------------------------------------ */
 
-/* Twice the right answer: on a polynomial of the right degree, if all lie so. */
+/* Doubles the right answer: if all liars do so, the wrong answers belong to a polynomial of the
+ * right degree. */
 static void double_all(const sherd__task *t, uint8_t *out)
 {
     uint64_t each = t->result.rows * t->result.cols;
@@ -62,7 +63,7 @@ static void double_all(const sherd__task *t, uint8_t *out)
     }
 }
 
-/* One residue one higher, in one prime. */
+/* Adds one to one residue, modulo one prime. */
 static void add_one(const sherd__task *t, uint64_t at, uint8_t *out)
 {
     uint32_t p = t->primes[at / (t->result.rows * t->result.cols)];
@@ -146,7 +147,7 @@ static const char *job_name(void *ctx, uint32_t node)
 
 /* --- a run ----------------------------------------------------------------------------------- */
 
-/* One device serves all nodes of all runs: its self-test is not what is tested here. */
+/* One backend serves all nodes of all runs, so that its self-test runs only once. */
 static void *backend;
 
 static void open_devices(sim_node *n)
@@ -257,7 +258,8 @@ static bool same(const sim_options *o, sherd_view a, sherd_view b, const double 
     return ok;
 }
 
-/* A of windows: the product's left factor is laid out, and has the exponent of the images. */
+/* If A consists of windows, the left factor of the product is laid out, and has the exponent of the
+ * images. */
 static bool same_windows(const sim_options *o, const sherd__windows *w, sherd_view a, sherd_view b,
                          const double *c)
 {
@@ -297,7 +299,7 @@ static void fill_matrix(sim *s, double *x, size_t n)
         x[i] = sim_below(s, 4) == 0 ? 0 : ((double)sim_below(s, 2001) - 1000) / 256;
 }
 
-/* One encoding, or the whole of a scheme that has none. */
+/* Runs one encoding, or the whole job of a scheme that has none. */
 static void run_once(sim *s, sherd__prepared *p, const sherd__nodes *nodes, uint32_t nth,
                      sherd_diag *d)
 {

@@ -1,7 +1,8 @@
 /*
  * A whole cluster in one process: a coordinator's job and real node task loops, joined by simulated
- * connections under a virtual clock. Delays, cuts, deaths, stalls and lies come from a seed, so
- * that a failing schedule can be run again. Nothing here sleeps: thousands of schedules a second.
+ * connections under a virtual clock. A seed determines delays, broken connections, deaths, stalls
+ * and lies, so that a failing schedule can be run again. Nothing here sleeps: thousands of
+ * schedules run in a second.
  */
 #ifndef TESTS_SIM_SCHEDULER_SIM_H
 #define TESTS_SIM_SCHEDULER_SIM_H
@@ -13,22 +14,22 @@
 #include "sherd/windows.h"
 #include "tests/support/remote.h"
 
-/* What may befall a node. */
+/* The faults of a node. */
 typedef enum sim_fault {
     SIM_NONE,
     SIM_KILL,    /* its process is gone for good */
-    SIM_CUT,     /* the connection breaks, maybe in the middle of a record; it can come back */
-    SIM_STOP,    /* it stops answering, connection open, for good */
+    SIM_CUT,     /* the connection breaks, possibly within a record; the node can come back */
+    SIM_STOP,    /* it stops answering for good, with the connection open */
     SIM_PAUSE,   /* for two seconds */
     SIM_LIE,     /* well-formed wrong numbers from then on */
-    SIM_GARBAGE, /* bytes that are no record */
-    SIM_TWICE,   /* an answer once more */
-    SIM_DROP,    /* bytes on their way, to it or from it, are lost */
-    SIM_SLOW,    /* from then on all that it sends takes two seconds more */
-    SIM_COLLUDE, /* lies that agree with those of others who do: all residues doubled */
-    SIM_FREEZE,  /* its loop lives and computes nothing any more */
-    SIM_CHATTER, /* it hears nothing and sends unknown records and PINGs all the time */
-    SIM_DRIP,    /* from then on 100 bytes a second leave it */
+    SIM_GARBAGE, /* bytes that are not a record */
+    SIM_TWICE,   /* an answer is sent again */
+    SIM_DROP,    /* bytes in transit, to it or from it, are lost */
+    SIM_SLOW,    /* from then on all that it sends takes two more seconds */
+    SIM_COLLUDE, /* lies that agree with those of other liars: all residues doubled */
+    SIM_FREEZE,  /* its loop runs, but it computes nothing any more */
+    SIM_CHATTER, /* it reads nothing and sends unknown records and PINGs all the time */
+    SIM_DRIP,    /* from then on it sends 100 bytes a second */
     SIM_FAULTS
 } sim_fault;
 
@@ -36,35 +37,37 @@ typedef struct sim_options {
     uint64_t seed;
     uint32_t nodes;
     size_t n, k, m;
-    sherd_windows windows; /* window 0: none; else A is kept: n images of k numbers */
-    bool transposed;       /* windows: A^T B, else A B */
+    sherd_windows windows; /* window 0: no windows; otherwise A is kept: n images of k numbers */
+    bool transposed;       /* with windows: A^T B, otherwise A B */
     sherd_product_options product;
     uint64_t node_memory;
-    uint32_t delay_ms;      /* longest delay of a piece of bytes */
-    uint32_t faulty;        /* this many nodes have a fault each */
-    sim_fault fault;        /* SIM_FAULTS: drawn */
+    uint32_t delay_ms;      /* maximum delay of a piece of bytes */
+    uint32_t faulty;        /* this many nodes have one fault each */
+    sim_fault fault;        /* SIM_FAULTS: random ones */
     bool fault_early;       /* before the first answer */
-    bool remote;            /* nodes compute on `devices`, whose memory is their own */
-    remote_options devices; /* seed and cpu are set here; dies_at: of the first `dying` nodes */
+    bool remote;            /* nodes compute on `devices`, which have memory of their own */
+    remote_options devices; /* seed and cpu are set by sim_run; dies_at: for the first `dying`
+                             * nodes */
     uint32_t dying;
 } sim_options;
 
 typedef struct sim_outcome {
     int err; /* of the job */
     char message[480];
-    bool equal; /* C is the reference, bit for bit (exact) or within 1e-9 */
+    bool equal; /* C equals the reference, bit for bit (exact) or within 1e-9 */
     uint64_t virtual_ms;
-    uint64_t log_hash; /* of every event in order */
+    uint64_t log_hash; /* of all events in order */
     uint64_t events;
     uint32_t banned, lost;
     uint64_t repeated;
-    uint32_t threshold, encodings; /* share: answers that decode; times that shares were made */
+    uint32_t threshold, encodings; /* share: answers that are enough to decode; number of times that
+                                    * shares were made */
     uint64_t cancelled;
-    double exposure; /* largest fraction of A that a domain was given, and the bound */
+    double exposure; /* largest fraction of A that a domain has received, and the bound */
     double bound;
-    uint32_t struck;      /* faults that happened before the job was done */
+    uint32_t struck;      /* faults that occurred before the job was done */
     remote_stats devices; /* of all nodes */
-    bool hung;            /* the virtual clock ran far beyond any deadline */
+    bool hung;            /* the virtual clock ran far beyond all deadlines */
 } sim_outcome;
 
 /** Runs one schedule; asserts nothing. */

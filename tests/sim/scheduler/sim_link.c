@@ -1,6 +1,6 @@
 /*
- * Connections of a simulated cluster: bytes on their way under the virtual clock, sessions at both
- * ends, and what befalls a node once so many pieces have passed it.
+ * Connections of a simulated cluster: bytes in transit under the virtual clock, sessions at both
+ * ends, and the fault of a node, which occurs when so many pieces have passed it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 #define RETRY_MS 300u
 
-/* --- bytes on their way ---------------------------------------------------------------------- */
+/* ---- bytes in transit ------------------------------------------------------------------------ */
 
 void sim_pipe_clear(pipe_end *p)
 {
@@ -35,7 +35,7 @@ static void pipe_push(sim *s, pipe_end *p, uint32_t more_ms, const uint8_t *byte
     p->tail = &seg->next;
 }
 
-/* A few bytes at a time. */
+/* Sends a few bytes at a time. */
 static void drip(sim *s, sim_node *n, const uint8_t *bytes, size_t len)
 {
     enum { DROP = 50, DROP_MS = 500 };
@@ -46,7 +46,7 @@ static void drip(sim *s, sim_node *n, const uint8_t *bytes, size_t len)
     }
 }
 
-/* An unknown record that may be skipped, and as many PINGs as make as many bytes. */
+/* Sends an optional unknown record, and PINGs of the same total length. */
 static void chatter(sim *s, sim_node *n)
 {
     static uint8_t bytes[SHERD__RECORD_BYTES + 4100 + 130 * SHERD__RECORD_BYTES];
@@ -60,7 +60,7 @@ static void chatter(sim *s, sim_node *n)
     n->chatter_ms = s->now + 3000;
 }
 
-/* Takes what a session wants sent, in pieces of random size. */
+/* Takes the bytes that a session offers, in pieces of random size. */
 static void pull(sim *s, sim_node *n, sherd__session *session, pipe_end *to, bool from_node)
 {
     const uint8_t *bytes;
@@ -89,7 +89,7 @@ void sim_connect(sim *s, sim_node *n)
                                                 .memory = s->o->node_memory,
                                                 .features = SHERD__FEATURE_WINDOWS } };
     n->retry_ms = 0;
-    if (n->dead || n->stopped) { /* nobody answers: as a refused or stalled connection */
+    if (n->dead || n->stopped) { /* no answer, as for a refused or stalled connection */
         sherd__job_node_down(s->job, n->index, false, "cannot connect", s->now);
         return;
     }

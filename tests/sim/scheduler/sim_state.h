@@ -1,4 +1,4 @@
-/* What sim.c and sim_link.c share of a simulated cluster; nobody else's. */
+/* The state of a simulated cluster that sim.c and sim_link.c share; no other file uses it. */
 #ifndef TESTS_SIM_SCHEDULER_SIM_STATE_H
 #define TESTS_SIM_SCHEDULER_SIM_STATE_H
 
@@ -8,7 +8,7 @@
 #include "scheduler/job/job.h"
 #include "sim.h"
 
-/* Bytes on their way. */
+/* Bytes in transit. */
 typedef struct segment {
     uint8_t *bytes;
     size_t len;
@@ -33,20 +33,20 @@ typedef struct sim_node {
     pipe_end down, up;            /* to the node, from it */
     bool dead, stopped, lying, colluding, banned;
     bool frozen, dripping;
-    uint64_t chatter_ms; /* when it sends the next; 0: it does not */
+    uint64_t chatter_ms; /* time of its next records; 0: it sends none */
     uint32_t slow_ms;
     uint64_t resume_ms, retry_ms;
     unsigned retries;
     uint64_t sessions;
     sim_fault fault;
-    uint64_t fault_at; /* count of its pieces of bytes, either way */
+    uint64_t fault_at; /* number of pieces of bytes, in either direction, before the fault */
     uint64_t pieces;
-    uint8_t *last; /* what it last sent: to be sent twice */
+    uint8_t *last; /* its last bytes, to be sent twice */
     size_t last_len;
     void *backend;
-    void *remote;       /* its devices; NULL: the backend of all */
+    void *remote;       /* its devices; NULL: the common backend */
     uint64_t turned_ms; /* their latest turn */
-    bool computing;     /* calls of them are under way */
+    bool computing;     /* calls on them are in progress */
 } sim_node;
 
 typedef struct sim {
@@ -60,23 +60,23 @@ typedef struct sim {
     uint64_t now;
 } sim;
 
-/* sim.c: of the seed; told, and part of the outcome's hash. */
+/* sim.c: numbers from the seed; a log, which is printed and part of the outcome's hash. */
 uint64_t sim_below(sim *s, uint64_t n);
 void sim_note(sim *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* sim_link.c: */
 void sim_pipe_clear(pipe_end *p);
-/* A new connection, unless nobody answers. */
+/* Opens a new connection, unless the node does not answer. */
 void sim_connect(sim *s, sim_node *n);
-/* The node's end of it is over. */
+/* Ends the node's end of the connection. */
 void sim_end_there(sim_node *n, int err);
-/* All that sessions want sent is on its way. */
+/* Moves all bytes that sessions offer into transit. */
 void sim_pull(sim *s);
-/* When something happens next, `tick` at the latest. */
+/* Returns the time of the next event, `tick` at the latest. */
 uint64_t sim_next_time(const sim *s, uint64_t tick);
-/* What the node's devices do by now; `all`: until they are idle. */
+/* Lets the node's devices compute until now; `all`: until they are idle. */
 void sim_compute(sim *s, sim_node *n, bool all);
-/* What is due at this node by now. */
+/* Delivers to this node what is due by now. */
 void sim_move(sim *s, sim_node *n);
 
 #endif

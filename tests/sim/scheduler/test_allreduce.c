@@ -1,6 +1,6 @@
 /*
- * Circles of any size: parameters are those of one process to the bit, members send what the
- * schedule says, and a sum that is too large, or not the same everywhere, is noticed.
+ * All-reduce groups of any size: parameters have the bits of one process, members send what the
+ * schedule says, and a sum that is too large, or differs between members, is detected.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 #include "tests/sim/scheduler/allreduce_world.h"
 #include "tests/support/draw.h"
 
-static void any_number_of_nodes_comes_to_the_bits_of_one_process(void **unused)
+static void any_number_of_nodes_gives_the_bits_of_one_process(void **unused)
 {
     (void)unused;
     static const sherd__method methods[] = { SHERD__SGD, SHERD__MOMENTUM, SHERD__ADAM };
@@ -28,17 +28,17 @@ static void any_number_of_nodes_comes_to_the_bits_of_one_process(void **unused)
             t.order = SHERD__ORDER_GIVEN + n % 4;
             t.shards = 1 + n % 7;
             if (t.method == SHERD__SGD) t.local = n / 2;
-            circle_trial_open(&x, n, &t);
-            circle_trial_start(&x);
-            circle_trial_train(&x);
+            allreduce_trial_open(&x, n, &t);
+            allreduce_trial_start(&x);
+            allreduce_trial_train(&x);
             assert_int_equal(x.s.rounds, STEPS);
             assert_int_equal(x.s.repeated, 0);
             assert_int_equal(x.s.members, n);
-            circle_trial_close(&x);
+            allreduce_trial_close(&x);
         }
 }
 
-/* Bodies: each member's vector crosses 2 (n - 1) / n of a link. */
+/* Bodies: each member's vector crosses a link 2 (n - 1) / n times. */
 static void every_member_sends_what_the_schedule_says(void **unused)
 {
     (void)unused;
@@ -48,17 +48,17 @@ static void every_member_sends_what_the_schedule_says(void **unused)
             training t = usual;
             t.kind = (sherd__reduce)kind;
             t.nodes = n;
-            circle_trial_open(&x, n, &t);
-            circle_trial_start(&x);
-            circle_trial_train(&x);
+            allreduce_trial_open(&x, n, &t);
+            allreduce_trial_start(&x);
+            allreduce_trial_train(&x);
             assert_int_equal(x.w.body_bytes, (uint64_t)STEPS * 2 * (n - 1) * COUNT * 8);
-            circle_trial_close(&x);
+            allreduce_trial_close(&x);
         }
 }
 
-/* A row travels to a member once, and to those only that grade it; where a member has no room for
- * all of them, what it cannot keep comes again, and the bits are the same. */
-static void a_row_travels_to_a_member_once(void **unused)
+/* A row is sent to a member once, and only to members that compute with it. If a member lacks
+ * memory for all rows, those that it cannot keep are sent again, and the bits are the same. */
+static void a_row_is_sent_to_a_member_once(void **unused)
 {
     (void)unused;
     for (int order = SHERD__ORDER_GIVEN; order <= SHERD__ORDER_DRAWN; order++)
@@ -66,22 +66,23 @@ static void a_row_travels_to_a_member_once(void **unused)
             trial x;
             training t = usual;
             t.order = (sherd__order)order;
-            t.batch = 25; /* in three steps all rows */
-            circle_trial_open(&x, (uint64_t)order, &t);
+            t.batch = 25; /* all rows in three steps */
+            allreduce_trial_open(&x, (uint64_t)order, &t);
             if (small) x.w.memory = 4 * 8 * ROW;
-            circle_trial_start(&x);
-            circle_trial_train(&x);
+            allreduce_trial_start(&x);
+            allreduce_trial_train(&x);
             uint64_t sent = x.s.examples_out / ROW;
             assert_int_equal(x.s.examples_out % ROW, 0);
             if (small) assert_in_range(sent, ROWS + 1, STEPS * t.batch);
             else if (order == SHERD__ORDER_GIVEN) assert_int_equal(sent, ROWS);
             else assert_in_range(sent, ROWS / 3, order == SHERD__ORDER_BATCHES ? ROWS : 2 * ROWS);
-            circle_trial_close(&x);
+            allreduce_trial_close(&x);
         }
 }
 
-/* Bounds around what shards come to: some members refuse a step whose sum others have begun. */
-static void a_gradient_beyond_its_scale_is_asked_for_again(void **unused)
+/* Scales around the values of the shards: some members refuse a step whose sum others have
+ * started. */
+static void a_gradient_beyond_its_scale_is_requested_again(void **unused)
 {
     (void)unused;
     uint64_t rescaled = 0;
@@ -92,11 +93,11 @@ static void a_gradient_beyond_its_scale_is_asked_for_again(void **unused)
         t.nodes = 3 + (uint32_t)seed % 3;
         t.kind = (sherd__reduce)(1 + seed % 2);
         t.before = seed == 1 ? 0x1p-60 : bound * 0x1p-24 / ROWS;
-        circle_trial_open(&x, seed, &t);
-        circle_trial_start(&x);
-        circle_trial_train(&x);
+        allreduce_trial_open(&x, seed, &t);
+        allreduce_trial_start(&x);
+        allreduce_trial_train(&x);
         rescaled += sherd__gradients_stats_of(&x.there.stepper)->rescaled;
-        circle_trial_close(&x);
+        allreduce_trial_close(&x);
     }
     assert_true(rescaled > 5);
 }
@@ -109,23 +110,23 @@ static void sums_that_differ_end_the_training(void **unused)
         sherd_diag d = { 0 };
         training t = usual;
         t.kind = (sherd__reduce)kind;
-        circle_trial_open(&x, (uint64_t)kind, &t);
-        circle_trial_start(&x);
+        allreduce_trial_open(&x, (uint64_t)kind, &t);
+        allreduce_trial_start(&x);
         x.w.tamper = true;
-        assert_int_equal(circle_run_steps(&x.there, &t, STEPS, &d), SHERD_EWRONG);
+        assert_int_equal(allreduce_run_steps(&x.there, &t, STEPS, &d), SHERD_EWRONG);
         assert_non_null(strstr(d.message, "different sums"));
-        circle_trial_close(&x);
+        allreduce_trial_close(&x);
     }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_number_of_nodes_comes_to_the_bits_of_one_process),
+        cmocka_unit_test(any_number_of_nodes_gives_the_bits_of_one_process),
         cmocka_unit_test(every_member_sends_what_the_schedule_says),
-        cmocka_unit_test(a_row_travels_to_a_member_once),
-        cmocka_unit_test(a_gradient_beyond_its_scale_is_asked_for_again),
+        cmocka_unit_test(a_row_is_sent_to_a_member_once),
+        cmocka_unit_test(a_gradient_beyond_its_scale_is_requested_again),
         cmocka_unit_test(sums_that_differ_end_the_training),
     };
-    return cmocka_run_group_tests(tests, NULL, circle_keys_free);
+    return cmocka_run_group_tests(tests, NULL, allreduce_keys_free);
 }

@@ -1,7 +1,7 @@
 /*
  * All-reduce training over nodes whose devices have memory of their own: calls end late, devices
- * run out of memory, fail and die in the middle of a step. Parameters have the bits of one process;
- * a node without a device is left out.
+ * run out of memory, fail and are lost during a step. Parameters have the bits of one process; a
+ * node without a device is left out.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,12 +23,12 @@ static void run_on(const remote_options *o, uint32_t dying, uint64_t seed, const
     devices.seed = seed;
     node_devices.options = &devices;
     node_devices.dying = dying;
-    circle_trial_open(&x, seed, t);
-    circle_trial_start(&x);
-    circle_trial_train(&x);
+    allreduce_trial_open(&x, seed, t);
+    allreduce_trial_start(&x);
+    allreduce_trial_train(&x);
     if (x.s.members != members)
         fail_msg("seed %llu: %u members\n%s", (unsigned long long)seed, x.s.members, x.w.log);
-    circle_trial_close(&x);
+    allreduce_trial_close(&x);
     node_devices.options = NULL;
 }
 
@@ -42,7 +42,7 @@ static training drawn(uint64_t seed)
     return t;
 }
 
-static void devices_that_are_late_full_or_fail_change_no_bit(void **unused)
+static void devices_that_are_late_full_or_fail_do_not_change_bits(void **unused)
 {
     (void)unused;
     node_devices.stats = (remote_stats){ 0 };
@@ -61,7 +61,7 @@ static void devices_that_are_late_full_or_fail_change_no_bit(void **unused)
     assert_in_range(all->failed, 100, UINT64_MAX);
 }
 
-static void a_node_whose_devices_die_is_left_out(void **unused)
+static void a_node_whose_devices_are_lost_is_left_out(void **unused)
 {
     (void)unused;
     node_devices.stats = (remote_stats){ 0 };
@@ -80,11 +80,11 @@ static void a_node_whose_devices_die_is_left_out(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(devices_that_are_late_full_or_fail_change_no_bit),
-        cmocka_unit_test(a_node_whose_devices_die_is_left_out),
+        cmocka_unit_test(devices_that_are_late_full_or_fail_do_not_change_bits),
+        cmocka_unit_test(a_node_whose_devices_are_lost_is_left_out),
     };
     int failed = cmocka_run_group_tests_name("scheduler/allreduce_devices", tests, NULL,
-                                             circle_keys_free);
+                                             allreduce_keys_free);
     (void)node_devices_end(NULL);
     return failed;
 }

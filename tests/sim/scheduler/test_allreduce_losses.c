@@ -1,6 +1,6 @@
 /*
- * Circles that lose nodes and links. Whatever is lost, and when: the parameters are those of one
- * process to the bit, or the training ends and says why; it never hangs.
+ * All-reduce groups that lose nodes and links. Whatever is lost, and when, the parameters have the
+ * bits of one process, or the training ends with a reason; it never hangs.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@
 
 typedef enum mishap { KILL, FREEZE, SEVER, RETURN } mishap;
 
-/* One mishap at a time, at any time, in trainings of all kinds. */
+/* One fault at a time, at any time, in trainings of all kinds. */
 static void try_mishap(mishap what, uint64_t trials, uint64_t least)
 {
     uint64_t struck = 0;
@@ -28,39 +28,39 @@ static void try_mishap(mishap what, uint64_t trials, uint64_t least)
         t.kind = (sherd__reduce)(1 + seed / 6 % 2);
         t.method = SHERD__SGD + seed % 3;
         t.order = SHERD__ORDER_GIVEN + seed % 4;
-        circle_trial_open(&x, seed, &t);
-        if (seed % 5 == 0) x.w.memory = 4 * 8 * ROW; /* no room to keep all */
+        allreduce_trial_open(&x, seed, &t);
+        if (seed % 5 == 0) x.w.memory = 4 * 8 * ROW; /* not enough memory for all rows */
         x.w.at = 1 + draw() % (what == RETURN ? 60 : 150);
         uint32_t who = (uint32_t)(draw() % t.nodes);
         if (what == KILL || what == RETURN) x.w.kill = who;
         if (what == RETURN) x.w.back = who;
         if (what == FREEZE) x.w.freeze = who;
         if (what == SEVER) x.w.sever = who;
-        circle_trial_start(&x);
-        circle_trial_train(&x);
+        allreduce_trial_start(&x);
+        allreduce_trial_train(&x);
         struck += what == RETURN ? x.s.members == t.nodes && strstr(x.w.log, "is back") != NULL
                                  : x.w.moves >= x.w.at;
-        circle_trial_close(&x);
+        allreduce_trial_close(&x);
     }
     assert_true(struck > least);
 }
 
-static void a_node_that_dies_at_any_time_changes_no_bit(void **unused)
+static void a_node_that_dies_at_any_time_does_not_change_bits(void **unused)
 {
     (void)unused;
     try_mishap(KILL, 200, 100);
 }
 
-/* It has nothing any more, and is given what the others hold. */
-static void a_node_that_comes_back_goes_on_with_the_others(void **unused)
+/* It has no data any more, and receives those of the others. */
+static void a_returning_node_continues_with_the_others(void **unused)
 {
     (void)unused;
     try_mishap(RETURN, 200, 50);
 }
 
-/* One that sends no part of a sum, or takes none, and answers the leader: it is told from its
- * neighbour by the company that it keeps. */
-static void whoever_holds_up_a_sum_is_named(void **unused)
+/* A member that sends no part of a sum, or accepts none, and answers the coordinator: reports under
+ * other orders of members distinguish it from its neighbours. */
+static void a_member_that_delays_a_sum_is_named(void **unused)
 {
     (void)unused;
     for (uint64_t seed = 1; seed <= 120; seed++) {
@@ -69,25 +69,25 @@ static void whoever_holds_up_a_sum_is_named(void **unused)
         char line[80];
         t.nodes = 2 + (uint32_t)(seed / 2) % 7;
         t.kind = (sherd__reduce)(1 + seed % 2);
-        circle_trial_open(&x, seed, &t);
+        allreduce_trial_open(&x, seed, &t);
         uint32_t who = (uint32_t)(draw() % t.nodes);
         if (seed % 3) x.w.mute = who;
         else x.w.deaf = who;
-        circle_trial_start(&x);
+        allreduce_trial_start(&x);
         uint64_t began = x.w.now;
-        circle_trial_train(&x);
+        allreduce_trial_train(&x);
         if (x.s.members != t.nodes - 1)
             fail_msg("seed %d, n%u of %u: %s", (int)seed, who, t.nodes, x.w.log);
         snprintf(line, sizeof line, "n%u %s parts ", who,
                  x.w.mute == who ? "gives no" : "takes no");
         if (t.nodes > 2 && !strstr(x.w.log, line)) fail_msg("seed %d: %s", (int)seed, x.w.log);
         assert_true(x.w.now - began <= 100000);
-        circle_trial_close(&x);
+        allreduce_trial_close(&x);
     }
 }
 
-/* Links that take minutes for a sum: everything moves, and nobody is blamed. */
-static void a_sum_that_is_slow_is_waited_for(void **unused)
+/* Links that take minutes for a sum: bytes move at all members, and none is blamed. */
+static void a_slow_sum_is_waited_for(void **unused)
 {
     (void)unused;
     for (uint64_t seed = 1; seed <= 20; seed++) {
@@ -95,19 +95,19 @@ static void a_sum_that_is_slow_is_waited_for(void **unused)
         training t = usual;
         t.nodes = 3 + (uint32_t)seed % 5;
         t.kind = (sherd__reduce)(1 + seed % 2);
-        circle_trial_open(&x, seed, &t);
-        circle_trial_start(&x);
+        allreduce_trial_open(&x, seed, &t);
+        allreduce_trial_start(&x);
         x.w.pace = 900;
         uint64_t began = x.w.now;
-        circle_trial_train(&x);
+        allreduce_trial_train(&x);
         assert_int_equal(x.s.members, t.nodes);
         assert_int_equal(x.s.repeated, 0);
         assert_true(x.w.now - began > STEPS * 20000);
-        circle_trial_close(&x);
+        allreduce_trial_close(&x);
     }
 }
 
-/* Weights are one member's word, and all others' that these are theirs too. */
+/* One member sends the weights, and all others confirm that theirs are the same. */
 static void a_member_with_other_weights_is_named(void **unused)
 {
     (void)unused;
@@ -116,39 +116,39 @@ static void a_member_with_other_weights_is_named(void **unused)
             trial x;
             training t = usual;
             t.nodes = nodes;
-            circle_trial_open(&x, nodes, &t);
-            circle_trial_start(&x);
+            allreduce_trial_open(&x, nodes, &t);
+            allreduce_trial_start(&x);
             if (tells == 0) x.w.liar = 0;
             else x.w.other = tells == 1 ? 0 : nodes - 1;
-            if (nodes == 2 && tells > 0) { /* who is right? */
+            if (nodes == 2 && tells > 0) { /* it is undecidable which one is right */
                 sherd_diag d = { 0 };
-                assert_int_equal(circle_run_steps(&x.there, &t, STEPS, &d), SHERD_EWRONG);
+                assert_int_equal(allreduce_run_steps(&x.there, &t, STEPS, &d), SHERD_EWRONG);
                 assert_non_null(strstr(d.message, "hold different weights"));
             } else {
-                circle_trial_train(&x);
+                allreduce_trial_train(&x);
                 assert_int_equal(x.s.members, nodes - 1);
                 assert_non_null(strstr(x.w.log, tells == 0   ? "n0 gave other weights"
                                                 : tells == 1 ? "n0 holds other weights"
                                                              : " holds other weights"));
             }
-            circle_trial_close(&x);
+            allreduce_trial_close(&x);
         }
 }
 
-static void a_node_that_stops_in_a_round_is_left_behind(void **unused)
+static void a_node_that_stops_in_a_round_is_left_out(void **unused)
 {
     (void)unused;
     try_mishap(FREEZE, 100, 50);
 }
 
-static void a_link_that_breaks_costs_a_round_and_no_bit(void **unused)
+static void a_broken_link_costs_a_round_and_does_not_change_bits(void **unused)
 {
     (void)unused;
     try_mishap(SEVER, 200, 100);
 }
 
-/* More breaks than a training can bear: it ends in words, or in the right bits. */
-static void links_that_break_all_the_time_end_in_words(void **unused)
+/* More breaks than a training can handle: it ends with an error or with the right bits. */
+static void links_that_break_all_the_time_end_with_an_error_or_the_right_bits(void **unused)
 {
     (void)unused;
     unsigned ended = 0, well = 0;
@@ -157,24 +157,24 @@ static void links_that_break_all_the_time_end_in_words(void **unused)
         sherd_diag d = { 0 };
         training t = usual;
         t.nodes = 4;
-        circle_trial_open(&x, seed, &t);
-        circle_trial_start(&x);
+        allreduce_trial_open(&x, seed, &t);
+        allreduce_trial_start(&x);
         x.w.often = 10 + seed * 5;
-        int err = circle_run_steps(&x.there, &t, STEPS, &d);
+        int err = allreduce_run_steps(&x.there, &t, STEPS, &d);
         if (err) {
             assert_true(err == SHERD_ENET || err == SHERD_EFEWNODES || err == SHERD_ECLOSED);
             assert_true(d.message[0]);
             ended++;
         } else {
-            circle_assert_same(&x.here, &x.there);
+            allreduce_assert_same(&x.here, &x.there);
             well++;
         }
-        circle_trial_close(&x);
+        allreduce_trial_close(&x);
     }
     assert_true(ended > 3 && well > 3);
 }
 
-static void what_a_lost_node_had_is_dropped_where_that_is_allowed(void **unused)
+static void parts_of_a_lost_node_are_dropped_if_that_is_allowed(void **unused)
 {
     (void)unused;
     world w;
@@ -183,21 +183,21 @@ static void what_a_lost_node_had_is_dropped_where_that_is_allowed(void **unused)
     training t = usual;
     t.allow_drop = true;
     draw_state = 5;
-    circle_world_open(&w, &t);
-    circle_run_begin(&there, &w, &t);
-    circle_job_open(&w, &t, &there);
+    allreduce_world_open(&w, &t);
+    allreduce_run_begin(&there, &w, &t);
+    allreduce_job_open(&w, &t, &there);
     w.kill = 1;
     w.at = 1;
-    if (circle_run_steps(&there, &t, STEPS, &d)) fail_msg("%s\n%s", d.message, w.log);
+    if (allreduce_run_steps(&there, &t, STEPS, &d)) fail_msg("%s\n%s", d.message, w.log);
     const sherd__gradients_stats *s = sherd__gradients_stats_of(&there.stepper);
     assert_int_equal(s->updates, STEPS);
-    assert_in_range(s->dropped, 1, 2); /* of five shards, dealt to three */
-    circle_world_close(&w);
-    circle_run_end(&there);
+    assert_in_range(s->dropped, 1, 2); /* of five shards, dealt to three nodes */
+    allreduce_world_close(&w);
+    allreduce_run_end(&there);
 }
 
-/* A step of one shard; whoever has it is among those that die. */
-static void a_step_of_which_all_was_dropped_is_made_by_who_is_left(void **unused)
+/* A step with one shard; the node that has it is lost in one of the cases. */
+static void a_step_whose_parts_were_all_dropped_is_computed_by_the_remaining_nodes(void **unused)
 {
     (void)unused;
     for (uint32_t dies = 0; dies < 3; dies++) {
@@ -208,19 +208,19 @@ static void a_step_of_which_all_was_dropped_is_made_by_who_is_left(void **unused
         t.allow_drop = true;
         t.shards = 1;
         draw_state = 5;
-        circle_world_open(&w, &t);
-        circle_run_begin(&there, &w, &t);
-        circle_job_open(&w, &t, &there);
+        allreduce_world_open(&w, &t);
+        allreduce_run_begin(&there, &w, &t);
+        allreduce_job_open(&w, &t, &there);
         w.kill = dies;
         w.at = 1;
-        if (circle_run_steps(&there, &t, STEPS, &d)) fail_msg("%s\n%s", d.message, w.log);
+        if (allreduce_run_steps(&there, &t, STEPS, &d)) fail_msg("%s\n%s", d.message, w.log);
         assert_int_equal(sherd__gradients_stats_of(&there.stepper)->updates, STEPS);
-        circle_world_close(&w);
-        circle_run_end(&there);
+        allreduce_world_close(&w);
+        allreduce_run_end(&there);
     }
 }
 
-static void the_last_node_gone_is_an_end(void **unused)
+static void the_loss_of_the_last_node_ends_the_training(void **unused)
 {
     (void)unused;
     world w;
@@ -228,31 +228,31 @@ static void the_last_node_gone_is_an_end(void **unused)
     sherd_diag d = { 0 };
     training t = usual;
     t.nodes = 1;
-    circle_world_open(&w, &t);
-    circle_run_begin(&there, &w, &t);
-    circle_job_open(&w, &t, &there);
+    allreduce_world_open(&w, &t);
+    allreduce_run_begin(&there, &w, &t);
+    allreduce_job_open(&w, &t, &there);
     w.kill = 0;
     w.at = 1;
-    assert_int_equal(circle_run_steps(&there, &t, STEPS, &d), SHERD_EFEWNODES);
-    assert_int_equal(there.stepper.ops->settle(there.stepper.ctx, &d), 0); /* no step was made */
-    circle_world_close(&w);
-    circle_run_end(&there);
+    assert_int_equal(allreduce_run_steps(&there, &t, STEPS, &d), SHERD_EFEWNODES);
+    assert_int_equal(there.stepper.ops->settle(there.stepper.ctx, &d), 0); /* no step was done */
+    allreduce_world_close(&w);
+    allreduce_run_end(&there);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_node_that_dies_at_any_time_changes_no_bit),
-        cmocka_unit_test(a_node_that_comes_back_goes_on_with_the_others),
-        cmocka_unit_test(whoever_holds_up_a_sum_is_named),
-        cmocka_unit_test(a_sum_that_is_slow_is_waited_for),
+        cmocka_unit_test(a_node_that_dies_at_any_time_does_not_change_bits),
+        cmocka_unit_test(a_returning_node_continues_with_the_others),
+        cmocka_unit_test(a_member_that_delays_a_sum_is_named),
+        cmocka_unit_test(a_slow_sum_is_waited_for),
         cmocka_unit_test(a_member_with_other_weights_is_named),
-        cmocka_unit_test(a_node_that_stops_in_a_round_is_left_behind),
-        cmocka_unit_test(a_link_that_breaks_costs_a_round_and_no_bit),
-        cmocka_unit_test(links_that_break_all_the_time_end_in_words),
-        cmocka_unit_test(what_a_lost_node_had_is_dropped_where_that_is_allowed),
-        cmocka_unit_test(a_step_of_which_all_was_dropped_is_made_by_who_is_left),
-        cmocka_unit_test(the_last_node_gone_is_an_end),
+        cmocka_unit_test(a_node_that_stops_in_a_round_is_left_out),
+        cmocka_unit_test(a_broken_link_costs_a_round_and_does_not_change_bits),
+        cmocka_unit_test(links_that_break_all_the_time_end_with_an_error_or_the_right_bits),
+        cmocka_unit_test(parts_of_a_lost_node_are_dropped_if_that_is_allowed),
+        cmocka_unit_test(a_step_whose_parts_were_all_dropped_is_computed_by_the_remaining_nodes),
+        cmocka_unit_test(the_loss_of_the_last_node_ends_the_training),
     };
-    return cmocka_run_group_tests(tests, NULL, circle_keys_free);
+    return cmocka_run_group_tests(tests, NULL, allreduce_keys_free);
 }

@@ -1,8 +1,8 @@
 /*
- * Schedules of a whole cluster under `blind`: any node may do any other's work, since a masked row
- * is the same for all, so one honest node that lives is enough, whatever befalls the others. And no
- * more masks are used up than A has rows, however often work is sent again; none where nobody is
- * there to be sent anything.
+ * Schedules of a whole cluster under `blind`: any node may take over the work of any other, since a
+ * masked row is the same for all. One live honest node is enough, whatever happens to the others.
+ * At most as many masks are used as A has rows, however often work is sent again, and none if there
+ * is no node.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,12 +23,12 @@
 #include "sim.h"
 
 static char dir[64], masks[80], state[80];
-static unsigned spared; /* runs that sent nothing, and used no masks up */
+static unsigned spared; /* runs that sent nothing and used no masks */
 
 static int begin(void **s)
 {
     (void)s;
-    /* Masks are synced to disk in each schedule: in memory that costs nothing. */
+    /* Masks are synced to disk in each schedule, which costs nothing in memory. */
     const char *tmp = getenv("TMPDIR");
     bool shm = access("/dev/shm", W_OK) == 0;
     snprintf(dir, sizeof dir, "%s/sim-XXXXXX",
@@ -93,7 +93,7 @@ static void run(const sim_options *o, sim_outcome *r)
     }
 }
 
-static void without_faults_every_product_is_right(void **s)
+static void without_faults_every_product_is_correct(void **s)
 {
     (void)s;
     for (uint64_t seed = 1; seed <= 60; seed++) {
@@ -125,7 +125,7 @@ static void one_honest_node_is_enough(void **s)
     assert_int_equal(spared, 0);
 }
 
-static void without_one_it_ends_rightly_or_with_a_reason(void **s)
+static void without_an_honest_node_the_result_is_correct_or_an_error(void **s)
 {
     (void)s;
     unsigned refused = 0;
@@ -144,7 +144,7 @@ static void without_one_it_ends_rightly_or_with_a_reason(void **s)
     assert_in_range(spared, 1, refused);
 }
 
-static void a_seed_gives_one_run(void **s)
+static void a_seed_determines_the_run(void **s)
 {
     (void)s;
     for (uint64_t seed = 3000; seed < 3020; seed++) {
@@ -161,10 +161,10 @@ static void a_seed_gives_one_run(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_faults_every_product_is_right),
+        cmocka_unit_test(without_faults_every_product_is_correct),
         cmocka_unit_test(one_honest_node_is_enough),
-        cmocka_unit_test(without_one_it_ends_rightly_or_with_a_reason),
-        cmocka_unit_test(a_seed_gives_one_run),
+        cmocka_unit_test(without_an_honest_node_the_result_is_correct_or_an_error),
+        cmocka_unit_test(a_seed_determines_the_run),
     };
     return cmocka_run_group_tests_name("scheduler/blind (sim)", tests, begin, end);
 }

@@ -1,7 +1,7 @@
 /*
- * Whole jobs under every scheme over nodes whose devices have memory of their own: calls end late
- * and out of order, devices run out of memory, fail and die in the middle of a job. The product is
- * that of one machine, to the bit, as long as the scheme has nodes enough.
+ * Complete jobs under every scheme over nodes whose devices have memory of their own: calls end
+ * late and out of order, devices run out of memory, fail and are lost during a job. The product has
+ * the bits of one machine's, as long as the scheme has enough nodes.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +24,8 @@ static char dir[64], masks[80], state[80];
 static int begin(void **s)
 {
     (void)s;
-    const char *where = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp"; /* masks are synced */
+    const char *where = access("/dev/shm", W_OK) == 0 ? "/dev/shm"
+                                                      : "/tmp"; /* masks are synced to disk */
     snprintf(dir, sizeof dir, "%s/devices-XXXXXX", where);
     if (!mkdtemp(dir)) return -1;
     snprintf(masks, sizeof masks, "%s/B.masks", dir);
@@ -44,7 +45,7 @@ static int end(void **s)
     return nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Two domains may be missing under share and share1. */
+/* Under share and share1, two domains may be missing. */
 static sim_options drawn(uint64_t seed, sherd_scheme scheme)
 {
     sherd__seeded st;
@@ -91,7 +92,7 @@ static const sherd_scheme schemes[] = { SHERD_PERMUTE, SHERD_PLAIN, SHERD_SHARE,
                                         SHERD_BLIND };
 #define SCHEMES (sizeof schemes / sizeof *schemes)
 
-static void calls_that_end_late_and_out_of_order_change_no_bit(void **s)
+static void calls_that_end_late_and_out_of_order_do_not_change_bits(void **s)
 {
     (void)s;
     remote_stats all = { 0 };
@@ -107,7 +108,7 @@ static void calls_that_end_late_and_out_of_order_change_no_bit(void **s)
     assert_true(all.overtaken > 100);
 }
 
-static void devices_that_run_out_of_memory_and_fail_change_no_bit(void **s)
+static void devices_that_run_out_of_memory_and_fail_do_not_change_bits(void **s)
 {
     (void)s;
     remote_stats all = { 0 };
@@ -124,8 +125,8 @@ static void devices_that_run_out_of_memory_and_fail_change_no_bit(void **s)
     assert_true(all.failed > 100);
 }
 
-/* One of two devices, or the only one: then the node has nothing left to compute with. */
-static void devices_that_die_in_the_middle_of_a_job_change_no_bit(void **s)
+/* One of two devices is lost, or the only one: then the node cannot compute any more. */
+static void devices_lost_during_a_job_do_not_change_bits(void **s)
 {
     (void)s;
     remote_stats all = { 0 };
@@ -134,7 +135,7 @@ static void devices_that_die_in_the_middle_of_a_job_change_no_bit(void **s)
         sim_options o = drawn(seed, schemes[seed % SCHEMES]);
         sim_outcome r;
         o.devices.dies_at = 1 + (uint32_t)(seed / 10 % 6);
-        o.dying = o.product.scheme == SHERD_PERMUTE ? 1 : 2; /* its bound has room for one */
+        o.dying = o.product.scheme == SHERD_PERMUTE ? 1 : 2; /* its bound leaves room for one */
         right(&o, &r);
         all.lost += r.devices.lost;
         repeated += r.repeated;
@@ -146,9 +147,9 @@ static void devices_that_die_in_the_middle_of_a_job_change_no_bit(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(calls_that_end_late_and_out_of_order_change_no_bit),
-        cmocka_unit_test(devices_that_run_out_of_memory_and_fail_change_no_bit),
-        cmocka_unit_test(devices_that_die_in_the_middle_of_a_job_change_no_bit),
+        cmocka_unit_test(calls_that_end_late_and_out_of_order_do_not_change_bits),
+        cmocka_unit_test(devices_that_run_out_of_memory_and_fail_do_not_change_bits),
+        cmocka_unit_test(devices_lost_during_a_job_do_not_change_bits),
     };
     return cmocka_run_group_tests_name("scheduler/devices", tests, begin, end);
 }

@@ -1,6 +1,7 @@
 /*
- * Secure aggregation, both state machines joined: the sum is that of all local gradients to the
- * bit, whoever is lost and when; what the coordinator hears holds none of them.
+ * Secure aggregation with both state machines joined: the sum equals that of all local gradients,
+ * bit for bit, whichever node is lost and when; the bytes that the coordinator receives contain no
+ * gradient.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +20,7 @@
 #include "tests/sim/scheduler/secure_world.h"
 #include "tests/support/draw.h"
 
-static void the_sum_is_that_of_all_local_gradients_to_the_bit(void **s)
+static void the_sum_equals_that_of_all_local_gradients_bit_for_bit(void **s)
 {
     (void)s;
     static const uint32_t kinds[][3] = { { 3, 3, 1 }, { 4, 0, 1 }, { 7, 0, 2 }, { 7, 7, 5 } };
@@ -39,8 +40,8 @@ static void the_sum_is_that_of_all_local_gradients_to_the_bit(void **s)
     }
 }
 
-/* Seven nodes, two may collude, five must be left (U > 4.5). */
-static void nodes_may_be_lost_at_any_moment_as_long_as_enough_are_left(void **s)
+/* Seven nodes, two may collude, five must remain (U > 4.5). */
+static void nodes_may_be_lost_at_any_moment_if_enough_remain(void **s)
 {
     (void)s;
     for (const uint32_t *op = secure_phases + ROUND; op < secure_phases + PHASES; op++)
@@ -57,8 +58,8 @@ static void nodes_may_be_lost_at_any_moment_as_long_as_enough_are_left(void **s)
             w.lost[1] = 6;
             w.lost_len = 2;
             assert_int_equal(secure_ask(&w), 0);
-            /* answers come in the order of nodes: 5 and 6 have given nothing before they are lost,
-               and everything once answers to CONFIRM and OPEN come */
+            /* answers arrive in the order of nodes: 5 and 6 have uploaded nothing before they are
+             * lost, and everything by the time of answers to CONFIRM and OPEN */
             if (*op >= SHERD__OP_OPEN) secure_is_sum_without(&w, NULL, 0);
             else secure_is_sum_without(&w, w.lost, 2);
             w.lost_len = 0;
@@ -68,7 +69,7 @@ static void nodes_may_be_lost_at_any_moment_as_long_as_enough_are_left(void **s)
         }
 }
 
-static void one_that_is_lost_behind_its_upload_is_in_the_sum(void **s)
+static void a_node_lost_after_its_upload_is_in_the_sum(void **s)
 {
     (void)s;
     world w;
@@ -76,7 +77,7 @@ static void one_that_is_lost_behind_its_upload_is_in_the_sum(void **s)
     secure_begin(&w, 7, 5, 2);
     secure_meet(&w);
     w.op = SHERD__OP_HIDE;
-    w.at = 4; /* nodes 0 to 3 have given theirs */
+    w.at = 4; /* nodes 0 to 3 have uploaded */
     w.lost[0] = 1;
     w.lost[1] = 6;
     w.lost_len = 2;
@@ -87,7 +88,7 @@ static void one_that_is_lost_behind_its_upload_is_in_the_sum(void **s)
     secure_end(&w);
 }
 
-static void one_that_is_lost_between_pieces_and_upload_is_not_in_the_sum(void **s)
+static void a_node_lost_between_pieces_and_upload_is_not_in_the_sum(void **s)
 {
     (void)s;
     world w;
@@ -96,14 +97,14 @@ static void one_that_is_lost_between_pieces_and_upload_is_not_in_the_sum(void **
     secure_meet(&w);
     w.op = SHERD__OP_SEAL;
     w.at = 1;
-    w.lost_len = 1; /* node 0, whose pieces came first */
+    w.lost_len = 1; /* node 0, whose pieces arrived first */
     w.lost[0] = 0;
     assert_int_equal(secure_ask(&w), 0);
     secure_is_sum_without(&w, (uint32_t[]){ 0 }, 1);
     secure_end(&w);
 }
 
-static void one_answer_too_few_opens_nothing(void **s)
+static void with_one_answer_too_few_nothing_is_opened(void **s)
 {
     (void)s;
     for (const uint32_t *op = secure_phases + ROUND; op < secure_phases + PHASES; op++) {
@@ -126,7 +127,7 @@ static void one_answer_too_few_opens_nothing(void **s)
     }
 }
 
-static void who_is_lost_before_the_roster_is_done_without(void **s)
+static void a_node_lost_before_the_roster_is_left_out(void **s)
 {
     (void)s;
     world w;
@@ -143,7 +144,7 @@ static void who_is_lost_before_the_roster_is_done_without(void **s)
     secure_end(&w);
 }
 
-static void a_key_that_is_not_the_pinned_one_is_not_let_in(void **s)
+static void a_node_whose_key_is_not_the_pinned_one_is_refused(void **s)
 {
     (void)s;
     world w;
@@ -152,7 +153,7 @@ static void a_key_that_is_not_the_pinned_one_is_not_let_in(void **s)
     secure_begin(&w, 5, 0, 1);
     assert_int_equal(sherd__identity_new(&other), 0);
     sherd_identity *own = w.node[2].identity;
-    w.node[2].identity = other; /* what the coordinator expects of it from now on */
+    w.node[2].identity = other; /* the key that the coordinator now expects */
     secure_meet(&w);
     assert_true(w.node[2].expelled);
     assert_int_equal(w.a.nodes, 4);
@@ -163,8 +164,9 @@ static void a_key_that_is_not_the_pinned_one_is_not_let_in(void **s)
     secure_end(&w);
 }
 
-/* It would end the round for all: nobody opens a sum on its word. Its gradient stays in there. */
-static void who_confirms_something_else_is_expelled_and_the_sum_is_opened(void **s)
+/* Passed on, it would end the round for all: no member opens a sum with it. Its gradient stays in
+ * the sum. */
+static void a_node_that_confirms_something_else_is_expelled_and_the_sum_opened(void **s)
 {
     (void)s;
     world w;
@@ -180,7 +182,7 @@ static void who_confirms_something_else_is_expelled_and_the_sum_is_opened(void *
     secure_end(&w);
 }
 
-static void one_that_does_not_confirm_takes_no_part(void **s)
+static void a_node_that_does_not_support_confirmation_takes_no_part(void **s)
 {
     (void)s;
     world w;
@@ -197,7 +199,7 @@ static void one_that_does_not_confirm_takes_no_part(void **s)
     secure_end(&w);
 }
 
-/* Neither what a node says nor the sum of others depends on whether a gradient fits. */
+/* Neither the answers of a node nor the sum of the others depend on whether a gradient fits. */
 static void a_gradient_that_does_not_fit_saturates(void **s)
 {
     (void)s;
@@ -217,7 +219,7 @@ static void a_gradient_that_does_not_fit_saturates(void **s)
     secure_end(&w);
 }
 
-/* ---- what the coordinator hears ------------------------------------------------------------ */
+/* ---- the data that the coordinator receives -------------------------------------------------- */
 
 enum { SET = 1 << 16 };
 
@@ -264,7 +266,7 @@ static void put(sim_node *n, uint32_t block, uint8_t dtype, uint64_t rows, uint6
     assert_int_equal(sherd__session_put(n->co, 78, block, f), 0);
 }
 
-/* The same gradient by SHERD__OP_GRADIENT, of examples that the coordinator deals. */
+/* Requests the same gradient by SHERD__OP_GRADIENT, over examples that the coordinator sends. */
 static void ask_in_clear(world *w, sim_node *n)
 {
     sherd__step_plan plan = {
@@ -303,7 +305,7 @@ static void ask_in_clear(world *w, sim_node *n)
     secure_settle(w);
 }
 
-static void what_the_coordinator_hears_holds_no_gradient_and_no_example(void **s)
+static void the_coordinators_data_contain_no_gradient_and_no_example(void **s)
 {
     (void)s;
     world w;
@@ -338,7 +340,7 @@ static void what_the_coordinator_hears_holds_no_gradient_and_no_example(void **s
         bytes += w.node[i].heard_len;
     }
     assert_true(bytes > 7 * 7 * 100);
-    ask_in_clear(&w, &w.node[3]); /* they would be found */
+    ask_in_clear(&w, &w.node[3]); /* a control: here they are found */
     assert_true(found(set, w.node[3].heard, w.node[3].heard_len) >= COUNT - 5);
     assert_int_equal(found(set, (const uint8_t *)w.node[2].examples, 7 * 8), INPUTS);
     secure_end(&w);
@@ -347,17 +349,17 @@ static void what_the_coordinator_hears_holds_no_gradient_and_no_example(void **s
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_sum_is_that_of_all_local_gradients_to_the_bit),
-        cmocka_unit_test(nodes_may_be_lost_at_any_moment_as_long_as_enough_are_left),
-        cmocka_unit_test(one_that_is_lost_behind_its_upload_is_in_the_sum),
-        cmocka_unit_test(one_that_is_lost_between_pieces_and_upload_is_not_in_the_sum),
-        cmocka_unit_test(one_answer_too_few_opens_nothing),
-        cmocka_unit_test(who_is_lost_before_the_roster_is_done_without),
-        cmocka_unit_test(a_key_that_is_not_the_pinned_one_is_not_let_in),
-        cmocka_unit_test(who_confirms_something_else_is_expelled_and_the_sum_is_opened),
-        cmocka_unit_test(one_that_does_not_confirm_takes_no_part),
+        cmocka_unit_test(the_sum_equals_that_of_all_local_gradients_bit_for_bit),
+        cmocka_unit_test(nodes_may_be_lost_at_any_moment_if_enough_remain),
+        cmocka_unit_test(a_node_lost_after_its_upload_is_in_the_sum),
+        cmocka_unit_test(a_node_lost_between_pieces_and_upload_is_not_in_the_sum),
+        cmocka_unit_test(with_one_answer_too_few_nothing_is_opened),
+        cmocka_unit_test(a_node_lost_before_the_roster_is_left_out),
+        cmocka_unit_test(a_node_whose_key_is_not_the_pinned_one_is_refused),
+        cmocka_unit_test(a_node_that_confirms_something_else_is_expelled_and_the_sum_opened),
+        cmocka_unit_test(a_node_that_does_not_support_confirmation_takes_no_part),
         cmocka_unit_test(a_gradient_that_does_not_fit_saturates),
-        cmocka_unit_test(what_the_coordinator_hears_holds_no_gradient_and_no_example),
+        cmocka_unit_test(the_coordinators_data_contain_no_gradient_and_no_example),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

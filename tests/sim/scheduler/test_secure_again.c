@@ -1,8 +1,8 @@
 /*
- * Secure aggregation that is made again: by a coordinator that was killed and goes on from a
- * checkpoint, with other nodes there; with nodes that leave again and again before a sum is opened;
- * with one that takes its time to come back. No two sums of one step are to be opened over other
- * sets, and nothing goes on for ever.
+ * Secure aggregation that is repeated: by a coordinator that was killed and continues from a
+ * checkpoint, with other nodes; with nodes that disconnect again and again before a sum is opened;
+ * with a node that takes long to return. No two sums of one step may be opened over different sets,
+ * and every training ends.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -41,9 +41,9 @@ static bool is_over(world *w, int *err, sherd_diag *d)
     return sherd__secure_job_work(w->job).ops->done(w->job, err, d);
 }
 
-/* ---- a coordinator that goes on from a checkpoint ------------------------------------------ */
+/* ---- a coordinator that continues from a checkpoint ------------------------------------------ */
 
-/* Parameters of a step, as the updates before it have made them. */
+/* Sets the parameters of a step, as the updates before it have made them. */
 static void go_to(world *w, uint64_t step)
 {
     w->step = step;
@@ -51,7 +51,8 @@ static void go_to(world *w, uint64_t step)
         w->params->values[k] = (double)((k * 37 + step * 11) % 101) / 200 - 0.25;
 }
 
-/* Steps until the coordinator is killed, or ends for want of nodes; what `at` was then. */
+/* Runs steps until the coordinator is killed, or ends for lack of nodes; returns the step
+ * reached. */
 static uint64_t run(world *w, uint64_t at)
 {
     int err = 0;
@@ -72,10 +73,10 @@ static uint64_t run(world *w, uint64_t at)
     return at;
 }
 
-/* Coordinators are killed at any moment, and end where too few nodes are left; the next one goes on
- * from a checkpoint some steps before, with others there. The world looks whether any step was to
- * be opened over two sets. */
-static void no_step_is_to_be_opened_over_two_sets_whatever_coordinators_come_and_go(void **s)
+/* Coordinators are killed at any moment, and end if too few nodes remain; the next one continues
+ * from a checkpoint some steps earlier, with other nodes. The world checks that no step was to be
+ * opened over two sets. */
+static void no_step_is_opened_over_two_sets_by_any_series_of_coordinators(void **s)
 {
     (void)s;
     unsigned again = 0, refused = 0, killed = 0;
@@ -110,8 +111,9 @@ static void no_step_is_to_be_opened_over_two_sets_whatever_coordinators_come_and
     assert_true(again > 10 && refused > 5 && killed > 20);
 }
 
-/* Node 3 gave to what is made again, and is not there; or no line of the node file has its key. */
-static void a_step_made_again_names_the_node_that_it_lacks(void **s)
+/* Node 3 has uploaded to the repeated step, and is absent; or no line of the node file has its
+ * key. */
+static void a_repeated_step_names_the_missing_node(void **s)
 {
     (void)s;
     for (unsigned stranger = 0; stranger < 2; stranger++) {
@@ -148,8 +150,8 @@ static void a_step_made_again_names_the_node_that_it_lacks(void **s)
     }
 }
 
-/* A sum over three, in a training that five have joined since: three open it, as they did. */
-static void a_step_made_again_leaves_out_who_has_come_since(void **s)
+/* A sum over three nodes, in a training that five have joined since: the same three open it. */
+static void a_repeated_step_leaves_out_nodes_that_joined_later(void **s)
 {
     (void)s;
     world w;
@@ -178,9 +180,10 @@ static void a_step_made_again_leaves_out_who_has_come_since(void **s)
     sherd__sumlist_close(sums);
 }
 
-/* Nobody was asked to open it, so it is over others then, and nothing is written down before. Those
- * that have signed and are lost leave too few; what others sign late is of no round any more. */
-static void a_sum_lost_while_it_is_confirmed_is_made_again_over_whoever_is_there(void **s)
+/* No node was asked to open it and nothing was recorded, so it is repeated over other nodes. The
+ * remaining nodes that have signed are too few; late signatures of others belong to no round any
+ * more. */
+static void a_sum_lost_during_confirmation_is_repeated_over_the_present_nodes(void **s)
 {
     (void)s;
     world w;
@@ -194,7 +197,7 @@ static void a_sum_lost_while_it_is_confirmed_is_made_again_over_whoever_is_there
     secure_begin_again(&w, sums, 127);
     secure_meet(&w);
     w.op = SHERD__OP_CONFIRM;
-    w.at = 3; /* of nodes 0 to 2; 3 and 4 make it five, and four are there */
+    w.at = 3; /* of nodes 0 to 2; with 3 and 4 there would be five, and four remain */
     for (uint32_t i = 0; i < 3; i++) w.lost[i] = i;
     w.lost_len = 3;
     w.back = true;
@@ -214,9 +217,9 @@ static void a_sum_lost_while_it_is_confirmed_is_made_again_over_whoever_is_there
     sherd__sumlist_close(sums);
 }
 
-/* ---- what must not go on for ever ---------------------------------------------------------- */
+/* ---- repetitions that must end --------------------------------------------------------------- */
 
-static void who_leaves_with_every_answer_is_done_without(void **s)
+static void a_node_that_disconnects_with_every_answer_is_left_out(void **s)
 {
     (void)s;
     for (const uint32_t *op = secure_phases; op < secure_phases + PHASES; op++) {
@@ -228,7 +231,7 @@ static void who_leaves_with_every_answer_is_done_without(void **s)
         w.back = true;
         w.flaps = 1 << 2 | 1 << 4;
         w.flap_op = *op;
-        secure_cut(&w, 2); /* so that a roster is made anew */
+        secure_cut(&w, 2); /* so that a new roster is made */
         secure_connect(&w.node[2]);
         for (unsigned round = 0; round < 9; round++) {
             assert_int_equal(secure_ask(&w), 0);
@@ -238,8 +241,8 @@ static void who_leaves_with_every_answer_is_done_without(void **s)
     }
 }
 
-/* They give, and leave before the sum is opened: too few are left each time, and it is the same
- * sum that is asked for. */
+/* They upload, and disconnect before the sum is opened: too few remain each time, and the same sum
+ * is requested. */
 static void a_sum_that_is_never_opened_ends_the_training(void **s)
 {
     (void)s;
@@ -265,9 +268,9 @@ static void a_sum_that_is_never_opened_ends_the_training(void **s)
     }
 }
 
-/* Attempts to reach it at once have failed, and it is tried on: a restarted node is waited for as
- * long as the training has lasted, and named while it is. */
-static void one_that_is_restarted_slowly_is_waited_for_as_long_as_the_training_has_lasted(void **s)
+/* The immediate attempts to reach it have failed, and attempts continue: the coordinator waits for
+ * a restarted node as long as the training has lasted, and names it meanwhile. */
+static void a_slowly_restarted_node_is_waited_for_as_long_as_the_training_has_lasted(void **s)
 {
     (void)s;
     for (unsigned late = 0; late < 2; late++) {
@@ -307,14 +310,13 @@ static void one_that_is_restarted_slowly_is_waited_for_as_long_as_the_training_h
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_step_is_to_be_opened_over_two_sets_whatever_coordinators_come_and_go),
-        cmocka_unit_test(a_step_made_again_names_the_node_that_it_lacks),
-        cmocka_unit_test(a_step_made_again_leaves_out_who_has_come_since),
-        cmocka_unit_test(a_sum_lost_while_it_is_confirmed_is_made_again_over_whoever_is_there),
-        cmocka_unit_test(who_leaves_with_every_answer_is_done_without),
+        cmocka_unit_test(no_step_is_opened_over_two_sets_by_any_series_of_coordinators),
+        cmocka_unit_test(a_repeated_step_names_the_missing_node),
+        cmocka_unit_test(a_repeated_step_leaves_out_nodes_that_joined_later),
+        cmocka_unit_test(a_sum_lost_during_confirmation_is_repeated_over_the_present_nodes),
+        cmocka_unit_test(a_node_that_disconnects_with_every_answer_is_left_out),
         cmocka_unit_test(a_sum_that_is_never_opened_ends_the_training),
-        cmocka_unit_test(
-            one_that_is_restarted_slowly_is_waited_for_as_long_as_the_training_has_lasted),
+        cmocka_unit_test(a_slowly_restarted_node_is_waited_for_as_long_as_the_training_has_lasted),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

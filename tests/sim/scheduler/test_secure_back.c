@@ -1,6 +1,6 @@
 /*
- * Secure aggregation whose nodes come and go: who is lost is in the sums again once it is back, and
- * no two sums under the same parameters are over other sets.
+ * Secure aggregation with nodes that leave and return: a lost node is in the sums again after its
+ * return, and no two sums with the same parameters are over different sets.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 #include "tests/sim/scheduler/secure_world.h"
 #include "tests/support/draw.h"
 
-static void who_was_lost_at_any_moment_is_in_the_sums_again_once_it_is_back(void **s)
+static void a_node_lost_at_any_moment_is_in_the_sums_again_after_its_return(void **s)
 {
     (void)s;
     for (const uint32_t *op = secure_phases + ROUND; op < secure_phases + PHASES; op++)
@@ -47,7 +47,7 @@ static void who_was_lost_at_any_moment_is_in_the_sums_again_once_it_is_back(void
             }
 }
 
-static void who_is_lost_between_two_sums_is_missing_in_none_if_it_is_back_in_time(void **s)
+static void a_node_lost_between_two_sums_and_back_in_time_is_in_every_sum(void **s)
 {
     (void)s;
     world w;
@@ -62,11 +62,11 @@ static void who_is_lost_between_two_sums_is_missing_in_none_if_it_is_back_in_tim
         secure_connect(&w.node[round]);
         secure_settle(&w);
     }
-    assert_int_equal(w.keys_len, 5 * 5); /* the last one is back, and nothing was asked since */
+    assert_int_equal(w.keys_len, 5 * 5); /* the last one is back, and nothing was requested since */
     secure_end(&w);
 }
 
-static void one_that_was_not_there_at_first_joins_later(void **s)
+static void a_node_that_was_absent_at_first_joins_later(void **s)
 {
     (void)s;
     world w;
@@ -87,10 +87,9 @@ static void one_that_was_not_there_at_first_joins_later(void **s)
     secure_end(&w);
 }
 
-/* A roster of five needs four survivors, the first one needed three. In the middle of a round it
- * does not shrink below four: any four of five and three of them might have no honest node in
- * common. */
-static void a_roster_that_has_grown_may_shrink_to_what_the_first_needed(void **s)
+/* A roster of five needs four survivors; the first one needed three. Within a round it does not
+ * shrink below four: any four of five and three of them might have no honest node in common. */
+static void a_roster_that_has_grown_may_shrink_to_the_size_that_the_first_needed(void **s)
 {
     (void)s;
     for (unsigned during = 0; during < 2; during++) {
@@ -110,7 +109,7 @@ static void a_roster_that_has_grown_may_shrink_to_what_the_first_needed(void **s
         w.lost[0] = 2;
         w.lost[1] = 4;
         w.lost_len = 2;
-        w.banned = true; /* nobody waits for them */
+        w.banned = true; /* the coordinator does not wait for them */
         for (unsigned i = 0; i < 2 && !during; i++) secure_cut(&w, w.lost[i]);
         assert_int_equal(secure_ask(&w), during ? SHERD_EFEWNODES : 0);
         if (during) {
@@ -130,8 +129,9 @@ static void a_roster_that_has_grown_may_shrink_to_what_the_first_needed(void **s
     }
 }
 
-/* Its data do not fit, or others do not believe it: that is no end for those who were there. */
-static void one_that_cannot_join_does_not_stop_the_others(void **s)
+/* Its data do not fit, or others do not accept it: the training of the existing members
+ * continues. */
+static void a_node_that_cannot_join_does_not_stop_the_others(void **s)
 {
     (void)s;
     for (unsigned unbelieved = 0; unbelieved < 2; unbelieved++) {
@@ -163,9 +163,9 @@ static void one_that_cannot_join_does_not_stop_the_others(void **s)
     }
 }
 
-/* Three of seven are lost, five must be left: a sum that nobody was asked to open is begun anew
- * with those that come back, and nothing of it is waited for where nobody will. */
-static void a_sum_waits_for_those_that_may_be_back_at_once(void **s)
+/* Three of seven are lost, five must remain: a sum that no node was asked to open is started again
+ * with those that return, and the coordinator does not wait if none will. */
+static void a_sum_waits_for_nodes_that_may_return_at_once(void **s)
 {
     (void)s;
     for (uint32_t op = SHERD__OP_SEAL; op <= SHERD__OP_HIDE; op++)
@@ -213,8 +213,8 @@ static void a_sum_waits_for_those_that_may_be_back_at_once(void **s)
         }
 }
 
-/* Node 6 is lost before its pieces; then `lost` of the others once two have answered, so that five
- * are no longer left. */
+/* Node 6 is lost before its pieces; then `lost` of the others after two have answered, so that
+ * fewer than five remain. */
 static void begin_unopened(world *w, uint32_t lost)
 {
     secure_begin(w, 7, 5, 2);
@@ -236,8 +236,8 @@ static bool is_over(world *w, int *err)
     return sherd__secure_job_work(w->job).ops->done(w->job, err, NULL);
 }
 
-/* Two sums under the same parameters over other sets would differ by single gradients. */
-static void a_sum_that_was_not_opened_is_asked_for_again_of_the_same_nodes(void **s)
+/* Two sums with the same parameters over different sets would differ by single gradients. */
+static void a_sum_that_was_not_opened_is_requested_again_from_the_same_nodes(void **s)
 {
     (void)s;
     for (uint32_t lost = 2; lost <= 3; lost++) {
@@ -248,7 +248,7 @@ static void a_sum_that_was_not_opened_is_asked_for_again_of_the_same_nodes(void 
         assert_false(is_over(&w, &err) || sherd__secure_job_answered(w.job));
         assert_non_null(strstr(w.log, "asked for again when all 6 nodes that are in it are up"));
         size_t keys = w.keys_len;
-        secure_connect(&w.node[6]); /* enough are up, and they are others */
+        secure_connect(&w.node[6]); /* enough are up, but they are others */
         secure_settle(&w);
         assert_false(is_over(&w, &err) || sherd__secure_job_answered(w.job));
         assert_int_equal(w.keys_len, keys);
@@ -256,7 +256,7 @@ static void a_sum_that_was_not_opened_is_asked_for_again_of_the_same_nodes(void 
         secure_settle(&w);
         assert_int_equal(secure_take(&w), 0);
         secure_is_sum_without(&w, (uint32_t[]){ 6 }, 1);
-        assert_int_equal(w.keys_len, keys + 6); /* of a roster of their own */
+        assert_int_equal(w.keys_len, keys + 6); /* in a roster of their own */
         assert_int_equal(secure_ask(&w), 0);
         secure_is_sum_without(&w, NULL, 0);
         assert_int_equal(w.sum.a.nodes, 7);
@@ -264,7 +264,7 @@ static void a_sum_that_was_not_opened_is_asked_for_again_of_the_same_nodes(void 
     }
 }
 
-static void without_one_of_its_nodes_a_sum_that_was_not_opened_is_the_end(void **s)
+static void without_one_of_its_nodes_a_sum_that_was_not_opened_ends_the_training(void **s)
 {
     (void)s;
     for (unsigned others = 0; others < 2; others++) {
@@ -273,7 +273,7 @@ static void without_one_of_its_nodes_a_sum_that_was_not_opened_is_the_end(void *
         int err = 0;
         draw_state = 44 + others;
         begin_unopened(&w, 2);
-        if (others) secure_connect(&w.node[6]); /* five are up then */
+        if (others) secure_connect(&w.node[6]); /* then five are up */
         secure_settle(&w);
         secure_connect(&w.node[4]);
         secure_settle(&w);
@@ -288,8 +288,8 @@ static void without_one_of_its_nodes_a_sum_that_was_not_opened_is_the_end(void *
     }
 }
 
-/* It is bound to six, and all six have given: five open it. */
-static void one_that_has_given_to_what_is_asked_again_may_be_gone_for_good(void **s)
+/* It is bound to six nodes, and all six have uploaded: five open it. */
+static void a_node_that_has_uploaded_to_the_repeated_sum_may_be_gone_for_good(void **s)
 {
     (void)s;
     world w;
@@ -298,7 +298,7 @@ static void one_that_has_given_to_what_is_asked_again_may_be_gone_for_good(void 
     w.op = SHERD__OP_HIDE;
     w.at = 1;
     w.seen = 0;
-    w.lost[0] = 0; /* who gives first */
+    w.lost[0] = 0; /* the first that uploads */
     w.lost_len = 1;
     w.banned = true;
     for (uint32_t i = 4; i <= 5; i++) secure_connect(&w.node[i]);
@@ -310,8 +310,8 @@ static void one_that_has_given_to_what_is_asked_again_may_be_gone_for_good(void 
     secure_end(&w);
 }
 
-/* It may be lost again, in any phase of what is asked again. */
-static void what_is_asked_again_may_be_undone_again(void **s)
+/* A node may be lost again, in any phase of the repetition. */
+static void a_repeated_sum_may_be_repeated_again(void **s)
 {
     (void)s;
     for (const uint32_t *op = secure_phases; op < secure_phases + PHASES; op++)
@@ -337,8 +337,8 @@ static void what_is_asked_again_may_be_undone_again(void **s)
         }
 }
 
-/* Of two members one is at fault, and nobody knows which: nothing is gained by asking again. */
-static void what_nobody_was_lost_of_is_not_asked_for_again(void **s)
+/* One of two members is faulty, and it is undecidable which: repeating would not help. */
+static void a_sum_from_which_no_node_was_lost_is_not_repeated(void **s)
 {
     (void)s;
     for (unsigned checks = 0; checks < 2; checks++) {
@@ -355,8 +355,8 @@ static void what_nobody_was_lost_of_is_not_asked_for_again(void **s)
     }
 }
 
-/* Whoever is lost is back sooner or later: so no training ends. */
-static void whoever_comes_and_goes_sums_are_those_of_the_uploads(void **s)
+/* Every lost node returns sooner or later, so no training ends. */
+static void sums_equal_those_of_the_uploads_whichever_nodes_come_and_go(void **s)
 {
     (void)s;
     unsigned sums = 0, again = 0, rosters = 0;
@@ -367,7 +367,8 @@ static void whoever_comes_and_goes_sums_are_those_of_the_uploads(void **s)
         secure_begin(&w, 3 + seed % 5, 0, 1);
         secure_meet(&w);
         w.back = true;
-        w.often = 18 + seed % 40 + seed / 40 * 14; /* none is lost five times in one sum */
+        w.often = 18 + seed % 40 + seed / 40 * 14; /* so that no node is lost five times in one
+                                                    * sum */
         for (unsigned round = 0; round < 9 && !err; round++) {
             for (size_t k = 0; k < COUNT; k++) w.params->values[k] *= 0.97;
             const sherd__work_ops *job = sherd__secure_job_work(w.job).ops;
@@ -375,7 +376,7 @@ static void whoever_comes_and_goes_sums_are_those_of_the_uploads(void **s)
             for (unsigned go = 0;
                  go < 200 && !sherd__secure_job_answered(w.job) && !job->done(w.job, &err, NULL);
                  go++) {
-                secure_settle(&w); /* it waits for somebody to be back */
+                secure_settle(&w); /* it waits for a node to return */
                 for (uint32_t i = 0; i < w.count; i++)
                     if (!w.node[i].up && !w.node[i].expelled) secure_connect(&w.node[i]);
             }
@@ -401,18 +402,18 @@ static void whoever_comes_and_goes_sums_are_those_of_the_uploads(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_was_lost_at_any_moment_is_in_the_sums_again_once_it_is_back),
-        cmocka_unit_test(who_is_lost_between_two_sums_is_missing_in_none_if_it_is_back_in_time),
-        cmocka_unit_test(one_that_was_not_there_at_first_joins_later),
-        cmocka_unit_test(a_roster_that_has_grown_may_shrink_to_what_the_first_needed),
-        cmocka_unit_test(one_that_cannot_join_does_not_stop_the_others),
-        cmocka_unit_test(a_sum_waits_for_those_that_may_be_back_at_once),
-        cmocka_unit_test(a_sum_that_was_not_opened_is_asked_for_again_of_the_same_nodes),
-        cmocka_unit_test(without_one_of_its_nodes_a_sum_that_was_not_opened_is_the_end),
-        cmocka_unit_test(one_that_has_given_to_what_is_asked_again_may_be_gone_for_good),
-        cmocka_unit_test(what_is_asked_again_may_be_undone_again),
-        cmocka_unit_test(what_nobody_was_lost_of_is_not_asked_for_again),
-        cmocka_unit_test(whoever_comes_and_goes_sums_are_those_of_the_uploads),
+        cmocka_unit_test(a_node_lost_at_any_moment_is_in_the_sums_again_after_its_return),
+        cmocka_unit_test(a_node_lost_between_two_sums_and_back_in_time_is_in_every_sum),
+        cmocka_unit_test(a_node_that_was_absent_at_first_joins_later),
+        cmocka_unit_test(a_roster_that_has_grown_may_shrink_to_the_size_that_the_first_needed),
+        cmocka_unit_test(a_node_that_cannot_join_does_not_stop_the_others),
+        cmocka_unit_test(a_sum_waits_for_nodes_that_may_return_at_once),
+        cmocka_unit_test(a_sum_that_was_not_opened_is_requested_again_from_the_same_nodes),
+        cmocka_unit_test(without_one_of_its_nodes_a_sum_that_was_not_opened_ends_the_training),
+        cmocka_unit_test(a_node_that_has_uploaded_to_the_repeated_sum_may_be_gone_for_good),
+        cmocka_unit_test(a_repeated_sum_may_be_repeated_again),
+        cmocka_unit_test(a_sum_from_which_no_node_was_lost_is_not_repeated),
+        cmocka_unit_test(sums_equal_those_of_the_uploads_whichever_nodes_come_and_go),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /*
- * Secure aggregation over nodes whose devices have memory of their own. Examples are on their node
- * only: whatever the devices do, no node is missing in a sum, no task is refused, and the sum has
- * the bits that nodes without devices come to.
+ * Secure aggregation over nodes whose devices have memory of their own. Only the node has its
+ * examples: whatever the devices do, no node is missing in a sum, no task is refused, and the sum
+ * has the bits of nodes without devices.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,7 +35,7 @@ static void sums(uint64_t seed, int64_t out[ROUNDS][LEN])
     secure_end(&w);
 }
 
-static void whatever_befalls_devices_every_node_is_in_the_sum(void **unused)
+static void whatever_devices_do_every_node_is_in_the_sum(void **unused)
 {
     (void)unused;
     int64_t want[ROUNDS][LEN], got[ROUNDS][LEN];
@@ -63,7 +63,7 @@ static void whatever_befalls_devices_every_node_is_in_the_sum(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whatever_befalls_devices_every_node_is_in_the_sum),
+        cmocka_unit_test(whatever_devices_do_every_node_is_in_the_sum),
     };
     return cmocka_run_group_tests_name("scheduler/secure_devices", tests, NULL, node_devices_end);
 }

@@ -1,6 +1,6 @@
 /*
- * A member that seals what others cannot open, and one that says so of others: whoever is at fault
- * is left out once that is certain, one round at most is lost, and nobody can be framed.
+ * A member whose pieces others cannot open, and a member that falsely reports so: the faulty one is
+ * left out once it is certain, at most one round is lost, and honest members cannot be framed.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +25,7 @@ static void is_sum_without_the_first(world *w)
     secure_is_sum_without(w, &first, 1);
 }
 
-static void one_that_seals_noise_costs_a_round_and_is_left_out(void **s)
+static void a_member_that_seals_noise_costs_one_round_and_is_left_out(void **s)
 {
     (void)s;
     for (uint32_t nodes = 4; nodes <= NODES; nodes++) {
@@ -46,9 +46,9 @@ static void one_that_seals_noise_costs_a_round_and_is_left_out(void **s)
     }
 }
 
-/* Of as many as may collude each may be the one that lies: the sum is opened by the others. In the
- * next round it does so to another one, and that is one too many. */
-static void one_that_seals_noise_for_some_is_left_out_once_they_are_too_many(void **s)
+/* Each of as many reporters as may collude could be the liar: the sum is opened by the others. In
+ * the next round another member reports, and that is one too many. */
+static void a_member_is_left_out_once_too_many_cannot_open_its_pieces(void **s)
 {
     (void)s;
     world w;
@@ -69,7 +69,7 @@ static void one_that_seals_noise_for_some_is_left_out_once_they_are_too_many(voi
     secure_end(&w);
 }
 
-static void as_many_as_may_collude_frame_nobody(void **s)
+static void as_many_members_as_may_collude_cannot_frame_another(void **s)
 {
     (void)s;
     for (uint32_t rounds = 0; rounds < 2; rounds++) {
@@ -94,8 +94,8 @@ static void as_many_as_may_collude_frame_nobody(void **s)
     }
 }
 
-/* Members of a version without checks open what they can, as before. */
-static void members_that_do_not_check_are_asked_as_before(void **s)
+/* Members of a version without checks open the sum as before. */
+static void members_that_do_not_support_checks_are_asked_as_before(void **s)
 {
     (void)s;
     world w;
@@ -114,10 +114,10 @@ static void members_that_do_not_check_are_asked_as_before(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_that_seals_noise_costs_a_round_and_is_left_out),
-        cmocka_unit_test(one_that_seals_noise_for_some_is_left_out_once_they_are_too_many),
-        cmocka_unit_test(as_many_as_may_collude_frame_nobody),
-        cmocka_unit_test(members_that_do_not_check_are_asked_as_before),
+        cmocka_unit_test(a_member_that_seals_noise_costs_one_round_and_is_left_out),
+        cmocka_unit_test(a_member_is_left_out_once_too_many_cannot_open_its_pieces),
+        cmocka_unit_test(as_many_members_as_may_collude_cannot_frame_another),
+        cmocka_unit_test(members_that_do_not_support_checks_are_asked_as_before),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,9 @@
 /*
  * Schedules of a whole cluster under share and share1. As many nodes as may be missing are slow,
- * dead, cut off, lying or lying together: always the exact product, in one encoding. More than
- * that: shares are made anew for those that are left, or the job ends with a reason; never a wrong
- * product, never later than the deadlines allow. SIM_SEED=n runs one schedule, SIM_VERBOSE=1 prints
- * it.
+ * dead, disconnected, lying or lying together: the product is always exact, with one encoding. With
+ * more faults, shares are made again for the remaining nodes, or the job ends with a reason; the
+ * product is never wrong, and the job never exceeds its deadlines. SIM_SEED=n runs one schedule,
+ * SIM_VERBOSE=1 prints it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@
 
 #define WITHIN_MS 15000u
 
-/* Shapes of all kinds, among them those that K does not divide and single rows and columns. */
+/* Shapes of all kinds, including those that K does not divide and single rows and columns. */
 static sim_options drawn(uint64_t seed)
 {
     sherd__seeded state;
@@ -42,7 +42,7 @@ static sim_options drawn(uint64_t seed)
     o.product.colluding = 1 + (uint32_t)sherd__entropy_below(&e, most);
     uint32_t left = o.nodes - (both ? 2 * o.product.colluding + 1 : o.product.colluding + 1);
     o.product.spare = (uint32_t)sherd__entropy_below(&e, left + 1);
-    /* And what checks know of two panels and tiles: two primes, two trials, doubles. */
+    /* Includes the projections of two panels and tiles: two primes, two trials, doubles. */
     uint32_t terms = sherd__lcc_blocks(o.nodes, o.product.colluding, 0, both) +
                      2 * o.product.colluding + 1;
     o.product.memory += (UINT64_C(2) * 2 * 2 * 8 * terms * o.k) * 5 / 3;
@@ -50,7 +50,7 @@ static sim_options drawn(uint64_t seed)
     return o;
 }
 
-/* How many nodes may fail without anything being coded anew. */
+/* Returns how many nodes may fail without a new encoding. */
 static uint32_t slack(const sim_options *o)
 {
     bool both = o->product.scheme == SHERD_SHARE;
@@ -77,7 +77,7 @@ static void must_be_right(const sim_options *o, sim_outcome *r)
     if (r->virtual_ms > WITHIN_MS) describe(o, r, "it took more than 15 s");
 }
 
-static void without_faults_every_product_is_right(void **state)
+static void without_faults_every_product_is_correct(void **state)
 {
     (void)state;
     for (uint64_t seed = 100000; seed < 100600; seed++) {
@@ -88,8 +88,8 @@ static void without_faults_every_product_is_right(void **state)
     }
 }
 
-/* Every kind of fault on as many nodes as may be missing: one encoding is enough. */
-static void as_many_faults_as_are_spare_change_nothing(void **state)
+/* Every kind of fault, at as many nodes as may be missing: one encoding is enough. */
+static void as_many_faults_as_spare_nodes_do_not_change_the_result(void **state)
 {
     (void)state;
     unsigned struck = 0, cancelled = 0;
@@ -108,8 +108,8 @@ static void as_many_faults_as_are_spare_change_nothing(void **state)
     assert_true(cancelled > 200);
 }
 
-/* The same for images that are kept, of whose shares nodes multiply the windows, either way. */
-static void products_of_windows_stand_as_many_faults(void **state)
+/* The same for kept images, whose windows nodes multiply in their shares, in both orientations. */
+static void products_of_windows_survive_as_many_faults(void **state)
 {
     (void)state;
     unsigned struck = 0;
@@ -136,8 +136,8 @@ static void products_of_windows_stand_as_many_faults(void **state)
     assert_true(struck > 150);
 }
 
-/* Of T colluders no two answers agree with a wrong polynomial unnoticed. */
-static void liars_that_agree_are_named_and_change_nothing(void **state)
+/* The answers of T colluders never belong to a wrong polynomial undetected. */
+static void liars_that_agree_are_named_and_do_not_change_the_result(void **state)
 {
     (void)state;
     unsigned named = 0;
@@ -155,7 +155,7 @@ static void liars_that_agree_are_named_and_change_nothing(void **state)
     assert_true(named > 100);
 }
 
-static void more_faults_end_rightly_or_with_a_reason(void **state)
+static void with_more_faults_the_result_is_correct_or_an_error(void **state)
 {
     (void)state;
     unsigned right = 0, anew = 0, refused = 0;
@@ -204,7 +204,7 @@ static void strict_ends_with_the_first_lie(void **state)
     assert_true(refused > 20);
 }
 
-static void a_hundred_nodes_decode_with_any_that_are_left(void **state)
+static void a_hundred_nodes_decode_with_any_sufficient_remainder(void **state)
 {
     (void)state;
     for (uint64_t seed = 150000; seed < 150100; seed++) {
@@ -252,13 +252,13 @@ static void one_schedule(uint64_t seed)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_faults_every_product_is_right),
-        cmocka_unit_test(as_many_faults_as_are_spare_change_nothing),
-        cmocka_unit_test(products_of_windows_stand_as_many_faults),
-        cmocka_unit_test(liars_that_agree_are_named_and_change_nothing),
-        cmocka_unit_test(more_faults_end_rightly_or_with_a_reason),
+        cmocka_unit_test(without_faults_every_product_is_correct),
+        cmocka_unit_test(as_many_faults_as_spare_nodes_do_not_change_the_result),
+        cmocka_unit_test(products_of_windows_survive_as_many_faults),
+        cmocka_unit_test(liars_that_agree_are_named_and_do_not_change_the_result),
+        cmocka_unit_test(with_more_faults_the_result_is_correct_or_an_error),
         cmocka_unit_test(strict_ends_with_the_first_lie),
-        cmocka_unit_test(a_hundred_nodes_decode_with_any_that_are_left),
+        cmocka_unit_test(a_hundred_nodes_decode_with_any_sufficient_remainder),
         cmocka_unit_test(one_seed_gives_one_sequence_of_events),
     };
     if (getenv("SIM_SEED")) {

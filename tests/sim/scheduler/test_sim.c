@@ -1,8 +1,7 @@
 /*
- * Schedules of a whole cluster. Whatever befalls up to as many nodes as the exposure bound leaves
- * room for, the product is right; beyond, the job ends with a reason. It never ends with a wrong
- * product, and never later than its deadlines allow. SIM_SEED=n runs one schedule, SIM_VERBOSE=1
- * prints it.
+ * Schedules of a whole cluster. With faults at as many nodes as the exposure bound leaves room for,
+ * the product is correct; with more, the job ends with a reason. It never ends with a wrong
+ * product, and never exceeds its deadlines. SIM_SEED=n runs one schedule, SIM_VERBOSE=1 prints it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,9 +33,11 @@ static sim_options drawn(uint64_t seed)
     o.product.scheme = sherd__entropy_below(&e, 3) ? SHERD_PERMUTE : SHERD_PLAIN;
     o.product.exact = sherd__entropy_below(&e, 2);
     o.product.group = groups[sherd__entropy_below(&e, 4)];
-    o.product.encoding = seed % 2 ? SHERD_ENCODING_CSR : SHERD_ENCODING_DENSE; /* by no clock */
-    o.product.balanced = true; /* equal shares: the default bound then holds one slot more */
-    /* Small cells, many of them */
+    o.product.encoding = seed % 2 ? SHERD_ENCODING_CSR
+                                  : SHERD_ENCODING_DENSE; /* does not depend on a measured time */
+    o.product.balanced = true; /* equal parts: the default bound then leaves room for one more
+                                * slot */
+    /* Small cells, and many of them */
     o.product.memory = UINT64_C(1) << (16 + sherd__entropy_below(&e, 4));
     o.delay_ms = (uint32_t)(1 << sherd__entropy_below(&e, 6));
     return o;
@@ -58,7 +59,7 @@ static void must_be_right(const sim_options *o, sim_outcome *r)
     if (r->exposure > r->bound + 1e-9) describe_failure(o, r, "a domain was given too much");
 }
 
-static void without_faults_every_product_is_right(void **state)
+static void without_faults_every_product_is_correct(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 150; seed++) {
@@ -83,34 +84,34 @@ static void one_fault_of_any_kind(sim_fault fault, uint64_t first, unsigned runs
         if (r.virtual_ms > 15000) describe_failure(&o, &r, "it took more than 15 s");
         struck += r.struck;
     }
-    assert_true(struck > runs / 2); /* the faults did happen while the job ran */
+    assert_true(struck > runs / 2); /* the faults did occur while the job ran */
 }
 
-static void a_node_that_is_killed_changes_nothing(void **s)
+static void a_killed_node_does_not_change_the_result(void **s)
 {
     (void)s;
     one_fault_of_any_kind(SIM_KILL, 1000, 60);
 }
 
-static void a_connection_cut_anywhere_changes_nothing(void **s)
+static void a_connection_cut_anywhere_does_not_change_the_result(void **s)
 {
     (void)s;
     one_fault_of_any_kind(SIM_CUT, 2000, 60);
 }
 
-static void a_node_that_stops_changes_nothing(void **s)
+static void a_node_that_stops_does_not_change_the_result(void **s)
 {
     (void)s;
     one_fault_of_any_kind(SIM_STOP, 3000, 60);
 }
 
-static void a_node_that_pauses_changes_nothing(void **s)
+static void a_node_that_pauses_does_not_change_the_result(void **s)
 {
     (void)s;
     one_fault_of_any_kind(SIM_PAUSE, 4000, 60);
 }
 
-/* Its session lives: what ends it is that it delivers nothing. */
+/* Its session is alive: it is expelled because it delivers nothing. */
 static void deadlines(sim_fault fault, uint64_t first, unsigned runs, uint64_t most_ms)
 {
     unsigned struck = 0, lost = 0;
@@ -129,37 +130,37 @@ static void deadlines(sim_fault fault, uint64_t first, unsigned runs, uint64_t m
     assert_true(struck > runs / 2 && lost > runs / 4);
 }
 
-static void a_node_that_lives_and_computes_nothing_is_lost(void **s)
+static void a_live_node_that_computes_nothing_is_lost(void **s)
 {
     (void)s;
     deadlines(SIM_FREEZE, 50000, 60, 15000);
 }
 
-static void heartbeats_and_unknown_records_buy_no_time(void **s)
+static void heartbeats_and_unknown_records_do_not_extend_deadlines(void **s)
 {
     (void)s;
     deadlines(SIM_CHATTER, 51000, 60, 15000);
 }
 
-static void answers_that_drip_are_late(void **s)
+static void answers_that_arrive_a_few_bytes_at_a_time_are_late(void **s)
 {
     (void)s;
     deadlines(SIM_DRIP, 52000, 60, 90000);
 }
 
-static void a_node_that_sends_garbage_changes_nothing(void **s)
+static void a_node_that_sends_garbage_does_not_change_the_result(void **s)
 {
     (void)s;
     one_fault_of_any_kind(SIM_GARBAGE, 5000, 60);
 }
 
-static void an_answer_that_comes_twice_changes_nothing(void **s)
+static void an_answer_that_arrives_twice_does_not_change_the_result(void **s)
 {
     (void)s;
     one_fault_of_any_kind(SIM_TWICE, 6000, 60);
 }
 
-static void a_liar_is_named_and_changes_nothing(void **s)
+static void a_liar_is_named_and_does_not_change_the_result(void **s)
 {
     (void)s;
     unsigned named = 0;
@@ -170,13 +171,13 @@ static void a_liar_is_named_and_changes_nothing(void **s)
         o.fault = SIM_LIE;
         o.fault_early = true;
         must_be_right(&o, &r);
-        assert_true(r.banned <= 1); /* however many of its answers were under judgement */
+        assert_true(r.banned <= 1); /* however many of its answers were being judged */
         named += r.banned;
     }
     assert_true(named > 20);
 }
 
-static void strict_refuses_to_go_on_after_a_lie(void **s)
+static void strict_ends_after_a_lie(void **s)
 {
     (void)s;
     unsigned refused = 0;
@@ -196,8 +197,9 @@ static void strict_refuses_to_go_on_after_a_lie(void **s)
     assert_true(refused > 10);
 }
 
-/* Any number of nodes lost: a right product, or a clean refusal within the deadlines. */
-static void many_faults_end_rightly_or_with_a_reason(void **s)
+/* Any number of nodes is lost: the product is correct, or the job is refused within the
+ * deadlines. */
+static void with_many_faults_the_result_is_correct_or_an_error(void **s)
 {
     (void)s;
     unsigned right = 0, refused = 0;
@@ -224,7 +226,7 @@ static void many_faults_end_rightly_or_with_a_reason(void **s)
     assert_true(refused > 10);
 }
 
-static void a_bound_that_leaves_no_room_is_kept(void **s)
+static void a_bound_that_leaves_no_room_is_respected(void **s)
 {
     (void)s;
     unsigned refused = 0;
@@ -235,7 +237,7 @@ static void a_bound_that_leaves_no_room_is_kept(void **s)
         o.nodes = 4;
         o.k = 40;
         o.n = 40;
-        o.product.exposure_max = 0.26; /* a quarter each, and nothing of a neighbour's */
+        o.product.exposure_max = 0.26; /* a quarter for each, and nothing of a neighbour's */
         o.faulty = 1;
         o.fault = SIM_KILL;
         o.fault_early = true;
@@ -264,7 +266,7 @@ static void one_seed_gives_one_sequence_of_events(void **s)
     }
 }
 
-static void a_hundred_nodes_work_and_lose_some(void **s)
+static void a_hundred_nodes_work_and_some_are_lost(void **s)
 {
     (void)s;
     for (uint64_t seed = 40000; seed < 40004; seed++) {
@@ -295,22 +297,22 @@ static void one_schedule(uint64_t seed)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_faults_every_product_is_right),
-        cmocka_unit_test(a_node_that_is_killed_changes_nothing),
-        cmocka_unit_test(a_connection_cut_anywhere_changes_nothing),
-        cmocka_unit_test(a_node_that_stops_changes_nothing),
-        cmocka_unit_test(a_node_that_pauses_changes_nothing),
-        cmocka_unit_test(a_node_that_lives_and_computes_nothing_is_lost),
-        cmocka_unit_test(heartbeats_and_unknown_records_buy_no_time),
-        cmocka_unit_test(answers_that_drip_are_late),
-        cmocka_unit_test(a_node_that_sends_garbage_changes_nothing),
-        cmocka_unit_test(an_answer_that_comes_twice_changes_nothing),
-        cmocka_unit_test(a_liar_is_named_and_changes_nothing),
-        cmocka_unit_test(strict_refuses_to_go_on_after_a_lie),
-        cmocka_unit_test(many_faults_end_rightly_or_with_a_reason),
-        cmocka_unit_test(a_bound_that_leaves_no_room_is_kept),
+        cmocka_unit_test(without_faults_every_product_is_correct),
+        cmocka_unit_test(a_killed_node_does_not_change_the_result),
+        cmocka_unit_test(a_connection_cut_anywhere_does_not_change_the_result),
+        cmocka_unit_test(a_node_that_stops_does_not_change_the_result),
+        cmocka_unit_test(a_node_that_pauses_does_not_change_the_result),
+        cmocka_unit_test(a_live_node_that_computes_nothing_is_lost),
+        cmocka_unit_test(heartbeats_and_unknown_records_do_not_extend_deadlines),
+        cmocka_unit_test(answers_that_arrive_a_few_bytes_at_a_time_are_late),
+        cmocka_unit_test(a_node_that_sends_garbage_does_not_change_the_result),
+        cmocka_unit_test(an_answer_that_arrives_twice_does_not_change_the_result),
+        cmocka_unit_test(a_liar_is_named_and_does_not_change_the_result),
+        cmocka_unit_test(strict_ends_after_a_lie),
+        cmocka_unit_test(with_many_faults_the_result_is_correct_or_an_error),
+        cmocka_unit_test(a_bound_that_leaves_no_room_is_respected),
         cmocka_unit_test(one_seed_gives_one_sequence_of_events),
-        cmocka_unit_test(a_hundred_nodes_work_and_lose_some),
+        cmocka_unit_test(a_hundred_nodes_work_and_some_are_lost),
     };
     if (getenv("SIM_SEED")) {
         one_schedule(strtoull(getenv("SIM_SEED"), NULL, 10));

@@ -1,7 +1,7 @@
 /*
- * Training in one process under a virtual clock: the real parts, job and task loops, joined by
- * connections that deliver in pieces, break in the middle of records, fall silent or carry garbage,
- * drawn from seeds. Whatever happens, parameters have the bits that one thread here makes.
+ * Training in one process under a virtual clock: the real stepper, job and task loops, joined by
+ * connections that deliver in pieces, break within records, fall silent or carry garbage,
+ * determined by seeds. In all cases parameters have the bits that one thread computes here.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -60,9 +60,9 @@ typedef struct sim {
     sherd__work work;
     fault fault;
     uint32_t victims, struck, under_way;
-    uint32_t each;  /* parts that a node is given at once */
-    uint32_t grain; /* shards of a part, asynchronously */
-    uint64_t most;  /* tasks that a node had not answered */
+    uint32_t each;  /* parts that a node gets at a time */
+    uint32_t grain; /* shards of a part, if asynchronous */
+    uint64_t most;  /* maximum number of unanswered tasks of a node */
     bool ended;
 } sim;
 
@@ -152,7 +152,7 @@ static void on_event(sim *s, sim_node *n, sherd__event *e)
     e->fragment = NULL;
 }
 
-/* Some bytes of what is offered; false where the connection is over by that. */
+/* Moves some of the offered bytes; returns false if that ends the connection. */
 static bool move(sim *s, sim_node *n, bool out)
 {
     sherd__session *from = out ? n->co : n->no, *to = out ? n->no : n->co;
@@ -175,7 +175,7 @@ static bool move(sim *s, sim_node *n, bool out)
     return true;
 }
 
-/* ---- what befalls nodes ---------------------------------------------------------------------- */
+/* ---- faults of nodes ------------------------------------------------------------------------- */
 
 static void strike(sim *s)
 {
@@ -196,7 +196,7 @@ static void strike(sim *s)
     case GARBAGE:
         (void)sherd__session_feed(n->co, (const uint8_t *)"\0\0\0\0 no record, but long enough...",
                                   32, s->now, &used, &e);
-        sherd__fragment_free(e.fragment); /* it may have ended a body */
+        sherd__fragment_free(e.fragment); /* it may have completed a body */
         n->dead = true;
         disconnect(s, n, false);
         break;
@@ -345,7 +345,7 @@ static void train(sherd__gradient_engine e, sherd__gradients_options g, outcome 
     sherd__network_free(n);
 }
 
-/* Asynchronously, nodes get one part at a time by even seeds and two by odd ones, of one to three
+/* Asynchronous: with even seeds nodes get one part at a time, with odd seeds two, of one to three
  * shards. */
 static void sim_run(sim *s, uint64_t seed, uint32_t nodes, fault f, uint32_t victims,
                     sherd__gradients_options g, bool allow_drop, outcome *out)
@@ -450,7 +450,7 @@ static void expected(sherd__gradients_options g, outcome *want)
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-static void whatever_befalls_nodes_the_bits_are_those_of_one_thread(void **state)
+static void whatever_nodes_do_the_bits_are_those_of_one_thread(void **state)
 {
     (void)state;
     sherd__gradients_options g = { .shards = 7 };
@@ -463,7 +463,7 @@ static void whatever_befalls_nodes_the_bits_are_those_of_one_thread(void **state
         fault f = (fault)(seed % (FAULTS + 1));
         sim_run(&s, seed, nodes, f, nodes, g, false, &got);
         struck += s.struck;
-        if (got.err == SHERD_EFEWNODES && f != CUT && f != SLOW) { /* every one was struck */
+        if (got.err == SHERD_EFEWNODES && f != CUT && f != SLOW) { /* every node had a fault */
             ended++;
             continue;
         }
@@ -476,7 +476,7 @@ static void whatever_befalls_nodes_the_bits_are_those_of_one_thread(void **state
     assert_in_range(ended, 1, 200);
 }
 
-static void the_same_seed_is_the_same_schedule(void **state)
+static void equal_seeds_give_equal_schedules(void **state)
 {
     (void)state;
     static sim a, b;
@@ -488,7 +488,7 @@ static void the_same_seed_is_the_same_schedule(void **state)
     assert_memory_equal(&first, &second, sizeof first);
 }
 
-static void what_is_dropped_is_counted_and_the_rest_goes_on(void **state)
+static void dropped_parts_are_counted_and_training_continues(void **state)
 {
     (void)state;
     uint64_t dropped = 0;
@@ -504,7 +504,7 @@ static void what_is_dropped_is_counted_and_the_rest_goes_on(void **state)
     assert_true(dropped > 20);
 }
 
-static void asynchronous_updates_keep_their_bound_through_all_faults(void **state)
+static void asynchronous_updates_keep_their_bound_under_all_faults(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 150; seed++) {
@@ -528,15 +528,15 @@ static void a_node_gets_its_next_part_while_it_computes_one(void **state)
     sim_run(&s, 21, 1, NO_FAULT, 0, g, false, &got);
     assert_int_equal(got.err, 0);
     assert_int_equal(s.most, 2 * 3);  /* tiers */
-    assert_int_equal(got.stalest, 1); /* it went out before the one ahead of it was applied */
+    assert_int_equal(got.stalest, 1); /* it was sent before the previous one was applied */
     sim_run(&s, 21, 3, NO_FAULT, 0, g, false, &got);
     assert_int_equal(s.most, 2 * 3);
     assert_int_equal(got.examples, (STEPS - 1) * ROWS + 9);
 }
 
-/* A gradient beyond its scale is refused and asked for anew; the node's other part is not touched
- * by that. */
-static void what_is_refused_takes_nothing_along(void **state)
+/* A gradient beyond its scale is refused and requested again, without an effect on the node's other
+ * part. */
+static void a_refusal_does_not_affect_the_other_part(void **state)
 {
     (void)state;
     double *outlier = &inputs[6 * INPUTS + 1], was = *outlier;
@@ -551,14 +551,14 @@ static void what_is_refused_takes_nothing_along(void **state)
         *outlier = was;
         assert_int_equal(got.err, 0);
         assert_int_equal(got.examples, (STEPS - 1) * ROWS + 9);
-        assert_true(s.now < 30000); /* nobody was waited for in vain */
+        assert_true(s.now < 30000); /* no timeout passed */
         rescaled += got.rescaled;
     }
     choose(usual);
     assert_true(rescaled >= 40);
 }
 
-/* Devices of all nodes but the last may die. */
+/* The devices of all nodes but the last may be lost. */
 static void sim_run_on(const remote_options *devices, sim *s, uint64_t seed, uint32_t nodes,
                        fault f, sherd__gradients_options g, outcome *out)
 {
@@ -570,8 +570,8 @@ static void sim_run_on(const remote_options *devices, sim *s, uint64_t seed, uin
     node_devices.options = NULL;
 }
 
-/* A node without a device refuses, and its part goes to another. */
-static void whatever_befalls_devices_the_bits_are_those_of_one_thread(void **state)
+/* A node without a device refuses, and its part goes to another node. */
+static void whatever_devices_do_the_bits_are_those_of_one_thread(void **state)
 {
     (void)state;
     static sim s;
@@ -596,7 +596,7 @@ static void whatever_befalls_devices_the_bits_are_those_of_one_thread(void **sta
     assert_true(all->dones > 10000 && all->full > 100 && all->failed > 100 && all->lost > 10);
 }
 
-/* As the same schedule is, when the host computes. */
+/* Compared with the same schedule when the host computes. */
 static void asynchronous_training_on_devices_makes_the_same_updates(void **state)
 {
     (void)state;
@@ -614,8 +614,8 @@ static void asynchronous_training_on_devices_makes_the_same_updates(void **state
     }
 }
 
-/* Without any device no node is left. */
-static void a_training_ends_where_all_devices_are_lost(void **state)
+/* Without devices no node remains. */
+static void training_ends_if_all_devices_are_lost(void **state)
 {
     (void)state;
     static sim s;
@@ -631,15 +631,15 @@ static void a_training_ends_where_all_devices_are_lost(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whatever_befalls_nodes_the_bits_are_those_of_one_thread),
-        cmocka_unit_test(the_same_seed_is_the_same_schedule),
-        cmocka_unit_test(what_is_dropped_is_counted_and_the_rest_goes_on),
-        cmocka_unit_test(asynchronous_updates_keep_their_bound_through_all_faults),
+        cmocka_unit_test(whatever_nodes_do_the_bits_are_those_of_one_thread),
+        cmocka_unit_test(equal_seeds_give_equal_schedules),
+        cmocka_unit_test(dropped_parts_are_counted_and_training_continues),
+        cmocka_unit_test(asynchronous_updates_keep_their_bound_under_all_faults),
         cmocka_unit_test(a_node_gets_its_next_part_while_it_computes_one),
-        cmocka_unit_test(what_is_refused_takes_nothing_along),
-        cmocka_unit_test(whatever_befalls_devices_the_bits_are_those_of_one_thread),
+        cmocka_unit_test(a_refusal_does_not_affect_the_other_part),
+        cmocka_unit_test(whatever_devices_do_the_bits_are_those_of_one_thread),
         cmocka_unit_test(asynchronous_training_on_devices_makes_the_same_updates),
-        cmocka_unit_test(a_training_ends_where_all_devices_are_lost),
+        cmocka_unit_test(training_ends_if_all_devices_are_lost),
     };
     return cmocka_run_group_tests(tests, set_up, node_devices_end);
 }
