@@ -1,10 +1,11 @@
 /*
- * Gradients of examples that memcheck is told are undefined, hidden as a secure sum hides them:
- * each kind of layer and loss, labels and values, with clipping and without. Memcheck then names
- * what depends on an example; test_undefined.sh reads that.
+ * Computes gradients of examples that are marked as undefined for memcheck, and hides them as a
+ * secure sum does: each kind of layer and loss, labels and values, with and without clipping.
+ * Memcheck then reports every branch and address that depends on an example; test_undefined.sh
+ * reads its output.
  *
- *     prog_undefined header     0: it was built with what tells memcheck, and optimized, since else
- *                               choices are branches
+ *     prog_undefined header     exit status 0: built with the memcheck header and optimized (without
+ *                               optimization, selections are branches)
  *     prog_undefined examples
  *     prog_undefined control    a branch that depends on an example
  */

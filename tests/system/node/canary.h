@@ -1,7 +1,8 @@
 /*
- * A node process that lets two coordinators in, `bad` and `good`, and how long the good one's
- * questions wait beside the other. Waiting is counted in processor time of the node's loop between
- * the question and its answer, so that a busy machine changes nothing; wall time is printed.
+ * A node process that accepts two coordinators, `bad` and `good`, and measurements of how long the
+ * good one's requests wait while the other is active. Waiting is measured in processor time of the
+ * node's loop between request and answer, so that a busy machine does not matter; wall time is
+ * printed.
  */
 #ifndef TESTS_SYSTEM_NODE_CANARY_H
 #define TESTS_SYSTEM_NODE_CANARY_H
@@ -63,7 +64,7 @@ static inline int canary_end(void **s)
     return system(line);
 }
 
-/* Processor time of the node's first thread, which is its loop. */
+/* Returns the processor time of the node's first thread, which runs its loop. */
 static inline double loop_ms(void)
 {
     char path[80];
@@ -75,7 +76,7 @@ static inline double loop_ms(void)
     return 1e-6 * (double)ns;
 }
 
-/* A question whose answer is a refusal. */
+/* Sends a request whose answer is a refusal. */
 static inline void probe(tie *t, const char *beside)
 {
     double from = loop_ms();
@@ -91,7 +92,8 @@ static inline void probe(tie *t, const char *beside)
                       (int)(clock_ms() - began));
 }
 
-/* What the kernel takes of a crowd's records while the node stands still is there at once. */
+/* Records of many connections that arrive in the kernel while the node is stopped are available at
+ * once afterwards. */
 static inline void crowd_waits(tie *canary, const char *what, int crowd)
 {
     uint32_t before = canary->refused;
@@ -107,7 +109,7 @@ static inline void crowd_waits(tie *canary, const char *what, int crowd)
     if (ms > MOST_MS) fail_msg("%s: the canary waited for %.0f ms of the loop", what, ms);
 }
 
-/* Both loops run, since a session whose loop stands still is taken for lost. */
+/* Both loops must run, since a session whose loop does not run counts as lost. */
 static inline void crowd_is_served(tie *a, int crowd, uint32_t refusals)
 {
     int64_t until = clock_ms() + 60000;

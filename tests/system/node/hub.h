@@ -1,4 +1,4 @@
-/* A coordinator of the tests: real links to real node processes, driven step by step. */
+/* A coordinator for tests: real links to real node processes, driven step by step. */
 #ifndef TESTS_SYSTEM_NODE_HUB_H
 #define TESTS_SYSTEM_NODE_HUB_H
 
@@ -34,9 +34,9 @@ typedef struct tie {
     char text[SHERD__TEXT_MAX];
     sherd__hello hello;
     uint32_t results, refused;
-    sherd__refusal refusal; /* the latest */
+    sherd__refusal refusal; /* the latest one */
     double first, last;     /* values of the latest result */
-    uint32_t task;          /* its number */
+    uint32_t task;          /* its task number */
     void (*on_result)(struct tie *t);
 } tie;
 
@@ -178,7 +178,7 @@ static inline void tie_ask(tie *t, uint64_t job, uint32_t number, uint64_t n, ui
     sherd__link_flush(t->link);
 }
 
-/* `nodes` local nodes of the command under test that allow the hub. */
+/* Starts `nodes` local nodes of the command under test that allow the hub. */
 static inline sherd__launch *hub_launch(hub *h, uint32_t nodes, uint64_t memory)
 {
     sherd__launch *l;

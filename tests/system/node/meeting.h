@@ -1,20 +1,20 @@
-/* A circle of a node, which is member 0, and of keys of a test's choice. */
+/* An all-reduce group of a node, which is member 0, and of keys that a test chooses. */
 #ifndef TESTS_SYSTEM_NODE_MEETING_H
 #define TESTS_SYSTEM_NODE_MEETING_H
 
 #include "learn/allreduce_plan.h"
 #include "tests/system/node/hub.h"
 
-enum { JOB = 7, CIRCLE = 99 };
+enum { JOB = 7, GROUP = 99 };
 
 typedef struct meeting {
-    uint64_t id; /* 0: CIRCLE */
+    uint64_t id; /* 0: GROUP */
     sherd__reduce kind;
     const sherd_identity *const *others;
     uint32_t others_len;
-    const uint16_t *ports; /* theirs; NULL: 1 */
+    const uint16_t *ports; /* of the members; NULL: 1 */
     const char *network;
-    uint32_t count; /* its parameters */
+    uint32_t count; /* number of parameters */
 } meeting;
 
 static inline void put(tie *t, uint64_t job, uint32_t block, uint8_t dtype, const void *bytes,
@@ -32,7 +32,7 @@ static inline void put(tie *t, uint64_t job, uint32_t block, uint8_t dtype, cons
     assert_int_equal(sherd__session_put(sherd__link_session(t->link), job, block, f), 0);
 }
 
-/* A task of the circle, which gives numbers. */
+/* Asks for a task of the group whose result are numbers. */
 static inline void meeting_ask(hub *h, tie *t, uint32_t task, uint32_t op, uint32_t right,
                                uint64_t cols)
 {
@@ -62,7 +62,7 @@ static inline void meeting_begin(hub *h, tie *t, const sherd__peer *self, const 
     sherd__allreduce_plan p = { .kind = m->kind,
                                 .members = 1 + m->others_len,
                                 .self = 0,
-                                .id = m->id ? m->id : CIRCLE,
+                                .id = m->id ? m->id : GROUP,
                                 .recipe = 1,
                                 .state = 2,
                                 .bits = 20,

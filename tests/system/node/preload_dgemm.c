@@ -1,7 +1,7 @@
 /*
- * A BLAS that computes almost right. The last element of every product is off by one; or, with
- * PRELOAD_DGEMM=large, only long sums that reach 2^52 are, as if a kernel kept one bit too few.
- * Such sums come up in modular products alone.
+ * A BLAS that computes slightly wrong results. The last element of every product is off by one;
+ * with PRELOAD_DGEMM=large, only sums of 2^52 or more are wrong, as if a kernel had one bit too
+ * few. Only modular products have such sums.
  */
 #include <dlfcn.h>
 #include <math.h>
@@ -12,7 +12,7 @@
 typedef void dgemm(int order, int ta, int tb, int n, int m, int k, double alpha, const double *a,
                    int lda, const double *b, int ldb, double beta, double *c, int ldc);
 
-__attribute__((visibility("default"))) /* against the build's -fvisibility=hidden */
+__attribute__((visibility("default"))) /* overrides the build's -fvisibility=hidden */
 void cblas_dgemm(int order, int ta, int tb, int n, int m, int k, double alpha, const double *a,
                  int lda, const double *b, int ldb, double beta, double *c, int ldc);
 

@@ -1,4 +1,4 @@
-/* The command as a child process of a test: its line, its words, its end. */
+/* The command as a child process of a test: its first line, its messages, its end. */
 #ifndef TESTS_SYSTEM_NODE_PROC_H
 #define TESTS_SYSTEM_NODE_PROC_H
 
@@ -20,10 +20,10 @@ extern char **environ;
 typedef struct proc {
     pid_t pid;
     int out, err;     /* its stdout, a pipe; its stderr, a file in memory */
-    char line[1200];  /* what it printed first */
-    sherd__peer peer; /* of that line */
-    char words[4096]; /* all of stderr, once it has ended */
-    int status;       /* exit status; -signal */
+    char line[1200];  /* first line of its output */
+    sherd__peer peer; /* parsed from that line */
+    char words[4096]; /* complete stderr, after it has ended */
+    int status;       /* exit status, or -signal */
 } proc;
 
 static inline const char *command_under_test(void)
@@ -64,7 +64,7 @@ static inline void proc_spawn(proc *p, const char *program, const char *const *a
     close(ends[1]);
 }
 
-/* Waits for its first line; false where it ends without one. */
+/* Waits for its first line; returns false if it ends without one. */
 static inline bool proc_line(proc *p, int ms)
 {
     int64_t deadline = clock_ms() + ms;
@@ -80,7 +80,7 @@ static inline bool proc_line(proc *p, int ms)
     return false;
 }
 
-/* Waits for its end, `ms` at most. */
+/* Waits for its end, at most `ms`. */
 static inline void proc_wait(proc *p, int ms)
 {
     int64_t deadline = clock_ms() + ms;
@@ -107,7 +107,7 @@ static inline void proc_stop(proc *p)
     proc_wait(p, 10000);
 }
 
-/* True while the process runs (a zombie that nobody waits for does not). */
+/* Returns whether the process runs; false for a zombie. */
 static inline bool process_lives(pid_t pid)
 {
     char path[64], text[512], *state;
@@ -121,7 +121,7 @@ static inline bool process_lives(pid_t pid)
     return state && state[2] != 'Z' && state[2] != 'X';
 }
 
-/* "VmHWM" or "VmRSS" in bytes. */
+/* Reads "VmHWM" or "VmRSS" in bytes. */
 static inline uint64_t process_memory(pid_t pid, const char *field)
 {
     char path[64], line[256];

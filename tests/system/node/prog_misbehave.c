@@ -1,29 +1,29 @@
 /*
- * The command with a node that misbehaves: everything is the product's own code, but the calls
- * below are wrapped at link time, so that the product itself has no hook for it. Run it as `sherd`
- * for local nodes (sherd_cluster_options.program, sherd__launch_options.program). The environment
- * says how, and which nodes (by --name; all where none is named):
+ * The command with a node that misbehaves: the product, with the calls below wrapped at link time.
+ * Run it as `sherd` for local nodes (sherd_cluster_options.program, sherd__launch_options.program).
+ * The environment selects the mode and the nodes (by --name; without names, all nodes):
  *
  *     SHERD_TEST_MISBEHAVE=MODE[:AFTER][@node-3[,node-5...]]
  *
- *     wrong     well-formed results with one value changed     silent    never answers a task
- *     garbage   bytes that are no record                       slow      a second a product
- *     wronglen  a result of another size than asked            crash     ends as by kill -9
- *     twice     each result a second time                      refuse    refuses every task
- *     unasked   a result of a task that nobody asked for       cut       closes inside a result
- *     minute    a minute a product                          stopped   by SIGSTOP, before it listens
- *     killed    before it listens                           mute      stops once connected to
- *     late      a minute before it listens               older     takes no windows of images
- *     poor      says that it has 64 bytes of memory, one: one byte
- *     nan       a speed that is no number, inf: without an end, minus: below zero
- *     minor     WELCOME of another minor version        leaves    BYE for WELCOME, breaks: closes
- *     frozen    its loop lives and its compute thread stands still
- *     idle      bytes that are no record, 0.2 s and more behind its last result
- *     rewrite   SHERD_TEST_REWRITE.new over SHERD_TEST_REWRITE, then refuses; after that it behaves
- *     rewind    the same, but it ends the session, which takes its blocks with it
+ *     wrong     well-formed results with one value changed  silent    never answers a task
+ *     garbage   bytes that are not a record                 slow      a second for each product
+ *     wronglen  a result of another size than requested     crash     ends as by kill -9
+ *     twice     sends each result twice                     refuse    refuses every task
+ *     unasked   an unrequested result                       cut       closes within a result
+ *     minute    a minute for each product                   stopped   SIGSTOP before it listens
+ *     killed    SIGKILL before it listens                   mute      stops when connected to
+ *     late      listens a minute late                       older     does not support windows
+ *     poor      reports 64 bytes of memory, one: one byte, vast: 2^60 bytes
+ *     nan       reports a speed that is NaN, inf: infinite, minus: negative
+ *     minor     WELCOME with another minor version          leaves    BYE instead of WELCOME
+ *     breaks    closes instead of WELCOME
+ *     frozen    its loop runs, but its compute thread does not
+ *     idle      bytes that are not a record, 0.2 s or more after its last result
+ *     rewrite   copies SHERD_TEST_REWRITE.new to SHERD_TEST_REWRITE, refuses once, then behaves
+ *     rewind    the same, but it ends the session instead, and with it its blocks
  *
- * AFTER: so many results are answered properly first. The process that coordinates waits for a lost
- * node to be back for SHERD_TEST_RETURN_MS, where its own limit is too short for a busy machine.
+ * AFTER: the number of results that are answered correctly first. The coordinating process waits
+ * SHERD_TEST_RETURN_MS for a lost node to return, if its own limit is too short for a busy machine.
  *
  * link: -Wl,--wrap=sherd__session_result,--wrap=sherd__session_pending,--wrap=sherd__gemm_f64
  * link: -Wl,--wrap=sherd__limbs_multiply,--wrap=sherd__link_begin,--wrap=sherd__session_new
@@ -72,19 +72,19 @@ size_t __wrap_sherd__message_hello(uint8_t *body, const sherd__hello *hello);
 void __real_sherd__link_begin(sherd__link *l);
 void __wrap_sherd__link_begin(sherd__link *l);
 
-static char mode[16];        /* empty: behaves */
-static unsigned after;       /* proper results that are left */
-static bool poisoned;        /* the next bytes offered are to be garbage, or the last ones */
-static bool answering;       /* idle: a result is among the bytes that are next */
-static uint64_t answered_ms; /* when it went out; 0: none yet */
-static bool serving; /* there is a session: a product is a task's, no longer the self-test's */
+static char mode[16];        /* empty: behaves correctly */
+static unsigned after;       /* correct results that are still to be sent */
+static bool poisoned;        /* the next bytes, or the final ones, are replaced by garbage */
+static bool answering;       /* idle: the next bytes contain a result */
+static uint64_t answered_ms; /* when it was sent; 0: not yet */
+static bool serving; /* there is a session: products are those of tasks, not of the self-test */
 
 static bool is(const char *name)
 {
     return strcmp(mode, name) == 0;
 }
 
-/* A fragment in memory with f's bytes; f is freed. */
+/* Makes a fragment in memory with f's bytes; frees f. */
 static sherd__fragment *copy_of(sherd__fragment *f, const sherd__fragment_info *info, int change)
 {
     uint64_t len = sherd__fragment_info_of(f)->len;
@@ -98,7 +98,7 @@ static sherd__fragment *copy_of(sherd__fragment *f, const sherd__fragment_info *
         v = v * 1.5 + 1;
         memcpy(at, &v, 8);
     } else if (change && len) {
-        bytes[0] ^= 1; /* stays a residue, but for the largest */
+        bytes[0] ^= 1; /* stays a residue, unless it is the largest */
     }
     if (sherd__fragment_take(&out, info, bytes, NULL, NULL)) abort();
     sherd__fragment_free(f);
@@ -135,7 +135,7 @@ static int send_wrong_length(sherd__session *s, const sherd__task *task, sherd__
     return __real_sherd__session_result(s, &other, copy_of(f, &other.result, 0));
 }
 
-/* In place: who has the file mapped sees it. */
+/* In place: a process that has mapped the file sees the change. */
 static void rewrite(void)
 {
     const char *path = getenv("SHERD_TEST_REWRITE");
@@ -209,7 +209,7 @@ size_t __wrap_sherd__session_pending(sherd__session *s, uint64_t now_ms, const u
         poisoned = false;
         return n;
     }
-    static int offers; /* cut: the first half goes out, then the process is gone */
+    static int offers; /* cut: the first half is sent, then the process is gone */
     if (offers++ > 0) raise(SIGKILL);
     return n > 1 ? n / 2 : n;
 }
@@ -222,7 +222,7 @@ static void linger(void)
     }
 }
 
-/* Shares, where the processor has AMX. */
+/* Shares, if the processor has AMX. */
 int __wrap_sherd__limbs_multiply(const sherd__limbs *x, sherd__team *team, uint8_t *left,
                                  uint8_t *right)
 {
@@ -237,7 +237,7 @@ int __wrap_sherd__gemm_f64(size_t n, size_t k, size_t m, const double *a, size_t
     return __real_sherd__gemm_f64(n, k, m, a, lda, b, ldb, beta, c, ldc);
 }
 
-/* TCP is up: the first word would be TLS's. */
+/* TCP is connected; the next bytes would be TLS's. */
 void __wrap_sherd__link_begin(sherd__link *l)
 {
     if (is("mute")) raise(SIGSTOP);
@@ -294,7 +294,7 @@ static void misbehave_before_listening(void)
     if (is("late")) sleep(60);
 }
 
-/* True where the list names the node, or there is no list. */
+/* Returns whether the list names the node, or there is no list. */
 static bool concerns(const char *list, const char *name)
 {
     if (!list) return true;

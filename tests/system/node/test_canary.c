@@ -1,4 +1,5 @@
-/* What a good coordinator waits beside one that attacks the same node, each with its own key. */
+/* How long an honest coordinator waits while another one attacks the same node, each with a key of
+ * its own. */
 #include "tests/system/node/canary.h"
 
 #include <arpa/inet.h>
@@ -8,18 +9,18 @@
 enum {
     LONG = 1800, /* rows of the products that keep the compute thread busy */
     LONGS = 60,
-    TASKS = 130000, /* that wait behind them */
+    TASKS = 130000, /* queued behind them */
     RECORDS = 2900, /* 93 KB of CANCELs */
-    FLOOD = 300,    /* connections that begin no handshake */
+    FLOOD = 300,    /* connections that do not begin a handshake */
     CROWD = 40,     /* connections of one key */
-    BLOCKS = 4,     /* that each of them sends */
+    BLOCKS = 4,     /* sent by each of them */
     JOBS = 131000,  /* of a block and a task each */
-    FREED = 1024,   /* records of an ended session, in a turn */
-    SIDE = 512      /* rows of these: 2 MB, which are not cleared in huge pages */
+    FREED = 1024,   /* records of an ended session freed in a turn */
+    SIDE = 512      /* rows of these blocks: 2 MB, which are not cleared in huge pages */
 };
 
-/* Sends what the attacker has queued and a question of its own, with questions of the canary until
- * that is answered: all before it is handled then. */
+/* Sends what the attacker has queued and a request of its own, with requests of the canary until
+ * the last one is answered: by then everything before it was handled. */
 static void push(tie *a, tie *canary, const char *what)
 {
     uint32_t before = a->refused;
@@ -33,8 +34,8 @@ static void push(tie *a, tie *canary, const char *what)
     print_message("# %s: at most %.1f ms\n", what, worst_ms);
 }
 
-/* Connects both, and has the compute thread busy with long products of the attacker's, whose
- * session this returns. */
+/* Connects both, and keeps the compute thread busy with long products of the attacker, whose
+ * session it returns. */
 static sherd__session *keep_busy(tie *a, tie *canary)
 {
     tie_up(&bad, a, &node.peer);
@@ -45,7 +46,7 @@ static sherd__session *keep_busy(tie *a, tie *canary)
     return sherd__link_session(a->link);
 }
 
-static void a_canary_is_served_beside_a_coordinator_that_floods(void **s)
+static void a_canary_is_served_while_another_coordinator_floods(void **s)
 {
     (void)s;
     tie a, canary;
@@ -77,13 +78,13 @@ static void send_blocks(tie *t, uint32_t from)
     tie_ask(t, 7, from, 1, 1);
 }
 
-static void connections_of_one_key_share_its_turn(void **s)
+static void connections_of_one_key_share_a_turn(void **s)
 {
     (void)s;
     tie a[CROWD], canary;
     for (int i = 0; i < CROWD; i++) tie_up(&bad, &a[i], &node.peer);
     tie_up(&good, &canary, &node.peer);
-    for (int i = 0; i < CROWD; i++) send_blocks(&a[i], 1); /* the kernel's windows grow */
+    for (int i = 0; i < CROWD; i++) send_blocks(&a[i], 1); /* lets the kernel's windows grow */
     crowd_is_served(a, CROWD, 1);
     send_signal(node.pid, SIGSTOP);
     for (int i = 0; i < CROWD; i++) send_blocks(&a[i], 1 + BLOCKS);
@@ -102,7 +103,8 @@ static void connections_of_one_key_share_its_turn(void **s)
     tie_down(&good, &canary);
 }
 
-/* Calls of read() by the loop: it makes one in each turn that the turn before asked for. */
+/* Returns the number of read() calls of the loop: one in each turn that the previous turn
+ * requested. */
 static unsigned long long loop_reads(void)
 {
     char path[80];
@@ -114,9 +116,9 @@ static unsigned long long loop_reads(void)
     return n;
 }
 
-/* The canary is heard in each of these turns. How long it waits would show how soon this process
- * is scheduled, too: the node goes on freeing meanwhile. */
-static void a_session_that_ends_is_freed_in_many_turns(void **s)
+/* The canary's requests are read in each of these turns. Its waiting time would also depend on the
+ * scheduling of this process, since the node continues to free meanwhile. */
+static void an_ended_session_is_freed_in_many_turns(void **s)
 {
     (void)s;
     tie a, canary;
@@ -149,7 +151,7 @@ static void a_session_that_ends_is_freed_in_many_turns(void **s)
     tie_down(&good, &canary);
 }
 
-/* Not from the good client's address. */
+/* From an address other than the good client's. */
 static int stranger(void)
 {
     struct sockaddr_in from = { .sin_family = AF_INET,
@@ -164,7 +166,7 @@ static int stranger(void)
     return fd;
 }
 
-static void a_flood_of_handshakes_keeps_no_good_client_out(void **s)
+static void a_flood_of_handshakes_does_not_keep_out_a_good_client(void **s)
 {
     (void)s;
     int fd[FLOOD];
@@ -175,7 +177,7 @@ static void a_flood_of_handshakes_keeps_no_good_client_out(void **s)
     for (unsigned i = 0; i < 20; i++) probe(&canary, "300 handshakes");
     double from = loop_ms();
     int64_t began = clock_ms();
-    tie_up(&good, &late, &node.peer); /* fails where it is turned away */
+    tie_up(&good, &late, &node.peer); /* fails if it is rejected */
     print_message("# 300 handshakes: at most %.1f ms; a client came in after %.1f ms of the loop, "
                   "%d ms in all\n",
                   worst_ms, loop_ms() - from, (int)(clock_ms() - began));
@@ -188,10 +190,10 @@ static void a_flood_of_handshakes_keeps_no_good_client_out(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_flood_of_handshakes_keeps_no_good_client_out),
-        cmocka_unit_test(a_canary_is_served_beside_a_coordinator_that_floods),
-        cmocka_unit_test(connections_of_one_key_share_its_turn),
-        cmocka_unit_test(a_session_that_ends_is_freed_in_many_turns),
+        cmocka_unit_test(a_flood_of_handshakes_does_not_keep_out_a_good_client),
+        cmocka_unit_test(a_canary_is_served_while_another_coordinator_floods),
+        cmocka_unit_test(connections_of_one_key_share_a_turn),
+        cmocka_unit_test(an_ended_session_is_freed_in_many_turns),
     };
     return cmocka_run_group_tests_name("node/canary", tests, canary_begin, canary_end);
 }

@@ -1,4 +1,5 @@
-/* Local nodes: they start, are ours alone, and never outlive the process that made them. */
+/* Local nodes: they start, serve only their coordinator, and never outlive the process that started
+ * them. */
 #include <dirent.h>
 #include <sched.h>
 
@@ -23,7 +24,7 @@ static int end(void **s)
     return 0;
 }
 
-static void local_nodes_serve_the_coordinator_that_started_them_and_nobody_else(void **s)
+static void local_nodes_serve_only_the_coordinator_that_started_them(void **s)
 {
     (void)s;
     enum { N = 7 };
@@ -50,7 +51,7 @@ static void local_nodes_serve_the_coordinator_that_started_them_and_nobody_else(
     for (uint32_t i = 0; i < N; i++) assert_false(process_lives(pids[i]));
 }
 
-static void no_secret_is_on_a_nodes_command_line_or_in_its_environment(void **s)
+static void no_secret_is_in_a_nodes_command_line_or_environment(void **s)
 {
     (void)s;
     static const char *const files[] = { "cmdline", "environ" };
@@ -59,7 +60,7 @@ static void no_secret_is_on_a_nodes_command_line_or_in_its_environment(void **s)
         char path[64], text[65536];
         snprintf(path, sizeof path, "/proc/%ld/%s", (long)sherd__launch_node(l, 0)->pid, files[k]);
         FILE *f = fopen(path, "re");
-        if (!f) continue; /* not readable: so much the better */
+        if (!f) continue; /* not readable, which is even better */
         size_t n = fread(text, 1, sizeof text - 1, f);
         fclose(f);
         for (size_t i = 0; i < n; i++) text[i] = text[i] ? text[i] : ' ';
@@ -70,7 +71,7 @@ static void no_secret_is_on_a_nodes_command_line_or_in_its_environment(void **s)
     sherd__launch_stop(l, 0);
 }
 
-static void a_node_that_dies_is_told_with_its_end(void **s)
+static void the_death_of_a_node_is_reported_with_its_status(void **s)
 {
     (void)s;
     sherd__launch *l = hub_launch(&mine, 2, 64 << 20);
@@ -87,9 +88,9 @@ static void a_node_that_dies_is_told_with_its_end(void **s)
     sherd__launch_stop(l, 0);
 }
 
-#define GRACE_MS 20000 /* long past what a machine under load takes for all else */
+#define GRACE_MS 20000 /* much longer than anything else takes on a busy machine */
 
-static void a_stopped_node_is_killed_without_the_grace(void **s)
+static void a_stopped_node_is_killed_without_the_grace_period(void **s)
 {
     (void)s;
     sherd__launch *l = hub_launch(&mine, 2, 64 << 20);
@@ -101,7 +102,7 @@ static void a_stopped_node_is_killed_without_the_grace(void **s)
     assert_false(process_lives(pid));
 }
 
-static void a_node_that_is_stopped_has_not_ended(void **s)
+static void a_stopped_node_does_not_count_as_ended(void **s)
 {
     (void)s;
     sherd__launch *l = hub_launch(&mine, 1, 64 << 20);
@@ -127,7 +128,7 @@ static int start_program(const char *program, uint32_t deadline_ms, sherd_diag *
     return err;
 }
 
-static void programs_that_are_no_nodes_are_told_apart(void **s)
+static void programs_that_are_not_nodes_are_reported_with_the_reason(void **s)
 {
     (void)s;
     char script[] = "/tmp/sherd-launch-XXXXXX";
@@ -153,7 +154,7 @@ static void programs_that_are_no_nodes_are_told_apart(void **s)
     assert_int_equal(start_program(script, 300, &d), SHERD_ETIMEOUT);
     assert_non_null(strstr(d.message, "2 of 2"));
 
-    write_text(script, "#!/bin/sh\nexec >&- sleep 60\n"); /* it lives, and will say nothing */
+    write_text(script, "#!/bin/sh\nexec >&- sleep 60\n"); /* it runs, and prints nothing */
     d = (sherd_diag){ .code = 0 };
     assert_int_equal(start_program(script, 0, &d), SHERD_EFRAME);
     assert_non_null(strstr(d.message, "closed its standard output"));
@@ -170,12 +171,12 @@ static void programs_that_are_no_nodes_are_told_apart(void **s)
     unlink(script);
 }
 
-/* A program that takes itself for the command and opens its cluster whatever its arguments say. */
+/* A program that acts as the command and opens its cluster for any arguments. */
 static int starter_of_itself(void)
 {
     const char *depth = getenv("SHERD_TEST_DEPTH");
     sherd_diag d = { .code = 0 };
-    if (depth && strlen(depth) > 2) return 7; /* without the rule there is an end to it here */
+    if (depth && strlen(depth) > 2) return 7; /* without the rule, the recursion ends here */
     char more[8];
     snprintf(more, sizeof more, "%s+", depth ? depth : "");
     setenv("SHERD_TEST_DEPTH", more, 1);
@@ -185,7 +186,7 @@ static int starter_of_itself(void)
     return 3;
 }
 
-static void a_program_that_starts_itself_as_its_nodes_starts_them_once(void **s)
+static void a_program_that_starts_itself_as_a_node_does_not_recurse(void **s)
 {
     (void)s;
     sherd_diag d = { .code = 0 };
@@ -194,7 +195,7 @@ static void a_program_that_starts_itself_as_its_nodes_starts_them_once(void **s)
     assert_non_null(strstr(d.message, "exit status 3"));
 }
 
-static void a_program_without_a_slash_is_looked_for_in_path(void **s)
+static void a_program_without_a_slash_is_searched_in_path(void **s)
 {
     (void)s;
     char dir[] = "/tmp/sherd-path-XXXXXX", link[64], *path = strdup(getenv("PATH"));
@@ -224,8 +225,8 @@ static void a_program_without_a_slash_is_looked_for_in_path(void **s)
     if (err) fail_msg("%s", d.message);
 }
 
-/* Else a program that forgets to name the command starts itself, and each of those itself. */
-static void a_program_that_names_no_command_never_starts_itself(void **s)
+/* Otherwise a program that does not name the command would start itself, recursively. */
+static void a_program_that_does_not_name_the_command_never_starts_itself(void **s)
 {
     (void)s;
     char *path = strdup(getenv("PATH"));
@@ -245,7 +246,7 @@ static bool yes(void *ctx)
     return true;
 }
 
-static void an_interrupt_ends_the_start_and_leaves_nothing(void **s)
+static void an_interrupt_ends_the_start_and_leaves_nothing_behind(void **s)
 {
     (void)s;
     sherd__launch *l;
@@ -255,11 +256,11 @@ static void an_interrupt_ends_the_start_and_leaves_nothing(void **s)
                                 .hooks = { .interrupted = yes },
                                 .allow = *sherd__identity_fingerprint(mine.me) };
     assert_int_equal(sherd__launch_start(&l, &o, &d), SHERD_EINTERRUPTED);
-    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child, no zombie */
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child and no zombie */
     assert_int_equal(errno, ECHILD);
 }
 
-/* Run as a child: starts nodes, prints their pids, and waits for its own end. */
+/* Runs as a child: starts nodes, prints their pids, and waits to be ended. */
 static _Noreturn void launcher(void)
 {
     hub h;
@@ -298,7 +299,7 @@ static void killing_the_parent_ends_its_nodes(void **s)
     }
 }
 
-/* What all threads of a process may run on; false: they differ. */
+/* Reads the affinity of all threads of a process; returns false if they differ. */
 static bool cores_of(pid_t pid, cpu_set_t *out)
 {
     char path[64];
@@ -309,7 +310,8 @@ static bool cores_of(pid_t pid, cpu_set_t *out)
     for (const struct dirent *e; (e = readdir(dir));) {
         cpu_set_t one;
         if (e->d_name[0] == '.') continue;
-        if (sched_getaffinity((pid_t)atol(e->d_name), sizeof one, &one)) continue; /* has ended */
+        if (sched_getaffinity((pid_t)atol(e->d_name), sizeof one, &one))
+            continue; /* the thread has ended */
         if (first) *out = one;
         same = same && CPU_EQUAL(out, &one);
         first = false;
@@ -332,7 +334,7 @@ static sherd__launch *launch_threads(uint32_t nodes, uint32_t threads, bool unbo
     return l;
 }
 
-static void nodes_that_fill_this_machine_have_cores_of_their_own(void **s)
+static void nodes_that_use_all_cores_are_bound_to_cores_of_their_own(void **s)
 {
     (void)s;
     cpu_set_t all, of, before;
@@ -353,7 +355,7 @@ static void nodes_that_fill_this_machine_have_cores_of_their_own(void **s)
     sherd__launch_stop(l, 0);
 }
 
-static void other_nodes_run_anywhere(void **s)
+static void other_nodes_are_not_bound(void **s)
 {
     (void)s;
     cpu_set_t all, of;
@@ -391,19 +393,19 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "launcher") == 0) launcher();
     if (argc > 1 && strcmp(argv[1], "node") == 0) return starter_of_itself();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(local_nodes_serve_the_coordinator_that_started_them_and_nobody_else),
-        cmocka_unit_test(no_secret_is_on_a_nodes_command_line_or_in_its_environment),
-        cmocka_unit_test(a_node_that_dies_is_told_with_its_end),
-        cmocka_unit_test(a_stopped_node_is_killed_without_the_grace),
-        cmocka_unit_test(a_node_that_is_stopped_has_not_ended),
-        cmocka_unit_test(programs_that_are_no_nodes_are_told_apart),
-        cmocka_unit_test(a_program_that_starts_itself_as_its_nodes_starts_them_once),
-        cmocka_unit_test(a_program_without_a_slash_is_looked_for_in_path),
-        cmocka_unit_test(a_program_that_names_no_command_never_starts_itself),
-        cmocka_unit_test(an_interrupt_ends_the_start_and_leaves_nothing),
+        cmocka_unit_test(local_nodes_serve_only_the_coordinator_that_started_them),
+        cmocka_unit_test(no_secret_is_in_a_nodes_command_line_or_environment),
+        cmocka_unit_test(the_death_of_a_node_is_reported_with_its_status),
+        cmocka_unit_test(a_stopped_node_is_killed_without_the_grace_period),
+        cmocka_unit_test(a_stopped_node_does_not_count_as_ended),
+        cmocka_unit_test(programs_that_are_not_nodes_are_reported_with_the_reason),
+        cmocka_unit_test(a_program_that_starts_itself_as_a_node_does_not_recurse),
+        cmocka_unit_test(a_program_without_a_slash_is_searched_in_path),
+        cmocka_unit_test(a_program_that_does_not_name_the_command_never_starts_itself),
+        cmocka_unit_test(an_interrupt_ends_the_start_and_leaves_nothing_behind),
         cmocka_unit_test(killing_the_parent_ends_its_nodes),
-        cmocka_unit_test(nodes_that_fill_this_machine_have_cores_of_their_own),
-        cmocka_unit_test(other_nodes_run_anywhere),
+        cmocka_unit_test(nodes_that_use_all_cores_are_bound_to_cores_of_their_own),
+        cmocka_unit_test(other_nodes_are_not_bound),
         cmocka_unit_test(twenty_nodes_listen_within_the_deadline),
     };
     return cmocka_run_group_tests_name("node/launch", tests, begin, end);

@@ -1,25 +1,25 @@
 /*
- * A coordinator has a node meet in circles whose members it made up itself: their connections, and
- * those that the node opens to them, take nothing that is not the coordinator's.
+ * A coordinator has a node meet in all-reduce groups with members that it invented: their
+ * connections, and those that the node opens to them, use only the coordinator's share of the node.
  */
 #include "tests/system/node/canary.h"
 #include "tests/system/node/meeting.h"
 
 enum {
     MEMBERS = 16,
-    LINKS = 4, /* of each that are tried */
-    ALL = 64,  /* connections of a node, by default */
+    LINKS = 4, /* attempted by each member */
+    ALL = 64,  /* maximum connections of a node, by default */
     QUARTER = ALL / 4,
-    MOST = (ALL - QUARTER) * 3 / 4, /* of a coordinator's members */
-    FEW = 2,                        /* links of each that flood */
+    MOST = (ALL - QUARTER) * 3 / 4, /* maximum for the members of one coordinator */
+    FEW = 2,                        /* links of each flooding member */
     CROWD = FEW * MEMBERS,
     BLOCKS = 4,
     SIDE = 512,
-    SMALL = 5000, /* blocks of 8 bytes that nobody waits for */
+    SMALL = 5000, /* blocks of 8 bytes that are not expected */
     WARM = 20000, /* refusals that let the kernel's windows grow */
     REFUSALS = 60000,
-    SESSIONS = 12, /* of a circle each */
-    COUNT = 8      /* parameters */
+    SESSIONS = 12, /* each with a group of its own */
+    COUNT = 8      /* number of parameters */
 };
 
 static const char network[] = "input = 3\nlayer = dense 2\nloss = squared\n";
@@ -37,7 +37,7 @@ static void meet_of(hub *h, tie *t, uint64_t id, sherd__reduce kind)
 
 static void meet(tie *t, sherd__reduce kind)
 {
-    meet_of(&bad, t, CIRCLE, kind);
+    meet_of(&bad, t, GROUP, kind);
 }
 
 static void begin_as(uint32_t member, tie *t)
@@ -77,7 +77,7 @@ static void leave(tie *m, uint32_t count)
         if (!m[i].gone) tie_down(&bad, &m[i]);
 }
 
-static void made_up_members_take_connections_of_their_coordinator_alone(void **s)
+static void connections_of_invented_members_count_for_their_coordinator(void **s)
 {
     (void)s;
     tie a, again, m[MEMBERS * LINKS], other[QUARTER];
@@ -95,7 +95,7 @@ static void made_up_members_take_connections_of_their_coordinator_alone(void **s
     tie_down(&bad, &a);
 }
 
-static void made_up_members_share_the_turn_of_their_coordinator(void **s)
+static void invented_members_share_the_turn_of_their_coordinator(void **s)
 {
     (void)s;
     tie a, canary, m[CROWD];
@@ -118,25 +118,26 @@ static void made_up_members_share_the_turn_of_their_coordinator(void **s)
     tie_down(&bad, &a);
 }
 
-/* Both coordinators name one member. Whom a connection counts for shows with its block: no more of
- * them are for one than its circle has use for, and those are for the other. */
-static void connections_of_a_member_count_for_the_circle_that_they_bring_blocks_of(void **s)
+/* Both coordinators name the same member. A connection counts for the coordinator whose group its
+ * block belongs to: it has only as many as its group can use, and the rest are for the other
+ * one. */
+static void a_members_connection_counts_for_the_group_of_its_blocks(void **s)
 {
     enum { EACH = 4, REFUSED = 1000 };
     (void)s;
     const int64_t nothing[COUNT] = { 0 };
     tie a, b, m[2 * EACH + 1];
-    const uint32_t step = MEMBERS - COUNT + 2; /* one that brings a number */
+    const uint32_t step = MEMBERS - COUNT + 2; /* a step that delivers a number */
     uint32_t last = MEMBERS - 1, refused = 0;  /* the node's neighbour in the ring */
-    meet_of(&bad, &a, CIRCLE, SHERD__REDUCE_RING);
-    meet_of(&good, &b, CIRCLE + 1, SHERD__REDUCE_RING);
+    meet_of(&bad, &a, GROUP, SHERD__REDUCE_RING);
+    meet_of(&good, &b, GROUP + 1, SHERD__REDUCE_RING);
     for (uint32_t i = 0; i <= 2 * EACH; i++) {
         begin_as(last, &m[i]);
         hub_wait(&bad, m[i].ready + m[i].gone, 1, 20000);
         assert_int_equal(m[i].ready, i < 2 * EACH);
     }
     for (uint32_t i = 0; i < 2 * EACH; i++) {
-        put(&m[i], CIRCLE, sherd__allreduce_block(1 + i, step), SHERD_I64, nothing, 1);
+        put(&m[i], GROUP, sherd__allreduce_block(1 + i, step), SHERD_I64, nothing, 1);
         put(&m[i], REFUSED, 1, SHERD_I64, nothing, 1);
         sherd__link_flush(m[i].link);
         hub_wait(&bad, m[i].refusal.job, REFUSED, 20000);
@@ -213,7 +214,7 @@ static void listen_no_more(void)
     for (uint32_t i = 0; i < MEMBERS; i++) sherd__listener_close(listener[i]);
 }
 
-static void no_more_connections_are_opened_than_may_come(void **s)
+static void no_more_connections_are_opened_than_may_be_accepted(void **s)
 {
     (void)s;
     tie a[SESSIONS];
@@ -228,7 +229,7 @@ static void no_more_connections_are_opened_than_may_come(void **s)
     listen_no_more();
 }
 
-static void what_made_up_members_answer_is_of_their_coordinators_turn(void **s)
+static void answers_of_invented_members_count_in_their_coordinators_turn(void **s)
 {
     (void)s;
     tie a, canary;
@@ -266,11 +267,11 @@ static int end(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(made_up_members_take_connections_of_their_coordinator_alone),
-        cmocka_unit_test(made_up_members_share_the_turn_of_their_coordinator),
-        cmocka_unit_test(connections_of_a_member_count_for_the_circle_that_they_bring_blocks_of),
-        cmocka_unit_test(no_more_connections_are_opened_than_may_come),
-        cmocka_unit_test(what_made_up_members_answer_is_of_their_coordinators_turn),
+        cmocka_unit_test(connections_of_invented_members_count_for_their_coordinator),
+        cmocka_unit_test(invented_members_share_the_turn_of_their_coordinator),
+        cmocka_unit_test(a_members_connection_counts_for_the_group_of_its_blocks),
+        cmocka_unit_test(no_more_connections_are_opened_than_may_be_accepted),
+        cmocka_unit_test(answers_of_invented_members_count_in_their_coordinators_turn),
     };
     return cmocka_run_group_tests_name("node/made_up", tests, begin, end);
 }

@@ -1,12 +1,12 @@
 /*
- * A node process and those whom a circle lets in: only while it stands, only with a key of it, and
- * for nothing but its blocks.
+ * A node process and the members of an all-reduce group: they may connect only while the group
+ * exists, only with a key of the group, and only to deliver its blocks.
  */
 #include "tests/system/node/meeting.h"
 
 enum { COUNT = 8 };
 
-/* A circle of the node and of this member. */
+/* Meets in a group of the node and this member. */
 static void meet_over(hub *h, tie *t, const sherd__peer *node, const hub *member,
                       const char *network, uint32_t count)
 {
@@ -32,7 +32,7 @@ static void turned_away(hub *h, const sherd__peer *p)
     assert_false(t.ready);
 }
 
-static void a_members_key_opens_the_door_to_its_blocks_alone(void **unused)
+static void a_members_key_gives_access_to_its_blocks_only(void **unused)
 {
     (void)unused;
     const int64_t nothing[8] = { 0 };
@@ -45,23 +45,23 @@ static void a_members_key_opens_the_door_to_its_blocks_alone(void **unused)
     const sherd__peer *node = &sherd__launch_node(l, 0)->peer;
     tie_up(&lead, &t, node);
     assert_true(t.hello.features & SHERD__FEATURE_ALLREDUCE);
-    turned_away(&member, node); /* nobody has met */
+    turned_away(&member, node); /* there was no meeting yet */
     meet(&lead, &t, node, &member);
     turned_away(&stranger, node);
 
-    /* Its own block is taken; blocks of the coordinator's job and of no job are not. */
+    /* Its own block is accepted; blocks of the coordinator's job and of no job are not. */
     tie_up(&member, &m, node);
     uint32_t own = sherd__allreduce_block(1, 0);
-    put(&m, CIRCLE, own, SHERD_I64, nothing, COUNT / 2);
+    put(&m, GROUP, own, SHERD_I64, nothing, COUNT / 2);
     put(&m, JOB, 9, SHERD_I64, nothing, COUNT / 2);
-    put(&m, CIRCLE, own + 1, SHERD_I64, nothing, 1);
+    put(&m, GROUP, own + 1, SHERD_I64, nothing, 1);
     sherd__link_flush(m.link);
     hub_wait(&member, m.refused, 2, 10000);
     assert_int_equal(m.refused, 2);
     assert_int_equal(m.refusal.block, own + 1);
 
-    /* The same one again, or a task, is the end of the connection. */
-    put(&m, CIRCLE, own, SHERD_I64, nothing, COUNT / 2);
+    /* The same block again, or a task, ends the connection. */
+    put(&m, GROUP, own, SHERD_I64, nothing, COUNT / 2);
     sherd__link_flush(m.link);
     hub_wait(&member, m.gone, 1, 10000);
     assert_true(m.closed);
@@ -73,7 +73,7 @@ static void a_members_key_opens_the_door_to_its_blocks_alone(void **unused)
     assert_int_equal(m.results, 0);
     assert_non_null(strstr(m.text, "blocks of its circle only"));
 
-    /* The coordinator goes, and the circle with it. */
+    /* The coordinator disconnects, which ends the group. */
     tie_down(&lead, &t);
     turned_away(&member, node);
     sherd__launch_stop(l, 0);
@@ -82,8 +82,8 @@ static void a_members_key_opens_the_door_to_its_blocks_alone(void **unused)
     hub_close(&lead);
 }
 
-/* A block of a later round takes the place of an earlier one's: at most two are there at once. */
-static void blocks_of_many_rounds_need_the_memory_of_one(void **unused)
+/* A block of a later round replaces an earlier one: at most two exist at a time. */
+static void blocks_of_many_rounds_use_the_memory_of_one(void **unused)
 {
     enum { PARAMS = 200 * 1000 + 1000, ROUNDS = 300 }; /* 0.8 MB each, of 64 MB */
     (void)unused;
@@ -99,8 +99,8 @@ static void blocks_of_many_rounds_need_the_memory_of_one(void **unused)
               PARAMS);
     tie_up(&member, &m, node);
     for (uint32_t round = 1; round <= ROUNDS; round++)
-        put(&m, CIRCLE, sherd__allreduce_block(round, 0), SHERD_I64, values, PARAMS / 2);
-    put(&m, CIRCLE, sherd__allreduce_block(1, 0), SHERD_I64, values, 1); /* refused: the last one */
+        put(&m, GROUP, sherd__allreduce_block(round, 0), SHERD_I64, values, PARAMS / 2);
+    put(&m, GROUP, sherd__allreduce_block(1, 0), SHERD_I64, values, 1); /* refused: the last one */
     sherd__link_flush(m.link);
     hub_wait(&member, m.refused, 1, 60000);
     assert_int_equal(m.refusal.block, sherd__allreduce_block(1, 0));
@@ -115,11 +115,11 @@ static void blocks_of_many_rounds_need_the_memory_of_one(void **unused)
     hub_close(&lead);
 }
 
-/* Connections are few and for all: one member's do not keep out a coordinator. */
-static void a_member_takes_no_more_connections_than_a_circle_has_use_for(void **unused)
+/* Connections are few and shared by all: those of one member must not keep out a coordinator. */
+static void a_member_gets_only_as_many_connections_as_a_group_can_use(void **unused)
 {
     (void)unused;
-    enum { TRIED = 80 }; /* more than a node takes of all together */
+    enum { TRIED = 80 }; /* more than a node accepts in total */
     hub lead, member;
     tie t, again, m[TRIED];
     unsigned ready = 0;
@@ -148,9 +148,9 @@ static void a_member_takes_no_more_connections_than_a_circle_has_use_for(void **
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_members_key_opens_the_door_to_its_blocks_alone),
-        cmocka_unit_test(blocks_of_many_rounds_need_the_memory_of_one),
-        cmocka_unit_test(a_member_takes_no_more_connections_than_a_circle_has_use_for),
+        cmocka_unit_test(a_members_key_gives_access_to_its_blocks_only),
+        cmocka_unit_test(blocks_of_many_rounds_use_the_memory_of_one),
+        cmocka_unit_test(a_member_gets_only_as_many_connections_as_a_group_can_use),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /*
- * What a coordinator's session makes of nodes that misbehave, with real processes; and that the
- * program which other tests use for it does misbehave in each of its ways.
+ * How a coordinator's session handles misbehaving nodes, with real processes; and a check that the
+ * program that other tests use for it does misbehave in each of its modes.
  */
 #include "tests/system/node/proc.h"
 
@@ -24,7 +24,7 @@ static int end(void **s)
     return 0;
 }
 
-/* Two tasks to a node of that mode; the first is answered properly. */
+/* Gives two tasks to a node in this mode; the first is answered correctly. */
 static void provoke(const char *mode, tie *t, uint32_t events, unsigned ms)
 {
     char how[64];
@@ -46,7 +46,7 @@ static void provoke(const char *mode, tie *t, uint32_t events, unsigned ms)
     sherd__launch_stop(l, 0);
 }
 
-static void garbage_a_wrong_length_a_second_or_an_unasked_result_end_the_session(void **s)
+static void garbage_wrong_lengths_and_repeated_or_unrequested_results_end_the_session(void **s)
 {
     (void)s;
     static const struct {
@@ -75,7 +75,7 @@ static void wrong_values_arrive_well_formed(void **s)
     assert_int_equal(t.results, 2);
 }
 
-static void a_refusing_node_says_so(void **s)
+static void a_refusing_node_sends_its_reason(void **s)
 {
     (void)s;
     tie t;
@@ -84,7 +84,7 @@ static void a_refusing_node_says_so(void **s)
     assert_string_equal(t.refusal.text, "no memory for it");
 }
 
-static void a_node_that_is_not_named_behaves(void **s)
+static void a_node_that_is_not_listed_behaves(void **s)
 {
     (void)s;
     tie t;
@@ -103,10 +103,10 @@ static void a_node_that_is_not_named_behaves(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(garbage_a_wrong_length_a_second_or_an_unasked_result_end_the_session),
+        cmocka_unit_test(garbage_wrong_lengths_and_repeated_or_unrequested_results_end_the_session),
         cmocka_unit_test(wrong_values_arrive_well_formed),
-        cmocka_unit_test(a_refusing_node_says_so),
-        cmocka_unit_test(a_node_that_is_not_named_behaves),
+        cmocka_unit_test(a_refusing_node_sends_its_reason),
+        cmocka_unit_test(a_node_that_is_not_listed_behaves),
     };
     return cmocka_run_group_tests_name("node/misbehave", tests, begin, end);
 }

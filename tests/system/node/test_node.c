@@ -1,4 +1,4 @@
-/* The node process itself: what it prints, whom it lets in, what it refuses, how it ends. */
+/* The node process: what it prints, which peers it accepts, what it refuses, how it ends. */
 #include "tests/support/send_signal.h"
 #include "tests/system/node/proc.h"
 
@@ -82,7 +82,7 @@ static void start(proc *p, const char *const *more)
     assert_true(found && p->peer.has_key && p->peer.port != 0);
 }
 
-static void a_node_prints_its_line_and_serves_whom_it_allows(void **s)
+static void a_node_prints_its_line_and_serves_allowed_coordinators(void **s)
 {
     (void)s;
     static const char *const more[] = { "--name",   "alpha", "--domain", "here",
@@ -109,7 +109,7 @@ static void a_node_prints_its_line_and_serves_whom_it_allows(void **s)
     assert_non_null(strstr(p.words, "1 tasks done"));
 }
 
-static void an_unknown_key_is_turned_away_and_both_sides_are_told(void **s)
+static void an_unknown_key_is_rejected_and_both_sides_are_informed(void **s)
 {
     (void)s;
     proc p;
@@ -126,7 +126,7 @@ static void an_unknown_key_is_turned_away_and_both_sides_are_told(void **s)
     assert_non_null(strstr(p.words, "turned away 127.0.0.1"));
 }
 
-static void an_allowed_address_is_compared(void **s)
+static void the_address_in_the_allow_list_is_compared(void **s)
 {
     (void)s;
     char line[160];
@@ -155,7 +155,7 @@ static void two_coordinators_share_a_node_and_cannot_name_each_others_blocks(voi
     tie_put(&a, 9, 2, 30, 10, 3);
     tie_ask(&a, 9, 1, 20, 10);
     hub_wait(&mine, a.results, 1, 10000);
-    tie_ask(&b, 9, 1, 20, 10); /* the other's job, by its own number */
+    tie_ask(&b, 9, 1, 20, 10); /* the other's job, with its own number */
     hub_wait(&other, b.refused, 1, 10000);
     assert_int_equal(b.refusal.code, SHERD_EINVAL);
     assert_int_equal(sherd__session_drop(sherd__link_session(b.link), 9, 0), SHERD_OK);
@@ -172,7 +172,7 @@ static void two_coordinators_share_a_node_and_cannot_name_each_others_blocks(voi
     proc_stop(&p);
 }
 
-static void over_the_budget_blocks_are_refused_and_memory_stays_below(void **s)
+static void blocks_beyond_the_budget_are_refused_and_memory_stays_below_it(void **s)
 {
     (void)s;
     enum { MB = 1 << 20, BUDGET = 96 * MB };
@@ -197,7 +197,7 @@ static void over_the_budget_blocks_are_refused_and_memory_stays_below(void **s)
     if (peak > before + BUDGET + 24 * MB)
         fail_msg("%llu MB resident, of which %llu at the start", (unsigned long long)peak / MB,
                  (unsigned long long)before / MB);
-    tie_put(&t, 7, 1, 20, 30, 2); /* and it goes on */
+    tie_put(&t, 7, 1, 20, 30, 2); /* and it continues */
     tie_put(&t, 7, 2, 30, 10, 3);
     uint32_t results = t.results;
     tie_ask(&t, 7, 1, 20, 10);
@@ -214,7 +214,7 @@ static void sighup_reads_the_allow_list_again(void **s)
     allow(&mine, NULL);
     start(&p, NULL);
     tie_up(&mine, &a, &p.peer);
-    write_text(allow_path, "* key=nonsense\n"); /* a broken list changes nothing */
+    write_text(allow_path, "* key=nonsense\n"); /* an invalid list changes nothing */
     send_signal(p.pid, SIGHUP);
     allow(&other, NULL);
     struct timespec pause = { .tv_nsec = 300000000 };
@@ -227,7 +227,7 @@ static void sighup_reads_the_allow_list_again(void **s)
     proc_stop(&p);
 }
 
-static void sigterm_says_goodbye(void **s)
+static void sigterm_sends_a_goodbye(void **s)
 {
     (void)s;
     proc p;
@@ -250,7 +250,7 @@ static void a_node_ends_while_it_computes(void **s)
     allow(&mine, NULL);
     start(&p, NULL);
     tie_up(&mine, &t, &p.peer);
-    tie_put(&t, 9, 1, 2000, 4000, 2); /* some seconds, all together */
+    tie_put(&t, 9, 1, 2000, 4000, 2); /* some seconds in total */
     tie_put(&t, 9, 2, 4000, 2000, 3);
     for (uint32_t k = 1; k <= 40; k++) tie_ask(&t, 9, k, 2000, 2000);
     hub_wait(&mine, t.results, 1, 60000);
@@ -260,13 +260,13 @@ static void a_node_ends_while_it_computes(void **s)
     assert_int_equal(p.status, 0);
 }
 
-/* A node on the preloaded BLAS says `words` and ends. */
+/* A node with the preloaded BLAS prints `words` and ends. */
 static void must_not_start(const char *words)
 {
     char env[256];
     const char *build = getenv("B"), *san = getenv("SAN");
     proc p;
-    if (san && *san) skip(); /* a sanitizer's runtime must come first */
+    if (san && *san) skip(); /* a sanitizer's runtime must be loaded first */
     snprintf(env, sizeof env, "LD_PRELOAD=%s/tests/system/node/preload_dgemm.so",
              build ? build : "build/plain");
     allow(&mine, NULL);
@@ -277,13 +277,13 @@ static void must_not_start(const char *words)
     if (!strstr(p.words, words)) fail_msg("%s, expected %s", p.words, words);
 }
 
-static void a_wrong_dgemm_keeps_a_node_from_starting(void **s)
+static void a_wrong_dgemm_prevents_a_node_from_starting(void **s)
 {
     (void)s;
     must_not_start("sherd: node:");
 }
 
-static void a_dgemm_that_is_wrong_in_modular_products_alone_does_too(void **s)
+static void a_dgemm_that_is_wrong_in_modular_products_only_does_so_too(void **s)
 {
     (void)s;
     assert_int_equal(setenv("PRELOAD_DGEMM", "large", 1), 0);
@@ -291,7 +291,7 @@ static void a_dgemm_that_is_wrong_in_modular_products_alone_does_too(void **s)
     assert_int_equal(unsetenv("PRELOAD_DGEMM"), 0);
 }
 
-static void a_port_in_use_is_told(void **s)
+static void a_port_in_use_is_reported(void **s)
 {
     (void)s;
     struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -314,7 +314,7 @@ static void a_port_in_use_is_told(void **s)
     close(fd);
 }
 
-static void keys_and_lists_that_are_missing_or_empty_are_told(void **s)
+static void missing_and_empty_keys_and_lists_are_reported(void **s)
 {
     (void)s;
     char none[96];
@@ -349,7 +349,7 @@ static uint64_t file_size(const char *dir, const char *name)
     return (uint64_t)st.st_size;
 }
 
-static void a_record_holds_every_byte_that_the_session_counted(void **s)
+static void a_record_contains_every_byte_that_the_session_counted(void **s)
 {
     (void)s;
     char dir[96];
@@ -375,19 +375,19 @@ static void a_record_holds_every_byte_that_the_session_counted(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_node_prints_its_line_and_serves_whom_it_allows),
-        cmocka_unit_test(an_unknown_key_is_turned_away_and_both_sides_are_told),
-        cmocka_unit_test(an_allowed_address_is_compared),
+        cmocka_unit_test(a_node_prints_its_line_and_serves_allowed_coordinators),
+        cmocka_unit_test(an_unknown_key_is_rejected_and_both_sides_are_informed),
+        cmocka_unit_test(the_address_in_the_allow_list_is_compared),
         cmocka_unit_test(two_coordinators_share_a_node_and_cannot_name_each_others_blocks),
-        cmocka_unit_test(over_the_budget_blocks_are_refused_and_memory_stays_below),
+        cmocka_unit_test(blocks_beyond_the_budget_are_refused_and_memory_stays_below_it),
         cmocka_unit_test(sighup_reads_the_allow_list_again),
-        cmocka_unit_test(sigterm_says_goodbye),
+        cmocka_unit_test(sigterm_sends_a_goodbye),
         cmocka_unit_test(a_node_ends_while_it_computes),
-        cmocka_unit_test(a_wrong_dgemm_keeps_a_node_from_starting),
-        cmocka_unit_test(a_dgemm_that_is_wrong_in_modular_products_alone_does_too),
-        cmocka_unit_test(a_port_in_use_is_told),
-        cmocka_unit_test(keys_and_lists_that_are_missing_or_empty_are_told),
-        cmocka_unit_test(a_record_holds_every_byte_that_the_session_counted),
+        cmocka_unit_test(a_wrong_dgemm_prevents_a_node_from_starting),
+        cmocka_unit_test(a_dgemm_that_is_wrong_in_modular_products_only_does_so_too),
+        cmocka_unit_test(a_port_in_use_is_reported),
+        cmocka_unit_test(missing_and_empty_keys_and_lists_are_reported),
+        cmocka_unit_test(a_record_contains_every_byte_that_the_session_counted),
     };
     return cmocka_run_group_tests_name("node/node", tests, begin, end);
 }

@@ -1,4 +1,4 @@
-/* The command, its processes and its files, seen from outside; see command.h. */
+/* The command, its processes and its files, observed from outside; see command.h. */
 #include "command.h"
 
 #include <dirent.h>
@@ -32,7 +32,7 @@ static _Noreturn void become(const command *c, const char *program, const char *
                              const char *const *env)
 {
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    /* Nohup and shells ignore some */
+    /* nohup and shells ignore some */
     static const int usual[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE };
     for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) signal(usual[i], SIG_DFL);
     int nothing = open("/dev/null", O_RDONLY);
@@ -59,7 +59,7 @@ bool command_over(command *c)
     int status = 0;
     pid_t got = c->ended || c->pid <= 0 ? 0 : waitpid(c->pid, &status, WNOHANG);
     if (got == 0 || (got < 0 && errno == EINTR)) return c->ended;
-    c->ended = true; /* also where somebody else has waited for it */
+    c->ended = true; /* even if other code has waited for it */
     c->ended_ms = clock_now_ms();
     c->status = got < 0 ? -SIGCHLD : WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
     return true;
@@ -165,7 +165,7 @@ const char *liar_path(void)
     char there[512];
     snprintf(path, sizeof path, "%s/tests/system/node/prog_misbehave",
              build ? build : "build/plain");
-    if (path[0] != '/' && getcwd(there, sizeof there)) { /* callers may change folder */
+    if (path[0] != '/' && getcwd(there, sizeof there)) { /* callers may change the working folder */
         size_t n = strlen(there), m = strlen(path);
         if (n + m + 2 > sizeof path) die("path");
         memmove(path + n + 1, path, m + 1);
@@ -196,7 +196,7 @@ void pause_ms(unsigned ms)
 
 /* ---- other processes ------------------------------------------------------------------------- */
 
-/* State and parent of a process; false where there is none. */
+/* Reads state and parent of a process; returns false if it does not exist. */
 static bool look_at(pid_t pid, char *state, pid_t *parent)
 {
     char path[64], text[512];
@@ -321,7 +321,7 @@ int64_t file_size(const char *path)
     return stat(path, &st) == 0 ? (int64_t)st.st_size : -1;
 }
 
-/* All of a file, *len bytes; NULL where there is none. */
+/* Reads a whole file, *len bytes; NULL if there is none. */
 static void *contents(const char *path, size_t *len)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);

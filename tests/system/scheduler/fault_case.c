@@ -1,11 +1,11 @@
 /*
- * One fault and the command that meets it: nodes are killed or stopped, cut off, or lie. Whatever
- * happens, the product has the bits of an undisturbed one, or the command ends with the right code
- * and leaves the earlier file alone; and within 15 s of the fault.
+ * One fault and the command that it hits: nodes are killed or stopped, disconnected, or lie. In all
+ * cases the product has the bits of an undisturbed one, or the command ends with the right code and
+ * does not change the earlier file; and it ends within 15 s of the fault.
  *
- * Instants are points in the work, not times: "before" is when all nodes listen, later ones are
- * when so many bytes have gone to the victim or come back (the coordinator's --record says), so
- * that a slow machine meets the same cases as a fast one.
+ * Instants are points in the work, not times: "before" is when all nodes listen; later ones are
+ * when so many bytes have been sent to the victim or received from it (as the coordinator's
+ * --record shows), so that a slow machine has the same cases as a fast one.
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -21,7 +21,7 @@
 #include "tests/support/send_signal.h"
 
 #define WITHIN_MS 15000
-#define START_MS 1000 /* of the nodes: no lie is told before */
+#define START_MS 1000 /* start of the nodes: they do not lie before */
 #define OLD "an earlier result\n"
 
 const char *const fault_names[KINDS] = {
@@ -91,7 +91,8 @@ void fault_say_end(fault_case *f, const fault_command *r)
     free(out);
 }
 
-/* The run must have ended with this code within the time of the fault, and the file be right. */
+/* Checks that the run ended with this code within the time limit after the fault, and that the file
+ * is right. */
 static void judge(fault_case *f, fault_command *r, int64_t since_ms, int code, const calm *want)
 {
     f->took_ms = r->c.ended_ms - since_ms;
@@ -125,7 +126,7 @@ json_int_t fault_count(json_t *root, const char *field)
     return json_integer_value(json_object_get(root, field));
 }
 
-/* Every fourth case of the kinds that need no way of their own. */
+/* Every fourth case of the kinds that can use any of the schemes. */
 static int way_of(const fault_case *f)
 {
     return f->index % 4 == 3 ? SHARE : EXACT;
@@ -133,7 +134,7 @@ static int way_of(const fault_case *f)
 
 /* ---- killed and stopped ---------------------------------------------------------------------- */
 
-/* Waits for the instant: 4 before, 6 by what was sent, 6 by what came back, 4 after. */
+/* Waits for the instant: 4 before, 6 by the bytes sent, 6 by the bytes received, 4 after. */
 static void await_instant(fault_case *f, fault_command *r, unsigned victim, const calm *usual)
 {
     char sent[240], received[240];
@@ -141,10 +142,10 @@ static void await_instant(fault_case *f, fault_command *r, unsigned victim, cons
     snprintf(sent, sizeof sent, "%s/node-%u.sent", r->record, victim);
     snprintf(received, sizeof received, "%s/node-%u.received", r->record, victim);
     if (f->index < 2) out = 0;      /* it listens */
-    else if (f->index < 4) out = 1; /* it has been greeted */
+    else if (f->index < 4) out = 1; /* the handshake was sent */
     else if (f->index < 10) out = (int64_t)(100 + f->draw[1] % usual->sent);
     else if (f->index < 16) in = (int64_t)(100 + f->draw[1] % usual->received);
-    else in = (int64_t)usual->received + 1; /* its last answer is in, or nearly */
+    else in = (int64_t)usual->received + 1; /* its last answer has arrived, or nearly */
     while (!command_over(&r->c) && (file_size(sent) < out || file_size(received) < in)) {
         usleep(200);
     }
@@ -167,7 +168,8 @@ static void killed_or_stopped(fault_case *f)
     judge(f, &r, pid ? at : r.c.ended_ms, 0, usual);
     json_t *root = command_json(&r.c);
     f->struck = fault_count(root, "nodes_lost") == 1 || node_is(root, name, "lost");
-    if (way == SHARE) { /* the others are enough: it may end before a silent node counts as lost */
+    if (way == SHARE) { /* the other nodes are enough: it may end before a silent node counts as
+                         * lost */
         f->struck = pid != 0;
         if (fault_count(root, "encodings") != 1)
             fault_say(f, "shares were made anew"), fault_say_end(f, &r);
@@ -177,7 +179,7 @@ static void killed_or_stopped(fault_case *f)
     command_free(&r.c);
 }
 
-/* Five of seven, or all, in the middle of the work; every product takes a second. */
+/* Five of seven nodes, or all, during the work; every product takes a second. */
 static void too_many(fault_case *f)
 {
     pid_t pids[FAULT_LOCAL];
@@ -210,7 +212,7 @@ static uint16_t port_of(const char *line)
     return (uint16_t)atoi(strchr(line, ':') + 1);
 }
 
-/* The node file, with one node's port replaced by the proxy's. */
+/* Writes the node file, with one node's port replaced by the proxy's. */
 static void write_nodes(const char *path, unsigned through, uint16_t port)
 {
     char text[FAULT_FEW * 1200] = "";
@@ -227,7 +229,7 @@ static void cut(fault_case *f)
 {
     static const proxy_fault faults[] = { PROXY_RESET, PROXY_HALF, PROXY_STALL };
     unsigned victim = (unsigned)(f->draw[0] % FAULT_FEW);
-    int direction = (int)(f->draw[2] % 2); /* 0: on the way to the node */
+    int direction = (int)(f->draw[2] % 2); /* 0: towards the node */
     int way = way_of(f);
     const calm *usual = &fault_calm[1][way];
     uint64_t whole = direction ? usual->received : usual->sent;
@@ -254,9 +256,9 @@ static void cut(fault_case *f)
     command_free(&r.c);
 }
 
-/* ---- liars ----------------------------------------------------------------------------------- */
+/* ---- lying nodes ----------------------------------------------------------------------------- */
 
-/* Watches a node's answers until the command ends: when the last one came. */
+/* Observes a node's answers until the command ends; returns the time of the last one. */
 static int64_t last_answer(fault_command *r, const char *name)
 {
     char received[240];
@@ -264,7 +266,7 @@ static int64_t last_answer(fault_command *r, const char *name)
     snprintf(received, sizeof received, "%s/%s.received", r->record, name);
     while (!command_over(&r->c) && clock_now_ms() < deadline) {
         int64_t has = file_size(received);
-        if (has > had + 1000) { /* more than a sign of life */
+        if (has > had + 1000) { /* more than a heartbeat */
             had = has;
             at = clock_now_ms();
         }
@@ -293,7 +295,7 @@ static void lies(fault_case *f)
     int64_t since = r.c.began_ms + START_MS;
     if (f->kind == SILENT) since = last_answer(&r, name);
     if (!command_wait(&r.c, 60000)) fault_say(f, "it hangs");
-    /* In shares the others may be enough before the liar has had its say. */
+    /* In shares, the others may be enough before the liar has answered. */
     bool unheard = f->kind == STRICT && way == SHARE && r.c.status == 0;
     judge(f, &r, since, f->kind == STRICT && !unheard ? 8 : 0, usual);
     json_t *root = command_json(&r.c);

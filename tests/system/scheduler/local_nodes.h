@@ -1,4 +1,4 @@
-/* Clusters of local nodes through the library, and what they warn of. */
+/* Clusters of local nodes through the library, and the warnings that they log. */
 #ifndef TESTS_SYSTEM_SCHEDULER_LOCAL_NODES_H
 #define TESTS_SYSTEM_SCHEDULER_LOCAL_NODES_H
 
@@ -6,16 +6,16 @@
 
 #include "sherd/cluster.h"
 
-extern char local_warned[4096]; /* since the last one was opened */
+extern char local_warned[4096]; /* since the latest cluster was opened */
 
-/** misbehave: NULL, or what prog_misbehave's nodes do; memory of each, 0: its own choice. */
+/** misbehave: NULL, or a mode of prog_misbehave; memory of each node, 0: its own choice. */
 sherd_cluster *local_open(uint32_t nodes, const char *misbehave, uint64_t memory);
-/** The same of `o`, whose log and program are filled in. */
+/** The same with options `o`, whose log and program are filled in. */
 sherd_cluster *local_open_as(sherd_cluster_options o, const char *misbehave);
 pid_t local_pid(sherd_cluster *c, uint32_t node);
-/** Bytes of blocks and tasks sent to all nodes until now. */
+/** Returns the bytes of blocks and tasks sent to all nodes so far. */
 uint64_t local_sent(sherd_cluster *c);
-/** Until the cluster knows that the node is not up. */
+/** Waits until the cluster knows that the node is down. */
 void local_gone(sherd_cluster *c, uint32_t node);
 
 #endif

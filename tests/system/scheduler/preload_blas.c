@@ -1,7 +1,7 @@
 /*
- * Counts cblas_dgemm calls of one process, the first that loads it, and at its end writes into
- * $COUNT_FILE their number and the sum of n*k*m. Processes that it starts find $COUNT_PID set and
- * stay out of it.
+ * Counts the cblas_dgemm calls of one process, the first that loads this library. At its end it
+ * writes their number and the sum of n*k*m to $COUNT_FILE. Processes that it starts find $COUNT_PID
+ * set and count nothing.
  */
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-__attribute__((visibility("default"))) /* against the build's -fvisibility=hidden */
+__attribute__((visibility("default"))) /* overrides the build's -fvisibility=hidden */
 void cblas_dgemm(int order, int ta, int tb, int m, int n, int k, double alpha, const double *a,
                  int lda, const double *b, int ldb, double beta, double *c, int ldc);
 

@@ -1,8 +1,8 @@
 /*
- * Ends the process by kill -9 at a chosen system call: from the moment that a path ending in
- * $KILL_ON is opened for writing, calls that lock, write, sync or send are counted, and the process
- * dies before call number $KILL_AT / 2 where that number is even, and right after it where it is
- * odd. At its end $KILL_FILE, where set, is told how many calls there were.
+ * Ends the process like kill -9 at a chosen system call. Once a path ending in $KILL_ON is opened
+ * for writing, calls that lock, write, sync or send are counted. The process dies before call
+ * number $KILL_AT / 2 if $KILL_AT is even, and directly after it if it is odd. At its end it writes
+ * the number of calls to $KILL_FILE, if set.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define OVER __attribute__((visibility("default"))) /* against the build's -fvisibility=hidden */
+#define OVER __attribute__((visibility("default"))) /* overrides the build's -fvisibility=hidden */
 
 OVER int open(const char *path, int flags, ...);
 OVER int open64(const char *path, int flags, ...);
@@ -39,7 +39,7 @@ static void *next(const char *name)
     return f;
 }
 
-/* Once before and once after each call. */
+/* Called once before and once after each call. */
 static void step(int after)
 {
     const char *at = getenv("KILL_AT");

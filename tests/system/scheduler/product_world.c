@@ -1,4 +1,4 @@
-/* The reference of products is sherd__reference_i128 where they are exact, else a plain loop. */
+/* The reference of exact products is sherd__reference_i128, that of others a plain loop. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

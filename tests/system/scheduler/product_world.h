@@ -6,14 +6,15 @@
 
 #define NODES 4u
 
-extern sherd_cluster *cluster; /* of all cases */
-extern bool cluster_stop;      /* interrupts whoever waits for one */
+extern sherd_cluster *cluster; /* shared by all cases */
+extern bool cluster_stop;      /* interrupts calls that wait for a product */
 
-/** A group's set-up and teardown; draws begin anew. */
+/** Set-up and teardown of a group of tests; restarts all random series. */
 int cluster_begin(void **state);
 int cluster_end(void **state);
 size_t cluster_below(size_t n);
-/** A cluster of its own, which cluster_stop interrupts; misbehave: NULL or what its nodes do. */
+/** Opens a separate cluster, which cluster_stop interrupts; misbehave: NULL, or the mode of its
+ *  nodes. */
 sherd_cluster *cluster_of(uint32_t nodes, const char *misbehave);
 uint64_t bytes_of_all(const uint64_t *per_node);
 
@@ -22,12 +23,14 @@ typedef struct operand {
     sherd_view v;
 } operand;
 
-/** Random values, a third of them zero; in C order, Fortran order, or with gaps between. */
+/** Makes an operand of random values, a third of them zero, in C order, Fortran order, or with
+ *  gaps. */
 operand operand_new(size_t rows, size_t cols, sherd_dtype t);
 operand operand_any(size_t rows, size_t cols);
-/** One value, as type t has it. */
+/** Stores one value as type t. */
 void operand_put(uint8_t *at, sherd_dtype t, double x);
-/** Exact: the same bits. Float: |C - AB| <= gamma |A||B|, and the same class where not finite. */
+/** Compares a product with the reference. Exact: the same bits. Float: |C - AB| <= gamma |A||B|,
+ *  and the same class if not finite. */
 void operand_must_equal(const sherd_product_options *o, sherd_view a, sherd_view b, const double *c,
                         size_t ldc);
 /** Multiplies and compares. */

@@ -1,4 +1,4 @@
-/* The proxy of the fault tests; see proxy.h. One thread, poll, sockets that never block. */
+/* The proxy of the fault tests; see proxy.h. One thread, poll, nonblocking sockets. */
 #include "proxy.h"
 
 #include <arpa/inet.h>
@@ -67,7 +67,7 @@ static void take(proxy *p)
     if (connect(r->side[1], (struct sockaddr *)&a, sizeof a)) drop_pair(r, true);
 }
 
-/* The first connection that has carried enough meets the fault. */
+/* The first connection that has carried enough bytes gets the fault. */
 static void strike(proxy *p, proxy_pair *r)
 {
     p->struck_ms = clock_now_ms();
@@ -109,7 +109,7 @@ static void forward(proxy_pair *r, int from)
     }
 }
 
-/* A stalled pair is left alone; of a half-closed one, the way that was counted goes nowhere. */
+/* A stalled pair is not served; of a half-closed one, the counted direction is dropped. */
 static short wanted(const proxy *p, const proxy_pair *r, int side)
 {
     const proxy_way *in = &r->way[side], *out = &r->way[1 - side];

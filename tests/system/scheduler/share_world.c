@@ -1,4 +1,4 @@
-/* Clusters, commands and references of the tests of share. */
+/* Clusters, commands and references for the tests of share. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

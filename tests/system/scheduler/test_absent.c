@@ -1,8 +1,8 @@
 /*
- * Nodes that are not there when the work is to begin: stopped or killed before they listen, late,
- * or mute once they are connected to. Where the scheme can do without them it begins soon, and the
- * result is the same; else one sentence names the node. Processes misbehave by themselves
- * (prog_misbehave), so that a slow machine meets the same cases.
+ * Nodes that are absent when the work is to start: stopped or killed before they listen, late, or
+ * mute after they were connected to. If the scheme does not need them, it starts soon and the
+ * result is the same; otherwise one sentence names the node. Processes misbehave by themselves
+ * (prog_misbehave), so that a slow machine has the same cases.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +26,7 @@
 
 #define NODES 3
 #define OLD "an earlier result\n"
-#define LATE_MS 30000 /* less than a node that is late sleeps */
+#define LATE_MS 30000 /* less than the sleep of a late node */
 
 static char top[128], mine[160], a[160], b[160], out[160], nodes_file[160];
 static command node[NODES];
@@ -45,7 +45,7 @@ static int begin(void **s)
     snprintf(out, sizeof out, "%s/C.npy", top);
     matrix_file(a, 120, 90, 1);
     matrix_file(b, 90, 70, 2);
-    key_file(nodes_file, mute_key); /* whoever has its private half: nobody, soon */
+    key_file(nodes_file, mute_key); /* its private half is deleted */
     key_file(mine, fingerprint);
     allow_file(allow, fingerprint);
     for (unsigned i = 0; i < NODES; i++) {
@@ -68,7 +68,7 @@ static int end(void **s)
     return 0;
 }
 
-/* Starts a product with these options (ending with NULL); how: what node-3 does, or NULL. */
+/* Starts a product with these options (ending with NULL); how: the mode of node-3, or NULL. */
 static void start(command *c, const char *how, const char *const *options)
 {
     char text[64];
@@ -81,7 +81,7 @@ static void start(command *c, const char *how, const char *const *options)
     command_start(c, liar_path(), argv, env);
 }
 
-/* Its end, with this exit code, and the words of stderr, which are the caller's. */
+/* Waits for its end with this exit code and returns its stderr, which the caller frees. */
 static char *finish(command *c, int code)
 {
     if (!command_wait(c, LATE_MS)) fail_msg("it hangs: %s", command_said(c->err));
@@ -97,14 +97,14 @@ static void must_say(const char *said, const char *words)
     if (!strstr(said, words)) fail_msg("\"%s\" is not in: %s", words, said);
 }
 
-/* The seconds behind these words. */
+/* Returns the seconds that follow these words. */
 static double told_seconds(const char *said, const char *words)
 {
     const char *p = strstr(said, words);
     return p ? strtod(p + strlen(words), NULL) : 0;
 }
 
-/* The state that the result gives of its third node. */
+/* Checks the state of the third node in the result. */
 static void third_is(const command *c, const char *state)
 {
     json_t *root = command_json(c);
@@ -115,7 +115,7 @@ static void third_is(const command *c, const char *state)
     json_decref(root);
 }
 
-/* What a node does, and what is told of it. */
+/* The mode of a node, and the expected message. */
 static const struct {
     const char *how, *told, *state;
 } ways[] = {
@@ -125,7 +125,7 @@ static const struct {
     { "mute", "is stopped", "connecting" },
 };
 
-/* Seconds of a product for which all nodes come. */
+/* Returns the seconds of a product with all nodes present. */
 static double undisturbed(const char *const *options)
 {
     command c;
@@ -140,7 +140,7 @@ static const char *const four_one_spare[] = {
     "-n", "4", "--scheme", "share", "--spare", "1", NULL
 };
 
-/* How long the third node of four was waited for, where it was. */
+/* Returns how long the command waited for the third node of four. */
 static double without_the_third(size_t way)
 {
     command c;
@@ -155,15 +155,15 @@ static double without_the_third(size_t way)
     return late;
 }
 
-static void where_there_is_a_spare_the_others_do_the_work(void **s)
+static void with_a_spare_node_the_others_do_the_work(void **s)
 {
     (void)s;
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) (void)without_the_third(i);
 }
 
-/* And no usual time of one that is needed: on this machine as it is, before and after. Where others
- * kept the machine busy just then, it is asked again. */
-static void a_spare_one_that_is_late_has_a_second_and_twice_what_the_others_took(void **s)
+/* The usual time is that of nodes that are needed, measured on this machine before and after. If
+ * other work kept the machine busy meanwhile, it is measured again. */
+static void a_late_spare_node_gets_a_second_and_twice_the_time_of_the_others(void **s)
 {
     (void)s;
     double late = 0, usual = 0;
@@ -178,7 +178,7 @@ static void a_spare_one_that_is_late_has_a_second_and_twice_what_the_others_took
     fail_msg("late %g s, usual %g s", late, usual);
 }
 
-static void clear_schemes_do_without_a_node_that_is_stopped_or_killed(void **s)
+static void clear_schemes_continue_without_a_stopped_or_killed_node(void **s)
 {
     (void)s;
     static const char *const schemes[] = { "plain", "permute" };
@@ -197,7 +197,7 @@ static void clear_schemes_do_without_a_node_that_is_stopped_or_killed(void **s)
     }
 }
 
-static void where_there_is_none_one_sentence_names_the_node(void **s)
+static void without_a_spare_node_one_sentence_names_the_absent_node(void **s)
 {
     (void)s;
     static const char *const share[] = { "-n", "3", "--scheme", "share", NULL };
@@ -219,7 +219,7 @@ static void where_there_is_none_one_sentence_names_the_node(void **s)
     }
 }
 
-static void a_late_node_without_a_spare_is_a_timeout_that_names_it(void **s)
+static void a_late_node_without_a_spare_causes_a_timeout_that_names_it(void **s)
 {
     (void)s;
     static const char *const plain[] = { "-n", "3", "--scheme", "plain", "--timeout", "6", NULL };
@@ -245,7 +245,7 @@ static bool is_stopped(pid_t pid)
     return p && p[1] == ' ' && p[2] == 'T';
 }
 
-/* Once: true where it took part; else it was let go on too late for that. */
+/* One attempt: returns true if the node took part, false if it was continued too late. */
 static bool goes_on(void)
 {
     static const char *const plain[] = { "-n", "3", "--scheme", "plain", NULL };
@@ -267,16 +267,16 @@ static bool goes_on(void)
     return !without;
 }
 
-static void a_node_that_goes_on_within_the_second_takes_part(void **s)
+static void a_node_that_continues_within_the_second_takes_part(void **s)
 {
     (void)s;
     for (int tries = 0; tries < 5; tries++)
         if (goes_on()) return;
-    skip(); /* this machine is too busy for a test to be in time */
+    skip(); /* this machine is too busy for the timing of this test */
 }
 
-/* In a group of its own, which a mistake would end. */
-static void a_number_that_was_never_set_gets_no_signal(void **s)
+/* In a process group of its own, which an error would end. */
+static void send_signal_refuses_process_ids_that_were_never_set(void **s)
 {
     (void)s;
     int status;
@@ -291,7 +291,7 @@ static void a_number_that_was_never_set_gets_no_signal(void **s)
     assert_int_equal(status, 0);
 }
 
-/* --- a node file of real nodes and one that takes connections and never says a word ----------- */
+/* ---- a node file of real nodes and of one that accepts connections and is silent ------------- */
 
 static int mute_listener(uint16_t *port)
 {
@@ -318,7 +318,7 @@ static void list(unsigned real, uint16_t mute_port)
     file_put(nodes_file, text, strlen(text));
 }
 
-static void a_remote_node_that_never_says_a_word_is_done_without(void **s)
+static void a_remote_node_that_never_sends_anything_is_left_out(void **s)
 {
     (void)s;
     const char *const spare[] = { "--nodes",   nodes_file, "--key",
@@ -338,7 +338,7 @@ static void a_remote_node_that_never_says_a_word_is_done_without(void **s)
     close(fd);
 }
 
-static void without_a_spare_it_is_named_with_the_right_code(void **s)
+static void without_a_spare_it_is_named_and_the_exit_code_is_right(void **s)
 {
     (void)s;
     static const struct {
@@ -371,15 +371,15 @@ static void without_a_spare_it_is_named_with_the_right_code(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(where_there_is_a_spare_the_others_do_the_work),
-        cmocka_unit_test(a_spare_one_that_is_late_has_a_second_and_twice_what_the_others_took),
-        cmocka_unit_test(clear_schemes_do_without_a_node_that_is_stopped_or_killed),
-        cmocka_unit_test(where_there_is_none_one_sentence_names_the_node),
-        cmocka_unit_test(a_late_node_without_a_spare_is_a_timeout_that_names_it),
-        cmocka_unit_test(a_node_that_goes_on_within_the_second_takes_part),
-        cmocka_unit_test(a_number_that_was_never_set_gets_no_signal),
-        cmocka_unit_test(a_remote_node_that_never_says_a_word_is_done_without),
-        cmocka_unit_test(without_a_spare_it_is_named_with_the_right_code),
+        cmocka_unit_test(with_a_spare_node_the_others_do_the_work),
+        cmocka_unit_test(a_late_spare_node_gets_a_second_and_twice_the_time_of_the_others),
+        cmocka_unit_test(clear_schemes_continue_without_a_stopped_or_killed_node),
+        cmocka_unit_test(without_a_spare_node_one_sentence_names_the_absent_node),
+        cmocka_unit_test(a_late_node_without_a_spare_causes_a_timeout_that_names_it),
+        cmocka_unit_test(a_node_that_continues_within_the_second_takes_part),
+        cmocka_unit_test(send_signal_refuses_process_ids_that_were_never_set),
+        cmocka_unit_test(a_remote_node_that_never_sends_anything_is_left_out),
+        cmocka_unit_test(without_a_spare_it_is_named_and_the_exit_code_is_right),
     };
     return cmocka_run_group_tests_name("scheduler/absent", tests, begin, end);
 }

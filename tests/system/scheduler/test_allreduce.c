@@ -1,7 +1,7 @@
 /*
  * Sums among real node processes: the bits of threads of this process, for 2, 3, 5, 7 and 8 nodes
- * and both schedules; what passes the coordinator, and what passes between nodes; nodes that die or
- * stop in the middle of a round.
+ * and both schedules; the bytes that pass the coordinator, and those between nodes; nodes that die
+ * or stop during a round.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -153,7 +153,7 @@ static void assert_same(run *a, run *b)
     assert_memory_equal(a->optimiser.state, b->optimiser.state, COUNT * sizeof(double));
 }
 
-/* Bytes that have passed the coordinator. */
+/* Returns the bytes that have passed the coordinator. */
 static uint64_t passed(world *w)
 {
     uint64_t sum = 0;
@@ -168,8 +168,8 @@ static uint64_t passed(world *w)
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-/* Steps of which every example is with whoever grades it; the last rows of a shuffled or drawn
- * training travel late, and are counted by themselves. */
+/* Counts steps after every node has all examples that it computes with; the last rows of a shuffled
+ * or drawn training are sent late, and are counted separately. */
 static void measure(uint32_t n, sherd__reduce kind, sherd__order order)
 {
     world w;
@@ -205,7 +205,7 @@ static void measure(uint32_t n, sherd__reduce kind, sherd__order order)
     world_close(&w);
 }
 
-static void nodes_send_two_vectors_less_a_share_and_the_coordinator_hardly_anything(void **unused)
+static void nodes_send_two_vectors_less_a_share_and_the_coordinator_almost_nothing(void **unused)
 {
     (void)unused;
     static const uint32_t numbers[] = { 2, 3, 5, 7, 8 };
@@ -249,7 +249,7 @@ static void mishap(int signal_number, uint32_t nodes, sherd__reduce kind, moment
     world_close(&w);
 }
 
-static void a_node_that_is_killed_is_left_behind(void **unused)
+static void a_killed_node_is_left_out(void **unused)
 {
     (void)unused;
     mishap(SIGKILL, 3, SHERD__REDUCE_RING, LATER);
@@ -257,23 +257,23 @@ static void a_node_that_is_killed_is_left_behind(void **unused)
     mishap(SIGKILL, 2, SHERD__REDUCE_RING, LATER);
 }
 
-static void a_node_that_stops_ends_the_round_and_not_the_training(void **unused)
+static void a_node_that_stops_ends_the_round_but_not_the_training(void **unused)
 {
     (void)unused;
     mishap(SIGSTOP, 3, SHERD__REDUCE_RING, LATER);
 }
 
-/* Before anybody knows how long a step takes. */
-static void a_node_that_stops_before_its_first_step_is_left_behind(void **unused)
+/* Before it is known how long a step takes. */
+static void a_node_that_stops_before_its_first_step_is_left_out(void **unused)
 {
     (void)unused;
     mishap(SIGSTOP, 3, SHERD__REDUCE_HALVING, FIRST_STEP);
     mishap(SIGSTOP, 3, SHERD__REDUCE_RING, BEFORE_MEETING);
 }
 
-/* A node that runs in one slice of each second: 25 ms, and on a busy machine until its loop has had
- * its turn: it sleeps behind what it found to do, or has run for 2 ms. Its first step needs more
- * than all of them together. */
+/* A node that runs only in one slice of each second: 25 ms, and on a busy machine until its loop
+ * has had its turn, that is, until it sleeps after its work or has run for 2 ms. Its first step
+ * needs more than one slice. */
 typedef struct brake {
     pid_t pid;
     pthread_t thread;
@@ -282,7 +282,7 @@ typedef struct brake {
 enum { BRAKED_S = 16, SLICE_MS = 25, LONGEST_MS = 500 };
 #define LOOP_S 0.002
 
-/* A line of a file about its first thread, which is its loop. */
+/* Reads a line of a file about its first thread, which runs its loop. */
 static void about_loop(pid_t pid, const char *file, char *line, int room)
 {
     char path[64];
@@ -327,7 +327,8 @@ static void *hold_up(void *arg)
     return NULL;
 }
 
-/* Its first step takes longer than one that does nothing is waited for: it tells that it works. */
+/* Its first step takes longer than the coordinator waits for an idle node: it reports that it
+ * works. */
 static void a_node_that_is_slow_in_its_first_step_stays(void **unused)
 {
     (void)unused;
@@ -376,12 +377,12 @@ static void a_node_that_is_slow_in_its_first_step_stays(void **unused)
     sherd__allreduce_count(&lead, &s);
     assert_int_equal(s.members, 3);
     if (s.repeated) fail_msg("a round was repeated: %s", local_warned);
-    assert_true(took > 12); /* the test is of something */
+    assert_true(took > 12); /* otherwise the test shows nothing */
     end(&r);
     world_close(&w);
 }
 
-static void one_node_is_a_circle(void **unused)
+static void a_single_node_forms_a_group(void **unused)
 {
     (void)unused;
     world w;
@@ -400,12 +401,12 @@ static void one_node_is_a_circle(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nodes_send_two_vectors_less_a_share_and_the_coordinator_hardly_anything),
-        cmocka_unit_test(a_node_that_is_killed_is_left_behind),
-        cmocka_unit_test(a_node_that_stops_ends_the_round_and_not_the_training),
-        cmocka_unit_test(a_node_that_stops_before_its_first_step_is_left_behind),
+        cmocka_unit_test(nodes_send_two_vectors_less_a_share_and_the_coordinator_almost_nothing),
+        cmocka_unit_test(a_killed_node_is_left_out),
+        cmocka_unit_test(a_node_that_stops_ends_the_round_but_not_the_training),
+        cmocka_unit_test(a_node_that_stops_before_its_first_step_is_left_out),
         cmocka_unit_test(a_node_that_is_slow_in_its_first_step_stays),
-        cmocka_unit_test(one_node_is_a_circle),
+        cmocka_unit_test(a_single_node_forms_a_group),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

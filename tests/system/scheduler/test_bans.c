@@ -1,6 +1,6 @@
 /*
- * A node that is caught while a call has no job: when operands are read, and when all shares are
- * made anew. Preparing waits here until that has happened.
+ * A node that is banned while a call has no job: when operands are read, and when all shares are
+ * made again. Preparing waits here until that has happened.
  *
  * link: -Wl,--wrap=sherd__prepare_multiply
  */
@@ -21,7 +21,7 @@
 #include "tests/system/scheduler/local_nodes.h"
 #include "tests/system/scheduler/share_world.h"
 
-#define LIAR 1u /* node-2: what it says behind its last result is no record */
+#define LIAR 1u /* node-2: the bytes that it sends after its last result are not a record */
 #define DOOMED 0u
 
 int __real_sherd__prepare_multiply(sherd__prepared *p, sherd_view a, sherd_view b, double *c,
@@ -32,8 +32,8 @@ int __wrap_sherd__prepare_multiply(sherd__prepared *p, sherd_view a, sherd_view 
                                    const sherd_product_options *opt, sherd_diag *d);
 
 static sherd_cluster *nodes;
-static unsigned until_caught; /* the call of preparing that waits, from 1; 0: none */
-static bool one_dies;         /* before the first */
+static unsigned until_caught; /* number of the prepare call that waits, from 1; 0: none */
+static bool one_dies;         /* before the first call */
 
 static sherd_node_state state_of(uint32_t node)
 {
@@ -53,7 +53,8 @@ int __wrap_sherd__prepare_multiply(sherd__prepared *p, sherd_view a, sherd_view 
     return __real_sherd__prepare_multiply(p, a, b, c, ldc, n, opt, d);
 }
 
-/* A second product, of which preparing number `at` has no end before the liar is caught. */
+/* Runs a second product in which prepare call number `at` does not return before the liar is
+ * banned. */
 static void caught_while_preparing(unsigned at, bool strict)
 {
     const size_t n = 60;
@@ -78,7 +79,7 @@ static void caught_while_preparing(unsigned at, bool strict)
     assert_non_null(strstr(r.banned, "node-2"));
     assert_non_null(strstr(local_warned, "node-2"));
     sherd_report_fini(&r);
-    if (!strict) { /* of the next call it is no part */
+    if (!strict) { /* the next call does not count it */
         share_multiply(nodes, &o, a, b, &r);
         assert_int_equal(r.nodes_banned, 0);
         assert_string_equal(r.banned, "");
@@ -92,19 +93,19 @@ static void caught_while_preparing(unsigned at, bool strict)
     free(want);
 }
 
-static void who_is_caught_while_operands_are_read_is_in_the_report(void **state)
+static void a_node_banned_while_operands_are_read_is_in_the_report(void **state)
 {
     (void)state;
     caught_while_preparing(1, false);
 }
 
-static void who_is_caught_between_two_encodings_is_in_the_report(void **state)
+static void a_node_banned_between_two_encodings_is_in_the_report(void **state)
 {
     (void)state;
     caught_while_preparing(2, false);
 }
 
-static void strict_holds_between_jobs_too(void **state)
+static void strict_applies_between_jobs(void **state)
 {
     (void)state;
     caught_while_preparing(1, true);
@@ -114,9 +115,9 @@ static void strict_holds_between_jobs_too(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_is_caught_while_operands_are_read_is_in_the_report),
-        cmocka_unit_test(who_is_caught_between_two_encodings_is_in_the_report),
-        cmocka_unit_test(strict_holds_between_jobs_too),
+        cmocka_unit_test(a_node_banned_while_operands_are_read_is_in_the_report),
+        cmocka_unit_test(a_node_banned_between_two_encodings_is_in_the_report),
+        cmocka_unit_test(strict_applies_between_jobs),
     };
     return cmocka_run_group_tests(tests, share_begin, share_end);
 }

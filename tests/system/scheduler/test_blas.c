@@ -1,6 +1,6 @@
 /*
- * No product is computed in the coordinator, but for the comparison that was asked for: a preloaded
- * library counts what really reaches BLAS there, whatever the command says of itself.
+ * The coordinator computes no product except for a requested comparison: a preloaded library counts
+ * the actual BLAS calls, whatever the command reports.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -43,7 +43,7 @@ typedef struct counted {
     json_t *root;
 } counted;
 
-/* Runs the command under the counting library. */
+/* Runs the command with the counting library. */
 static counted count(const char *const *argv)
 {
     char preload[1200], file[200], count_file[240], here[1000] = "";
@@ -81,7 +81,7 @@ static void multiplies(const char *const *more, unsigned long volume)
     json_decref(got.root);
 }
 
-static void a_product_over_nodes_computes_none_here(void **s)
+static void a_product_over_nodes_computes_none_locally(void **s)
 {
     (void)s;
     static const char *const ways[][8] = {
@@ -95,13 +95,13 @@ static void a_product_over_nodes_computes_none_here(void **s)
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) multiplies(ways[i], 0);
 }
 
-static void with_check_the_comparison_is_computed_here(void **s)
+static void with_check_the_comparison_is_computed_locally(void **s)
 {
     (void)s;
     static const char *const in_floats[] = { "--check", NULL };
     static const char *const exact[] = { "--check", "--mode", "exact", NULL };
-    multiplies(in_floats, 2 * VOLUME); /* A B, and |A| |B| to judge it by */
-    multiplies(exact, 2 * VOLUME);     /* in fixed point, and in floats to tell how far that is */
+    multiplies(in_floats, 2 * VOLUME); /* A B, and |A| |B| for the tolerance */
+    multiplies(exact, 2 * VOLUME);     /* in fixed point, and in floats for the difference */
 }
 
 static counted demo(const char *samples)
@@ -113,9 +113,10 @@ static counted demo(const char *samples)
     return got;
 }
 
-/* The attack at its end works on as many digits whatever the samples: what more of these cost is
- * the job's. In floats as above, once more to tell its time, and exactly. */
-static void the_demo_computes_nothing_but_its_comparisons(void **s)
+/* The attack at its end uses the same number of digits for any number of samples: the additional
+ * volume of more samples is that of the job. Once in floats as above, once more for its time, and
+ * once exactly. */
+static void the_demo_computes_only_its_comparisons(void **s)
 {
     (void)s;
     assert_int_equal(demo("3000").volume - demo("1000").volume, 4ul * 2000 * 784 * 128);
@@ -125,11 +126,11 @@ int main(void)
 {
     const char *san = getenv("SAN");
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_product_over_nodes_computes_none_here),
-        cmocka_unit_test(with_check_the_comparison_is_computed_here),
-        cmocka_unit_test(the_demo_computes_nothing_but_its_comparisons),
+        cmocka_unit_test(a_product_over_nodes_computes_none_locally),
+        cmocka_unit_test(with_check_the_comparison_is_computed_locally),
+        cmocka_unit_test(the_demo_computes_only_its_comparisons),
     };
-    if (san && *san) { /* a sanitizer wants to be loaded first */
+    if (san && *san) { /* a sanitizer must be loaded first */
         printf("TAP version 13\n1..1\nok 1 # SKIP nothing can be preloaded before a sanitizer\n");
         return 0;
     }

@@ -1,11 +1,12 @@
 /*
- * `sherd prepare` and `multiply --scheme blind` with real nodes: right whoever dies or lies,
- * refused with the right code where masks must not be used, and no mask sent twice, whatever the
- * instant at which the coordinator is killed.
+ * `sherd prepare` and `multiply --scheme blind` with real nodes: the result is right with dying and
+ * lying nodes, masks that must not be used are refused with the right code, and no mask is sent
+ * twice, at whatever instant the coordinator is killed.
  *
- * How reuse would be seen: nodes record what reaches them. Every A here has equal rows, a for the
- * first run, b for the second and so on, so that any masked row less that run's row is a row of R;
- * no row of R may be seen in two runs. (Within one run a row may travel twice, to a second node.)
+ * How reuse is detected: nodes record the bytes that they receive. Every A here has equal rows, a
+ * in the first run, b in the second and so on, so that a masked row minus that run's row is a row
+ * of R; no row of R may occur in two runs. (Within one run a row may be sent twice, to a second
+ * node.)
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,7 +35,7 @@
 #define K 96u
 #define M 24u
 #define PRIME 5931641u
-#define CALLS 150u /* of disk and network, from the masks on: a run is killed around each */
+#define CALLS 150u /* of disk and network, from the use of masks on: a run is killed around each */
 #define OLD "an earlier result\n"
 
 static char top[128], masks[160], saved[160], a_file[160], b_file[160], c_file[160], kill_file[160];
@@ -43,7 +44,7 @@ static command node[3];
 
 /* ---- running the command --------------------------------------------------------------------- */
 
-/* Runs `sherd WORDS...`; its exit code, or -signal. What it said stays in said. */
+/* Runs `sherd WORDS...` and returns its exit code, or -signal; its output is in said. */
 static char said[4096];
 
 static int run(const char *program, const char *const *env, const char *const *words)
@@ -98,7 +99,7 @@ static int32_t entry(unsigned number, unsigned col)
     return (int32_t)((number * 7919u + col * 104729u + number * col * 31u) % 60000u) - 30000;
 }
 
-/* A of run `number`: all rows are one row of its own. */
+/* Makes A of run `number`: all rows equal one row that is specific to the run. */
 static void make_a(unsigned number)
 {
     static int32_t values[ROWS * K];
@@ -150,7 +151,7 @@ static int end(void **s)
     return 0;
 }
 
-/* ---- right results --------------------------------------------------------------------------- */
+/* ---- correct results ------------------------------------------------------------------------- */
 
 static void one_node_is_enough(void **s)
 {
@@ -173,7 +174,7 @@ static int misbehaving(const char *how, const char *more)
     return run(liar_path(), envs, words);
 }
 
-static void a_dead_node_s_rows_go_to_another(void **s)
+static void the_rows_of_a_dead_node_are_sent_to_another(void **s)
 {
     (void)s;
     prepare(ROWS);
@@ -181,7 +182,7 @@ static void a_dead_node_s_rows_go_to_another(void **s)
     assert_non_null(strstr(said, "1 node was lost"));
 }
 
-static void a_liar_is_named_and_its_work_done_by_others(void **s)
+static void a_liar_is_named_and_others_do_its_work(void **s)
 {
     (void)s;
     prepare(2 * ROWS);
@@ -193,7 +194,7 @@ static void a_liar_is_named_and_its_work_done_by_others(void **s)
     assert_true(file_holds(c_file, OLD));
 }
 
-static void liars_only_give_no_result(void **s)
+static void with_liars_only_there_is_no_result(void **s)
 {
     (void)s;
     prepare(ROWS);
@@ -264,7 +265,7 @@ static void masks_that_must_not_be_used_are_refused(void **s)
     assert_int_equal(flock(fd, LOCK_EX), 0);
     must_end(RUN(MULTIPLY, "-n", "1"), 1, "another run is using these masks");
     close(fd);
-    assert_int_equal(left(), ROWS + 5); /* none of these has cost any */
+    assert_int_equal(left(), ROWS + 5); /* none of these used any */
     assert_true(file_holds(c_file, OLD));
     must_end(RUN(MULTIPLY, "-n", "1"), 0, "5 rows of masks are left");
     must_end(RUN(MULTIPLY, "-n", "1"), 10, "5 rows of masks are left, and A has 40");
@@ -273,7 +274,7 @@ static void masks_that_must_not_be_used_are_refused(void **s)
              "an older copy: it says that 0 rows were used, and 40 were");
 }
 
-static void a_dry_run_costs_no_masks(void **s)
+static void a_dry_run_uses_no_masks(void **s)
 {
     (void)s;
     prepare(ROWS);
@@ -304,8 +305,8 @@ static void note_row(unsigned number, const uint8_t *packed)
     }
 }
 
-/* Rows of R modulo the first prime out of what a node received in one session; also of a block that
- * did not come whole. How many. */
+/* Extracts rows of R modulo the first prime from the bytes that a node received in one session,
+ * including incomplete blocks. Returns their number. */
 static size_t read_record(unsigned number, const char *path)
 {
     static uint8_t bytes[1 << 20];
@@ -338,7 +339,7 @@ static size_t read_record(unsigned number, const char *path)
     return seen_len - before;
 }
 
-/* Everything that reached the nodes in session `number` (they count from 1). */
+/* Reads everything that reached the nodes in session `number` (counted from 1). */
 static size_t read_records(unsigned number)
 {
     size_t rows = 0;
@@ -363,9 +364,9 @@ static void no_mask_was_seen_in_two_runs(void)
             fail_msg("one mask was sent in run %u and in run %u", seen[i - 1].run, seen[i].run);
 }
 
-static unsigned sessions = 1; /* the nodes have had one: one_node_is_enough */
+static unsigned sessions = 1; /* the nodes have had one session: one_node_is_enough */
 
-/* One run that dies at `at` (0: not); what became of it. */
+/* Runs a product that dies at `at` (0: does not); returns how it ended. */
 static int killed_at(unsigned at, size_t *rows)
 {
     char preload[400], on[64], when[32], file[220], here[200];
@@ -388,7 +389,7 @@ static int killed_at(unsigned at, size_t *rows)
     return status;
 }
 
-static void a_killed_coordinator_s_masks_are_not_sent_again(void **s)
+static void masks_of_a_killed_coordinator_are_not_sent_again(void **s)
 {
     (void)s;
     size_t rows;
@@ -401,7 +402,8 @@ static void a_killed_coordinator_s_masks_are_not_sent_again(void **s)
     assert_int_equal(fscanf(f, "%u", &calls), 1);
     fclose(f);
     assert_true(calls > 10);
-    assert_true(calls <= CALLS); /* more take long: a smaller product, but every instant of it */
+    assert_true(calls <= CALLS); /* more would take too long: reduce the product, but keep every
+                                  * instant */
     for (unsigned at = 2; at < 2 * calls + 2; at++) {
         int64_t before = left();
         int status = killed_at(at, &rows);
@@ -422,7 +424,7 @@ static void a_killed_coordinator_s_masks_are_not_sent_again(void **s)
     assert_true(unstruck > 2 && struck_unsent > 4 && sent > 2);
 }
 
-/* Two at once: one waits for nobody, is refused, and no mask goes out twice. */
+/* Two runs at once: the second is refused at once, and no mask is sent twice. */
 static void two_runs_at_once_share_no_mask(void **s)
 {
     (void)s;
@@ -459,12 +461,12 @@ int main(void)
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_node_is_enough),
-        cmocka_unit_test(a_dead_node_s_rows_go_to_another),
-        cmocka_unit_test(a_liar_is_named_and_its_work_done_by_others),
-        cmocka_unit_test(liars_only_give_no_result),
+        cmocka_unit_test(the_rows_of_a_dead_node_are_sent_to_another),
+        cmocka_unit_test(a_liar_is_named_and_others_do_its_work),
+        cmocka_unit_test(with_liars_only_there_is_no_result),
         cmocka_unit_test(masks_that_must_not_be_used_are_refused),
-        cmocka_unit_test(a_dry_run_costs_no_masks),
-        cmocka_unit_test(a_killed_coordinator_s_masks_are_not_sent_again),
+        cmocka_unit_test(a_dry_run_uses_no_masks),
+        cmocka_unit_test(masks_of_a_killed_coordinator_are_not_sent_again),
         cmocka_unit_test(two_runs_at_once_share_no_mask),
     };
     return cmocka_run_group_tests_name("scheduler/blind", tests, begin, end);

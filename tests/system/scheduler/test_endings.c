@@ -1,6 +1,6 @@
 /*
- * However the command ends while its local nodes work - Ctrl-C, SIGTERM, SIGHUP, kill -9 - none of
- * them is left, no temporary file either, and the earlier output stands.
+ * However the command ends while its local nodes work - Ctrl-C, SIGTERM, SIGHUP, kill -9 - no node
+ * and no temporary file is left, and the earlier output is unchanged.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -53,17 +53,17 @@ static int end(void **s)
     return 0;
 }
 
-/* What the command multiplies, in how much memory: small pieces, many of them. */
+/* The operands, and the memory: many small pieces. */
 typedef struct work {
     const char *a, *b, *memory;
 } work;
 
 static const work small = { a, b, "2M" };
-/* Pieces that go to the nodes' compute threads: one that is computed within microseconds is not
- * worth the way there. */
+/* Pieces that are computed on the nodes' compute threads; those of microseconds are computed on the
+ * loop. */
 static const work large = { large_a, large_b, "192M" };
 
-/* A command whose nodes take their time for each product, seven processes of its own. */
+/* Starts a command whose nodes take some time for each product, with seven child processes. */
 static void start_with(command *c, const work *w, unsigned run, const char *slow, pid_t pids[NODES],
                        bool until_answers)
 {
@@ -103,7 +103,7 @@ static void nothing_is_left(const pid_t pids[NODES])
     assert_true(file_holds(out, OLD));
 }
 
-/* In the middle of the work, and as soon as the processes exist. */
+/* During the work, and as soon as the processes exist. */
 static void ends_by(int signal_number, int status, unsigned run)
 {
     for (int at_work = 0; at_work < 2; at_work++) {
@@ -119,32 +119,32 @@ static void ends_by(int signal_number, int status, unsigned run)
     }
 }
 
-static void ctrl_c_is_exit_130_and_leaves_nothing(void **s)
+static void ctrl_c_gives_exit_130_and_leaves_nothing_behind(void **s)
 {
     (void)s;
     ends_by(SIGINT, 130, 1);
 }
 
-static void sigterm_is_exit_130_and_leaves_nothing(void **s)
+static void sigterm_gives_exit_130_and_leaves_nothing_behind(void **s)
 {
     (void)s;
     ends_by(SIGTERM, 130, 2);
 }
 
-static void sighup_is_exit_130_and_leaves_nothing(void **s)
+static void sighup_gives_exit_130_and_leaves_nothing_behind(void **s)
 {
     (void)s;
     ends_by(SIGHUP, 130, 3);
 }
 
-static void kill_9_leaves_nothing(void **s)
+static void kill_9_leaves_nothing_behind(void **s)
 {
     (void)s;
     ends_by(SIGKILL, -SIGKILL, 4);
 }
 
-/* A product that runs is worth nothing to anybody then: its node does not see it to its end. True
- * where the nodes are gone at once; else this machine was busy, and they are gone all the same. */
+/* The running product is useless then: its node must not finish it. Returns true if the nodes ended
+ * at once; otherwise this machine was busy, but they have ended, too. */
 static bool nodes_end_at_once(unsigned run)
 {
     command c;
@@ -160,7 +160,7 @@ static bool nodes_end_at_once(unsigned run)
     return gone;
 }
 
-static void kill_9_ends_nodes_in_the_middle_of_a_product_at_once(void **s)
+static void kill_9_ends_nodes_within_a_product(void **s)
 {
     (void)s;
     for (unsigned run = 10; run < 15; run++)
@@ -168,7 +168,7 @@ static void kill_9_ends_nodes_in_the_middle_of_a_product_at_once(void **s)
     fail_msg("nodes go on without us");
 }
 
-static void a_stopped_node_is_not_left_either(void **s)
+static void a_stopped_node_is_not_left_behind(void **s)
 {
     (void)s;
     command c;
@@ -182,8 +182,9 @@ static void a_stopped_node_is_not_left_either(void **s)
     command_free(&c);
 }
 
-/* Whoever inherits its children may be of their session, as the first process of a container is:
- * then no kernel wakes those that are stopped for having lost their parent. */
+/* The process that inherits the children may belong to their session, as the first process of a
+ * container does: then the kernel does not wake children that are stopped when their parent
+ * dies. */
 static void a_stopped_node_does_not_outlive_kill_9(void **s)
 {
     (void)s;
@@ -200,7 +201,7 @@ static void a_stopped_node_does_not_outlive_kill_9(void **s)
     while (waitpid(-1, NULL, WNOHANG) > 0) continue;
 }
 
-static void an_impatient_second_ctrl_c_leaves_nothing(void **s)
+static void a_second_ctrl_c_leaves_nothing_behind(void **s)
 {
     (void)s;
     command c;
@@ -215,8 +216,8 @@ static void an_impatient_second_ctrl_c_leaves_nothing(void **s)
     command_free(&c);
 }
 
-/* The same, of a product that writes its result: at many points between start and end. */
-static void kill_9_while_it_writes_leaves_one_whole_file(void **s)
+/* The same for a product that writes its result: at many points between start and end. */
+static void kill_9_while_it_writes_leaves_one_complete_file(void **s)
 {
     (void)s;
     char whole[200], env_tmp[200];
@@ -246,7 +247,7 @@ static void kill_9_while_it_writes_leaves_one_whole_file(void **s)
         bool old = file_holds(out, OLD);
         if (!old && !files_equal(out, whole)) fail_msg("a part of a result was written");
         finished += !old;
-        /* A hidden name may be caught between link and rename */
+        /* A hidden name may exist between link and rename */
         if (folder_entries(out_dir) != 1) {
             command_start(&c, sherd_path(), argv, env); /* the next writer removes it */
             assert_true(command_wait(&c, 30000 * patience()));
@@ -260,15 +261,15 @@ static void kill_9_while_it_writes_leaves_one_whole_file(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ctrl_c_is_exit_130_and_leaves_nothing),
-        cmocka_unit_test(sigterm_is_exit_130_and_leaves_nothing),
-        cmocka_unit_test(sighup_is_exit_130_and_leaves_nothing),
-        cmocka_unit_test(kill_9_leaves_nothing),
-        cmocka_unit_test(kill_9_ends_nodes_in_the_middle_of_a_product_at_once),
-        cmocka_unit_test(a_stopped_node_is_not_left_either),
+        cmocka_unit_test(ctrl_c_gives_exit_130_and_leaves_nothing_behind),
+        cmocka_unit_test(sigterm_gives_exit_130_and_leaves_nothing_behind),
+        cmocka_unit_test(sighup_gives_exit_130_and_leaves_nothing_behind),
+        cmocka_unit_test(kill_9_leaves_nothing_behind),
+        cmocka_unit_test(kill_9_ends_nodes_within_a_product),
+        cmocka_unit_test(a_stopped_node_is_not_left_behind),
         cmocka_unit_test(a_stopped_node_does_not_outlive_kill_9),
-        cmocka_unit_test(an_impatient_second_ctrl_c_leaves_nothing),
-        cmocka_unit_test(kill_9_while_it_writes_leaves_one_whole_file),
+        cmocka_unit_test(a_second_ctrl_c_leaves_nothing_behind),
+        cmocka_unit_test(kill_9_while_it_writes_leaves_one_complete_file),
     };
     return cmocka_run_group_tests_name("scheduler/endings", tests, begin, end);
 }

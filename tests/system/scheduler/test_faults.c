@@ -1,11 +1,12 @@
 /*
- * Faults, with real processes: nodes killed and stopped, connections cut, stalled and half closed
- * by a proxy, nodes that lie in every way that prog_misbehave knows; each at twenty seeded
+ * Faults, with real processes: nodes that are killed and stopped, connections that a proxy cuts,
+ * stalls and half closes, nodes that lie in every mode of prog_misbehave; each at twenty seeded
  * instants (fault_case.c). A quarter of the cases are in shares, where a node may be missing
- * without any work being done again.
+ * without any recomputation.
  *
  * All cases run in processes of their own, a dozen at a time, since most of their time is waiting;
- * the tests then judge kind by kind. FAULTS_SEED=n draws other instants, FAULTS_ONLY=word picks.
+ * the tests then judge each kind. FAULTS_SEED=n draws other instants, FAULTS_ONLY=word selects
+ * cases.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,12 +33,12 @@
 #define M 390
 #define AT_ONCE 12u
 #define EACH 20u
-#define SET_UP_MS 120000 /* of one undisturbed product, on however busy a machine */
+#define SET_UP_MS 120000 /* of one undisturbed product, even on a busy machine */
 
 static uint64_t seed = 20260;
 static fault_case *cases;
 static unsigned cases_len;
-static command shared[FAULT_FEW]; /* real nodes for the proxied cases */
+static command shared[FAULT_FEW]; /* real nodes for the cases with a proxy */
 
 /* ---- all cases ------------------------------------------------------------------------------- */
 
@@ -54,7 +55,7 @@ static void add_cases(const sherd__entropy *e)
             for (int d = 0; d < 4; d++) f.draw[d] = sherd__entropy_u64(e) >> 1;
             if (!only || strcmp(only, fault_names[k]) == 0) cases[cases_len++] = f;
         }
-    for (unsigned i = cases_len; i > 1; i--) { /* kinds that wait and kinds that compute, mixed */
+    for (unsigned i = cases_len; i > 1; i--) { /* mixes kinds that wait and kinds that compute */
         unsigned j = (unsigned)sherd__entropy_below(e, i);
         fault_case t = cases[i - 1];
         cases[i - 1] = cases[j];
@@ -62,7 +63,7 @@ static void add_cases(const sherd__entropy *e)
     }
 }
 
-/* Waits for the end of one case; the shared nodes are children too. */
+/* Waits for the end of one case; the shared nodes are children, too. */
 static void collect_one(void)
 {
     for (;;) {
@@ -91,19 +92,20 @@ static void run_cases(void)
         pid_t pid = fork();
         assert_true(pid >= 0);
         if (pid == 0) {
-            signal(SIGABRT, SIG_DFL); /* the test runner catches it, and would run on in here */
+            signal(SIGABRT, SIG_DFL); /* the test runner catches it, and would continue in this
+                                       * process */
             signal(SIGSEGV, SIG_DFL);
             alarm(170);
             fault_run(&cases[i]);
             _exit(0);
         }
-        cases[i].pid = pid; /* not in the child: it shares the table */
+        cases[i].pid = pid; /* set by the parent only: the child shares the table */
         under_way++;
     }
     while (under_way--) collect_one();
 }
 
-/* ---- what they are measured against ---------------------------------------------------------- */
+/* ---- references ------------------------------------------------------------------------------ */
 
 static void undisturbed(unsigned nodes, int way, calm *out)
 {
@@ -124,7 +126,7 @@ static void undisturbed(unsigned nodes, int way, calm *out)
     command_free(&r.c);
 }
 
-/* The exact reference itself is held against the product computed centrally. */
+/* The exact reference itself is compared with the product of one machine. */
 static void check_reference(void)
 {
     char a[200], b[200], c[200], s[200];
@@ -204,7 +206,7 @@ static int end(void **state)
 
 /* ---- kind by kind ---------------------------------------------------------------------------- */
 
-/* Every case of the kind is right, and at least so many met their fault while the work went on. */
+/* Every case of the kind is right, and at least this many got their fault during the work. */
 static void kind_holds(fault_kind k, unsigned struck_min)
 {
     unsigned struck = 0, bad = 0, ran = 0;

@@ -1,7 +1,7 @@
 /*
- * What is foretold of a product is what its run counts, to the byte, over real nodes: every scheme,
- * with zeros and without, tiles, panels, empty slots and shapes that do not divide. A forecast
- * sends nothing and uses no masks up.
+ * The predicted bytes of a product equal those that its run counts, over real nodes: every scheme,
+ * with and without zeros, tiles, panels, empty slots and shapes that do not divide. A forecast
+ * sends nothing and uses no masks.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -47,7 +47,7 @@ static int end(void **state)
     return 0;
 }
 
-/* `zeros` in a hundred are. */
+/* `zeros` in a hundred entries are zero. */
 static sherd_view matrix(size_t rows, size_t cols, unsigned zeros)
 {
     double *x = malloc((rows * cols + 1) * sizeof *x);
@@ -86,7 +86,7 @@ static sherd_forecast foretell(sherd_view a, sherd_view b, const sherd_product_o
     return f;
 }
 
-/* The forecast, then the run; *f holds the forecast. */
+/* Predicts, then runs; *f is the forecast. */
 static sherd_report compare(sherd_view a, sherd_view b, const sherd_product_options *o,
                             sherd_forecast *f)
 {
@@ -134,7 +134,7 @@ static const struct way {
     { SHERD_SHARE, 0, false, true, 17 },    { SHERD_SHARE1, 0, false, true, 17 },
 };
 
-/* In the usual width. */
+/* With the usual bits. */
 static sherd_product_options way_of(size_t w, const uint8_t *seed)
 {
     sherd_product_options o = { .size = sizeof o };
@@ -145,10 +145,10 @@ static sherd_product_options way_of(size_t w, const uint8_t *seed)
     return o;
 }
 
-static void every_scheme_sends_what_was_foretold_to_the_byte(void **state)
+static void every_scheme_sends_exactly_the_predicted_bytes(void **state)
 {
     (void)state;
-    /* Rows of 7 and more: every node of `plain` has work. */
+    /* 7 rows or more: every node of `plain` has work. */
     static const size_t sizes[][3] = { { 7, 1, 1 },    { 64, 33, 1 },    { 100, 50, 40 },
                                        { 301, 7, 63 }, { 2000, 90, 17 }, { 40, 300, 700 } };
     static const uint8_t seed[32] = { 9 };
@@ -169,7 +169,7 @@ static void every_scheme_sends_what_was_foretold_to_the_byte(void **state)
     }
 }
 
-static void tiles_and_many_panels_are_foretold_too(void **state)
+static void tiles_and_many_panels_are_predicted(void **state)
 {
     (void)state;
     static const uint8_t seed[32] = { 3 };
@@ -189,7 +189,7 @@ static void tiles_and_many_panels_are_foretold_too(void **state)
     forget(b);
 }
 
-static void with_spare_shares_it_is_the_most_that_travels(void **state)
+static void with_spare_shares_the_maximum_is_predicted(void **state)
 {
     (void)state;
     sherd_view a = matrix(300, 80, 0), b = matrix(80, 60, 0);
@@ -222,7 +222,7 @@ static void shapes_alone_give_the_bytes_of_operands_without_zeros(void **state)
         assert_int_equal(of_data.bytes_out, of_shapes.bytes_out);
         assert_int_equal(of_data.bytes_in, of_shapes.bytes_in);
         assert_true(of_data.flops == of_shapes.flops);
-        /* 2 n k m, and for shares as many times as there are shares of a K-th, for each prime */
+        /* 2 n k m; for shares, times the number of shares of a K-th each, for each prime */
         double plain = 2.0 * 150 * 90 * 40 * (of_data.primes ? of_data.primes : 1);
         if (of_data.blocks == 0) assert_true(of_data.flops == plain);
         else
@@ -233,7 +233,7 @@ static void shapes_alone_give_the_bytes_of_operands_without_zeros(void **state)
     forget(b);
 }
 
-static void bytes_alone_are_foretold_without_computing_anything(void **state)
+static void bytes_alone_are_predicted_without_computing_anything(void **state)
 {
     (void)state;
     static const uint8_t seed[32] = { 1 };
@@ -255,8 +255,9 @@ static void bytes_alone_are_foretold_without_computing_anything(void **state)
     forget(b);
 }
 
-/* All of this machine's processors multiply meanwhile: a node that multiplies alone is faster. */
-static void what_is_not_given_is_measured_now(void **state)
+/* All processors of this machine multiply meanwhile: a node that multiplies alone would be
+ * faster. */
+static void rates_that_are_not_given_are_measured(void **state)
 {
     (void)state;
     static const uint8_t seed[32] = { 1 };
@@ -283,7 +284,7 @@ static void what_is_not_given_is_measured_now(void **state)
     forget(b);
 }
 
-static void what_cannot_run_cannot_be_foretold(void **state)
+static void a_product_that_cannot_run_cannot_be_predicted(void **state)
 {
     (void)state;
     sherd_view a = matrix(9, 9, 0), b = matrix(9, 9, 0);
@@ -307,27 +308,27 @@ static void what_cannot_run_cannot_be_foretold(void **state)
     forget(b);
 }
 
-static void links_are_measured_with_constants(void **state)
+static void links_are_measured_with_their_constants(void **state)
 {
     (void)state;
     sherd_rates rates = { 0 };
     sherd_diag d = { 0 };
     if (sherd_rates_probe(cluster, &rates, &d)) fail_msg("%s", d.message);
     assert_true(rates.session > 1e6 && rates.session < 1e12);
-    assert_true(rates.link == 0); /* of no effect here */
+    assert_true(rates.link == 0); /* has no effect here */
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_scheme_sends_what_was_foretold_to_the_byte),
-        cmocka_unit_test(tiles_and_many_panels_are_foretold_too),
-        cmocka_unit_test(with_spare_shares_it_is_the_most_that_travels),
+        cmocka_unit_test(every_scheme_sends_exactly_the_predicted_bytes),
+        cmocka_unit_test(tiles_and_many_panels_are_predicted),
+        cmocka_unit_test(with_spare_shares_the_maximum_is_predicted),
         cmocka_unit_test(shapes_alone_give_the_bytes_of_operands_without_zeros),
-        cmocka_unit_test(bytes_alone_are_foretold_without_computing_anything),
-        cmocka_unit_test(what_is_not_given_is_measured_now),
-        cmocka_unit_test(what_cannot_run_cannot_be_foretold),
-        cmocka_unit_test(links_are_measured_with_constants),
+        cmocka_unit_test(bytes_alone_are_predicted_without_computing_anything),
+        cmocka_unit_test(rates_that_are_not_given_are_measured),
+        cmocka_unit_test(a_product_that_cannot_run_cannot_be_predicted),
+        cmocka_unit_test(links_are_measured_with_their_constants),
     };
     return cmocka_run_group_tests_name("scheduler/forecast", tests, begin, end);
 }

@@ -1,8 +1,9 @@
 /*
- * An exact product has the same bits whoever computes it: over real nodes, under every BLAS core
- * that this machine can run, 1 and 2 threads a node, 3, 7 and 16 nodes, and under every scheme, the
- * results are those whose hashes are committed (tests/vectors/exact.txt, by another program). BLAS
- * takes its core from the environment as it is loaded, so this test starts itself once for each.
+ * An exact product has the same bits whatever computes it: over real nodes, with every BLAS core
+ * that this machine supports, 1 and 2 threads a node, 3, 7 and 16 nodes, and under every scheme,
+ * the results have the committed hashes (tests/vectors/exact.txt, computed by another program).
+ * BLAS reads its core from the environment when it is loaded, so this test starts itself once for
+ * each.
  */
 #include "tests/vectors/exact.h"
 
@@ -19,7 +20,7 @@
 
 extern char **environ;
 
-/* Every way to compute an exact product: add a scheme here. */
+/* All ways to compute an exact product: add a scheme here. */
 static const struct way {
     const char *name;
     sherd_scheme scheme;
@@ -37,7 +38,7 @@ static const struct way {
 };
 #define WAYS (sizeof ways / sizeof *ways)
 
-/* --- in a process of its own: 0 where everything is as it must be, else 1 and words ----------- */
+/* ---- in a process of its own: 0 if everything is correct, otherwise 1 and a message ---------- */
 
 typedef struct site {
     sherd__launch *launch;
@@ -116,7 +117,8 @@ static void close_site(site *s, sherd_cluster *c)
     rmdir(s->dir);
 }
 
-/* Each node and this process compute by that core, the nodes with so many threads. */
+/* Returns whether each node and this process compute with that core, and the nodes with so many
+ * threads. */
 static bool as_asked(sherd_cluster *c, uint32_t threads)
 {
     const char *core = getenv("OPENBLAS_CORETYPE");
@@ -132,7 +134,7 @@ static bool as_asked(sherd_cluster *c, uint32_t threads)
     return true;
 }
 
-/* Whether the scheme takes this case, with so few nodes. */
+/* Returns whether the scheme supports this case with so few nodes. */
 static bool fits(uint32_t nodes, const cluster_case *v, const struct way *w)
 {
     return w->colluding == 0 || (v->private_primes > 0 && nodes > 2 * w->colluding + w->spare);
@@ -227,20 +229,20 @@ static void under(const char *core)
                          core ? core : "of this machine");
 }
 
-static void products_under_the_native_core_are_the_committed_ones(void **s)
+static void products_with_the_native_core_have_the_committed_hashes(void **s)
 {
     (void)s;
     under(NULL);
 }
 
-static void products_under_haswell_are_the_committed_ones(void **s)
+static void products_with_haswell_have_the_committed_hashes(void **s)
 {
     (void)s;
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) skip();
     under("Haswell");
 }
 
-static void products_under_nehalem_are_the_committed_ones(void **s)
+static void products_with_nehalem_have_the_committed_hashes(void **s)
 {
     (void)s;
     if (!__builtin_cpu_supports("sse4.2")) skip();
@@ -250,9 +252,9 @@ static void products_under_nehalem_are_the_committed_ones(void **s)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_under_the_native_core_are_the_committed_ones),
-        cmocka_unit_test(products_under_haswell_are_the_committed_ones),
-        cmocka_unit_test(products_under_nehalem_are_the_committed_ones),
+        cmocka_unit_test(products_with_the_native_core_have_the_committed_hashes),
+        cmocka_unit_test(products_with_haswell_have_the_committed_hashes),
+        cmocka_unit_test(products_with_nehalem_have_the_committed_hashes),
     };
     if (argc == 3) return compute((uint32_t)atoi(argv[1]), (uint32_t)atoi(argv[2]));
     return cmocka_run_group_tests_name("scheduler/golden", tests, NULL, NULL);

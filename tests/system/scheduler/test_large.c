@@ -1,9 +1,9 @@
 /*
- * Operands far beyond every budget: cut into panels and tiles, sent as memory allows, folded in as
- * they come back. The result is right, and no process takes more than it said it would.
+ * Operands far beyond every budget: divided into panels and tiles, sent as memory permits, folded
+ * as answers arrive. The result is right, and no process uses more memory than its limit.
  *
- * What a process may take besides: the coordinator 256 MB beyond operands and result; a node what a
- * process with OpenBLAS and TLS takes idle (measured on a product of nothing), its budget, and
+ * Permitted beyond the limits: the coordinator 256 MB beyond operands and result; a node the memory
+ * of an idle process with OpenBLAS and TLS (measured with an empty product), its budget, and
  * NODE_SLACK for buffers of the link and of BLAS.
  */
 #include <setjmp.h>
@@ -45,7 +45,7 @@ static int end(void **s)
     return 0;
 }
 
-/* A field of /proc/PID/NAME in bytes; 0 where the process is gone. */
+/* Reads a field of /proc/PID/NAME in bytes; 0 if the process is gone. */
 static int64_t memory_of(pid_t pid, const char *name, const char *field)
 {
     char path[64], line[256];
@@ -59,9 +59,9 @@ static int64_t memory_of(pid_t pid, const char *name, const char *field)
 }
 
 typedef struct watched {
-    int64_t coordinator; /* most anonymous memory */
-    int64_t node;        /* most resident memory of any node */
-    int64_t sum;         /* most proportional memory of all at one time */
+    int64_t coordinator; /* maximum of anonymous memory */
+    int64_t node;        /* maximum of resident memory over all nodes */
+    int64_t sum;         /* maximum of the proportional memory of all processes at one time */
     size_t nodes;
     int64_t ms;
     json_t *root;
@@ -72,7 +72,7 @@ static int64_t larger(int64_t x, int64_t y)
     return x > y ? x : y;
 }
 
-/* Runs the command and looks at it and its children all the while. */
+/* Runs the command and samples its memory and that of its children. */
 static watched watch(const char *const *argv, bool sums)
 {
     command c;
@@ -85,7 +85,7 @@ static watched watch(const char *const *argv, bool sums)
         size_t n = children_of(c.pid, pids, NODES_MAX);
         w.coordinator = larger(w.coordinator, memory_of(c.pid, "status", "RssAnon"));
         for (size_t i = 0; i < n; i++) {
-            /* Until it is another program, what is spawned shares the coordinator's memory. */
+            /* Before exec, a spawned process shares the coordinator's memory. */
             if (!started_with(pids[i], "--listen", "127.0.0.1:0")) continue;
             w.node = larger(w.node, memory_of(pids[i], "status", "VmHWM"));
             if (sums) sum += memory_of(pids[i], "smaps_rollup", "Pss");
@@ -139,7 +139,7 @@ static void in_memory(const char *a, const char *b, int64_t idle, const char *co
                   (long long)count_of(w.root, "tiles"), (long long)(w.coordinator / MB),
                   (long long)(result / MB), (long long)(w.node / MB), (long long)(idle / MB));
     assert_true(count_of(w.root, "panels") > 10);
-    /* The operands are files, mapped: what is counted here is the result and the rest. */
+    /* The operands are mapped files: this counts the result and everything else. */
     assert_true(operands > 190 * MB);
     assert_true(w.coordinator < result + 256 * MB);
     assert_true(w.node < idle + NODE_BUDGET_MB * MB + NODE_SLACK);
@@ -159,7 +159,7 @@ static int64_t idle_node(void)
     return w.node;
 }
 
-static void operands_beyond_all_budgets_are_cut_and_no_budget_is_exceeded(void **s)
+static void operands_beyond_all_budgets_are_divided_and_no_budget_is_exceeded(void **s)
 {
     (void)s;
     static const char *const exact[] = { "--mode", "exact", NULL };
@@ -174,8 +174,8 @@ static void operands_beyond_all_budgets_are_cut_and_no_budget_is_exceeded(void *
     in_memory(a, b, idle, plain);
 }
 
-/* B so wide that no node can hold its rows of it at once. */
-static void a_wide_b_is_cut_into_tiles(void **s)
+/* B is so wide that no node can hold its rows of B at once. */
+static void a_wide_b_is_divided_into_tiles(void **s)
 {
     (void)s;
     char a[160], b[160];
@@ -232,8 +232,8 @@ int main(void)
 {
     const char *san = getenv("SAN");
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(operands_beyond_all_budgets_are_cut_and_no_budget_is_exceeded),
-        cmocka_unit_test(a_wide_b_is_cut_into_tiles),
+        cmocka_unit_test(operands_beyond_all_budgets_are_divided_and_no_budget_is_exceeded),
+        cmocka_unit_test(a_wide_b_is_divided_into_tiles),
         cmocka_unit_test(a_hundred_local_nodes_multiply_512_cubed),
     };
     if (san && *san) {

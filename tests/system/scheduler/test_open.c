@@ -1,6 +1,6 @@
 /*
- * Clusters opened from a node file: nodes that are up, that never come up, that are somebody else,
- * and that go away between two products.
+ * Clusters opened from a node file: nodes that are up, nodes that never come up, nodes with another
+ * key, and nodes that leave between two products.
  *
  * link: -Wl,--wrap=getaddrinfo
  */
@@ -62,7 +62,7 @@ static int end(void **state)
     return rmdir(dir);
 }
 
-/* A port that nobody listens on. */
+/* Returns a port on which no process listens. */
 static uint16_t dead_port(void)
 {
     struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -74,7 +74,7 @@ static uint16_t dead_port(void)
     return ntohs(at.sin_port);
 }
 
-/* The launched nodes, each its own domain unless `together`, and perhaps one more. */
+/* Writes the launched nodes, each in its own domain unless `together`, and optionally one more. */
 static void write_nodes(const sherd__peer *more, bool together)
 {
     FILE *f = fopen(node_file, "we");
@@ -137,7 +137,7 @@ static void product_is_right(sherd_cluster *c, sherd_report *r)
     }
 }
 
-static void it_must_be_said_which_nodes_to_use(void **state)
+static void options_must_name_the_nodes(void **state)
 {
     (void)state;
     sherd_cluster *c;
@@ -169,7 +169,7 @@ static void the_nodes_of_a_file_do_the_work(void **state)
     }
 }
 
-static void a_node_that_never_comes_up_fails_or_is_done_without(void **state)
+static void a_node_that_never_comes_up_is_an_error_or_left_out(void **state)
 {
     (void)state;
     sherd_cluster *c;
@@ -185,7 +185,7 @@ static void a_node_that_never_comes_up_fails_or_is_done_without(void **state)
     if (open_file(&c, 3, &d)) fail_msg("%s", d.message);
     for (unsigned i = 0; i < 2; i++) {
         product_is_right(c, &r);
-        assert_int_equal(r.nodes_lost, 0); /* it never was there */
+        assert_int_equal(r.nodes_lost, 0); /* it was never up */
         assert_true(r.planned[3] == 10 && r.exposed_a[3] == 0);
         sherd_report_fini(&r);
     }
@@ -195,7 +195,8 @@ static void a_node_that_never_comes_up_fails_or_is_done_without(void **state)
     sherd_cluster_close(c);
 }
 
-/* A port where nobody answers: the kernel takes connections, no one speaks on them. */
+/* Returns a port that does not answer: the kernel accepts connections, and nothing is sent on
+ * them. */
 static uint16_t mute_port(int *fd)
 {
     struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -207,9 +208,9 @@ static uint16_t mute_port(int *fd)
     return ntohs(at.sin_port);
 }
 
-#define TRIES 20 /* of what this machine may be too busy for in time, now and then */
+#define TRIES 20 /* of cases for which this machine is sometimes too busy */
 
-static void opening_beyond_the_time_given_is_a_timeout_however_many_nodes_are_up(void **state)
+static void opening_beyond_the_time_limit_is_a_timeout_for_any_number_of_nodes(void **state)
 {
     (void)state;
     int fd;
@@ -251,7 +252,7 @@ static void opening_beyond_the_time_given_is_a_timeout_however_many_nodes_are_up
     close(fd);
 }
 
-static void a_node_that_is_not_there_is_named_once_with_one_remedy(void **state)
+static void an_absent_node_is_named_once_with_one_hint(void **state)
 {
     (void)state;
     sherd_cluster *c;
@@ -264,7 +265,7 @@ static void a_node_that_is_not_there_is_named_once_with_one_remedy(void **state)
     const char *first = strstr(d.message, address);
     assert_non_null(first);
     assert_null(strstr(first + 1, address));
-    assert_null(strchr(d.message, '?')); /* the remedy stands where remedies stand */
+    assert_null(strchr(d.message, '?')); /* the hint is not part of the message */
     assert_string_equal(d.hint, "is a node running there?");
 }
 
@@ -277,7 +278,7 @@ static void hear(void *ctx, sherd_log_level level, const char *text)
         snprintf(told + strlen(told), sizeof told - strlen(told), "%s\n", text);
 }
 
-static void somebody_else_at_a_nodes_address_is_named_and_done_without(void **state)
+static void a_node_with_another_key_is_named_and_left_out(void **state)
 {
     (void)state;
     sherd_cluster *c;
@@ -300,8 +301,8 @@ static void somebody_else_at_a_nodes_address_is_named_and_done_without(void **st
     }
     sherd_cluster_close(c);
     if (!strstr(told, "going on with 3 of 4 nodes; absent (127.0.0.1:")) fail_msg("%s", told);
-    assert_null(strstr(told, "takes over")); /* it was said before that it has no part */
-    int err = open_file(&c, UP + 1, &d);     /* where it is needed, why it is not there */
+    assert_null(strstr(told, "takes over")); /* it was already reported that it takes no part */
+    int err = open_file(&c, UP + 1, &d);     /* if it is needed, the error says why it is absent */
     assert_true(err < 0);
     assert_int_equal(sherd_err_class(err), SHERD_BLAME_PEER);
     assert_non_null(strstr(d.message, "absent"));
@@ -314,7 +315,7 @@ static bool always(void *ctx)
     return true;
 }
 
-static void a_name_server_that_does_not_answer_holds_nobody_up(void **state)
+static void an_unresponsive_name_server_does_not_delay_the_others(void **state)
 {
     (void)state;
     static const struct {
@@ -326,7 +327,7 @@ static void a_name_server_that_does_not_answer_holds_nobody_up(void **state)
         { 200, 0, false, SHERD_ETIMEOUT, "the name slow.example is not resolved" },
         { 0, 0, true, SHERD_EINTERRUPTED, "interrupted" },
         { 0, 200, false, SHERD_ECONNECT, "its name is not resolved" },
-        { 600, 400, false, SHERD_ETIMEOUT, "slow.example" }, /* while the link asks */
+        { 600, 400, false, SHERD_ETIMEOUT, "slow.example" }, /* while the link resolves the name */
     };
     sherd__peer absent = nobody(7000);
     snprintf(absent.host, sizeof absent.host, "slow.example");
@@ -348,7 +349,7 @@ static void a_name_server_that_does_not_answer_holds_nobody_up(void **state)
     far_release();
 }
 
-static void a_weight_that_would_be_ignored_is_warned_of(void **state)
+static void a_weight_without_effect_causes_a_warning(void **state)
 {
     (void)state;
     static const double weights[] = { 2, 1, 0.5 };
@@ -371,7 +372,7 @@ static void a_weight_that_would_be_ignored_is_warned_of(void **state)
     }
 }
 
-static void nodes_of_one_domain_are_one_adversary(void **state)
+static void nodes_of_one_domain_count_as_one_adversary(void **state)
 {
     (void)state;
     sherd_cluster *c;
@@ -385,7 +386,7 @@ static void nodes_of_one_domain_are_one_adversary(void **state)
     sherd_cluster_close(c);
 }
 
-static void nodes_that_end_between_two_products_are_done_without(void **state)
+static void nodes_that_end_between_two_products_are_left_out(void **state)
 {
     (void)state;
     sherd_cluster *c;
@@ -401,7 +402,7 @@ static void nodes_that_end_between_two_products_are_done_without(void **state)
     assert_int_equal(sherd_resident_new(&kept, c, vb, 20, &o, NULL), SHERD_OK);
     assert_int_equal(sherd_resident_multiply(kept, va, out, 20, NULL, NULL), SHERD_OK);
     assert_int_equal(send_signal(sherd__launch_node(nodes, 1)->pid, SIGKILL), 0);
-    local_gone(c, 1); /* no call is under way: nobody tells the kept job */
+    local_gone(c, 1); /* no call is in progress, so the kept job is not notified */
     if (sherd_resident_multiply(kept, va, out, 20, NULL, &d)) fail_msg("%s", d.message);
     for (unsigned i = 0; i < 400; i++) {
         double sum = 0;
@@ -414,7 +415,7 @@ static void nodes_that_end_between_two_products_are_done_without(void **state)
     sherd_report_fini(&r);
     assert_int_equal(send_signal(sherd__launch_node(nodes, 2)->pid, SIGKILL), 0);
     local_gone(c, 2);
-    sherd_resident_free(kept); /* it drops blocks at nodes that are no more */
+    sherd_resident_free(kept); /* it drops blocks at nodes that no longer exist */
     sherd_cluster_close(c);
 }
 
@@ -423,16 +424,16 @@ static void nodes_that_end_between_two_products_are_done_without(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(it_must_be_said_which_nodes_to_use),
+        T(options_must_name_the_nodes),
         T(the_nodes_of_a_file_do_the_work),
-        T(a_node_that_never_comes_up_fails_or_is_done_without),
-        T(opening_beyond_the_time_given_is_a_timeout_however_many_nodes_are_up),
-        T(a_node_that_is_not_there_is_named_once_with_one_remedy),
-        T(somebody_else_at_a_nodes_address_is_named_and_done_without),
-        T(a_name_server_that_does_not_answer_holds_nobody_up),
-        T(a_weight_that_would_be_ignored_is_warned_of),
-        T(nodes_of_one_domain_are_one_adversary),
-        T(nodes_that_end_between_two_products_are_done_without), /* last: it ends nodes */
+        T(a_node_that_never_comes_up_is_an_error_or_left_out),
+        T(opening_beyond_the_time_limit_is_a_timeout_for_any_number_of_nodes),
+        T(an_absent_node_is_named_once_with_one_hint),
+        T(a_node_with_another_key_is_named_and_left_out),
+        T(an_unresponsive_name_server_does_not_delay_the_others),
+        T(a_weight_without_effect_causes_a_warning),
+        T(nodes_of_one_domain_count_as_one_adversary),
+        T(nodes_that_end_between_two_products_are_left_out), /* last, since it ends nodes */
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -1,7 +1,7 @@
 /*
  * Products and element-wise operations through the public interface, over real node processes:
- * every combination of options at random sizes against a reference on this machine, and what
- * happens when a call ends early.
+ * every combination of options at random sizes compared with a reference on this machine, and calls
+ * that end early.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +25,7 @@
 #include "tests/system/scheduler/local_nodes.h"
 #include "tests/system/scheduler/product_world.h"
 
-static void every_combination_of_options_gives_the_reference(void **state)
+static void every_combination_of_options_equals_the_reference(void **state)
 {
     (void)state;
     static const uint32_t groups[] = { 0, 1, 2, 3, 7 };
@@ -52,7 +52,7 @@ static void every_combination_of_options_gives_the_reference(void **state)
         }
         assert_int_equal(planned, o.scheme == SHERD_PLAIN ? a.v.rows : a.v.cols);
         if (a.v.rows && a.v.cols && b.v.cols && o.scheme == SHERD_PERMUTE)
-            assert_true(fabs(sum - 1) < 1e-9); /* every entry of A went to one node */
+            assert_true(fabs(sum - 1) < 1e-9); /* every entry of A was sent to one node */
         assert_int_equal(r.tasks_repeated, 0);
         sherd_report_fini(&r);
         free(a.memory);
@@ -60,7 +60,7 @@ static void every_combination_of_options_gives_the_reference(void **state)
     }
 }
 
-static void nan_and_infinity_come_out_as_from_one_machine(void **state)
+static void nan_and_infinity_equal_those_of_one_machine(void **state)
 {
     (void)state;
     static const double odd[] = { NAN, INFINITY, -INFINITY, -0.0, 0 };
@@ -89,7 +89,7 @@ static void nan_and_infinity_come_out_as_from_one_machine(void **state)
     }
 }
 
-static void one_node_does_it_all(void **state)
+static void a_single_node_computes_everything(void **state)
 {
     (void)state;
     sherd_cluster *one = cluster_of(1, NULL);
@@ -106,7 +106,7 @@ static void one_node_does_it_all(void **state)
     sherd_cluster_close(one);
 }
 
-static void the_exposure_bound_is_kept_or_the_call_fails(void **state)
+static void the_exposure_bound_is_respected_or_the_call_fails(void **state)
 {
     (void)state;
     sherd_product_options o = { .size = sizeof o };
@@ -114,12 +114,12 @@ static void the_exposure_bound_is_kept_or_the_call_fails(void **state)
     o.balanced = true;
     operand a = operand_new(40, 40, SHERD_F64), b = operand_new(40, 10, SHERD_F64);
     double c[400];
-    o.exposure_max = 0.2; /* four nodes: a quarter each */
+    o.exposure_max = 0.2; /* four nodes: a quarter for each */
     sherd_diag d = { 0 };
     assert_int_equal(sherd_multiply(cluster, a.v, b.v, c, 10, &o, &r, &d), SHERD_EEXPOSURE);
     assert_string_equal(d.message,
                         "the plan gives node-1's domain 0.25 of A; --exposure-max is 0.2");
-    assert_int_equal(r.nodes, 0); /* nothing was begun */
+    assert_int_equal(r.nodes, 0); /* nothing was started */
     o.exposure_max = 0.25;
     operand_multiply(cluster, &o, a.v, b.v, &r);
     for (uint32_t i = 0; i < NODES; i++) assert_true(r.exposed_a[i] == 0.25);
@@ -149,7 +149,7 @@ static void see(void *ctx, const sherd_progress *p)
     w->calls++;
 }
 
-/* A product that takes some seconds: a number comes back for every entry of A and column of B. */
+/* A product that takes some seconds: a number is returned for every entry of A and column of B. */
 static int long_product(sherd_product_options *o, sherd_report *r, sherd_diag *d)
 {
     size_t n = 2000, k = 200, m = 300;
@@ -159,7 +159,7 @@ static int long_product(sherd_product_options *o, sherd_report *r, sherd_diag *d
     o->group = 1;
     int err = sherd_multiply(cluster, sherd_view_c(a, SHERD_F64, n, k),
                              sherd_view_c(b, SHERD_F64, k, m), c, m, o, r, d);
-    memset(a, 0xff, n * k * 8); /* nothing may read them any more */
+    memset(a, 0xff, n * k * 8); /* no code may read them any more */
     memset(b, 0xff, k * m * 8);
     free(a);
     free(b);
@@ -177,10 +177,10 @@ static void still_works(void)
     free(b.memory);
 }
 
-static void progress_never_goes_back(void **state)
+static void progress_never_decreases(void **state)
 {
     (void)state;
-    for (unsigned i = 0; i < 2; i++) { /* the second must not begin where the first ended */
+    for (unsigned i = 0; i < 2; i++) { /* the second must not start at the end of the first */
         sherd_product_options o = { .size = sizeof o };
         watch w = { 0 };
         o.hooks.progress = see;
@@ -191,7 +191,7 @@ static void progress_never_goes_back(void **state)
     }
 }
 
-static void a_call_whose_time_is_over_ends_and_the_next_one_works(void **state)
+static void a_call_beyond_its_time_limit_ends_and_the_next_one_works(void **state)
 {
     (void)state;
     static const uint32_t times[] = { 1, 20, 60, 200 };
@@ -208,7 +208,7 @@ static void a_call_whose_time_is_over_ends_and_the_next_one_works(void **state)
     }
 }
 
-static void what_preparing_takes_counts_as_time_of_the_call(void **state)
+static void the_time_of_preparing_counts_in_the_time_limit(void **state)
 {
     (void)state;
     sherd_product_options o = { .size = sizeof o };
@@ -301,8 +301,9 @@ static void element_wise_operations_give_the_promised_bits(void **state)
     }
 }
 
-/* Products, kept operands in both directions with growing widths, element-wise operations. */
-/* One product or operation with the shuffles of a metadata file, or (NULL) with its seed. */
+/* Products, kept operands in both orientations with increasing widths, element-wise operations. */
+/* Computes one product or operation with the shuffles of a metadata file, or (NULL) with its
+ * seed. */
 static void with_shuffles(const char *path, const uint8_t *seed, bool dot, bool exact, double *out,
                           sherd_report *r)
 {
@@ -329,7 +330,7 @@ static void with_shuffles(const char *path, const uint8_t *seed, bool dot, bool 
     sherd_meta_free(meta);
 }
 
-static void stored_metadata_gives_what_its_seed_gives(void **state)
+static void stored_metadata_gives_the_results_of_its_seed(void **state)
 {
     (void)state;
     char dir[] = "/tmp/sherd-product-XXXXXX", files[3][64];
@@ -342,7 +343,7 @@ static void stored_metadata_gives_what_its_seed_gives(void **state)
     assert_int_equal(sherd_meta_new(&meta, &settings, seed, NULL), SHERD_OK);
     assert_int_equal(sherd_meta_add(meta, &dot, NULL), SHERD_OK);
     assert_int_equal(sherd_meta_add(meta, &map, NULL), SHERD_OK);
-    for (unsigned f = 0; f < 3; f++) { /* the seed; arrays; arrays alone */
+    for (unsigned f = 0; f < 3; f++) { /* with the seed; arrays with the seed; arrays only */
         sherd_meta_save_options so = { .size = sizeof so,
                                        .expanded = f > 0,
                                        .without_seed = f == 2 };
@@ -406,8 +407,8 @@ static unsigned times_banned(void)
     return n;
 }
 
-/* Behind the product, or (twice) at its very end: told once, in a report that is consistent. */
-static void a_node_that_lies_behind_a_product_is_named(void **state)
+/* After the product, or (twice) at its very end: it is reported once, in a consistent report. */
+static void a_node_that_sends_garbage_after_a_product_is_named(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < 4; i++) {
@@ -433,7 +434,7 @@ static void a_node_that_lies_behind_a_product_is_named(void **state)
     }
 }
 
-static void a_node_whose_connection_breaks_comes_back_with_the_operand_it_lost(void **state)
+static void a_node_whose_connection_breaks_gets_its_operand_again(void **state)
 {
     (void)state;
     sherd_product_options o = { .size = sizeof o };
@@ -457,7 +458,7 @@ static void a_node_whose_connection_breaks_comes_back_with_the_operand_it_lost(v
     free(out);
 }
 
-static void without_memory_a_call_fails_and_the_cluster_lives(void **state)
+static void without_memory_a_call_fails_and_the_cluster_remains_usable(void **state)
 {
     (void)state;
     operand a = operand_new(40, 40, SHERD_F64), b = operand_new(40, 20, SHERD_F64);
@@ -510,22 +511,22 @@ static void without_memory_a_cluster_does_not_open_and_nothing_is_left(void **st
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_combination_of_options_gives_the_reference),
-        cmocka_unit_test(nan_and_infinity_come_out_as_from_one_machine),
-        cmocka_unit_test(one_node_does_it_all),
-        cmocka_unit_test(the_exposure_bound_is_kept_or_the_call_fails),
-        cmocka_unit_test(progress_never_goes_back),
-        cmocka_unit_test(a_call_whose_time_is_over_ends_and_the_next_one_works),
-        cmocka_unit_test(what_preparing_takes_counts_as_time_of_the_call),
+        cmocka_unit_test(every_combination_of_options_equals_the_reference),
+        cmocka_unit_test(nan_and_infinity_equal_those_of_one_machine),
+        cmocka_unit_test(a_single_node_computes_everything),
+        cmocka_unit_test(the_exposure_bound_is_respected_or_the_call_fails),
+        cmocka_unit_test(progress_never_decreases),
+        cmocka_unit_test(a_call_beyond_its_time_limit_ends_and_the_next_one_works),
+        cmocka_unit_test(the_time_of_preparing_counts_in_the_time_limit),
         cmocka_unit_test(an_interrupted_call_ends_and_the_next_one_works),
         cmocka_unit_test(the_hooks_of_a_call_replace_those_of_the_cluster),
         cmocka_unit_test(options_and_reports_without_a_size_are_refused),
         cmocka_unit_test(element_wise_operations_give_the_promised_bits),
-        cmocka_unit_test(stored_metadata_gives_what_its_seed_gives),
+        cmocka_unit_test(stored_metadata_gives_the_results_of_its_seed),
         cmocka_unit_test(a_liar_ends_a_strict_call_and_is_left_out_of_others),
-        cmocka_unit_test(a_node_that_lies_behind_a_product_is_named),
-        cmocka_unit_test(a_node_whose_connection_breaks_comes_back_with_the_operand_it_lost),
-        cmocka_unit_test(without_memory_a_call_fails_and_the_cluster_lives),
+        cmocka_unit_test(a_node_that_sends_garbage_after_a_product_is_named),
+        cmocka_unit_test(a_node_whose_connection_breaks_gets_its_operand_again),
+        cmocka_unit_test(without_memory_a_call_fails_and_the_cluster_remains_usable),
         cmocka_unit_test(without_memory_a_cluster_does_not_open_and_nothing_is_left),
     };
     return cmocka_run_group_tests(tests, cluster_begin, cluster_end);

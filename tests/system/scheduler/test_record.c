@@ -1,6 +1,6 @@
 /*
- * Records of both sides: what the coordinator says it sent is, byte for byte, what each node says
- * it received, control messages included, and the other way round; and their sizes are the
+ * Records of both sides: the bytes that the coordinator has recorded as sent equal those that each
+ * node has recorded as received, control messages included, and vice versa; their sizes equal the
  * counters.
  */
 #include <setjmp.h>
@@ -21,7 +21,7 @@
 #include "sherd/sherd.h"
 
 #define NODES 3
-#define SLACK 512 /* greeting and goodbye, which no product counts */
+#define SLACK 512 /* handshake and goodbye, which no product counts */
 
 static char top[128], mine[160], nodes_file[160], a[160], b[160], c_out[160];
 static command node[NODES];
@@ -67,7 +67,7 @@ static int end(void **s)
     return 0;
 }
 
-/* The last bytes may still be on their way to the other side's file. */
+/* The last bytes may still be in transit to the other side's file. */
 static void must_agree(const char *sent, const char *received)
 {
     int64_t deadline = clock_now_ms() + 30000 * patience();
@@ -85,7 +85,7 @@ static void must_count(json_t *of, const char *field, const char *file)
         fail_msg("%s: %lld counted, %lld recorded", field, (long long)counted, (long long)there);
 }
 
-/* Runs `sherd VERB... --nodes`, and compares all records that it and the nodes have made. */
+/* Runs `sherd VERB... --nodes`, and compares all records that it and the nodes have written. */
 static void recorded(const char *const *verb)
 {
     char record[200];
@@ -119,14 +119,14 @@ static void recorded(const char *const *verb)
     command_free(&k);
 }
 
-static void both_sides_of_a_float_product_agree(void **s)
+static void the_records_of_both_sides_agree_for_a_float_product(void **s)
 {
     (void)s;
     const char *verb[] = { "multiply", a, b, NULL };
     recorded(verb);
 }
 
-static void both_sides_of_an_exact_product_in_many_panels_agree(void **s)
+static void the_records_of_both_sides_agree_for_an_exact_product_in_many_panels(void **s)
 {
     (void)s;
     const char *verb[] = { "multiply", a,   b,          "--mode", "exact",
@@ -134,7 +134,7 @@ static void both_sides_of_an_exact_product_in_many_panels_agree(void **s)
     recorded(verb);
 }
 
-static void both_sides_of_a_product_in_shares_agree(void **s)
+static void the_records_of_both_sides_agree_for_a_product_in_shares(void **s)
 {
     (void)s;
     const char *verb[] = { "multiply", a,    b,   "--scheme", "share", "--same-host-domains",
@@ -142,21 +142,21 @@ static void both_sides_of_a_product_in_shares_agree(void **s)
     recorded(verb);
 }
 
-static void both_sides_of_a_plain_product_agree(void **s)
+static void the_records_of_both_sides_agree_for_a_plain_product(void **s)
 {
     (void)s;
     const char *verb[] = { "multiply", a, b, "--scheme", "plain", NULL };
     recorded(verb);
 }
 
-static void both_sides_of_an_elementwise_operation_agree(void **s)
+static void the_records_of_both_sides_agree_for_an_elementwise_operation(void **s)
 {
     (void)s;
     const char *verb[] = { "apply", "tanh", a, NULL };
     recorded(verb);
 }
 
-static void the_sessions_counters_are_the_records_sizes(void **s)
+static void the_sessions_counters_equal_the_sizes_of_records(void **s)
 {
     (void)s;
     char record[200];
@@ -183,7 +183,8 @@ static void the_sessions_counters_are_the_records_sizes(void **s)
             snprintf(sent, sizeof sent, "%s/node-%u.sent", record, i + 1);
             snprintf(received, sizeof received, "%s/node-%u.received", record, i + 1);
             int64_t deadline = clock_now_ms() + 30000;
-            /* The counters are published ten times a second, the goodbye of a job is on its way */
+            /* The counters are published ten times a second; the goodbye of the job is in
+             * transit */
             do {
                 sherd_cluster_node(cluster, i, &info);
                 if (info.bytes_out == (uint64_t)file_size(sent) &&
@@ -200,7 +201,7 @@ static void the_sessions_counters_are_the_records_sizes(void **s)
     assert_int_equal(sherd_cluster_end(cluster, &d), 0);
     assert_int_equal(sherd_cluster_end(cluster, &d), 0);
     sherd_cluster_node(cluster, 0, &info);
-    assert_int_equal(info.state, SHERD_NODE_UP); /* as it stood */
+    assert_int_equal(info.state, SHERD_NODE_UP); /* the state before */
     assert_int_equal(sherd_multiply(cluster, va, vb, out, vb.cols, &opt, NULL, &d), SHERD_EINVAL);
     assert_non_null(strstr(d.message, "ended"));
     sherd_cluster_close(cluster);
@@ -212,12 +213,12 @@ static void the_sessions_counters_are_the_records_sizes(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(both_sides_of_a_float_product_agree),
-        cmocka_unit_test(both_sides_of_an_exact_product_in_many_panels_agree),
-        cmocka_unit_test(both_sides_of_a_plain_product_agree),
-        cmocka_unit_test(both_sides_of_a_product_in_shares_agree),
-        cmocka_unit_test(both_sides_of_an_elementwise_operation_agree),
-        cmocka_unit_test(the_sessions_counters_are_the_records_sizes),
+        cmocka_unit_test(the_records_of_both_sides_agree_for_a_float_product),
+        cmocka_unit_test(the_records_of_both_sides_agree_for_an_exact_product_in_many_panels),
+        cmocka_unit_test(the_records_of_both_sides_agree_for_a_plain_product),
+        cmocka_unit_test(the_records_of_both_sides_agree_for_a_product_in_shares),
+        cmocka_unit_test(the_records_of_both_sides_agree_for_an_elementwise_operation),
+        cmocka_unit_test(the_sessions_counters_equal_the_sizes_of_records),
     };
     return cmocka_run_group_tests_name("scheduler/record", tests, begin, end);
 }

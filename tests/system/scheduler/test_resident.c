@@ -1,6 +1,6 @@
 /*
- * Operands that stay at nodes, by themselves and in multipliers: what travels, what it adds up to
- * when it is sent again, taken over or multiplied from both sides; tasks are counted once.
+ * Operands that stay at nodes, separately and in multipliers: the bytes sent, and the exposure when
+ * an operand is sent again, taken over or multiplied from both sides; tasks are counted once.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@
 #include "tests/system/scheduler/local_nodes.h"
 #include "tests/system/scheduler/product_world.h"
 
-static void a_resident_operand_travels_once(void **state)
+static void a_resident_operand_is_sent_once(void **state)
 {
     (void)state;
     for (unsigned round = 0; round < 24; round++) {
@@ -43,9 +43,9 @@ static void a_resident_operand_travels_once(void **state)
             sherd_report r = { .size = sizeof r };
             if (sherd_resident_multiply(kept, a.v, c, m, &r, &d)) fail_msg("%s", d.message);
             operand_must_equal(&o, a.v, b.v, c, m);
-            uint64_t b_bytes = k * m * 2; /* as it travels at the least, but for its messages */
+            uint64_t b_bytes = k * m * 2; /* the minimum without messages */
             sent += bytes_of_all(r.bytes_out);
-            if (i == 1) assert_true(sent > b_bytes); /* all nodes have rows by now */
+            if (i == 1) assert_true(sent > b_bytes); /* by then all nodes have rows */
             if (i > 1) assert_true(bytes_of_all(r.bytes_out) < rows[i] * k * 8 + 20000);
             sherd_report_fini(&r);
             free(c);
@@ -60,7 +60,7 @@ static void a_resident_operand_travels_once(void **state)
     }
 }
 
-static void a_resident_operand_that_failed_says_so_and_others_go_on(void **state)
+static void a_failed_resident_operand_reports_its_error_and_others_continue(void **state)
 {
     (void)state;
     sherd_product_options o = { .size = sizeof o };
@@ -98,7 +98,7 @@ static void script(sherd_multiplier m, double *out)
     for (size_t i = 0; i < 750; i++) z[i] = (double)(i % 11) - 5;
     sherd_view vx = sherd_view_c(x, SHERD_F64, 30, 20), vz = sherd_view_c(z, SHERD_F64, 30, 25);
     assert_int_equal(sherd_multiplier_keep(m, vx, &kept, NULL), 0);
-    memset(x, 0, sizeof x); /* its values were taken */
+    memset(x, 0, sizeof x); /* the values were copied */
     for (size_t w = 1; w <= 25; w += 8, out += 2000) {
         sherd_view vy = sherd_view_sub(sherd_view_c(y, SHERD_F64, 20, 25), 0, 20, 0, w);
         sherd_view some = sherd_view_sub(vz, 0, 30, 0, w);
@@ -143,7 +143,7 @@ static void a_multiplier_over_nodes_gives_the_bits_of_this_machine(void **state)
     assert_null(none.ops);
 }
 
-/* Of blocks and tasks: how many signs of life are between is the machine's doing. */
+/* Bytes of blocks and tasks: the number of heartbeats in between depends on the machine. */
 static void bytes_to(uint64_t out[NODES])
 {
     sherd_node_info info = { .size = sizeof info };
@@ -154,7 +154,7 @@ static void bytes_to(uint64_t out[NODES])
     }
 }
 
-static void an_operand_that_is_sent_again_shows_each_node_what_it_has_seen(void **state)
+static void an_operand_sent_again_shows_each_node_the_same_entries(void **state)
 {
     (void)state;
     enum { K = 200 };
@@ -181,7 +181,7 @@ static void an_operand_that_is_sent_again_shows_each_node_what_it_has_seen(void 
         uint64_t first = bytes[1][i] - bytes[0][i], same = bytes[2][i] - bytes[1][i];
         uint64_t anew = bytes[3][i] - bytes[2][i];
         assert_true(first > 20 * K * 8 && same < 3000);
-        assert_true(anew > first - 1400 && anew < first + 1400); /* a column more would be 1600 */
+        assert_true(anew > first - 1400 && anew < first + 1400); /* one more column would be 1600 */
     }
     sherd_multiplier_release(m, kept);
     sherd_multiplier_free(m);
@@ -211,7 +211,7 @@ static void products_of_one_operand_show_each_node_the_same_columns(void **state
         }
     }
     for (unsigned i = 1; i < 4; i++) {
-        for (uint32_t n = 0; n < NODES; n++) { /* a column more would be 400 */
+        for (uint32_t n = 0; n < NODES; n++) { /* one more column would be 400 */
             uint64_t first = bytes[1][n] - bytes[0][n], next = bytes[i + 1][n] - bytes[i][n];
             assert_true(first > 20 * N * 8 && next < first + 200 && first < next + 200);
         }
@@ -219,7 +219,7 @@ static void products_of_one_operand_show_each_node_the_same_columns(void **state
     sherd_multiplier_free(m);
 }
 
-/* Who took over from whom, as the log tells it. */
+/* Which node took over from which, according to the log. */
 static struct takeover {
     char to[64], from[64];
 } takeovers[8];
@@ -237,7 +237,7 @@ static void note_takeovers(void *ctx, sherd_log_level level, const char *text)
         takeovers[takeovers_len++] = t;
 }
 
-static void what_was_taken_over_still_counts_when_an_operand_is_sent_again(void **state)
+static void a_takeover_still_counts_when_an_operand_is_sent_again(void **state)
 {
     (void)state;
     enum { K = 40 };
@@ -252,7 +252,7 @@ static void what_was_taken_over_still_counts_when_an_operand_is_sent_again(void 
                                  .program = getenv("SHERD"),
                                  .hooks = { .log = note_takeovers } };
     if (sherd_cluster_open(&four, &co, &d)) fail_msg("%s", d.message);
-    o.balanced = true; /* a quarter each; the bound is half */
+    o.balanced = true; /* a quarter for each; the bound is a half */
     takeovers_len = losses = 0;
     assert_int_equal(sherd_multiplier_cluster(&m, four, &o, NULL), 0);
     assert_int_equal(sherd_multiplier_keep(m, sherd_view_c(k, SHERD_F64, K, K), &kept, NULL), 0);
@@ -264,7 +264,7 @@ static void what_was_taken_over_still_counts_when_an_operand_is_sent_again(void 
             fail_msg("%s", d.message);
     }
     assert_true(takeovers_len >= 2);
-    assert_int_equal(losses, 2); /* between products, too, a lost node is named */
+    assert_int_equal(losses, 2); /* a lost node is named between products, too */
     for (unsigned i = 0; i < takeovers_len; i++)
         for (unsigned j = 0; j < i; j++)
             if (strcmp(takeovers[i].to, takeovers[j].to) == 0)
@@ -274,7 +274,7 @@ static void what_was_taken_over_still_counts_when_an_operand_is_sent_again(void 
     sherd_cluster_close(four);
 }
 
-static void both_directions_of_a_kept_operand_share_its_bound(void **state)
+static void both_orientations_of_a_kept_operand_share_its_bound(void **state)
 {
     (void)state;
     enum { K = 40 };
@@ -321,7 +321,7 @@ static void a_node_counts_each_task_once(void **state)
         sherd_report_fini(&r);
     }
     sherd_resident_free(kept);
-    sherd__cluster_refresh(cluster); /* what is published later counts too */
+    sherd__cluster_refresh(cluster); /* numbers that are published later count, too */
     for (uint32_t i = 0; i < NODES; i++) {
         sherd_cluster_node(cluster, i, &info);
         after += info.tasks;
@@ -334,13 +334,13 @@ static void a_node_counts_each_task_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_resident_operand_travels_once),
-        cmocka_unit_test(a_resident_operand_that_failed_says_so_and_others_go_on),
+        cmocka_unit_test(a_resident_operand_is_sent_once),
+        cmocka_unit_test(a_failed_resident_operand_reports_its_error_and_others_continue),
         cmocka_unit_test(a_multiplier_over_nodes_gives_the_bits_of_this_machine),
-        cmocka_unit_test(an_operand_that_is_sent_again_shows_each_node_what_it_has_seen),
+        cmocka_unit_test(an_operand_sent_again_shows_each_node_the_same_entries),
         cmocka_unit_test(products_of_one_operand_show_each_node_the_same_columns),
-        cmocka_unit_test(what_was_taken_over_still_counts_when_an_operand_is_sent_again),
-        cmocka_unit_test(both_directions_of_a_kept_operand_share_its_bound),
+        cmocka_unit_test(a_takeover_still_counts_when_an_operand_is_sent_again),
+        cmocka_unit_test(both_orientations_of_a_kept_operand_share_its_bound),
         cmocka_unit_test(a_node_counts_each_task_once),
     };
     return cmocka_run_group_tests(tests, cluster_begin, cluster_end);

@@ -1,7 +1,7 @@
 /*
- * `share` and `share1` with real node processes: as many nodes as are spare may be missing, more
- * are answered by another encoding, fewer than it takes by exit 7; odd shapes; no byte of a share
- * seen twice; late answers cancelled soon.
+ * `share` and `share1` with real node processes: as many nodes as are spare may be missing; with
+ * more missing nodes there is another encoding, with too many exit 7; odd shapes; no byte of a
+ * share is sent twice; late answers are cancelled soon.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,7 +28,7 @@
 
 /* ---- missing nodes --------------------------------------------------------------------------- */
 
-/* How long a product took of whose five nodes two are silent, and not yet known to be. */
+/* Returns the time of a product in which two of five nodes are silent, and not yet known to be. */
 static int64_t without_two(const double *a, const double *b)
 {
     sherd_product_options o = share_options(SHERD_SHARE, 2);
@@ -50,11 +50,11 @@ static int64_t without_two(const double *a, const double *b)
     return took;
 }
 
-static void one_encoding_is_enough_while_as_many_are_missing_as_are_spare(void **s)
+static void one_encoding_is_enough_if_only_spare_nodes_are_missing(void **s)
 {
     (void)s;
     double *a = share_matrix(120, 70), *b = share_matrix(70, 40);
-    int64_t took = INT64_MAX; /* nobody is waited for until given up, though the machine be busy */
+    int64_t took = INT64_MAX; /* the nodes' timeouts must not pass, even if the machine is busy */
     for (unsigned tries = 0; tries < 3 && took >= 3000 * patience(); tries++)
         took = without_two(a, b);
     assert_true(took < 3000 * patience());
@@ -62,7 +62,7 @@ static void one_encoding_is_enough_while_as_many_are_missing_as_are_spare(void *
     free(b);
 }
 
-static void a_node_that_says_it_has_no_memory_is_named_and_passed_over(void **s)
+static void a_node_that_reports_no_memory_is_named_and_left_out(void **s)
 {
     (void)s;
     double *a = share_matrix(120, 70), *b = share_matrix(70, 40);
@@ -74,8 +74,8 @@ static void a_node_that_says_it_has_no_memory_is_named_and_passed_over(void **s)
     char *told = strstr(local_warned, "says that it has room for 64 bytes");
     assert_non_null(told);
     assert_non_null(strstr(local_warned, "node-2"));
-    assert_null(strstr(told + 1, "says that it has room")); /* once */
-    for (int scheme = 0; scheme < 2; scheme++) { /* none is spare: the others are enough */
+    assert_null(strstr(told + 1, "says that it has room")); /* only once */
+    for (int scheme = 0; scheme < 2; scheme++) { /* no node is spare: the others are enough */
         sherd_report r = { .size = sizeof r };
         o = scheme ? share_options(SHERD_PERMUTE, 0) : share_options(SHERD_SHARE, 0);
         o.exact = true;
@@ -88,8 +88,9 @@ static void a_node_that_says_it_has_no_memory_is_named_and_passed_over(void **s)
     free(b);
 }
 
-/* Five nodes, none spare: five answers decode. One ends at its third, and four are left. */
-static void more_missing_than_spare_has_all_shares_made_anew(void **s)
+/* Five nodes, none spare: five answers decode. One node ends at its third answer, and four
+ * remain. */
+static void with_more_missing_than_spare_nodes_all_shares_are_made_again(void **s)
 {
     (void)s;
     const char *const more[] = { "-n", "5", "--memory", "2M", "--check", "--json", NULL };
@@ -97,7 +98,7 @@ static void more_missing_than_spare_has_all_shares_made_anew(void **s)
     share_start(&c, "crash:2@node-2", "A.npy", "B.npy", more);
     json_t *root = share_finish(&c, 0);
     assert_int_equal(share_count(root, "encodings"), 2);
-    assert_int_equal(share_count(root, "shares"), 5); /* four of them made, of five domains */
+    assert_int_equal(share_count(root, "shares"), 5); /* four shares each, over five domains */
     assert_int_equal(share_count(root, "blocks"), 1);
     assert_int_equal(share_count(root, "threshold"), 3);
     assert_int_equal(share_count(root, "nodes_lost"), 1);
@@ -107,8 +108,8 @@ static void more_missing_than_spare_has_all_shares_made_anew(void **s)
     json_decref(root);
 }
 
-/* It stays connected, and is no help: what counts is who can still answer, not who is there. */
-static void a_node_that_refuses_has_all_shares_made_anew_without_it(void **s)
+/* It stays connected, but does not help: only nodes that can still answer count. */
+static void if_a_node_refuses_all_shares_are_made_again_without_it(void **s)
 {
     (void)s;
     const char *const more[] = { "-n", "5", "--memory", "2M", "--check", "--json", NULL };
@@ -123,7 +124,7 @@ static void a_node_that_refuses_has_all_shares_made_anew_without_it(void **s)
     json_decref(root);
 }
 
-static void too_few_that_are_left_are_exit_7_with_a_reason(void **s)
+static void with_too_few_remaining_nodes_the_exit_code_is_7_with_a_reason(void **s)
 {
     (void)s;
     const char *const more[] = { "-n", "3", "--memory", "2M", NULL };
@@ -140,8 +141,8 @@ static void too_few_that_are_left_are_exit_7_with_a_reason(void **s)
     assert_true(file_holds(out, OLD));
 }
 
-/* One residue is off by one; all five answers are needed, so that it is not overlooked. */
-static void a_liar_is_named_and_its_share_done_without(void **s)
+/* One residue is off by one; all five answers are needed, so that it is read. */
+static void a_liar_is_named_and_its_share_left_out(void **s)
 {
     (void)s;
     const char *const more[] = { "-n", "5", "--memory", "2M", "--check", "--json", NULL };
@@ -166,7 +167,7 @@ static void a_liar_is_named_and_its_share_done_without(void **s)
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
-static void shapes_that_divide_by_nothing_are_right(void **s)
+static void shapes_that_do_not_divide_are_correct(void **s)
 {
     (void)s;
     static const size_t shapes[][3] = {
@@ -182,7 +183,7 @@ static void shapes_that_divide_by_nothing_are_right(void **s)
             for (sherd_scheme scheme = SHERD_SHARE; scheme <= SHERD_SHARE1; scheme++) {
                 sherd_product_options o = share_options(scheme, i % 2);
                 share_multiply(share_cluster, &o, share_view(a, n, k), share_view(b, k, m), NULL);
-                if (i % 3 == 0) /* the same matrix, its strides exchanged */
+                if (i % 3 == 0) /* the same matrix with exchanged strides */
                     share_multiply(share_cluster, &o, sherd_view_t(share_view(a, k, n)),
                                    share_view(b, k, m), NULL);
             }
@@ -192,7 +193,7 @@ static void shapes_that_divide_by_nothing_are_right(void **s)
     }
 }
 
-static void panels_and_tiles_keep_within_memory(void **s)
+static void panels_and_tiles_fit_into_memory(void **s)
 {
     (void)s;
     sherd_cluster *small = local_open(NODES, NULL, UINT64_C(1) << 20);
@@ -212,16 +213,16 @@ static void panels_and_tiles_keep_within_memory(void **s)
     free(b);
 }
 
-/* ---- what nodes are given -------------------------------------------------------------------- */
+/* ---- the bytes that nodes receive ------------------------------------------------------------ */
 
-#define WINDOW 12u /* four residues: 2^-90 that two are equal by chance */
+#define WINDOW 12u /* four residues: two are equal by chance with probability 2^-90 */
 
 typedef struct windows {
     uint8_t (*w)[WINDOW];
     size_t len, room;
 } windows;
 
-/* Every four residues of the blocks in a record of what was sent. */
+/* Adds every four residues of the blocks in a record of sent bytes. */
 static void add_windows(windows *all, const char *file)
 {
     uint8_t header[SHERD__RECORD_BYTES], body[1 << 16];
@@ -250,8 +251,8 @@ static int by_bytes(const void *x, const void *y)
     return memcmp(x, y, WINDOW);
 }
 
-/* Matrices of zeros, so that every byte of a share is a mask's. */
-static void two_runs_share_no_share_byte(void **s)
+/* Matrices of zeros, so that every byte of a share comes from a mask. */
+static void two_runs_share_no_bytes_of_shares(void **s)
 {
     (void)s;
     windows all = { 0 };
@@ -281,16 +282,16 @@ static void two_runs_share_no_share_byte(void **s)
 
 typedef struct event {
     uint32_t task;
-    int64_t after_ms, by_ms; /* between two looks */
+    int64_t after_ms, by_ms; /* between two samples */
 } event;
 
-/* A record that grows, read as far as it has come. */
+/* A growing record, read as far as it was written. */
 typedef struct tail {
     char file[240];
-    uint16_t type; /* of the records that are looked for */
+    uint16_t type; /* of the records that are counted */
     int64_t offset, looked_ms;
     size_t len;
-    event e[EVENTS]; /* a task's last record of that type counts */
+    event e[EVENTS]; /* the last record of that type counts for a task */
 } tail;
 
 static void tail_read(tail *t)
@@ -321,8 +322,8 @@ static int64_t tail_time(const tail *t, uint32_t task)
     return -1;
 }
 
-/* By when the answer had come that was enough at this position: of the other nodes' the last one,
- * since four nodes with one spare decode from three answers. */
+/* Returns the time by which enough answers for this position had arrived: the last one of the other
+ * nodes, since four nodes with one spare decode from three answers. */
 static int64_t enough_at(const tail *answers, uint32_t position)
 {
     int64_t last = -1;
@@ -336,9 +337,9 @@ static int64_t enough_at(const tail *answers, uint32_t position)
     return last;
 }
 
-/* node-2 takes a second for each product. How late a cancel is, is counted from the look that found
- * enough answers to the last one that did not find it: looks that are far apart, since we got no
- * processor, are not the command's doing. */
+/* node-2 takes a second for each product. The delay of a cancel is counted from the sample that
+ * found enough answers to the last sample that did not find it: samples that are far apart because
+ * this process got no processor are not the command's fault. */
 static int64_t longest_after(unsigned run)
 {
     static tail answers[4], cancels, tasks;
@@ -378,14 +379,14 @@ static int64_t longest_after(unsigned run)
         if (after > longest) longest = after;
         seen++;
     }
-    size_t left = 0; /* to run, though nobody needs them any more */
+    size_t left = 0; /* still running, although they are not needed any more */
     for (size_t i = 0; i < tasks.len; i++)
         left += tail_time(&cancels, tasks.e[i].task) < 0 &&
                 tail_time(&answers[1], tasks.e[i].task) < 0;
     print_message("# %lld of %zu tasks cancelled, at most %lld ms late; %zu left\n",
                   (long long)seen, tasks.len, (long long)longest, left);
     assert_true(seen >= 3 && seen <= positions);
-    assert_true(left <= 1); /* one that is a trial */
+    assert_true(left <= 1); /* one task that tests whether the node is alive */
     json_decref(root);
     return longest;
 }
@@ -393,7 +394,8 @@ static int64_t longest_after(unsigned run)
 static void late_answers_are_cancelled_within_200_ms(void **s)
 {
     (void)s;
-    for (unsigned run = 0; run < 5; run++) /* where the command, too, gets a processor in time */
+    for (unsigned run = 0; run < 5; run++) /* succeeds if the command gets a processor in time
+                                            * once */
         if (longest_after(run) <= CANCEL_MS * patience()) return;
     fail_msg("never within %d ms", CANCEL_MS);
 }
@@ -401,15 +403,15 @@ static void late_answers_are_cancelled_within_200_ms(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shapes_that_divide_by_nothing_are_right),
-        cmocka_unit_test(panels_and_tiles_keep_within_memory),
-        cmocka_unit_test(one_encoding_is_enough_while_as_many_are_missing_as_are_spare),
-        cmocka_unit_test(a_node_that_says_it_has_no_memory_is_named_and_passed_over),
-        cmocka_unit_test(more_missing_than_spare_has_all_shares_made_anew),
-        cmocka_unit_test(a_node_that_refuses_has_all_shares_made_anew_without_it),
-        cmocka_unit_test(too_few_that_are_left_are_exit_7_with_a_reason),
-        cmocka_unit_test(a_liar_is_named_and_its_share_done_without),
-        cmocka_unit_test(two_runs_share_no_share_byte),
+        cmocka_unit_test(shapes_that_do_not_divide_are_correct),
+        cmocka_unit_test(panels_and_tiles_fit_into_memory),
+        cmocka_unit_test(one_encoding_is_enough_if_only_spare_nodes_are_missing),
+        cmocka_unit_test(a_node_that_reports_no_memory_is_named_and_left_out),
+        cmocka_unit_test(with_more_missing_than_spare_nodes_all_shares_are_made_again),
+        cmocka_unit_test(if_a_node_refuses_all_shares_are_made_again_without_it),
+        cmocka_unit_test(with_too_few_remaining_nodes_the_exit_code_is_7_with_a_reason),
+        cmocka_unit_test(a_liar_is_named_and_its_share_left_out),
+        cmocka_unit_test(two_runs_share_no_bytes_of_shares),
         cmocka_unit_test(late_answers_are_cancelled_within_200_ms),
     };
     return cmocka_run_group_tests_name("scheduler/share", tests, share_begin, share_end);

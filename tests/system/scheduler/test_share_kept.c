@@ -1,6 +1,6 @@
 /*
- * Operands kept as shares: they serve both directions, their nodes may be lost between products and
- * within one, and what is released leaves the nodes.
+ * Operands kept as shares: they serve both orientations, their nodes may be lost between products
+ * and within one, and released operands are freed at the nodes.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +20,7 @@
 
 /* ---- kept operands --------------------------------------------------------------------------- */
 
-#define N 801u /* which two blocks do not divide */
+#define N 801u /* not divisible into two blocks */
 #define K 90u
 #define M 20u
 
@@ -66,7 +66,7 @@ static void keep_end(kept_case *t)
 }
 
 /* Two primes hold 801 products of 17 bits: a share of W has 6 bytes an entry. */
-static void shares_that_stay_serve_both_directions(void **s)
+static void kept_shares_serve_both_orientations(void **s)
 {
     (void)s;
     kept_case t;
@@ -108,13 +108,14 @@ static void a_node_may_be_lost_between_products_with_a_kept_operand(void **s)
     if (!strstr(local_warned, "all shares are made anew for the 4 domains"))
         fail_msg("%s", local_warned);
     *local_warned = '\0';
-    kept_product(&t, false); /* on the shares that were made anew */
+    kept_product(&t, false); /* with the shares that were made again */
     assert_string_equal(local_warned, "");
     keep_end(&t);
     sherd_cluster_close(c);
 }
 
-/* It ends at its second answer, the panels of one product being more; once in either direction. */
+/* The node ends at its second answer, and a product has more panels than that; once in either
+ * orientation. */
 static void a_node_may_be_lost_within_a_product_with_a_kept_operand(void **s)
 {
     (void)s;
@@ -135,8 +136,8 @@ static void a_node_may_be_lost_within_a_product_with_a_kept_operand(void **s)
     }
 }
 
-/* Its shares are half of what a node has room for: the third would be refused. */
-static void what_is_released_leaves_the_nodes(void **s)
+/* Its shares take half of a node's memory: a third operand would be refused. */
+static void released_operands_are_freed_at_the_nodes(void **s)
 {
     (void)s;
     enum { ROWS = 2000, COLS = 1400 };
@@ -164,8 +165,8 @@ static void what_is_released_leaves_the_nodes(void **s)
     free(want);
 }
 
-/* It reads nothing while the others finish: of its share of W most is still to be sent then. */
-static void a_node_that_is_behind_does_not_hold_up_the_next_product(void **s)
+/* It reads nothing while the others finish: most of its share of W is not yet sent then. */
+static void a_node_that_lags_behind_does_not_delay_the_next_product(void **s)
 {
     (void)s;
     enum { ROWS = 300, INNER = 3000, COLS = 900 };
@@ -203,7 +204,7 @@ static void a_node_that_is_behind_does_not_hold_up_the_next_product(void **s)
     free(back);
 }
 
-static void share1_keeps_an_operand_for_one_direction(void **s)
+static void share1_keeps_an_operand_for_one_orientation(void **s)
 {
     (void)s;
     kept_case t;
@@ -222,12 +223,12 @@ static void share1_keeps_an_operand_for_one_direction(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shares_that_stay_serve_both_directions),
-        cmocka_unit_test(share1_keeps_an_operand_for_one_direction),
+        cmocka_unit_test(kept_shares_serve_both_orientations),
+        cmocka_unit_test(share1_keeps_an_operand_for_one_orientation),
         cmocka_unit_test(a_node_may_be_lost_between_products_with_a_kept_operand),
         cmocka_unit_test(a_node_may_be_lost_within_a_product_with_a_kept_operand),
-        cmocka_unit_test(a_node_that_is_behind_does_not_hold_up_the_next_product),
-        cmocka_unit_test(what_is_released_leaves_the_nodes),
+        cmocka_unit_test(a_node_that_lags_behind_does_not_delay_the_next_product),
+        cmocka_unit_test(released_operands_are_freed_at_the_nodes),
     };
     return cmocka_run_group_tests_name("scheduler/share_kept", tests, share_begin, share_end);
 }

@@ -1,6 +1,6 @@
 /*
- * Operands that are mostly zeros: the reference in fewer bytes, whatever is not finite, and kept
- * ones multiplied by sparse and dense ones in turn.
+ * Operands that are mostly zeros: the reference in fewer bytes, nonfinite values, and kept operands
+ * multiplied by sparse and dense ones in turn.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 #include "sherd/multiplier.h"
 #include "tests/system/scheduler/product_world.h"
 
-/* `per_mille` of the entries are not zero; none of every ninth row. */
+/* `per_mille` of the entries are nonzero; every ninth row is empty. */
 static operand make_sparse(size_t rows, size_t cols, sherd_dtype t, unsigned per_mille)
 {
     size_t size = sherd_dtype_size(t);
@@ -81,7 +81,7 @@ static void sparse_operands_give_the_reference_in_fewer_bytes(void **state)
     }
 }
 
-static void zeros_count_where_b_is_not_finite(void **state)
+static void zeros_count_if_b_has_nonfinite_values(void **state)
 {
     (void)state;
     operand a = make_sparse(40, 30, SHERD_F64, 100), b = make_sparse(30, 5, SHERD_F64, 1000);
@@ -95,7 +95,7 @@ static void zeros_count_where_b_is_not_finite(void **state)
     assert_int_equal(r.tasks_csr, 0);
     sherd_report_fini(&r);
     ((double *)(void *)b.memory)[7] = ((double *)(void *)b.memory)[33] = 1;
-    ((double *)(void *)a.memory)[50] = INFINITY; /* of A they are values like others */
+    ((double *)(void *)a.memory)[50] = INFINITY; /* in A they are values like others */
     ((double *)(void *)a.memory)[80] = NAN;
     operand_multiply(cluster, &o, a.v, b.v, &r);
     assert_int_equal(r.encoding, SHERD_ENCODING_CSR);
@@ -120,7 +120,7 @@ static void a_kept_operand_is_multiplied_by_sparse_and_dense_ones_in_turn(void *
             sherd_report r = { .size = sizeof r };
             assert_int_equal(sherd_resident_multiply(kept, a.v, c, 30, &r, NULL), 0);
             operand_must_equal(&o, a.v, b.v, c, 30);
-            /* Eight-byte values of which one in sixteen is there, or nearly all. */
+            /* Eight-byte values, of which one in sixteen is nonzero, or nearly all. */
             if (!exact)
                 assert_int_equal(r.encoding, round & 1 ? SHERD_ENCODING_DENSE : SHERD_ENCODING_CSR);
             sherd_report_fini(&r);
@@ -136,7 +136,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sparse_operands_give_the_reference_in_fewer_bytes),
-        cmocka_unit_test(zeros_count_where_b_is_not_finite),
+        cmocka_unit_test(zeros_count_if_b_has_nonfinite_values),
         cmocka_unit_test(a_kept_operand_is_multiplied_by_sparse_and_dense_ones_in_turn),
     };
     return cmocka_run_group_tests(tests, cluster_begin, cluster_end);

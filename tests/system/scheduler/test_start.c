@@ -1,7 +1,7 @@
 /*
- * Nodes that are not as expected from the start: unreachable ones are done without, as far as the
- * exposure bound allows, and so is one that turns us away, which is named; the first lie under
- * --strict is the end.
+ * Nodes that are not as expected from the start: unreachable ones are left out, as far as the
+ * exposure bound permits; so is one that rejects the coordinator's key, which is named; with
+ * --strict, the first lie ends the run.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,7 +28,7 @@
 static char top[128], mine[160], other[160], a[160], b[160], out[160], nodes_file[160];
 static command node[NODES];
 static char line[NODES][1024];
-static uint16_t dead_port; /* bound, and never listened on: whoever connects is refused */
+static uint16_t dead_port; /* bound, but not listened on: connections are refused */
 static int dead;
 
 static int begin(void **s)
@@ -50,7 +50,7 @@ static int begin(void **s)
     matrix_file(b, 160, 90, 2);
     key_file(mine, fingerprint);
     key_file(other, unknown);
-    for (unsigned i = 0; i < NODES; i++) { /* the last one knows another coordinator only */
+    for (unsigned i = 0; i < NODES; i++) { /* the last one allows another coordinator only */
         allow_file(allow, i == NODES - 1 ? unknown : fingerprint);
         snprintf(name, sizeof name, "n%u", i);
         node_start(&node[i], top, name, allow, more, line[i]);
@@ -75,7 +75,8 @@ static int end(void **s)
     return 0;
 }
 
-/* A node file of the first `all` nodes, of which the first `unreachable` have the dead port. */
+/* Writes a node file of the first `all` nodes, of which the first `unreachable` have the dead
+ * port. */
 static void list(unsigned all, unsigned unreachable)
 {
     char text[NODES * 1200] = "";
@@ -112,7 +113,7 @@ static void must_mention(const command *c, int fd, const char *words)
     free(said);
 }
 
-static void a_node_that_cannot_be_reached_is_named_and_done_without(void **s)
+static void an_unreachable_node_is_named_and_left_out(void **s)
 {
     (void)s;
     list(3, 1);
@@ -128,7 +129,7 @@ static void a_node_that_cannot_be_reached_is_named_and_done_without(void **s)
     command_free(&c);
 }
 
-static void where_the_bound_forbids_it_is_exit_10(void **s)
+static void if_the_bound_forbids_it_the_exit_code_is_10(void **s)
 {
     (void)s;
     list(3, 2);
@@ -137,7 +138,7 @@ static void where_the_bound_forbids_it_is_exit_10(void **s)
     command_free(&c);
 }
 
-static void where_none_can_be_reached_it_is_exit_5(void **s)
+static void if_no_node_can_be_reached_the_exit_code_is_5(void **s)
 {
     (void)s;
     list(3, 3);
@@ -146,7 +147,7 @@ static void where_none_can_be_reached_it_is_exit_5(void **s)
     command_free(&c);
 }
 
-static void a_node_that_turns_us_away_is_named_and_done_without(void **s)
+static void a_node_that_rejects_the_key_is_named_and_left_out(void **s)
 {
     (void)s;
     list(4, 0);
@@ -161,13 +162,13 @@ static void a_node_that_turns_us_away_is_named_and_done_without(void **s)
     must_mention(&c, c.err, "it does not accept our key");
     json_decref(root);
     command_free(&c);
-    list(4, 3); /* no other node is there */
+    list(4, 3); /* there is no other node */
     c = multiply(6);
     must_mention(&c, c.out, "n3 (127.0.0.1:");
     command_free(&c);
 }
 
-/* Four local nodes, the third of which lies from its first answer. */
+/* Four local nodes, the third of which lies from its first answer on. */
 static command with_liar(const char *how, bool strict, int code)
 {
     char env_how[64];
@@ -200,7 +201,7 @@ static command with_liar(const char *how, bool strict, int code)
     return c;
 }
 
-static void strict_ends_with_a_broken_protocol_as_with_a_wrong_number(void **s)
+static void strict_ends_for_a_broken_protocol_as_for_a_wrong_number(void **s)
 {
     (void)s;
     static const char *const ways[] = { "wrong", "garbage", "wronglen", "unasked" };
@@ -233,11 +234,11 @@ static void a_liar_is_counted_once_and_named_once(void **s)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_node_that_cannot_be_reached_is_named_and_done_without),
-        cmocka_unit_test(where_the_bound_forbids_it_is_exit_10),
-        cmocka_unit_test(where_none_can_be_reached_it_is_exit_5),
-        cmocka_unit_test(a_node_that_turns_us_away_is_named_and_done_without),
-        cmocka_unit_test(strict_ends_with_a_broken_protocol_as_with_a_wrong_number),
+        cmocka_unit_test(an_unreachable_node_is_named_and_left_out),
+        cmocka_unit_test(if_the_bound_forbids_it_the_exit_code_is_10),
+        cmocka_unit_test(if_no_node_can_be_reached_the_exit_code_is_5),
+        cmocka_unit_test(a_node_that_rejects_the_key_is_named_and_left_out),
+        cmocka_unit_test(strict_ends_for_a_broken_protocol_as_for_a_wrong_number),
         cmocka_unit_test(a_liar_is_counted_once_and_named_once),
     };
     return cmocka_run_group_tests_name("scheduler/start", tests, begin, end);

@@ -1,6 +1,7 @@
 /*
- * Training by gradients over real node processes: the same bits as threads of this process give,
- * whatever the number of nodes and whatever happens to them; what overlaps; what being late does.
+ * Training by gradients over real node processes: the same bits as with threads of this process,
+ * for any number of nodes and whatever happens to them; which steps overlap; the effect of slow
+ * nodes.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,7 +37,7 @@ static const char deep[] = "input = 1000\nlayer = dense 900\nlayer = sigmoid\n"
 enum { ROWS = 450 };
 static const uint8_t seed[32] = "gradients over nodes";
 
-/* ---- what is trained ------------------------------------------------------------------------- */
+/* ---- the networks ---------------------------------------------------------------------------- */
 
 typedef struct world {
     sherd__recipe recipe;
@@ -139,7 +140,7 @@ static void run_begin(run *r, world *w, sherd__gradients_options g, bool here, b
     if (sherd__stepper_gradients(&r->stepper, &g, &d)) fail_msg("%s", d.message);
 }
 
-/* Steps over rows that are shuffled anew for each. Returns an error of a step. */
+/* Runs steps over rows that are shuffled again for each. Returns the error of a step. */
 static int run_steps(run *r, world *w, uint64_t from, uint64_t to, double rate)
 {
     sherd_diag d = { 0 };
@@ -169,7 +170,7 @@ static void run_end(run *r)
     sherd__network_free(r->network);
 }
 
-/* Parameters after some steps in threads of this process; the caller's. */
+/* Returns the parameters after some steps in threads of this process; the caller frees them. */
 static double *expected(world *w, sherd__gradients_options g, uint64_t steps)
 {
     run r;
@@ -190,7 +191,7 @@ static void same_bits(const run *r, const double *want)
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-static void the_bits_are_those_of_one_process_whatever_the_number_of_nodes(void **s)
+static void the_bits_are_those_of_one_process_for_any_number_of_nodes(void **s)
 {
     (void)s;
     static const struct {
@@ -244,7 +245,7 @@ static void one_cluster_trains_twice_and_multiplies_in_between(void **s)
     world_close(&w);
 }
 
-static void float_gradients_come_close(void **s)
+static void float_gradients_are_close(void **s)
 {
     (void)s;
     world w;
@@ -274,7 +275,7 @@ static void *kill_soon(void *arg)
     return NULL;
 }
 
-static void a_node_that_is_killed_or_stalls_in_the_middle_changes_no_bit(void **s)
+static void a_node_that_is_killed_or_stalls_does_not_change_bits(void **s)
 {
     (void)s;
     const int signals[] = { SIGKILL, SIGSTOP };
@@ -290,7 +291,7 @@ static void a_node_that_is_killed_or_stalls_in_the_middle_changes_no_bit(void **
         assert_int_equal(run_steps(&r, &w, 0, 20, 0.5), 0);
         assert_int_equal(pthread_create(&thread, NULL, kill_soon, &k), 0);
         assert_int_equal(run_steps(&r, &w, 20, 300, 0.5), 0);
-        pthread_join(thread, NULL); /* by now, though the thread may have slept long */
+        pthread_join(thread, NULL); /* by then, even if the thread has slept long */
         assert_int_equal(run_steps(&r, &w, 300, 600, 0.5), 0);
         same_bits(&r, want);
         assert_non_null(strstr(local_warned, "is lost"));
@@ -302,9 +303,10 @@ static void a_node_that_is_killed_or_stalls_in_the_middle_changes_no_bit(void **
     }
 }
 
-/* A part of which a layer was added before its node died goes to another node all the same: so it
- * is tried at several instants of a run, as long as the first one, which nothing befalls. */
-static void with_allow_drop_a_lost_part_does_not_count_and_that_is_said(void **s)
+/* A part of which one layer was added before its node died is still given to another node.
+ * Therefore the test tries several instants, over the duration of the first run, which has no
+ * fault. */
+static void with_allow_drop_a_lost_part_does_not_count_and_is_reported(void **s)
 {
     (void)s;
     uint64_t dropped = 0;
@@ -331,7 +333,7 @@ static void with_allow_drop_a_lost_part_does_not_count_and_that_is_said(void **s
     assert_int_equal(dropped, 1);
 }
 
-static void without_any_node_left_it_ends(void **s)
+static void training_ends_when_no_node_is_left(void **s)
 {
     (void)s;
     world w;
@@ -346,7 +348,7 @@ static void without_any_node_left_it_ends(void **s)
     world_close(&w);
 }
 
-static void a_network_that_no_node_has_room_for_is_refused_with_the_reason(void **s)
+static void a_network_that_fits_no_node_is_refused_with_the_reason(void **s)
 {
     (void)s;
     world w;
@@ -359,8 +361,8 @@ static void a_network_that_no_node_has_room_for_is_refused_with_the_reason(void 
     world_close(&w);
 }
 
-/* Sending, computing and answering overlap: on the node's own clock. */
-static void top_gradients_leave_before_the_lowest_backward_pass_and_all_begin_early(void **s)
+/* Sending, computing and answering overlap, as measured by the node's own clock. */
+static void top_gradients_are_sent_before_the_last_backward_pass_and_all_parts_start_early(void **s)
 {
     (void)s;
     world w;
@@ -371,7 +373,7 @@ static void top_gradients_leave_before_the_lowest_backward_pass_and_all_begin_ea
     assert_int_equal(run_steps(&r, &w, 0, 8, 0.1), 0);
     assert_int_equal(traces, 16);
     print_message("%u of %u passes sent early, %u began early\n", overlapped, traces, early);
-    assert_true(overlapped >= 12); /* others run on these cores, too */
+    assert_true(overlapped >= 12); /* other processes use these cores, too */
     assert_true(early >= 12);
     run_end(&r);
     world_close(&w);
@@ -385,7 +387,8 @@ static double busy_of(pid_t pid)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Stops a node three quarters of the time, of a machine that gives it a processor in the fourth. */
+/* Stops a node for three quarters of the time, on a machine that gives it a processor in the
+ * fourth. */
 static atomic_bool slow_down;
 
 static void *slow(void *arg)
@@ -421,7 +424,7 @@ static double samples_a_second(world *w, bool async, run *r, uint64_t most)
     return 25.0 * (double)w->batch / took;
 }
 
-static void a_slow_node_holds_up_synchronous_steps_but_not_asynchronous_ones(void **s)
+static void a_slow_node_delays_synchronous_steps_but_not_asynchronous_ones(void **s)
 {
     (void)s;
     world w;
@@ -444,8 +447,8 @@ static void a_slow_node_holds_up_synchronous_steps_but_not_asynchronous_ones(voi
     assert_true(other > one);
 }
 
-/* 0.8 MB of weights there and of gradients back for every two examples. */
-static void parts_become_larger_where_what_moves_is_much_beside_what_is_computed(void **s)
+/* 0.8 MB of weights to a node, and of gradients back, for every two examples. */
+static void parts_become_larger_if_transfers_take_long_compared_with_computation(void **s)
 {
     (void)s;
     static const char wide[] = "input = 1000\nlayer = dense 100\nlayer = relu\n"
@@ -472,16 +475,17 @@ static void parts_become_larger_where_what_moves_is_much_beside_what_is_computed
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_bits_are_those_of_one_process_whatever_the_number_of_nodes),
+        cmocka_unit_test(the_bits_are_those_of_one_process_for_any_number_of_nodes),
         cmocka_unit_test(one_cluster_trains_twice_and_multiplies_in_between),
-        cmocka_unit_test(float_gradients_come_close),
-        cmocka_unit_test(a_node_that_is_killed_or_stalls_in_the_middle_changes_no_bit),
-        cmocka_unit_test(with_allow_drop_a_lost_part_does_not_count_and_that_is_said),
-        cmocka_unit_test(without_any_node_left_it_ends),
-        cmocka_unit_test(a_network_that_no_node_has_room_for_is_refused_with_the_reason),
-        cmocka_unit_test(top_gradients_leave_before_the_lowest_backward_pass_and_all_begin_early),
-        cmocka_unit_test(a_slow_node_holds_up_synchronous_steps_but_not_asynchronous_ones),
-        cmocka_unit_test(parts_become_larger_where_what_moves_is_much_beside_what_is_computed),
+        cmocka_unit_test(float_gradients_are_close),
+        cmocka_unit_test(a_node_that_is_killed_or_stalls_does_not_change_bits),
+        cmocka_unit_test(with_allow_drop_a_lost_part_does_not_count_and_is_reported),
+        cmocka_unit_test(training_ends_when_no_node_is_left),
+        cmocka_unit_test(a_network_that_fits_no_node_is_refused_with_the_reason),
+        cmocka_unit_test(
+            top_gradients_are_sent_before_the_last_backward_pass_and_all_parts_start_early),
+        cmocka_unit_test(a_slow_node_delays_synchronous_steps_but_not_asynchronous_ones),
+        cmocka_unit_test(parts_become_larger_if_transfers_take_long_compared_with_computation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

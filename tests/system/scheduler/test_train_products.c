@@ -1,8 +1,8 @@
 /*
- * Training by products over real node processes. The data travel once and stay, cut into parts;
- * every mini-batch is one of them. After each epoch every parameter has the bits that the same
- * training has on this machine in fixed point, under every scheme, whatever becomes of the nodes in
- * the middle of an epoch; and what a step sends is shares of the other operands, not the data.
+ * Training by products over real node processes. The data are sent once and stay, divided into
+ * parts; every mini-batch is one of them. After each epoch every parameter has the bits of the same
+ * training on this machine in fixed point, under every scheme, whatever happens to the nodes during
+ * an epoch. A step sends shares of the other operands, but none of the data.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -44,10 +44,10 @@ static sherd_product_options scheme(sherd_scheme s, uint32_t spare)
     return o;
 }
 
-/* What happens in the middle of the second epoch. */
+/* The fault during the second epoch. */
 typedef struct fault {
     sherd_cluster *cluster;
-    int signal; /* 0: nothing */
+    int signal; /* 0: no fault */
     uint32_t node, nodes;
 } fault;
 
@@ -57,8 +57,8 @@ static void strike(const fault *f)
         send_signal(local_pid(f->cluster, f->node + i), f->signal);
 }
 
-/* One training, on any multiplier; parameters after each epoch to out. Parts come in another order
- * in each epoch. rounding: m is of sherd__rounding_new. */
+/* One training with any multiplier; writes the parameters after each epoch to out. Parts are used
+ * in another order in each epoch. rounding: m was made by sherd__rounding_new. */
 static void train(sherd_multiplier m, bool maps, bool keeps, bool rounding, const fault *f,
                   double out[EPOCHS][COUNT_MAX])
 {
@@ -128,7 +128,7 @@ static void trained_over(sherd_cluster *c, const sherd_product_options *o, bool 
 
 /* ---------------------------------------------------------------------------------------------- */
 
-static void every_scheme_trains_to_the_bits_of_this_machine(void **s)
+static void every_scheme_gives_the_bits_of_this_machine(void **s)
 {
     (void)s;
     sherd_cluster *c = local_open(5, NULL, 0);
@@ -143,8 +143,8 @@ static void every_scheme_trains_to_the_bits_of_this_machine(void **s)
     sherd_cluster_close(c);
 }
 
-/* Windows laid out as rows are the left operands; 8 x 3 pixels stand for the 24 numbers. */
-static void convolutions_train_to_the_bits_of_this_machine(void **s)
+/* Windows laid out as rows are the left operands; 8 x 3 pixels replace the 24 numbers. */
+static void convolutions_give_the_bits_of_this_machine(void **s)
 {
     (void)s;
     static const sherd__layer_spec conv[] = {
@@ -191,7 +191,7 @@ static void convolutions_train_to_the_bits_of_this_machine(void **s)
     sherd_cluster_close(c);
 }
 
-static void operands_are_rounded_by_chance_as_on_this_machine(void **s)
+static void stochastic_rounding_of_operands_equals_that_of_this_machine(void **s)
 {
     (void)s;
     static const uint8_t seed[32] = { 9 };
@@ -213,7 +213,7 @@ static void operands_are_rounded_by_chance_as_on_this_machine(void **s)
     sherd_cluster_close(c);
 }
 
-static void a_node_that_dies_within_an_epoch_changes_no_weight(void **s)
+static void a_node_that_dies_within_an_epoch_does_not_change_weights(void **s)
 {
     (void)s;
     for (unsigned i = 0; i < 4; i++) {
@@ -231,8 +231,9 @@ static void a_node_that_dies_within_an_epoch_changes_no_weight(void **s)
     }
 }
 
-/* Dead between two products as well as within one: what is left is enough for all that follow. */
-static void a_spare_node_stands_in_for_a_dead_one_to_the_end(void **s)
+/* It dies between two products or within one: the remaining nodes are enough for all that
+ * follow. */
+static void a_spare_node_replaces_a_dead_one_to_the_end(void **s)
 {
     (void)s;
     sherd_cluster *c = local_open(4, NULL, 0);
@@ -243,8 +244,8 @@ static void a_spare_node_stands_in_for_a_dead_one_to_the_end(void **s)
     sherd_cluster_close(c);
 }
 
-/* Two die at once, one of them as spare: what was 2 blocks is 1. */
-static void fewer_blocks_than_at_the_start_change_no_weight(void **s)
+/* Two die at once, one of which is spare: then there is 1 block instead of 2. */
+static void fewer_blocks_than_at_the_start_do_not_change_weights(void **s)
 {
     (void)s;
     sherd_cluster *c = local_open(6, NULL, 0);
@@ -255,7 +256,7 @@ static void fewer_blocks_than_at_the_start_change_no_weight(void **s)
     sherd_cluster_close(c);
 }
 
-static void a_node_that_stalls_within_an_epoch_changes_no_weight(void **s)
+static void a_node_that_stalls_within_an_epoch_does_not_change_weights(void **s)
 {
     (void)s;
     sherd_cluster *c = local_open(6, NULL, 0);
@@ -265,7 +266,7 @@ static void a_node_that_stalls_within_an_epoch_changes_no_weight(void **s)
     f.signal = SIGCONT;
     strike(&f);
     sherd_cluster_close(c);
-    /* There is no other: it is waited for, and given up. */
+    /* There is no spare node: the job waits for it, and gives it up. */
     c = local_open(5, "silent:60@node-2", 0);
     o.spare = 0;
     trained_over(c, &o, false, NULL, "a silent node");
@@ -274,8 +275,8 @@ static void a_node_that_stalls_within_an_epoch_changes_no_weight(void **s)
     sherd_cluster_close(c);
 }
 
-/* By their answers: each training asks a node for well over a hundred. */
-static void a_node_that_lies_within_an_epoch_changes_no_weight(void **s)
+/* By number of answers: each training asks a node for well over a hundred. */
+static void a_node_that_lies_within_an_epoch_does_not_change_weights(void **s)
 {
     (void)s;
     static const char *const modes[] = { "wrong:60@node-2", "crash:75@node-4", "garbage:90@node-1",
@@ -293,8 +294,8 @@ static void a_node_that_lies_within_an_epoch_changes_no_weight(void **s)
     }
 }
 
-/* Shares of W of the first layer and of dy are what the kept data ask for: nothing of x. */
-static void a_step_sends_shares_of_the_other_operands_alone(void **s)
+/* With kept data, only shares of W of the first layer and of dy are sent, nothing of x. */
+static void a_step_sends_shares_of_the_other_operands_only(void **s)
 {
     (void)s;
     enum { NODES = 5, BLOCKS = 2, WIRE = 6 /* two primes */ };
@@ -332,7 +333,7 @@ static void a_step_sends_shares_of_the_other_operands_alone(void **s)
     sherd_cluster_close(c);
 }
 
-/* A fifth of the columns to each node, then a fifth of the rows: the bound lies between. */
+/* A fifth of the columns for each node, then a fifth of the rows: the bound is between. */
 static void parts_of_a_kept_operand_share_one_bound(void **s)
 {
     (void)s;
@@ -365,7 +366,7 @@ static void parts_of_a_kept_operand_share_one_bound(void **s)
                     fail_msg("%s", why.message);
                 assert_int_equal(local_sent(c), before);
             }
-            /* All rows at once are no new entries. */
+            /* All rows together are no new entries. */
             sherd_rows all = { 0, N };
             assert_int_equal(sherd_multiplier_multiply_rows(m, kept, all, false, vw, got, 1, NULL),
                              0);
@@ -376,7 +377,7 @@ static void parts_of_a_kept_operand_share_one_bound(void **s)
     sherd_cluster_close(c);
 }
 
-/* Both directions of all parts are 19 MB at each node of 16: some go, and come again. */
+/* Both orientations of all parts take 19 MB at each node of 16: some are dropped and sent again. */
 static void parts_that_do_not_fit_take_turns_at_the_nodes(void **s)
 {
     (void)s;
@@ -415,8 +416,9 @@ static void parts_that_do_not_fit_take_turns_at_the_nodes(void **s)
     free(x);
 }
 
-/* A share of x is 8 MB; a node of 16 keeps at most three fifths of what is free. */
-static void what_is_kept_is_not_counted_on_again(void **s)
+/* A share of x is 8 MB; at a node of 16 MB, at most three fifths of the free memory are used for
+ * kept operands. */
+static void memory_of_kept_operands_is_not_used_twice(void **s)
 {
     (void)s;
     enum { ROWS = 1000, COLS = 1340 };
@@ -464,24 +466,24 @@ static int begin(void **state)
     if (sherd_multiplier_local(&here, BITS, NULL)) return 1;
     train(here, false, false, false, NULL, want);
     sherd_multiplier_free(here);
-    return memcmp(want[0], want[2], sizeof want[0]) == 0; /* it does train */
+    return memcmp(want[0], want[2], sizeof want[0]) == 0; /* otherwise nothing was trained */
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_scheme_trains_to_the_bits_of_this_machine),
-        cmocka_unit_test(convolutions_train_to_the_bits_of_this_machine),
-        cmocka_unit_test(operands_are_rounded_by_chance_as_on_this_machine),
-        cmocka_unit_test(a_node_that_dies_within_an_epoch_changes_no_weight),
-        cmocka_unit_test(a_spare_node_stands_in_for_a_dead_one_to_the_end),
-        cmocka_unit_test(fewer_blocks_than_at_the_start_change_no_weight),
-        cmocka_unit_test(a_node_that_stalls_within_an_epoch_changes_no_weight),
-        cmocka_unit_test(a_node_that_lies_within_an_epoch_changes_no_weight),
-        cmocka_unit_test(a_step_sends_shares_of_the_other_operands_alone),
+        cmocka_unit_test(every_scheme_gives_the_bits_of_this_machine),
+        cmocka_unit_test(convolutions_give_the_bits_of_this_machine),
+        cmocka_unit_test(stochastic_rounding_of_operands_equals_that_of_this_machine),
+        cmocka_unit_test(a_node_that_dies_within_an_epoch_does_not_change_weights),
+        cmocka_unit_test(a_spare_node_replaces_a_dead_one_to_the_end),
+        cmocka_unit_test(fewer_blocks_than_at_the_start_do_not_change_weights),
+        cmocka_unit_test(a_node_that_stalls_within_an_epoch_does_not_change_weights),
+        cmocka_unit_test(a_node_that_lies_within_an_epoch_does_not_change_weights),
+        cmocka_unit_test(a_step_sends_shares_of_the_other_operands_only),
         cmocka_unit_test(parts_of_a_kept_operand_share_one_bound),
         cmocka_unit_test(parts_that_do_not_fit_take_turns_at_the_nodes),
-        cmocka_unit_test(what_is_kept_is_not_counted_on_again),
+        cmocka_unit_test(memory_of_kept_operands_is_not_used_twice),
     };
     return cmocka_run_group_tests_name("scheduler/train_products", tests, begin, NULL);
 }

@@ -1,8 +1,8 @@
 /*
- * Convolutions by products over real node processes. Under share images travel and nodes take the
- * windows: every parameter has the bits of this machine, with data that are kept and with
- * activations, whatever becomes of nodes, and so it has in clear schemes, where windows travel.
- * What a step sends is counted.
+ * Convolutions by products over real node processes. Under share, images are sent and nodes form
+ * the windows: every parameter has the bits of this machine, with kept data and with activations,
+ * whatever happens to nodes. So it does in clear schemes, for which windows are sent. The bytes of
+ * a step are counted.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +26,7 @@ enum { SIDE = 10, PIXELS = SIDE * SIDE, N = 70, PART = 16, STEPS = 8, BITS = 17,
 
 static double xs[N * PIXELS], began_with[COUNT_MAX], want[COUNT_MAX];
 static uint32_t labels[N];
-/* The third leaves pixels out, and so its windows are laid out here. */
+/* The windows of the third do not cover all pixels, and so are laid out here. */
 static const sherd__layer_spec layers[] = {
     { .kind = &sherd__layer_conv2d, .units = 5, .window = 3, .padding = 1 },
     { .kind = &sherd__layer_relu },
@@ -38,7 +38,7 @@ static const sherd__layer_spec layers[] = {
     { .kind = &sherd__layer_dense, .units = 3 },
 };
 
-/* Steps over parts of data that are kept, in turn; `dies`: node 1 does before the fourth. */
+/* Steps over parts of kept data, in turn; `dies`: node 1 dies before the fourth. */
 static void train(sherd_multiplier inner, bool keeps, sherd_cluster *dies, double *out)
 {
     sherd__network_spec spec = { .in = { SIDE, SIDE, 1 },
@@ -91,7 +91,7 @@ static void trained_over(sherd_cluster *c, sherd_scheme scheme, uint32_t spare, 
     assert_memory_equal(got, want, sizeof want);
 }
 
-static void every_scheme_trains_convolutions_to_the_bits_of_this_machine(void **s)
+static void every_scheme_gives_the_bits_of_this_machine_for_convolutions(void **s)
 {
     (void)s;
     static const sherd_scheme schemes[] = { SHERD_SHARE, SHERD_PLAIN, SHERD_PERMUTE };
@@ -103,8 +103,8 @@ static void every_scheme_trains_convolutions_to_the_bits_of_this_machine(void **
     }
 }
 
-/* Without a spare all images are shared out anew, into fewer blocks of other windows. */
-static void a_node_that_dies_changes_no_weight(void **s)
+/* Without a spare node all images are shared again, in fewer blocks with other windows. */
+static void a_node_that_dies_does_not_change_weights(void **s)
 {
     (void)s;
     for (uint32_t spare = 0; spare < 2; spare++) {
@@ -115,7 +115,7 @@ static void a_node_that_dies_changes_no_weight(void **s)
     }
 }
 
-static void a_node_that_lies_changes_no_weight(void **s)
+static void a_node_that_lies_does_not_change_weights(void **s)
 {
     (void)s;
     sherd_cluster *c = local_open(6, "wrong:30@node-2", 0);
@@ -124,9 +124,9 @@ static void a_node_that_lies_changes_no_weight(void **s)
     sherd_cluster_close(c);
 }
 
-/* What it does not take is not cut for it: nothing has to be made anew. With too few others nothing
- * is kept, and windows are laid out here. */
-static void a_node_too_old_for_windows_is_not_counted_on(void **s)
+/* No share is planned for tasks that it does not support, so nothing has to be made again. If too
+ * few others remain, nothing is kept, and windows are laid out here. */
+static void a_node_too_old_for_windows_is_not_used_for_them(void **s)
 {
     (void)s;
     sherd_multiplier m;
@@ -157,7 +157,7 @@ static void a_node_too_old_for_windows_is_not_counted_on(void **s)
 }
 
 /* Images are sent once, for both products; windows, nine times as large, never. */
-static void what_is_kept_as_windows_costs_what_images_do(void **s)
+static void operands_kept_as_windows_send_images_only(void **s)
 {
     (void)s;
     enum { NODES = 3, COLS = 2, WINDOW = 9, WIRE = 6 /* two primes, one block */ };
@@ -203,17 +203,17 @@ static int begin(void **s)
         began_with[i] = (double)sherd__entropy_below(&rng, 2001) / 2000 - 0.5;
     if (sherd_multiplier_local(&here, BITS, NULL)) return 1;
     train(here, false, NULL, want);
-    return memcmp(want, began_with, 8 * sizeof(double)) == 0; /* it does train */
+    return memcmp(want, began_with, 8 * sizeof(double)) == 0; /* otherwise nothing was trained */
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_scheme_trains_convolutions_to_the_bits_of_this_machine),
-        cmocka_unit_test(a_node_that_dies_changes_no_weight),
-        cmocka_unit_test(a_node_that_lies_changes_no_weight),
-        cmocka_unit_test(a_node_too_old_for_windows_is_not_counted_on),
-        cmocka_unit_test(what_is_kept_as_windows_costs_what_images_do),
+        cmocka_unit_test(every_scheme_gives_the_bits_of_this_machine_for_convolutions),
+        cmocka_unit_test(a_node_that_dies_does_not_change_weights),
+        cmocka_unit_test(a_node_that_lies_does_not_change_weights),
+        cmocka_unit_test(a_node_too_old_for_windows_is_not_used_for_them),
+        cmocka_unit_test(operands_kept_as_windows_send_images_only),
     };
     return cmocka_run_group_tests_name("scheduler/train_windows", tests, begin, NULL);
 }
