@@ -69,7 +69,7 @@ static void replay(const char *path)
 int main(int argc, char **argv)
 {
     give((const uint8_t *)"", 0);
-    printf("ok %u - nothing at all\n", ++files);
+    printf("ok %u - an empty input\n", ++files);
     for (int i = 1; i < argc; i++) replay(argv[i]);
     return failures ? 1 : 0;
 }

@@ -302,7 +302,7 @@ void secure_settle(world *w)
     unsigned still = 0, turns = 0;
     do {
         moved = 0;
-        if (++turns > 5000) fail_msg("it goes on for ever\n%s", w->log);
+        if (++turns > 5000) fail_msg("it does not end\n%s", w->log);
         if (still) w->now += 100;
         if (still) job->tick(w->job, w->now);
         job->pump(w->job, w->now);

@@ -469,7 +469,7 @@ static void whatever_nodes_do_the_bits_are_those_of_one_thread(void **state)
         }
         if (got.err) fail_msg("seed %llu: error %d", (unsigned long long)seed, got.err);
         if (memcmp(got.params, want.params, want.count * sizeof(double)))
-            fail_msg("seed %llu, fault %d: other bits", (unsigned long long)seed, (int)f);
+            fail_msg("seed %llu, fault %d: different bits", (unsigned long long)seed, (int)f);
         assert_int_equal(got.dropped, 0);
     }
     assert_true(struck > 300);
@@ -590,7 +590,7 @@ static void whatever_devices_do_the_bits_are_those_of_one_thread(void **state)
         sim_run_on(&o, &s, seed, 2 + (uint32_t)(seed % 4), seed % 6 ? NO_FAULT : CUT, g, &got);
         if (got.err) fail_msg("seed %llu: error %d", (unsigned long long)seed, got.err);
         if (memcmp(got.params, want.params, want.count * sizeof(double)))
-            fail_msg("seed %llu: other bits", (unsigned long long)seed);
+            fail_msg("seed %llu: different bits", (unsigned long long)seed);
     }
     const remote_stats *all = &node_devices.stats;
     assert_true(all->dones > 10000 && all->full > 100 && all->failed > 100 && all->lost > 10);

@@ -88,7 +88,7 @@ static inline void probe(tie *t, const char *beside)
     if (ms > worst_ms) worst_ms = ms;
     if (ms > MOST_MS) fail_msg("%s: the canary waited for %.0f ms of the loop", beside, ms);
     if (ms > 20)
-        print_message("# %s: %.1f ms of the loop, %d ms in all\n", beside, ms,
+        print_message("# %s: %.1f ms of the loop, %d ms in total\n", beside, ms,
                       (int)(clock_ms() - began));
 }
 
@@ -104,7 +104,7 @@ static inline void crowd_waits(tie *canary, const char *what, int crowd)
     send_signal(node.pid, SIGCONT);
     hub_wait(&good, canary->closed ? before + 1 : canary->refused, before + 1, 60000);
     double ms = loop_ms() - from;
-    if (canary->closed) fail_msg("%s: the canary's session is over: %s", what, canary->text);
+    if (canary->closed) fail_msg("%s: the canary's session has ended: %s", what, canary->text);
     print_message("# %s of %d connections: %.1f ms\n", what, crowd, ms);
     if (ms > MOST_MS) fail_msg("%s: the canary waited for %.0f ms of the loop", what, ms);
 }

@@ -29,7 +29,7 @@ static void push(tie *a, tie *canary, const char *what)
     while (a->refused == before) {
         uv_run(&bad.loop, UV_RUN_NOWAIT);
         probe(canary, what);
-        if (a->closed) fail_msg("%s: the attacker's session is over: %s", what, a->text);
+        if (a->closed) fail_msg("%s: the attacker's session has ended: %s", what, a->text);
     }
     print_message("# %s: at most %.1f ms\n", what, worst_ms);
 }
@@ -178,9 +178,10 @@ static void a_flood_of_handshakes_does_not_keep_out_a_good_client(void **s)
     double from = loop_ms();
     int64_t began = clock_ms();
     tie_up(&good, &late, &node.peer); /* fails if it is rejected */
-    print_message("# 300 handshakes: at most %.1f ms; a client came in after %.1f ms of the loop, "
-                  "%d ms in all\n",
-                  worst_ms, loop_ms() - from, (int)(clock_ms() - began));
+    print_message(
+        "# 300 handshakes: at most %.1f ms; a client was accepted after %.1f ms of the loop, "
+        "%d ms in total\n",
+        worst_ms, loop_ms() - from, (int)(clock_ms() - began));
     assert_true(loop_ms() - from < MOST_MS);
     for (int i = 0; i < FLOOD; i++) close(fd[i]);
     tie_down(&good, &late);

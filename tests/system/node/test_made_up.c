@@ -83,7 +83,7 @@ static void connections_of_invented_members_count_for_their_coordinator(void **s
     tie a, again, m[MEMBERS * LINKS], other[QUARTER];
     meet(&a, SHERD__REDUCE_RING);
     uint32_t ready = come_in(m, LINKS);
-    print_message("# %u connections of %u came in\n", ready, MEMBERS * LINKS);
+    print_message("# %u of %u connections were accepted\n", ready, MEMBERS * LINKS);
     hub_wait(&bad, gone_of(m, MEMBERS * LINKS), MEMBERS * LINKS - MOST, 20000);
     for (uint32_t i = 0; i < MEMBERS; i++) /* each has one */
         assert_in_range(gone_of(m + LINKS * i, LINKS), 0, LINKS - 1);

@@ -172,7 +172,7 @@ static void killed_or_stopped(fault_case *f)
                          * lost */
         f->struck = pid != 0;
         if (fault_count(root, "encodings") != 1)
-            fault_say(f, "shares were made anew"), fault_say_end(f, &r);
+            fault_say(f, "shares were made again"), fault_say_end(f, &r);
     }
     json_decref(root);
     if (pid && process_alive(pid)) fault_say(f, "node %ld is left", (long)pid);
@@ -199,7 +199,7 @@ static void too_many(fault_case *f)
     json_t *error = json_object_get(root, "error");
     if (fault_count(error, "code") != (f->kind == ALL ? 7 : 10) ||
         !json_string_length(json_object_get(error, "hint")))
-        fault_say(f, "the JSON does not say why");
+        fault_say(f, "the JSON does not give the reason");
     json_decref(root);
     if (!processes_gone(pids, n, 10000 * patience())) fault_say(f, "a node is left");
     command_free(&r.c);
@@ -304,19 +304,19 @@ static void lies(fault_case *f)
     f->struck = f->kind == SLOW ? f->took_ms > 0 : f->kind == SILENT ? lost : banned;
     if (way == SHARE && f->kind == SILENT) f->struck = fault_count(root, "tasks_cancelled") > 0;
     if (unheard) {
-        if (banned) fault_say(f, "it goes on with a lie that was heard: %s", words);
+        if (banned) fault_say(f, "it continued although a lie was detected: %s", words);
     } else if (f->kind == STRICT) {
         json_t *error = json_object_get(root, "error");
         const char *message = json_string_value(json_object_get(error, "message"));
         if (fault_count(error, "code") != 8 || !message || !strstr(message, name))
-            fault_say(f, "it does not say who: %s", message ? message : words);
+            fault_say(f, "it does not name the node: %s", message ? message : words);
     } else {
         char sentence[96];
         snprintf(sentence, sizeof sentence, f->kind == WRONG ? "%s (127.0.0.1:" : "%s", name);
         if ((banned || lost) && !strstr(words, sentence))
             fault_say(f, "stderr does not name it: %s", words);
         if (f->kind == WRONG && banned && !strstr(words, ") answered wrongly: banned"))
-            fault_say(f, "stderr does not say what it did: %s", words);
+            fault_say(f, "stderr does not describe the fault: %s", words);
         if (banned != (fault_count(root, "nodes_banned") == 1))
             fault_say(f, "banned nodes: %lld", (long long)fault_count(root, "nodes_banned"));
     }

@@ -57,7 +57,8 @@ double *share_reference(sherd_view a, sherd_view b)
 
 void share_must_equal(const double *c, const double *want, size_t len, const char *what)
 {
-    if (memcmp(c, want, len * sizeof *c) != 0) fail_msg("%s: other bits than one machine's", what);
+    if (memcmp(c, want, len * sizeof *c) != 0)
+        fail_msg("%s: the bits differ from those of one machine", what);
 }
 
 void share_multiply(sherd_cluster *c, const sherd_product_options *o, sherd_view a, sherd_view b,

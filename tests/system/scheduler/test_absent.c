@@ -260,7 +260,7 @@ static bool goes_on(void)
     int64_t held = clock_now_ms() - c.began_ms;
     char *said = finish(&c, 0);
     bool without = strstr(said, "going on") != NULL;
-    if (without && held < 500) fail_msg("let go on after %d ms: %s", (int)held, said);
+    if (without && held < 500) fail_msg("continued after %d ms: %s", (int)held, said);
     if (!without) third_is(&c, "up");
     free(said);
     command_free(&c);

@@ -190,8 +190,9 @@ static void measure(uint32_t n, sherd__reduce kind, sherd__order order)
     double through = (double)(passed(&w) - before - examples);
     double links = (double)(s1.link_out + s1.link_in - s0.link_out - s0.link_in);
     double least = 2.0 * (n - 1) * 8.0 * COUNT * (STEPS - WARM); /* of all nodes together */
-    print_message("# n %u, %s, order %d: %.0f through, %.0f examples, %.0f on links\n", n,
-                  sherd__reduce_name(kind), order, through, (double)examples, links);
+    print_message(
+        "# n %u, %s, order %d: %.0f through the coordinator, %.0f examples, %.0f on links\n", n,
+        sherd__reduce_name(kind), order, through, (double)examples, links);
     assert_in_range(s1.members, n, n);
     assert_true(links >= 0.999 * least && links <= 1.01 * least);
     assert_true(through < 0.005 * links);

@@ -411,15 +411,15 @@ static void masks_of_a_killed_coordinator_are_not_sent_again(void **s)
         if (status != -SIGKILL && status != 0) fail_msg("at %u: %d, %s", at, status, said);
         if (after != before && after != before - ROWS)
             fail_msg("at %u: %lld", at, (long long)after);
-        if (rows > 0 && after == before) fail_msg("at %u: sent, and not struck off", at);
+        if (rows > 0 && after == before) fail_msg("at %u: sent, but not marked as used", at);
         struck_unsent += rows == 0 && after != before;
         unstruck += after == before;
         sent += rows > 0;
     }
     must_end(killed_at(0, &rows), 0, "rows of masks are left");
     no_mask_was_seen_in_two_runs();
-    print_message("%u calls; runs killed before striking off %u, between that and sending %u, "
-                  "later %u\n",
+    print_message("%u calls; runs killed: %u before masks were marked, %u between that and "
+                  "sending, %u later\n",
                   calls, unstruck, struck_unsent, sent);
     assert_true(unstruck > 2 && struck_unsent > 4 && sent > 2);
 }

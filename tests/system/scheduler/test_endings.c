@@ -165,7 +165,7 @@ static void kill_9_ends_nodes_within_a_product(void **s)
     (void)s;
     for (unsigned run = 10; run < 15; run++)
         if (nodes_end_at_once(run)) return;
-    fail_msg("nodes go on without us");
+    fail_msg("nodes continue after the coordinator was killed");
 }
 
 static void a_stopped_node_is_not_left_behind(void **s)

@@ -224,7 +224,7 @@ static void kind_holds(fault_kind k, unsigned struck_min)
                   (long long)longest);
     if (ran == 0) skip();
     if (bad) fail_msg("%u of %u cases are wrong (FAULTS_SEED=%" PRIu64 ")", bad, ran, seed);
-    if (struck < struck_min) fail_msg("only %u of %u faults met the work", struck, ran);
+    if (struck < struck_min) fail_msg("only %u of %u faults occurred during the work", struck, ran);
 }
 
 #define HOLDS(name, kind, struck)                                                                  \

@@ -214,7 +214,7 @@ static int run(const char *core, uint32_t nodes, uint32_t threads)
     snprintf(number[1], sizeof number[1], "%u", threads);
     int err = posix_spawn(&pid, "/proc/self/exe", NULL, NULL, argv, env);
     free(env);
-    if (err) fail_msg("cannot start myself: %s", strerror(err));
+    if (err) fail_msg("cannot start this program again: %s", strerror(err));
     while (waitpid(pid, &status, 0) < 0) assert_int_equal(errno, EINTR);
     return status;
 }

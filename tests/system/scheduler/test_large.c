@@ -133,7 +133,7 @@ static void in_memory(const char *a, const char *b, int64_t idle, const char *co
             result = (int64_t)ROWS * COLS * 8;
     json_t *check = json_object_get(w.root, "check");
     assert_true(json_is_true(json_object_get(check, "equal")));
-    print_message("# %lld ms, %lld panels x %lld tiles; coordinator %lld MB beside the mapped "
+    print_message("# %lld ms, %lld panels x %lld tiles; coordinator %lld MB without the mapped "
                   "files (result %lld MB), node %lld MB (idle %lld MB)\n",
                   (long long)w.ms, (long long)count_of(w.root, "panels"),
                   (long long)count_of(w.root, "tiles"), (long long)(w.coordinator / MB),
@@ -220,7 +220,7 @@ static void a_hundred_local_nodes_multiply_512_cubed(void **s)
                            "100",   "--json",   "-q", "--mode", "exact", "--check", NULL };
     watched w = watch(argv, true);
     assert_true(json_is_true(json_object_get(json_object_get(w.root, "check"), "equal")));
-    print_message("# 100 nodes: %lld ms, %lld MB together, %lld MB the largest\n", (long long)w.ms,
+    print_message("# 100 nodes: %lld ms, %lld MB in total, %lld MB the largest\n", (long long)w.ms,
                   (long long)(w.sum / MB), (long long)(w.node / MB));
     assert_int_equal(w.nodes, 100);
     assert_true(w.ms < 60000 * patience());

@@ -372,7 +372,7 @@ static void top_gradients_are_sent_before_the_last_backward_pass_and_all_parts_s
     run_begin(&r, &w, (sherd__gradients_options){ .bits = 17, .shards = 2 }, false, false);
     assert_int_equal(run_steps(&r, &w, 0, 8, 0.1), 0);
     assert_int_equal(traces, 16);
-    print_message("%u of %u passes sent early, %u began early\n", overlapped, traces, early);
+    print_message("%u of %u passes sent early, %u started early\n", overlapped, traces, early);
     assert_true(overlapped >= 12); /* other processes use these cores, too */
     assert_true(early >= 12);
     run_end(&r);

@@ -444,7 +444,7 @@ static void packs_are_freed_in_slices(void **unused)
         assert_true(one.wakes);
         uint64_t left = sherd__worker_memory(one.worker)->used;
         unsigned n = turns();
-        print_message("%d packs let go of in %u turns\n", PACKS, n);
+        print_message("%d packs freed in %u turns\n", PACKS, n);
         assert_true(n >= PACKS / 1024);
         if (!whole)
             assert_true(left > before + packs / 2); /* otherwise all data of the group were

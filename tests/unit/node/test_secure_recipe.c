@@ -102,7 +102,7 @@ static void no_key_of_a_recipe_makes_a_different_sum(void **s)
             assert_memory_equal(other, about, sizeof about);
             tried++;
         }
-        if (!tried) fail_msg("the key %s is not tried: may it make another sum?", k->name);
+        if (!tried) fail_msg("the key %s is not tested: can it change the sum?", k->name);
     }
     sherd__buf_fini(&base);
     m.recipe = was;

@@ -52,7 +52,8 @@ static void check_file(const char *folder, const char *name, const seed *s)
     if (!f) fail_msg("%s is missing", path);
     size_t n = fread(have, 1, sizeof have, f);
     fclose(f);
-    if (n != s->len || memcmp(have, s->bytes, n)) fail_msg("%s is not what the code says", path);
+    if (n != s->len || memcmp(have, s->bytes, n))
+        fail_msg("%s differs from the bytes of the code", path);
 }
 
 /* A seed of fuzz_session begins with the role, the way the bytes are cut, and the time between

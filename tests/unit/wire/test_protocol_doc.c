@@ -83,7 +83,7 @@ static uint64_t number(const char *cell)
     char *end;
     assert_non_null(cell);
     uint64_t v = strtoull(cell, &end, 10);
-    if (end == cell || *end) fail_msg("\"%s\" is no number", cell);
+    if (end == cell || *end) fail_msg("\"%s\" is not a number", cell);
     return v;
 }
 
