@@ -1,17 +1,19 @@
-# Sourced first by tests of the command, from the top of the repository: a folder of the test's own,
-# an environment without settings of whoever runs it, and TAP. It gives
+# Tests of the command source this first, from the top of the repository. It makes a temporary folder
+# and an environment without the user's settings, and writes TAP. It defines
 #
-#   S       the command             T    the folder, where the test is from now on; gone at its end
-#   R       the repository          MNIST   the folder of its files, where there is one
-#   run     the command once: out, err and $code
-#   report  a status and a name as a line of TAP, and what was said last where it is not 0
-#   skip    a name, and why that was not asked
-#   fails   exit code, words that stderr has, arguments of run
-#   await   a command, again and again until it says yes; a minute at most
-#   is_log  whether each line of these files is as docs/train-log.schema.json says
-#   gone    until no process has one of these numbers; a minute at most
+#   S       the command
+#   R       the repository
+#   T       the temporary folder, which becomes the working folder and is removed at the end
+#   MNIST   the folder of the MNIST files, if it exists
+#   run     runs the command once: out, err and $code
+#   report  prints a status and a name as a line of TAP, and the latest output if the status is not 0
+#   skip    prints a skipped name and the reason
+#   fails   checks an exit code and words of stderr, for the arguments of run
+#   await   repeats a command until it succeeds, for at most a minute
+#   is_log  checks each line of these files against docs/train-log.schema.json
+#   gone    waits until none of these processes exists, for at most a minute
 #
-# A test that leaves processes behind sets a trap of its own, which removes "$T" too.
+# A test that starts background processes sets its own trap, which must also remove "$T".
 set -u
 S=$(realpath "${SHERD:-build/sherd}")
 R=$(pwd)

@@ -1,10 +1,10 @@
 #!/bin/bash
-# docs/CERTIFICATES.md is enough to verify what the command writes: its own code is run on that.
-# Speaks TAP.
+# docs/CERTIFICATES.md is sufficient to verify certificates: its code runs on the command's output.
+# Prints TAP.
 . "$(dirname "$0")/../../support/tap.sh"
 D=$R/docs/CERTIFICATES.md
 
-# The n-th block of code in a language.
+# Prints the n-th code block of a language.
 block() {
     awk -v head="\140\140\140$1" -v n="$2" \
         '$0 == head { inside = ++seen == n; next } /^\140\140\140/ { inside = 0 } inside' "$D"
@@ -25,18 +25,18 @@ block sh 1 >openssl.sh
 run keygen me.key
 grep -o 'sha256:.*' out >signer
 run multiply A.npy B.npy -o C.npy -n 2 --scheme plain --bits 20 --key me.key --certificate C.json
-report $code "a certificate is written"
+report $code "the command writes a certificate"
 
 py digest.py && grep -qf out C.json
-report $? "a matrix has the digest that the document describes"
+report $? "the digest of a matrix is as documented"
 
 py certificate.py && cmp -s out signer
-report $? "the signature and the signer are as described"
+report $? "the signature and the signer are as documented"
 
 sed 's/"count": 2/"count": 3/' C.json >edited.json
 sed 's/C.json/edited.json/' certificate.py >edited.py
 ! py edited.py && grep -q InvalidSignature err
-report $? "an edited certificate fails"
+report $? "an edited certificate does not verify"
 
 py - <<'PY'
 import json
@@ -49,9 +49,9 @@ open("spki", "wb").write(bytes.fromhex("302a300506032b6570032100" + s["key"]))
 PY
 bash -e openssl.sh >out 2>err
 code=$?
-report $code "OpenSSL's command verifies the same bytes"
+report $code "the openssl command verifies the same bytes"
 
-# Every member of a certificate is described.
+# The document describes every member of a certificate.
 py - "$D" <<'PY'
 import json, sys
 text = open(sys.argv[1]).read()
@@ -62,9 +62,9 @@ missing = [n for n in names if "`%s`" % n not in text and "`.%s`" % n.split(".")
            and not isinstance(o.get(n), dict)]
 sys.exit("not described: %s" % missing if missing else 0)
 PY
-report $? "every member has its place in the document"
+report $? "the document describes every member"
 
-# Exact results follow from the text alone.
+# An exact product can be computed from the document alone.
 py - <<'PY'
 import json, sys, numpy
 from fractions import Fraction
@@ -77,23 +77,23 @@ def fixed(x, b):
 bits = json.load(open("C.json"))["arithmetic"]["bits"]
 (a, sa), (b, sb) = (fixed(numpy.load(f), w) for f, w in zip(("A.npy", "B.npy"), bits))
 c = [[float(sum(u * v for u, v in zip(row, col))) * 2.0 ** -(sa + sb) for col in zip(*b)] for row in a]
-sys.exit(0 if (numpy.array(c) == numpy.load("C.npy")).all() else "another product")
+sys.exit(0 if (numpy.array(c) == numpy.load("C.npy")).all() else "the product differs")
 PY
-report $? "an exact product follows from the text"
+report $? "an exact product is as documented"
 
 run train spiral --checkpoint run --epochs 3 -o model.npz
-report $code "a training leaves checkpoints"
+report $code "a training writes checkpoints"
 py chain.py
-report $? "the chain is as described"
+report $? "the chain of checkpoints is as documented"
 for f in run/checkpoint-*.npz; do printf x | dd of="$f" bs=1 seek=200 conv=notrunc status=none; break; done
 ! py chain.py
-report $? "a changed byte breaks it"
+report $? "a changed byte breaks the chain"
 
-# docs/METADATA.md, the same way.
+# The same for docs/METADATA.md.
 D=$R/docs/METADATA.md
 block python 1 >operands.py
 run meta build z=dot:5x7x3 --nodes 2 -o z.npz && run multiply A.npy B.npy -n 2 --meta z.npz -o C.npy
 py operands.py
-report $? "metadata names the operands that it has served as described"
+report $? "metadata names its operands as documented"
 
 echo "1..$n"

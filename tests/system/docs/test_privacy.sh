@@ -1,6 +1,6 @@
 #!/bin/bash
-# docs/PRIVACY.md: its example follows from its formulas, what a training says it cost does too, and
-# a ledger is as described. Speaks TAP.
+# docs/PRIVACY.md: its example and the reported cost of a training follow from its formulas. Prints
+# TAP.
 . "$(dirname "$0")/../../support/tap.sh"
 
 cat >accountant.py <<'END'
@@ -40,10 +40,10 @@ import json, sys
 sys.path.insert(0, ".")
 from accountant import cost, epsilon
 o = json.load(open("out"))["aggregate"]
-rho = o["rounds"] * cost(100, 3, 1, 1.5)[3] # whatever d is: tau is 0
+rho = o["rounds"] * cost(100, 3, 1, 1.5)[3] # for any d, since tau is 0
 print(o, epsilon(rho, o["delta"]))
 assert abs(o["epsilon"] / epsilon(rho, o["delta"]) - 1) < 1e-4
 END
-report $? "what a training says it cost follows from them"
+report $? "the reported cost of a training follows from the formulas"
 
 echo "1..$n"

@@ -1,7 +1,7 @@
 #!/bin/bash
-# README.md as a newcomer meets it: its ```sh blocks, run in order by one shell in an empty folder with
-# the command of this build on the PATH. Set-up lines (apt-get, make, the PATH) are indented there and
-# not run; what `make install` gives is staged first, for the block that compiles README's ```c block.
+# Runs the ```sh blocks of README.md in order, in one shell in an empty folder with the command of this
+# build on the PATH. Set-up lines (apt-get, make, the PATH) are indented in README and do not run. The
+# output of `make install` is staged first, for the block that compiles README's ```c block.
 set -u
 cd "$(dirname "$0")/../../.." || exit 2
 top=$PWD
@@ -24,15 +24,15 @@ case_of() { # name, command...
 first_lines_are_the_two_commands() {
     sed -n '1,7p' README.md | grep -q '^    make demo ' && sed -n '1,7p' README.md | grep -q '^    make check '
 }
-# Whatever README indents is set-up and known here, so that no command goes unrun by its form.
+# All indented lines are known set-up lines, so that no other command is left out by its layout.
 indented_lines_are_set_up() {
     awk '/^```/ { inside = !inside } !inside && /^    [^ ]/' README.md |
         grep -vE '^    (apt-get install -y make|make demo|make check|export PATH="\$PWD/build:\$PATH")( |$)' && return 1
     return 0
 }
-# The blocks become one script, with a mark behind each that tells that it was passed.
+# Joins the blocks to one script, with a command after each that records that it succeeded.
 extract() {
-    # Nodes that a failing block leaves running end with the shell.
+    # Nodes that a failing block leaves behind end with the shell.
     echo "trap 'kill \$(jobs -p) 2>/dev/null || true' EXIT" >"$work/script"
     awk -v script="$work/script" -v program="$work/try/first.c" '
         /^```sh$/ { inside = 1; n++; from = NR; next }
@@ -47,14 +47,14 @@ staged() {
         mv "$work/stage$work/final" "$work/final"
 }
 
-case_of "README begins with the two commands" first_lines_are_the_two_commands
-case_of "what README indents is set-up" indented_lines_are_set_up
+case_of "README begins with make demo and make check" first_lines_are_the_two_commands
+case_of "the indented lines of README are set-up lines" indented_lines_are_set_up
 blocks=$(extract)
 if [ -z "${SAN:-}" ]; then
-    case_of "make install gives what the C block needs" staged
+    case_of "make install provides what the C block needs" staged
     export PKG_CONFIG_PATH=$work/final/lib/pkgconfig LD_LIBRARY_PATH=$work/final/lib
     # shellcheck disable=SC2094
-    case_of "its C program compiles without a warning" sh -c \
+    case_of "README's C program compiles without a warning" sh -c \
         "cc -std=c11 -Wall -Wextra -Werror -fsyntax-only -I'$work/final/include' '$work/try/first.c'"
 else
     echo "ok - the C block # SKIP the installed copy is always the plain build"
@@ -71,7 +71,7 @@ if [ $status -ne 0 ] || [ "$passed" -ne "$blocks" ]; then
     tail -40 "$work/out" | sed 's/^/# /'
     failed=1
 fi
-# What README promises of the output.
+# The output that README promises.
 case_of "two products are equal bit for bit" [ "$(grep -c '^equal: yes, bit for bit' "$work/out")" -ge 2 ]
 case_of "the float product is within its bound" grep -q '^equal: yes, within gamma_k' "$work/out"
 [ -n "${SAN:-}" ] || case_of "the C program multiplies" grep -qx '43 50' "$work/out"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# CONTRIBUTING.md's table of rules: each has a test and a mutant, both are there, and the mutant turns
-# red a test that the row names. Speaks TAP.
+# CONTRIBUTING.md's table of rules: each rule has tests and mutants that exist, and each mutant turns a
+# test of its row red. Prints TAP.
 set -u
 exec /usr/bin/python3 - <<'PY'
 import os, re
@@ -23,10 +23,10 @@ def faults(rule, tests, mutants):
             yield 'no mutant ' + m
             continue
         of = set(re.findall(r'^Test: *(.*)$', open(path).read(), re.M)[0].split())
-        if not of & set(tests): yield '%s is of %s' % (m, ' '.join(sorted(of)))
+        if not of & set(tests): yield 'mutant %s belongs to %s' % (m, ' '.join(sorted(of)))
         seen |= of
     for t in tests:
-        if t not in seen: yield 'no mutant here turns %s red' % t
+        if t not in seen: yield 'no mutant of this row turns %s red' % t
 
 for n, row in enumerate(rows, 1):
     wrong = list(faults(*row))

@@ -1,6 +1,6 @@
 #!/bin/bash
-# docs/SCHEMES.md is enough to understand a recorded product under `share`: a reader that was written
-# from it finds the operand in K + T shares, and the product in 2 (K + T) - 1 answers. Speaks TAP.
+# docs/SCHEMES.md is sufficient to decode a recorded product under `share`: a reader that was written
+# from it decodes the operand from K + T shares, and the product from 2 (K + T) - 1 answers. Prints TAP.
 . "$(dirname "$0")/../../support/tap.sh"
 
 /usr/bin/python3 - <<'PY'
@@ -12,16 +12,16 @@ PY
 read_record() { /usr/bin/python3 "$R/tests/support/shares_record.py" "$1" A.npy B.npy C.npy "$2" "$3" >out 2>err; }
 
 run multiply A.npy B.npy -o C.npy -n 5 --scheme share --same-host-domains --bits 20 --record one
-report $code "a product by five nodes, one of which may collude, is recorded"
+report $code "a product over five nodes, one of which may collude, is recorded"
 read_record one 2 1
-report $? "operand and product are found as described"
+report $? "operand and product decode as documented"
 ! read_record one 1 2
-report $? "and not for another number of blocks and masks"
+report $? "they do not decode with other numbers of blocks and masks"
 
 run multiply A.npy B.npy -o C.npy -n 7 --scheme share --colluding 2 --same-host-domains --bits 20 \
     --record two
-report $code "the same with seven nodes, two of which may collude"
+report $code "a product over seven nodes, two of which may collude, is recorded"
 read_record two 2 2
-report $? "operand and product are found as described"
+report $? "operand and product decode as documented"
 
 echo "1..$n"

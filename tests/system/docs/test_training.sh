@@ -1,5 +1,5 @@
 #!/bin/sh
-# The tutorial of docs/TRAINING.md, typed in. Speaks TAP.
+# Runs the tutorial of docs/TRAINING.md. Prints TAP.
 . "$(dirname "$0")/../../support/tap.sh"
 
 # The block without a language that follows the heading "## 2.".

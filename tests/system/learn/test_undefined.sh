@@ -1,22 +1,22 @@
 #!/bin/sh
-# What a node computes of its own examples, and how it hides it, is run by memcheck with all examples
-# marked as undefined: no branch, index or system call depends on them, but for those below, which go
-# the same way for all examples.
+# Runs a node's computation on its own examples, and the hiding of the result, under memcheck with all
+# examples marked as undefined: no branch, index or system call depends on them, except for those
+# below, whose outcome is the same for all examples.
 PROG=$(realpath "${BUILD:-build/plain}/tests/system/learn/prog_undefined")
 . "$(dirname "$0")/../../support/tap.sh"
-case ${SAN:-} in ?*) echo "1..0 # SKIP valgrind runs nothing that a sanitizer watches"; exit 77 ;; esac
+case ${SAN:-} in ?*) echo "1..0 # SKIP valgrind cannot run programs built with a sanitizer"; exit 77 ;; esac
 command -v valgrind >/dev/null || { echo "1..0 # SKIP valgrind is not installed"; exit 77; }
 "$PROG" header || { echo "1..0 # SKIP built without valgrind/memcheck.h, or not optimized"; exit 77; }
 
-# Which of these memcheck may name: the file, what the line says, and why that is public.
+# Reports that are permitted: the file, a text of the line, and the reason.
 cat >public.py <<'END'
 import pathlib, re, sys
 
 PUBLIC = [
-    ("learn/loss.c", "t.labels[r] >= width", "labels were made valid when they were taken"),
+    ("learn/loss.c", "t.labels[r] >= width", "labels were made valid when they were read"),
     ("learn/local_data_clip.c", "sqrt(", "sums of squares are not negative: errno is not set"),
-    ("learn/local_data_clip.c", "!all_bounded(", "whoever is beyond the bound is graded again: none is"),
-    ("crypto/aggregate.c", "return over ?", "what is hidden was saturated below the bound"),
+    ("learn/local_data_clip.c", "!all_bounded(", "examples beyond the bound are computed again: there are none"),
+    ("crypto/aggregate.c", "return over ?", "hidden values were saturated below the bound"),
 ]
 
 def public(frame):
@@ -48,5 +48,5 @@ check examples
 report $? "no branch, index or system call depends on an example"
 check control
 [ $? != 0 ] && grep -q 'secret_branch' out
-report $? "a branch on an example would have been named"
+report $? "memcheck reports a branch on an example in a control"
 echo "1..$n"

@@ -1,14 +1,14 @@
 #!/bin/sh
-# Every source is C to clang too: gcc takes what the standard does not promise, and fuzzing needs
-# clang. The library and the command are compiled as far as code, since some errors (a target that
-# an inlined function lacks, an operand of asm) show no earlier; without optimisation, which finds
-# the same in half the time. Speaks TAP; skipped where there is no clang.
+# clang compiles every source, too: gcc accepts code that the standard does not permit, and fuzzing
+# needs clang. The library and the command are compiled to object code, since some errors (a target
+# that an inlined function lacks, an operand of asm) are not found earlier; without optimisation, which
+# finds the same errors in half the time. Prints TAP; skipped without clang.
 command -v clang >/dev/null || exit 77
 flags="-std=c11 -D_GNU_SOURCE -I. -Iinclude -I/usr/include/nanopb $(pkg-config --cflags libuv libsodium openblas openssl libzip zlib jansson)"
 echo 1..3
 mpi=
 rooms=$(sed -n 's/^\([a-z]*\):.*/\1/p' tools/layers.txt)
-look() { # number, name, how many at once, option...; names of files come in
+look() { # number, name, files per call, option...; reads names of files from stdin
     number=$1 name=$2 many=$3
     shift 3
     # shellcheck disable=SC2086
@@ -22,5 +22,5 @@ for room in $rooms; do ls "$room"/*.c 2>/dev/null; done |
 if pkg-config --exists ompi-c; then flags="$flags $(pkg-config --cflags ompi-c)" mpi=mpi; fi
 # shellcheck disable=SC2086
 find $mpi tests/unit tests/contract tests/sim tests/system tests/support examples -name '*.c' |
-    look 2 "and reads every test, example and what mpirun starts" 16 -fsyntax-only
-ls tests/fuzz/*.c | look 3 "and every fuzzer" 16 -fsyntax-only
+    look 2 "clang parses every test, example and MPI program" 16 -fsyntax-only
+ls tests/fuzz/*.c | look 3 "clang parses every fuzzer" 16 -fsyntax-only

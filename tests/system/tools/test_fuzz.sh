@@ -1,6 +1,6 @@
 #!/bin/sh
-# tools/fuzz.sh in a small house, as its sources change: what a fuzzer runs is built of the sources
-# that are there, with what they include. Speaks TAP; skipped where there is no clang.
+# tools/fuzz.sh in a small source tree whose files change: fuzzers are always built from the current
+# sources and their includes. Prints TAP; skipped without clang.
 command -v clang >/dev/null || exit 77
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *x, size_t len)
     return 0;
 }'
 number=0
-expect() { # status, text in what it says, name
+expect() { # status, text of the output, name
     number=$((number + 1))
     FUZZ_SECS=1 CPPFLAGS=-I. bash tools/fuzz.sh >said 2>&1
     got=$?
@@ -46,17 +46,17 @@ expect() { # status, text in what it says, name
 echo 1..7
 expect 0 '1 passed, 0 failed' "a fuzzer is built and run"
 put core/a.c 'int a(void); int a(void) { return 0; }'
-expect 1 '0 passed, 1 failed' "with a source that has changed"
+expect 1 '0 passed, 1 failed' "it is built again after a source has changed"
 put core/a.c 'int a(void); int a(void) { return 1; }'
 put learn/half.h '#define HALF 0'
-expect 1 '0 passed, 1 failed' "with a header that has changed"
+expect 1 '0 passed, 1 failed' "it is built again after a header has changed"
 put learn/half.h '#define HALF 1'
 put learn/part.inc 'int part(void) { return 0; }'
-expect 1 '0 passed, 1 failed' "with what a source includes besides"
+expect 1 '0 passed, 1 failed' "it is built again after another included file has changed"
 put learn/part.inc 'int part(void) { return 1; }'
 put tests/fuzz/steps.h '#define STEPS 0'
-expect 1 '0 passed, 1 failed' "with a header of the fuzzers"
+expect 1 '0 passed, 1 failed' "it is built again after a header of the fuzzers has changed"
 put tests/fuzz/steps.h '#define STEPS 1'
-expect 0 '1 passed, 0 failed' "and again as it was"
+expect 0 '1 passed, 0 failed' "it passes again with the original sources"
 rm core/b.c
-expect 1 'does not build' "and without a source that is gone"
+expect 1 'does not build' "it does not build without a removed source"

@@ -1,6 +1,7 @@
 #!/bin/bash
-# The lint itself: a small house that it passes, and violations laid over it one at a time, each of
-# which it must name (tests/lint/bad/NAME/EXPECT: the check, and a pattern of what it prints). The tables are the real ones.
+# tools/lint on a small source tree, which it must pass, and on copies with one violation each, which it
+# must report (tests/lint/bad/NAME/EXPECT: the check, and a pattern of its output). The tables are the
+# real ones.
 set -u
 cd "$(dirname "$0")/../../.." || exit 2
 top=$PWD
@@ -24,9 +25,9 @@ try() { # name -> TAP line in $WORK/name.tap
     LINT=$check ROOT=$house B=build/plain tools/lint >"$WORK/$name.out" 2>&1
     local status=$?
     if [ "$name" = house ]; then
-        [ $status -eq 0 ] && echo "ok - a clean house passes" && return
+        [ $status -eq 0 ] && echo "ok - a clean source tree passes" && return
     elif [ $status -eq 1 ] && grep -q "$pattern" "$WORK/$name.out"; then
-        echo "ok - ${name//-/ } is found"
+        echo "ok - the violation is reported: ${name//-/ }"
         return
     fi
     echo "not ok - $name (status $status)"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# tools/run-tests on tests that pass, fail, skip, crash, hang, say nothing and leave a process behind:
-# each must be counted as what it is.
+# tools/run-tests on tests that pass, fail, skip, crash, hang, print nothing and leave a process behind:
+# each must be counted correctly.
 set -u
 cd "$(dirname "$0")/../../.." || exit 2
 work=$(mktemp -d)
@@ -38,17 +38,17 @@ script quiet 'exit 0'
 script loses 'exit 3'
 script absent 'exit 77'
 script talks 'echo "ok - a"; echo "ok - b # SKIP no such thing"'
-expect "cases are counted, not programs" "2 passed, 0 failed, 0 skipped" 0 'ok .*good' $u/good
+expect "the runner counts cases, not programs" "2 passed, 0 failed, 0 skipped" 0 'ok .*good' $u/good
 expect "a failed case fails the run and is shown" "3 passed, 1 failed, 0 skipped" 1 'not ok 2 - b' $u/good $u/bad
-expect "a status of 0 does not excuse a failed case" "0 passed, 1 failed, 0 skipped" 1 'FAIL' $u/lies
+expect "a failed case counts even if the exit status is 0" "0 passed, 1 failed, 0 skipped" 1 'FAIL' $u/lies
 expect "a skipped case is named at the end" "1 passed, 0 failed, 1 skipped" 0 'skip unit/x/skips: no_device' $u/skips
 expect "a crash is a failure" "1 passed, 1 failed, 0 skipped" 1 'exit status 139' $u/crashes
 expect "a test that hangs is stopped" "1 passed, 1 failed, 0 skipped" 1 'stopped after 2 s' $u/hangs
-expect "a test without a case is a failure" "0 passed, 1 failed, 0 skipped" 1 'ran no case' $u/silent
-expect "a program that is not there is a failure" "0 passed, 1 failed, 0 skipped" 1 'exit status 127' $u/nowhere
+expect "a test without cases is a failure" "0 passed, 1 failed, 0 skipped" 1 'ran no case' $u/silent
+expect "a missing program is a failure" "0 passed, 1 failed, 0 skipped" 1 'exit status 127' $u/nowhere
 expect "a script counts by its exit status" "1 passed, 1 failed, 1 skipped" 1 'skip system/x/absent' tests/system/x/{quiet,loses,absent}.sh
-expect "a script may speak TAP" "1 passed, 0 failed, 1 skipped" 0 'skip system/x/talks.sh: no such thing' tests/system/x/talks.sh
-expect "no test at all is a failure" "no test matches" 1 'no test'
-expect "what a stopped test started is stopped too" "1 passed, 1 failed, 0 skipped" 1 'stopped' $u/orphan
-if pgrep -f '^sleep 61\.73$' >/dev/null; then echo "not ok - an orphan lives on"; failed=1; fi
+expect "a script may print TAP" "1 passed, 0 failed, 1 skipped" 0 'skip system/x/talks.sh: no such thing' tests/system/x/talks.sh
+expect "a run without tests is a failure" "no test matches" 1 'no test'
+expect "processes of a stopped test are stopped, too" "1 passed, 1 failed, 0 skipped" 1 'stopped' $u/orphan
+if pgrep -f '^sleep 61\.73$' >/dev/null; then echo "not ok - an orphan process is still running"; failed=1; fi
 exit $failed

@@ -1,5 +1,5 @@
 #!/bin/bash
-# tools/setup.sh with a dpkg-query, apt-get, sudo and id of our own: what it asks for, and when.
+# tools/setup.sh with replacements of dpkg-query, apt-get, sudo and id: what it installs, and when.
 set -u
 cd "$(dirname "$0")/../../.." || exit 2
 work=$(mktemp -d)
@@ -8,7 +8,7 @@ failed=0
 for c in sh dirname sed awk xargs cat env mawk cc gcc; do ln -s "$(command -v $c)" "$work/$c"; done 2>/dev/null
 program() { printf '#!/bin/sh\n%s\n' "$2" >"$work/$1"; chmod +x "$work/$1"; }
 
-# The world: which packages are installed, who we are, whether apt works at first.
+# Sets up a system: its installed packages, the user id, and whether package lists are stale.
 world() {
     rm -f "$work"/{dpkg-query,apt-get,sudo,id,pkg-config} "$work/apt.log"
     printf '%s\n' "$1" | tr ' ' '\n' >"$work/installed"
@@ -28,31 +28,31 @@ build=$(names tools/packages-build.txt)
 all=$(names tools/packages-build.txt tools/packages-test.txt)
 
 world "$all" 0; setup test && [ ! -e "$work/apt.log" ] && [ ! -s "$work/out" ]
-report "where nothing is missing it does and says nothing" $?
+report "if nothing is missing it does and prints nothing" $?
 
 world "${all/libuv1-dev /}" 0; setup test && grep -q 'Installing through apt: libuv1-dev$' "$work/out" &&
     [ "$(grep -c . "$work/apt.log")" = 1 ] && grep -q 'install.* libuv1-dev$' "$work/apt.log"
-report "only what is missing is installed, and named first" $?
+report "only missing packages are installed, after they were named" $?
 
 world "$build" 0; setup build && [ ! -e "$work/apt.log" ]
-report "building asks for nothing that only tests need" $?
+report "packages that only tests need are not required for building" $?
 
 world "" 0; setup build && for p in $build; do grep -qw -- "$p" "$work/apt.log" || exit 1; done
 report "on a bare system the whole list is installed" $?
 
 world "${all/libuv1-dev /}" 0; touch "$work/stale"; setup build && [ "$(sed 's/.*\(install\|update\).*/\1/' "$work/apt.log" | xargs)" = "install update install" ]
-report "stale package lists are fetched once and only then" $?
+report "package lists are updated once, and only if they are stale" $?
 
 world "${all/libuv1-dev /}" 1000; program sudo "echo sudo >>$work/apt.log; exec \"\$@\""; setup build && [ "$(head -1 "$work/apt.log")" = sudo ]
-report "a user goes through sudo" $?
+report "a user other than root uses sudo" $?
 
 world "${all/libuv1-dev /}" 1000; ! setup build && grep -q 'As root, run: apt-get install -y libuv1-dev' "$work/out" && [ ! -e "$work/apt.log" ]
-report "without sudo it says what root has to run" $?
+report "without sudo it prints the command for root" $?
 
 world "${all/libuv1-dev /}" 0; ! setup --check build && grep -q 'missing: libuv1-dev' "$work/out" && [ ! -e "$work/apt.log" ]
-report "asked only to look, it names and installs nothing" $?
+report "with --check it names missing packages and installs nothing" $?
 
 world "" 0; rm "$work/apt-get" "$work/dpkg-query"; program pkg-config '[ "$2" != libuv ]'
 ! setup build && grep -q 'needs what Debian 12 calls:.*libuv1-dev' "$work/out" && ! grep -q libsodium-dev "$work/out"
-report "on another system it names what its commands and modules lack, and stops" $?
+report "on another system it names missing commands and modules, and fails" $?
 exit $failed
