@@ -10,21 +10,21 @@ trap 'rm -rf "$work"' EXIT
 export TOP=$top WORK=$work
 
 try() { # name -> TAP line in $WORK/name.tap
-    local name=$1 house=$WORK/$1 c check='' pattern=''
-    [ "$name" = house ] || { read -r check; read -r pattern; } <"tests/lint/bad/$name/EXPECT"
-    mkdir -p "$house"
-    cp -r tests/lint/house/. "$house"
-    [ "$name" = house ] || cp -r "tests/lint/bad/$name/." "$house"
-    cp tools/layers.txt tools/packages-*.txt "$house/tools"
-    cp .clang-format "$house"
-    (cd "$house" && find . -name '*.c' ! -path './tests/*' -printf '%P\n' | while read -r c; do
+    local name=$1 tree=$WORK/$1 c check='' pattern=''
+    [ "$name" = clean ] || { read -r check; read -r pattern; } <"tests/lint/bad/$name/EXPECT"
+    mkdir -p "$tree"
+    cp -r tests/lint/clean/. "$tree"
+    [ "$name" = clean ] || cp -r "tests/lint/bad/$name/." "$tree"
+    cp tools/layers.txt tools/packages-*.txt "$tree/tools"
+    cp .clang-format "$tree"
+    (cd "$tree" && find . -name '*.c' ! -path './tests/*' -printf '%P\n' | while read -r c; do
         mkdir -p "build/plain/${c%/*}"
         cc -std=c11 -D_GNU_SOURCE -fPIC -fvisibility=hidden -I. -Iinclude -MD -MP -c -o "build/plain/${c%.c}.o" "$c"
     done
     find build/plain -name '*.o' ! -path '*/cli/*' -print0 | xargs -0 cc -shared -o build/plain/libsherd.so) >"$WORK/$name.cc" 2>&1
-    LINT=$check ROOT=$house B=build/plain tools/lint >"$WORK/$name.out" 2>&1
+    LINT=$check ROOT=$tree B=build/plain tools/lint >"$WORK/$name.out" 2>&1
     local status=$?
-    if [ "$name" = house ]; then
+    if [ "$name" = clean ]; then
         [ $status -eq 0 ] && echo "ok - a clean source tree passes" && return
     elif [ $status -eq 1 ] && grep -q "$pattern" "$WORK/$name.out"; then
         echo "ok - the violation is reported: ${name//-/ }"
@@ -35,6 +35,6 @@ try() { # name -> TAP line in $WORK/name.tap
 }
 export -f try
 
-{ echo house; ls tests/lint/bad; } | xargs -P "$(nproc)" -I{} bash -c 'try {} >"$WORK/{}.tap"'
+{ echo clean; ls tests/lint/bad; } | xargs -P "$(nproc)" -I{} bash -c 'try {} >"$WORK/{}.tap"'
 cat "$work"/*.tap
 ! grep -q '^not ok' "$work"/*.tap

@@ -1,4 +1,4 @@
-/* A backend that knows links. */
+/* A backend that includes wire. */
 #include "wire/link.h"
 
 int sherd__bad(void);

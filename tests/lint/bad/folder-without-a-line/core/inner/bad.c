@@ -1,4 +1,4 @@
-/* Core that knows links. */
+/* Core that includes wire. */
 #include "wire/link.h"
 
 int sherd__bad(void);

@@ -1,4 +1,4 @@
-/* A number that was never set is 0: the own group. */
+/* A process id that was never set is 0: the caller's process group. */
 #include <signal.h>
 
 void end(int pid)

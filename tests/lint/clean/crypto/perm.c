@@ -1,4 +1,4 @@
-/* Crypto: what the wire may not see. */
+/* Crypto: wire may not use this. */
 #include "crypto/perm.h"
 
 int sherd__perm(int x)

@@ -1,4 +1,4 @@
-/* Crypto: its fragment is what the wire may see. */
+/* Crypto: wire may use only this. */
 #include "crypto/fragment.h"
 
 #include "matrix/m.h"

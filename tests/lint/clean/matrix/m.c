@@ -1,4 +1,4 @@
-/* Matrix: knows core. */
+/* Matrix: includes core. */
 #include "matrix/m.h"
 
 #include "core/a.h"

@@ -1,4 +1,4 @@
-/* What core promises. */
+/* Tests of core. */
 #include "core/a.h"
 
 int main(void)
