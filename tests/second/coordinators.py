@@ -4,12 +4,12 @@ their own, circles, and products of coded operands.
 """
 import traceback
 
-from . import coordinated_circles, coordinated_shares, coordinated_sums, harness
+from . import coordinated_allreduce, coordinated_shares, coordinated_sums, harness
 
 
 def main():
     me = harness.identity("me.key")
-    for test in (coordinated_sums, coordinated_circles, coordinated_shares):
+    for test in (coordinated_sums, coordinated_allreduce, coordinated_shares):
         try:
             test.run(me)
         except Exception as error:  # what breaks is a failed case

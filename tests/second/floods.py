@@ -12,7 +12,7 @@ import time
 import numpy as np
 
 from . import harness, records
-from .circle import MEET, PACKS, STEP
+from .allreduce import MEET, PACKS, STEP
 from .coordinator import Coordinator, Ended, Server
 from .harness import report
 from .records import CANCEL, DROP, PING, PUT, TASK, record

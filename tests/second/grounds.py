@@ -7,8 +7,8 @@ import types
 import numpy as np
 
 from . import blocks, link, records, secure
-from .circle import CONNECT, MEET, REDUCE, STEP
-from .coordinate_circle import Circle
+from .allreduce import CONNECT, MEET, REDUCE, STEP
+from .coordinate_allreduce import Group
 from .coordinate_secure import Sum
 from .coordinator import Ended, Refusal, pack, values_of
 from .coordinated_sums import near, uploads
@@ -24,7 +24,7 @@ weights = he
 epochs = 1
 rate = 0.5
 """
-CIRCLES = "input = 5\nlayer = dense 3\nloss = cross-entropy\n"
+ALLREDUCE = "input = 5\nlayer = dense 3\nloss = cross-entropy\n"
 GRADIENTS = "input = 6\nlayer = dense 4\nlayer = tanh\nlayer = dense 2\nloss = squared\n"
 COUNT = 15  # parameters of SUMS
 RANDOM = np.random.default_rng(21)
@@ -166,36 +166,36 @@ class Ring(Ground):
         super().__init__(world, state=state)
         self.start()
         if state != "new":
-            assert self.circle.meet(self.first)
+            assert self.group.meet(self.first)
         if state == "stepped":
             assert self.step(0)
 
     def start(self):
-        self.circle = Circle([self.c], [self.world.node], CIRCLES, RANDOM.standard_normal((20, 5)),
+        self.group = Group([self.c], [self.world.node], ALLREDUCE, RANDOM.standard_normal((20, 5)),
                              RANDOM.integers(0, 3, (20, 1)).astype("<u4"), job=3, optimiser=2)
         self.c.drop()
-        self.circle.put(self.c, 1, self.circle.alone.blocks_[1])
+        self.group.put(self.c, 1, self.group.alone.blocks_[1])
         self.first = RANDOM.standard_normal(18)
 
     def step(self, first):
         if self.c.packs == 0:
-            self.circle.send(self.c, list(range(20)))
-        return self.circle.step([[(first, 6, 0, 0, 0.0, 0.0, 1.0)]], 0.1, 6.0)
+            self.group.send(self.c, list(range(20)))
+        return self.group.step([[(first, 6, 0, 0, 0.0, 0.0, 1.0)]], 0.1, 6.0)
 
     def question(self, number=None):
         """A good STEP, the next one."""
         if self.c.packs == 0:
-            self.circle.send(self.c, list(range(20)))
-        before = self.circle.number
-        self.circle.number = before + 1 if number is None else number
-        made = self.circle.question([(0, 6, 0, 0, 0.0, 0.0, 1.0)], self.c.packs, self.circle.rate,
+            self.group.send(self.c, list(range(20)))
+        before = self.group.number
+        self.group.number = before + 1 if number is None else number
+        made = self.group.question([(0, 6, 0, 0, 0.0, 0.0, 1.0)], self.c.packs, self.group.rate,
                                     6.0, 0)
-        self.circle.number = before
+        self.group.number = before
         return made[0]
 
     def meeting(self, at=None, value=0, roster=None, state=None):
         """MEET with another number, roster or state."""
-        numbers = self.circle.plan(1, 0, 2)[0].astype(object)
+        numbers = self.group.plan(1, 0, 2)[0].astype(object)
         if at is not None:
             numbers[at] = value
         self.put(self.first if state is None else state, 2)
@@ -215,8 +215,8 @@ class Ring(Ground):
 
     def good(self):
         self.start()
-        done = self.circle.meet(self.first) and self.step(0) and self.step(5)
-        got, want = self.circle.state()
+        done = self.group.meet(self.first) and self.step(0) and self.step(5)
+        got, want = self.group.state()
         return done and got == [want]
 
 

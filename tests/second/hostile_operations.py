@@ -10,7 +10,7 @@ import time
 import numpy as np
 
 from . import attacks, grounds, harness
-from . import hostile_circles, hostile_gradients, hostile_sums  # the table's rows
+from . import hostile_allreduce, hostile_gradients, hostile_sums  # the table's rows
 from .coordinator import Ended, Server
 from .hostile_coordinators import World, canary
 

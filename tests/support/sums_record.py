@@ -3,7 +3,7 @@
     sums_record.py secure DIR EXAMPLES
         signatures of cards, digests, confirmations and the sum that the answers open; EXAMPLES
         places hold one
-    sums_record.py circle DIR
+    sums_record.py allreduce DIR
         the list of rows that the first round names, and the hash of the state that members tell;
         of rows that were shuffled
 """
@@ -216,7 +216,7 @@ def shuffled(key, n):
     return rows
 
 
-def circle(folder):
+def allreduce(folder):
     told, peers = [], 0
     for sent, m in members(folder):
         peers += 1
@@ -250,4 +250,4 @@ def names(*folders):
 
 
 if __name__ == "__main__":
-    {"secure": secure, "circle": circle, "names": names}[sys.argv[1]](*sys.argv[2:])
+    {"secure": secure, "allreduce": allreduce, "names": names}[sys.argv[1]](*sys.argv[2:])

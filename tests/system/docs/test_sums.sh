@@ -12,14 +12,14 @@ report $? "cards, digests, confirmations and sums are as documented"
 [ $? = 1 ] && grep -q AssertionError err
 report $? "the reader detects a different sum"
 
-run train spiral --by gradients --aggregate halving-doubling -n 3 --epochs 2 --record circle -o m.npz \
+run train spiral --by gradients --aggregate halving-doubling -n 3 --epochs 2 --record allreduce -o m.npz \
     --checkpoint chain
 report $code "a training by all-reduce is recorded"
-/usr/bin/python3 "$R/tests/support/sums_record.py" circle circle >out 2>err
+/usr/bin/python3 "$R/tests/support/sums_record.py" allreduce allreduce >out 2>err
 report $? "lists of rows and hashes of states are as documented"
 
 run train spiral --by gradients --aggregate ring -n 3 --epochs 1 --record again -o m.npz
-/usr/bin/python3 "$R/tests/support/sums_record.py" names circle again >out 2>err
+/usr/bin/python3 "$R/tests/support/sums_record.py" names allreduce again >out 2>err
 report $? "the meetings of two trainings have different random ids"
 
 echo "1..$n"

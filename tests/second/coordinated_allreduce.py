@@ -1,8 +1,8 @@
 """A coordinator in Python and circles of nodes in C, compared with one member that has everything."""
 import numpy as np
 
-from . import circle, records
-from .coordinate_circle import HALVING, RING, Circle
+from . import allreduce, records
+from .coordinate_allreduce import HALVING, RING, Group
 from .coordinator import Coordinator, Refusal, Server
 from .harness import report
 
@@ -36,7 +36,7 @@ def shards(of, members, step, local):
 
 def deal(of, members, own):
     """To each member the rows that its shards are made of, and that it has not been sent."""
-    rows = circle.listed(*of.listed, len(of.x))
+    rows = allreduce.listed(*of.listed, len(of.x))
     for member, shards_ in zip(members, own):
         wanted = {rows[i] for first, many, *_ in shards_ for i in range(first, first + many)}
         if wanted - member.rows:
@@ -58,7 +58,7 @@ def steps(of, name, local, count=4):
 
 def lost_member(me, servers, sessions, x, t, first):
     """A member goes in a round: the others say so, meet, and make the step."""
-    of = Circle(sessions, servers, RECIPE, x, t, job=50)
+    of = Group(sessions, servers, RECIPE, x, t, job=50)
     name = "a member that is lost"
     report(of.meet(first), f"{name}: all have met")
     steps(of, name, 0, 2)
@@ -71,8 +71,8 @@ def lost_member(me, servers, sessions, x, t, first):
     keys = []
     for member, mine in zip(of.members, own):
         of.put(member, 5, of.question(mine, member.packs, of.rate, 24.0, 0))
-        keys.append((member, member.task(circle.STEP, 5, 0, (1, 5), records.I64),
-                     member.task(circle.REDUCE, 5, 0, (1, len(of.counts) + 5), records.F64)))
+        keys.append((member, member.task(allreduce.STEP, 5, 0, (1, 5), records.I64),
+                     member.task(allreduce.REDUCE, 5, 0, (1, len(of.counts) + 5), records.F64)))
     third.close()
     codes = []
     for member, graded, summed in keys:
@@ -93,14 +93,14 @@ def lost_member(me, servers, sessions, x, t, first):
 
 
 def run(me):
-    servers = [Server(f"circle{i}", [me], "--threads", "1") for i in range(3)]
+    servers = [Server(f"allreduce{i}", [me], "--threads", "1") for i in range(3)]
     random = np.random.default_rng(12)
     x = random.standard_normal((ROWS, 5))
     t = random.integers(0, 3, (ROWS, 1)).astype("<u4")
     first = random.standard_normal(66) * 0.5
     for name, (schedule, optimiser, betas, listed, local) in CASES.items():
         sessions = [Coordinator(server.port, me, server.pins) for server in servers]
-        of = Circle(sessions, servers, RECIPE, x, t, schedule, optimiser, betas=betas, listed=listed)
+        of = Group(sessions, servers, RECIPE, x, t, schedule, optimiser, betas=betas, listed=listed)
         report(of.meet(first), f"{name}: all have met")
         steps(of, name, local)
         for member in sessions:

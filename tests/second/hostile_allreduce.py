@@ -2,8 +2,8 @@
 import numpy as np
 
 from . import grounds, link, records
+from .allreduce import CONNECT, MEET, PACKS, REDUCE, STATE, STEP, WHERE
 from .attacks import RECIPES, UNREAD, bytes_of, case, changed, wrong
-from .circle import CONNECT, MEET, PACKS, REDUCE, STATE, STEP, WHERE
 from .coordinator import Coordinator, Ended
 from .grounds import Ring
 from .records import EAUTH, EFORMAT, EINTERRUPTED, EINVAL, ENOMEM, ERANGE, EREFUSED, ESHAPE, EUNASKED
@@ -34,7 +34,7 @@ case("MEET: a recipe that is not there", UNREAD, new, lambda g: g.meeting(5, 99)
 case("MEET: a state that is not there", EINVAL, new, lambda g: g.meeting(6, 99))
 case("MEET: no state to go on from", EINVAL, new, lambda g: g.meeting(6, 0))
 case("MEET: goes on with other bits", EINVAL, rings("stepped"), lambda g: (
-    g.ask(MEET, changed(changed(g.circle.plan(1, 0, 0), 7, 20), 4, 999), bytes_of(
+    g.ask(MEET, changed(changed(g.group.plan(1, 0, 0), 7, 20), 4, 999), bytes_of(
         f"127.0.0.1:1 key={g.world.node.key.pin}\n"))))
 for name, roster in {"nothing": "", "noise": "\x01\x02\xff" * 99, "another key":
                      f"127.0.0.1:9 key={link.Identity().pin}\n", "its key twice": "OWN\nOWN\n",
@@ -50,7 +50,7 @@ for name, roster in {"nothing": "", "noise": "\x01\x02\xff" * 99, "another key":
 def two(g, identity, schedule=1):
     """The node and a member with this key, that cannot be reached: MEET, and what CONNECT says."""
     g.put(g.first, 2)
-    numbers = changed(changed(g.circle.plan(2, 0, 2), 1, schedule), 4, 4711)
+    numbers = changed(changed(g.group.plan(2, 0, 2), 1, schedule), 4, 4711)
     server = g.world.node
     text = f"127.0.0.1:{server.port} key={server.key.pin}\n127.0.0.1:9 key={identity.pin}\n"
     return g.ask(MEET, numbers, bytes_of(text))
@@ -70,7 +70,7 @@ for name, state in {"NaN": np.full(18, np.nan), "infinity": np.full(18, np.inf),
     case(f"MEET: a state of {name}", UNREAD + (ESHAPE, ERANGE), new, lambda g, s=state: g.meeting(state=s))
 for cut in (0, 1, 14, 16, 5000):
     case(f"MEET: a plan of {cut} numbers", UNREAD + (ESHAPE,), new, lambda g, n=cut: g.ask(
-        MEET, np.resize(g.circle.plan(1, 0, 2)[0], n) if n else np.zeros((1, 0), "<i8"), bytes_of("x")))
+        MEET, np.resize(g.group.plan(1, 0, 2)[0], n) if n else np.zeros((1, 0), "<i8"), bytes_of("x")))
 case("CONNECT: before MEET", EINVAL, new, lambda g: g.connect())
 case("CONNECT: twice", (0, EINVAL), rings(), lambda g: g.connect())
 case("CONNECT: another result", ESHAPE, rings(), lambda g: g.ask(CONNECT, [1.0], None, (1, 7)))
@@ -237,7 +237,7 @@ for state in ("new", "met", "stepped"):
 def in_two_sessions(g):
     """Another session has a circle of its own, and no part in this one."""
     other = g.again()
-    assert other.circle.meet(other.first)
+    assert other.group.meet(other.first)
     out = other.step(3)
     code = other.reduced(g.question())
     other.close()

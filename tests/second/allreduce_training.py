@@ -4,7 +4,7 @@ Python comes to the network that the command trains itself, bit for bit; members
 """
 import numpy as np
 
-from . import circle, harness, link, node, records
+from . import allreduce, harness, link, node, records
 from .coordinator import Server
 from .harness import report
 from .sums import Listed
@@ -28,17 +28,17 @@ rate = 0.05
 LIES = {"gives other sums than it has", "tells another print"}
 
 
-def members(me, count, session=circle.Session):
+def members(me, count, session=allreduce.Session):
     return [node.Node({me.pin}, session) for _ in range(count)]
 
 
 def misbehaving():
     def of(**steps):
-        return type("Member", (circle.Session,), steps)
+        return type("Member", (allreduce.Session,), steps)
 
     def instead(step, change):
         def whole(self, *given):
-            return change(getattr(circle.Session, step)(self, *given))
+            return change(getattr(allreduce.Session, step)(self, *given))
         return whole
 
     def leave(*_given):
@@ -46,22 +46,22 @@ def misbehaving():
 
     def refuse(code):
         def whole(*_given):
-            raise circle.Refused(code, "no")
+            raise allreduce.Refused(code, "no")
         return whole
 
     def other(self, to, number, values):
-        return circle.Session.give(self, to, number, values + np.uint64(1))
+        return allreduce.Session.give(self, to, number, values + np.uint64(1))
 
     def short(self, to, number, values):
-        return circle.Session.give(self, to, number, values[:-1])
+        return allreduce.Session.give(self, to, number, values[:-1])
 
     kinds = {
         "gives other sums than it has": of(give=other),
         "gives a block that is too short": of(give=short),
-        "gives a block of another step": of(give=lambda s, to, number, values: circle.Session.give(
+        "gives a block of another step": of(give=lambda s, to, number, values: allreduce.Session.give(
             s, to, number + 7, values)),
         "gives a block twice": of(give=lambda s, to, number, values: [
-            circle.Session.give(s, to, number, values) for _ in range(2)]),
+            allreduce.Session.give(s, to, number, values) for _ in range(2)]),
         "gives nothing": of(give=lambda s, to, number, values: None),
         "tells another print": of(reduce=instead("reduce", lambda b: b[:-32] + bytes(8) + b[-24:])),
         "tells a size of state of 2^60": of(meet=instead("meet", lambda b: (1 << 60).to_bytes(8, "little"))),

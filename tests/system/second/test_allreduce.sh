@@ -4,4 +4,4 @@
 . "$(dirname "$0")/../../support/tap.sh"
 
 export S PYTHONPATH="$R/tests" PYTHONDONTWRITEBYTECODE=1 OPENBLAS_NUM_THREADS=1
-/usr/bin/python3 -m second.circles
+/usr/bin/python3 -m second.allreduce_training

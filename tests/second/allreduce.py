@@ -1,6 +1,6 @@
 """
-A member of a group: docs/PROTOCOL.md, "All-reduce groups". The coordinator's session does one task
-after the other; members that connect to this one leave their blocks in the node's `Circle`.
+A member of a circle: docs/PROTOCOL.md, "Circles". The coordinator's session does one task after the
+other; members that connect to this one leave their blocks in the node's `Group`.
 """
 import hashlib
 import re
@@ -82,7 +82,7 @@ def schedule(kind, n, r):
             for s, (to, out, source, come) in enumerate(steps)]
 
 
-class Circle:
+class Group:
     """What members of a roster have sent, by (key, number of the block)."""
 
     def __init__(self, name, keys):
@@ -117,13 +117,13 @@ class Session(gradient.Session):
         super().serve()
 
     def stored(self, job, number, block):
-        circle = getattr(self.node, "circle", None)
+        group = getattr(self.node, "group", None)
         if self.peer in self.node.coordinators:
             super().stored(job, number, block)
-        elif circle and self.peer in circle.keys and job == circle.name:
-            circle.put(self.peer, number, block.values)
+        elif group and self.peer in group.keys and job == group.name:
+            group.put(self.peer, number, block.values)
         else:
-            raise Refused(records.EREFUSED, "no block of this circle")
+            raise Refused(records.EREFUSED, "no block of this group")
 
     def task(self, job, number, attempt, task):
         steps = {MEET: self.meet, CONNECT: self.connect, STEP: self.grades, REDUCE: self.reduce,
@@ -176,8 +176,8 @@ class Session(gradient.Session):
             s.print = 0
         s.summed = s.pending = None
         s.round, s.sent, s.received = 0, 0, 0
-        self.node.circle = Circle(s.name, {key for _, _, key in s.roster})
-        self.node.pins.update(self.node.circle.keys)
+        self.node.group = Group(s.name, {key for _, _, key in s.roster})
+        self.node.pins.update(self.node.group.keys)
         for other in self.links.values():
             other.close()
         self.links = {}
@@ -266,7 +266,7 @@ class Session(gradient.Session):
         s, n = self.state, self.state.n
         edges = [b * (s.count // n) + min(b, s.count % n) for b in range(n + 1)]
         vector = s.vector.view(np.uint64)
-        circle = self.node.circle
+        group = self.node.group
         for step, (to, out, source, come, adds) in enumerate(schedule(s.kind, n, s.me)):
             number = 256 * (s.round % (1 << 24)) + step + 1
             sent = np.concatenate([vector[edges[b]:edges[b + 1]] for b in out])
@@ -275,7 +275,7 @@ class Session(gradient.Session):
             size = sum(edges[b + 1] - edges[b] for b in come)
             if not size:
                 continue
-            values = circle.take(s.roster[source][2], number).view(np.uint64)
+            values = group.take(s.roster[source][2], number).view(np.uint64)
             check(values.size == size, records.ESHAPE, "length")
             at = 0
             for b in come:
@@ -324,7 +324,7 @@ class Session(gradient.Session):
         sent = sum(other.sent for other in self.links.values())
         received = sum(other.received for other in self.links.values())
         return (b"".join(struct.pack("<d", np.abs(part).max()) for part in np.split(g, s.cuts)) +
-                struct.pack("<dQQQQ", cost, h, sent, received, self.node.circle.bodies))
+                struct.pack("<dQQQQ", cost, h, sent, received, self.node.group.bodies))
 
     def tell(self, _job, question, _right, result):
         s = self.state

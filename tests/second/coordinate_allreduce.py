@@ -7,8 +7,8 @@ import types
 
 import numpy as np
 
-from . import circle, records
-from .circle import CONNECT, FORMAT, MEET, PACKS, REDUCE, STATE, STEP, WHERE
+from . import allreduce, records
+from .allreduce import CONNECT, FORMAT, MEET, PACKS, REDUCE, STATE, STEP, WHERE
 from .coordinate_secure import bits
 from .network import Recipe
 
@@ -20,7 +20,7 @@ def i64(*values):
     return np.array([[v - (1 << 64) if v >> 63 and v > 0 else v for v in values]], "<i8")
 
 
-class Alone(circle.Session):
+class Alone(allreduce.Session):
     """One member that has all rows and all shards: what a circle has to come to."""
 
     def __init__(self, rows):
@@ -38,7 +38,7 @@ class Alone(circle.Session):
         pass
 
 
-class Circle:
+class Group:
     """
     Over sessions with nodes; x and t: rows by number. options: schedule, optimiser, bits, list
     (kind, length, key), most, scale, l2 is the recipe's.
