@@ -1,7 +1,7 @@
-"""The products of tests/vectors/exact.h in Python's integers: nothing of sherd is used.
+"""The products of tests/vectors/exact.h in Python integers, without code of sherd.
 
 `python3 exact_v1.py` prints the lines of tests/vectors/exact.txt: a case and the SHA-256 of its
-result, a row-major <f8 matrix behind the line that store/digest.h describes. Integers are divided
+result, a row-major <f8 matrix after the line that store/digest.h describes. Integers are divided
 by a power of two at the end, which Python rounds once, ties to even.
 """
 import hashlib
@@ -33,7 +33,7 @@ def cut(x, cols):
 
 
 def rint(v, shift):
-    """v * 2^shift, to the nearest integer, ties to even."""
+    """v * 2^shift, rounded to the nearest integer, ties to even."""
     if shift >= 0:
         return v << shift
     q, r = divmod(v, 1 << -shift)
@@ -51,7 +51,7 @@ def fixed(x, bits):
 
 
 def product(a, b, shift):
-    """Rows of doubles: (a b) / 2^shift."""
+    """Yields rows of doubles: (a b) / 2^shift."""
     columns = list(zip(*b))
     for row in a:
         yield [float(sum(map(operator.mul, row, c)) / Fraction(2) ** shift) for c in columns]

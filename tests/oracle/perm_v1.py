@@ -1,6 +1,6 @@
-"""perm-v1, expo-v1 and rows-v1 once more, from their description alone: nothing of sherd is used.
+"""perm-v1, expo-v1 and rows-v1, implemented from their description alone, without code of sherd.
 
-Slow and plain. `python3 perm_v1.py FILE.npz` regenerates a metadata file that holds its seed and
+Slow and simple. `python3 perm_v1.py FILE.npz` regenerates a metadata file that contains its seed and
 compares every array; `python3 perm_v1.py --golden` prints the lines of tests/vectors/perm_v1.txt.
 """
 import hashlib
@@ -12,7 +12,7 @@ import numpy as np
 
 
 def chacha20(key, nonce, block, count):
-    """`count` blocks from `block` on, as little-endian 64-bit words."""
+    """`count` blocks, starting at `block`, as little-endian 64-bit words."""
     ctr = block + np.arange(count, dtype=np.uint64)
     fixed = np.frombuffer(b"expand 32-byte k" + key, "<u4")
     x = np.empty((16, count), np.uint32)
@@ -87,7 +87,7 @@ def exposures(key, k, nodes, balanced):
 
 
 def check(path):
-    """Opens a file as any numpy user would, and compares every array with what its seed gives."""
+    """Reads a file with numpy alone, and compares every array with one generated from the seed."""
     data = np.load(path)
     manifest, seed = json.loads(data["manifest"].tobytes()), data["seed"].tobytes()
     assert hashlib.sha256(b"sherd seed-v1\0" + seed).hexdigest() == manifest["seed_commitment"]
@@ -119,7 +119,7 @@ def golden():
             digest = hashlib.sha256(np.array(p, "<u4").tobytes()).hexdigest()
             print("row", n, r, digest if n > 128 else ",".join(map(str, p)) or "-")
     some = np.array(rows(key, 513, 0, 400), "<u4").tobytes()
-    print("table 513 400", hashlib.sha256(some).hexdigest())  # some of these drop a word
+    print("table 513 400", hashlib.sha256(some).hexdigest())  # some rows reject a word
     for step in (0, 1, 1 << 40):
         print("key", step, key_of(bytes(range(32)), b"perm-v1", 3, step).hex())
     for nodes, balanced in ((7, 0), (7, 1), (1, 0), (100, 1)):

@@ -1,12 +1,13 @@
-"""Training in fixed point once more, from its description alone: nothing of sherd is used.
+"""Training in fixed point, implemented from its description alone, without code of sherd.
 
 `python3 train_v1.py FOLDER [bits [seed.bin]]` trains the dense ReLU network of FOLDER/initial.npz
 (w1, b1, w2, ...) on FOLDER/data.npz (x, y) as FOLDER/net.conf says, with 64-bit integers in place
 of every dot product, and compares each parameter with FOLDER/model.npz, bit for bit. With a seed,
-operands are rounded by chance.
+operands are rounded stochastically.
 
-Every operand has one exponent s: the largest for which |rint(a 2^s)| < 2^(bits-1) everywhere; the data have theirs as a whole, however they are cut into batches. Products are sums of
-integers, rounded once. All else is float64, one operation after the other, sums by ascending rows.
+Every operand has one exponent s: the largest for which |rint(a 2^s)| < 2^(bits-1) for all entries;
+the data have one exponent for all batches. Products are sums of integers, rounded once. All other
+operations are float64, in the order of the code, with sums over ascending rows.
 """
 import hashlib
 import os
@@ -25,7 +26,7 @@ def recipe(path):
 
 def exponent(x, bits):
     if x.dtype.kind in "iu":
-        return None  # taken as they are
+        return None  # integers are not scaled
     bound, most = 2 ** (bits - 1) - 1, np.max(np.abs(x), initial=0.0)
     s = bits - 1 - int(np.frexp(most)[1])
     while most > 0 and np.rint(np.ldexp(most, s)) > bound:
@@ -40,7 +41,7 @@ def mixed(z):
 
 
 class Chance:
-    """Coins of a tensor: of seed, step and its number in the step."""
+    """Random numbers for the rounding of a tensor, from seed, step and its number in the step."""
 
     def __init__(self, seed):
         key = hashlib.blake2b(b"rounding\0" + bytes(8), key=seed, digest_size=32).digest()
@@ -69,7 +70,7 @@ class Arithmetic:
             self.chance.step, self.chance.tensor = number, 0
 
     def rounded(self, x):
-        """(integers, s); with coins, one tensor of the step."""
+        """Returns (integers, s); with stochastic rounding, x is the next tensor of the step."""
         s, bound = exponent(x, self.bits), 2 ** (self.bits - 1) - 1
         if s is None:
             y, s = x, 0
@@ -84,10 +85,10 @@ class Arithmetic:
         return y.astype(np.int64), s
 
     def product(self, a, b):
-        """a and b: matrices, or what `rounded` gave."""
+        """The product of a and b, which are matrices or results of `rounded`."""
         (a, s), (b, t) = (x if isinstance(x, tuple) else self.rounded(x) for x in (a, b))
         sums = a @ b
-        assert np.max(np.abs(sums), initial=0) < 2**53  # one rounding at most: none
+        assert np.max(np.abs(sums), initial=0) < 2**53  # the sum is exact
         return np.ldexp(sums.astype(np.float64), -(s + t)) + 0.0
 
 
@@ -99,7 +100,7 @@ def column_sums(dy):
 
 
 def learn(arithmetic, x, kept, params, targets, l2):
-    """Gradients of one batch, in the order of params. kept: x as it was rounded with all data."""
+    """Gradients of one batch, in the order of params. kept: x, rounded together with all data."""
     inputs, outputs = [kept], []
     for i in range(0, len(params), 2):
         y = arithmetic.product(inputs[-1], params[i]) + params[i + 1]
@@ -131,7 +132,7 @@ def train(folder, bits, seed):
     x, labels = data["x"], data["y"].ravel()
     targets = (labels[:, None] == np.arange(params[-1].size)).astype(np.float64)
     arithmetic, velocity, number = Arithmetic(bits, seed), [np.zeros_like(p) for p in params], 0
-    if arithmetic.chance:  # what is kept is tensor 0 of a step of its own
+    if arithmetic.chance:  # the data are tensor 0 of a separate step
         arithmetic.chance.step = 2**64 - 1
     kept, s = arithmetic.rounded(x)
     for _ in range(int(said["epochs"][0])):

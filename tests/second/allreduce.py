@@ -1,6 +1,7 @@
 """
-A member of a circle: docs/PROTOCOL.md, "Circles". The coordinator's session does one task after the
-other; members that connect to this one leave their blocks in the node's `Group`.
+A member of an all-reduce group: docs/PROTOCOL.md, "All-reduce groups". The coordinator's session
+computes one task at a time; members that connect to this one store their blocks in the node's
+`Group`.
 """
 import hashlib
 import re
@@ -18,7 +19,7 @@ from .network import Network, Recipe
 
 MEET, CONNECT, STEP, REDUCE, STATE, WHERE = 4, 5, 6, 7, 13, 14
 FORMAT, PACKS, MIX = 3, 1 << 31, 0x9E3779B97F4A7C15
-WAIT = 5.0  # seconds for what another member sends
+WAIT = 5.0  # seconds until a block of another member must arrive
 
 
 def real(number):
@@ -57,7 +58,9 @@ def listed(kind, length, key, examples):
 
 
 def schedule(kind, n, r):
-    """For each step: member and blocks that are sent, member and blocks that come, adds."""
+    """
+    For each step: receiver and blocks to send; sender and blocks to receive; whether to add them.
+    """
     steps = []
     if kind == 1:
         half = n - 1
@@ -83,7 +86,7 @@ def schedule(kind, n, r):
 
 
 class Group:
-    """What members of a roster have sent, by (key, number of the block)."""
+    """The blocks that members of a roster have sent, by (key, number of the block)."""
 
     def __init__(self, name, keys):
         self.name, self.keys = name, keys
@@ -100,7 +103,7 @@ class Group:
     def take(self, key, number):
         with self.event:
             if not self.event.wait_for(lambda: (key, number) in self.came, WAIT):
-                raise Refused(records.EINTERRUPTED, "a member sent nothing")
+                raise Refused(records.EINTERRUPTED, "a member did not send a block")
             return self.came.pop((key, number))
 
 
@@ -123,7 +126,7 @@ class Session(gradient.Session):
         elif group and self.peer in group.keys and job == group.name:
             group.put(self.peer, number, block.values)
         else:
-            raise Refused(records.EREFUSED, "no block of this group")
+            raise Refused(records.EREFUSED, "a block of a different group")
 
     def task(self, job, number, attempt, task):
         steps = {MEET: self.meet, CONNECT: self.connect, STEP: self.grades, REDUCE: self.reduce,
@@ -198,11 +201,11 @@ class Session(gradient.Session):
         return bytes(8 * s.n)
 
     def update(self, number, rate):
-        """Makes the update that a question names, unless it is made."""
+        """Makes the update that a request specifies, unless it is already made."""
         s = self.state
         if number == s.made:
             return
-        check(s.summed is not None and number == s.summed, records.EINVAL, "another update")
+        check(s.summed is not None and number == s.summed, records.EINVAL, "a different update")
         g, w = s.gradient, s.parameters
         s.steps += 1
         if s.optimiser == 1:
@@ -222,13 +225,13 @@ class Session(gradient.Session):
         s.made, s.print, s.summed = number, s.pending, None
 
     def rows(self, job, wanted):
-        """Inputs and targets of rows, from where each last came."""
+        """Inputs and targets of rows, each from the last pack that contains it."""
         where = {}
         packs = sorted(n for j, n in self.blocks if j == job and n >= PACKS and (n - PACKS) % 3 == 0)
         for pack in packs:
             for at, row in enumerate(self.blocks[job, pack].values.tolist()):
                 where[row] = pack, at
-        check(all(row in where for row in wanted), records.EINVAL, "a row that never came")
+        check(all(row in where for row in wanted), records.EINVAL, "a row was never sent")
         out = []
         for part in (1, 2):
             one = {pack: self.blocks[job, pack + part] for pack in packs}
@@ -242,7 +245,7 @@ class Session(gradient.Session):
         (_, number, update, rate, s.by, local, _, kind, length) = map(int, numbers[:9])
         key = numbers[9:13].astype("<i8").tobytes()
         rate, s.by, s.local = real(rate), real(s.by), local
-        check(number > s.round, records.EINVAL, "a round that does not ascend")
+        check(number > s.round, records.EINVAL, "the number of the round does not ascend")
         self.update(update, rate)
         plan = gradient.Plan(numbers[13:])
         rows = listed(kind, length, key, s.examples)
@@ -262,7 +265,7 @@ class Session(gradient.Session):
         return b"".join(out) + struct.pack("<q", number)
 
     def exchange(self):
-        """The all-reduce: the vector becomes the sum of all members'."""
+        """The all-reduce: replaces the vector by the sum of all members' vectors."""
         s, n = self.state, self.state.n
         edges = [b * (s.count // n) + min(b, s.count % n) for b in range(n + 1)]
         vector = s.vector.view(np.uint64)
@@ -300,11 +303,11 @@ class Session(gradient.Session):
                                              number):
                 other.send(item)
         except (link.Closed, TimeoutError):
-            raise Refused(records.ECLOSED, "a member is gone") from None
+            raise Refused(records.ECLOSED, "the connection to a member is closed") from None
 
     def reduce(self, _job, numbers, _right, _result):
         s = self.state
-        check(s is not None and int(numbers[1]) == s.round, records.EINVAL, "another round")
+        check(s is not None and int(numbers[1]) == s.round, records.EINVAL, "a different round")
         self.exchange()
         h = s.print ^ (s.round * MIX & (1 << 64) - 1)
         for number in s.vector.view(np.uint64).tolist():

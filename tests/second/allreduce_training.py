@@ -1,6 +1,6 @@
 """
-Rings and halving-doubling of members of both kinds: `sherd train --aggregate` over nodes in C and in
-Python comes to the network that the command trains itself, bit for bit; members that misbehave.
+All-reduce by ring and by halving-doubling among nodes in C and in Python: `sherd train --aggregate`
+trains the same network, bit for bit, as the command alone. Also members that misbehave.
 """
 import numpy as np
 
@@ -25,7 +25,7 @@ method = {method}
 epochs = 2
 rate = 0.05
 """
-LIES = {"gives other sums than it has", "tells another print"}
+LIES = {"sends a wrong sum", "reports a wrong checksum"}
 
 
 def members(me, count, session=allreduce.Session):
@@ -56,17 +56,17 @@ def misbehaving():
         return allreduce.Session.give(self, to, number, values[:-1])
 
     kinds = {
-        "gives other sums than it has": of(give=other),
-        "gives a block that is too short": of(give=short),
-        "gives a block of another step": of(give=lambda s, to, number, values: allreduce.Session.give(
+        "sends a wrong sum": of(give=other),
+        "sends a block that is too short": of(give=short),
+        "sends a block of a different step": of(give=lambda s, to, number, values: allreduce.Session.give(
             s, to, number + 7, values)),
-        "gives a block twice": of(give=lambda s, to, number, values: [
+        "sends a block twice": of(give=lambda s, to, number, values: [
             allreduce.Session.give(s, to, number, values) for _ in range(2)]),
-        "gives nothing": of(give=lambda s, to, number, values: None),
-        "tells another print": of(reduce=instead("reduce", lambda b: b[:-32] + bytes(8) + b[-24:])),
-        "tells a size of state of 2^60": of(meet=instead("meet", lambda b: (1 << 60).to_bytes(8, "little"))),
-        "tells a cost of NaN": of(grades=instead("grades", lambda b: b"\xff" * 8 + b[8:])),
-        "tells another round": of(grades=instead("grades", lambda b: b[:-8] + b"\x63" + bytes(7)))}
+        "sends nothing": of(give=lambda s, to, number, values: None),
+        "reports a wrong checksum": of(reduce=instead("reduce", lambda b: b[:-32] + bytes(8) + b[-24:])),
+        "reports a state of 2^60 numbers": of(meet=instead("meet", lambda b: (1 << 60).to_bytes(8, "little"))),
+        "reports a cost of NaN": of(grades=instead("grades", lambda b: b"\xff" * 8 + b[8:])),
+        "reports a different round": of(grades=instead("grades", lambda b: b[:-8] + b"\x63" + bytes(7)))}
     for step, name in (("meet", "MEET"), ("connect", "CONNECT"), ("grades", "STEP"),
                        ("reduce", "REDUCE"), ("tell", "STATE")):
         kinds[f"closes at {name}"] = of(**{step: leave})
@@ -112,15 +112,15 @@ def main():
                     "--epochs", "1", "--check")
         for other in python:
             other.close()
-        if name in LIES:  # all of a sum tell the same, or the training ends
+        if name in LIES:  # all members must report the same sum, or the training ends
             fine = run.code == 8 and "sherd: train: " in run.err
-        else:             # the three others are enough
+        else:             # the three other members are sufficient
             fine = run.code == 0 and "bit for bit" in run.out
         return fine and run.seconds < 120, f"a member that {name}", run
 
     harness.everything(bad, list(enumerate(misbehaving().items())), 10)
     for server in servers:
-        report(server.stop() == 0, "a node ends in good order")
+        report(server.stop() == 0, "a node exits with code 0")
     harness.finish()
 
 

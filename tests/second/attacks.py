@@ -1,9 +1,9 @@
-"""The table of what coordinators do wrongly: name, where, and what has to come of it."""
+"""The table of invalid requests of coordinators: name, state of the session, expected outcome."""
 import numpy as np
 
 from .records import EFORMAT, EINVAL
 
-CASES = {}  # name: (what makes the ground, function of it, what it has to return)
+CASES = {}  # name: (makes the Ground, function of the Ground, expected return values)
 U64 = (1 << 64) - 1
 UNREAD = (EFORMAT, EINVAL)
 
@@ -20,15 +20,15 @@ def changed(numbers, at, value):
     return out
 
 
-# Numbers that no list of numbers has in this place.
+# Numbers outside the range of an entry.
 def wrong(least, most):
     return sorted({x & U64 for x in (least - 1, most + 1, 1 << 32, 1 << 63, U64, 1 << 62)
                    if not least <= x & U64 <= most})
 
 
-# Texts that are no recipe.
+# Texts that are not valid recipes.
 RECIPES = {
-    "nothing": "", "noise": "\x01\xff\x02" * 50, "zeros": "\0" * 300, "a line without end": "layer" * 9999,
+    "nothing": "", "noise": "\x01\xff\x02" * 50, "zeros": "\0" * 300, "a line without a newline": "layer" * 9999,
     "65,537 bytes": "#" * 65537, "no loss": "input = 4\nlayer = dense 3\n", "no layer":
     "input = 4\nloss = squared\n", "no input": "layer = dense 3\nloss = squared\n",
     "65 layers": "input = 4\n" + "layer = relu\n" * 65 + "loss = squared\n",
@@ -40,7 +40,7 @@ RECIPES = {
     "images of 2^60 pixels": "input = 1048576 x 1048576 x 1048576\nlayer = dense 3\nloss = squared\n",
     "a window larger than the image": "input = 4 x 4 x 1\nlayer = conv2d 3 window 9\nloss = squared\n",
     "a stride of 0": "input = 4 x 4 x 1\nlayer = conv2d 3 window 2 stride 0\nloss = squared\n",
-    "a number without end": "input = " + "9" * 5000 + "\nlayer = dense 3\nloss = squared\n",
+    "a number of 5,000 digits": "input = " + "9" * 5000 + "\nlayer = dense 3\nloss = squared\n",
     "an l2 of NaN": "input = 4\nlayer = dense 3\nloss = squared\nl2 = nan\n",
     "a line twice": "input = 4\ninput = 5\nlayer = dense 3\nloss = squared\n"}
 

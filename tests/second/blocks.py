@@ -5,7 +5,7 @@ from . import records
 
 
 class Refused(Exception):
-    """What a node answers with REFUSE: code and text."""
+    """The reason for a REFUSE by a node: code and text."""
 
     def __init__(self, code, text):
         super().__init__(code, text)
@@ -13,7 +13,9 @@ class Refused(Exception):
 
 
 class Block:
-    """A matrix of groups one below the other: an array, or one for each prime; shapes of groups."""
+    """
+    A matrix of vertically stacked groups: one array, or one for each prime; shapes of the groups.
+    """
 
     def __init__(self, description, shapes, values):
         self.description, self.shapes, self.values = description, shapes, values
@@ -23,7 +25,7 @@ class Block:
         return self.description["dtype"] == records.RESIDUES
 
     def parts(self, prime=None):
-        """The groups as matrices; of residues those of one prime, of integers modulo it."""
+        """The groups as matrices: the residues of one prime, or integers reduced modulo it."""
         flat = self.values[prime[0]] if self.residues else self.values
         at = 0
         for rows, cols in self.shapes:
@@ -45,7 +47,7 @@ def pack_residues(values):
 
 
 def parse(description, body):
-    """A Block from the body of a PUT, or Refused."""
+    """Returns a Block from the body of a PUT, or raises Refused."""
     d = description
     if d["len"] != len(body):
         raise Refused(records.EFORMAT, "length")
@@ -74,7 +76,7 @@ def parse(description, body):
 
 
 def sparse(description, table, body):
-    """The values of a block in CSR, written out."""
+    """The values of a block in CSR as dense matrices."""
     rows = [cols for r, cols in table for _ in range(r)]
     index = np.dtype("u1" if description["cols"] <= 255 else
                      "<u2" if description["cols"] <= 65535 else "<u4")
@@ -93,7 +95,9 @@ def sparse(description, table, body):
 
 
 def multiply_modulo(a, b, p):
-    """a b modulo p < 2^24, exact in float64: a is cut in two, and at most 2^17 terms are added."""
+    """
+    a b modulo p < 2^24, exact in float64: a is split in two, and at most 2^17 terms are added.
+    """
     total = np.zeros((a.shape[0], b.shape[1]), np.int64)
     for at in range(0, a.shape[1], 1 << 16):
         left, right = a[:, at:at + (1 << 16)], b[at:at + (1 << 16)].astype(np.float64)
@@ -104,7 +108,7 @@ def multiply_modulo(a, b, p):
 
 
 def windows(values, w):
-    """The matrix of windows of images, one image a row."""
+    """The matrix of the windows of images; each row is one image."""
     images = values.reshape(len(values), w["height"], w["width"], w["channels"])
     pad = w.get("padding", 0)
     images = np.pad(images, ((0, 0), (pad, pad), (pad, pad), (0, 0)))
@@ -141,12 +145,12 @@ def product(task, left, right):
             made = [x.astype(np.float64) @ y.astype(np.float64) for x, y in zip(lefts, rights)]
         out.append(np.concatenate([x.reshape(-1) for x in made]))
         if out[-1].size != want["rows"] * want["cols"]:
-            raise Refused(records.ESHAPE, "the result has another shape")
+            raise Refused(records.ESHAPE, "the result has a different shape")
     return dress(want, out)
 
 
 def dress(want, out):
-    """Values, a list of one array for each prime, as the description wants them."""
+    """Encodes values, a list of one array for each prime, as the description specifies."""
     if want["dtype"] == records.RESIDUES:
         return b"".join(map(pack_residues, out))
     return out[0].astype(records.DTYPES[want["dtype"]]).tobytes()

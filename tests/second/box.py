@@ -7,12 +7,12 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 SIGMA = np.frombuffer(b"expand 32-byte k", "<u4")
 
 
-# Words of the four quarters of a column round, by their place in the quarter.
+# The words of the four quarter-rounds of a column round, by position in the quarter-round.
 QUARTERS = [[0, 5, 10, 15], [4, 9, 14, 3], [8, 13, 2, 7], [12, 1, 6, 11]]
 
 
 def rounds(x):
-    """20 rounds of Salsa20 on columns of 16 words; four quarters at a time."""
+    """20 rounds of Salsa20 on columns of 16 words; four quarter-rounds at a time."""
     a, b, c, d = (x[places] for places in QUARTERS)
 
     def quarter(a, b, c, d):
@@ -22,7 +22,7 @@ def rounds(x):
 
     for _ in range(10):
         quarter(a, b, c, d)
-        # rows: the same words, turned
+        # row round: the same words, rotated
         b, c, d = d[[1, 2, 3, 0]], c[[2, 3, 0, 1]], b[[3, 0, 1, 2]]
         quarter(a, b, c, d)
         b, c, d = d[[1, 2, 3, 0]], c[[2, 3, 0, 1]], b[[3, 0, 1, 2]]
@@ -32,7 +32,7 @@ def rounds(x):
 
 
 def state(key, last, blocks=1):
-    """The columns that rounds() takes: key, and the four words between its halves."""
+    """The columns that rounds() takes: the key, and the four words between its halves."""
     k = np.frombuffer(key, "<u4")
     x = np.empty((16, blocks), np.uint32)
     for place, word in zip((0, 5, 10, 15), SIGMA):
@@ -84,6 +84,6 @@ def seal(key, nonce, text):
 
 
 def unseal(key, nonce, sealed):
-    """The text, or None where the tag is another."""
+    """Returns the text, or None if the tag is wrong."""
     one_time, text = xored(key, nonce, sealed[16:])
     return text if hmac.compare_digest(poly1305(one_time, sealed[16:]), sealed[:16]) else None

@@ -1,5 +1,6 @@
 """
-Certificates as docs/CERTIFICATES.md describes them: signature, digests, and the result again.
+Verifies certificates as docs/CERTIFICATES.md describes: signature, digests, and the recomputed
+result.
 
     python3 -m second.certificate CERT.json A.npy [B.npy] C.npy [--signer KEY]
 
@@ -24,7 +25,7 @@ OPERATIONS = {"product": 2, "minus": 2, "multiply": 2, "sigmoid": 1, "square": 1
 
 
 class Wrong(Exception):
-    """An exit code and a sentence."""
+    """An exit code and a message."""
 
     def __init__(self, code, text):
         super().__init__(text)
@@ -43,7 +44,7 @@ def digest(a):
 
 
 def signer(certificate):
-    """Checks the signature; the fingerprint of the key that made it."""
+    """Checks the signature; returns the fingerprint of the signing key."""
     certificate = dict(certificate)
     signature = certificate.pop("signature")
     text = json.dumps(certificate, sort_keys=True, separators=(",", ":")).encode()
@@ -53,7 +54,7 @@ def signer(certificate):
         Ed25519PublicKey.from_public_bytes(key).verify(
             bytes.fromhex(signature["value"]), b"sherd-certificate-v1\n" + text)
     except InvalidSignature:
-        raise Wrong(6, "the signature does not fit") from None
+        raise Wrong(6, "the signature is invalid") from None
     return "sha256:" + base64.b64encode(hashlib.sha256(SPKI + key).digest()).decode().rstrip("=")
 
 
@@ -61,7 +62,7 @@ def matrix(path, said):
     try:
         a = np.load(path)
     except FileNotFoundError:
-        raise Wrong(4, f"{path} is not there") from None
+        raise Wrong(4, f"{path} does not exist") from None
     if a.ndim == 1:
         a = a.reshape(-1, 1) if said["shape"][0] == len(a) else a.reshape(1, -1)
     need(list(a.shape) == said["shape"] and a.dtype.str == said["dtype"], 3, f"{path}: shape")
@@ -69,7 +70,7 @@ def matrix(path, said):
 
 
 def whole(a, bits):
-    """Integers of Python and the scale s; Wrong(11) where there are none."""
+    """Returns Python integers and the scale s; raises Wrong(11) if a value is not finite."""
     if bits == 0:
         return [[int(x) for x in row] for row in a.tolist()], 0
     need(np.isfinite(a).all(), 11, "not finite")
@@ -79,12 +80,12 @@ def whole(a, bits):
         scale = bits - 1
         while round(top * Fraction(2) ** scale) > limit:
             scale -= 1
-    factor = Fraction(2) ** scale  # round() of a fraction takes ties to even
+    factor = Fraction(2) ** scale  # round() of a Fraction rounds ties to even
     return [[round(Fraction(x) * factor) for x in row] for row in a.tolist()], scale
 
 
 def as_double(n, scale):
-    """n as a double, then by 2^-scale."""
+    """n as a double, times 2^-scale."""
     value = float(n)
     try:
         return math.ldexp(value, -scale)
@@ -101,7 +102,7 @@ def exact(a, b, bits):
 
 
 def within(a, b, c):
-    """A float product, entry by entry within gamma_k |A||B|, in fractions."""
+    """Whether each entry of a float product is within gamma_k |A||B|, computed in fractions."""
     k = a.shape[1]
     u = Fraction(1, 1 << 53)
     gamma = k * u / (1 - k * u)
@@ -121,7 +122,7 @@ def same_bits(a, b):
 
 
 def verify(path, files, wanted=None):
-    """The signer's fingerprint, or Wrong."""
+    """Returns the signer's fingerprint, or raises Wrong."""
     try:
         with open(path, encoding="utf-8") as file:
             certificate = json.load(file)
@@ -141,8 +142,8 @@ def verify(path, files, wanted=None):
     need(len(files) == len(said), 2, "files")
     given = [matrix(file, one) for file, one in zip(files, said)]
     for a, one in zip(given[:-1], said):
-        need(one["sha256"] in (None, digest(a)), 3, "not the input")
-    need(digest(given[-1]) == said[-1]["sha256"], 9, "not the result")
+        need(one["sha256"] in (None, digest(a)), 3, "a different input")
+    need(digest(given[-1]) == said[-1]["sha256"], 9, "a different result")
     if operation != "product":
         inputs = [a.astype(np.float64) for a in given[:-1]]
         good = same_bits(functions.apply(functions.NAMES[operation], *inputs), given[-1])
@@ -150,7 +151,7 @@ def verify(path, files, wanted=None):
         good = same_bits(exact(*given[:2], certificate["arithmetic"]["bits"]), given[2])
     else:
         good = within(*given)
-    need(good, 9, "the result differs")
+    need(good, 9, "the recomputed result differs")
     return by
 
 

@@ -1,6 +1,6 @@
 """
-What `sherd` writes, verified by certificate.py and functions.py: certificates of every kind of
-result, tampered ones, and the vectors of docs/FUNCTIONS.md.
+Verifies output of `sherd` by certificate.py and functions.py: certificates of every kind of result,
+modified certificates, and the vectors of docs/FUNCTIONS.md.
 """
 import json
 import os
@@ -14,7 +14,7 @@ from . import certificate, functions, harness
 def main():
     with open(os.path.join(os.environ["R"], "docs/FUNCTIONS.md"), encoding="utf-8") as file:
         rows, wrong = functions.vectors(file.read())
-    harness.report(rows > 50 and wrong == 0, "the vectors of FUNCTIONS come out",
+    harness.report(rows > 50 and wrong == 0, "functions.py computes the vectors of FUNCTIONS.md",
                    f"{wrong} of {rows}")
     me = harness.identity("me.key")
     random = np.random.default_rng(11)
@@ -32,7 +32,7 @@ def main():
     np.save("G.npy", random.standard_normal((40, 25)))
 
     up = harness.Run("cluster", "up", "-n", "4", "--bind-to", "none")
-    harness.report(up.code == 0, "a cluster is up", up)
+    harness.report(up.code == 0, "a cluster starts", up)
     made = []
 
     def make(name, *arguments):
@@ -73,7 +73,7 @@ def main():
     harness.everything(one, made, 2)
 
     def refused(code, what, name, given, signer=None):
-        """Both verifiers refuse it with this code."""
+        """Checks that both verifiers reject the certificate with this code."""
         try:
             certificate.verify(f"{name}.json", given, signer)
             ours = 0
@@ -81,7 +81,7 @@ def main():
             ours = error.code
         run = harness.Run("verify", f"{name}.json", *given,
                           *(["--signer", "key=" + signer] if signer else []))
-        harness.report(ours == code == run.code, f"both verifiers refuse {what}",
+        harness.report(ours == code == run.code, f"both verifiers reject {what}",
                        f"{code} expected, Python {ours}\n{run}")
 
     given = files("exact", made[0][1])
@@ -95,7 +95,7 @@ def main():
             json.dump(copy, out)
 
     edited("count", lambda c: c["nodes"].update(count=9))
-    refused(6, "an edited certificate", "count", given)
+    refused(6, "a modified certificate", "count", given)
     edited("schema", lambda c: c.update(schema="sherd/certificate/9"))
     refused(14, "another version", "schema", given)
     edited("alien", lambda c: c.update(schema="something"))
@@ -105,13 +105,13 @@ def main():
     refused(6, "another signer", "exact", given, "sha256:" + "A" * 43)
     refused(3, "another input", "exact", ["f4.npy", *given[1:]])
     refused(2, "a missing file", "exact", given[:1] + given[2:])
-    refused(4, "a certificate that is not there", "none", given)
+    refused(4, "a missing certificate", "none", given)
     changed = np.load(given[2])
     changed[3, 4] = np.nextafter(changed[3, 4], 9)
     np.save("changed.npy", changed)
     refused(9, "one changed bit of the result", "exact", [*given[:2], "changed.npy"])
     np.save("other.npy", np.load("A.npy") + 1e-9)
-    refused(3, "an input that differs in the last places", "exact", ["other.npy", *given[1:]])
+    refused(3, "an input that differs by 1e-9", "exact", ["other.npy", *given[1:]])
     shutil.copyfile("exact.json", "cut.json")
     with open("cut.json", "r+", encoding="utf-8") as file:
         file.truncate(300)

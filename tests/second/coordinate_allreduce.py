@@ -1,6 +1,6 @@
 """
-A coordinator of docs/PROTOCOL.md, "All-reduce groups": members that add up among themselves, one
-step after the other, and what one member alone would come to.
+A coordinator of docs/PROTOCOL.md, "All-reduce groups": members sum their gradients among themselves
+in each step. Also the expected result, which one member alone computes.
 """
 import struct
 import types
@@ -21,7 +21,7 @@ def i64(*values):
 
 
 class Alone(allreduce.Session):
-    """One member that has all rows and all shards: what a circle has to come to."""
+    """One member that has all rows and all shards: computes the expected result of a group."""
 
     def __init__(self, rows):
         self.all, self.blocks_, self.links = rows, {}, {}
@@ -40,8 +40,8 @@ class Alone(allreduce.Session):
 
 class Group:
     """
-    Over sessions with nodes; x and t: rows by number. options: schedule, optimiser, bits, list
-    (kind, length, key), most, scale, l2 is the recipe's.
+    A group of nodes, each with a session; x and t: inputs and targets of the rows; width: bits of
+    fixed point; listed: the list of rows (kind, length, key). l2 is that of the recipe.
     """
 
     def __init__(self, sessions, servers, text, x, t, schedule=RING, optimiser=1, width=17,
@@ -73,7 +73,7 @@ class Group:
                    len(self.x), self.made, self.optimiser, *map(bits, self.betas))
 
     def meet(self, parameters=None):
-        """MEET and CONNECT; without parameters members go on from what they have."""
+        """MEET and CONNECT; without parameters, members continue from their own state."""
         self.name += 1
         roster = "".join(f"127.0.0.1:{server.port} key={server.key.pin} name=m{i}\n"
                          for i, server in enumerate(self.servers))
@@ -95,7 +95,7 @@ class Group:
         return said == [struct.unpack("<q", own)[0]] * len(said) and not np.any(links)
 
     def send(self, member, rows):
-        """A pack of rows to one member; all of a circle count their own."""
+        """Sends a pack of rows to one member; packs are counted for each member."""
         block = PACKS + 3 * member.packs
         member.packs += 1
         member.put(np.array([rows], "<u4"), 0, number=block)
@@ -113,9 +113,9 @@ class Group:
 
     def step(self, shards, rate, by, local=0, between=lambda: None):
         """
-        shards: a list of shards for each member. True where each member's figures are, to the bit,
-        those of one that has all shards; Refusal where the round broke. rate: of the update that
-        this step's sum will be for.
+        shards: a list of shards for each member; rate: of the update that uses the sum of this
+        step. Returns whether each member's figures equal, bit for bit, those of one member with all
+        shards. Raises Refusal if the round is broken.
         """
         self.number += 1
         keys = []
@@ -133,13 +133,13 @@ class Group:
         self.summed, self.rate = self.number, rate
         costs, hits = zip(*((np.frombuffer(b, "<f8")[::2], np.frombuffer(b, "<i8")[1::2]) for b in (
             b"".join(said[0, :-1].tobytes() for said in graded), want[:-8])))
-        same = len(figured) - 24  # up to the print
+        same = len(figured) - 24  # up to the checksum
         return (np.allclose(*costs, 1e-12) and np.array_equal(*hits) and
                 all(said[0, -1] == self.number for said in graded) and
                 all(said.tobytes()[:same] == figured[:same] for said in figures))
 
     def state(self, bare=0, hashed=False):
-        """What each member has, as numbers or as their hash, and what it has to be."""
+        """Returns each member's state, as numbers or as their hash, and the expected state."""
         many = sum(self.counts) * (1 + self.optimiser) + 1
         for member in self.members:
             self.put(member, QUESTION, i64(FORMAT, self.summed, bits(self.rate), many, bare))

@@ -1,5 +1,5 @@
 """
-A coordinator of docs/PROTOCOL.md, "Secure aggregation": asks members for a sum, and opens it.
+A coordinator of docs/PROTOCOL.md, "Secure aggregation": requests a sum from members, and opens it.
 """
 import struct
 
@@ -13,11 +13,11 @@ from .network import Recipe
 from .secure import CHECK, CONFIRM, FORMAT, HIDE, JOIN, OPEN, Q, ROSTER, SEAL
 
 RECIPE, PLAN, CARDS, QUESTION, PARAMETERS, PIECES = range(1, 7)  # numbers of blocks
-CHECKS = 1 << 7  # of features: a node that knows CHECK
+CHECKS = 1 << 7  # feature bit of a node that supports CHECK
 
 
 def bits(number):
-    """An f64 as it travels among integers."""
+    """The bits of an f64 as an integer."""
     return struct.unpack("<q", struct.pack("<d", number))[0]
 
 
@@ -26,7 +26,9 @@ def numbers(*values):
 
 
 def interpolated(at, values):
-    """Coefficients of the polynomials below degree len(at), modulo Q, with values[i] at at[i]."""
+    """
+    Coefficients, modulo Q, of the polynomials of degree below len(at) with values[i] at at[i].
+    """
     out = [np.zeros(len(values[0]), object) for _ in at]
     for i, x in enumerate(at):
         basis, below = [1], 1
@@ -43,8 +45,8 @@ def interpolated(at, values):
 
 class Sum:
     """
-    One job over sessions, which are members 0, 1, ... A member that refuses or goes away is out:
-    `lost` has why, by its number.
+    One job over sessions, which are members 0, 1, ... A member that refuses or leaves is not asked
+    again; `lost` has the reason by its number.
     """
 
     def __init__(self, sessions, text, survivors, colluding=1, places=40, epoch=None, clip=0.0,
@@ -62,7 +64,10 @@ class Sum:
             member.beside = [other for other in sessions if hasattr(other, "link")]
 
     def ask(self, members, op, make, shape, dtype):
-        """make(member) puts the blocks of a question and says which; the answers, by member."""
+        """
+        make(member) sends the blocks of a request and returns their numbers. Returns answers by
+        member.
+        """
         keys, out = {}, {}
         for m in members:
             try:
@@ -82,7 +87,7 @@ class Sum:
             return None
 
     def put(self, m, number, values):
-        """A block of this number, in the place of an earlier one."""
+        """Sends a block with this number in place of an earlier one."""
         self.members[m].drop(number)
         self.members[m].put(values, 0, number=number)
         return number
@@ -92,11 +97,11 @@ class Sum:
                        bits(self.clip), bits(self.noise), 0, 0)
 
     def join(self):
-        """JOIN and ROSTER: all of them have to be there."""
+        """JOIN and ROSTER: all members must answer."""
         return self.introduce() and self.meet()
 
     def introduce(self):
-        """JOIN: cards of all."""
+        """JOIN: collects the cards of all members."""
         def plan(m):
             self.put(m, RECIPE, np.frombuffer(self.text, np.uint8)[None])
             return self.put(m, PLAN, self.plan(m)), 0
@@ -120,14 +125,14 @@ class Sum:
         return [int(said[m][0, 0]) for m in sorted(said)] == [self.n] * self.n
 
     def card(self, m, card):
-        """Whether a card is the node's, whose key TLS has shown."""
-        assert card[:32] == self.members[m].shown(), f"member {m} shows another key"
+        """Checks that a card is signed by the key that the node used in TLS."""
+        assert card[:32] == self.members[m].shown(), f"member {m}: the key of the card differs"
         Ed25519PublicKey.from_public_bytes(card[:32]).verify(
             card[64:], b"sherd seal key 2" + struct.pack(
                 "<Q5I", self.job, self.n, self.u, self.t, m, self.plan(m)[0, 10] != 0) + card[32:64])
 
     def questions(self, number, parameters, step=0, scales=None, cost_scale=0):
-        """What SEAL and HIDE of a round are about: the question of HIDE, and that of SEAL."""
+        """The requests of a round: that of HIDE, and that of SEAL, which contains its digest."""
         scales = [0] * len(self.recipe.tiers) if scales is None else scales
         question = numbers(FORMAT, number, step, *scales, cost_scale)
         about = secure.digest(self.roster, question.tobytes(), parameters.astype("<f8").tobytes())
@@ -135,7 +140,7 @@ class Sum:
         return question, numbers(FORMAT, number, *struct.unpack("<4q", about))
 
     def uploads(self, number, parameters, **round_):
-        """SEAL and HIDE: for each member that has answered both, its pieces and its upload."""
+        """SEAL and HIDE: returns pieces and upload of each member that answered both."""
         self.number = number
         question, seal = self.questions(number, parameters, **round_)
         keys = {}
@@ -158,12 +163,12 @@ class Sum:
             pieces, upload = self.answer(m, first), self.answer(m, second)
             if pieces is not None and upload is not None:
                 upload = upload.view("<u8")[0]
-                assert (upload < Q).all(), "an upload that is not below q"
+                assert (upload < Q).all(), "an upload contains a number not below q"
                 out[m] = pieces.tobytes(), upload.astype(object)
         return out
 
     def confirmed(self, survivors):
-        """CONFIRM: signatures, by member."""
+        """CONFIRM: returns the signatures by member."""
         question = numbers(FORMAT, self.number, *survivors)
         said = self.ask([m for m in survivors if m not in self.lost], CONFIRM,
                         lambda m: (self.put(m, QUESTION, question), 0), (1, 64), records.U8)
@@ -174,14 +179,14 @@ class Sum:
             try:
                 key.verify(signature.tobytes(), text)
             except InvalidSignature:
-                self.lost[m] = Ended(records.EWRONG, "signs something else")
+                self.lost[m] = Ended(records.EWRONG, "the signature is not that of these survivors")
                 del said[m]
         return {m: signature.tobytes() for m, signature in said.items()}
 
     def opened(self, uploads, signatures):
         """
-        CHECK, of members that know it, and OPEN: the sum of the survivors' numbers, or None.
-        `accused`: pairs, who could not open whose piece.
+        CHECK, for members that support it, and OPEN: returns the sum of the survivors' numbers, or
+        None. `accused`: pairs (member, sender of a piece that it could not open).
         """
         survivors, width = sorted(uploads), 8 * self.length + 96
         chosen = sorted(signatures)[:self.u]
@@ -215,8 +220,8 @@ class Sum:
 
     def round(self, number, parameters, between=lambda what: None, **round_):
         """
-        A whole round: the sum, or None where too few were left. between("uploads") and
-        between("signatures") are called behind these.
+        A whole round: returns the sum, or None if too few members are left. Calls
+        between("uploads") and between("signatures") after these stages.
         """
         uploads = self.uploads(number, parameters, **round_)
         between("uploads")

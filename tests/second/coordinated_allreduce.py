@@ -1,4 +1,4 @@
-"""A coordinator in Python and circles of nodes in C, compared with one member that has everything."""
+"""All-reduce groups of nodes in C under a coordinator in Python, compared with one member alone."""
 import numpy as np
 
 from . import allreduce, records
@@ -16,7 +16,7 @@ l2 = 0.01
 ROWS = 48
 # name: schedule, optimiser, betas, list of rows, local steps
 CASES = {
-    "a ring, sgd, rows as they are": (RING, 1, (0, 0, 0), (0, None, bytes(32)), 0),
+    "a ring, sgd, rows in order": (RING, 1, (0, 0, 0), (0, None, bytes(32)), 0),
     "a ring, momentum, rows shuffled": (RING, 2, (0.8, 0, 0), (1, None, bytes(range(32))), 0),
     "a ring, adam, rows drawn": (RING, 3, (0, 0, 0), (2, 60, bytes(range(32, 64))), 0),
     "a ring, local steps": (RING, 1, (0, 0, 0), (0, None, bytes(32)), 3),
@@ -25,7 +25,7 @@ CASES = {
 
 
 def shards(of, members, step, local):
-    """Two shards of a member, of 4 rows each, which begin elsewhere in each step."""
+    """Two shards of 4 rows for each member, which start at different rows in each step."""
     own = []
     for m in range(members):
         first = (8 * m + 24 * step) % (of.listed[1] - 8)
@@ -35,7 +35,7 @@ def shards(of, members, step, local):
 
 
 def deal(of, members, own):
-    """To each member the rows that its shards are made of, and that it has not been sent."""
+    """Sends each member the rows of its shards that it does not have."""
     rows = allreduce.listed(*of.listed, len(of.x))
     for member, shards_ in zip(members, own):
         wanted = {rows[i] for first, many, *_ in shards_ for i in range(first, first + many)}
@@ -49,20 +49,20 @@ def steps(of, name, local, count=4):
         own = shards(of, len(of.members), step, local)
         deal(of, of.members, own)
         good = of.step(own, 0.3 / (step + 1), 8.0 * len(own), int(local > 0))
-        report(good, f"{name}: figures of step {step}")
+        report(good, f"{name}: the figures of step {step} are correct")
     for bare, hashed in ((0, False), (0, True), (1, False), (1, True)):
         got, want = of.state(bare, hashed)
         report(all(one == want for one in got), f"{name}: {'hash of ' if hashed else ''}the "
-               f"{'bare ' if bare else ''}state, every bit")
+               f"{'bare ' if bare else ''}state is equal, bit for bit")
 
 
 def lost_member(me, servers, sessions, x, t, first):
-    """A member goes in a round: the others say so, meet, and make the step."""
+    """A member leaves during a round: the others report it, meet, and repeat the step."""
     of = Group(sessions, servers, RECIPE, x, t, job=50)
-    name = "a member that is lost"
-    report(of.meet(first), f"{name}: all have met")
+    name = "a member leaves"
+    report(of.meet(first), f"{name}: all members meet")
     steps(of, name, 0, 2)
-    # the session ends, and with it the member's part of the circle
+    # closing the session ends this member's part in the group
     third = of.members.pop()
     of.servers.pop()
     own = shards(of, 3, 2, 0)
@@ -82,14 +82,15 @@ def lost_member(me, servers, sessions, x, t, first):
         except Refusal as error:
             codes.append(error.code)
     report(len(codes) == 2 and all(code <= -100 or code == records.EINTERRUPTED for code in codes),
-           f"{name}: the others refuse the sum", codes)
-    report(all(where[1] == 4 for where in of.where()), f"{name}: and have a broken round", of.where())
+           f"{name}: the others refuse REDUCE", codes)
+    report(all(where[1] == 4 for where in of.where()), f"{name}: WHERE reports a broken round",
+           of.where())
     of.alone.update(of.summed, of.rate)
     of.made = of.summed
     for member in of.members:
         member.cancel()
-    report(of.meet(), f"{name}: the others have met")
-    steps(of, f"{name}, without it", 0, 2)
+    report(of.meet(), f"{name}: the others meet")
+    steps(of, f"{name}, after it left", 0, 2)
 
 
 def run(me):
@@ -101,7 +102,7 @@ def run(me):
     for name, (schedule, optimiser, betas, listed, local) in CASES.items():
         sessions = [Coordinator(server.port, me, server.pins) for server in servers]
         of = Group(sessions, servers, RECIPE, x, t, schedule, optimiser, betas=betas, listed=listed)
-        report(of.meet(first), f"{name}: all have met")
+        report(of.meet(first), f"{name}: all members meet")
         steps(of, name, local)
         for member in sessions:
             member.close()
@@ -109,4 +110,4 @@ def run(me):
     lost_member(me, servers, sessions, x, t, first)
     for member in sessions[:2]:
         member.close()
-    report([server.stop() for server in servers] == [0] * 3, "members end in good order")
+    report([server.stop() for server in servers] == [0] * 3, "members exit with code 0")

@@ -1,6 +1,6 @@
 """
-A coordinator in Python that codes operands as docs/SCHEMES.md says, and nodes in C that multiply the
-coded ones: the product of integers that comes of any sufficient answers, bit for bit.
+A coordinator in Python codes operands as docs/SCHEMES.md specifies, and nodes in C multiply the
+coded operands: any sufficient set of answers gives the product of integers, bit for bit.
 """
 import math
 import secrets
@@ -34,7 +34,7 @@ def masks(shape, p, many):
 
 
 class Code:
-    """The shares of A's rows in K blocks, and of B, modulo p."""
+    """Codes A, whose rows are split into K blocks, and B, modulo p."""
 
     def __init__(self, k, t, p):
         self.k, self.t, self.p = k, t, p
@@ -60,25 +60,25 @@ class Code:
         return out
 
     def decoded(self, answers):
-        """Of answers by number of the node: what the polynomial is at 1, ..., K."""
+        """Returns the values of the polynomial at 1, ..., K from answers by number of the node."""
         x = [self.k + self.t + i for i in answers]
         return [mixed(basis(x, j, self.p), list(answers.values()), self.p)
                 for j in range(1, self.k + 1)]
 
 
 def whole(residues, primes):
-    """The number of least magnitude with these residues."""
+    """The integer of least magnitude with these residues."""
     m = math.prod(primes)
     total = sum(r.astype(object) * (m // p * pow(m // p, -1, p)) for r, p in zip(residues, primes)) % m
     return np.where(total > m // 2, total - m, total)
 
 
 def product(nodes, a, b, k, t, primes, share, transposed=False, late=()):
-    """A B, or A^T B, by nodes; those of `late` are not waited for."""
+    """A B, or A^T B, computed by nodes; the answers of the nodes in `late` are not used."""
     codes = [Code(k, t, p) for p in primes]
     numbers = range(1, len(nodes) + 1)
     lefts = [code.left(a, numbers) for code in codes]
-    # of A^T D both operands are cut, and the blocks' products are added up
+    # for A^T D both operands are split, and the products of the blocks are summed
     rights = [code.left(b, numbers) if transposed else
               code.right(b, numbers) if share else None for code in codes]
     rows = a.shape[1] if transposed else lefts[0][0].shape[0]
@@ -110,12 +110,14 @@ def run(me):
             ("share, T = 1, K = 1", 1, 1, True, [1, 4, 5]), ("share1, T = 1", 4, 1, False, [2]),
             ("share1, T = 2", 3, 2, False, [5]), ("share1, T = 3", 1, 3, False, [1, 2])):
         got = product(nodes, a, b, k, t, PRIMES[:2], share, late=late)
-        report((got == want).all(), f"{name}: the product, every bit, without nodes {late}")
+        report((got == want).all(),
+               f"{name}: the product is equal, bit for bit, without nodes {late}")
         if share:
             got = product(nodes, a, d, k, t, PRIMES[:2], share, True, late)
-            report((got == with_d).all(), f"{name}: the transposed product, every bit")
+            report((got == with_d).all(), f"{name}: the transposed product is equal, bit for bit")
     got = product(nodes, a << 9, b << 9, 2, 1, PRIMES[:3], True)
-    report((got == want << 18).all(), "numbers of 26 bits modulo three primes, and all answers")
+    report((got == want << 18).all(),
+           "26-bit integers modulo three primes, all answers: the product is equal")
     for node in nodes:
         node.close()
-    report([server.stop() for server in servers] == [0] * NODES, "nodes end in good order")
+    report([server.stop() for server in servers] == [0] * NODES, "nodes exit with code 0")

@@ -1,5 +1,5 @@
 """
-A coordinator in Python drives nodes in C: secure sums over examples of their own.
+A coordinator in Python drives nodes in C: secure sums over the nodes' own examples.
 """
 import math
 import re
@@ -25,14 +25,16 @@ weights = he
 epochs = 1
 rate = 0.5
 """
-# Another text, for the same sums.
+# A different recipe with the same sums.
 SAME = RECIPE.replace("input = 4\n", "input = 1 x 4 x 1\nlayer = flatten\n") + "l2 = 0.5\n"
 CLIP, NOISE, PLACES = 0.7, 3.0, 40
 OPEN_POLICY = ("--any-peers", "--epsilon", "none", "--min-rows", "1")
 
 
 class Owners:
-    """Nodes in C with examples of their own, files of one name each, and sessions with them."""
+    """
+    Nodes in C with their own examples, in files named after `name`, and sessions with the nodes.
+    """
 
     def __init__(self, name, me, sets, *options):
         self.me, self.servers = me, []
@@ -46,18 +48,18 @@ class Owners:
         return [Coordinator(server.port, self.me, server.pins) for server in self.servers]
 
     def charges(self, member):
-        """What each upload has cost, as this member's ledger has it."""
+        """The privacy charge of each upload in this member's ledger."""
         with open(self.ledgers[member], encoding="ascii") as file:
             return [float(line.split()[5]) for line in file if line.startswith("upload ")]
 
     def stop(self):
-        """Exit codes, and what the nodes have said."""
+        """Stops the nodes; returns their exit codes and logs."""
         codes = [server.stop() for server in self.servers]
         return codes, [open(server.log, encoding="utf-8").read() for server in self.servers]
 
 
 def uploads(job, sets, parameters, **round_):
-    """What secure.py computes of each member's examples in the clear: integers."""
+    """The integers that secure.py computes from each member's examples, without masks."""
     out = []
     for x, y in sets:
         member = secure.Session.__new__(secure.Session)
@@ -71,7 +73,7 @@ def uploads(job, sets, parameters, **round_):
 
 
 def near(got, want, most=1):
-    """Whether sums of integers are alike but for roundings, of which `most` may differ."""
+    """Whether sums of integers differ by at most `most`, the bound of rounding errors."""
     return got is not None and max(abs(int(a) - int(b)) for a, b in zip(got, want)) <= most
 
 
@@ -81,7 +83,9 @@ def closed(sessions):
 
 
 def same_as_the_command(me, sets, first):
-    """One step of `sherd train` and one sum asked for from here: the same network, every bit."""
+    """
+    One step of `sherd train` and one sum of a Python coordinator: the same network, bit for bit.
+    """
     owners = Owners("same", me, sets, *OPEN_POLICY)
     harness.node_file("same.nodes", [Listed(server) for server in owners.servers])
     with open("same.conf", "w", encoding="ascii") as file:
@@ -101,20 +105,21 @@ def same_as_the_command(me, sets, first):
     if total is None:
         return
     report(near(total, sum(uploads(job, sets, first))),
-           "which is that of their clipped gradients, examples, cost and hits")
+           "the sum is that of their clipped gradients, examples, cost and hits")
     gradient = total[:job.count].astype(float) * (CLIP / 2**18) / (total[job.count] / 2**16)
     want = first - 0.5 * gradient
     got = np.load("same.npz") if run.code == 0 else {}
     got = np.concatenate([got[name].reshape(-1) for name in ("w1", "b1", "w2", "b2")]) if got else []
-    report(np.array_equal(got, want), "and makes the step that `sherd train` makes, bit for bit",
+    report(np.array_equal(got, want),
+           "a step with this sum equals the step of `sherd train`, bit for bit",
            f"{run}\n{np.abs(got - want).max() if len(got) else ''}")
     codes, said = owners.stop()
     report(codes == [0] * len(codes) and all("rounds without noise" in text for text in said),
-           "the nodes say that this had no bound", said)
+           "the nodes log rounds without noise", said)
 
 
 def rounds(me, sets, first):
-    """Rounds over places of an epoch, without clipping; members that are lost in them."""
+    """Rounds over the places of an epoch, without clipping; members leave during rounds."""
     owners = Owners("rounds", me, sets, *OPEN_POLICY)
     sessions = owners.sessions()
     job = Sum(sessions, RECIPE, 3, places=12, epoch=30, job=2)
@@ -124,16 +129,17 @@ def rounds(me, sets, first):
         parameters = first + 0.1 * random.standard_normal(len(first))
         total = job.round(number, parameters, step=step, **scales) if good else None
         want = sum(uploads(job, sets, parameters, step=step, **scales))
-        # float64 sums in another order: some 1e-15 of numbers of about 2^41
+        # float64 sums in a different order: errors of about 1e-15 relative to 2^41
         report(near(total, want, 1 << 14) and list(total[[-3, -1]]) == list(want[[-3, -1]]),
                f"round {number} sums the places of step {step}", job.lost)
 
     sealed = job.uploads(5, first + 5, **scales)
-    if 2 in sealed:  # the piece of member 2 for member 0, first in its row
+    if 2 in sealed:  # corrupts the piece of member 2 for member 0, the first in its row
         sealed[2] = bytes(8 * job.length + 96) + sealed[2][0][8 * job.length + 96:], sealed[2][1]
     total = job.opened(sealed, job.confirmed(sorted(sealed)))
     report(near(total, sum(uploads(job, sets, first + 5, **scales)), 1 << 14) and
-           job.accused == {(0, 2)}, "a member says which piece it cannot open, and others open the sum",
+           job.accused == {(0, 2)},
+           "a member reports a piece that it cannot open, and others open the sum",
            f"{job.accused} {job.lost}")
 
     def lose(when):
@@ -144,17 +150,18 @@ def rounds(me, sets, first):
 
     total = job.round(7, first + 1, lose("uploads"), **scales)
     report(near(total, sum(uploads(job, sets, first + 1, **scales)), 1 << 14) and list(job.lost) == [1],
-           "the upload of a member that is lost behind it is in the sum", job.lost)
+           "the upload of a member that leaves after it is part of the sum", job.lost)
     total = job.round(8, first + 2, **scales)
     left = [s for i, s in enumerate(sets) if i != 1]
     report(near(total, sum(uploads(job, left, first + 2, **scales)), 1 << 14),
-           "a sum of those that are left, as many as open one", job.lost)
+           "the smallest sufficient number of members opens a sum", job.lost)
     sessions[2].link.close(reset=True)
-    report(job.round(9, first + 3, **scales) is None, "fewer open nothing")
+    report(job.round(9, first + 3, **scales) is None, "fewer members open no sum")
     closed([sessions[0], sessions[3]])
-    report(all(len(owners.charges(m)) >= 6 for m in (0, 3)), "every upload stands in the ledgers",
+    report(all(len(owners.charges(m)) >= 6 for m in (0, 3)),
+           "every upload is recorded in the ledgers",
            [owners.charges(m) for m in range(4)])
-    report(owners.stop()[0] == [0] * 4, "the nodes end in good order")
+    report(owners.stop()[0] == [0] * 4, "the nodes exit with code 0")
 
 
 def codes(job):
@@ -162,13 +169,13 @@ def codes(job):
 
 
 def epsilon(rho, delta=1e-6):
-    """Of (epsilon, delta) for zero-concentrated privacy rho (Canonne, Kamath, Steinke 2020)."""
+    """epsilon at delta for zero-concentrated privacy rho (Canonne, Kamath, Steinke 2020)."""
     return min(a * rho + (math.log(1 / delta) + (a - 1) * math.log1p(-1 / a) - math.log(a)) / (a - 1)
                for a in np.arange(1.01, 100, 0.01))
 
 
 def noisy(me, sets, first):
-    """The usual policy: noise within its bound, what it cost, and what it does not allow."""
+    """The default policy: the size of the noise, its charge, and the requests that it refuses."""
     owners = Owners("noisy", me, sets, "--any-peers")
     sessions = owners.sessions()
 
@@ -181,39 +188,42 @@ def noisy(me, sets, first):
     total = job.round(1, first) if job.join() else None
     d = job.count
     size = (2**18 + math.sqrt(d) / 2)**2 + 3 * 65536**2
-    sigma = math.sqrt(4 * math.ceil(NOISE**2 * size / 2))  # of four nodes' noise
+    sigma = math.sqrt(4 * math.ceil(NOISE**2 * size / 2))  # of the sum of four nodes' noise
     away = [] if total is None else (total - sum(uploads(job, sets, first))).astype(float) / sigma
     report(len(away) and 0.5 < np.std(away) < 2 and max(abs(away)) < 6,
-           "a noisy sum is as far from the exact one as its noise", f"{away} {job.lost}")
-    job.uploads(2, first + 1)  # and is never opened
+           "the difference of a noisy and the exact sum has the size of the noise",
+           f"{away} {job.lost}")
+    job.uploads(2, first + 1)  # this round is never opened
     charges = [owners.charges(m) for m in range(4)]
     report(all(len(c) == 2 and all(0.999 < rho * 2 * NOISE**2 < 1.001 for rho in c) for c in charges),
-           "each upload is charged 1 / 2 S^2, opened or not", charges)
+           "each upload is charged 1 / (2 S^2), opened or not", charges)
     for name, wanted, changes in (
             ("rounds without noise", records.EREFUSED, {"noise": 0.0}),
             ("rounds of 31 places", records.EREFUSED, {"places": 31}),
-            ("last round of 8 places", records.EREFUSED, {"epoch": 88}),
-            ("sum that one node would open", records.EINVAL, {"colluding": 2}),
-            ("clipping norm of 2^101", records.EFORMAT, {"clip": 2.0**101})):
+            ("a last round of 8 places", records.EREFUSED, {"epoch": 88}),
+            ("a sum that one node could open", records.EINVAL, {"colluding": 2}),
+            ("a clipping norm of 2^101", records.EFORMAT, {"clip": 2.0**101})):
         other = new(4, **changes)
-        report(not other.join() and codes(other) == [wanted], f"a plan has no {name}",
+        report(not other.join() and codes(other) == [wanted], f"a plan with {name} is refused",
                other.lost)
         closed(other.members)
     part = new(5, owners.sessions()[:3], text=SAME)
-    report(part.join() and len(part.uploads(1, first)) == 3, "part of the members may be asked again, under another recipe",
+    report(part.join() and len(part.uploads(1, first)) == 3,
+           "part of the members may be asked again, with a different recipe",
            part.lost)
     report(not part.confirmed([0, 1, 2]) and codes(part) == [records.EEXPOSURE],
-           "and open no part of a sum that is open", part.lost)
+           "members do not open part of a sum that is already open", part.lost)
     part = new(6, part.members)
     whole = new(7)
     report(part.join() and len(part.uploads(1, first + 2)) == 3 and whole.join() and
            list(whole.uploads(1, first + 2)) == [3] and codes(whole) == [records.EEXPOSURE],
-           "nodes give no sum to others than those that it was given to", whole.lost)
+           "an upload of a sum is refused to a different set of members", whole.lost)
     closed(part.members + whole.members)
     for number in range(3, 100):
         if len(job.uploads(number, first + number)) < 4:
             break
-    report(codes(job) == [records.EEXPOSURE] and sorted(job.lost) == [0, 1, 2], "a budget ends",
+    report(codes(job) == [records.EEXPOSURE] and sorted(job.lost) == [0, 1, 2],
+           "members refuse uploads when their budget is spent",
            job.lost)
     closed(sessions)
     ended, said = owners.stop()
@@ -221,7 +231,7 @@ def noisy(me, sets, first):
     told = [(float(e), int(n)) for text in said for e, n in re.findall(words, text)[-1:]]
     report(ended == [0] * 4 and [n for _, n in told] == [18] * 4 and all(
         abs(e / epsilon(n / (2 * NOISE**2)) - 1) < 1e-3 for e, n in told),
-        "the nodes say what was spent", said)
+        "the nodes log the privacy spent", said)
 
 
 def run(me):

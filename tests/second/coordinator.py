@@ -28,7 +28,7 @@ class Ended(Exception):
 
 
 class Coordinator:
-    """Connects and says HELLO; all that comes is kept by (job, task, attempt)."""
+    """Connects and sends HELLO; keeps all answers by (job, task, attempt)."""
 
     offer = {"minor_min": 0, "minor_max": 1, "features": 0, "software": "second 1",
              "blas_core": "", "backend": "", "threads": 0, "memory": 0, "gflops": 0.0}
@@ -40,7 +40,7 @@ class Coordinator:
         self.pongs = []
         self.refused_blocks = {}
         self.open = {}
-        self.beside = ()  # other sessions of this thread, whose PINGs are answered meanwhile
+        self.beside = ()  # other sessions of this thread, whose PINGs are answered during a wait
         sock = socket.create_connection(("127.0.0.1", port), 5)
         self.link = link.Link(sock, link.context(identity, pins, **tls), False)
         self.welcome = None
@@ -62,7 +62,7 @@ class Coordinator:
         self.welcome = records.decode(records.HELLO_BODY, body)
 
     def shown(self):
-        """The node's Ed25519 key, 32 bytes, as TLS has shown it."""
+        """The 32 bytes of the Ed25519 key that the node used in TLS."""
         key = self.link.tls.get_peer_certificate().to_cryptography().public_key()
         return key.public_bytes(Encoding.Raw, PublicFormat.Raw)
 
@@ -73,7 +73,7 @@ class Coordinator:
             self._last_words(error)
 
     def _last_words(self, error):
-        """What came before the end: the node may have said why."""
+        """Reads the records before the end of the connection: the node may have sent a reason."""
         try:
             while True:
                 self.take(0)
@@ -82,8 +82,8 @@ class Coordinator:
 
     def put(self, values, groups=None, dtype=None, csr=False, number=None):
         """
-        A block: one matrix, or with groups a list of them; residues are a list of (matrices of)
-        numbers for each prime and dtype is RESIDUES. Its number.
+        Sends a block and returns its number. values: one matrix, or with groups a list of matrices;
+        with dtype RESIDUES, each matrix is a list of one matrix for each prime.
         """
         if number is None:
             self.blocks += 1
@@ -95,7 +95,7 @@ class Coordinator:
 
     def task(self, op, left, right=0, shape=(1, 1), dtype=records.F64, primes=(), flags=0,
              windows=None, attempt=1, number=None):
-        """Sends a task; its key among the answers."""
+        """Sends a task; returns its key among the answers."""
         if number is None:
             self.tasks += 1
             number = self.tasks
@@ -114,7 +114,7 @@ class Coordinator:
         return key
 
     def take(self, seconds=30.0):
-        """Reads one record and keeps what it says; its type."""
+        """Reads one record and keeps its contents; returns its type."""
         kind, flags, job, number, part, body = self.link.next_record(seconds)
         if kind == records.RESULT:
             if part == 0:
@@ -147,7 +147,10 @@ class Coordinator:
         return kind
 
     def wait(self, key, seconds=30.0):
-        """The answer of a task: an array, or of residues one for each prime; or Refusal."""
+        """
+        Returns the answer of a task: an array, or for residues one for each prime; or raises
+        Refusal.
+        """
         end = time.monotonic() + seconds
         try:
             while key not in self.answers:
@@ -165,7 +168,9 @@ class Coordinator:
         return answer
 
     def attend(self):
-        """Takes what has come; what became of the session shows when it is used."""
+        """
+        Reads the records that have arrived; the end of the session is reported at its next use.
+        """
         try:
             while self.link.unread():
                 self.take()
@@ -173,7 +178,7 @@ class Coordinator:
             pass
 
     def ended(self, seconds=30.0):
-        """Reads on until the node ends the session: the code of its BYE, or ECLOSED."""
+        """Reads until the node ends the session; returns the code of its BYE, or ECLOSED."""
         end = time.monotonic() + seconds
         try:
             while True:
@@ -201,7 +206,7 @@ class Coordinator:
 
 
 def pack(values, groups=None, dtype=None, csr=False):
-    """Description and body of a block."""
+    """Returns the description and the body of a block."""
     if dtype == records.RESIDUES:
         matrices = values if groups else [values]
         # values: for each group a list of one matrix for each prime
@@ -241,7 +246,7 @@ def values_of(description, body):
 
 
 class Server:
-    """A process `sherd node` on loopback with an allow-list of these identities; stop() ends it."""
+    """A process `sherd node` on loopback with an allow-list of these identities, until stop()."""
 
     def __init__(self, name, allowed, *options):
         self.name = name
@@ -262,7 +267,7 @@ class Server:
         self.pins = {self.key.pin}
 
     def status(self, name):
-        """A number of /proc/PID/status, as VmHWM, in bytes."""
+        """Returns a number of /proc/PID/status, for example VmHWM, in bytes."""
         with open(f"/proc/{self.process.pid}/status", encoding="ascii") as file:
             return next(int(line.split()[1]) for line in file if line.startswith(name)) * 1024
 
@@ -276,7 +281,7 @@ class Server:
         return self.process.poll() is None
 
     def stop(self):
-        """Ends it in good order; its exit code."""
+        """Ends the process by SIGTERM; returns its exit code."""
         if self.lives():
             self.process.terminate()
         try:

@@ -1,6 +1,6 @@
 """
-A coordinator in Python, written from docs/PROTOCOL.md, drives nodes in C: secure sums over examples of
-their own, circles, and products of coded operands.
+A coordinator in Python, written from docs/PROTOCOL.md, drives nodes in C: secure sums over the
+nodes' own examples, all-reduce groups, and products of coded operands.
 """
 import traceback
 
@@ -12,7 +12,7 @@ def main():
     for test in (coordinated_sums, coordinated_allreduce, coordinated_shares):
         try:
             test.run(me)
-        except Exception as error:  # what breaks is a failed case
+        except Exception as error:  # an exception is a failed case
             harness.report(False, test.__name__, traceback.format_exc())
     harness.finish()
 

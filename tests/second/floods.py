@@ -1,6 +1,6 @@
 """
-One allowed coordinator, or many strangers, keep `sherd node` busy: what a good client beside them waits
-for a PONG, and what processor time of the node's loop the flood costs, stay bounded.
+One allowed coordinator, or many unknown clients, flood `sherd node`: the time until a valid client
+gets a PONG, and the processor time of the node's loop, stay bounded.
 """
 import multiprocessing
 import os
@@ -17,8 +17,8 @@ from .coordinator import Coordinator, Ended, Server
 from .harness import report
 from .records import CANCEL, DROP, PING, PUT, TASK, record
 
-# Seconds, several times what is measured: a PONG of the client; processor time of the node's loop for
-# the whole flood, and between a PING and its PONG, which a busy machine does not change.
+# Bounds in seconds, several times the measured values: time until a PONG; processor time of the node's
+# loop for the whole flood; and between a PING and its PONG, which does not depend on other processes.
 WAIT, COST, WORK = 3.0, 1.0, 0.1
 C = 0x9E3779B97F4A7C15
 
@@ -32,7 +32,7 @@ def loop_cpu(node):
 
 
 def loop_runs(node):
-    """Seconds that the node's loop has run, to the microsecond."""
+    """Processor time of the node's loop in seconds, with a resolution of microseconds."""
     pid = node.process.pid
     with open(f"/proc/{pid}/task/{pid}/schedstat", encoding="ascii") as file:
         return int(file.read().split()[0]) / 1e9
@@ -40,8 +40,9 @@ def loop_runs(node):
 
 class Canary:
     """
-    PINGs every 10 ms; waits: how long each PONG took, work: how long the loop ran meanwhile. A process
-    of its own, since a thread would wait for the interpreter, too, while the loop runs.
+    A client that sends a PING every 10 ms. waits: the time until each PONG; work: the processor
+    time of the loop meanwhile. A separate process, since a thread would also wait for the
+    interpreter.
     """
 
     def __init__(self, node, me):
@@ -71,18 +72,18 @@ class Canary:
         tells.send((waits, work, fault))
 
     def end(self):
-        """waits, work, and what went wrong or None."""
+        """Returns waits, work, and an error or None."""
         self.over.set()
         if not self.told.poll(60):
             self.process.kill()
-            return [], [], "it did not end"
+            return [], [], "the client did not end"
         found = self.told.recv()
         self.process.join()
         return found
 
 
 def busy(c):
-    """Leaves the computing thread at work for some seconds, and 60,000 tiny tasks behind that."""
+    """Occupies the compute thread for some seconds, with 60,000 tiny tasks in its queue."""
     x = np.ones((1200, 1200))
     left = c.put(x)
     for _ in range(4):
@@ -105,13 +106,13 @@ def block(job, number):
 
 
 def heard(c, number):
-    """Until the node has handled all that was sent before."""
+    """Waits until the node has handled all earlier records."""
     c.ping(number)
     while not c.pongs or c.pongs[-1] < number:
         try:
             c.take(60)
         except KeyError:
-            pass  # answers of tasks that were sent by hand
+            pass  # an answer to a task that was sent without task()
 
 
 def cancels(c):
@@ -158,7 +159,7 @@ def tiny_records(c):
 
 
 def send_block(c, number, values, **description):
-    """As it is: `values` are the whole body."""
+    """Sends a block whose whole body is `values`."""
     rows, cols = values.shape
     kind = {"i8": records.I64, "f8": records.F64, "u1": records.U8, "u4": records.U32}[values.dtype.str[1:]]
     for item in records.body_records(PUT, {
@@ -177,7 +178,9 @@ def ask(c, count, op, left, right, shape, dtype, primes=(), first=10):
 
 
 def sparse_residues(c):
-    """Few entries, in as many ranges of columns as there are: much is laid out for them."""
+    """
+    Few entries, in as many ranges of columns as possible: the node allocates much memory for them.
+    """
     rows, cols = 1024, 65024
     entries = np.arange(0, cols, 1024, dtype="<u2")
     counts = np.zeros(rows, "<u2")
@@ -188,11 +191,11 @@ def sparse_residues(c):
     body = np.array([cols, 1], "<u4").tobytes() + bytes([1]) * cols
     send_block(c, 2, np.frombuffer(body, "u1")[None], groups=1, rows=cols, cols=1)
     ask(c, 20, 1, 1, 2, (rows, 1), 32, (8388593, 8388587, 8388571, 8388547))
-    time.sleep(1)  # they run behind the PING
+    time.sleep(1)  # the tasks must start before the PING
 
 
 def sparse_block(c):
-    """An entry in each of 50 million rows: counts and columns are checked."""
+    """One entry in each of 50 million rows: the node checks counts and columns."""
     rows, cols = 50_000_000, 200
     body = np.array([rows, cols], "<u4").tobytes() + bytes([1]) * (3 * rows)
     send_block(c, 1, np.frombuffer(body, "u1")[None], encoding=1, groups=1, rows=rows, cols=cols)
@@ -217,7 +220,7 @@ def huge_recipes(c):
 
 
 def gradients(c, recipe, shards, count):
-    """Each is refused, for a tier that is not there."""
+    """Each is refused, since its tier does not exist."""
     send_block(c, 1, np.frombuffer(recipe, "u1")[None])
     send_block(c, 2, np.zeros((4, 2)))
     send_block(c, 3, np.zeros((4, 2)))
@@ -227,7 +230,9 @@ def gradients(c, recipe, shards, count):
 
 
 def other_batches(c):
-    """Each needs another network of 3,000,000 parameters, and is refused."""
+    """
+    Each needs a different network of 3,000,000 parameters than the one before, and is refused.
+    """
     send_block(c, 1, np.frombuffer(b"input = 1000\nlayer = dense 3000\nloss = squared\n", "u1")[None])
     send_block(c, 2, np.zeros((1, 1000)))
     send_block(c, 3, np.zeros((1, 3000)))
@@ -240,7 +245,7 @@ def other_batches(c):
 
 
 def group_tables(c):
-    """A task of few bytes over two tables that have to be compared: 24 MB each."""
+    """Small tasks over two tables of 24 MB that the node must compare."""
     table = np.zeros((3000000, 2), "<u4")
     table[:, 1] = 1
     send_block(c, 1, np.frombuffer(table.tobytes(), "u1")[None], groups=len(table), rows=0, cols=1)
@@ -251,7 +256,7 @@ def group_tables(c):
 
 
 def meet(c, count, examples, most=64, roster=None):
-    """MEETs of the node alone."""
+    """MEETs of a group of the node alone."""
     own = f"127.0.0.1:{c.server.port} key={c.server.key.pin}\n".encode()
     send_block(c, 1, np.frombuffer(SMALL, "u1")[None])
     send_block(c, 2, np.array([[3, 1, 1, 0, 77, 1, 4, 17, most, examples, 0, 1, 0, 0, 0]], "<i8"))
@@ -261,7 +266,7 @@ def meet(c, count, examples, most=64, roster=None):
 
 
 def step(c, number, most, listed, packs=0, shards=1, rows=1):
-    """STEP: listed is the list's kind and length; its key is the number."""
+    """STEP; listed: kind and length of the list, whose key is the number."""
     send_block(c, 10 + number, np.array([[3, number, 0, 0, 1 << 62, 0, packs, *listed, number, 0, 0, 0,
                                           1, 1, 17, 60, 1, 10, shards, most, 30] +
                                          [0, 0, 0, rows, 0, 0, 0, 0, 0, 0] * shards], "<i8"))
@@ -269,7 +274,7 @@ def step(c, number, most, listed, packs=0, shards=1, rows=1):
 
 
 def answered(c, number):
-    """Until this STEP is, and so all before it."""
+    """Waits until this STEP, and so all earlier ones, are answered."""
     kind = task = None
     while kind not in (records.RESULT, records.REFUSE) or task != 100 + number:
         kind, _, _, task, *_ = c.link.next_record(60)
@@ -289,7 +294,7 @@ def many_examples(c):
 
 
 def long_lists(c):
-    """Each is drawn anew; no row of it is there."""
+    """Each list is drawn again; the node has none of its rows."""
     meet(c, 1, 10)
     for n in range(1, 21):
         step(c, n, 64, (2, 10000000))
@@ -304,7 +309,7 @@ def many_packs(c):
 
 
 def equal_shards(c):
-    """All rows are there, and each shard has all of them."""
+    """The node has all rows, and each shard consists of all of them."""
     count = 200000
     meet(c, 1, count, count)
     send_block(c, PACKS, np.arange(count, dtype="<u4")[None])
@@ -319,14 +324,14 @@ def subnormal(c):
     send_block(c, 1, np.full((48, 48), 3e-310))
     send_block(c, 2, np.full((48, 48), 0.7))
     ask(c, 2000, 1, 1, 2, (48, 48), records.F64)
-    time.sleep(1)  # they run behind the PING
+    time.sleep(1)  # the tasks must start before the PING
 
 
-FLOODS = {"3,000 CANCELs of a job that is not there": cancels,
-          "20,000 CANCELs of tasks that are not there": cancels_of_tasks,
-          "3,000 DROPs of a job that is not there": drops,
-          "120,000 blocks that are dropped together": many_blocks,
-          "30,000 blocks whose numbers once collided": colliding_blocks,
+FLOODS = {"3,000 CANCELs of an unknown job": cancels,
+          "20,000 CANCELs of unknown tasks": cancels_of_tasks,
+          "3,000 DROPs of an unknown job": drops,
+          "120,000 blocks that are dropped at once": many_blocks,
+          "30,000 blocks whose numbers collide in a weak hash": colliding_blocks,
           "30,000 jobs that differ in high bits": colliding_jobs,
           "50,000 PINGs": pings, "300 unknown records of 64 KB": unknown,
           "100,000 unknown records": tiny_records,
@@ -338,21 +343,24 @@ FLOODS = {"3,000 CANCELs of a job that is not there": cancels,
               lambda c: gradients(c, SMALL, 4096, 1000),
           "400 gradients with a recipe of 30,000 lines":
               lambda c: gradients(c, b"\n" * 30000 + SMALL + b"bad = 3\n", 1, 400),
-          "400 gradients that are refused, of two networks by turns": other_batches,
+          "400 refused gradients of two networks in turn": other_batches,
           "200 tasks over tables of 3,000,000 groups": group_tables,
           "3 MEETs with a roster of 16 MB": long_rosters,
           "40 MEETs and 10 STEPs over 15,000,000 examples": many_examples,
           "20 STEPs with lists of 10,000,000 rows": long_lists,
-          "20 STEPs of 262,144 packs each that never came": many_packs,
-          "3 STEPs of 4,096 shards of the same 200,000 rows": equal_shards,
+          "20 STEPs with 262,144 packs each that were never sent": many_packs,
+          "3 STEPs of 4,096 shards with the same 200,000 rows": equal_shards,
           "2,000 small products of subnormal numbers": subnormal}
-# They may cost what they cost: not at once.
+# The total processor time of these is not bounded, only that between a PING and its PONG.
 DEAR = {name for name in FLOODS if "recipe of" in name or "over 4,096" in name or
         "subnormal" in name or "150 MB" in name}
 
 
 def measure(name, me, other):
-    """Whether all went well, whether the client was served in time, and what was seen."""
+    """
+    Returns whether the run succeeded, whether the client was served in time, and the measured
+    values.
+    """
     node = Server(f"flood{list(FLOODS).index(name)}", [me, other], "--threads", "1", "--memory",
                   "256M")
     canary = Canary(node, other)
@@ -380,18 +388,20 @@ def measure(name, me, other):
 
 
 def flood(name, me, other):
-    """What a flood holds up, it holds up each time; what else a machine does, may do so once."""
+    """A delay counts if it occurs in three runs: other processes can delay a single run."""
     seen = []
     for _ in range(3):
         well, in_time, why = measure(name, me, other)
         seen.append(why)
         if in_time or not well:
             break
-    return well and in_time, f"a client beside {name} is served", "\n".join(seen)
+    return well and in_time, f"a client is served during {name}", "\n".join(seen)
 
 
 def fill(me, other):
-    """One key fills what it may have from several connections; another is served from the rest."""
+    """
+    One key fills its part of the memory over several connections; another key is still served.
+    """
     budget = 64 << 20
     node = Server("fill", [me, other], "--threads", "1", "--memory", str(budget))
     many = [Coordinator(node.port, me, node.pins, job=n + 1) for n in range(3)]
@@ -411,11 +421,14 @@ def fill(me, other):
         c.close()
     print(f"# fill: told {told}, refused {refused} of 40", file=sys.stderr)
     return (told == [part] * 3 and 16 <= refused <= 20 and fine and node.stop() == 0,
-            "a key that fills its part of the memory leaves another key's", (told, refused, fine))
+            "a key that fills its part of the memory does not use that of another key",
+            (told, refused, fine))
 
 
 def strangers(me):
-    """Half-open connections of other hosts, and handshakes without end of one."""
+    """
+    One host keeps many connections without a handshake open; a coordinator of another connects.
+    """
     node = Server("strangers", [me], "--threads", "1")
     stop, held = threading.Event(), []
 
@@ -449,10 +462,11 @@ def strangers(me):
         one.join(5)
     for sock in held:
         sock.close()
-    print(f"# strangers: {[round(w, 3) for w in waits]} s to be let in", file=sys.stderr)
+    print(f"# strangers: {[round(w, 3) for w in waits]} s until accepted", file=sys.stderr)
     ended = node.stop()
     return (max(waits) < 2 and ended == 0,
-            "a coordinator is let in while another host keeps 300 connections open", (waits, ended))
+            "a coordinator is accepted while another host keeps 300 connections open",
+            (waits, ended))
 
 
 def main():

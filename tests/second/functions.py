@@ -174,7 +174,7 @@ NAMES = {"sigmoid": 16, "minus": 17, "square": 18, "multiply": 19, "relu": 20, "
 
 
 def finite(function, x):
-    """A function of one operand. What it would compute of a NaN is not looked at."""
+    """A function of one operand. Its results for NaN are not used."""
     known = x == x
     return np.where(known, quiet(function(np.where(known, x, 0.0))), NAN)
 
@@ -188,7 +188,9 @@ def apply(op, left, right=None):
 
 
 def vectors(text):
-    """How many rows the document's table of vectors has, and how many of them do not come out."""
+    """
+    Returns the number of rows in the document's table of vectors, and the number of wrong results.
+    """
     rows = wrong = 0
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]

@@ -22,7 +22,7 @@ class Plan:
 
 
 class Session(node.Session):
-    """Waits until all tiers of a round were asked for; answers from the top tier down."""
+    """Waits for the requests of all tiers of a round; answers from the top tier down."""
 
     hello = {**node.Session.hello, "features": 0b100001}
 
@@ -89,7 +89,7 @@ class Session(node.Session):
         parameters = [self.block(job, plan.parameters + t).astype(np.float64)
                       for t in range(len(plan.scales))]
         if [len(p) for p in parameters] != [layer.count() for layer in network.recipe.tiers]:
-            raise Refused(records.ESHAPE, "parameters of another network")
+            raise Refused(records.ESHAPE, "parameters of a different network")
         sums = [np.zeros(len(p), np.int64 if plan.bits else np.float64) for p in parameters]
         figures = []
         for (inputs, targets, first, rows, _, steps, each), (rate, l2, weight) in plan.shards:
@@ -107,7 +107,7 @@ class Session(node.Session):
                     continue
                 numbers = np.rint(g * (count * 2.0**scale))
                 if (np.abs(numbers) > 2.0**plan.room).any():
-                    raise Refused(records.EBUSY, "an entry beyond the room")
+                    raise Refused(records.EBUSY, "an entry is out of range")
                 total += numbers.astype(np.int64)
         now = int((time.monotonic() - asked["began"]) * 1e6)
         figures.append(np.array([0, 0, now, now, now], "<i8").tobytes())

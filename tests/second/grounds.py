@@ -1,6 +1,6 @@
 """
-Where coordinators misbehave: a session with a node that is brought to some state of a secure sum, of a
-circle or of a round of gradients, and that has to do the same in good order afterwards.
+Sessions in which coordinators misbehave: a session is brought to a state of a secure sum, of an
+all-reduce group or of a round of gradients. After the wrong request, the same work must succeed.
 """
 import types
 
@@ -32,16 +32,21 @@ OWN = RANDOM.standard_normal((40, 4)), RANDOM.integers(0, 3, (40, 1)).astype("<u
 
 
 class Ground:
-    """A session; ask: a task over blocks of its own, and with which code it was refused."""
+    """A session. ask() sends a task with its operands and returns the code of its refusal, or 0."""
 
     def __init__(self, worlds, **more):
-        """worlds: of a node without examples, and of one with its own; or one world for either."""
+        """
+        worlds: of a node without examples and of a node with its own examples; or one World for
+        both.
+        """
         self.worlds, self.more = worlds, more
         self.world = worlds[bool(more.get("own"))] if isinstance(worlds, list) else worlds
         self.c = self.world.new()
 
     def put(self, values, number=None):
-        """A block, or None for none; values without two dimensions are one row."""
+        """
+        Sends a block, unless values is None; values with less than two dimensions are one row.
+        """
         if values is None:
             return 0
         values = np.asarray(values)
@@ -53,7 +58,7 @@ class Ground:
                           number=number or 900)
 
     def code(self, key, seconds=30):
-        """0, or the code of the refusal."""
+        """Returns 0, or the code of the refusal."""
         try:
             self.c.wait(key, seconds)
             return 0
@@ -65,7 +70,7 @@ class Ground:
         return self.code(self.c.task(op, one, self.put(right, 902), shape, dtype))
 
     def again(self):
-        """A ground like this one with a session of its own."""
+        """Returns a Ground like this one with a new session."""
         return type(self)(self.worlds, **self.more)
 
     def close(self):
@@ -73,7 +78,7 @@ class Ground:
 
 
 class Puppet:
-    """A member that the coordinator makes up: secure.py without a connection."""
+    """A member that the coordinator simulates: secure.py without a connection."""
 
     def __init__(self):
         s = self.session = secure.Session.__new__(secure.Session)
@@ -109,7 +114,7 @@ class Puppet:
 
 
 class Secure(Ground):
-    """A sum of the node and of two puppets; state: how far it has come."""
+    """A sum of the node and of two puppets; state: the last stage that is completed."""
 
     STATES = ("new", "joined", "met", "given", "confirmed")
 
@@ -151,7 +156,7 @@ class Secure(Ground):
         assert len(self.signatures) == 3, self.sum.lost
 
     def good(self):
-        """The session, from a new JOIN on, comes to the right sum."""
+        """Whether the session computes the correct sum after a new JOIN."""
         self.start()
         total = self.sum.round(1, self.parameters, scales=[30], cost_scale=20) \
             if self.sum.join() else None
@@ -160,7 +165,7 @@ class Secure(Ground):
 
 
 class Ring(Ground):
-    """A circle of the node alone; state: it has met, or has made a step as well."""
+    """An all-reduce group of the node alone; state: new, met, or stepped (met and made a step)."""
 
     def __init__(self, world, state="new"):
         super().__init__(world, state=state)
@@ -183,7 +188,7 @@ class Ring(Ground):
         return self.group.step([[(first, 6, 0, 0, 0.0, 0.0, 1.0)]], 0.1, 6.0)
 
     def question(self, number=None):
-        """A good STEP, the next one."""
+        """Returns the valid request of the next STEP."""
         if self.c.packs == 0:
             self.group.send(self.c, list(range(20)))
         before = self.group.number
@@ -194,7 +199,7 @@ class Ring(Ground):
         return made[0]
 
     def meeting(self, at=None, value=0, roster=None, state=None):
-        """MEET with another number, roster or state."""
+        """MEET with a changed number, roster or state."""
         numbers = self.group.plan(1, 0, 2)[0].astype(object)
         if at is not None:
             numbers[at] = value
@@ -251,7 +256,7 @@ class Gradients(Ground):
                 for tier, layer in enumerate(self.recipe.tiers) if tier in tiers]
 
     def round(self, numbers):
-        """The code that tiers are refused with first; the others are cancelled then."""
+        """Returns the code of the first refusal of a tier, and cancels the other tiers."""
         keys = self.keys(numbers)
         while all(key in self.c.open for key in keys):
             self.c.take()
@@ -270,7 +275,7 @@ class Gradients(Ground):
 
 
 def code_of(ground, function):
-    """What came of it: the code of a refusal, 0, or how the session ended."""
+    """Returns the value of function(ground), the code of a refusal, or how the session ended."""
     try:
         return function(ground)
     except Refusal as error:

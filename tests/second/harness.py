@@ -1,4 +1,4 @@
-"""What the programs of this folder share: TAP, the command `sherd`, operands."""
+"""Shared by the programs of this folder: TAP, the command `sherd`, operands."""
 import atexit
 import concurrent.futures
 import os
@@ -14,11 +14,11 @@ SHERD = os.environ.get("S", "build/plain/sherd")
 FAILURES = 12
 _lock = threading.Lock()
 _cases = [0, 0]
-started = []  # nodes, which are to be stopped before finish()
+started = []  # nodes, which must be stopped before finish()
 
 
 def report(good, name, why=""):
-    """A line of TAP, and why where it is not good."""
+    """Prints a line of TAP, and the reason of a failure."""
     with _lock:
         _cases[0] += 1
         _cases[1] += not good
@@ -29,7 +29,7 @@ def report(good, name, why=""):
 
 
 class Run:
-    """The command once: code, out, err, seconds it took, peak (bytes of memory)."""
+    """One run of the command: code, out, err, seconds, peak (bytes of memory)."""
 
     def __init__(self, *args, limit=60, env=None):
         self.args = args
@@ -60,7 +60,7 @@ class Run:
         self.cpu = usage.ru_utime + usage.ru_stime
 
     def _watch_memory(self, pid, over):
-        """Not ru_maxrss: that has what this process held when it started the command."""
+        """Records the peak. ru_maxrss would include the memory of this process at the fork."""
         while not over.wait(0.05):
             try:
                 with open(f"/proc/{pid}/status", encoding="ascii") as file:
@@ -81,7 +81,7 @@ class Run:
 
 
 def identity(path):
-    """The key that `sherd keygen` wrote to path; made if it is not there."""
+    """Returns the key of `sherd keygen` at path; creates it if it does not exist."""
     if not os.path.exists(path):
         made = Run("keygen", path)
         assert made.code == 0, made
@@ -96,15 +96,15 @@ def node_file(path, nodes, start=1):
 
 def everything(function, cases, workers=4):
     """
-    function(case) for each case, several at a time; a report for each: (good, name, why). After
-    FAILURES of them the rest is not tried, so that a test of a broken peer ends soon.
+    Reports function(case), which is (good, name, why), for each case, several at a time. After
+    FAILURES failed cases the rest is not run, so that a test of a broken peer ends soon.
     """
     def one(case):
         if _cases[1] >= FAILURES:
             return
         try:
             report(*function(case))
-        except Exception as error:  # a case that breaks is a case that fails
+        except Exception as error:  # an exception is a failed case
             report(False, str(case), repr(error))
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
         list(pool.map(one, cases))
@@ -112,7 +112,7 @@ def everything(function, cases, workers=4):
 
 @atexit.register
 def stop_started():
-    """Ends the nodes that still run, which is a fault of the test: what it left, by name."""
+    """Stops nodes that still run and returns their names: the test should have stopped them."""
     left = [node for node in started if node.lives()]
     for node in left:
         node.stop()
@@ -122,13 +122,13 @@ def stop_started():
 def finish():
     left = stop_started()
     if left:
-        report(False, "every node was stopped", ", ".join(left))
+        report(False, "the test stopped every node", ", ".join(left))
     print(f"1..{_cases[0]}", flush=True)
     os._exit(1 if _cases[1] or not _cases[0] else 0)
 
 
 def operands(seed=1, n=40, k=30, m=20):
-    """A.npy and B.npy of floats in the working folder, and what numpy makes of them."""
+    """Writes A.npy and B.npy, of floats, to the working folder; returns both."""
     random = np.random.default_rng(seed)
     a, b = random.standard_normal((n, k)), random.standard_normal((k, m))
     np.save("A.npy", a)

@@ -1,7 +1,7 @@
 """
-`sherd node` under coordinators that misbehave, several at a time, with a good client beside them: how
-each session ends is what docs/PROTOCOL.md says, the client gets right answers all the while, and the
-node's memory stays within its budget.
+`sherd node` under coordinators that misbehave, several at a time, beside a valid client: each
+session ends as docs/PROTOCOL.md says, the client gets right answers all the time, and the node's
+memory stays within its budget.
 """
 import socket
 import struct
@@ -18,12 +18,12 @@ from .records import (BYE, CANCEL, DROP, EFRAME, EINVAL, ERANGE, EREFUSED, ESHAP
                       EUNSUPPORTED, HELLO, PING, PONG, PUT, REFUSE, RESULT, TASK, WELCOME, record)
 
 MEMORY = 64 << 20
-SPARE = 96 << 20  # of the node's process, beside its budget
-CASES = {}        # name: (function of a World, what it has to return)
+SPARE = 96 << 20  # memory of the node's process beyond its budget
+CASES = {}        # name: (function of a World, expected return values)
 
 
 class World:
-    """What cases are given: the node, keys, coordinators that are greeted or not."""
+    """The environment of a case: the node, keys, and coordinators with or without HELLO."""
 
     def __init__(self, node, me):
         self.node, self.me = node, me
@@ -48,7 +48,7 @@ def case(name, *wanted):
 
 
 def sends(name, wanted, *items, greet=True):
-    """A session that sends these records and is ended with one of the codes wanted."""
+    """Adds a case: a session sends these records and ends with one of the expected codes."""
     def function(world):
         c = world.new(greet)
         try:
@@ -57,13 +57,15 @@ def sends(name, wanted, *items, greet=True):
             return c.ended(45)
         except Ended as error:
             return error.code
-        except KeyError:  # of a task that was sent by itself
+        except KeyError:  # an answer to a task that was sent without task()
             return "refused"
     case(name, *(wanted if isinstance(wanted, tuple) else (wanted,)))(function)
 
 
 def refused(name, wanted, function):
-    """A task or block that is refused with one of the codes wanted; the session goes on."""
+    """
+    Adds a case: a task or block is refused with one of the expected codes; the session continues.
+    """
     def whole(world):
         c = world.new()
         try:
@@ -81,7 +83,7 @@ def refused(name, wanted, function):
     case(name, *(wanted if isinstance(wanted, tuple) else (wanted,)))(whole)
 
 
-# Below TLS and in it: no session comes about.
+# Before and during TLS: no session is established.
 
 def turned_away(world, **options):
     try:
@@ -116,9 +118,9 @@ case("half a ClientHello", "closed")(bytes_first(b"\x16\x03\x01\x02\x00\x01\x00\
 case("nothing at all", "closed")(bytes_first(b""))
 case("TLS 1.2", "turned away")(lambda w: turned_away(
     w, versions=(SSL.TLS1_2_VERSION, SSL.TLS1_2_VERSION)))
-case("another ALPN name", "turned away")(lambda w: turned_away(w, alpn=b"sherd/0"))
+case("a wrong ALPN name", "turned away")(lambda w: turned_away(w, alpn=b"sherd/0"))
 case("no ALPN name", "turned away")(lambda w: turned_away(w, alpn=None))
-case("a key that nobody knows", "turned away")(lambda w: turned_away(w, who=link.Identity()))
+case("an unknown key", "turned away")(lambda w: turned_away(w, who=link.Identity()))
 
 
 def half_open(world):
@@ -142,12 +144,12 @@ def half_open(world):
     return "served"
 
 
-# These leave the others no place, or need all of it: they are tried when the others are done.
-LAST = ["200 connections that send nothing", "more blocks than the node has memory"]
+# These occupy all resources of the node, or need all of them: they run after all other cases.
+LAST = ["200 connections that send nothing", "more blocks than fit the node's memory"]
 case(LAST[0], "served")(half_open)
 
 
-@case("a broken record of TLS", records.ECLOSED, EFRAME)
+@case("a broken TLS record", records.ECLOSED, EFRAME)
 def broken(world):
     c = world.new()
     c.link.unsent += b"\x17\x03\x03\x00\x20" + bytes(32)
@@ -176,13 +178,13 @@ for name, wanted, changes in (
     sends(f"HELLO with {name}", wanted, record(HELLO, records.encode(
         records.HELLO_BODY, {**GREETING, **changes})), greet=False)
 GOOD = records.encode(records.HELLO_BODY, GREETING)
-sends("HELLO that is cut", EFRAME, record(HELLO, GOOD[:-2]), greet=False)
+sends("a truncated HELLO", EFRAME, record(HELLO, GOOD[:-2]), greet=False)
 sends("HELLO of noise", EFRAME, record(HELLO, bytes(range(256))), greet=False)
 sends("HELLO of 1025 bytes", EFRAME, record(HELLO, GOOD + bytes(1025)), greet=False)
 sends("HELLO of 2^63 bytes", EFRAME, record(HELLO, GOOD, length=1 << 63), greet=False)
 sends("HELLO with a job", EFRAME, record(HELLO, GOOD, job=1), greet=False)
 sends("HELLO with a flag", EFRAME, record(HELLO, GOOD, flags=1), greet=False)
-sends("HELLO with another magic", EFRAME, record(HELLO, GOOD, magic=1), greet=False)
+sends("HELLO with a wrong magic", EFRAME, record(HELLO, GOOD, magic=1), greet=False)
 sends("HELLO twice", (EFRAME, EUNASKED), record(HELLO, GOOD))
 
 # Headers.
@@ -209,7 +211,7 @@ sends("CANCEL 0 with a part", EFRAME, record(CANCEL, b"", 1, 0, 1))
 sends("CANCEL with a body", EFRAME, record(CANCEL, b"x", 1, 1, 1))
 sends("PING 0", EFRAME, record(PING))
 sends("PING with a job", EFRAME, record(PING, b"", 1, 1))
-sends("PONG that was not asked for", EUNASKED, record(PONG, b"", 0, 1))
+sends("an unrequested PONG", EUNASKED, record(PONG, b"", 0, 1))
 sends("BYE with a code above 0", (EFRAME, records.ECLOSED), records.bye(5))
 sends("BYE with a text of 200 bytes", (EFRAME, records.ECLOSED), records.bye(0, "x" * 200))
 
@@ -228,11 +230,12 @@ def put(changes=None, body=BODY, parts=None, drop=()):
 
 
 for name, changes in {
-        "one byte more": {"len": len(BODY) + 1}, "rows that do not fit": {"rows": 5},
-        "columns that do not fit": {"cols": 4}, "an unknown type": {"dtype": 20},
+        "a length that is one too large": {"len": len(BODY) + 1},
+        "a wrong number of rows": {"rows": 5}, "a wrong number of columns": {"cols": 4}, "an unknown type": {"dtype": 20},
         "type 0": {"dtype": 0}, "a result's origin": {"origin": 2}, "origin 0": {"origin": 0},
-        "encoding 2": {"encoding": 2}, "primes of floats": {"primes": 1},
-        "five primes": {"dtype": 32, "primes": 5}, "residues of no prime": {"dtype": 32, "primes": 0},
+        "encoding 2": {"encoding": 2}, "primes for floats": {"primes": 1},
+        "five primes": {"dtype": 32, "primes": 5},
+        "residues without primes": {"dtype": 32, "primes": 0},
         "2^25 groups": {"groups": 1 << 25}, "2^63 rows": {"rows": 1 << 63},
         "2^32 columns": {"cols": 1 << 32}, "a length of 2^64 - 1": {"len": (1 << 64) - 1},
         "an attempt": {"attempt": 1}}.items():
@@ -276,7 +279,7 @@ def twice(c):
     raise c.refused_blocks.popitem()[1]
 
 
-refused("a block of a number that is there", EINVAL, twice)
+refused("a block with a number in use", EINVAL, twice)
 
 
 def too_large(c):
@@ -284,7 +287,7 @@ def too_large(c):
     c.send(record(PUT, records.encode(records.DESCRIPTION, description), c.job, 9))
     while not c.refused_blocks:
         c.take()
-    # the body has to follow, and is skipped: nobody sends 8 GiB for this
+    # the node would skip the 8 GiB of the body; this session ends instead of sending them
     error = c.refused_blocks.popitem()[1]
     c.link.close()
     c.__init__(WORLD[0].node.port, WORLD[0].me, WORLD[0].node.pins)
@@ -321,13 +324,13 @@ def two(c, **names):
 refused("an unknown operation", EUNSUPPORTED, lambda c: two(c, op=24))
 refused("operation 0", (EUNSUPPORTED, EINVAL), lambda c: two(c, op=0))
 refused("operation 2^32 - 1", EUNSUPPORTED, lambda c: two(c, op=2**32 - 1))
-refused("a block that is not there", EINVAL, lambda c: two(c, right=99))
+refused("a missing block", EINVAL, lambda c: two(c, right=99))
 refused("no right operand", EINVAL, lambda c: two(c, right=0))
-refused("a right operand too many", EINVAL, lambda c: two(c, op=16))
+refused("an extra right operand", EINVAL, lambda c: two(c, op=16))
 refused("floats modulo a prime", EINVAL,
         lambda c: two(c, dtype=records.RESIDUES, primes=(8388593,)))
 refused("an even modulus", EUNSUPPORTED, lambda c: two(c, dtype=records.RESIDUES, primes=(10,)))
-refused("another shape of the result", ESHAPE, lambda c: two(c, shape=(5, 6)))
+refused("a wrong shape of the result", ESHAPE, lambda c: two(c, shape=(5, 6)))
 refused("a result of 2^40 numbers", (ESHAPE, records.ENOMEM), lambda c: two(c, shape=(1 << 20, 1 << 20)))
 refused("a result of integers", EUNSUPPORTED, lambda c: two(c, dtype=records.I32))
 refused("windows of floats", EUNSUPPORTED, lambda c: two(c, windows={
@@ -348,7 +351,7 @@ def residues_out(c):
     return c.wait(c.task(1, left, left, (1, 1), dtype=records.RESIDUES, primes=(8388593,)))
 
 
-refused("a residue that is its prime", ERANGE, residues_out)
+refused("a residue equal to its prime", ERANGE, residues_out)
 
 TASK_GOOD = {"op": 1, "flags": 0, "left": 1, "right": 1, "primes": [], "result": {
     "origin": 2, "dtype": 1, "encoding": 0, "primes": 0, "groups": 0, "rows": 4, "cols": 4,
@@ -370,7 +373,7 @@ for name, item in {
         "five primes": task({"primes": [5] * 5}), "modulus 1": task({"primes": [1]}),
         "modulus 2^24": task({"primes": [1 << 24]}), "no result": task(drop=("result",)),
         "no operation": task(drop=("op",)), "a block's origin": task(result={"origin": 1}),
-        "a length that does not fit": task(result={"len": 127}),
+        "a wrong length": task(result={"len": 127}),
         "2^63 rows": task(result={"rows": 1 << 63}), "type 40": task(result={"dtype": 40}),
         "a result with a group": task(result={"groups": 1}),
         "a result in CSR": task(result={"encoding": 1, "groups": 1})}.items():
@@ -382,7 +385,7 @@ for name, changes in {"no height": {"height": 0}, "stride 0": {"stride": 0}, "wi
     sends(f"a task with windows of {name}", (EFRAME, "refused"), *put(), task(windows={**W, **changes}))
 
 
-@case("one task twice at a time", EFRAME)
+@case("the same task twice at a time", EFRAME)
 def same_task(world):
     c = world.new()
     left = c.put(np.ones((300, 300)))
@@ -391,13 +394,13 @@ def same_task(world):
     for _ in range(2):
         c.task(1, left, left, (300, 300), number=4)
     c.send = send
-    c.send(b"".join(both))  # at once, so that the first is not answered before the second comes
+    c.send(b"".join(both))  # together, so that the second arrives before the first is answered
     return c.ended(8)
 
 
 # The session.
 
-sends("a record behind BYE", records.ECLOSED, records.bye(0) + record(DROP, b"", 1, 1))
+sends("a record after BYE", records.ECLOSED, records.bye(0) + record(DROP, b"", 1, 1))
 
 
 @case("no PONG", ESILENT)
@@ -406,7 +409,7 @@ def no_pong(world):
 
 
 def silent(c):
-    """Reads what comes and says nothing."""
+    """Reads all records and sends nothing."""
     while True:
         try:
             kind, *_, body = c.link.next_record(20)
@@ -417,8 +420,8 @@ def silent(c):
 
 
 for name, change in (("closes", False), ("resets", True)):
-    for at, items in (("behind HELLO", []), ("in a body", [HEAD, FIRST[:1000]]),
-                      ("in a header", [HEAD[:9]]), ("behind a task", [*put(), task()])):
+    for at, items in (("after HELLO", []), ("in a body", [HEAD, FIRST[:1000]]),
+                      ("in a header", [HEAD[:9]]), ("after a task", [*put(), task()])):
         def function(world, items=items, change=change):
             c = world.new()
             for item in items:
@@ -428,7 +431,7 @@ for name, change in (("closes", False), ("resets", True)):
         case(f"{name} {at}", "closed")(function)
 
 
-@case("asks for much and reads nothing", "ended")
+@case("requests large results and reads nothing", "ended")
 def reads_nothing(world):
     c = world.new()
     left = c.put(np.ones((512, 2)))
@@ -463,7 +466,7 @@ def reads_nothing(world):
 
 
 def canary(world, stop, waits, faults):
-    """A good client: an answer every few ms, right, and how long each took."""
+    """A valid client: requests a product every few ms, checks it, and records the time it took."""
     random = np.random.default_rng(8)
     try:
         c = world.new()
@@ -508,7 +511,7 @@ def main():
     stop.set()
     watch.join(30)
     harness.report(not faults and len(waits) > 20 and max(waits) < 2,
-                   "a good client beside them has right answers, and soon",
+                   "a valid client gets right answers within 2 s at the same time",
                    f"{faults} {len(waits)} {sorted(waits)[-5:]}")
     print(f"# of {len(waits)} answers the slowest took {max(waits) * 1000:.0f} ms, the median "
           f"{sorted(waits)[len(waits) // 2] * 1000:.1f} ms", file=sys.stderr)
@@ -521,7 +524,7 @@ def main():
     harness.report((c.wait(c.task(1, left, left, (3, 3))) == np.eye(3)).all(),
                    "the node serves the next coordinator")
     c.close()
-    harness.report(node.stop() == 0, "the node ends in good order",
+    harness.report(node.stop() == 0, "the node exits with code 0",
                    open(node.log, encoding="utf-8").read())
     harness.finish()
 

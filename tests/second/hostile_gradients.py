@@ -1,4 +1,4 @@
-"""Gradients that are asked for wrongly, and operations over operands that they do not take."""
+"""Wrong requests for gradients, and operations on operands that they do not accept."""
 import numpy as np
 
 from . import records
@@ -9,7 +9,7 @@ from .records import (EBUSY, EFORMAT, EINTERRUPTED, EINVAL, ENOMEM, ERANGE, ESHA
 NAN, INFINITE = 0x7FF8 << 48, 0x7FF0 << 48
 U64 = (1 << 64) - 1
 
-case("gradients: a good round", 0, Gradients, lambda g: g.round(g.numbers()))
+case("gradients: a valid round", 0, Gradients, lambda g: g.round(g.numbers()))
 LIMITS = ((0, 1, 1, "format"), (1, 1, (1 << 32) - 1, "block of the recipe"), (2, 0, 53, "bits"),
           (3, 0, 62, "room"), (4, 1, 64, "tiers"), (5, 1, 4294967231, "block of tier 0"),
           (6, 1, 4096, "shards"), (7, 1, (1 << 32) - 1, "most examples"))
@@ -20,9 +20,10 @@ for at, least, most, what in LIMITS:
 for at, number, what, wanted in (
         (8, 1001, "scale 1001", EFORMAT), (8, -1001 & U64, "scale -1001", EFORMAT),
         (10, 0, "inputs 0", EFORMAT), (11, 0, "targets 0", EFORMAT), (10, 99, "inputs 99", EINVAL),
-        (10, 1, "a recipe for inputs", ESHAPE), (11, 2, "inputs for targets", ESHAPE),
-        (12, 4, "a first row behind the last", ESHAPE), (12, U64, "first row -1", UNREAD + (ESHAPE,)),
-        (13, 0, "no rows", EFORMAT), (13, 5, "rows behind the last", ESHAPE),
+        (10, 1, "the recipe as inputs", ESHAPE), (11, 2, "the inputs as targets", ESHAPE),
+        (12, 4, "a first row beyond the last", ESHAPE),
+        (12, U64, "first row -1", UNREAD + (ESHAPE,)),
+        (13, 0, "no rows", EFORMAT), (13, 5, "rows beyond the last", ESHAPE),
         (13, U64, "-1 rows", UNREAD + (ESHAPE,)), (15, 1 << 32, "2^32 local steps", EFORMAT)):
     case(f"gradients: {what}", wanted, Gradients,
          lambda g, a=at, n=number: g.round(g.numbers(a, n)))
@@ -53,7 +54,7 @@ for name, number, values, wanted in (
         ("inputs of 1e300", 2, np.full((4, 6), 1e300), (ERANGE, EBUSY, 0)),
         ("too few inputs", 2, np.ones((4, 5)), ESHAPE), ("too few rows", 2, np.ones((3, 6)), ESHAPE),
         ("too many targets", 3, np.ones((4, 3)), ESHAPE),
-        ("labels that are no outputs", 3, np.full((4, 1), 9, "<u4"), EINVAL),
+        ("labels that are not outputs", 3, np.full((4, 1), 9, "<u4"), EINVAL),
         ("labels of 2^32 - 1", 3, np.full((4, 1), 2**32 - 1, "<u4"), EINVAL),
         ("targets of bytes", 3, np.ones((4, 2), np.uint8), ESHAPE),
         ("too few parameters", 10, np.ones((1, 27)), ESHAPE),
@@ -68,7 +69,7 @@ for name, number, values, wanted in (
 
 
 def open_rounds(g):
-    """More rounds than a session may have open: the tier above is never asked for."""
+    """Opens more rounds than a session may have: the upper tier of each is never requested."""
     keys = [g.keys(g.numbers(), 100 + n, (0,))[0] for n in range(300)]
     g.c.ping(1)
     while not g.c.pongs:
@@ -118,7 +119,7 @@ for shape in ((1, 34), (35, 1), (1, 1), (1 << 20, 1 << 10)):
         return g.code(g.c.task(3, 20, 10, shape, dtype=records.I64))
     case(f"gradients: a result of {shape[0]} x {shape[1]}", (ESHAPE, ENOMEM, EINVAL), Gradients, other_shape)
 
-# Operations with operands that they do not take.
+# Operations on operands that they do not accept.
 
 for op in (4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 23):
     for name, left, right in (("bytes", [1.0], [1.0]), ("nothing", None, None),
@@ -127,5 +128,6 @@ for op in (4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 23):
             if left is None:
                 return g.code(g.c.task(op, 999, 998, (1, 1), records.I64))
             return g.ask(op, np.array(left), None if right is None else np.array(right), (1, 1))
-        case(f"operation {op} over {name}", (EFORMAT, ESHAPE, EINVAL, EUNSUPPORTED), Gradients, operands)
+        case(f"operation {op} on {name}", (EFORMAT, ESHAPE, EINVAL, EUNSUPPORTED), Gradients,
+             operands)
 

@@ -1,6 +1,6 @@
 """
-The command over nodes of misbehaviours.py, each kind alone and beside good nodes: the right result,
-or an error with its exit code and a sentence, within a bound of time and of memory.
+The command over nodes of misbehaviours.py, each kind alone and beside good nodes: it gives the
+right result, or an error with its exit code and a message, within bounds of time and memory.
 """
 import os
 import sys
@@ -9,7 +9,7 @@ from . import harness, misbehaviours, node
 
 ALONE, BESIDE = 15, 60  # seconds
 MEMORY = 200 << 20
-# What nodes may bring about: failed peers, too few nodes, wrong answers, exposure, version, time.
+# Errors that nodes may cause: failed peers, too few nodes, wrong answers, exposure, version, time.
 ERRORS = {5, 6, 7, 8, 10, 14, 124}
 SCHEMES = (("--scheme", "permute", "--exposure-max", "1"),
            ("--scheme", "plain", "--mode", "exact"),
@@ -17,10 +17,10 @@ SCHEMES = (("--scheme", "permute", "--exposure-max", "1"),
            ("--scheme", "share1", "--spare", "1", "--same-host-domains"),
            ("--scheme", "share", "--spare", "1", "--same-host-domains", "--colluding", "2"),
            ("--scheme", "blind"))
-# These misbehave under every scheme; the others under one of the first four each.
-EVERYWHERE = ("computes one wrong number", "computes zeros", "answers with a row more",
-              "answers with a short part", "answers and drips", "is mute", "sends 130 PINGs",
-              "closes at TASK", "resets at PUT", "answers before it was asked",
+# These kinds run under every scheme; each of the others under one of the first four.
+EVERYWHERE = ("computes one wrong number", "computes zeros", "answers with one row more",
+              "answers with a short part", "drips its answer", "is mute", "sends 130 PINGs",
+              "closes at TASK", "resets at PUT", "answers before any task",
               "refuses every task with -11", "refuses every block", "answers after a second")
 
 SLOW = ("mute", "dead", "silent", "drip", "never", "without a", "again", "no more")
@@ -38,7 +38,7 @@ def main():
     def one(case):
         (i, name), beside, scheme = case
         session, tls, harmless = misbehaviours.KINDS[name]
-        many = 4 + ("--colluding" in scheme)  # good ones; the code needs five, and has a spare
+        many = 4 + ("--colluding" in scheme)  # good nodes; the code needs five, and one is spare
         bad = [node.Node({me.pin}, session, **tls) for _ in range(1 if beside else many + 1)]
         nodes = good[:many] if beside else bad
         if beside:

@@ -1,7 +1,8 @@
 """
-`sherd node`, with and without examples of its own, under coordinators whose gradients, circles and
-secure sums are wrong: each is refused with a code of docs/PROTOCOL.md or ends its session, the same
-session then comes to the right result, and so do good clients beside it.
+`sherd node`, with and without its own examples, under coordinators that send wrong requests for
+gradients, all-reduce groups and secure sums: the node refuses each with a code of docs/PROTOCOL.md
+or ends the session. Then the same work gives the right result, and so do valid clients at the same
+time.
 """
 import sys
 import threading
@@ -10,17 +11,17 @@ import time
 import numpy as np
 
 from . import attacks, grounds, harness
-from . import hostile_allreduce, hostile_gradients, hostile_sums  # the table's rows
+from . import hostile_allreduce, hostile_gradients, hostile_sums  # add the rows of the table
 from .coordinator import Ended, Server
 from .hostile_coordinators import World, canary
 
 MEMORY = 64 << 20
-SPARE = 96 << 20  # of a node's process, beside its budget
+SPARE = 96 << 20  # memory of a node's process beyond its budget
 OWN = ("--data", "own.npz", "--any-peers", "--epsilon", "none", "--min-rows", "1")
 
 
 def good_sums(world, stop, faults, count):
-    """Good clients: sums and rounds of gradients, one after the other, in a session each."""
+    """A valid client: sums and rounds of gradients, in turn, each in its own session."""
     try:
         sums, rounds = grounds.Secure(world, "new", own=True), grounds.Gradients(world)
         while not stop.is_set():
@@ -71,14 +72,15 @@ def main():
     for thread in beside:
         thread.join(60)
     harness.report(not faults and len(sys.argv) > 1 or len(waits) > 20 and len(count) > 10,
-                   "good clients beside them have right answers", f"{faults} {len(waits)} {len(count)}")
-    print(f"# of {len(waits)} answers the slowest took {max(waits) * 1000:.0f} ms; {len(count)} good "
-          f"sums and rounds; slowest: {sorted(slowest)[-8:]}", file=sys.stderr)
+                   "valid clients get right answers at the same time",
+                   f"{faults} {len(waits)} {len(count)}")
+    print(f"# of {len(waits)} answers the slowest took {max(waits) * 1000:.0f} ms; {len(count)} "
+          f"valid sums and rounds; slowest: {sorted(slowest)[-8:]}", file=sys.stderr)
     for node in nodes:
         peak = node.status("VmHWM")
         print(f"# a node's peak: {peak >> 20} MiB of a budget of {MEMORY >> 20}", file=sys.stderr)
         harness.report(peak < MEMORY + SPARE, "a node's memory stays within its budget", peak)
-        harness.report(node.stop() == 0, "a node ends in good order",
+        harness.report(node.stop() == 0, "a node exits with code 0",
                        open(node.log, encoding="utf-8").read())
     harness.finish()
 

@@ -1,4 +1,4 @@
-"""Secure sums that are asked for wrongly: numbers, order, cards, signatures, pieces, sessions."""
+"""Wrong requests for secure sums: numbers, order, cards, signatures, pieces, sessions."""
 import numpy as np
 
 from . import grounds, link, records, secure
@@ -39,13 +39,13 @@ for what, at, number in (("clipping norm NaN", 8, NAN), ("clipping norm infinite
                          ("noise -1", 9, 0xBFF0 << 48), ("inputs alone", 11, 0),
                          ("targets alone", 10, 0), ("block 2^32", 10, 1 << 32)):
     case(f"JOIN: {what}", UNREAD, sums("new"), lambda g, a=at, n=number: join(g, a, n))
-case("JOIN: inputs that are not there", EINVAL, sums("new"), lambda g: join(g, 10, 99))
-case("JOIN: a recipe that is not there", UNREAD, sums("new"), lambda g: join(g, 1, 99))
-case("JOIN: dealt examples for a node with its own", EINVAL, own("new"), lambda g: join(
+case("JOIN: missing inputs", EINVAL, sums("new"), lambda g: join(g, 10, 99))
+case("JOIN: a missing recipe", UNREAD, sums("new"), lambda g: join(g, 1, 99))
+case("JOIN: dealt examples, to a node with its own examples", EINVAL, own("new"), lambda g: join(
     g, numbers=changed(changed(g.sum.plan(0), 10, 7), 11, 8)))
-case("JOIN: no examples for a node without", EINVAL, sums("new"), lambda g: join(
+case("JOIN: no examples, to a node without its own examples", EINVAL, sums("new"), lambda g: join(
     g, numbers=changed(changed(g.sum.plan(0), 10, 0), 11, 0)))
-case("JOIN: a network of other columns", ESHAPE, own("new"), lambda g: join(
+case("JOIN: a network with a different number of inputs", ESHAPE, own("new"), lambda g: join(
     g, text=grounds.SUMS.replace("input = 4", "input = 5")))
 for cut in (0, 1, 11, 13, 4000):
     case(f"JOIN: a plan of {cut} numbers", UNREAD + (ESHAPE,), sums("new"), lambda g, n=cut: join(
@@ -81,15 +81,17 @@ case("ROSTER: before JOIN", EINVAL, sums("new"), lambda g: (
 case("ROSTER: twice", EINVAL, sums("met"), roster)
 for rows in (1, 2, 4, 1025):
     case(f"ROSTER: {rows} cards", (ESHAPE, EINVAL), sums("joined"), lambda g, n=rows: roster(g, rows=n))
-case("ROSTER: another result", ESHAPE, sums("joined"), lambda g: roster(g, shape=(1, 2)))
+case("ROSTER: a wrong shape of the result", ESHAPE, sums("joined"), lambda g: roster(
+    g, shape=(1, 2)))
 for name, forge in {
-        "zeros": lambda g: bytes(384), "another card of its own": lambda g: card(g, 0, 0, bytes(32)),
-        "another second key of its own": lambda g: card(g, 0, 32, bytes(32)),
-        "its card at another place": lambda g: g.sum.cards[128:] + g.sum.cards[:128],
-        "its card twice": lambda g: g.sum.cards[:128] * 2 + g.sum.cards[256:],
+        "zeros": lambda g: bytes(384),
+        "zeros as the key of its own card": lambda g: card(g, 0, 0, bytes(32)),
+        "zeros as the second key of its own card": lambda g: card(g, 0, 32, bytes(32)),
+        "its own card at a wrong place": lambda g: g.sum.cards[128:] + g.sum.cards[:128],
+        "its own card twice": lambda g: g.sum.cards[:128] * 2 + g.sum.cards[256:],
         "a member twice": lambda g: g.sum.cards[:256] + g.sum.cards[128:256],
         "a signature of zeros": lambda g: card(g, 1, 64, bytes(64)),
-        "a signature of another": lambda g: card(g, 1, 64, g.sum.cards[256 + 64:384])}.items():
+        "the signature of another member": lambda g: card(g, 1, 64, g.sum.cards[256 + 64:384])}.items():
     case(f"ROSTER: {name}", EAUTH, sums("joined"), lambda g, f=forge: roster(g, f(g)))
 for name, point in {"0": bytes(32), "1": b"\x01" + bytes(31), "p - 1": b"\xec" + b"\xff" * 30 + b"\x7f",
                     "p": b"\xed" + b"\xff" * 30 + b"\x7f"}.items():
@@ -103,16 +105,16 @@ for name, point in {"0": bytes(32), "1": b"\x01" + bytes(31), "p - 1": b"\xec" +
 
 
 def another_kind(g):
-    """A roster with a member whose examples are dealt where the others have their own, or the reverse."""
+    """ROSTER: one member has dealt examples and the others have their own, or the reverse."""
     puppet = g.sum.members[2]
     text = puppet.session.statement(g.c.job, 2, g.sum.cards[256 + 32:256 + 64], g.more["own"])
     return roster(g, card(g, 2, 64, puppet.session.node.identity.private.sign(text)))
 
 
-case("ROSTER: a member whose examples are dealt, among owners", EREFUSED, own("joined"), another_kind)
-case("ROSTER: an owner among members whose examples are dealt", EREFUSED, sums("joined"), another_kind)
+case("ROSTER: a member with dealt examples, among owners", EREFUSED, own("joined"), another_kind)
+case("ROSTER: an owner, among members with dealt examples", EREFUSED, sums("joined"), another_kind)
 
-WIDTH = 8 * 9 + 96  # of a sealed piece: L = (15 + 3) / 2
+WIDTH = 8 * 9 + 96  # bytes of a sealed piece, with L = (15 + 3) / 2
 
 
 def seal(g, numbers=None, shape=(3, WIDTH), number=1):
@@ -123,12 +125,12 @@ def seal(g, numbers=None, shape=(3, WIDTH), number=1):
 
 case("SEAL: before JOIN", EINVAL, sums("new"), lambda g: seal(g, np.array([3, 1, 0, 0, 0, 0])))
 case("SEAL: before ROSTER", EINVAL, sums("joined"), lambda g: seal(g, np.array([3, 1, 0, 0, 0, 0])))
-case("SEAL: of a round that was sealed", EINVAL, sums("given"), seal)
+case("SEAL: of a round that is already sealed", EINVAL, sums("given"), seal)
 case("SEAL: of round 0", UNREAD, sums("met"), lambda g: seal(g, number=0))
 for cut in (0, 1, 5, 7, 1000):
     case(f"SEAL: {cut} numbers", UNREAD + (ESHAPE,), sums("met"), lambda g, n=cut: seal(
         g, np.resize([3, 1, 0, 0, 0, 0], n) if n else np.zeros((1, 0), "<i8")))
-case("SEAL: another format", EFORMAT, sums("met"), lambda g: seal(g, np.array([2, 1, 0, 0, 0, 0])))
+case("SEAL: a wrong format", EFORMAT, sums("met"), lambda g: seal(g, np.array([2, 1, 0, 0, 0, 0])))
 for shape in ((2, WIDTH), (3, WIDTH - 1), (4, WIDTH), (1024, 1 << 18)):
     case(f"SEAL: a result of {shape[0]} x {shape[1]}", (ESHAPE, ENOMEM), sums("met"), lambda g, s=shape: seal(g, shape=s))
 
@@ -153,11 +155,11 @@ case("HIDE: before SEAL", EINVAL, sums("met"), lambda g: hide(g, sealed=False))
 case("HIDE: before JOIN", EINVAL, sums("new"), lambda g: g.ask(
     HIDE, np.array([3, 1, 0, 30, 20]), np.ones((1, 15)), (1, 18)))
 case("HIDE: twice", EINVAL, sums("given"), lambda g: hide(g, sealed=False))
-case("HIDE: of another round", EINVAL, sums("met"), lambda g: (seal(g), hide(
+case("HIDE: of a different round", EINVAL, sums("met"), lambda g: (seal(g), hide(
     g, number=2, sealed=False))[1])
-case("HIDE: about something else", EINVAL, sums("met"), lambda g: (seal(g), hide(
+case("HIDE: of other parameters than sealed", EINVAL, sums("met"), lambda g: (seal(g), hide(
     g, parameters=g.parameters + 1, sealed=False))[1])
-for at, number, what, wanted in ((0, 4, "another format", EFORMAT), (2, U64, "step -1", UNREAD + (0,)),
+for at, number, what, wanted in ((0, 4, "a wrong format", EFORMAT), (2, U64, "step -1", UNREAD + (0,)),
                                  (2, 1 << 63, "step 2^63", UNREAD + (0,)), (3, 1001, "scale 1001", EFORMAT),
                                  (3, 1 << 63, "scale -2^63", EFORMAT), (4, 1 << 32, "scale 2^32", EFORMAT)):
     case(f"HIDE: {what}", wanted, sums("met"), lambda g, a=at, n=number: hide(g, a, n))
@@ -173,7 +175,7 @@ for count in (0, 1, 14, 16, 1 << 17):
 for cut in (2, 3, 4, 6, 70):
     case(f"HIDE: {cut} numbers", UNREAD + (ESHAPE,), sums("met"), lambda g, n=cut: hide(
         g, numbers=np.resize([3, 1, 0, 30, 20], n)))
-case("HIDE: another result", ESHAPE, sums("met"), lambda g: hide(g, shape=(1, 17)))
+case("HIDE: a wrong shape of the result", ESHAPE, sums("met"), lambda g: hide(g, shape=(1, 17)))
 
 
 def confirm(g, *survivors, number=1, shape=(1, 64)):
@@ -183,8 +185,10 @@ def confirm(g, *survivors, number=1, shape=(1, 64)):
 case("CONFIRM: before HIDE", EINVAL, sums("met"), lambda g: (seal(g), confirm(g, 0, 1, 2))[1])
 case("CONFIRM: before JOIN", EINVAL, sums("new"), lambda g: confirm(g, 0, 1, 2))
 case("CONFIRM: twice", EINVAL, sums("confirmed"), lambda g: confirm(g, 0, 1, 2))
-case("CONFIRM: of another round", EINVAL, sums("given"), lambda g: confirm(g, 0, 1, 2, number=2))
-case("CONFIRM: another result", ESHAPE, sums("given"), lambda g: confirm(g, 0, 1, 2, shape=(1, 65)))
+case("CONFIRM: of a different round", EINVAL, sums("given"), lambda g: confirm(
+    g, 0, 1, 2, number=2))
+case("CONFIRM: a wrong shape of the result", ESHAPE, sums("given"), lambda g: confirm(
+    g, 0, 1, 2, shape=(1, 65)))
 for survivors, wanted in (((), EFEWNODES), ((0,), EFEWNODES), ((0, 1), EFEWNODES), ((0, 1, 1), EINVAL),
                           ((0, 0, 0), EINVAL), ((2, 1, 0), EINVAL), ((0, 1, 3), EINVAL),
                           ((0, 1, U64), EINVAL), ((0, 1, 1 << 32), EINVAL), ((1, 2), EFEWNODES),
@@ -208,7 +212,7 @@ def check(g, number=1, rows=None, pieces=None, shape=(1, 3), more=()):
 
 
 def found(g, pieces):
-    """Which of three pieces do not open, and the code of an OPEN behind that."""
+    """CHECK of three pieces, then OPEN: returns which pieces do not open, and the code of OPEN."""
     left, right = g.put(np.array([3, 1]), 901), g.put(pieces_of(g, pieces), 902)
     bad = g.c.wait(g.c.task(CHECK, left, right, (1, 3), records.U8))
     return (*(int(b) for b in bad[0]), opening(g, checked=True))
@@ -226,9 +230,9 @@ def opening(g, signers=(0, 1, 2), forge=None, number=1, rows=None, pieces=None, 
 
 case("OPEN: before CONFIRM", EINVAL, sums("given"), lambda g: g.ask(
     OPEN, np.array([3, 1] + [0] * 27), np.zeros((3, WIDTH), np.uint8), (1, 9)))
-case("OPEN: a good one", 0, sums("confirmed"), opening)
+case("OPEN: a valid request", 0, sums("confirmed"), opening)
 case("OPEN: twice", EINVAL, sums("confirmed"), lambda g: (opening(g), opening(g))[1])
-case("OPEN: of another round", EINVAL, sums("confirmed"), lambda g: opening(g, number=2))
+case("OPEN: of a different round", EINVAL, sums("confirmed"), lambda g: opening(g, number=2))
 case("OPEN: two signatures", EFEWNODES, sums("confirmed"), lambda g: opening(g, (0, 1)))
 case("OPEN: no signature", (EFEWNODES, EFORMAT, ESHAPE), sums("confirmed"), lambda g: opening(g, ()))
 case("OPEN: one signature three times", (EFEWNODES, EINVAL), sums("confirmed"), lambda g: opening(g, (1, 1, 1)))
@@ -237,9 +241,9 @@ case("OPEN: a signature of member 2^63", (EFEWNODES, EINVAL, EAUTH), sums("confi
      lambda g: opening(g, (0, 1, 1 << 63)))
 case("OPEN: signatures of zeros", EAUTH, sums("confirmed"), lambda g: opening(
     g, forge=lambda m, s: bytes(64)))
-case("OPEN: one signature with another bit", EAUTH, sums("confirmed"), lambda g: opening(
+case("OPEN: one signature with a changed bit", EAUTH, sums("confirmed"), lambda g: opening(
     g, forge=lambda m, s: s if m < 2 else bytes([s[0] ^ 1]) + s[1:]))
-case("OPEN: its own signature for all", EAUTH, sums("confirmed"), lambda g: opening(
+case("OPEN: its own signature for all members", EAUTH, sums("confirmed"), lambda g: opening(
     g, forge=lambda m, s: g.signatures[0]))
 case("OPEN: 2,000 signatures", (EFORMAT, EINVAL, ESHAPE, EAUTH, EFEWNODES), sums("confirmed"),
      lambda g: opening(g, (0, 1, 2) * 700))
@@ -248,31 +252,35 @@ for rows in (1, 2, 4, 1025):
 for name, (forge, bad) in {
         "zeros": (lambda g: bytes(3 * WIDTH), (0, 1, 1)),
         "noise": (lambda g: bytes(range(168)) * 3, (0, 1, 1)),
-        "one with another bit": (lambda g: bytes(WIDTH) + changed_end(g.uploads[1][0][:WIDTH]) +
+        "which one has a changed bit": (lambda g: bytes(WIDTH) + changed_end(g.uploads[1][0][:WIDTH]) +
                                  g.uploads[2][0][:WIDTH], (0, 1, 0)),
-        "those of the others exchanged": (lambda g: bytes(WIDTH) + g.uploads[2][0][:WIDTH] +
+        "the two others, exchanged": (lambda g: bytes(WIDTH) + g.uploads[2][0][:WIDTH] +
                                           g.uploads[1][0][:WIDTH], (0, 1, 1)),
-        "those that others received": (lambda g: b"".join(
+        "another receiver": (lambda g: b"".join(
             g.uploads[s][0][WIDTH:2 * WIDTH] for s in range(3)), (0, 1, 1))}.items():
     case(f"OPEN: pieces of {name}", EFRAME, sums("confirmed"), lambda g, f=forge: opening(g, pieces=f(g)))
     case(f"CHECK: pieces of {name}", ((*bad, EFRAME),), sums("confirmed"), lambda g, f=forge: found(g, f(g)))
-case("CHECK: a good one, and OPEN", ((0, 0, 0, 0),), sums("confirmed"), lambda g: found(g, None))
+case("CHECK: a valid request, then OPEN", ((0, 0, 0, 0),), sums("confirmed"),
+     lambda g: found(g, None))
 case("CHECK: before JOIN", EINVAL, sums("new"), lambda g: check(g, pieces=bytes(WIDTH)))
 case("CHECK: before CONFIRM", EINVAL, sums("given"), check)
 case("CHECK: twice", EINVAL, sums("confirmed"), lambda g: (check(g), check(g))[1])
-case("CHECK: behind OPEN", EINVAL, sums("confirmed"), lambda g: (opening(g), check(g))[1])
-case("CHECK: of another round", EINVAL, sums("confirmed"), lambda g: check(g, number=2))
+case("CHECK: after OPEN", EINVAL, sums("confirmed"), lambda g: (opening(g), check(g))[1])
+case("CHECK: of a different round", EINVAL, sums("confirmed"), lambda g: check(g, number=2))
 case("CHECK: three numbers", UNREAD, sums("confirmed"), lambda g: check(g, more=(1,)))
-case("CHECK: another result", ESHAPE, sums("confirmed"), lambda g: check(g, shape=(1, 4)))
+case("CHECK: a wrong shape of the result", ESHAPE, sums("confirmed"),
+     lambda g: check(g, shape=(1, 4)))
 for rows in (1, 2, 4, 1025):
     case(f"CHECK: {rows} pieces", ESHAPE, sums("confirmed"), lambda g, n=rows: check(g, rows=n))
-case("OPEN: with pieces, behind CHECK", EINVAL, sums("confirmed"), lambda g: (check(g), opening(g))[1])
-case("OPEN: without pieces, no CHECK before", EINVAL, sums("confirmed"), lambda g: opening(g, checked=True))
-case("OPEN: another result", ESHAPE, sums("confirmed"), lambda g: opening(g, shape=(1, 8)))
+case("OPEN: with pieces, after CHECK", EINVAL, sums("confirmed"), lambda g: (check(g), opening(g))[1])
+case("OPEN: without pieces, without CHECK", EINVAL, sums("confirmed"),
+     lambda g: opening(g, checked=True))
+case("OPEN: a wrong shape of the result", ESHAPE, sums("confirmed"),
+     lambda g: opening(g, shape=(1, 8)))
 
 
 def other_session(g):
-    """Whatever another session has sealed and confirmed is not there in this one."""
+    """What another session sealed and confirmed does not exist in this session."""
     other = g.again()
     other.sum, other.uploads, other.signatures = g.sum, g.uploads, g.signatures
     other.c.job = g.c.job
@@ -282,9 +290,9 @@ def other_session(g):
 
 
 def two_openings(g):
-    """The same sum asked for in two sessions over other survivors: one set is opened at most."""
+    """Requests the same sum in two sessions with different survivors: at most one set is opened."""
     one, two = g, g.again()
-    # four members, three of which open: two sets of survivors
+    # four members, of which three can open a sum: two sets of survivors
     got = []
     for ground in (one, two):
         ground.sum = Sum([ground.c, *one_puppets(ground)], grounds.SUMS, 3, job=ground.c.job)
@@ -304,7 +312,7 @@ def two_openings(g):
 
 
 def one_puppets(ground):
-    """The same three puppets in every session of a case, so that the roster is the same."""
+    """Returns the same three puppets in every session of a case, so that rosters are equal."""
     shared = ground.world.__dict__.setdefault("puppets", [link.Identity() for _ in range(3)])
     out = []
     for identity in shared:
@@ -314,7 +322,7 @@ def one_puppets(ground):
     return out
 
 
-case("secure: questions about another session's round", EINVAL, sums("confirmed"), other_session)
+case("secure: requests for another session's round", EINVAL, sums("confirmed"), other_session)
 case("secure: two sessions and two sets of survivors", (("opened", "refused"),), own("new"), two_openings)
 
 

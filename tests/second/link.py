@@ -1,4 +1,4 @@
-"""TLS 1.3 with both sides' Ed25519 keys pinned, as docs/PROTOCOL.md has it, over a socket."""
+"""TLS 1.3 over a socket, with pinned Ed25519 keys on both sides, as docs/PROTOCOL.md specifies."""
 import base64
 import datetime
 import hashlib
@@ -16,11 +16,11 @@ from . import records
 
 
 class Closed(Exception):
-    """The end of the connection, or a fault of TLS."""
+    """The end of the connection, or an error of TLS."""
 
 
 def pin(public_key):
-    """What files call a key: SHA-256 of its SubjectPublicKeyInfo, 44 bytes of an Ed25519 key."""
+    """The name of a key in files: SHA-256 of its SubjectPublicKeyInfo (44 bytes for Ed25519)."""
     info = public_key.public_bytes(serialization.Encoding.DER,
                                    serialization.PublicFormat.SubjectPublicKeyInfo)
     digest = base64.b64encode(hashlib.sha256(info).digest()).decode()
@@ -28,7 +28,7 @@ def pin(public_key):
 
 
 class Identity:
-    """A private key with its self-signed certificate; PEM reads a key of `sherd keygen`."""
+    """A private key with its self-signed certificate; pem: a key file of `sherd keygen`."""
 
     def __init__(self, pem=None, days=3650, private=None):
         if private is None:
@@ -53,7 +53,7 @@ class Identity:
 
 
 def context(identity, pins, alpn=records.ALPN, versions=(SSL.TLS1_3_VERSION, SSL.TLS1_3_VERSION)):
-    """A context that lets in the keys of pins alone; None lets everybody in."""
+    """A TLS context that accepts only the keys in pins; None accepts every key."""
     def known(_connection, certificate, _error, depth, _ok):
         return depth == 0 and (pins is None or
                                pin(certificate.to_cryptography().public_key()) in pins)
@@ -74,8 +74,8 @@ def context(identity, pins, alpn=records.ALPN, versions=(SSL.TLS1_3_VERSION, SSL
 
 class Link:
     """
-    One connection. Whatever waits reads from the socket and writes to it as each becomes possible,
-    so two sides that both send much do not wait for each other. Not for two threads at once.
+    One connection. Each wait reads from the socket and writes to it, so two sides that both send
+    much data cannot deadlock. Not thread-safe.
     """
 
     def __init__(self, sock, tls, server):
@@ -89,10 +89,12 @@ class Link:
         self.at = 0
         self.received = self.sent = 0
         self.up = False
-        self.over = None  # why no more can come, said when what came before has been read
+        self.over = None  # why no more data can arrive; raised after all earlier data is read
 
     def _move(self, wait):
-        """Moves bytes between TLS and socket, at most wait seconds long; False: none came or left."""
+        """
+        Moves bytes between TLS and socket for at most wait seconds; returns whether any moved.
+        """
         if self.over:
             raise Closed(self.over)
         while True:
@@ -126,7 +128,7 @@ class Link:
             except SSL.WantReadError:
                 return
             except SSL.ZeroReturnError:
-                self.over = "closed in good order"
+                self.over = "closed by close_notify"
             except SSL.Error as error:
                 self.over = f"TLS: {error}"
             if self.over:
@@ -144,7 +146,7 @@ class Link:
                 self.flush(0.2)
                 raise Closed(f"TLS: {error}") from error
             if not self._move(end - time.monotonic()):
-                raise Closed("handshake: silence")
+                raise Closed("handshake: timeout")
         self.up = True
         self._take()
         self._move(0)
@@ -159,17 +161,17 @@ class Link:
         view = memoryview(data)
         at = 0
         while at < len(view):
-            try:  # a record of TLS at a time
+            try:  # one TLS record at a time
                 at += self.tls.send(view[at:at + (1 << 18)])
             except SSL.Error as error:
                 raise Closed(f"TLS: {error}") from error
             if len(view) - at == 0 or at & 0x3FFFF == 0:
                 self.flush(seconds)
         if self.unsent:
-            raise Closed("a peer that does not read")
+            raise Closed("the peer does not read")
 
     def receive(self, size, end):
-        """Exactly size bytes, by the time end of time.monotonic()."""
+        """Returns exactly size bytes; raises TimeoutError at the time end of time.monotonic()."""
         while len(self.read) - self.at < size:
             left = end - time.monotonic()
             if not self._move(left) and left <= 0:
@@ -182,20 +184,20 @@ class Link:
         return data
 
     def unread(self, wait=0):
-        """Whether something has come that was not received yet, or comes within wait seconds."""
+        """Whether unread data exists, or arrives within wait seconds."""
         if len(self.read) == self.at:
             self._move(wait)
         return len(self.read) > self.at
 
     def next_record(self, seconds=60.0):
-        """type, flags, job, number, part, body of the next record."""
+        """Returns type, flags, job, number, part and body of the next record."""
         end = time.monotonic() + seconds
         magic, kind, flags, job, number, part, size = records.HEADER.unpack(
             self.receive(records.HEADER.size, end))
         if magic != records.MAGIC:
             raise records.Malformed("magic")
         if size > (records.CHUNK if kind <= records.BYE else 65536):
-            raise records.Malformed("a body above its cap")
+            raise records.Malformed("a body exceeds its maximum length")
         return kind, flags, job, number, part, self.receive(size, end)
 
     def close(self, reset=False):

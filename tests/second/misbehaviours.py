@@ -1,9 +1,9 @@
 """
-Nodes that misbehave: a table of kinds, each a Session of node.py of which steps are others.
+Nodes that misbehave: a table of kinds, each a Session of node.py with some steps replaced.
 
-KINDS[name] = (Session class, TLS options, HARMLESS, BAD or EITHER). With nodes alone that are HARMLESS
-the command must come to the right result, with BAD ones it ends with an error, with EITHER, which
-misbehave when they have answered, one of both. Beside good nodes it must come to the right result.
+KINDS[name] = (Session class, TLS options, HARMLESS, BAD or EITHER). With only nodes of a HARMLESS
+kind the command must give the right result, with BAD ones an error, and with EITHER ones, which
+misbehave after their answer, one of both. Beside good nodes it must give the right result.
 """
 import socket
 import struct
@@ -21,7 +21,7 @@ KINDS = {}
 
 
 def kind(name, harmless=BAD, tls=None, hello=None, **steps):
-    """A kind whose steps are functions of (session, arguments of the step...)."""
+    """Adds a kind whose steps are functions of (session, arguments of the step...)."""
     assert name not in KINDS, name
     members = {step: (lambda self, *given, _f=function: _f(self, *given))
                for step, function in steps.items()}
@@ -30,7 +30,7 @@ def kind(name, harmless=BAD, tls=None, hello=None, **steps):
     KINDS[name] = type("Misbehaving", (Session,), members), tls or {}, harmless
 
 
-# What steps are made of.
+# Parts of steps.
 
 def leave(session):
     raise link.Closed("on purpose")
@@ -42,7 +42,7 @@ def reset(session):
 
 
 def mute(session, seconds=25.0):
-    """Reads what comes, answers PINGs and nothing else."""
+    """Reads all records, and answers only PINGs."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         got, _flags, _job, number, _part, _body = session.link.next_record(
@@ -55,21 +55,21 @@ def mute(session, seconds=25.0):
 
 
 def deaf(session, seconds=25.0):
-    """Does nothing at all until the other side has ended."""
+    """Does nothing until the other side ends the connection."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         session.link.receive(1, end)
 
 
 def drip(session, data, wait=0.5):
-    """A byte at a time, each a record of TLS."""
+    """Sends one byte at a time, each in its own TLS record."""
     for byte in bytes(data):
         session.send(bytes([byte]))
         time.sleep(wait)
 
 
 def spaced(data, every, session, seconds=25.0):
-    """Sends data again and again, reading meanwhile, without an answer to a task."""
+    """Sends data again and again and reads meanwhile, but does not answer tasks."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         for item in data():
@@ -91,13 +91,13 @@ def hello_record(values, schema=None, **header):
 
 
 def greeting(**changes):
-    """A WELCOME with other values; None leaves a field out."""
+    """A WELCOME with changed values; None omits a field."""
     values = {**Session.hello, **changes}
     return {name: value for name, value in values.items() if value is not None}
 
 
 def says(*items):
-    """A step that sends these instead."""
+    """A step that sends these records instead."""
     def step(session, *_given):
         for item in items:
             session.send(item)
@@ -112,12 +112,12 @@ def then(*functions):
 
 
 def own(name):
-    """The step as a good node does it."""
+    """The step of a good node."""
     return lambda session, *given: getattr(Session, name)(session, *given)
 
 
 def once(function, name):
-    """This instead of the step, the first time in a session; later as it should be."""
+    """A step that calls function the first time in a session, and later does as a good node."""
     def step(session, *given):
         if getattr(session, "done_once", False):
             return getattr(Session, name)(session, *given)
@@ -126,7 +126,7 @@ def once(function, name):
     return step
 
 
-# Below and at the start of TLS.
+# Before and during the TLS handshake.
 
 def raw(data, wait=0.0):
     def connected(session):
@@ -160,22 +160,22 @@ kind("resets at once", connected=abort)
 kind("accepts and is silent", connected=hold)
 kind("greets in plain text", connected=raw(b"220 mail.example.org ESMTP\r\n"))
 kind("answers by HTTP", connected=raw(b"HTTP/1.1 400 Bad Request\r\n\r\n", 0.2))
-kind("sends noise for TLS", connected=raw(bytes(range(256)) * 40))
-kind("sends zeros for TLS", connected=raw(bytes(70000)))
-kind("sends an alert for TLS", connected=raw(b"\x15\x03\x03\x00\x02\x02\x28"))
-kind("sends a record header of TLS and no more", connected=raw(b"\x16\x03\x03\x40\x00", 6))
+kind("sends noise instead of TLS", connected=raw(bytes(range(256)) * 40))
+kind("sends zeros instead of TLS", connected=raw(bytes(70000)))
+kind("sends only a TLS alert", connected=raw(b"\x15\x03\x03\x00\x02\x02\x28"))
+kind("sends a TLS record header and no more", connected=raw(b"\x16\x03\x03\x40\x00", 6))
 kind("drips its handshake", connected=dripping_handshake)
-kind("speaks TLS 1.2", tls={"versions": (SSL.TLS1_2_VERSION, SSL.TLS1_2_VERSION)})
-kind("has another ALPN name", tls={"alpn": b"sherd/2"})
-kind("has no ALPN name", tls={"alpn": None})
-kind("shows another key", tls={"another": link.Identity})
-kind("shows an RSA key",
+kind("uses TLS 1.2", tls={"versions": (SSL.TLS1_2_VERSION, SSL.TLS1_2_VERSION)})
+kind("offers a wrong ALPN name", tls={"alpn": b"sherd/2"})
+kind("offers no ALPN name", tls={"alpn": None})
+kind("has a wrong key", tls={"another": link.Identity})
+kind("has an RSA key",
      tls={"another": lambda: link.Identity(private=rsa.generate_private_key(65537, 2048))})
-kind("shows a P-256 key",
+kind("has a P-256 key",
      tls={"another": lambda: link.Identity(private=ec.generate_private_key(ec.SECP256R1()))})
-kind("closes behind the handshake", serve=leave)
-kind("resets behind the handshake", serve=reset)
-kind("ends TLS behind the handshake", serve=lambda s: (s.link.tls.shutdown(), s.link.flush(1)))
+kind("closes after the handshake", serve=leave)
+kind("resets after the handshake", serve=reset)
+kind("ends TLS after the handshake", serve=lambda s: (s.link.tls.shutdown(), s.link.flush(1)))
 
 
 def broken_tls(session, *_given):
@@ -185,32 +185,32 @@ def broken_tls(session, *_given):
     leave(session)
 
 
-kind("sends a forged record of TLS", serve=broken_tls)
-kind("sends a forged record of TLS for an answer", task=broken_tls)
+kind("sends a forged TLS record", serve=broken_tls)
+kind("sends a forged TLS record instead of an answer", task=broken_tls)
 
 # HELLO and WELCOME.
 
-kind("never says WELCOME", welcome=lambda s, o: deaf(s, 12))
-kind("says WELCOME twice", welcome=then(own("welcome"), own("welcome")))
-kind("says HELLO", welcome=says(records.record(records.HELLO, records.encode(
+kind("never sends WELCOME", welcome=lambda s, o: deaf(s, 12))
+kind("sends WELCOME twice", welcome=then(own("welcome"), own("welcome")))
+kind("sends HELLO", welcome=says(records.record(records.HELLO, records.encode(
     records.HELLO_BODY, Session.hello))))
 for made in (records.PUT, records.TASK, records.DROP, records.CANCEL):
-    kind(f"sends a coordinator's record of type {made} for WELCOME",
+    kind(f"sends a coordinator's record of type {made} instead of WELCOME",
          welcome=says(records.record(made, b"", 1, 1, 0)))
-    kind(f"sends a coordinator's record of type {made} behind WELCOME",
+    kind(f"sends a coordinator's record of type {made} after WELCOME",
          welcome=then(own("welcome"), says(records.record(made, b"", 1, 1, 0))))
-kind("sends PONG for WELCOME", welcome=says(records.record(records.PONG, number=1)))
-kind("sends RESULT for WELCOME", welcome=says(records.record(records.RESULT, b"", 1, 1, 0)))
+kind("sends PONG instead of WELCOME", welcome=says(records.record(records.PONG, number=1)))
+kind("sends RESULT instead of WELCOME", welcome=says(records.record(records.RESULT, b"", 1, 1, 0)))
 for number in (0, -1, -5, -101, -103, -104, -106, -200, -405, -999, -1000, -9999, 1, 2**31 - 1):
-    kind(f"says BYE {number} for WELCOME", welcome=says(records.bye(number, "go away")))
-    kind(f"says BYE {number} for an answer",
+    kind(f"sends BYE {number} instead of WELCOME", welcome=says(records.bye(number, "go away")))
+    kind(f"sends BYE {number} instead of an answer",
          task=lambda s, *_, _n=number: (s.send(records.bye(_n, "enough")), leave(s)))
-kind("says BYE with a text of 199 bytes", welcome=says(records.bye(-103, "x" * 199)))
-kind("says BYE with a text of 200 bytes", welcome=says(records.bye(-103, "x" * 200)))
-kind("says BYE with control characters", welcome=says(records.bye(-103, "\x1b[31m\r\n\0\x7f")))
+kind("sends BYE with a text of 199 bytes", welcome=says(records.bye(-103, "x" * 199)))
+kind("sends BYE with a text of 200 bytes", welcome=says(records.bye(-103, "x" * 200)))
+kind("sends BYE with control characters", welcome=says(records.bye(-103, "\x1b[31m\r\n\0\x7f")))
 for field in ("minor_min", "minor_max", "features", "software", "blas_core", "backend", "threads",
               "memory", "gflops"):
-    kind(f"says WELCOME without {field}", hello=greeting(**{field: None}))
+    kind(f"sends WELCOME without {field}", hello=greeting(**{field: None}))
 for name, changes in {
         "minor 2": {"minor_min": 2, "minor_max": 2},
         "minors 1 to 2": {"minor_max": 2}, "minors 1 to 0": {"minor_max": 0},
@@ -222,7 +222,7 @@ for name, changes in {
         "a negative speed": {"gflops": -1.0},
         "residue speed NaN": {"residue_gflops": float("nan")},
         "a negative residue speed": {"residue_gflops": -4.0}}.items():
-    kind(f"says WELCOME with {name}", hello=greeting(**changes))
+    kind(f"sends WELCOME with {name}", hello=greeting(**changes))
 for name, changes in {
         "minor 0": {"minor_min": 0, "minor_max": 0}, "every feature": {"features": 2**64 - 1}, "no feature": {"features": 0},
         "control characters": {"software": "\x1b[2J\a\n"}, "no software": {"software": ""},
@@ -231,37 +231,37 @@ for name, changes in {
         "speed 0": {"gflops": 0.0}, "speed 1e308": {"gflops": 1e308},
         "speed 5e-324": {"gflops": 5e-324}, "residue speed 1e308": {"residue_gflops": 1e308},
         "no residue speed": {"residue_gflops": None}}.items():
-    kind(f"says WELCOME with {name}", HARMLESS, hello=greeting(**changes))
+    kind(f"sends WELCOME with {name}", HARMLESS, hello=greeting(**changes))
 WELCOME = records.encode(records.HELLO_BODY, Session.hello)
 for name, data in {
-        "a cut body": records.record(records.WELCOME, WELCOME[:-3]),
+        "a truncated body": records.record(records.WELCOME, WELCOME[:-3]),
         "an empty body": records.record(records.WELCOME),
         "a body of noise": records.record(records.WELCOME, bytes(range(256)) * 4),
         "a body of 1025 bytes": records.record(records.WELCOME, WELCOME + b"\x7a" + bytes(1025)),
         "a body of 2^64 - 1 bytes": records.record(records.WELCOME, WELCOME, length=2**64 - 1),
-        "another magic": records.record(records.WELCOME, WELCOME, magic=0x44524854),
-        "magic in the other order": records.record(records.WELCOME, WELCOME, magic=0x53485244),
+        "a wrong magic": records.record(records.WELCOME, WELCOME, magic=0x44524854),
+        "the magic in reverse byte order": records.record(records.WELCOME, WELCOME, magic=0x53485244),
         "a flag": records.record(records.WELCOME, WELCOME, flags=1),
         "flag 2": records.record(records.WELCOME, WELCOME, flags=2),
         "a job": records.record(records.WELCOME, WELCOME, job=1),
         "a number": records.record(records.WELCOME, WELCOME, number=1),
         "a part": records.record(records.WELCOME, WELCOME, part=1),
-        "a varint without end": records.record(records.WELCOME, b"\x08" + b"\xff" * 30),
-        "a field of another kind": records.record(records.WELCOME, b"\x0a\x01x" + WELCOME),
-        "a text that ends behind the body": records.record(records.WELCOME, WELCOME + b"\x22\x7f"),
+        "an endless varint": records.record(records.WELCOME, b"\x08" + b"\xff" * 30),
+        "a field with a wrong wire type": records.record(records.WELCOME, b"\x0a\x01x" + WELCOME),
+        "a text that extends beyond the body": records.record(records.WELCOME, WELCOME + b"\x22\x7f"),
         }.items():
     kind(f"sends WELCOME with {name}", welcome=says(data))
-kind("says WELCOME with fields that nobody knows", HARMLESS, welcome=says(records.record(
+kind("sends WELCOME with unknown fields", HARMLESS, welcome=says(records.record(
     records.WELCOME, WELCOME + b"\xa2\x06\x03abc\xf8\x07\x01")))
 kind("drips WELCOME", welcome=lambda s, o: drip(s, hello_record(s.hello), 0.3))
 kind("drips WELCOME quickly", HARMLESS, welcome=lambda s, o: drip(s, hello_record(s.hello), 0.002))
 
-# A session that is up.
+# After WELCOME.
 
 kind("is mute", task=lambda s, *_: mute(s))
 kind("is dead", task=lambda s, *_: deaf(s))
 kind("answers no PING", HARMLESS, ping=lambda s, number: None)
-kind("answers PING with another number", welcome=then(own("welcome"), says(
+kind("answers PING with a wrong number", welcome=then(own("welcome"), says(
     records.record(records.PONG, number=77))))
 kind("sends PONG 0", welcome=then(own("welcome"), says(records.record(records.PONG))))
 kind("sends PING 0", welcome=then(own("welcome"), says(records.record(records.PING))))
@@ -272,9 +272,9 @@ kind("sends PINGs without answers", task=lambda s, *_: spaced(
                    for _ in range(130)], 3, s))
 kind("sends unknown records without answers", task=lambda s, *_: spaced(
     lambda: [records.record(999, bytes(4100), flags=1)], 3, s))
-kind("sends 65536 unknown bytes again and again", task=lambda s, *_: spaced(
+kind("sends unknown records of 65536 bytes again and again", task=lambda s, *_: spaced(
     lambda: [records.record(999, bytes(65536), flags=1)], 0.5, s))
-kind("sends unknown records beside answers", HARMLESS, task=then(
+kind("sends unknown records before answers", HARMLESS, task=then(
     says(records.record(999, bytes(65536), 1, 2, 3, flags=1)), own("task")))
 kind("sends an unknown record without the flag", task=says(records.record(999, b"x")))
 kind("sends an unknown record of 65537 bytes", task=says(records.record(999, bytes(65537), flags=1)))
@@ -284,10 +284,10 @@ kind("sends zeros", task=says(bytes(4096)))
 for step in ("put", "task"):
     kind(f"closes at {step.upper()}", **{step: lambda s, *_: leave(s)})
     kind(f"resets at {step.upper()}", **{step: lambda s, *_: reset(s)})
-kind("closes when a block is there", stored=lambda s, *_: leave(s))
+kind("closes when a block is complete", stored=lambda s, *_: leave(s))
 kind("is mute from the first block on", put=lambda s, *_: mute(s))
 kind("is dead from the first block on", put=lambda s, *_: deaf(s))
-kind("closes at the second session too, after a while",
+kind("closes at TASK in every session, after a while",
      task=lambda s, *_: (time.sleep(0.3), leave(s)))
 
 # Answers.
@@ -306,17 +306,17 @@ def refusal(code, text="no", what=2, number=0, part=0, times=1):
 for number in CODES:
     kind(f"refuses every task with {number}", task=refusal(number))
 for number in (0, 1, -1000, -9999, 2**31 - 1):
-    kind(f"refuses with {number}, which is no code of a REFUSE", task=refusal(number))
+    kind(f"refuses with {number}, which is not a code for REFUSE", task=refusal(number))
 kind("refuses one task with -11 and computes it later", HARMLESS, task=once(refusal(-11), "task"))
 kind("refuses one task with -1 and computes it later", HARMLESS, task=once(refusal(-1), "task"))
 kind("refuses with a text of 199 bytes", task=refusal(-103, "y" * 199))
 kind("refuses with a text of 200 bytes", task=refusal(-103, "y" * 200))
 kind("refuses with control characters", task=refusal(-103, "\x1b]0;x\a\r\nsherd: done\n"))
-kind("refuses a block for a task", task=refusal(-103, what=1))
+kind("refuses a block instead of a task", task=refusal(-103, what=1))
 kind("refuses what = 0", task=refusal(-103, what=0))
 kind("refuses what = 3", task=refusal(-103, what=3))
-kind("refuses another task", task=refusal(-11, number=99999))
-kind("refuses another attempt", task=refusal(-11, part=7))
+kind("refuses a different task", task=refusal(-11, number=99999))
+kind("refuses a different attempt", task=refusal(-11, part=7))
 kind("refuses twice", task=refusal(-11, times=2))
 kind("refuses and answers", task=then(refusal(-11), own("task")))
 kind("answers and refuses", EITHER, task=then(own("task"), refusal(-11)))
@@ -326,7 +326,7 @@ kind("refuses every block", stored=lambda s, job, number, block: s.send(
 
 def parts(session, job, number, attempt, task, body, changes=None, drop=(), missing=False,
           first=1, header=None):
-    """The records of an answer, with another description, other parts, other numbers."""
+    """The records of an answer, with optional changes of the description and of part numbers."""
     description = {**task["result"], "attempt": attempt, **(changes or {})}
     for name in drop:
         del description[name]
@@ -357,11 +357,11 @@ def relative(name, field, difference):
         changes={field: task["result"][field] + difference}))
 
 
-relative("a row more", "rows", 1)
-relative("a row less", "rows", -1)
-relative("a column more", "cols", 1)
-relative("a byte more", "len", 1)
-relative("a byte less", "len", -1)
+relative("one row more", "rows", 1)
+relative("one row less", "rows", -1)
+relative("one column more", "cols", 1)
+relative("one byte more", "len", 1)
+relative("one byte less", "len", -1)
 relative("2^40 bytes more", "len", 2**40)
 changed("length 0", len=0)
 changed("length 2^64 - 1", len=2**64 - 1)
@@ -373,16 +373,16 @@ changed("encoding 9", encoding=9)
 changed("five primes", primes=5)
 changed("groups", groups=1)
 changed("groups 4294967295", groups=2**32 - 1)
-changed("a block's origin", origin=1)
+changed("the origin of a block", origin=1)
 changed("attempt 4294967295", attempt=2**32 - 1)
 changed("attempt 0", attempt=0)
 for field in ("attempt", "origin", "dtype", "rows", "len"):
     answer(f"answers without {field}", lambda s, *given, _f=field: parts(s, *given, drop=(_f,)))
 answer("answers twice", lambda s, *given: parts(s, *given) * 2, EITHER)
-answer("describes its answer twice", lambda s, *given: parts(s, *given)[:1] * 2)
-answer("answers another task", lambda s, job, number, *rest: parts(s, job, number + 9999, *rest))
-answer("answers another job", lambda s, job, *rest: parts(s, job ^ 1, *rest))
-answer("answers with parts from 2 on", lambda s, *given: parts(s, *given, first=2))
+answer("sends the description of its answer twice", lambda s, *given: parts(s, *given)[:1] * 2)
+answer("answers a different task", lambda s, job, number, *rest: parts(s, job, number + 9999, *rest))
+answer("answers a different job", lambda s, job, *rest: parts(s, job ^ 1, *rest))
+answer("answers with parts that start at 2", lambda s, *given: parts(s, *given, first=2))
 answer("answers with part 1 twice", lambda s, *given: (
     lambda items: items[:2] + items[1:])(parts(s, *given)), EITHER)
 answer("answers without a description", lambda s, *given: parts(s, *given)[1:])
@@ -399,45 +399,45 @@ answer("answers with a part of 262145 bytes", lambda s, job, number, attempt, ta
 answer("answers with an empty part", lambda s, job, number, attempt, task, body: [
     *parts(s, job, number, attempt, task, body)[:1],
     records.record(records.RESULT, b"", job, number, 1)])
-answer("answers with a part more", lambda s, job, number, *rest: [
+answer("answers with an extra part", lambda s, job, number, *rest: [
     *parts(s, job, number, *rest), records.record(records.RESULT, b"more", job, number, 2)], EITHER)
-answer("answers with a task's flag", lambda s, *given: [
+answer("answers with a flag", lambda s, *given: [
     records.record(records.RESULT, b"", given[0], given[1], 0, flags=1)])
 answer("answers job 0", lambda s, job, *rest: parts(s, 0, *rest))
 answer("answers task 0", lambda s, job, number, *rest: parts(s, job, 0, *rest))
 answer("answers and closes in the description", lambda s, *given: [
     parts(s, *given)[0][:40]], again=True)
-answer("answers and closes behind the description", lambda s, *given: parts(s, *given)[:1],
+answer("answers and closes after the description", lambda s, *given: parts(s, *given)[:1],
        again=True)
 answer("answers and closes in the body", lambda s, *given: [
     b"".join(parts(s, *given))[:-100]], again=True)
 answer("answers and closes in a header", lambda s, *given: [
     b"".join(parts(s, *given)) + b"SHRD\x05\x00"], EITHER, again=True)
-answer("answers and says BYE", lambda s, *given: [*parts(s, *given), records.bye(0, "")], EITHER, again=True)
+answer("answers and sends BYE", lambda s, *given: [*parts(s, *given), records.bye(0, "")], EITHER, again=True)
 answer("answers with PINGs between parts", lambda s, *given: [
     item for n, part in enumerate(parts(s, *given))
     for item in (part, records.record(records.PING, number=s.answered * 9 + n + 1))], HARMLESS)
 answer("answers with unknown records between parts", lambda s, *given: [
     item for part in parts(s, *given)
     for item in (part, records.record(500, b"z" * 99, flags=1))], HARMLESS)
-answer("answers with a refusal of nothing between parts", lambda s, job, number, *rest: [
+answer("answers with a refusal of an unknown task between parts", lambda s, job, number, *rest: [
     item for part in parts(s, job, number, *rest)
     for item in (part, records.refuse(job, number + 5000, 1, 2, -11, ""))])
 kind("answers byte by byte", HARMLESS, answer=lambda s, *given: drip(
     s, b"".join(parts(s, *given))[:300], 0) or s.send(b"".join(parts(s, *given))[300:]))
-kind("answers and drips", answer=lambda s, *given: drip(s, b"".join(parts(s, *given)), 0.4))
-kind("answers with a header that drips", answer=lambda s, *given: drip(
+kind("drips its answer", answer=lambda s, *given: drip(s, b"".join(parts(s, *given)), 0.4))
+kind("drips the header of its answer", answer=lambda s, *given: drip(
     s, b"".join(parts(s, *given))[:32], 0.7))
 kind("answers after a second", HARMLESS, answer=lambda s, *given: (
     time.sleep(1), own("answer")(s, *given)))
-kind("answers before it was asked", welcome=then(own("welcome"), says(
+kind("answers before any task", welcome=then(own("welcome"), says(
     *records.body_records(records.RESULT, {
         "origin": 2, "dtype": 1, "encoding": 0, "primes": 0, "groups": 0, "rows": 1, "cols": 1,
         "len": 8, "attempt": 1}, bytes(8), 1, 1))))
 
 
 def values(name, change, harmless=BAD):
-    """Answers whose numbers are others; change is of an array of the result's kind."""
+    """Adds a kind with wrong results; change modifies an array of the type of the result."""
     def compute(session, job, task):
         body = bytearray(Session.compute(session, job, task))
         if task["result"]["dtype"] == records.RESIDUES:
@@ -465,7 +465,7 @@ values("NaN", lambda numbers: set_all(255 if numbers.ndim == 2 else np.nan)(numb
 values("one NaN", lambda numbers: numbers.__setitem__(5, 255 if numbers.ndim == 2 else np.nan))
 values("infinity", lambda numbers: set_all(255 if numbers.ndim == 2 else np.inf)(numbers))
 values("1e308", lambda numbers: set_all(254 if numbers.ndim == 2 else 1e308)(numbers))
-kind("drops what it was told to keep", EITHER, stored=lambda s, job, number, block:
+kind("does not store every second block", EITHER, stored=lambda s, job, number, block:
      Session.stored(s, job, number, block) if number % 2 else None)
 
 
@@ -475,4 +475,4 @@ def replay(session, job, task):
     return old if len(old) == len(body) else bytes(len(body))
 
 
-kind("answers with the answer before", compute=replay)
+kind("answers with its previous result", compute=replay)

@@ -11,7 +11,7 @@ from .blocks import Refused
 
 
 def words(line, *names):
-    """The values of `name value` pairs behind a layer's first words; None where one is missing."""
+    """The values of `name value` pairs after a layer's first words; None for a missing pair."""
     return [int(line[line.index(name) + 1]) if name in line else None for name in names]
 
 
@@ -74,7 +74,7 @@ class Recipe:
 
 
 def whole(a, bits):
-    """Whole numbers (as float64 below 2^53) and their scale."""
+    """Integers (as float64 below 2^53) and their scale."""
     if a.dtype.kind in "iu":
         return a.astype(np.float64), 0
     top = float(np.abs(a).max()) if a.size else 0.0
@@ -104,12 +104,12 @@ def product(a, b, bits):
 
 
 def sums(a, axis):
-    """Sums one after the other, in ascending order."""
+    """Sums in ascending order, one addition after the other."""
     return np.add.accumulate(a, axis).take(-1, axis) + 0.0
 
 
 def spread(rows, w, images):
-    """The windows' gradients added up where the windows overlap: the gradient for the images."""
+    """The gradient for the images: the sum of the gradients of overlapping windows."""
     pad, side, stride, channels = w["padding"], w["window"], w["stride"], w["channels"]
     out = np.zeros((images, w["height"] + 2 * pad, w["width"] + 2 * pad, channels))
     down = (out.shape[1] - side) // stride + 1
@@ -126,7 +126,7 @@ class Network:
         self.recipe, self.bits = recipe, bits
 
     def forward(self, x, parameters):
-        """The outputs; what the way back needs is kept."""
+        """Returns the outputs; keeps what the backward pass needs."""
         self.kept = []
         tier = 0
         for layer in self.recipe.layers:
@@ -164,14 +164,14 @@ class Network:
         return functions.apply(functions.NAMES[kind], x)
 
     def gradient(self, x, targets, parameters):
-        """The gradient for each tier, the summed cost, the hits."""
+        """Returns the gradient for each tier, the summed cost, and the hits."""
         m = len(x)
         y = self.forward(x, parameters)
         labels = targets.dtype == np.dtype("<u4")
         if labels:
             one_hot = np.zeros(y.shape)
             if targets.max() >= y.shape[1]:
-                raise Refused(records.EINVAL, "a label that is no output")
+                raise Refused(records.EINVAL, "a label is not the number of an output")
             one_hot[np.arange(m), targets[:, 0]] = 1
             hits = int((y.argmax(1) == targets[:, 0]).sum())
         else:
@@ -217,7 +217,7 @@ class Network:
         return gradients[::-1], cost, hits
 
     def shard(self, x, targets, parameters, steps, each, rate, l2, weight):
-        """What a shard answers: numbers for each tier that are summed, cost, hits."""
+        """Returns the result of a shard: numbers to sum for each tier, cost, hits."""
         rows = len(x)
         if not steps:
             return self.gradient(x, targets, parameters)

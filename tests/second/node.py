@@ -1,6 +1,6 @@
 """
 A node of docs/PROTOCOL.md in plain Python. `Session` answers one coordinator as the document says;
-a subclass that overrides one of its steps is a node that misbehaves at this step.
+a subclass that overrides a step is a node that misbehaves in this step.
 """
 import socket
 import threading
@@ -25,7 +25,7 @@ class Session:
         self.arriving = None
         self.answered = 0
 
-    # The steps of a session, in their order.
+    # The steps of a session, in order.
 
     def run(self):
         try:
@@ -54,7 +54,7 @@ class Session:
             raise records.Malformed("no HELLO")
         offer = records.decode(records.HELLO_BODY, body)
         if not offer["minor_min"] <= 1 <= offer["minor_max"]:
-            self.send(records.bye(records.EVERSION, "minor 1 is spoken here"))
+            self.send(records.bye(records.EVERSION, "only minor version 1 is supported"))
             return
         self.welcome(offer)
         while self.step():
@@ -64,7 +64,7 @@ class Session:
         self.send(records.record(records.WELCOME, records.encode(records.HELLO_BODY, self.hello)))
 
     def step(self):
-        """Reads and handles one record; False: the session is over."""
+        """Reads and handles one record; returns False at the end of the session."""
         kind, flags, job, number, part, body = self.link.next_record(30)
         if kind == records.PING:
             self.ping(number)
@@ -87,7 +87,7 @@ class Session:
         self.send(records.record(records.PONG, number=number))
 
     def cancel(self, job, number, attempt):
-        """Tasks are answered as they come, so none of them is open."""
+        """Does nothing: tasks are answered on arrival, so none is open."""
 
     def put(self, job, number, part, body):
         if part == 0:
@@ -118,14 +118,14 @@ class Session:
         self.done(job, task)
 
     def done(self, job, task):
-        """A task has been answered: counts it, and drops the blocks that its flags name."""
+        """Counts an answered task, and drops the blocks that its flags specify."""
         self.answered += 1
         for bit, side in ((1, "left"), (2, "right")):
             if task.get("flags", 0) & bit:
                 self.blocks.pop((job, task[side]), None)
 
     def compute(self, job, task):
-        """The body of the result, or Refused."""
+        """Returns the body of the result, or raises Refused."""
         try:
             left = self.blocks[job, task["left"]]
             right = self.blocks[job, task["right"]] if task.get("right") else None
@@ -146,7 +146,7 @@ class Session:
         for item in records.body_records(records.RESULT, description, body, job, number):
             self.send(item)
 
-    # What the steps use.
+    # Used by the steps.
 
     def send(self, data):
         self.link.send(data)
@@ -159,7 +159,7 @@ class Session:
 
 
 class Node:
-    """Listens on loopback; a thread for each connection. session: the class that answers."""
+    """Listens on loopback, with a thread for each connection. session: the class that answers."""
 
     def __init__(self, pins, session=Session, another=None, **tls):
         self.identity = link.Identity()
@@ -174,7 +174,7 @@ class Node:
         self.thread.start()
 
     def line(self, name, domain=None):
-        """Its line of a node file."""
+        """Returns the line of this node in a node file."""
         return (f"127.0.0.1:{self.port} key={self.identity.pin} name={name} "
                 f"domain={domain or name}\n")
 
@@ -189,7 +189,7 @@ class Node:
             threading.Thread(target=session.run, daemon=True).start()
 
     def close(self):
-        # shutdown wakes the thread that waits in accept
+        # shutdown wakes the thread that is blocked in accept
         try:
             self.listener.shutdown(socket.SHUT_RDWR)
         except OSError:

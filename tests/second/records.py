@@ -13,7 +13,7 @@ DTYPES = {F64: "<f8", F32: "<f4", U8: "u1", U16: "<u2", U32: "<u4", I8: "i1", I1
           I32: "<i4", I64: "<i8"}
 ALPN = b"sherd/1"
 
-# Negative codes of "Codes".
+# The negative codes of section "Codes".
 ENOMEM, EINVAL, ERANGE, EINTERNAL, EINTERRUPTED, ETIMEOUT = -1, -2, -3, -4, -5, -6
 EFEWNODES, EEXPOSURE, EDIFFERS, EUNSUPPORTED, EBUSY, ESTOPPED = -7, -8, -9, -10, -11, -12
 EFRAME, EAUTH, EWRONG, EREFUSED, EVERSION, EUNASKED, ESILENT = range(-100, -107, -1)
@@ -37,7 +37,7 @@ BYE_BODY = {"code": (1, "s"), "text": (2, "t")}
 
 
 class Malformed(Exception):
-    """A record or a body that is not as the document says."""
+    """A record or a body that violates the document."""
 
 
 def varint(value):
@@ -50,7 +50,9 @@ def varint(value):
 
 
 def encode(schema, values):
-    """A protobuf body: the fields of values (a dict by name), in the order of their numbers."""
+    """
+    Encodes a protobuf body: the fields of values (a dict by name), in the order of their numbers.
+    """
     out = bytearray()
     for name, (number, kind) in schema.items():
         if name not in values:
@@ -86,7 +88,7 @@ def take_varint(body, at):
 
 
 def decode(schema, body):
-    """The fields of a protobuf body by name; those with other numbers are skipped."""
+    """Decodes the fields of a protobuf body by name; skips fields with unknown numbers."""
     names = {number: (name, kind) for name, (number, kind) in schema.items()}
     values, at = {}, 0
     while at < len(body):
@@ -103,7 +105,7 @@ def decode(schema, body):
         else:
             raise Malformed("wire type")
         if at > len(body):
-            raise Malformed("a field that ends behind its body")
+            raise Malformed("a field extends beyond its body")
         name, kind = names.get(key >> 3, (None, None))
         if name is None:
             continue
@@ -127,7 +129,7 @@ def decode(schema, body):
 
 
 def record(kind, body=b"", job=0, number=0, part=0, flags=0, magic=MAGIC, length=None):
-    """Header and body; magic and length are parameters for those who want to send others."""
+    """Header and body; magic and length are parameters so that callers can send wrong ones."""
     return HEADER.pack(magic, kind, flags, job, number, part,
                        len(body) if length is None else length) + body
 

@@ -1,6 +1,6 @@
 """
-Members of a secure sum that seal what nobody can open: the coordinator names one and
-trains with the others.
+A member of a secure sum seals pieces that do not open: the coordinator names it and trains with the
+others.
 """
 import numpy as np
 
@@ -25,9 +25,9 @@ def main():
         bad[0].close()
         port = bad[0].line("n3", "d").split()[0]
         named = f"({port}) takes no part in the training any more: what it sealed 4 others"
-        report(run.code == 0 and named in run.err, f"one that {kind} is named and left out", run)
+        report(run.code == 0 and named in run.err, f"a member that {kind} is named and left out", run)
     for other in plain:
-        report(other.server.stop() == 0, "a node ends in good order")
+        report(other.server.stop() == 0, "a node exits with code 0")
     harness.finish()
 
 

@@ -73,7 +73,7 @@ def gaussian(variance):
 
 
 class Session(gradient.Session):
-    """data: (inputs, targets) of its own, or None: it takes dealt ones."""
+    """data: its own (inputs, targets), or None for dealt ones."""
 
     data = None
     hello = {**gradient.Session.hello, "features": 0b11100101}
@@ -135,7 +135,7 @@ class Session(gradient.Session):
         check(s.cards is None, records.EINVAL, "a second roster")
         text = bytes(cards)
         cards = [text[at:at + 128] for at in range(0, len(text), 128)]
-        check(len(cards) == s.n and cards[s.me][:64] == s.card, records.EAUTH, "another card")
+        check(len(cards) == s.n and cards[s.me][:64] == s.card, records.EAUTH, "a different card")
         check(len({card[:32] for card in cards}) == s.n, records.EAUTH, "a key twice")
         for member, card in enumerate(cards):
             self.all_alike(job, member, card)
@@ -145,24 +145,26 @@ class Session(gradient.Session):
         return struct.pack("<q", s.n)
 
     def all_alike(self, job, member, card):
-        """A card of a member that has examples of its own, as this one, or is dealt some, as this one."""
+        """
+        Checks that a card's member has own examples if this one has, or dealt ones if this one has.
+        """
         try:
             self.believe(card[:32], card[64:], self.statement(job, member, card[32:64]))
         except Refused:
             self.believe(card[:32], card[64:],
                          self.statement(job, member, card[32:64], not self.sum.inputs))
-            raise Refused(records.EREFUSED, "policy: examples of its own, or dealt") from None
+            raise Refused(records.EREFUSED, "policy: own and dealt examples") from None
 
     @staticmethod
     def believe(key, signature, text):
         try:
             Ed25519PublicKey.from_public_bytes(key).verify(signature, text)
         except InvalidSignature:
-            raise Refused(records.EAUTH, "a signature that does not fit") from None
+            raise Refused(records.EAUTH, "an invalid signature") from None
 
     def seal(self, job, question, _right):
         s = self.sum
-        check(s.cards is not None and question[1] > s.round, records.EINVAL, "out of turn")
+        check(s.cards is not None and question[1] > s.round, records.EINVAL, "out of order")
         s.round, s.claimed = question[1], struct.pack("<4q", *question[2:6])
         s.bound = digest(s.roster, s.claimed)
         s.survivors, s.hidden = None, False
@@ -186,16 +188,16 @@ class Session(gradient.Session):
 
     def hide(self, job, question, parameters):
         s = self.sum
-        check(question[1] == s.round and not s.hidden, records.EINVAL, "out of turn")
+        check(question[1] == s.round and not s.hidden, records.EINVAL, "out of order")
         about = digest(s.roster, struct.pack(f"<{len(question)}q", *question),
                        parameters.astype("<f8").tobytes())
-        check(about == s.claimed, records.EINVAL, "about something else")
+        check(about == s.claimed, records.EINVAL, "a different subject than sealed")
         s.hidden = True
         x = self.upload(question[2], question[3:-1], question[-1], parameters.astype(np.float64))
         return ((x + s.mask) % Q).astype("<u8").tobytes()
 
     def upload(self, step, scales, cost_scale, parameters):
-        """The numbers that are summed, of Python's integers."""
+        """Returns the numbers to sum, as Python integers."""
         s = self.sum
         limit = 1 << 59 - (s.n - 1).bit_length()
         first = step % -(-s.epoch // s.places) * s.places
@@ -237,13 +239,13 @@ class Session(gradient.Session):
     def confirm(self, job, question, _right):
         s = self.sum
         check(question[1] == s.round and s.hidden and s.survivors is None, records.EINVAL,
-              "out of turn")
+              "out of order")
         check(len(question) - 2 >= s.u, records.EFEWNODES, "survivors")
         s.survivors, s.received, s.opened = question[2:], None, False
         return self.node.identity.private.sign(self.signed(job))
 
     def received(self, job, pieces):
-        """What each survivor has sealed for this member; None for what is not well sealed."""
+        """Returns the pieces of survivors for this member; None for a piece that does not open."""
         s = self.sum
         width, text = 8 * s.length + 96, bytes(pieces)
         check(len(text) == width * len(s.survivors), records.ESHAPE, "pieces")
@@ -262,14 +264,14 @@ class Session(gradient.Session):
     def checks(self, job, question, pieces):
         s = self.sum
         check(question[1] == s.round and s.survivors and s.received is None and not s.opened,
-              records.EINVAL, "out of turn")
+              records.EINVAL, "out of order")
         s.received = self.received(job, pieces)
         return bytes(piece is None for piece in s.received)
 
     def open(self, job, question, pieces):
         s = self.sum
         check(question[1] == s.round and s.survivors and not s.opened, records.EINVAL,
-              "out of turn")
+              "out of order")
         confirmed = question[2:]
         members = confirmed[::9]
         check(len(set(members)) >= s.u, records.EFEWNODES, "signatures")
@@ -277,13 +279,13 @@ class Session(gradient.Session):
             self.believe(s.cards[member][:32],
                          struct.pack("<8q", *confirmed[9 * at + 1:9 * at + 9]), self.signed(job))
         s.opened = True
-        check(s.received is None or pieces is None, records.EINVAL, "pieces a second time")
+        check(s.received is None or pieces is None, records.EINVAL, "pieces after CHECK")
         received = s.received or self.received(job, pieces)
         check(all(piece is not None for piece in received), records.EFRAME, "piece")
         return (sum(received, np.zeros(s.length, object)) % Q).astype("<u8").tobytes()
 
 
 class Older(Session):
-    """One that knows no `check`."""
+    """A node that does not support `check`."""
 
     hello = {**Session.hello, "features": 0b1100101}

@@ -1,6 +1,6 @@
 """
-Secure sums of members of both kinds: `sherd train --aggregate secure` over nodes in C and in Python
-gives the network that nodes in C alone give; and members in Python that misbehave.
+Secure sums among nodes in C and in Python: `sherd train --aggregate secure` gives the same network
+as over nodes in C alone. Also members in Python that misbehave.
 """
 import threading
 import time
@@ -26,11 +26,11 @@ rate = 0.3
 """
 SPOIL = {"seals zeros": "what it sealed 4 others cannot open",
          "seals noise": "what it sealed 4 others cannot open",
-         "opens no piece, as it says": "it says that it cannot open what 4 others sealed for it"}
+         "reports that no piece opens": "it says that it cannot open what 4 others sealed for it"}
 
 
 class Listed:
-    """A node in C as node files have it."""
+    """A node in C, for node files."""
 
     def __init__(self, server):
         self.server = server
@@ -48,8 +48,8 @@ def train(out, file, *options):
 
 def own_examples(random, most):
     """
-    Examples of four members, `most` of the first and one fewer of each next, as own0.npz to own3.npz;
-    one number of the third's is NaN. Pairs (x, y).
+    Examples of four members in own0.npz to own3.npz: `most` for the first, one fewer for each next;
+    one number of the third member is NaN. Returns pairs (x, y).
     """
     sets = []
     for i in range(4):
@@ -73,7 +73,7 @@ def finite(path):
 
 
 def python(me, count, session=secure.Session, data=None):
-    """Every second one knows no `check`."""
+    """Nodes in Python; every second one does not support `check`."""
     out = []
     for i in range(count):
         kind = secure.Older if i % 2 else session
@@ -85,7 +85,7 @@ def python(me, count, session=secure.Session, data=None):
 
 
 class Accuser(secure.Session):
-    """Opens no piece, as it says. `said`: it has been sent."""
+    """Reports that no piece opens. `said` is set after this answer."""
 
     said = threading.Event()
 
@@ -99,7 +99,7 @@ class Accuser(secure.Session):
 
 
 class Patient(secure.Session):
-    """Checks after an Accuser: a coordinator that needs it hears both."""
+    """Answers `check` after an Accuser, so that the coordinator gets both answers."""
 
     def checks(self, job, question, pieces):
         Accuser.said.wait(30)
@@ -108,7 +108,7 @@ class Patient(secure.Session):
 
 
 def misbehaving():
-    """Kinds of members that misbehave, by name: a Session each."""
+    """Kinds of members that misbehave: a Session for each name."""
     def of(**steps):
         return type("Member", (secure.Session,), steps)
 
@@ -126,8 +126,8 @@ def misbehaving():
         return whole
 
     kinds = {
-        "signs its card wrongly": of(join=instead("join", lambda s, b: b[:64] + bytes(64))),
-        "shows another node's key": of(join=instead("join", lambda s, b: bytes(32) + b[32:])),
+        "signs its card incorrectly": of(join=instead("join", lambda s, b: b[:64] + bytes(64))),
+        "sends a card with a wrong key": of(join=instead("join", lambda s, b: bytes(32) + b[32:])),
         "sends a second key of zeros": of(join=instead("join", lambda s, b: b[:32] + bytes(32) + b[64:])),
         "signs other survivors": of(confirm=instead("confirm", lambda s, b: bytes(64))),
         "uploads numbers that are not below q": of(hide=instead("hide", lambda s, b: b"\xff" * len(b))),
@@ -137,7 +137,7 @@ def misbehaving():
         "seals zeros": of(seal=instead("seal", lambda s, b: bytes(len(b)))),
         "seals noise": of(seal=instead("seal", lambda s, b: bytes(range(256)) * (len(b) // 256) +
                                        bytes(len(b) % 256)))}
-    kinds["opens no piece, as it says"] = Accuser
+    kinds["reports that no piece opens"] = Accuser
     kinds["answers check with noise"] = of(checks=instead("checks", lambda s, b: b"\xfe" * len(b)))
     for step in ("join", "roster", "seal", "hide", "confirm", "checks", "open"):
         kinds[f"closes at {step}"] = of(**{step: leave})
@@ -162,21 +162,22 @@ def main():
     dealt = ("--simulate", "--data", "dealt.npz")
     harness.node_file("c.nodes", plain)
     first = train("c.npz", "c.nodes", *dealt)
-    report(first.code == 0, "nodes in C add up", first)
+    report(first.code == 0, "nodes in C compute secure sums", first)
     for count in (1, 2, 4):
         members = python(me, count)
         harness.node_file("mixed.nodes", plain[count:] + members)
         run = train("mixed.npz", "mixed.nodes", *dealt)
         report(run.code == 0 and same("c.npz", "mixed.npz"),
-               f"with {count} members in Python of 4 the sums are the same", run)
+               f"with {count} of 4 members in Python the sums are the same", run)
     clip = ("--clip", "0.7")
     first = train("clip.npz", "c.nodes", *dealt, *clip)
     run = train("mixed.npz", "mixed.nodes", *dealt, *clip)
     report(first.code == run.code == 0 and same("clip.npz", "mixed.npz"),
-           "clipped sums are the same", f"{first}{run}")
+           "with clipping the sums are the same", f"{first}{run}")
     run = train("mixed.npz", "mixed.nodes", *dealt, *clip, "--noise", "0.01")
     moved = np.abs(np.load("mixed.npz")["w1"] - np.load("clip.npz")["w1"]).max()
-    report(run.code == 0 and 1e-6 < moved < 0.5, "noisy sums are near them", f"{moved}\n{run}")
+    report(run.code == 0 and 1e-6 < moved < 0.5, "with noise the parameters differ by less than 0.5",
+           f"{moved}\n{run}")
 
     owners = [Listed(Server(f"o{i}", [me], "--threads", "1", "--data", f"own{i}.npz",
                             "--any-peers", "--any-roster", "--epsilon", "none", "--min-rows", "1"))
@@ -188,9 +189,9 @@ def main():
     harness.node_file("mixed.nodes", owners[:2] + members)
     run = train("mixed.npz", "mixed.nodes", *own)
     report(first.code == run.code == 0 and same("own.npz", "mixed.npz"),
-           "members with examples of their own add up the same", f"{first}{run}")
+           "with members' own examples the sums are the same", f"{first}{run}")
     for other in owners:
-        report(other.server.stop() == 0, "a node with data ends in good order")
+        report(other.server.stop() == 0, "a node with data exits with code 0")
 
     def one(kind):
         name, session = kind
@@ -202,7 +203,7 @@ def main():
         for other in bad + beside:
             if isinstance(other, node.Node):
                 other.close()
-        fine = run.code == 0 and finite(f"{where}.npz")  # the four others are enough
+        fine = run.code == 0 and finite(f"{where}.npz")  # the four other members are sufficient
         if name in SPOIL:
             port = bad[0].line("n", "d").split()[0]
             fine = fine and (f"({port}) takes no part in the training any more: "
@@ -211,7 +212,7 @@ def main():
 
     harness.everything(one, list(misbehaving().items()), 10)
     for other in plain:
-        report(other.server.stop() == 0, "a node ends in good order")
+        report(other.server.stop() == 0, "a node exits with code 0")
     harness.finish()
 
 

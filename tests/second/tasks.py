@@ -1,4 +1,4 @@
-"""`sherd node` under a coordinator that is coordinator.py: every kind of task, against numpy."""
+"""`sherd node` under coordinator.py: every kind of task, compared with numpy."""
 import itertools
 
 import numpy as np
@@ -14,7 +14,7 @@ INTEGERS = {records.U8: (0, 255), records.U16: (0, 65535), records.U32: (0, (1 <
 
 
 def code_of(function, *arguments, **names):
-    """The code of the refusal of what is asked; 0: it was answered."""
+    """Returns the code of the refusal of a request, or 0 if it was answered."""
     try:
         function(*arguments, **names)
     except Refusal as error:
@@ -42,7 +42,7 @@ class Cases:
         return self.c.wait(self.c.task(op, left, right, shape, **names))
 
     def floats(self):
-        """Every pair of types without primes, against float64."""
+        """Every pair of types without primes, compared with float64."""
         for one, two in itertools.product(records.DTYPES, repeat=2):
             a, b = self.drawn(one, (7, 9), True), self.drawn(two, (9, 5), True)
             for op, left in ((1, a), (2, a.T)):
@@ -54,7 +54,7 @@ class Cases:
                        f"operation {op} of types {one} and {two}", got - x @ y)
 
     def modulo(self):
-        """Residues and integers modulo primes, to the bit."""
+        """Residues and integers modulo primes, bit for bit."""
         for n in range(1, 5):
             primes = PRIMES[:n]
             shape, k = (6, 8), 11
@@ -95,7 +95,7 @@ class Cases:
         b = [self.drawn(records.F64, t) for _, t in shapes]
         got = self.ask(1, self.c.put(a, 3), self.c.put(b, 3), (10, 6))
         report(np.allclose(got, np.concatenate([x @ y for x, y in zip(a, b)]), 1e-14, 1e-14),
-               "three groups of floats, one below the other")
+               "three stacked groups of floats")
         x = self.drawn(records.F64, (4, 5))
         got = self.ask(1, self.c.put(x, 0), self.c.put(x.T.copy(), 0), (4, 4))
         report(np.allclose(got, x @ x.T, 1e-14, 1e-14), "blocks without a group table")
@@ -114,7 +114,7 @@ class Cases:
         left = self.c.put(a[0], csr=True)
         report(code_of(self.ask, 16, left, 0, (3, 4)) == records.EUNSUPPORTED and
                code_of(self.ask, 2, left, self.c.put(a[0]), (4, 4)) == records.EUNSUPPORTED,
-               "other operations refuse CSR")
+               "other operations reject CSR")
 
     def images(self):
         primes = PRIMES[:2]
@@ -136,7 +136,7 @@ class Cases:
                    f"transposed windows, stride {stride}, padding {padding}")
 
     def entries(self):
-        """Element-wise operations, every bit."""
+        """Element-wise operations, bit for bit."""
         x = self.drawn(records.F64, (20, 15)) * 10.0 ** self.random.integers(-9, 3, (20, 15))
         x[0, :12] = [0.0, -0.0, np.inf, -np.inf, np.nan, 710, -710, 746, -746, 5e-324, 20, -20]
         y = self.drawn(records.F64, (20, 15))
@@ -145,7 +145,7 @@ class Cases:
             right = two if op in functions.TWO else 0
             got = self.ask(op, one, right, (20, 15))
             want = functions.apply(op, x, y)
-            report((got.view(np.uint64) == want.view(np.uint64)).all(), f"{name}, every bit",
+            report((got.view(np.uint64) == want.view(np.uint64)).all(), f"{name}, bit for bit",
                    np.argwhere(got.view(np.uint64) != want.view(np.uint64)))
             for dtype in (records.F32, records.I16, records.U8):
                 z = self.drawn(dtype, (3, 4), True)
@@ -156,20 +156,21 @@ class Cases:
                        f"{name} of type {dtype}")
 
     def life(self):
-        """Blocks and tasks come, are dropped, cancelled and refused by name."""
+        """Blocks and tasks are sent, dropped, cancelled and refused by number."""
         c = self.c
         x = self.drawn(records.F64, (5, 5))
         left, right = c.put(x), c.put(x)
         self.ask(1, left, right, (5, 5), flags=3)
-        report(code_of(self.ask, 1, left, right, (5, 5)) != 0, "a task dropped both its blocks")
+        report(code_of(self.ask, 1, left, right, (5, 5)) != 0,
+               "a task with both drop flags drops its blocks")
         left = c.put(x)
         c.drop(left)
-        report(code_of(self.ask, 1, left, left, (5, 5)) != 0, "a dropped block is gone")
+        report(code_of(self.ask, 1, left, left, (5, 5)) != 0, "a dropped block does not exist")
         left = c.put(x)
         report(code_of(self.ask, 99, left, left, (5, 5)) == records.EUNSUPPORTED,
                "an unknown operation is EUNSUPPORTED")
         report(code_of(self.ask, 1, left, c.put(self.drawn(records.F64, (4, 5))), (5, 5)) != 0 and
-               code_of(self.ask, 1, left, left, (5, 4)) != 0, "shapes that do not agree are refused")
+               code_of(self.ask, 1, left, left, (5, 4)) != 0, "shapes that do not match are refused")
         for p in (4, 8388608, 8388609, 16777213):
             got = code_of(self.ask, 1, left, left, (5, 5), dtype=records.RESIDUES, primes=(p,))
             report(got == records.EUNSUPPORTED, f"{p} is refused as a prime", got)
@@ -177,7 +178,8 @@ class Cases:
         report(code_of(self.ask, 1, big, big, (1, 1), dtype=records.RESIDUES, primes=(7,))
                == records.ERANGE, "a residue that is not below its prime is ERANGE")
         got = [self.ask(1, left, left, (5, 5), attempt=a, number=777) for a in (1, 2, 9)]
-        report(all((g == got[0]).all() for g in got), "attempts of one number are told apart")
+        report(all((g == got[0]).all() for g in got),
+               "attempts with the same number are answered separately")
         key = c.task(1, left, left, (5, 5))
         c.cancel(*key[1:])
         c.cancel()
@@ -192,10 +194,11 @@ class Cases:
         got = self.ask(1, c.put(big), c.put(big.T.copy()), (600, 600), flags=3)
         report(np.allclose(got, big @ big.T, 1e-12, 1e-10), "bodies of many parts")
         c.job = 9
-        report(code_of(self.ask, 1, left, left, (5, 5)) != 0, "a block belongs to its job")
+        report(code_of(self.ask, 1, left, left, (5, 5)) != 0,
+               "a task cannot use a block of a different job")
         c.job = 1
         c.drop()
-        report(code_of(self.ask, 1, left, left, (5, 5)) != 0, "DROP 0 drops everything of the job")
+        report(code_of(self.ask, 1, left, left, (5, 5)) != 0, "DROP 0 drops all blocks of the job")
 
 
 def main():
@@ -204,21 +207,21 @@ def main():
     cases = Cases(node, me)
     w = cases.c.welcome
     report(w["minor_min"] == w["minor_max"] == 1 and w["memory"] > 0 and w["gflops"] > 0,
-           "WELCOME says the minor twice, memory and speed", w)
+           "WELCOME contains minor version 1 twice, memory and speed", w)
     for run in (cases.floats, cases.modulo, cases.groups, cases.sparse, cases.images,
                 cases.entries, cases.life):
         try:
             run()
-        except Exception as error:  # what breaks is a failed case, and the next ones have a session
+        except Exception as error:  # an exception is a failed case; the next cases get a new session
             report(False, run.__name__, repr(error))
             cases.c = Coordinator(node.port, me, node.pins)
     cases.c.close()
     try:
         Coordinator(node.port, stranger, node.pins)
-        report(False, "a key that the allow-list does not have is turned away")
+        report(False, "a key that is not in the allow-list is rejected")
     except (Ended, TimeoutError):
-        report(True, "a key that the allow-list does not have is turned away")
-    report(node.lives() and node.stop() == 0, "the node ends in good order")
+        report(True, "a key that is not in the allow-list is rejected")
+    report(node.lives() and node.stop() == 0, "the node exits with code 0")
     harness.finish()
 
 

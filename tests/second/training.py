@@ -1,7 +1,7 @@
 """
-Training between the two implementations: `sherd train` over nodes in Python, by products and by
-gradients, compared with the training that the command makes itself; and gradients of `sherd node`
-compared with network.py, to the bit in fixed point.
+Training across the two implementations: `sherd train` over nodes in Python, by products and by
+gradients, compared with the training of the command alone; and gradients of `sherd node` compared
+with network.py, bit for bit in fixed point.
 """
 import math
 
@@ -83,7 +83,9 @@ def over_nodes(me):
 
 
 def plan(recipe, bits, shards, scale=30, room=60, first_block=10):
-    """A plan's numbers; shards: (blocks of inputs and targets, first, rows, local: 5 numbers)."""
+    """
+    The numbers of a plan; shards: (blocks of inputs and targets, first, rows, local: 5 numbers).
+    """
     tiers = len(recipe.tiers)
     out = [1, 1, bits, room, tiers, first_block, len(shards), 1000] + [scale] * tiers
     for inputs, targets, first, rows, steps, each, rate, l2, weight in shards:
@@ -93,7 +95,7 @@ def plan(recipe, bits, shards, scale=30, room=60, first_block=10):
 
 
 def of_a_node(world, name, text, x, t, bits, local=(0, 0, 0.0, 0.0, 1.0)):
-    """One round of two shards: the node's sums are those of network.py."""
+    """One round of two shards: compares the node's sums with those of network.py."""
     c = Coordinator(world.port, world.me, world.pins)
     recipe, random = Recipe(text), np.random.default_rng(4)
     parameters = [random.standard_normal(layer.count()) * 0.5 for layer in recipe.tiers]
@@ -166,9 +168,9 @@ def refusals(world):
             ("another format", 0, 2, records.EFORMAT), ("no recipe", 1, 99, records.EINVAL),
             ("bits 1", 2, 1, records.EFORMAT), ("bits 54", 2, 54, records.EFORMAT),
             ("an entry beyond the room", 3, 0, records.EBUSY),
-            ("inputs that are not there", 11, 99, records.EINVAL),
-            ("rows behind the last", 14, 5, records.ESHAPE),
-            ("a first row behind the last", 13, 9, records.ESHAPE)), 21):
+            ("missing inputs", 11, 99, records.EINVAL),
+            ("rows beyond the last", 14, 5, records.ESHAPE),
+            ("a first row beyond the last", 13, 9, records.ESHAPE)), 21):
         codes = code(changed(at, value), block)
         report(set(codes) <= {wanted} if wanted != records.EFORMAT else
                set(codes) <= {records.EFORMAT, records.EINVAL}, f"a plan with {name}", codes)
@@ -192,7 +194,7 @@ def main():
         of_a_node(world, f"local steps, {kind}", VALUES, six.astype("<f4"),
                   random.standard_normal((12, 2)), bits, (3, 2, 0.1, 0.01, 0.5))
     refusals(world)
-    report(world.stop() == 0, "the node ends in good order")
+    report(world.stop() == 0, "the node exits with code 0")
     harness.finish()
 
 

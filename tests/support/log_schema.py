@@ -1,4 +1,4 @@
-"""Each line of each FILE.jsonl named is what docs/train-log.schema.json says, and no other."""
+"""Checks that each line of each given FILE.jsonl matches docs/train-log.schema.json."""
 import json
 import os
 import sys

@@ -1,5 +1,5 @@
-"""Reads a coordinator's record of a product under `share`, from docs/SCHEMES.md alone: finds A in the
-shares of K + T nodes, and the product in the answers of 2 (K + T) - 1.
+"""Reads a coordinator's record of a product under `share`; written from docs/SCHEMES.md alone.
+Recovers A from the shares of K + T nodes, and the product from the answers of 2 (K + T) - 1.
 
     shares_record.py DIR A.npy B.npy C.npy K T     float operands, 20 bits
 """
@@ -91,7 +91,7 @@ def main(folder, a, b, c, k, t):
                 elif kind == TASK:
                     tasks.append((number, *numbers(body)))
         primes = tasks[0][3]
-        tasks.sort()  # panels in order
+        tasks.sort()  # in the order of panels
         lefts.append(np.concatenate([residues(blocks[left], len(primes), a.shape[1])
                                      for _, left, _, _ in tasks], 1))
         answers.append(np.concatenate([residues(results[n], len(primes), b.shape[1])

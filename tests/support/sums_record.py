@@ -1,11 +1,11 @@
-"""Reads a coordinator's record of a training by sums among nodes, from docs/PROTOCOL.md alone.
+"""Reads a coordinator's record of a training with sums among nodes; written from docs/PROTOCOL.md.
 
     sums_record.py secure DIR EXAMPLES
-        signatures of cards, digests, confirmations and the sum that the answers open; EXAMPLES
-        places hold one
+checks signatures of cards, digests, confirmations and the sum that the answers open;
+        EXAMPLES: number of places that hold an example
     sums_record.py allreduce DIR
-        the list of rows that the first round names, and the hash of the state that members tell;
-        of rows that were shuffled
+checks the list of rows of the first round, which must be shuffled, and the hash of the
+        state that members report
 """
 import hashlib
 import json
@@ -33,7 +33,7 @@ def varint(b, at):
 
 
 def fields(b):
-    """A protobuf message as a dict; of no repeated field that is looked at here."""
+    """A protobuf message as a dict; the fields that are used here are not repeated."""
     out, at = {}, 0
     while at < len(b):
         tag, at = varint(b, at)
@@ -72,7 +72,7 @@ def verify(key, signature, message):
 
 
 class Member:
-    """What one node was asked and answered: (operation, left, right, answer), in order."""
+    """The requests to one node and its answers: (operation, left, right, answer), in order."""
 
     def __init__(self, sent, received):
         blocks, tasks, results = {}, [], {}
@@ -95,14 +95,14 @@ class Member:
         return [a[1:] for a in self.asked if a[0] == op]
 
     def of_round(self, op, number):
-        """What was asked and answered in this round, or None: each is asked once at most."""
+        """The request and the answer of this round, or None: there is at most one of each operation."""
         found = [a for a in self.of(op) if numbers(a[0])[1] == number]
         assert len(found) < 2
         return found[0] if found else None
 
 
 def inverse(values, points):
-    """Coefficients mod Q of the polynomial with these values (lists, number by number)."""
+    """Coefficients mod Q of the polynomial with these values (lists, for each number separately)."""
     u = len(points)
     whole = [1]
     for x in points:
@@ -121,7 +121,7 @@ def inverse(values, points):
 
 
 def members(folder):
-    """Of each peer what it was sent, and what that was."""
+    """For each peer, the bytes that were sent to it, and a Member."""
     index = json.load(open(os.path.join(folder, "index.json")))
     for p in index["peers"]:
         both = [open(os.path.join(folder, p[s]["file"]), "rb").read() for s in ("sent", "received")]
@@ -165,7 +165,7 @@ def secure(folder, examples):
             statement += struct.pack("<QQ", m.job, numbers(question)[1])
             who = struct.pack("<%dI" % len(survivors), *survivors)
             statement += digest(digest(roster, about), who)
-            if signature:  # the coordinator takes the first U
+            if signature:  # the coordinator uses the first U
                 verify(cards[128 * i:128 * i + 32], signature, statement)
             number = numbers(question)[1]
             checked, opened = m.of_round(CHECK, number), m.of_round(OPEN, number)
@@ -173,7 +173,7 @@ def secure(folder, examples):
             if checked:
                 assert numbers(checked[0]) == numbers(question)[:2]
                 assert checked[2] in (None, bytes(len(survivors)))
-            if not opened:  # its check came when U others had answered
+            if not opened:  # its answer to CHECK arrived after U others had answered
                 continue
             asked, right, answer = opened
             assert not (checked and right)
@@ -190,7 +190,7 @@ def secure(folder, examples):
         total = [sum(uploads[i][k] for i in survivors) for k in range(count)]
         x = [(v - w) % Q for v, w in zip(total, z)]
         x = [v - Q if v > Q // 2 else v for v in x]
-        # Clipped, without noise: 2^16 for each example; as many hits at most.
+        # With clipping and without noise, each example counts 2^16, and each hit at most as much.
         assert x[-3] == examples << 16 and x[-1] % 65536 == 0 and 0 <= x[-1] <= x[-3], x[-3:]
         assert any(x[:-3]) and all(abs(v) <= examples << 18 for v in x[:-3])
 
@@ -223,7 +223,7 @@ def allreduce(folder):
         told += [(numbers(q), answer) for q, _, answer in m.of(STATE)]
         assert len(numbers(m.of(MEET)[0][0])) == 15
 
-        # The pack with number 0 has the rows of the first round's shards.
+        # Pack 0 has the rows of the first round's shards.
         step = m.of(STEP)[0][0]
         head, plan = numbers(step[:72]), numbers(step[104:])
         assert head[7] == 1 and head[:2] == (3, 1)
@@ -244,7 +244,7 @@ def allreduce(folder):
 
 
 def names(*folders):
-    """Each meeting has a name of its own."""
+    """Checks that each meeting has a different name."""
     met = [{numbers(q)[4] for _, m in members(f) for q, _, _ in m.of(MEET)} for f in folders]
     assert all(met) and sum(map(len, met)) == len(set.union(*met)), met
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Rings and halving-doubling of members in C and in Python: the same bits, and members that misbehave.
-# Speaks TAP.
+# All-reduce by ring and by halving-doubling among members in C and in Python: identical bits, and
+# members that misbehave. Prints TAP.
 . "$(dirname "$0")/../../support/tap.sh"
 
 export S PYTHONPATH="$R/tests" PYTHONDONTWRITEBYTECODE=1 OPENBLAS_NUM_THREADS=1

@@ -1,6 +1,6 @@
 #!/bin/sh
-# What the command computes and signs, verified by programs that are written from docs/CERTIFICATES.md
-# and docs/FUNCTIONS.md alone. Speaks TAP.
+# Verifies results and certificates of the command by programs that are written from
+# docs/CERTIFICATES.md and docs/FUNCTIONS.md alone. Prints TAP.
 . "$(dirname "$0")/../../support/tap.sh"
 
 trap '"$S" cluster down -q >/dev/null 2>&1; rm -rf "$T"' EXIT

@@ -1,6 +1,6 @@
 #!/bin/sh
-# One allowed coordinator floods a node with records, or another host with connections: what a good
-# client beside them waits, and what it costs the node, stay bounded. Speaks TAP.
+# An allowed coordinator floods a node with records, or another host floods it with connections: the
+# waiting time of a valid client and the processor time of the node stay bounded. Prints TAP.
 . "$(dirname "$0")/../../support/tap.sh"
 
 export S PYTHONPATH="$R/tests" PYTHONDONTWRITEBYTECODE=1 OPENBLAS_NUM_THREADS=1

@@ -1,6 +1,6 @@
 #!/bin/sh
-# `sherd node` under coordinators that misbehave, a kind a session: it ends them as docs/PROTOCOL.md
-# says, serves a good client beside them, and keeps to its memory. Speaks TAP.
+# `sherd node` under coordinators that misbehave, each kind in its own session: the node ends sessions as
+# docs/PROTOCOL.md says, serves a valid client at the same time, and stays within its memory. Prints TAP.
 . "$(dirname "$0")/../../support/tap.sh"
 
 export S PYTHONPATH="$R/tests" PYTHONDONTWRITEBYTECODE=1 OPENBLAS_NUM_THREADS=1

@@ -1,6 +1,6 @@
 #!/bin/sh
 # The command over nodes that are written in Python from docs/PROTOCOL.md alone: every scheme,
-# arithmetic, encoding and element-wise operation. Speaks TAP.
+# arithmetic, encoding and element-wise operation. Prints TAP.
 . "$(dirname "$0")/../../support/tap.sh"
 
 export S PYTHONPATH="$R/tests" PYTHONDONTWRITEBYTECODE=1 OPENBLAS_NUM_THREADS=1

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Secure sums beside a member in Python that seals zeros or noise. Speaks TAP.
+# Secure sums with a member in Python that seals zeros or noise. Prints TAP.
 . "$(dirname "$0")/../../support/tap.sh"
 
 export S PYTHONPATH="$R/tests" PYTHONDONTWRITEBYTECODE=1 OPENBLAS_NUM_THREADS=1

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Secure sums of members in C and in Python: the same network, and members that misbehave.
-# Speaks TAP.
+# Secure sums among members in C and in Python: the same network, and members that misbehave.
+# Prints TAP.
 . "$(dirname "$0")/../../support/tap.sh"
 
 export S PYTHONPATH="$R/tests" PYTHONDONTWRITEBYTECODE=1 OPENBLAS_NUM_THREADS=1
