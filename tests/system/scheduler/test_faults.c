@@ -234,40 +234,40 @@ static void kind_holds(fault_kind k, unsigned struck_min)
         kind_holds(kind, struck);                                                                  \
     }
 
-HOLDS(a_node_may_be_killed_at_any_instant, KILL, 8)
-HOLDS(a_node_may_be_stopped_at_any_instant, STOP, 8)
-HOLDS(a_connection_may_be_reset_anywhere, RESET, 10)
-HOLDS(a_connection_may_be_half_closed_anywhere, HALF, 10)
-HOLDS(a_connection_may_stall_anywhere, STALL, 10)
-HOLDS(garbage_is_turned_away_and_its_node_named, GARBAGE, 10)
-HOLDS(an_answer_of_another_length_is_turned_away_and_its_node_named, WRONGLEN, 10)
-HOLDS(wrong_numbers_are_turned_away_and_their_node_named, WRONG, 10)
-HOLDS(an_answer_given_twice_is_turned_away_and_its_node_named, TWICE, 8)
-HOLDS(an_answer_nobody_asked_for_is_turned_away_and_its_node_named, UNASKED, 10)
-HOLDS(a_slow_node_is_waited_for, SLOW, 10)
+HOLDS(a_node_killed_at_any_time_does_not_change_the_product, KILL, 8)
+HOLDS(a_node_stopped_at_any_time_does_not_change_the_product, STOP, 8)
+HOLDS(a_connection_reset_at_any_byte_does_not_change_the_product, RESET, 10)
+HOLDS(a_connection_half_closed_at_any_byte_does_not_change_the_product, HALF, 10)
+HOLDS(a_connection_that_stalls_at_any_byte_does_not_change_the_product, STALL, 10)
+HOLDS(garbage_is_rejected_and_its_node_named, GARBAGE, 10)
+HOLDS(an_answer_of_wrong_length_is_rejected_and_its_node_named, WRONGLEN, 10)
+HOLDS(wrong_numbers_are_rejected_and_their_node_named, WRONG, 10)
+HOLDS(a_repeated_answer_is_rejected_and_its_node_named, TWICE, 8)
+HOLDS(an_unrequested_answer_is_rejected_and_its_node_named, UNASKED, 10)
+HOLDS(a_slow_node_is_not_given_up, SLOW, 10)
 HOLDS(a_silent_node_is_given_up, SILENT, 10)
-HOLDS(strict_ends_with_the_first_lie_and_exit_8, STRICT, 6)
-HOLDS(beyond_the_exposure_bound_it_is_exit_10, BOUND, 0)
-HOLDS(without_nodes_it_is_exit_7, ALL, 0)
+HOLDS(strict_ends_at_the_first_wrong_answer_with_exit_8, STRICT, 6)
+HOLDS(a_job_that_would_exceed_the_exposure_bound_ends_with_exit_10, BOUND, 0)
+HOLDS(a_job_without_nodes_ends_with_exit_7, ALL, 0)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_node_may_be_killed_at_any_instant),
-        cmocka_unit_test(a_node_may_be_stopped_at_any_instant),
-        cmocka_unit_test(a_connection_may_be_reset_anywhere),
-        cmocka_unit_test(a_connection_may_be_half_closed_anywhere),
-        cmocka_unit_test(a_connection_may_stall_anywhere),
-        cmocka_unit_test(garbage_is_turned_away_and_its_node_named),
-        cmocka_unit_test(an_answer_of_another_length_is_turned_away_and_its_node_named),
-        cmocka_unit_test(wrong_numbers_are_turned_away_and_their_node_named),
-        cmocka_unit_test(an_answer_given_twice_is_turned_away_and_its_node_named),
-        cmocka_unit_test(an_answer_nobody_asked_for_is_turned_away_and_its_node_named),
-        cmocka_unit_test(a_slow_node_is_waited_for),
+        cmocka_unit_test(a_node_killed_at_any_time_does_not_change_the_product),
+        cmocka_unit_test(a_node_stopped_at_any_time_does_not_change_the_product),
+        cmocka_unit_test(a_connection_reset_at_any_byte_does_not_change_the_product),
+        cmocka_unit_test(a_connection_half_closed_at_any_byte_does_not_change_the_product),
+        cmocka_unit_test(a_connection_that_stalls_at_any_byte_does_not_change_the_product),
+        cmocka_unit_test(garbage_is_rejected_and_its_node_named),
+        cmocka_unit_test(an_answer_of_wrong_length_is_rejected_and_its_node_named),
+        cmocka_unit_test(wrong_numbers_are_rejected_and_their_node_named),
+        cmocka_unit_test(a_repeated_answer_is_rejected_and_its_node_named),
+        cmocka_unit_test(an_unrequested_answer_is_rejected_and_its_node_named),
+        cmocka_unit_test(a_slow_node_is_not_given_up),
         cmocka_unit_test(a_silent_node_is_given_up),
-        cmocka_unit_test(strict_ends_with_the_first_lie_and_exit_8),
-        cmocka_unit_test(beyond_the_exposure_bound_it_is_exit_10),
-        cmocka_unit_test(without_nodes_it_is_exit_7),
+        cmocka_unit_test(strict_ends_at_the_first_wrong_answer_with_exit_8),
+        cmocka_unit_test(a_job_that_would_exceed_the_exposure_bound_ends_with_exit_10),
+        cmocka_unit_test(a_job_without_nodes_ends_with_exit_7),
     };
     return cmocka_run_group_tests_name("scheduler/faults", tests, begin, end);
 }

@@ -209,7 +209,7 @@ static int fake_step(void *ctx, const sherd__step *s, sherd__step_result *out, s
     if (f->traits & SHERD__STEPPER_ROWS) assert_null(s->batch.x.data);
     else look(f, s);
     if (s->number + 1 == f->stop_at) {
-        f->stepped--; /* as if the step had not begun */
+        f->stepped--; /* as if the step had not started */
         return SHERD_EINTERRUPTED;
     }
     if (s->number + 1 == f->fail_at) return sherd__fail(d, SHERD_EFEWNODES, "h", "no nodes");
