@@ -1,0 +1,3 @@
+/* Tests of core. */
+/* Nobody calls it. */
+#include "core/a.h"
