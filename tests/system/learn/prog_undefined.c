@@ -4,8 +4,8 @@
  * Memcheck then reports every branch and address that depends on an example; test_undefined.sh
  * reads its output.
  *
- *     prog_undefined header     exit status 0: built with the memcheck header and optimized (without
- *                               optimization, selections are branches)
+ *     prog_undefined header     exits with 0 if built with the memcheck header and with
+ *                               optimization (without it, selections are branches)
  *     prog_undefined examples
  *     prog_undefined control    a branch that depends on an example
  */
