@@ -68,7 +68,14 @@ static void sum_up(const room *r, bool transposed, uint64_t sums[TEST_N][TEST_M]
 
 static int selftest_prime(const room *r, uint32_t p, bool extreme, bool transposed, sherd_diag *d)
 {
-    const sherd__limbs x = { p, transposed, TEST_N, TEST_K, TEST_M, r->a, r->b, r->out, false, 0 };
+    const sherd__limbs x = { .p = p,
+                             .transposed = transposed,
+                             .n = TEST_N,
+                             .k = TEST_K,
+                             .m = TEST_M,
+                             .a = r->a,
+                             .b = r->b,
+                             .out = r->out };
     uint64_t sums[TEST_N][TEST_M];
     fill(r->a, (size_t)TEST_N * TEST_K, p, extreme);
     fill(r->b, (size_t)TEST_K * TEST_M, p, extreme);
@@ -120,7 +127,7 @@ double sherd__limbs_gflops(sherd__team *team, size_t n, size_t k, size_t m)
     if (m > MOST) m = MOST;
     if (!sherd__limbs_here() || n == 0 || k == 0 || m == 0 || !room_for(&r, n, k, m)) return 0;
     const sherd__limbs x = {
-        sherd__primes_default.p[0], false, n, k, m, r.a, r.b, r.out, false, 0
+        .p = sherd__primes_default.p[0], .n = n, .k = k, .m = m, .a = r.a, .b = r.b, .out = r.out
     };
     for (int round = 0; round < ROUNDS; round++) {
         double took = seconds(team);

@@ -57,16 +57,15 @@ static int multiply_integers(cpu *c, sherd__limbs x, const cpu_operand *b, sherd
 bool sherd__cpu_limbs(cpu *c, const cpu_operand *a, const cpu_operand *b, uint8_t *out, bool add,
                       sherd_diag *d)
 {
-    const sherd__limbs x = { a->prime,
-                             a->transposed,
-                             (size_t)cpu_height(a),
-                             (size_t)cpu_depth(a),
-                             (size_t)b->cols,
-                             a->values,
-                             b->values,
-                             out,
-                             add,
-                             0 };
+    const sherd__limbs x = { .p = a->prime,
+                             .transposed = a->transposed,
+                             .n = (size_t)cpu_height(a),
+                             .k = (size_t)cpu_depth(a),
+                             .m = (size_t)b->cols,
+                             .a = a->values,
+                             .b = b->values,
+                             .out = out,
+                             .add = add };
     if (!sherd__limbs_here() || a->dtype != SHERD__RESIDUES) return false;
     if (b->dtype == SHERD__RESIDUES) return multiply_packed(c, &x) == SHERD_OK;
     return multiply_integers(c, x, b, d) == SHERD_OK;

@@ -1,8 +1,7 @@
 /*
  * Products of packed residues by tiles of bytes, compared with sums in 64 bits. Operands and
- * results end at the end of mapped memory, so that one byte beyond is a fault. The cases are
- * skipped if the processor has no such tiles; residues then are computed as doubles, which
- * contract/node/test_backend tests.
+ * results end at the end of mapped memory, so that one byte beyond is a fault. Each test runs with
+ * the kernels for any processor, and with those for AVX-512 and AMX if the processor has them.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -68,7 +67,14 @@ static void open(product *p, uint32_t prime, bool transposed, size_t n, size_t k
 {
     size_t left, right;
     *p = (product){ .a = fence(3 * n * k), .b = fence(3 * k * m), .out = fence(3 * n * m) };
-    p->x = (sherd__limbs){ prime, transposed, n, k, m, p->a.at, p->b.at, p->out.at, false, 0 };
+    p->x = (sherd__limbs){ .p = prime,
+                           .transposed = transposed,
+                           .n = n,
+                           .k = k,
+                           .m = m,
+                           .a = p->a.at,
+                           .b = p->b.at,
+                           .out = p->out.at };
     sherd__limbs_room(&p->x, &left, &right);
     assert_true(left <= SHERD__LIMBS_MOST && right <= SHERD__LIMBS_MOST);
     p->room = malloc(left + right + 64);
@@ -119,41 +125,33 @@ static void check(uint32_t prime, bool transposed, size_t n, size_t k, size_t m,
 static const uint32_t primes[] = { 5931641, 5931637, 8388593, 8388571, 65537, 5, 3, 16777213 };
 enum { PRIMES = sizeof primes / sizeof *primes };
 
-static void products_of_any_shape_equal_sums_in_64_bits(void **s)
+static void any_shape(void)
 {
-    (void)s;
     static const size_t edges[] = { 1, 2, 3, 15, 16, 17, 31, 63, 64, 65, 100, 129, 200 };
     enum { EDGES = sizeof edges / sizeof *edges };
-    if (!sherd__limbs_here()) skip();
     for (int i = 0; i < 300; i++)
         check(primes[i % PRIMES], i / 2 % 2, edges[draw(EDGES)], edges[draw(EDGES)],
               edges[draw(EDGES)], i % 5 == 0);
 }
 
-static void sums_of_any_length_equal_sums_in_64_bits(void **s)
+static void any_length(void)
 {
-    (void)s;
     static const size_t depths[] = { 0, 1, 2047, 2048, 2049, 2112, 4096, 4097, 6200 };
-    if (!sherd__limbs_here()) skip();
     for (size_t i = 0; i < sizeof depths / sizeof *depths; i++)
         for (size_t q = 0; q < PRIMES; q++)
             for (int way = 0; way < 4; way++) check(primes[q], way & 1, 3, depths[i], 5, way & 2);
 }
 
-static void products_larger_than_one_block_equal_sums_in_64_bits(void **s)
+static void larger_than_one_block(void)
 {
-    (void)s;
-    if (!sherd__limbs_here()) skip();
     check(5931641, false, 1030, 70, 37, 0);
     check(5931641, true, 1090, 9, 70, 0);
     check(8388593, false, 150, 66, 600, 0);
     check(8388593, true, 35, 2050, 300, WORST);
 }
 
-static void a_product_without_terms_is_zero(void **s)
+static void without_terms(void)
 {
-    (void)s;
-    if (!sherd__limbs_here()) skip();
     check(5931641, false, 20, 0, 20, 0);
     check(5931641, true, 20, 0, 20, 0);
     check(5931641, false, 0, 5, 20, 0);
@@ -161,10 +159,8 @@ static void a_product_without_terms_is_zero(void **s)
 }
 
 /* At any place, and for each byte that can make it too large. */
-static void a_residue_that_is_not_below_its_prime_is_detected(void **s)
+static void not_below(void)
 {
-    (void)s;
-    if (!sherd__limbs_here()) skip();
     for (int i = 0; i < 400; i++) {
         uint32_t prime = primes[i % PRIMES],
                  hostile[5] = { prime, 0xffffff, prime + 1, prime | 0xffff, prime | 0xff00ff };
@@ -180,39 +176,188 @@ static void a_residue_that_is_not_below_its_prime_is_detected(void **s)
     }
 }
 
-static void threads_give_the_same_bits(void **s)
+static void by_threads(void)
 {
-    (void)s;
     sherd__team *team;
-    if (!sherd__limbs_here()) skip();
     assert_int_equal(sherd__team_new(&team, 3), SHERD_OK);
     for (int way = 0; way < 2; way++) {
         product p;
-        open(&p, 5931641, way, 333, 2100, 290, 0);
+        open(&p, 5931641, way, 150, 2100, 90, 0);
         assert_int_equal(multiply(&p, NULL), SHERD_OK);
-        uint8_t *alone = malloc(3 * 333 * 290);
-        memcpy(alone, p.out.at, 3 * 333 * 290);
-        memset(p.out.at, 0, 3 * 333 * 290);
+        uint8_t *alone = malloc(3 * 150 * 90);
+        memcpy(alone, p.out.at, 3 * 150 * 90);
+        memset(p.out.at, 0, 3 * 150 * 90);
         assert_int_equal(multiply(&p, team), SHERD_OK);
-        assert_memory_equal(alone, p.out.at, 3 * 333 * 290);
+        assert_memory_equal(alone, p.out.at, 3 * 150 * 90);
         free(alone);
         close_product(&p);
     }
     sherd__team_free(team);
 }
 
+/* By its strips, which must be the same bytes at each level. */
+static void sorted_operands(void)
+{
+    static uint64_t first;
+    uint64_t sum = 0;
+    state = 99;
+    for (int i = 0; i < 40; i++) {
+        product p;
+        size_t n = 1 + draw(200), k = 1 + draw(i % 4 ? 150 : 5000), m = 1 + draw(200);
+        open(&p, primes[i % PRIMES], i & 1, n, k, m, i % 5 == 0);
+        size_t left = sherd__limbs_sorted_left(&p.x), right = sherd__limbs_sorted_right(&p.x);
+        uint8_t *a = aligned_alloc(64, left + 64), *b = aligned_alloc(64, right + 64);
+        memset(a, 0xa5, left + 64);
+        memset(b, 0xa5, right + 64);
+        assert_int_equal(sherd__limbs_sort_left(&p.x, NULL, a), SHERD_OK);
+        assert_int_equal(sherd__limbs_sort_right(&p.x, 0, m, NULL, b), SHERD_OK);
+        for (size_t z = 0; z < 64; z++) assert_true(a[left + z] == 0xa5 && b[right + z] == 0xa5);
+        for (size_t z = 0; z < left; z++) sum = sum * 31 + a[z];
+        for (size_t z = 0; z < right; z++) sum = sum * 31 + b[z];
+        assert_int_equal(multiply(&p, NULL), SHERD_OK);
+        uint8_t *want = malloc(3 * n * m);
+        memcpy(want, p.out.at, 3 * n * m);
+        for (int which = 1; which < 4; which++) {
+            memset(p.out.at, 0, 3 * n * m);
+            p.x.sorted_a = which & 1 ? a : NULL;
+            p.x.sorted_b = which & 2 ? b : NULL;
+            assert_int_equal(sherd__limbs_multiply(&p.x, NULL, which & 1 ? NULL : p.left,
+                                                   which & 2 ? NULL : p.right),
+                             SHERD_OK);
+            assert_memory_equal(p.out.at, want, 3 * n * m);
+        }
+        free(a);
+        free(b);
+        free(want);
+        close_product(&p);
+    }
+    if (!first) first = sum;
+    assert_true(sum == first);
+}
+
+/* Some of them packed by themselves, as integers are converted for some columns at a time. */
+static void columns_at_a_time(void)
+{
+    enum { M = 150, K = 2100, SOME = 64 };
+    product p;
+    open(&p, 5931641, false, 1, K, M, 0);
+    size_t right = sherd__limbs_sorted_right(&p.x);
+    uint8_t *all = aligned_alloc(64, right), *parts = aligned_alloc(64, right),
+            *some = malloc(3 * K * SOME);
+    assert_int_equal(sherd__limbs_sort_right(&p.x, 0, M, NULL, all), SHERD_OK);
+    for (size_t col = 0; col < M; col += SOME) {
+        size_t cols = M - col < SOME ? M - col : SOME;
+        for (size_t i = 0; i < K; i++)
+            memcpy(some + 3 * i * cols, p.b.at + 3 * (i * M + col), 3 * cols);
+        p.x.b = some;
+        assert_int_equal(sherd__limbs_sort_right(&p.x, col, cols, NULL, parts), SHERD_OK);
+    }
+    assert_memory_equal(all, parts, right);
+    free(all);
+    free(parts);
+    free(some);
+    close_product(&p);
+}
+
+static void not_below_while_sorting(void)
+{
+    for (int i = 0; i < 40; i++) {
+        size_t n = 1 + draw(70), k = 1 + draw(4500), m = 1 + draw(70);
+        product p;
+        open(&p, primes[i % PRIMES], i & 1, n, k, m, WORST);
+        size_t left = sherd__limbs_sorted_left(&p.x), right = sherd__limbs_sorted_right(&p.x);
+        uint8_t *room = aligned_alloc(64, left > right ? left : right);
+        put(p.a.at, draw((uint32_t)(n * k)), p.x.p);
+        put(p.b.at, draw((uint32_t)(k * m)), p.x.p);
+        assert_int_equal(sherd__limbs_sort_left(&p.x, NULL, room), SHERD_EFRAME);
+        assert_int_equal(sherd__limbs_sort_right(&p.x, 0, m, NULL, room), SHERD_EFRAME);
+        free(room);
+        close_product(&p);
+    }
+}
+
+static void at_each_level(void (*test)(void))
+{
+    for (unsigned level = 1; level <= 3; level++) {
+        if (!sherd__limbs_force(level)) continue;
+        assert_true(sherd__limbs_here());
+        test();
+    }
+    assert_true(sherd__limbs_force(0));
+}
+
+static void products_of_any_shape_equal_sums_in_64_bits(void **s)
+{
+    (void)s;
+    at_each_level(any_shape);
+}
+
+static void sums_of_any_length_equal_sums_in_64_bits(void **s)
+{
+    (void)s;
+    at_each_level(any_length);
+}
+
+static void products_larger_than_one_block_equal_sums_in_64_bits(void **s)
+{
+    (void)s;
+    at_each_level(larger_than_one_block);
+}
+
+static void a_product_without_terms_is_zero(void **s)
+{
+    (void)s;
+    at_each_level(without_terms);
+}
+
+static void a_residue_that_is_not_below_its_prime_is_detected(void **s)
+{
+    (void)s;
+    at_each_level(not_below);
+}
+
+static void threads_give_the_same_bits(void **s)
+{
+    (void)s;
+    at_each_level(by_threads);
+}
+
+static void sorted_operands_are_the_same_strips_and_give_the_same_products(void **s)
+{
+    (void)s;
+    at_each_level(sorted_operands);
+}
+
+static void columns_that_are_sorted_by_themselves_come_to_their_places(void **s)
+{
+    (void)s;
+    at_each_level(columns_at_a_time);
+}
+
+static void a_residue_that_is_not_below_its_prime_is_detected_in_sorting(void **s)
+{
+    (void)s;
+    at_each_level(not_below_while_sorting);
+}
+
+static void self_test(void)
+{
+    sherd_diag d = { 0 };
+    assert_int_equal(sherd__limbs_selftest(&d), SHERD_OK);
+    assert_true(sherd__limbs_gflops(NULL, 0, 5, 5) == 0);
+    assert_true(sherd__limbs_gflops(NULL, 64, 64, 64) > 0);
+    sherd__alloc_fail_nth(1);
+    assert_int_equal(sherd__limbs_selftest(&d), SHERD_ENOMEM);
+    sherd__alloc_fail_nth(0);
+}
+
 static void the_self_test_passes_and_the_speed_is_measured(void **s)
 {
     (void)s;
     sherd_diag d = { 0 };
+    at_each_level(self_test);
     assert_int_equal(sherd__limbs_selftest(&d), SHERD_OK);
-    assert_true(sherd__limbs_gflops(NULL, 0, 5, 5) == 0);
-    double speed = sherd__limbs_gflops(NULL, 64, 64, 64);
-    assert_true(sherd__limbs_here() ? speed > 0 : speed == 0);
-    if (!sherd__limbs_here()) return;
-    sherd__alloc_fail_nth(1);
-    assert_int_equal(sherd__limbs_selftest(&d), SHERD_ENOMEM);
-    sherd__alloc_fail_nth(0);
+    assert_true((sherd__limbs_gflops(NULL, 64, 64, 64) > 0) == sherd__limbs_here());
 }
 
 static char *self;
@@ -241,6 +386,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_product_without_terms_is_zero),
         cmocka_unit_test(a_residue_that_is_not_below_its_prime_is_detected),
         cmocka_unit_test(threads_give_the_same_bits),
+        cmocka_unit_test(sorted_operands_are_the_same_strips_and_give_the_same_products),
+        cmocka_unit_test(columns_that_are_sorted_by_themselves_come_to_their_places),
+        cmocka_unit_test(a_residue_that_is_not_below_its_prime_is_detected_in_sorting),
         cmocka_unit_test(the_self_test_passes_and_the_speed_is_measured),
         cmocka_unit_test(tiles_are_not_used_if_openblas_coretype_is_set),
     };
