@@ -42,9 +42,9 @@ void sherd__limbs_room(const sherd__limbs *x, size_t *left, size_t *right);
 /**
  * Sort a whole operand, so that it can be used in many products without being sorted again, and
  * compare its values with p. `out` has sherd__limbs_sorted_left or _right bytes, aligned to 64.
- * Of x, sort_left reads p, transposed, n, k and a; sort_right reads p, k, m and b, which are columns
- * [col, col+cols) of the m columns of the operand, k x cols. col is a multiple of 64. Return
- * SHERD_EFRAME if a residue is not below p; out is then undefined.
+ * Of x, sort_left reads p, transposed, n, k and a; sort_right reads p, k, m and b, which are
+ * columns [col, col+cols) of the m columns of the operand, k x cols. col is a multiple of 64.
+ * Return SHERD_EFRAME if a residue is not below p; out is then undefined.
  */
 size_t sherd__limbs_sorted_left(const sherd__limbs *x);
 size_t sherd__limbs_sorted_right(const sherd__limbs *x);
@@ -52,11 +52,11 @@ int sherd__limbs_sort_left(const sherd__limbs *x, sherd__team *team, uint8_t *ou
 int sherd__limbs_sort_right(const sherd__limbs *x, size_t col, size_t cols, sherd__team *team,
                             uint8_t *out) SHERD_MUST;
 /**
- * Computes the product; fast only if sherd__limbs_here. left and right are the caller's memory, of the
- * sizes from sherd__limbs_room, aligned to 64 bytes; afterwards they contain parts of a and b. A
- * sorted operand needs none, and its values are not compared with p again. team may be NULL;
- * results do not depend on it. Returns SHERD_EFRAME if a residue is not below p; out
- * is then undefined.
+ * Computes the product; fast only if sherd__limbs_here. left and right are the caller's memory, of
+ * the sizes from sherd__limbs_room, aligned to 64 bytes; afterwards they contain parts of a and b.
+ * A sorted operand needs none, and its values are not compared with p again. team may be NULL;
+ * results do not depend on it. Returns SHERD_EFRAME if a residue is not below p; out is then
+ * undefined.
  */
 int sherd__limbs_multiply(const sherd__limbs *x, sherd__team *team, uint8_t *left,
                           uint8_t *right) SHERD_MUST;

@@ -68,6 +68,14 @@ typedef struct sherd__handle {
     uint8_t dtype, primes, encoding; /* its fragment's number or residue type, and layout */
 } sherd__handle;
 
+/** Memory that the host lends to a backend which computes in the host's memory, for forms of blocks
+ *  that are derived from them (hosted.h). Called on the thread that calls the backend. */
+typedef struct sherd__lender {
+    uint8_t *(*get)(void *ctx, uint64_t len); /* aligned to 64 bytes; NULL: no memory to spare */
+    void (*give)(void *ctx, uint8_t *bytes, uint64_t len); /* overwrites them */
+    void *ctx;
+} sherd__lender;
+
 typedef struct sherd__call sherd__call;
 
 /** Computes c->task from blocks in the host's memory into c->out. Returns SHERD_ESHAPE,
@@ -86,6 +94,10 @@ struct sherd__call {
     sherd__executor *executor;    /* its drain calls done */
     double (*clock)(void);        /* seconds, from any thread; NULL: took_us is 0 */
     void (*done)(sherd__call *c); /* may free c */
+    const sherd__lender *memory;  /* for derived forms of left and right, until their handles are
+                                     dropped; NULL: none are kept */
+    uint64_t derived[2]; /* 0; submit adds the bytes that it took from `memory` for left and right,
+                            also where it fails */
 
     /* Set by the backend before done. */
     int err;
@@ -97,7 +109,7 @@ struct sherd__call {
     sherd__executor_item work;
     atomic_bool cancelled;
     sherd__compute *compute;
-    void *backend[3];
+    void *backend[5];
 };
 
 typedef struct sherd__backend {

@@ -1,7 +1,8 @@
 /*
- * A residence is one block on one device. It is in two lists: those of the block, and those of the
- * device in order of their last use. Dropping a handle that a call uses is legal and frees nothing
- * yet, so only idle blocks are dropped to make room.
+ * A residence is one block on one device. It is in a list of the block, and where it takes memory,
+ * in one of the device in order of last use: on a device with memory of its own a copy of the
+ * block, otherwise the forms that the backend derived from it. Dropping a handle that a call uses
+ * is legal and frees nothing yet, so only idle blocks are dropped to make room.
  *
  * One lock guards all residences of the process: a block does not say whose devices hold it. It is
  * never held while a call is waited for.
@@ -20,9 +21,10 @@ struct sherd__residence {
     sherd__devices *devices;
     sherd__device_state *on;
     sherd__block *block;
+    uint64_t bytes;                  /* of memory, which dropping it frees */
     uint32_t calls;                  /* calls in progress that use it */
     sherd__residence *next;          /* next residence of the block */
-    sherd__residence *older, *newer; /* on the device, by last use */
+    sherd__residence *older, *newer; /* on the device, by last use; where bytes > 0 */
 };
 
 void sherd__devices_init(sherd__devices *ds, const sherd__backend *backend, void *ctx,
@@ -91,13 +93,22 @@ static uint64_t bytes_of(const sherd__block *b)
     return sherd__fragment_info_of(b->fragment)->len;
 }
 
+/* Counts memory that the residence takes in addition. */
+static void grow(sherd__residence *r, uint64_t bytes)
+{
+    if (bytes == 0) return;
+    if (r->bytes == 0) link_use(r);
+    r->bytes += bytes;
+    r->on->held += bytes;
+}
+
 static void drop(sherd__residence *r)
 {
     sherd__residence **at = &r->block->held;
     while (*at != r) at = &(*at)->next;
     *at = r->next;
-    unlink_use(r);
-    r->on->held -= bytes_of(r->block);
+    if (r->bytes) unlink_use(r);
+    r->on->held -= r->bytes;
     r->devices->backend->drop(r->devices->ctx, &r->handle);
     sherd__free(r);
 }
@@ -118,6 +129,16 @@ static bool evict(const sherd__device_state *s, const sherd__block *left, const 
     return r != NULL;
 }
 
+bool sherd__devices_relieve(sherd__devices *ds)
+{
+    bool freed = false;
+    pthread_mutex_lock(&lock);
+    for (uint32_t i = 0; i < ds->count && !freed; i++)
+        freed = !ds->list[i].what.memory && evict(&ds->list[i], NULL, NULL);
+    pthread_mutex_unlock(&lock);
+    return freed;
+}
+
 /* Drops blocks until there is room for `len` bytes more, as far as that is known: a device may copy
    blocks and allocate results when it is too late to drop others. */
 static void make_room(const sherd__device_state *s, uint64_t len, const sherd__block *left,
@@ -133,8 +154,10 @@ static int hold(sherd__devices *ds, sherd__device_state *s, sherd__block *b, uin
 {
     sherd__residence *r = find(b, s);
     if (r) {
-        unlink_use(r);
-        link_use(r);
+        if (r->bytes) {
+            unlink_use(r);
+            link_use(r);
+        }
         *out = r->handle;
         return SHERD_OK;
     }
@@ -153,8 +176,7 @@ static int hold(sherd__devices *ds, sherd__device_state *s, sherd__block *b, uin
     r->block = b;
     r->next = b->held;
     b->held = r;
-    s->held += bytes_of(b);
-    link_use(r);
+    grow(r, s->what.memory ? bytes_of(b) : 0);
     *out = r->handle;
     return SHERD_OK;
 }
@@ -203,6 +225,7 @@ static sherd__device_state *pick(sherd__devices *ds, uint32_t needs, bool full_t
     return best;
 }
 
+/* What is still held there takes no memory, and goes with its block. */
 static void lose(sherd__device_state *s)
 {
     s->lost = true;
@@ -227,10 +250,16 @@ static int submit(sherd__devices *ds, sherd__call *c, uint32_t needs, bool run, 
         sherd__device_state *s = pick(ds, needs, run, left, right, d);
         if (!s) return d->code;
         c->right = (sherd__handle){ .id = 0 };
+        c->memory = ds->memory.get ? &ds->memory : NULL;
+        c->derived[0] = c->derived[1] = 0;
         int err = hold(ds, s, left, c->owner, left, right, &c->left, d);
         if (!err && right) err = hold(ds, s, right, c->owner, left, right, &c->right, d);
         if (!err) make_room(s, c->task->result.len, left, right);
-        if (!err) err = ds->backend->submit(ds->ctx, c, d);
+        if (!err) {
+            err = ds->backend->submit(ds->ctx, c, d);
+            for (int i = 0; i < 2; i++)
+                if (c->derived[i]) grow(find(i ? right : left, s), c->derived[i]);
+        }
         if (!err) {
             if (run) s->running++;
             else s->under_way++;

@@ -23,13 +23,14 @@ typedef struct sherd__device_state {
     uint32_t under_way; /* calls of tasks in progress */
     uint32_t running;   /* the same of sherd__devices_run */
     bool lost;
-    uint64_t held;                     /* bytes of the blocks below */
-    sherd__residence *oldest, *newest; /* blocks that it holds, by their last use */
+    uint64_t held;                     /* bytes of memory that the blocks below take */
+    sherd__residence *oldest, *newest; /* blocks for which it takes memory, by their last use */
 } sherd__device_state;
 
 typedef struct sherd__devices {
     const sherd__backend *backend;
-    void *ctx; /* the backend's context */
+    void *ctx;            /* the backend's context */
+    sherd__lender memory; /* for forms that the backend derives from blocks; zeroed: none */
     sherd__device_state list[SHERD__DEVICES_MAX];
     uint32_t count;
 } sherd__devices;
@@ -60,6 +61,9 @@ int sherd__devices_submit(sherd__devices *ds, sherd__call *c, sherd__block *left
  *  attempt may succeed. */
 bool sherd__devices_done(const sherd__call *c, sherd__block *left, sherd__block *right,
                          sherd__device_state *on);
+/** Drops the least recently used block for which a device took memory of the host, and that no call
+ *  uses. Returns false where there is none. */
+bool sherd__devices_relieve(sherd__devices *ds);
 /** Drops all handles of a block. */
 void sherd__devices_drop(sherd__block *b);
 

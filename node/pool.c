@@ -47,6 +47,8 @@ struct sherd__pool {
     void *later_ctx;
     bool (*relieve)(void *ctx, const sherd__pool *asks);
     void *relieve_ctx;
+    bool (*take_back)(void *ctx);
+    void *take_back_ctx;
 };
 
 /* Returns the class of a size: position of its top bit, and the three bits below it, rounded up. */
@@ -170,23 +172,29 @@ uint64_t sherd__pool_cost(uint64_t len)
     return rounded + SHERD__POOL_OVERHEAD;
 }
 
-/* Returns whether len more bytes are within the budget; otherwise counts a refused request. */
-static bool fits(sherd__pool *p, uint64_t len)
+static bool refuse(sherd__pool *p)
 {
-    sherd__pool_stats *s = &p->stats;
-    if (s->used <= s->budget && len <= s->budget - s->used) return true;
-    s->refused++;
+    p->stats.refused++;
     if (p->of) p->of->stats.refused++;
     return false;
 }
 
-/* The same with kept buffers counted as used. */
-static bool fits_beside(sherd__pool *p, uint64_t len)
+static bool within(const sherd__pool *p, uint64_t used, uint64_t len)
 {
-    sherd__pool_stats *s = &p->stats;
-    if (s->used + s->kept <= s->budget && len <= s->budget - s->used - s->kept) return true;
-    s->refused++;
-    return false;
+    return used <= p->stats.budget && len <= p->stats.budget - used;
+}
+
+/* Makes room for len bytes in a pool that is no share: takes lent buffers back, and frees kept
+ * ones. */
+static bool make_room(sherd__pool *p, uint64_t len)
+{
+    const sherd__pool_stats *s = &p->stats;
+    while (!within(p, s->used, len))
+        if (!within(p, s->used - s->lent, len) || !p->take_back || !p->take_back(p->take_back_ctx))
+            return false;
+    uint64_t room = s->budget - s->used - s->kept;
+    if (len > room) shrink(p, len - room);
+    return within(p, s->used + s->kept, len);
 }
 
 static void count(sherd__pool_stats *s, uint64_t len)
@@ -197,14 +205,8 @@ static void count(sherd__pool_stats *s, uint64_t len)
 
 bool sherd__pool_reserve(sherd__pool *p, uint64_t len)
 {
-    if (!fits(p, len)) return false;
-    if (p->of) {
-        if (!sherd__pool_reserve(p->of, len)) return false;
-    } else {
-        uint64_t room = p->stats.budget - p->stats.used - p->stats.kept;
-        if (len > room) shrink(p, len - room);
-        if (!fits_beside(p, len)) return false;
-    }
+    if (!(p->of ? within(p, p->stats.used, len) : make_room(p, len))) return refuse(p);
+    if (p->of && !sherd__pool_reserve(p->of, len)) return false;
     count(&p->stats, len);
     return true;
 }
@@ -246,13 +248,14 @@ bool sherd__pool_relieve(sherd__pool *p)
 uint8_t *sherd__pool_get(sherd__pool *p, uint64_t len)
 {
     uint64_t cost = sherd__pool_cost(len), rounded;
+    uint8_t *bytes = NULL;
     if (cost == UINT64_MAX) {
         p->stats.refused++;
         return NULL;
     }
     if (p->of) {
-        uint8_t *bytes = fits(p, cost) ? sherd__pool_get(p->of, len) : NULL;
-        if (bytes) count(&p->stats, cost);
+        if (!within(p, p->stats.used, cost)) refuse(p);
+        else if ((bytes = sherd__pool_get(p->of, len))) count(&p->stats, cost);
         return bytes;
     }
     list *ready = &p->lists[class_of(len, &rounded)];
@@ -299,6 +302,27 @@ void sherd__pool_give(sherd__pool *p, uint8_t *bytes, uint64_t len)
     k->wiped = 0;
     if (goes) free_kept(p, k, class);
     else push(&p->lists[class], k);
+}
+
+uint8_t *sherd__pool_lend(sherd__pool *p, uint64_t len)
+{
+    uint64_t cost = sherd__pool_cost(len), spare = p->stats.budget / 8;
+    bool room = cost < UINT64_MAX - spare && within(p, p->stats.used, cost + spare);
+    uint8_t *bytes = room ? sherd__pool_get(p, len) : NULL;
+    if (bytes) p->stats.lent += cost;
+    return bytes;
+}
+
+void sherd__pool_take_back(sherd__pool *p, uint8_t *bytes, uint64_t len)
+{
+    p->stats.lent -= sherd__pool_cost(len);
+    sherd__pool_give(p, bytes, len);
+}
+
+void sherd__pool_lender(sherd__pool *p, bool (*take_back)(void *ctx), void *ctx)
+{
+    p->take_back = take_back;
+    p->take_back_ctx = ctx;
 }
 
 void sherd__pool_slices(sherd__pool *p, void (*later)(void *ctx), void *ctx)

@@ -27,6 +27,7 @@ typedef struct sherd__pool_stats {
     uint64_t used;    /* bytes in buffers handed out, and reserved */
     uint64_t kept;    /* bytes in buffers kept for reuse; used + kept <= budget */
     uint64_t stale;   /* of these, in buffers that are wiped before they are handed out */
+    uint64_t lent;    /* of `used`, in buffers that can be taken back */
     uint64_t peak;    /* largest value of used so far */
     uint64_t refused; /* requests that found no room */
 } sherd__pool_stats;
@@ -84,6 +85,16 @@ void sherd__pool_relief(sherd__pool *p, bool (*relieve)(void *ctx, const sherd__
 /** Frees memory after a request that found no room. The caller must hold nothing that could be
  *  freed. Returns true where the request is worth another attempt. */
 bool sherd__pool_relieve(sherd__pool *p);
+/**
+ * As sherd__pool_get, for what its owner can do without. NULL also where less than an eighth of the
+ * budget would be left. The caller returns the bytes with sherd__pool_take_back. Not for shares.
+ */
+uint8_t *sherd__pool_lend(sherd__pool *p, uint64_t len);
+void sherd__pool_take_back(sherd__pool *p, uint8_t *bytes, uint64_t len);
+/** Sets the function that takes back a lent buffer, and returns false where none can be taken back
+ *  now. Requests of the pool and of its shares call it where they would otherwise find no room. It
+ *  must not make requests. */
+void sherd__pool_lender(sherd__pool *p, bool (*take_back)(void *ctx), void *ctx);
 /** Returns what a buffer of len bytes counts, to reserve it before it is needed. */
 uint64_t sherd__pool_cost(uint64_t len);
 

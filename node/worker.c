@@ -647,6 +647,24 @@ void sherd__worker_leave(sherd__client *c)
     on_closed(c, NULL);
 }
 
+/* Memory for forms of blocks that devices derive: of the pool, but of no key's share, since it is
+ * taken back where a request finds no room. */
+
+static uint8_t *lend(void *pool, uint64_t len)
+{
+    return sherd__pool_lend(pool, len);
+}
+
+static void give_back(void *pool, uint8_t *bytes, uint64_t len)
+{
+    sherd__pool_take_back(pool, bytes, len);
+}
+
+static bool take_back(void *worker)
+{
+    return sherd__devices_relieve(&((sherd__worker *)worker)->devices);
+}
+
 int sherd__worker_new(sherd__worker **out, const sherd__worker_options *opt)
 {
     sherd__worker *w = *out = sherd__calloc(1, sizeof *w);
@@ -665,6 +683,8 @@ int sherd__worker_new(sherd__worker **out, const sherd__worker_options *opt)
         return err;
     }
     sherd__pool_relief(w->pool, sherd__worker_relieve, w);
+    sherd__pool_lender(w->pool, take_back, w);
+    w->devices.memory = (sherd__lender){ lend, give_back, w->pool };
     if (opt->wake) sherd__pool_slices(w->pool, opt->wake, opt->wake_ctx);
     return SHERD_OK;
 }

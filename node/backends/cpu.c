@@ -75,6 +75,27 @@ static int unpack_row(const cpu_operand *o, size_t r, cpu_range cols, double *ou
     return SHERD_OK;
 }
 
+cpu_operand sherd__cpu_operand(const cpu *c, int side, uint32_t q, const sherd__fragment *f,
+                               sherd__group g, size_t first)
+{
+    const sherd__task *t = c->call->task;
+    const cpu_form *kept = &c->forms[side];
+    cpu_operand o = { .values = g.values,
+                      .rows = g.rows,
+                      .cols = g.cols,
+                      .dtype = sherd__fragment_info_of(f)->dtype,
+                      .prime = t->primes_len ? t->primes[q] : 0,
+                      .transposed = side == 0 && t->op == SHERD__OP_MULTIPLY_T };
+    if (kept->bytes && kept->dtype) {
+        o.dtype = kept->dtype;
+        o.converted = true;
+        o.values = kept->bytes + q * kept->len + first * sherd__wire_size(kept->dtype);
+    } else if (kept->bytes) {
+        o.sorted = kept->bytes + q * kept->len;
+    }
+    return o;
+}
+
 int sherd__cpu_too_large(const uint8_t *bytes, size_t n, sherd_diag *d)
 {
     const int64_t most = INT64_C(1) << 53;
@@ -88,10 +109,9 @@ int sherd__cpu_too_large(const uint8_t *bytes, size_t n, sherd_diag *d)
     return SHERD_OK;
 }
 
-int sherd__cpu_convert(cpu *c, const cpu_operand *o, cpu_range rows, cpu_range cols, double *area,
-                       sherd_diag *d)
+int sherd__cpu_widen(const cpu *c, const cpu_operand *o, cpu_range rows, cpu_range cols,
+                     double *out, sherd_diag *d)
 {
-    sherd__cpu_use(c, area, rows.len * cols.len);
     sherd_view v = { .data = o->values,
                      .rows = o->rows,
                      .cols = o->cols,
@@ -100,7 +120,7 @@ int sherd__cpu_convert(cpu *c, const cpu_operand *o, cpu_range rows, cpu_range c
     int err = sherd__cpu_go_on(c, d);
     if (o->dtype != SHERD__RESIDUES) v.dtype = (sherd_dtype)o->dtype;
     for (size_t r = 0; r < rows.len && !err; r++) {
-        double *to = area + r * cols.len;
+        double *to = out + r * cols.len;
         if (o->dtype == SHERD__RESIDUES) {
             err = unpack_row(o, rows.from + r, cols, to, d);
             continue;
@@ -111,8 +131,14 @@ int sherd__cpu_convert(cpu *c, const cpu_operand *o, cpu_range rows, cpu_range c
         if (!err) sherd__view_row_f64(v, rows.from + r, cols.from, cols.len, to);
     }
     if (!err && o->prime && o->dtype != SHERD__RESIDUES)
-        sherd__residue_from_f64(area, rows.len * cols.len, o->prime, area);
+        sherd__residue_from_f64(out, rows.len * cols.len, o->prime, out);
     return err;
+}
+
+int sherd__cpu_convert(cpu *c, const cpu_operand *o, cpu_range rows, cpu_range cols, double *area,
+                       sherd_diag *d)
+{
+    return sherd__cpu_widen(c, o, rows, cols, sherd__cpu_use(c, area, rows.len * cols.len), d);
 }
 
 int sherd__cpu_fetch(cpu *c, const cpu_operand *o, cpu_range rows, cpu_range cols, double *area,
@@ -128,15 +154,8 @@ int sherd__cpu_fetch(cpu *c, const cpu_operand *o, cpu_range rows, cpu_range col
     return sherd__cpu_convert(c, o, rows, cols, area, d);
 }
 
-/* Converts the panel of a left operand that contributes to `rows` of the product from `inner`, in
+/* Fetches the panel of a left operand that contributes to `rows` of the product from `inner`, in
  * the orientation in which it is stored. */
-static int convert_left(cpu *c, const cpu_operand *a, cpu_range rows, cpu_range inner,
-                        sherd_diag *d)
-{
-    return a->transposed ? sherd__cpu_convert(c, a, inner, rows, c->left, d)
-                         : sherd__cpu_convert(c, a, rows, inner, c->left, d);
-}
-
 static int fetch_left(cpu *c, const cpu_operand *a, cpu_range rows, cpu_range inner,
                       const double **at, size_t *ld, sherd_diag *d)
 {
@@ -170,7 +189,9 @@ static int multiply_plain(cpu *c, const cpu_operand *a, const cpu_operand *b, ui
                           uint8_t *out, sherd_diag *d)
 {
     size_t m = (size_t)b->cols;
-    if (dtype == SHERD_F64 && a->dtype == SHERD_F64 && b->dtype == SHERD_F64)
+    /* With panels where operands were converted: a float result has the same bits either way. */
+    bool whole = a->dtype == SHERD_F64 && b->dtype == SHERD_F64 && !a->converted && !b->converted;
+    if (dtype == SHERD_F64 && whole)
         return gemm_of(a)((size_t)cpu_height(a), (size_t)cpu_depth(a), m,
                           (const double *)(const void *)a->values, (size_t)a->cols,
                           (const double *)(const void *)b->values, m, 0.0, (double *)(void *)out,
@@ -208,19 +229,19 @@ static int residue_panel(cpu *c, const cpu_operand *a, const cpu_operand *b, cpu
                          cpu_range cols, bool add, sherd_diag *d)
 {
     size_t n = rows.len * cols.len, block = sherd__prime_block(a->prime), k = 0, since = 0;
-    size_t most = strip_of(c, block), lda;
+    size_t most = strip_of(c, block), lda, ldb;
+    const double *u, *v;
     do {
         cpu_range inner = { k, cpu_depth(a) - k < most ? (size_t)(cpu_depth(a) - k) : most };
         if (since + inner.len > block) {
             sherd__residue_from_f64(c->acc, n, a->prime, c->acc);
             since = 0;
         }
-        lda = a->transposed ? rows.len : inner.len;
-        int err = convert_left(c, a, rows, inner, d);
-        if (!err) err = sherd__cpu_convert(c, b, inner, cols, c->right, d);
+        int err = fetch_left(c, a, rows, inner, &u, &lda, d);
+        if (!err) err = sherd__cpu_fetch(c, b, inner, cols, c->right, &v, &ldb, d);
         if (!err)
-            err = gemm_of(a)(rows.len, inner.len, cols.len, c->left, lda, c->right, cols.len,
-                             k || add ? 1.0 : 0.0, c->acc, cols.len);
+            err = gemm_of(a)(rows.len, inner.len, cols.len, u, lda, v, ldb, k || add ? 1.0 : 0.0,
+                             c->acc, cols.len);
         if (err) return err;
         since += inner.len;
     } while ((k += most) < cpu_depth(a));
@@ -282,12 +303,18 @@ static int multiply_windows(cpu *c, const sherd__task *t, uint32_t q, const sher
         size_t n = all - first < most ? all - first : most;
         uint8_t *laid = sherd__cpu_bytes(c, c->sum, n * w.row * each);
         sherd__windows_rows(&w, images, each, first, n, laid);
-        cpu_operand x = { laid, n, w.row, SHERD__RESIDUES, t->primes[q], transposed };
-        cpu_operand y = { v, b->rows, m, b->dtype, t->primes[q], false };
+        cpu_operand x = { .values = laid,
+                          .rows = n,
+                          .cols = w.row,
+                          .dtype = SHERD__RESIDUES,
+                          .prime = t->primes[q],
+                          .transposed = transposed };
+        sherd__group g = sherd__group_at(right, 0, v);
         if (transposed) {
-            y.values += first * m * wb;
-            y.rows = n;
+            g.values += first * m * wb;
+            g.rows = n;
         }
+        cpu_operand y = sherd__cpu_operand(c, 1, q, right, g, transposed ? first * m : 0);
         int err = multiply_residues(c, &x, &y, transposed ? out : out + first * m * each,
                                     transposed && first > 0, d);
         if (err) return err;
@@ -304,20 +331,22 @@ static int multiply_groups(cpu *c, const sherd__task *t, uint32_t q, const sherd
     const sherd__fragment_info *b = sherd__fragment_info_of(right);
     size_t wa = sherd__wire_size(a->dtype), wb = sherd__wire_size(b->dtype);
     const uint8_t *u = sherd__group_first(left), *v = sherd__group_first(right);
+    size_t at_a = 0, at_b = 0;                      /* numbers before the group */
     if (a->primes) u += q * a->rows * a->cols * wa; /* residues: one group, one block per prime */
     if (b->primes) v += q * b->rows * b->cols * wb;
     for (uint32_t g = 0; g < sherd__groups_of(a); g++) {
         sherd__group ga = sherd__group_at(left, g, u), gb = sherd__group_at(right, g, v);
-        uint32_t p = t->primes_len ? t->primes[q] : 0;
-        cpu_operand x = { ga.values, ga.rows, ga.cols, a->dtype, p, t->op == SHERD__OP_MULTIPLY_T };
-        cpu_operand y = { gb.values, gb.rows, gb.cols, b->dtype, p, false };
+        cpu_operand x = sherd__cpu_operand(c, 0, q, left, ga, at_a);
+        cpu_operand y = sherd__cpu_operand(c, 1, q, right, gb, at_b);
         int err = sherd__cpu_go_on(c, d);
         if (!err)
-            err = !p ? multiply_plain(c, &x, &y, t->result.dtype, out, d)
-                     : multiply_residues(c, &x, &y, out, false, d);
+            err = x.prime ? multiply_residues(c, &x, &y, out, false, d)
+                          : multiply_plain(c, &x, &y, t->result.dtype, out, d);
         if (err) return err;
         u += ga.rows * ga.cols * wa;
         v += gb.rows * gb.cols * wb;
+        at_a += ga.rows * ga.cols;
+        at_b += gb.rows * gb.cols;
         out += ga.rows * gb.cols * sherd__wire_size(t->result.dtype);
     }
     return SHERD_OK;
@@ -353,8 +382,8 @@ static int run_map(cpu *c, const sherd__task *t, const sherd__fragment *left,
     enum { CHUNK = 4096 };
     const sherd__fragment_info *i = sherd__fragment_info_of(left);
     size_t n = i->rows * i->cols;
-    cpu_operand a = { sherd__group_first(left), 1, n, i->dtype, 0, false },
-                b = { .rows = 1, .cols = n };
+    cpu_operand a = { .values = sherd__group_first(left), .rows = 1, .cols = n, .dtype = i->dtype };
+    cpu_operand b = { .rows = 1, .cols = n };
     if (right) {
         b.values = sherd__group_first(right);
         b.dtype = sherd__fragment_info_of(right)->dtype;
@@ -385,14 +414,17 @@ static int cpu_compute(void *ctx, const sherd__call *call, const sherd__fragment
     if (!err) err = sherd__task_check_groups(t, left, right, d);
     if (err || t->result.len == 0) return err;
     bool product = t->op == SHERD__OP_MULTIPLY || t->op == SHERD__OP_MULTIPLY_T;
-    err = product ? run_multiply(c, t, left, right, out, d) : run_map(c, t, left, right, out, d);
+    err = sherd__cpu_forms(c, left, right, d);
+    if (!err)
+        err = product ? run_multiply(c, t, left, right, out, d)
+                      : run_map(c, t, left, right, out, d);
     forget(c);
     return err;
 }
 
 static int cpu_submit(void *ctx, sherd__call *c, sherd_diag *d)
 {
-    return sherd__hosted_submit(ctx, cpu_compute, c, d);
+    return sherd__hosted_submit_wishing(ctx, cpu_compute, sherd__cpu_wishes, c, d);
 }
 
 static int cpu_stream(void *ctx, const sherd__task *t, const sherd__fragment *left,

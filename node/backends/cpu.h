@@ -1,6 +1,6 @@
 /* Declarations shared by the files of the backend on processors: its scratch memory and how panels
- * are loaded into it (cpu.c), products with a left block in CSR (cpu_csr.c) and those on tiles of
- * bytes (cpu_limbs.c). */
+ * are loaded into it (cpu.c), products with a left block in CSR (cpu_csr.c), those on tiles of
+ * bytes (cpu_limbs.c), and forms of blocks that are kept (cpu_forms.c). */
 #ifndef NODE_BACKENDS_CPU_H
 #define NODE_BACKENDS_CPU_H
 
@@ -10,12 +10,23 @@
 #include <string.h>
 
 #include "core/team.h"
+#include "matrix/residue_limbs.h"
 #include "node/backend.h"
+#include "node/backends/hosted.h"
+#include "node/check.h"
 #include "node/csr.h"
 
 #define CPU_PANEL 1024u /* rows, inner size and columns of a panel */
 #define CPU_AREA ((size_t)CPU_PANEL * CPU_PANEL)
 #define CPU_LINE 64u
+
+/* The form of a block that is kept: a matrix of `len` bytes for each prime of the task, or one if
+ * it has none. */
+typedef struct cpu_form {
+    const uint8_t *bytes; /* NULL: none is kept */
+    size_t len;
+    uint8_t dtype; /* of its numbers, in the block's order; 0: residues sorted for tiles of bytes */
+} cpu_form;
 
 typedef struct cpu {
     double *left, *right, *acc, *sum; /* CPU_AREA each: panels of operands and result */
@@ -26,6 +37,7 @@ typedef struct cpu {
     sherd__team *team;       /* for sherd__limbs_multiply; NULL: not used */
     sherd__csr_rows csr;     /* of the left block, where it is in CSR */
     const sherd__call *call; /* the current call */
+    cpu_form forms[2];       /* of its left and right block */
 } cpu;
 
 /* Part of a matrix in a block: an operand's group, or its residues modulo one prime. */
@@ -33,13 +45,21 @@ typedef struct cpu_operand {
     const uint8_t *values;
     uint64_t rows, cols;
     uint8_t dtype;
-    uint32_t prime;  /* 0: plain arithmetic */
-    bool transposed; /* a left operand that enters the product as its transpose */
+    uint32_t prime;        /* 0: plain arithmetic */
+    bool transposed;       /* a left operand that enters the product as its transpose */
+    bool converted;        /* values are a form that is kept */
+    const uint8_t *sorted; /* the same, sorted for tiles of bytes; NULL: not kept */
 } cpu_operand;
 
 typedef struct cpu_range {
     size_t from, len;
 } cpu_range;
+
+/** Returns a group of the current call's left (side 0) or right block (1) as an operand, for prime
+ *  number q of the task, from the form that is kept of it. `first`: how many numbers of the same
+ *  prime precede it in the block. */
+cpu_operand sherd__cpu_operand(const cpu *c, int side, uint32_t q, const sherd__fragment *f,
+                               sherd__group g, size_t first);
 
 static inline cpu_range cpu_panel(uint64_t total, size_t from)
 {
@@ -78,6 +98,9 @@ int sherd__cpu_convert(cpu *c, const cpu_operand *o, cpu_range rows, cpu_range c
 /** Sets *at to the panel in the block if it is float64, else converts the panel into `area`. */
 int sherd__cpu_fetch(cpu *c, const cpu_operand *o, cpu_range rows, cpu_range cols, double *area,
                      const double **at, size_t *ld, sherd_diag *d);
+/** Converts a panel to `out`, which is not scratch; otherwise as sherd__cpu_convert. */
+int sherd__cpu_widen(const cpu *c, const cpu_operand *o, cpu_range rows, cpu_range cols,
+                     double *out, sherd_diag *d);
 /** Returns SHERD_ERANGE where one of n int64 values is beyond 2^53. */
 int sherd__cpu_too_large(const uint8_t *bytes, size_t n, sherd_diag *d);
 /** Computes out = a * b modulo a's prime, or adds this to out, packed. Returns false where the
@@ -85,6 +108,20 @@ int sherd__cpu_too_large(const uint8_t *bytes, size_t n, sherd_diag *d);
  *  the last case out is undefined, and the caller's other way reports the value. */
 bool sherd__cpu_limbs(cpu *c, const cpu_operand *a, const cpu_operand *b, uint8_t *out, bool add,
                       sherd_diag *d);
+/** Sorts a right operand of residues or integers for products with x's left one into `out`. Errors
+ *  as sherd__cpu_convert, and SHERD_EFRAME for a residue out of range. */
+int sherd__cpu_sort_right(cpu *c, const sherd__limbs *x, const cpu_operand *b, uint8_t *out,
+                          sherd_diag *d);
+/** Returns whether there is room to convert integers, k x m, to packed residues. */
+bool sherd__cpu_sorts_integers(size_t k, size_t m);
+/** Which forms of a task's blocks save time. */
+sherd__wishing sherd__cpu_wishes;
+/** Test hook: blocks of all sizes have forms. */
+void sherd__cpu_forms_always(bool on);
+/** Sets c->forms to those of the current call, and makes those that are still to be made. Values
+ *  out of range are left to the product, which reports them. Returns SHERD_EINTERRUPTED. */
+int sherd__cpu_forms(cpu *c, const sherd__fragment *left, const sherd__fragment *right,
+                     sherd_diag *d);
 /** Multiplies all groups of a left block in CSR; with primes, modulo prime number q of the task. */
 int sherd__cpu_csr(cpu *c, const sherd__task *t, uint32_t q, const sherd__fragment *left,
                    const sherd__fragment *right, uint8_t *out, sherd_diag *d);

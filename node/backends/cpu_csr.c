@@ -40,7 +40,8 @@ static int csr_residues(cpu *c, const sherd__csr_block *a, uint64_t inner_size,
                         const cpu_operand *b, cpu_range cols, sherd_diag *d)
 {
     sherd__csr_rows *r = &c->csr;
-    size_t n = r->n * cols.len;
+    size_t n = r->n * cols.len, ldb;
+    const double *v;
     cpu_range inner;
     if (a->dtype == SHERD_I64) {
         uint64_t from = r->next[0], stop = r->end[r->n - 1]; /* the rows are consecutive */
@@ -53,10 +54,10 @@ static int csr_residues(cpu *c, const sherd__csr_block *a, uint64_t inner_size,
         size_t area = r->n * inner.len;
         sherd__csr_dense(r, a, inner.from, inner.len, sherd__cpu_use(c, c->left, area));
         sherd__residue_from_f64(c->left, area, b->prime, c->left);
-        int err = sherd__cpu_convert(c, b, inner, cols, c->right, d);
+        int err = sherd__cpu_fetch(c, b, inner, cols, c->right, &v, &ldb, d);
         if (!err)
-            err = sherd__residue_gemm(b->prime, r->n, inner.len, cols.len, c->left, inner.len,
-                                      c->right, cols.len, sherd__cpu_use(c, c->sum, n), cols.len);
+            err = sherd__residue_gemm(b->prime, r->n, inner.len, cols.len, c->left, inner.len, v,
+                                      ldb, sherd__cpu_use(c, c->sum, n), cols.len);
         if (err) return err;
         for (size_t i = 0; i < n; i++) c->acc[i] += c->sum[i];
         sherd__residue_from_f64(c->acc, n, b->prime, c->acc);
@@ -96,13 +97,14 @@ int sherd__cpu_csr(cpu *c, const sherd__task *t, uint32_t q, const sherd__fragme
     size_t wb = sherd__wire_size(i->dtype), wc = sherd__wire_size(t->result.dtype);
     const uint8_t *v = sherd__group_first(right);
     uint64_t row = 0, at = 0, next = 0;
+    size_t first = 0; /* numbers of the right block before the group */
     sherd__csr_block a;
     if (i->primes) v += q * i->rows * i->cols * wb;
     sherd__csr_open(&a, left);
     for (uint32_t g = 0; g < sherd__groups_of(sherd__fragment_info_of(left)); g++) {
         sherd__group ga = sherd__group_at(left, g, NULL), gb = sherd__group_at(right, g, v);
-        cpu_operand b = { gb.values, gb.rows, gb.cols, i->dtype, t->primes_len ? t->primes[q] : 0,
-                          false };
+        cpu_operand b = sherd__cpu_operand(c, 1, q, right, gb, first);
+        first += gb.rows * gb.cols;
         for (size_t r = 0; r < ga.rows; r += CPU_PANEL, at = next) {
             size_t n = cpu_panel(ga.rows, r).len;
             for (size_t j = 0; j < b.cols; j += CPU_PANEL) {

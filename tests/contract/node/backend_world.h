@@ -36,6 +36,13 @@ typedef struct calling {
     unsigned dones;
 } calling;
 
+/** Memory for forms of blocks, as calls of backend_begin have it. */
+typedef struct lending {
+    uint64_t gets, gives, bytes;
+    bool none; /* there is none */
+} lending;
+extern lending backend_lent;
+
 /** Holds a block on device 0. */
 sherd__handle backend_hold(const sherd__fragment *f, uint64_t owner);
 /** Submits a call; returns the result of submit. */
@@ -45,8 +52,8 @@ int backend_begin(calling *c, const sherd__task *t, sherd__handle left, sherd__h
 void backend_settle(void);
 /** The message of the last task that backend_run ran. */
 extern char backend_why[SHERD__TEXT_MAX];
-/** Runs a task from its blocks to its result; backend_why has a message if it fails, and is empty
- *  otherwise. */
+/** Runs a task from its blocks to its result, several times with the same handles; backend_why has a
+ *  message if it fails, and is empty otherwise. */
 int backend_run(const sherd__task *t, const sherd__fragment *a, const sherd__fragment *b,
                 uint8_t *out);
 

@@ -312,7 +312,7 @@ static void windows_of_residues_multiply_exactly(void **s)
         for (unsigned k = 0; k < 8; k++) {
             taken_apart = k & 1;
             check_windows(&of[i], i == 3 ? 3 : (k >> 1) % 3 + 1, 1 + (uint32_t)(i + k) % 4,
-                          1 + k % SHERD__PRIMES_MAX, i == 1 && k & 2, k & 4);
+                          1 + k % SHERD__PRIMES_MAX, (i == 1 || i == 3) && k & 2, k & 4);
         }
     for (unsigned k = 0; k < 4; k++) {
         taken_apart = k & 1;

@@ -354,6 +354,56 @@ static void room_is_made_from_a_limited_amount_of_memory_in_a_turn(void **s)
     }
 }
 
+/* Buffers of 1 MB that a pool has lent, the last of which is taken back first. */
+typedef struct loans {
+    sherd__pool *p;
+    uint8_t *at[16];
+    unsigned len, asked;
+} loans;
+
+static bool take_back(void *ctx)
+{
+    loans *l = ctx;
+    l->asked++;
+    if (l->len == 0) return false;
+    sherd__pool_take_back(l->p, l->at[--l->len], MB);
+    return true;
+}
+
+static void lent_buffers_leave_room_and_are_taken_back_for_requests(void **s)
+{
+    (void)s;
+    loans l = { .p = new_pool(16 * MB) };
+    const sherd__pool_stats *st = sherd__pool_stats_of(l.p);
+    sherd__pool *share;
+    sherd__pool_lender(l.p, take_back, &l);
+    assert_int_equal(sherd__pool_share(&share, l.p, 4 * MB + 512), SHERD_OK);
+    while ((l.at[l.len] = sherd__pool_lend(l.p, MB))) memset(l.at[l.len++], 0xAB, MB);
+    assert_int_equal(l.len, 13); /* an eighth is left */
+    assert_int_equal(st->lent, 13 * (MB + SHERD__POOL_OVERHEAD));
+    assert_int_equal(st->used, st->lent);
+    assert_null(sherd__pool_lend(l.p, UINT64_MAX));
+    uint8_t *a = sherd__pool_get(share, 4 * MB);
+    assert_non_null(a);
+    assert_int_equal(l.len, 11);
+    for (size_t i = 0; i < 4 * MB; i++)
+        if (a[i] == 0xAB) fail_msg("byte %zu was not overwritten", i);
+    assert_true(sherd__pool_reserve(l.p, 8 * MB));
+    assert_int_equal(l.len, 3);
+    assert_int_equal(st->refused, 0);
+    assert_false(sherd__pool_reserve(l.p, 5 * MB)); /* too much even without loans */
+    assert_null(sherd__pool_get(share, MB));        /* the share is full */
+    assert_int_equal(l.len, 3);
+    assert_int_equal(l.asked, 10);
+    assert_true(sherd__pool_reserve(l.p, 3 * MB));
+    assert_int_equal(l.len, 0);
+    assert_int_equal(st->lent, 0);
+    sherd__pool_unreserve(l.p, 11 * MB);
+    sherd__pool_give(share, a, 4 * MB);
+    sherd__pool_free(share);
+    sherd__pool_free(l.p);
+}
+
 static void an_empty_buffer_has_an_address_of_its_own(void **s)
 {
     (void)s;
@@ -392,6 +442,7 @@ int main(void)
         cmocka_unit_test(the_number_of_small_buffers_that_are_kept_is_limited),
         cmocka_unit_test(the_wiped_memory_that_is_kept_is_limited),
         cmocka_unit_test(room_is_made_from_a_limited_amount_of_memory_in_a_turn),
+        cmocka_unit_test(lent_buffers_leave_room_and_are_taken_back_for_requests),
         cmocka_unit_test(an_empty_buffer_has_an_address_of_its_own),
         cmocka_unit_test(a_failed_allocation_uses_no_budget),
     };

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -89,6 +90,62 @@ static void a_cut_connection_frees_what_was_being_streamed(void **s)
     joined_exchange(&p.j);
     (void)joined_move(&p.j, false); /* part of it */
     peer_cut(&p);
+    worker_stop();
+}
+
+/* B of SIDE x SIDE small numbers in f32, and its products with rows of A in float64. */
+enum { SIDE = 1000, ROWS = 10 };
+
+static void put_f32(peer *p, uint64_t job, uint32_t block)
+{
+    float *v = malloc(SIDE * SIDE * sizeof *v);
+    for (size_t i = 0; i < SIDE * SIDE; i++) v[i] = (float)(i % 7);
+    joined_put(&p->j, job, block, SHERD_F32, SIDE, SIDE, v);
+    free(v);
+}
+
+static void ask_and_check(peer *p, uint64_t job, uint32_t number)
+{
+    double want = 0;
+    for (size_t i = 0; i < SIDE; i++) want += 2 * (double)(i * SIDE % 7);
+    peer_ask(p, job, number, ROWS, SIDE);
+    peer_settle(p);
+    assert_int_equal(p->results[(p->results_len - 1) % HEARD_MAX], number);
+    assert_true(p->last[0] == want);
+}
+
+static void derived_forms_of_blocks_are_freed_when_a_block_needs_the_memory(void **s)
+{
+    (void)s;
+    peer p, q;
+    worker_start(&sherd__backend_cpu, cpu, SLOW, 16 * MB);
+    const sherd__pool_stats *m = sherd__worker_memory(loop.worker);
+    peer_join(&p);
+    peer_join(&q);
+    peer_put(&p, 9, 1, ROWS, SIDE, 2);
+    put_f32(&p, 9, 2);
+    for (uint32_t k = 1; k <= 3; k++) {
+        ask_and_check(&p, 9, k);
+        assert_true((m->lent > 0) == (k > 1));
+    }
+    assert_in_range(m->lent, 8 * SIDE * SIDE, 10 * SIDE * SIDE);
+    assert_in_range(m->used, m->lent + 4 * SIDE * SIDE, 14 * SIDE * SIDE);
+    peer_put(&q, 9, 1, ROWS, SIDE, 2);
+    put_f32(&q, 9, 2); /* another key's block needs the room */
+    peer_settle(&q);
+    assert_int_equal(q.refusals_len, 0);
+    assert_int_equal(m->lent, 0);
+    for (uint32_t k = 4; k <= 6; k++) ask_and_check(&p, 9, k), ask_and_check(&q, 9, k);
+    assert_int_equal(m->lent, 0); /* less than an eighth would be left */
+    assert_int_equal(sherd__session_drop(q.j.co, 9, 2), SHERD_OK);
+    peer_settle(&q);
+    for (uint32_t k = 7; k <= 9; k++) ask_and_check(&p, 9, k);
+    assert_true(m->lent > 0);
+    assert_int_equal(sherd__session_drop(p.j.co, 9, 2), SHERD_OK);
+    peer_settle(&p);
+    assert_int_equal(m->lent, 0);
+    peer_cut(&p);
+    peer_cut(&q);
     worker_stop();
 }
 
@@ -382,6 +439,7 @@ int main(void)
         cmocka_unit_test(a_product_of_stored_blocks_is_returned),
         cmocka_unit_test(an_outer_product_is_sent_without_being_stored),
         cmocka_unit_test(a_cut_connection_frees_what_was_being_streamed),
+        cmocka_unit_test(derived_forms_of_blocks_are_freed_when_a_block_needs_the_memory),
         cmocka_unit_test(unknown_blocks_and_wrong_shapes_are_refused),
         cmocka_unit_test(another_session_cannot_name_a_block),
         cmocka_unit_test(a_second_block_with_the_same_number_is_refused),

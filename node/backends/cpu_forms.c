@@ -1,0 +1,206 @@
+/*
+ * Forms of blocks that are kept with their handles (hosted.h), so that a block which stays is not
+ * converted again for every task. Which one depends on what the task computes with:
+ *
+ * - Products in float64: the numbers as float64, where they are narrower.
+ * - Products modulo primes: integers as packed residues.
+ * - Products on tiles of bytes: residues, or integers, sorted for them.
+ *
+ * Packed residues for dgemm have no other form: as float64 they take 8/3 of the memory, and to read
+ * that takes as long as to convert them, within 5 to 10 % of a task of a hundred rows.
+ *
+ * A conversion costs as much as some multiplications of each number. So a form of one operand pays
+ * only if the other one is narrow: B for panels of a hundred rows, A for as many columns.
+ */
+#include "node/backends/cpu.h"
+
+#include <stdatomic.h>
+
+#include "matrix/residue.h"
+#include "node/backends/outer.h"
+#include "node/check.h"
+#include "sherd/mat.h"
+
+enum { WIDE = 1, PACKED, SORTED_LEFT, SORTED_LEFT_T, SORTED_RIGHT }; /* sherd__form_key.kind */
+
+#define LEAST 4096u        /* numbers; smaller blocks are converted in microseconds */
+#define NARROW 512u        /* rows or columns of the other operand */
+#define NARROW_TILES 4096u /* the same where products are faster */
+#define CHUNK 65536u       /* numbers that are converted between two looks at `cancelled` */
+
+/* ---- which forms ----------------------------------------------------------------------------- */
+
+/* Returns the numbers of a dense block, of one prime. */
+static size_t numbers_of(const sherd__fragment_info *i)
+{
+    uint64_t bytes = i->len - 8 * (uint64_t)i->groups;
+    return (size_t)(bytes / sherd__wire_size(i->dtype) / (i->primes ? i->primes : 1));
+}
+
+static uint32_t matrices_of(const sherd__task *t)
+{
+    return t->primes_len ? t->primes_len : 1;
+}
+
+/* Describes a product on tiles of bytes, without operands. */
+static sherd__limbs limbs_of(const sherd__task *t, uint32_t q, const sherd__fragment_info *left,
+                             const sherd__fragment_info *right)
+{
+    return (sherd__limbs){ .p = t->primes[q],
+                           .transposed = t->op == SHERD__OP_MULTIPLY_T,
+                           .n = t->op == SHERD__OP_MULTIPLY_T ? left->cols : left->rows,
+                           .k = right->rows,
+                           .m = right->cols };
+}
+
+static bool on_tiles(const sherd__task *t, const sherd__fragment_info *left,
+                     const sherd__fragment_info *right)
+{
+    return t->primes_len && left->dtype == SHERD__RESIDUES && sherd__limbs_here() &&
+           (right->dtype == SHERD__RESIDUES ||
+            sherd__cpu_sorts_integers((size_t)right->rows, (size_t)right->cols));
+}
+
+static void want(sherd__form_wish *w, uint32_t kind, const sherd__task *t, size_t each)
+{
+    w->key.kind = kind;
+    w->key.primes_len = t->primes_len;
+    for (uint32_t q = 0; q < t->primes_len; q++) w->key.primes[q] = t->primes[q];
+    w->len = (uint64_t)each * matrices_of(t);
+}
+
+static atomic_bool always;
+
+void sherd__cpu_forms_always(bool on)
+{
+    atomic_store(&always, on);
+}
+
+/* Returns whether a form of so many numbers saves time, where the other operand has so many rows or
+ * columns. */
+static bool pays(size_t numbers, uint64_t other, uint64_t narrow)
+{
+    return atomic_load_explicit(&always, memory_order_relaxed)
+               ? numbers > 0
+               : numbers >= LEAST && other <= narrow;
+}
+
+/* Wishes for a converted form of a block, where the other one has so many rows or columns. */
+static void want_converted(sherd__form_wish *w, const sherd__task *t, const sherd__fragment_info *i,
+                           uint64_t other)
+{
+    const bool residues = t->primes_len > 0;
+    const uint8_t needed = residues ? SHERD__RESIDUES : SHERD_F64;
+    if (i->encoding != SHERD__DENSE || i->dtype == needed) return;
+    size_t n = numbers_of(i);
+    if (pays(n, other, NARROW))
+        want(w, residues ? PACKED : WIDE, t,
+             n * (residues ? SHERD__RESIDUE_BYTES : sizeof(double)));
+}
+
+/* Windows are laid out for each task, so their images have no form; and a block whose rows are
+ * taken some at a time has none on tiles. */
+void sherd__cpu_wishes(const sherd__task *t, const sherd__fragment *left,
+                       const sherd__fragment *right, sherd__form_wish wish[2])
+{
+    bool transposed = t->op == SHERD__OP_MULTIPLY_T, windows = t->windows.window != 0;
+    if ((t->op != SHERD__OP_MULTIPLY && !transposed) || !right || sherd__outer_fits(t, left))
+        return;
+    const sherd__fragment_info *a = sherd__fragment_info_of(left);
+    const sherd__fragment_info *b = sherd__fragment_info_of(right);
+    uint64_t rows = t->result.rows, cols = t->result.cols;
+    if (!on_tiles(t, a, b)) {
+        if (!windows) want_converted(&wish[0], t, a, cols);
+        want_converted(&wish[1], t, b, rows);
+        return;
+    }
+    const sherd__limbs x = limbs_of(t, 0, a, b);
+    if (!windows && pays(numbers_of(a), cols, NARROW_TILES))
+        want(&wish[0], transposed ? SORTED_LEFT_T : SORTED_LEFT, t, sherd__limbs_sorted_left(&x));
+    if (!(windows && transposed) && pays(numbers_of(b), rows, NARROW_TILES))
+        want(&wish[1], SORTED_RIGHT, t, sherd__limbs_sorted_right(&x));
+}
+
+/* ---- making them ----------------------------------------------------------------------------- */
+
+/* Returns the block's matrix for prime number q. */
+static cpu_operand matrix_of(const cpu *c, int side, uint32_t q, const sherd__fragment *f)
+{
+    const sherd__fragment_info *i = sherd__fragment_info_of(f);
+    sherd__group g = { .rows = i->rows, .cols = i->cols, .values = sherd__group_first(f) };
+    if (i->primes) g.values += q * numbers_of(i) * SHERD__RESIDUE_BYTES;
+    return sherd__cpu_operand(c, side, q, f, g, 0);
+}
+
+/* Converts all numbers of all groups, for prime number q, to float64 or to packed residues. */
+static int convert(cpu *c, int side, uint32_t q, const sherd__fragment *f, uint8_t *out,
+                   sherd_diag *d)
+{
+    cpu_operand o = matrix_of(c, side, q, f);
+    o.rows = 1;
+    o.cols = numbers_of(sherd__fragment_info_of(f));
+    for (size_t at = 0; at < o.cols; at += CHUNK) {
+        cpu_range all = { 0, 1 }, some = { at, o.cols - at < CHUNK ? o.cols - at : CHUNK };
+        double *to = o.prime ? c->left : (double *)(void *)out + at;
+        int err = o.prime ? sherd__cpu_convert(c, &o, all, some, to, d)
+                          : sherd__cpu_widen(c, &o, all, some, to, d);
+        if (err) return err;
+        if (o.prime) sherd__residue_pack(to, some.len, o.prime, out + SHERD__RESIDUE_BYTES * at);
+    }
+    return SHERD_OK;
+}
+
+static int sort(cpu *c, int side, uint32_t q, const sherd__fragment *left,
+                const sherd__fragment *right, uint8_t *out, sherd_diag *d)
+{
+    const cpu_operand o = matrix_of(c, side, q, side ? right : left);
+    sherd__limbs x = limbs_of(c->call->task, q, sherd__fragment_info_of(left),
+                              sherd__fragment_info_of(right));
+    int err = sherd__cpu_go_on(c, d);
+    if (err) return err;
+    x.a = x.b = o.values;
+    return side ? sherd__cpu_sort_right(c, &x, &o, out, d)
+                : sherd__limbs_sort_left(&x, c->team, out);
+}
+
+/* Makes the form of the block on one side. */
+static int make(cpu *c, int side, const sherd__form_wish *what, const sherd__fragment *left,
+                const sherd__fragment *right, uint8_t *out, sherd_diag *d)
+{
+    const uint32_t matrices = matrices_of(c->call->task);
+    int err = SHERD_OK;
+    for (uint32_t q = 0; q < matrices && !err; q++, out += what->len / matrices)
+        err = what->key.kind <= PACKED ? convert(c, side, q, side ? right : left, out, d)
+                                       : sort(c, side, q, left, right, out, d);
+    return err;
+}
+
+/* Sets c->forms[side] to the form that the current call has of a block, if it has one. */
+static int get(cpu *c, int side, const sherd__fragment *left, const sherd__fragment *right,
+               sherd_diag *d)
+{
+    sherd__form *f = sherd__hosted_form(c->call, side);
+    c->forms[side] = (cpu_form){ .bytes = NULL };
+    if (!f) return SHERD_OK;
+    const sherd__form_wish *what = sherd__form_what(f);
+    uint8_t *to_make = sherd__form_begin(f);
+    if (to_make) {
+        sherd_diag quiet = { .code = 0 };
+        int err = make(c, side, what, left, right, to_make, &quiet);
+        sherd__form_end(f, err);
+        if (err == SHERD_EINTERRUPTED) return sherd__cpu_go_on(c, d);
+    }
+    c->forms[side] = (cpu_form){ .bytes = sherd__form_bytes(f),
+                                 .len = (size_t)(what->len / matrices_of(c->call->task)),
+                                 .dtype = what->key.kind == WIDE     ? SHERD_F64
+                                          : what->key.kind == PACKED ? SHERD__RESIDUES
+                                                                     : 0 };
+    return SHERD_OK;
+}
+
+int sherd__cpu_forms(cpu *c, const sherd__fragment *left, const sherd__fragment *right,
+                     sherd_diag *d)
+{
+    int err = get(c, 0, left, right, d);
+    return err ? err : get(c, 1, left, right, d);
+}
