@@ -35,16 +35,11 @@ typedef struct sherd__backend_options {
                          many nodes that start on one machine at once */
 } sherd__backend_options;
 
-/* Kinds of exact arithmetic: bits of sherd__device.does. */
-#define SHERD__DOES_F64 1u      /* products in float64, exact as long as sums stay below 2^53 */
-#define SHERD__DOES_RESIDUES 2u /* products modulo primes, into packed residues */
-#define SHERD__DOES_MAPS 4u     /* element-wise functions, bit for bit as in docs/FUNCTIONS.md */
-#define SHERD__DOES_CSR 8u      /* products with a left operand in CSR */
-#define SHERD__DOES_ALL 15u
-/* Not a kind, but a property of products in float64 that gradients of private examples require:
- * their time does not depend on the numbers, and a number of the result depends only on its row of
- * the left operand and its column of the right one, not on other rows or on its place. */
-#define SHERD__DOES_STEADY 16u
+/* Not a kind (SHERD__DOES_*, wire/session.h), but a property of products in float64 that gradients
+ * of private examples require: their time does not depend on the numbers, and a number of the result
+ * depends only on its row of the left operand and its column of the right one, not on other rows or
+ * on its place. */
+#define SHERD__DOES_STEADY (1u << 31) /* of the node itself; not declared to peers */
 
 typedef struct sherd__device {
     char name[16]; /* kind of device: "cpu" */

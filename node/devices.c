@@ -193,14 +193,33 @@ static uint32_t needs_of(const sherd__task *t, const sherd__block *left)
     return kind | (csr ? SHERD__DOES_CSR : 0);
 }
 
+/* Returns the rate of products of this kind, at least 1. */
+static double rate_of(const sherd__device *v, uint32_t needs)
+{
+    bool packed = needs & SHERD__DOES_RESIDUES && v->residue_gflops > 0;
+    double gflops = packed ? v->residue_gflops : v->gflops;
+    return gflops > 1 ? gflops : 1;
+}
+
+double sherd__devices_gflops(const sherd__devices *ds, bool residues)
+{
+    uint32_t needs = residues ? SHERD__DOES_RESIDUES : SHERD__DOES_F64;
+    double most = 1;
+    for (uint32_t i = 0; i < ds->count; i++) {
+        const sherd__device *v = &ds->list[i].what;
+        if (v->does & needs && rate_of(v, needs) > most) most = rate_of(v, needs);
+    }
+    return most;
+}
+
 /* Returns the estimated time until the task would be done, in tasks of equal size; an operand that
  * the device already holds saves a quarter of a task. */
-static double wait_of(const sherd__device_state *s, const sherd__block *left,
+static double wait_of(const sherd__device_state *s, uint32_t needs, const sherd__block *left,
                       const sherd__block *right)
 {
     double tasks = 1 + (double)s->under_way + (double)s->running;
     tasks -= 0.25 * ((find(left, s) != NULL) + (!right || find(right, s)));
-    return tasks / (s->what.gflops > 1 ? s->what.gflops : 1);
+    return tasks / rate_of(&s->what, needs);
 }
 
 /* full_too: also a device that has as many calls as keep it busy. */
@@ -215,7 +234,7 @@ static sherd__device_state *pick(sherd__devices *ds, uint32_t needs, bool full_t
         bool full = !full_too && !s->lost && s->under_way >= s->what.depth;
         if (why != SHERD_EBUSY) why = full ? SHERD_EBUSY : SHERD_EDEVICE;
         if (s->lost || full) continue;
-        if (!best || wait_of(s, left, right) < wait_of(best, left, right)) best = s;
+        if (!best || wait_of(s, needs, left, right) < wait_of(best, needs, left, right)) best = s;
     }
     if (!best)
         (void)sherd__fail(d, why, NULL, "%s",

@@ -13,8 +13,6 @@
 #include "node/backend.h"
 #include "node/store.h"
 
-#define SHERD__DEVICES_MAX 16u
-
 typedef struct sherd__residence sherd__residence;
 
 typedef struct sherd__device_state {
@@ -35,11 +33,14 @@ typedef struct sherd__devices {
     uint32_t count;
 } sherd__devices;
 
-/** Initialises with the first devices of an open backend, at most SHERD__DEVICES_MAX. */
+/** Initialises with the first devices of an open backend, at most SHERD__DEVICES_MAX
+ *  (wire/session.h). */
 void sherd__devices_init(sherd__devices *ds, const sherd__backend *backend, void *ctx,
                          const sherd__device *list, uint32_t count);
 #define SHERD__DEVICES_FAILURES 2u /* of devices, after which a task is not tried again */
 
+/** Returns the rate of the fastest device for products in float64, or modulo primes; at least 1. */
+double sherd__devices_gflops(const sherd__devices *ds, bool residues);
 /** Returns the number of calls in progress that keeps all devices busy. */
 uint32_t sherd__devices_depth(const sherd__devices *ds);
 /** Returns whether a call is in progress. */

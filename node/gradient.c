@@ -28,7 +28,7 @@ bool sherd__round_startable(sherd__round *r)
 
 double sherd__round_us(const sherd__round *r)
 {
-    double gflops = r->site->gflops > 1 ? r->site->gflops : 1, examples = 0, numbers = 0;
+    double gflops = r->site->gflops, examples = 0, numbers = 0;
     for (uint32_t i = 0; i < r->shards; i++)
         examples += (double)r->shard[i].what.rows *
                     (r->shard[i].what.local.steps ? (double)r->shard[i].what.local.steps : 1);

@@ -53,7 +53,8 @@ struct server {
     sherd_identity *identity;
     sherd__peers allowed, peers;
     void *backend_ctx;
-    const sherd__device *device; /* the backend's first device */
+    const sherd__device *device; /* the backend's devices */
+    uint32_t devices;
     sherd__executor *executor;
     sherd__worker *worker;
     sherd__members *members;
@@ -181,6 +182,23 @@ static uint64_t features_of(const server *s)
            (s->opt->data ? SHERD__FEATURE_DATA : 0u);
 }
 
+static void describe_devices(const server *s, sherd__hello *h)
+{
+    h->devices_len = s->devices < SHERD__DEVICES_MAX ? s->devices : SHERD__DEVICES_MAX;
+    for (uint32_t i = 0; i < h->devices_len; i++) {
+        const sherd__device *v = &s->device[i];
+        h->devices[i] = (sherd__hello_device){ .does = v->does & SHERD__DOES_ALL,
+                                               .gflops = v->gflops,
+                                               .residue_gflops = v->residue_gflops,
+                                               .memory = v->memory,
+                                               .cell = v->cell,
+                                               .depth = v->depth };
+    }
+    const sherd__hello_rates all = sherd__hello_rates_of(h);
+    h->gflops = all.gflops;
+    h->residue_gflops = all.residue_gflops;
+}
+
 static void describe_session(const server *s, uint64_t memory, sherd__session_options *o)
 {
     sherd__hello *h = &o->hello;
@@ -189,9 +207,8 @@ static void describe_session(const server *s, uint64_t memory, sherd__session_op
                          .features = features_of(s),
                          .software = "sherd " SHERD_VERSION,
                          .threads = s->device->threads,
-                         .memory = memory,
-                         .gflops = s->device->gflops,
-                         .residue_gflops = s->device->residue_gflops };
+                         .memory = memory };
+    describe_devices(s, h);
     memcpy(h->blas_core, s->device->core, sizeof h->blas_core);
     memcpy(h->backend, s->device->name, sizeof h->backend);
 }
@@ -499,10 +516,9 @@ static int start_compute(server *s, sherd_diag *d)
 {
     const sherd__node_options *o = s->opt;
     sherd__backend_options b = { .threads = o->threads, .quick = o->quick };
-    uint32_t devices;
     int err = o->backend->open(&s->backend_ctx, &b, d);
     if (err) return err;
-    s->device = o->backend->devices(s->backend_ctx, &devices);
+    s->device = o->backend->devices(s->backend_ctx, &s->devices);
     err = sherd__loop_init(&s->loop, d);
     if (err) return err;
     s->loop_up = true;

@@ -289,7 +289,7 @@ static void withdraw(task *t)
 static double us_of(const sherd__worker *w, const task *t)
 {
     const sherd__fragment *right = t->right ? t->right->fragment : NULL;
-    double gflops = w->devices.list[0].what.gflops > 1 ? w->devices.list[0].what.gflops : 1;
+    double gflops = sherd__devices_gflops(&w->devices, t->what.primes_len > 0);
     return sherd__task_flops(&t->what, t->left->fragment) / (gflops * 1e3) +
            sherd__task_bytes(&t->what, t->left->fragment, right) / 4e3;
 }
@@ -630,7 +630,7 @@ int sherd__worker_join(sherd__worker *w, sherd__client **out, void *tag,
                                       .by = sherd__products_arithmetic(&c->products),
                                       .store = &c->store,
                                       .later = sherd__worker_later(c),
-                                      .gflops = w->devices.list[0].what.gflops,
+                                      .gflops = sherd__devices_gflops(&w->devices, false),
                                       .wake = w->opt.wake,
                                       .wake_ctx = w->opt.wake_ctx,
                                       .clock = w->opt.clock };

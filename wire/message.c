@@ -23,6 +23,9 @@ _Static_assert(sherd_pb_Hello_size <= SHERD__CONTROL_MAX &&
                    sherd_pb_Refuse_size <= SHERD__CONTROL_MAX,
                "every control body fits its cap");
 
+_Static_assert(sizeof((sherd_pb_Hello *)0)->devices / sizeof(sherd_pb_Device) == SHERD__DEVICES_MAX,
+               "as many devices as a node declares");
+
 enum { WHAT_BLOCK = 1, WHAT_TASK = 2 };
 enum { CODE_MIN = -999 }; /* no error codes are defined below this value */
 
@@ -67,7 +70,27 @@ size_t sherd__message_hello(uint8_t *out, const sherd__hello *h)
     copy_text(m.software, sizeof m.software, h->software);
     copy_text(m.blas_core, sizeof m.blas_core, h->blas_core);
     copy_text(m.backend, sizeof m.backend, h->backend);
+    m.devices_count = (pb_size_t)h->devices_len;
+    for (uint32_t i = 0; i < h->devices_len; i++) {
+        const sherd__hello_device *v = &h->devices[i];
+        m.devices[i] = (sherd_pb_Device){ v->does,   v->gflops, v->residue_gflops,
+                                          v->memory, v->cell,   v->depth };
+    }
     return encode(out, sherd_pb_Hello_fields, &m);
+}
+
+static bool is_rate(double gflops)
+{
+    return isfinite(gflops) && gflops >= 0;
+}
+
+bool sherd__hello_rates_ok(const sherd__hello *h)
+{
+    bool ok = is_rate(h->gflops) && is_rate(h->residue_gflops);
+    if (h->devices_len > SHERD__DEVICES_MAX) return false;
+    for (uint32_t i = 0; i < h->devices_len; i++)
+        ok = ok && is_rate(h->devices[i].gflops) && is_rate(h->devices[i].residue_gflops);
+    return ok;
 }
 
 int sherd__message_hello_parse(sherd__hello *out, const uint8_t *body, size_t len, sherd_diag *d)
@@ -80,12 +103,7 @@ int sherd__message_hello_parse(sherd__hello *out, const uint8_t *body, size_t le
                            "minor versions %" PRIu32 " to %" PRIu32
                            ": the least is above the greatest",
                            m.minor_min, m.minor_max);
-    if (!isfinite(m.gflops) || m.gflops < 0)
-        return sherd__fail(d, SHERD_EFRAME, NULL, "a speed of %g GF/s", m.gflops);
-    if (!isfinite(m.residue_gflops) || m.residue_gflops < 0)
-        return sherd__fail(d, SHERD_EFRAME, NULL, "a speed of %g GF/s modulo primes",
-                           m.residue_gflops);
-    *out = (sherd__hello){
+    sherd__hello h = {
         .minor_min = m.minor_min,
         .minor_max = m.minor_max,
         .features = m.features,
@@ -93,10 +111,19 @@ int sherd__message_hello_parse(sherd__hello *out, const uint8_t *body, size_t le
         .memory = m.memory,
         .gflops = m.gflops,
         .residue_gflops = m.residue_gflops,
+        .devices_len = m.devices_count,
     };
-    copy_text(out->software, sizeof out->software, m.software);
-    copy_text(out->blas_core, sizeof out->blas_core, m.blas_core);
-    copy_text(out->backend, sizeof out->backend, m.backend);
+    copy_text(h.software, sizeof h.software, m.software);
+    copy_text(h.blas_core, sizeof h.blas_core, m.blas_core);
+    copy_text(h.backend, sizeof h.backend, m.backend);
+    for (uint32_t i = 0; i < h.devices_len; i++) {
+        const sherd_pb_Device *v = &m.devices[i];
+        h.devices[i] = (sherd__hello_device){ v->does,   v->gflops, v->residue_gflops,
+                                              v->memory, v->cell,   v->depth };
+    }
+    if (!sherd__hello_rates_ok(&h))
+        return sherd__fail(d, SHERD_EFRAME, NULL, "a rate that is negative or not a number");
+    *out = h;
     return SHERD_OK;
 }
 

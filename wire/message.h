@@ -7,6 +7,7 @@
 #ifndef WIRE_MESSAGE_H
 #define WIRE_MESSAGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,6 +17,10 @@
 size_t sherd__message_hello(uint8_t *out, const sherd__hello *h);
 int sherd__message_hello_parse(sherd__hello *out, const uint8_t *body, size_t len,
                                sherd_diag *d) SHERD_MUST;
+
+/** Returns whether all rates of a HELLO are finite and not negative, and its devices not too
+ *  many. */
+bool sherd__hello_rates_ok(const sherd__hello *h);
 
 /** Encodes the first record of a PUT (attempt NULL) or of a RESULT. */
 size_t sherd__message_description(uint8_t *out, const sherd__fragment_info *info,

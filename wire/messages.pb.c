@@ -6,7 +6,10 @@
 #error Regenerate this file with the current version of nanopb generator.
 #endif
 
-PB_BIND(sherd_pb_Hello, sherd_pb_Hello, AUTO)
+PB_BIND(sherd_pb_Device, sherd_pb_Device, AUTO)
+
+
+PB_BIND(sherd_pb_Hello, sherd_pb_Hello, 2)
 
 
 PB_BIND(sherd_pb_Description, sherd_pb_Description, AUTO)

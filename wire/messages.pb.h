@@ -10,6 +10,16 @@
 #endif
 
 /* Struct definitions */
+/* What a node computes with (minor 2). */
+typedef struct _sherd_pb_Device {
+    uint32_t does;
+    double gflops;
+    double residue_gflops;
+    uint64_t memory;
+    uint64_t cell;
+    uint32_t depth;
+} sherd_pb_Device;
+
 /* HELLO and WELCOME. */
 typedef struct _sherd_pb_Hello {
     uint32_t minor_min;
@@ -23,6 +33,8 @@ typedef struct _sherd_pb_Hello {
     double gflops;
     bool has_residue_gflops;
     double residue_gflops;
+    pb_size_t devices_count;
+    sherd_pb_Device devices[12];
 } sherd_pb_Hello;
 
 /* First record of a PUT or a RESULT; attempt only in a RESULT. */
@@ -78,13 +90,15 @@ extern "C" {
 #endif
 
 /* Initializer values for message structs */
-#define sherd_pb_Hello_init_default              {0, 0, 0, "", "", "", 0, 0, 0, false, 0}
+#define sherd_pb_Device_init_default             {0, 0, 0, 0, 0, 0}
+#define sherd_pb_Hello_init_default              {0, 0, 0, "", "", "", 0, 0, 0, false, 0, 0, {sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default, sherd_pb_Device_init_default}}
 #define sherd_pb_Description_init_default        {0, 0, 0, 0, 0, 0, 0, 0, false, 0}
 #define sherd_pb_Windows_init_default            {0, 0, 0, 0, 0, 0}
 #define sherd_pb_Task_init_default               {0, 0, 0, 0, 0, {0, 0, 0, 0}, sherd_pb_Description_init_default, false, sherd_pb_Windows_init_default}
 #define sherd_pb_Refuse_init_default             {0, 0, ""}
 #define sherd_pb_Bye_init_default                {0, ""}
-#define sherd_pb_Hello_init_zero                 {0, 0, 0, "", "", "", 0, 0, 0, false, 0}
+#define sherd_pb_Device_init_zero                {0, 0, 0, 0, 0, 0}
+#define sherd_pb_Hello_init_zero                 {0, 0, 0, "", "", "", 0, 0, 0, false, 0, 0, {sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero, sherd_pb_Device_init_zero}}
 #define sherd_pb_Description_init_zero           {0, 0, 0, 0, 0, 0, 0, 0, false, 0}
 #define sherd_pb_Windows_init_zero               {0, 0, 0, 0, 0, 0}
 #define sherd_pb_Task_init_zero                  {0, 0, 0, 0, 0, {0, 0, 0, 0}, sherd_pb_Description_init_zero, false, sherd_pb_Windows_init_zero}
@@ -92,6 +106,12 @@ extern "C" {
 #define sherd_pb_Bye_init_zero                   {0, ""}
 
 /* Field tags (for use in manual encoding/decoding) */
+#define sherd_pb_Device_does_tag                 1
+#define sherd_pb_Device_gflops_tag               2
+#define sherd_pb_Device_residue_gflops_tag       3
+#define sherd_pb_Device_memory_tag               4
+#define sherd_pb_Device_cell_tag                 5
+#define sherd_pb_Device_depth_tag                6
 #define sherd_pb_Hello_minor_min_tag             1
 #define sherd_pb_Hello_minor_max_tag             2
 #define sherd_pb_Hello_features_tag              3
@@ -102,6 +122,7 @@ extern "C" {
 #define sherd_pb_Hello_memory_tag                8
 #define sherd_pb_Hello_gflops_tag                9
 #define sherd_pb_Hello_residue_gflops_tag        10
+#define sherd_pb_Hello_devices_tag               11
 #define sherd_pb_Description_origin_tag          1
 #define sherd_pb_Description_dtype_tag           2
 #define sherd_pb_Description_encoding_tag        3
@@ -131,6 +152,16 @@ extern "C" {
 #define sherd_pb_Bye_text_tag                    2
 
 /* Struct field encoding specification for nanopb */
+#define sherd_pb_Device_FIELDLIST(X, a) \
+X(a, STATIC,   REQUIRED, UINT32,   does,              1) \
+X(a, STATIC,   REQUIRED, DOUBLE,   gflops,            2) \
+X(a, STATIC,   REQUIRED, DOUBLE,   residue_gflops,    3) \
+X(a, STATIC,   REQUIRED, UINT64,   memory,            4) \
+X(a, STATIC,   REQUIRED, UINT64,   cell,              5) \
+X(a, STATIC,   REQUIRED, UINT32,   depth,             6)
+#define sherd_pb_Device_CALLBACK NULL
+#define sherd_pb_Device_DEFAULT NULL
+
 #define sherd_pb_Hello_FIELDLIST(X, a) \
 X(a, STATIC,   REQUIRED, UINT32,   minor_min,         1) \
 X(a, STATIC,   REQUIRED, UINT32,   minor_max,         2) \
@@ -141,9 +172,11 @@ X(a, STATIC,   REQUIRED, STRING,   backend,           6) \
 X(a, STATIC,   REQUIRED, UINT32,   threads,           7) \
 X(a, STATIC,   REQUIRED, UINT64,   memory,            8) \
 X(a, STATIC,   REQUIRED, DOUBLE,   gflops,            9) \
-X(a, STATIC,   OPTIONAL, DOUBLE,   residue_gflops,   10)
+X(a, STATIC,   OPTIONAL, DOUBLE,   residue_gflops,   10) \
+X(a, STATIC,   REPEATED, MESSAGE,  devices,          11)
 #define sherd_pb_Hello_CALLBACK NULL
 #define sherd_pb_Hello_DEFAULT NULL
+#define sherd_pb_Hello_devices_MSGTYPE sherd_pb_Device
 
 #define sherd_pb_Description_FIELDLIST(X, a) \
 X(a, STATIC,   REQUIRED, UINT32,   origin,            1) \
@@ -194,6 +227,7 @@ X(a, STATIC,   REQUIRED, STRING,   text,              2)
 #define sherd_pb_Bye_CALLBACK NULL
 #define sherd_pb_Bye_DEFAULT NULL
 
+extern const pb_msgdesc_t sherd_pb_Device_msg;
 extern const pb_msgdesc_t sherd_pb_Hello_msg;
 extern const pb_msgdesc_t sherd_pb_Description_msg;
 extern const pb_msgdesc_t sherd_pb_Windows_msg;
@@ -202,6 +236,7 @@ extern const pb_msgdesc_t sherd_pb_Refuse_msg;
 extern const pb_msgdesc_t sherd_pb_Bye_msg;
 
 /* Defines for backwards compatibility with code written before nanopb-0.4.0 */
+#define sherd_pb_Device_fields &sherd_pb_Device_msg
 #define sherd_pb_Hello_fields &sherd_pb_Hello_msg
 #define sherd_pb_Description_fields &sherd_pb_Description_msg
 #define sherd_pb_Windows_fields &sherd_pb_Windows_msg
@@ -212,7 +247,8 @@ extern const pb_msgdesc_t sherd_pb_Bye_msg;
 /* Maximum encoded size of messages (where known) */
 #define sherd_pb_Bye_size                        208
 #define sherd_pb_Description_size                69
-#define sherd_pb_Hello_size                      155
+#define sherd_pb_Device_size                     52
+#define sherd_pb_Hello_size                      803
 #define sherd_pb_Refuse_size                     214
 #define sherd_pb_Task_size                       157
 #define sherd_pb_Windows_size                    36

@@ -9,7 +9,6 @@
 
 #include <assert.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,8 +34,7 @@ int sherd__session_new(sherd__session **out, const sherd__session_options *opt)
     *out = NULL;
     if (opt->role != SHERD__COORDINATOR && opt->role != SHERD__NODE) return SHERD_EINVAL;
     if (opt->hello.minor_min > opt->hello.minor_max) return SHERD_EINVAL;
-    if (!isfinite(opt->hello.gflops) || opt->hello.gflops < 0) return SHERD_EINVAL;
-    if (!isfinite(opt->hello.residue_gflops) || opt->hello.residue_gflops < 0) return SHERD_EINVAL;
+    if (!sherd__hello_rates_ok(&opt->hello)) return SHERD_EINVAL;
     sherd__session *s = sherd__calloc(1, sizeof *s);
     if (!s) return SHERD_ENOMEM;
     s->refs = 1;

@@ -77,7 +77,8 @@ typedef struct sherd__task {
 
 /** The protocol minor version of this code: minor_min and minor_max of our HELLO and WELCOME. The
  *  major version is part of the protocol name that TLS negotiates, "sherd/1". */
-#define SHERD__MINOR 1u
+#define SHERD__MINOR 2u
+#define SHERD__MINOR_DEVICES 2u /* the minor from which on nodes declare devices */
 
 /* sherd__hello.features */
 #define SHERD__FEATURE_GRADIENTS 1u  /* the node supports SHERD__OP_GRADIENT */
@@ -87,6 +88,27 @@ typedef struct sherd__task {
 #define SHERD__FEATURE_CONFIRM 64u   /* ... SHERD__OP_CONFIRM, and requires it before OP_OPEN */
 #define SHERD__FEATURE_CHECK 128u    /* ... SHERD__OP_CHECK */
 #define SHERD__FEATURE_DATA 8u       /* the node has training data of its own */
+
+/* Kinds of exact arithmetic: bits of sherd__hello_device.does. */
+#define SHERD__DOES_F64 1u      /* products in float64, exact as long as sums stay below 2^53 */
+#define SHERD__DOES_RESIDUES 2u /* products modulo primes, into packed residues */
+#define SHERD__DOES_MAPS 4u     /* element-wise functions, bit for bit as in docs/FUNCTIONS.md */
+#define SHERD__DOES_CSR 8u      /* products with a left operand in CSR */
+#define SHERD__DOES_ALL 15u
+
+#define SHERD__DEVICES_MAX 12u /* of a node */
+
+/** One of the devices that a node computes with. */
+typedef struct sherd__hello_device {
+    uint32_t does; /* SHERD__DOES_*; unknown bits are ignored */
+    double gflops; /* rate of products in float64 */
+    double
+        residue_gflops; /* rate from packed residues to packed residues; 0: they are unpacked, and
+                              multiplied at the rate for float64 */
+    uint64_t memory;    /* bytes of its own for blocks; 0: it uses the node's */
+    uint64_t cell;      /* bytes of a result from which on its rate no longer grows; 0: unknown */
+    uint32_t depth;     /* tasks in progress that keep it busy */
+} sherd__hello_device;
 
 /** What each side declares in HELLO (coordinator) and WELCOME (node). */
 typedef struct sherd__hello {
@@ -98,10 +120,26 @@ typedef struct sherd__hello {
     char backend[16];   /* node: "cpu", ... */
     uint32_t threads;   /* node: compute threads */
     uint64_t memory;    /* node: bytes that it will store for this coordinator's key */
-    double gflops;      /* node: f64 speed, measured in its self-test */
-    /* likewise, for packed residues; 0: unpacked first, at f64 speed */
-    double residue_gflops;
+    /* node: rates of all its devices together, as of one: what a peer of minor 1 knows of them */
+    double gflops, residue_gflops;
+    uint32_t devices_len; /* node, from minor 2 on; 0: not declared */
+    sherd__hello_device devices[SHERD__DEVICES_MAX];
 } sherd__hello;
+
+/** What a coordinator plans with. */
+typedef struct sherd__hello_rates {
+    uint32_t devices; /* at least 1 */
+    uint32_t does;    /* kinds that some device computes */
+    double gflops;    /* sum of the devices that compute in float64 */
+    /* Likewise modulo primes, where a device multiplies packed residues; otherwise 0. */
+    double residue_gflops;
+    uint64_t cell;  /* largest of its devices; 0: unknown */
+    uint32_t depth; /* sum of its devices; 0: unknown */
+} sherd__hello_rates;
+
+/** Adds up the devices of a node. One that declares none has one device, which computes
+ *  everything. */
+sherd__hello_rates sherd__hello_rates_of(const sherd__hello *h);
 
 typedef enum sherd__event_kind {
     SHERD__EV_NONE = 0,

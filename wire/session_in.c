@@ -222,11 +222,13 @@ static int hello_done(sherd__session *s, const uint8_t *body, sherd__event *even
         uint8_t out[SHERD__CONTROL_MAX];
         sherd__hello welcome = *mine;
         welcome.minor_min = welcome.minor_max = minor;
+        if (minor < SHERD__MINOR_DEVICES) welcome.devices_len = 0;
         sherd__record r = { .type = SHERD__REC_WELCOME,
                             .body_len = sherd__message_hello(out, &welcome) };
         int err = sherd__control_push(s, &r, out, SHERD__CONTROLS_MAX);
         if (err) return sherd__session_end(s, err, false, "no memory for a WELCOME");
     }
+    if (minor < SHERD__MINOR_DEVICES) h.devices_len = 0;
     s->ready = true;
     s->peer = h;
     event->kind = SHERD__EV_READY;

@@ -78,13 +78,14 @@ typedef struct sherd_node_info {
     char blas_core[32]; /* as reported by the node */
     uint32_t threads;
     uint64_t memory;
-    double gflops;
+    double gflops;         /* rate in float64, of all its devices together */
     double residue_gflops; /* rate for packed residues, in the form in which they are sent; 0: the
                               same as gflops, after unpacking */
     uint64_t bytes_out, bytes_in; /* plaintext protocol bytes so far */
     uint64_t work_out, work_in;   /* of these, blocks, tasks and results with their headers; no
                                      greetings, heartbeats or cancellations */
     uint64_t tasks;               /* answered and accepted */
+    uint32_t devices;             /* that it computes with; 1 if it does not say how many */
 } sherd_node_info;
 
 SHERD_API int sherd_cluster_open(sherd_cluster **out, const sherd_cluster_options *opt,

@@ -224,12 +224,36 @@ static uint32_t rooms_of(const sherd_cluster *c, uint64_t *rooms)
     return len;
 }
 
+static uint64_t cell_of(const sherd__hello_rates *r)
+{
+    return r->cell;
+}
+
+static uint64_t depth_of(const sherd__hello_rates *r)
+{
+    return r->depth;
+}
+
+/* Returns the largest value that more than half of the nodes have or exceed: what a few of them
+ * declare changes nothing. The lock must be held. */
+static uint64_t most_have(const sherd_cluster *c, uint64_t (*of)(const sherd__hello_rates *r))
+{
+    uint32_t len = 0;
+    for (uint32_t i = 0; i < c->count; i++) {
+        const sherd_node_info *info = &c->nodes[i].info;
+        if (info->state != SHERD_NODE_BANNED && info->memory)
+            put_ascending(c->rooms, len++, of(&c->nodes[i].rates));
+    }
+    return len ? c->rooms[sherd__plan_spared(len)] : 0;
+}
+
 void sherd__cluster_nodes(sherd_cluster *c, sherd__nodes *out)
 {
     uint64_t least = UINT64_MAX;
     const char *smallest = NULL;
     uint32_t threads = 0;
-    double slowest = 0, fastest = 0, residues = INFINITY, residues_most = 0;
+    double slowest = 0, residues = INFINITY;
+    uint32_t does = SHERD__DOES_ALL;
     pthread_mutex_lock(&c->lock);
     for (uint32_t i = 0; i < c->count; i++) {
         const sherd_node_info *info = &c->nodes[i].info;
@@ -239,15 +263,15 @@ void sherd__cluster_nodes(sherd_cluster *c, sherd__nodes *out)
             smallest = c->nodes[i].label;
         }
         if (info->threads > threads) threads = info->threads;
-        if (info->gflops > fastest) fastest = info->gflops;
         if (info->gflops > 0 && (slowest == 0 || info->gflops < slowest)) slowest = info->gflops;
         residues = fmin(residues, info->residue_gflops);
-        residues_most = fmax(residues_most, info->residue_gflops);
+        does &= c->nodes[i].rates.does;
     }
     least -= least < c->held ? least : c->held;
     uint32_t newer = usable_domains(c, true, NULL), usable = usable_domains(c, false, c->budgets);
     for (uint32_t i = 0; i < usable; i++)
         c->budgets[i] -= c->budgets[i] < c->held ? c->budgets[i] : c->held;
+    uint64_t cell = most_have(c, cell_of), depth = most_have(c, depth_of);
     uint32_t up = rooms_of(c, c->rooms);
     pthread_mutex_unlock(&c->lock);
     *out = (sherd__nodes){ .count = c->count,
@@ -261,11 +285,12 @@ void sherd__cluster_nodes(sherd_cluster *c, sherd__nodes *out)
                            .rooms_len = up,
                            .gflops = slowest,
                            .older = usable > newer ? usable - newer : 0,
-                           .gflops_most = fastest,
+                           .no_csr = !(does & SHERD__DOES_CSR),
+                           .cell = cell,
+                           .depth = (uint32_t)depth,
                            .threads = threads,
                            .remote = !c->simulated,
                            .residue_gflops = isfinite(residues) ? residues : 0,
-                           .residue_gflops_most = residues > 0 ? residues_most : 0,
                            .domain_fault = c->domain_fault[0] ? c->domain_fault : NULL,
                            .domain_hint = c->domain_hint };
 }

@@ -64,8 +64,10 @@ static void publish(sherd_cluster *c)
         memcpy(info->blas_core, n->hello.blas_core, sizeof info->blas_core);
         info->threads = n->hello.threads;
         info->memory = n->hello.memory;
-        info->gflops = n->hello.gflops;
-        info->residue_gflops = n->hello.residue_gflops;
+        n->rates = sherd__hello_rates_of(&n->hello);
+        info->gflops = n->rates.gflops;
+        info->residue_gflops = n->rates.residue_gflops;
+        info->devices = n->rates.devices;
         n->windows = (n->hello.features & SHERD__FEATURE_WINDOWS) != 0;
         c->progress.nodes_up += info->state == SHERD_NODE_UP;
         in += info->bytes_in;

@@ -51,7 +51,8 @@ typedef struct pool_node {
     sherd_node_info info; /* snapshot; under the lock, as the members below */
     uint32_t ban;         /* number of its ban, from 1; 0: not banned */
     bool windows;         /* it can process windows of images */
-    bool told_small;      /* its lack of memory has been reported */
+    sherd__hello_rates rates;
+    bool told_small; /* its lack of memory has been reported */
 } pool_node;
 
 struct sherd_cluster {

@@ -207,6 +207,18 @@ static void lose(sherd__job *j, uint32_t node, bool gone)
     if (gone && !j->done) sherd__job_adopt(j);
 }
 
+/* Returns what this node cannot do that the job needs; NULL: nothing. */
+static const char *lacking(const sherd__job *j, const sherd__hello *h)
+{
+    uint32_t lacks = j->o.needs & ~sherd__hello_rates_of(h).does;
+    if (j->shape.windows.window && !(h->features & SHERD__FEATURE_WINDOWS))
+        return "takes no windows of images: it is an older one";
+    return lacks & SHERD__DOES_RESIDUES ? "computes no products modulo primes"
+           : lacks & SHERD__DOES_MAPS   ? "computes no element-wise operations"
+           : lacks                      ? "computes no products in float64"
+                                        : NULL;
+}
+
 void sherd__job_node_up(sherd__job *j, uint32_t node, sherd__session *s, uint64_t session_number,
                         uint64_t now_ms)
 {
@@ -227,10 +239,9 @@ void sherd__job_node_up(sherd__job *j, uint32_t node, sherd__session *s, uint64_
     n->state = NODE_UP;
     n->progress_ms = now_ms;
     sherd__delivery_begin(n->delivery, sherd__session_moved(s), now_ms);
-    if (j->shape.windows.window && !(sherd__session_peer(s)->features & SHERD__FEATURE_WINDOWS)) {
-        if (!gone)
-            sherd__job_say(j, SHERD_LOG_WARN, "%s takes no windows of images: it is an older one",
-                           sherd__job_name(j, node));
+    const char *lacks = lacking(j, sherd__session_peer(s));
+    if (lacks) {
+        if (!gone) sherd__job_say(j, SHERD_LOG_WARN, "%s %s", sherd__job_name(j, node), lacks);
         lose(j, node, true);
         return;
     }

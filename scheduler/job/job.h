@@ -48,6 +48,7 @@ typedef struct sherd__job_options {
                                     the job has its own */
     size_t deliveries_stride;    /* bytes from one element to the next */
     uint64_t memory;             /* nodes that declare less take no part; 0: all take part */
+    uint32_t needs;              /* SHERD__DOES_*: nodes without these kinds take no part */
     uint32_t return_ms;          /* how long the work of a lost node waits for the node to return */
     bool strict;                 /* a wrong answer fails the job */
     const char *left, *right;    /* names of the operands for messages; NULL: A, B */

@@ -110,6 +110,9 @@ int sherd__product_job(sherd__job **out, sherd_cluster *c, const sherd__prepared
     jo.left = p->name_a;
     jo.right = p->name_b;
     jo.memory = sherd__cluster_pass_over(c, p->node_memory);
+    jo.needs = p->primes_len    ? SHERD__DOES_RESIDUES
+               : p->elementwise ? SHERD__DOES_MAPS
+                                : SHERD__DOES_F64;
     int err = sherd__cluster_coding(c, jo.id, p, d);
     return err ? err : sherd__job_new(out, &jo);
 }

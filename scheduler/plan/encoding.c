@@ -50,7 +50,7 @@ void sherd__encoding_choose(sherd__encoding *out, const sherd__encoding_input *i
     unsigned width = sherd__csr_width(in->widest), threads = in->threads ? in->threads : 1;
     *out = (sherd__encoding){ 0 };
     /* Groups of one column are sent without zeros in any case. */
-    if (entries == 0 || (in->skips && in->widest <= 1)) return;
+    if (entries == 0 || in->none || (in->skips && in->widest <= 1)) return;
     double looked_at = entries;
     if (in->skips) { /* expected pieces with a non-zero value if these were distributed at random */
         double some = 1 - pow(1 - density, (double)in->widest);

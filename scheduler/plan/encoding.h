@@ -27,6 +27,7 @@ typedef struct sherd__encoding_input {
     uint32_t primes_len;
     uint32_t nodes;   /* that compute at the same time */
     double gflops;    /* of the slowest node; 0: use this process's own speed */
+    bool none;        /* nodes do not compute with CSR */
     uint32_t threads; /* of a node; 0: 1 */
     double link;      /* bytes per second */
 } sherd__encoding_input;

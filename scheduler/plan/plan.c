@@ -16,10 +16,16 @@
 #define DEPTH_MAX 64u
 #define PANELS_MIN 6u                  /* of one slot, if there are enough rows: for overlap */
 #define SMALL_CELL (UINT64_C(1) << 20) /* bytes; smaller cells are not made for overlap */
+#define BESIDE 2u                      /* cells that a node sends or receives while it computes */
 
 static uint64_t least(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
+}
+
+uint64_t sherd__plan_enough(uint64_t cell)
+{
+    return cell < SMALL_CELL ? SMALL_CELL : least(cell, CELL_MAX);
 }
 
 /* Returns the bytes that a node holds for one column of the resident block: as received, as
@@ -61,10 +67,11 @@ static int too_little(const sherd__plan_input *in, double row, sherd_diag *d)
 static size_t panel_rows(const sherd__plan_input *in, double cell_max, double row)
 {
     double rows = cell_max / row, longest = in->rows_longest ? (double)in->rows_longest : 1;
+    const double enough = (double)sherd__plan_enough(in->cell);
     if (rows < 1) rows = 1;
     if (rows > longest) rows = longest;
-    if (rows * row > (double)SMALL_CELL && rows > longest / PANELS_MIN) {
-        double cut = longest / PANELS_MIN, small = (double)SMALL_CELL / row;
+    if (rows * row > enough && rows > longest / PANELS_MIN) {
+        double cut = longest / PANELS_MIN, small = enough / row;
         rows = cut > small ? cut : small;
         if (rows < 1) rows = 1;
     }
@@ -79,7 +86,9 @@ static uint32_t depth_of(const sherd__plan_input *in, uint64_t cell_bytes)
     uint64_t depth = least(least(here, at_node), DEPTH_MAX);
     if (depth < 2) depth = 2;
     /* For large cells, the minimum that keeps everything busy is enough. */
-    if (cell_bytes > SMALL_CELL && depth > DEPTH_MIN + 1) depth = DEPTH_MIN + 1;
+    uint64_t busy = (uint64_t)in->tasks + BESIDE;
+    if (busy < DEPTH_MIN + 1) busy = DEPTH_MIN + 1;
+    if (cell_bytes > SMALL_CELL && depth > busy) depth = busy;
     return (uint32_t)depth;
 }
 

@@ -23,6 +23,8 @@ typedef struct sherd__plan_input {
     uint64_t memory;       /* of the coordinator, for cells in progress and permutations */
     uint64_t node_memory;  /* of the node with the least memory */
     const char *smallest;  /* name of that node; NULL: "a node" */
+    uint64_t cell;         /* sherd__nodes.cell and depth */
+    uint32_t tasks;
 } sherd__plan_input;
 
 typedef struct sherd__plan {
@@ -33,6 +35,9 @@ typedef struct sherd__plan {
     uint64_t node_bytes; /* upper bound for one node, as expected */
 } sherd__plan;
 
+/** Returns the bytes from which on larger cells are made only where panels do not get too few: at
+ *  least 1 MB. cell: as nodes declare it. */
+uint64_t sherd__plan_enough(uint64_t cell);
 /** Writes "6.3 GB" or "820 KB" (powers of 1000, as in all messages) to out, and returns out. */
 const char *sherd__plan_bytes_text(double bytes, char out[16]);
 /** Plans a product. SHERD_EFEWNODES if a node cannot hold a single row and column; *d says what

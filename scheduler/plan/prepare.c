@@ -125,6 +125,8 @@ int sherd__prepare_cut(sherd__prepared *p, sherd__plan_input *in, const sherd__n
 {
     const uint64_t *rooms = nodes->rooms ? nodes->rooms : &nodes->memory;
     in->smallest = nodes->smallest;
+    in->cell = nodes->cell;
+    in->tasks = nodes->depth;
     return sherd__plan_fit(&p->plan, &p->node_memory, in, rooms,
                            nodes->rooms ? nodes->rooms_len : 1, d);
 }

@@ -35,13 +35,15 @@ typedef struct sherd__nodes {
     uint32_t older;                         /* of these, unable to process windows */
     const char *domain_fault, *domain_hint; /* why domains cannot be trusted to be separate; NULL:
                                                they can */
-    double gflops;                          /* of the slowest node, as it measured; 0: unknown */
-    double gflops_most;                     /* of the fastest node */
+    double gflops;         /* of the slowest node, all its devices together; 0: unknown */
     double residue_gflops; /* as gflops, for packed residues; 0: not all nodes multiply them without
                               unpacking */
-    double residue_gflops_most;
-    uint32_t threads;              /* largest number at one node */
-    bool remote;                   /* at least one node is not on loopback */
+    bool no_csr;           /* some node computes no products with an operand in CSR */
+    uint64_t cell;    /* size of a result, in bytes, that suits more than half of the nodes: smaller
+                              ones slow them down; 0: unknown */
+    uint32_t depth;   /* tasks in progress that keep more than half of the nodes busy; 0: unknown */
+    uint32_t threads; /* largest number at one node */
+    bool remote;      /* at least one node is not on loopback */
     const sherd__entropy *entropy; /* NULL: the system's. A simulation uses its own, to be
                                       reproducible */
 } sherd__nodes;

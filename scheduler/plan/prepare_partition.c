@@ -171,6 +171,7 @@ static void set_up_encoding(sherd__prepared *p, sherd_view a, sherd_view b, size
         .nodes = nodes->remote ? nodes->count : sharing(nodes->count),
         .gflops = nodes->gflops,
         .threads = nodes->threads,
+        .none = nodes->no_csr,
         .link = opt->link_rate > 0 ? opt->link_rate : sherd__link_rate(!nodes->remote),
     };
 }

@@ -18,7 +18,6 @@
 #include "wire/session.h"
 
 #define CELL_MAX (UINT64_C(16) << 20)
-#define SMALL_CELL (UINT64_C(1) << 20)
 #define PANELS_MIN 4u /* fewer than in other schemes: a node converts all of B for each panel */
 #define DEPTH 2u
 #define KEPT 0.3         /* of the memory, for checks of a kept operand's panels */
@@ -197,8 +196,9 @@ static checks checks_of(const sherd__prepared *p, const work *k)
 /* Plans panels and tiles. DEPTH positions are in memory at a time, each with all shares, enough
  * answers to decode, and the data to check them. */
 static int plan(sherd__plan *out, const sherd__prepared *p, const work *k, uint64_t memory,
-                uint64_t node_memory, const char *smallest, sherd_diag *d)
+                uint64_t node_memory, const sherd__nodes *nodes, bool named, sherd_diag *d)
 {
+    const double enough = (double)sherd__plan_enough(nodes->cell);
     const size_t inner = k->inner, rows = k->rows, right = k->right;
     const checks check = checks_of(p, k);
     const double wire = 3.0 * p->primes_len, budget = 0.6 * (double)memory - check.once;
@@ -218,7 +218,7 @@ static int plan(sherd__plan *out, const sherd__prepared *p, const work *k, uint6
                            "hold",
                            inner, p->primes_len, sherd__plan_bytes_text((double)memory, own),
                            sherd__plan_bytes_text((double)node_memory, there),
-                           smallest ? smallest : "a node");
+                           named && nodes->smallest ? nodes->smallest : "a node");
     }
     out->tile_cols = tile >= (double)right ? (right ? right : 1) : (size_t)tile;
     double row = wire * ((double)k->left + (double)k->each * (double)out->tile_cols);
@@ -227,8 +227,8 @@ static int plan(sherd__plan *out, const sherd__prepared *p, const work *k, uint6
     if (h > here) h = here;
     double most = rows ? (double)rows : 1;
     if (h > most) h = most;
-    if (h * row > (double)SMALL_CELL && h > most / PANELS_MIN) {
-        double small = (double)SMALL_CELL / row;
+    if (h * row > enough && h > most / PANELS_MIN) {
+        double small = enough / row;
         h = most / PANELS_MIN > small ? most / PANELS_MIN : small;
     }
     out->panel_rows = h < 1 ? 1 : (size_t)h;
@@ -239,7 +239,8 @@ static int plan(sherd__plan *out, const sherd__prepared *p, const work *k, uint6
     uint64_t there = (uint64_t)(0.6 * (double)node_memory / ((double)out->cell_bytes + 1));
     if (depth >= there) depth = there ? there - 1 : 0; /* one more cell is being made */
     out->depth = depth < DEPTH ? DEPTH : depth > 8 ? 8 : (uint32_t)depth;
-    if (out->cell_bytes > SMALL_CELL && out->depth > 3) out->depth = 3;
+    uint32_t busy = nodes->depth < 2 ? 3 : nodes->depth + 1; /* those of large cells */
+    if (out->cell_bytes > sherd__plan_enough(0) && out->depth > busy) out->depth = busy;
     out->perm_cache = 0;
     out->node_bytes = (uint64_t)(wire * (double)inner * (double)out->tile_cols) +
                       out->cell_bytes * (out->depth + 1);
@@ -278,9 +279,9 @@ static int fit(sherd__prepared *p, const work *k, double kept, const sherd__node
         uint64_t node = nodes->budgets ? nodes->budgets[i] : nodes->memory;
         sherd_diag *why = i == spare ? d : NULL;
         sherd__plan out;
-        int err = kept > 0.6 * (double)node ? keeps_too_little(node, kept, why)
-                                            : plan(&out, p, k, memory, node - (uint64_t)kept,
-                                                   spare ? NULL : nodes->smallest, why);
+        int err = kept > 0.6 * (double)node
+                      ? keeps_too_little(node, kept, why)
+                      : plan(&out, p, k, memory, node - (uint64_t)kept, nodes, !spare, why);
         if (err && i == spare) return err;
         if (err || tasks_of(&out, k) > 2 * fewest) break;
         fewest = fmin(fewest, tasks_of(&out, k));

@@ -62,6 +62,8 @@ static void legal(unsigned kind, const message *m)
         assert(m->hello.minor_min <= m->hello.minor_max);
         assert(isfinite(m->hello.gflops) && m->hello.gflops >= 0);
         assert(isfinite(m->hello.residue_gflops) && m->hello.residue_gflops >= 0);
+        assert(m->hello.devices_len <= SHERD__DEVICES_MAX && sherd__hello_rates_ok(&m->hello));
+        assert(isfinite(sherd__hello_rates_of(&m->hello).gflops));
         printable(m->hello.software, sizeof m->hello.software);
         printable(m->hello.blas_core, sizeof m->hello.blas_core);
         printable(m->hello.backend, sizeof m->hello.backend);

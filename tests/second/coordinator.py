@@ -30,7 +30,7 @@ class Ended(Exception):
 class Coordinator:
     """Connects and sends HELLO; keeps all answers by (job, task, attempt)."""
 
-    offer = {"minor_min": 0, "minor_max": 1, "features": 0, "software": "second 1",
+    offer = {"minor_min": 0, "minor_max": 2, "features": 0, "software": "second 1",
              "blas_core": "", "backend": "", "threads": 0, "memory": 0, "gflops": 0.0}
 
     def __init__(self, port, identity, pins, job=1, greet=True, **tls):

@@ -166,15 +166,18 @@ sends("silence instead of HELLO", ESILENT, greet=False)
 sends("half a header instead of HELLO", ESILENT, record(HELLO)[:16], greet=False)
 sends("BYE instead of HELLO", records.ECLOSED, records.bye(0), greet=False)
 GREETING = Coordinator.offer
+DEVICE = {"does": 15, "gflops": 4.0, "residue_gflops": 2.0, "memory": 0, "cell": 0, "depth": 2}
 for field in GREETING:
     sends(f"HELLO without {field}", EFRAME, record(HELLO, records.encode(
         records.HELLO_BODY, {k: v for k, v in GREETING.items() if k != field})), greet=False)
 for name, wanted, changes in (
-        ("minors 2 to 9", records.EVERSION, {"minor_min": 2, "minor_max": 9}),
+        ("minors 3 to 9", records.EVERSION, {"minor_min": 3, "minor_max": 9}),
         ("minors 1 to 0", (EFRAME, records.EVERSION), {"minor_min": 1, "minor_max": 0}),
         ("software of 48 bytes", EFRAME, {"software": "s" * 48}),
         ("speed NaN", EFRAME, {"gflops": float("nan")}),
-        ("a negative speed", EFRAME, {"gflops": -1.0})):
+        ("a negative speed", EFRAME, {"gflops": -1.0}),
+        ("13 devices", EFRAME, {"devices": [DEVICE] * 13}),
+        ("a device of speed NaN", EFRAME, {"devices": [{**DEVICE, "gflops": float("nan")}]})):
     sends(f"HELLO with {name}", wanted, record(HELLO, records.encode(
         records.HELLO_BODY, {**GREETING, **changes})), greet=False)
 GOOD = records.encode(records.HELLO_BODY, GREETING)

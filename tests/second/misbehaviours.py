@@ -96,6 +96,13 @@ def greeting(**changes):
     return {name: value for name, value in values.items() if value is not None}
 
 
+DEVICE = {"does": 15, "gflops": 4.0, "residue_gflops": 2.0, "memory": 0, "cell": 1 << 20, "depth": 2}
+
+
+def device(**changes):
+    return {**DEVICE, **changes}
+
+
 def says(*items):
     """A step that sends these records instead."""
     def step(session, *_given):
@@ -212,8 +219,8 @@ for field in ("minor_min", "minor_max", "features", "software", "blas_core", "ba
               "memory", "gflops"):
     kind(f"sends WELCOME without {field}", hello=greeting(**{field: None}))
 for name, changes in {
-        "minor 2": {"minor_min": 2, "minor_max": 2},
-        "minors 1 to 2": {"minor_max": 2}, "minors 1 to 0": {"minor_max": 0},
+        "minor 3": {"minor_min": 3, "minor_max": 3},
+        "minors 1 to 2": {"minor_min": 1}, "minors 2 to 1": {"minor_max": 1},
         "minor 4294967295": {"minor_min": 2**32 - 1, "minor_max": 2**32 - 1},
         "software of 48 bytes": {"software": "s" * 48}, "a core of 200 bytes": {"blas_core": "c" * 200},
         "a backend of 16 bytes": {"backend": "b" * 16},
@@ -221,8 +228,17 @@ for name, changes in {
         "speed NaN": {"gflops": float("nan")}, "speed infinity": {"gflops": float("inf")},
         "a negative speed": {"gflops": -1.0},
         "residue speed NaN": {"residue_gflops": float("nan")},
-        "a negative residue speed": {"residue_gflops": -4.0}}.items():
+        "a negative residue speed": {"residue_gflops": -4.0},
+        "13 devices": {"devices": [DEVICE] * 13},
+        "a device of speed NaN": {"devices": [device(gflops=float("nan"))]},
+        "a device of infinite speed": {"devices": [DEVICE, device(residue_gflops=float("inf"))]},
+        "a device of a negative speed": {"devices": [device(gflops=-1.0)]},
+        "a device that does nothing": {"devices": [device(does=0)]},
+        "a device that does what nobody knows": {"devices": [device(does=2**32 - 16)]}}.items():
     kind(f"sends WELCOME with {name}", hello=greeting(**changes))
+for field in DEVICE:
+    kind(f"sends WELCOME with a device without {field}", hello=greeting(
+        devices=[DEVICE, {k: v for k, v in DEVICE.items() if k != field}]))
 for name, changes in {
         "minor 0": {"minor_min": 0, "minor_max": 0}, "every feature": {"features": 2**64 - 1}, "no feature": {"features": 0},
         "control characters": {"software": "\x1b[2J\a\n"}, "no software": {"software": ""},
@@ -230,7 +246,16 @@ for name, changes in {
         "memory 2^64 - 1": {"memory": 2**64 - 1},
         "speed 0": {"gflops": 0.0}, "speed 1e308": {"gflops": 1e308},
         "speed 5e-324": {"gflops": 5e-324}, "residue speed 1e308": {"residue_gflops": 1e308},
-        "no residue speed": {"residue_gflops": None}}.items():
+        "no residue speed": {"residue_gflops": None},
+        "minor 1": {"minor_min": 1, "minor_max": 1, "devices": None},
+        "minor 1 and devices that do nothing": {"minor_min": 1, "minor_max": 1,
+                                                "devices": [device(does=0)]},
+        "no devices": {"devices": None}, "12 devices": {"devices": [DEVICE] * 12},
+        "devices of all sizes": {"devices": [
+            device(does=2**32 - 1, gflops=1e308, residue_gflops=1e308, memory=2**64 - 1,
+                   cell=2**64 - 1, depth=2**32 - 1)] * 12},
+        "devices of no size": {"devices": [
+            device(gflops=0.0, residue_gflops=0.0, memory=0, cell=0, depth=0)] * 2}}.items():
     kind(f"sends WELCOME with {name}", HARMLESS, hello=greeting(**changes))
 WELCOME = records.encode(records.HELLO_BODY, Session.hello)
 for name, data in {

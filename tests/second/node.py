@@ -14,9 +14,14 @@ from .blocks import Refused
 class Session:
     """One coordinator: a thread, its blocks and tasks."""
 
-    hello = {"minor_min": 1, "minor_max": 1, "features": 0b100000, "software": "second 1",
+    # Two devices, one of which multiplies packed residues: together as fast as one of minor 1.
+    hello = {"minor_min": 2, "minor_max": 2, "features": 0b100000, "software": "second 1",
              "blas_core": "numpy", "backend": "cpu", "threads": 1, "memory": 1 << 30,
-             "gflops": 4.0, "residue_gflops": 2.0}
+             "gflops": 4.0, "residue_gflops": 2.0,
+             "devices": [{"does": 15, "gflops": 3.0, "residue_gflops": 1.0, "memory": 0,
+                          "cell": 1 << 20, "depth": 1},
+                         {"does": 7, "gflops": 1.0, "residue_gflops": 0.0, "memory": 1 << 28,
+                          "cell": 0, "depth": 1}]}
 
     def __init__(self, node, sock):
         self.node, self.sock = node, sock
@@ -53,15 +58,19 @@ class Session:
         if kind != records.HELLO:
             raise records.Malformed("no HELLO")
         offer = records.decode(records.HELLO_BODY, body)
-        if not offer["minor_min"] <= 1 <= offer["minor_max"]:
-            self.send(records.bye(records.EVERSION, "only minor version 1 is supported"))
+        if offer["minor_min"] > 2:
+            self.send(records.bye(records.EVERSION, "only minor versions up to 2 are supported"))
             return
         self.welcome(offer)
         while self.step():
             pass
 
     def welcome(self, offer):
-        self.send(records.record(records.WELCOME, records.encode(records.HELLO_BODY, self.hello)))
+        hello = self.hello
+        if offer["minor_max"] < 2:  # it knows nothing of devices
+            hello = {k: v for k, v in hello.items() if k != "devices"}
+            hello["minor_min"] = hello["minor_max"] = offer["minor_max"]
+        self.send(records.record(records.WELCOME, records.encode(records.HELLO_BODY, hello)))
 
     def step(self):
         """Reads and handles one record; returns False at the end of the session."""

@@ -20,16 +20,19 @@ EFRAME, EAUTH, EWRONG, EREFUSED, EVERSION, EUNASKED, ESILENT = range(-100, -107,
 ECLOSED, ECONNECT, EADDRINUSE, ENET = -200, -201, -202, -203
 EDEVICE, EOPEN, EIO, EFORMAT, ESHAPE, EKEY, ECHAIN = -300, -400, -401, -402, -403, -404, -405
 
-# name: (field number, kind); u varint, s zigzag, x fixed64, d double, t text, * repeated u.
+# name: (field number, kind); u varint, s zigzag, x fixed64, d double, t text, * repeated u, a schema
+# for an embedded message, a list of one schema for a repeated one.
 WINDOWS = {"height": (1, "u"), "width": (2, "u"), "channels": (3, "u"), "window": (4, "u"),
            "stride": (5, "u"), "padding": (6, "u")}
 DESCRIPTION = {"origin": (1, "u"), "dtype": (2, "u"), "encoding": (3, "u"), "primes": (4, "u"),
                "groups": (5, "u"), "rows": (6, "u"), "cols": (7, "u"), "len": (8, "u"),
                "attempt": (9, "u")}
+DEVICE = {"does": (1, "u"), "gflops": (2, "d"), "residue_gflops": (3, "d"), "memory": (4, "u"),
+          "cell": (5, "u"), "depth": (6, "u")}
 HELLO_BODY = {"minor_min": (1, "u"), "minor_max": (2, "u"), "features": (3, "x"),
               "software": (4, "t"), "blas_core": (5, "t"), "backend": (6, "t"),
               "threads": (7, "u"), "memory": (8, "u"), "gflops": (9, "d"),
-              "residue_gflops": (10, "d")}
+              "residue_gflops": (10, "d"), "devices": (11, [DEVICE])}
 TASK_BODY = {"op": (1, "u"), "flags": (2, "u"), "left": (3, "u"), "right": (4, "u"),
              "primes": (5, "*"), "result": (6, DESCRIPTION), "windows": (7, WINDOWS)}
 REFUSE_BODY = {"what": (1, "u"), "code": (2, "s"), "text": (3, "t")}
@@ -69,6 +72,10 @@ def encode(schema, values):
         elif kind == "*":
             packed = b"".join(map(varint, value))
             out += varint(number << 3 | 2) + varint(len(packed)) + packed if value else b""
+        elif isinstance(kind, list):
+            for item in value:
+                body = encode(kind[0], item)
+                out += varint(number << 3 | 2) + varint(len(body)) + body
         else:
             body = value.encode() if kind == "t" else encode(kind, value)
             out += varint(number << 3 | 2) + varint(len(body)) + body
@@ -123,6 +130,8 @@ def decode(schema, body):
             values[name] = struct.unpack("<d", value)[0]
         elif kind == "t":
             values[name] = value.decode("utf-8", "replace")
+        elif isinstance(kind, list):
+            values.setdefault(name, []).append(decode(kind[0], value))
         else:
             values[name] = value if kind == "u" else decode(kind, value)
     return values

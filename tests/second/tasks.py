@@ -206,8 +206,22 @@ def main():
     node = Server("node", [me], "--threads", "1", "--memory", "256M")
     cases = Cases(node, me)
     w = cases.c.welcome
-    report(w["minor_min"] == w["minor_max"] == 1 and w["memory"] > 0 and w["gflops"] > 0,
-           "WELCOME contains minor version 1 twice, memory and speed", w)
+    report(w["minor_min"] == w["minor_max"] == 2 and w["memory"] > 0 and w["gflops"] > 0,
+           "WELCOME contains minor version 2 twice, memory and speed", w)
+    devices = w.get("devices", [])
+    fields = set(records.DEVICE)
+    report(0 < len(devices) <= 12 and all(set(d) == fields and d["depth"] > 0 for d in devices),
+           "a node of minor 2 declares its devices", devices)
+    report(w["gflops"] == sum(d["gflops"] for d in devices if d["does"] & 1),
+           "its rate is that of all devices together", devices)
+    for offered in (0, 1):
+        older = type("Older", (Coordinator,), {"offer": {**Coordinator.offer, "minor_max": offered}})
+        c = older(node.port, me, node.pins)
+        said = c.welcome
+        report(said["minor_min"] == said["minor_max"] == offered and "devices" not in said and
+               said["gflops"] == w["gflops"], f"to a coordinator of minor {offered} it declares none",
+               said)
+        c.close()
     for run in (cases.floats, cases.modulo, cases.groups, cases.sparse, cases.images,
                 cases.entries, cases.life):
         try:

@@ -124,7 +124,7 @@ static inline void tie_begin(hub *h, tie *t, const sherd__peer *p)
                               .identity = h->me,
                               .owner = { tie_event, tie_gone, t } };
     o.session.role = SHERD__COORDINATOR;
-    o.session.hello = (sherd__hello){ .software = "sherd tests" };
+    o.session.hello = (sherd__hello){ .minor_max = SHERD__MINOR, .software = "sherd tests" };
     assert_int_equal(sherd__link_connect(&t->link, &o, p->host, p->port, &p->key, NULL), SHERD_OK);
 }
 

@@ -97,6 +97,10 @@ static void a_node_prints_its_line_and_serves_allowed_coordinators(void **s)
     tie_up(&mine, &t, &p.peer);
     assert_int_equal(t.hello.memory, 64 << 20);
     assert_true(t.hello.threads >= 1 && t.hello.gflops > 0);
+    assert_int_equal(t.hello.devices_len, 1);
+    assert_int_equal(t.hello.devices[0].does, SHERD__DOES_ALL);
+    assert_true(t.hello.devices[0].gflops == t.hello.gflops);
+    assert_true(t.hello.devices[0].cell > 0 && t.hello.devices[0].depth > 0);
     assert_string_equal(t.hello.backend, "cpu");
     tie_put(&t, 9, 1, 20, 30, 2);
     tie_put(&t, 9, 2, 30, 10, 3);

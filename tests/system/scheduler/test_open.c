@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "scheduler/cluster/internal.h"
 #include "scheduler/cluster/launch.h"
 #include "tests/support/send_signal.h"
 #include "sherd/product.h"
@@ -167,6 +168,30 @@ static void the_nodes_of_a_file_do_the_work(void **state)
         sherd_report_fini(&r);
         sherd_cluster_close(c);
     }
+}
+
+static void what_nodes_declare_of_their_devices_is_planned_with(void **state)
+{
+    (void)state;
+    sherd_cluster *c;
+    sherd_diag d = { 0 };
+    sherd__nodes all;
+    double slowest = INFINITY;
+    write_nodes(NULL, false);
+    if (open_file(&c, 0, &d)) fail_msg("%s", d.message);
+    sherd__cluster_refresh(c);
+    sherd__cluster_nodes(c, &all);
+    for (uint32_t i = 0; i < UP; i++) {
+        sherd_node_info info = { .size = sizeof info };
+        sherd_cluster_node(c, i, &info);
+        assert_int_equal(info.devices, 1);
+        slowest = fmin(slowest, info.gflops);
+    }
+    assert_true(all.gflops == slowest && all.gflops > 0);
+    assert_int_equal(all.cell, 1 << 20); /* as node/backends/cpu.c declares them */
+    assert_int_equal(all.depth, 2);
+    assert_false(all.no_csr);
+    sherd_cluster_close(c);
 }
 
 static void a_node_that_never_comes_up_is_an_error_or_left_out(void **state)
@@ -426,6 +451,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(options_must_name_the_nodes),
         T(the_nodes_of_a_file_do_the_work),
+        T(what_nodes_declare_of_their_devices_is_planned_with),
         T(a_node_that_never_comes_up_is_an_error_or_left_out),
         T(opening_beyond_the_time_limit_is_a_timeout_for_any_number_of_nodes),
         T(an_absent_node_is_named_once_with_one_hint),

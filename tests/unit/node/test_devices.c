@@ -10,6 +10,8 @@
 #include <cmocka.h>
 
 #include "core/alloc.h"
+#include "node/devices.h"
+#include "sherd/mat.h"
 #include "tests/unit/node/worker_peer.h"
 
 enum { SIDE = 40, BLOCK = SIDE * SIDE * 8 };
@@ -28,6 +30,16 @@ static int close_cpu(void **s)
     (void)s;
     sherd__backend_cpu.close(cpu);
     return 0;
+}
+
+static void keep(void *ctx, uint8_t *bytes, uint64_t len)
+{
+    (void)ctx, (void)bytes, (void)len;
+}
+
+static void forget(sherd__call *c)
+{
+    (void)c;
 }
 
 static void start(remote_options o)
@@ -275,6 +287,48 @@ static void abandoned_tasks_leave_nothing_behind(void **s)
     assert_true(dropped_in_use > 10);
 }
 
+/* Returns the device on which a task runs: in float64, or modulo a prime. */
+static uint32_t device_for(sherd__devices *ds, sherd__block *b, bool residues)
+{
+    sherd__task t = peer_task(9, 1, 1, 1);
+    uint8_t out[8];
+    sherd_diag d = { 0 };
+    sherd__device_state *on;
+    sherd__call c = { .task = &t, .owner = 1, .out = out, .done = forget };
+    t.primes_len = residues;
+    t.primes[0] = 5;
+    assert_int_equal(sherd__executor_new_inline(&c.executor), SHERD_OK);
+    assert_int_equal(sherd__devices_submit(ds, &c, b, b, &on, &d), SHERD_OK);
+    (void)sherd__executor_drain(c.executor);
+    (void)sherd__devices_done(&c, b, b, on);
+    sherd__devices_drop(b);
+    sherd__executor_free(c.executor);
+    return on->number;
+}
+
+static void a_task_goes_to_the_device_that_is_fastest_for_its_kind(void **s)
+{
+    (void)s;
+    static const sherd__device list[] = {
+        { .does = SHERD__DOES_ALL, .gflops = 10, .depth = 1 },
+        { .does = SHERD__DOES_ALL, .gflops = 5, .residue_gflops = 100, .depth = 1 },
+        { .does = SHERD__DOES_MAPS, .gflops = 1000, .residue_gflops = 1000, .depth = 1 },
+    };
+    static uint8_t number[8];
+    const sherd__fragment_info i = {
+        .origin = SHERD__HIDDEN, .dtype = SHERD_F64, .rows = 1, .cols = 1, .len = 8
+    };
+    sherd__devices ds;
+    sherd__block b = { .refs = 1 };
+    assert_int_equal(sherd__fragment_take(&b.fragment, &i, number, keep, NULL), SHERD_OK);
+    sherd__devices_init(&ds, &worker_fake, NULL, list, 3);
+    assert_int_equal(device_for(&ds, &b, false), 0);
+    assert_int_equal(device_for(&ds, &b, true), 1);
+    assert_true(sherd__devices_gflops(&ds, false) == 10);
+    assert_true(sherd__devices_gflops(&ds, true) == 100);
+    sherd__fragment_free(b.fragment);
+}
+
 static void every_failed_allocation_is_handled(void **s)
 {
     (void)s;
@@ -306,6 +360,7 @@ int main(void)
         cmocka_unit_test(another_device_takes_the_tasks_of_a_lost_one),
         cmocka_unit_test(if_all_devices_are_lost_tasks_are_refused_and_blocks_stay),
         cmocka_unit_test(abandoned_tasks_leave_nothing_behind),
+        cmocka_unit_test(a_task_goes_to_the_device_that_is_fastest_for_its_kind),
         cmocka_unit_test(every_failed_allocation_is_handled),
     };
     return cmocka_run_group_tests_name("node/devices", tests, open_cpu, close_cpu);

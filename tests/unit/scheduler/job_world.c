@@ -259,9 +259,13 @@ void world_settle(world *w)
 void world_join(world *w, uint32_t i)
 {
     end *e = &w->ends[i];
-    sherd__session_options o = { .role = SHERD__COORDINATOR, .now_ms = w->now };
+    sherd__session_options o = { .role = SHERD__COORDINATOR,
+                                 .now_ms = w->now,
+                                 .hello = { .minor_max = SHERD__MINOR } };
     assert_int_equal(sherd__session_new(&e->here, &o), SHERD_OK);
     o.role = SHERD__NODE;
+    o.hello.devices_len = i < w->other ? 2 : 0;
+    for (int k = 0; k < 2; k++) o.hello.devices[k].does = w->does[k];
     o.hello.features = i < w->older ? 0 : SHERD__FEATURE_WINDOWS;
     assert_int_equal(sherd__session_new(&e->there, &o), SHERD_OK);
     e->asked = 0;
@@ -356,6 +360,7 @@ void world_start(world *w, uint32_t nodes, uint32_t tiles, uint32_t panels, uint
                               .ledger = w->ledger,
                               .executor = w->executor,
                               .op = SHERD__OP_MULTIPLY,
+                              .needs = w->needs,
                               .id = JOB,
                               .nodes = nodes,
                               .domain = w->domain,

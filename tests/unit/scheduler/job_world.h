@@ -55,6 +55,9 @@ typedef struct world {
     uint32_t domain[NODES_MAX]; /* world_start numbers them 0, 1, ..., unless they were set */
     bool domains_set;
     uint32_t older; /* this many nodes, the first ones, do not support windows of images */
+    uint32_t needs; /* kinds of arithmetic that the job needs */
+    uint32_t other; /* this many nodes, the first ones, have two devices with these kinds */
+    uint32_t does[2];
     bool behind;    /* the executor is delayed: several answers arrive before one is judged */
     char said[4096];
 } world;

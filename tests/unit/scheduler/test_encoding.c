@@ -58,6 +58,9 @@ static void sparse_operands_are_sent_in_csr_and_dense_ones_dense(void **state)
     assert_false(choose(&in).csr); /* nothing is sent */
     in.skips = false;
     assert_true(choose(&in).csr);
+    in.none = true; /* nodes do not compute with it */
+    assert_false(choose(&in).csr);
+    in.none = false;
     in.rows = 0;
     assert_false(choose(&in).csr);
 }

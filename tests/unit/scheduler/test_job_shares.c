@@ -339,6 +339,38 @@ static void nodes_that_do_not_support_windows_get_no_such_tasks(void **state)
     }
 }
 
+static void nodes_without_a_device_for_the_work_are_not_asked_for_any(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t needs, does[2];
+        const char *said;
+    } cases[] = {
+        { SHERD__DOES_RESIDUES, { SHERD__DOES_F64, SHERD__DOES_MAPS }, "modulo primes" },
+        { SHERD__DOES_RESIDUES, { SHERD__DOES_F64, SHERD__DOES_RESIDUES }, NULL },
+        { SHERD__DOES_MAPS, { SHERD__DOES_F64, 0 }, "no element-wise operations" },
+        { SHERD__DOES_F64, { SHERD__DOES_RESIDUES, 1u << 31 }, "no products in float64" },
+        { 0, { 0, 0 }, NULL },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (uint32_t other = 0; other < 3; other++) {
+            world w = world_of(3);
+            w.needs = cases[i].needs;
+            w.other = other;
+            memcpy(w.does, cases[i].does, sizeof w.does);
+            world_start(&w, 4, 1, 2, 2, 0, false);
+            world_settle(&w);
+            bool lost = other > 0 && cases[i].said;
+            for (uint32_t k = 0; k < other && lost; k++)
+                assert_int_equal(w.ends[k].asked + w.ends[k].blocks, 0);
+            if (lost) assert_non_null(strstr(w.said, cases[i].said));
+            world_work(&w, NOBODY);
+            world_must_be_done(&w, lost && other == 2 ? SHERD_EFEWNODES : SHERD_OK);
+            if (!lost) assert_null(strstr(w.said, "computes no"));
+            world_stop(&w);
+        }
+}
+
 static void a_slot_without_a_domain_is_refused(void **state)
 {
     (void)state;
@@ -372,6 +404,7 @@ int main(void)
         T(cells_of_a_position_decoded_meanwhile_are_not_hidden),
         T(a_product_of_the_transposed_left_operand_has_its_own_operation),
         T(nodes_that_do_not_support_windows_get_no_such_tasks),
+        T(nodes_without_a_device_for_the_work_are_not_asked_for_any),
         T(a_slot_without_a_domain_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

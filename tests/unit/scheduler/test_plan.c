@@ -123,6 +123,46 @@ static void small_work_is_one_cell_and_large_work_overlaps(void **state)
     assert_true(p.panel_rows < 20000);
 }
 
+/* As for nodes with fast devices. */
+static void cells_are_as_large_and_as_many_as_devices_need(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t cell;
+        uint32_t tasks;
+        uint64_t least, most; /* bytes of a cell */
+        uint32_t depth;
+    } cases[] = {
+        { 0, 0, 1 << 19, 1 << 20, 4 },
+        { 1, 2, 1 << 19, 1 << 20, 4 },
+        { 1 << 20, 2, 1 << 19, 1 << 20, 4 },
+        { 4 << 20, 2, 3 << 20, 4 << 20, 4 },
+        { 4 << 20, 9, 3 << 20, 4 << 20, 11 },
+        { UINT64_MAX, 2, 5 << 20, 6 << 20, 4 },
+        { 4 << 20, UINT32_MAX, 3 << 20, 4 << 20, 64 },
+    };
+    sherd__plan_input in = { .n = 200,
+                             .k = 1000,
+                             .m = 3000,
+                             .slots = 3,
+                             .widest = 334,
+                             .rows_kept = 1,
+                             .rows_longest = 200,
+                             .size_a = 8,
+                             .size_b = 8,
+                             .memory = UINT64_C(1) << 34,
+                             .node_memory = UINT64_C(1) << 34 };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        sherd__plan p;
+        in.cell = cases[i].cell;
+        in.tasks = cases[i].tasks;
+        assert_int_equal(sherd__plan_make(&p, &in, NULL), SHERD_OK);
+        if (p.cell_bytes < cases[i].least || p.cell_bytes > cases[i].most)
+            fail_msg("case %zu: cells of %llu bytes", i, (unsigned long long)p.cell_bytes);
+        if (p.cell_bytes > 1 << 20) assert_int_equal(p.depth, cases[i].depth);
+    }
+}
+
 static void fewer_than_half_of_the_nodes_may_be_left_out(void **state)
 {
     (void)state;
@@ -193,6 +233,7 @@ int main(void)
         cmocka_unit_test(a_partition_fits_both_memories_and_covers_everything),
         cmocka_unit_test(what_fits_less_memory_fits_more_memory),
         cmocka_unit_test(small_work_is_one_cell_and_large_work_overlaps),
+        cmocka_unit_test(cells_are_as_large_and_as_many_as_devices_need),
         cmocka_unit_test(fewer_than_half_of_the_nodes_may_be_left_out),
         cmocka_unit_test(empty_work_has_a_plan),
     };

@@ -165,6 +165,36 @@ static void invalid_options_are_refused_with_a_message(void **state)
                      SHERD_EUNSUPPORTED);
 }
 
+static void what_nodes_say_of_their_devices_is_planned_with(void **state)
+{
+    (void)state;
+    enum { SIDE = 600 };
+    static double sparse[SIDE * SIDE], out[SIDE * SIDE];
+    static const uint32_t own[] = { 0, 1, 2, 3 };
+    sherd__nodes four = {
+        .count = 4, .domain = own, .domains = 4, .usable = 4, .memory = UINT64_C(1) << 30
+    };
+    for (unsigned i = 0; i < SIDE * SIDE; i += 61) sparse[i] = i;
+    sherd_view s = sherd_view_c(sparse, SHERD_F64, SIDE, SIDE);
+    for (int round = 0; round < 4; round++) {
+        sherd__prepared p;
+        sherd_product_options o = options();
+        o.scheme = round < 2 ? SHERD_PLAIN : SHERD_SHARE;
+        o.exact = true;
+        o.bits = 16;
+        o.memory = UINT64_C(1) << 30;
+        four.no_csr = round == 1;
+        four.cell = round == 3 ? 8 << 20 : 1 << 20;
+        four.depth = round == 3 ? 6 : 2;
+        sherd_diag d = { 0 };
+        if (sherd__prepare_multiply(&p, s, s, out, SIDE, &four, &o, &d)) fail_msg("%s", d.message);
+        if (round < 2) assert_int_equal(p.encoding.csr, round == 0);
+        else if (round == 2) assert_true(p.plan.panel_rows == 150 && p.plan.depth == 3);
+        else assert_true(p.plan.panel_rows == 600 && p.plan.depth == 7);
+        sherd__prepared_fini(&p);
+    }
+}
+
 static void private_schemes_refuse_element_wise_operations(void **state)
 {
     (void)state;
@@ -532,6 +562,7 @@ int main(void)
         cmocka_unit_test(without_a_seed_every_call_draws_one),
         cmocka_unit_test(all_random_numbers_come_from_the_given_entropy),
         cmocka_unit_test(invalid_options_are_refused_with_a_message),
+        cmocka_unit_test(what_nodes_say_of_their_devices_is_planned_with),
         cmocka_unit_test(private_schemes_refuse_element_wise_operations),
         cmocka_unit_test(a_seed_does_not_determine_masks),
         cmocka_unit_test(nonfinite_values_are_refused_in_exact_mode_with_their_place),

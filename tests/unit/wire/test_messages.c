@@ -61,7 +61,11 @@ static void every_body_has_these_bytes(void **state)
     uint8_t b[SHERD__CONTROL_MAX];
     const uint32_t attempt = 3;
     sherd__hello quick = hello;
+    sherd__hello devices = hello;
     quick.residue_gflops = 408.5;
+    devices.devices_len = 2;
+    devices.devices[0] = (sherd__hello_device){ 15, 102.5, 408.5, 0, 1 << 20, 2 };
+    devices.devices[1] = (sherd__hello_device){ 1, 8000, 0, UINT64_C(1) << 36, 1 << 24, 300 };
     sherd__refusal no_room = { .block = 5, .code = SHERD_EREFUSED, .text = "no room" };
     same(b, sherd__message_hello(b, &hello),
          "08011003190100000000000080220b736865726420302e312e302a0a436f6f7065726c616b65"
@@ -69,6 +73,11 @@ static void every_body_has_these_bytes(void **state)
     same(b, sherd__message_hello(b, &quick),
          "08011003190100000000000080220b736865726420302e312e302a0a436f6f7065726c616b65"
          "32036370753802408080808020490000000000a05940510000000000887940");
+    same(b, sherd__message_hello(b, &devices),
+         "08011003190100000000000080220b736865726420302e312e302a0a436f6f7065726c616b65"
+         "32036370753802408080808020490000000000a05940"
+         "5a1c080f110000000000a059401900000000008879402000288080403002"
+         "5a23080111000000000040bf4019000000000000000020808080808002288080800830ac02");
     same(b, sherd__message_description(b, &block, NULL), "0801100118002000280230ac02381140f0be02");
     same(b, sherd__message_description(b, &task.result, &attempt),
          "080210201800200228003005380440784803");
@@ -210,6 +219,61 @@ static void a_field_from_a_later_minor_is_skipped(void **state)
     }
 }
 
+static void as_many_devices_as_fit_are_declared_and_no_more(void **state)
+{
+    (void)state;
+    uint8_t b[2 * SHERD__CONTROL_MAX];
+    static const uint8_t one_more[] = { 0x5a, 0x1c, 0x08, 0x0f, 0x11, 0, 0,    0, 0, 0,
+                                        0,    0,    0,    0x19, 0,    0, 0,    0, 0, 0,
+                                        0,    0,    0x20, 0,    0x28, 0, 0x30, 2 };
+    sherd__hello h = hello, got;
+    h.devices_len = SHERD__DEVICES_MAX;
+    for (uint32_t i = 0; i < SHERD__DEVICES_MAX; i++)
+        h.devices[i] = (sherd__hello_device){ UINT32_MAX, 1e300,          1e-300,
+                                              UINT64_MAX, UINT64_MAX - i, UINT32_MAX };
+    size_t n = sherd__message_hello(b, &h);
+    assert_true(n <= SHERD__CONTROL_MAX);
+    assert_int_equal(sherd__message_hello_parse(&got, b, n, NULL), SHERD_OK);
+    assert_int_equal(got.devices_len, SHERD__DEVICES_MAX);
+    assert_memory_equal(got.devices, h.devices, sizeof h.devices);
+    memcpy(b + n, one_more, sizeof one_more);
+    b[n + 1] = sizeof one_more - 2;
+    assert_int_equal(sherd__message_hello_parse(&got, b, n + sizeof one_more, NULL), SHERD_EFRAME);
+    n = sherd__message_hello(b, &hello);
+    memcpy(b + n, one_more, sizeof one_more);
+    b[n + 1] = sizeof one_more - 2;
+    assert_int_equal(sherd__message_hello_parse(&got, b, n + sizeof one_more, NULL), SHERD_OK);
+    assert_int_equal(got.devices[0].depth, 2);
+    b[n + 1] -= 2; /* a device without its last field */
+    assert_int_equal(sherd__message_hello_parse(&got, b, n + sizeof one_more - 2, NULL),
+                     SHERD_EFRAME);
+}
+
+static void rates_of_a_node_are_those_of_its_devices_together(void **state)
+{
+    (void)state;
+    sherd__hello h = { .gflops = 5, .residue_gflops = 7 };
+    sherd__hello_rates r = sherd__hello_rates_of(&h); /* of minor 1 */
+    assert_true(r.devices == 1 && r.does == SHERD__DOES_ALL && r.gflops == 5);
+    assert_true(r.residue_gflops == 7 && r.cell == 0 && r.depth == 0);
+    h.devices_len = 3;
+    h.devices[0] = (sherd__hello_device){ SHERD__DOES_F64 | SHERD__DOES_RESIDUES, 10, 0, 0, 9, 2 };
+    h.devices[1] = (sherd__hello_device){ SHERD__DOES_F64, 100, 0, 0, 20, 3 };
+    h.devices[2] = (sherd__hello_device){ SHERD__DOES_MAPS, 1000, 0, 0, 0, 4 };
+    r = sherd__hello_rates_of(&h);
+    assert_true(r.devices == 3 && r.gflops == 110 && r.residue_gflops == 0);
+    assert_int_equal(r.does, SHERD__DOES_F64 | SHERD__DOES_RESIDUES | SHERD__DOES_MAPS);
+    assert_true(r.cell == 20 && r.depth == 9);
+    h.devices[1].does |= SHERD__DOES_RESIDUES;
+    h.devices[1].residue_gflops = 400;
+    r = sherd__hello_rates_of(&h);
+    assert_true(r.residue_gflops == 410);
+    h.devices[0].gflops = h.devices[1].gflops = 1.7e308; /* a peer's numbers */
+    h.devices[0].depth = h.devices[1].depth = UINT32_MAX;
+    r = sherd__hello_rates_of(&h);
+    assert_true(isfinite(r.gflops) && isfinite(r.residue_gflops) && r.depth == UINT32_MAX);
+}
+
 static void values_out_of_range_are_a_peer_error(void **state)
 {
     (void)state;
@@ -227,6 +291,13 @@ static void values_out_of_range_are_a_peer_error(void **state)
                          SHERD_EFRAME);
         h = hello;
         h.residue_gflops = speeds[i];
+        assert_int_equal(sherd__message_hello_parse(&a.hello, b, sherd__message_hello(b, &h), NULL),
+                         SHERD_EFRAME);
+    }
+    for (int i = 0; i < 6; i++) { /* of a device */
+        h = hello;
+        h.devices_len = SHERD__DEVICES_MAX;
+        *(i & 1 ? &h.devices[i].gflops : &h.devices[i].residue_gflops) = speeds[i / 2];
         assert_int_equal(sherd__message_hello_parse(&a.hello, b, sherd__message_hello(b, &h), NULL),
                          SHERD_EFRAME);
     }
@@ -302,6 +373,8 @@ int main(void)
         cmocka_unit_test(a_body_truncated_anywhere_is_refused_field_boundaries_included),
         cmocka_unit_test(with_any_flipped_bit_a_body_is_refused_or_has_legal_values),
         cmocka_unit_test(a_field_from_a_later_minor_is_skipped),
+        cmocka_unit_test(as_many_devices_as_fit_are_declared_and_no_more),
+        cmocka_unit_test(rates_of_a_node_are_those_of_its_devices_together),
         cmocka_unit_test(values_out_of_range_are_a_peer_error),
         cmocka_unit_test(a_put_has_no_attempt_and_a_result_has_one),
         cmocka_unit_test(text_from_a_peer_is_made_printable_and_bounded),

@@ -178,6 +178,13 @@ static void every_field_of_a_body_has_this_number(void **state)
         FIELD(Hello, memory),
         FIELD(Hello, gflops),
         FIELD(Hello, residue_gflops),
+        FIELD(Hello, devices),
+        FIELD(Device, does),
+        FIELD(Device, gflops),
+        FIELD(Device, residue_gflops),
+        FIELD(Device, memory),
+        FIELD(Device, cell),
+        FIELD(Device, depth),
         FIELD(Description, origin),
         FIELD(Description, dtype),
         FIELD(Description, encoding),
@@ -427,7 +434,8 @@ static void every_time_and_limit_has_this_value(void **state)
         CONSTANT(SHERD__TASKS_MAX),     CONSTANT(SHERD__BLOCKS_MAX),   CONSTANT(SHERD__ROUNDS_MAX),
         CONSTANT(SHERD__TEXT_MAX),      CONSTANT(SHERD__PRIMES_MAX),   CONSTANT(SHERD__PRIME_MIN),
         CONSTANT(SHERD__PRIME_MAX),     CONSTANT(SHERD__WINDOW_MAX),   CONSTANT(SHERD__GROUPS_MAX),
-        CONSTANT(SHERD__CSR_MAX),       CONSTANT(SHERD__ANSWERS_MAX),  CONSTANT(SHERD__MINOR),
+        CONSTANT(SHERD__CSR_MAX),       CONSTANT(SHERD__ANSWERS_MAX),  CONSTANT(SHERD__DEVICES_MAX),
+        CONSTANT(SHERD__MINOR),
     };
     table t = find_table("| constant | value |");
     assert_int_equal(t.rows, sizeof constants / sizeof *constants);

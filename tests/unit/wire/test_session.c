@@ -9,6 +9,8 @@
 
 #include <cmocka.h>
 
+#include <math.h>
+
 #include "tests/unit/wire/session_steps.h"
 
 /* ---- handshake ---- */
@@ -49,6 +51,67 @@ static void the_greatest_common_minor_is_chosen(void **state)
     assert_int_equal(handshake(2, 2, 1, 2, &p), SHERD_OK);
     assert_string_equal(p.co.log, "ready 2\n");
     pair_close(&p);
+}
+
+static const sherd__hello_device two_devices[] = {
+    { SHERD__DOES_ALL, 90, 400, 0, 1 << 20, 2 }, { SHERD__DOES_F64, 8000, 0, 1u << 31, 1 << 24, 8 }
+};
+
+/* Returns how many devices the coordinator hears of where the node declares two. */
+static uint32_t devices_heard(uint32_t co_max, uint32_t no_max)
+{
+    pair p;
+    sherd__session_options o = { .role = SHERD__COORDINATOR, .hello = { .minor_max = co_max } };
+    memset(&p, 0, sizeof p);
+    assert_int_equal(sherd__session_new(&p.co.s, &o), SHERD_OK);
+    o.role = SHERD__NODE;
+    o.hello.minor_max = no_max;
+    o.hello.gflops = 8090;
+    o.hello.devices_len = 2;
+    memcpy(o.hello.devices, two_devices, sizeof two_devices);
+    assert_int_equal(sherd__session_new(&p.no.s, &o), SHERD_OK);
+    pair_run(&p, SIZE_MAX);
+    assert_int_equal(p.co.err, SHERD_OK);
+    const sherd__hello *h = sherd__session_peer(p.co.s);
+    uint32_t len = h->devices_len;
+    assert_true(h->gflops == 8090);
+    if (len) assert_memory_equal(h->devices, two_devices, sizeof two_devices);
+    pair_close(&p);
+    return len;
+}
+
+static void devices_are_declared_from_minor_2_on(void **state)
+{
+    (void)state;
+    assert_int_equal(devices_heard(SHERD__MINOR, SHERD__MINOR), 2);
+    assert_int_equal(devices_heard(9, 2), 2);
+    assert_int_equal(devices_heard(1, 2), 0);
+    assert_int_equal(devices_heard(0, 2), 0);
+    pair p; /* a node of minor 1 that has such a field: it means nothing there */
+    uint8_t body[SHERD__CONTROL_MAX];
+    sherd__hello h = { .minor_min = 0, .minor_max = 0, .gflops = 3, .devices_len = 2 };
+    memcpy(h.devices, two_devices, sizeof two_devices);
+    assert_int_equal(pair_open(&p), SHERD_OK); /* offers minor 0 */
+    sherd__record r = { .type = SHERD__REC_WELCOME, .body_len = sherd__message_hello(body, &h) };
+    assert_int_equal(inject(&p, &p.co, &r, body), SHERD_OK);
+    assert_int_equal(sherd__session_peer(p.co.s)->devices_len, 0);
+    assert_true(sherd__session_peer(p.co.s)->gflops == 3);
+    pair_close(&p);
+}
+
+static void a_session_with_impossible_rates_is_not_made(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        sherd__session *s;
+        sherd__session_options o = { .role = SHERD__NODE };
+        o.hello.devices_len = i == 3 ? SHERD__DEVICES_MAX + 1 : 2;
+        if (i == 0) o.hello.gflops = -1;
+        if (i == 1) o.hello.devices[1].gflops = NAN;
+        if (i == 2) o.hello.devices[0].residue_gflops = INFINITY;
+        assert_int_equal(sherd__session_new(&s, &o), SHERD_EINVAL);
+        assert_null(s);
+    }
 }
 
 static void minors_without_overlap_end_both_sides_with_a_version_error(void **state)
@@ -402,6 +465,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_sides_learn_the_properties_of_the_other),
         cmocka_unit_test(the_greatest_common_minor_is_chosen),
+        cmocka_unit_test(devices_are_declared_from_minor_2_on),
+        cmocka_unit_test(a_session_with_impossible_rates_is_not_made),
         cmocka_unit_test(minors_without_overlap_end_both_sides_with_a_version_error),
         cmocka_unit_test(a_welcome_outside_the_offered_range_is_a_version_error),
         cmocka_unit_test(before_the_handshake_only_hello_is_accepted_and_only_once),

@@ -1,0 +1,36 @@
+/* What a coordinator plans with, from what a node declares in its WELCOME. */
+#include <float.h>
+#include <math.h>
+
+#include "wire/session.h"
+
+/* A node of minor 1, or one that declares no device. */
+static sherd__hello_rates of_one(const sherd__hello *h)
+{
+    return (sherd__hello_rates){ .devices = 1,
+                                 .does = SHERD__DOES_ALL,
+                                 .gflops = h->gflops,
+                                 .residue_gflops = h->residue_gflops };
+}
+
+sherd__hello_rates sherd__hello_rates_of(const sherd__hello *h)
+{
+    sherd__hello_rates r = { .devices = h->devices_len };
+    double residues = 0;
+    bool packed = false;
+    if (h->devices_len == 0) return of_one(h);
+    for (uint32_t i = 0; i < h->devices_len; i++) {
+        const sherd__hello_device *v = &h->devices[i];
+        r.does |= v->does;
+        if (v->does & SHERD__DOES_F64) r.gflops += v->gflops;
+        if (v->does & SHERD__DOES_RESIDUES) {
+            packed = packed || v->residue_gflops > 0;
+            residues += v->residue_gflops > 0 ? v->residue_gflops : v->gflops;
+        }
+        if (v->cell > r.cell) r.cell = v->cell;
+        r.depth += v->depth < UINT32_MAX - r.depth ? v->depth : UINT32_MAX - r.depth;
+    }
+    r.gflops = fmin(r.gflops, DBL_MAX); /* a peer's rates need not be possible */
+    r.residue_gflops = packed ? fmin(residues, DBL_MAX) : 0;
+    return r;
+}
