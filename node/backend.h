@@ -36,9 +36,9 @@ typedef struct sherd__backend_options {
 } sherd__backend_options;
 
 /* Not a kind (SHERD__DOES_*, wire/session.h), but a property of products in float64 that gradients
- * of private examples require: their time does not depend on the numbers, and a number of the result
- * depends only on its row of the left operand and its column of the right one, not on other rows or
- * on its place. */
+ * of private examples require: their time does not depend on the numbers, and a number of the
+ * result depends only on its row of the left operand and its column of the right one, not on other
+ * rows or on its place. */
 #define SHERD__DOES_STEADY (1u << 31) /* of the node itself; not declared to peers */
 
 typedef struct sherd__device {

@@ -52,8 +52,8 @@ int backend_begin(calling *c, const sherd__task *t, sherd__handle left, sherd__h
 void backend_settle(void);
 /** The message of the last task that backend_run ran. */
 extern char backend_why[SHERD__TEXT_MAX];
-/** Runs a task from its blocks to its result, several times with the same handles; backend_why has a
- *  message if it fails, and is empty otherwise. */
+/** Runs a task from its blocks to its result, several times with the same handles; backend_why has
+ *  a message if it fails, and is empty otherwise. */
 int backend_run(const sherd__task *t, const sherd__fragment *a, const sherd__fragment *b,
                 uint8_t *out);
 
