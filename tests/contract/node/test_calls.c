@@ -67,6 +67,12 @@ static void product_right(const product *p)
     out_guarded(p->out, p->task.result.len);
 }
 
+/* No call is in progress: its result's memory is the caller's. */
+static void product_unwritten(const product *p)
+{
+    for (size_t i = 0; i < p->task.result.len; i++) assert_int_equal(p->out[i], 0xFF);
+}
+
 static void product_free(product *p)
 {
     block_free(&p->a);
@@ -348,8 +354,10 @@ static void under_all_failures_every_call_ends_once(void **s)
             if (what > 3) (void)remote_turn(backend_ctx);
             if (what > 4) (void)sherd__executor_drain(backend_executor);
             for (i = 0; i < MOST; i++) {
+                if (!under_way[i]) product_unwritten(&p[i]);
                 if (!under_way[i] || !p[i].c.dones) continue;
                 if (!p[i].c.call.err) product_right(&p[i]);
+                memset(p[i].out, 0xFF, p[i].task.result.len);
                 under_way[i] = false;
             }
         }

@@ -12,6 +12,7 @@
 
 #include "core/alloc.h"
 #include "matrix/fixed.h"
+#include "matrix/funcs.h"
 #include "matrix/reference.h"
 #include "matrix/windows.h"
 #include "node/backends/hosted.h"
@@ -279,11 +280,22 @@ static bool same_windows(const sim_options *o, const sherd__windows *w, sherd_vi
     return ok;
 }
 
+static bool same_map(const sim_options *o, const double *a, const double *b, const double *c)
+{
+    size_t n = o->n * o->k;
+    double *ref = calloc(n + 1, sizeof *ref);
+    bool ok = !sherd__map_f64(o->op, a, sherd__map_arity(o->op) > 1 ? b : NULL, n, ref) &&
+              memcmp(ref, c, n * sizeof *c) == 0;
+    free(ref);
+    return ok;
+}
+
 static int prepare(const sim_options *o, sherd__prepared *p, sherd_view a, sherd_view b, double *c,
                    const sherd__nodes *nodes, const sherd_product_options *po,
                    const sherd__windows *w, sherd_diag *d)
 {
     const sherd_keeping how = { o->n, &o->windows, o->m };
+    if (o->op) return sherd__prepare_apply(p, o->op, a, b, c, o->k, nodes, po, d);
     if (!w->count) return sherd__prepare_multiply(p, a, b, c, o->m, nodes, po, d);
     int err = sherd__prepare_kept(p, a, &how, nodes, po, d);
     if (!err)
@@ -352,10 +364,12 @@ void sim_run(const sim_options *o, sim_outcome *out)
         inner = o->transposed ? o->n * w.count : w.row;
         height = o->transposed ? w.row : o->n * w.count;
     }
-    double *a = calloc(o->n * o->k + 1, 8), *b = calloc(inner * o->m + 1, 8);
-    double *c = calloc(height * o->m + 1, 8);
+    size_t width = o->op ? o->k : o->m;
+    if (o->op) inner = o->n;
+    double *a = calloc(o->n * o->k + 1, 8), *b = calloc(inner * width + 1, 8);
+    double *c = calloc(height * width + 1, 8);
     fill_matrix(&s, a, o->n * o->k);
-    fill_matrix(&s, b, inner * o->m);
+    fill_matrix(&s, b, inner * width);
     s.rng.fill(s.rng.ctx, seed, sizeof seed);
 
     uint32_t *domain = calloc(o->nodes, sizeof *domain);
@@ -370,7 +384,7 @@ void sim_run(const sim_options *o, sim_outcome *out)
     bool coded = po.scheme == SHERD_SHARE || po.scheme == SHERD_SHARE1;
     if (!coded) po.seed = seed;
     sherd_view va = sherd_view_c(a, SHERD_F64, o->n, o->k),
-               vb = sherd_view_c(b, SHERD_F64, inner, o->m);
+               vb = sherd_view_c(b, SHERD_F64, inner, width);
     sherd__prepared p;
     sherd_masks_options masks = { .size = sizeof masks, .rows = o->n, .state = po.masks_state };
     if (po.scheme == SHERD_BLIND && sherd_masks_prepare(po.masks, vb, &masks, NULL, &d)) abort();
@@ -396,7 +410,9 @@ void sim_run(const sim_options *o, sim_outcome *out)
     snprintf(out->message, sizeof out->message, "%s", d.message);
     out->virtual_ms = s.now - 1000;
     out->equal = !out->err && !out->hung &&
-                 (w.count ? same_windows(o, &w, va, vb, c) : same(o, va, vb, c));
+                 (o->op     ? same_map(o, a, b, c)
+                  : w.count ? same_windows(o, &w, va, vb, c)
+                            : same(o, va, vb, c));
     free_nodes(&s);
     sherd__executor_free(s.executor);
     free(a);

@@ -39,6 +39,7 @@ typedef struct sim_options {
     size_t n, k, m;
     sherd_windows windows; /* window 0: no windows; otherwise A is kept: n images of k numbers */
     bool transposed;       /* with windows: A^T B, otherwise A B */
+    sherd_op op;           /* element-wise operation on n x k numbers; 0: a product */
     sherd_product_options product;
     uint64_t node_memory;
     uint32_t delay_ms;      /* maximum delay of a piece of bytes */

@@ -45,9 +45,32 @@ static int end(void **s)
     return nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Under share and share1, two domains may be missing. */
-static sim_options drawn(uint64_t seed, sherd_scheme scheme)
+/* What a job computes: a product under each scheme, products with the windows of images that stay
+ * at the nodes, and an element-wise operation. */
+static const struct {
+    sherd_scheme scheme;
+    bool windows, transposed, map;
+} jobs[] = {
+    { SHERD_PERMUTE, false, false, false }, { SHERD_PLAIN, false, false, false },
+    { SHERD_SHARE, false, false, false },   { SHERD_SHARE1, false, false, false },
+    { SHERD_BLIND, false, false, false },   { SHERD_SHARE, true, false, false },
+    { SHERD_SHARE, true, true, false },     { SHERD_PERMUTE, false, false, true },
+};
+#define JOBS (sizeof jobs / sizeof *jobs)
+
+static void draw_windows(sim_options *o)
 {
+    uint32_t side = 1 + (uint32_t)(o->seed / JOBS % 3);
+    o->windows = (sherd_windows){ 3, 2 + side, 1, side, 1, side - 1 };
+    o->k = (size_t)o->windows.height * o->windows.width;
+    o->product.memory += UINT64_C(1) << 20;
+}
+
+/* Under share and share1, two domains may be missing. */
+static sim_options drawn(uint64_t seed)
+{
+    const size_t job = seed % JOBS;
+    const sherd_scheme scheme = jobs[job].scheme;
     sherd__seeded st;
     sherd__entropy e = sherd__entropy_seeded(&st, seed ^ UINT64_C(0xdec1));
     sim_options o = { .seed = seed,
@@ -72,6 +95,12 @@ static sim_options drawn(uint64_t seed, sherd_scheme scheme)
                                   .memory = 1 << 17,
                                   .depth = 3,
                                   .late = 1 + (uint32_t)sherd__entropy_below(&e, 8) };
+    if (jobs[job].windows) draw_windows(&o);
+    o.transposed = jobs[job].transposed;
+    if (jobs[job].map) {
+        o.op = (sherd_op)(SHERD_OP_SIGMOID + seed / JOBS % (SHERD_OP_EXP - SHERD_OP_SIGMOID + 1));
+        o.product.exact = false;
+    }
     return o;
 }
 
@@ -83,21 +112,17 @@ static void right(const sim_options *o, sim_outcome *r)
                        : r->equal ? NULL
                                   : "the product is wrong";
     if (what)
-        fail_msg("seed %llu, scheme %d: %s (error %d \"%s\", after %llu ms)",
-                 (unsigned long long)o->seed, (int)o->product.scheme, what, r->err, r->message,
+        fail_msg("seed %llu, job %d: %s (error %d \"%s\", after %llu ms)",
+                 (unsigned long long)o->seed, (int)(o->seed % JOBS), what, r->err, r->message,
                  (unsigned long long)r->virtual_ms);
 }
-
-static const sherd_scheme schemes[] = { SHERD_PERMUTE, SHERD_PLAIN, SHERD_SHARE, SHERD_SHARE1,
-                                        SHERD_BLIND };
-#define SCHEMES (sizeof schemes / sizeof *schemes)
 
 static void calls_that_end_late_and_out_of_order_do_not_change_bits(void **s)
 {
     (void)s;
     remote_stats all = { 0 };
-    for (uint64_t seed = 1; seed <= 150; seed++) {
-        sim_options o = drawn(seed, schemes[seed % SCHEMES]);
+    for (uint64_t seed = 1; seed <= 240; seed++) {
+        sim_options o = drawn(seed);
         sim_outcome r;
         right(&o, &r);
         assert_int_equal(r.lost + r.banned, 0);
@@ -112,8 +137,8 @@ static void devices_that_run_out_of_memory_and_fail_do_not_change_bits(void **s)
 {
     (void)s;
     remote_stats all = { 0 };
-    for (uint64_t seed = 1000; seed < 1150; seed++) {
-        sim_options o = drawn(seed, schemes[seed % SCHEMES]);
+    for (uint64_t seed = 1000; seed < 1240; seed++) {
+        sim_options o = drawn(seed);
         sim_outcome r;
         o.devices.full_in = 10;
         o.devices.fail_in = 10;
@@ -131,10 +156,10 @@ static void devices_lost_during_a_job_do_not_change_bits(void **s)
     (void)s;
     remote_stats all = { 0 };
     uint64_t repeated = 0;
-    for (uint64_t seed = 2000; seed < 2200; seed++) {
-        sim_options o = drawn(seed, schemes[seed % SCHEMES]);
+    for (uint64_t seed = 2000; seed < 2320; seed++) {
+        sim_options o = drawn(seed);
         sim_outcome r;
-        o.devices.dies_at = 1 + (uint32_t)(seed / 10 % 6);
+        o.devices.dies_at = 1 + (uint32_t)(seed / JOBS % 6);
         o.dying = o.product.scheme == SHERD_PERMUTE ? 1 : 2; /* its bound leaves room for one */
         right(&o, &r);
         all.lost += r.devices.lost;
