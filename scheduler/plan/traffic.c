@@ -12,6 +12,9 @@
 #include "wire/size.h"
 
 #define NODE_PANEL 1024u /* rows and columns that a node converts at a time (node/backends/cpu.c) */
+#define NODE_NARROW                                                                                \
+    512u /* for tasks of more rows it does not keep the converted right block, and
+                            for others from the second task on (node/backends/cpu_forms.c) */
 
 typedef struct count {
     sherd__traffic *t;
@@ -59,6 +62,17 @@ static void count_converted(count *c, const sherd__fragment_info *i, bool right,
         c->t->right.packed += right ? packed : 0;
     }
     if (i->dtype != SHERD__RESIDUES && (!right || !primes)) c->t->residues = false;
+}
+
+/* Counts the conversions of a resident block that `times` panels use. If it is kept, integers are
+ * packed residues for the others. */
+static void count_resident_converted(count *c, const sherd__fragment_info *i, double times)
+{
+    bool kept = i->dtype != SHERD__RESIDUES && c->p->plan.panel_rows <= NODE_NARROW;
+    double converted = kept && times > 2 ? 2 : times;
+    count_converted(c, i, true, converted);
+    c->t->unpacked += SHERD__RESIDUE_BYTES * values_of(i) * c->shape.primes_len *
+                      (times - converted);
 }
 
 /* Returns how many of a node's panels n rows or columns take. Each panel is multiplied with all of
@@ -135,7 +149,7 @@ static int count_resident(count *c, uint32_t tile)
         if (err) return err;
         const sherd__fragment_info *info = sherd__fragment_info_of(f);
         uint64_t bytes = sherd__size_put(info);
-        count_converted(c, info, true, c->panels[slot]);
+        count_resident_converted(c, info, c->panels[slot]);
         if (info->dtype == SHERD_F64) c->t->laid += (double)info->len * c->products[slot];
         c->t->first += bytes;
         c->t->out += bytes;

@@ -26,7 +26,7 @@ static int begin(void **state)
     return 0;
 }
 
-static double tiles;
+static double tiles, primes; /* of the last product that was counted */
 
 static sherd__traffic count(sherd_product_options *o, uint64_t memory)
 {
@@ -43,6 +43,7 @@ static sherd__traffic count(sherd_product_options *o, uint64_t memory)
                      SHERD_OK);
     assert_int_equal(sherd__traffic_count(&t, &p, false), SHERD_OK);
     tiles = (double)((M + p.plan.tile_cols - 1) / p.plan.tile_cols);
+    primes = p.primes_len;
     sherd__prepared_fini(&p);
     return t;
 }
@@ -90,7 +91,7 @@ static void residues_are_counted_by_their_unpacking(void **state)
     assert_true(t.residues && t.right.widened == 0 && t.right.packed == 0);
 }
 
-/* Every node makes residues of B, again for each panel: 4 bytes a value as floats, 3 packed. */
+/* Every node makes residues of B for the first two panels: 4 bytes a value as floats, 3 packed. */
 static void integers_with_residues_are_counted_by_their_packing(void **state)
 {
     (void)state;
@@ -102,6 +103,11 @@ static void integers_with_residues_are_counted_by_their_packing(void **state)
     double values = t.right.packed / 3;
     assert_true(t.residues && values >= NODES * K * M && t.right.widened == 4 * values);
     assert_true(t.widened == t.right.widened && t.packed == t.right.packed + (double)t.answer);
+    t = count(&o, 1 << 18); /* several panels: the others use what the second one has made */
+    double panels = (double)t.tasks / NODES / tiles, all = 3 * primes * K * M * NODES;
+    assert_true(panels > 2 && t.right.packed == 2 * all);
+    double rest = t.unpacked - (double)t.left - (panels - 2) * all;
+    assert_true(rest >= -8.0 * (double)t.tasks && rest <= 0); /* group tables of left blocks */
     o.scheme = SHERD_PLAIN;
     assert_false(count(&o, 64 << 20).residues);
 }
