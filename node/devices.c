@@ -269,7 +269,7 @@ static int submit(sherd__devices *ds, sherd__call *c, uint32_t needs, bool run, 
         sherd__device_state *s = pick(ds, needs, run, left, right, d);
         if (!s) return d->code;
         c->right = (sherd__handle){ .id = 0 };
-        c->memory = ds->memory.get ? &ds->memory : NULL;
+        c->memory = !run && ds->memory.get ? &ds->memory : NULL; /* of the loop's thread */
         c->derived[0] = c->derived[1] = 0;
         int err = hold(ds, s, left, c->owner, left, right, &c->left, d);
         if (!err && right) err = hold(ds, s, right, c->owner, left, right, &c->right, d);

@@ -86,6 +86,7 @@ cpu_operand sherd__cpu_operand(const cpu *c, int side, uint32_t q, const sherd__
                       .dtype = sherd__fragment_info_of(f)->dtype,
                       .prime = t->primes_len ? t->primes[q] : 0,
                       .transposed = side == 0 && t->op == SHERD__OP_MULTIPLY_T };
+    if (kept->fill) o.fill = kept->fill + q * kept->len + first * sherd__wire_size(kept->dtype);
     if (kept->bytes && kept->dtype) {
         o.dtype = kept->dtype;
         o.converted = true;
@@ -109,8 +110,9 @@ int sherd__cpu_too_large(const uint8_t *bytes, size_t n, sherd_diag *d)
     return SHERD_OK;
 }
 
-int sherd__cpu_widen(const cpu *c, const cpu_operand *o, cpu_range rows, cpu_range cols,
-                     double *out, sherd_diag *d)
+/* Converts a panel to float64, with rows `ld` numbers apart. */
+static int widen(const cpu *c, const cpu_operand *o, cpu_range rows, cpu_range cols, double *out,
+                 size_t ld, sherd_diag *d)
 {
     sherd_view v = { .data = o->values,
                      .rows = o->rows,
@@ -120,7 +122,7 @@ int sherd__cpu_widen(const cpu *c, const cpu_operand *o, cpu_range rows, cpu_ran
     int err = sherd__cpu_go_on(c, d);
     if (o->dtype != SHERD__RESIDUES) v.dtype = (sherd_dtype)o->dtype;
     for (size_t r = 0; r < rows.len && !err; r++) {
-        double *to = out + r * cols.len;
+        double *to = out + r * ld;
         if (o->dtype == SHERD__RESIDUES) {
             err = unpack_row(o, rows.from + r, cols, to, d);
             continue;
@@ -129,16 +131,35 @@ int sherd__cpu_widen(const cpu *c, const cpu_operand *o, cpu_range rows, cpu_ran
         if (o->prime && o->dtype == SHERD_I64)
             err = sherd__cpu_too_large(o->values + at * sizeof(int64_t), cols.len, d);
         if (!err) sherd__view_row_f64(v, rows.from + r, cols.from, cols.len, to);
+        if (!err && o->prime) sherd__residue_from_f64(to, cols.len, o->prime, to);
     }
-    if (!err && o->prime && o->dtype != SHERD__RESIDUES)
-        sherd__residue_from_f64(out, rows.len * cols.len, o->prime, out);
     return err;
 }
 
 int sherd__cpu_convert(cpu *c, const cpu_operand *o, cpu_range rows, cpu_range cols, double *area,
                        sherd_diag *d)
 {
-    return sherd__cpu_widen(c, o, rows, cols, sherd__cpu_use(c, area, rows.len * cols.len), d);
+    sherd__cpu_use(c, area, rows.len * cols.len);
+    return widen(c, o, rows, cols, area, cols.len, d);
+}
+
+/* Converts a panel and keeps it in the form that is being made: residues are packed again there, and
+ * float64 is not elsewhere. */
+static int convert_and_keep(cpu *c, const cpu_operand *o, cpu_range rows, cpu_range cols,
+                            double *area, const double **at, size_t *ld, sherd_diag *d)
+{
+    size_t first = rows.from * o->cols + cols.from;
+    if (!o->prime) {
+        double *to = (double *)(void *)o->fill + first;
+        *at = to;
+        *ld = o->cols;
+        return widen(c, o, rows, cols, to, o->cols, d);
+    }
+    int err = sherd__cpu_convert(c, o, rows, cols, area, d);
+    for (size_t r = 0; r < rows.len && !err; r++, first += o->cols)
+        sherd__residue_pack(area + r * cols.len, cols.len, o->prime,
+                            o->fill + SHERD__RESIDUE_BYTES * first);
+    return err;
 }
 
 int sherd__cpu_fetch(cpu *c, const cpu_operand *o, cpu_range rows, cpu_range cols, double *area,
@@ -151,7 +172,8 @@ int sherd__cpu_fetch(cpu *c, const cpu_operand *o, cpu_range rows, cpu_range col
     }
     *at = area;
     *ld = cols.len;
-    return sherd__cpu_convert(c, o, rows, cols, area, d);
+    return o->fill ? convert_and_keep(c, o, rows, cols, area, at, ld, d)
+                   : sherd__cpu_convert(c, o, rows, cols, area, d);
 }
 
 /* Fetches the panel of a left operand that contributes to `rows` of the product from `inner`, in
@@ -342,6 +364,7 @@ static int multiply_groups(cpu *c, const sherd__task *t, uint32_t q, const sherd
         if (!err)
             err = x.prime ? multiply_residues(c, &x, &y, out, false, d)
                           : multiply_plain(c, &x, &y, t->result.dtype, out, d);
+        if (!err && cpu_height(&x) == 0) err = sherd__cpu_fill(c, &y, d);
         if (err) return err;
         u += ga.rows * ga.cols * wa;
         v += gb.rows * gb.cols * wb;
@@ -414,10 +437,11 @@ static int cpu_compute(void *ctx, const sherd__call *call, const sherd__fragment
     if (!err) err = sherd__task_check_groups(t, left, right, d);
     if (err || t->result.len == 0) return err;
     bool product = t->op == SHERD__OP_MULTIPLY || t->op == SHERD__OP_MULTIPLY_T;
-    err = sherd__cpu_forms(c, left, right, d);
+    err = sherd__cpu_forms_begin(c, left, right, d);
     if (!err)
         err = product ? run_multiply(c, t, left, right, out, d)
                       : run_map(c, t, left, right, out, d);
+    sherd__cpu_forms_end(c, err);
     forget(c);
     return err;
 }

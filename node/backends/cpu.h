@@ -26,6 +26,8 @@ typedef struct cpu_form {
     const uint8_t *bytes; /* NULL: none is kept */
     size_t len;
     uint8_t dtype; /* of its numbers, in the block's order; 0: residues sorted for tiles of bytes */
+    uint8_t *fill; /* its memory, if the current call makes it as it converts the block */
+    sherd__form *making;
 } cpu_form;
 
 typedef struct cpu {
@@ -49,6 +51,7 @@ typedef struct cpu_operand {
     bool transposed;       /* a left operand that enters the product as its transpose */
     bool converted;        /* values are a form that is kept */
     const uint8_t *sorted; /* the same, sorted for tiles of bytes; NULL: not kept */
+    uint8_t *fill;         /* where panels go as they are converted; NULL: nowhere */
 } cpu_operand;
 
 typedef struct cpu_range {
@@ -95,12 +98,10 @@ uint8_t *sherd__cpu_bytes(cpu *c, double *area, size_t n);
  *  SHERD_EINTERRUPTED as sherd__cpu_go_on. */
 int sherd__cpu_convert(cpu *c, const cpu_operand *o, cpu_range rows, cpu_range cols, double *area,
                        sherd_diag *d);
-/** Sets *at to the panel in the block if it is float64, else converts the panel into `area`. */
+/** Sets *at to the panel in the block if it is float64, else converts the panel into `area`, or into
+ *  the form that is being filled. */
 int sherd__cpu_fetch(cpu *c, const cpu_operand *o, cpu_range rows, cpu_range cols, double *area,
                      const double **at, size_t *ld, sherd_diag *d);
-/** Converts a panel to `out`, which is not scratch; otherwise as sherd__cpu_convert. */
-int sherd__cpu_widen(const cpu *c, const cpu_operand *o, cpu_range rows, cpu_range cols,
-                     double *out, sherd_diag *d);
 /** Returns SHERD_ERANGE where one of n int64 values is beyond 2^53. */
 int sherd__cpu_too_large(const uint8_t *bytes, size_t n, sherd_diag *d);
 /** Computes out = a * b modulo a's prime, or adds this to out, packed. Returns false where the
@@ -118,10 +119,15 @@ bool sherd__cpu_sorts_integers(size_t k, size_t m);
 sherd__wishing sherd__cpu_wishes;
 /** Test hook: blocks of all sizes have forms. */
 void sherd__cpu_forms_always(bool on);
-/** Sets c->forms to those of the current call, and makes those that are still to be made. Values
- *  out of range are left to the product, which reports them. Returns SHERD_EINTERRUPTED. */
-int sherd__cpu_forms(cpu *c, const sherd__fragment *left, const sherd__fragment *right,
-                     sherd_diag *d);
+/** Sets c->forms to those of the current call, and begins those that are still to be made. Returns
+ *  SHERD_EINTERRUPTED. */
+int sherd__cpu_forms_begin(cpu *c, const sherd__fragment *left, const sherd__fragment *right,
+                           sherd_diag *d);
+/** Ends them with the call's error. Values out of range are left to the product, which reports
+ *  them. */
+void sherd__cpu_forms_end(cpu *c, int err);
+/** Converts a right operand that no row is multiplied with, if its form is being made. */
+int sherd__cpu_fill(cpu *c, const cpu_operand *b, sherd_diag *d);
 /** Multiplies all groups of a left block in CSR; with primes, modulo prime number q of the task. */
 int sherd__cpu_csr(cpu *c, const sherd__task *t, uint32_t q, const sherd__fragment *left,
                    const sherd__fragment *right, uint8_t *out, sherd_diag *d);

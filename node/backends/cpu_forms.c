@@ -10,7 +10,9 @@
  * that takes as long as to convert them, within 5 to 10 % of a task of a hundred rows.
  *
  * A conversion costs as much as some multiplications of each number. So a form of one operand pays
- * only if the other one is narrow: B for panels of a hundred rows, A for as many columns.
+ * only if the other one is narrow: B for panels of a hundred rows, A for as many columns. The call
+ * that makes a form puts each panel there as it converts it for its product, which reads all of
+ * them; it costs no more than the memory.
  */
 #include "node/backends/cpu.h"
 
@@ -26,7 +28,6 @@ enum { WIDE = 1, PACKED, SORTED_LEFT, SORTED_LEFT_T, SORTED_RIGHT }; /* sherd__f
 #define LEAST 4096u        /* numbers; smaller blocks are converted in microseconds */
 #define NARROW 512u        /* rows or columns of the other operand */
 #define NARROW_TILES 4096u /* the same where products are faster */
-#define CHUNK 65536u       /* numbers that are converted between two looks at `cancelled` */
 
 /* ---- which forms ----------------------------------------------------------------------------- */
 
@@ -98,7 +99,8 @@ static void want_converted(sherd__form_wish *w, const sherd__task *t, const sher
              n * (residues ? SHERD__RESIDUE_BYTES : sizeof(double)));
 }
 
-/* Windows are laid out for each task, so their images have no form; and a block whose rows are
+/* A product that does not read all of a block's numbers once, in panels, has no converted forms:
+ * with a left block in CSR, or windows, which are laid out for each task. A block whose rows are
  * taken some at a time has none on tiles. */
 void sherd__cpu_wishes(const sherd__task *t, const sherd__fragment *left,
                        const sherd__fragment *right, sherd__form_wish wish[2])
@@ -109,8 +111,10 @@ void sherd__cpu_wishes(const sherd__task *t, const sherd__fragment *left,
     const sherd__fragment_info *a = sherd__fragment_info_of(left);
     const sherd__fragment_info *b = sherd__fragment_info_of(right);
     uint64_t rows = t->result.rows, cols = t->result.cols;
+    if (a->encoding != SHERD__DENSE || t->primes_len > SHERD__PRIMES_MAX) return;
     if (!on_tiles(t, a, b)) {
-        if (!windows) want_converted(&wish[0], t, a, cols);
+        if (windows) return;
+        want_converted(&wish[0], t, a, cols);
         want_converted(&wish[1], t, b, rows);
         return;
     }
@@ -132,24 +136,6 @@ static cpu_operand matrix_of(const cpu *c, int side, uint32_t q, const sherd__fr
     return sherd__cpu_operand(c, side, q, f, g, 0);
 }
 
-/* Converts all numbers of all groups, for prime number q, to float64 or to packed residues. */
-static int convert(cpu *c, int side, uint32_t q, const sherd__fragment *f, uint8_t *out,
-                   sherd_diag *d)
-{
-    cpu_operand o = matrix_of(c, side, q, f);
-    o.rows = 1;
-    o.cols = numbers_of(sherd__fragment_info_of(f));
-    for (size_t at = 0; at < o.cols; at += CHUNK) {
-        cpu_range all = { 0, 1 }, some = { at, o.cols - at < CHUNK ? o.cols - at : CHUNK };
-        double *to = o.prime ? c->left : (double *)(void *)out + at;
-        int err = o.prime ? sherd__cpu_convert(c, &o, all, some, to, d)
-                          : sherd__cpu_widen(c, &o, all, some, to, d);
-        if (err) return err;
-        if (o.prime) sherd__residue_pack(to, some.len, o.prime, out + SHERD__RESIDUE_BYTES * at);
-    }
-    return SHERD_OK;
-}
-
 static int sort(cpu *c, int side, uint32_t q, const sherd__fragment *left,
                 const sherd__fragment *right, uint8_t *out, sherd_diag *d)
 {
@@ -164,43 +150,66 @@ static int sort(cpu *c, int side, uint32_t q, const sherd__fragment *left,
 }
 
 /* Makes the form of the block on one side. */
-static int make(cpu *c, int side, const sherd__form_wish *what, const sherd__fragment *left,
-                const sherd__fragment *right, uint8_t *out, sherd_diag *d)
+static int make_sorted(cpu *c, int side, const sherd__form_wish *what, const sherd__fragment *left,
+                       const sherd__fragment *right, uint8_t *out)
 {
     const uint32_t matrices = matrices_of(c->call->task);
+    sherd_diag quiet = { .code = 0 };
     int err = SHERD_OK;
     for (uint32_t q = 0; q < matrices && !err; q++, out += what->len / matrices)
-        err = what->key.kind <= PACKED ? convert(c, side, q, side ? right : left, out, d)
-                                       : sort(c, side, q, left, right, out, d);
+        err = sort(c, side, q, left, right, out, &quiet);
     return err;
 }
 
 /* Sets c->forms[side] to the form that the current call has of a block, if it has one. */
-static int get(cpu *c, int side, const sherd__fragment *left, const sherd__fragment *right,
-               sherd_diag *d)
+static int begin(cpu *c, int side, const sherd__fragment *left, const sherd__fragment *right,
+                 sherd_diag *d)
 {
     sherd__form *f = sherd__hosted_form(c->call, side);
-    c->forms[side] = (cpu_form){ .bytes = NULL };
+    cpu_form *form = &c->forms[side];
+    *form = (cpu_form){ .bytes = NULL };
     if (!f) return SHERD_OK;
     const sherd__form_wish *what = sherd__form_what(f);
+    form->len = (size_t)(what->len / matrices_of(c->call->task));
+    form->dtype = what->key.kind == WIDE     ? SHERD_F64
+                  : what->key.kind == PACKED ? SHERD__RESIDUES
+                                             : 0;
     uint8_t *to_make = sherd__form_begin(f);
-    if (to_make) {
-        sherd_diag quiet = { .code = 0 };
-        int err = make(c, side, what, left, right, to_make, &quiet);
+    if (to_make && form->dtype) {
+        form->fill = to_make;
+        form->making = f;
+    } else if (to_make) {
+        int err = make_sorted(c, side, what, left, right, to_make);
         sherd__form_end(f, err);
         if (err == SHERD_EINTERRUPTED) return sherd__cpu_go_on(c, d);
     }
-    c->forms[side] = (cpu_form){ .bytes = sherd__form_bytes(f),
-                                 .len = (size_t)(what->len / matrices_of(c->call->task)),
-                                 .dtype = what->key.kind == WIDE     ? SHERD_F64
-                                          : what->key.kind == PACKED ? SHERD__RESIDUES
-                                                                     : 0 };
+    form->bytes = sherd__form_bytes(f);
     return SHERD_OK;
 }
 
-int sherd__cpu_forms(cpu *c, const sherd__fragment *left, const sherd__fragment *right,
-                     sherd_diag *d)
+int sherd__cpu_forms_begin(cpu *c, const sherd__fragment *left, const sherd__fragment *right,
+                           sherd_diag *d)
 {
-    int err = get(c, 0, left, right, d);
-    return err ? err : get(c, 1, left, right, d);
+    c->forms[1] = (cpu_form){ .bytes = NULL };
+    int err = begin(c, 0, left, right, d);
+    return err ? err : begin(c, 1, left, right, d);
+}
+
+void sherd__cpu_forms_end(cpu *c, int err)
+{
+    for (int side = 0; side < 2; side++)
+        if (c->forms[side].making) sherd__form_end(c->forms[side].making, err);
+}
+
+int sherd__cpu_fill(cpu *c, const cpu_operand *b, sherd_diag *d)
+{
+    int err = SHERD_OK;
+    for (size_t r = 0; r < b->rows && b->fill && !err; r += CPU_PANEL)
+        for (size_t j = 0; j < b->cols && !err; j += CPU_PANEL) {
+            const double *at;
+            size_t ld;
+            err = sherd__cpu_fetch(c, b, cpu_panel(b->rows, r), cpu_panel(b->cols, j), c->right,
+                                   &at, &ld, d);
+        }
+    return err;
 }

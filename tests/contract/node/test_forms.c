@@ -144,7 +144,7 @@ static void a_form_is_made_by_the_second_call_and_used_by_the_others(void **s)
             assert_int_equal(backend_lent.bytes, k > 0 ? bytes[i] : 0);
             assert_int_equal(p.c.call.derived[0], 0);
             assert_int_equal(p.c.call.derived[1], k == 1 ? bytes[i] : 0);
-            assert_int_equal(converted, (k > 0 ? 2 : 1) * each[i]);
+            assert_int_equal(converted, (k > 0 ? 2 : 1) * each[i]); /* with the second product */
         }
         stay_drop(&p);
         stay_end(&p);
@@ -164,6 +164,60 @@ static void a_block_that_is_used_once_has_no_form(void **s)
     }
     stay_drop(&p);
     stay_end(&p);
+}
+
+/* The left block has its form already, so tiles of bytes could multiply it, without reading the
+ * right one in panels. */
+static void a_form_is_filled_although_the_other_block_has_one(void **s)
+{
+    (void)s;
+    sherd__fragment *a = block_of(SHERD_I32, N, K), *b = block_of(SHERD_I32, K, M);
+    sherd__task t = task_modular(N, M, 2);
+    stay p;
+    assert_true(sherd__limbs_force(1));
+    stay_begin(&p, a, b, &t);
+    for (unsigned k = 0; k < 2; k++) {
+        call_right(&p);
+        backend_now->drop(backend_ctx, &p.right);
+        p.right = backend_hold(p.b, OWNER);
+    }
+    assert_int_equal(backend_lent.gets, 1);
+    for (unsigned k = 0; k < 3; k++) call_right(&p);
+    assert_int_equal(backend_lent.gets, 2);
+    stay_drop(&p);
+    stay_end(&p);
+    assert_true(sherd__limbs_force(0));
+}
+
+/* No row of the first product uses group 1 of B; all rows of the others do. */
+static void groups_without_rows_are_in_the_form(void **s)
+{
+    (void)s;
+    enum { HIGH = 5, WIDE = 7 };
+    plan one = { .groups = 2, .rows = { HIGH, 0 }, .cols = { 6, 9 }, .dtype = SHERD_F64 };
+    plan both = { .groups = 2, .rows = { 2, HIGH }, .cols = { 6, 9 }, .dtype = SHERD_F64 };
+    plan right = { .groups = 2, .rows = { 6, 9 }, .cols = { WIDE, WIDE }, .dtype = SHERD_I16 };
+    block a = block_new(&one), c = block_new(&both), b = block_new(&right);
+    sherd__task t = task_product(a.f, b.f, SHERD_F64), u = task_product(c.f, b.f, SHERD_F64);
+    double *want = block_product(&c, &b, 2 + HIGH, WIDE);
+    stay p;
+    stay_begin(&p, a.f, b.f, &t);
+    for (unsigned k = 0; k < 2; k++) call_right(&p);
+    sherd__handle left = backend_hold(c.f, OWNER);
+    uint8_t *out = out_new(u.result.len);
+    calling call;
+    assert_int_equal(backend_begin(&call, &u, left, p.right, OWNER, out), SHERD_OK);
+    backend_settle();
+    assert_int_equal(backend_lent.gets, 1);
+    assert_memory_equal(out, want, u.result.len);
+    backend_now->drop(backend_ctx, &left);
+    stay_drop(&p);
+    stay_end(&p);
+    free(out);
+    free(want);
+    block_free(&c);
+    free(a.values);
+    free(b.values);
 }
 
 /* Residues have a form only for tiles of bytes: then both operands have one. */
@@ -315,9 +369,9 @@ static void every_failed_allocation_is_survived(void **s)
 static void a_call_that_is_cancelled_leaves_a_form_to_the_next(void **s)
 {
     (void)s;
-    enum { LARGE = 400 };
+    enum { LONG = 1500, WIDE = 50 }; /* two panels */
     stay p;
-    sherd__fragment *a = block_of(SHERD_F64, 2, LARGE), *b = block_of(SHERD_F32, LARGE, LARGE);
+    sherd__fragment *a = block_of(SHERD_F64, 2, LONG), *b = block_of(SHERD_F32, LONG, WIDE);
     sherd__task t = task_product(a, b, SHERD_F64);
     stay_begin(&p, a, b, &t);
     call_right(&p);
@@ -327,7 +381,7 @@ static void a_call_that_is_cancelled_leaves_a_form_to_the_next(void **s)
     converted = 0;
     call_right(&p);
     call_right(&p);
-    assert_int_equal(converted, LARGE * LARGE);
+    assert_int_equal(converted, LONG * WIDE);
     assert_int_equal(backend_lent.gets, 1);
     stay_drop(&p);
     stay_end(&p);
@@ -462,6 +516,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         EACH(a_form_is_made_by_the_second_call_and_used_by_the_others, 0),
         EACH(a_block_that_is_used_once_has_no_form, 0),
+        EACH(a_form_is_filled_although_the_other_block_has_one, 0),
+        EACH(groups_without_rows_are_in_the_form, 0),
         EACH(residues_are_sorted_once, 0),
         EACH(a_block_has_few_forms, 0),
         EACH(small_blocks_and_those_beside_wide_ones_have_no_forms, 0),
