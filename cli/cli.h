@@ -129,9 +129,6 @@ int sherd__opt_choice(const sherd__cli *cli, const char *name);
 const char *sherd__opt_where(const sherd__cli *cli, const char *name);
 /** Returns the scheme that --scheme names. */
 const sherd_scheme_info *sherd__opt_scheme(const sherd__cli *cli);
-/** Returns whether the products of a network may use the scheme. A scheme with a public B may not,
- *  since B would be the network's weights. */
-bool sherd__scheme_for_network(const sherd_scheme_info *s);
 
 /*
  * Rows that are shared by several verbs: `static const sherd__option options[] = {

@@ -119,7 +119,7 @@ int sherd__own_load(sherd__own_data *out, const char *path, const char *label, s
                   ? load_npy(out, path, d)
                   : sherd__fail(d, SHERD_EFORMAT,
                                 "give a folder of IDX files, a .npy, a .npz or a .csv",
-                                "%s: is none of the files that data are read from", path);
+                                "%s: unknown kind of data file", path);
     if (!err && out->own.x.rows == 0)
         err = sherd__fail(d, SHERD_ESHAPE, NULL, "%s: there are no examples", path);
     return err;

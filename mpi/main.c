@@ -4,7 +4,8 @@
  * is neither encrypted nor authenticated, so that has to be said on the command line. A program of
  * its own, so that the command is never linked with MPI.
  *
- * Process 0 speaks and writes; the others say only what went wrong (cli/train_together.c).
+ * Process 0 prints and writes; the others report only what failed in them alone
+ * (cli/train_options.c).
  */
 #include <fcntl.h>
 #include <mpi.h>
@@ -129,9 +130,12 @@ int main(int argc, char **argv)
                 "them\n",
                 size);
     }
-    const sherd__collective c = {
-        "MPI, in clear", (uint32_t)rank, (uint32_t)size, (uint32_t)count_here(), sum, NULL
-    };
+    const sherd_collective c = { .size = sizeof c,
+                                 .name = "MPI, in clear",
+                                 .rank = (uint32_t)rank,
+                                 .count = (uint32_t)size,
+                                 .here = (uint32_t)count_here(),
+                                 .sum = sum };
     sherd__train_among(&c);
     int status = sherd__cli_main(n, args);
     sherd__free(args);

@@ -3,6 +3,8 @@
 #define SHERD_SHERD_H
 
 #include "sherd/cluster.h"
+#include "sherd/collective.h"
+#include "sherd/data.h"
 #include "sherd/err.h"
 #include "sherd/field.h"
 #include "sherd/forecast.h"
@@ -16,6 +18,9 @@
 #include "sherd/npy.h"
 #include "sherd/op.h"
 #include "sherd/product.h"
+#include "sherd/recipe.h"
+#include "sherd/scheme.h"
+#include "sherd/train.h"
 #include "sherd/version.h"
 #include "sherd/windows.h"
 

@@ -118,6 +118,16 @@ void sherd__cluster_call(sherd_cluster *c, const sherd_hooks *hooks)
     pthread_mutex_unlock(&c->lock);
 }
 
+const sherd_hooks *sherd__cluster_hooks(const sherd_cluster *c)
+{
+    return &c->o.hooks;
+}
+
+const char *sherd__cluster_record_dir(const sherd_cluster *c)
+{
+    return c->record ? sherd__record_dir(c->record) : NULL;
+}
+
 /* Copies the names of the nodes banned during this call, in order. The lock must be held. */
 static void copy_bans(const sherd_cluster *c, sherd__run_result *r)
 {

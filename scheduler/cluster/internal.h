@@ -44,6 +44,10 @@ void sherd__cluster_job_options(sherd_cluster *c, sherd__job_options *out);
  *  to that call, both during a job and between jobs, and its hooks are called; those of the cluster
  *  if it has none. */
 void sherd__cluster_call(sherd_cluster *c, const sherd_hooks *hooks);
+/** Returns the hooks of the cluster's options. */
+const sherd_hooks *sherd__cluster_hooks(const sherd_cluster *c);
+/** Returns the folder that the traffic is recorded in; NULL: it is not recorded. */
+const char *sherd__cluster_record_dir(const sherd_cluster *c);
 /**
  * Passes the job to the loop thread and waits until it is done and the executor holds none of its
  * work. Progress, log lines and the question whether to stop are delivered on the calling thread

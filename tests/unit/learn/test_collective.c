@@ -74,7 +74,7 @@ static int meet(void *ctx, int64_t *values, size_t n, sherd_diag *d)
 }
 
 typedef struct member {
-    sherd__collective c;
+    sherd_collective c;
     pthread_t thread;
     double params[200];
     double cost;
@@ -139,7 +139,9 @@ static void together(member *m, uint32_t n, void *(*work)(void *))
     pthread_barrier_init(&meeting.all, NULL, n);
     pthread_mutex_init(&meeting.lock, NULL);
     for (uint32_t i = 0; i < n; i++) {
-        m[i].c = (sherd__collective){ "threads", i, n, n, meet, NULL };
+        m[i].c = (sherd_collective){
+            .size = sizeof m[i].c, .name = "threads", .rank = i, .count = n, .here = n, .sum = meet
+        };
         assert_int_equal(pthread_create(&m[i].thread, NULL, work, &m[i]), 0);
     }
     for (uint32_t i = 0; i < n; i++) pthread_join(m[i].thread, NULL);

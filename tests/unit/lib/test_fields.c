@@ -29,15 +29,27 @@ static const struct {
     const char *name;
     const sherd_field *(*fields)(size_t *count);
     size_t size;
+    bool made_here; /* the library makes the struct, which has no member `size` */
 } tables[] = {
-    { "sherd_machine", sherd_machine_fields, sizeof(sherd_machine) },
+    { "sherd_machine", sherd_machine_fields, sizeof(sherd_machine), false },
+    { "sherd_data_info", sherd_data_info_fields, sizeof(sherd_data_info), false },
+    { "sherd_predict_report", sherd_predict_report_fields, sizeof(sherd_predict_report), false },
+    { "sherd_epoch", sherd_epoch_fields, sizeof(sherd_epoch), true },
+    { "sherd_train_pass", sherd_train_pass_fields, sizeof(sherd_train_pass), true },
+    { "sherd_train_update", sherd_train_update_fields, sizeof(sherd_train_update), true },
+    { "sherd_train_report", sherd_train_report_fields, sizeof(sherd_train_report), false },
+    { "sherd_train_gradients", sherd_train_gradients_fields, sizeof(sherd_train_gradients), false },
+    { "sherd_train_allreduce", sherd_train_allreduce_fields, sizeof(sherd_train_allreduce), false },
+    { "sherd_train_link", sherd_train_link_fields, sizeof(sherd_train_link), false },
+    { "sherd_train_secure", sherd_train_secure_fields, sizeof(sherd_train_secure), false },
+    { "sherd_checkpoints", sherd_checkpoints_fields, sizeof(sherd_checkpoints), false },
 };
 
 static void members_are_listed_in_order_and_as_they_are(void **state)
 {
     (void)state;
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++) {
-        size_t count = 0, end = sizeof(size_t);
+        size_t count = 0, end = tables[t].made_here ? 0 : sizeof(size_t);
         const sherd_field *f = tables[t].fields(&count);
         assert_true(count > 0);
         for (size_t i = 0; i < count; i++) {

@@ -4,18 +4,18 @@
  * multiplications of a network's passes, first at the speed of a small product measured now, then
  * at the speed of the first steps. Both figures are lower bounds: a run needs at least that much.
  */
-#include "cli/train.h"
-
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 
-#include "cli/nodes.h"
 #include "core/alloc.h"
 #include "core/bytes.h"
 #include "core/clock.h"
+#include "core/diag.h"
 #include "core/memory.h"
+#include "lib/train/training.h"
 #include "matrix/local.h"
+#include "scheduler/plan/plan.h"
 
 #define DAY 86400.0
 #define REHEARSED_S 0.02    /* a product is timed for at least this time ... */
@@ -42,21 +42,22 @@ static uint64_t of_optimiser(const sherd__recipe *r, uint64_t count, size_t size
     return bytes;
 }
 
-/* Adds this process's networks: the one that is trained, those of --check, those of its threads. */
-static int weigh_networks(const sherd__train *t, size_t batch, sherd__network_weight *w,
+/* Adds this process's networks: the one that is trained, those of `check`, those of its threads. */
+static int weigh_networks(const sherd_training *t, size_t batch, sherd__network_weight *w,
                           uint64_t *need, sherd_diag *d)
 {
-    const sherd__recipe *r = &t->recipe;
-    int err = sherd__recipe_weigh(r, batch, w, d);
+    const sherd__recipe *r = &t->recipe->recipe;
+    int err = sherd__recipe_size(t->recipe, batch, w, d);
     if (err) return err;
+    uint64_t state = of_optimiser(r, w->count, sherd_dtype_size(r->precision));
     plus(need, 1, w->bytes);
-    plus(need, 1, of_optimiser(r, w->count, sherd_dtype_size(r->precision)));
-    if (sherd__opt_flag(t->cli, "check")) { /* the same training here, and in float64 */
+    plus(need, 1, state);
+    if (t->o.check) { /* the same training here, and in float64 */
         plus(need, 2, w->bytes);
-        plus(need, 2, of_optimiser(r, w->count, sherd_dtype_size(r->precision)));
+        plus(need, 2, state);
     }
-    plus(need, sherd__train_by_threads(t), 2 * sizeof(double) * w->count);
-    return 0;
+    plus(need, sherd__training_threads(t), 2 * sizeof(double) * w->count);
+    return SHERD_OK;
 }
 
 /* Adds generated examples; examples from files are already in memory. */
@@ -74,11 +75,10 @@ static void weigh_examples(const sherd__recipe *r, uint64_t *need)
 
 /* Compares the need of all processes on this host, which need the same each, with its memory. The
  * limit of a process (ulimit -v) applies to each separately. */
-static int compare(const sherd__train *t, uint64_t need, size_t count, sherd_diag *d)
+static int compare(const sherd_training *t, uint64_t need, size_t count, sherd_diag *d)
 {
-    char takes[24], has[24], each[48] = "";
-    const sherd__collective *others = sherd__train_others();
-    uint32_t here = others ? others->here : 1;
+    char takes[16], has[16], each[48] = "";
+    uint32_t here = t->among.sum ? t->among.here : 1;
     uint64_t all = 0, there = sherd__memory_told("");
     plus(&all, here, need);
     if (here > 1) snprintf(each, sizeof each, " in %u processes of this host", here);
@@ -87,35 +87,33 @@ static int compare(const sherd__train *t, uint64_t need, size_t count, sherd_dia
         all = need;
         there = sherd__memory_available();
     }
-    if (all <= there) return 0;
+    if (all <= there) return SHERD_OK;
     return sherd__fail(d, SHERD_ENOMEM,
                        "fewer or narrower layers, a smaller batch or fewer examples need less",
                        "%s: training takes %s of memory or more%s (%zu parameters), and %s are "
                        "available",
-                       t->name, sherd__cli_bytes(all, takes), each, count,
-                       sherd__cli_bytes(there, has));
+                       t->recipe->name, sherd__plan_bytes_text((double)all, takes), each, count,
+                       sherd__plan_bytes_text((double)there, has));
 }
 
-static int weigh(const sherd__train *t, size_t examples, size_t *width, sherd_diag *d)
+static int weigh(const sherd_training *t, size_t examples, size_t *width, sherd_diag *d)
 {
-    const sherd__recipe *r = &t->recipe;
+    const sherd__recipe *r = &t->recipe->recipe;
     sherd__network_weight w;
-    sherd_diag mine = { 0 };
     uint64_t need = 0;
     size_t batch = examples == 0 ? 1 : r->batch == 0 || r->batch > examples ? examples : r->batch;
-    int err = weigh_networks(t, batch, &w, &need, &mine);
-    if (err)
-        return sherd__fail(d, err == SHERD_EINVAL ? SHERD_EFORMAT : err, mine.hint, "%s: %s",
-                           t->name, mine.message);
+    int err = weigh_networks(t, batch, &w, &need, d);
+    if (err) return err;
     *width = w.width;
-    if (examples == 0 && !t->secure) weigh_examples(r, &need);
+    bool secure = t->o.aggregate == SHERD_AGGREGATE_SECURE;
+    if (examples == 0 && !secure && !t->given) weigh_examples(r, &need);
     return compare(t, need, w.count, d);
 }
 
 /* All processes compare before any of them allocates. */
-int sherd__train_weigh(const sherd__train *t, size_t examples, size_t *width, sherd_diag *d)
+int sherd__training_weigh(const sherd_training *t, size_t examples, size_t *width, sherd_diag *d)
 {
-    return sherd__train_judge_together(t, weigh(t, examples, width, d), d);
+    return sherd__training_agree(t, weigh(t, examples, width, d), d);
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */
@@ -158,7 +156,7 @@ static size_t part(size_t whole)
 /* Returns the seconds of one forward and backward pass of an example, by the speed of a small
  * product of such a shape; 0 if it cannot be measured. Timing a real pass would execute a step of
  * the training. */
-static double rehearse(const sherd__train *t)
+static double rehearse(const sherd_training *t)
 {
     unsigned times = 0;
     double all, least = INFINITY, until = sherd__clock_s() + REHEARSED_S;
@@ -166,7 +164,7 @@ static double rehearse(const sherd__train *t)
     if (!l) return 0;
     size_t rows = part(sherd__trainer_order(t->trainer)->batch * l->out.height * l->out.width);
     size_t inner = part(l->rows), cols = part(l->cols);
-    sherd_dtype type = t->recipe.precision;
+    sherd_dtype type = t->recipe->recipe.precision;
     sherd_multiplier here = { 0 };
     void *a = sherd__calloc(rows * inner, sizeof(double));
     void *b = sherd__calloc(inner * cols, sizeof(double));
@@ -182,7 +180,7 @@ static double rehearse(const sherd__train *t)
         if (!err) err = sherd__local_multiply(here, &p, NULL);
         least = fmin(least, sherd__clock_s() - began);
         times++;
-    } while (!err && !sherd__cli_interrupted() &&
+    } while (!err && !sherd__hooks_interrupted(&t->o.hooks) &&
              (times < REHEARSED_LEAST || sherd__clock_s() < until));
     sherd_multiplier_free(here);
     sherd__free(a);
@@ -192,47 +190,45 @@ static double rehearse(const sherd__train *t)
 }
 
 /* Returns the number of nodes, threads or processes that share the work of a step. */
-static double hands(const sherd__train *t)
+static double hands(const sherd_training *t)
 {
-    uint32_t nodes = sherd__train_by_threads(t);
-    const sherd__collective *others = sherd__train_others();
-    if (others) return (double)others->size;
-    if (nodes == 0 && t->over.nodes && sherd__nodes_count(&nodes, NULL, t->cli, NULL) != 0)
-        nodes = 1;
-    return nodes > 1 ? nodes : 1;
+    uint32_t many = t->among.sum ? t->among.count
+                    : t->o.nodes ? t->o.nodes
+                                 : sherd__training_threads(t);
+    return many > 1 ? many : 1;
 }
 
-static uint64_t steps_left(const sherd__train *t)
+static uint64_t steps_left(const sherd_training *t)
 {
     uint64_t all = sherd__trainer_steps(t->trainer), made = sherd__trainer_state(t->trainer)->step;
     return all > made ? all - made : 0;
 }
 
-void sherd__train_foretell(sherd__train *t)
+void sherd__training_foretell(sherd_training *t)
 {
     char text[32];
-    if (!sherd__train_is_first()) return;
+    if (!sherd__training_first(t)) return;
     double step = rehearse(t) * (double)sherd__trainer_order(t->trainer)->batch / hands(t);
     double all = step * (double)steps_left(t);
     if (all < DAY) return;
     t->foretold = true;
-    sherd__cli_warn(t->cli,
-                    "this training takes %s or more: %" PRIu64 " steps, whose products "
-                    "take %.2g s each by the pace that was measured here",
-                    long_time(all, text), steps_left(t), step);
+    sherd__training_log(t, SHERD_LOG_WARN,
+                        "this training takes %s or more: %" PRIu64 " steps, whose products take "
+                        "%.2g s each at the speed that was measured here",
+                        long_time(all, text), steps_left(t), step);
 }
 
-void sherd__train_pace(sherd__train *t)
+void sherd__training_pace(sherd_training *t)
 {
     char text[32];
     uint64_t made = sherd__trainer_state(t->trainer)->step - t->first_step;
     double took = sherd__clock_s() - t->began;
-    if (t->foretold || made < WATCHED_STEPS || took < WATCHED_S || !sherd__train_is_first()) return;
+    if (t->foretold || made < WATCHED_STEPS || took < WATCHED_S) return;
     double step = took / (double)made, all = step * (double)steps_left(t);
     t->foretold = true; /* warns only once */
     if (all < DAY) return;
-    sherd__cli_warn(t->cli,
-                    "this training takes another %s: %" PRIu64 " steps, and the first %" PRIu64
-                    " took %.2g s each",
-                    long_time(all, text), steps_left(t), made, step);
+    sherd__training_log(t, SHERD_LOG_WARN,
+                        "this training takes another %s: %" PRIu64 " steps, and the first %" PRIu64
+                        " took %.2g s each",
+                        long_time(all, text), steps_left(t), made, step);
 }

@@ -1,5 +1,5 @@
 /*
- * --checkpoint and --resume. A checkpoint contains the complete state of the training loop
+ * Checkpoints. A checkpoint contains the complete state of the training loop
  * (learn/train.h), so that a resumed run continues exactly. It also identifies the run, so that
  * another run does not continue it: recipe, seed, digest of the data, and arithmetic. A checkpoint
  * is also a model: `sherd predict` accepts one.
@@ -8,25 +8,22 @@
  */
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "cli/applies.h"
-#include "cli/limit.h"
-#include "cli/train.h"
 #include "core/alloc.h"
-#include "core/bytes.h"
+#include "core/diag.h"
 #include "core/wipe.h"
-#include "lib/model.h"
+#include "lib/train/training.h"
 #include "store/chain.h"
 #include "store/npz.h"
 
 #define ARITHMETIC 160
 
-struct sherd__train_keep {
+struct sherd__training_keep {
     sherd__chain *chain;
-    char *path;    /* of the newest file; NULL: none */
-    uint64_t keep; /* number of files; 0: all */
-    sherd__digest data;
+    char *folder, *path; /* path: of the newest file; NULL: none */
+    uint8_t data[SHERD__DIGEST_BYTES];
     char arithmetic[ARITHMETIC];
 };
 
@@ -68,14 +65,15 @@ static bool same_text(const sherd__buf *a, const sherd__buf *b)
 }
 
 /* Formats the settings that, with recipe, data and seed, determine every bit of the result. */
-static void name_arithmetic(const sherd__train *t, char out[ARITHMETIC])
+static void name_arithmetic(const sherd_training *t, char out[ARITHMETIC])
 {
-    if (t->secure) sherd__train_secure_arithmetic(t, out, ARITHMETIC);
-    else if (t->by) sherd__train_by_name(t, out, ARITHMETIC);
-    else if (t->over.bits == 0) snprintf(out, ARITHMETIC, "float64");
+    const sherd__network_products *p = &t->products;
+    if (t->o.aggregate == SHERD_AGGREGATE_SECURE) sherd__training_secure_name(t, out, ARITHMETIC);
+    else if (t->o.by == SHERD_BY_GRADIENTS) sherd__training_gradients_name(t, out, ARITHMETIC);
+    else if (p->bits == 0) snprintf(out, ARITHMETIC, "float64");
     else
-        snprintf(out, ARITHMETIC, "fixed point of %u bits%s", t->over.bits,
-                 t->over.stochastic ? ", rounded by chance" : "");
+        snprintf(out, ARITHMETIC, "fixed point of %u bits%s", p->bits,
+                 p->stochastic ? ", rounded by chance" : "");
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -120,9 +118,9 @@ static size_t layer_members(sherd__network *n, size_t i, layer_names names,
     return 4;
 }
 
-static int add(sherd__train *t, const sherd__train_state *s, sherd_diag *d)
+static int write_newest(sherd_training *t, const sherd__train_state *s, sherd_diag *d)
 {
-    sherd__train_keep *k = t->keep;
+    sherd__training_keep *k = t->keep;
     sherd__network *n = sherd__trainer_network(t->trainer);
     const sherd__optimiser *o = sherd__trainer_optimiser(t->trainer);
     uint64_t each = sherd__trainer_order(t->trainer)->per_epoch;
@@ -130,20 +128,18 @@ static int add(sherd__train *t, const sherd__train_state *s, sherd_diag *d)
                   hits = (int64_t)s->hits, seen = (int64_t)s->seen,
                   examples = (int64_t)s->step_examples, begun = (int64_t)o->steps;
     size_t layers = sherd__network_len(n), len = 0;
-    sherd__buf recipe;
-    sherd__buf_init(&recipe, SHERD__RECIPE_BYTES_MAX, 0);
+    const char *recipe = t->recipe->text;
     sherd__chain_member *m = sherd__calloc(FIXED + 4 * layers, sizeof *m);
     layer_names *names = sherd__calloc(layers, sizeof *names);
-    int err = !m || !names ? SHERD_ENOMEM
-                           : sherd__recipe_print(&t->recipe, SHERD__RECIPE_ALL, &recipe);
-    if (err) {
-        err = no_memory(d);
-        goto out;
+    if (!m || !names) {
+        sherd__free(names);
+        sherd__free(m);
+        return no_memory(d);
     }
-    m[len++] = bytes_of("recipe", recipe.data, recipe.len);
+    m[len++] = bytes_of("recipe", recipe, strlen(recipe));
     m[len++] = bytes_of("arithmetic", k->arithmetic, strlen(k->arithmetic));
     m[len++] = bytes_of("seed", t->seed, sizeof t->seed);
-    m[len++] = bytes_of("data", k->data.sha256, SHERD__DIGEST_BYTES);
+    m[len++] = bytes_of("data", k->data, sizeof k->data);
     m[len++] = count("step", &step);
     m[len++] = count("epoch", &epoch);
     m[len++] = reals("cost", &s->last_cost, 1);
@@ -157,24 +153,28 @@ static int add(sherd__train *t, const sherd__train_state *s, sherd_diag *d)
     m[len++] = numbers("optimiser", o->spec.dtype, o->state, o->state_len);
     m[len++] = count("optimiser_steps", &begun); /* above `step` with asynchronous gradients */
     for (size_t i = 0; i < layers; i++) len += layer_members(n, i, names[i], m + len);
-    err = sherd__chain_add(k->chain, s->step, m, len, d);
-    if (!err && k->keep > 0) err = sherd__chain_prune(k->chain, k->keep, d);
-out:
-    sherd__buf_fini(&recipe);
+    int err = sherd__chain_add(k->chain, s->step, m, len, d);
+    if (!err && t->o.checkpoint_keep > 0)
+        err = sherd__chain_prune(k->chain, (size_t)t->o.checkpoint_keep, d);
     sherd__free(names);
     sherd__free(m);
     return err;
 }
 
-int sherd__train_keep_add(void *train, const sherd__train_state *s, sherd_diag *d)
+static int add(sherd_training *t, const sherd__train_state *s, sherd_diag *d)
 {
-    sherd__train *t = train;
-    sherd__chain_link newest;
-    if (sherd__chain_newest(t->keep->chain, &newest) && newest.number == s->step) return 0;
-    sherd__limit_writes(true);
-    int err = add(t, s, d);
-    sherd__limit_writes(sherd__train_others() != NULL);
+    if (t->o.on_checkpoint) t->o.on_checkpoint(t->o.ctx, true);
+    int err = write_newest(t, s, d);
+    if (t->o.on_checkpoint) t->o.on_checkpoint(t->o.ctx, false);
     return err;
+}
+
+int sherd__training_keep_add(void *training, const sherd__train_state *s, sherd_diag *d)
+{
+    sherd_training *t = training;
+    sherd__chain_link newest;
+    if (sherd__chain_newest(t->keep->chain, &newest) && newest.number == s->step) return SHERD_OK;
+    return add(t, s, d);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -191,32 +191,32 @@ static int same(sherd__npz *z, const char *name, const void *mine, size_t len, c
     sherd__free(theirs);
     if (err || equal) return err;
     return sherd__fail(d, SHERD_EFORMAT,
-                       "resume it as it was begun, or begin anew in another folder (--initial "
-                       "takes "
-                       "its weights)",
+                       "resume it with the settings that it began with, or train in another "
+                       "folder (--initial takes its weights)",
                        "%s: %s", sherd__npz_where(z), differs);
 }
 
-static int same_recipe(const sherd__train *t, sherd_diag *d)
+static int same_recipe(const sherd_training *t, sherd_diag *d)
 {
     sherd__recipe r;
     texts mine = { 0 }, theirs = { 0 };
     int err = sherd__model_recipe(&r, t->keep->path, d);
     if (!err) err = texts_of(&theirs, &r, d);
-    if (!err) err = texts_of(&mine, &t->recipe, d);
+    if (!err) err = texts_of(&mine, &t->recipe->recipe, d);
     bool network = err || same_text(&mine.network, &theirs.network);
     bool training = err || same_text(&mine.training, &theirs.training);
     texts_fini(&mine);
     texts_fini(&theirs);
     if (err || (network && training)) return err;
     return sherd__fail(d, SHERD_EFORMAT,
-                       "resume it as it was begun, or begin anew in another folder",
+                       "resume it with the settings that it began with, or train in another "
+                       "folder",
                        "%s: is a checkpoint of another %s than %s", t->keep->path,
-                       network ? "way to train" : "network", t->name);
+                       network ? "way to train" : "network", t->recipe->name);
 }
 
 /* Loads the gradient of the last step, which determines the scales of the next step. */
-static int take_gradient(sherd__train *t, sherd__npz *z, sherd_diag *d)
+static int take_gradient(sherd_training *t, sherd__npz *z, sherd_diag *d)
 {
     sherd__network *n = sherd__trainer_network(t->trainer);
     int err = 0;
@@ -234,7 +234,7 @@ static int take_gradient(sherd__train *t, sherd__npz *z, sherd_diag *d)
     return err;
 }
 
-static int take_state(sherd__train *t, sherd__npz *z, sherd_diag *d)
+static int take_state(sherd_training *t, sherd__npz *z, sherd_diag *d)
 {
     sherd__optimiser *o = sherd__trainer_optimiser(t->trainer);
     sherd__train_state s = { 0 };
@@ -279,30 +279,20 @@ static int take_state(sherd__train *t, sherd__npz *z, sherd_diag *d)
 
 /* ---- opening, loading, writing --------------------------------------------------------------- */
 
-static int open_newest(sherd__npz **z, const sherd__train_keep *k, sherd_diag *d)
+static int open_newest(sherd__npz **z, const sherd__training_keep *k, sherd_diag *d)
 {
     return sherd__npz_open(z, k->path, UINT64_C(1) << 40, 1, d);
 }
 
-int sherd__train_keep_open(sherd__train *t, sherd_diag *d)
+int sherd__training_keep_open(sherd_training *t, sherd_diag *d)
 {
-    static const char *const of_folder[] = { "resume", "checkpoint-every", "checkpoint-keep",
-                                             NULL };
-    const char *folder = sherd__opt_text(t->cli, "checkpoint");
-    bool resume = sherd__opt_flag(t->cli, "resume");
+    const char *folder = t->o.checkpoints;
     sherd__chain_link newest;
     sherd__npz *z = NULL;
-    if (!folder)
-        return !sherd__opts_idle(t->cli, of_folder)
-                   ? 0
-                   : sherd__fail(d, SHERD_EINVAL, "add --checkpoint FOLDER",
-                                 "--resume, --checkpoint-every and --checkpoint-keep need a folder "
-                                 "of checkpoints");
-    sherd__train_keep *k = t->keep = sherd__calloc(1, sizeof *k);
-    if (!k) return no_memory(d);
-    if (sherd__opt_given(t->cli, "checkpoint-keep"))
-        k->keep = (uint64_t)sherd__opt_int(t->cli, "checkpoint-keep");
-    int err = sherd__chain_open(&k->chain, folder, resume, d);
+    if (!folder) return SHERD_OK;
+    sherd__training_keep *k = t->keep = sherd__calloc(1, sizeof *k);
+    if (!k || !(k->folder = sherd__strdup(folder))) return no_memory(d);
+    int err = sherd__chain_open(&k->chain, folder, t->o.resume, d);
     if (err || !sherd__chain_newest(k->chain, &newest)) return err;
     size_t size = strlen(folder) + 1 + sizeof newest.name;
     k->path = sherd__alloc(size);
@@ -310,8 +300,8 @@ int sherd__train_keep_open(sherd__train *t, sherd_diag *d)
     snprintf(k->path, size, "%s/%s", folder, newest.name);
     uint8_t seed[32];
     err = open_newest(&z, k, d);
-    if (!err && sherd__opt_given(t->cli, "seed"))
-        err = same(z, "seed", t->seed, sizeof t->seed, "was begun with another --seed", d);
+    if (!err && t->o.seed)
+        err = same(z, "seed", t->seed, sizeof t->seed, "began with another --seed", d);
     if (!err) err = sherd__npz_take(z, "seed", SHERD_U8, seed, sizeof seed, d);
     if (!err) memcpy(t->seed, seed, sizeof seed);
     sherd__wipe(seed, sizeof seed);
@@ -319,18 +309,17 @@ int sherd__train_keep_open(sherd__train *t, sherd_diag *d)
     return err;
 }
 
-int sherd__train_keep_load(sherd__train *t, sherd_diag *d)
+int sherd__training_keep_load(sherd_training *t, sherd_diag *d)
 {
-    sherd__train_keep *k = t->keep;
+    sherd__training_keep *k = t->keep;
     sherd__npz *z = NULL;
     if (!k) return 0;
     name_arithmetic(t, k->arithmetic);
-    int err = sherd__data_digest(&t->data, &k->data, d);
+    int err = sherd_data_digest(t->data, k->data, d);
     if (err || !k->path) return err;
     err = same_recipe(t, d);
     if (!err) err = open_newest(&z, k, d);
-    if (!err)
-        err = same(z, "data", k->data.sha256, SHERD__DIGEST_BYTES, "was trained on other data", d);
+    if (!err) err = same(z, "data", k->data, sizeof k->data, "was trained on other data", d);
     if (!err)
         err = same(z, "arithmetic", k->arithmetic, strlen(k->arithmetic),
                    "was computed in another arithmetic (--mode, --bits, --rounding)", d);
@@ -340,24 +329,23 @@ int sherd__train_keep_load(sherd__train *t, sherd_diag *d)
     return err;
 }
 
-int sherd__train_keep_begin(sherd__train *t, sherd_diag *d)
+int sherd__training_keep_begin(sherd_training *t, sherd_diag *d)
 {
     if (!t->keep || t->keep->path) return 0;
     return add(t, sherd__trainer_state(t->trainer), d);
 }
 
-int sherd__train_keep_sums(sherd__train *t, sherd__sumlist **out, sherd_diag *d)
+int sherd__training_keep_sums(sherd_training *t, sherd__sumlist **out, sherd_diag *d)
 {
     *out = NULL;
-    if (!t->keep) return 0;
-    const char *folder = sherd__opt_text(t->cli, "checkpoint");
-    return sherd__sumlist_open(out, folder, !t->keep->path, d);
+    return t->keep ? sherd__sumlist_open(out, t->keep->folder, !t->keep->path, d) : SHERD_OK;
 }
 
-void sherd__train_keep_free(sherd__train_keep *k)
+void sherd__training_keep_free(sherd__training_keep *k)
 {
     if (!k) return;
     sherd__chain_close(k->chain);
+    sherd__free(k->folder);
     sherd__free(k->path);
     sherd__free(k);
 }

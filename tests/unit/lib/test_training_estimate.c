@@ -1,8 +1,8 @@
 /*
- * The time that a training takes is judged by a small piece of its work, which a signal ends;
- * memory by what all processes of a host take together.
+ * Estimates before a training: time is judged by a small piece of the work, which an interruption
+ * ends; memory by what all processes of a host need together.
  *
- * link: -Wl,--wrap=sherd__tiled_multiply -Wl,--wrap=sherd__cli_interrupted
+ * link: -Wl,--wrap=sherd__tiled_multiply
  * link: -Wl,--wrap=sherd__memory_told -Wl,--wrap=sherd__memory_available
  */
 #include <stdarg.h>
@@ -13,17 +13,15 @@
 
 #include <string.h>
 
-#include "cli/options.h"
-#include "cli/train.h"
 #include "matrix/tiled.h"
+#include "sherd/train.h"
 
 int __real_sherd__tiled_multiply(const sherd__tiled *p, sherd__team *team, sherd__tiled_room *room);
 int __wrap_sherd__tiled_multiply(const sherd__tiled *p, sherd__team *team, sherd__tiled_room *room);
-int __wrap_sherd__cli_interrupted(void);
 
 static double most; /* multiplications of one call */
 static unsigned calls;
-static int came; /* a signal */
+static bool stop;
 
 int __wrap_sherd__tiled_multiply(const sherd__tiled *p, sherd__team *team, sherd__tiled_room *room)
 {
@@ -31,11 +29,6 @@ int __wrap_sherd__tiled_multiply(const sherd__tiled *p, sherd__team *team, sherd
     most = n > most ? n : most;
     calls++;
     return __real_sherd__tiled_multiply(p, team, room);
-}
-
-int __wrap_sherd__cli_interrupted(void)
-{
-    return came;
 }
 
 uint64_t __wrap_sherd__memory_told(const char *root);
@@ -54,25 +47,42 @@ uint64_t __wrap_sherd__memory_available(void)
     return of_machine < of_process ? of_machine : of_process;
 }
 
-static const sherd__option none[] = { { 0 } };
-static const sherd__verb verb = { .name = "train", .usage = "", .options = none, .args_max = 9 };
+static bool interrupted(void *ctx)
+{
+    (void)ctx;
+    return stop;
+}
 
-/* One training, judged; whether it was found to take more than a day. */
+static void take_line(void *ctx, sherd_log_level level, const char *text)
+{
+    if (level == SHERD_LOG_WARN && strstr(text, "this training takes")) *(bool *)ctx = true;
+}
+
+/* Makes a training; returns the error, and whether it was found to take more than a day. */
+static int make(const char *text, const sherd_collective *among, bool *is_long, sherd_diag *d)
+{
+    sherd_recipe *r;
+    sherd_training *t;
+    sherd_train_options o = { .size = sizeof o,
+                              .hooks = { interrupted, take_line, NULL, is_long },
+                              .by = among ? SHERD_BY_GRADIENTS : SHERD_BY_PRODUCTS,
+                              .among = among };
+    *d = (sherd_diag){ 0 };
+    *is_long = false;
+    most = calls = 0;
+    if (sherd_recipe_parse(&r, text, "r", d)) fail_msg("%s", d->message);
+    int err = sherd_training_new(&t, r, NULL, &o, d);
+    sherd_training_free(t);
+    sherd_recipe_free(r);
+    return err;
+}
+
 static bool judge(const char *text)
 {
-    sherd__cli cli = { .verb = &verb, .quiet = true };
-    sherd__train t = { .cli = &cli, .log = { .fd = -1 } };
-    sherd_diag d = { 0 };
-    most = calls = 0;
-    if (sherd__recipe_parse(&t.recipe, text, strlen(text), "r", SHERD__RECIPE_ALL, &d))
-        fail_msg("%s", d.message);
-    if (sherd__data_load(&t.data, &t.recipe, NULL, 3, t.seed, &d)) fail_msg("%s", d.message);
-    if (sherd__trainer_new(&t.trainer, &t.recipe, &t.data.train, NULL, t.seed, &d))
-        fail_msg("%s", d.message);
-    sherd__train_foretell(&t);
-    sherd__trainer_free(t.trainer);
-    sherd__data_fini(&t.data);
-    return t.foretold;
+    sherd_diag d;
+    bool is_long;
+    if (make(text, NULL, &is_long, &d)) fail_msg("%s", d.message);
+    return is_long;
 }
 
 #define LAYERS "layer = dense 1000\nlayer = relu\nlayer = dense 1000\nlayer = dense 3\n"
@@ -83,7 +93,7 @@ static bool judge(const char *text)
 static void a_part_of_the_work_is_measured_however_large_the_network(void **s)
 {
     (void)s;
-    came = 0;
+    stop = false;
     assert_true(judge(LAYERS REST "epochs = 100000000000\n"));
     assert_true(calls > 0 && most > 0 && most <= 256. * 256 * 256);
     assert_false(judge(LAYERS REST "epochs = 1\n"));
@@ -94,7 +104,7 @@ static void a_part_of_the_work_is_measured_however_large_the_network(void **s)
 static void small_networks_and_images_are_judged_too(void **s)
 {
     (void)s;
-    came = 0;
+    stop = false;
     assert_true(judge("layer = dense 3\n" REST "epochs = 1000000000000\n"));
     assert_true(calls > 0 && most <= 256. * 2 * 3);
     assert_true(judge("input = 32 x 32 x 3\nlayer = conv2d 8 window 3\nlayer = relu\n"
@@ -104,12 +114,13 @@ static void small_networks_and_images_are_judged_too(void **s)
     assert_true(calls > 0 && most <= 256. * 256 * 256);
 }
 
-static void a_signal_ends_it_after_what_is_under_way(void **s)
+static void an_interruption_ends_the_measurement_after_the_product_under_way(void **s)
 {
     (void)s;
-    came = 2;
+    stop = true;
     (void)judge(LAYERS REST "epochs = 100000000000\n");
     assert_int_equal(calls, 1);
+    stop = false;
 }
 
 static int alone(void *ctx, int64_t *values, size_t n, sherd_diag *d)
@@ -121,26 +132,18 @@ static int alone(void *ctx, int64_t *values, size_t n, sherd_diag *d)
     return 0;
 }
 
-/* What is said of a network of 1,007,003 parameters in so many processes of a host. */
+/* Makes a training of a network of 1,007,003 parameters in so many processes of a host. */
 static int weigh(uint32_t here, sherd_diag *d)
 {
-    static const char text[] = LAYERS REST "epochs = 1\n";
-    static const sherd__option options[] = { { .name = "check", .type = SHERD__FLAG }, { 0 } };
-    static const sherd__verb with = { .name = "train", .usage = "", .options = options };
-    char name[] = "train", *argv[] = { name, NULL };
-    const sherd__collective equals = { "test", 0, 1, here, alone, NULL };
-    sherd__cli cli = { .verb = &with };
-    sherd__train t = { .cli = &cli, .name = "r", .log = { .fd = -1 } };
-    size_t width;
-    bool help = false;
-    *d = (sherd_diag){ 0 };
-    if (sherd__opts_parse(&cli, 1, argv, NULL, &help, d) ||
-        sherd__recipe_parse(&t.recipe, text, strlen(text), "r", SHERD__RECIPE_ALL, d))
-        fail_msg("%s", d->message);
-    sherd__train_among(here > 0 ? &equals : NULL);
-    int err = sherd__train_weigh(&t, 0, &width, d);
-    sherd__train_among(NULL);
-    sherd__opts_free(cli.opts);
+    bool common = false, is_long;
+    const sherd_collective peers = { .size = sizeof peers,
+                                     .name = "test",
+                                     .count = 1,
+                                     .here = here,
+                                     .sum = alone,
+                                     .common = &common };
+    int err = make(LAYERS REST "epochs = 1\n", here > 0 ? &peers : NULL, &is_long, d);
+    assert_int_equal(common, err && here > 0);
     return err;
 }
 
@@ -148,18 +151,19 @@ static void memory_is_judged_for_all_processes_of_a_host(void **s)
 {
     (void)s;
     sherd_diag d;
-    of_machine = 40000000;
+    of_machine = 60000000;
     assert_int_equal(weigh(0, &d), 0);
     assert_int_equal(weigh(1, &d), 0);
     assert_int_equal(weigh(4, &d), SHERD_ENOMEM);
+    assert_non_null(strstr(d.message, "r: training takes "));
     assert_non_null(strstr(d.message, " in 4 processes of this host (1007003 parameters), "
-                                      "and 40 MB"));
+                                      "and 60 MB"));
     of_process = 1000000; /* which the others do not share */
     of_machine = UINT64_MAX;
     assert_int_equal(weigh(4, &d), SHERD_ENOMEM);
     assert_null(strstr(d.message, "processes"));
     assert_non_null(strstr(d.message, "1.0 MB are available"));
-    of_process = 40000000;
+    of_process = 60000000;
     assert_int_equal(weigh(4, &d), 0);
     of_process = UINT64_MAX;
 }
@@ -170,7 +174,7 @@ int main(void)
         cmocka_unit_test(a_part_of_the_work_is_measured_however_large_the_network),
         cmocka_unit_test(small_networks_and_images_are_judged_too),
         cmocka_unit_test(memory_is_judged_for_all_processes_of_a_host),
-        cmocka_unit_test(a_signal_ends_it_after_what_is_under_way),
+        cmocka_unit_test(an_interruption_ends_the_measurement_after_the_product_under_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,17 @@
 /*
- * --check: the same training here, step by step with the one on nodes, from the same weights, rows
+ * The same training here, step by step with the one on nodes, from the same weights, rows
  * and rates. With the same specification (fixed point of the same width) all parameters must agree
  * bit for bit after every epoch. A third training in float64 is not compared: it shows the loss of
  * accuracy from fixed point.
  */
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "cli/train.h"
 #include "core/alloc.h"
+#include "core/diag.h"
+#include "lib/train/training.h"
 
 typedef struct beside {
     sherd__trainer *trainer;
@@ -17,18 +19,19 @@ typedef struct beside {
     sherd__engine engine;
 } beside;
 
-struct sherd__train_check {
+struct sherd__training_check {
     beside same, float64;
     double accuracy, validation; /* of float64 */
     uint64_t epochs;
 };
 
-static int beside_new(beside *b, sherd__train *t, unsigned bits, sherd_diag *d)
+static int beside_new(beside *b, sherd_training *t, unsigned bits, sherd_diag *d)
 {
     sherd__network *n = sherd__trainer_network(t->trainer);
-    int err = sherd__trainer_new(&b->trainer, &t->recipe, &t->data.train, NULL, t->seed, d);
+    int err = sherd__trainer_new(&b->trainer, &t->recipe->recipe, &t->data->train, NULL, t->seed,
+                                 d);
     if (!err) err = sherd_multiplier_local(&b->engine.products, bits, d);
-    if (!err && bits > 0) err = sherd__remote_products_round(&t->over, &b->engine.products, d);
+    if (!err && bits > 0) err = sherd__network_products_round(&t->products, &b->engine.products, d);
     if (err) return err;
     sherd__network *mine = sherd__trainer_network(b->trainer);
     memcpy(sherd__network_params(mine), sherd__network_params(n),
@@ -38,7 +41,8 @@ static int beside_new(beside *b, sherd__train *t, unsigned bits, sherd_diag *d)
     if (o->state_len > 0) memcpy(own->state, o->state, o->state_len * sizeof *o->state);
     sherd__optimiser_resume(own, o->steps);
     *sherd__trainer_state(b->trainer) = *sherd__trainer_state(t->trainer);
-    if (t->by && bits > 0) return sherd__train_by_beside(t, b->trainer, &b->stepper, d);
+    if (t->o.by == SHERD_BY_GRADIENTS && bits > 0)
+        return sherd__training_gradients_beside(t, b->trainer, &b->stepper, d);
     return sherd__stepper_products(&b->stepper, mine, sherd__trainer_optimiser(b->trainer),
                                    b->engine, d);
 }
@@ -50,16 +54,17 @@ static void beside_free(beside *b)
     sherd_multiplier_free(b->engine.products);
 }
 
-int sherd__train_check_new(sherd__train *t, sherd_diag *d)
+int sherd__training_check_new(sherd_training *t, sherd_diag *d)
 {
     t->check = sherd__calloc(1, sizeof *t->check);
-    if (!t->check) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for --check");
+    if (!t->check) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to train here, too");
     t->check->accuracy = t->check->validation = NAN;
-    int err = beside_new(&t->check->same, t, t->over.bits, d);
+    int err = beside_new(&t->check->same, t, t->products.bits, d);
     return err ? err : beside_new(&t->check->float64, t, 0, d);
 }
 
 typedef struct heard {
+    const sherd_training *training;
     double accuracy;
 } heard;
 
@@ -73,8 +78,8 @@ static int hear_epoch(void *ctx, const sherd__train_epoch *e, bool report, sherd
 
 static bool interrupted(void *ctx)
 {
-    (void)ctx;
-    return sherd__cli_interrupted() != 0;
+    const heard *h = ctx;
+    return sherd__hooks_interrupted(&h->training->outer);
 }
 
 static int bring(beside *b, uint64_t step, bool keep, heard *h, sherd_diag *d)
@@ -104,7 +109,7 @@ static void name_parameter(sherd__network *n, size_t k, char out[80])
     }
 }
 
-static int compare(const sherd__train *t, const sherd__train_epoch *e, sherd_diag *d)
+static int compare(const sherd_training *t, const sherd__train_epoch *e, sherd_diag *d)
 {
     sherd__network *n = sherd__trainer_network(t->trainer);
     const double *a = sherd__network_params(n);
@@ -117,17 +122,17 @@ static int compare(const sherd__train *t, const sherd__train_epoch *e, sherd_dia
     }
     if (differ == 0) return 0;
     name_parameter(n, first, name);
-    return sherd__fail(d, SHERD_EDIFFERS, "nothing was written; please report this",
+    return sherd__fail(d, SHERD_EDIFFERS, "the model cannot be used; please report this",
                        "epoch %" PRIu64 ": %zu of %zu parameters differ from the same training "
                        "here, the first is %s: %.17g, here %.17g",
                        e->epoch, differ, count, name, a[first], b[first]);
 }
 
-int sherd__train_check_epoch(sherd__train *t, const sherd__train_epoch *e, bool report,
-                             sherd_diag *d)
+int sherd__training_check_epoch(sherd_training *t, const sherd__train_epoch *e, bool report,
+                                sherd_diag *d)
 {
-    sherd__train_check *c = t->check;
-    heard same = { NAN }, other = { NAN };
+    sherd__training_check *c = t->check;
+    heard same = { t, NAN }, other = { t, NAN };
     sherd_diag mine = { 0 };
     double cost;
     int err = bring(&c->same, e->step, true, &same, d);
@@ -135,9 +140,9 @@ int sherd__train_check_epoch(sherd__train *t, const sherd__train_epoch *e, bool 
     if (err) return err;
     c->epochs++;
     err = bring(&c->float64, e->step, false, &other, &mine);
-    if (!err && report && t->data.validation.x.rows > 0)
+    if (!err && report && t->data->validation.x.rows > 0)
         err = sherd__train_evaluate(sherd__trainer_network(c->float64.trainer), c->float64.engine,
-                                    &t->recipe, &t->data.validation, NULL,
+                                    &t->recipe->recipe, &t->data->validation, NULL,
                                     sherd__trainer_order(c->float64.trainer)->batch, &cost,
                                     &c->validation, &mine);
     if (err == SHERD_ERANGE) { /* float64 may diverge where fixed point does not */
@@ -149,19 +154,18 @@ int sherd__train_check_epoch(sherd__train *t, const sherd__train_epoch *e, bool 
     return 0;
 }
 
-void sherd__train_check_float64(const sherd__train *t, double *accuracy, double *validation)
+void sherd__training_check_float64(const sherd_training *t, double *accuracy, double *validation)
 {
     *accuracy = t->check != NULL ? t->check->accuracy : NAN;
     *validation = t->check != NULL ? t->check->validation : NAN;
 }
 
-void sherd__train_check_count(const sherd__train *t, uint64_t *parameters, uint64_t *epochs)
+uint64_t sherd__training_checked(const sherd_training *t)
 {
-    *parameters = sherd__network_count(sherd__trainer_network(t->trainer));
-    *epochs = t->check != NULL ? t->check->epochs : 0;
+    return t->check ? t->check->epochs : 0;
 }
 
-void sherd__train_check_free(sherd__train_check *c)
+void sherd__training_check_free(sherd__training_check *c)
 {
     if (!c) return;
     beside_free(&c->same);
