@@ -46,6 +46,7 @@ static int read_options(predict *p, const sherd_predict_options *opt, bool nodes
     err = sherd__network_products_read(&p->products, o->products, nodes || o->by, d);
     if (err) return err;
     p->products.maps = o->elementwise_at_nodes;
+    if (o->cluster && !sherd__hooks_any(&o->hooks)) o->hooks = *sherd__cluster_hooks(o->cluster);
     if (!sherd__hooks_any(&p->products.opt.hooks)) {
         p->products.opt.hooks = o->hooks;
         p->products.opt.hooks.progress = NULL; /* it counts rows, not tasks */

@@ -228,7 +228,7 @@ int sherd_training_run(sherd_training *t, sherd_cluster *c, sherd_diag *d)
     t->began = sherd__clock_s();
     t->deadline = t->o.timeout_ms ? t->began + t->o.timeout_ms * 1e-3 : INFINITY;
     err = open_run(t, d);
-    t->hooked = sherd__hooks_begin(&t->o.hooks);
+    t->hooked = sherd__hooks_begin(&t->outer);
     t->began = t->told_at = sherd__clock_s();
     if (!err) err = train(t, d);
     close_run(t);
