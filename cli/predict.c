@@ -94,7 +94,7 @@ static int tell(const predict *p, int err, sherd_diag *d)
             sherd__cli_say(cli, "equal: yes, bit for bit (%zu outputs, computed here too)",
                            (size_t)(r->rows * r->outputs));
         if (!isnan(r->accuracy))
-            sherd__cli_say(cli, "accuracy %.5f of the labels that came along", r->accuracy);
+            sherd__cli_say(cli, "accuracy %.5f on the labels in the data", r->accuracy);
         sherd__cli_say(cli, "wrote %s", sherd__opt_text(cli, "output"));
         return err;
     }
@@ -146,7 +146,7 @@ static const sherd__example examples[] = {
 static const sherd__option options[] = {
     SHERD__OPT_OUTPUT_STREAM("OUT.npy"),
     { .name = "labels", .type = SHERD__FLAG,
-      .help = "write the place of the largest output of each row instead of the outputs" },
+      .help = "write the index of the largest output of each row instead of the outputs" },
     SHERD__OPT_ELEMENTWISE,
     SHERD__OPTS_CLUSTER,
     SHERD__OPTS_OVER,
@@ -163,12 +163,12 @@ static const sherd__option options[] = {
 const sherd__verb sherd__verb_predict = {
     .name = "predict",
     .usage = "MODEL.npz DATA -o OUT.npy",
-    .summary = "what a trained network gives, here or over nodes",
+    .summary = "computes the outputs of a trained network, here or over nodes",
     .details =
-        "MODEL.npz is what sherd train wrote. DATA is a .npy with an example a row, a .npz with a "
-        "member x, a .csv, an IDX file, or a folder of IDX files, whose test images are taken. The "
-        "outputs are those of the last layer, <f8; with cross-entropy these are the numbers that "
-        "softmax makes probabilities of.",
+        "MODEL.npz is a file that sherd train wrote. DATA is a .npy with an example in each row, a "
+        ".npz with a member x, a .csv, an IDX file, or a folder of IDX files, of which the test "
+        "images are used. The outputs are those of the last layer, <f8; with cross-entropy these "
+        "are the inputs of the softmax.",
     .examples = examples,
     .options = options,
     .args_min = 2,

@@ -199,7 +199,7 @@ static const sherd__example examples[] = {
     { "sherd train my.conf --data my.npz -n 7 --mode exact --check",
       "your own network, compared bit for bit with the same training here" },
     { "sherd train my.conf --by gradients --aggregate secure --nodes nodes.txt -o model.npz",
-      "on data that nodes keep to themselves" },
+      "on data that stay with their nodes" },
     { "sherd train spiral -n 2 --by gradients --check",
       "two nodes that hold examples and weights, and send gradients" },
     { 0 },
@@ -221,43 +221,42 @@ static const sherd__option options[] = {
     { .name = "rate", .type = SHERD__REAL, .arg = "R", .min = 1e-300, .max = 1e300,
       .help = "learning rate [as the recipe says]" },
     { .name = "examples", .type = SHERD__INT, .arg = "N", .min = 1, .max = 1e9,
-      .help = "train on the first N, or on so many generated ones; --aggregate secure: of each "
-              "node, places for so many" },
+      .help = "train on the first N, or generate N; --aggregate secure: N of each node" },
     { .name = "precision", .type = SHERD__CHOICE, .arg = "TYPE", .choices = choices_precision,
       .help = "f64, or f32 here in floats: half the time and memory [as the recipe says]" },
     { .name = "checkpoint", .type = SHERD__FILE, .arg = "FOLDER", .flags = SHERD__OPT_ONLY_ARGV,
-      .help = "keep checkpoints in this folder, each naming the hash of the one before" },
+      .help = "write checkpoints to this folder; each contains the hash of the previous one" },
     { .name = "checkpoint-every", .type = SHERD__INT, .arg = "N", .min = 1, .max = 1e15,
       .help = "steps between two checkpoints [report_every epochs]" },
     { .name = "checkpoint-keep", .type = SHERD__INT, .arg = "N", .min = 1, .max = 1e6,
       .help = "remove all but the newest N [keep all]" },
     { .name = "resume", .type = SHERD__FLAG, .flags = SHERD__OPT_ONLY_ARGV,
-      .help = "go on from the newest checkpoint as if nothing had happened; without any, begin" },
+      .help = "continue from the newest checkpoint, with the same bits; begin if there is none" },
     { .name = "log", .type = SHERD__FILE, .arg = "FILE.jsonl", .flags = SHERD__OPT_ONLY_ARGV,
-      .help = "write a JSON object for each epoch into this file, a line each" },
+      .help = "write a JSON object for each reported epoch to this file, one a line" },
     { .name = "plot", .type = SHERD__FILE, .arg = "FILE.svg", .flags = SHERD__OPT_ONLY_ARGV,
-      .help = "draw loss and accuracy, and the regions of data in the plane (.svg or .png)" },
+      .help = "draw loss and accuracy, and the decision regions of two inputs (.svg or .png)" },
     { .name = "by", .type = SHERD__CHOICE, .arg = "HOW", .choices = choices_by,
       .help = "products: the network stays here, its products go to the nodes; gradients: nodes "
               "have examples and weights in clear" },
     { .name = "shards", .type = SHERD__INT, .arg = "N", .min = 1, .max = SHERD_TRAIN_SHARDS_MAX,
-      .help = "by gradients: pieces of a batch, whatever the number of nodes [8]" },
+      .help = "by gradients: parts of a batch, whatever the number of nodes [8]" },
     { .name = "async", .type = SHERD__FLAG,
-      .help = "by gradients: apply each one as it comes, without waiting for the others" },
+      .help = "by gradients: apply each gradient as it comes, without waiting for the others" },
     { .name = "staleness-max", .type = SHERD__INT, .arg = "N", .min = 0, .max = 1e15,
-      .help = "--async: updates made meanwhile that a gradient may miss [any number]" },
+      .help = "--async: most updates that a gradient may miss [any number]" },
     { .name = "local-steps", .type = SHERD__INT, .arg = "N", .min = 1, .max = 4294967295.0,
-      .help = "by gradients: so many steps of each shard on its own between two averages" },
+      .help = "by gradients: each shard makes N steps on its own between two averages" },
     { .name = "local-batch", .type = SHERD__INT, .arg = "N", .min = 1, .max = 1e9,
-      .help = "--local-steps: examples of one [all of the shard]" },
+      .help = "--local-steps: examples of one of these steps [all of the shard]" },
     { .name = "average", .type = SHERD__CHOICE, .arg = "HOW", .preset = "plain",
       .choices = choices_average,
       .help = "--local-steps: plain, or weighted by how many steps a shard made" },
     { .name = "aggregate", .type = SHERD__CHOICE, .arg = "HOW", .preset = "plain",
       .choices = choices_aggregate,
-      .help = "by gradients: plain, here; secure: nodes bring their own data (sherd node --data) "
-              "and only sums over those that stay are seen here; ring or halving-doubling: nodes "
-              "add up among themselves" },
+      .help = "by gradients, where they are added up: plain, here; secure: nodes have their own "
+              "data (sherd node --data), and only sums over several nodes are seen here; ring or "
+              "halving-doubling: among the nodes" },
     { .name = "survivors", .type = SHERD__INT, .arg = "U", .min = 1, .max = 1024,
       .help = "--aggregate secure: nodes that must be left to open a sum [more than half of nodes "
               "and --colluding together]" },
@@ -268,15 +267,15 @@ static const sherd__option options[] = {
       .help = "--aggregate secure: nodes add noise of S times what one example can change, for "
               "differential privacy" },
     { .name = "delta", .type = SHERD__REAL, .arg = "D", .min = 1e-300, .max = 0.1, .preset = "1e-6",
-      .help = "--noise: the probability at which epsilon is told" },
+      .help = "--noise: the probability at which epsilon is reported" },
     { .name = "simulate", .type = SHERD__FLAG,
-      .help = "--aggregate secure: deal the examples from here, which hides nothing" },
+      .help = "--aggregate secure: give nodes their examples from here, which hides nothing" },
     { .name = "in-process", .type = SHERD__FLAG,
       .help = "by gradients: threads of this process in place of nodes; -n N of them" },
     { .name = "allow-drop", .type = SHERD__FLAG,
-      .help = "by gradients: go on without what a lost node had, rather than give it to another" },
+      .help = "by gradients: drop the work of a lost node instead of giving it to another node" },
     { .name = "float-gradients", .type = SHERD__FLAG,
-      .help = "by gradients: float64 in place of fixed point; other nodes, other bits" },
+      .help = "by gradients: float64 in place of fixed point; the bits depend on the nodes" },
     { .name = "trace", .type = SHERD__FILE, .arg = "FILE.jsonl", .flags = SHERD__OPT_ONLY_ARGV,
       .help = "by gradients: write when each pass began, sent and ended, and each update's "
               "staleness" },
@@ -290,8 +289,7 @@ static const sherd__option options[] = {
       .flags = SHERD__OPT_NO_ENV | SHERD__OPT_ONLY_ARGV,
       .help = "32 bytes that weights, order and permutations derive from [fresh]" },
     { .name = "check", .type = SHERD__FLAG,
-      .help = "train here too and compare every parameter after each epoch; exit 9 where they "
-              "differ" },
+      .help = "train here too and compare every parameter after each epoch; exit 9 if they differ" },
     SHERD__OPT_STRICT,
     SHERD__OPT_MEMORY,
     SHERD__OPT_THREADS,
@@ -310,18 +308,18 @@ const sherd__verb sherd__verb_train = {
         "--nodes the network stays here and each of its products goes to the nodes under a scheme; "
         "sums, activations and the update are made here.\n"
         "\n"
-        "--by gradients deals each batch to the nodes, in clear, with the weights; they send "
-        "gradients, which are added up here. Nothing is hidden from them. With --aggregate secure "
-        "they keep their own examples instead, and give nothing but masked sums: any --survivors U "
-        "of them open one, and --colluding T learn nothing but that sum with the coordinator. "
-        "Sums tell, too: --clip and --noise bound what they tell of an example, and nodes ask for "
-        "that by default. With --aggregate ring or halving-doubling nodes send gradients to each "
-        "other and make the updates, to the same bits; an example passes here once for each node "
-        "that grades it, and stays there.\n"
+        "--by gradients divides each batch among the nodes and sends it in clear, with the "
+        "weights; they return gradients, which are added up here. Nothing is hidden from them. "
+        "With --aggregate secure nodes keep their own examples and send masked gradients: any "
+        "--survivors U nodes open a sum, and --colluding T nodes together with the coordinator "
+        "learn nothing but the sum. A sum reveals something of its examples, too: --clip and "
+        "--noise bound what it reveals of one, and nodes require that by default. With --aggregate "
+        "ring or halving-doubling nodes send gradients to each other and make the updates, with "
+        "the same bits; an example is sent once to each node that uses it, and stays there.\n"
         "\n"
         "In fixed point (--mode exact, --bits, --scheme share) recipe, data and seed decide every "
-        "bit of the result, whatever nodes, threads and losses of nodes; --check trains here "
-        "beside it and compares.\n"
+        "bit of the result, whatever nodes, threads and losses of nodes; --check trains here, "
+        "too, and compares.\n"
         "\n"
         "A model is an .npz that numpy opens: w1, b1, w2, ... and the recipe's text; sherd predict "
         "reads it.",

@@ -61,7 +61,7 @@ SHERD_API sherd_view sherd_model_parameter(const sherd_model *m, const char *nam
 /** Zero-initialise, set size, then set what differs. */
 typedef struct sherd_predict_options {
     size_t size;            /* sizeof(sherd_predict_options) */
-    sherd_hooks hooks;      /* progress counts rows */
+    sherd_hooks hooks;      /* progress counts rows; all NULL: those of the cluster */
     sherd_cluster *cluster; /* its nodes compute the products; NULL: this machine does */
     const sherd_product_options *products; /* how: scheme, exact, bits, ...; hooks: those above, if
                                               it has none. NULL: floats, permute over nodes. The

@@ -96,7 +96,7 @@ typedef struct sherd_train_update {
  *  sherd_training_new, except for the hooks, the callbacks and their contexts. */
 typedef struct sherd_train_options {
     size_t size;         /* sizeof(sherd_train_options) */
-    sherd_hooks hooks;   /* progress counts steps */
+    sherd_hooks hooks;   /* progress counts steps; all NULL: those of the cluster */
     const uint8_t *seed; /* 32 bytes from which parameters, order, permutations and held-out
                              examples derive; NULL: fresh, or that of the newest checkpoint */
     uint32_t timeout_ms; /* of sherd_training_run: SHERD_ETIMEOUT after the step under way; 0: no

@@ -70,13 +70,25 @@ static() {
         $(pkg-config --static --libs sherd | sed 's/-lsherd//') -o "$work/static" &&
         ! readelf -d "$work/static" | grep -q 'NEEDED.*libsherd'
 }
+# A training on arrays, a model that is saved, loaded and used.
+trains() {
+    # shellcheck disable=SC2046
+    cc -std=c11 -Wall -Wextra -Werror examples/training.c $(pkg-config --cflags --libs sherd) -lm -o "$work/training" || return 1
+    LD_LIBRARY_PATH=$work/final/lib "$work/training" "$work/final/bin/sherd" "$work/model.npz" >"$work/out" || { cat "$work/out"; return 1; }
+    cat "$work/out"
+    [ "$(grep -c '^epoch' "$work/out")" = 4 ] && grep -q 'epoch 40: .*other points 0\.9' "$work/out" &&
+        grep -q '^240 steps in .*no data and no weights$' "$work/out" && [ "$(grep -c 'is inside$' "$work/out")" = 2 ] &&
+        [ "$(grep -c 'is outside$' "$work/out")" = 2 ] && [ -s "$work/model.npz" ]
+}
 # Whatever is declared anywhere is there through sherd.h, in C++ too, under the library's own names.
 from_cpp() {
     cat >"$work/product.cpp" <<'EOF'
 #include <sherd/sherd.h>
 #include <csignal>
 #include <cstdio>
-static_assert(sizeof(sherd_forecast_options) && sizeof(sherd_masks_options) && sizeof(sherd_multiplier), "");
+static_assert(sizeof(sherd_forecast_options) && sizeof(sherd_masks_options) && sizeof(sherd_multiplier) &&
+                  sizeof(sherd_train_options) && sizeof(sherd_predict_options),
+              "");
 int main(int argc, char **argv)
 {
     std::signal(SIGPIPE, SIG_IGN);
@@ -136,6 +148,7 @@ case_of "the same program builds with the static library" static
 case_of "with the shared library it multiplies on seven nodes" run_shared
 case_of "with the static library it multiplies on seven nodes" run_static
 case_of "where the product is wrong it says so and fails" run_wrong
+case_of "a program trains a network over nodes, saves it and uses it" trains
 if command -v c++ >/dev/null; then case_of "a program in C++ builds without a warning and multiplies" from_cpp
 else echo "ok - a program in C++ builds without a warning and multiplies # SKIP there is no c++"; fi
 if [ -x "$work/cpp" ]; then case_of "local nodes run the command that was installed with the library" finds_command
