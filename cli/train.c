@@ -289,7 +289,7 @@ static const sherd__option options[] = {
       .flags = SHERD__OPT_NO_ENV | SHERD__OPT_ONLY_ARGV,
       .help = "32 bytes that weights, order and permutations derive from [fresh]" },
     { .name = "check", .type = SHERD__FLAG,
-      .help = "train here too and compare every parameter after each epoch; exit 9 if they differ" },
+      .help = "train here too and compare all parameters after each epoch; exit 9 if they differ" },
     SHERD__OPT_STRICT,
     SHERD__OPT_MEMORY,
     SHERD__OPT_THREADS,

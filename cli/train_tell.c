@@ -257,31 +257,52 @@ int sherd__train_on_epoch(void *train, const sherd_epoch *e, sherd_diag *d)
 
 /* ---- at the end ------------------------------------------------------------------------------ */
 
-/* One table of columns for the rows of epochs. */
-static const struct {
+/* Columns of the table: fields of an epoch. format NULL: a time. */
+static const struct column {
     const char *title;
     int width;
-    const char *format; /* of figures */
-    size_t offset;
+    const char *format, *field;
 } columns[] = {
-    { "cost", 12, "%.7f", offsetof(sherd_epoch, cost) },
-    { "accuracy", 9, "%.5f", offsetof(sherd_epoch, accuracy) },
-    { "validation", 11, "%.5f", offsetof(sherd_epoch, validation_accuracy) },
+    { "epoch", 8, "%.0f", "epoch" },
+    { "cost", 12, "%.7f", "cost" },
+    { "accuracy", 9, "%.5f", "accuracy" },
+    { "validation", 11, "%.5f", "validation_accuracy" },
+    { "float64", 9, "%.5f", "float64_accuracy" },
+    { "time", 10, NULL, "seconds" },
+    { "examples/s", 12, "%.0f", "examples_per_second" },
 };
+#define COLUMNS (sizeof columns / sizeof *columns)
 
-static void print_row(const sherd_epoch *e, bool check)
+static double real_of(const sherd_epoch *e, const char *name)
 {
-    char text[24], s[24];
-    printf("%8" PRIu64, e->epoch);
-    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
-        double x;
-        memcpy(&x, (const char *)e + columns[i].offset, sizeof x);
-        printf(" %*s", columns[i].width, figure(x, columns[i].format, text));
+    size_t count, i = 0;
+    const sherd_field *f = sherd_epoch_fields(&count);
+    while (strcmp(f[i].name, name) != 0) i++;
+    const void *at = (const char *)e + f[i].offset;
+    return f[i].type == SHERD_FIELD_U64 ? (double)*(const uint64_t *)at : *(const double *)at;
+}
+
+static const char *cell(const struct column *c, const sherd_epoch *e, char out[32])
+{
+    double x = real_of(e, c->field);
+    if (strcmp(c->title, "float64") == 0 && !isnan(e->float64_validation_accuracy))
+        x = e->float64_validation_accuracy;
+    if (!c->format) return sherd__cli_seconds(x, out);
+    if (strcmp(c->format, "%.0f") != 0) return figure(x, c->format, out);
+    snprintf(out, 32, "%.0f", x);
+    return out;
+}
+
+/* Prints a row; NULL: the titles. */
+static void print_row(const sherd__train *t, const sherd_epoch *e)
+{
+    char text[32];
+    for (size_t i = 0; i < COLUMNS; i++) {
+        const struct column *c = &columns[i];
+        if (!t->o.check && strcmp(c->title, "float64") == 0) continue;
+        printf("%s%*s", i > 0 ? " " : "", c->width, e ? cell(c, e, text) : c->title);
     }
-    double beside = isnan(e->float64_validation_accuracy) ? e->float64_accuracy
-                                                          : e->float64_validation_accuracy;
-    if (check) printf(" %9s", figure(beside, "%.5f", text));
-    printf(" %10s %12.0f\n", sherd__cli_seconds(e->seconds, s), e->examples_per_second);
+    printf("\n");
 }
 
 /* Prints the first row, the last, and as many between them as fit on a screen. */
@@ -291,13 +312,10 @@ static void print_table(const sherd__train *t)
     size_t len = 0;
     while (sherd_training_epoch(t->training, len)) len++;
     if (len == 0) return;
-    printf("%8s", "epoch");
-    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
-        printf(" %*s", columns[i].width, columns[i].title);
-    printf("%s %10s %12s\n", t->o.check ? "   float64" : "", "time", "examples/s");
+    print_row(t, NULL);
     size_t stride = (len + TABLE_ROWS - 1) / TABLE_ROWS;
     for (size_t i = 0; (e = sherd_training_epoch(t->training, i)); i++)
-        if (i % stride == 0 || i + 1 == len) print_row(e, t->o.check);
+        if (i % stride == 0 || i + 1 == len) print_row(t, e);
 }
 
 static void print_allreduce(const sherd__train *t)

@@ -329,7 +329,8 @@ typedef struct sherd_checkpoints {
 
 /**
  * Verifies the checkpoints of a folder: each is whole and is the one that the next one names. head:
- * the hexadecimal SHA-256 that the newest one must have; NULL: any. *out is filled if the chain is
+ * the SHA-256 that the newest one must have, 64 hexadecimal digits with or without "sha256:" before
+ * them; NULL: any. *out is filled if the chain is
  * whole, also if its head is another one.
  *
  * Errors: SHERD_ECHAIN (which file is damaged, exchanged or missing, or the head is another one);
