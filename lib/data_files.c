@@ -232,7 +232,7 @@ static int take_csv(sherd__dataset *out, const sherd__recipe *r, const char *pat
 
 /* ---- sources --------------------------------------------------------------------------------- */
 
-static bool ends_in(const char *path, const char *tail)
+bool sherd__data_ends_in(const char *path, const char *tail)
 {
     size_t n = strlen(path), m = strlen(tail);
     return n >= m && strcmp(path + n - m, tail) == 0;
@@ -242,13 +242,13 @@ int sherd__data_read(sherd_data *x, const sherd__recipe *r, const char *path, si
                      sherd_diag *d)
 {
     struct stat st;
-    if (r->label[0] != '\0' && !ends_in(path, ".csv"))
+    if (r->label[0] != '\0' && !sherd__data_ends_in(path, ".csv"))
         return sherd__fail(d, SHERD_EINVAL, "leave `label` out of the recipe",
                            "%s: label = %s is a column of a .csv", path, r->label);
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) return load_idx(x, path, width, d);
-    if (ends_in(path, ".npz")) return load_npz(x, r, path, width, d);
-    if (ends_in(path, ".npy")) return load_npy(x, r, path, width, d);
-    if (ends_in(path, ".csv")) return take_csv(&x->train, r, path, width, 0, d);
+    if (sherd__data_ends_in(path, ".npz")) return load_npz(x, r, path, width, d);
+    if (sherd__data_ends_in(path, ".npy")) return load_npy(x, r, path, width, d);
+    if (sherd__data_ends_in(path, ".csv")) return take_csv(&x->train, r, path, width, 0, d);
     if (stat(path, &st) != 0)
         return sherd__fail(d, SHERD_EOPEN, NULL, "%s: there is no such file or folder", path);
     return sherd__fail(d, SHERD_EFORMAT, "give a folder of IDX files, a .npy, a .npz or a .csv",
@@ -313,9 +313,9 @@ int sherd__data_read_inputs(sherd__dataset *out, const sherd__recipe *r, const c
 {
     struct stat st;
     bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-    return folder                  ? take_idx(out, path, "t10k", width, d)
-           : ends_in(path, ".npz") ? inputs_npz(out, r, path, width, d)
-           : ends_in(path, ".npy") ? inputs_npy(out, r, path, inputs, width, d)
-           : ends_in(path, ".csv") ? take_csv(out, r, path, width, inputs, d)
-                                   : inputs_idx(out, path, d);
+    return folder                              ? take_idx(out, path, "t10k", width, d)
+           : sherd__data_ends_in(path, ".npz") ? inputs_npz(out, r, path, width, d)
+           : sherd__data_ends_in(path, ".npy") ? inputs_npy(out, r, path, inputs, width, d)
+           : sherd__data_ends_in(path, ".csv") ? take_csv(out, r, path, width, inputs, d)
+                                               : inputs_idx(out, path, d);
 }

@@ -4,6 +4,9 @@
  * such as MPI_Allreduce. The order of addition does not change a sum of integers, so every process
  * has the same parameters, bit for bit, and they are those of a training in one process.
  *
+ * A call fails in all processes with the same error, or in one alone. The others then wait for that
+ * one in `sum`, until the implementation ends them, as MPI_Abort does.
+ *
  * Who learns it: every process sees the sums of all gradients and has all data. The implementation
  * of `sum` decides who can read what the processes send each other.
  */
@@ -19,7 +22,7 @@
 /** Zero-initialise, then set size and all other members. */
 typedef struct sherd_collective {
     size_t size;          /* sizeof(sherd_collective) */
-    const char *name;     /* what carries the sums, for people */
+    const char *name;     /* what carries the sums, for people; borrowed */
     uint32_t rank, count; /* of this process, from 0; of all processes */
     uint32_t here;        /* processes on this host, this one included; 0: 1 */
     /** Replaces values[i] by the sum of all processes' values[i], modulo 2^64. All processes call
@@ -27,9 +30,9 @@ typedef struct sherd_collective {
      *  reported to the other processes. */
     int (*sum)(void *ctx, int64_t *values, size_t n, sherd_diag *d);
     void *ctx;
-    bool
-        *common; /* NULL, or set to whether the error that a call returned is that of all processes,
-                     with the same message, so that one of them may report it */
+    /** NULL, or set by sherd_training_new to whether its error is that of all processes, with the
+     *  same message, so that one of them may report it. */
+    bool *common;
 } sherd_collective;
 
 #endif

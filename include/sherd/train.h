@@ -13,8 +13,8 @@
  * gradients. In fixed point recipe, data and seed decide every bit of the result, whatever nodes,
  * threads and losses of nodes.
  *
- * A training is used by one thread at a time. From on_epoch and from the hooks, the functions that
- * read a training (sherd_training_report to sherd_training_data) may be called.
+ * A training is used by one thread at a time. From on_epoch and from the progress hook, the
+ * functions that read a training (sherd_training_report to sherd_training_data) may be called.
  */
 #ifndef SHERD_TRAIN_H
 #define SHERD_TRAIN_H

@@ -180,7 +180,7 @@ static double rehearse(const sherd_training *t)
         if (!err) err = sherd__local_multiply(here, &p, NULL);
         least = fmin(least, sherd__clock_s() - began);
         times++;
-    } while (!err && !sherd__hooks_interrupted(&t->o.hooks) &&
+    } while (!err && !sherd__hooks_interrupted(&t->outer) &&
              (times < REHEARSED_LEAST || sherd__clock_s() < until));
     sherd_multiplier_free(here);
     sherd__free(a);

@@ -47,7 +47,7 @@ static int needs(const rule *rules, size_t len, sherd_diag *d)
     return SHERD_OK;
 }
 
-static int check_secure(const sherd_train_options *o, const sherd_data_source *data, sherd_diag *d)
+static int check_secure(const sherd_train_options *o, bool data, sherd_diag *d)
 {
     static const char secure[] = "--aggregate secure";
     const rule against[] = {
@@ -122,8 +122,7 @@ static int check_peers(const sherd_train_options *o, sherd_diag *d)
     return SHERD_OK;
 }
 
-static int check_gradients(const sherd_train_options *o, const sherd_data_source *data,
-                           sherd_diag *d)
+static int check_gradients(const sherd_train_options *o, bool data, sherd_diag *d)
 {
     const rule against[] = {
         { o->check && o->async, "--check", "--async",
@@ -233,8 +232,7 @@ static int read_arithmetic(sherd_training *t, sherd_diag *d)
     return err;
 }
 
-int sherd__training_options(sherd_training *t, const sherd_train_options *opt,
-                            const sherd_data_source *data, sherd_diag *d)
+int sherd__training_options(sherd_training *t, const sherd_train_options *opt, sherd_diag *d)
 {
     sherd_train_options *o = &t->o;
     *o = (sherd_train_options){ .size = sizeof *o };
@@ -245,7 +243,7 @@ int sherd__training_options(sherd_training *t, const sherd_train_options *opt,
                           (int)o->aggregate);
     if (!err) err = check_hiding(o, d);
     if (!err) err = read_peers(t, d);
-    if (!err && o->by == SHERD_BY_GRADIENTS) err = check_gradients(o, data, d);
+    if (!err && o->by == SHERD_BY_GRADIENTS) err = check_gradients(o, t->given, d);
     if (!err) err = read_arithmetic(t, d);
     if (!err) err = check_all(t, d);
     if (!o->shards) o->shards = SHERD__SHARDS_DEFAULT;

@@ -218,7 +218,6 @@ static void close_run(sherd_training *t)
 int sherd_training_run(sherd_training *t, sherd_cluster *c, sherd_diag *d)
 {
     sherd_diag mine = { 0 };
-    if (!d) d = &mine;
     int err = may_run(t, c, d);
     if (err) return err;
     t->ran = true;
@@ -227,7 +226,10 @@ int sherd_training_run(sherd_training *t, sherd_cluster *c, sherd_diag *d)
     t->before = sherd__network_traffic_of(c);
     t->began = sherd__clock_s();
     t->deadline = t->o.timeout_ms ? t->began + t->o.timeout_ms * 1e-3 : INFINITY;
-    err = open_run(t, d);
+    err = open_run(t, &mine);
+    if (err)
+        err = sherd__fail(d, err == SHERD_EINTERRUPTED && late(t) ? SHERD_ETIMEOUT : err, mine.hint,
+                          "%s", mine.message);
     t->hooked = sherd__hooks_begin(&t->outer);
     t->began = t->told_at = sherd__clock_s();
     if (!err) err = train(t, d);

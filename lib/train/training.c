@@ -25,11 +25,11 @@ void sherd__training_log(const sherd_training *t, sherd_log_level level, const c
 {
     char text[400];
     va_list ap;
-    if (!t->o.hooks.log || !sherd__training_first(t)) return;
+    if (!t->outer.log || !sherd__training_first(t)) return;
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    t->o.hooks.log(t->o.hooks.ctx, level, text);
+    t->outer.log(t->outer.ctx, level, text);
 }
 
 static void take_seed(sherd_training *t)
@@ -39,15 +39,11 @@ static void take_seed(sherd_training *t)
     else os.fill(os.ctx, t->seed, sizeof t->seed);
 }
 
-static int load_data(sherd_training *t, const sherd_data_source *data, size_t width, sherd_diag *d)
+static int load_data(sherd_training *t, const sherd_data_source *from, size_t width, sherd_diag *d)
 {
-    sherd_data_source from = { .size = sizeof from };
-    int err = data ? sherd__options_read(&from, sizeof from, data, "sherd_data_source", d)
-                   : SHERD_OK;
-    if (err) return err;
     return t->o.aggregate == SHERD_AGGREGATE_SECURE
-               ? sherd__training_secure_data(t, &from, width, d)
-               : sherd__data_load(&t->data, t->recipe, &from, width, t->seed, d);
+               ? sherd__training_secure_data(t, from, width, d)
+               : sherd__data_load(&t->data, t->recipe, from, width, t->seed, d);
 }
 
 static int make_trainer(sherd_training *t, sherd_diag *d)
@@ -86,25 +82,40 @@ static int take_initial(sherd_training *t, sherd_diag *d)
     return SHERD_OK;
 }
 
+/* Forgets what belongs to the caller and is not read again. */
+static void let_go(sherd_train_options *o)
+{
+    o->seed = NULL;
+    o->initial = NULL;
+    o->products = NULL;
+    o->among = NULL;
+    o->checkpoints = NULL;
+}
+
 static int make(sherd_training *t, const sherd_data_source *data, const sherd_train_options *opt,
                 sherd_diag *d)
 {
+    sherd_data_source from = { .size = sizeof from };
     size_t width = 0;
-    int err = sherd__training_options(t, opt, data, d);
+    int err = data ? sherd__options_read(&from, sizeof from, data, "sherd_data_source", d)
+                   : SHERD_OK;
+    t->given = from.path || from.x.data;
+    if (!err) err = sherd__training_options(t, opt, d);
     if (err) return err;
-    t->given = data;
+    t->outer = t->o.hooks;
     take_seed(t);
     err = sherd__training_keep_open(t, d);
     if (!err) err = sherd__training_share_seed(t, d);
     if (!err) err = sherd__training_weigh(t, 0, &width, d);
-    if (!err) err = load_data(t, data, width, d);
+    if (!err) err = load_data(t, &from, width, d);
     if (!err) err = sherd__training_weigh(t, t->data->train.x.rows, &width, d);
     if (!err) err = make_trainer(t, d);
     if (!err) err = take_initial(t, d);
     if (!err) err = sherd__training_suits(t, d);
     if (!err) err = sherd__training_keep_load(t, d);
     if (!err) err = sherd__training_share_start(t, d);
-    if (!err && t->o.hooks.log) sherd__training_foretell(t);
+    if (!err && t->outer.log) sherd__training_foretell(t);
+    let_go(&t->o);
     return err;
 }
 

@@ -46,8 +46,8 @@ typedef struct sherd__training_allreduce {
 } sherd__training_allreduce;
 
 struct sherd_training {
-    sherd_train_options o;  /* with defaults; strings and pointers but callbacks are not used after
-                               sherd_training_new */
+    sherd_train_options o;  /* with defaults; after sherd_training_new without what belongs to the
+                               caller, callbacks excepted */
     sherd_collective among; /* sum NULL: this is the only process */
     sherd_recipe *recipe;
     uint8_t seed[32];
@@ -68,7 +68,7 @@ struct sherd_training {
     /* the run */
     bool ran;
     sherd_cluster *cluster; /* NULL: here, or not running */
-    sherd_hooks outer;      /* the caller's, or those of the cluster */
+    sherd_hooks outer;      /* the caller's, or else, in a run, those of the cluster */
     sherd__hooked hooked;
     sherd__stepper stepper;
     double began, deadline; /* sherd__clock_s; deadline: INFINITY without one */
@@ -96,10 +96,10 @@ void sherd__training_log(const sherd_training *t, sherd_log_level level, const c
 
 /* ---- options.c ------------------------------------------------------------------------------- */
 
-/** Copies options, sets defaults and checks their combination. The recipe is set. data: NULL if
- *  none  are given. SHERD_EINVAL, SHERD_EUNSUPPORTED. */
+/** Copies options, sets defaults and checks their combination. The recipe and `given` are set.
+ *  SHERD_EINVAL, SHERD_EUNSUPPORTED. */
 int sherd__training_options(sherd_training *t, const sherd_train_options *opt,
-                            const sherd_data_source *data, sherd_diag *d) SHERD_MUST;
+                            sherd_diag *d) SHERD_MUST;
 
 /* ---- estimate.c ------------------------------------------------------------------------------ */
 
