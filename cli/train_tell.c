@@ -202,7 +202,7 @@ void sherd__train_say_start(const sherd__train *t)
     sherd_train_report r = report_of(t);
     sherd_data_info data = data_of(t);
     if (t->o.resume && r.first_step == 0)
-        sherd__cli_say(cli, "%s held no checkpoint: this run begins with the first step",
+        sherd__cli_say(cli, "%s has no checkpoint: this run begins with the first step",
                        t->o.checkpoints);
     if (!t->o.checkpoints && !sherd__opt_text(cli, "output"))
         sherd__cli_say(cli, "no -o MODEL.npz: the model will not be kept");

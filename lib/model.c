@@ -89,7 +89,7 @@ int sherd__model_recipe(sherd__recipe *out, const char *path, sherd_diag *d)
     if (!m || m->head.dtype != SHERD_U8 || m->head.data_len > SHERD__RECIPE_BYTES_MAX)
         err = sherd__fail(d, SHERD_EFORMAT, "`sherd train -o MODEL.npz` writes models",
                           "%s: expected a model with its recipe, found %s", path,
-                          !m ? "none" : "a member of that name that is none");
+                          !m ? "none" : "a `recipe` member of the wrong type or size");
     if (!err && !(text = sherd__alloc(m->head.data_len + 1)))
         err = sherd__fail(d, SHERD_ENOMEM, NULL, "%s: no memory to read it", path);
     if (!err) err = sherd__npz_read(z, (size_t)i, text, m->head.data_len, d);

@@ -77,8 +77,8 @@ static int arguments(int argc, char **argv, char **out, bool *trusted)
     return n;
 }
 
-/* Ends with status, or with the first's where that failed, too: mpirun tells the code of whoever
-   ends first. Where others are still at it, waiting for this process, they are ended. */
+/* Ends with status, or with that of process 0 if it failed, too, since mpirun returns the code of
+ * the process that ends first. Processes that still wait for this one are ended. */
 static int leave(int rank, int status)
 {
     MPI_Request all;
@@ -116,11 +116,12 @@ int main(int argc, char **argv)
     if (!args) return leave(rank, 1);
     int n = arguments(argc, argv, args, &trusted);
     if (argc < 2 || strcmp(argv[1], "train") != 0)
-        return refuse(rank, "trains, and does nothing else",
+        return refuse(rank, "this program can only train",
                       "mpirun -n 4 sherd-mpi train NAME --by gradients --trusted-network");
     if (!trusted)
-        return refuse(rank, "MPI sends gradients in clear, to whoever is on the network",
-                      "add --trusted-network if nobody else is, or use `sherd train --nodes FILE`");
+        return refuse(
+            rank, "MPI sends gradients in clear, which everyone on the network can read",
+            "add --trusted-network if the network is trusted, or use `sherd train --nodes FILE`");
     if (rank != 0) {
         int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
         if (null >= 0) (void)dup2(null, STDOUT_FILENO);

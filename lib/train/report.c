@@ -61,14 +61,14 @@ int sherd__training_add_epoch(sherd_training *t, const sherd__train_epoch *e,
                            .epsilon = epsilon,
                            .delta = isnan(epsilon) ? NAN : t->o.delta,
                            .seconds = now - t->began,
-                           .examples_per_second = (double)(t->examples - t->told_examples) /
-                                                  (now - t->told_at + INSTANT_S),
+                           .examples_per_second = (double)(t->examples - t->reported_examples) /
+                                                  (now - t->reported_at + INSTANT_S),
                            .nodes = x.up,
                            .bytes_out = x.bytes_out,
                            .bytes_in = x.bytes_in };
     sherd__training_check_float64(t, &mine->float64_accuracy, &mine->float64_validation_accuracy);
-    t->told_at = now;
-    t->told_examples = t->examples;
+    t->reported_at = now;
+    t->reported_examples = t->examples;
     *out = mine;
     return SHERD_OK;
 }

@@ -231,7 +231,7 @@ int sherd_training_run(sherd_training *t, sherd_cluster *c, sherd_diag *d)
         err = sherd__fail(d, err == SHERD_EINTERRUPTED && late(t) ? SHERD_ETIMEOUT : err, mine.hint,
                           "%s", mine.message);
     t->hooked = sherd__hooks_begin(&t->outer);
-    t->began = t->told_at = sherd__clock_s();
+    t->began = t->reported_at = sherd__clock_s();
     if (!err) err = train(t, d);
     close_run(t);
     return err;

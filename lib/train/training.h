@@ -82,8 +82,8 @@ struct sherd_training {
     double seconds;                         /* set at the end */
     uint64_t examples;                      /* of the steps of this run */
     double first_cost;                      /* of this run's first step; NAN: none yet */
-    double told_at;                         /* time of the last reported epoch, ... */
-    uint64_t told_examples;                 /* ... and `examples` at that time */
+    double reported_at;                     /* time of the last reported epoch, ... */
+    uint64_t reported_examples;             /* ... and `examples` at that time */
     sherd_epoch *epochs;                    /* reported ones */
     size_t epochs_len, epochs_cap;
 };

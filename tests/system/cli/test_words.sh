@@ -98,7 +98,7 @@ run train spiral --epochs 3
 report $? "a model that will not be kept is told before it is made"
 
 run train spiral --epochs 3 --checkpoint chian --resume
-[ $code = 0 ] && grep -q "chian held no checkpoint: this run begins with the first step" err &&
+[ $code = 0 ] && grep -q "chian has no checkpoint: this run begins with the first step" err &&
     run train spiral --epochs 4 --checkpoint chian --resume && [ $code = 0 ] && ! grep -q anew err
 report $? "resuming where nothing is says that it begins"
 cp -r chain headless
