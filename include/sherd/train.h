@@ -98,9 +98,9 @@ typedef struct sherd_train_options {
     size_t size;         /* sizeof(sherd_train_options) */
     sherd_hooks hooks;   /* progress counts steps; all NULL: those of the cluster */
     const uint8_t *seed; /* 32 bytes from which parameters, order, permutations and held-out
-                             examples derive; NULL: fresh, or that of the newest checkpoint */
+                            examples derive; NULL: fresh, or that of the newest checkpoint */
     uint32_t timeout_ms; /* of sherd_training_run: SHERD_ETIMEOUT after the step under way; 0: no
-                             bound */
+                            bound */
     uint32_t nodes;      /* size of the cluster that sherd_training_run will be given; 0: none */
     sherd_train_by by;
     bool check; /* the same training in this process, too: every parameter is compared after each
@@ -122,7 +122,7 @@ typedef struct sherd_train_options {
     /* by gradients */
     sherd_aggregate aggregate;
     uint32_t shards;        /* parts of a batch, whatever the number of nodes, at most
-                         SHERD_TRAIN_SHARDS_MAX; 0: 8 */
+                               SHERD_TRAIN_SHARDS_MAX; 0: 8 */
     uint32_t bits;          /* width of fixed point, 2..26; 0: 17 */
     bool floats;            /* float64 in place of fixed point: other nodes, other bits */
     bool async;             /* apply each gradient as it comes, without waiting for the others */
@@ -155,13 +155,13 @@ typedef struct sherd_train_options {
 
     /* checkpoints */
     const char *checkpoints;   /* folder to write them to, mode 0700; NULL: none. A checkpoint is
-                                   a model, too. It contains the seed and gradients */
+                                  a model, too. It contains the seed and gradients */
     uint64_t checkpoint_every; /* steps between two; 0: as many as between two reports */
     uint64_t checkpoint_keep;  /* remove all but so many of the newest; 0: keep all */
     bool resume;               /* continue from the newest, with the bits of a training that was
-                                   not interrupted; begin if there is none */
+                                  not interrupted; begin if there is none */
     /** Called before a checkpoint is written (writes true), and after it. A program that is asked
-     *  to  end should wait in between. NULL: not called. */
+     *  to end should wait in between. NULL: not called. */
     void (*on_checkpoint)(void *ctx, bool writes);
 
     /** Called after each reported epoch. Returns 0, or a SHERD_E* error that ends the training; *d
@@ -194,7 +194,7 @@ SHERD_API int sherd_training_new(sherd_training **out, const sherd_recipe *r,
  * Trains, once, from the first step or the newest checkpoint to the end. c: a cluster of
  * sherd_train_options.nodes nodes, which does no other work meanwhile; NULL: here. If the cluster
  * is recorded and nodes are sent the examples in another order, rows.npy in the folder of the
- * record says in which.
+ * record says in which. Interruption is asked for between steps, and within steps over nodes.
  *
  * Errors: SHERD_EINTERRUPTED, or SHERD_ESTOPPED if a checkpoint was written from which to resume;
  * SHERD_ETIMEOUT; SHERD_ERANGE (it diverged; the message names the step); SHERD_EDIFFERS;

@@ -293,6 +293,10 @@ static void what_cannot_be_predicted_is_refused(void **s)
     refused(m, &o, SHERD_EINVAL, "40 bits");
     p = (sherd_product_options){ .size = sizeof p, .scheme = SHERD_SHARE1 };
     refused(m, &o, SHERD_EINVAL, "scheme share1 is refused for a network");
+    p.scheme = (sherd_scheme)99;
+    refused(m, &o, SHERD_EINVAL, "unknown scheme 99");
+    assert_false(sherd_scheme_for_network(p.scheme) || sherd_scheme_for_network(SHERD_BLIND));
+    assert_true(sherd_scheme_for_network(SHERD_SHARE) && sherd_scheme_for_network(SHERD_PLAIN));
     p.scheme = SHERD_SHARE;
     o.elementwise_at_nodes = true;
     assert_int_equal(sherd_model_predict_check(m, &o, &d), SHERD_EINVAL);

@@ -49,7 +49,7 @@ static void readers_agree(sherd_view v, const double *want, ptrdiff_t rs, ptrdif
     double *row = malloc((m + 1) * sizeof *row), *dense = malloc((n * ld + 1) * sizeof *dense);
     uint32_t *cols = malloc((m + 1) * sizeof *cols);
     for (size_t j = 0; j < m; j++) cols[j] = draw((uint32_t)m);
-    sherd__view_dense_f64(v, dense, ld);
+    sherd_view_read(v, dense, ld); /* sherd__view_dense_f64 */
     for (size_t r = 0; r < n; r++) {
         for (size_t c0 = 0; c0 < m; c0 += 1 + m / 3) {
             sherd__view_row_f64(v, r, c0, m - c0, row);
