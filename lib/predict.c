@@ -57,15 +57,22 @@ static int read_options(predict *p, const sherd_predict_options *opt, bool nodes
     return sherd__network_products_check(&p->products, sherd__network_dtype(m->network), d);
 }
 
-/* Makes a network of the same parameters for passes of up to a piece. */
+/* Makes a network for passes of up to a piece, which reads the model's parameters. */
 static int make_network(predict *p, const sherd_model *m, size_t rows, sherd_diag *d)
 {
-    size_t size = sherd_dtype_size(sherd__network_dtype(m->network));
+    sherd__network *from = m->network;
     int err = sherd__recipe_network_unset(&m->recipe->recipe, rows < PIECE ? rows : PIECE,
                                           &p->network, d);
     if (err) return err;
-    memcpy(sherd__network_params(p->network), sherd__network_params(m->network),
-           sherd__network_count(m->network) * size);
+    if (sherd__network_dtype(from) == SHERD_F32) { /* cannot be lent */
+        memcpy(sherd__network_params(p->network), sherd__network_params(from),
+               sherd__network_count(from) * sizeof(float));
+        return SHERD_OK;
+    }
+    for (size_t i = 0; i < sherd__network_len(from); i++) {
+        const sherd__layer *l = sherd__network_layer(from, i);
+        if (l->cols > 0) sherd__network_lend(p->network, i, l->weights);
+    }
     return SHERD_OK;
 }
 
