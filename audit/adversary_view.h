@@ -58,20 +58,20 @@ int sherd__adversary_view_join(sherd__adversary_view *out, const sherd__adversar
                                size_t len, size_t k) SHERD_MUST;
 
 /** Formats that the audit's own recorder writes. */
-typedef enum sherd__view_form {
-    SHERD__FORM_PUBLISHED, /* permute as published: values with their row indices; their order is
+typedef enum sherd_audit_form {
+    SHERD_AUDIT_PERMUTE_PUBLISHED, /* permute as published: values with their row indices; their order is
                               not used */
-    SHERD__FORM_SINGLE,    /* permute --group 1: non-zero values in row order, without indices;
+    SHERD_AUDIT_PERMUTE_SINGLE, /* permute --group 1: non-zero values in row order, without indices;
                               columns in random order */
-    SHERD__FORM_GROUP,     /* permute --group all */
-    SHERD__FORM_PLAIN      /* rows */
-} sherd__view_form;
+    SHERD_AUDIT_PERMUTE,        /* permute --group all */
+    SHERD_AUDIT_PLAIN           /* rows */
+} sherd_audit_form;
 
 /**
  * Builds a node's view of `a` without a network: columns `cols` (under plain: `rows` rows from
  * `first`). SHERD_ENOMEM.
  */
-int sherd__adversary_view_make(sherd__adversary_view *out, sherd__view_form form, sherd_view a,
+int sherd__adversary_view_make(sherd__adversary_view *out, sherd_audit_form form, sherd_view a,
                                const uint32_t *cols, size_t cols_len, size_t first, size_t rows,
                                size_t rows_max) SHERD_MUST;
 

@@ -14,13 +14,13 @@
 #include "core/alloc.h"
 #include "core/diag.h"
 
-void sherd__audit_report_fini(sherd__audit_report *r)
+void sherd__audit_fini(sherd_audit *r)
 {
     sherd__findings_fini(&r->findings);
     sherd__gallery_fini(&r->gallery);
 }
 
-void sherd__audit_warn(sherd__audit_report *r, const char *fmt, ...)
+void sherd__audit_warn(sherd_audit *r, const char *fmt, ...)
 {
     va_list args;
     if (r->warnings_len == sizeof r->warnings / sizeof *r->warnings) {
@@ -33,7 +33,7 @@ void sherd__audit_warn(sherd__audit_report *r, const char *fmt, ...)
     va_end(args);
 }
 
-void sherd__audit_leave_out(sherd__audit_report *r, const char *fmt, ...)
+void sherd__audit_leave_out(sherd_audit *r, const char *fmt, ...)
 {
     va_list args;
     char text[sizeof *r->unseen];
@@ -44,7 +44,7 @@ void sherd__audit_leave_out(sherd__audit_report *r, const char *fmt, ...)
     else memcpy(r->unseen[r->unseen_len++], text, sizeof text);
 }
 
-size_t sherd__audit_flagged(const sherd__audit_report *r)
+size_t sherd__audit_flagged(const sherd_audit *r)
 {
     size_t n = 0;
     for (size_t i = 0; i < r->findings.len; i++)
@@ -63,7 +63,7 @@ static void join_names(char out[96], const char *const *names, const uint32_t *m
 }
 
 typedef struct running {
-    sherd__audit_report *r;
+    sherd_audit *r;
     const sherd__adversary_view *sights; /* clear products, or */
     const sherd__elements *operand[2];   /* element-wise operands; [1] may be NULL */
     const sherd__audit_cast *cast;
@@ -176,7 +176,7 @@ static int attack_all(running *a, const sherd__members *m, bool nodes, uint32_t 
         err = len ? attack(a, nodes ? list : room, len, who, d) : SHERD_OK;
     }
     if (!err && m->len && a->r->scopes_len < SHERD__AUDIT_SIZES)
-        a->r->scopes[a->r->scopes_len++] = (sherd__audit_scope){
+        a->r->scopes[a->r->scopes_len++] = (sherd_audit_scope){
             nodes, m->size, m->len, m->of, first, a->r->findings.len
         };
     return err;
@@ -205,7 +205,7 @@ static int attack_everybody(running *a, sherd_diag *d)
     return err;
 }
 
-int sherd__audit_adversary_views(sherd__audit_report *r, const sherd__audit_cast *cast,
+int sherd__audit_adversary_views(sherd_audit *r, const sherd__audit_cast *cast,
                                  const sherd__adversary_view *sights, const sherd__truth *truth,
                                  const sherd__public *pub, const sherd__audit_plan *plan,
                                  sherd_diag *d)
@@ -216,7 +216,7 @@ int sherd__audit_adversary_views(sherd__audit_report *r, const sherd__audit_cast
     return attack_everybody(&a, d);
 }
 
-int sherd__audit_element_wise(sherd__audit_report *r, const sherd__audit_cast *cast,
+int sherd__audit_element_wise(sherd_audit *r, const sherd__audit_cast *cast,
                               const sherd__elements *left, const sherd__elements *right,
                               const sherd__truth *a, const sherd__truth *b,
                               const sherd__public *pub, const sherd__audit_plan *plan,
@@ -295,7 +295,7 @@ static bool placed(const sherd__shares *s, const sherd__seen *e)
 }
 
 /* Attacks every share of A as if it contained values, and tests whether it depends on them. */
-static int each_share(sherd__audit_report *r, const sherd__shares *s, const char *const *names,
+static int each_share(sherd_audit *r, const sherd__shares *s, const char *const *names,
                       const sherd__truth *truth, const sherd__public *pub,
                       const sherd__audit_plan *plan, sherd_diag *d)
 {
@@ -316,7 +316,7 @@ static int each_share(sherd__audit_report *r, const sherd__shares *s, const char
     return err;
 }
 
-static int independence(sherd__audit_report *r, const sherd__shares *s, const sherd__truth *truth,
+static int independence(sherd_audit *r, const sherd__shares *s, const sherd__truth *truth,
                         const sherd__audit_options *opt, sherd_diag *d)
 {
     int err = SHERD_OK;
@@ -350,7 +350,7 @@ static bool enough_shares(const sherd__seen *e)
 
 /* Tests streams of masks, and reports which masks cannot be found. Rows of the first `told`
    encodings were counted before. */
-static int streams(sherd__audit_report *r, const sherd__seen *seen, size_t len, size_t told,
+static int streams(sherd_audit *r, const sherd__seen *seen, size_t len, size_t told,
                    const sherd__audit_options *opt, sherd_diag *d)
 {
     const char *where = told > 0 ? " of several products" : "";
@@ -392,7 +392,7 @@ static int known_blocks(double ***out, const sherd__shares *s, const sherd__seen
 
 /* Finds masks that were used twice, at any offset. For one-time masks, and for a record that lacks
    shares, this needs the operand. */
-static int offsets(sherd__audit_report *r, const sherd__shares *s, const sherd__truth *truth,
+static int offsets(sherd_audit *r, const sherd__shares *s, const sherd__truth *truth,
                    const sherd__truth *right, const sherd__audit_options *opt, sherd_diag *d)
 {
     sherd__seen *seen = sherd__calloc(s->seen_len, sizeof *seen);
@@ -415,7 +415,7 @@ static int offsets(sherd__audit_report *r, const sherd__shares *s, const sherd__
 }
 
 /* Attacks all encodings by coalitions of one size; *s receives how many were attacked. */
-static int coalitions(sherd__audit_report *r, const sherd__shares *s, uint32_t size,
+static int coalitions(sherd_audit *r, const sherd__shares *s, uint32_t size,
                       const sherd__audit_options *opt, uint32_t *drawn, sherd_diag *d)
 {
     int err = SHERD_OK;
@@ -424,21 +424,21 @@ static int coalitions(sherd__audit_report *r, const sherd__shares *s, uint32_t s
     return err;
 }
 
-static int add_scope(sherd__audit_report *r, uint32_t n, uint32_t size, uint32_t drawn,
-                     size_t first, sherd_diag *d)
+static int add_scope(sherd_audit *r, uint32_t n, uint32_t size, uint32_t drawn, size_t first,
+                     sherd_diag *d)
 {
     sherd__members m;
     if (sherd__members_choose(&m, n, size, 1, 0))
         return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     if (r->scopes_len < SHERD__AUDIT_SIZES)
-        r->scopes[r->scopes_len++] = (sherd__audit_scope){ false, size,  drawn,
-                                                           m.of,  first, r->findings.len };
+        r->scopes[r->scopes_len++] = (sherd_audit_scope){ false, size,  drawn,
+                                                          m.of,  first, r->findings.len };
     sherd__members_fini(&m);
     return SHERD_OK;
 }
 
-static int by_code(sherd__audit_report *r, sherd__shares *s, const sherd__truth *truth,
-                   size_t first, const sherd__audit_options *opt, sherd_diag *d)
+static int by_code(sherd_audit *r, sherd__shares *s, const sherd__truth *truth, size_t first,
+                   const sherd__audit_options *opt, sherd_diag *d)
 {
     uint32_t drawn = 0, t = s->code.masks, n = s->numbered ? r->domains : s->code.shares;
     sherd__audit_options own = *opt;                   /* for made-up shares */
@@ -472,7 +472,7 @@ static int by_code(sherd__audit_report *r, sherd__shares *s, const sherd__truth 
 /* Attacks each domain separately, because how shares match is unknown or does not matter. With
    one-time masks all domains together hold only the separate rows of each, and the differences
    between their encodings are tested with all others. */
-static int by_domain(sherd__audit_report *r, const sherd__shares *s, size_t first,
+static int by_domain(sherd_audit *r, const sherd__shares *s, size_t first,
                      sherd__audit_options *opt, sherd_diag *d)
 {
     sherd__seen_code code = s->single;
@@ -506,7 +506,7 @@ static int check_right(const sherd__shares *s, const sherd__truth *right, sherd_
                        rows, s->left_out[0] ? "at least " : "", end, right->a.rows, right->a.cols);
 }
 
-int sherd__audit_shares(sherd__audit_report *r, sherd__shares *s, const char *const *names,
+int sherd__audit_shares(sherd_audit *r, sherd__shares *s, const char *const *names,
                         const sherd__truth *truth, const sherd__truth *right,
                         const sherd__public *pub, const sherd__audit_plan *plan, sherd_diag *d)
 {
@@ -546,7 +546,7 @@ static bool sent_again(const sherd__seen *a, const sherd__seen *b)
     return false;
 }
 
-int sherd__audit_reuse(sherd__audit_report *r, const sherd__shares *s, const sherd__shares *more,
+int sherd__audit_reuse(sherd_audit *r, const sherd__shares *s, const sherd__shares *more,
                        size_t more_len, const char *const *names, const sherd__audit_plan *plan,
                        sherd_diag *d)
 {
@@ -571,7 +571,7 @@ int sherd__audit_reuse(sherd__audit_report *r, const sherd__shares *s, const she
     return err;
 }
 
-int sherd__audit_judge(sherd__audit_report *r, sherd_diag *d)
+int sherd__audit_judge(sherd_audit *r, sherd_diag *d)
 {
     sherd__control missed;
     bool controls = false;

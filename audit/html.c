@@ -139,7 +139,7 @@ static void put_bar(page *p, double v, double chance)
          100 * a, 100 * b);
 }
 
-static void put_finding(page *p, const sherd__finding *f)
+static void put_finding(page *p, const sherd_audit_finding *f)
 {
     putf(p, "<tr%s><td>", f->flagged ? " class=\"flag\"" : "");
     put_text(p, f->test);
@@ -153,7 +153,7 @@ static void put_finding(page *p, const sherd__finding *f)
     put_number(p, f->value);
     put_number(p, f->chance);
     put_bar(p, f->value, isnan(f->chance) ? 0 : f->chance);
-    put_number(p, isnan(f->log_p) ? NAN : f->log_p / M_LN10);
+    put_number(p, isnan(f->ln_p) ? NAN : f->ln_p / M_LN10);
     putf(p, "<td>%s</td><td class=\"s\">",
          f->control   ? (f->flagged ? "flagged, as it must be" : "MISSED")
          : f->flagged ? "flagged"
@@ -173,11 +173,11 @@ static void put_findings(page *p, const sherd__findings *l, size_t first, size_t
     if (last < end) putf(p, "<p>%zu more findings are in the JSON report.</p>\n", end - last);
 }
 
-static void put_all(page *p, const sherd__audit_report *r)
+static void put_all(page *p, const sherd_audit *r)
 {
     size_t at = 0;
     for (uint32_t i = 0; i < r->scopes_len; i++) {
-        const sherd__audit_scope *s = &r->scopes[i];
+        const sherd_audit_scope *s = &r->scopes[i];
         if (s->first > at) {
             put(p, "<h2>As a whole</h2>\n");
             put_findings(p, &r->findings, at, s->first);
@@ -211,7 +211,7 @@ static const char head[] =
     "0}img{image-rendering:pixelated;max-width:100%}figcaption{color:#555}.verdict{font-size:1.2em;"
     "font-weight:bold}</style></head><body>\n<h1>What the nodes learned</h1>\n";
 
-int sherd__audit_html(const sherd__audit_report *r, size_t width, char **out, size_t *len)
+int sherd__audit_html(const sherd_audit *r, size_t width, char **out, size_t *len)
 {
     page p = { .err = SHERD_OK };
     size_t flagged = sherd__audit_flagged(r);
@@ -245,9 +245,9 @@ int sherd__audit_html(const sherd__audit_report *r, size_t width, char **out, si
     int err = pictures(&p, &r->gallery, width);
     put_all(&p, r);
     put(&p, "<h2>What this audit does not see</h2>\n<ul>\n");
-    for (size_t i = 0; sherd__audit_unseen(r, i); i++) {
+    for (size_t i = 0; sherd_audit_unseen(r, i); i++) {
         put(&p, "<li>");
-        put_text(&p, sherd__audit_unseen(r, i));
+        put_text(&p, sherd_audit_unseen(r, i));
         put(&p, "</li>\n");
     }
     put(&p, "</ul>\n</body></html>\n");

@@ -8,7 +8,7 @@
 
 #include "audit/audit.h"
 
-void sherd__audit_reach(sherd__audit_report *r, const sherd__views *v)
+void sherd__audit_reach(sherd_audit *r, const sherd__views *v)
 {
     r->cut = v->cut;
     r->covered = 0;
@@ -26,7 +26,7 @@ void sherd__audit_reach(sherd__audit_report *r, const sherd__views *v)
 }
 
 /* Returns the unit of a scope's size. */
-static const char *unit_of(const sherd__audit_scope *s)
+static const char *unit_of(const sherd_audit_scope *s)
 {
     return s->nodes ? "node" : "domain";
 }
@@ -36,7 +36,7 @@ static json_t *number(double v)
     return isfinite(v) ? json_real(v) : json_null();
 }
 
-static json_t *finding(const sherd__finding *f, const sherd__audit_scope *s)
+static json_t *finding(const sherd_audit_finding *f, const sherd_audit_scope *s)
 {
     json_t *o = json_object();
     int bad = json_object_set_new(o, "test", json_string(f->test));
@@ -49,9 +49,9 @@ static json_t *finding(const sherd__finding *f, const sherd__audit_scope *s)
     bad |= json_object_set_new(o, "chance", number(f->chance));
     bad |= json_object_set_new(o, "low", number(f->low));
     bad |= json_object_set_new(o, "high", number(f->high));
-    bad |= json_object_set_new(o, "ln_p", number(f->log_p));
+    bad |= json_object_set_new(o, "ln_p", number(f->ln_p));
     bad |= json_object_set_new(o, "ln_threshold",
-                               isnan(f->log_p) ? json_null() : number(f->log_threshold));
+                               isnan(f->ln_p) ? json_null() : number(f->ln_threshold));
     bad |= json_object_set_new(o, "flagged", json_boolean(f->flagged));
     bad |= json_object_set_new(o, "control", json_boolean(f->control));
     bad |= json_object_set_new(o, "sentence", json_string(f->sentence));
@@ -61,14 +61,14 @@ static json_t *finding(const sherd__finding *f, const sherd__audit_scope *s)
 }
 
 /* Returns the scope that a finding belongs to; NULL: none. */
-static const sherd__audit_scope *scope_of(const sherd__audit_report *r, size_t i)
+static const sherd_audit_scope *scope_of(const sherd_audit *r, size_t i)
 {
     for (uint32_t s = 0; s < r->scopes_len; s++)
         if (i >= r->scopes[s].first && i < r->scopes[s].end) return &r->scopes[s];
     return NULL;
 }
 
-const char *sherd__audit_unseen(const sherd__audit_report *r, size_t i)
+const char *sherd_audit_unseen(const sherd_audit *r, size_t i)
 {
     static const char *const unseen[] = {
         "refusals: what was refused, when, and in which words",
@@ -84,7 +84,7 @@ const char *sherd__audit_unseen(const sherd__audit_report *r, size_t i)
     return i - all < r->unseen_len ? r->unseen[i - all] : NULL;
 }
 
-int sherd__audit_json(const sherd__audit_report *r, json_t *into)
+int sherd__audit_json(const sherd_audit *r, json_t *into)
 {
     json_t *scopes = json_array(), *findings = json_array(), *warnings = json_array();
     json_t *unseen = json_array();
@@ -111,7 +111,7 @@ int sherd__audit_json(const sherd__audit_report *r, json_t *into)
     bad |= json_object_set_new(into, "warnings", warnings);
     bad |= json_object_set_new(into, "unseen", unseen);
     for (uint32_t i = 0; i < r->scopes_len; i++) {
-        const sherd__audit_scope *s = &r->scopes[i];
+        const sherd_audit_scope *s = &r->scopes[i];
         json_t *o = json_pack("{s:I, s:s, s:I}", "size", (json_int_t)s->size, "unit", unit_of(s),
                               "attacked", (json_int_t)s->attacked);
         bad |= json_object_set_new(o, "of",
@@ -123,7 +123,7 @@ int sherd__audit_json(const sherd__audit_report *r, json_t *into)
         bad |= json_array_append_new(findings, finding(&r->findings.list[i], scope_of(r, i)));
     for (uint32_t i = 0; i < r->warnings_len; i++)
         bad |= json_array_append_new(warnings, json_string(r->warnings[i]));
-    for (size_t i = 0; sherd__audit_unseen(r, i); i++)
-        bad |= json_array_append_new(unseen, json_string(sherd__audit_unseen(r, i)));
+    for (size_t i = 0; sherd_audit_unseen(r, i); i++)
+        bad |= json_array_append_new(unseen, json_string(sherd_audit_unseen(r, i)));
     return bad ? SHERD_ENOMEM : SHERD_OK;
 }

@@ -26,7 +26,7 @@
 
 /* --- findings -------------------------------------------------------------------------------- */
 
-typedef struct sherd__finding {
+typedef struct sherd_audit_finding {
     /* Stable word for reports, static: "uniformity", "differences", "primes", "coalition",
        "reconstruction", "independence", "offset", "game", "control", "control game". */
     const char *test;
@@ -36,23 +36,23 @@ typedef struct sherd__finding {
     double value;          /* of the statistic */
     double chance;         /* expected `value` by chance; NaN: not applicable */
     double low, high;      /* confidence interval of `value` (99 %); NaN: no interval */
-    double log_p;          /* ln of the p-value; NaN: a measurement, not a test */
-    double log_threshold;  /* ln of the bound for log_p; set by sherd__findings_judge */
+    double ln_p;           /* ln of the p-value; NaN: a measurement, not a test */
+    double ln_threshold;   /* ln of the bound for ln_p; set by sherd__findings_judge */
     bool flagged;          /* set by sherd__findings_judge for tests */
     bool control;          /* expected to be flagged (controls, more than T domains): judged
                               separately, with SHERD__AUDIT_CONTROL */
     char sentence[288];    /* for people */
-} sherd__finding;
+} sherd_audit_finding;
 
 typedef struct sherd__findings {
-    sherd__finding *list; /* in order of discovery */
+    sherd_audit_finding *list; /* in order of discovery */
     size_t len, room;
     size_t tests; /* number of findings with a p-value, without controls; set by
                      sherd__findings_judge */
 } sherd__findings;
 
 /** Appends a copy of *f. A zeroed struct is an empty list. SHERD_ENOMEM. */
-int sherd__findings_add(sherd__findings *l, const sherd__finding *f) SHERD_MUST;
+int sherd__findings_add(sherd__findings *l, const sherd_audit_finding *f) SHERD_MUST;
 void sherd__findings_fini(sherd__findings *l);
 /**
  * Judges findings by Holm (1979) over all tests except controls: the family-wise probability of any

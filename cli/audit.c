@@ -65,7 +65,7 @@ static int name_domains(sherd__auditing *a, sherd_diag *d)
 }
 
 /* Generates a record: exposures drawn as in any run, and what each node is then sent. */
-static int simulate(sherd__auditing *a, sherd__view_form form, sherd_diag *d)
+static int simulate(sherd__auditing *a, sherd_audit_form form, sherd_diag *d)
 {
     sherd_view v = a->data.view;
     uint32_t n = (uint32_t)sherd__opt_int(a->cli, "local"), *expo = NULL, *cols = NULL;
@@ -340,15 +340,15 @@ static int in_clear(sherd__auditing *a, sherd_diag *d)
     for (uint32_t i = 0; i < a->nodes; i++) {
         const sherd__adversary_view *s = &a->sights[i];
         const sherd__elements *e = a->elements[0] ? &a->elements[0][i] : NULL;
-        sherd__finding f = { .test = "in clear",
-                             .statistic = "fraction of columns",
-                             .subject = "A",
-                             .value = 1,
-                             .chance = 0,
-                             .low = NAN,
-                             .high = NAN,
-                             .log_p = NAN,
-                             .flagged = true };
+        sherd_audit_finding f = { .test = "in clear",
+                                  .statistic = "fraction of columns",
+                                  .subject = "A",
+                                  .value = 1,
+                                  .chance = 0,
+                                  .low = NAN,
+                                  .high = NAN,
+                                  .ln_p = NAN,
+                                  .flagged = true };
         if (s->cols == 0 && (!e || e->cols == 0)) continue;
         snprintf(f.who, sizeof f.who, "%s", a->names[i]);
         if (e) {
@@ -455,7 +455,7 @@ static void auditing_fini(sherd__auditing *a)
     sherd__views_fini(&a->views);
     sherd__truth_fini(&a->truth);
     sherd__public_fini(&a->pub);
-    sherd__audit_report_fini(&a->report);
+    sherd__audit_fini(&a->report);
     sherd__audit_matrix_close(&a->data);
     sherd__audit_matrix_close(&a->right);
     sherd__audit_matrix_close(&a->labels);
@@ -505,7 +505,7 @@ static int run_audit(sherd__cli *cli, sherd_diag *d)
     if (!err) err = open_files(a, d);
     if (!err) err = check_labels(a, d);
     if (!err && simulated)
-        err = simulate(a, (sherd__view_form)sherd__opt_choice(cli, "simulate"), d);
+        err = simulate(a, (sherd_audit_form)sherd__opt_choice(cli, "simulate"), d);
     if (!err && !simulated) err = read_records(a, d);
     if (!err) err = check_show(a, d);
     if (!err) err = open_truth(a, d);

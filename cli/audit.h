@@ -47,7 +47,7 @@ typedef struct sherd__auditing {
     sherd__truth truth, truth_b;      /* truth_b: B of an element-wise operation, or: */
     bool right_coded;                 /* --right is the B of the shares that were seen */
     sherd__public pub;
-    sherd__audit_report report;
+    sherd_audit report;
 } sherd__auditing;
 
 /** Prints the results on stdout. */

@@ -28,7 +28,7 @@ static void take(glance *g, const sherd__findings *l)
 {
     *g = (glance){ NAN, NAN, NAN, NAN, NAN, NAN };
     for (size_t i = 0; i < l->len; i++) {
-        const sherd__finding *f = &l->list[i];
+        const sherd_audit_finding *f = &l->list[i];
         bool columns = strcmp(f->test, "columns") == 0, labels = strcmp(f->test, "labels") == 0;
         if (!columns && !labels && strcmp(f->test, "rebuilding") != 0) continue;
         double *to = columns ? &g->columns : labels ? &g->labels : &g->rebuilt;
@@ -41,7 +41,7 @@ static void take(glance *g, const sherd__findings *l)
     }
 }
 
-static int look(glance *g, sherd__view_form form, sherd_view x, const uint32_t *cols, size_t len,
+static int look(glance *g, sherd_audit_form form, sherd_view x, const uint32_t *cols, size_t len,
                 const sherd__truth *truth, const sherd__public *pub, sherd_diag *d)
 {
     sherd__adversary_view s = { 0 };
@@ -169,8 +169,8 @@ int sherd__audit_summary(uint32_t nodes, json_t *out, sherd_diag *d)
     if (!err && deal(&cols, &len, x.view.cols, nodes))
         err = sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     if (!err && len > 0) {
-        err = look(&published, SHERD__FORM_PUBLISHED, x.view, cols, len, &truth, &pub, d);
-        if (!err) err = look(&ours, SHERD__FORM_GROUP, x.view, cols, len, &truth, &pub, d);
+        err = look(&published, SHERD_AUDIT_PERMUTE_PUBLISHED, x.view, cols, len, &truth, &pub, d);
+        if (!err) err = look(&ours, SHERD_AUDIT_PERMUTE, x.view, cols, len, &truth, &pub, d);
         if (!err) err = look_share(&share, x.view, nodes, &truth, &pub, d);
     }
     if (!err && len > 0 && !out) {

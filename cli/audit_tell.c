@@ -17,7 +17,7 @@
 
 /* One figure over all adversaries that were attacked alike. */
 typedef struct figure {
-    const sherd__finding *worst;
+    const sherd_audit_finding *worst;
     double *values;
     size_t len;
     bool flagged;
@@ -30,17 +30,17 @@ static int compare(const void *a, const void *b)
 }
 
 /* Compares findings: for tests the one with the lowest p is worse, for measurements the largest. */
-static bool worse(const sherd__finding *a, const sherd__finding *b)
+static bool worse(const sherd_audit_finding *a, const sherd_audit_finding *b)
 {
-    if (isnan(a->log_p) || isnan(b->log_p)) return a->value > b->value;
-    return a->log_p != b->log_p ? a->log_p < b->log_p : a->value > b->value;
+    if (isnan(a->ln_p) || isnan(b->ln_p)) return a->value > b->value;
+    return a->ln_p != b->ln_p ? a->ln_p < b->ln_p : a->value > b->value;
 }
 
-static const char *chance_of(double log_p, char out[24])
+static const char *chance_of(double ln_p, char out[24])
 {
-    double digits = -log_p / log(10);
-    if (isnan(log_p)) snprintf(out, 24, "-");
-    else if (digits < 3) snprintf(out, 24, "%.3f", exp(log_p));
+    double digits = -ln_p / log(10);
+    if (isnan(ln_p)) snprintf(out, 24, "-");
+    else if (digits < 3) snprintf(out, 24, "%.3f", exp(ln_p));
     else snprintf(out, 24, "1e-%.0f", floor(digits));
     return out;
 }
@@ -49,7 +49,7 @@ static size_t gather(const sherd__findings *l, size_t first, size_t end, bool co
 {
     size_t len = 0;
     for (size_t i = first; i < end; i++) {
-        const sherd__finding *f = &l->list[i];
+        const sherd_audit_finding *f = &l->list[i];
         size_t at = 0;
         if (f->control != control) continue;
         while (at < len && (strcmp(out[at].worst->test, f->test) != 0 ||
@@ -80,18 +80,18 @@ static const char *amount(double v, bool share, char out[24])
 static void show(figure *f)
 {
     char name[96], median[24], most[24], chance[24], p[24];
-    const sherd__finding *w = f->worst;
+    const sherd_audit_finding *w = f->worst;
     bool share = strcmp(w->test, "verbatim") == 0 || strcmp(w->test, "columns") == 0 ||
                  strcmp(w->test, "labels") == 0 || strcmp(w->statistic, "fraction of columns") == 0;
     if (!f->values) return;
     qsort(f->values, f->len, sizeof *f->values, compare);
     snprintf(name, sizeof name, "%s: %.40s", w->test, w->statistic);
     printf("  %-50s %9s %9s %9s %8s  %s%s\n", name, amount(f->values[f->len / 2], share, median),
-           amount(w->value, share, most), amount(w->chance, share, chance), chance_of(w->log_p, p),
+           amount(w->value, share, most), amount(w->chance, share, chance), chance_of(w->ln_p, p),
            f->flagged ? "FLAGGED, " : "", w->who);
 }
 
-static void show_scope(const sherd__auditing *a, const sherd__audit_scope *s)
+static void show_scope(const sherd__auditing *a, const sherd_audit_scope *s)
 {
     figure f[FIGURES_MAX];
     size_t len = gather(&a->report.findings, s->first, s->end, false, f);
@@ -126,12 +126,12 @@ static void show_rest(const sherd__findings *l, size_t first, size_t end, const 
 }
 
 /* Returns the worst of a control's findings: the least p, or the best game won; NULL: none. */
-static const sherd__finding *of_control(const sherd__findings *l, const char *test,
-                                        const char *name)
+static const sherd_audit_finding *of_control(const sherd__findings *l, const char *test,
+                                             const char *name)
 {
-    const sherd__finding *found = NULL;
+    const sherd_audit_finding *found = NULL;
     for (size_t i = 0; i < l->len; i++) {
-        const sherd__finding *f = &l->list[i];
+        const sherd_audit_finding *f = &l->list[i];
         if (!f->control || strcmp(f->test, test) != 0 || strcmp(f->subject, name) != 0) continue;
         if (!found || worse(f, found)) found = f;
     }
@@ -141,32 +141,32 @@ static const sherd__finding *of_control(const sherd__findings *l, const char *te
 /* Shows the controls, which must be flagged, since an audit that cannot fail proves nothing. */
 static void show_controls(const sherd__findings *l)
 {
-    const sherd__finding *record = NULL;
+    const sherd_audit_finding *record = NULL;
     char p[24];
     for (size_t i = 0; i < l->len; i++) /* more than T domains of the same record */
         if (l->list[i].control && strncmp(l->list[i].test, "control", 7) != 0 &&
-            !isnan(l->list[i].log_p) && (!record || worse(&l->list[i], record)))
+            !isnan(l->list[i].ln_p) && (!record || worse(&l->list[i], record)))
             record = &l->list[i];
     for (int c = 0; c < SHERD__CONTROLS; c++) {
         const char *name = sherd__control_name((sherd__control)c);
-        const sherd__finding *f = of_control(l, "control", name),
-                             *g = of_control(l, "control game", name);
+        const sherd_audit_finding *f = of_control(l, "control", name),
+                                  *g = of_control(l, "control game", name);
         if (!f) continue;
         if (c == 0)
             printf("\nControls, broken on purpose, which must be flagged:\n  %-50s %8s  %s\n", "",
                    "p", "game");
-        printf("  %-50s %8s", name, chance_of(f->log_p, p));
+        printf("  %-50s %8s", name, chance_of(f->ln_p, p));
         if (g) printf("  advantage %.2f", g->value);
         printf("%s\n", f->flagged || (g && g->flagged) ? "" : "  MISSED");
     }
     if (record)
         printf("  %-50s %8s  %s\n", "this record, seen by one domain more than T",
-               chance_of(record->log_p, p), record->who);
+               chance_of(record->ln_p, p), record->who);
 }
 
 void sherd__audit_tell(const sherd__auditing *a)
 {
-    const sherd__audit_report *r = &a->report;
+    const sherd_audit *r = &a->report;
     printf("%s: %s\n", r->subject, r->form);
     if (r->rows > 0) printf("A is %" PRIu64 " x %" PRIu64 "; ", r->rows, r->cols);
     printf("%" PRIu32 " node%s", r->nodes, r->nodes == 1 ? "" : "s");
@@ -194,6 +194,6 @@ void sherd__audit_tell(const sherd__auditing *a)
                r->unseen_len ? " in what was looked at" : "", r->findings.tests,
                SHERD__AUDIT_FAMILY);
     printf("Not seen by this audit:\n");
-    for (size_t i = 0; sherd__audit_unseen(r, i); i++) printf("  %s\n", sherd__audit_unseen(r, i));
+    for (size_t i = 0; sherd_audit_unseen(r, i); i++) printf("  %s\n", sherd_audit_unseen(r, i));
     if (r->cut) printf("%s\n", r->reach);
 }

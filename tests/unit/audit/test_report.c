@@ -12,39 +12,39 @@
 #include "audit/audit.h"
 #include "core/alloc.h"
 
-static sherd__audit_report a_report(void)
+static sherd_audit a_report(void)
 {
     static uint8_t pictures[4][2 * 9];
-    sherd__audit_report r = { .subject = "a record <script>alert(1)</script>",
-                              .form = "x & \"y\"",
-                              .rows = 20,
-                              .cols = 9,
-                              .nodes = 2,
-                              .colluding = 1,
-                              .public_rows = 5 };
-    sherd__finding f = { .test = "columns",
-                         .statistic = "own",
-                         .subject = "A",
-                         .who = "node-1",
-                         .value = 0.5,
-                         .chance = 1.0 / 9,
-                         .low = 0.2,
-                         .high = 0.8,
-                         .log_p = -30,
-                         .sentence = "half of <them>" };
-    sherd__finding m = { .test = "zero mask",
-                         .statistic = "F1",
-                         .who = "node-2",
-                         .value = 1,
-                         .chance = NAN,
-                         .low = NAN,
-                         .high = NAN,
-                         .log_p = NAN,
-                         .sentence = "a measurement" };
+    sherd_audit r = { .subject = "a record <script>alert(1)</script>",
+                      .form = "x & \"y\"",
+                      .rows = 20,
+                      .cols = 9,
+                      .nodes = 2,
+                      .colluding = 1,
+                      .public_rows = 5 };
+    sherd_audit_finding f = { .test = "columns",
+                              .statistic = "own",
+                              .subject = "A",
+                              .who = "node-1",
+                              .value = 0.5,
+                              .chance = 1.0 / 9,
+                              .low = 0.2,
+                              .high = 0.8,
+                              .ln_p = -30,
+                              .sentence = "half of <them>" };
+    sherd_audit_finding m = { .test = "zero mask",
+                              .statistic = "F1",
+                              .who = "node-2",
+                              .value = 1,
+                              .chance = NAN,
+                              .low = NAN,
+                              .high = NAN,
+                              .ln_p = NAN,
+                              .sentence = "a measurement" };
     assert_int_equal(sherd__findings_add(&r.findings, &f), 0);
     assert_int_equal(sherd__findings_add(&r.findings, &m), 0);
     assert_int_equal(sherd__audit_judge(&r, NULL), 0);
-    r.scopes[r.scopes_len++] = (sherd__audit_scope){ true, 1, 2, 2, 0, 2 };
+    r.scopes[r.scopes_len++] = (sherd_audit_scope){ true, 1, 2, 2, 0, 2 };
     sherd__audit_warn(&r, "cut at byte %d", 7);
     for (unsigned i = 0; i < 4; i++) memset(pictures[i], (int)(60 * i + 1), sizeof pictures[i]);
     r.gallery = (sherd__gallery){ .rows = 2,
@@ -60,7 +60,7 @@ static sherd__audit_report a_report(void)
 static void json_has_every_figure_with_its_chance_value(void **state)
 {
     (void)state;
-    sherd__audit_report r = a_report();
+    sherd_audit r = a_report();
     json_t *o = json_object();
     assert_int_equal(sherd__audit_json(&r, o), 0);
     const json_t *l = json_object_get(o, "findings"), *f = json_array_get(l, 0),
@@ -93,7 +93,7 @@ static size_t count(const char *text, const char *what)
 static void a_page_loads_nothing_and_escapes_all_texts(void **state)
 {
     (void)state;
-    sherd__audit_report r = a_report();
+    sherd_audit r = a_report();
     char *page;
     size_t len;
     assert_int_equal(sherd__audit_html(&r, 0, &page, &len), 0);
@@ -134,7 +134,7 @@ static void a_truncated_record_is_reported_in_json_and_on_the_page(void **state)
                                   { .domain = 2 },
                                   { .domain = 1, .trouble = "node-4.received was cut" } };
     sherd__views v = { .nodes = nodes, .len = 4, .domains_len = 3 };
-    sherd__audit_report r = a_report();
+    sherd_audit r = a_report();
     static const char says[] = "The record is cut: this covers 2 of 3 domains in full.";
     json_t *o = json_object();
     char *page;
@@ -162,7 +162,7 @@ static void a_truncated_record_is_reported_in_json_and_on_the_page(void **state)
 static void notes_beyond_the_maximum_are_counted(void **state)
 {
     (void)state;
-    sherd__audit_report r = a_report();
+    sherd_audit r = a_report();
     for (int i = 1; i < 20; i++) sherd__audit_warn(&r, "note %d", i);
     assert_int_equal(r.warnings_len, 16);
     assert_string_equal(r.warnings[14], "note 14");
@@ -173,14 +173,14 @@ static void notes_beyond_the_maximum_are_counted(void **state)
 static void an_undetected_control_ends_the_audit(void **state)
 {
     (void)state;
-    sherd__audit_report r = a_report();
+    sherd_audit r = a_report();
     sherd_diag d = { 0 };
-    sherd__finding f = { .test = "control",
-                         .statistic = "p",
-                         .who = "permute",
-                         .subject = "permute",
-                         .log_p = log(1e-9),
-                         .control = true };
+    sherd_audit_finding f = { .test = "control",
+                              .statistic = "p",
+                              .who = "permute",
+                              .subject = "permute",
+                              .ln_p = log(1e-9),
+                              .control = true };
     assert_int_equal(sherd__findings_add(&r.findings, &f), 0);
     assert_int_equal(sherd__audit_judge(&r, &d), SHERD_EINTERNAL);
     assert_non_null(strstr(d.message, "negative control"));
