@@ -11,6 +11,7 @@
 #define AUDIT_ADVERSARY_VIEW_H
 
 #include "audit/view.h"
+#include "sherd/audit.h"
 #include "sherd/mat.h"
 
 /** Identifies a column by its non-zero values, in any order. */
@@ -56,16 +57,6 @@ int sherd__adversary_view_of(sherd__adversary_view *out, const sherd__node_view 
  */
 int sherd__adversary_view_join(sherd__adversary_view *out, const sherd__adversary_view *const *part,
                                size_t len, size_t k) SHERD_MUST;
-
-/** Formats that the audit's own recorder writes. */
-typedef enum sherd_audit_form {
-    SHERD_AUDIT_PERMUTE_PUBLISHED, /* permute as published: values with their row indices; their order is
-                              not used */
-    SHERD_AUDIT_PERMUTE_SINGLE, /* permute --group 1: non-zero values in row order, without indices;
-                              columns in random order */
-    SHERD_AUDIT_PERMUTE,        /* permute --group all */
-    SHERD_AUDIT_PLAIN           /* rows */
-} sherd_audit_form;
 
 /**
  * Builds a node's view of `a` without a network: columns `cols` (under plain: `rows` rows from

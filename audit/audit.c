@@ -5,7 +5,6 @@
  */
 #include "audit/audit.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,44 +12,6 @@
 #include "audit/stats_internal.h"
 #include "core/alloc.h"
 #include "core/diag.h"
-
-void sherd__audit_fini(sherd_audit *r)
-{
-    sherd__findings_fini(&r->findings);
-    sherd__gallery_fini(&r->gallery);
-}
-
-void sherd__audit_warn(sherd_audit *r, const char *fmt, ...)
-{
-    va_list args;
-    if (r->warnings_len == sizeof r->warnings / sizeof *r->warnings) {
-        snprintf(r->warnings[r->warnings_len - 1], sizeof *r->warnings, "and %u notes more",
-                 ++r->warnings_more + 1);
-        return;
-    }
-    va_start(args, fmt);
-    vsnprintf(r->warnings[r->warnings_len++], sizeof *r->warnings, fmt, args);
-    va_end(args);
-}
-
-void sherd__audit_leave_out(sherd_audit *r, const char *fmt, ...)
-{
-    va_list args;
-    char text[sizeof *r->unseen];
-    va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
-    if (r->unseen_len == sizeof r->unseen / sizeof *r->unseen) sherd__audit_warn(r, "%s", text);
-    else memcpy(r->unseen[r->unseen_len++], text, sizeof text);
-}
-
-size_t sherd__audit_flagged(const sherd_audit *r)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < r->findings.len; i++)
-        n += r->findings.list[i].flagged && !r->findings.list[i].control;
-    return n;
-}
 
 /* Writes "node-1, node-4", truncated if it is too long. */
 static void join_names(char out[96], const char *const *names, const uint32_t *m, uint32_t size)
@@ -175,10 +136,8 @@ static int attack_all(running *a, const sherd__members *m, bool nodes, uint32_t 
         if (!nodes) len = gather(c, list, m->size, room);
         err = len ? attack(a, nodes ? list : room, len, who, d) : SHERD_OK;
     }
-    if (!err && m->len && a->r->scopes_len < SHERD__AUDIT_SIZES)
-        a->r->scopes[a->r->scopes_len++] = (sherd_audit_scope){
-            nodes, m->size, m->len, m->of, first, a->r->findings.len
-        };
+    if (!err && m->len)
+        sherd__audit_scope_add(a->r, nodes ? "node" : "domain", m->size, m->len, m->of, first);
     return err;
 }
 
@@ -430,9 +389,7 @@ static int add_scope(sherd_audit *r, uint32_t n, uint32_t size, uint32_t drawn, 
     sherd__members m;
     if (sherd__members_choose(&m, n, size, 1, 0))
         return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
-    if (r->scopes_len < SHERD__AUDIT_SIZES)
-        r->scopes[r->scopes_len++] = (sherd_audit_scope){ false, size,  drawn,
-                                                          m.of,  first, r->findings.len };
+    sherd__audit_scope_add(r, "domain", size, drawn, m.of, first);
     sherd__members_fini(&m);
     return SHERD_OK;
 }
@@ -569,17 +526,4 @@ int sherd__audit_reuse(sherd_audit *r, const sherd__shares *s, const sherd__shar
     if (!err && len > s->seen_len) err = streams(r, seen, len, s->seen_len, &opt, d);
     sherd__free(seen);
     return err;
-}
-
-int sherd__audit_judge(sherd_audit *r, sherd_diag *d)
-{
-    sherd__control missed;
-    bool controls = false;
-    if (sherd__findings_judge(&r->findings, SHERD__AUDIT_FAMILY))
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
-    for (size_t i = 0; i < r->findings.len; i++) controls |= r->findings.list[i].control;
-    if (!controls || sherd__controls_flagged(&r->findings, &missed)) return SHERD_OK;
-    return sherd__fail(d, SHERD_EINTERNAL, "please report this",
-                       "the audit did not flag its negative control '%s': it proves nothing",
-                       sherd__control_name(missed));
 }

@@ -1,29 +1,19 @@
 /*
  * A complete audit: every node alone and coalitions of T and of T+1 domains, all attacks on each,
- * judged together. The result is a report that gives findings with their values by chance, and how
- * many adversaries were attacked.
+ * judged together. The result is the report of sherd/audit.h.
  */
 #ifndef AUDIT_AUDIT_H
 #define AUDIT_AUDIT_H
 
-#include <jansson.h>
-
 #include "audit/coded.h"
+#include "audit/controls.h"
 #include "audit/elements.h"
 #include "audit/members.h"
 #include "audit/shares.h"
 
 #define SHERD__AUDIT_SIZES 4u
 
-/** Coalitions of one size: how many there are and how many were attacked. */
-typedef struct sherd_audit_scope {
-    bool nodes; /* single nodes of any domain; else `size` domains */
-    uint32_t size, attacked;
-    uint64_t of;
-    size_t first, end; /* range of its findings */
-} sherd_audit_scope;
-
-typedef struct sherd_audit {
+struct sherd_audit {
     char subject[160];   /* what was audited, for people */
     char form[64];       /* how the values were sent */
     uint64_t rows, cols; /* of A, if known; else 0 */
@@ -43,9 +33,17 @@ typedef struct sherd_audit {
     char unseen[8][240];                  /* what this audit left out, in addition to what no audit
                                              can see */
     uint32_t unseen_len;
-} sherd_audit;
+    sherd_audit_figure *figures; /* these and controls: set by sherd__audit_judge */
+    size_t figures_len;
+    sherd_audit_control controls[SHERD__CONTROLS + 1]; /* the last: of the record itself */
+    size_t controls_len;
+    char *json, *html; /* the last texts */
+};
 
 void sherd__audit_fini(sherd_audit *r);
+/** Appends a scope: `size` nodes or domains (unit), and the findings from `first` on. */
+void sherd__audit_scope_add(sherd_audit *r, const char *unit, uint32_t size, uint32_t attacked,
+                            uint64_t of, size_t first);
 /** Adds a sentence to the report. The last one that fits says how many do not. */
 void sherd__audit_warn(sherd_audit *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
@@ -117,22 +115,11 @@ int sherd__audit_reuse(sherd_audit *r, const sherd__shares *s, const sherd__shar
                        size_t more_len, const char *const *names, const sherd__audit_plan *plan,
                        sherd_diag *d) SHERD_MUST;
 
-/** Judges all findings together. SHERD_ENOMEM; SHERD_EINTERNAL: a negative control was not flagged,
- *  so the audit proves nothing. */
+/** Judges all findings together and completes the report: sizes of findings, figures, controls.
+ *  SHERD_ENOMEM; SHERD_EINTERNAL: a negative control was not flagged, so the audit proves
+ *  nothing. */
 int sherd__audit_judge(sherd_audit *r, sherd_diag *d) SHERD_MUST;
-
-/** Adds the report's fields to a JSON object that already has schema and ok. SHERD_ENOMEM. */
-int sherd__audit_json(const sherd_audit *r, json_t *into) SHERD_MUST;
-/** Returns sentence i, for people, of the list of what no audit sees, followed by what this one
- *  left out; NULL after the last. Every report contains them. */
-const char *sherd_audit_unseen(const sherd_audit *r, size_t i);
-/** Returns how many findings are flagged, without controls. */
-size_t sherd__audit_flagged(const sherd_audit *r);
-
-/**
- * Writes the report as one self-contained HTML page. *out is terminated and the caller frees it
- * with sherd__free. Pictures have `width` columns a line if that divides A's columns. SHERD_ENOMEM.
- */
-int sherd__audit_html(const sherd_audit *r, size_t width, char **out, size_t *len) SHERD_MUST;
+/** Makes the report's figures and controls from its findings. SHERD_ENOMEM. */
+int sherd__audit_figures(sherd_audit *r) SHERD_MUST;
 
 #endif

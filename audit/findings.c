@@ -48,6 +48,7 @@ int sherd__findings_judge(sherd__findings *l, double family)
     size_t tests = 0;
     for (size_t i = 0; i < l->len; i++) {
         sherd_audit_finding *f = &l->list[i];
+        f->ln_threshold = NAN;
         if (isnan(f->ln_p)) continue;
         if (f->control) {
             f->ln_threshold = log(SHERD__AUDIT_CONTROL);
@@ -68,36 +69,4 @@ int sherd__findings_judge(sherd__findings *l, double family)
     l->tests = tests;
     sherd__free(order);
     return SHERD_OK;
-}
-
-static bool worse(const sherd_audit_finding *a, const sherd_audit_finding *b)
-{
-    if (isnan(a->ln_p) != isnan(b->ln_p)) return isnan(b->ln_p);
-    if (!isnan(a->ln_p)) return a->ln_p < b->ln_p;
-    if (a->flagged != b->flagged) return a->flagged;
-    return a->value - (isnan(a->chance) ? 0 : a->chance) >
-           b->value - (isnan(b->chance) ? 0 : b->chance);
-}
-
-static bool together(const sherd_audit_finding *a, const sherd_audit_finding *b)
-{
-    return a->control == b->control && strcmp(a->test, b->test) == 0 &&
-           strcmp(a->statistic, b->statistic) == 0;
-}
-
-size_t sherd__findings_worst(const sherd__findings *l, size_t *index, size_t *count, size_t room)
-{
-    size_t groups = 0;
-    for (size_t i = 0; i < l->len; i++) {
-        size_t g = 0;
-        while (g < groups && !together(&l->list[i], &l->list[index[g]])) g++;
-        if (g < groups) {
-            count[g]++;
-            if (worse(&l->list[i], &l->list[index[g]])) index[g] = i;
-        } else if (groups < room) {
-            index[groups] = i;
-            count[groups++] = 1;
-        }
-    }
-    return groups;
 }

@@ -16,19 +16,18 @@
 #include "core/alloc.h"
 #include "core/clock.h"
 #include "core/rand.h"
-#include "learn/digits.h"
+#include "sherd/array.h"
 #include "sherd/machine.h"
 #include "matrix/reference.h"
 #include "matrix/view.h"
-#include "store/idx.h"
 
 #define HIDDEN 128u
 #define WEIGHTS_SEED UINT64_C(1)
 
 typedef struct demo {
     sherd__cli *cli;
-    sherd__idx_set set; /* --data */
-    uint8_t *pixels;    /* or generated, without --data */
+    sherd_array *images, *labels; /* --data */
+    uint8_t *pixels;              /* or generated, without --data */
     double *weights;
     sherd_view x, w;
     sherd_cluster *cluster;
@@ -41,18 +40,18 @@ typedef struct demo {
 
 static int load_images(demo *m, const char *folder, sherd_diag *d)
 {
-    int err = sherd__idx_set_load(&m->set, folder, "train", d);
-    if (!err) m->x = sherd__idx_view(&m->set.images);
+    int err = sherd_array_open_idx(&m->images, &m->labels, folder, "train", d);
+    if (!err) m->x = sherd_array_view(m->images);
     return err;
 }
 
 static int draw_images(demo *m, size_t rows, sherd_diag *d)
 {
-    m->pixels = sherd__alloc(rows * SHERD__DIGIT_PIXELS);
+    m->pixels = sherd__alloc(rows * SHERD_DIGIT_PIXELS);
     if (!m->pixels)
         return sherd__fail(d, SHERD_ENOMEM, "give fewer --samples", "out of memory for the digits");
-    sherd__digits_draw(SHERD__DIGITS_SEED, 0, rows, m->pixels, NULL);
-    m->x = sherd_view_c(m->pixels, SHERD_U8, rows, SHERD__DIGIT_PIXELS);
+    sherd_digits_draw(0, 0, rows, m->pixels, NULL);
+    m->x = sherd_view_c(m->pixels, SHERD_U8, rows, SHERD_DIGIT_PIXELS);
     return 0;
 }
 
@@ -277,7 +276,8 @@ static int run_demo(sherd__cli *cli, sherd_diag *d)
     if (!err) err = sherd__audit_summary(nodes, m.out, d);
     m.local_calls += sherd_blas_calls() - calls; /* made by the audit */
     if (!err) show_end(&m, sherd__clock_s() - m.began);
-    sherd__idx_set_fini(&m.set);
+    sherd_array_close(m.images);
+    sherd_array_close(m.labels);
     sherd__free(m.pixels);
     sherd__free(m.weights);
     if (!m.out) return err;

@@ -2,6 +2,8 @@
 #ifndef SHERD_SHERD_H
 #define SHERD_SHERD_H
 
+#include "sherd/array.h"
+#include "sherd/audit.h"
 #include "sherd/cluster.h"
 #include "sherd/err.h"
 #include "sherd/field.h"

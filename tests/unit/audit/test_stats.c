@@ -88,23 +88,6 @@ static void holms_procedure_stops_at_the_first_test_that_passes(void **s)
     sherd__findings_fini(&l);
 }
 
-static void the_worst_finding_of_each_kind_is_listed_once(void **s)
-{
-    static const double p[] = { -1, -5, -3 };
-    sherd__findings l = { 0 };
-    size_t index[4], count[4];
-    (void)s;
-    for (size_t i = 0; i < 9; i++) {
-        sherd_audit_finding f = sherd__finding_of(i % 3 == 0 ? "a" : "b", "s", i % 3 == 2);
-        f.ln_p = p[i / 3];
-        assert_int_equal(sherd__findings_add(&l, &f), 0);
-    }
-    assert_int_equal(sherd__findings_worst(&l, index, count, 4), 3);
-    for (size_t i = 0; i < 3; i++) assert_true(index[i] == 3 + i && count[i] == 3);
-    assert_int_equal(sherd__findings_worst(&l, index, count, 2), 2);
-    sherd__findings_fini(&l);
-}
-
 /* ---- the scheme is not accused --------------------------------------------------------------- */
 
 static void audit_both(sherd__findings *l, honest *a, honest *b, const sherd__audit_options *opt)
@@ -520,7 +503,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(holms_procedure_stops_at_the_first_test_that_passes),
-        cmocka_unit_test(the_worst_finding_of_each_kind_is_listed_once),
         cmocka_unit_test(correct_shares_are_not_accused_in_200_audits),
         cmocka_unit_test(every_control_is_flagged),
         cmocka_unit_test(bytes_of_more_than_t_shares_look_random_and_their_combination_does_not),

@@ -29,15 +29,22 @@ static const struct {
     const char *name;
     const sherd_field *(*fields)(size_t *count);
     size_t size;
+    bool owned; /* by the library: no member `size` */
 } tables[] = {
-    { "sherd_machine", sherd_machine_fields, sizeof(sherd_machine) },
+    { "sherd_machine", sherd_machine_fields, sizeof(sherd_machine), false },
+    { "sherd_audit_info", sherd_audit_info_fields, sizeof(sherd_audit_info), false },
+    { "sherd_audit_finding", sherd_audit_finding_fields, sizeof(sherd_audit_finding), true },
+    { "sherd_audit_scope", sherd_audit_scope_fields, sizeof(sherd_audit_scope), true },
+    { "sherd_audit_figure", sherd_audit_figure_fields, sizeof(sherd_audit_figure), true },
+    { "sherd_audit_control", sherd_audit_control_fields, sizeof(sherd_audit_control), true },
+    { "sherd_audit_sketched", sherd_audit_sketched_fields, sizeof(sherd_audit_sketched), false },
 };
 
 static void members_are_listed_in_order_and_as_they_are(void **state)
 {
     (void)state;
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++) {
-        size_t count = 0, end = sizeof(size_t);
+        size_t count = 0, end = tables[t].owned ? 0 : sizeof(size_t);
         const sherd_field *f = tables[t].fields(&count);
         assert_true(count > 0);
         for (size_t i = 0; i < count; i++) {
