@@ -133,22 +133,23 @@ static int run_audit(sherd__cli *cli, sherd_diag *d)
 }
 
 static const sherd__example examples[] = {
-    { "sherd audit rec --data A.npy", "what of A the nodes of a recorded run were sent as it is" },
+    { "sherd audit rec --data A.npy", "what of A the nodes of a recorded run were sent unchanged" },
     { "sherd audit rec --data A.npy --labels L.npy --public-data P.npy "
       "--public-labels Q.npy --html r.html",
-      "and what an attacker with data of the same kind makes of it, with pictures" },
+      "and what an attacker with data of the same kind infers from it, with pictures" },
     { "sherd audit --simulate permute-published",
-      "the same for permute as it was published, on drawn digits" },
+      "the same for permute as it was published, on generated digits" },
     { 0 },
 };
 
 /* clang-format off */
 static const sherd__option options[] = {
     { .name = "data", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,
-      .help = "the operand A (.npy or IDX): to count with, and for attacks by who knows it: "
-              "whether what hides it depends on it, and whether its masks repeat" },
+      .help = "the operand A (.npy, IDX, or .npz with one member): to count what attacks get right, "
+              "and for attacks that know it: whether what hides it depends on it, and whether its "
+              "masks repeat" },
     { .name = "right", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,
-      .help = "the operand B: to count with; under share its masks are solved for with it, too" },
+      .help = "the operand B: likewise; under share its masks are solved for with it, too" },
     { .name = "labels", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,
       .help = "a label for each row of A: likewise" },
     { .name = "public-data", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,
@@ -157,8 +158,8 @@ static const sherd__option options[] = {
       .help = "and their labels" },
     { .name = "simulate", .type = SHERD__CHOICE, .arg = "FORM", .choices = choices_simulate,
       .flags = SHERD__OPT_ONLY_ARGV,
-      .help = "attack no record but what nodes would see: permute-published, permute-single, "
-              "permute, plain" },
+      .help = "attack no record, but what nodes would see under permute-published, "
+              "permute-single, permute or plain" },
     { .name = "local", .letter = 'n', .type = SHERD__INT, .arg = "N", .min = 1, .max = 1000,
       .preset = "7",
       .help = "with --simulate: how many nodes" },
@@ -193,13 +194,13 @@ const sherd__verb sherd__verb_audit = {
     .details =
         "Reads a coordinator's record (multiply --record), or records of nodes (node --record), "
         "and attacks what each node saw, and what coalitions of T and of T+1 domains saw together: "
-        "entries that stand there as they are, the zero mask, columns recognised in public data by "
+        "entries that were sent unchanged, the zero mask, columns recognised in public data by "
         "their statistics and correlations, labels, and whole rows rebuilt by a linear attacker "
-        "and by nearest neighbours. Each figure stands beside what chance gives; tests are "
+        "and by nearest neighbours. Each figure comes with its value by chance; tests are "
         "corrected together (Holm, family-wise 1e-6). --labels serve only to count what attacks "
-        "got right, and so do --data and --right, but for shares: these are also attacked by who "
-        "knows the operands.\n\n--simulate needs no record: it builds what nodes would see, of "
-        "--data or of drawn digits.",
+        "get right, and so do --data and --right, except for shares: these are also attacked with "
+        "known operands.\n\n--simulate needs no record: it makes what nodes would see, of --data "
+        "or of generated digits.",
     .examples = examples,
     .options = options,
     .args_min = 0,

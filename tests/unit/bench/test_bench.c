@@ -24,7 +24,7 @@ static void the_median_is_the_middle_value(void **state)
     assert_true(sherd__median(NULL, 0) == 0);
 }
 
-static void the_median_of_any_order_is_the_same(void **state)
+static void the_median_does_not_depend_on_the_order_of_values(void **state)
 {
     (void)state;
     for (int n = 1; n <= SHERD__BENCH_RUNS_MAX; n++) {
@@ -77,7 +77,7 @@ static double number(const json_t *o, const char *key)
     return json_real_value(json_object_get(o, key));
 }
 
-static void a_target_judges_the_median_from_its_own_side(void **state)
+static void a_target_is_compared_in_its_own_direction(void **state)
 {
     static const struct {
         sherd__better better;
@@ -156,7 +156,7 @@ static void of_a_series_and_its_alternative_the_faster_counts(void **state)
     assert_true(number(told(&bench, &f), "median") > 0.25);
 }
 
-static void nothing_is_judged_without_values_or_with_quick(void **state)
+static void without_values_or_with_quick_no_target_is_judged(void **state)
 {
     const sherd__figure f = { .name = "x",
                               .what = "x",
@@ -181,7 +181,7 @@ static void nothing_is_judged_without_values_or_with_quick(void **state)
     assert_string_equal(json_string_value(json_object_get(o, "what")), "q");
 }
 
-static void more_numbers_than_a_series_has_room_for_are_left_out(void **state)
+static void numbers_beyond_the_maximum_of_a_series_are_dropped(void **state)
 {
     const sherd__figure f = { .name = "x", .what = "x", .unit = "x", .of = { .num = "s" } };
     (void)state;
@@ -304,12 +304,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_median_is_the_middle_value),
-        cmocka_unit_test(the_median_of_any_order_is_the_same),
-        cmocka_unit_test(a_target_judges_the_median_from_its_own_side),
+        cmocka_unit_test(the_median_does_not_depend_on_the_order_of_values),
+        cmocka_unit_test(a_target_is_compared_in_its_own_direction),
         cmocka_unit_test(a_figure_is_a_ratio_of_series_run_by_run_or_of_a_median),
         cmocka_unit_test(of_a_series_and_its_alternative_the_faster_counts),
-        cmocka_unit_test(nothing_is_judged_without_values_or_with_quick),
-        cmocka_unit_test(more_numbers_than_a_series_has_room_for_are_left_out),
+        cmocka_unit_test(without_values_or_with_quick_no_target_is_judged),
+        cmocka_unit_test(numbers_beyond_the_maximum_of_a_series_are_dropped),
         cmocka_unit_test(the_first_turn_warms_up_and_is_not_counted),
         cmocka_unit_test(a_measurement_that_fails_has_no_figure_and_is_closed),
         cmocka_unit_test(the_list_of_names_is_that_of_the_table),
