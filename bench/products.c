@@ -326,8 +326,8 @@ enum {
 };
 
 /* A fault that is injected into a node some seconds after a product began, when the call asks
- * whether to go on, which it does all the time. Progress comes per position, the last ones
- * together. */
+ * whether to go on, ten times a second or more. Progress is reported per position, and the last
+ * positions come together. */
 typedef struct strike {
     sherd_cluster *cluster;
     pid_t pid;

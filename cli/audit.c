@@ -86,7 +86,10 @@ static int print_json(sherd__cli *cli, sherd_audit *report, sherd_diag *d)
     int err = sherd_audit_json(report, &text, d);
     if (err) return err;
     json_t *obj = sherd__cli_json_new(cli), *members = json_loads(text, 0, NULL);
-    if (obj) json_object_update(obj, members);
+    if (json_object_update(obj, members)) { /* one of them is NULL, or there is no memory */
+        json_decref(obj);
+        obj = NULL;
+    }
     json_decref(members);
     return sherd__cli_json_end(cli, obj, d);
 }
@@ -145,9 +148,9 @@ static const sherd__example examples[] = {
 /* clang-format off */
 static const sherd__option options[] = {
     { .name = "data", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,
-      .help = "the operand A (.npy, IDX, or .npz with one member): to count what attacks get right, "
-              "and for attacks that know it: whether what hides it depends on it, and whether its "
-              "masks repeat" },
+      .help = "the operand A (.npy, IDX, or .npz with one member): to count what attacks get "
+              "right, and for attacks that know it: whether what hides it depends on it, and "
+              "whether its masks repeat" },
     { .name = "right", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,
       .help = "the operand B: likewise; under share its masks are solved for with it, too" },
     { .name = "labels", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,

@@ -40,8 +40,8 @@ typedef enum sherd_audit_form {
  * What the auditor and the attacker know, and limits. Zero-initialise, set size, then set what
  * differs. Views with data NULL are not known; views are read during the call only.
  *
- * data and labels only serve to count what attacks got right; but data and right are also attacked
- * with on coded operands, as known plaintext.
+ * data and labels only serve to count what attacks get right; but coded operands are also attacked
+ * with data and right as known plaintext.
  */
 typedef struct sherd_audit_options {
     size_t size;            /* sizeof(sherd_audit_options) */
@@ -60,8 +60,8 @@ typedef struct sherd_audit_options {
     uint32_t encodings;  /* of coded operands: right operands or tiles of a product, and products,
                             that are attacked at most; time grows with the square; 0: 8 */
     size_t rows; /* of a node's view and of public data that attacks work with, at most; 0: 10000 */
-    uint32_t
-        show; /* number of the node, from 1, whose pictures the page has; 0: 3 if there is one */
+    uint32_t show;     /* number of the node, from 1, whose pictures the page has; 0: node 3, if
+                          there is one */
     sherd_hooks hooks; /* interrupted is asked after each attack, which may take seconds; progress
                           counts the attacks of one phase after the other; log is not called */
 } sherd_audit_options;
