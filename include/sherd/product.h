@@ -15,6 +15,7 @@
 #include "sherd/mat.h"
 #include "sherd/multiplier.h"
 #include "sherd/op.h"
+#include "sherd/profile.h"
 #include "sherd/scheme.h"
 
 #ifdef __cplusplus
@@ -79,6 +80,9 @@ typedef struct sherd_product_options {
                             preparation, nothing is sent; 0: no bound (silent or stalled nodes are
                             still dropped) */
     sherd_hooks hooks;   /* of the call; all NULL: those of the cluster */
+    sherd_profile *profile_a, *profile_b; /* of the operands of this call, if there are any: their
+                                             values are not examined again. Not used for kept
+                                             operands and multipliers */
 } sherd_product_options;
 
 /**

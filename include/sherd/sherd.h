@@ -18,6 +18,7 @@
 #include "sherd/npy.h"
 #include "sherd/op.h"
 #include "sherd/product.h"
+#include "sherd/profile.h"
 #include "sherd/version.h"
 #include "sherd/windows.h"
 

@@ -15,6 +15,7 @@
 #include "matrix/funcs.h"
 #include "matrix/view.h"
 #include "scheduler/cluster/internal.h"
+#include "scheduler/plan/profile.h"
 #include "schemes/partition/partition.h"
 
 #define RETURN_MS 1500u
@@ -271,6 +272,8 @@ static int multiply(sherd_cluster *c, sherd_view a, sherd_view b, double *out, s
     sherd__nodes nodes;
     int err = sherd__view_check(a, "A", d);
     if (!err) err = sherd__view_check(b, "B", d);
+    if (!err) err = sherd__profile_check(opt->profile_a, a, "A", d);
+    if (!err) err = sherd__profile_check(opt->profile_b, b, "B", d);
     if (err) return err;
     sherd__cluster_call(c, &opt->hooks);
     sherd__cluster_nodes(c, &nodes);
@@ -384,9 +387,11 @@ int sherd__resident_of(sherd_resident **out, sherd_cluster *c, sherd_view b, siz
     k->cluster = c;
     k->opt = *opt;
     k->opt.seed = NULL;
+    k->opt.profile_a = k->opt.profile_b = NULL;
     sherd__cluster_nodes(c, &k->nodes);
     sherd_view a = sherd_view_c(NULL, SHERD_F64, n_max, b.rows);
-    sherd_product_options own = *opt;
+    sherd_product_options own = k->opt;
+    own.seed = opt->seed;
     if (part) own.exposure_max = 1;
     err = sherd__prepare_part(&k->p, a, b, part ? part->fixed : NULL, NULL, b.cols, &k->nodes, &own,
                               d);

@@ -25,6 +25,7 @@
 #include "scheduler/plan/encoding.h"
 #include "scheduler/plan/forecast.h"
 #include "scheduler/plan/kernel_rates.h"
+#include "scheduler/plan/profile.h"
 #include "wire/cipher.h"
 #include "wire/link_rate.h"
 
@@ -247,8 +248,7 @@ static unsigned others_of(const forecast *w, bool residues)
 {
     const sherd__nodes *n = &w->nodes;
     uint64_t cores = sherd__cpu_usable(), threads = n->threads ? n->threads : 1;
-    uint64_t memory = w->opt->memory ? w->opt->memory : SHERD__MEMORY_DEFAULT;
-    uint64_t all = 2 + n->count * threads, room = memory / SHERD__CONTENTION_MEMBER;
+    uint64_t all = 2 + n->count * threads, room = w->opt->memory / SHERD__CONTENTION_MEMBER;
     if (n->remote || (!residues && !sherd__blas_by_many())) return 0;
     if (all > cores) all = cores;
     if (all > room) all = room;
@@ -381,6 +381,8 @@ static int forecast_product(sherd_view a, sherd_view b, const sherd_product_opti
     if (!d) d = &own;
     int err = sherd__view_check(w.a, "A", d);
     if (!err) err = sherd__view_check(w.b, "B", d);
+    if (!err) err = sherd__profile_check(opt->profile_a, a, "A", d);
+    if (!err) err = sherd__profile_check(opt->profile_b, b, "B", d);
     if (!err) err = find_nodes(&w, f, d);
     if (!err && !f->no_time) err = take_result(&w, f->result, d);
     if (!err) {

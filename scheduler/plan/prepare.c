@@ -41,6 +41,7 @@ static void set_defaults(sherd_product_options *opt)
     bool as_masks = sherd_scheme_describe(opt->scheme)->takes & SHERD_TAKES_MASKS;
     if (!opt->bits && !as_masks) opt->bits = SHERD__FIXED_BITS;
     if (!opt->colluding) opt->colluding = 1;
+    if (!opt->memory) opt->memory = SHERD__MEMORY_DEFAULT;
 }
 
 int sherd__product_options_read(sherd_product_options *own, const sherd_product_options *opt,
@@ -55,6 +56,28 @@ void sherd__product_options_init(sherd_product_options *opt)
 {
     *opt = (sherd_product_options){ .size = sizeof *opt };
     set_defaults(opt);
+}
+
+/* Options with profiles of both operands: those of the caller, or new ones for this call. */
+typedef struct profiled {
+    sherd_product_options opt;
+    sherd_profile a, b;
+} profiled;
+
+static void profiles_begin(profiled *with, sherd_view a, sherd_view b,
+                           const sherd_product_options *opt)
+{
+    with->opt = *opt;
+    sherd__profile_init(&with->a, a);
+    sherd__profile_init(&with->b, b);
+    if (!opt->profile_a) with->opt.profile_a = &with->a;
+    if (!opt->profile_b) with->opt.profile_b = &with->b;
+}
+
+static void profiles_end(profiled *with)
+{
+    sherd__profile_fini(&with->a);
+    sherd__profile_fini(&with->b);
 }
 
 static int begin(sherd__prepared *p, size_t slots)
@@ -111,7 +134,12 @@ int sherd__prepare_range(sherd_view a, sherd_view b, const sherd_product_options
                          sherd_diag *d)
 {
     const sherd__scheme *e = sherd__scheme_find(opt->scheme);
-    return e && e->planner->range ? e->planner->range(a, b, opt, d) : SHERD_OK;
+    profiled with;
+    if (!e || !e->planner->range) return SHERD_OK;
+    profiles_begin(&with, a, b, opt);
+    int err = e->planner->range(a, b, &with.opt, d);
+    profiles_end(&with);
+    return err;
 }
 
 uint64_t sherd__prepare_least(const sherd_product_options *opt)
@@ -261,7 +289,12 @@ int sherd__prepare_part(sherd__prepared *p, sherd_view a, sherd_view b, const sh
                           a.rows, a.cols, b.rows, b.cols);
     p->entries_a = (uint64_t)a.rows * a.cols;
     if (!err) err = begin(p, nodes->count);
-    if (!err) err = p->planner->prepare(p, a, b, c, ldc, nodes, opt, d);
+    if (!err) {
+        profiled with;
+        profiles_begin(&with, a, b, opt);
+        err = p->planner->prepare(p, a, b, c, ldc, nodes, &with.opt, d);
+        profiles_end(&with);
+    }
     if (!err) err = set_up_ledger(p, nodes, opt, d);
     if (err) {
         sherd__prepared_fini(p);
@@ -280,7 +313,7 @@ static void plan_apply(sherd__prepared *p, size_t n, size_t widest, unsigned ari
                        const sherd__nodes *nodes, const sherd_product_options *opt)
 {
     const uint64_t *rooms = nodes->rooms ? nodes->rooms : &nodes->memory;
-    uint64_t memory = opt->memory ? opt->memory : SHERD__MEMORY_DEFAULT;
+    uint64_t memory = opt->memory;
     double row = (double)(widest ? widest : 1) * 8 * (arity + 1), most = 0;
     double cell = (double)memory / 2 / (3.0 * p->slots);
     if (cell > 0x1p23) cell = 0x1p23;

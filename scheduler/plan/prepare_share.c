@@ -28,12 +28,13 @@
 #define U8_BITS 9u /* including the sign */
 
 /* Sets the width that the range proof uses: that of the element type if it is narrow, otherwise the
- * width that the caller allows. */
-static int bound(sherd__fixed *f, sherd_view v, unsigned bits, const char *name, const char *hint,
-                 sherd_diag *d)
+ * width that the caller allows. known: v's profile, or NULL. */
+static int bound(sherd__fixed *f, sherd_view v, sherd_profile *known, unsigned bits,
+                 const char *name, const char *hint, sherd_diag *d)
 {
     sherd_diag mine = { 0 };
-    int err = sherd__fixed_choose(v, bits, name, f, d);
+    int err = known ? sherd__profile_fixed(known, bits, name, f, d)
+                    : sherd__fixed_choose(v, bits, name, f, d);
     if (err || !f->integers) return err;
     if (v.dtype == SHERD_U8 && bits < U8_BITS)
         return sherd__fail(d, SHERD_EINVAL, hint,
@@ -62,18 +63,21 @@ static int bound(sherd__fixed *f, sherd_view v, unsigned bits, const char *name,
 static int bound_a(sherd__prepared *p, sherd_view a, const sherd_product_options *opt,
                    sherd_diag *d)
 {
-    return bound(&p->fixed_a, a, opt->bits, sherd__name_a(opt),
+    return bound(&p->fixed_a, a, opt->profile_a, opt->bits, sherd__name_a(opt),
                  "give --bits 9 or more; --bits-b sets the right operand's apart", d);
 }
 
 static int bound_b(sherd__fixed *f, sherd_view b, const sherd_product_options *opt, sherd_diag *d)
 {
-    return bound(f, b, opt->bits_b ? opt->bits_b : opt->bits, sherd__name_b(opt),
+    return bound(f, b, opt->profile_b, opt->bits_b ? opt->bits_b : opt->bits, sherd__name_b(opt),
                  "give --bits-b 9 or more", d);
 }
 
-int sherd__prepare_bounds(sherd__prepared *p, sherd_view a, sherd_view b, size_t inner,
-                          const sherd_product_options *opt, sherd_diag *d)
+/* Determines the fixed point of both operands, and the primes that hold sums of `inner` products,
+ * from shapes, types and bits only. SHERD_ERANGE; SHERD_EINVAL: a type is wider than the bits
+ * requested. */
+static int bounds(sherd__prepared *p, sherd_view a, sherd_view b, size_t inner,
+                  const sherd_product_options *opt, sherd_diag *d)
 {
     size_t primes;
     int err = bound_a(p, a, opt, d);
@@ -271,7 +275,7 @@ static int keeps_too_little(uint64_t node, double kept, sherd_diag *d)
 static int fit(sherd__prepared *p, const work *k, double kept, const sherd__nodes *nodes,
                const sherd_product_options *opt, sherd_diag *d)
 {
-    uint64_t memory = opt->memory ? opt->memory : SHERD__MEMORY_DEFAULT;
+    uint64_t memory = opt->memory;
     uint32_t spare = nodes->budgets ? nodes->usable - p->threshold : 0;
     double fewest = INFINITY;
     for (uint32_t i = spare + 1; i-- > 0;) {
@@ -353,7 +357,7 @@ static int open_scheme(sherd__prepared *p, sherd_view a, size_t part, const sher
         .primes_len = p->primes_len,
         .entropy = p->entropy,
     };
-    uint64_t memory = opt->memory ? opt->memory : SHERD__MEMORY_DEFAULT;
+    uint64_t memory = opt->memory;
     if (windows) sp.windows = *windows;
     if (part) sp.check_bytes = (size_t)(KEPT * (double)memory);
     memcpy(sp.primes, sherd__primes_default.p, sizeof sp.primes);
@@ -391,7 +395,7 @@ static int kept_code(sherd__prepared *p, sherd_view a, size_t part, const work *
     sherd_view b = sherd_view_c(&widest, SHERD_F64, 1, 1);
     size_t sums = part * k->each;
     *panel_rows = SIZE_MAX;
-    int err = sherd__prepare_bounds(p, a, b, k->inner, opt, d);
+    int err = bounds(p, a, b, k->inner, opt, d);
     if (!err) err = choose_code(p, part, nodes, opt, d);
     if (err || sums <= k->inner || !codes_b(opt)) return err;
     uint32_t few = p->primes_len;
@@ -403,7 +407,7 @@ static int kept_code(sherd__prepared *p, sherd_view a, size_t part, const work *
         *panel_rows = panel / k->each;
         return SHERD_OK;
     }
-    err = sherd__prepare_bounds(p, a, b, sums, opt, d);
+    err = bounds(p, a, b, sums, opt, d);
     return err ? err : choose_code(p, part, nodes, opt, d);
 }
 
@@ -526,7 +530,7 @@ static int share_prepare(sherd__prepared *p, sherd_view a, sherd_view b, double 
     const sherd__nodes some = able(all, false), *nodes = &some;
     p->exact = true;
     share_attempt t = { p, a, b, opt };
-    int err = sherd__prepare_bounds(p, a, b, a.cols, opt, d);
+    int err = bounds(p, a, b, a.cols, opt, d);
     if (!err) err = for_most(nodes, opt, code_share, &t, d);
     if (err) return err;
     p->slots = p->code.shares;
@@ -538,7 +542,7 @@ static int share_prepare(sherd__prepared *p, sherd_view a, sherd_view b, double 
 static int share_range(sherd_view a, sherd_view b, const sherd_product_options *opt, sherd_diag *d)
 {
     sherd__prepared p = { .exact = true };
-    return sherd__prepare_bounds(&p, a, b, a.cols, opt, d);
+    return bounds(&p, a, b, a.cols, opt, d);
 }
 
 const sherd__planner sherd__share_planner = {

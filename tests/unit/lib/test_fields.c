@@ -38,6 +38,9 @@ static const struct {
     { "sherd_audit_figure", sherd_audit_figure_fields, sizeof(sherd_audit_figure), true },
     { "sherd_audit_control", sherd_audit_control_fields, sizeof(sherd_audit_control), true },
     { "sherd_audit_sketched", sherd_audit_sketched_fields, sizeof(sherd_audit_sketched), false },
+    { "sherd_machine", sherd_machine_fields, sizeof(sherd_machine) },
+    { "sherd_profile_info", sherd_profile_info_fields, sizeof(sherd_profile_info) },
+    { "sherd_rounding", sherd_rounding_fields, sizeof(sherd_rounding) },
 };
 
 static void members_are_listed_in_order_and_as_they_are(void **state)
