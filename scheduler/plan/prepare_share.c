@@ -266,41 +266,25 @@ static int keeps_too_little(uint64_t node, double kept, sherd_diag *d)
                        kept * 1e-6, (double)node * 1e-6);
 }
 
-/*
- * Chooses the memory that the plan assumes at nodes. Tasks are sized by what nodes declare, and a
- * node may declare a wrong figure. Spare domains with the least memory are left out: if the work
- * fits only without them, or if they would more than double the number of tasks. kept: bytes of an
- * A that is kept at each node.
- */
+/* Plans for these nodes, all of which are counted on. kept: bytes of an A that is kept at each
+ * node. */
 static int fit(sherd__prepared *p, const work *k, double kept, const sherd__nodes *nodes,
                const sherd_product_options *opt, sherd_diag *d)
 {
-    uint64_t memory = opt->memory;
-    uint32_t spare = nodes->budgets ? nodes->usable - p->threshold : 0;
-    double fewest = INFINITY;
-    for (uint32_t i = spare + 1; i-- > 0;) {
-        uint64_t node = nodes->budgets ? nodes->budgets[i] : nodes->memory;
-        sherd_diag *why = i == spare ? d : NULL;
-        sherd__plan out;
-        int err = kept > 0.6 * (double)node ? keeps_too_little(node, kept, why)
-                                            : plan(&out, p, k, memory, node - (uint64_t)kept,
-                                                   spare ? NULL : nodes->smallest, why);
-        if (err && i == spare) return err;
-        if (err || tasks_of(&out, k) > 2 * fewest) break;
-        fewest = fmin(fewest, tasks_of(&out, k));
-        p->plan = out;
-        p->node_memory = node;
-    }
-    return SHERD_OK;
+    uint64_t node = nodes->budgets ? nodes->budgets[0] : nodes->memory;
+    const char *smallest = node == nodes->memory ? nodes->smallest : NULL;
+    if (kept > 0.6 * (double)node) return keeps_too_little(node, kept, d);
+    p->node_memory = node;
+    return plan(&p->plan, p, k, opt->memory, node - (uint64_t)kept, smallest, d);
 }
 
 /* Chooses a code and plans for these nodes; *tasks is the number of tasks. */
 typedef int attempt(void *ctx, const sherd__nodes *nodes, double *tasks, sherd_diag *d);
 
 /*
- * Runs `try` for most of the nodes. Domains with the least memory are left out while the others are
- * enough: if the work fits only without them, or if they would more than double the number of
- * tasks. With fewer nodes the shares are larger, so work that does not fit in the fewest nodes may
+ * Runs `try` for most of the nodes. Tasks are sized by what nodes declare, and a node may declare a
+ * wrong figure: domains with the least memory are left out while the others are enough, if the work
+ * fits only without them, or if they would more than double the number of tasks. With fewer nodes the shares are larger, so work that does not fit in the fewest nodes may
  * fit in more.
  */
 static int for_most(const sherd__nodes *all, const sherd_product_options *opt, attempt *try,
