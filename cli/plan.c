@@ -145,7 +145,7 @@ static int check_range(const planning *p, sherd_diag *d)
 {
     sherd_diag first = { 0 }, other;
     for (unsigned i = 0; p->a.data && p->b.data && i < p->len; i++)
-        if (!sherd__prepare_range(p->a, p->b, &p->choice[i], i ? &other : &first)) return 0;
+        if (!sherd_product_range(p->a, p->b, &p->choice[i], i ? &other : &first)) return 0;
     return first.code ? sherd__fail(d, first.code, first.hint, "%s", first.message) : 0;
 }
 

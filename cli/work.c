@@ -17,7 +17,6 @@
 #include "core/wipe.h"
 #include "matrix/funcs.h"
 #include "sherd/machine.h"
-#include "scheduler/plan/prepare.h"
 #include "sherd/masks.h"
 
 /* ---- operands and options -------------------------------------------------------------------- */
@@ -411,7 +410,7 @@ static int commit(sherd__product_run *w, sherd_diag *d)
 static int check_range(const sherd__product_run *w, sherd_diag *d)
 {
     if (w->op != 0) return 0;
-    return sherd__prepare_range(w->in[0].view, w->in[1].view, &w->opt, d);
+    return sherd_product_range(w->in[0].view, w->in[1].view, &w->opt, d);
 }
 
 /* Finds exposures above their bound, before nodes are started. */
@@ -422,7 +421,7 @@ static int check_exposures(sherd__product_run *w, sherd_diag *d)
     int err = sherd__nodes_count(&nodes, NULL, w->cli, d);
     if (err) return err;
     sherd__product_run_seed_settle(w);
-    return sherd__prepare_exposures(w->in[0].view.cols, nodes, &w->opt, d);
+    return sherd_product_exposures(w->in[0].view.cols, nodes, &w->opt, d);
 }
 
 /* Notes which nodes are up at the start. */

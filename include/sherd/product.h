@@ -127,6 +127,24 @@ typedef struct sherd_report {
 
 SHERD_API void sherd_report_fini(sherd_report *r);
 
+/* ---- before there are nodes: what a later product would find ---------------------------------- */
+
+/** Writes the least number of domains of nodes that the scheme needs for opt->colluding and
+ *  opt->spare; 1 if it needs no certain number. SHERD_EINVAL: there is no such scheme. */
+SHERD_API int sherd_product_domains(uint64_t *least, const sherd_product_options *opt,
+                                    sherd_diag *d) SHERD_MUST;
+/** Checks the operands' values: whether fixed point holds them (blind: in the widths of the masks),
+ *  and primes their sums. Errors as of sherd_multiply: SHERD_ESHAPE, SHERD_ERANGE, SHERD_EINVAL. */
+SHERD_API int sherd_product_range(sherd_view a, sherd_view b, const sherd_product_options *opt,
+                                  sherd_diag *d) SHERD_MUST;
+/** Checks opt->exposure_max for an A of `columns` columns (element-wise: operands), if each node is
+ *  a domain of its own: SHERD_EEXPOSURE. Exposures depend on seed or shuffles: without them, those
+ *  of the product will be others. A product may still fail if this check succeeds. */
+SHERD_API int sherd_product_exposures(uint64_t columns, uint32_t nodes,
+                                      const sherd_product_options *opt, sherd_diag *d) SHERD_MUST;
+
+/* ---- products -------------------------------------------------------------------------------- */
+
 /**
  * Computes C = A*B over the cluster. A is n x k, B is k x m, C is n x m, row-major f64 with ldc >=
  * m.

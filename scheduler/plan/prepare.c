@@ -130,18 +130,6 @@ size_t sherd__prepare_widest(const sherd__prepared *p, size_t len)
     return most;
 }
 
-int sherd__prepare_range(sherd_view a, sherd_view b, const sherd_product_options *opt,
-                         sherd_diag *d)
-{
-    const sherd__scheme *e = sherd__scheme_find(opt->scheme);
-    profiled with;
-    if (!e || !e->planner->range) return SHERD_OK;
-    profiles_begin(&with, a, b, opt);
-    int err = e->planner->range(a, b, &with.opt, d);
-    profiles_end(&with);
-    return err;
-}
-
 uint64_t sherd__prepare_least(const sherd_product_options *opt)
 {
     const sherd__scheme *e = sherd__scheme_find(opt->scheme);
@@ -182,28 +170,6 @@ int sherd__prepared_allowed(const sherd__prepared *p, const sherd__nodes *nodes,
     return allowed(p, nodes, 0, d) && allowed(p, nodes, 1, d) ? SHERD_OK : SHERD_EEXPOSURE;
 }
 
-int sherd__prepare_exposures(size_t len, uint32_t nodes, const sherd_product_options *opt,
-                             sherd_diag *d)
-{
-    sherd_diag mine = { 0 };
-    sherd__prepared p = { .entropy = sherd__entropy_os() };
-    uint32_t node = 0;
-    bool dealt = sherd_scheme_describe(opt->scheme)->takes & SHERD_TAKES_SHUFFLES;
-    if (!dealt || opt->exposure_max <= 0 || len == 0) return SHERD_OK;
-    int err = begin(&p, nodes);
-    if (!err) err = sherd__prepare_draw(&p, len, opt, &mine);
-    if (err && mine.code) (void)!sherd__fail(d, err, mine.hint, "%s", mine.message);
-    else if (err)
-        (void)!sherd__fail(d, err, NULL, "cannot draw exposures: %s", sherd_strerror(err));
-    size_t most = err ? 0 : sherd__prepare_widest(&p, len);
-    while (!err && p.planned[node] < most) node++;
-    double share = (double)most / (double)len; /* the ledger rounds its bound to whole entries */
-    if (share > opt->exposure_max + 0.5 / (double)len)
-        err = beyond(node, share, 0, opt->exposure_max, d);
-    sherd__prepared_fini(&p);
-    return err;
-}
-
 /* Sets up the ledger, which decides what each node may be given. Coded: share s belongs to domain
  * s, whichever nodes that has. Operands in clear must keep the bound that the user asked for, which
  * the plan is checked against immediately. */
@@ -227,11 +193,15 @@ static int set_up_ledger(sherd__prepared *p, const sherd__nodes *nodes,
     return err || hidden ? err : sherd__prepared_allowed(p, nodes, d);
 }
 
-static int check_options(const sherd_product_options *opt, const sherd__nodes *nodes, sherd_diag *d)
+static int check_nodes(const sherd__nodes *nodes, sherd_diag *d)
 {
-    if (nodes->count == 0)
-        return sherd__fail(d, SHERD_EFEWNODES, "start nodes with -n or name them with --nodes",
-                           "there is no node to send work to");
+    if (nodes->count > 0) return SHERD_OK;
+    return sherd__fail(d, SHERD_EFEWNODES, "start nodes with -n or name them with --nodes",
+                       "there is no node to send work to");
+}
+
+static int check_options(const sherd_product_options *opt, sherd_diag *d)
+{
     const sherd_scheme_info *scheme = sherd_scheme_describe(opt->scheme);
     if (!sherd__scheme_find(opt->scheme))
         return sherd__fail(d, SHERD_EINVAL, "sherd/scheme.h lists them: SHERD_SHARE, ...",
@@ -255,6 +225,17 @@ static int check_options(const sherd_product_options *opt, const sherd__nodes *n
     return SHERD_OK;
 }
 
+static int check_shapes(sherd_view a, sherd_view b, sherd_diag *d)
+{
+    if (a.cols != b.rows)
+        return sherd__fail(d, SHERD_ESHAPE, "the columns of A must be the rows of B",
+                           "A is %zu x %zu and B is %zu x %zu", a.rows, a.cols, b.rows, b.cols);
+    if (a.rows <= UINT32_MAX && a.cols <= UINT32_MAX && b.cols <= UINT32_MAX) return SHERD_OK;
+    return sherd__fail(d, SHERD_ESHAPE, "cut the operands",
+                       "A is %zu x %zu and B is %zu x %zu: no dimension may pass 2^32 - 1", a.rows,
+                       a.cols, b.rows, b.cols);
+}
+
 int sherd__prepare_multiply(sherd__prepared *p, sherd_view a, sherd_view b, double *c, size_t ldc,
                             const sherd__nodes *nodes, const sherd_product_options *opt,
                             sherd_diag *d)
@@ -276,17 +257,12 @@ int sherd__prepare_part(sherd__prepared *p, sherd_view a, sherd_view b, const sh
                             .name_a = sherd__name_a(opt),
                             .name_b = sherd__name_b(opt),
                             .entropy = sherd__prepare_entropy(nodes) };
-    int err = check_options(opt, nodes, d);
-    if (!err && a.cols != b.rows)
-        err = sherd__fail(d, SHERD_ESHAPE, "the columns of A must be the rows of B",
-                          "A is %zu x %zu and B is %zu x %zu", a.rows, a.cols, b.rows, b.cols);
+    int err = check_nodes(nodes, d);
+    if (!err) err = check_options(opt, d);
+    if (!err) err = check_shapes(a, b, d);
     if (!err && ldc < b.cols)
         err = sherd__fail(d, SHERD_EINVAL, "give C rows at least as long as those of B",
                           "the row stride of C is %zu, B has %zu columns", ldc, b.cols);
-    if (!err && (a.rows > UINT32_MAX || a.cols > UINT32_MAX || b.cols > UINT32_MAX))
-        err = sherd__fail(d, SHERD_ESHAPE, "cut the operands",
-                          "A is %zu x %zu and B is %zu x %zu: no dimension may pass 2^32 - 1",
-                          a.rows, a.cols, b.rows, b.cols);
     p->entries_a = (uint64_t)a.rows * a.cols;
     if (!err) err = begin(p, nodes->count);
     if (!err) {
@@ -369,7 +345,8 @@ int sherd__prepare_apply(sherd__prepared *p, uint32_t op, sherd_view a, sherd_vi
                             .name_a = sherd__name_a(opt),
                             .name_b = sherd__name_b(opt),
                             .entropy = sherd__prepare_entropy(nodes) };
-    int err = check_options(opt, nodes, d);
+    int err = check_nodes(nodes, d);
+    if (!err) err = check_options(opt, d);
     unsigned arity = sherd__map_arity(op);
     if (!err && arity == 0)
         err = sherd__fail(d, SHERD_EINVAL, "sherd/product.h lists them: SHERD_OP_SIGMOID, ...",
@@ -449,4 +426,75 @@ void sherd__prepared_fini(sherd__prepared *p)
     sherd__free(p->exposures);
     sherd__free(p->planned);
     sherd__wipe(p, sizeof *p);
+}
+
+/* ---- before there are nodes ------------------------------------------------------------------ */
+
+int sherd_product_domains(uint64_t *least, const sherd_product_options *opt, sherd_diag *d)
+{
+    sherd_product_options own;
+    int err = sherd__product_options_read(&own, opt, d);
+    if (!err) err = check_options(&own, d);
+    if (!err) *least = sherd__prepare_least(&own);
+    return err;
+}
+
+static int check_range(sherd_view a, sherd_view b, const sherd_product_options *opt, sherd_diag *d)
+{
+    const sherd__planner *planner = sherd__scheme_find(opt->scheme)->planner;
+    profiled with;
+    if (!planner->range) return SHERD_OK;
+    profiles_begin(&with, a, b, opt);
+    int err = planner->range(a, b, &with.opt, d);
+    profiles_end(&with);
+    return err;
+}
+
+int sherd_product_range(sherd_view a, sherd_view b, const sherd_product_options *opt, sherd_diag *d)
+{
+    sherd_product_options own;
+    int err = sherd__product_options_read(&own, opt, d);
+    if (!err) err = sherd__view_check(a, "A", d);
+    if (!err) err = sherd__view_check(b, "B", d);
+    if (!err) err = sherd__profile_check(own.profile_a, a, "A", d);
+    if (!err) err = sherd__profile_check(own.profile_b, b, "B", d);
+    if (!err) err = check_options(&own, d);
+    if (!err) err = check_shapes(a, b, d);
+    return err ? err : check_range(a, b, &own, d);
+}
+
+static int check_exposures(size_t len, uint32_t nodes, const sherd_product_options *opt,
+                           sherd_diag *d)
+{
+    sherd_diag mine = { 0 };
+    sherd__prepared p = { .entropy = sherd__entropy_os() };
+    uint32_t node = 0;
+    bool dealt = sherd_scheme_describe(opt->scheme)->takes & SHERD_TAKES_SHUFFLES;
+    if (!dealt || opt->exposure_max <= 0 || len == 0) return SHERD_OK;
+    int err = begin(&p, nodes);
+    if (!err) err = sherd__prepare_draw(&p, len, opt, &mine);
+    if (err && mine.code) (void)!sherd__fail(d, err, mine.hint, "%s", mine.message);
+    else if (err)
+        (void)!sherd__fail(d, err, NULL, "cannot draw exposures: %s", sherd_strerror(err));
+    size_t most = err ? 0 : sherd__prepare_widest(&p, len);
+    while (!err && p.planned[node] < most) node++;
+    double share = (double)most / (double)len; /* the ledger rounds its bound to whole entries */
+    if (share > opt->exposure_max + 0.5 / (double)len)
+        err = beyond(node, share, 0, opt->exposure_max, d);
+    sherd__prepared_fini(&p);
+    return err;
+}
+
+int sherd_product_exposures(uint64_t columns, uint32_t nodes, const sherd_product_options *opt,
+                            sherd_diag *d)
+{
+    sherd_product_options own;
+    int err = sherd__product_options_read(&own, opt, d);
+    if (!err) err = check_options(&own, d);
+    if (!err && (nodes == 0 || columns > UINT32_MAX))
+        err = sherd__fail(d, SHERD_EINVAL, NULL,
+                          "%llu columns at %u nodes: expected 1 node or more, and fewer than 2^32 "
+                          "columns",
+                          (unsigned long long)columns, nodes);
+    return err ? err : check_exposures((size_t)columns, nodes, &own, d);
 }

@@ -171,13 +171,13 @@ static void an_operand_with_a_profile_is_not_examined_again(void **s)
         o.profile_a = profile_of(va);
         o.profile_b = profile_of(vb);
         assert_int_equal(sherd_profile_get(o.profile_a, &info, NULL), 0);
-        assert_int_equal(sherd__prepare_range(va, vb, &o, NULL), 0);
+        assert_int_equal(sherd_product_range(va, vb, &o, NULL), 0);
         a[3] = b[3] = NAN;
-        assert_int_equal(sherd__prepare_range(va, vb, &o, NULL), 0);
+        assert_int_equal(sherd_product_range(va, vb, &o, NULL), 0);
         assert_int_equal(sherd_forecast_multiply(va, vb, &o, &with, &f, NULL), 0);
         sherd_product_options alone = o;
         alone.profile_a = alone.profile_b = NULL;
-        assert_int_equal(sherd__prepare_range(va, vb, &alone, NULL), SHERD_ERANGE);
+        assert_int_equal(sherd_product_range(va, vb, &alone, NULL), SHERD_ERANGE);
         sherd_profile_free(o.profile_a);
         sherd_profile_free(o.profile_b);
     }
