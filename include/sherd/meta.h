@@ -103,8 +103,10 @@ typedef struct sherd_meta_save_options {
 /**
  * Writes path (mode 0600), completely or not at all; *size (may be NULL) receives the file's size
  * in bytes. Arrays are derived from the seed if it is known, otherwise copied from the file that
- * was loaded. They are streamed and never held in memory as a whole. SHERD_EINVAL: seed form
- * without a seed; SHERD_EOPEN, SHERD_EIO.
+ * was loaded. They are streamed and never
+ * held in memory as a whole. SHERD_EINVAL: seed form without a seed, or arrays of more than 1.1 TB;
+ * SHERD_EOPEN; SHERD_EIO, also if the disk has no room for the arrays, which is found before they
+ * are made.
  */
 SHERD_API int sherd_meta_save(sherd_meta *meta, const char *path,
                               const sherd_meta_save_options *opt, uint64_t *size,

@@ -4,6 +4,8 @@
 
 #include "sherd/array.h"
 #include "sherd/audit.h"
+#include "sherd/certificate.h"
+#include "sherd/check.h"
 #include "sherd/cluster.h"
 #include "sherd/err.h"
 #include "sherd/field.h"

@@ -30,15 +30,6 @@ static double resident_column(const sherd__plan_input *in)
     return (double)(in->widest ? in->widest : 1) * copies;
 }
 
-const char *sherd__plan_bytes_text(double bytes, char out[16])
-{
-    static const char *const units[] = { "bytes", "KB", "MB", "GB", "TB", "PB" };
-    size_t u = 0;
-    for (; bytes >= 999.5 && u + 1 < sizeof units / sizeof *units; u++) bytes /= 1000;
-    snprintf(out, 16, u > 0 && bytes < 9.95 ? "%.1f %s" : "%.0f %s", bytes, units[u]);
-    return out;
-}
-
 /* Fails because not even one row and one column fit. row: bytes of both at a node. */
 static int too_little(const sherd__plan_input *in, double row, sherd_diag *d)
 {
@@ -49,11 +40,10 @@ static int too_little(const sherd__plan_input *in, double row, sherd_diag *d)
         d, SHERD_EFEWNODES, "give the nodes (or --memory) more room, or use more nodes",
         "the work does not fit: %s has %s and the coordinator %s; one row and one column "
         "need about %s at a node and %s here",
-        in->smallest ? in->smallest : "a node",
-        sherd__plan_bytes_text((double)in->node_memory, there),
-        sherd__plan_bytes_text((double)in->memory, here),
-        sherd__plan_bytes_text(need > need_row ? need : need_row, want_there),
-        sherd__plan_bytes_text(need_here, want_here));
+        in->smallest ? in->smallest : "a node", sherd__bytes_text((double)in->node_memory, there),
+        sherd__bytes_text((double)in->memory, here),
+        sherd__bytes_text(need > need_row ? need : need_row, want_there),
+        sherd__bytes_text(need_here, want_here));
 }
 
 /* Returns as many rows as a cell may have, but leaves enough panels for transfer and computation to

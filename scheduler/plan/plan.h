@@ -33,8 +33,6 @@ typedef struct sherd__plan {
     uint64_t node_bytes; /* upper bound for one node, as expected */
 } sherd__plan;
 
-/** Writes "6.3 GB" or "820 KB" (powers of 1000, as in all messages) to out, and returns out. */
-const char *sherd__plan_bytes_text(double bytes, char out[16]);
 /** Plans a product. SHERD_EFEWNODES if a node cannot hold a single row and column; *d says what
  *  would be enough. */
 int sherd__plan_make(sherd__plan *out, const sherd__plan_input *in, sherd_diag *d) SHERD_MUST;

@@ -220,8 +220,8 @@ static int plan(sherd__plan *out, const sherd__prepared *p, const work *k, uint6
                            "the work does not fit: one row and one column of %zu entries modulo %u "
                            "primes, and what checks them, are more than what %s here and %s at %s "
                            "hold",
-                           inner, p->primes_len, sherd__plan_bytes_text((double)memory, own),
-                           sherd__plan_bytes_text((double)node_memory, there),
+                           inner, p->primes_len, sherd__bytes_text((double)memory, own),
+                           sherd__bytes_text((double)node_memory, there),
                            smallest ? smallest : "a node");
     }
     out->tile_cols = tile >= (double)right ? (right ? right : 1) : (size_t)tile;

@@ -39,7 +39,17 @@ static const struct {
     { "sherd_audit_control", sherd_audit_control_fields, sizeof(sherd_audit_control), true },
     { "sherd_audit_sketched", sherd_audit_sketched_fields, sizeof(sherd_audit_sketched), false },
     { "sherd_machine", sherd_machine_fields, sizeof(sherd_machine) },
+    { "sherd_report", sherd_report_fields, sizeof(sherd_report) },
+    { "sherd_report_node", sherd_report_node_fields, sizeof(sherd_report_node) },
+    { "sherd_check", sherd_check_fields, sizeof(sherd_check) },
+    { "sherd_distance", sherd_distance_fields, sizeof(sherd_distance) },
+    { "sherd_certificate_info", sherd_certificate_info_fields, sizeof(sherd_certificate_info) },
+    { "sherd_certificate_matrix", sherd_certificate_matrix_fields,
+      sizeof(sherd_certificate_matrix) },
+    { "sherd_certificate_node", sherd_certificate_node_fields, sizeof(sherd_certificate_node) },
+    { "sherd_masks_info", sherd_masks_info_fields, sizeof(sherd_masks_info) },
     { "sherd_profile_info", sherd_profile_info_fields, sizeof(sherd_profile_info) },
+    { "sherd_forecast", sherd_forecast_fields, sizeof(sherd_forecast) },
     { "sherd_rounding", sherd_rounding_fields, sizeof(sherd_rounding) },
 };
 
