@@ -310,6 +310,8 @@ const char *sherd__cli_seconds(double s, char out[24]);
 /** Returns the first SIGINT, SIGTERM or SIGHUP that came; SIGALRM if --timeout ended first
  *  (limit.h); else 0. Any thread; cheap. */
 int sherd__cli_interrupted(void);
+/** The same as sherd_hooks.interrupted; ctx is not used. */
+bool sherd__cli_stops(void *ctx);
 /** Returns a descriptor that becomes readable when sherd__cli_interrupted becomes non-zero. Never
  *  read from it. */
 int sherd__cli_interrupt_fd(void);

@@ -7,9 +7,33 @@
 #include <stdio.h>
 
 #include "cli/paths.h"
+#include "cli/progress.h"
 #include "cli/seed.h"
 #include "core/clock.h"
 #include "core/wipe.h"
+
+/* A smaller expanded file is written too quickly to show progress. */
+#define PROGRESS_FROM ((uint64_t)1 << 30)
+
+static void on_progress(void *line, const sherd_progress *p)
+{
+    if (p->total >= PROGRESS_FROM)
+        sherd__progress_update(line, p->done >> 20, p->total >> 20, NULL, sherd__clock_s());
+}
+
+int sherd__meta_write(sherd__cli *cli, sherd_meta *meta, bool verify,
+                      const sherd_meta_save_options *opt, uint64_t *size, sherd_diag *d)
+{
+    sherd__progress_line line;
+    sherd__progress_init(&line, stderr, cli->quiet ? SHERD__PROGRESS_NONE : SHERD__PROGRESS_AUTO,
+                         cli->title, "MiB", sherd__clock_s());
+    sherd_meta_set_hooks(meta, &(sherd_hooks){ sherd__cli_stops, NULL, on_progress, &line });
+    int err = verify ? sherd_meta_verify(meta, d) : SHERD_OK;
+    if (!err && opt) err = sherd_meta_save(meta, sherd__opt_text(cli, "output"), opt, size, d);
+    sherd_meta_set_hooks(meta, NULL);
+    sherd__progress_fini(&line);
+    return err;
+}
 
 /* Sets --seed FILE, if given, as the seed of a loaded file. */
 static int supply_seed(sherd__cli *cli, sherd_meta *meta, sherd_diag *d)
@@ -84,7 +108,6 @@ static int convert(sherd__cli *cli, const sherd_meta_save_options *opt, bool ver
         err = sherd__paths_replace_meta(path, d);
     if (!err) err = sherd_meta_load(&meta, cli->args[0], d);
     if (!err) err = supply_seed(cli, meta, d);
-    if (!err) err = sherd__meta_room(meta, opt, path, d);
     if (!err && verified && !sherd_meta_seed(meta) && sherd_meta_expanded(meta)) {
         err = sherd_meta_verify(meta, d); /* reports a changed seed as such */
         if (!err)

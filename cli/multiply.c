@@ -27,7 +27,8 @@ static int dry_run(sherd__product_run *w, sherd_diag *d)
     char file[PATH_MAX] = "";
     bool here = true;
     sherd_choices *choices = NULL;
-    sherd_forecast_options with = { .size = sizeof with, .hooks = sherd__work_hooks() };
+    sherd_forecast_options with = { .size = sizeof with,
+                                    .hooks = { .interrupted = sherd__cli_stops } };
     w->dry = true;
     int err = sherd__product_run_seed(w, d);
     if (!err) err = sherd__nodes_count(&with.nodes, &here, w->cli, d);

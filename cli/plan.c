@@ -275,7 +275,9 @@ static int tell_json(const planning *p, sherd_diag *d)
 
 static int run_plan(sherd__cli *cli, sherd_diag *d)
 {
-    planning p = { .cli = cli, .with = { .size = sizeof p.with, .hooks = sherd__work_hooks() } };
+    planning p = {
+        .cli = cli, .with = { .size = sizeof p.with, .hooks = { .interrupted = sherd__cli_stops } }
+    };
     int err = open_operands(&p, d);
     if (!err) err = list_choices(&p, d);
     if (!err) err = find_nodes(&p, d);

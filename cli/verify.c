@@ -58,7 +58,7 @@ static int check(verification *v, const sherd__cli *cli, sherd_diag *d)
     sherd_view matrices[3];
     sherd_verify_options opt = { .size = sizeof opt,
                                  .signer = sherd__opt_text(cli, "signer"),
-                                 .hooks = sherd__work_hooks() };
+                                 .hooks = { .interrupted = sherd__cli_stops } };
     for (unsigned i = 0; i < v->len; i++) {
         matrices[i] = v->in[i].view;
         opt.names[i] = v->in[i].path;

@@ -176,17 +176,6 @@ int sherd__product_run_begin(sherd__product_run *w, sherd__cli *cli, sherd_op op
 
 /* ---- seed and metadata ----------------------------------------------------------------------- */
 
-static bool interrupted(void *ctx)
-{
-    (void)ctx;
-    return sherd__cli_interrupted() != 0;
-}
-
-sherd_hooks sherd__work_hooks(void)
-{
-    return (sherd_hooks){ .interrupted = interrupted };
-}
-
 static int take_metadata(sherd__product_run *w, const char *path, sherd_diag *d)
 {
     static const struct {
@@ -202,7 +191,7 @@ static int take_metadata(sherd__product_run *w, const char *path, sherd_diag *d)
                                 .operation = sherd__opt_text(w->cli, "operation"),
                                 .reuse = sherd__opt_flag(w->cli, "reuse-metadata"),
                                 .look_only = w->dry,
-                                .hooks = sherd__work_hooks() };
+                                .hooks = { .interrupted = sherd__cli_stops } };
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
         if (has(w->cli, settings[i].name) && sherd__opt_given(w->cli, settings[i].name))
             what.settings |= settings[i].setting;
@@ -338,7 +327,7 @@ int sherd__product_run_compute(sherd__product_run *w, const char *label, sherd_d
     sherd__progress_mode mode = (sherd__progress_mode)sherd__opt_choice(cli, "progress");
     sherd__progress_init(&w->progress, stderr, cli->quiet ? SHERD__PROGRESS_NONE : mode, label,
                          "tasks", sherd__clock_s());
-    w->opt.hooks = (sherd_hooks){ interrupted, on_log, on_progress, w };
+    w->opt.hooks = (sherd_hooks){ sherd__cli_stops, on_log, on_progress, w };
     w->report.size = sizeof w->report;
     if (w->op == 0)
         err = sherd_multiply(w->cluster, w->in[0].view, w->in[1].view, w->c, w->cols, &w->opt,
@@ -411,7 +400,7 @@ static sherd_check_options check_options(const sherd__product_run *w)
                                   .name_b = w->in[1].path,
                                   .profile_a = w->in[0].profile,
                                   .profile_b = w->in[1].profile,
-                                  .hooks = sherd__work_hooks() };
+                                  .hooks = { .interrupted = sherd__cli_stops } };
 }
 
 int sherd__product_run_check(sherd__product_run *w, sherd_diag *d)

@@ -71,8 +71,6 @@ void sherd__product_run_fini(sherd__product_run *w);
  *  sherd__product_run_run. */
 int sherd__product_run_tell(sherd__product_run *w, int err, sherd_diag *d) SHERD_MUST;
 
-/** Hooks of calls that Ctrl-C ends. */
-sherd_hooks sherd__work_hooks(void);
 /** Returns SHERD_EINTERRUPTED after a signal. Called between steps that take time. */
 int sherd__work_go_on(sherd_diag *d) SHERD_MUST;
 /** Formats the distance as a sentence. */
