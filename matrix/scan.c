@@ -267,3 +267,73 @@ uint64_t sherd__view_nonzeros(sherd_view v)
     }
     return sum;
 }
+
+/* ---- counts of columns ------------------------------------------------------------------------ */
+
+/* For each element type: adds to the count of each column of one row, and looks for an entry. */
+#define COLUMNS(t, found)                                                                          \
+    SHERD__CLONES                                                                                  \
+    static void columns_##t(const char *p, size_t n, double least, uint32_t *counts)               \
+    {                                                                                              \
+        (void)least;                                                                               \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            t x;                                                                                   \
+            memcpy(&x, p + i * sizeof x, sizeof x);                                                \
+            counts[i] += (found);                                                                  \
+        }                                                                                          \
+    }                                                                                              \
+    static bool any_##t(const char *p, const uint32_t *cols, size_t n, double least)               \
+    {                                                                                              \
+        (void)least;                                                                               \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            t x;                                                                                   \
+            memcpy(&x, p + cols[i] * sizeof x, sizeof x);                                          \
+            if (found) return true;                                                                \
+        }                                                                                          \
+        return false;                                                                              \
+    }
+COLUMNS(uint8_t, x != 0)
+COLUMNS(uint16_t, x != 0)
+COLUMNS(uint32_t, x != 0)
+COLUMNS(uint64_t, x != 0)
+COLUMNS(double, !(fabs(x) <= least))
+COLUMNS(float, !(fabs((double)x) <= least))
+
+static const char *row_of(sherd_view v, size_t r)
+{
+    return (const char *)v.data +
+           (ptrdiff_t)r * v.row_stride * (ptrdiff_t)sherd_dtype_size(v.dtype);
+}
+
+void sherd__view_count_columns(sherd_view v, double least, uint32_t *counts)
+{
+    for (size_t r = 0; r < v.rows; r++) {
+        const char *p = row_of(v, r);
+        switch (sherd_dtype_size(v.dtype)) {
+        case 1: columns_uint8_t(p, v.cols, least, counts); break;
+        case 2: columns_uint16_t(p, v.cols, least, counts); break;
+        case 4:
+            if (v.dtype == SHERD_F32) columns_float(p, v.cols, least, counts);
+            else columns_uint32_t(p, v.cols, least, counts);
+            break;
+        default:
+            if (v.dtype == SHERD_F64) columns_double(p, v.cols, least, counts);
+            else columns_uint64_t(p, v.cols, least, counts);
+        }
+    }
+}
+
+bool sherd__view_any(sherd_view v, size_t r, const uint32_t *cols, size_t n, double least)
+{
+    const char *p = row_of(v, r);
+    switch (sherd_dtype_size(v.dtype)) {
+    case 1: return any_uint8_t(p, cols, n, least);
+    case 2: return any_uint16_t(p, cols, n, least);
+    case 4:
+        return v.dtype == SHERD_F32 ? any_float(p, cols, n, least)
+                                    : any_uint32_t(p, cols, n, least);
+    default:
+        return v.dtype == SHERD_F64 ? any_double(p, cols, n, least)
+                                    : any_uint64_t(p, cols, n, least);
+    }
+}
