@@ -173,7 +173,8 @@ int sherd_choices_forecast(sherd_choices *c, const sherd_forecast_options *f, sh
     int err = sherd__options_read(&with, sizeof with, f, "sherd_forecast_options", d);
     if (err) return err;
     sherd__hooked hooks = sherd__hooks_begin(&with.hooks);
-    with.no_time = with.no_time || (!with.result && !sherd__forecast_times(c->a.rows, c->b.cols));
+    if (!with.result && !with.no_measurements && !sherd__forecast_times(c->a.rows, c->b.cols))
+        with.no_time = true;
     for (size_t i = 0; i < c->len; i++) {
         choice *one = &c->list[i];
         one->why = one->unfit;

@@ -405,11 +405,12 @@ static int forecast_product(sherd_view a, sherd_view b, const sherd_product_opti
     if (!err) err = sherd__profile_check(opt->profile_a, a, "A", d);
     if (!err) err = sherd__profile_check(opt->profile_b, b, "B", d);
     if (!err) err = find_nodes(&w, f, d);
-    if (!err && !f->no_time) err = take_result(&w, f->result, d);
+    bool folds = !f->no_time && !f->no_measurements;
+    if (!err && folds) err = take_result(&w, f->result, d);
     if (!err) {
         /* Masks of blind must be kept for a later run. */
         bool masks = sherd_scheme_describe(opt->scheme)->takes & SHERD_TAKES_MASKS;
-        bool look_only = f->no_time || masks;
+        bool look_only = !folds || masks;
         double began = sherd__clock_busy_s();
         err = sherd__prepare_multiply(&w.p, w.a, w.b, look_only ? NULL : w.c, w.b.cols, &w.nodes,
                                       opt, d);

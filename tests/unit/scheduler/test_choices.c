@@ -159,7 +159,7 @@ static void what_no_choice_can_do_fails(void **s)
 }
 
 /* A result of 40000 x 40000 is not measured with: its bytes are predicted all the same. */
-static void a_large_result_has_no_times(void **s)
+static void a_large_result_has_no_measured_times(void **s)
 {
     (void)s;
     const sherd_view tall = { .rows = 40000, .cols = 4, .dtype = SHERD_F64 },
@@ -168,9 +168,14 @@ static void a_large_result_has_no_times(void **s)
     sherd_forecast f = { .size = sizeof f };
     sherd_choices *c;
     assert_int_equal(sherd_choices_new(&c, tall, wide, &o, NULL), 0);
-    assert_int_equal(sherd_choices_forecast(c, &three, NULL), 0);
+    sherd_forecast_options with = three;
+    with.no_measurements = false;
+    assert_int_equal(sherd_choices_forecast(c, &with, NULL), 0);
     assert_int_equal(sherd_choices_get(c, 3, &f, NULL), 0);
     assert_true(f.bytes_in > UINT64_C(40000) * 40000 * 8 && f.seconds == 0 && !*f.bound);
+    assert_int_equal(sherd_choices_forecast(c, &three, NULL), 0);
+    assert_int_equal(sherd_choices_get(c, 3, &f, NULL), 0);
+    assert_true(f.bytes_in > UINT64_C(40000) * 40000 * 8 && f.seconds > 0);
     sherd_choices_free(c);
 }
 
@@ -231,7 +236,7 @@ int main(void)
         cmocka_unit_test(forecasts_are_those_of_one_product_each),
         cmocka_unit_test(an_impossible_choice_says_why_and_others_stay),
         cmocka_unit_test(what_no_choice_can_do_fails),
-        cmocka_unit_test(a_large_result_has_no_times),
+        cmocka_unit_test(a_large_result_has_no_measured_times),
         cmocka_unit_test(forecasting_reports_progress_and_can_be_interrupted),
         cmocka_unit_test(any_allocation_of_a_list_may_fail),
     };
