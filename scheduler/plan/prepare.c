@@ -20,8 +20,6 @@
 #include "schemes/elementwise.h"
 #include "wire/session.h"
 
-#define SMALL_APPLY 0x1p20 /* bytes; panels of this size are as efficient at nodes as larger ones */
-
 static int stored_perm(void *ctx, uint64_t row, uint32_t n, uint32_t *perm)
 {
     const sherd_shuffles *s = ctx;
@@ -200,6 +198,11 @@ static int check_nodes(const sherd__nodes *nodes, sherd_diag *d)
                        "there is no node to send work to");
 }
 
+static bool holds(uint32_t bits)
+{
+    return bits >= SHERD__FIXED_BITS_MIN && bits <= SHERD__PRIVATE_BITS;
+}
+
 static int check_options(const sherd_product_options *opt, sherd_diag *d)
 {
     const sherd_scheme_info *scheme = sherd_scheme_describe(opt->scheme);
@@ -208,11 +211,10 @@ static int check_options(const sherd_product_options *opt, sherd_diag *d)
                            "unknown scheme %d", (int)opt->scheme);
     bool exact = opt->exact || scheme->exact_only,
          as_masks = (scheme->takes & SHERD_TAKES_MASKS) && !opt->bits;
-    if (exact && !as_masks && (opt->bits < 2 || opt->bits > 26))
+    if (exact && !as_masks && !holds(opt->bits))
         return sherd__fail(d, SHERD_EINVAL, "choose --bits between 2 and 26",
                            "exact mode with %u bits: 2 to 26 are possible", opt->bits);
-    if ((scheme->takes & SHERD_TAKES_BITS_B) && opt->bits_b &&
-        (opt->bits_b < 2 || opt->bits_b > 26))
+    if ((scheme->takes & SHERD_TAKES_BITS_B) && opt->bits_b && !holds(opt->bits_b))
         return sherd__fail(d, SHERD_EINVAL, "choose --bits-b between 2 and 26",
                            "exact mode with %u bits for B: 2 to 26 are possible", opt->bits_b);
     if (opt->encoding > SHERD_ENCODING_CSR || !(opt->link_rate >= 0))
@@ -281,31 +283,15 @@ int sherd__prepare_part(sherd__prepared *p, sherd_view a, sherd_view b, const sh
     return SHERD_OK;
 }
 
-/* Plans the panels of an element-wise operation, as those of a product with one column in each
- * operand. Fewer than half of the nodes are left out: if a row does not fit into them, or if they
- * would more than double the number of panels. The memory of the remaining nodes is used, however
- * large or small. */
-static void plan_apply(sherd__prepared *p, size_t n, size_t widest, unsigned arity,
-                       const sherd__nodes *nodes, const sherd_product_options *opt)
+static void plan_apply(sherd__prepared *p, size_t n, size_t widest, const sherd__nodes *nodes,
+                       const sherd_product_options *opt)
 {
+    const sherd__plan_input in = {
+        .n = n, .slots = p->slots, .widest = widest, .memory = opt->memory
+    };
     const uint64_t *rooms = nodes->rooms ? nodes->rooms : &nodes->memory;
-    uint64_t memory = opt->memory;
-    double row = (double)(widest ? widest : 1) * 8 * (arity + 1), most = 0;
-    double cell = (double)memory / 2 / (3.0 * p->slots);
-    if (cell > 0x1p23) cell = 0x1p23;
-    for (size_t i = sherd__plan_spared(nodes->rooms ? nodes->rooms_len : 1) + 1; i-- > 0;) {
-        double node = fmin(0.3 * (double)rooms[i] / 3, cell);
-        if (most > 0 && (node < row || (2 * node < most && node < SMALL_APPLY))) break;
-        most = fmax(most, node);
-        p->node_memory = rooms[i];
-        cell = node;
-    }
-    double rows = cell / row < 1 ? 1 : cell / row;
-    p->plan = (sherd__plan){ .panel_rows = rows > (double)n ? n : (size_t)rows,
-                             .tile_cols = 1,
-                             .depth = 3,
-                             .perm_cache = memory / 4 };
-    if (p->plan.panel_rows == 0) p->plan.panel_rows = 1;
+    sherd__plan_rows(&p->plan, &p->node_memory, &in, sherd__map_arity(p->op), rooms,
+                     nodes->rooms ? nodes->rooms_len : 1);
 }
 
 static int fill_in_apply(sherd__prepared *p, sherd_view a, sherd_view b, double *out, size_t ldo,
@@ -313,7 +299,7 @@ static int fill_in_apply(sherd__prepared *p, sherd_view a, sherd_view b, double 
 {
     int err = sherd__prepare_draw(p, a.cols, opt, d);
     if (err) return err;
-    plan_apply(p, a.rows, sherd__prepare_widest(p, a.cols), sherd__map_arity(p->op), nodes, opt);
+    plan_apply(p, a.rows, sherd__prepare_widest(p, a.cols), nodes, opt);
     sherd__elementwise_params ew = {
         .op = p->op,
         .a = a,

@@ -17,8 +17,6 @@
 #include "schemes/share/share.h"
 #include "wire/session.h"
 
-#define CELL_MAX (UINT64_C(16) << 20)
-#define SMALL_CELL (UINT64_C(1) << 20)
 #define PANELS_MIN 4u /* fewer than in other schemes: a node converts all of B for each panel */
 #define DEPTH 2u
 #define KEPT 0.3         /* of the memory, for checks of a kept operand's panels */
@@ -209,7 +207,7 @@ static int plan(sherd__plan *out, const sherd__prepared *p, const work *k, uint6
     double window = (budget / DEPTH - check.each - check.row) / p->code.shares;
     double by_node = 0.35 * (double)node_memory / (DEPTH + 1);
     double cell = window < by_node ? window : by_node;
-    if (cell > (double)CELL_MAX) cell = (double)CELL_MAX;
+    if (cell > (double)SHERD__CELL_MAX) cell = (double)SHERD__CELL_MAX;
     double tile = 0.3 * (double)node_memory / (wire * (double)(inner ? inner : 1));
     double tile_row = (cell / wire - (double)k->left) / (double)k->each;
     if (tile_row < tile) tile = tile_row;
@@ -231,8 +229,8 @@ static int plan(sherd__plan *out, const sherd__prepared *p, const work *k, uint6
     if (h > here) h = here;
     double most = rows ? (double)rows : 1;
     if (h > most) h = most;
-    if (h * row > (double)SMALL_CELL && h > most / PANELS_MIN) {
-        double small = (double)SMALL_CELL / row;
+    if (h * row > (double)SHERD__CELL_SMALL && h > most / PANELS_MIN) {
+        double small = (double)SHERD__CELL_SMALL / row;
         h = most / PANELS_MIN > small ? most / PANELS_MIN : small;
     }
     out->panel_rows = h < 1 ? 1 : (size_t)h;
@@ -243,7 +241,7 @@ static int plan(sherd__plan *out, const sherd__prepared *p, const work *k, uint6
     uint64_t there = (uint64_t)(0.6 * (double)node_memory / ((double)out->cell_bytes + 1));
     if (depth >= there) depth = there ? there - 1 : 0; /* one more cell is being made */
     out->depth = depth < DEPTH ? DEPTH : depth > 8 ? 8 : (uint32_t)depth;
-    if (out->cell_bytes > SMALL_CELL && out->depth > 3) out->depth = 3;
+    if (out->cell_bytes > SHERD__CELL_SMALL && out->depth > 3) out->depth = 3;
     out->perm_cache = 0;
     out->node_bytes = (uint64_t)(wire * (double)inner * (double)out->tile_cols) +
                       out->cell_bytes * (out->depth + 1);
