@@ -309,7 +309,7 @@ static int run_demo(sherd__cli *cli, sherd_diag *d)
 static const sherd__example examples[] = {
     { "sherd demo", "seven local nodes, 60000 generated digits" },
     { "sherd demo -n 3 --samples 5000", "fewer nodes, fewer digits" },
-    { "sherd demo --data ~/mnist", "MNIST itself, from a folder with its IDX files" },
+    { "sherd demo --data ~/mnist", "MNIST, from a folder with its IDX files" },
     { 0 },
 };
 
@@ -326,20 +326,20 @@ static const sherd__option options[] = {
     SHERD__OPT_PROGRESS,
     SHERD__OPT_SAME_HOST,
     { .name = "samples", .type = SHERD__INT, .arg = "N", .min = 1, .max = 1000000,
-      .preset = "60000", .help = "how many images" },
+      .preset = "60000", .help = "number of images" },
     { .name = "data", .type = SHERD__DIR, .arg = "DIR",
-      .help = "take the images from IDX files (MNIST, Fashion-MNIST) in DIR, .gz or not" },
+      .help = "read the images from IDX files (MNIST, Fashion-MNIST) in DIR, .gz or not" },
     { 0 },
 };
 /* clang-format on */
 
 const sherd__verb sherd__verb_demo = {
     .name = "demo",
-    .summary = "the main job on 7 local nodes, on data that come with it",
-    .details = "Runs layer 1 of a 784-128-10 network over local nodes, on 60000 digits drawn from "
-               "strokes: once in floats and once exactly. Prints the nodes' process ids, how many "
-               "columns each was given, bytes and time, and compares both results with the product "
-               "computed here.",
+    .summary = "the main use on 7 local nodes, with generated data",
+    .details = "Computes layer 1 of a 784-128-10 network over local nodes, for 60000 generated "
+               "digits, once in floats and once exactly. Prints the process ids of the nodes, the "
+               "number of columns that each was given, bytes and time, and compares both results "
+               "with the product computed here.",
     .examples = examples,
     .options = options,
     .run = run_demo,

@@ -292,11 +292,11 @@ static int run_plan(sherd__cli *cli, sherd_diag *d)
 }
 
 static const sherd__example examples[] = {
-    { "sherd plan A.npy B.npy -n 7", "what each scheme would take on seven nodes of this machine" },
+    { "sherd plan A.npy B.npy -n 7", "the cost of each scheme on seven nodes of this machine" },
     { "sherd plan 4096x4096x4096 --nodes nodes.txt --key me.key --colluding 2",
       "shapes alone, over the nodes of a file, whose links are measured" },
     { "sherd plan 60000x784x128 --remote 7 --link 12M --node-gflops 80",
-      "for nodes that there are not yet; nothing is started or connected to" },
+      "for nodes that do not exist yet; nothing is started or connected to" },
     { 0 },
 };
 
@@ -320,11 +320,11 @@ static const sherd__option options[] = {
       .flags = SHERD__OPT_ONLY_ARGV,
       .help = "--remote: billions of operations a second of each node [one core of this machine]" },
     { .name = "colluding", .type = SHERD__INT, .arg = "T", .min = 1, .max = 63, .preset = "1",
-      .help = "share: how many domains together shall learn nothing" },
+      .help = "share: number of domains that learn nothing together" },
     { .name = "spare", .type = SHERD__INT, .arg = "S", .min = 0, .max = 1000, .preset = "0",
-      .help = "share: how many nodes may be slow, dead or lying without work done again" },
+      .help = "share: number of nodes that may be slow, dead or lying without repeated work" },
     { .name = "masks", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,
-      .help = "blind too, by these masks; none is used up" },
+      .help = "blind, too, with these masks; none of them is used" },
     SHERD__OPTS_ARITHMETIC,
     SHERD__OPT_MEMORY,
     SHERD__OPT_THREADS,
@@ -335,18 +335,19 @@ static const sherd__option options[] = {
 const sherd__verb sherd__verb_plan = {
     .name = "plan",
     .usage = "A.npy B.npy | ROWSxINNERxCOLUMNS",
-    .summary = "what each scheme would take, and whether it pays",
+    .summary = "predict the cost of a product under each scheme, and whether it pays",
     .details =
         "For each scheme: bytes to and from the nodes, exactly as they will be counted (of shapes "
-        "alone: without zeros, as f64); multiply-adds of all nodes, counted two; the most that a "
-        "node holds; how much of A and B the most exposed domain is given; how many answers of "
-        "how many decode (share); the time, and how many times as long as the same product by "
-        "BLAS here.\n"
+        "alone: as f64 without zeros); floating-point operations of all nodes; how much of A and B "
+        "the most exposed domain is given; the most memory that a node uses; tasks; how many "
+        "answers of how many decode (share); how A is sent (permute, plain); the predicted time, "
+        "as a multiple of the time of the same product by BLAS here; and what bounds it. A choice "
+        "that is not possible has its reason instead.\n"
         "\n"
-        "Time is predicted from speeds that are measured now: of the nodes' links by two products "
+        "Times are predicted from speeds that are measured now: of the nodes' links by two products "
         "of constants of up to 8 MB a node (none of the operands is sent), of hiding and decoding "
-        "by doing it with a few panels, of products here; of the nodes' products as they measured "
-        "themselves.",
+        "by processing a few panels, and of products here. Nodes report the speed of their own "
+        "products.",
     .examples = examples,
     .options = options,
     .args_min = 1,

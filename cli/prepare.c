@@ -97,8 +97,8 @@ static int run_prepare(sherd__cli *cli, sherd_diag *d)
                    " bits, %s, in %s",
                    path, i.rows, cli->args[0], i.bits_a, i.bits_b, sherd__cli_bytes(i.bytes, bytes),
                    sherd__cli_seconds(sherd__clock_s() - began, took));
-    sherd__cli_say(cli, "whoever reads it, also later, can undo the masks: keep it to yourself, "
-                        "and delete it when it is used up");
+    sherd__cli_say(cli, "everyone who reads it, now or later, can remove the masks: keep it "
+                        "private, and delete it when it is used up");
     return 0;
 }
 
@@ -106,8 +106,8 @@ static const sherd__example examples[] = {
     { "sherd prepare B.npy --rows 10000 -o B.masks",
       "masks for products A B.npy, 10000 rows of A in all" },
     { "sherd multiply A.npy B.npy --scheme blind --masks B.masks -o C.npy -n 1",
-      "uses up as many of them as A has rows" },
-    { "sherd prepare --show B.masks", "how many are left, and what for" },
+      "uses as many of them as A has rows" },
+    { "sherd prepare --show B.masks", "how many are left, and for which B" },
     { 0 },
 };
 
@@ -123,7 +123,7 @@ static const sherd__option options[] = {
     { .name = "bits-b", .type = SHERD__INT, .arg = "B", .min = 2, .max = 26,
       .help = "another width for B's [as --bits; of integers, what they need]" },
     { .name = "show", .type = SHERD__FLAG, .flags = SHERD__OPT_ONLY_ARGV,
-      .help = "say what a file of masks is for, and how many are left" },
+      .help = "describe a file of masks: for which B, and how many rows are left" },
     SHERD__OPT_MEMORY,
     SHERD__OPT_THREADS,
     SHERD__OPT_PROGRESS,
@@ -137,17 +137,16 @@ const sherd__verb sherd__verb_prepare = {
     .summary = "one-time masks for --scheme blind",
     .details =
         "Makes a file of secret random rows R and of their products R B, for `sherd multiply "
-        "--scheme blind`: a node is sent A + R and all of B, and of what it returns R B is "
-        "subtracted here. One node is enough, and all may collude; B itself is shown to them. This "
-        "costs as much as the product does, ahead of time and on this machine.\n\nMasks are for "
-        "this B alone, and for the given widths. A product uses up as many rows as A has, whether "
-        "it succeeds or not, and no row is used twice: they are struck off in the file before "
-        "anything is sent, and counted once more in $XDG_STATE_HOME/sherd/masks (or "
-        "~/.local/state/sherd/masks), so that an older copy of the file, or one that was taken to "
-        "another machine or account, is refused (exit 10).\n\nWhoever reads FILE can undo the "
-        "masks of everything that was or will be sent with it. It is written with mode 0600 and "
-        "refused with any that lets others read it. Delete it when it is used up, and keep it out "
-        "of backups.",
+        "--scheme blind`: nodes are sent A + R and all of B, and R B is subtracted from their "
+        "answers here. One node is enough, and all nodes may collude; they see B. Preparing costs "
+        "as much as the product does, on this machine.\n\nMasks are for this B and for the given "
+        "widths only. A product uses as many rows as A has, whether it succeeds or not, and no row "
+        "is used twice: rows are marked as used in the file before anything is sent, and counted "
+        "in $XDG_STATE_HOME/sherd/masks (or ~/.local/state/sherd/masks) as well, so that an older "
+        "copy of the file, or one that was moved to another machine or account, is refused (exit "
+        "10).\n\nEveryone who reads FILE can remove the masks of all data that was or will be sent "
+        "with it. It is written with mode 0600, and refused if others can read it. Delete it when "
+        "it is used up, and keep it out of backups.",
     .examples = examples,
     .options = options,
     .args_min = 1,

@@ -217,7 +217,7 @@ static int check_arguments(const sherd__cli *cli, sherd_diag *d)
                            cli->args[0], cli->args_len - 1);
     if (sherd__opt_given(cli, "head"))
         return sherd__fail(d, SHERD_EINVAL,
-                           "leave --head out: --signer holds a certificate to a key",
+                           "leave --head out: --signer names the key of a certificate",
                            "--head is for checkpoints: %s is no folder", cli->args[0]);
     return 0;
 }
@@ -248,7 +248,7 @@ static const sherd__example examples[] = {
       "checks signature and digests and computes C again" },
     { "sherd verify C.json A.npy B.npy C.npy --signer key=sha256:...",
       "the same, and only if this coordinator signed it" },
-    { "sherd verify S.json A.npy S.npy --json", "an element-wise result, told to a program" },
+    { "sherd verify S.json A.npy S.npy --json", "an element-wise result, as JSON" },
     { "sherd verify run --head sha256:...", "the checkpoints of a training, up to this head" },
     { 0 },
 };
@@ -270,13 +270,13 @@ const sherd__verb sherd__verb_verify = {
     .details =
         "Checks the certificate's signature, compares the digests of the matrices with it, and "
         "computes the operation here as the certificate specifies it: exact results must agree bit "
-        "for bit (exit 9 where they do not), float products entry by entry within gamma_k |A||B|. "
-        "A signature that does not fit is exit 6. Without --signer any key may have signed: the "
-        "fingerprint is printed.\n\n"
-        "With a folder of checkpoints each file is read through and compared with the hash that "
-        "the next one has of it, and the last one with the file `head`: damage, exchanged and "
-        "missing files are exit 12. Whoever may write the folder can make another chain: only a "
-        "head's hash that you kept elsewhere, given by --head, tells that.",
+        "for bit, float products within gamma_k |A||B| in every entry; otherwise the exit code is "
+        "9. A signature that does not match is exit 6. Without --signer any key may have signed; "
+        "its fingerprint is printed.\n\n"
+        "In a folder of checkpoints each file is read completely and compared with the hash of it "
+        "in the next one, and the last one with the file `head`: damaged, exchanged and missing "
+        "files are exit 12. Anyone who can write to the folder can make another chain. Only a hash "
+        "of the head that you kept elsewhere (--head) detects that.",
     .examples = examples,
     .options = options,
     .args_min = 1,

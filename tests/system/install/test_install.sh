@@ -70,13 +70,22 @@ static() {
         $(pkg-config --static --libs sherd | sed 's/-lsherd//') -o "$work/static" &&
         ! readelf -d "$work/static" | grep -q 'NEEDED.*libsherd'
 }
+# A product with a certificate, which is verified, and a result that was changed.
+certifies() {
+    # shellcheck disable=SC2046
+    cc -std=c11 -Wall -Wextra -Werror examples/certificate.c $(pkg-config --cflags --libs sherd) -o "$work/certificate" || return 1
+    LD_LIBRARY_PATH=$work/final/lib "$work/certificate" "$work/final/bin/sherd" "$work/C.json" >"$work/out" || { cat "$work/out"; return 1; }
+    cat "$work/out"
+    grep -q '^product by 5 nodes (share), signed by sha256:.*: 1500 entries, equal bit for bit$' "$work/out" &&
+        grep -q '^changed: the result is not the result that the certificate names' "$work/out" && [ -s "$work/C.json" ]
+}
 # Whatever is declared anywhere is there through sherd.h, in C++ too, under the library's own names.
 from_cpp() {
     cat >"$work/product.cpp" <<'EOF'
 #include <sherd/sherd.h>
 #include <csignal>
 #include <cstdio>
-static_assert(sizeof(sherd_forecast_options) && sizeof(sherd_masks_options) && sizeof(sherd_multiplier), "");
+static_assert(sizeof(sherd_forecast_options) && sizeof(sherd_masks_options) && sizeof(sherd_multiplier) && sizeof(sherd_certified), "");
 int main(int argc, char **argv)
 {
     std::signal(SIGPIPE, SIG_IGN);
@@ -136,6 +145,7 @@ case_of "the same program builds with the static library" static
 case_of "with the shared library it multiplies on seven nodes" run_shared
 case_of "with the static library it multiplies on seven nodes" run_static
 case_of "where the product is wrong it says so and fails" run_wrong
+case_of "a program certifies a product and verifies the certificate" certifies
 if command -v c++ >/dev/null; then case_of "a program in C++ builds without a warning and multiplies" from_cpp
 else echo "ok - a program in C++ builds without a warning and multiplies # SKIP there is no c++"; fi
 if [ -x "$work/cpp" ]; then case_of "local nodes run the command that was installed with the library" finds_command
