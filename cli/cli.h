@@ -244,7 +244,7 @@ extern const char *const sherd__choices_mode[];     /* float exact */
         {.name = "colluding", .type = SHERD__INT, .arg = "T", .min = 1, .max = 63, .preset = "1",  \
          .help = "share: number of domains that learn nothing together"},                          \
         {.name = "spare", .type = SHERD__INT, .arg = "S", .min = 0, .max = 1000, .preset = "0",    \
-         .help = "share: number of nodes that may be slow, dead or lying without repeated work"},      \
+         .help = "share: nodes that may be slow, dead or lying without any repeated work"},        \
         {.name = "public", .type = SHERD__CHOICE, .arg = "WHAT", .choices = sherd__choices_public, \
          .help = "share: b: B need not be hidden (this is --scheme share1)"},                      \
         {.name = "group", .type = SHERD__INT, .arg = "G", .min = 1, .max = 4294967295.0,           \

@@ -94,14 +94,15 @@ const sherd__verb sherd__verb_multiply = {
         "Computes C = A B over nodes that are not trusted with A and B as a whole, checks every "
         "answer, and writes C as <f8. A one-dimensional A is a row, a one-dimensional B a column.\n"
         "\n"
-        "--mode float computes in float64 as BLAS does. --mode exact (or --bits B) computes in fixed "
-        "point, so that the result has the same bits on any nodes: floats are rounded to B bits; "
-        "integers are used unchanged, and refused if --bits is given and too small for them. With "
-        "--check the product is also computed here: exact results must agree in every bit, float "
-        "results within gamma_k |A||B| in every entry. Otherwise the exit code is 9, and nothing is "
-        "written.\n\npermute assigns A's columns to the nodes and shuffles; it does not encrypt. "
-        "plain hides nothing. blind hides A from all nodes together, with masks that sherd prepare "
-        "made for this B; the nodes see B. Each product uses as many rows of masks as A has.",
+        "--mode float computes in float64 as BLAS does. --mode exact (or --bits B) computes in "
+        "fixed point, so that the result has the same bits on any nodes: floats are rounded to B "
+        "bits; integers are used unchanged, and refused if --bits is given and too small for "
+        "them. With --check the product is also computed here: exact results must agree in every "
+        "bit, float results within gamma_k |A||B| in every entry. Otherwise the exit code is 9, "
+        "and nothing is written.\n\n"
+        "permute assigns A's columns to the nodes and shuffles; it does not encrypt. plain hides "
+        "nothing. blind hides A from all nodes together, with masks that sherd prepare made for "
+        "this B; the nodes see B. Each product uses as many rows of masks as A has.",
     .examples = examples,
     .options = options,
     .args_min = 2,

@@ -322,7 +322,7 @@ static const sherd__option options[] = {
     { .name = "colluding", .type = SHERD__INT, .arg = "T", .min = 1, .max = 63, .preset = "1",
       .help = "share: number of domains that learn nothing together" },
     { .name = "spare", .type = SHERD__INT, .arg = "S", .min = 0, .max = 1000, .preset = "0",
-      .help = "share: number of nodes that may be slow, dead or lying without repeated work" },
+      .help = "share: nodes that may be slow, dead or lying without any repeated work" },
     { .name = "masks", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,
       .help = "blind, too, with these masks; none of them is used" },
     SHERD__OPTS_ARITHMETIC,
@@ -341,13 +341,13 @@ const sherd__verb sherd__verb_plan = {
         "alone: as f64 without zeros); floating-point operations of all nodes; how much of A and B "
         "the most exposed domain is given; the most memory that a node uses; tasks; how many "
         "answers of how many decode (share); how A is sent (permute, plain); the predicted time, "
-        "as a multiple of the time of the same product by BLAS here; and what bounds it. A choice "
-        "that is not possible has its reason instead.\n"
+        "also as a multiple of the time of the same product by BLAS here; and what bounds it. A "
+        "choice that is not possible has its reason instead.\n"
         "\n"
-        "Times are predicted from speeds that are measured now: of the nodes' links by two products "
-        "of constants of up to 8 MB a node (none of the operands is sent), of hiding and decoding "
-        "by processing a few panels, and of products here. Nodes report the speed of their own "
-        "products.",
+        "Times are predicted from speeds that are measured now: of the nodes' links by two "
+        "products of constants of up to 8 MB a node (none of the operands is sent), of hiding and "
+        "decoding by processing a few panels, and of products here. Nodes report the speed of "
+        "their own products.",
     .examples = examples,
     .options = options,
     .args_min = 1,

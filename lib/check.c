@@ -1,6 +1,6 @@
 /*
- * Comparison with the centralized result. The reference is computed in row panels, so that no second
- * result is held in memory.
+ * Comparison with the centralized result. The reference is computed in row panels, so that no
+ * second result is held in memory.
  */
 #include "sherd/check.h"
 

@@ -1,8 +1,8 @@
 /*
  * Metadata of one product or element-wise operation.
  *
- * A metadata file records which operands it served. The record is written before anything is sent: a
- * product that fails later has used it.
+ * A metadata file records which operands it served. The record is written before anything is sent:
+ * a product that fails later has used it.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -268,7 +268,7 @@ uint64_t sherd__view_nonzeros(sherd_view v)
     return sum;
 }
 
-/* ---- counts of columns ------------------------------------------------------------------------ */
+/* ---- counts of columns ----------------------------------------------------------------------- */
 
 /* For each element type: adds to the count of each column of one row, and looks for an entry. */
 #define COLUMNS(t, found)                                                                          \

@@ -66,8 +66,8 @@ typedef struct sherd_certified {
  *  stays empty then. */
 SHERD_API int sherd_certificate_make(sherd_certificate *c, const sherd_certified *what,
                                      sherd_diag *d) SHERD_MUST;
-/** Returns the file's text, *len bytes (len may be NULL) and a NUL, which belongs to c; NULL if c is
- *  empty or was loaded. */
+/** Returns the file's text, *len bytes (len may be NULL) and a NUL, which belongs to c; NULL if c
+ *  is empty or was loaded. */
 SHERD_API const char *sherd_certificate_text(const sherd_certificate *c, size_t *len);
 /** Writes the text to `path` (mode 0600), completely or not at all. SHERD_EINVAL: there is no text;
  *  SHERD_EOPEN, SHERD_EIO. */
@@ -79,7 +79,8 @@ SHERD_API int sherd_certificate_write(const sherd_certificate *c, const char *pa
 /**
  * Reads a certificate and verifies its signature with the key that it contains. Whose key that is
  * must be known otherwise: sherd_certificate_accept compares it. SHERD_EOPEN, SHERD_EIO;
- * SHERD_EFORMAT; SHERD_EVERSION: another schema; SHERD_EAUTH: the signature does not match the text.
+ * SHERD_EFORMAT; SHERD_EVERSION: another schema; SHERD_EAUTH: the signature does not match the
+ * text.
  */
 SHERD_API int sherd_certificate_load(sherd_certificate **out, const char *path,
                                      sherd_diag *d) SHERD_MUST;
@@ -174,13 +175,13 @@ typedef struct sherd_verify_options {
  * Verifies that the matrices are those of the certificate and that the result is right: accepts the
  * certificate as above, compares dtypes, shapes and digests, and computes the operation again from
  * the certificate's own description (sherd_check_result), bit for bit if it is exact, otherwise by
- * gamma_k |A||B|. matrices: the inputs, then the result. *out, which may be NULL, is filled once the
- * result was compared. A certificate's statements about nodes, scheme and check cannot be
+ * gamma_k |A||B|. matrices: the inputs, then the result. *out, which may be NULL, is filled once
+ * the result was compared. A certificate's statements about nodes, scheme and check cannot be
  * recomputed: they are the signer's.
  *
- * Errors, in the order of the checks: those of sherd_certificate_accept; SHERD_ESHAPE; SHERD_EFORMAT:
- * an input is another one; SHERD_EDIFFERS: the result is another one, or wrong; those of
- * sherd_check_result.
+ * Errors, in the order of the checks: those of sherd_certificate_accept; SHERD_ESHAPE;
+ * SHERD_EFORMAT: an input is another one; SHERD_EDIFFERS: the result is another one, or wrong;
+ * those of sherd_check_result.
  */
 SHERD_API int sherd_certificate_verify(const sherd_certificate *c, const sherd_view *matrices,
                                        const sherd_verify_options *opt, sherd_check *out,

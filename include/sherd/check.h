@@ -1,6 +1,6 @@
 /*
- * Comparison of a result with the centralized one, which is computed on this machine: the proof that
- * nodes computed what they were asked. It costs as much as the operation does here.
+ * Comparison of a result with the centralized one, which is computed on this machine: the proof
+ * that nodes computed what they were asked. It costs as much as the operation does here.
  *
  * Exact products and element-wise operations have one correct result, and every bit must equal it.
  * An entry of a product in floats is right if it is within gamma_k |A||B| of the true value, which

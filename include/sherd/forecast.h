@@ -100,13 +100,13 @@ SHERD_API int sherd_forecast_multiply(sherd_view a, sherd_view b, const sherd_pr
                                       const sherd_forecast_options *f, sherd_forecast *out,
                                       sherd_diag *d) SHERD_MUST;
 
-/** The ways to compute one product: schemes, and column groups of schemes that shuffle. One thread at
- *  a time may use it. */
+/** The ways to compute one product: schemes, and column groups of schemes that shuffle. One thread
+ *  at a time may use it. */
 typedef struct sherd_choices sherd_choices;
 
 /**
- * Lists the choices for C = A*B. If opt->scheme is set, the first choice is *opt, the preferred one,
- * and the others are alternatives to it; otherwise all schemes are listed in their order
+ * Lists the choices for C = A*B. If opt->scheme is set, the first choice is *opt, the preferred
+ * one, and the others are alternatives to it; otherwise all schemes are listed in their order
  * (sherd_scheme_at). A scheme with masks is listed if opt->masks is set. All choices use the other
  * members of *opt, and one seed. Views and options as in sherd_forecast_multiply; the memory of the
  * views, and what *opt points to except the seed, must stay valid until sherd_choices_free.
@@ -122,13 +122,13 @@ SHERD_API size_t sherd_choices_count(const sherd_choices *c);
 /** Returns a name for people, such as "permute, 16" or "share, 2 colluding"; NULL if there is no
  *  choice i. */
 SHERD_API const char *sherd_choices_name(const sherd_choices *c, size_t i);
-/** Returns the options of a product that is computed in this way; NULL if there is no choice i. They
- *  are valid until sherd_choices_free. */
+/** Returns the options of a product that is computed in this way; NULL if there is no choice i.
+ *  They are valid until sherd_choices_free. */
 SHERD_API const sherd_product_options *sherd_choices_options(const sherd_choices *c, size_t i);
 
-/** Forecasts all choices. If the result is too large to be measured with, times are left out as with
- *  f->no_time. It fails, with the error of the first choice, if no choice, or not the preferred one,
- *  is possible; and with SHERD_EINTERRUPTED. */
+/** Forecasts all choices. If the result is too large to be measured with, times are left out as
+ *  with f->no_time. It fails, with the error of the first choice, if no choice, or not the
+ *  preferred one, is possible; and with SHERD_EINTERRUPTED. */
 SHERD_API int sherd_choices_forecast(sherd_choices *c, const sherd_forecast_options *f,
                                      sherd_diag *d) SHERD_MUST;
 /** Fills *out with the forecast of choice i. If the choice is not possible, *out is unchanged and

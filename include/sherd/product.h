@@ -147,9 +147,9 @@ typedef struct sherd_report_node {
     uint64_t bytes_out, bytes_in;
 } sherd_report_node;
 
-/** Fills *out with node i of the cluster c that the report is about. If the report has no such node,
- *  because the call failed before nodes were at work, its members are 0 and its state is the present
- *  one. */
+/** Fills *out with node i of the cluster c that the report is about. If the report has no such
+ *  node, because the call failed before nodes were at work, its members are 0 and its state is the
+ *  present one. */
 SHERD_API int sherd_report_node_at(const sherd_report *r, sherd_cluster *c, uint32_t i,
                                    sherd_report_node *out, sherd_diag *d) SHERD_MUST;
 SHERD_API const sherd_field *sherd_report_node_fields(size_t *count);
@@ -181,19 +181,19 @@ typedef struct sherd_meta_request {
  * operation's first use. The file is locked meanwhile: calls of other processes wait. What *opt
  * points to belongs to *out, which the caller frees with sherd_meta_free after the product.
  *
- * Call it last before the nodes are started: a product that fails afterwards has used the operation.
- * *usage, which may be NULL, says how (SHERD_META_SAME_USE with look_only).
+ * Call it last before the nodes are started: a product that fails afterwards has used the
+ * operation. *usage, which may be NULL, says how (SHERD_META_SAME_USE with look_only).
  *
- * Errors: SHERD_ESHAPE: another shape or number of nodes; SHERD_EINVAL: a setting of *opt disagrees,
- * or several operations fit; SHERD_EFORMAT: no such operation; SHERD_EEXPOSURE: the reuse rule
- * forbids it; SHERD_EINTERRUPTED, and those of sherd_meta_load and sherd_meta_save_again. *opt is
- * unchanged and *out NULL then.
+ * Errors: SHERD_ESHAPE: another shape or number of nodes; SHERD_EINVAL: a setting of *opt
+ * disagrees, or several operations fit; SHERD_EFORMAT: no such operation; SHERD_EEXPOSURE: the
+ * reuse rule forbids it; SHERD_EINTERRUPTED, and those of sherd_meta_load and
+ * sherd_meta_save_again. *opt is unchanged and *out NULL then.
  */
 SHERD_API int sherd_meta_take(sherd_meta **out, const char *path, const sherd_meta_request *what,
                               sherd_product_options *opt, sherd_meta_usage *usage,
                               sherd_diag *d) SHERD_MUST;
 
-/* ---- before there are nodes: what a later product would find ---------------------------------- */
+/* ---- before there are nodes: what a later product would find --------------------------------- */
 
 /** Writes the least number of domains of nodes that the scheme needs for opt->colluding and
  *  opt->spare; 1 if it needs no certain number. SHERD_EINVAL: there is no such scheme. */

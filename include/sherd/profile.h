@@ -1,9 +1,9 @@
 /*
  * A profile: what the library has found out about the values of one operand. A product examines its
  * operands (zeros, magnitudes, NaN) before it plans anything, and so do the checks before it, its
- * forecast and its certificate. With a profile each of these passes over the data is made once: give
- * it to all these calls as sherd_product_options.profile_a or profile_b, and keep it for further
- * products of the same operand. Without one, every call examines the operand itself.
+ * forecast and its certificate. With a profile each of these passes over the data is made once:
+ * give it to all these calls as sherd_product_options.profile_a or profile_b, and keep it for
+ * further products of the same operand. Without one, every call examines the operand itself.
  *
  * A profile computes a value when it is first asked for, and keeps it. The operand must therefore
  * not change as long as its profile is used. Any number of threads may use a profile at the same
@@ -56,8 +56,9 @@ typedef struct sherd_rounding {
     int32_t scale;             /* s of the fixed point: entries are multiples of 2^-s */
 } sherd_rounding;
 
-/** Measures what rounding to `bits` bits does (2..53), in one more pass over the operand. Errors are
- *  those of the product: SHERD_ERANGE for NaN, infinity and integers beyond 2^53; SHERD_EINVAL. */
+/** Measures what rounding to `bits` bits does (2..53), in one more pass over the operand. Errors
+ *  are those of the product: SHERD_ERANGE for NaN, infinity and integers beyond 2^53;
+ *  SHERD_EINVAL. */
 SHERD_API int sherd_profile_rounding(sherd_profile *p, uint32_t bits, sherd_rounding *out,
                                      sherd_diag *d) SHERD_MUST;
 SHERD_API const sherd_field *sherd_rounding_fields(size_t *count);
@@ -65,8 +66,8 @@ SHERD_API const sherd_field *sherd_rounding_fields(size_t *count);
 /** Writes the operand's SHA-256, 32 bytes, as in certificates (docs/CERTIFICATES.md, "Digests").
  *  SHERD_ENOMEM. */
 SHERD_API int sherd_profile_digest(sherd_profile *p, uint8_t sha256[32], sherd_diag *d) SHERD_MUST;
-/** Starts to compute the digest in a thread of its own, while a product runs. It is an optimisation:
- *  if no thread can be started, sherd_profile_digest computes it. */
+/** Starts to compute the digest in a thread of its own, while a product runs. It is an
+ *  optimisation: if no thread can be started, sherd_profile_digest computes it. */
 SHERD_API void sherd_profile_digest_start(sherd_profile *p);
 
 #ifdef __cplusplus

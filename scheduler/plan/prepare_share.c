@@ -282,8 +282,8 @@ typedef int attempt(void *ctx, const sherd__nodes *nodes, double *tasks, sherd_d
 /*
  * Runs `try` for most of the nodes. Tasks are sized by what nodes declare, and a node may declare a
  * wrong figure: domains with the least memory are left out while the others are enough, if the work
- * fits only without them, or if they would more than double the number of tasks. With fewer nodes the shares are larger, so work that does not fit in the fewest nodes may
- * fit in more.
+ * fits only without them, or if they would more than double the number of tasks. With fewer nodes
+ * the shares are larger, so work that does not fit in the fewest nodes may fit in more.
  */
 static int for_most(const sherd__nodes *all, const sherd_product_options *opt, attempt *try,
                     void *ctx, sherd_diag *d)

@@ -19,8 +19,8 @@ typedef struct sherd__planner {
     /**
      * Plans C = A*B and opens its hiding: sets p->hiding, p->plan, p->slots, p->threshold and the
      * values that a report includes. Shapes, strides and options have been checked, and opt has
-     * profiles of both operands; p->planned has nodes->count entries. If c is NULL there will be no run, unless a.data is NULL (KEEPS_RIGHT).
-     * The caller frees p, also after a failure.
+     * profiles of both operands; p->planned has nodes->count entries. If c is NULL there will be no
+     * run, unless a.data is NULL (KEEPS_RIGHT). The caller frees p, also after a failure.
      */
     int (*prepare)(sherd__prepared *p, sherd_view a, sherd_view b, double *c, size_t ldc,
                    const sherd__nodes *nodes, const sherd_product_options *opt, sherd_diag *d);
