@@ -89,5 +89,6 @@ const char *sherd__row_text(char *out, size_t size, const sherd__column *columns
     for (const sherd__column *c = columns; c->head && at < size; c++)
         at += (size_t)snprintf(out + at, size - at, "%s%*s", c == columns ? "" : "  ", c->width,
                                cell(c, x, fields, count, text));
+    for (at = strlen(out); at > 0 && out[at - 1] == ' ';) out[--at] = '\0';
     return out;
 }

@@ -106,6 +106,9 @@ report $? "and all of them beside one time of this machine"
 run multiply A.npy B.npy -o C.npy -n 3 --json
 [ $code = 0 ] && json "(lambda p: [p['bytes_out'], p['bytes_in']] == [d['work_out'], d['work_in']] and p['seconds'] > 0 and p['bound'] in ('nodes', 'links', 'here', 'cores') and 'pays' in p)(d['predicted']) and d['local_products'] == 0"
 report $? "--json has the forecast of the run, exact in bytes, without a product computed here"
+run plan 40000x4x40000 --remote 3 --node-gflops 10 --link 1G
+[ $code = 0 ] && grep -q '^  plain  *5.3 MB  *13 GB ' out && grep -q 'too large for times to be predicted' out
+report $? "a plan of a result that is too large to measure with has its bytes, and says so"
 fails 2 "link: expected a size .*, found '0'" plan A.npy B.npy --remote 3 --link 0; report $? "no link has the rate 0"
 fails 124 'do not listen' multiply A.npy B.npy -o C.npy -n 2 --timeout 1ms
 [ $? = 0 ] && grep -q 'try: give it more with --timeout' err; report $? "too short a --timeout is named as such"
