@@ -324,7 +324,7 @@ static void the_signer_is_known_by_its_key(void **s)
     assert_int_equal(sherd_certificate_accept(read, signer, NULL), 0);
     assert_int_equal(sherd_certificate_accept(read, i.signer, NULL), 0);
     assert_int_equal(sherd_certificate_accept(read, "me", NULL), SHERD_EINVAL);
-    signer[20] ^= 1;
+    signer[20] = signer[20] == 'A' ? 'B' : 'A';
     d = (sherd_diag){ 0 };
     assert_int_equal(sherd_certificate_accept(read, signer, &d), SHERD_EAUTH);
     assert_non_null(strstr(d.message, "C.json: is signed by sha256:"));
