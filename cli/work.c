@@ -18,6 +18,7 @@
 #include "core/wipe.h"
 #include "sherd/machine.h"
 #include "sherd/masks.h"
+#include "store/file.h"
 
 /* ---- operands and options -------------------------------------------------------------------- */
 
@@ -444,14 +445,9 @@ static int certify(sherd__product_run *w, sherd_diag *d)
                                    .verdict = w->checked ? SHERD_EQUAL : SHERD_UNCHECKED,
                                    .without_inputs = sherd__opt_flag(w->cli, "certificate-public"),
                                    .reused_metadata = w->usage == SHERD_META_REUSED };
-    size_t len;
     int err = sherd_certificate_make(w->certificate, &what, d);
-    const char *text = sherd_certificate_text(w->certificate, &len);
-    if (!err)
-        err = sherd__file_begin(&w->certificate_file, sherd__opt_text(w->cli, "certificate"),
-                                SHERD__FILE_PRIVATE, d);
-    if (!err) err = sherd__file_write(w->certificate_file, text, len, d);
-    return err ? err : sherd__file_sync(w->certificate_file, d);
+    return err ? err
+               : sherd_certificate_begin(w->certificate, sherd__opt_text(w->cli, "certificate"), d);
 }
 
 static int commit_result(sherd__product_run *w, sherd_diag *d)
@@ -470,9 +466,8 @@ static int commit(sherd__product_run *w, sherd_diag *d)
     sherd_diag mine = { 0 };
     int err = commit_result(w, d);
     w->committed = err == 0;
-    if (err || !w->certificate_file) return err;
-    err = sherd__file_commit(w->certificate_file, &mine);
-    w->certificate_file = NULL;
+    if (err || !w->certificate) return err;
+    err = sherd_certificate_commit(w->certificate, &mine);
     w->certified = err == 0;
     return err ? sherd__fail(d, err, mine.hint, "%s is written, its certificate is not: %s",
                              sherd__path_tail(sherd__opt_text(w->cli, "output")), mine.message)
@@ -507,7 +502,6 @@ void sherd__product_run_fini(sherd__product_run *w)
 {
     sherd_cluster_close(w->cluster);
     sherd_npy_writer_abort(w->writer);
-    sherd__file_abort(w->certificate_file);
     sherd_certificate_free(w->certificate);
     sherd_report_fini(&w->report);
     sherd_meta_free(w->meta);

@@ -15,7 +15,6 @@
 #include "sherd/forecast.h"
 #include "sherd/npy.h"
 #include "sherd/product.h"
-#include "store/file.h"
 
 typedef struct sherd__product_run {
     sherd__cli *cli;
@@ -27,7 +26,6 @@ typedef struct sherd__product_run {
     double *c;
     sherd_npy_writer *writer;
     sherd_certificate *certificate; /* NULL: none was requested */
-    sherd__file *certificate_file;  /* written, but not yet named; NULL: none */
     bool committed;                 /* the result file exists, whatever fails later */
     bool certified;                 /* its certificate exists, too */
 

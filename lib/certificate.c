@@ -32,6 +32,7 @@ struct sherd_certificate {
     char *name;         /* for messages, of one that was read */
     sherd_identity *id; /* of one that is made */
     char *text;
+    sherd__file *file; /* begun and not committed, or NULL */
 };
 
 static int no_memory(sherd_diag *d)
@@ -43,6 +44,7 @@ void sherd_certificate_free(sherd_certificate *c)
 {
     if (!c) return;
     sherd__certificate_fini(&c->c);
+    sherd__file_abort(c->file);
     sherd__identity_free(c->id);
     sherd__free(c->name);
     sherd__free(c->text);
@@ -263,17 +265,28 @@ const char *sherd_certificate_text(const sherd_certificate *c, size_t *len)
     return c->text;
 }
 
-int sherd_certificate_write(const sherd_certificate *c, const char *path, sherd_diag *d)
+int sherd_certificate_begin(sherd_certificate *c, const char *path, sherd_diag *d)
 {
-    sherd__file *f = NULL;
-    if (!c->text)
-        return sherd__fail(d, SHERD_EINVAL, "call sherd_certificate_make first",
+    if (!c->text || c->file)
+        return sherd__fail(d, SHERD_EINVAL, "call sherd_certificate_make first, and begin one file",
                            "%s: there is no certificate to write", path);
-    int err = sherd__file_begin(&f, path, SHERD__FILE_PRIVATE, d);
-    if (!err) err = sherd__file_write(f, c->text, strlen(c->text), d);
-    if (!err) return sherd__file_commit(f, d);
-    sherd__file_abort(f);
-    return err;
+    return sherd__certificate_begin(&c->file, path, c->text, d);
+}
+
+int sherd_certificate_commit(sherd_certificate *c, sherd_diag *d)
+{
+    sherd__file *file = c->file;
+    if (!file)
+        return sherd__fail(d, SHERD_EINVAL, "call sherd_certificate_begin first",
+                           "no file of the certificate was begun");
+    c->file = NULL;
+    return sherd__file_commit(file, d);
+}
+
+int sherd_certificate_write(sherd_certificate *c, const char *path, sherd_diag *d)
+{
+    int err = sherd_certificate_begin(c, path, d);
+    return err ? err : sherd_certificate_commit(c, d);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */

@@ -4,8 +4,9 @@
  * the coordinator's public key, anyone can compute the operation again and compare
  * (sherd_certificate_verify). docs/CERTIFICATES.md describes the file, a JSON text.
  *
- * Write a certificate after its result: sherd_certificate_make signs a text in memory, so that
- * result and certificate can be written in this order, and neither of them after a failure.
+ * A file is written in two steps, so that it appears after the result that it is about, and neither
+ * of them after a failure: sherd_certificate_begin writes it without a name, and
+ * sherd_certificate_commit gives it its name when the result is in place.
  *
  * Who learns it: digests of inputs let a reader of the file test guesses of the inputs; they can be
  * left out. The file contains no seed, permutation, mask or check vector. Its mode is 0600.
@@ -69,9 +70,16 @@ SHERD_API int sherd_certificate_make(sherd_certificate *c, const sherd_certified
 /** Returns the file's text, *len bytes (len may be NULL) and a NUL, which belongs to c; NULL if c
  *  is empty or was loaded. */
 SHERD_API const char *sherd_certificate_text(const sherd_certificate *c, size_t *len);
-/** Writes the text to `path` (mode 0600), completely or not at all. SHERD_EINVAL: there is no text;
- *  SHERD_EOPEN, SHERD_EIO. */
-SHERD_API int sherd_certificate_write(const sherd_certificate *c, const char *path,
+/** Writes the text to disk, to appear at `path` (mode 0600) with sherd_certificate_commit. Until
+ *  then a file of that name is unchanged; sherd_certificate_free discards what was written.
+ *  SHERD_EINVAL: there is no text, or a file was begun; SHERD_EOPEN, SHERD_EIO. */
+SHERD_API int sherd_certificate_begin(sherd_certificate *c, const char *path,
+                                      sherd_diag *d) SHERD_MUST;
+/** Publishes the file. SHERD_EINVAL: none was begun; SHERD_EIO, SHERD_EOPEN: a file of that name is
+ *  unchanged. */
+SHERD_API int sherd_certificate_commit(sherd_certificate *c, sherd_diag *d) SHERD_MUST;
+/** Does both. */
+SHERD_API int sherd_certificate_write(sherd_certificate *c, const char *path,
                                       sherd_diag *d) SHERD_MUST;
 
 /* ---- reading --------------------------------------------------------------------------------- */

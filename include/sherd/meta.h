@@ -3,7 +3,8 @@
  * it holds exposures (the node that is given each column of A and row of B), enshuffles (a
  * permutation for each of them) and unshuffles (their inverses). They are stored either as 32 bytes
  * from which all of it is derived (seed form) or as arrays (expanded form). Files are .npz files
- * that plain numpy.load opens; docs/METADATA.md describes the format.
+ * that plain numpy.load opens; docs/METADATA.md describes the format. sherd_meta_take
+ * (sherd/product.h) takes the operation of one product from a file and enforces the reuse rule.
  *
  * Who learns it: every reader of a metadata file can undo the shuffles of the jobs it served. Files
  * have mode 0600 and never leave the coordinator.

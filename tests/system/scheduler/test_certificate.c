@@ -316,6 +316,7 @@ static void the_signer_is_known_by_its_key(void **s)
     assert_int_equal(sherd_certificate_write(one, file("C.json"), &d), 0);
     assert_true(stat(file("C.json"), &st) == 0 && (st.st_mode & 0777) == 0600);
     assert_int_equal(sherd_certificate_write(one, "/nowhere/C.json", NULL), SHERD_EOPEN);
+    assert_int_equal(sherd_certificate_commit(one, NULL), SHERD_EINVAL); /* no file was begun */
     if (sherd_certificate_load(&read, file("C.json"), &d)) fail_msg("%s", d.message);
     assert_int_equal(sherd_certificate_get(read, &i, NULL), 0);
     assert_string_equal(i.signer, fingerprint);
@@ -333,6 +334,28 @@ static void the_signer_is_known_by_its_key(void **s)
     assert_int_equal(sherd_certificate_new(&one, file("C.json"), NULL), SHERD_EKEY);
     assert_null(one);
     assert_int_equal(sherd_certificate_new(&one, file("none.key"), NULL), SHERD_EOPEN);
+    sherd_report_fini(&x.report);
+}
+
+static void a_file_appears_when_it_is_committed(void **s)
+{
+    (void)s;
+    const sherd_product_options o = { .size = sizeof o };
+    sherd_certificate *one;
+    made x;
+    multiply(&x, &o);
+    unlink(file("C.json"));
+    for (int commits = 0; commits < 2; commits++) {
+        assert_int_equal(sherd_certificate_new(&one, NULL, NULL), 0);
+        assert_int_equal(sherd_certificate_begin(one, file("C.json"), NULL), SHERD_EINVAL);
+        assert_int_equal(sherd_certificate_make(one, &x.what, NULL), 0);
+        assert_int_equal(sherd_certificate_begin(one, file("C.json"), NULL), 0);
+        assert_int_equal(sherd_certificate_begin(one, file("C.json"), NULL), SHERD_EINVAL);
+        assert_int_equal(access(file("C.json"), F_OK), -1);
+        if (commits) assert_int_equal(sherd_certificate_commit(one, NULL), 0);
+        sherd_certificate_free(one);
+        assert_int_equal(access(file("C.json"), F_OK), commits ? 0 : -1);
+    }
     sherd_report_fini(&x.report);
 }
 
@@ -420,6 +443,7 @@ int main(void)
         cmocka_unit_test(float_products_private_ones_and_element_wise_operations_verify),
         cmocka_unit_test(other_matrices_are_refused),
         cmocka_unit_test(the_signer_is_known_by_its_key),
+        cmocka_unit_test(a_file_appears_when_it_is_committed),
         cmocka_unit_test(an_edited_text_is_refused),
         cmocka_unit_test(what_cannot_be_certified_is_refused),
         cmocka_unit_test(a_report_lists_its_nodes),

@@ -275,9 +275,28 @@ static void every_failed_allocation_is_reported(void **s)
     }
 }
 
+/* The key of RFC 8410, section 10.1; the digest by `openssl pkey -pubin -outform DER |
+ * sha256sum`. */
+static void a_fingerprint_is_the_digest_of_the_key_in_der(void **s)
+{
+    (void)s;
+    static const uint8_t key[32] = { 0x19, 0xbf, 0x44, 0x09, 0x69, 0x84, 0xcd, 0xfe,
+                                     0x85, 0x41, 0xba, 0xc1, 0x67, 0xdc, 0x3b, 0x96,
+                                     0xc8, 0x50, 0x86, 0xaa, 0x30, 0xb6, 0xb6, 0xcb,
+                                     0x0c, 0x5c, 0x38, 0xad, 0x70, 0x31, 0x66, 0xe1 };
+    static const uint8_t wanted[] = { 0xa1, 0xe9, 0x15, 0x60, 0x54, 0xe0, 0x4f, 0xac,
+                                      0x89, 0x9a, 0xe9, 0xf2, 0x75, 0x13, 0x2c, 0xdc,
+                                      0x07, 0xa5, 0xdb, 0xc4, 0xea, 0x2c, 0x2a, 0xd3,
+                                      0xa1, 0xff, 0xc6, 0xe0, 0xd2, 0x53, 0x68, 0x1f };
+    sherd__fingerprint found;
+    sherd__fingerprint_public(&found, key);
+    assert_memory_equal(found.sha256, wanted, sizeof wanted);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_fingerprint_is_the_digest_of_the_key_in_der),
         cmocka_unit_test(a_known_key_has_its_known_public_half),
         cmocka_unit_test(the_fingerprint_is_sha256_of_the_public_key_info),
         cmocka_unit_test(fingerprint_text_reads_back_and_similar_text_is_refused),
