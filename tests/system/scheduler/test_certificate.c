@@ -316,7 +316,7 @@ static void the_signer_is_known_by_its_key(void **s)
     assert_int_equal(sherd_certificate_write(one, file("C.json"), &d), 0);
     assert_true(stat(file("C.json"), &st) == 0 && (st.st_mode & 0777) == 0600);
     assert_int_equal(sherd_certificate_write(one, "/nowhere/C.json", NULL), SHERD_EOPEN);
-    assert_int_equal(sherd_certificate_commit(one, NULL), SHERD_EINVAL); /* no file was begun */
+    assert_int_equal(sherd_certificate_commit(one, NULL), SHERD_EINVAL); /* nothing to publish */
     if (sherd_certificate_load(&read, file("C.json"), &d)) fail_msg("%s", d.message);
     assert_int_equal(sherd_certificate_get(read, &i, NULL), 0);
     assert_string_equal(i.signer, fingerprint);
