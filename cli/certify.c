@@ -150,12 +150,12 @@ static int sign_and_write(sherd__certificate *c, sherd__product_run *w, sherd_di
     const char *key = sherd__opt_text(w->cli, "key");
     sherd_identity *id = NULL;
     uint8_t public_key[32];
-    int err = key ? sherd__identity_load(&id, key, d) : sherd__identity_new(&id);
+    int err = key ? sherd_identity_load(&id, key, d) : sherd__identity_new(&id);
     if (err) return sherd__fail(d, err, NULL, "cannot make a key for the certificate");
     sherd__identity_public(id, public_key);
     err = sherd__certificate_begin(c, &w->certificate, sherd__opt_text(w->cli, "certificate"),
                                    public_key, sign, id, d);
-    sherd__identity_free(id);
+    sherd_identity_free(id);
     return err;
 }
 
@@ -173,8 +173,8 @@ int sherd__product_run_certify_ready(sherd__product_run *w, sherd_diag *d)
     const char *path = sherd__opt_text(w->cli, "certificate");
     sherd_identity *id = NULL;
     sherd__file *file = NULL;
-    int err = key ? sherd__identity_load(&id, key, d) : 0;
-    sherd__identity_free(id);
+    int err = key ? sherd_identity_load(&id, key, d) : 0;
+    sherd_identity_free(id);
     if (err || !path) return err;
     if (!key)
         sherd__cli_warn(w->cli,

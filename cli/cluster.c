@@ -267,7 +267,7 @@ static int start_nodes(sherd__cli *cli, state *s, sherd_diag *d)
     path_of(s, SHERD__CLUSTER_KEY, key);
     int err = sherd__identity_new(&id);
     if (err) return sherd__fail(d, err, NULL, "cannot make a key: %s", sherd_strerror(err));
-    err = sherd__identity_save(id, key, d);
+    err = sherd_identity_save(id, key, d);
     o.allow = *sherd__identity_fingerprint(id);
     if (!err) err = sherd__launch_start(&l, &o, d);
     if (!err) err = write_state(s, l, d);
@@ -279,7 +279,7 @@ static int start_nodes(sherd__cli *cli, state *s, sherd_diag *d)
     } else {
         sherd__launch_release(l);
     }
-    sherd__identity_free(id);
+    sherd_identity_free(id);
     return err;
 }
 

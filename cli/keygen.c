@@ -30,13 +30,13 @@ static int run_keygen(sherd__cli *cli, sherd_diag *d)
     sherd_identity *id = NULL;
     int err;
     if (sherd__opt_flag(cli, "show")) {
-        err = sherd__identity_load(&id, path, d);
+        err = sherd_identity_load(&id, path, d);
     } else {
         err = sherd__paths_file("keygen", path, d);
         if (err) return err;
         err = sherd__identity_new(&id);
         if (err) return sherd__fail(d, err, NULL, "cannot make a key: %s", sherd_strerror(err));
-        err = sherd__identity_save(id, path, d);
+        err = sherd_identity_save(id, path, d);
     }
     if (!err) err = print_fingerprint(cli, id, path, d);
     if (!err && !sherd__opt_flag(cli, "show"))
@@ -44,7 +44,7 @@ static int run_keygen(sherd__cli *cli, sherd_diag *d)
                        "wrote the private key to %s; the line above is for the other side's "
                        "node file or allow-list",
                        path);
-    sherd__identity_free(id);
+    sherd_identity_free(id);
     return err;
 }
 

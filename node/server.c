@@ -478,7 +478,7 @@ static int load_keys(server *s, sherd_diag *d)
 {
     const sherd__node_options *o = s->opt;
     if (o->parent_pipe < 0) {
-        int err = sherd__identity_load(&s->identity, o->key_file, d);
+        int err = sherd_identity_load(&s->identity, o->key_file, d);
         if (!err) err = sherd__peers_load(&s->allowed, o->allow_file, d);
         if (!err && s->allowed.len == 0)
             err = sherd__fail(d, SHERD_EFORMAT, "add a line: * key=sha256:... role=coordinator",
@@ -583,7 +583,7 @@ static void fini(server *s)
     if (s->backend_ctx) s->opt->backend->close(s->backend_ctx);
     sherd__peers_fini(&s->allowed);
     sherd__peers_fini(&s->peers);
-    sherd__identity_free(s->identity);
+    sherd_identity_free(s->identity);
     sherd__cores_free(s->cores);
 }
 

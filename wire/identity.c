@@ -108,7 +108,7 @@ static int wrap(sherd_identity **out, EVP_PKEY *key)
     *out = id;
     return SHERD_OK;
 out:
-    sherd__identity_free(id);
+    sherd_identity_free(id);
     ERR_clear_error();
     return err;
 }
@@ -191,7 +191,7 @@ static int open_private(const char *path, sherd_diag *d, int *err)
     return -1;
 }
 
-int sherd__identity_load(sherd_identity **out, const char *path, sherd_diag *d)
+int sherd_identity_load(sherd_identity **out, const char *path, sherd_diag *d)
 {
     char pem[KEY_FILE_MAX + 1];
     size_t len = 0;
@@ -261,7 +261,7 @@ static void sync_folder_of(const char *path)
     close(fd);
 }
 
-int sherd__identity_save(const sherd_identity *id, const char *path, sherd_diag *d)
+int sherd_identity_save(const sherd_identity *id, const char *path, sherd_diag *d)
 {
     char *pem;
     size_t len;
@@ -339,7 +339,7 @@ void sherd__fingerprint_public(sherd__fingerprint *out, const uint8_t public_key
     SHA256(der, sizeof der, out->sha256);
 }
 
-void sherd__identity_free(sherd_identity *id)
+void sherd_identity_free(sherd_identity *id)
 {
     if (!id) return;
     X509_free(id->cert);

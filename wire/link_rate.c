@@ -68,7 +68,7 @@ static void close_end(end *e)
 {
     sherd__tls_free(e->tls);
     sherd__tls_context_free(e->context);
-    sherd__identity_free(e->id);
+    sherd_identity_free(e->id);
     if (e->fd >= 0) close(e->fd);
 }
 

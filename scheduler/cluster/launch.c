@@ -62,7 +62,7 @@ static int make_pipe(local_node *n, const sherd__fingerprint *allow, int *read_e
 out:
     if (h.key) sherd__wipe(h.key, h.key_len);
     sherd__free(h.key);
-    sherd__identity_free(id);
+    sherd_identity_free(id);
     return err;
 }
 

@@ -458,7 +458,7 @@ void sherd__measure_free(sherd__measure *m)
         (void)uv_loop_close(&m->loop);
     }
     sherd__launch_stop(m->launch, 0);
-    sherd__identity_free(m->identity);
+    sherd_identity_free(m->identity);
     sherd__buffers_free(m->answers);
     sherd__free(m);
 }

@@ -71,7 +71,7 @@ static int take_file(sherd_cluster *c, sherd_diag *d)
     if (!c->o.key_file)
         return sherd__fail(d, SHERD_EINVAL, "make one with 'sherd keygen' and give it with --key",
                            "the nodes of %s want to see our key", file);
-    int err = sherd__identity_load(&c->identity, c->o.key_file, d);
+    int err = sherd_identity_load(&c->identity, c->o.key_file, d);
     if (!err) err = sherd__peers_load(&peers, file, d);
     if (err) return err;
     c->nodes = sherd__calloc(peers.len, sizeof *c->nodes);

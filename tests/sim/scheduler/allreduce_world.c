@@ -603,6 +603,6 @@ void allreduce_world_close(world *w)
 int allreduce_keys_free(void **unused)
 {
     (void)unused;
-    for (uint32_t i = 0; i < NODES; i++) sherd__identity_free(identity[i]);
+    for (uint32_t i = 0; i < NODES; i++) sherd_identity_free(identity[i]);
     return 0;
 }

@@ -174,7 +174,7 @@ static void stop_node(sim_node *n)
     sherd__worker_free(n->worker);
     node_devices_close(n->devices);
     sherd__executor_free(n->executor);
-    sherd__identity_free(n->identity);
+    sherd_identity_free(n->identity);
     free(n->heard);
 }
 

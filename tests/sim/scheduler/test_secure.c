@@ -160,7 +160,7 @@ static void a_node_whose_key_is_not_the_pinned_one_is_refused(void **s)
     assert_int_equal(secure_ask(&w), 0);
     w.node[2].identity = own;
     secure_is_sum_without(&w, (uint32_t[]){ 2 }, 1);
-    sherd__identity_free(other);
+    sherd_identity_free(other);
     secure_end(&w);
 }
 

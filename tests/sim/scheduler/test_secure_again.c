@@ -144,7 +144,7 @@ static void a_repeated_step_names_the_missing_node(void **s)
         sherd__fingerprint_text(sherd__identity_fingerprint(own), key);
         assert_non_null(strstr(d.message, stranger ? key : "not there: n3"));
         w.node[3].identity = own;
-        sherd__identity_free(other);
+        sherd_identity_free(other);
         secure_end(&w);
         sherd__sumlist_close(sums);
     }

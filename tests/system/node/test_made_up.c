@@ -260,7 +260,7 @@ static int begin(void **s)
 static int end(void **s)
 {
     int err = canary_end(s);
-    for (uint32_t i = 0; i < MEMBERS; i++) sherd__identity_free(own[i]);
+    for (uint32_t i = 0; i < MEMBERS; i++) sherd_identity_free(own[i]);
     return err;
 }
 

@@ -45,8 +45,8 @@ static int begin(void **s)
     hub_open(&mine);
     hub_open(&other);
     assert_int_equal(sherd__identity_new(&id), SHERD_OK);
-    assert_int_equal(sherd__identity_save(id, key_path, NULL), SHERD_OK);
-    sherd__identity_free(id);
+    assert_int_equal(sherd_identity_save(id, key_path, NULL), SHERD_OK);
+    sherd_identity_free(id);
     return 0;
 }
 

@@ -88,7 +88,7 @@ static bool open_site(site *s, uint32_t nodes, uint32_t threads, sherd_cluster *
                                 .memory = 64 << 20,
                                 .threads = threads,
                                 .allow = *sherd__identity_fingerprint(s->key) };
-    if (sherd__identity_save(s->key, s->key_file, &d) || sherd__launch_start(&s->launch, &o, &d))
+    if (sherd_identity_save(s->key, s->key_file, &d) || sherd__launch_start(&s->launch, &o, &d))
         return complain("nodes", d.message, "started");
     FILE *f = fopen(s->node_file, "we");
     if (!f) return false;
@@ -111,7 +111,7 @@ static void close_site(site *s, sherd_cluster *c)
 {
     sherd_cluster_close(c);
     sherd__launch_stop(s->launch, 0);
-    sherd__identity_free(s->key);
+    sherd_identity_free(s->key);
     unlink(s->key_file);
     unlink(s->node_file);
     rmdir(s->dir);

@@ -275,6 +275,6 @@ int allreduce_bring(uint32_t member, uint64_t id, uint32_t number, uint64_t len,
 int allreduce_free_identities(void **unused)
 {
     (void)unused;
-    for (uint32_t i = 0; i <= N; i++) sherd__identity_free(one.identity[i]);
+    for (uint32_t i = 0; i <= N; i++) sherd_identity_free(one.identity[i]);
     return 0;
 }

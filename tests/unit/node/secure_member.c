@@ -388,7 +388,7 @@ int member_fill(void **s)
 int member_empty(void **s)
 {
     (void)s;
-    sherd__identity_free(m.identity);
-    for (uint32_t i = 1; i < N; i++) sherd__identity_free(m.others[i].identity);
+    sherd_identity_free(m.identity);
+    for (uint32_t i = 1; i < N; i++) sherd_identity_free(m.others[i].identity);
     return 0;
 }

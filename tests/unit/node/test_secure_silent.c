@@ -110,7 +110,7 @@ static void stop(side *n)
     assert_int_equal(sherd__worker_memory(n->worker)->used, 0);
     sherd__worker_free(n->worker);
     sherd__executor_free(n->executor);
-    sherd__identity_free(n->identity);
+    sherd_identity_free(n->identity);
 }
 
 static void put(uint32_t block, uint8_t dtype, uint64_t rows, uint64_t cols, const void *bytes)
@@ -305,7 +305,7 @@ static void answers_do_not_depend_on_examples(void **s)
         }
         for (unsigned i = 0; i < 2; i++) stop(&sides[i]);
     }
-    for (uint32_t i = 1; i < N; i++) sherd__identity_free(others[i]);
+    for (uint32_t i = 1; i < N; i++) sherd_identity_free(others[i]);
     assert_true(given > 200 && refused > 100);
 }
 

@@ -125,7 +125,7 @@ static void stop(void)
         assert_int_equal(sherd__worker_memory(p->worker)->used, 0);
         sherd__worker_free(p->worker);
         sherd__executor_free(p->executor);
-        sherd__identity_free(p->identity);
+        sherd_identity_free(p->identity);
         free(p->result);
     }
 }

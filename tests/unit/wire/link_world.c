@@ -37,9 +37,9 @@ int link_keys_make(void **s)
 int link_keys_free(void **s)
 {
     (void)s;
-    sherd__identity_free(link_id_c);
-    sherd__identity_free(link_id_n);
-    sherd__identity_free(link_id_x);
+    sherd_identity_free(link_id_c);
+    sherd_identity_free(link_id_n);
+    sherd_identity_free(link_id_x);
     return 0;
 }
 

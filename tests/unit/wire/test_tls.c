@@ -23,9 +23,9 @@ static int make_keys(void **s)
 static int free_keys(void **s)
 {
     (void)s;
-    sherd__identity_free(id_a);
-    sherd__identity_free(id_b);
-    sherd__identity_free(id_c);
+    sherd_identity_free(id_a);
+    sherd_identity_free(id_b);
+    sherd_identity_free(id_c);
     return 0;
 }
 
