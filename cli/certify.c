@@ -150,7 +150,7 @@ static int sign_and_write(sherd__certificate *c, sherd__product_run *w, sherd_di
     const char *key = sherd__opt_text(w->cli, "key");
     sherd_identity *id = NULL;
     uint8_t public_key[32];
-    int err = key ? sherd_identity_load(&id, key, d) : sherd__identity_new(&id);
+    int err = key ? sherd_identity_load(&id, key, d) : sherd_identity_new(&id, NULL);
     if (err) return sherd__fail(d, err, NULL, "cannot make a key for the certificate");
     sherd__identity_public(id, public_key);
     err = sherd__certificate_begin(c, &w->certificate, sherd__opt_text(w->cli, "certificate"),

@@ -265,10 +265,9 @@ static int start_nodes(sherd__cli *cli, state *s, sherd_diag *d)
                                 .log_dir = s->folder,
                                 .hooks = { .interrupted = interrupted } };
     path_of(s, SHERD__CLUSTER_KEY, key);
-    int err = sherd__identity_new(&id);
-    if (err) return sherd__fail(d, err, NULL, "cannot make a key: %s", sherd_strerror(err));
-    err = sherd_identity_save(id, key, d);
-    o.allow = *sherd__identity_fingerprint(id);
+    int err = sherd_identity_new(&id, d);
+    if (!err) err = sherd_identity_save(id, key, d);
+    if (!err) o.allow = *sherd__identity_fingerprint(id);
     if (!err) err = sherd__launch_start(&l, &o, d);
     if (!err) err = write_state(s, l, d);
     if (!err) err = write_nodes(s, l, d);

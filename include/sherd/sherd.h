@@ -9,6 +9,7 @@
 #include "sherd/field.h"
 #include "sherd/forecast.h"
 #include "sherd/hooks.h"
+#include "sherd/identity.h"
 #include "sherd/machine.h"
 #include "sherd/masks.h"
 #include "sherd/mat.h"

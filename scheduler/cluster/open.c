@@ -40,8 +40,8 @@ static int take_local(sherd_cluster *c, sherd_diag *d)
         .spare = c->o.spare,
         .hooks = c->o.hooks,
     };
-    int err = sherd__identity_new(&c->identity);
-    if (err) return sherd__fail(d, err, NULL, "cannot make a key: %s", sherd_strerror(err));
+    int err = sherd_identity_new(&c->identity, d);
+    if (err) return err;
     lo.allow = *sherd__identity_fingerprint(c->identity);
     err = sherd__launch_start(&c->launch, &lo, d);
     if (err) return err;

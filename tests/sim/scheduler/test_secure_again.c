@@ -131,7 +131,7 @@ static void a_repeated_step_names_the_missing_node(void **s)
         secure_meet(&w);
         assert_int_equal(secure_ask(&w), 0);
         secure_end_job(&w);
-        assert_int_equal(sherd__identity_new(&other), 0);
+        assert_int_equal(sherd_identity_new(&other, NULL), 0);
         sherd_identity *own = w.node[3].identity;
         if (stranger) w.node[3].identity = other;
         secure_begin_again(&w, sums, stranger ? 31 : 31 - 8);

@@ -26,7 +26,7 @@ static inline void write_files(void)
     assert_non_null(mkdtemp(folder));
     snprintf(key_path, sizeof key_path, "%s/node.key", folder);
     snprintf(allow_path, sizeof allow_path, "%s/allow.txt", folder);
-    assert_int_equal(sherd__identity_new(&id), SHERD_OK);
+    assert_int_equal(sherd_identity_new(&id, NULL), SHERD_OK);
     assert_int_equal(sherd_identity_save(id, key_path, NULL), SHERD_OK);
     sherd_identity_free(id);
     sherd__fingerprint_text(sherd__identity_fingerprint(bad.me), text[0]);

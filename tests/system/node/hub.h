@@ -52,7 +52,7 @@ static inline void hub_open(hub *h)
     assert_int_equal(uv_loop_init(&h->loop), 0);
     uv_timer_init(&h->loop, &h->limit);
     h->limit.data = h;
-    assert_int_equal(sherd__identity_new(&h->me), SHERD_OK);
+    assert_int_equal(sherd_identity_new(&h->me, NULL), SHERD_OK);
 }
 
 static inline void hub_close(hub *h)

@@ -252,7 +252,7 @@ static int begin(void **s)
 {
     for (uint32_t i = 0; i < MEMBERS; i++) {
         ports[i] = 1;
-        if (sherd__identity_new(&own[i])) return -1;
+        if (sherd_identity_new(&own[i], NULL)) return -1;
     }
     return canary_begin(s);
 }

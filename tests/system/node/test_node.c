@@ -44,7 +44,7 @@ static int begin(void **s)
     in_folder(allow_path, "allow.txt");
     hub_open(&mine);
     hub_open(&other);
-    assert_int_equal(sherd__identity_new(&id), SHERD_OK);
+    assert_int_equal(sherd_identity_new(&id, NULL), SHERD_OK);
     assert_int_equal(sherd_identity_save(id, key_path, NULL), SHERD_OK);
     sherd_identity_free(id);
     return 0;

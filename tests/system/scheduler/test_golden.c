@@ -80,7 +80,7 @@ static bool open_site(site *s, uint32_t nodes, uint32_t threads, sherd_cluster *
 {
     sherd_diag d = { 0 };
     snprintf(s->dir, sizeof s->dir, "/tmp/sherd-golden-XXXXXX");
-    if (!mkdtemp(s->dir) || sherd__identity_new(&s->key)) return false;
+    if (!mkdtemp(s->dir) || sherd_identity_new(&s->key, NULL)) return false;
     snprintf(s->key_file, sizeof s->key_file, "%s/key", s->dir);
     snprintf(s->node_file, sizeof s->node_file, "%s/nodes", s->dir);
     sherd__launch_options o = { .nodes = nodes,

@@ -38,6 +38,7 @@ static const struct {
     { "sherd_audit_figure", sherd_audit_figure_fields, sizeof(sherd_audit_figure), true },
     { "sherd_audit_control", sherd_audit_control_fields, sizeof(sherd_audit_control), true },
     { "sherd_audit_sketched", sherd_audit_sketched_fields, sizeof(sherd_audit_sketched), false },
+    { "sherd_peer", sherd_peer_fields, sizeof(sherd_peer), false },
 };
 
 static void members_are_listed_in_order_and_as_they_are(void **state)

@@ -98,7 +98,7 @@ static void nobody(void *ctx)
 void allreduce_make_identities(void)
 {
     for (uint32_t i = 0; i <= N; i++)
-        if (!one.identity[i]) assert_int_equal(sherd__identity_new(&one.identity[i]), 0);
+        if (!one.identity[i]) assert_int_equal(sherd_identity_new(&one.identity[i], NULL), 0);
 }
 
 /* Connects a coordinator. */

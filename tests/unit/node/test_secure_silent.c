@@ -90,7 +90,7 @@ static void hear(void *ctx, sherd__event *e)
 static void start(side *n)
 {
     assert_int_equal(sherd__executor_new_inline(&n->executor), 0);
-    assert_int_equal(sherd__identity_new(&n->identity), 0);
+    assert_int_equal(sherd_identity_new(&n->identity, NULL), 0);
     memset(&n->ledger, 0, sizeof n->ledger);
     sherd__worker_options o = { .backend = &none,
                                 .memory = (uint64_t)16 << 20,
@@ -265,7 +265,7 @@ static void answers_do_not_depend_on_examples(void **s)
         { { 300, 299 }, { 0, 3 } }, { { 2, 512 }, { 1, 50 } },
     };
     unsigned given = 0, refused = 0;
-    for (uint32_t i = 1; i < N; i++) assert_int_equal(sherd__identity_new(&others[i]), 0);
+    for (uint32_t i = 1; i < N; i++) assert_int_equal(sherd_identity_new(&others[i], NULL), 0);
     for (size_t k = 0; k < 4 * sizeof pairs / sizeof *pairs; k++) {
         draw_state = 900 + k;
         recipe = k % 2;

@@ -118,7 +118,7 @@ static void a_saved_key_is_private_and_loads_as_the_same_key(void **s)
     sherd_diag d = { 0 };
     const char *path = in_dir("new.key");
     mode_t mask = umask(0);
-    assert_int_equal(sherd__identity_new(&id), 0);
+    assert_int_equal(sherd_identity_new(&id, NULL), 0);
     assert_int_equal(sherd_identity_save(id, path, &d), 0);
     umask(mask);
     assert_int_equal(stat(path, &st), 0);
@@ -130,12 +130,27 @@ static void a_saved_key_is_private_and_loads_as_the_same_key(void **s)
     sherd_identity_free(back);
 }
 
+static void a_shared_key_outlives_the_handle_that_it_was_made_of(void **s)
+{
+    (void)s;
+    sherd_identity *id, *other;
+    uint8_t sig[64], half[32];
+    assert_int_equal(sherd_identity_new(&id, NULL), 0);
+    assert_int_equal(sherd__identity_share(&other, id), 0);
+    assert_string_equal(sherd_identity_key(other), sherd_identity_key(id));
+    sherd_identity_free(id);
+    assert_int_equal(sherd__identity_sign(other, (const uint8_t *)"x", 1, sig), 0);
+    sherd__identity_public(other, half);
+    assert_true(sherd__identity_verify(half, (const uint8_t *)"x", 1, sig));
+    sherd_identity_free(other);
+}
+
 static void an_existing_file_or_link_is_never_overwritten(void **s)
 {
     (void)s;
     sherd_identity *id;
     char kept[8] = "";
-    assert_int_equal(sherd__identity_new(&id), 0);
+    assert_int_equal(sherd_identity_new(&id, NULL), 0);
     const char *path = write_file("there", "kept", 4, 0600), *link = in_dir("link");
     const char *target = in_dir("target");
     assert_int_equal(symlink(target, link), 0);
@@ -262,7 +277,7 @@ static void every_failed_allocation_is_reported(void **s)
         size_t len;
         unlink(in_dir("torture.key"));
         sherd__alloc_fail_nth(n);
-        int err = sherd__identity_new(&id);
+        int err = sherd_identity_new(&id, NULL);
         if (!err) err = sherd_identity_save(id, in_dir("torture.key"), NULL);
         if (!err) err = sherd_identity_load(&back, in_dir("torture.key"), NULL);
         if (!err) err = sherd__identity_pem(back, &pem, &len);
@@ -281,6 +296,7 @@ int main(void)
         cmocka_unit_test(the_fingerprint_is_sha256_of_the_public_key_info),
         cmocka_unit_test(fingerprint_text_reads_back_and_similar_text_is_refused),
         cmocka_unit_test(a_saved_key_is_private_and_loads_as_the_same_key),
+        cmocka_unit_test(a_shared_key_outlives_the_handle_that_it_was_made_of),
         cmocka_unit_test(an_existing_file_or_link_is_never_overwritten),
         cmocka_unit_test(a_key_that_others_may_read_is_refused),
         cmocka_unit_test(files_without_an_ed25519_key_are_refused_with_the_reason),

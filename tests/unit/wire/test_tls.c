@@ -17,7 +17,8 @@ static sherd_identity *id_a, *id_b, *id_c; /* client, server, stranger */
 static int make_keys(void **s)
 {
     (void)s;
-    return sherd__identity_new(&id_a) || sherd__identity_new(&id_b) || sherd__identity_new(&id_c);
+    return sherd_identity_new(&id_a, NULL) || sherd_identity_new(&id_b, NULL) ||
+           sherd_identity_new(&id_c, NULL);
 }
 
 static int free_keys(void **s)
