@@ -8,6 +8,7 @@
 
 #include <cblas.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
@@ -98,8 +99,11 @@ static void loops(size_t n, size_t k, size_t m, left a, const double *b, size_t 
 static int blas(size_t n, size_t k, size_t m, left a, const double *b, size_t ldb, double beta,
                 double *c, size_t ldc)
 {
+    static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+    const bool alone = !sherd__blas_by_many();
     int err = sherd__blas_enter();
     if (err != 0) return err;
+    if (alone) pthread_mutex_lock(&turn);
     for (size_t i = 0; i < n; i += PIECE)
         for (size_t j = 0; j < m; j += PIECE)
             for (size_t l = 0; l < k; l += PIECE)
@@ -108,6 +112,7 @@ static int blas(size_t n, size_t k, size_t m, left a, const double *b, size_t ld
                             (int)least(k - l, PIECE), 1.0, element(a, i, l), (int)a.ld,
                             b + l * ldb + j, (int)ldb, l == 0 ? beta : 1.0, c + i * ldc + j,
                             (int)ldc);
+    if (alone) pthread_mutex_unlock(&turn);
     sherd__blas_leave();
     return SHERD_OK;
 }

@@ -1,8 +1,9 @@
 /*
  * The only interface to BLAS. It validates shapes (OpenBLAS ends the process on a wrong shape, or
  * ignores it silently), splits dimensions that do not fit a 32-bit blasint, and computes rank-1 and
- * thin products, at which BLAS is slow. One product runs at a time: OpenBLAS serialises, and so
- * should callers.
+ * thin products, at which BLAS is slow. Any thread may call it. Threads that multiply at the same
+ * time share BLAS's threads, or take turns where sherd__blas_by_many is false, so a caller gains
+ * nothing from several.
  */
 #ifndef MATRIX_GEMM_H
 #define MATRIX_GEMM_H

@@ -16,6 +16,7 @@
 #include "sherd/meta.h"
 #include "sherd/model.h"
 #include "sherd/multiplier.h"
+#include "sherd/node.h"
 #include "sherd/npy.h"
 #include "sherd/op.h"
 #include "sherd/product.h"

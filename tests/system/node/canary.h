@@ -8,6 +8,7 @@
 #define TESTS_SYSTEM_NODE_CANARY_H
 
 #include "tests/support/send_signal.h"
+#include "tests/support/loop_thread.h"
 #include "tests/system/node/proc.h"
 
 enum { MOST_MS = 100 };
@@ -64,12 +65,13 @@ static inline int canary_end(void **s)
     return system(line);
 }
 
-/* Returns the processor time of the node's first thread, which runs its loop. */
+/* Returns the processor time of the thread that runs the node's loop. */
 static inline double loop_ms(void)
 {
     char path[80];
     unsigned long long ns = 0;
-    snprintf(path, sizeof path, "/proc/%ld/task/%ld/schedstat", (long)node.pid, (long)node.pid);
+    snprintf(path, sizeof path, "/proc/%ld/task/%ld/schedstat", (long)node.pid,
+             loop_thread(node.pid));
     FILE *f = fopen(path, "re");
     if (!f || fscanf(f, "%llu", &ns) != 1) skip();
     fclose(f);
