@@ -10,6 +10,7 @@
 #include "sherd/forecast.h"
 #include "sherd/hooks.h"
 #include "sherd/identity.h"
+#include "sherd/local.h"
 #include "sherd/machine.h"
 #include "sherd/masks.h"
 #include "sherd/mat.h"

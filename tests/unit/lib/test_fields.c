@@ -39,6 +39,10 @@ static const struct {
     { "sherd_audit_control", sherd_audit_control_fields, sizeof(sherd_audit_control), true },
     { "sherd_audit_sketched", sherd_audit_sketched_fields, sizeof(sherd_audit_sketched), false },
     { "sherd_peer", sherd_peer_fields, sizeof(sherd_peer), false },
+    { "sherd_node_report", sherd_node_report_fields, sizeof(sherd_node_report), false },
+    { "sherd_node_tasks", sherd_node_tasks_fields, sizeof(sherd_node_tasks), false },
+    { "sherd_node_privacy", sherd_node_privacy_fields, sizeof(sherd_node_privacy), false },
+    { "sherd_local_node", sherd_local_node_fields, sizeof(sherd_local_node), false },
 };
 
 static void members_are_listed_in_order_and_as_they_are(void **state)
