@@ -1,4 +1,4 @@
-/* `sherd cluster up -n 7`, `status`, `down`: local nodes that outlive a command, for later commands. */
+/* `sherd cluster up -n 7`, `status`, `down`: local nodes for later commands. */
 #include "cli/nodes.h"
 #include "cli/process.h"
 #include "sherd/local.h"

@@ -401,7 +401,7 @@ static void do_end(sherd_node *n, void *arg)
     sherd__server_end(n->server, "asked to");
 }
 
-/* Ends the node. Returns false if a product alone has kept the loop running for ms (0: any time). */
+/* Ends the node. Returns false if a product alone has kept the loop running for ms; 0: any time. */
 static bool finish(sherd_node *n, uint32_t ms)
 {
     call(n, do_end, NULL);

@@ -19,12 +19,12 @@
 
 #include "sherd/err.h"
 #include "sherd/hooks.h"
-#include "sherd/identity.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
+struct sherd_identity;        /* sherd/identity.h */
 struct sherd_product_options; /* sherd/product.h */
 
 typedef struct sherd_cluster sherd_cluster;
@@ -46,8 +46,8 @@ typedef struct sherd_cluster_options {
                                  gives up these cores while another process uses them */
     const char *nodes_file;   /* connect to the nodes of this file instead (identity.h) */
     const char *nodes;        /* the same as a text */
-    const sherd_identity *identity; /* the coordinator's key, which those nodes must allow; NULL:
-                                       that of key_file */
+    const struct sherd_identity *identity; /* the coordinator's key, which those nodes must allow;
+                                              NULL: that of key_file */
     const char *key_file;
     bool running;               /* connect to the nodes that sherd_local_start left running, with
                                    their key; their domains may share the host */
@@ -102,12 +102,13 @@ typedef struct sherd_node_info {
 
 /**
  * Checks the nodes that opening would use, without starting one or connecting. *nodes receives
- * their number, *loopback whether all of them are on this machine; each may be NULL. With opt->work,
- * checks whether there are as many nodes and domains as its scheme needs (SHERD_EFEWNODES), and
- * whether each line of a list gives a domain if the scheme is private (SHERD_EFORMAT).
+ * their number, *loopback whether all of them are on this machine; each may be NULL. With
+ * opt->work, checks whether there are as many nodes and domains as its scheme needs
+ * (SHERD_EFEWNODES), and whether each line of a list gives a domain if the scheme is private
+ * (SHERD_EFORMAT). Opening may still fail.
  *
- * Other errors: SHERD_EINVAL; SHERD_EOPEN, SHERD_EIO, SHERD_EFORMAT of the list; SHERD_EFEWNODES: no
- * cluster is running; SHERD_ENOMEM. Opening may still fail.
+ * Other errors: SHERD_EINVAL; SHERD_EOPEN, SHERD_EIO, SHERD_EFORMAT: of the list;
+ * SHERD_EFEWNODES: no cluster is running; SHERD_ENOMEM.
  */
 SHERD_API int sherd_cluster_check(const sherd_cluster_options *opt, uint32_t *nodes, bool *loopback,
                                   sherd_diag *d) SHERD_MUST;

@@ -32,8 +32,8 @@ typedef struct sherd_node sherd_node;
  * over them do (training with secure aggregation). Zero-initialise, set size, then path or
  * examples, then what differs.
  *
- * Every upload is charged to the ledger before it is computed. If the ledger is removed, or replaced
- * by an older copy, the privacy that was spent is forgotten.
+ * Every upload is charged to the ledger before it is computed. If the ledger is removed, or
+ * replaced by an older copy, the privacy that was spent is forgotten.
  */
 typedef struct sherd_node_data {
     size_t size;      /* sizeof(sherd_node_data) */

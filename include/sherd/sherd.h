@@ -5,6 +5,7 @@
 #include "sherd/array.h"
 #include "sherd/audit.h"
 #include "sherd/cluster.h"
+#include "sherd/digest.h"
 #include "sherd/err.h"
 #include "sherd/field.h"
 #include "sherd/forecast.h"
