@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
@@ -142,6 +143,59 @@ static void nodes_and_their_coordinator_share_a_process(void **state)
         sherd_node_free(nodes[i]);
     }
     sherd_node_free(NULL);
+}
+
+/* Reads which signals a thread of this process blocks; false if it has ended. */
+static bool blocked_by(const char *thread, unsigned long long *mask)
+{
+    char path[300], line[256];
+    bool found = false;
+    snprintf(path, sizeof path, "/proc/self/task/%s/status", thread);
+    FILE *f = fopen(path, "re");
+    while (f && fgets(line, sizeof line, f))
+        found = sscanf(line, "SigBlk: %llx", mask) == 1 || found;
+    if (f) fclose(f);
+    return found;
+}
+
+/* Counts the threads that are not among `before`, and checks their masks; or lists all there. */
+static size_t threads(char before[][16], size_t len, bool check)
+{
+    size_t n = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    assert_non_null(tasks);
+    for (const struct dirent *e; (e = readdir(tasks));) {
+        unsigned long long mask = 0, wanted = 1ull << (SIGINT - 1) | 1ull << (SIGPIPE - 1);
+        bool old = e->d_name[0] == '.';
+        for (size_t i = 0; check && i < len; i++) old = old || strcmp(before[i], e->d_name) == 0;
+        if (old) continue;
+        if (!check) snprintf(before[n], 16, "%.15s", e->d_name);
+        else if (blocked_by(e->d_name, &mask) && (mask & wanted) != wanted)
+            fail_msg("a thread of the node blocks %llx", mask);
+        n++;
+        assert_true(n < 200);
+    }
+    closedir(tasks);
+    return n;
+}
+
+static void signals_are_for_the_programs_threads(void **state)
+{
+    (void)state;
+    static char before[200][16];
+    sherd_node_options o = options();
+    size_t len = threads(before, 0, false);
+    sherd_node_tasks t = { .size = sizeof t };
+    sherd_node *n = start(&o);
+    assert_int_equal(sherd_node_tasks_get(n, &t, NULL), 0); /* a new thread blocks all at first */
+    assert_true(threads(before, len, true) >= 2);           /* its loop and its compute thread */
+    sigset_t mine;
+    assert_int_equal(pthread_sigmask(SIG_BLOCK, NULL, &mine), 0);
+    assert_false(sigismember(&mine, SIGINT));
+    sherd_node_free(n);
+    for (int i = 0; i < 1000 && threads(before, len, true); i++) /* a task ends after its join */
+        nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+    assert_int_equal(threads(before, len, true), 0);
 }
 
 static void a_line_names_address_key_name_and_domain(void **state)
@@ -515,6 +569,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nodes_and_their_coordinator_share_a_process),
+        cmocka_unit_test(signals_are_for_the_programs_threads),
         cmocka_unit_test(a_line_names_address_key_name_and_domain),
         cmocka_unit_test(options_that_cannot_be_are_refused),
         cmocka_unit_test(an_allow_list_can_be_replaced),
