@@ -185,10 +185,10 @@ int sherd__node_with(sherd__node_starter *start, sherd__cli *cli, sherd_diag *d)
     if (err) return err;
     o.hooks = (sherd_hooks){ .interrupted = interrupted, .log = log_line, .ctx = cli };
     if (o.parent_pipe) wake_when_orphaned();
-    /* Large buffers are mapped and unmapped directly, so that freed memory returns to the
-     * system. */
+    /* Large buffers are mapped and unmapped directly, so that freed memory returns to the system.
+     * Loop and compute thread each have an arena; this thread has the third. */
     mallopt(M_MMAP_THRESHOLD, 1 << 20);
-    mallopt(M_ARENA_MAX, 2);
+    mallopt(M_ARENA_MAX, 3);
     sherd__alloc_reuse(REUSE_BYTES);
     err = start(&node, &o, d);
     if (err) return err;
