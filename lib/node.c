@@ -135,7 +135,7 @@ static int read_allowed(sherd_node *n, const sherd_node_options *o, sherd_diag *
     int err = read_list(&n->allowed, o->allow, o->allow_file, "allow-list", d);
     if (!err && n->allowed.len == 0)
         err = sherd__fail(d, SHERD_EFORMAT, "add a line: * key=sha256:... role=coordinator",
-                          "%s allows nobody", o->allow ? "the allow-list" : o->allow_file);
+                          "%s lists no coordinator", o->allow ? "the allow-list" : o->allow_file);
     if (!err && !o->allow && !(n->allow_file = sherd__strdup(o->allow_file)))
         err = sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
     return err;
@@ -398,7 +398,7 @@ int sherd_node_start(sherd_node **out, const sherd_node_options *opt, sherd_diag
 static void do_end(sherd_node *n, void *arg)
 {
     (void)arg;
-    sherd__server_end(n->server, "asked to");
+    sherd__server_end(n->server, "as requested");
 }
 
 /* Ends the node. Returns false if a product alone has kept the loop running for ms; 0: any time. */

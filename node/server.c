@@ -140,10 +140,10 @@ static void on_event(void *ctx, sherd__link *l, sherd__event *e)
     conn *c = ctx;
     sherd__event_kind kind = e->kind;
     if (kind == SHERD__EV_READY)
-        say(c->server, SHERD_LOG_INFO, "coordinator %s (%s) is here: %s", c->name,
+        say(c->server, SHERD_LOG_INFO, "coordinator %s (%s) connected: %s", c->name,
             sherd__link_peer_address(l), e->hello.software);
     if (kind == SHERD__EV_CLOSED)
-        say(c->server, SHERD_LOG_INFO, "coordinator %s (%s) is gone: %s", c->name,
+        say(c->server, SHERD_LOG_INFO, "coordinator %s (%s) disconnected: %s", c->name,
             sherd__link_peer_address(l), e->text);
     if (!c->client) return;
     sherd__worker_event(c->client, sherd__link_session(l), e);

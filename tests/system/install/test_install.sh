@@ -77,7 +77,7 @@ node_inside() {
         LD_LIBRARY_PATH=$work/final/lib "$work/node" 2>"$work/said" | tee "$work/out" &&
         grep -q '^127.0.0.1:[0-9]* key=sha256:[^ ]* name=example$' "$work/out" &&
         grep -q '^the node computed [1-9]' "$work/out" && grep -q 'equal: yes' "$work/out" &&
-        grep -q 'coordinator .* is here' "$work/said"
+        grep -q 'coordinator .* connected' "$work/said"
 }
 # Whatever is declared anywhere is there through sherd.h, in C++ too, under the library's own names.
 from_cpp() {

@@ -259,7 +259,7 @@ static void options_that_cannot_be_are_refused(void **state)
     WITH(domain, "", SHERD_EINVAL, "domain \"\"");
     WITH(backend, "abacus", SHERD_EUNSUPPORTED, "abacus");
     WITH(allow, NULL, SHERD_EINVAL, "no allow-list");
-    WITH(allow, "# no line\n", SHERD_EFORMAT, "allows nobody");
+    WITH(allow, "# no line\n", SHERD_EFORMAT, "lists no coordinator");
     WITH(allow, "x y", SHERD_EFORMAT, "allow-list:1");
     WITH(key_file, in_dir("none.key"), SHERD_EOPEN, "none.key");
     WITH(peers_file, in_dir("none.txt"), SHERD_EOPEN, "none.txt");

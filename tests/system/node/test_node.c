@@ -324,7 +324,7 @@ static void missing_and_empty_keys_and_lists_are_reported(void **s)
     assert_false(proc_line(&p, 20000));
     proc_wait(&p, 10000);
     assert_int_equal(p.status, 3);
-    assert_non_null(strstr(p.words, "nobody"));
+    assert_non_null(strstr(p.words, "lists no coordinator"));
     const char *argv[] = { "sherd",   "node",     "--key", in_folder(none, "none.key"),
                            "--allow", allow_path, NULL };
     proc_spawn(&p, command_under_test(), argv, NULL);
