@@ -49,7 +49,7 @@ uint64_t sherd__blas_calls(void);
 /**
  * Compares products of awkward shapes and worst-case values with an int64 loop, through every path
  * of both functions above. Returns SHERD_EDEVICE, with the first wrong element in *d: such a BLAS
- * must not be used. It takes 30 to 40 ms of CPU time.
+ * must not be used. It takes some 5 ms of CPU time.
  */
 int sherd__gemm_selftest(sherd_diag *d) SHERD_MUST;
 /** Returns the speed of sherd__gemm_f64 in billions of floating-point operations a second, the best
