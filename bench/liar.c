@@ -8,6 +8,7 @@
 #include "bench/bench.h"
 #include "bench/verbs.h"
 #include "cli/node.h"
+#include "lib/node.h"
 #include "node/backends/hosted.h"
 
 static volatile sig_atomic_t lying;
@@ -31,16 +32,22 @@ static int submit_liar(void *ctx, sherd__call *c, sherd_diag *d)
     return sherd__hosted_submit(ctx, compute_liar, c, d);
 }
 
-static int run_bench_node(sherd__cli *cli, sherd_diag *d)
+static int start_liar(sherd_node **out, const sherd_node_options *opt, sherd_diag *d)
 {
-    struct sigaction act = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
-    sherd__backend liar = sherd__backend_cpu;
+    static sherd__backend liar; /* outlives the node */
+    liar = sherd__backend_cpu;
     liar.name = "liar";
     liar.submit = submit_liar;
     liar.compute = compute_liar;
     liar.stream = NULL;
+    return sherd__node_start_with(out, opt, &liar, d);
+}
+
+static int run_bench_node(sherd__cli *cli, sherd_diag *d)
+{
+    struct sigaction act = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
     sigaction(SIGUSR2, &act, NULL);
-    return sherd__node_with(&liar, cli, d);
+    return sherd__node_with(start_liar, cli, d);
 }
 
 const sherd__verb sherd__verb_bench_node = {

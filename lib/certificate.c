@@ -45,7 +45,7 @@ void sherd_certificate_free(sherd_certificate *c)
     if (!c) return;
     sherd__certificate_fini(&c->c);
     sherd__file_abort(c->file);
-    sherd__identity_free(c->id);
+    sherd_identity_free(c->id);
     sherd__free(c->name);
     sherd__free(c->text);
     sherd__free(c);
@@ -58,7 +58,8 @@ int sherd_certificate_new(sherd_certificate **out, const char *key_file, sherd_d
     *out = NULL;
     sherd_certificate *c = sherd__calloc(1, sizeof *c);
     if (!c) return no_memory(d);
-    int err = key_file ? sherd__identity_load(&c->id, key_file, d) : sherd__identity_new(&c->id);
+    int err = key_file ? sherd_identity_load(&c->id, key_file, d)
+                       : sherd_identity_new(&c->id, NULL);
     if (err) {
         sherd_certificate_free(c);
         return sherd__fail(d, err, NULL, "cannot make a key for the certificate");

@@ -52,6 +52,11 @@ static const struct {
     { "sherd_profile_info", sherd_profile_info_fields, sizeof(sherd_profile_info), false },
     { "sherd_forecast", sherd_forecast_fields, sizeof(sherd_forecast), false },
     { "sherd_rounding", sherd_rounding_fields, sizeof(sherd_rounding), false },
+    { "sherd_peer", sherd_peer_fields, sizeof(sherd_peer), false },
+    { "sherd_node_report", sherd_node_report_fields, sizeof(sherd_node_report), false },
+    { "sherd_node_tasks", sherd_node_tasks_fields, sizeof(sherd_node_tasks), false },
+    { "sherd_node_privacy", sherd_node_privacy_fields, sizeof(sherd_node_privacy), false },
+    { "sherd_local_node", sherd_local_node_fields, sizeof(sherd_local_node), false },
 };
 
 static void members_are_listed_in_order_and_as_they_are(void **state)
