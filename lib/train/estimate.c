@@ -92,8 +92,8 @@ static int compare(const sherd_training *t, uint64_t need, size_t count, sherd_d
                        "fewer or narrower layers, a smaller batch or fewer examples need less",
                        "%s: training takes %s of memory or more%s (%zu parameters), and %s are "
                        "available",
-                       t->recipe->name, sherd__plan_bytes_text((double)all, takes), each, count,
-                       sherd__plan_bytes_text((double)there, has));
+                       t->recipe->name, sherd__bytes_text((double)all, takes), each, count,
+                       sherd__bytes_text((double)there, has));
 }
 
 static int weigh(const sherd_training *t, size_t examples, size_t *width, sherd_diag *d)

@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "core/clock.h"
+#include "core/diag.h"
 #include "core/hooks.h"
 #include "core/options.h"
 #include "scheduler/cluster/state.h"
@@ -293,7 +294,7 @@ void sherd__cluster_tell_small(sherd_cluster *c, uint32_t node)
         sherd__cluster_say(c, SHERD_LOG_WARN,
                            "%s says that it has room for %s, which is too little for this work: it "
                            "counts as lost",
-                           n->label, sherd__plan_bytes_text((double)memory, has));
+                           n->label, sherd__bytes_text((double)memory, has));
 }
 
 uint64_t sherd__cluster_pass_over(sherd_cluster *c, uint64_t memory)

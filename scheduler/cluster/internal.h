@@ -84,6 +84,9 @@ int sherd__product_run(sherd_cluster *c, sherd__job *job, bool last, const sherd
 /** Sets *ms to what is left of `all` ms since `began` (sherd__clock_s); both are 0 if there is no
  *  limit. SHERD_ETIMEOUT. */
 int sherd__time_left(uint32_t *ms, uint32_t all, double began, sherd_diag *d) SHERD_MUST;
+/** Makes an empty report of this many nodes. SHERD_ENOMEM. The caller frees it with
+ *  sherd_report_fini. */
+int sherd__report_init(sherd_report *r, uint32_t nodes) SHERD_MUST;
 /** Adds the costs of an earlier encoding of the same product to r, and frees `before`. */
 void sherd__report_add(sherd_report *r, sherd_report *before);
 /** Drops the blocks of a kept job at the nodes. */
