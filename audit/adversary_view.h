@@ -11,6 +11,7 @@
 #define AUDIT_ADVERSARY_VIEW_H
 
 #include "audit/view.h"
+#include "sherd/audit.h"
 #include "sherd/mat.h"
 
 /** Identifies a column by its non-zero values, in any order. */
@@ -57,21 +58,11 @@ int sherd__adversary_view_of(sherd__adversary_view *out, const sherd__node_view 
 int sherd__adversary_view_join(sherd__adversary_view *out, const sherd__adversary_view *const *part,
                                size_t len, size_t k) SHERD_MUST;
 
-/** Formats that the audit's own recorder writes. */
-typedef enum sherd__view_form {
-    SHERD__FORM_PUBLISHED, /* permute as published: values with their row indices; their order is
-                              not used */
-    SHERD__FORM_SINGLE,    /* permute --group 1: non-zero values in row order, without indices;
-                              columns in random order */
-    SHERD__FORM_GROUP,     /* permute --group all */
-    SHERD__FORM_PLAIN      /* rows */
-} sherd__view_form;
-
 /**
  * Builds a node's view of `a` without a network: columns `cols` (under plain: `rows` rows from
  * `first`). SHERD_ENOMEM.
  */
-int sherd__adversary_view_make(sherd__adversary_view *out, sherd__view_form form, sherd_view a,
+int sherd__adversary_view_make(sherd__adversary_view *out, sherd_audit_form form, sherd_view a,
                                const uint32_t *cols, size_t cols_len, size_t first, size_t rows,
                                size_t rows_max) SHERD_MUST;
 

@@ -5,7 +5,6 @@
  */
 #include "audit/audit.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,44 +12,6 @@
 #include "audit/stats_internal.h"
 #include "core/alloc.h"
 #include "core/diag.h"
-
-void sherd__audit_report_fini(sherd__audit_report *r)
-{
-    sherd__findings_fini(&r->findings);
-    sherd__gallery_fini(&r->gallery);
-}
-
-void sherd__audit_warn(sherd__audit_report *r, const char *fmt, ...)
-{
-    va_list args;
-    if (r->warnings_len == sizeof r->warnings / sizeof *r->warnings) {
-        snprintf(r->warnings[r->warnings_len - 1], sizeof *r->warnings, "and %u notes more",
-                 ++r->warnings_more + 1);
-        return;
-    }
-    va_start(args, fmt);
-    vsnprintf(r->warnings[r->warnings_len++], sizeof *r->warnings, fmt, args);
-    va_end(args);
-}
-
-void sherd__audit_leave_out(sherd__audit_report *r, const char *fmt, ...)
-{
-    va_list args;
-    char text[sizeof *r->unseen];
-    va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
-    if (r->unseen_len == sizeof r->unseen / sizeof *r->unseen) sherd__audit_warn(r, "%s", text);
-    else memcpy(r->unseen[r->unseen_len++], text, sizeof text);
-}
-
-size_t sherd__audit_flagged(const sherd__audit_report *r)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < r->findings.len; i++)
-        n += r->findings.list[i].flagged && !r->findings.list[i].control;
-    return n;
-}
 
 /* Writes "node-1, node-4", truncated if it is too long. */
 static void join_names(char out[96], const char *const *names, const uint32_t *m, uint32_t size)
@@ -63,7 +24,7 @@ static void join_names(char out[96], const char *const *names, const uint32_t *m
 }
 
 typedef struct running {
-    sherd__audit_report *r;
+    sherd_audit *r;
     const sherd__adversary_view *sights; /* clear products, or */
     const sherd__elements *operand[2];   /* element-wise operands; [1] may be NULL */
     const sherd__audit_cast *cast;
@@ -175,10 +136,8 @@ static int attack_all(running *a, const sherd__members *m, bool nodes, uint32_t 
         if (!nodes) len = gather(c, list, m->size, room);
         err = len ? attack(a, nodes ? list : room, len, who, d) : SHERD_OK;
     }
-    if (!err && m->len && a->r->scopes_len < SHERD__AUDIT_SIZES)
-        a->r->scopes[a->r->scopes_len++] = (sherd__audit_scope){
-            nodes, m->size, m->len, m->of, first, a->r->findings.len
-        };
+    if (!err && m->len)
+        sherd__audit_scope_add(a->r, nodes ? "node" : "domain", m->size, m->len, m->of, first);
     return err;
 }
 
@@ -205,7 +164,7 @@ static int attack_everybody(running *a, sherd_diag *d)
     return err;
 }
 
-int sherd__audit_adversary_views(sherd__audit_report *r, const sherd__audit_cast *cast,
+int sherd__audit_adversary_views(sherd_audit *r, const sherd__audit_cast *cast,
                                  const sherd__adversary_view *sights, const sherd__truth *truth,
                                  const sherd__public *pub, const sherd__audit_plan *plan,
                                  sherd_diag *d)
@@ -216,7 +175,7 @@ int sherd__audit_adversary_views(sherd__audit_report *r, const sherd__audit_cast
     return attack_everybody(&a, d);
 }
 
-int sherd__audit_element_wise(sherd__audit_report *r, const sherd__audit_cast *cast,
+int sherd__audit_element_wise(sherd_audit *r, const sherd__audit_cast *cast,
                               const sherd__elements *left, const sherd__elements *right,
                               const sherd__truth *a, const sherd__truth *b,
                               const sherd__public *pub, const sherd__audit_plan *plan,
@@ -295,7 +254,7 @@ static bool placed(const sherd__shares *s, const sherd__seen *e)
 }
 
 /* Attacks every share of A as if it contained values, and tests whether it depends on them. */
-static int each_share(sherd__audit_report *r, const sherd__shares *s, const char *const *names,
+static int each_share(sherd_audit *r, const sherd__shares *s, const char *const *names,
                       const sherd__truth *truth, const sherd__public *pub,
                       const sherd__audit_plan *plan, sherd_diag *d)
 {
@@ -316,7 +275,7 @@ static int each_share(sherd__audit_report *r, const sherd__shares *s, const char
     return err;
 }
 
-static int independence(sherd__audit_report *r, const sherd__shares *s, const sherd__truth *truth,
+static int independence(sherd_audit *r, const sherd__shares *s, const sherd__truth *truth,
                         const sherd__audit_options *opt, sherd_diag *d)
 {
     int err = SHERD_OK;
@@ -350,7 +309,7 @@ static bool enough_shares(const sherd__seen *e)
 
 /* Tests streams of masks, and reports which masks cannot be found. Rows of the first `told`
    encodings were counted before. */
-static int streams(sherd__audit_report *r, const sherd__seen *seen, size_t len, size_t told,
+static int streams(sherd_audit *r, const sherd__seen *seen, size_t len, size_t told,
                    const sherd__audit_options *opt, sherd_diag *d)
 {
     const char *where = told > 0 ? " of several products" : "";
@@ -392,7 +351,7 @@ static int known_blocks(double ***out, const sherd__shares *s, const sherd__seen
 
 /* Finds masks that were used twice, at any offset. For one-time masks, and for a record that lacks
    shares, this needs the operand. */
-static int offsets(sherd__audit_report *r, const sherd__shares *s, const sherd__truth *truth,
+static int offsets(sherd_audit *r, const sherd__shares *s, const sherd__truth *truth,
                    const sherd__truth *right, const sherd__audit_options *opt, sherd_diag *d)
 {
     sherd__seen *seen = sherd__calloc(s->seen_len, sizeof *seen);
@@ -415,7 +374,7 @@ static int offsets(sherd__audit_report *r, const sherd__shares *s, const sherd__
 }
 
 /* Attacks all encodings by coalitions of one size; *s receives how many were attacked. */
-static int coalitions(sherd__audit_report *r, const sherd__shares *s, uint32_t size,
+static int coalitions(sherd_audit *r, const sherd__shares *s, uint32_t size,
                       const sherd__audit_options *opt, uint32_t *drawn, sherd_diag *d)
 {
     int err = SHERD_OK;
@@ -424,21 +383,19 @@ static int coalitions(sherd__audit_report *r, const sherd__shares *s, uint32_t s
     return err;
 }
 
-static int add_scope(sherd__audit_report *r, uint32_t n, uint32_t size, uint32_t drawn,
-                     size_t first, sherd_diag *d)
+static int add_scope(sherd_audit *r, uint32_t n, uint32_t size, uint32_t drawn, size_t first,
+                     sherd_diag *d)
 {
     sherd__members m;
     if (sherd__members_choose(&m, n, size, 1, 0))
         return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
-    if (r->scopes_len < SHERD__AUDIT_SIZES)
-        r->scopes[r->scopes_len++] = (sherd__audit_scope){ false, size,  drawn,
-                                                           m.of,  first, r->findings.len };
+    sherd__audit_scope_add(r, "domain", size, drawn, m.of, first);
     sherd__members_fini(&m);
     return SHERD_OK;
 }
 
-static int by_code(sherd__audit_report *r, sherd__shares *s, const sherd__truth *truth,
-                   size_t first, const sherd__audit_options *opt, sherd_diag *d)
+static int by_code(sherd_audit *r, sherd__shares *s, const sherd__truth *truth, size_t first,
+                   const sherd__audit_options *opt, sherd_diag *d)
 {
     uint32_t drawn = 0, t = s->code.masks, n = s->numbered ? r->domains : s->code.shares;
     sherd__audit_options own = *opt;                   /* for made-up shares */
@@ -472,7 +429,7 @@ static int by_code(sherd__audit_report *r, sherd__shares *s, const sherd__truth 
 /* Attacks each domain separately, because how shares match is unknown or does not matter. With
    one-time masks all domains together hold only the separate rows of each, and the differences
    between their encodings are tested with all others. */
-static int by_domain(sherd__audit_report *r, const sherd__shares *s, size_t first,
+static int by_domain(sherd_audit *r, const sherd__shares *s, size_t first,
                      sherd__audit_options *opt, sherd_diag *d)
 {
     sherd__seen_code code = s->single;
@@ -506,7 +463,7 @@ static int check_right(const sherd__shares *s, const sherd__truth *right, sherd_
                        rows, s->left_out[0] ? "at least " : "", end, right->a.rows, right->a.cols);
 }
 
-int sherd__audit_shares(sherd__audit_report *r, sherd__shares *s, const char *const *names,
+int sherd__audit_shares(sherd_audit *r, sherd__shares *s, const char *const *names,
                         const sherd__truth *truth, const sherd__truth *right,
                         const sherd__public *pub, const sherd__audit_plan *plan, sherd_diag *d)
 {
@@ -546,7 +503,7 @@ static bool sent_again(const sherd__seen *a, const sherd__seen *b)
     return false;
 }
 
-int sherd__audit_reuse(sherd__audit_report *r, const sherd__shares *s, const sherd__shares *more,
+int sherd__audit_reuse(sherd_audit *r, const sherd__shares *s, const sherd__shares *more,
                        size_t more_len, const char *const *names, const sherd__audit_plan *plan,
                        sherd_diag *d)
 {
@@ -569,17 +526,4 @@ int sherd__audit_reuse(sherd__audit_report *r, const sherd__shares *s, const she
     if (!err && len > s->seen_len) err = streams(r, seen, len, s->seen_len, &opt, d);
     sherd__free(seen);
     return err;
-}
-
-int sherd__audit_judge(sherd__audit_report *r, sherd_diag *d)
-{
-    sherd__control missed;
-    bool controls = false;
-    if (sherd__findings_judge(&r->findings, SHERD__AUDIT_FAMILY))
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
-    for (size_t i = 0; i < r->findings.len; i++) controls |= r->findings.list[i].control;
-    if (!controls || sherd__controls_flagged(&r->findings, &missed)) return SHERD_OK;
-    return sherd__fail(d, SHERD_EINTERNAL, "please report this",
-                       "the audit did not flag its negative control '%s': it proves nothing",
-                       sherd__control_name(missed));
 }

@@ -1,29 +1,19 @@
 /*
  * A complete audit: every node alone and coalitions of T and of T+1 domains, all attacks on each,
- * judged together. The result is a report that gives findings with their values by chance, and how
- * many adversaries were attacked.
+ * judged together. The result is the report of sherd/audit.h.
  */
 #ifndef AUDIT_AUDIT_H
 #define AUDIT_AUDIT_H
 
-#include <jansson.h>
-
 #include "audit/coded.h"
+#include "audit/controls.h"
 #include "audit/elements.h"
 #include "audit/members.h"
 #include "audit/shares.h"
 
 #define SHERD__AUDIT_SIZES 4u
 
-/** Coalitions of one size: how many there are and how many were attacked. */
-typedef struct sherd__audit_scope {
-    bool nodes; /* single nodes of any domain; else `size` domains */
-    uint32_t size, attacked;
-    uint64_t of;
-    size_t first, end; /* range of its findings */
-} sherd__audit_scope;
-
-typedef struct sherd__audit_report {
+struct sherd_audit {
     char subject[160];   /* what was audited, for people */
     char form[64];       /* how the values were sent */
     uint64_t rows, cols; /* of A, if known; else 0 */
@@ -34,7 +24,7 @@ typedef struct sherd__audit_report {
     char reach[160];      /* if `cut`: what the findings, or their absence, cover */
     uint64_t public_rows; /* 0: no side information */
     bool truth, labels;   /* whether they were known for counting */
-    sherd__audit_scope scopes[SHERD__AUDIT_SIZES];
+    sherd_audit_scope scopes[SHERD__AUDIT_SIZES];
     uint32_t scopes_len;
     sherd__findings findings;
     sherd__gallery gallery; /* of one node */
@@ -43,20 +33,27 @@ typedef struct sherd__audit_report {
     char unseen[8][240];                  /* what this audit left out, in addition to what no audit
                                              can see */
     uint32_t unseen_len;
-} sherd__audit_report;
+    sherd_audit_figure *figures; /* these and controls: set by sherd__audit_judge */
+    size_t figures_len;
+    sherd_audit_control controls[SHERD__CONTROLS + 1]; /* the last: of the record itself */
+    size_t controls_len;
+    char *json, *html; /* the last texts */
+};
 
-void sherd__audit_report_fini(sherd__audit_report *r);
+void sherd__audit_fini(sherd_audit *r);
+/** Appends a scope: `size` nodes or domains (unit), and the findings from `first` on. */
+void sherd__audit_scope_add(sherd_audit *r, const char *unit, uint32_t size, uint32_t attacked,
+                            uint64_t of, size_t first);
 /** Adds a sentence to the report. The last one that fits says how many do not. */
-void sherd__audit_warn(sherd__audit_report *r, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
+void sherd__audit_warn(sherd_audit *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /** Adds something that this audit left out, as "WHAT: how much". If the list is full, it becomes a
  *  warning. */
-void sherd__audit_leave_out(sherd__audit_report *r, const char *fmt, ...)
+void sherd__audit_leave_out(sherd_audit *r, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
 /** Sets cut, covered and reach of the report: whether the record is complete. */
-void sherd__audit_reach(sherd__audit_report *r, const sherd__views *v);
+void sherd__audit_reach(sherd_audit *r, const sherd__views *v);
 
 /** The adversaries: nodes, and their domains. Borrowed. */
 typedef struct sherd__audit_cast {
@@ -83,14 +80,14 @@ typedef struct sherd__audit_plan {
  * of domains. Appends findings to the report. truth, pub: as for sherd__audit_clear. SHERD_ENOMEM,
  * SHERD_ESHAPE, SHERD_EINTERRUPTED.
  */
-int sherd__audit_adversary_views(sherd__audit_report *r, const sherd__audit_cast *cast,
+int sherd__audit_adversary_views(sherd_audit *r, const sherd__audit_cast *cast,
                                  const sherd__adversary_view *sights, const sherd__truth *truth,
                                  const sherd__public *pub, const sherd__audit_plan *plan,
                                  sherd_diag *d) SHERD_MUST;
 
 /** As sherd__audit_adversary_views, for the nodes' views of an element-wise operation. left, right:
  *  indexed by node. If right or b is NULL, B is not attacked. pub: rows like A's. Same errors. */
-int sherd__audit_element_wise(sherd__audit_report *r, const sherd__audit_cast *cast,
+int sherd__audit_element_wise(sherd_audit *r, const sherd__audit_cast *cast,
                               const sherd__elements *left, const sherd__elements *right,
                               const sherd__truth *a, const sherd__truth *b,
                               const sherd__public *pub, const sherd__audit_plan *plan,
@@ -103,7 +100,7 @@ int sherd__audit_element_wise(sherd__audit_report *r, const sherd__audit_cast *c
  * record that has shares of it (sherd__shares_right), or NULL; masks of known data are solved for
  * from fewer shares. SHERD_ENOMEM, SHERD_ESHAPE, SHERD_EINTERRUPTED, SHERD_EINVAL.
  */
-int sherd__audit_shares(sherd__audit_report *r, sherd__shares *s, const char *const *names,
+int sherd__audit_shares(sherd_audit *r, sherd__shares *s, const char *const *names,
                         const sherd__truth *truth, const sherd__truth *right,
                         const sherd__public *pub, const sherd__audit_plan *plan,
                         sherd_diag *d) SHERD_MUST;
@@ -114,27 +111,15 @@ int sherd__audit_shares(sherd__audit_report *r, sherd__shares *s, const char *co
  * both. Blocks with the same bytes in two products are one encoding that was sent again. To be
  * called after sherd__audit_shares. names: of domains. SHERD_ENOMEM, SHERD_EINVAL.
  */
-int sherd__audit_reuse(sherd__audit_report *r, const sherd__shares *s, const sherd__shares *more,
+int sherd__audit_reuse(sherd_audit *r, const sherd__shares *s, const sherd__shares *more,
                        size_t more_len, const char *const *names, const sherd__audit_plan *plan,
                        sherd_diag *d) SHERD_MUST;
 
-/** Judges all findings together. SHERD_ENOMEM; SHERD_EINTERNAL: a negative control was not flagged,
- *  so the audit proves nothing. */
-int sherd__audit_judge(sherd__audit_report *r, sherd_diag *d) SHERD_MUST;
-
-/** Adds the report's fields to a JSON object that already has schema and ok. SHERD_ENOMEM. */
-int sherd__audit_json(const sherd__audit_report *r, json_t *into) SHERD_MUST;
-/** Returns sentence i, for people, of the list of what no audit sees, followed by what this one
- *  left out; NULL after the last. Every report contains them. */
-const char *sherd__audit_unseen(const sherd__audit_report *r, size_t i);
-/** Returns how many findings are flagged, without controls. */
-size_t sherd__audit_flagged(const sherd__audit_report *r);
-
-/**
- * Writes the report as one self-contained HTML page. *out is terminated and the caller frees it
- * with sherd__free. Pictures have `width` columns a line if that divides A's columns. SHERD_ENOMEM.
- */
-int sherd__audit_html(const sherd__audit_report *r, size_t width, char **out,
-                      size_t *len) SHERD_MUST;
+/** Judges all findings together and completes the report: sizes of findings, figures, controls.
+ *  SHERD_ENOMEM; SHERD_EINTERNAL: a negative control was not flagged, so the audit proves
+ *  nothing. */
+int sherd__audit_judge(sherd_audit *r, sherd_diag *d) SHERD_MUST;
+/** Makes the report's figures and controls from its findings. SHERD_ENOMEM. */
+int sherd__audit_figures(sherd_audit *r) SHERD_MUST;
 
 #endif

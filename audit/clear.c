@@ -34,10 +34,11 @@ void sherd__gallery_fini(sherd__gallery *g)
     memset(g, 0, sizeof *g);
 }
 
-sherd__finding sherd__clear_about(const sherd__counting *k, const char *test, const char *statistic)
+sherd_audit_finding sherd__clear_about(const sherd__counting *k, const char *test,
+                                       const char *statistic)
 {
-    sherd__finding f = {
-        .test = test, .statistic = statistic, .chance = NAN, .low = NAN, .high = NAN, .log_p = NAN
+    sherd_audit_finding f = {
+        .test = test, .statistic = statistic, .chance = NAN, .low = NAN, .high = NAN, .ln_p = NAN
     };
     snprintf(f.who, sizeof f.who, "%s", k->who);
     snprintf(f.subject, sizeof f.subject, "%s", k->subject);
@@ -45,13 +46,13 @@ sherd__finding sherd__clear_about(const sherd__counting *k, const char *test, co
 }
 
 /* Sets a finding of `hits` hits in n, each of probability p by chance. */
-void sherd__clear_hits(sherd__finding *f, double hits, size_t n, double p)
+void sherd__clear_hits(sherd_audit_finding *f, double hits, size_t n, double p)
 {
     uint64_t whole = (uint64_t)hits;
     f->value = n ? hits / (double)n : 0;
     f->chance = p;
     sherd__tail_interval(whole, n ? n : 1, 0.99, &f->low, &f->high);
-    f->log_p = whole ? sherd__tail_binomial(whole, n, p) : 0;
+    f->ln_p = whole ? sherd__tail_binomial(whole, n, p) : 0;
 }
 
 /* ---- locating -------------------------------------------------------------------------------- */
@@ -122,7 +123,7 @@ static void counting_fini(sherd__counting *k)
 /* Counts entries of A that the view contains unchanged. */
 static int verbatim(sherd__findings *l, const sherd__counting *k, const sherd__truth *t)
 {
-    sherd__finding f = sherd__clear_about(k, "verbatim", "fraction of the entries of A");
+    sherd_audit_finding f = sherd__clear_about(k, "verbatim", "fraction of the entries of A");
     const sherd__adversary_view *s = k->s;
     double entries = 0, all = (double)t->a.rows * (double)t->a.cols;
     size_t at = 0, columns = 0, telling = 0;
@@ -135,8 +136,8 @@ static int verbatim(sherd__findings *l, const sherd__counting *k, const sherd__t
         }
     f.value = all > 0 ? entries / all : 0;
     f.chance = 0;
-    f.log_p = telling ? (double)telling * (log((double)t->a.cols) - 64 * M_LN2) : 0;
-    if (f.log_p > 0) f.log_p = 0;
+    f.ln_p = telling ? (double)telling * (log((double)t->a.cols) - 64 * M_LN2) : 0;
+    if (f.ln_p > 0) f.ln_p = 0;
     snprintf(f.sentence, sizeof f.sentence,
              "%.3g %% of A's %.0f entries were sent as they are: all that was sent of %zu of %zu "
              "columns is found in A (by chance none: their values agree in a 64-bit hash)",
@@ -148,7 +149,7 @@ static int verbatim(sherd__findings *l, const sherd__counting *k, const sherd__t
 int sherd__clear_zero_mask(sherd__findings *l, const sherd__counting *k, const sherd__truth *t,
                            double *line)
 {
-    sherd__finding f = sherd__clear_about(k, "zero mask", "F1");
+    sherd_audit_finding f = sherd__clear_about(k, "zero mask", "F1");
     const sherd__sheaf *h = &k->s->sheaves[k->sheaf];
     double hit = 0, said = 0, is = 0, all = 0;
     size_t rows = 0;
@@ -183,7 +184,7 @@ int sherd__clear_zero_mask(sherd__findings *l, const sherd__counting *k, const s
 int sherd__clear_matched(sherd__findings *l, const sherd__counting *k, const sherd__truth *t,
                          const sherd__public *pub, sherd__match_how how, const size_t *to)
 {
-    sherd__finding f = sherd__clear_about(k, "columns", how_text[how]);
+    sherd_audit_finding f = sherd__clear_about(k, "columns", how_text[how]);
     double hits = 0;
     size_t known = 0;
     for (size_t j = 0; j < k->s->cols; j++) {
@@ -205,7 +206,8 @@ int sherd__clear_matched(sherd__findings *l, const sherd__counting *k, const she
 int sherd__clear_labels(sherd__findings *l, const sherd__counting *k, const sherd__truth *t,
                         const sherd__inferred *in, unsigned which)
 {
-    sherd__finding f = sherd__clear_about(k, "labels", which ? "5 nearest public rows" : "linear");
+    sherd_audit_finding f = sherd__clear_about(k, "labels",
+                                               which ? "5 nearest public rows" : "linear");
     size_t right = 0, of[256] = { 0 }, most = 0, rows = 0;
     if (!t->labels || !in->label[which]) return SHERD_OK;
     for (size_t i = 0; i < k->tests; i++) {
@@ -240,8 +242,8 @@ int sherd__clear_rebuilt(sherd__findings *l, const sherd__counting *k, const she
                          const sherd__public *pub, const sherd__inferred *in, unsigned which,
                          double *line, double *r2)
 {
-    sherd__finding f = sherd__clear_about(k, "rebuilding",
-                                          which ? "R2, 5 nearest public rows" : "R2, linear");
+    sherd_audit_finding f = sherd__clear_about(k, "rebuilding",
+                                               which ? "R2, 5 nearest public rows" : "R2, linear");
     size_t cols = t->a.cols, better = 0, rows = 0;
     double scale = k->scale, off = 0, off_mean = 0, spread = 0;
     double *mean = sherd__calloc(2 * cols, sizeof *mean), *guess = mean ? mean + cols : NULL;
@@ -272,7 +274,7 @@ int sherd__clear_rebuilt(sherd__findings *l, const sherd__counting *k, const she
     if (!(spread > 0)) return SHERD_OK;
     f.value = *r2 = 1 - off / spread;
     f.chance = 1 - off_mean / spread;
-    f.log_p = better ? sherd__tail_binomial(better, rows, 0.5) : 0;
+    f.ln_p = better ? sherd__tail_binomial(better, rows, 0.5) : 0;
     snprintf(f.sentence, sizeof f.sentence,
              "all %zu columns of %zu rows rebuilt with R2 %.3f, %s (the public mean: %.3f; closer "
              "than it in %zu rows, by chance half)",

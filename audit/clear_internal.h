@@ -41,10 +41,10 @@ int sherd__clear_rebuilt(sherd__findings *l, const sherd__counting *k, const she
 int sherd__clear_draw(sherd__gallery *g, const sherd__counting *k, const sherd__truth *t,
                       const size_t *to, const double *rebuilt) SHERD_MUST;
 /** Returns a finding with all values unknown. */
-sherd__finding sherd__clear_about(const sherd__counting *k, const char *test,
-                                  const char *statistic);
+sherd_audit_finding sherd__clear_about(const sherd__counting *k, const char *test,
+                                       const char *statistic);
 /** Sets value, chance, interval and p-value of `hits` hits in n, each of probability p by
  *  chance. */
-void sherd__clear_hits(sherd__finding *f, double hits, size_t n, double p);
+void sherd__clear_hits(sherd_audit_finding *f, double hits, size_t n, double p);
 
 #endif

@@ -109,9 +109,9 @@ typedef struct solved { /* what a coalition can solve modulo each prime */
     uint32_t rows; /* number of combinations tested, the same for all primes */
 } solved;
 
-static sherd__finding about(const attack *a, const char *test)
+static sherd_audit_finding about(const attack *a, const char *test)
 {
-    sherd__finding f = sherd__finding_of(test, "", a->control);
+    sherd_audit_finding f = sherd__finding_of(test, "", a->control);
     sherd__audit_who(f.who, a->opt, a->who, a->size);
     return f;
 }
@@ -139,7 +139,7 @@ static int look_at(attack *a, const solved *v, uint32_t row)
 {
     const sherd__seen_code *c = a->s->code;
     uint32_t w[2][SHERD__LCC_BLOCKS_MAX], scale[2] = { 1, 1 };
-    sherd__finding f = about(a, "coalition");
+    sherd_audit_finding f = about(a, "coalition");
     char what[44];
     int err = SHERD_OK;
     name_row(a, &v->u[0], row, what, sizeof what);
@@ -197,7 +197,7 @@ static int rebuild(attack *a, const solved *v)
     }
     a->rebuilt_by += blocks == a->s->code->blocks;
     if (blocks == 0 || !a->s->blocks) return SHERD_OK;
-    sherd__finding f = about(a, "reconstruction");
+    sherd_audit_finding f = about(a, "reconstruction");
     f.statistic = "entries rebuilt exactly";
     snprintf(f.subject, sizeof f.subject, "%.60s", a->s->name);
     f.value = (double)right / ((double)a->sample * a->s->code->blocks);
@@ -237,7 +237,7 @@ static int linear(attack *a, const solved *v)
                        a->features + len * n);
     }
     for (uint32_t f = 0; f < len; f++) feature[f] = a->features + f * n;
-    sherd__finding f = about(a, "reconstruction");
+    sherd_audit_finding f = about(a, "reconstruction");
     snprintf(f.subject, sizeof f.subject, "%.60s", a->s->name);
     return sherd__audit_linear(a->l, &f, feature, len, a->s->blocks, c->blocks, n);
 }
@@ -268,8 +268,8 @@ static int coalition(attack *a)
 
 static int summary(attack *a, uint64_t attacked, uint64_t all)
 {
-    sherd__finding f = sherd__finding_of("coalition", "coalitions that cancel the masks",
-                                         a->control);
+    sherd_audit_finding f = sherd__finding_of("coalition", "coalitions that cancel the masks",
+                                              a->control);
     const sherd__seen_code *c = a->s->code;
     snprintf(f.subject, sizeof f.subject, "%.60s", a->s->name);
     snprintf(f.who, sizeof f.who, "any %u domain%s", a->size, a->size > 1 ? "s" : "");

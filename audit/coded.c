@@ -111,7 +111,7 @@ static size_t at_block(sherd__counting *k, const sherd__truth *t, const sherd__s
 static int verbatim(sherd__findings *l, const sherd__counting *k, const sherd__truth *t, double p,
                     double *line)
 {
-    sherd__finding f = sherd__clear_about(k, "verbatim", "fraction of the entries of A");
+    sherd_audit_finding f = sherd__clear_about(k, "verbatim", "fraction of the entries of A");
     const sherd__sheaf *h = &k->s->sheaves[0];
     uint64_t same = 0, all = 0;
     for (size_t r = 0; r < h->kept; r++) {
@@ -123,7 +123,7 @@ static int verbatim(sherd__findings *l, const sherd__counting *k, const sherd__t
     if (all == 0) return SHERD_OK;
     f.value = (double)same / (double)all;
     f.chance = 1 / p;
-    f.log_p = same ? sherd__tail_binomial(same, all, 1 / p) : 0;
+    f.ln_p = same ? sherd__tail_binomial(same, all, 1 / p) : 0;
     snprintf(f.sentence, sizeof f.sentence,
              "%llu of %llu entries of %s stand in the share at their place (by chance %.2g)",
              (unsigned long long)same, (unsigned long long)all, k->subject, (double)all / p);

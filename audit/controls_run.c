@@ -20,18 +20,18 @@ enum { SIDE = 64, ENTRIES_MIN = 1024, GAME_SIDE = 12, BLOCKS = 8, SPARE = 3 };
 static int report(sherd__findings *l, const sherd__findings *tried, sherd__control c,
                   uint32_t coalition)
 {
-    sherd__finding f = sherd__finding_of("control", "-log10 of the smallest p", true);
-    const sherd__finding *best = NULL;
+    sherd_audit_finding f = sherd__finding_of("control", "-log10 of the smallest p", true);
+    const sherd_audit_finding *best = NULL;
     double tests = 0;
     for (size_t i = 0; i < tried->len; i++) {
-        const sherd__finding *t = &tried->list[i];
-        if (isnan(t->log_p)) continue;
+        const sherd_audit_finding *t = &tried->list[i];
+        if (isnan(t->ln_p)) continue;
         tests++;
-        if (!best || t->log_p < best->log_p) best = t;
+        if (!best || t->ln_p < best->ln_p) best = t;
     }
-    f.log_p = best ? best->log_p + log(tests) : 0;
-    if (f.log_p > 0) f.log_p = 0;
-    f.value = -f.log_p / log(10);
+    f.ln_p = best ? best->ln_p + log(tests) : 0;
+    if (f.ln_p > 0) f.ln_p = 0;
+    f.value = -f.ln_p / log(10);
     snprintf(f.subject, sizeof f.subject, "%s", sherd__control_name(c));
     snprintf(f.who, sizeof f.who, "%u domain%s", coalition, coalition > 1 ? "s" : "");
     snprintf(f.sentence, sizeof f.sentence, "control %s: best found by %s of %s (%s), p = 1e-%.0f",
@@ -103,7 +103,7 @@ static int game(sherd__findings *l, sherd__control c, const char *name,
     sherd__findings played = { 0 };
     err = sherd__audit_game(&played, &g, opt, d);
     if (err == 0) {
-        sherd__finding *f = &played.list[0];
+        sherd_audit_finding *f = &played.list[0];
         f->test = "control game";
         f->control = true;
         snprintf(f->subject, sizeof f->subject, "%s", sherd__control_name(c));
@@ -171,7 +171,7 @@ bool sherd__controls_flagged(const sherd__findings *l, sherd__control *missed)
     for (int c = 0; c < SHERD__CONTROLS; c++) {
         bool run = false, found = false;
         for (size_t i = 0; i < l->len; i++) {
-            const sherd__finding *f = &l->list[i];
+            const sherd_audit_finding *f = &l->list[i];
             if (!f->control || strncmp(f->test, "control", 7) != 0) continue;
             if (strcmp(f->subject, sherd__control_name((sherd__control)c)) != 0) continue;
             run = true;

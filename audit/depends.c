@@ -20,7 +20,7 @@ typedef struct looking {
     const sherd__seen *s;
     const double *const *blocks;
     size_t n;
-    sherd__finding about;
+    sherd_audit_finding about;
     uint64_t *x;
     double *feature[SHERD__TABLE_PRIMES];
 } looking;
@@ -28,7 +28,7 @@ typedef struct looking {
 /* Tests residues of the entries where the block is zero, or where it is not. */
 static int where(looking *g, const uint32_t *x, uint32_t p, uint32_t block, bool zero)
 {
-    sherd__finding f = g->about;
+    sherd_audit_finding f = g->about;
     size_t len = 0;
     for (size_t i = 0; i < g->n; i++)
         if ((g->blocks[block][i] == 0) == zero) g->x[len++] = x[i];
@@ -42,7 +42,7 @@ static int correlation(looking *g, const double *x, uint32_t p, uint32_t block)
 {
     const double *a = g->blocks[block], variance = ((double)p * p - 1) / 12;
     double mean = 0, with = 0, squares = 0;
-    sherd__finding f = g->about;
+    sherd_audit_finding f = g->about;
     for (size_t i = 0; i < g->n; i++) mean += a[i] / (double)g->n;
     for (size_t i = 0; i < g->n; i++) {
         with += x[i] * (a[i] - mean);
@@ -53,7 +53,7 @@ static int correlation(looking *g, const double *x, uint32_t p, uint32_t block)
     f.statistic = "correlation with the data";
     f.value = fabs(z) / sqrt((double)g->n);
     f.chance = 0;
-    f.log_p = sherd__tail_subgaussian(z);
+    f.ln_p = sherd__tail_subgaussian(z);
     snprintf(f.subject, sizeof f.subject, "%.12s and block %u, prime %u", g->s->name, block + 1, p);
     snprintf(f.sentence, sizeof f.sentence,
              "%s: residues and data correlate by %.3g over %zu entries (by chance %.2g)", f.subject,

@@ -212,11 +212,11 @@ static size_t common(const double *x, size_t n, const double *a, size_t m)
     return both;
 }
 
-static sherd__finding about(const char *test, const char *statistic, const char *name,
-                            const char *who)
+static sherd_audit_finding about(const char *test, const char *statistic, const char *name,
+                                 const char *who)
 {
-    sherd__finding f = {
-        .test = test, .statistic = statistic, .chance = NAN, .low = NAN, .high = NAN, .log_p = NAN
+    sherd_audit_finding f = {
+        .test = test, .statistic = statistic, .chance = NAN, .low = NAN, .high = NAN, .ln_p = NAN
     };
     snprintf(f.subject, sizeof f.subject, "%s", name);
     snprintf(f.who, sizeof f.who, "%s", who);
@@ -228,7 +228,7 @@ static sherd__finding about(const char *test, const char *statistic, const char 
 static int verbatim(sherd__findings *l, const sherd__elements *e, const char *name, const char *who,
                     const sherd__truth *t, double *line, double *room)
 {
-    sherd__finding f = about("verbatim", "fraction of the entries, element-wise", name, who);
+    sherd_audit_finding f = about("verbatim", "fraction of the entries, element-wise", name, who);
     size_t rows = e->rows < t->a.rows ? e->rows : t->a.rows, same = 0;
     for (size_t r = 0; r < rows; r++) {
         sherd__truth_row(t, r, line);
@@ -277,7 +277,7 @@ static int labels(sherd__findings *l, const sherd__inferred *in, unsigned which,
                   const char *who, const sherd__truth *t, const size_t *test)
 {
     const char *how = which ? "5 nearest public rows, by values" : "linear, by values";
-    sherd__finding f = about("labels", how, name, who);
+    sherd_audit_finding f = about("labels", how, name, who);
     size_t right = 0, of[256] = { 0 }, most = 0;
     if (!t->labels || !in->label[which]) return SHERD_OK;
     for (size_t i = 0; i < in->rows; i++) {
@@ -288,7 +288,7 @@ static int labels(sherd__findings *l, const sherd__inferred *in, unsigned which,
     f.value = (double)right / (double)in->rows;
     f.chance = (double)most / (double)in->rows;
     sherd__tail_interval(right, in->rows, 0.99, &f.low, &f.high);
-    f.log_p = right ? sherd__tail_binomial(right, in->rows, f.chance) : 0;
+    f.ln_p = right ? sherd__tail_binomial(right, in->rows, f.chance) : 0;
     snprintf(f.sentence, sizeof f.sentence,
              "labels of %.1f %% of %zu rows read from which values they hold, %s (always naming "
              "the most frequent one: %.1f %%)",
@@ -301,7 +301,7 @@ static int rebuilt(sherd__findings *l, const sherd__inferred *in, unsigned which
                    const size_t *test, double scale, double *line)
 {
     const char *how = which ? "R2, 5 nearest, by values" : "R2, linear, by values";
-    sherd__finding f = about("rebuilding", how, name, who);
+    sherd_audit_finding f = about("rebuilding", how, name, who);
     size_t cols = t->a.cols;
     double off = 0, off_mean = 0, spread = 0;
     double *mean = sherd__calloc(2 * cols, sizeof *mean), *guess = mean ? mean + cols : NULL;

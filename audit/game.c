@@ -231,13 +231,13 @@ static int conclude(sherd__findings *l, const play *y, const sherd__audit_option
         right += (above ? best.above : !best.above) == y->coin[i];
     }
     uint32_t counted = y->rounds - half;
-    sherd__finding f = sherd__finding_of("game", "advantage", false);
+    sherd_audit_finding f = sherd__finding_of("game", "advantage", false);
     sherd__tail_interval(right, counted, 0.99, &f.low, &f.high);
     f.low = 2 * f.low - 1;
     f.high = 2 * f.high - 1;
     f.value = 2.0 * right / counted - 1;
     f.chance = 0;
-    f.log_p = sherd__tail_binomial(right, counted, 0.5);
+    f.ln_p = sherd__tail_binomial(right, counted, 0.5);
     snprintf(f.subject, sizeof f.subject, "%.60s", y->g->name);
     sherd__audit_who(f.who, opt, y->g->members, y->g->members_len);
     snprintf(f.sentence, sizeof f.sentence,

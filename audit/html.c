@@ -12,6 +12,8 @@
 #include "audit/audit.h"
 #include "core/alloc.h"
 #include "core/buf.h"
+#include "core/diag.h"
+#include "store/file.h"
 #include "store/png.h"
 
 #define PAGE_MAX ((size_t)256 << 20)
@@ -139,7 +141,7 @@ static void put_bar(page *p, double v, double chance)
          100 * a, 100 * b);
 }
 
-static void put_finding(page *p, const sherd__finding *f)
+static void put_finding(page *p, const sherd_audit_finding *f)
 {
     putf(p, "<tr%s><td>", f->flagged ? " class=\"flag\"" : "");
     put_text(p, f->test);
@@ -153,7 +155,7 @@ static void put_finding(page *p, const sherd__finding *f)
     put_number(p, f->value);
     put_number(p, f->chance);
     put_bar(p, f->value, isnan(f->chance) ? 0 : f->chance);
-    put_number(p, isnan(f->log_p) ? NAN : f->log_p / M_LN10);
+    put_number(p, isnan(f->ln_p) ? NAN : f->ln_p / M_LN10);
     putf(p, "<td>%s</td><td class=\"s\">",
          f->control   ? (f->flagged ? "flagged, as it must be" : "MISSED")
          : f->flagged ? "flagged"
@@ -162,7 +164,7 @@ static void put_finding(page *p, const sherd__finding *f)
     put(p, "</td></tr>\n");
 }
 
-static void put_findings(page *p, const sherd__findings *l, size_t first, size_t end)
+static void put_findings(page *p, const sherd__findings *l, uint64_t first, uint64_t end)
 {
     put(p,
         "<table><tr><th>attack</th><th>figure</th><th>on</th><th>by</th><th>value</th><th>chance</"
@@ -173,16 +175,17 @@ static void put_findings(page *p, const sherd__findings *l, size_t first, size_t
     if (last < end) putf(p, "<p>%zu more findings are in the JSON report.</p>\n", end - last);
 }
 
-static void put_all(page *p, const sherd__audit_report *r)
+static void put_all(page *p, const sherd_audit *r)
 {
     size_t at = 0;
     for (uint32_t i = 0; i < r->scopes_len; i++) {
-        const sherd__audit_scope *s = &r->scopes[i];
+        const sherd_audit_scope *s = &r->scopes[i];
         if (s->first > at) {
             put(p, "<h2>As a whole</h2>\n");
             put_findings(p, &r->findings, at, s->first);
         }
-        if (s->nodes) putf(p, "<h2>Each node by itself (%" PRIu32 ")</h2>\n", s->attacked);
+        if (strcmp(s->unit, "node") == 0)
+            putf(p, "<h2>Each node by itself (%" PRIu32 ")</h2>\n", s->attacked);
         else if (s->size == 1)
             putf(p, "<h2>Each domain by itself (%" PRIu32 " of %" PRIu64 ")</h2>\n", s->attacked,
                  s->of);
@@ -211,52 +214,79 @@ static const char head[] =
     "0}img{image-rendering:pixelated;max-width:100%}figcaption{color:#555}.verdict{font-size:1.2em;"
     "font-weight:bold}</style></head><body>\n<h1>What the nodes learned</h1>\n";
 
-int sherd__audit_html(const sherd__audit_report *r, size_t width, char **out, size_t *len)
+static void put_head(page *p, const sherd_audit *r, const sherd_audit_info *info)
 {
-    page p = { .err = SHERD_OK };
-    size_t flagged = sherd__audit_flagged(r);
-    sherd__buf_init(&p.b, PAGE_MAX, 0);
-    put(&p, head);
-    put(&p, "<p>");
-    put_text(&p, r->subject);
-    put(&p, ": ");
-    put_text(&p, r->form);
-    putf(&p,
+    put(p, head);
+    put(p, "<p>");
+    put_text(p, r->subject);
+    put(p, ": ");
+    put_text(p, r->form);
+    putf(p,
          ". A is %" PRIu64 " x %" PRIu64 "; %" PRIu32 " nodes in %" PRIu32
          " domains%s; side information: %" PRIu64 " rows%s.</p>\n",
          r->rows, r->cols, r->nodes, r->domains,
          r->domains_known ? "" : ", each node counted as one", r->public_rows,
          r->labels ? " with labels" : "");
-    putf(&p,
-         "<p class=\"verdict\">%zu of %zu findings are beyond chance.</p>\n<p>Corrected for %zu "
-         "tests (Holm, family-wise %.0e). Chance is what an attacker gets who has seen "
+    putf(p,
+         "<p class=\"verdict\">%" PRIu64
+         " of %zu findings are beyond chance.</p>\n<p>Corrected for "
+         "%zu tests (Holm, family-wise %.0e). Chance is what an attacker gets who has seen "
          "nothing.</p>\n",
-         flagged, r->findings.len, r->findings.tests, SHERD__AUDIT_FAMILY);
+         info->flagged, r->findings.len, r->findings.tests, SHERD__AUDIT_FAMILY);
     if (r->cut) {
-        put(&p, "<p class=\"verdict\">");
-        put_text(&p, r->reach);
-        put(&p, "</p>\n");
+        put(p, "<p class=\"verdict\">");
+        put_text(p, r->reach);
+        put(p, "</p>\n");
     }
     for (uint32_t i = 0; i < r->warnings_len; i++) {
-        put(&p, "<p>Note: ");
-        put_text(&p, r->warnings[i]);
-        put(&p, "</p>\n");
+        put(p, "<p>Note: ");
+        put_text(p, r->warnings[i]);
+        put(p, "</p>\n");
     }
-    int err = pictures(&p, &r->gallery, width);
+}
+
+static void put_unseen(page *p, const sherd_audit *r)
+{
+    const char *text;
+    put(p, "<h2>What this audit does not see</h2>\n<ul>\n");
+    for (size_t i = 0; (text = sherd_audit_unseen_at(r, i)); i++) {
+        put(p, "<li>");
+        put_text(p, text);
+        put(p, "</li>\n");
+    }
+    put(p, "</ul>\n</body></html>\n");
+}
+
+int sherd_audit_html(sherd_audit *r, size_t width, const char **text, sherd_diag *d)
+{
+    page p = { .err = SHERD_OK };
+    sherd_audit_info info = { .size = sizeof info };
+    *text = NULL;
+    int err = sherd_audit_get(r, &info, d);
+    if (err) return err;
+    sherd__buf_init(&p.b, PAGE_MAX, 0);
+    put_head(&p, r, &info);
+    err = pictures(&p, &r->gallery, width);
     put_all(&p, r);
-    put(&p, "<h2>What this audit does not see</h2>\n<ul>\n");
-    for (size_t i = 0; sherd__audit_unseen(r, i); i++) {
-        put(&p, "<li>");
-        put_text(&p, sherd__audit_unseen(r, i));
-        put(&p, "</li>\n");
-    }
-    put(&p, "</ul>\n</body></html>\n");
+    put_unseen(&p, r);
     if (!p.err) p.err = sherd__buf_append(&p.b, "", 1);
     if (err || p.err) {
         sherd__buf_fini(&p.b);
-        return err ? err : p.err;
+        return sherd__fail(d, err ? err : p.err, NULL, "out of memory for the page");
     }
-    *out = (char *)p.b.data;
-    *len = p.b.len - 1;
+    sherd__free(r->html);
+    *text = r->html = (char *)p.b.data;
     return SHERD_OK;
+}
+
+int sherd_audit_html_save(sherd_audit *r, size_t width, const char *path, sherd_diag *d)
+{
+    const char *text;
+    sherd__file *f = NULL;
+    int err = sherd_audit_html(r, width, &text, d);
+    if (!err) err = sherd__file_begin(&f, path, SHERD__FILE_PRIVATE, d); /* the page shows data */
+    if (!err) err = sherd__file_write(f, text, strlen(text), d);
+    if (!err) return sherd__file_commit(f, d);
+    sherd__file_abort(f);
+    return err;
 }

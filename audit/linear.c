@@ -99,11 +99,11 @@ static bool score(fit *f, const double *y, double *r2, double *correlation)
     return true;
 }
 
-int sherd__audit_linear(sherd__findings *l, const sherd__finding *about,
+int sherd__audit_linear(sherd__findings *l, const sherd_audit_finding *about,
                         const double *const *feature, uint32_t features, const double *const *block,
                         uint32_t blocks, size_t n)
 {
-    double best = -INFINITY, log_p = 0;
+    double best = -INFINITY, ln_p = 0;
     uint32_t tried = 0;
     if (features == 0 || n / 2 < (size_t)ENTRIES_MIN * features) return SHERD_OK;
     double *room = sherd__alloc(((size_t)features * features + 3 * (size_t)features) *
@@ -124,16 +124,16 @@ int sherd__audit_linear(sherd__findings *l, const sherd__finding *about,
         double p = r > 0 ? sherd__tail_subgaussian(r * sqrt((double)(n / 2))) : 0;
         tried++;
         if (r2 > best) best = r2;
-        if (p < log_p) log_p = p;
+        if (p < ln_p) ln_p = p;
     }
     sherd__free(room);
     if (tried == 0) return SHERD_OK;
-    sherd__finding found = *about;
+    sherd_audit_finding found = *about;
     found.statistic = "R^2 of a linear attacker";
     found.value = best;
     found.chance = 0;
-    log_p += log((double)tried);
-    found.log_p = log_p < 0 ? log_p : 0;
+    ln_p += log((double)tried);
+    found.ln_p = ln_p < 0 ? ln_p : 0;
     snprintf(found.sentence, sizeof found.sentence,
              "%s: a linear attacker explains %.4g of the variance of its best block (chance: 0)",
              found.subject, best > 0 ? best : 0);

@@ -1,23 +1,72 @@
 /*
- * Output of a report. If the record was cut, a sentence about the coverage appears in every output
- * format. The JSON form has every figure with its value by chance, interval and p-value; a missing
- * one is null.
+ * The report: filling it, reading it, and its JSON. If the record was cut, a sentence about the
+ * coverage appears in every output format. JSON has every figure with its value by chance, interval
+ * and p-value; a missing one is null.
  */
+#include <jansson.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "audit/audit.h"
+#include "core/alloc.h"
+#include "core/diag.h"
+#include "core/field.h"
+#include "core/options.h"
 
-void sherd__audit_reach(sherd__audit_report *r, const sherd__views *v)
+/* ---- filling --------------------------------------------------------------------------------- */
+
+void sherd__audit_fini(sherd_audit *r)
+{
+    sherd__findings_fini(&r->findings);
+    sherd__gallery_fini(&r->gallery);
+    sherd__free(r->figures);
+    sherd__free(r->json);
+    sherd__free(r->html);
+}
+
+void sherd_audit_free(sherd_audit *r)
+{
+    if (!r) return;
+    sherd__audit_fini(r);
+    sherd__free(r);
+}
+
+void sherd__audit_warn(sherd_audit *r, const char *fmt, ...)
+{
+    va_list args;
+    if (r->warnings_len == sizeof r->warnings / sizeof *r->warnings) {
+        snprintf(r->warnings[r->warnings_len - 1], sizeof *r->warnings, "and %u notes more",
+                 ++r->warnings_more + 1);
+        return;
+    }
+    va_start(args, fmt);
+    vsnprintf(r->warnings[r->warnings_len++], sizeof *r->warnings, fmt, args);
+    va_end(args);
+}
+
+void sherd__audit_leave_out(sherd_audit *r, const char *fmt, ...)
+{
+    va_list args;
+    char text[sizeof *r->unseen];
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    if (r->unseen_len == sizeof r->unseen / sizeof *r->unseen) sherd__audit_warn(r, "%s", text);
+    else memcpy(r->unseen[r->unseen_len++], text, sizeof text);
+}
+
+void sherd__audit_reach(sherd_audit *r, const sherd__views *v)
 {
     r->cut = v->cut;
     r->covered = 0;
     for (uint32_t i = 0; i < v->domains_len; i++) {
-        bool told = true;
+        bool whole = true;
         for (size_t n = 0; n < v->len; n++)
-            if (v->nodes[n].domain == i && v->nodes[n].trouble[0]) told = false;
-        r->covered += told;
-        r->cut = r->cut || !told;
+            if (v->nodes[n].domain == i && v->nodes[n].trouble[0]) whole = false;
+        r->covered += whole;
+        r->cut = r->cut || !whole;
     }
     if (r->cut)
         snprintf(r->reach, sizeof r->reach,
@@ -25,50 +74,89 @@ void sherd__audit_reach(sherd__audit_report *r, const sherd__views *v)
                  v->domains_len, v->cut ? ", of those that are in it" : "");
 }
 
-/* Returns the unit of a scope's size. */
-static const char *unit_of(const sherd__audit_scope *s)
+void sherd__audit_scope_add(sherd_audit *r, const char *unit, uint32_t size, uint32_t attacked,
+                            uint64_t of, size_t first)
 {
-    return s->nodes ? "node" : "domain";
+    if (r->scopes_len < SHERD__AUDIT_SIZES)
+        r->scopes[r->scopes_len++] = (sherd_audit_scope){ size, unit,  attacked,
+                                                          of,   first, r->findings.len };
 }
 
-static json_t *number(double v)
+int sherd__audit_judge(sherd_audit *r, sherd_diag *d)
 {
-    return isfinite(v) ? json_real(v) : json_null();
-}
-
-static json_t *finding(const sherd__finding *f, const sherd__audit_scope *s)
-{
-    json_t *o = json_object();
-    int bad = json_object_set_new(o, "test", json_string(f->test));
-    bad |= json_object_set_new(o, "statistic", json_string(f->statistic));
-    bad |= json_object_set_new(o, "subject", json_string(f->subject));
-    bad |= json_object_set_new(o, "who", json_string(f->who));
-    bad |= json_object_set_new(o, "size", s ? json_integer(s->size) : json_null());
-    bad |= json_object_set_new(o, "unit", s ? json_string(unit_of(s)) : json_null());
-    bad |= json_object_set_new(o, "value", number(f->value));
-    bad |= json_object_set_new(o, "chance", number(f->chance));
-    bad |= json_object_set_new(o, "low", number(f->low));
-    bad |= json_object_set_new(o, "high", number(f->high));
-    bad |= json_object_set_new(o, "ln_p", number(f->log_p));
-    bad |= json_object_set_new(o, "ln_threshold",
-                               isnan(f->log_p) ? json_null() : number(f->log_threshold));
-    bad |= json_object_set_new(o, "flagged", json_boolean(f->flagged));
-    bad |= json_object_set_new(o, "control", json_boolean(f->control));
-    bad |= json_object_set_new(o, "sentence", json_string(f->sentence));
-    if (!bad) return o;
-    json_decref(o);
-    return NULL;
-}
-
-/* Returns the scope that a finding belongs to; NULL: none. */
-static const sherd__audit_scope *scope_of(const sherd__audit_report *r, size_t i)
-{
+    sherd__control missed;
+    bool controls = false;
     for (uint32_t s = 0; s < r->scopes_len; s++)
-        if (i >= r->scopes[s].first && i < r->scopes[s].end) return &r->scopes[s];
-    return NULL;
+        for (size_t i = r->scopes[s].first; i < r->scopes[s].end; i++) {
+            r->findings.list[i].size = r->scopes[s].size;
+            r->findings.list[i].unit = r->scopes[s].unit;
+        }
+    if (sherd__findings_judge(&r->findings, SHERD__AUDIT_FAMILY) || sherd__audit_figures(r))
+        return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    for (size_t i = 0; i < r->findings.len; i++) controls |= r->findings.list[i].control;
+    if (!controls || sherd__controls_flagged(&r->findings, &missed)) return SHERD_OK;
+    return sherd__fail(d, SHERD_EINTERNAL, "please report this",
+                       "the audit did not flag its negative control '%s': it proves nothing",
+                       sherd__control_name(missed));
 }
 
-const char *sherd__audit_unseen(const sherd__audit_report *r, size_t i)
+/* ---- reading --------------------------------------------------------------------------------- */
+
+int sherd_audit_get(const sherd_audit *a, sherd_audit_info *out, sherd_diag *d)
+{
+    int err = sherd__result_check(out, "sherd_audit_info", d);
+    if (err) return err;
+    sherd_audit_info x = {
+        .subject = a->subject,
+        .form = a->form,
+        .rows = a->rows,
+        .cols = a->cols,
+        .nodes = a->nodes,
+        .domains = a->domains,
+        .domains_known = a->domains_known,
+        .cut = a->cut,
+        .domains_covered = a->cut ? a->covered : a->domains,
+        .reach = a->cut ? a->reach : NULL,
+        .colluding = a->colluding,
+        .public_rows = a->public_rows,
+        .truth = a->truth,
+        .labels = a->labels,
+        .family = SHERD__AUDIT_FAMILY,
+        .tests = a->findings.tests,
+        .left_out = a->unseen_len,
+    };
+    for (size_t i = 0; i < a->findings.len; i++)
+        x.flagged += a->findings.list[i].flagged && !a->findings.list[i].control;
+    sherd__result_write(out, &x, sizeof x);
+    return SHERD_OK;
+}
+
+const sherd_audit_finding *sherd_audit_finding_at(const sherd_audit *a, size_t i)
+{
+    return i < a->findings.len ? &a->findings.list[i] : NULL;
+}
+
+const sherd_audit_scope *sherd_audit_scope_at(const sherd_audit *a, size_t i)
+{
+    return i < a->scopes_len ? &a->scopes[i] : NULL;
+}
+
+const sherd_audit_figure *sherd_audit_figure_at(const sherd_audit *a, size_t i)
+{
+    return i < a->figures_len ? &a->figures[i] : NULL;
+}
+
+const sherd_audit_control *sherd_audit_control_at(const sherd_audit *a, size_t i)
+{
+    return i < a->controls_len ? &a->controls[i] : NULL;
+}
+
+const char *sherd_audit_warning_at(const sherd_audit *a, size_t i)
+{
+    return i < a->warnings_len ? a->warnings[i] : NULL;
+}
+
+const char *sherd_audit_unseen_at(const sherd_audit *a, size_t i)
 {
     static const char *const unseen[] = {
         "refusals: what was refused, when, and in which words",
@@ -81,49 +169,214 @@ const char *sherd__audit_unseen(const sherd__audit_report *r, size_t i)
     };
     const size_t all = sizeof unseen / sizeof *unseen;
     if (i < all) return unseen[i];
-    return i - all < r->unseen_len ? r->unseen[i - all] : NULL;
+    return i - all < a->unseen_len ? a->unseen[i - all] : NULL;
 }
 
-int sherd__audit_json(const sherd__audit_report *r, json_t *into)
-{
-    json_t *scopes = json_array(), *findings = json_array(), *warnings = json_array();
-    json_t *unseen = json_array();
-    int bad = json_object_set_new(into, "subject", json_string(r->subject));
-    bad |= json_object_set_new(into, "form", json_string(r->form));
-    bad |= json_object_set_new(into, "rows", json_integer((json_int_t)r->rows));
-    bad |= json_object_set_new(into, "cols", json_integer((json_int_t)r->cols));
-    bad |= json_object_set_new(into, "nodes", json_integer(r->nodes));
-    bad |= json_object_set_new(into, "domains", json_integer(r->domains));
-    bad |= json_object_set_new(into, "domains_known", json_boolean(r->domains_known));
-    bad |= json_object_set_new(into, "cut", json_boolean(r->cut));
-    bad |= json_object_set_new(into, "domains_covered",
-                               json_integer(r->cut ? r->covered : r->domains));
-    bad |= json_object_set_new(into, "reach", r->cut ? json_string(r->reach) : json_null());
-    bad |= json_object_set_new(into, "colluding", json_integer(r->colluding));
-    bad |= json_object_set_new(into, "public_rows", json_integer((json_int_t)r->public_rows));
-    bad |= json_object_set_new(into, "truth", json_boolean(r->truth));
-    bad |= json_object_set_new(into, "labels", json_boolean(r->labels));
-    bad |= json_object_set_new(into, "family", json_real(SHERD__AUDIT_FAMILY));
-    bad |= json_object_set_new(into, "tests", json_integer((json_int_t)r->findings.tests));
-    bad |= json_object_set_new(into, "flagged", json_integer((json_int_t)sherd__audit_flagged(r)));
-    bad |= json_object_set_new(into, "coalitions", scopes);
-    bad |= json_object_set_new(into, "findings", findings);
-    bad |= json_object_set_new(into, "warnings", warnings);
-    bad |= json_object_set_new(into, "unseen", unseen);
-    for (uint32_t i = 0; i < r->scopes_len; i++) {
-        const sherd__audit_scope *s = &r->scopes[i];
-        json_t *o = json_pack("{s:I, s:s, s:I}", "size", (json_int_t)s->size, "unit", unit_of(s),
-                              "attacked", (json_int_t)s->attacked);
-        bad |= json_object_set_new(o, "of",
-                                   s->of > INT64_MAX ? json_null()
-                                                     : json_integer((json_int_t)s->of));
-        bad |= json_array_append_new(scopes, o);
+/* ---- tables of fields ------------------------------------------------------------------------ */
+
+#define TABLE(type)                                                                                \
+    const sherd_field *sherd_audit_##type##_fields(size_t *count)                                  \
+    {                                                                                              \
+        *count = sizeof type##_fields / sizeof *type##_fields;                                     \
+        return type##_fields;                                                                      \
     }
-    for (size_t i = 0; i < r->findings.len; i++)
-        bad |= json_array_append_new(findings, finding(&r->findings.list[i], scope_of(r, i)));
-    for (uint32_t i = 0; i < r->warnings_len; i++)
-        bad |= json_array_append_new(warnings, json_string(r->warnings[i]));
-    for (size_t i = 0; sherd__audit_unseen(r, i); i++)
-        bad |= json_array_append_new(unseen, json_string(sherd__audit_unseen(r, i)));
-    return bad ? SHERD_ENOMEM : SHERD_OK;
+
+#define FIELD(member, TYPE, text) SHERD__FIELD(sherd_audit_info, member, TYPE, "", text)
+static const sherd_field info_fields[] = {
+    FIELD(subject, NAME, "what was audited"),
+    FIELD(form, NAME, "how values were sent"),
+    FIELD(rows, U64, "rows of A, if they are known"),
+    FIELD(cols, U64, "columns of A, if they are known"),
+    FIELD(nodes, U32, "nodes"),
+    FIELD(domains, U32, "domains"),
+    FIELD(domains_known, BOOL, "the record assigns nodes to domains"),
+    FIELD(cut, BOOL, "the record is incomplete"),
+    FIELD(domains_covered, U32, "domains with complete records"),
+    FIELD(reach, NAME, "what findings of an incomplete record cover"),
+    FIELD(colluding, U32, "T, domains that may combine what they see"),
+    FIELD(public_rows, U64, "rows of public data"),
+    FIELD(truth, BOOL, "the operand was known for counting"),
+    FIELD(labels, BOOL, "labels were known"),
+    FIELD(family, F64, "probability of one false flag in the whole audit"),
+    FIELD(tests, U64, "findings with a p-value, without controls"),
+    FIELD(flagged, U64, "findings beyond chance, without controls"),
+    FIELD(left_out, U32, "of what was not seen, what this audit left out"),
+};
+TABLE(info)
+#undef FIELD
+
+#define FIELD(member, TYPE, text) SHERD__FIELD(sherd_audit_finding, member, TYPE, "", text)
+static const sherd_field finding_fields[] = {
+    FIELD(test, NAME, "kind of attack"),
+    FIELD(statistic, NAME, "meaning of the value"),
+    FIELD(subject, TEXT, "attacked data"),
+    FIELD(who, TEXT, "nodes or domains that attacked"),
+    FIELD(size, U32, "how many of them"),
+    FIELD(unit, NAME, "node or domain"),
+    FIELD(value, F64, "value of the statistic"),
+    FIELD(chance, F64, "value expected by chance"),
+    FIELD(low, F64, "lower end of the value's confidence interval"),
+    FIELD(high, F64, "upper end"),
+    FIELD(ln_p, F64, "ln of the p-value"),
+    FIELD(ln_threshold, F64, "ln of its bound"),
+    FIELD(flagged, BOOL, "beyond chance"),
+    FIELD(control, BOOL, "expected to be flagged"),
+    FIELD(sentence, TEXT, "for people"),
+};
+TABLE(finding)
+#undef FIELD
+
+#define FIELD(member, TYPE, text) SHERD__FIELD(sherd_audit_scope, member, TYPE, "", text)
+static const sherd_field scope_fields[] = {
+    FIELD(size, U32, "nodes or domains of each adversary"),
+    FIELD(unit, NAME, "node or domain"),
+    FIELD(attacked, U32, "adversaries that were attacked"),
+    FIELD(of, U64, "adversaries of this size"),
+    FIELD(first, U64, "index of the first finding"),
+    FIELD(end, U64, "index after the last finding"),
+};
+TABLE(scope)
+#undef FIELD
+
+#define FIELD(member, TYPE, text) SHERD__FIELD(sherd_audit_figure, member, TYPE, "", text)
+static const sherd_field figure_fields[] = {
+    FIELD(scope, I32, "index of the scope, -1: what was sent, -2: the scheme as a whole"),
+    FIELD(test, NAME, "kind of attack"),
+    FIELD(statistic, NAME, "meaning of the values"),
+    FIELD(count, U32, "findings"),
+    FIELD(worst, U64, "index of the worst finding"),
+    FIELD(median, F64, "median of the values"),
+    FIELD(fraction, BOOL, "values are fractions of 1"),
+    FIELD(flagged, BOOL, "a finding is beyond chance"),
+};
+TABLE(figure)
+#undef FIELD
+
+#define FIELD(member, TYPE, text) SHERD__FIELD(sherd_audit_control, member, TYPE, "", text)
+static const sherd_field control_fields[] = {
+    FIELD(name, NAME, "what was broken on purpose"),
+    FIELD(who, NAME, "members of the record's own coalition"),
+    FIELD(ln_p, F64, "ln of the smallest p-value"),
+    FIELD(advantage, F64, "advantage in a game"),
+    FIELD(flagged, BOOL, "it was found"),
+};
+TABLE(control)
+#undef FIELD
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+/* Returns a text as JSON; bytes that are not UTF-8 become question marks. NULL is null. */
+static json_t *text_json(const char *text)
+{
+    json_t *s = text ? json_string(text) : json_null();
+    char copy[512];
+    if (s) return s;
+    snprintf(copy, sizeof copy, "%s", text);
+    for (char *p = copy; *p; p++)
+        if ((unsigned char)*p >= 0x80) *p = '?';
+    return json_string(copy);
+}
+
+static json_t *member_json(const uint8_t *at, sherd_field_type type)
+{
+    union {
+        bool b;
+        uint32_t u32;
+        uint64_t u64;
+        double f64;
+        const char *name;
+    } v;
+    switch (type) {
+    case SHERD_FIELD_BOOL: memcpy(&v.b, at, sizeof v.b); return json_boolean(v.b);
+    case SHERD_FIELD_U32: memcpy(&v.u32, at, sizeof v.u32); return json_integer(v.u32);
+    case SHERD_FIELD_U64:
+        memcpy(&v.u64, at, sizeof v.u64);
+        return v.u64 > INT64_MAX ? json_null() : json_integer((json_int_t)v.u64);
+    case SHERD_FIELD_F64:
+        memcpy(&v.f64, at, sizeof v.f64);
+        return isfinite(v.f64) ? json_real(v.f64) : json_null();
+    case SHERD_FIELD_NAME: memcpy(&v.name, at, sizeof v.name); return text_json(v.name);
+    case SHERD_FIELD_TEXT: return text_json((const char *)at);
+    default: return NULL;
+    }
+}
+
+/* Adds the members of *x that a table describes. */
+static int add(json_t *o, const void *x, const sherd_field *f, size_t count)
+{
+    int bad = o ? 0 : -1;
+    for (size_t i = 0; i < count && !bad; i++)
+        bad = json_object_set_new(o, f[i].name,
+                                  member_json((const uint8_t *)x + f[i].offset, f[i].type));
+    return bad;
+}
+
+static json_t *object(const void *x, const sherd_field *f, size_t count)
+{
+    json_t *o = json_object();
+    if (!add(o, x, f, count)) return o;
+    json_decref(o);
+    return NULL;
+}
+
+static int append_texts(json_t *list, const char *(*at)(const sherd_audit *a, size_t i),
+                        const sherd_audit *a)
+{
+    int bad = 0;
+    for (size_t i = 0; at(a, i); i++) bad |= json_array_append_new(list, text_json(at(a, i)));
+    return bad;
+}
+
+static int append_findings(json_t *list, const sherd_audit *a)
+{
+    int bad = 0;
+    for (size_t i = 0; i < a->findings.len; i++) {
+        const sherd_audit_finding *f = &a->findings.list[i];
+        json_t *o = object(f, finding_fields, sizeof finding_fields / sizeof *finding_fields);
+        if (!f->unit) bad |= json_object_set_new(o, "size", json_null());
+        bad |= json_array_append_new(list, o);
+    }
+    return bad;
+}
+
+/* The range of a scope's findings is not part of the JSON form: each finding has size and unit. */
+static int append_scopes(json_t *list, const sherd_audit *a)
+{
+    int bad = 0;
+    for (uint32_t i = 0; i < a->scopes_len; i++)
+        bad |= json_array_append_new(list, object(&a->scopes[i], scope_fields, 4));
+    return bad;
+}
+
+static int fill(json_t *o, const sherd_audit *a)
+{
+    json_t *scopes = json_array(), *findings = json_array(), *warnings = json_array(),
+           *unseen = json_array();
+    sherd_audit_info info = { .size = sizeof info };
+    int bad = sherd_audit_get(a, &info, NULL);
+    bad |= add(o, &info, info_fields, sizeof info_fields / sizeof *info_fields);
+    bad |= json_object_set_new(o, "coalitions", scopes);
+    bad |= json_object_set_new(o, "findings", findings);
+    bad |= json_object_set_new(o, "warnings", warnings);
+    bad |= json_object_set_new(o, "unseen", unseen);
+    if (bad) return bad;
+    bad |= append_scopes(scopes, a) | append_findings(findings, a);
+    bad |= append_texts(warnings, sherd_audit_warning_at, a);
+    return bad | append_texts(unseen, sherd_audit_unseen_at, a);
+}
+
+#define JSON_FLAGS (JSON_COMPACT | JSON_ENSURE_ASCII) /* doubles with all their digits */
+
+int sherd_audit_json(sherd_audit *a, const char **text, sherd_diag *d)
+{
+    json_t *o = json_object();
+    size_t len = o && !fill(o, a) ? json_dumpb(o, NULL, 0, JSON_FLAGS) : 0;
+    char *copy = len ? sherd__alloc(len + 1) : NULL;
+    *text = NULL;
+    if (copy) copy[json_dumpb(o, copy, len, JSON_FLAGS)] = '\0';
+    json_decref(o);
+    if (!copy) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the report");
+    sherd__free(a->json);
+    *text = a->json = copy;
+    return SHERD_OK;
 }

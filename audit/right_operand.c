@@ -143,13 +143,13 @@ int sherd__right_operand_of(sherd__right_operand *out, const sherd__node_view *v
 int sherd__audit_right(sherd__findings *l, const sherd__right_operand *r, const char *who,
                        const sherd__truth *b)
 {
-    sherd__finding f = { .test = "verbatim",
-                         .statistic = "fraction of the rows of B",
-                         .subject = "B",
-                         .chance = 0,
-                         .low = NAN,
-                         .high = NAN,
-                         .log_p = 0 };
+    sherd_audit_finding f = { .test = "verbatim",
+                              .statistic = "fraction of the rows of B",
+                              .subject = "B",
+                              .chance = 0,
+                              .low = NAN,
+                              .high = NAN,
+                              .ln_p = 0 };
     sherd__sheaf rows = { .cols = r->len, .keys = r->keys };
     size_t all = b->a.cols, found = 0, telling = 0;
     uint32_t *col = sherd__calloc(r->len, 2 * sizeof *col);
@@ -169,7 +169,7 @@ int sherd__audit_right(sherd__findings *l, const sherd__right_operand *r, const 
     sherd__free(col);
     sherd__free(seen);
     f.value = all ? (double)found / (double)all : 0;
-    if (telling) f.log_p = fmin(0, (double)telling * (log((double)all) - 64 * M_LN2));
+    if (telling) f.ln_p = fmin(0, (double)telling * (log((double)all) - 64 * M_LN2));
     snprintf(f.who, sizeof f.who, "%s", who);
     snprintf(f.sentence, sizeof f.sentence,
              "%zu of B's %zu rows were sent with all their values, in whatever order (by chance "

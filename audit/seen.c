@@ -95,16 +95,16 @@ bool sherd__code_same(const sherd__seen_code *a, const sherd__seen_code *b)
            same_points(a->beta, b->beta, a->blocks + a->masks);
 }
 
-sherd__finding sherd__finding_of(const char *test, const char *statistic, bool control)
+sherd_audit_finding sherd__finding_of(const char *test, const char *statistic, bool control)
 {
-    return (sherd__finding){ .test = test,
-                             .statistic = statistic,
-                             .control = control,
-                             .chance = (double)NAN,
-                             .low = (double)NAN,
-                             .high = (double)NAN,
-                             .log_p = (double)NAN,
-                             .log_threshold = (double)NAN };
+    return (sherd_audit_finding){ .test = test,
+                                  .statistic = statistic,
+                                  .control = control,
+                                  .chance = (double)NAN,
+                                  .low = (double)NAN,
+                                  .high = (double)NAN,
+                                  .ln_p = (double)NAN,
+                                  .ln_threshold = (double)NAN };
 }
 
 bool sherd__weights_agree(const uint32_t *g, uint32_t p, const uint32_t *h, uint32_t q,

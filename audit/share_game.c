@@ -124,6 +124,23 @@ static int usable(const sherd__seen_code *c, size_t rows, size_t cols, sherd_dia
     return SHERD_OK;
 }
 
+int sherd__audit_share_hide(const sherd__seen_code *code, size_t rows, size_t cols,
+                            const double *const *blocks, uint32_t members, const sherd__entropy *e,
+                            uint32_t *const *out)
+{
+    hiding h = { .code = code,
+                 .lcc = { code->blocks, code->masks, code->shares },
+                 .rows = rows,
+                 .cols = cols,
+                 .members = members,
+                 .entropy = *e };
+    int err = usable(code, rows, cols, NULL);
+    if (err == 0) err = hiding_open(&h);
+    if (err == 0) err = code->one_time ? encode_one_time(&h, blocks, out) : encode(&h, blocks, out);
+    hiding_close(&h);
+    return err;
+}
+
 int sherd__audit_share_games(sherd__findings *l, const sherd__seen_code *code, size_t rows,
                              size_t cols, const double *const *real,
                              const sherd__audit_options *opt, sherd_diag *d)

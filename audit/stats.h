@@ -16,7 +16,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/rand.h"
 #include "matrix/residue.h"
+#include "sherd/audit.h"
 #include "sherd/err.h"
 
 #define SHERD__AUDIT_FAMILY 1e-6   /* probability of one false alarm in a whole audit */
@@ -26,33 +28,15 @@
 
 /* --- findings -------------------------------------------------------------------------------- */
 
-typedef struct sherd__finding {
-    /* Stable word for reports, static: "uniformity", "differences", "primes", "coalition",
-       "reconstruction", "independence", "offset", "game", "control", "control game". */
-    const char *test;
-    const char *statistic; /* meaning of `value`, static: "chi2 of 256 bins", "advantage" */
-    char subject[64];      /* attacked data: "A", "A - B", "A, prime 5931641" */
-    char who[96];          /* "domain 2", "domains 1, 4" */
-    double value;          /* of the statistic */
-    double chance;         /* expected `value` by chance; NaN: not applicable */
-    double low, high;      /* confidence interval of `value` (99 %); NaN: no interval */
-    double log_p;          /* ln of the p-value; NaN: a measurement, not a test */
-    double log_threshold;  /* ln of the bound for log_p; set by sherd__findings_judge */
-    bool flagged;          /* set by sherd__findings_judge for tests */
-    bool control;          /* expected to be flagged (controls, more than T domains): judged
-                              separately, with SHERD__AUDIT_CONTROL */
-    char sentence[288];    /* for people */
-} sherd__finding;
-
 typedef struct sherd__findings {
-    sherd__finding *list; /* in order of discovery */
+    sherd_audit_finding *list; /* in order of discovery */
     size_t len, room;
     size_t tests; /* number of findings with a p-value, without controls; set by
                      sherd__findings_judge */
 } sherd__findings;
 
 /** Appends a copy of *f. A zeroed struct is an empty list. SHERD_ENOMEM. */
-int sherd__findings_add(sherd__findings *l, const sherd__finding *f) SHERD_MUST;
+int sherd__findings_add(sherd__findings *l, const sherd_audit_finding *f) SHERD_MUST;
 void sherd__findings_fini(sherd__findings *l);
 /**
  * Judges findings by Holm (1979) over all tests except controls: the family-wise probability of any
@@ -60,13 +44,6 @@ void sherd__findings_fini(sherd__findings *l);
  * SHERD__AUDIT_CONTROL. Measurements are unchanged. SHERD_ENOMEM.
  */
 int sherd__findings_judge(sherd__findings *l, double family) SHERD_MUST;
-/**
- * Selects the worst finding of each group of equal (test, statistic, control): the smallest p or,
- * without p-values, the largest value - chance. index[] is in order of first appearance; count[] is
- * the size of each group. Returns how many groups there are, `room` at most. For reports, which
- * print one line each.
- */
-size_t sherd__findings_worst(const sherd__findings *l, size_t *index, size_t *count, size_t room);
 
 /* ---- views of operands ----------------------------------------------------------------------- */
 
@@ -217,5 +194,10 @@ int sherd__audit_game(sherd__findings *l, const sherd__game *g, const sherd__aud
 int sherd__audit_share_games(sherd__findings *l, const sherd__seen_code *code, size_t rows,
                              size_t cols, const double *const *real,
                              const sherd__audit_options *opt, sherd_diag *d) SHERD_MUST;
+/** Hides K blocks of rows x cols integers by the scheme's own functions, under fresh masks. out: as
+ *  of sherd__game_encoder, for shares 0 to members - 1. SHERD_ENOMEM, SHERD_EINVAL. */
+int sherd__audit_share_hide(const sherd__seen_code *code, size_t rows, size_t cols,
+                            const double *const *blocks, uint32_t members, const sherd__entropy *e,
+                            uint32_t *const *out) SHERD_MUST;
 
 #endif

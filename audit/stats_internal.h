@@ -25,7 +25,7 @@ int sherd__seen_check(const sherd__seen *s, sherd_diag *d) SHERD_MUST;
  *  taken. */
 bool sherd__code_same(const sherd__seen_code *a, const sherd__seen_code *b);
 /** Returns an empty finding: no value, no p. */
-sherd__finding sherd__finding_of(const char *test, const char *statistic, bool control);
+sherd_audit_finding sherd__finding_of(const char *test, const char *statistic, bool control);
 
 /** Returns whether weights modulo two primes are the same centred numbers, so that combinations may
  *  be joined. */
@@ -45,7 +45,7 @@ void sherd__joined(const uint32_t *x, uint32_t scale, uint32_t p, const uint32_t
  * Runs a linear attacker: it fits each block to the features on even entries and is judged on odd
  * ones. feature[f] and block[j] have n doubles. Appends the best block's R^2. SHERD_ENOMEM.
  */
-int sherd__audit_linear(sherd__findings *l, const sherd__finding *about,
+int sherd__audit_linear(sherd__findings *l, const sherd_audit_finding *about,
                         const double *const *feature, uint32_t features, const double *const *block,
                         uint32_t blocks, size_t n) SHERD_MUST;
 

@@ -447,7 +447,7 @@ static int found(sherd__findings *l, const streams *s, const pair *p)
 {
     const stream *x = p->x.of, *y = p->y.of;
     char one[64], other[64];
-    sherd__finding f = sherd__finding_of("offset", "longest run of two masks", false);
+    sherd_audit_finding f = sherd__finding_of("offset", "longest run of two masks", false);
     const char *are = p->r.factor  ? "multiples of one another"
                       : p->r.minus ? "negatives of one another"
                                    : "the same";
@@ -456,7 +456,7 @@ static int found(sherd__findings *l, const streams *s, const pair *p)
     name_stream(other, y);
     f.value = (double)p->run;
     f.chance = 0;
-    f.log_p = chance_of(s->total, p->run);
+    f.ln_p = chance_of(s->total, p->run);
     snprintf(f.subject, sizeof f.subject, "%.30s / %.30s", x->seen->name, y->seen->name);
     snprintf(f.who, sizeof f.who, "shares and operands of the record");
     snprintf(f.sentence, sizeof f.sentence,
@@ -524,7 +524,7 @@ static void compare(pairs *l, const streams *s, const windows *w, bool multiplie
 
 static int nothing_found(sherd__findings *l, const streams *s, const sherd__streams_reach *reach)
 {
-    sherd__finding f = sherd__finding_of("offset", "longest run of two masks", false);
+    sherd_audit_finding f = sherd__finding_of("offset", "longest run of two masks", false);
     snprintf(f.who, sizeof f.who, "shares and operands of the record");
     snprintf(f.subject, sizeof f.subject, "%zu streams of masks", s->len);
     if (s->len == 0) {
@@ -535,7 +535,7 @@ static int nothing_found(sherd__findings *l, const streams *s, const sherd__stre
     }
     f.value = 0;
     f.chance = 0;
-    f.log_p = 0;
+    f.ln_p = 0;
     snprintf(f.sentence, sizeof f.sentence,
              "no two places of %zu streams of masks, %zu residues of %zu of %zu encodings, have "
              "the same %u numbers in a row, or multiples of them (one place in %u was looked at)",

@@ -63,7 +63,7 @@ static sherd__looked judge(const growing *s, double n, unsigned cells)
     double df = cells - 1.0, chi2 = s->g / (1 + (s->inverse - 1) / (6 * n * df));
     double above = sherd__tail_chi2_above(df, chi2), below = tail_below(chi2, n, cells);
     return (sherd__looked){
-        .value = chi2, .expected = df, .log_p = sherd__tail_both(above, below), .cells = cells
+        .value = chi2, .expected = df, .ln_p = sherd__tail_both(above, below), .cells = cells
     };
 }
 
@@ -134,7 +134,7 @@ int sherd__uniform_repeats(const uint64_t *x, size_t n, uint64_t m, sherd__looke
     double mean = n < 2 ? 0 : (double)n * (double)(n - 1) / 2 / (double)m;
     *out = (sherd__looked){ .value = (double)repeats, .expected = mean, .cells = 1 };
     /* Poisson's tail bounds that of the number of repeats only above the mean + 1. */
-    if ((double)repeats > mean + 1) out->log_p = sherd__tail_poisson(repeats, mean);
+    if ((double)repeats > mean + 1) out->ln_p = sherd__tail_poisson(repeats, mean);
     return SHERD_OK;
 }
 
@@ -147,28 +147,28 @@ sherd__looked sherd__uniform_small(const uint64_t *x, size_t n, uint64_t m)
     }
     return (sherd__looked){ .value = n > 0 ? sum / (double)n : 0,
                             .expected = 1,
-                            .log_p = n > 0 ? sherd__tail_gamma_above((double)n, sum) : 0,
+                            .ln_p = n > 0 ? sherd__tail_gamma_above((double)n, sum) : 0,
                             .cells = 1 };
 }
 
 /* ---- findings -------------------------------------------------------------------------------- */
 
-static int note(sherd__findings *l, const sherd__finding *about, const char *statistic,
+static int note(sherd__findings *l, const sherd_audit_finding *about, const char *statistic,
                 const sherd__looked *r, const char *what)
 {
-    sherd__finding f = *about;
+    sherd_audit_finding f = *about;
     if (r->cells == 0) return SHERD_OK;
     f.statistic = statistic;
     f.value = r->value;
     f.chance = r->expected;
     f.low = f.high = (double)NAN;
-    f.log_p = r->log_p;
+    f.ln_p = r->ln_p;
     snprintf(f.sentence, sizeof f.sentence, "%s: %s is %.6g where chance gives %.6g", f.subject,
              what, r->value, r->expected);
     return sherd__findings_add(l, &f);
 }
 
-int sherd__uniform_look(sherd__findings *l, const sherd__finding *about, const uint64_t *x,
+int sherd__uniform_look(sherd__findings *l, const sherd_audit_finding *about, const uint64_t *x,
                         size_t n, uint64_t m, unsigned looks)
 {
     sherd__looked r = { 0 };
@@ -196,34 +196,34 @@ int sherd__uniform_look(sherd__findings *l, const sherd__finding *about, const u
     return err;
 }
 
-int sherd__uniform_guess(sherd__findings *l, const sherd__finding *about, const uint64_t *x,
+int sherd__uniform_guess(sherd__findings *l, const sherd_audit_finding *about, const uint64_t *x,
                          const uint64_t *guess, size_t n, uint64_t m)
 {
     uint64_t right = 0;
     for (size_t i = 0; i < n; i++) right += x[i] == guess[i];
     sherd__looked r = { .value = (double)right,
                         .expected = (double)n / (double)m,
-                        .log_p = sherd__tail_binomial(right, n, 1 / (double)m),
+                        .ln_p = sherd__tail_binomial(right, n, 1 / (double)m),
                         .cells = 1 };
     return note(l, about, "entries as guessed", &r, "number of entries as guessed from the data");
 }
 
 /* ---- what the tests cannot see --------------------------------------------------------------- */
 
-/* Returns the growth of chi2 above its mean at which p = exp(log_p) is reached on average. */
-static double needed(double log_p)
+/* Returns the growth of chi2 above its mean at which p = exp(ln_p) is reached on average. */
+static double needed(double ln_p)
 {
     double low = 0, high = 1e6;
     for (int i = 0; i < 100; i++) {
         double mid = (low + high) / 2;
         double above = sherd__tail_chi2_above(CELLS - 1, CELLS - 1 + mid);
-        if (sherd__tail_both(above, 0) > log_p) low = mid;
+        if (sherd__tail_both(above, 0) > ln_p) low = mid;
         else high = mid;
     }
     return high;
 }
 
-double sherd__uniform_visible(unsigned bits, uint32_t p, double log_p)
+double sherd__uniform_visible(unsigned bits, uint32_t p, double ln_p)
 {
     uint64_t rest = 1; /* 2^bits mod p: this many residues have one word more than the others */
     for (unsigned i = 0; i < bits; i++) rest = 2 * rest % p;
@@ -235,5 +235,5 @@ double sherd__uniform_visible(unsigned bits, uint32_t p, double log_p)
         double fair = (to - from) / p, bias = (more - over * fair) / words;
         sum += bias * bias / fair;
     }
-    return sum > 0 ? needed(log_p) / sum : (double)INFINITY;
+    return sum > 0 ? needed(ln_p) / sum : (double)INFINITY;
 }

@@ -21,8 +21,8 @@ enum {
 };
 
 typedef struct sherd__looked {
-    double value, expected, log_p;
-    unsigned cells; /* of a chi2; 0: too few numbers for this test, log_p 0 */
+    double value, expected, ln_p;
+    unsigned cells; /* of a chi2; 0: too few numbers for this test, ln_p 0 */
 } sherd__looked;
 
 /**
@@ -45,18 +45,18 @@ sherd__looked sherd__uniform_small(const uint64_t *x, size_t n, uint64_t m);
 
 /** Runs the tests in `looks` on x and appends a copy of *about for each, with statistic, values and
  *  sentence set. SHERD_ENOMEM. */
-int sherd__uniform_look(sherd__findings *l, const sherd__finding *about, const uint64_t *x,
+int sherd__uniform_look(sherd__findings *l, const sherd_audit_finding *about, const uint64_t *x,
                         size_t n, uint64_t m, unsigned looks) SHERD_MUST;
 
 /** Appends how many x[i] equal guess[i]; one in m is expected by chance. A guess of the data that
  *  many entries confirm is right. SHERD_ENOMEM. */
-int sherd__uniform_guess(sherd__findings *l, const sherd__finding *about, const uint64_t *x,
+int sherd__uniform_guess(sherd__findings *l, const sherd_audit_finding *about, const uint64_t *x,
                          const uint64_t *guess, size_t n, uint64_t m) SHERD_MUST;
 
 /**
- * Returns how many residues a chi2 of 256 bins needs to detect, at p = exp(log_p), the bias of
+ * Returns how many residues a chi2 of 256 bins needs to detect, at p = exp(ln_p), the bias of
  * words of `bits` random bits reduced by % p; INFINITY if there is no bias.
  */
-double sherd__uniform_visible(unsigned bits, uint32_t p, double log_p);
+double sherd__uniform_visible(unsigned bits, uint32_t p, double ln_p);
 
 #endif

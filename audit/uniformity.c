@@ -59,10 +59,10 @@ static uint32_t subtract(uint32_t a, uint32_t b, uint32_t p)
     return a >= b ? a - b : a + (p - b);
 }
 
-static sherd__finding about(const looking *g, const char *test, const sherd__seen *s,
-                            uint32_t share)
+static sherd_audit_finding about(const looking *g, const char *test, const sherd__seen *s,
+                                 uint32_t share)
 {
-    sherd__finding f = sherd__finding_of(test, "", false);
+    sherd_audit_finding f = sherd__finding_of(test, "", false);
     uint32_t domain = sherd__seen_domain(s, share);
     sherd__audit_who(f.who, g->opt, &domain, 1);
     return f;
@@ -99,7 +99,7 @@ static int residues(looking *g, const sherd__seen *s, uint32_t share, uint32_t p
     const uint32_t *x = sherd__seen_residues(s, share, prime);
     uint32_t p = s->code->primes[prime];
     size_t n = sherd__audit_sample(g->opt, s);
-    sherd__finding f = about(g, "uniformity", s, share);
+    sherd_audit_finding f = about(g, "uniformity", s, share);
     snprintf(f.subject, sizeof f.subject, "%.30s, prime %u", s->name, p);
     sherd__scaled(x, n, 1, p, g->x);
     int err = sherd__uniform_look(g->l, &f, g->x, n, p, SHERD__LOOK_ALL & ~SHERD__LOOK_SMALL);
@@ -117,7 +117,7 @@ static int rows(looking *g, const sherd__seen *s, uint32_t share, uint32_t prime
     if (s->rows < 2) return SHERD_OK;
     if (n > (s->rows - 1) * s->cols) n = (s->rows - 1) * s->cols;
     for (size_t i = 0; i < n; i++) g->first[i] = subtract(x[i], x[i + s->cols], p);
-    sherd__finding f = about(g, "differences", s, share);
+    sherd_audit_finding f = about(g, "differences", s, share);
     snprintf(f.subject, sizeof f.subject, "rows of %.20s, prime %u", s->name, p);
     sherd__scaled(g->first, n, shorten(g, prime, share, false)->scale, p, g->x);
     return sherd__uniform_look(g->l, &f, g->x, n, p,
@@ -133,7 +133,7 @@ static int primes(looking *g, const sherd__seen *s, uint32_t share, uint32_t pri
                    *y = sherd__seen_residues(s, share, prime);
     uint32_t p = c->primes[0], q = c->primes[prime];
     size_t n = sherd__audit_sample(g->opt, s);
-    sherd__finding f = about(g, "primes", s, share);
+    sherd_audit_finding f = about(g, "primes", s, share);
     snprintf(f.subject, sizeof f.subject, "%.20s, prime %u less %u", s->name, p, q);
     for (size_t i = 0; i < n; i++) g->x[i] = subtract(x[i], y[i] % p, p);
     int err = sherd__uniform_look(g->l, &f, g->x, n, p, SHERD__LOOK_ALL & ~SHERD__LOOK_PAIRS);
@@ -221,7 +221,7 @@ static size_t mix(const mixture *m, const sherd__seen *a, uint32_t i, const sher
 }
 
 /* Tests whether the mixture is that of the operands, for an attacker who guessed both. */
-static int confirm(looking *g, const sherd__finding *f, const mixture *m, const sherd__seen *a,
+static int confirm(looking *g, const sherd_audit_finding *f, const mixture *m, const sherd__seen *a,
                    const sherd__seen *b, uint32_t p, size_t n)
 {
     uint32_t k = a->code->blocks;
@@ -247,7 +247,7 @@ static int pair_shares(looking *g, const sherd__seen *a, uint32_t i, const sherd
     const char *of = plus ? "plus" : "less";
     const sherd__seen_code *c = a->code;
     bool one = sherd__code_same(c, b->code);
-    sherd__finding f = about(g, "differences", a, i);
+    sherd_audit_finding f = about(g, "differences", a, i);
     mixture m[2];
     size_t n = 0;
     int err = SHERD_OK;

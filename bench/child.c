@@ -14,12 +14,21 @@
 #include <unistd.h>
 
 #include "bench/bench.h"
-#include "cli/process.h"
 #include "core/alloc.h"
-#include "core/clock.h"
 
 #define PYTHON "/usr/bin/python3" /* from the package list; another Python may lack numpy */
 #define NO_NUMPY 77
+#define ARGS_MAX 32
+
+#define SCRIPT(symbol, file)                                                                       \
+    __asm__(".pushsection .rodata\n.globl " #symbol "\n.hidden " #symbol "\n" #symbol ":\n"        \
+            ".incbin \"bench/" file "\"\n.byte 0\n.popsection")
+
+SCRIPT(sherd__bench_deep_py, "deep.py");
+SCRIPT(sherd__bench_fragments_py, "fragments.py");
+SCRIPT(sherd__bench_mnist_epoch_py, "mnist_epoch.py");
+SCRIPT(sherd__bench_permutations_py, "permutations.py");
+SCRIPT(sherd__bench_spiral_py, "spiral.py");
 
 /* Returns our environment without this command's SHERD_* variables, which would also affect the
  * child. */
@@ -53,33 +62,31 @@ static int start(pid_t *pid, const sherd__bench *b, const char *program, const c
 }
 
 /* Reads the child's output and keeps its first bytes. Returns false if a signal came first. */
-static bool listen_to(sherd__child *c, int fd)
+static bool listen_to(int fd, char *out, size_t size)
 {
     struct pollfd watched[] = { { .fd = fd, .events = POLLIN },
                                 { .fd = sherd__cli_interrupt_fd(), .events = POLLIN } };
     char text[1024];
     size_t len = 0;
-    for (;;) {
-        if (poll(watched, 2, -1) < 0 && errno != EINTR) return true;
+    for (ssize_t n = 1; n > 0;) {
+        if (poll(watched, 2, -1) < 0 && errno != EINTR) break;
         if (sherd__cli_interrupted()) return false;
         if (watched[0].revents == 0) continue;
-        ssize_t n = read(fd, text, sizeof text);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) break;
-        size_t room = sizeof c->out - 1 - len, take = (size_t)n < room ? (size_t)n : room;
-        memcpy(c->out + len, text, take);
-        len += take;
+        n = read(fd, text, sizeof text);
+        if (n < 0 && errno == EINTR) n = 1;
+        else if (n > 0 && (size_t)n < size - len)
+            memcpy(out + len, text, (size_t)n), len += (size_t)n;
     }
-    c->out[len] = '\0';
+    out[len] = '\0';
     return true;
 }
 
-int sherd__child_run(sherd__child *out, const sherd__bench *b, const char *program,
-                     const char *const *argv, sherd_diag *d)
+/* Runs a program until it ends. *status: its exit status; -signal. */
+static int run(const sherd__bench *b, const char *program, const char *const *argv, int *status,
+               double *seconds, char *out, size_t size, sherd_diag *d)
 {
-    int ends[2], status = 0;
+    int ends[2], wait = 0;
     pid_t pid = -1;
-    *out = (sherd__child){ .status = -1 };
     if (pipe2(ends, O_CLOEXEC) != 0)
         return sherd__fail(d, SHERD_EIO, NULL, "cannot make a pipe: %s", strerror(errno));
     double began = sherd__clock_s();
@@ -89,62 +96,76 @@ int sherd__child_run(sherd__child *out, const sherd__bench *b, const char *progr
         close(ends[0]);
         return sherd__fail(d, SHERD_EOPEN, NULL, "cannot start %s: %s", program, strerror(e));
     }
-    bool heard = listen_to(out, ends[0]);
+    bool heard = listen_to(ends[0], out, size);
     close(ends[0]);
     if (!heard) kill(pid, SIGTERM);
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
-    out->seconds = sherd__clock_s() - began;
-    out->status = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+    while (waitpid(pid, &wait, 0) < 0 && errno == EINTR) {}
+    *seconds = sherd__clock_s() - began;
+    *status = WIFEXITED(wait) ? WEXITSTATUS(wait) : -WTERMSIG(wait);
     return heard ? 0 : sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted");
 }
 
-int sherd__child_self(sherd__child *out, const sherd__bench *b, const char *const *argv,
-                      sherd_diag *d)
+/* Writes the words of two lists, ended by NULL, one behind the other. */
+static void join(const char *all[ARGS_MAX], const char *const *first, const char *const *then)
 {
-    const char *with_name[40] = { "sherd" };
     size_t n = 0;
-    for (; argv[n] && n < 38; n++) with_name[n + 1] = argv[n];
-    with_name[n + 1] = NULL;
-    int err = sherd__child_run(out, b, SHERD__SELF, with_name, d);
-    if (!err && out->status != 0)
+    while (*first && n < ARGS_MAX - 1) all[n++] = *first++;
+    while (*then && n < ARGS_MAX - 1) all[n++] = *then++;
+    all[n] = NULL;
+}
+
+int sherd__bench_command(const sherd__bench *b, const char *const *argv, double *seconds, char *out,
+                         size_t size, sherd_diag *d)
+{
+    const char *all[ARGS_MAX], *const name[] = { "sherd", NULL };
+    char ignored[1];
+    int status;
+    join(all, name, argv);
+    int err = run(b, SHERD__SELF, all, &status, seconds, out ? out : ignored,
+                  out ? size : sizeof ignored, d);
+    if (!err && status != 0)
         err = sherd__fail(d, SHERD_EINTERNAL, "run it again with -v", "`sherd %s` ended with %d",
-                          argv[0], out->status);
+                          argv[0], status);
     return err;
 }
 
-static int no_numpy(sherd_diag *d)
+/* Adds the numbers of a text to the series. */
+static int take_numbers(sherd__bench *b, const char *text, const char *const *names)
 {
-    return sherd__fail(d, SHERD_EUNSUPPORTED, "apt-get install python3-numpy",
-                       "no numpy in " PYTHON ": nothing to compare with");
+    char *end;
+    for (; *names; names++, text = end) {
+        double value = strtod(text, &end);
+        if (end == text) return SHERD_EFORMAT;
+        sherd__bench_put(b, *names, value);
+    }
+    return SHERD_OK;
 }
 
-int sherd__numpy_run(const sherd__bench *b, const char *script, const char *const *args,
-                     unsigned threads, double *out, int n, sherd_diag *d)
+int sherd__bench_numpy(sherd__bench *b, const char *script, const char *const *args,
+                       unsigned threads, const char *const *names, sherd_diag *d)
 {
     static const char look[] = "import os, sys\n" /* BLAS reads them when numpy is imported */
                                "if %u: os.environ.update(OPENBLAS_NUM_THREADS='%u', "
                                "OMP_NUM_THREADS='%u')\n"
                                "try: import numpy as np\n"
                                "except ImportError: sys.exit(77)\n%s";
-    const char *argv[40] = { "python3", "-c" };
-    size_t len = 0, room = sizeof look + 3 * 10 + strlen(script);
+    size_t room = sizeof look + 3 * 10 + strlen(script);
+    char out[400];
+    int status = NO_NUMPY;
+    double seconds;
+    if (b->warming || b->without_numpy) return SHERD_OK;
     char *text = sherd__alloc(room);
-    sherd__child c;
-    if (!text) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a script");
+    if (!text) return sherd__bench_no_memory(d);
     snprintf(text, room, look, threads, threads, threads, script);
-    argv[2] = text;
-    for (; args[len] && len < 36; len++) argv[len + 3] = args[len];
-    argv[len + 3] = NULL;
-    int err = access(PYTHON, X_OK) != 0 ? no_numpy(d) : sherd__child_run(&c, b, PYTHON, argv, d);
+    const char *all[ARGS_MAX], *const python[] = { "python3", "-c", text, NULL };
+    join(all, python, args);
+    int err = access(PYTHON, X_OK) != 0
+                  ? SHERD_OK
+                  : run(b, PYTHON, all, &status, &seconds, out, sizeof out, d);
     sherd__free(text);
-    if (err) return err;
-    if (c.status == NO_NUMPY) return no_numpy(d);
-    char *at = c.out, *end = at;
-    for (int i = 0; i < n; i++, at = end) {
-        out[i] = strtod(at, &end);
-        if (end == at || c.status != 0)
-            return sherd__fail(d, SHERD_EINTERNAL, "run it again with -v",
-                               "the script for numpy ended with %d", c.status);
-    }
-    return 0;
+    b->without_numpy = status == NO_NUMPY;
+    if (err || b->without_numpy) return err;
+    if (status == 0 && !take_numbers(b, out, names)) return SHERD_OK;
+    return sherd__fail(d, SHERD_EINTERNAL, "run it again with -v",
+                       "the script for numpy ended with %d", status);
 }

@@ -8,6 +8,7 @@
 #include "bench/bench.h"
 #include "bench/verbs.h"
 #include "cli/node.h"
+#include "lib/node.h"
 #include "node/backends/hosted.h"
 
 static volatile sig_atomic_t lying;
@@ -16,16 +17,6 @@ static void on_signal(int number)
 {
     (void)number;
     lying = 1;
-}
-
-static int open_liar(void **ctx, const sherd__backend_options *opt, sherd_diag *d)
-{
-    return sherd__backend_cpu.open(ctx, opt, d);
-}
-
-static const sherd__device *devices_liar(void *ctx, uint32_t *count)
-{
-    return sherd__backend_cpu.devices(ctx, count);
 }
 
 static int compute_liar(void *ctx, const sherd__call *c, const sherd__fragment *left,
@@ -41,33 +32,27 @@ static int submit_liar(void *ctx, sherd__call *c, sherd_diag *d)
     return sherd__hosted_submit(ctx, compute_liar, c, d);
 }
 
-static void close_liar(void *ctx)
+static int start_liar(sherd_node **out, const sherd_node_options *opt, sherd_diag *d)
 {
-    sherd__backend_cpu.close(ctx);
+    static sherd__backend liar; /* outlives the node */
+    liar = sherd__backend_cpu;
+    liar.name = "liar";
+    liar.submit = submit_liar;
+    liar.compute = compute_liar;
+    liar.stream = NULL;
+    return sherd__node_start_with(out, opt, &liar, d);
 }
-
-static const sherd__backend liar = { .abi = SHERD__BACKEND_ABI,
-                                     .name = "liar",
-                                     .open = open_liar,
-                                     .devices = devices_liar,
-                                     .hold = sherd__hosted_hold,
-                                     .drop = sherd__hosted_drop,
-                                     .submit = submit_liar,
-                                     .cancel = sherd__hosted_cancel,
-                                     .multiplier = sherd__hosted_multiplier,
-                                     .compute = compute_liar,
-                                     .close = close_liar };
 
 static int run_bench_node(sherd__cli *cli, sherd_diag *d)
 {
     struct sigaction act = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
     sigaction(SIGUSR2, &act, NULL);
-    return sherd__node_with(&liar, cli, d);
+    return sherd__node_with(start_liar, cli, d);
 }
 
 const sherd__verb sherd__verb_bench_node = {
     .name = SHERD__BENCH_NODE,
-    .summary = "a node of `sherd bench` that lies when it is told to",
+    .summary = "a node of `sherd bench` that answers wrongly after SIGUSR2",
     .options = sherd__node_options_table,
     .run = run_bench_node,
 };

@@ -23,6 +23,11 @@ const char *sherd__opts_idle(sherd__cli *cli, const char *const *names)
     return NULL;
 }
 
+void sherd__opts_drop(sherd__cli *cli, const char *const *names)
+{
+    for (; *names; names++) (void)sherd__opt_idle(cli, *names);
+}
+
 bool sherd__opts_clash(sherd__cli *cli, const char *a, const char *b)
 {
     sherd__source of_a = sherd__opt_source(cli, a), of_b = sherd__opt_source(cli, b);

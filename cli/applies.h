@@ -21,6 +21,9 @@ bool sherd__opt_idle(sherd__cli *cli, const char *name);
 /** Returns the first of `names` (NULL-terminated) that is on the command line without effect.
  *  Returns NULL if there is none; then all of them are forgotten. */
 const char *sherd__opts_idle(sherd__cli *cli, const char *const *names);
+/** Forgets those of `names` (NULL-terminated) that are not on the command line. Call this for
+ *  options  without effect that the library refuses if they are set. */
+void sherd__opts_drop(sherd__cli *cli, const char *const *names);
 /** Call this for options a and b that exclude each other. Returns true if both are set in one
  *  place, for the caller to refuse them. Else forgets the one from the weaker place and returns
  *  false. */

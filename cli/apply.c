@@ -3,37 +3,25 @@
 
 #include "cli/work.h"
 #include "core/suggest.h"
-#include "matrix/funcs.h"
-
-static const char *const names[] = { "sigmoid", "minus", "square", "multiply",
-                                     "relu",    "tanh",  "exp",    NULL };
 
 static int find_operation(sherd__cli *cli, sherd_op *op, unsigned *operands, sherd_diag *d)
 {
+    static const char *const names[] = { "sigmoid", "minus", "square", "multiply",
+                                         "relu",    "tanh",  "exp",    NULL };
     char hint[80];
     const char *name = cli->args[0], *near = sherd__suggest(name, names);
-    uint32_t number = (uint32_t)sherd_op_find(name);
-    if (sherd__map_arity(number) == 0) {
+    *op = (sherd_op)sherd_op_find(name);
+    *operands = sherd_op_operands(*op);
+    if (*operands == 0 || *op == SHERD_OP_PRODUCT) {
         snprintf(hint, sizeof hint, "did you mean %s?", near ? near : "");
         return sherd__fail(d, SHERD_EINVAL, near ? hint : NULL,
                            "expected sigmoid, minus, square, multiply, relu, tanh or exp, found "
                            "'%.60s'",
                            name);
     }
-    *op = (sherd_op)number;
-    *operands = sherd__map_arity(number);
     if (cli->args_len - 1 == (int)*operands) return 0;
     return sherd__fail(d, SHERD_EINVAL, NULL, "%s takes %s, found %d", name,
                        *operands == 1 ? "one matrix" : "two matrices", cli->args_len - 1);
-}
-
-static int agree(const sherd__product_run *w, sherd_diag *d)
-{
-    sherd_view a = w->in[0].view, b = w->in[1].view;
-    if (w->in_len == 1 || (a.rows == b.rows && a.cols == b.cols)) return 0;
-    return sherd__fail(d, SHERD_ESHAPE, "both must have one shape",
-                       "%s is %zu x %zu and %s is %zu x %zu", w->in[0].path, a.rows, a.cols,
-                       w->in[1].path, b.rows, b.cols);
 }
 
 static int run_apply(sherd__cli *cli, sherd_diag *d)
@@ -44,10 +32,7 @@ static int run_apply(sherd__cli *cli, sherd_diag *d)
     int err = find_operation(cli, &op, &operands, d);
     if (err) return err;
     err = sherd__product_run_begin(&w, cli, op, operands, d);
-    if (!err) err = agree(&w, d);
     if (!err) {
-        w.rows = w.in[0].view.rows;
-        w.cols = w.in[0].view.cols;
         err = sherd__product_run_run(&w, d);
         err = sherd__product_run_tell(&w, err, d);
     }
@@ -58,7 +43,7 @@ static int run_apply(sherd__cli *cli, sherd_diag *d)
 static const sherd__example examples[] = {
     { "sherd apply sigmoid A.npy -o C.npy -n 7", "1/(1+exp(-a)) of every entry over seven nodes" },
     { "sherd apply minus A.npy B.npy -o C.npy -n 7 --check",
-      "A - B, and compared bit for bit with the same computed here" },
+      "A - B, compared bit for bit with the same operation computed here" },
     { "sherd apply tanh A.npy -o C.npy --nodes nodes.txt --key me.key",
       "over the nodes of a file" },
     { 0 },
@@ -86,10 +71,11 @@ const sherd__verb sherd__verb_apply = {
     .name = "apply",
     .usage = "OP A.npy [B.npy] -o C.npy",
     .summary = "an element-wise operation over nodes",
-    .details = "OP is sigmoid, square, relu, tanh or exp of A, or minus or multiply of A and B, in "
-               "float64. Entries travel permuted row by row; a secret sample of every answer is "
-               "recomputed here. NaN and infinities come out as in numpy; sigmoid of -710 is "
-               "4.476e-309, as it should be, where numpy's 1/(1+exp(-a)) overflows to 0.",
+    .details =
+        "OP is sigmoid, square, relu, tanh or exp of A, or minus or multiply of A and B, in "
+        "float64. The entries of each row are sent permuted; a secret sample of every answer "
+        "is recomputed here. NaN and infinities give the results of numpy. sigmoid of -710 is "
+        "4.476e-309, the correct value; numpy's 1/(1+exp(-a)) overflows to 0.",
     .examples = examples,
     .options = options,
     .args_min = 2,

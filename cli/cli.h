@@ -129,9 +129,6 @@ int sherd__opt_choice(const sherd__cli *cli, const char *name);
 const char *sherd__opt_where(const sherd__cli *cli, const char *name);
 /** Returns the scheme that --scheme names. */
 const sherd_scheme_info *sherd__opt_scheme(const sherd__cli *cli);
-/** Returns whether the products of a network may use the scheme. A scheme with a public B may not,
- *  since B would be the network's weights. */
-bool sherd__scheme_for_network(const sherd_scheme_info *s);
 
 /*
  * Rows that are shared by several verbs: `static const sherd__option options[] = {
@@ -173,7 +170,7 @@ extern const char *const sherd__choices_mode[];     /* float exact */
              "as this machine has; none: they run anywhere"}
 #define SHERD__OPT_SAME_HOST                                                                       \
     {.name = "same-host-domains", .type = SHERD__FLAG,                                             \
-     .help = "private schemes: take domains that are on one host for separate all the same"}
+     .help = "private schemes: accept several domains on one host as separate ones"}
 /* How to reach nodes: -n N, --nodes FILE, --key FILE, --record DIR, --node-memory, --bind-to,
  * --timeout, --progress, --same-host-domains. sherd__nodes_open (cli/nodes.h) turns them into an
  * open cluster. */
@@ -195,7 +192,7 @@ extern const char *const sherd__choices_mode[];     /* float exact */
 #define SHERD__OPT_SEED                                                                            \
     {.name = "seed", .type = SHERD__FILE, .arg = "FILE",                                           \
      .flags = SHERD__OPT_NO_ENV | SHERD__OPT_ONLY_ARGV,                                            \
-     .help = "32 bytes that exposures and permutations derive from [fresh]"}
+     .help = "32 bytes from which exposures and permutations are derived [fresh]"}
 #define SHERD__OPT_MEMORY                                                                          \
     {.name = "memory", .type = SHERD__SIZE, .arg = "SIZE",                                         \
      .help = "most working memory, besides operands and result: 512M, 4G"}
@@ -207,7 +204,7 @@ extern const char *const sherd__choices_mode[];     /* float exact */
      .help = "send nothing; print what it would cost"}
 #define SHERD__OPT_CHECK                                                                           \
     {.name = "check", .type = SHERD__FLAG,                                                         \
-     .help = "compute it here too and compare; exit 9 where they differ"}
+     .help = "compute it here too and compare; exit 9 if they differ"}
 #define SHERD__OPT_CERTIFICATE                                                                     \
     {.name = "certificate", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,     \
      .help = "write a signed account of inputs, result and nodes"}
@@ -219,7 +216,7 @@ extern const char *const sherd__choices_mode[];     /* float exact */
      .excludes = "seed", .help = "take exposures and permutations from this metadata file"}
 #define SHERD__OPT_OPERATION                                                                       \
     {.name = "operation", .type = SHERD__TEXT, .arg = "NAME", .flags = SHERD__OPT_ONLY_ARGV,       \
-     .help = "which operation of the metadata file [the one of this kind and shape]"}
+     .help = "operation of the metadata file [the one of this kind and shape]"}
 #define SHERD__OPT_REUSE_METADATA                                                                  \
     {.name = "reuse-metadata", .type = SHERD__FLAG, .flags = SHERD__OPT_ONLY_ARGV,                 \
      .help = "allow metadata that has served other operands"}
@@ -229,7 +226,7 @@ extern const char *const sherd__choices_mode[];     /* float exact */
 #define SHERD__OPT_EXPOSURE                                                                        \
     {.name = "exposure", .type = SHERD__CHOICE, .arg = "HOW", .preset = "uniform",                 \
      .choices = sherd__choices_exposure,                                                           \
-     .help = "draw each column's node (uniform) or deal equal counts (balanced)"}
+     .help = "assign columns to nodes at random (uniform) or in equal counts (balanced)"}
 #define SHERD__OPT_EXPOSURE_MAX                                                                    \
     {.name = "exposure-max", .type = SHERD__REAL, .arg = "F", .min = 1e-9, .max = 1,               \
      .help = "largest fraction of an operand that a domain may be given [twice the largest "       \
@@ -242,9 +239,9 @@ extern const char *const sherd__choices_mode[];     /* float exact */
         {.name = "masks", .type = SHERD__FILE, .arg = "FILE", .flags = SHERD__OPT_ONLY_ARGV,       \
          .help = "blind: masks for this B (sherd prepare); its rows are used up"},                 \
         {.name = "colluding", .type = SHERD__INT, .arg = "T", .min = 1, .max = 63, .preset = "1",  \
-         .help = "share: how many domains together shall learn nothing"},                          \
+         .help = "share: number of domains that learn nothing together"},                          \
         {.name = "spare", .type = SHERD__INT, .arg = "S", .min = 0, .max = 1000, .preset = "0",    \
-         .help = "share: how many nodes may be slow, dead or lying without work done again"},      \
+         .help = "share: nodes that may be slow, dead or lying without any repeated work"},        \
         {.name = "public", .type = SHERD__CHOICE, .arg = "WHAT", .choices = sherd__choices_public, \
          .help = "share: b: B need not be hidden (this is --scheme share1)"},                      \
         {.name = "group", .type = SHERD__INT, .arg = "G", .min = 1, .max = 4294967295.0,           \
@@ -252,10 +249,10 @@ extern const char *const sherd__choices_mode[];     /* float exact */
          .help = "permute: columns that share one permutation, 1 to all"},                         \
         SHERD__OPT_EXPOSURE, SHERD__OPT_EXPOSURE_MAX,                                              \
         {.name = "shuffle-rows", .type = SHERD__FLAG,                                              \
-         .help = "permute: A's rows travel in another order in every group"},                      \
+         .help = "permute: send A's rows in another order in every group"},                      \
         {.name = "encoding", .type = SHERD__CHOICE, .arg = "HOW", .preset = "auto",                \
          .choices = sherd__choices_encoding,                                                       \
-         .help = "permute, plain: how A travels: dense, csr (without zeros) or as is quicker"}
+         .help = "permute, plain: send A dense, in csr (without zeros), or as is quicker (auto)"}
 /* Arithmetic: --mode float|exact, --bits B (which means exact). sherd__opts_arithmetic reads
  * both. */
 #define SHERD__OPTS_ARITHMETIC                                                                     \
@@ -310,6 +307,8 @@ const char *sherd__cli_seconds(double s, char out[24]);
 /** Returns the first SIGINT, SIGTERM or SIGHUP that came; SIGALRM if --timeout ended first
  *  (limit.h); else 0. Any thread; cheap. */
 int sherd__cli_interrupted(void);
+/** The same as sherd_hooks.interrupted; ctx is not used. */
+bool sherd__cli_stops(void *ctx);
 /** Returns a descriptor that becomes readable when sherd__cli_interrupted becomes non-zero. Never
  *  read from it. */
 int sherd__cli_interrupt_fd(void);

@@ -11,24 +11,24 @@
 #include <string.h>
 
 #include "cli/audit.h"
+#include "cli/fields.h"
 #include "cli/nodes.h"
 #include "cli/work.h"
 #include "core/alloc.h"
 #include "core/clock.h"
 #include "core/rand.h"
-#include "learn/digits.h"
+#include "sherd/array.h"
 #include "sherd/machine.h"
-#include "matrix/reference.h"
-#include "matrix/view.h"
-#include "store/idx.h"
+#include "sherd/multiplier.h"
+#include "sherd/profile.h"
 
 #define HIDDEN 128u
 #define WEIGHTS_SEED UINT64_C(1)
 
 typedef struct demo {
     sherd__cli *cli;
-    sherd__idx_set set; /* --data */
-    uint8_t *pixels;    /* or generated, without --data */
+    sherd_array *images, *labels; /* --data */
+    uint8_t *pixels;              /* or generated, without --data */
     double *weights;
     sherd_view x, w;
     sherd_cluster *cluster;
@@ -41,18 +41,18 @@ typedef struct demo {
 
 static int load_images(demo *m, const char *folder, sherd_diag *d)
 {
-    int err = sherd__idx_set_load(&m->set, folder, "train", d);
-    if (!err) m->x = sherd__idx_view(&m->set.images);
+    int err = sherd_array_open_idx(&m->images, &m->labels, folder, "train", d);
+    if (!err) m->x = sherd_array_view(m->images);
     return err;
 }
 
 static int draw_images(demo *m, size_t rows, sherd_diag *d)
 {
-    m->pixels = sherd__alloc(rows * SHERD__DIGIT_PIXELS);
+    m->pixels = sherd__alloc(rows * SHERD_DIGIT_PIXELS);
     if (!m->pixels)
         return sherd__fail(d, SHERD_ENOMEM, "give fewer --samples", "out of memory for the digits");
-    sherd__digits_draw(SHERD__DIGITS_SEED, 0, rows, m->pixels, NULL);
-    m->x = sherd_view_c(m->pixels, SHERD_U8, rows, SHERD__DIGIT_PIXELS);
+    sherd_digits_draw(0, 0, rows, m->pixels, NULL);
+    m->x = sherd_view_c(m->pixels, SHERD_U8, rows, SHERD_DIGIT_PIXELS);
     return 0;
 }
 
@@ -85,21 +85,35 @@ static int prepare(demo *m, sherd_diag *d)
 
 /* ---- output ---------------------------------------------------------------------------------- */
 
-static void show_task(demo *m)
+/* Returns the fraction of entries that are zero. */
+static int find_zeros(demo *m, double *zeros, sherd_diag *d)
 {
-    uint64_t nonzeros = sherd__view_nonzeros(m->x);
-    double zeros = 1 - (double)nonzeros / ((double)m->x.rows * (double)m->x.cols);
+    sherd_profile *p;
+    sherd_profile_info info = { .size = sizeof info };
+    int err = sherd_profile_new(&p, m->x, d);
+    if (!err) err = sherd_profile_get(p, &info, d);
+    *zeros = 1 - (double)info.nonzeros / ((double)m->x.rows * (double)m->x.cols);
+    sherd_profile_free(p);
+    return err;
+}
+
+static int show_task(demo *m, sherd_diag *d)
+{
+    double zeros;
+    int err = find_zeros(m, &zeros, d);
     const char *folder = sherd__opt_text(m->cli, "data");
+    if (err) return err;
     if (m->out) {
         json_object_set_new(m->out, "samples", json_integer((json_int_t)m->x.rows));
         json_object_set_new(m->out, "zeros", json_real(zeros));
         json_object_set_new(m->out, "data", json_string(folder ? "idx" : "generated"));
-        return;
+        return 0;
     }
     printf("Layer 1 of a %zu-%u-10 network: %zu %s images, %zu x %zu (%.0f %% zeros), times "
            "%zu x %u weights\n",
            m->x.cols, HIDDEN, m->x.rows, folder ? "IDX" : "generated", m->x.rows, m->x.cols,
            100 * zeros, m->x.cols, HIDDEN);
+    return 0;
 }
 
 static void show_nodes(demo *m)
@@ -138,38 +152,40 @@ static void show_exposures(const sherd_report *r)
     putchar('\n');
 }
 
-static void show_verdict(const sherd__product_run *w)
+static double percent(uint64_t part, uint64_t all)
 {
-    const sherd__compare *x = &w->verdict.found;
-    if (w->verdict.bitwise) {
-        printf("  equal: %s\n", w->verdict.equal ? "yes, bit for bit" : "NO");
+    return 100.0 * (double)part / (double)(all ? all : 1);
+}
+
+static void show_check(const sherd_check *x)
+{
+    if (x->judged == SHERD_JUDGED_BITS) {
+        printf("  equal: %s\n", x->equal ? "yes, bit for bit" : "NO");
         return;
     }
     printf("  differences from the local product: at most %.2g; %.1f %% of the "
            "entries equal in every bit, numpy.isclose %.1f %%\n  each within the bound of float64, "
            "gamma_k |X||W|: %s, the largest %.2g of it\n",
-           x->max_abs, 100.0 * (double)x->equal / (double)(x->count ? x->count : 1),
-           100.0 * (double)x->close / (double)(x->count ? x->count : 1),
-           w->verdict.equal ? "yes" : "NO", x->worst);
+           x->max_abs, percent(x->bit_equal, x->entries), percent(x->isclose, x->entries),
+           x->equal ? "yes" : "NO", x->worst);
 }
 
 static json_t *run_object(const sherd__product_run *w, double local)
 {
+    static const char *const of_report[] = { "encoding", "planned", "exposed_a",
+                                             "tasks",    "seconds", NULL };
+    static const char *const of_check[] = { "equal",   "max_abs",   "max_ulp",
+                                            "entries", "bit_equal", NULL };
     const sherd_report *r = &w->report;
-    const sherd__compare *x = &w->verdict.found;
-    json_t *planned = json_array(), *exposed = json_array();
-    for (uint32_t i = 0; i < r->nodes; i++) {
-        json_array_append_new(planned, json_integer(r->planned[i]));
-        json_array_append_new(exposed, json_real(r->exposed_a[i]));
-    }
-    return json_pack("{s:b, s:s, s:o, s:o, s:I, s:I, s:I, s:f, s:f, s:f, s:I, s:I, s:I}", "equal",
-                     w->verdict.equal, "encoding", sherd__choices_encoding[r->encoding], "planned",
-                     planned, "exposed_a", exposed, "bytes_out",
-                     (json_int_t)total(r->bytes_out, r->nodes), "bytes_in",
-                     (json_int_t)total(r->bytes_in, r->nodes), "tasks", (json_int_t)r->tasks,
-                     "seconds", r->seconds, "local_seconds", local, "max_abs", x->max_abs,
-                     "max_ulp", (json_int_t)x->max_ulp, "entries", (json_int_t)x->count,
-                     "bit_equal", (json_int_t)x->equal);
+    json_t *o = json_pack("{s:I, s:I, s:f}", "bytes_out", (json_int_t)total(r->bytes_out, r->nodes),
+                          "bytes_in", (json_int_t)total(r->bytes_in, r->nodes), "local_seconds",
+                          local);
+    size_t count;
+    const sherd_field *fields = sherd_report_fields(&count);
+    sherd__fields_json_of(o, r, fields, count, of_report);
+    fields = sherd_check_fields(&count);
+    sherd__fields_json_of(o, &w->check, fields, count, of_check);
+    return o;
 }
 
 /* ---- one of the two products ----------------------------------------------------------------- */
@@ -179,13 +195,16 @@ static json_t *run_object(const sherd__product_run *w, double local)
  * now. */
 static int time_local(demo *m, sherd__product_run *w, double *seconds, sherd_diag *d)
 {
-    *seconds = w->verdict.seconds;
+    sherd_multiplier here;
+    *seconds = w->check.seconds;
     if (w->opt.exact) return 0;
+    int err = sherd_multiplier_local(&here, 0, d);
     double began = sherd__clock_s();
     uint64_t calls = sherd_blas_calls();
-    int err = sherd__reference_float(m->x, m->w, w->c, w->cols, d);
+    if (!err) err = sherd_multiplier_multiply(here, m->x, m->w, w->c, w->cols, d);
     *seconds = sherd__clock_s() - began;
     m->local_calls += sherd_blas_calls() - calls;
+    sherd_multiplier_free(here);
     return err;
 }
 
@@ -193,13 +212,33 @@ static int compute_and_compare(demo *m, sherd__product_run *w, double *local, sh
 {
     int err = sherd__product_run_compute(w, w->opt.exact ? "exact" : "float", d);
     if (!err) err = sherd__product_run_check(w, d);
-    if (!err) m->local_calls += w->verdict.blas_calls;
+    m->local_calls += w->check.blas_calls;
+    if (err == SHERD_EDIFFERS) {
+        *d = (sherd_diag){ 0 };
+        return sherd__fail(d, err, "please report this",
+                           "the %s result differs from the local product",
+                           w->opt.exact ? "exact" : "float");
+    }
     return err ? err : time_local(m, w, local, d);
+}
+
+static void show_run(const sherd__product_run *w, double local)
+{
+    const sherd_report *r = &w->report;
+    char t[24], l[24], out[24], in[24];
+    printf("\n%s, one permutation per node (--group all):\n",
+           w->opt.exact ? "Exactly, in fixed point of 17 bits" : "In floats");
+    show_exposures(r);
+    printf("  %s over the nodes, %s here; %s out, %s in, %" PRIu64 " tasks\n",
+           sherd__cli_seconds(r->seconds, t), sherd__cli_seconds(local, l),
+           sherd__cli_bytes(total(r->bytes_out, r->nodes), out),
+           sherd__cli_bytes(total(r->bytes_in, r->nodes), in), r->tasks);
+    show_check(&w->check);
+    fflush(stdout);
 }
 
 static int run_once(demo *m, bool exact, sherd_diag *d)
 {
-    char t[24], l[24], out[24], in[24];
     double local = 0;
     sherd__product_run w = { .cli = m->cli,
                              .operation = "multiply",
@@ -209,29 +248,13 @@ static int run_once(demo *m, bool exact, sherd_diag *d)
                              .cols = HIDDEN,
                              .cluster = m->cluster,
                              .began = m->began };
-    w.opt = (sherd_product_options){ .size = sizeof w.opt };
-    w.opt.exact = exact;
-    w.opt.bits = 17;
+    w.opt = (sherd_product_options){ .size = sizeof w.opt, .exact = exact, .bits = 17 };
     w.c = sherd__calloc(w.rows * w.cols + 1, sizeof *w.c);
     int err = w.c ? compute_and_compare(m, &w, &local, d)
                   : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the result");
-    if (!err && m->out)
+    if (w.checked && m->out)
         json_object_set_new(m->out, exact ? "exact" : "float", run_object(&w, local));
-    if (!err && !m->out) {
-        printf("\n%s, one permutation per node (--group all):\n",
-               exact ? "Exactly, in fixed point of 17 bits" : "In floats");
-        show_exposures(&w.report);
-        printf("  %s over the nodes, %s here; %s out, %s in, %" PRIu64 " tasks\n",
-               sherd__cli_seconds(w.report.seconds, t), sherd__cli_seconds(local, l),
-               sherd__cli_bytes(total(w.report.bytes_out, w.report.nodes), out),
-               sherd__cli_bytes(total(w.report.bytes_in, w.report.nodes), in), w.report.tasks);
-        show_verdict(&w);
-        fflush(stdout);
-    }
-    if (!err && !w.verdict.equal)
-        err = sherd__fail(d, SHERD_EDIFFERS, "please report this",
-                          "the %s result differs from the local product",
-                          exact ? "exact" : "float");
+    if (w.checked && !m->out) show_run(&w, local);
     w.cluster = NULL; /* kept open for the next product */
     sherd__product_run_fini(&w);
     return err ? err : sherd__work_go_on(d);
@@ -263,10 +286,8 @@ static int run_demo(sherd__cli *cli, sherd_diag *d)
                .began = sherd__clock_s(),
                .out = cli->json ? sherd__cli_json_new(cli) : NULL };
     int err = prepare(&m, d);
-    if (!err) {
-        show_task(&m);
-        err = sherd__nodes_open(&m.cluster, cli, NULL, d);
-    }
+    if (!err) err = show_task(&m, d);
+    if (!err) err = sherd__nodes_open(&m.cluster, cli, NULL, d);
     if (!err) show_nodes(&m);
     if (!err) err = run_once(&m, false, d);
     if (!err) err = run_once(&m, true, d);
@@ -277,7 +298,8 @@ static int run_demo(sherd__cli *cli, sherd_diag *d)
     if (!err) err = sherd__audit_summary(nodes, m.out, d);
     m.local_calls += sherd_blas_calls() - calls; /* made by the audit */
     if (!err) show_end(&m, sherd__clock_s() - m.began);
-    sherd__idx_set_fini(&m.set);
+    sherd_array_close(m.images);
+    sherd_array_close(m.labels);
     sherd__free(m.pixels);
     sherd__free(m.weights);
     if (!m.out) return err;
@@ -287,7 +309,7 @@ static int run_demo(sherd__cli *cli, sherd_diag *d)
 static const sherd__example examples[] = {
     { "sherd demo", "seven local nodes, 60000 generated digits" },
     { "sherd demo -n 3 --samples 5000", "fewer nodes, fewer digits" },
-    { "sherd demo --data ~/mnist", "MNIST itself, from a folder with its IDX files" },
+    { "sherd demo --data ~/mnist", "MNIST, from a folder with its IDX files" },
     { 0 },
 };
 
@@ -304,20 +326,20 @@ static const sherd__option options[] = {
     SHERD__OPT_PROGRESS,
     SHERD__OPT_SAME_HOST,
     { .name = "samples", .type = SHERD__INT, .arg = "N", .min = 1, .max = 1000000,
-      .preset = "60000", .help = "how many images" },
+      .preset = "60000", .help = "number of images" },
     { .name = "data", .type = SHERD__DIR, .arg = "DIR",
-      .help = "take the images from IDX files (MNIST, Fashion-MNIST) in DIR, .gz or not" },
+      .help = "read the images from IDX files (MNIST, Fashion-MNIST) in DIR, .gz or not" },
     { 0 },
 };
 /* clang-format on */
 
 const sherd__verb sherd__verb_demo = {
     .name = "demo",
-    .summary = "the main job on 7 local nodes, on data that come with it",
-    .details = "Runs layer 1 of a 784-128-10 network over local nodes, on 60000 digits drawn from "
-               "strokes: once in floats and once exactly. Prints the nodes' process ids, how many "
-               "columns each was given, bytes and time, and compares both results with the product "
-               "computed here.",
+    .summary = "the main use on 7 local nodes, with generated data",
+    .details = "Computes layer 1 of a 784-128-10 network over local nodes, for 60000 generated "
+               "digits, once in floats and once exactly. Prints the process ids of the nodes, the "
+               "number of columns that each was given, bytes and time, and compares both results "
+               "with the product computed here.",
     .examples = examples,
     .options = options,
     .run = run_demo,

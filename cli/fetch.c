@@ -17,7 +17,7 @@
 #include "core/alloc.h"
 #include "core/clock.h"
 #include "core/suggest.h"
-#include "store/digest.h"
+#include "sherd/digest.h"
 #include "store/file.h"
 
 #define MIRRORS_MAX 8u
@@ -100,10 +100,10 @@ static int path_of(const fetch *f, size_t i, char out[PATH_MAX], sherd_diag *d)
 
 static bool is_right(const fetch *f, size_t i, const uint8_t *bytes, size_t len)
 {
-    sherd__digest sum;
-    char text[SHERD__DIGEST_TEXT];
-    if (sherd__digest_bytes(&sum, bytes, len) != 0) return false;
-    sherd__digest_text(&sum, text);
+    uint8_t sum[32];
+    char text[2 * sizeof sum + 1];
+    if (sherd_digest_bytes(bytes, len, sum, NULL) != 0) return false;
+    for (size_t k = 0; k < sizeof sum; k++) snprintf(text + 2 * k, 3, "%02x", sum[k]);
     return strcmp(text, f->set->files[i].sha256) == 0;
 }
 

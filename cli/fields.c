@@ -76,6 +76,14 @@ static bool among(const char *name, const char *const *names)
     return false;
 }
 
+void sherd__fields_json_of(json_t *obj, const void *x, const sherd_field *fields, size_t count,
+                           const char *const *names)
+{
+    for (size_t i = 0; i < count; i++)
+        if (among(fields[i].name, names))
+            json_object_set_new(obj, fields[i].name, sherd__field_json(x, &fields[i]));
+}
+
 void sherd__fields_json(json_t *obj, const void *x, const sherd_field *fields, size_t count,
                         const char *const *without)
 {

@@ -14,6 +14,9 @@
  */
 void sherd__fields_json(json_t *obj, const void *x, const sherd_field *fields, size_t count,
                         const char *const *without);
+/** Adds only the members named in `names`, a list that ends with NULL. */
+void sherd__fields_json_of(json_t *obj, const void *x, const sherd_field *fields, size_t count,
+                           const char *const *names);
 /** Returns the value of one field. */
 json_t *sherd__field_json(const void *x, const sherd_field *field);
 

@@ -3,23 +3,19 @@
  * FILE (mode 0600, never over an existing file). The fingerprint is printed on stdout: the other
  * side's node file or allow-list needs it, and it is not secret.
  */
-#include <string.h>
-
 #include "cli/cli.h"
 #include "cli/paths.h"
-#include "wire/identity.h"
+#include "sherd/identity.h"
 
 static int print_fingerprint(sherd__cli *cli, const sherd_identity *id, const char *path,
                              sherd_diag *d)
 {
-    char text[SHERD__FINGERPRINT_TEXT];
-    sherd__fingerprint_text(sherd__identity_fingerprint(id), text);
     if (!cli->json) {
-        printf("key=%s\n", text);
+        printf("key=%s\n", sherd_identity_key(id));
         return 0;
     }
     json_t *obj = sherd__cli_json_new(cli);
-    json_object_set_new(obj, "key", json_string(text));
+    json_object_set_new(obj, "key", json_string(sherd_identity_key(id)));
     json_object_set_new(obj, "file", sherd__cli_json_text(path));
     return sherd__cli_json_end(cli, obj, d);
 }
@@ -30,13 +26,11 @@ static int run_keygen(sherd__cli *cli, sherd_diag *d)
     sherd_identity *id = NULL;
     int err;
     if (sherd__opt_flag(cli, "show")) {
-        err = sherd__identity_load(&id, path, d);
+        err = sherd_identity_load(&id, path, d);
     } else {
         err = sherd__paths_file("keygen", path, d);
-        if (err) return err;
-        err = sherd__identity_new(&id);
-        if (err) return sherd__fail(d, err, NULL, "cannot make a key: %s", sherd_strerror(err));
-        err = sherd__identity_save(id, path, d);
+        if (!err) err = sherd_identity_new(&id, d);
+        if (!err) err = sherd_identity_save(id, path, d);
     }
     if (!err) err = print_fingerprint(cli, id, path, d);
     if (!err && !sherd__opt_flag(cli, "show"))
@@ -44,7 +38,7 @@ static int run_keygen(sherd__cli *cli, sherd_diag *d)
                        "wrote the private key to %s; the line above is for the other side's "
                        "node file or allow-list",
                        path);
-    sherd__identity_free(id);
+    sherd_identity_free(id);
     return err;
 }
 

@@ -7,9 +7,33 @@
 #include <stdio.h>
 
 #include "cli/paths.h"
+#include "cli/progress.h"
 #include "cli/seed.h"
 #include "core/clock.h"
 #include "core/wipe.h"
+
+/* A smaller expanded file is written too quickly to show progress. */
+#define PROGRESS_FROM ((uint64_t)1 << 30)
+
+static void on_progress(void *line, const sherd_progress *p)
+{
+    if (p->total >= PROGRESS_FROM)
+        sherd__progress_update(line, p->done >> 20, p->total >> 20, NULL, sherd__clock_s());
+}
+
+int sherd__meta_write(sherd__cli *cli, sherd_meta *meta, bool verify,
+                      const sherd_meta_save_options *opt, uint64_t *size, sherd_diag *d)
+{
+    sherd__progress_line line;
+    sherd__progress_init(&line, stderr, cli->quiet ? SHERD__PROGRESS_NONE : SHERD__PROGRESS_AUTO,
+                         cli->title, "MiB", sherd__clock_s());
+    sherd_meta_set_hooks(meta, &(sherd_hooks){ sherd__cli_stops, NULL, on_progress, &line });
+    int err = verify ? sherd_meta_verify(meta, d) : SHERD_OK;
+    if (!err && opt) err = sherd_meta_save(meta, sherd__opt_text(cli, "output"), opt, size, d);
+    sherd_meta_set_hooks(meta, NULL);
+    sherd__progress_fini(&line);
+    return err;
+}
 
 /* Sets --seed FILE, if given, as the seed of a loaded file. */
 static int supply_seed(sherd__cli *cli, sherd_meta *meta, sherd_diag *d)
@@ -84,7 +108,6 @@ static int convert(sherd__cli *cli, const sherd_meta_save_options *opt, bool ver
         err = sherd__paths_replace_meta(path, d);
     if (!err) err = sherd_meta_load(&meta, cli->args[0], d);
     if (!err) err = supply_seed(cli, meta, d);
-    if (!err) err = sherd__meta_room(meta, opt, path, d);
     if (!err && verified && !sherd_meta_seed(meta) && sherd_meta_expanded(meta)) {
         err = sherd_meta_verify(meta, d); /* reports a changed seed as such */
         if (!err)
@@ -124,17 +147,17 @@ static const char *const forms[] = { "seed", "expanded", NULL };
 /* clang-format off */
 #define OPT_DEFLATE                                                                                \
     {.name = "deflate", .type = SHERD__FLAG,                                                       \
-     .help = "compress the arrays (to half at rows of ten, not at all at long rows)"}
+     .help = "compress the arrays (to half their size in rows of ten, not in long rows)"}
 #define OPT_WITHOUT_SEED                                                                           \
     {.name = "without-seed", .type = SHERD__FLAG, .flags = SHERD__OPT_ONLY_ARGV,                   \
      .help = "expanded form: leave the seed out; the file cannot be compacted then"}
 #define OPT_FORCE                                                                                  \
     {.name = "force", .type = SHERD__FLAG, .flags = SHERD__OPT_ONLY_ARGV,                          \
-     .help = "replace metadata that has served operands, or a file that is no metadata"}
+     .help = "replace metadata that has served operands, or a file that is not metadata"}
 #define OPT_KNOWN_SEED                                                                             \
     {.name = "seed", .type = SHERD__FILE, .arg = "FILE",                                           \
      .flags = SHERD__OPT_NO_ENV | SHERD__OPT_ONLY_ARGV,                                            \
-     .help = "the 32 bytes that the file was built from, where it does not hold them"}
+     .help = "the 32 bytes that the file was built from, if it does not contain them"}
 /* clang-format on */
 
 /* clang-format off */
@@ -144,22 +167,23 @@ static const sherd__option build_options[] = {
     { .name = "samples", .type = SHERD__INT, .arg = "N", .min = 0, .max = 4294967295.0,
       .flags = SHERD__OPT_ONLY_ARGV, .help = "rows of the network's training set" },
     { .name = "nodes", .type = SHERD__INT, .arg = "N", .min = 1, .max = 65535,
-      .flags = SHERD__OPT_REQUIRED | SHERD__OPT_ONLY_ARGV, .help = "nodes to deal exposures to" },
+      .flags = SHERD__OPT_REQUIRED | SHERD__OPT_ONLY_ARGV,
+      .help = "number of nodes that columns are assigned to" },
     SHERD__OPT_OUTPUT("META.npz"),
     OPT_FORCE,
     { .name = "form", .type = SHERD__CHOICE, .arg = "FORM", .preset = "seed", .choices = forms,
-      .help = "seed (32 bytes that all derives from) or expanded (arrays for numpy)" },
+      .help = "seed (32 bytes from which all is derived) or expanded (arrays for numpy)" },
     OPT_DEFLATE,
     OPT_WITHOUT_SEED,
     SHERD__OPT_SEED,
     { .name = "group", .type = SHERD__INT, .arg = "G", .min = 1, .max = 4294967295.0, .word = "all",
       .word_value = 0, .preset = "all",
-      .help = "columns that shall share one permutation in products, 1 to all" },
+      .help = "columns that share one permutation in products, 1 to all" },
     { .name = "exposure", .type = SHERD__CHOICE, .arg = "HOW", .preset = "uniform",
       .choices = sherd__choices_exposure,
-      .help = "draw each column's node (uniform) or deal equal counts (balanced)" },
+      .help = "assign columns to nodes at random (uniform) or in equal counts (balanced)" },
     { .name = "shuffle-rows", .type = SHERD__FLAG,
-      .help = "products: A's rows travel in another order in every group" },
+      .help = "products: send A's rows in another order in every group" },
     { 0 },
 };
 /* clang-format on */
@@ -187,8 +211,9 @@ static const sherd__example show_examples[] = {
     { 0 },
 };
 static const sherd__example verify_examples[] = {
-    { "sherd meta verify meta.npz", "checks every number; exit 3 names operation and row" },
-    { "sherd meta verify shared.npz --seed seed.bin", "the same of a file without its seed" },
+    { "sherd meta verify meta.npz",
+      "checks every number; on exit 3 the message names operation and row" },
+    { "sherd meta verify shared.npz --seed seed.bin", "the same for a file without its seed" },
     { "sherd meta verify meta.npz && echo sound", "in a script" },
     { 0 },
 };
@@ -196,13 +221,13 @@ static const sherd__example expand_examples[] = {
     { "sherd meta expand meta.npz -o arrays.npz", "arrays for numpy" },
     { "sherd meta expand meta.npz -o arrays.npz --deflate", "smaller, and slower to write" },
     { "sherd meta expand meta.npz -o shared.npz --without-seed",
-      "for one who may undo this step's shuffles and no other" },
+      "for a reader who may undo the shuffles of this step only" },
     { 0 },
 };
 static const sherd__example compact_examples[] = {
     { "sherd meta compact arrays.npz -o meta.npz",
-      "back to 32 bytes, once they give every number" },
-    { "sherd meta compact shared.npz --seed seed.bin -o meta.npz", "of a file without its seed" },
+      "back to 32 bytes, if every number is derived from them" },
+    { "sherd meta compact shared.npz --seed seed.bin -o meta.npz", "for a file without its seed" },
     { "sherd meta compact arrays.npz -o arrays.npz", "in place" },
     { 0 },
 };
@@ -215,7 +240,8 @@ static const sherd__verb build = {
                "by k x m product, NAME=sigmoid:NxM (minus, square, multiply, relu, tanh, exp) for "
                "an element-wise one. The seed form derives everything from 32 fresh bytes; the "
                "expanded form holds NAME.exposures, NAME.enshuffles and NAME.unshuffles as arrays. "
-               "Whoever has the file can undo the permutations: it is written with mode 0600.",
+               "Everyone who has the file can undo the permutations: it is written with mode "
+               "0600.",
     .examples = build_examples,
     .options = build_options,
     .args_min = 0,
@@ -235,7 +261,7 @@ static const sherd__verb show = {
 static const sherd__verb expand = {
     .name = "expand",
     .usage = "META.npz -o ARRAYS.npz",
-    .summary = "write the arrays that a seed stands for",
+    .summary = "write the arrays that are derived from a seed",
     .examples = expand_examples,
     .options = expand_options,
     .args_min = 1,
@@ -245,9 +271,10 @@ static const sherd__verb expand = {
 static const sherd__verb compact = {
     .name = "compact",
     .usage = "ARRAYS.npz -o META.npz",
-    .summary = "reduce arrays to the seed that they derive from",
-    .details = "Only where the seed is known: held by the file, or given with --seed. Every number "
-               "is compared with what the seed gives before anything is written.",
+    .summary = "reduce arrays to the seed that they are derived from",
+    .details =
+        "The seed must be known: contained in the file, or given with --seed. Every number is "
+        "compared with the one derived from the seed before anything is written.",
     .examples = compact_examples,
     .options = compact_options,
     .args_min = 1,
@@ -258,8 +285,9 @@ static const sherd__verb verify = {
     .name = "verify",
     .usage = "META.npz",
     .summary = "check every number of a metadata file",
-    .details = "Against the seed where it is known, else for what must hold by itself: exposures "
-               "name nodes, every row is a permutation, unshuffles are the inverses.",
+    .details = "Numbers are compared with those derived from the seed, if it is known. Without it, "
+               "exposures must name nodes, every row must be a permutation, and unshuffles must be "
+               "the inverses.",
     .examples = verify_examples,
     .options = verify_options,
     .args_min = 1,

@@ -1,6 +1,6 @@
 /*
- * Parts of `sherd meta` (its verbs are in cli/meta.c): making a file (cli/meta_build.c), writing it
- * (cli/meta_save.c), and describing one (cli/meta_tell.c).
+ * Parts of `sherd meta` (its verbs are in cli/meta.c): making a file (cli/meta_build.c) and
+ * describing one (cli/meta_tell.c).
  */
 #ifndef CLI_META_H
 #define CLI_META_H
@@ -11,11 +11,6 @@
 int sherd__meta_build(sherd__cli *cli, sherd_diag *d);
 
 /* ---- writing --------------------------------------------------------------------------------- */
-
-/** Detects, before hours of writing begin, that the file cannot be written: SHERD_EINVAL,
- *  SHERD_EIO. */
-int sherd__meta_room(const sherd_meta *meta, const sherd_meta_save_options *opt, const char *path,
-                     sherd_diag *d);
 
 /** Verifies every number (`verify`), then writes --output (`opt`, unless NULL). Shows progress;
  *  Ctrl-C ends it. */

@@ -4,10 +4,17 @@
 #define CLI_NODE_H
 
 #include "cli/cli.h"
-#include "node/backend.h"
+#include "sherd/node.h"
 
-/** Runs `sherd node` with another backend; the options are those of sherd__verb_node. */
-int sherd__node_with(const sherd__backend *backend, sherd__cli *cli, sherd_diag *d) SHERD_MUST;
+/** sherd_node_start, or a function that starts a node with another backend. */
+typedef int sherd__node_starter(sherd_node **out, const sherd_node_options *opt, sherd_diag *d);
+
+/** Runs `sherd node`; the options are those of sherd__verb_node. */
+int sherd__node_with(sherd__node_starter *start, sherd__cli *cli, sherd_diag *d) SHERD_MUST;
+/** Reads the options. *o borrows from cli and *data; hooks are not set. SHERD_EINVAL: one is
+ *  missing or has no effect. */
+int sherd__node_read(sherd__cli *cli, sherd_node_options *o, sherd_node_data *data,
+                     sherd_diag *d) SHERD_MUST;
 
 /** The options of `sherd node`. */
 extern const sherd__option sherd__node_options_table[];

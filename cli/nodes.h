@@ -7,16 +7,6 @@
 #include "sherd/product.h"
 
 /**
- * Writes the path of the folder in which `sherd cluster up` keeps its state:
- * $XDG_RUNTIME_DIR/sherd, else /tmp/sherd-UID (which it creates with mode 0700). The folder
- * contains SHERD__CLUSTER_NODES, a node file, and SHERD__CLUSTER_KEY, the key that those nodes
- * allow. A cluster counts as up if the node file exists and only this user can access the folder.
- */
-int sherd__nodes_folder(char *out, size_t size) SHERD_MUST;
-#define SHERD__CLUSTER_NODES "nodes"
-#define SHERD__CLUSTER_KEY "key"
-
-/**
  * Opens the cluster that SHERD__OPTS_CLUSTER names. The caller closes *out with
  * sherd_cluster_close. The cluster's log goes to stderr, and Ctrl-C interrupts its calls. Nodes
  * that are down are left out as far as the scheme of `work` allows (NULL: one node is enough), and

@@ -1,90 +1,79 @@
 /*
- * `sherd predict MODEL.npz DATA -o OUT.npy`: the outputs of a trained network for new inputs. Rows
- * are processed in pieces of one size, because in fixed point each piece has one exponent. With
- * equal pieces, the result from nodes equals the one computed here bit for bit.
+ * `sherd predict MODEL.npz DATA -o OUT.npy`: the outputs of a trained network for new inputs, which
+ * sherd_model_predict computes.
  */
 #include <math.h>
 #include <string.h>
 
+#include "cli/fields.h"
 #include "cli/paths.h"
 #include "cli/progress.h"
 #include "cli/remote_products.h"
 #include "core/alloc.h"
-#include "core/bytes.h"
 #include "core/clock.h"
-#include "lib/data.h"
-#include "lib/model.h"
+#include "sherd/data.h"
+#include "sherd/model.h"
 #include "sherd/npy.h"
-
-#define PIECE 1000u
 
 typedef struct predict {
     sherd__cli *cli;
-    sherd__recipe recipe;
-    sherd__network *network;
-    sherd__dataset data;
+    sherd_model *model;
+    sherd_data *data;
     sherd__remote_products over;
-    size_t width;
-    double *y; /* rows x width */
-    double seconds;
+    sherd_cluster *cluster;
+    sherd_predict_options o;
+    sherd_predict_report report;
+    double *y; /* rows x outputs */
     sherd__progress_line progress;
 } predict;
 
-static bool interrupted(void)
+static bool interrupted(void *ctx)
 {
+    (void)ctx;
     return sherd__cli_interrupted() != 0;
 }
 
-static int forward(predict *p, sherd__engine e, double *y, bool show, sherd_diag *d)
+static void on_progress(void *ctx, const sherd_progress *x)
 {
-    size_t rows = p->data.x.rows;
-    for (size_t at = 0; at < rows; at += PIECE) {
-        size_t len = rows - at < PIECE ? rows - at : PIECE;
-        sherd__batch b = { .x = sherd_view_sub(p->data.x, at, len, 0, p->data.x.cols) };
-        const double *out;
-        if (interrupted())
-            return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted; nothing was written");
-        int err = sherd__network_forward(p->network, e, &b, false, &out, d);
-        if (err) return err;
-        memcpy(y + at * p->width, out, len * p->width * sizeof *y);
-        if (show) sherd__progress_update(&p->progress, at + len, rows, NULL, sherd__clock_s());
-    }
-    return 0;
+    predict *p = ctx;
+    sherd__progress_update(&p->progress, x->done, x->total, NULL, sherd__clock_s());
 }
 
-static int check(predict *p, sherd_diag *d)
+static int prepare(predict *p, sherd_diag *d)
 {
-    sherd__engine here = { .maps = false };
-    size_t count = p->data.x.rows * p->width, first = 0, differ = 0;
-    double *y = sherd__calloc(count, sizeof *y);
-    int err = !y ? sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for --check")
-                 : sherd_multiplier_local(&here.products, p->over.bits, d);
-    if (!err) err = sherd__remote_products_round(&p->over, &here.products, d);
-    if (!err) err = forward(p, here, y, false, d);
-    for (size_t i = 0; i < count && !err; i++)
-        if (memcmp(&y[i], &p->y[i], sizeof *y) != 0 && differ++ == 0) first = i;
-    if (!err && differ > 0)
-        err = sherd__fail(d, SHERD_EDIFFERS, "nothing was written; please report this",
-                          "%zu of %zu outputs differ from those computed here, the first in row "
-                          "%zu, column %zu: %.17g, here %.17g",
-                          differ, count, first / p->width, first % p->width, p->y[first], y[first]);
-    sherd_multiplier_free(here.products);
-    sherd__free(y);
-    return err;
+    sherd__cli *cli = p->cli;
+    int err = sherd__paths_differ(cli, 2, d);
+    if (!err) err = sherd__paths_output(cli, d);
+    if (!err) err = sherd__remote_products_read(&p->over, cli, d);
+    p->o = (sherd_predict_options){ .size = sizeof p->o,
+                                    .hooks = { interrupted, NULL, on_progress, p },
+                                    .products = &p->over.opt,
+                                    .elementwise_at_nodes = p->over.elementwise,
+                                    .check = sherd__opt_flag(cli, "check"),
+                                    .divided = true,
+                                    .name = cli->args[1] };
+    if (!err) err = sherd_model_load(&p->model, cli->args[0], d);
+    if (!err && p->over.nodes) err = sherd_model_predict_check(p->model, &p->o, d);
+    if (!err) err = sherd_data_inputs(&p->data, sherd_model_recipe(p->model), cli->args[1], d);
+    if (err) return err;
+    size_t rows = sherd_data_x(p->data, SHERD_DATA_TRAINING).rows;
+    sherd_view y = sherd_data_y(p->data, SHERD_DATA_TRAINING);
+    p->o.labels = y.dtype == SHERD_U32 ? y.data : NULL;
+    p->y = sherd__calloc(rows, sherd_model_outputs(p->model) * sizeof *p->y);
+    if (p->y) return 0;
+    return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the outputs of %zu rows", rows);
 }
 
 static int save(const predict *p, sherd_diag *d)
 {
     const char *path = sherd__opt_text(p->cli, "output");
-    size_t rows = p->data.x.rows;
+    size_t rows = p->report.rows, width = p->report.outputs;
     if (strcmp(path, "-") == 0) path = "/dev/stdout";
     if (!sherd__opt_flag(p->cli, "labels"))
-        return sherd_npy_save(path, sherd_view_c(p->y, SHERD_F64, rows, p->width), d);
+        return sherd_npy_save(path, sherd_view_c(p->y, SHERD_F64, rows, width), d);
     uint32_t *labels = sherd__calloc(rows, sizeof *labels);
     if (!labels) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the labels");
-    for (size_t i = 0; i < rows; i++)
-        for (size_t j = 1; j < p->width; j++)
-            if (p->y[i * p->width + j] > p->y[i * p->width + labels[i]]) labels[i] = (uint32_t)j;
+    sherd_predict_labels(p->y, width, rows, width, labels);
     int err = sherd_npy_save(path, sherd_view_c(labels, SHERD_U32, rows, 1), d);
     sherd__free(labels);
     return err;
@@ -93,86 +82,53 @@ static int save(const predict *p, sherd_diag *d)
 /* err: an error after the outputs were written. */
 static int tell(const predict *p, int err, sherd_diag *d)
 {
-    sherd__remote_products_traffic x = sherd__remote_products_traffic_now(&p->over);
-    bool known = p->data.targets.labels != NULL;
-    double hits = known ? (double)sherd__labels_hit(p->y, p->data.x.rows, p->width,
-                                                    p->data.targets.labels)
-                        : 0;
-    double accuracy = hits / (double)p->data.x.rows;
+    const sherd_predict_report *r = &p->report;
+    const sherd__cli *cli = p->cli;
+    const char *without[] = { "sees", isnan(r->accuracy) ? "accuracy" : "sees",
+                              r->scheme ? "sees" : "scheme", NULL };
     char s[24];
-    if (!p->cli->json) {
-        sherd__cli_say(p->cli, "%zu rows in %s, %s", p->data.x.rows,
-                       sherd__cli_seconds(p->seconds, s), sherd__remote_products_says(&p->over));
-        if (sherd__opt_flag(p->cli, "check"))
-            sherd__cli_say(p->cli, "equal: yes, bit for bit (%zu outputs, computed here too)",
-                           p->data.x.rows * p->width);
-        if (known) sherd__cli_say(p->cli, "accuracy %.5f of the labels that came along", accuracy);
-        sherd__cli_say(p->cli, "wrote %s", sherd__opt_text(p->cli, "output"));
+    if (!cli->json) {
+        sherd__cli_say(cli, "%zu rows in %s, %s", (size_t)r->rows,
+                       sherd__cli_seconds(r->seconds, s), r->sees);
+        if (r->checked)
+            sherd__cli_say(cli, "equal: yes, bit for bit (%zu outputs, computed here too)",
+                           (size_t)(r->rows * r->outputs));
+        if (!isnan(r->accuracy))
+            sherd__cli_say(cli, "accuracy %.5f on the labels in the data", r->accuracy);
+        sherd__cli_say(cli, "wrote %s", sherd__opt_text(cli, "output"));
         return err;
     }
-    json_t *o = sherd__cli_json_new(p->cli);
-    json_object_set_new(o, "rows", json_integer((json_int_t)p->data.x.rows));
-    json_object_set_new(o, "outputs", json_integer((json_int_t)p->width));
-    json_object_set_new(o, "nodes", json_integer(x.nodes));
-    if (x.nodes > 0)
-        json_object_set_new(o, "scheme",
-                            json_string(sherd_scheme_describe(p->over.opt.scheme)->name));
-    json_object_set_new(o, "bits", json_integer(p->over.bits));
-    json_object_set_new(o, "seconds", json_real(p->seconds));
-    json_object_set_new(o, "bytes_out", json_integer((json_int_t)x.bytes_out));
-    json_object_set_new(o, "bytes_in", json_integer((json_int_t)x.bytes_in));
-    json_object_set_new(o, "checked", json_boolean(sherd__opt_flag(p->cli, "check")));
-    if (known) json_object_set_new(o, "accuracy", json_real(accuracy));
-    return err ? sherd__cli_json_fail(p->cli, o, err, d) : sherd__cli_json_end(p->cli, o, d);
+    json_t *o = sherd__cli_json_new(cli);
+    size_t count;
+    const sherd_field *fields = sherd_predict_report_fields(&count);
+    sherd__fields_json(o, r, fields, count, without);
+    return err ? sherd__cli_json_fail(p->cli, o, err, d) : sherd__cli_json_end(cli, o, d);
 }
 
-static int prepare(predict *p, sherd_diag *d)
+static int run(predict *p, sherd_diag *d)
 {
     sherd__cli *cli = p->cli;
-    size_t count, bytes;
-    int err = sherd__paths_differ(cli, 2, d);
-    if (!err) err = sherd__paths_output(cli, d);
-    if (!err) err = sherd__remote_products_read(&p->over, cli, d);
-    if (!err && sherd__opt_flag(cli, "check") && (!p->over.nodes || p->over.bits == 0))
-        err = sherd__fail(d, SHERD_EINVAL, "-n N --mode exact, or leave --check out",
-                          "--check compares fixed point over nodes with fixed point here");
-    if (!err) err = sherd__model_recipe(&p->recipe, cli->args[0], d);
-    if (!err) err = sherd__remote_products_precision(&p->over, p->recipe.precision, d);
-    if (!err) err = sherd__recipe_network(&p->recipe, PIECE, &p->network, d);
-    if (!err) err = sherd__model_params(p->network, cli->args[0], d);
+    sherd__progress_mode mode = (sherd__progress_mode)sherd__opt_choice(cli, "progress");
+    int err = sherd__remote_products_open(&p->cluster, &p->over, cli, d);
     if (err) return err;
-    p->width = sherd__network_width(p->network);
-    err = sherd__data_inputs(&p->data, &p->recipe, cli->args[1], p->width, d);
-    if (err) return err;
-    if (p->data.x.rows == 0)
-        return sherd__fail(d, SHERD_ESHAPE, NULL, "%s: has no rows", cli->args[1]);
-    if (!sherd__mul(p->data.x.rows, p->width, &count) || !sherd__mul(count, sizeof *p->y, &bytes) ||
-        !(p->y = sherd__alloc(bytes)))
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the outputs of %zu rows",
-                           p->data.x.rows);
-    return 0;
+    p->o.cluster = p->cluster;
+    sherd__progress_init(&p->progress, stderr, cli->quiet ? SHERD__PROGRESS_NONE : mode, "predict",
+                         "rows", sherd__clock_s());
+    err = sherd_model_predict(p->model, sherd_data_x(p->data, SHERD_DATA_TRAINING), p->y,
+                              sherd_model_outputs(p->model), &p->o, &p->report, d);
+    sherd__progress_fini(&p->progress);
+    if (!err) err = save(p, d);
+    return err ? err : tell(p, sherd_cluster_end(p->cluster, d), d);
 }
 
 static int run_predict(sherd__cli *cli, sherd_diag *d)
 {
-    predict p = { .cli = cli };
+    predict p = { .cli = cli, .report = { .size = sizeof p.report } };
     int err = prepare(&p, d);
-    if (!err) err = sherd__remote_products_open(&p.over, cli, NULL, d);
-    double began = sherd__clock_s();
-    if (!err) {
-        sherd__progress_mode mode = (sherd__progress_mode)sherd__opt_choice(cli, "progress");
-        sherd__progress_init(&p.progress, stderr, cli->quiet ? SHERD__PROGRESS_NONE : mode,
-                             "predict", "rows", began);
-        err = forward(&p, p.over.engine, p.y, true, d);
-        sherd__progress_fini(&p.progress);
-    }
-    p.seconds = sherd__clock_s() - began;
-    if (!err && sherd__opt_flag(cli, "check")) err = check(&p, d);
-    if (!err) err = save(&p, d);
-    if (!err) err = tell(&p, sherd__remote_products_end(&p.over, d), d);
-    sherd__remote_products_close(&p.over);
-    sherd__network_free(p.network);
-    sherd__dataset_fini(&p.data);
+    if (!err) err = run(&p, d);
+    sherd_cluster_close(p.cluster);
+    sherd_data_free(p.data);
+    sherd_model_free(p.model);
     sherd__free(p.y);
     return err;
 }
@@ -190,7 +146,7 @@ static const sherd__example examples[] = {
 static const sherd__option options[] = {
     SHERD__OPT_OUTPUT_STREAM("OUT.npy"),
     { .name = "labels", .type = SHERD__FLAG,
-      .help = "write the place of the largest output of each row instead of the outputs" },
+      .help = "write the index of the largest output of each row instead of the outputs" },
     SHERD__OPT_ELEMENTWISE,
     SHERD__OPTS_CLUSTER,
     SHERD__OPTS_OVER,
@@ -207,12 +163,12 @@ static const sherd__option options[] = {
 const sherd__verb sherd__verb_predict = {
     .name = "predict",
     .usage = "MODEL.npz DATA -o OUT.npy",
-    .summary = "what a trained network gives, here or over nodes",
+    .summary = "computes the outputs of a trained network, here or over nodes",
     .details =
-        "MODEL.npz is what sherd train wrote. DATA is a .npy with an example a row, a .npz with a "
-        "member x, a .csv, an IDX file, or a folder of IDX files, whose test images are taken. The "
-        "outputs are those of the last layer, <f8; with cross-entropy these are the numbers that "
-        "softmax makes probabilities of.",
+        "MODEL.npz is a file that sherd train wrote. DATA is a .npy with an example in each row, a "
+        ".npz with a member x, a .csv, an IDX file, or a folder of IDX files, of which the test "
+        "images are used. The outputs are those of the last layer, <f8; with cross-entropy these "
+        "are the inputs of the softmax.",
     .examples = examples,
     .options = options,
     .args_min = 2,

@@ -6,18 +6,13 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/fields.h"
+#include "cli/operands.h"
 #include "cli/paths.h"
 #include "cli/progress.h"
 #include "core/clock.h"
 #include "sherd/machine.h"
 #include "sherd/masks.h"
-#include "sherd/npy.h"
-
-static bool interrupted(void *ctx)
-{
-    (void)ctx;
-    return sherd__cli_interrupted() != 0;
-}
 
 static void on_progress(void *ctx, const sherd_progress *p)
 {
@@ -32,20 +27,11 @@ static int unchanged(void *file, sherd_diag *d)
 
 static int tell_json(sherd__cli *cli, const char *path, const sherd_masks_info *i, sherd_diag *d)
 {
-    char digest[65];
-    for (size_t at = 0; at < sizeof i->b_sha256; at++)
-        snprintf(digest + 2 * at, 3, "%02x", i->b_sha256[at]);
     json_t *obj = sherd__cli_json_new(cli);
-    const struct {
-        const char *name;
-        uint64_t n;
-    } numbers[] = { { "rows", i->rows },     { "left", i->left },     { "k", i->k },
-                    { "m", i->m },           { "bits_a", i->bits_a }, { "bits_b", i->bits_b },
-                    { "primes", i->primes }, { "bytes", i->bytes } };
+    size_t count;
+    const sherd_field *fields = sherd_masks_info_fields(&count);
     json_object_set_new(obj, "file", sherd__cli_json_text(path));
-    for (size_t at = 0; at < sizeof numbers / sizeof *numbers; at++)
-        json_object_set_new(obj, numbers[at].name, json_integer((json_int_t)numbers[at].n));
-    json_object_set_new(obj, "b_sha256", json_string(digest));
+    sherd__fields_json(obj, i, fields, count, NULL);
     return sherd__cli_json_end(cli, obj, d);
 }
 
@@ -61,21 +47,10 @@ static int show(sherd__cli *cli, sherd_diag *d)
     return 0;
 }
 
-/* Opens B as multiply opens a right operand: a one-dimensional array is a column. */
-static int open_b(sherd_npy **file, sherd_view *b, const char *path, sherd_diag *d)
-{
-    int err = sherd_npy_open(file, path, d);
-    if (err) return err;
-    *b = sherd_npy_view(*file);
-    if (sherd_npy_ndim(*file) == 1) *b = sherd_view_t(*b);
-    return 0;
-}
-
 static int make(sherd__cli *cli, const char *path, sherd_masks_info *info, sherd_diag *d)
 {
     sherd__progress_line line;
-    sherd_npy *file = NULL;
-    sherd_view b;
+    sherd__operand b;
     sherd__progress_mode mode = (sherd__progress_mode)sherd__opt_choice(cli, "progress");
     sherd_masks_options opt = {
         .size = sizeof opt,
@@ -84,20 +59,20 @@ static int make(sherd__cli *cli, const char *path, sherd_masks_info *info, sherd
         .bits_b = (uint32_t)sherd__opt_int(cli, "bits-b"),
         .memory = sherd__opt_size(cli, "memory"),
         .name = cli->args[0],
-        .hooks = { interrupted, NULL, on_progress, &line },
+        .hooks = { sherd__cli_stops, NULL, on_progress, &line },
         .check = unchanged,
     };
     if (sherd__opt_given(cli, "threads"))
         sherd_blas_threads_set((unsigned)sherd__opt_int(cli, "threads"));
-    int err = open_b(&file, &b, cli->args[0], d);
-    opt.check_ctx = file;
+    int err = sherd__operand_open(&b, cli->args[0], true, d);
+    opt.check_ctx = b.file;
     if (!err) {
         sherd__progress_init(&line, stderr, cli->quiet ? SHERD__PROGRESS_NONE : mode, "prepare",
                              "rows", sherd__clock_s());
-        err = sherd_masks_prepare(path, b, &opt, info, d);
+        err = sherd_masks_prepare(path, b.view, &opt, info, d);
         sherd__progress_fini(&line);
     }
-    sherd_npy_close(file);
+    sherd__operand_close(&b);
     return err;
 }
 
@@ -122,8 +97,8 @@ static int run_prepare(sherd__cli *cli, sherd_diag *d)
                    " bits, %s, in %s",
                    path, i.rows, cli->args[0], i.bits_a, i.bits_b, sherd__cli_bytes(i.bytes, bytes),
                    sherd__cli_seconds(sherd__clock_s() - began, took));
-    sherd__cli_say(cli, "whoever reads it, also later, can undo the masks: keep it to yourself, "
-                        "and delete it when it is used up");
+    sherd__cli_say(cli, "everyone who reads it, now or later, can remove the masks: keep it "
+                        "private, and delete it when it is used up");
     return 0;
 }
 
@@ -131,8 +106,8 @@ static const sherd__example examples[] = {
     { "sherd prepare B.npy --rows 10000 -o B.masks",
       "masks for products A B.npy, 10000 rows of A in all" },
     { "sherd multiply A.npy B.npy --scheme blind --masks B.masks -o C.npy -n 1",
-      "uses up as many of them as A has rows" },
-    { "sherd prepare --show B.masks", "how many are left, and what for" },
+      "uses as many of them as A has rows" },
+    { "sherd prepare --show B.masks", "how many are left, and for which B" },
     { 0 },
 };
 
@@ -148,7 +123,7 @@ static const sherd__option options[] = {
     { .name = "bits-b", .type = SHERD__INT, .arg = "B", .min = 2, .max = 26,
       .help = "another width for B's [as --bits; of integers, what they need]" },
     { .name = "show", .type = SHERD__FLAG, .flags = SHERD__OPT_ONLY_ARGV,
-      .help = "say what a file of masks is for, and how many are left" },
+      .help = "describe a file of masks: for which B, and how many rows are left" },
     SHERD__OPT_MEMORY,
     SHERD__OPT_THREADS,
     SHERD__OPT_PROGRESS,
@@ -162,17 +137,16 @@ const sherd__verb sherd__verb_prepare = {
     .summary = "one-time masks for --scheme blind",
     .details =
         "Makes a file of secret random rows R and of their products R B, for `sherd multiply "
-        "--scheme blind`: a node is sent A + R and all of B, and of what it returns R B is "
-        "subtracted here. One node is enough, and all may collude; B itself is shown to them. This "
-        "costs as much as the product does, ahead of time and on this machine.\n\nMasks are for "
-        "this B alone, and for the given widths. A product uses up as many rows as A has, whether "
-        "it succeeds or not, and no row is used twice: they are struck off in the file before "
-        "anything is sent, and counted once more in $XDG_STATE_HOME/sherd/masks (or "
-        "~/.local/state/sherd/masks), so that an older copy of the file, or one that was taken to "
-        "another machine or account, is refused (exit 10).\n\nWhoever reads FILE can undo the "
-        "masks of everything that was or will be sent with it. It is written with mode 0600 and "
-        "refused with any that lets others read it. Delete it when it is used up, and keep it out "
-        "of backups.",
+        "--scheme blind`: nodes are sent A + R and all of B, and R B is subtracted from their "
+        "answers here. One node is enough, and all nodes may collude; they see B. Preparing costs "
+        "as much as the product does, on this machine.\n\nMasks are for this B and for the given "
+        "widths only. A product uses as many rows as A has, whether it succeeds or not, and no row "
+        "is used twice: rows are marked as used in the file before anything is sent, and counted "
+        "in $XDG_STATE_HOME/sherd/masks (or ~/.local/state/sherd/masks) as well, so that an older "
+        "copy of the file, or one that was moved to another machine or account, is refused (exit "
+        "10).\n\nEveryone who reads FILE can remove the masks of all data that was or will be sent "
+        "with it. It is written with mode 0600, and refused if others can read it. Delete it when "
+        "it is used up, and keep it out of backups.",
     .examples = examples,
     .options = options,
     .args_min = 1,

@@ -54,6 +54,12 @@ int sherd__cli_interrupted(void)
     return atomic_load(&first_signal);
 }
 
+bool sherd__cli_stops(void *ctx)
+{
+    (void)ctx;
+    return sherd__cli_interrupted() != 0;
+}
+
 int sherd__cli_interrupt_fd(void)
 {
     return atomic_load(&signal_fd);

@@ -1,24 +1,16 @@
-/* Where the products of a network are computed: in this process, or on nodes under a scheme. */
+/* Options for the products of a network: how they are computed, and by which nodes. */
 #ifndef CLI_REMOTE_PRODUCTS_H
 #define CLI_REMOTE_PRODUCTS_H
 
 #include "cli/cli.h"
-#include "learn/layer.h"
 #include "sherd/cluster.h"
 #include "sherd/product.h"
 
 typedef struct sherd__remote_products {
-    bool nodes;           /* requested by -n, --nodes or --by */
-    bool here;            /* products are computed here although there are nodes, which have
-                             other work (--by gradients); set by the caller before
-                             sherd__remote_products_open */
-    const char *says;     /* replaces the sentence of sherd__remote_products_says; NULL: no */
-    unsigned bits;        /* width of the fixed point; 0: float64 */
-    bool stochastic;      /* operands are rounded stochastically (matrix/rounding.h) */
-    uint8_t rounding[32]; /* its seed; set by the caller before sherd__remote_products_open */
+    bool nodes;       /* requested by -n, --nodes or --by */
+    bool elementwise; /* nodes compute sigmoid, tanh and ReLU too */
+    bool stochastic;  /* operands are rounded stochastically */
     sherd_product_options opt;
-    sherd_cluster *cluster; /* set when open; NULL: here */
-    sherd__engine engine;   /* set when open */
 } sherd__remote_products;
 
 /* clang-format off */
@@ -57,40 +49,17 @@ typedef struct sherd__remote_products {
      .help = "fixed point: nearest, or stochastic (up or down by chance, right in the mean)"}
 /* clang-format on */
 extern const char *const sherd__choices_elementwise[]; /* here nodes */
-/** Returns SHERD_EINVAL if a network of f32 is to be computed other than in floats on this
- *  machine. */
-int sherd__remote_products_precision(const sherd__remote_products *o, sherd_dtype precision,
-                                     sherd_diag *d) SHERD_MUST;
-extern const char *const sherd__choices_rounding[]; /* nearest stochastic */
+extern const char *const sherd__choices_rounding[];    /* nearest stochastic */
 
 /**
- * Zeroes o and reads the options, before anything is opened. SHERD_EINVAL: share1 and blind (with
- * the reason), options without effect, options that cannot be combined.
+ * Zeroes o and reads the options, before anything is opened. Options without effect that are not on
+ * the command line are forgotten. SHERD_EINVAL: options without effect on the command line, unless
+ * the library refuses them.
  */
 int sherd__remote_products_read(sherd__remote_products *o, sherd__cli *cli,
                                 sherd_diag *d) SHERD_MUST;
-/** Opens the nodes, if any, and the multiplier. seed: 32 bytes from which exposures and
- *  permutations are derived, or NULL: fresh. */
-int sherd__remote_products_open(sherd__remote_products *o, sherd__cli *cli, const uint8_t *seed,
-                                sherd_diag *d) SHERD_MUST;
-/** For fixed point: makes *m round as the options specify, and give each operand the exponent that
- *  its largest number allows (matrix/scaling.h). On success *m owns the multiplier that it had; on
- *  failure that one is freed. SHERD_ENOMEM. */
-int sherd__remote_products_round(const sherd__remote_products *o, sherd_multiplier *m,
-                                 sherd_diag *d) SHERD_MUST;
-/** Frees the multiplier and ends the nodes. Returns the error of --record, if any. Traffic can
- *  still be read afterwards. */
-int sherd__remote_products_end(sherd__remote_products *o, sherd_diag *d) SHERD_MUST;
-/** Safe on a zeroed struct and when called twice. */
-void sherd__remote_products_close(sherd__remote_products *o);
-
-/** The present nodes and their traffic so far. */
-typedef struct sherd__remote_products_traffic {
-    uint32_t nodes, up;
-    uint64_t bytes_out, bytes_in;
-} sherd__remote_products_traffic;
-sherd__remote_products_traffic sherd__remote_products_traffic_now(const sherd__remote_products *o);
-/** Returns one sentence that says which party sees which data. */
-const char *sherd__remote_products_says(const sherd__remote_products *o);
+/** Checks the nodes, and opens them; *out is NULL if none are requested. The caller closes *out. */
+int sherd__remote_products_open(sherd_cluster **out, const sherd__remote_products *o,
+                                sherd__cli *cli, sherd_diag *d) SHERD_MUST;
 
 #endif

@@ -285,15 +285,7 @@ int sherd__cli_end(const sherd__cli *cli, int err, const sherd_diag *d)
 
 const char *sherd__cli_bytes(uint64_t n, char out[24])
 {
-    static const char *const units[] = { "bytes", "KB", "MB", "GB", "TB", "PB" };
-    double v = (double)n;
-    size_t u = 0;
-    while (v >= 999.5 && u + 1 < sizeof units / sizeof *units) {
-        v /= 1000;
-        u++;
-    }
-    snprintf(out, 24, u > 0 && v < 9.95 ? "%.1f %s" : "%.0f %s", v, units[u]);
-    return out;
+    return sherd__bytes_text((double)n, out);
 }
 
 const char *sherd__cli_seconds(double s, char out[24])

@@ -59,11 +59,6 @@ const char *const *sherd__option_choices(const sherd__option *o)
     return o->flags & SHERD__OPT_SCHEMES ? scheme_names() : o->choices;
 }
 
-bool sherd__scheme_for_network(const sherd_scheme_info *s)
-{
-    return s->hides_b || !sherd_scheme_private(s->scheme);
-}
-
 const sherd_scheme_info *sherd__opt_scheme(const sherd__cli *cli)
 {
     return sherd_scheme_at((size_t)sherd__opt_choice(cli, "scheme"));
@@ -75,7 +70,7 @@ const char *sherd__option_help(const sherd__option *o, char out[320])
     int at = snprintf(out, 320, "%s", o->help);
     const char *between = ": ";
     for (size_t i = 0; o->flags & SHERD__OPT_SCHEMES && (s = sherd_scheme_at(i)); i++) {
-        if (o->flags & SHERD__OPT_NETWORK && !sherd__scheme_for_network(s)) continue;
+        if (o->flags & SHERD__OPT_NETWORK && !sherd_scheme_for_network(s->scheme)) continue;
         const char *what = !sherd_scheme_private(s->scheme) ? " (not private)"
                            : s->hides_b                     ? " (private)"
                                                             : " (private, B public)";

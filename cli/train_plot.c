@@ -9,7 +9,6 @@
 #include "cli/plot.h"
 #include "cli/train.h"
 #include "core/alloc.h"
-#include "matrix/view.h"
 
 #define SIDE 200u
 #define MARGIN 0.05 /* fraction of the points' extent, on each side */
@@ -32,48 +31,38 @@ static void surround(const double *points, size_t len, double low[2], double hig
 /* Computes the class with the largest output at the centre of each cell. */
 static int decide(sherd__train *t, const sherd__plot *p, uint32_t *regions, sherd_diag *d)
 {
-    sherd__network *n = sherd__trainer_network(t->trainer);
-    sherd__engine here = { .maps = false };
-    size_t width = sherd__network_width(n), batch = sherd__trainer_order(t->trainer)->batch;
-    size_t cells = (size_t)SIDE * SIDE, room = batch < cells ? batch : cells;
-    double *x = sherd__calloc(2 * room, sizeof *x);
-    int err = !x ? sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for --plot")
-                 : sherd_multiplier_local(&here.products, 0, d);
-    for (size_t at = 0; at < cells && !err; at += room) {
-        size_t len = cells - at < room ? cells - at : room;
-        const double *y;
-        for (size_t i = 0; i < len; i++) {
-            double col = (double)((at + i) % SIDE) + 0.5, row = (double)((at + i) / SIDE) + 0.5;
-            x[2 * i] = p->low[0] + col / SIDE * (p->high[0] - p->low[0]);
-            x[2 * i + 1] = p->low[1] + row / SIDE * (p->high[1] - p->low[1]);
-        }
-        sherd__batch b = { .x = sherd_view_c(x, SHERD_F64, len, 2) };
-        err = sherd__network_forward(n, here, &b, false, &y, d);
-        for (size_t i = 0; i < len && !err; i++) {
-            const double *out = y + i * width;
-            uint32_t best = 0;
-            for (uint32_t k = 1; k < width; k++)
-                if (out[k] > out[best]) best = k;
-            regions[at + i] = best;
-        }
+    sherd_model *m = sherd_training_model(t->training);
+    const sherd_predict_options o = { .size = sizeof o, .divided = true, .name = "--plot" };
+    size_t width = sherd_model_outputs(m), cells = (size_t)SIDE * SIDE;
+    double *x = sherd__calloc(cells, 2 * sizeof *x), *y = sherd__calloc(cells * width, sizeof *y);
+    for (size_t i = 0; x && i < cells; i++) {
+        double col = (double)(i % SIDE) + 0.5, row = (double)(i / SIDE) + 0.5;
+        x[2 * i] = p->low[0] + col / SIDE * (p->high[0] - p->low[0]);
+        x[2 * i + 1] = p->low[1] + row / SIDE * (p->high[1] - p->low[1]);
     }
-    sherd_multiplier_free(here.products);
+    int err = !x || !y ? sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for --plot")
+                       : sherd_model_predict(m, sherd_view_c(x, SHERD_F64, cells, 2), y, width, &o,
+                                             NULL, d);
+    if (!err) sherd_predict_labels(y, width, cells, width, regions);
     sherd__free(x);
+    sherd__free(y);
     return err;
 }
 
 static int add_plane(sherd__train *t, sherd__plot *p, double **points, uint32_t **regions,
                      sherd_diag *d)
 {
-    const sherd__dataset *s = &t->data.train;
-    if (s->x.cols != 2 || !s->targets.labels) return 0;
-    *points = sherd__calloc(s->x.rows, 2 * sizeof **points);
+    const sherd_data *data = sherd_training_data(t->training);
+    sherd_view x = sherd_data_x(data, SHERD_DATA_TRAINING),
+               y = sherd_data_y(data, SHERD_DATA_TRAINING);
+    if (x.cols != 2 || y.dtype != SHERD_U32) return 0;
+    *points = sherd__calloc(x.rows, 2 * sizeof **points);
     *regions = sherd__calloc((size_t)SIDE * SIDE, sizeof **regions);
     if (!*points || !*regions) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for --plot");
-    sherd__view_dense_f64(s->x, *points, 2);
+    sherd_view_read(x, *points, 2);
     p->points = *points;
-    p->labels = s->targets.labels;
-    p->points_len = s->x.rows;
+    p->labels = y.data;
+    p->points_len = x.rows;
     p->regions = *regions;
     p->side = SIDE;
     surround(*points, p->points_len, p->low, p->high);
@@ -87,11 +76,12 @@ static int draw(sherd__train *t, const char *path, bool plane, sherd_diag *d)
     double *points = NULL;
     uint32_t *regions = NULL;
     bool drawn = true;
-    sherd__plot p = { .title = t->name, .epochs_len = t->told_len };
-    sherd__plot_epoch *epochs = sherd__calloc(t->told_len, sizeof *epochs);
+    sherd__plot p = { .title = t->name };
+    const sherd_epoch *e;
+    while (sherd_training_epoch(t->training, p.epochs_len)) p.epochs_len++;
+    sherd__plot_epoch *epochs = sherd__calloc(p.epochs_len, sizeof *epochs);
     int err = epochs ? 0 : sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for --plot");
-    for (size_t i = 0; i < t->told_len && !err; i++) {
-        const sherd__train_epoch *e = &t->told[i].e;
+    for (size_t i = 0; !err && (e = sherd_training_epoch(t->training, i)); i++) {
         epochs[i] = (sherd__plot_epoch){ (double)e->epoch, e->cost, e->validation_cost, e->accuracy,
                                          e->validation_accuracy };
     }
@@ -111,7 +101,7 @@ int sherd__train_plot(sherd__train *t, int err, sherd_diag *d)
 {
     const char *path = sherd__opt_text(t->cli, "plot");
     sherd_diag mine = { 0 };
-    if (!path || (err && t->told_len == 0)) return err;
+    if (!path || (err && !sherd_training_epoch(t->training, 0))) return err;
     if (!err) return draw(t, path, true, d);
     if (draw(t, path, err != SHERD_ERANGE, &mine) != 0) /* no regions for diverged weights */
         sherd__cli_warn(t->cli, "%s", mine.message);

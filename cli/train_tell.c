@@ -1,26 +1,22 @@
 /*
  * Output of training. The log has one JSON object per line (cli/jsonl.h), so that the log of a
  * killed process can be parsed up to its last line. Figures that do not exist (accuracy of values,
- * validation without data) are left out rather than written as null.
+ * validation without data) are left out rather than written as null. Objects are made from the
+ * tables of fields of the library's reports.
  */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
+#include "cli/fields.h"
+#include "cli/nodes.h"
 #include "cli/train.h"
-#include "core/alloc.h"
 #include "core/clock.h"
 
 #define LOG_SCHEMA "sherd/train-log/1"
 #define TABLE_ROWS 20
-#define DRAW_SECONDS 0.1
-
-/* ---- numbers --------------------------------------------------------------------------------- */
-
-static void set_real(json_t *o, const char *key, double x)
-{
-    if (isfinite(x)) json_object_set_new(o, key, json_real(x));
-}
+#define LOG_DIGITS 17 /* restore every bit */
+#define TRACE_DIGITS 9
 
 static const char *figure(double x, const char *format, char out[24])
 {
@@ -30,309 +26,410 @@ static const char *figure(double x, const char *format, char out[24])
     return out;
 }
 
-static uint64_t epochs_of(const sherd__train *t)
+static sherd_train_report report_of(const sherd__train *t)
 {
-    uint64_t each = sherd__trainer_order(t->trainer)->per_epoch;
-    return (sherd__trainer_steps(t->trainer) + each - 1) / each;
+    sherd_train_report r = { .size = sizeof r };
+    (void)!sherd_training_report(t->training, &r, NULL);
+    return r;
 }
 
-/* ---- log ------------------------------------------------------------------------------------- */
-
-/* Writes enough digits to restore every bit. */
-static int log_line(sherd__train *t, json_t *o, sherd_diag *d)
+static sherd_data_info data_of(const sherd__train *t)
 {
-    return sherd__jsonl_add(&t->log, o, 17, d);
+    sherd_data_info x = { .size = sizeof x };
+    (void)!sherd_data_describe(sherd_training_data(t->training), &x, NULL);
+    return x;
 }
+
+/* ---- objects --------------------------------------------------------------------------------- */
 
 static json_t *event(const char *name)
 {
     return json_pack("{s:s, s:s}", "schema", LOG_SCHEMA, "event", name);
 }
 
-static json_t *recipe_text(const sherd__train *t)
+/* Sets recipe and data, and where steps are made. */
+static void set_training(const sherd__train *t, json_t *o)
 {
-    sherd__buf text;
-    sherd__buf_init(&text, SHERD__RECIPE_BYTES_MAX, 0);
-    int err = sherd__recipe_print(&t->recipe, SHERD__RECIPE_ALL, &text);
-    json_t *o = err ? NULL : json_stringn((const char *)text.data, text.len);
-    sherd__buf_fini(&text);
+    sherd_train_report r = report_of(t);
+    json_object_set_new(o, "name", sherd__cli_json_text(t->name));
+    json_object_set_new(o, "recipe", json_string(sherd_recipe_text(t->recipe)));
+    json_object_set_new(o, "data", sherd__cli_json_text(data_of(t).text));
+    json_object_set_new(o, "by", json_string(r.by));
+    json_object_set_new(o, "nodes", json_integer(r.nodes));
+    if (r.among) json_object_set_new(o, "among", json_string(r.among));
+    if (r.scheme) json_object_set_new(o, "scheme", json_string(r.scheme));
+    json_object_set_new(o, "bits", json_integer(r.bits));
+}
+
+static json_t *epoch_object(const sherd_epoch *e, const char *const *without)
+{
+    json_t *o = json_object(), *value;
+    const char *key;
+    void *next;
+    size_t count;
+    const sherd_field *fields = sherd_epoch_fields(&count);
+    sherd__fields_json(o, e, fields, count, without);
+    json_object_foreach_safe(o, next, key, value) if (json_is_null(value)) json_object_del(o, key);
     return o;
 }
 
-static void set_where(const sherd__train *t, json_t *o)
+static json_t *links_of(const sherd__train *t)
 {
-    uint32_t nodes = sherd__remote_products_traffic_now(&t->over).nodes;
-    json_object_set_new(o, "by", json_string(t->stepper.ops->name));
-    json_object_set_new(o, "nodes", json_integer(nodes));
-    if (sherd__train_others())
-        json_object_set_new(o, "among", json_string(sherd__train_others()->name));
-    if (nodes > 0 && !t->by)
-        json_object_set_new(o, "scheme",
-                            json_string(sherd_scheme_describe(t->over.opt.scheme)->name));
-    json_object_set_new(o, "bits", json_integer(t->over.bits));
+    json_t *links = json_array();
+    size_t count;
+    const sherd_field *fields = sherd_train_link_fields(&count);
+    sherd_train_link x = { .size = sizeof x };
+    for (uint32_t i = 0; sherd_training_link(t->training, i, &x, NULL) == 0; i++) {
+        json_t *o = json_object();
+        sherd__fields_json(o, &x, fields, count, NULL);
+        json_array_append_new(links, o);
+    }
+    return links;
 }
 
-int sherd__train_log_open(sherd__train *t, sherd_diag *d)
+static json_t *allreduce_object(const sherd__train *t)
 {
-    const char *path = sherd__opt_text(t->cli, "log");
-    if (!path) return 0;
-    int err = sherd__jsonl_open(&t->log, path, t->first_step > 0, d); /* continues if resumed */
+    sherd_train_allreduce r = { .size = sizeof r };
+    size_t count;
+    const sherd_field *fields = sherd_train_allreduce_fields(&count);
+    if (sherd_training_allreduce(t->training, &r, NULL) != 0) return NULL;
+    json_t *o = json_object();
+    sherd__fields_json(o, &r, fields, count, NULL);
+    json_object_set_new(o, "links", links_of(t));
+    return o;
+}
+
+static json_t *gradients_object(const sherd__train *t)
+{
+    static const char *const without[] = { "threads", "parts", NULL };
+    sherd_train_gradients r = { .size = sizeof r };
+    sherd_train_report all = report_of(t);
+    size_t count;
+    const sherd_field *fields = sherd_train_gradients_fields(&count);
+    if (sherd_training_gradients(t->training, &r, NULL) != 0) return NULL;
+    json_t *o = json_object(), *circle = allreduce_object(t);
+    sherd__fields_json(o, &r, fields, count, without);
+    if (all.among)
+        json_object_set_new(o, "among",
+                            json_pack("{s:s, s:I}", "by", all.among, "processes",
+                                      (json_int_t)all.processes));
+    if (circle) json_object_set_new(o, "circle", circle);
+    return o;
+}
+
+static json_t *secure_object(const sherd__train *t)
+{
+    sherd_train_secure r = { .size = sizeof r };
+    size_t count;
+    const sherd_field *fields = sherd_train_secure_fields(&count);
+    if (sherd_training_secure(t->training, &r, NULL) != 0) return NULL;
+    json_t *o = json_object();
+    sherd__fields_json(o, &r, fields, count, NULL);
+    return o;
+}
+
+/* ---- log and trace --------------------------------------------------------------------------- */
+
+int sherd__train_logs_open(sherd__train *t, sherd_diag *d)
+{
+    const char *log = sherd__opt_text(t->cli, "log"), *trace = sherd__opt_text(t->cli, "trace");
+    int err = trace ? sherd__jsonl_open(&t->trace, trace, false, d) : 0;
+    if (err || !log) return err;
+    sherd_train_report r = report_of(t);
+    err = sherd__jsonl_open(&t->log, log, r.first_step > 0, d); /* continues if resumed */
     if (err) return err;
     json_t *o = event("start");
-    json_object_set_new(o, "name", sherd__cli_json_text(t->name));
-    json_object_set_new(o, "recipe", recipe_text(t));
-    json_object_set_new(o, "data", sherd__cli_json_text(t->data.says));
-    if (t->data.train.x.rows > 0) /* else unknown in this process */
-        json_object_set_new(o, "examples", json_integer((json_int_t)t->data.train.x.rows));
-    json_object_set_new(o, "steps", json_integer((json_int_t)sherd__trainer_steps(t->trainer)));
-    json_object_set_new(o, "from_step", json_integer((json_int_t)t->first_step));
-    json_object_set_new(o, "epochs", json_integer((json_int_t)epochs_of(t)));
-    set_where(t, o);
-    return log_line(t, o, d);
+    set_training(t, o);
+    uint64_t examples = data_of(t).examples;
+    if (examples > 0) /* else unknown in this process */
+        json_object_set_new(o, "examples", json_integer((json_int_t)examples));
+    json_object_set_new(o, "steps", json_integer((json_int_t)r.steps));
+    json_object_set_new(o, "from_step", json_integer((json_int_t)r.first_step));
+    json_object_set_new(o, "epochs", json_integer((json_int_t)r.epochs));
+    return sherd__jsonl_add(&t->log, o, LOG_DIGITS, d);
 }
-
-static json_t *epoch_object(const sherd__told_epoch *e)
-{
-    json_t *o = json_pack("{s:I, s:I, s:f}", "epoch", (json_int_t)e->e.epoch, "step",
-                          (json_int_t)e->e.step, "cost", e->e.cost);
-    set_real(o, "accuracy", e->e.accuracy);
-    set_real(o, "validation_cost", e->e.validation_cost);
-    set_real(o, "validation_accuracy", e->e.validation_accuracy);
-    set_real(o, "float64_accuracy", e->float64_accuracy);
-    set_real(o, "float64_validation_accuracy", e->float64_validation);
-    set_real(o, "rate", e->e.rate);
-    set_real(o, "epsilon", e->epsilon);
-    if (isfinite(e->epsilon)) set_real(o, "delta", e->delta);
-    set_real(o, "seconds", e->seconds);
-    set_real(o, "examples_per_second", e->examples_per_second);
-    json_object_set_new(o, "bytes_out", json_integer((json_int_t)e->bytes_out));
-    json_object_set_new(o, "bytes_in", json_integer((json_int_t)e->bytes_in));
-    return o;
-}
-
-/* ---- during training ------------------------------------------------------------------------- */
-
-void sherd__train_say_start(const sherd__train *t)
-{
-    if (t->keep && t->first_step == 0 && sherd__opt_flag(t->cli, "resume"))
-        sherd__cli_say(t->cli, "%s held no checkpoint: this run begins anew",
-                       sherd__opt_text(t->cli, "checkpoint"));
-    if (!t->keep && sherd__opt_text(t->cli, "output") == NULL)
-        sherd__cli_say(t->cli, "no -o MODEL.npz: the model will not be kept");
-    if (t->data.embedded && t->recipe.data == SHERD__DATA_IDX)
-        sherd__cli_say(t->cli, "no --data DIR: training on digits that come with sherd, not on "
-                               "MNIST");
-    if (t->secure)
-        sherd__cli_say(t->cli, "%s: %zu parameters, %" PRIu64 " rounds; %s; %s", t->name,
-                       sherd__network_count(sherd__trainer_network(t->trainer)),
-                       sherd__trainer_steps(t->trainer), t->data.says,
-                       sherd__remote_products_says(&t->over));
-    else
-        sherd__cli_say(t->cli, "%s: %zu parameters, %" PRIu64 " steps of %zu; %s; %s", t->name,
-                       sherd__network_count(sherd__trainer_network(t->trainer)),
-                       sherd__trainer_steps(t->trainer), sherd__trainer_order(t->trainer)->batch,
-                       t->data.says, sherd__remote_products_says(&t->over));
-}
-
-void sherd__train_progress(sherd__train *t)
-{
-    const sherd__train_state *s = sherd__trainer_state(t->trainer);
-    uint64_t steps = sherd__trainer_steps(t->trainer),
-             each = sherd__trainer_order(t->trainer)->per_epoch;
-    double now = sherd__clock_s(), cost = t->last.cost, accuracy = t->last.accuracy;
-    char text[200], c[24], a[24], bytes[24];
-    if (t->progress.mode == SHERD__PROGRESS_NONE ||
-        (s->step < steps && now - t->progress.drawn < DRAW_SECONDS))
-        return;
-    t->progress.drawn = now;
-    if (s->seen > 0) cost = s->cost / (double)s->seen;
-    if (s->seen > 0 && t->data.train.targets.labels) accuracy = (double)s->hits / (double)s->seen;
-    int at = snprintf(text, sizeof text,
-                      "epoch %" PRIu64 "/%" PRIu64 "  loss %s  accuracy %s  "
-                      "%.0f examples/s",
-                      (s->step - 1) / each + 1, epochs_of(t), figure(cost, "%.5f", c),
-                      figure(accuracy, "%.4f", a), (double)t->examples / (now - t->began + 1e-9));
-    if (t->over.cluster) {
-        sherd__remote_products_traffic x = sherd__remote_products_traffic_now(&t->over);
-        snprintf(text + at, sizeof text - (size_t)at, "  %" PRIu32 " node%s  %s", x.up,
-                 x.up == 1 ? "" : "s", sherd__cli_bytes(x.bytes_out + x.bytes_in, bytes));
-    }
-    t->progress.drawn = -1; /* always draw: the interval was checked above */
-    sherd__progress_update(&t->progress, s->step - t->first_step, steps - t->first_step, text, now);
-    t->progress.drawn = now;
-}
-
-int sherd__train_tell_epoch(sherd__train *t, const sherd__train_epoch *e, sherd_diag *d)
-{
-    sherd__remote_products_traffic x = sherd__remote_products_traffic_now(&t->over);
-    double now = sherd__clock_s();
-    const sherd__train_privacy privacy = sherd__train_secure_privacy(t);
-    if (t->told_len == t->told_cap) {
-        size_t cap = t->told_cap > 0 ? 2 * t->told_cap : 64;
-        void *more = sherd__realloc(t->told, cap * sizeof *t->told);
-        if (!more) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for %zu epochs", cap);
-        t->told = more;
-        t->told_cap = cap;
-    }
-    sherd__told_epoch *told = &t->told[t->told_len++];
-    *told = (sherd__told_epoch){ .e = *e,
-                                 .seconds = now - t->began,
-                                 .bytes_out = x.bytes_out,
-                                 .bytes_in = x.bytes_in,
-                                 .epsilon = privacy.epsilon,
-                                 .delta = privacy.delta,
-                                 .examples_per_second = (double)(t->examples - t->told_examples) /
-                                                        (now - t->told_at + 1e-9) };
-    sherd__train_check_float64(t, &told->float64_accuracy, &told->float64_validation);
-    t->told_at = now;
-    t->told_examples = t->examples;
-    char c[24], a[24], v[24];
-    if (t->cli->verbose > 0) {
-        sherd__progress_clear();
-        sherd__cli_note(t->cli,
-                        "epoch %" PRIu64 ", step %" PRIu64 ": cost %s, accuracy %s, "
-                        "validation %s",
-                        e->epoch, e->step, figure(e->cost, "%.7f", c),
-                        figure(e->accuracy, "%.5f", a), figure(e->validation_accuracy, "%.5f", v));
-    }
-    if (t->log.fd < 0) return 0;
-    json_t *o = epoch_object(told);
-    json_object_set_new(o, "schema", json_string(LOG_SCHEMA));
-    json_object_set_new(o, "event", json_string("epoch"));
-    json_object_set_new(o, "nodes", json_integer(x.up));
-    if (t->circle) json_object_set_new(o, "links", sherd__train_allreduce_links(t));
-    return log_line(t, o, d);
-}
-
-/* ---- at the end ------------------------------------------------------------------------------ */
 
 static int log_end(sherd__train *t, int err, sherd_diag *d)
 {
     if (t->log.fd < 0) return 0;
     json_t *o = event("end");
     json_object_set_new(o, "ok", json_boolean(err == 0));
-    json_object_set_new(o, "step",
-                        json_integer((json_int_t)sherd__trainer_state(t->trainer)->step));
+    json_object_set_new(o, "step", json_integer((json_int_t)report_of(t).step));
     if (err) {
         json_object_set_new(o, "code", json_integer(sherd_err_exit(err)));
         json_object_set_new(o, "message", sherd__cli_json_text(d->message));
     }
-    int e = log_line(t, o, err ? NULL : d);
+    int e = sherd__jsonl_add(&t->log, o, LOG_DIGITS, err ? NULL : d);
     return e ? e : sherd__jsonl_sync(&t->log, err ? NULL : d);
 }
 
-static void print_row(const sherd__told_epoch *e, bool check)
+static void trace_line(sherd__train *t, const char *name, const void *x, const sherd_field *fields,
+                       size_t count)
 {
-    char c[24], a[24], v[24], s[24], f[24];
-    printf("%8" PRIu64 " %12s %9s %11s", e->e.epoch, figure(e->e.cost, "%.7f", c),
-           figure(e->e.accuracy, "%.5f", a), figure(e->e.validation_accuracy, "%.5f", v));
-    if (check)
-        printf(" %9s",
-               figure(isnan(e->float64_validation) ? e->float64_accuracy : e->float64_validation,
-                      "%.5f", f));
-    printf(" %10s %12.0f\n", sherd__cli_seconds(e->seconds, s), e->examples_per_second);
+    json_t *o = json_pack("{s:s}", "event", name);
+    sherd__fields_json(o, x, fields, count, NULL);
+    if (sherd__jsonl_add(&t->trace, o, TRACE_DIGITS, NULL)) t->trace_failed = true;
+}
+
+void sherd__train_on_pass(void *train, const sherd_train_pass *p)
+{
+    size_t count;
+    const sherd_field *fields = sherd_train_pass_fields(&count);
+    trace_line(train, "pass", p, fields, count);
+}
+
+void sherd__train_on_update(void *train, const sherd_train_update *u)
+{
+    size_t count;
+    const sherd_field *fields = sherd_train_update_fields(&count);
+    trace_line(train, "update", u, fields, count);
+}
+
+static int trace_end(sherd__train *t, sherd_diag *d)
+{
+    if (t->trace.fd < 0) return 0;
+    int err = sherd__jsonl_sync(&t->trace, d);
+    if (!err && t->trace_failed)
+        err = sherd__fail(d, SHERD_EIO, NULL, "%s: cannot write", t->trace.path);
+    return err;
+}
+
+/* ---- during training ------------------------------------------------------------------------- */
+
+void sherd__train_say_start(const sherd__train *t)
+{
+    const sherd__cli *cli = t->cli;
+    sherd_train_report r = report_of(t);
+    sherd_data_info data = data_of(t);
+    if (t->o.resume && r.first_step == 0)
+        sherd__cli_say(cli, "%s has no checkpoint: this run begins with the first step",
+                       t->o.checkpoints);
+    if (!t->o.checkpoints && !sherd__opt_text(cli, "output"))
+        sherd__cli_say(cli, "no -o MODEL.npz: the model will not be kept");
+    if (data.embedded && strstr(sherd_recipe_text(t->recipe), "data = idx\n"))
+        sherd__cli_say(cli, "no --data DIR: training on digits that come with sherd, not on MNIST");
+    if (t->o.aggregate == SHERD_AGGREGATE_SECURE)
+        sherd__cli_say(cli, "%s: %" PRIu64 " parameters, %" PRIu64 " rounds; %s; %s", t->name,
+                       r.parameters, r.steps, data.text, r.sees);
+    else
+        sherd__cli_say(cli, "%s: %" PRIu64 " parameters, %" PRIu64 " steps of %" PRIu64 "; %s; %s",
+                       t->name, r.parameters, r.steps, r.batch, data.text, r.sees);
+}
+
+void sherd__train_on_progress(void *train, const sherd_progress *p)
+{
+    sherd__train *t = train;
+    char text[200], c[24], a[24], bytes[24];
+    if (t->progress.mode == SHERD__PROGRESS_NONE) return;
+    sherd_train_report r = report_of(t);
+    uint64_t each = (r.steps + r.epochs - 1) / r.epochs;
+    int at = snprintf(text, sizeof text,
+                      "epoch %" PRIu64 "/%" PRIu64 "  loss %s  accuracy %s  %.0f examples/s",
+                      (r.step - 1) / each + 1, r.epochs, figure(r.cost, "%.5f", c),
+                      figure(r.accuracy, "%.4f", a), r.examples_per_second);
+    if (r.nodes > 0)
+        snprintf(text + at, sizeof text - (size_t)at, "  %" PRIu32 " node%s  %s", p->nodes_up,
+                 p->nodes_up == 1 ? "" : "s", sherd__cli_bytes(p->bytes_out + p->bytes_in, bytes));
+    t->progress.drawn = -1; /* always draw: the library checked the interval */
+    sherd__progress_update(&t->progress, p->done, p->total, text, sherd__clock_s());
+}
+
+int sherd__train_on_epoch(void *train, const sherd_epoch *e, sherd_diag *d)
+{
+    sherd__train *t = train;
+    char c[24], a[24], v[24];
+    if (t->cli->verbose > 0) {
+        sherd__progress_clear();
+        sherd__cli_note(t->cli,
+                        "epoch %" PRIu64 ", step %" PRIu64 ": cost %s, accuracy %s, validation %s",
+                        e->epoch, e->step, figure(e->cost, "%.7f", c),
+                        figure(e->accuracy, "%.5f", a), figure(e->validation_accuracy, "%.5f", v));
+    }
+    if (t->log.fd < 0) return 0;
+    json_t *o = epoch_object(e, NULL);
+    json_object_set_new(o, "schema", json_string(LOG_SCHEMA));
+    json_object_set_new(o, "event", json_string("epoch"));
+    if (t->o.aggregate == SHERD_AGGREGATE_RING ||
+        t->o.aggregate == SHERD_AGGREGATE_HALVING_DOUBLING)
+        json_object_set_new(o, "links", links_of(t));
+    return sherd__jsonl_add(&t->log, o, LOG_DIGITS, d);
+}
+
+/* ---- at the end ------------------------------------------------------------------------------ */
+
+/* Columns of the table: fields of an epoch. format NULL: a time. */
+static const struct column {
+    const char *title;
+    int width;
+    const char *format, *field;
+} columns[] = {
+    { "epoch", 8, "%.0f", "epoch" },
+    { "cost", 12, "%.7f", "cost" },
+    { "accuracy", 9, "%.5f", "accuracy" },
+    { "validation", 11, "%.5f", "validation_accuracy" },
+    { "float64", 9, "%.5f", "float64_accuracy" },
+    { "time", 10, NULL, "seconds" },
+    { "examples/s", 12, "%.0f", "examples_per_second" },
+};
+#define COLUMNS (sizeof columns / sizeof *columns)
+
+static double real_of(const sherd_epoch *e, const char *name)
+{
+    size_t count, i = 0;
+    const sherd_field *f = sherd_epoch_fields(&count);
+    while (strcmp(f[i].name, name) != 0) i++;
+    const void *at = (const char *)e + f[i].offset;
+    return f[i].type == SHERD_FIELD_U64 ? (double)*(const uint64_t *)at : *(const double *)at;
+}
+
+static const char *cell(const struct column *c, const sherd_epoch *e, char out[32])
+{
+    double x = real_of(e, c->field);
+    if (strcmp(c->title, "float64") == 0 && !isnan(e->float64_validation_accuracy))
+        x = e->float64_validation_accuracy;
+    if (!c->format) return sherd__cli_seconds(x, out);
+    if (strcmp(c->format, "%.0f") != 0) return figure(x, c->format, out);
+    snprintf(out, 32, "%.0f", x);
+    return out;
+}
+
+/* Prints a row; NULL: the titles. */
+static void print_row(const sherd__train *t, const sherd_epoch *e)
+{
+    char text[32];
+    for (size_t i = 0; i < COLUMNS; i++) {
+        const struct column *c = &columns[i];
+        if (!t->o.check && strcmp(c->title, "float64") == 0) continue;
+        printf("%s%*s", i > 0 ? " " : "", c->width, e ? cell(c, e, text) : c->title);
+    }
+    printf("\n");
 }
 
 /* Prints the first row, the last, and as many between them as fit on a screen. */
 static void print_table(const sherd__train *t)
 {
-    bool check = t->check != NULL;
-    if (t->told_len == 0) return;
-    printf("%8s %12s %9s %11s%s %10s %12s\n", "epoch", "cost", "accuracy", "validation",
-           check ? "   float64" : "", "time", "examples/s");
-    size_t stride = (t->told_len + TABLE_ROWS - 1) / TABLE_ROWS;
-    for (size_t i = 0; i < t->told_len; i++)
-        if (i % stride == 0 || i + 1 == t->told_len) print_row(&t->told[i], check);
+    const sherd_epoch *e;
+    size_t len = 0;
+    while (sherd_training_epoch(t->training, len)) len++;
+    if (len == 0) return;
+    print_row(t, NULL);
+    size_t stride = (len + TABLE_ROWS - 1) / TABLE_ROWS;
+    for (size_t i = 0; (e = sherd_training_epoch(t->training, i)); i++)
+        if (i % stride == 0 || i + 1 == len) print_row(t, e);
+}
+
+static void print_allreduce(const sherd__train *t)
+{
+    sherd_train_allreduce r = { .size = sizeof r };
+    char out[24], examples[24];
+    if (sherd_training_allreduce(t->training, &r, NULL) != 0) return;
+    printf(", %s among %" PRIu32 " node%s: %s on links between them; examples sent %s", r.by,
+           r.members, r.members == 1 ? "" : "s",
+           sherd__cli_bytes(r.link_bytes_out + r.link_bytes_in, out),
+           sherd__cli_bytes(r.examples_bytes, examples));
+    if (r.repeated)
+        printf("; %" PRIu64 " round%s made again", r.repeated, r.repeated == 1 ? " was" : "s were");
+}
+
+static void print_gradients(const sherd__train *t, const sherd_train_report *all)
+{
+    sherd_train_gradients r = { .size = sizeof r };
+    if (sherd_training_gradients(t->training, &r, NULL) != 0) return;
+    printf("by gradients: %" PRIu64 " update%s", r.updates, r.updates == 1 ? "" : "s");
+    if (all->among)
+        printf(", among %" PRIu32 " process%s by %s", all->processes,
+               all->processes == 1 ? "" : "es", all->among);
+    else if (r.in_process) printf(", %" PRIu32 " thread%s", r.threads, r.threads == 1 ? "" : "s");
+    print_allreduce(t);
+    if (r.async)
+        printf(", staleness %.2f on average, %" PRIu64 " at most", r.staleness_mean,
+               r.staleness_most);
+    if (r.dropped) printf("; %" PRIu64 " parts of lost nodes did not count", r.dropped);
+    printf("\n");
+}
+
+static void print_secure(const sherd__train *t)
+{
+    sherd_train_secure r = { .size = sizeof r };
+    if (sherd_training_secure(t->training, &r, NULL) != 0) return;
+    printf("by gradients: %" PRIu64 " update%s", r.updates, r.updates == 1 ? "" : "s");
+    if (r.dropped) printf("; %" PRIu64 " parts of lost nodes did not count", r.dropped);
+    printf("\n");
+    if (isfinite(r.epsilon))
+        printf("privacy: epsilon %.4g at delta %g for an example that is present or not, after "
+               "%" PRIu64 " round%s (noise %g, clipped at %g)\n",
+               r.epsilon, r.delta, r.rounds, r.rounds == 1 ? "" : "s", r.noise, r.clip);
+    else printf("privacy: no bound, since rounds had no noise (--clip, --noise)\n");
 }
 
 static void print_end(const sherd__train *t)
 {
-    static const char *const lines[] = { "log", "trace" };
-    const char *output = sherd__opt_text(t->cli, "output");
-    sherd__remote_products_traffic x = sherd__remote_products_traffic_now(&t->over);
+    static const char *const files[][2] = {
+        { "output", "model" }, { "plot", "plot" }, { "log", "log" }, { "trace", "trace" }
+    };
+    sherd_train_report r = report_of(t);
+    uint64_t steps = r.step - r.first_step;
     char s[24], out[24], in[24];
-    uint64_t parameters, epochs;
-    uint64_t step = sherd__trainer_state(t->trainer)->step, steps = step - t->first_step;
     if (steps == 0) {
-        printf("nothing is left to do: %" PRIu64 " steps were made before\n", step);
+        printf("nothing is left to do: %" PRIu64 " steps were made before\n", r.step);
     } else {
         printf("\n%" PRIu64 " step%s in %s, %.0f examples/s, %s", steps, steps == 1 ? "" : "s",
-               sherd__cli_seconds(t->seconds, s), (double)t->examples / (t->seconds + 1e-9),
-               sherd__remote_products_says(&t->over));
-        if (x.nodes > 0)
-            printf("; %" PRIu32 " of %" PRIu32 " nodes up, %s out, %s in", x.up, x.nodes,
-                   sherd__cli_bytes(x.bytes_out, out), sherd__cli_bytes(x.bytes_in, in));
+               sherd__cli_seconds(r.seconds, s), r.examples_per_second, r.sees);
+        if (r.nodes > 0)
+            printf("; %" PRIu32 " of %" PRIu32 " nodes up, %s out, %s in", r.nodes_up, r.nodes,
+                   sherd__cli_bytes(r.bytes_out, out), sherd__cli_bytes(r.bytes_in, in));
         printf("\n");
     }
-    if (t->by) sherd__train_by_print(t);
-    if (t->secure) sherd__train_secure_print(t);
-    sherd__train_check_count(t, &parameters, &epochs);
-    if (t->check)
+    print_gradients(t, &r);
+    print_secure(t);
+    if (t->o.check)
         printf("checked: all %" PRIu64 " parameters equal the same training here, bit for bit, "
                "after %s%" PRIu64 " epoch%s\n",
-               parameters, epochs == 1 ? "" : "each of ", epochs, epochs == 1 ? "" : "s");
-    if (output) printf("model: %s\n", output);
-    if (t->plotted) printf("plot: %s\n", sherd__opt_text(t->cli, "plot"));
-    for (size_t i = 0; i < 2; i++)
-        if (sherd__opt_text(t->cli, lines[i]))
-            printf("%s: %s\n", lines[i], sherd__opt_text(t->cli, lines[i]));
+               r.parameters, r.epochs_checked == 1 ? "" : "each of ", r.epochs_checked,
+               r.epochs_checked == 1 ? "" : "s");
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        const char *path = sherd__opt_text(t->cli, files[i][0]);
+        if (path && (strcmp(files[i][0], "plot") != 0 || t->plotted))
+            printf("%s: %s\n", files[i][1], path);
+    }
 }
 
 static json_t *result_object(const sherd__train *t)
 {
+    static const char *const without[] = { "nodes", NULL };
     json_t *o = sherd__cli_json_new(t->cli), *epochs = json_array();
-    sherd__remote_products_traffic x = sherd__remote_products_traffic_now(&t->over);
     const char *output = sherd__opt_text(t->cli, "output");
-    uint64_t parameters, checked;
-    for (size_t i = 0; i < t->told_len; i++)
-        json_array_append_new(epochs, epoch_object(&t->told[i]));
-    sherd__train_check_count(t, &parameters, &checked);
-    json_object_set_new(o, "name", sherd__cli_json_text(t->name));
-    json_object_set_new(o, "recipe", recipe_text(t));
-    json_object_set_new(o, "data", sherd__cli_json_text(t->data.says));
-    set_where(t, o);
-    json_object_set_new(o, "parameters", json_integer((json_int_t)parameters));
-    json_object_set_new(o, "steps",
-                        json_integer((json_int_t)sherd__trainer_state(t->trainer)->step));
+    sherd_train_report r = report_of(t);
+    const sherd_epoch *e;
+    for (size_t i = 0; (e = sherd_training_epoch(t->training, i)); i++)
+        json_array_append_new(epochs, epoch_object(e, without));
+    set_training(t, o);
+    json_object_set_new(o, "parameters", json_integer((json_int_t)r.parameters));
+    json_object_set_new(o, "steps", json_integer((json_int_t)r.step));
     json_object_set_new(o, "epochs", epochs);
-    json_object_set_new(o, "seconds", json_real(t->seconds));
-    json_object_set_new(o, "examples_per_second",
-                        json_real((double)t->examples / (t->seconds + 1e-9)));
-    json_object_set_new(o, "bytes_out", json_integer((json_int_t)x.bytes_out));
-    json_object_set_new(o, "bytes_in", json_integer((json_int_t)x.bytes_in));
-    if (t->check)
+    json_object_set_new(o, "seconds", json_real(r.seconds));
+    json_object_set_new(o, "examples_per_second", json_real(r.examples_per_second));
+    json_object_set_new(o, "bytes_out", json_integer((json_int_t)r.bytes_out));
+    json_object_set_new(o, "bytes_in", json_integer((json_int_t)r.bytes_in));
+    if (t->o.check)
         json_object_set_new(o, "check",
-                            json_pack("{s:b, s:I}", "equal", 1, "epochs", (json_int_t)checked));
-    if (t->by && t->stepper.ops)
-        json_object_set_new(o, t->secure ? "aggregate" : "gradients",
-                            t->secure ? sherd__train_secure_json(t) : sherd__train_by_json(t));
+                            json_pack("{s:b, s:I}", "equal", 1, "epochs",
+                                      (json_int_t)r.epochs_checked));
+    json_t *gradients = gradients_object(t), *secure = secure_object(t);
+    if (gradients) json_object_set_new(o, "gradients", gradients);
+    if (secure) json_object_set_new(o, "aggregate", secure);
     if (output) json_object_set_new(o, "model", sherd__cli_json_text(output));
     if (t->plotted)
         json_object_set_new(o, "plot", sherd__cli_json_text(sherd__opt_text(t->cli, "plot")));
     return o;
 }
 
-/* Warns of divergence, which may end in a finite cost. Steps have different examples, hence the
- * factor of 2. The first example may happen to be predicted well before training. With classes, a
- * cost up to twice that of guessing therefore does not count as divergence. */
-static void warn_of_rise(const sherd__train *t)
-{
-    double guess = t->recipe.loss == SHERD__LOSS_CROSS_ENTROPY
-                       ? log((double)sherd__network_width(sherd__trainer_network(t->trainer)))
-                       : 0;
-    char last[24], first[24];
-    if (!(t->last.cost > 2 * t->first_cost && t->last.cost > 2 * guess)) return;
-    sherd__cli_warn(t->cli,
-                    "the cost rose from %s in the first step to %s in the last epoch: a "
-                    "smaller rate may help, or inputs scaled to about 1",
-                    figure(t->first_cost, "%.5g", first), figure(t->last.cost, "%.5g", last));
-}
-
 int sherd__train_tell_end(sherd__train *t, int err, sherd_diag *d)
 {
     sherd__progress_fini(&t->progress);
-    if (!err) warn_of_rise(t);
-    int e = log_end(t, err, d);
+    int e = trace_end(t, err ? NULL : d);
+    if (!err) err = e;
+    e = log_end(t, err, d);
     if (!err) err = e;
     if (t->cli->json) {
         t->result = result_object(t);
@@ -341,11 +438,4 @@ int sherd__train_tell_end(sherd__train *t, int err, sherd_diag *d)
     print_table(t);
     if (!err) print_end(t);
     return err;
-}
-
-void sherd__train_tell_fini(sherd__train *t)
-{
-    sherd__jsonl_close(&t->log);
-    sherd__free(t->told);
-    t->told = NULL;
 }

@@ -10,27 +10,17 @@
 
 #include "cli/nodes.h"
 #include "cli/paths.h"
+#include "cli/seed.h"
 #include "core/alloc.h"
 #include "core/bytes.h"
 #include "core/clock.h"
-#include "core/memory.h"
+#include "core/rand.h"
 #include "core/wipe.h"
-#include "matrix/funcs.h"
 #include "sherd/machine.h"
-#include "scheduler/plan/prepare.h"
 #include "sherd/masks.h"
+#include "store/file.h"
 
 /* ---- operands and options -------------------------------------------------------------------- */
-
-/* Applies numpy's rule for vectors: on the left of a product a row, on the right a column. */
-static int open_operand(sherd__operand *in, const char *path, bool column, sherd_diag *d)
-{
-    int err = sherd_npy_open(&in->file, path, d);
-    if (err) return err;
-    in->view = sherd_npy_view(in->file);
-    if (column && sherd_npy_ndim(in->file) == 1) in->view = sherd_view_t(in->view);
-    return 0;
-}
 
 static bool has(const sherd__cli *cli, const char *name)
 {
@@ -81,19 +71,9 @@ static int look_at_masks(sherd__product_run *w, sherd_diag *d)
     return 0;
 }
 
-unsigned sherd__product_run_bits(const sherd__product_run *w, unsigned i)
-{
-    return i == 1 && w->opt.bits_b ? w->opt.bits_b : w->opt.bits;
-}
-
 const sherd_scheme_info *sherd__work_scheme(const sherd__product_run *w)
 {
     return sherd_scheme_describe(w->opt.scheme);
-}
-
-bool sherd__product_run_private(const sherd__product_run *w)
-{
-    return sherd_scheme_private(w->opt.scheme);
 }
 
 /* Returns whether the option is on the command line. In the environment or a file it may be meant
@@ -134,7 +114,7 @@ static int judge_scheme(const sherd__product_run *w, sherd_diag *d)
                                   : "");
         return sherd__fail(d, SHERD_EINVAL, hint, "--%s has no effect under --scheme %s%s",
                            some[i].name, sherd__opt_text(w->cli, "scheme"),
-                           sherd__product_run_private(w) ? "" : ", which is not private");
+                           sherd_scheme_private(w->opt.scheme) ? "" : ", which is not private");
     }
     return 0;
 }
@@ -185,71 +165,117 @@ int sherd__product_run_begin(sherd__product_run *w, sherd__cli *cli, sherd_op op
     if (!err) err = judge_options(w, d);
     if (!err) err = look_at_masks(w, d);
     for (unsigned i = 0; i < operands && !err; i++)
-        err = open_operand(&w->in[i], paths[i], i == 1 && op == 0, d);
-    return err;
-}
-
-/* ---- digests --------------------------------------------------------------------------------- */
-
-static int digest_all(sherd__product_run *w, sherd_diag *d)
-{
-    for (unsigned i = 0; i < w->in_len; i++) {
-        int err = sherd__digest_view(&w->in[i].digest, w->in[i].view, d);
-        if (err) return err;
-    }
+        err = sherd__operand_open(&w->in[i], paths[i], i == 1 && op == 0, d);
+    if (!err && operands == 2) err = sherd__operands_agree(w->in, op, d);
+    if (err) return err;
+    w->opt.profile_a = w->in[0].profile;
+    w->opt.profile_b = w->in[1].profile;
+    w->rows = w->in[0].view.rows;
+    w->cols = op == 0 ? w->in[1].view.cols : w->in[0].view.cols;
     return 0;
 }
 
-static void *digest_thread(void *arg)
+/* ---- seed and metadata ----------------------------------------------------------------------- */
+
+static int take_metadata(sherd__product_run *w, const char *path, sherd_diag *d)
 {
-    sherd__product_run *w = arg;
-    w->digest_err = digest_all(w, &w->digest_diag);
-    return NULL;
+    static const struct {
+        const char *name;
+        unsigned setting;
+    } settings[] = { { "exposure", SHERD_META_EXPOSURE },
+                     { "group", SHERD_META_GROUP },
+                     { "shuffle-rows", SHERD_META_SHUFFLE_ROWS } };
+    sherd_meta_request what = { .size = sizeof what,
+                                .op = w->op,
+                                .a = w->in[0].view,
+                                .b = w->in[1].view,
+                                .operation = sherd__opt_text(w->cli, "operation"),
+                                .reuse = sherd__opt_flag(w->cli, "reuse-metadata"),
+                                .look_only = w->dry,
+                                .hooks = { .interrupted = sherd__cli_stops } };
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
+        if (has(w->cli, settings[i].name) && sherd__opt_given(w->cli, settings[i].name))
+            what.settings |= settings[i].setting;
+    int err = sherd__nodes_count(&what.nodes, NULL, w->cli, d);
+    return err ? err : sherd_meta_take(&w->meta, path, &what, &w->opt, &w->usage, d);
 }
 
-void sherd__product_run_digest_start(sherd__product_run *w)
+int sherd__product_run_seed(sherd__product_run *w, sherd_diag *d)
 {
-    if (!w->digested && !w->digesting)
-        w->digesting = pthread_create(&w->digester, NULL, digest_thread, w) == 0;
+    const char *seed = sherd__opt_text(w->cli, "seed"), *meta = sherd__opt_text(w->cli, "meta");
+    if (meta) return take_metadata(w, meta, d);
+    if (!seed) return 0;
+    w->opt.seed = w->seed;
+    return sherd__seed_read(w->seed, seed, d);
 }
 
-int sherd__product_run_digests(sherd__product_run *w, sherd_diag *d)
+/* Draws the seed now if none was given, so that every call derives the same values from it. */
+static void settle_seed(sherd__product_run *w)
 {
-    if (w->digested) return 0;
-    if (w->digesting) {
-        pthread_join(w->digester, NULL);
-        w->digesting = false;
-        if (w->digest_err)
-            return sherd__fail(d, w->digest_err, w->digest_diag.hint, "%s", w->digest_diag.message);
-    } else {
-        int err = digest_all(w, d);
-        if (err) return err;
-    }
-    w->digested = true;
-    return 0;
+    if (w->opt.seed || w->opt.shuffles) return;
+    sherd__entropy os = sherd__entropy_os();
+    os.fill(os.ctx, w->seed, sizeof w->seed);
+    w->opt.seed = w->seed;
 }
 
-/* ---- the run --------------------------------------------------------------------------------- */
+/* ---- before there are nodes ------------------------------------------------------------------ */
 
 static int make_room(sherd__product_run *w, sherd_diag *d)
 {
     const char *path = sherd__opt_text(w->cli, "output");
+    sherd_machine here = { .size = sizeof here };
     size_t bytes;
     if (!sherd__mul(w->rows, w->cols, &bytes) || !sherd__mul(bytes, sizeof *w->c, &bytes))
         return sherd__fail(d, SHERD_ESHAPE, NULL, "a result of %zu x %zu is too large", w->rows,
                            w->cols);
-    uint64_t there = sherd__memory_available();
-    if (bytes <= there) w->c = sherd__alloc(bytes);
+    int err = sherd_machine_get(&here, d);
+    if (err) return err;
+    if (bytes <= here.memory_available) w->c = sherd__alloc(bytes);
     if (!w->c) {
-        char takes[24], has[24];
+        char takes[24], left[24];
         return sherd__fail(d, SHERD_ENOMEM, "free memory, or compute the product in parts",
                            "out of memory for the result: %zu x %zu are %s, and %s are available",
                            w->rows, w->cols, sherd__cli_bytes(bytes, takes),
-                           sherd__cli_bytes(there, has));
+                           sherd__cli_bytes(here.memory_available, left));
     }
     if (strcmp(path, "-") == 0) path = "/dev/stdout"; /* messages go to stderr */
     return sherd_npy_writer_new(&w->writer, path, SHERD_F64, w->rows, w->cols, d);
 }
+
+/* Detects that --certificate cannot be written or --key cannot be used. */
+static int begin_certificate(sherd__product_run *w, sherd_diag *d)
+{
+    const char *key = sherd__opt_text(w->cli, "key");
+    const char *path = sherd__opt_text(w->cli, "certificate");
+    sherd_certificate *c = NULL;
+    sherd__file *file = NULL;
+    int err = key || path ? sherd_certificate_new(&c, key, d) : 0;
+    if (err || !path) {
+        sherd_certificate_free(c);
+        return err;
+    }
+    w->certificate = c;
+    if (!key)
+        sherd__cli_warn(w->cli,
+                        "%s will be signed by a key made for it alone, which says nothing about "
+                        "its maker; --key FILE signs it as you",
+                        path);
+    err = sherd__file_begin(&file, path, SHERD__FILE_PRIVATE, d);
+    sherd__file_abort(file);
+    return err;
+}
+
+static int check_exposures(sherd__product_run *w, sherd_diag *d)
+{
+    uint32_t nodes;
+    if (w->opt.exposure_max <= 0) return 0;
+    int err = sherd__nodes_count(&nodes, NULL, w->cli, d);
+    if (err) return err;
+    settle_seed(w);
+    return sherd_product_exposures(w->in[0].view.cols, nodes, &w->opt, d);
+}
+
+/* ---- the call -------------------------------------------------------------------------------- */
 
 /* Returns the rest of --timeout for the call; 0 without --timeout. */
 static int time_left(const sherd__product_run *w, uint32_t *ms, sherd_diag *d)
@@ -269,21 +295,6 @@ static int time_left(const sherd__product_run *w, uint32_t *ms, sherd_diag *d)
     return 0;
 }
 
-static void show_progress(sherd__product_run *w, uint64_t done, uint64_t all, uint64_t bytes_out,
-                          uint64_t bytes_in)
-{
-    char text[80], out[24], in[24];
-    snprintf(text, sizeof text, "%s out, %s in", sherd__cli_bytes(bytes_out, out),
-             sherd__cli_bytes(bytes_in, in));
-    sherd__progress_update(&w->progress, done, all, text, sherd__clock_s());
-}
-
-static bool interrupted(void *ctx)
-{
-    (void)ctx;
-    return sherd__cli_interrupted() != 0;
-}
-
 static void on_log(void *ctx, sherd_log_level level, const char *text)
 {
     sherd__nodes_log(((sherd__product_run *)ctx)->cli, level, text);
@@ -291,18 +302,22 @@ static void on_log(void *ctx, sherd_log_level level, const char *text)
 
 static void on_progress(void *ctx, const sherd_progress *p)
 {
-    show_progress(ctx, p->done, p->total, p->bytes_out, p->bytes_in);
+    sherd__product_run *w = ctx;
+    char text[80], out[24], in[24];
+    snprintf(text, sizeof text, "%s out, %s in", sherd__cli_bytes(p->bytes_out, out),
+             sherd__cli_bytes(p->bytes_in, in));
+    sherd__progress_update(&w->progress, p->done, p->total, text, sherd__clock_s());
 }
 
 /* A short run may end before the library has reported any progress. */
 static void show_done(sherd__product_run *w)
 {
-    uint64_t out = 0, in = 0;
+    sherd_progress p = { .done = w->report.tasks, .total = w->report.tasks };
     for (uint32_t i = 0; i < w->report.nodes; i++) {
-        out += w->report.bytes_out[i];
-        in += w->report.bytes_in[i];
+        p.bytes_out += w->report.bytes_out[i];
+        p.bytes_in += w->report.bytes_in[i];
     }
-    if (w->report.tasks > 0) show_progress(w, w->report.tasks, w->report.tasks, out, in);
+    if (p.done > 0) on_progress(w, &p);
 }
 
 int sherd__product_run_compute(sherd__product_run *w, const char *label, sherd_diag *d)
@@ -313,7 +328,7 @@ int sherd__product_run_compute(sherd__product_run *w, const char *label, sherd_d
     sherd__progress_mode mode = (sherd__progress_mode)sherd__opt_choice(cli, "progress");
     sherd__progress_init(&w->progress, stderr, cli->quiet ? SHERD__PROGRESS_NONE : mode, label,
                          "tasks", sherd__clock_s());
-    w->opt.hooks = (sherd_hooks){ interrupted, on_log, on_progress, w };
+    w->opt.hooks = (sherd_hooks){ sherd__cli_stops, on_log, on_progress, w };
     w->report.size = sizeof w->report;
     if (w->op == 0)
         err = sherd_multiply(w->cluster, w->in[0].view, w->in[1].view, w->c, w->cols, &w->opt,
@@ -329,19 +344,32 @@ int sherd__product_run_compute(sherd__product_run *w, const char *label, sherd_d
     return err;
 }
 
-void sherd__product_run_foretell(sherd__product_run *w)
+/* Forecasts the run that follows if the forecast will be shown: -v, which measures this machine for
+ * it, or --json. */
+static void predict(sherd__product_run *w)
 {
     sherd_diag ignored = { 0 }; /* the run itself will report what prevents the forecast */
-    sherd_forecast_options f = {
-        .size = sizeof f, .cluster = w->cluster, .no_products = w->cli->verbose == 0, .result = w->c
-    };
+    sherd_forecast_options f = { .size = sizeof f,
+                                 .cluster = w->cluster,
+                                 .no_measurements = w->cli->verbose == 0,
+                                 .result = w->c };
     if (w->op != 0 || (!w->cli->json && (w->cli->quiet || w->cli->verbose == 0))) return;
     double began = sherd__clock_s();
     if (sherd__work_scheme(w)->takes & SHERD_TAKES_SHUFFLES)
-        sherd__product_run_seed_settle(w); /* so that forecast and run partition alike */
-    w->foretold = !sherd_forecast_multiply(w->in[0].view, w->in[1].view, &w->opt, &f, &w->forecast,
-                                           &ignored);
-    w->foretelling = sherd__clock_s() - began;
+        settle_seed(w); /* so that forecast and run partition alike */
+    w->forecast.size = sizeof w->forecast;
+    w->predicted = !sherd_forecast_multiply(w->in[0].view, w->in[1].view, &w->opt, &f, &w->forecast,
+                                            &ignored);
+    w->forecasting = sherd__clock_s() - began;
+}
+
+/* ---- the result ------------------------------------------------------------------------------ */
+
+int sherd__work_go_on(sherd_diag *d)
+{
+    return sherd__cli_interrupted() == 0
+               ? 0
+               : sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted; nothing was written");
 }
 
 /* Returns the likely cause of a difference: a node's wrong answer if the checks can miss one, else
@@ -352,39 +380,79 @@ static const char *suspect(const sherd__product_run *w)
         return "nothing was written; a node may have answered wrongly outside the sample that is "
                "recomputed: try other nodes";
     if (!w->opt.exact || w->report.check_tolerant)
-        return "nothing was written; a node may have answered wrongly, within what is let through "
-               "of floats: --mode exact turns it away and names it";
+        return "nothing was written; a node may have answered wrongly, within the tolerance for "
+               "floats: --mode exact detects it and names the node";
     return "nothing was written; please report this";
 }
 
-static int judge(const sherd__product_run *w, sherd_diag *d)
+static sherd_view result_of(const sherd__product_run *w)
 {
-    const sherd__comparison *v = &w->verdict;
-    if (!v->done || v->equal) return 0;
-    const sherd__compare *x = &v->found;
-    if (v->bitwise)
-        return sherd__fail(d, SHERD_EDIFFERS, suspect(w),
-                           "%llu of %llu entries differ from the centralized result, the first at "
-                           "row %zu, column %zu",
-                           (unsigned long long)(x->count - x->equal), (unsigned long long)x->count,
-                           x->bit_row, x->bit_col);
-    return sherd__fail(d, SHERD_EDIFFERS, suspect(w),
-                       "%llu of %llu entries differ from the centralized result by more than "
-                       "gamma_k |A||B|, the first at row %zu, column %zu",
-                       (unsigned long long)x->beyond, (unsigned long long)x->count, x->beyond_row,
-                       x->beyond_col);
+    return sherd_view_c(w->c, SHERD_F64, w->rows, w->cols);
 }
 
-int sherd__work_go_on(sherd_diag *d)
+static sherd_check_options check_options(const sherd__product_run *w)
 {
-    return sherd__cli_interrupted() == 0
-               ? 0
-               : sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted; nothing was written");
+    return (sherd_check_options){ .size = sizeof(sherd_check_options),
+                                  .op = w->op,
+                                  .exact = w->op == 0 && w->opt.exact,
+                                  .bits = w->opt.bits,
+                                  .bits_b = w->opt.bits_b,
+                                  .name_a = w->in[0].path,
+                                  .name_b = w->in[1].path,
+                                  .profile_a = w->in[0].profile,
+                                  .profile_b = w->in[1].profile,
+                                  .hooks = { .interrupted = sherd__cli_stops } };
+}
+
+int sherd__product_run_check(sherd__product_run *w, sherd_diag *d)
+{
+    const sherd_check_options opt = check_options(w);
+    w->check.size = sizeof w->check;
+    int err = sherd_check_result(w->in[0].view, w->in[1].view, result_of(w), &opt, &w->check, d);
+    w->checked = err == 0 || err == SHERD_EDIFFERS;
+    if (err == SHERD_EDIFFERS) snprintf(d->hint, sizeof d->hint, "%s", suspect(w));
+    return err;
+}
+
+/* Compares the result with the centralized one, and an exact product with float64, too. */
+static int compare(sherd__product_run *w, sherd_diag *d)
+{
+    uint64_t calls = sherd_blas_calls();
+    int err = sherd__product_run_check(w, d);
+    w->distance.size = sizeof w->distance;
+    if (w->checked && w->op == 0 && w->opt.exact) {
+        const sherd_check_options opt = check_options(w);
+        int more = sherd_check_distance(w->in[0].view, w->in[1].view, result_of(w), &opt,
+                                        &w->distance, d);
+        w->measured = more == 0;
+        if (!err) err = more;
+    }
+    w->check_calls = sherd_blas_calls() - calls;
+    return err;
+}
+
+/* Writes --certificate, without its name. */
+static int certify(sherd__product_run *w, sherd_diag *d)
+{
+    const sherd_certified what = { .size = sizeof what,
+                                   .cluster = w->cluster,
+                                   .op = w->op,
+                                   .a = w->in[0].view,
+                                   .b = w->in[1].view,
+                                   .result = result_of(w),
+                                   .options = &w->opt,
+                                   .report = &w->report,
+                                   .verdict = w->checked ? SHERD_EQUAL : SHERD_UNCHECKED,
+                                   .without_inputs = sherd__opt_flag(w->cli, "certificate-public"),
+                                   .reused_metadata = w->usage == SHERD_META_REUSED };
+    int err = sherd_certificate_make(w->certificate, &what, d);
+    return err ? err
+               : sherd_certificate_begin(w->certificate, sherd__opt_text(w->cli, "certificate"), d);
 }
 
 static int commit_result(sherd__product_run *w, sherd_diag *d)
 {
-    int err = sherd_npy_writer_rows(w->writer, sherd_view_c(w->c, SHERD_F64, w->rows, w->cols), d);
+    int err = sherd_npy_writer_rows(w->writer, result_of(w), d);
     if (err) return err;
     sherd_npy_writer *writer = w->writer;
     w->writer = NULL;
@@ -399,66 +467,32 @@ static int commit(sherd__product_run *w, sherd_diag *d)
     int err = commit_result(w, d);
     w->committed = err == 0;
     if (err || !w->certificate) return err;
-    err = sherd__file_commit(w->certificate, &mine);
-    w->certificate = NULL;
+    err = sherd_certificate_commit(w->certificate, &mine);
     w->certified = err == 0;
     return err ? sherd__fail(d, err, mine.hint, "%s is written, its certificate is not: %s",
                              sherd__path_tail(sherd__opt_text(w->cli, "output")), mine.message)
                : 0;
 }
 
-/* Finds values that fixed point cannot represent, before nodes are started. */
-static int check_range(const sherd__product_run *w, sherd_diag *d)
-{
-    if (w->op != 0) return 0;
-    return sherd__prepare_range(w->in[0].view, w->in[1].view, &w->opt, d);
-}
-
-/* Finds exposures above their bound, before nodes are started. */
-static int check_exposures(sherd__product_run *w, sherd_diag *d)
-{
-    uint32_t nodes;
-    if (w->opt.exposure_max <= 0) return 0;
-    int err = sherd__nodes_count(&nodes, NULL, w->cli, d);
-    if (err) return err;
-    sherd__product_run_seed_settle(w);
-    return sherd__prepare_exposures(w->in[0].view.cols, nodes, &w->opt, d);
-}
-
-/* Notes which nodes are up at the start. */
-static int note_nodes(sherd__product_run *w, sherd_diag *d)
-{
-    uint32_t n = sherd_cluster_size(w->cluster);
-    w->up = sherd__calloc(n, sizeof *w->up);
-    if (!w->up) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
-    for (uint32_t i = 0; i < n; i++) {
-        sherd_node_info info = { .size = sizeof info };
-        sherd_cluster_node(w->cluster, i, &info);
-        w->up[i] = info.state == SHERD_NODE_UP;
-    }
-    return 0;
-}
+/* ---- the run --------------------------------------------------------------------------------- */
 
 int sherd__product_run_run(sherd__product_run *w, sherd_diag *d)
 {
     sherd__cli *cli = w->cli;
     int err = make_room(w, d);
-    if (!err) err = sherd__product_run_certify_ready(w, d);
-    if (!err) err = check_range(w, d);
+    if (!err) err = begin_certificate(w, d);
+    if (!err && w->op == 0) err = sherd_product_range(w->in[0].view, w->in[1].view, &w->opt, d);
     if (!err) err = sherd__product_run_seed(w, d);
     if (!err) err = check_exposures(w, d);
     if (!err && w->op == 0) err = sherd__nodes_suit(cli, &w->opt, d);
     if (!err) err = sherd__nodes_open(&w->cluster, cli, w->op == 0 ? &w->opt : NULL, d);
     if (err) return err;
-    w->opened = sherd__clock_s();
-    if ((err = note_nodes(w, d)) != 0) return err;
-    if (sherd__opt_text(cli, "certificate") != NULL) sherd__product_run_digest_start(w);
-    sherd__product_run_foretell(w);
+    for (unsigned i = 0; i < w->in_len && w->certificate; i++)
+        sherd_profile_digest_start(w->in[i].profile);
+    predict(w);
     err = sherd__product_run_compute(w, w->operation, d);
-    w->measures = true;
-    if (!err && sherd__opt_flag(cli, "check")) err = sherd__product_run_check(w, d);
-    if (!err) err = judge(w, d);
-    if (!err && sherd__opt_text(cli, "certificate") != NULL) err = sherd__product_run_certify(w, d);
+    if (!err && sherd__opt_flag(cli, "check")) err = compare(w, d);
+    if (!err && w->certificate) err = certify(w, d);
     if (!err) err = sherd__work_go_on(d);
     if (!err) err = commit(w, d);
     return err ? err : sherd_cluster_end(w->cluster, d); /* returns the error of --record */
@@ -466,14 +500,12 @@ int sherd__product_run_run(sherd__product_run *w, sherd_diag *d)
 
 void sherd__product_run_fini(sherd__product_run *w)
 {
-    if (w->digesting) pthread_join(w->digester, NULL);
     sherd_cluster_close(w->cluster);
     sherd_npy_writer_abort(w->writer);
-    sherd__file_abort(w->certificate);
+    sherd_certificate_free(w->certificate);
     sherd_report_fini(&w->report);
     sherd_meta_free(w->meta);
-    for (unsigned i = 0; i < w->in_len; i++) sherd_npy_close(w->in[i].file);
+    for (unsigned i = 0; i < w->in_len; i++) sherd__operand_close(&w->in[i]);
     sherd__free(w->c);
-    sherd__free(w->up);
     sherd__wipe(w, sizeof *w);
 }

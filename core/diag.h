@@ -11,4 +11,7 @@
 int sherd__fail(sherd_diag *d, int code, const char *hint, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
+/** Writes "6.3 GB" or "820 KB" (powers of 1000, as in all messages) to out, and returns out. */
+const char *sherd__bytes_text(double bytes, char out[16]);
+
 #endif

@@ -64,3 +64,12 @@ int sherd__fail(sherd_diag *d, int code, const char *hint, const char *fmt, ...)
     }
     return code;
 }
+
+const char *sherd__bytes_text(double bytes, char out[16])
+{
+    static const char *const units[] = { "bytes", "KB", "MB", "GB", "TB", "PB" };
+    size_t u = 0;
+    for (; bytes >= 999.5 && u + 1 < sizeof units / sizeof *units; u++) bytes /= 1000;
+    snprintf(out, 16, u > 0 && bytes < 9.95 ? "%.1f %s" : "%.0f %s", bytes, units[u]);
+    return out;
+}

@@ -22,12 +22,16 @@ bool sherd__hooks_interrupted(const sherd_hooks *h)
     return h->interrupted && h->interrupted(h->ctx);
 }
 
+bool sherd__hooks_due(const sherd__hooked *h, bool last)
+{
+    return h->hooks.progress && (last || sherd__clock_s() - h->told >= EVERY_S);
+}
+
 void sherd__hooks_progress(sherd__hooked *h, sherd_progress p)
 {
-    double now = sherd__clock_s();
-    if (!h->hooks.progress || (now - h->told < EVERY_S && p.done < p.total)) return;
-    h->told = now;
-    p.seconds = now - h->began;
+    if (!sherd__hooks_due(h, p.done >= p.total)) return;
+    h->told = sherd__clock_s();
+    p.seconds = h->told - h->began;
     h->hooks.progress(h->hooks.ctx, &p);
 }
 

@@ -124,3 +124,10 @@ uint64_t sherd__memory_machine(uint64_t *limit)
     *limit = number_in("/sys/fs/cgroup/memory.max", "", &most) && (!all || most < all) ? most : 0;
     return all;
 }
+
+uint64_t sherd__memory_of_node(uint32_t nodes)
+{
+    uint64_t limit, all = sherd__memory_machine(&limit);
+    if (limit) all = limit;
+    return (all ? all : (uint64_t)1 << 32) / 2 / nodes;
+}

@@ -14,6 +14,9 @@ uint64_t sherd__memory_available(void);
 /** Returns the memory of the machine, in bytes; 0 where it is not known. *limit receives the limit
  *  of the container that this process runs in, or 0 if there is none below that. */
 uint64_t sherd__memory_machine(uint64_t *limit);
+/** Returns the default budget of each of `nodes` nodes, at least 1, on one machine like this: half
+ *  of the memory of the machine (or its container), divided by their number. */
+uint64_t sherd__memory_of_node(uint32_t nodes);
 /** Like sherd__memory_available, for files under `root` instead of / (for tests) and without the
  *  limits of the process. */
 uint64_t sherd__memory_told(const char *root);

@@ -13,14 +13,14 @@
 #include "core/diag.h"
 
 typedef struct among {
-    const sherd__collective *c;
+    const sherd_collective *c;
     sherd__gradient_engine inner;
-    sherd__part **parts; /* of this round, in the order of posting; length c->size */
+    sherd__part **parts; /* of this round, in the order of posting; length c->count */
     uint32_t posted, given;
-    int64_t *words; /* c->size error flags, then costs and hits of all shards */
+    int64_t *words; /* c->count error flags, then costs and hits of all shards */
 } among;
 
-int sherd__collective_share(const sherd__collective *c, void *bytes, size_t len, sherd_diag *d)
+int sherd__collective_share(const sherd_collective *c, void *bytes, size_t len, sherd_diag *d)
 {
     size_t n = len / 8 + (len % 8 != 0);
     int64_t *words = sherd__calloc(n, sizeof *words);
@@ -32,14 +32,14 @@ int sherd__collective_share(const sherd__collective *c, void *bytes, size_t len,
     return err;
 }
 
-int sherd__collective_agree(const sherd__collective *c, int err, uint32_t *who, sherd_diag *d)
+int sherd__collective_agree(const sherd_collective *c, int err, uint32_t *who, sherd_diag *d)
 {
-    int64_t *all = sherd__calloc(c->size, sizeof *all);
+    int64_t *all = sherd__calloc(c->count, sizeof *all);
     if (!all) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to agree");
     all[c->rank] = err;
-    int failed = c->sum(c->ctx, all, c->size, d);
+    int failed = c->sum(c->ctx, all, c->count, d);
     err = 0;
-    for (uint32_t i = c->size; i-- > 0 && !failed;)
+    for (uint32_t i = c->count; i-- > 0 && !failed;)
         if (all[i] != 0) {
             err = (int)all[i];
             if (who) *who = i;
@@ -48,7 +48,7 @@ int sherd__collective_agree(const sherd__collective *c, int err, uint32_t *who, 
     return failed ? failed : err;
 }
 
-int sherd__collective_tell(const sherd__collective *c, int err, sherd_diag *d)
+int sherd__collective_tell(const sherd_collective *c, int err, sherd_diag *d)
 {
     int64_t words[(sizeof *d + 7) / 8] = { 0 };
     sherd_diag mine = { 0 };
@@ -100,7 +100,7 @@ static int add_up(among *a, sherd__sums *s, sherd_diag *d)
 static int exchange(among *a, sherd_diag *d)
 {
     sherd__part *own = a->c->rank < a->posted ? a->parts[a->c->rank] : NULL, *back;
-    uint32_t shards = shards_of(a), size = a->c->size;
+    uint32_t shards = shards_of(a), size = a->c->count;
     int err = own ? a->inner.ops->next(a->inner.ctx, &back, d) : SHERD_OK;
     if (err) return err;
     int64_t *words = a->words, *figures = words + size;
@@ -130,16 +130,16 @@ static int exchange(among *a, sherd_diag *d)
 
 static uint32_t among_workers(void *ctx)
 {
-    return ((among *)ctx)->c->size;
+    return ((among *)ctx)->c->count;
 }
 
 static int among_post(void *ctx, sherd__part *p, sherd_diag *d)
 {
     among *a = ctx;
     if (a->given > 0) a->posted = a->given = 0; /* a new round */
-    if (a->posted == a->c->size || !p->sums->whole)
+    if (a->posted == a->c->count || !p->sums->whole)
         return sherd__fail(d, SHERD_EUNSUPPORTED, NULL,
-                           "equals go by synchronous steps in fixed point");
+                           "processes that are peers train by synchronous steps in fixed point");
     a->parts[a->posted++] = p;
     return a->posted - 1 == a->c->rank ? a->inner.ops->post(a->inner.ctx, p, d) : SHERD_OK;
 }
@@ -170,19 +170,19 @@ static const sherd__gradient_engine_ops among_ops = {
     .free = among_free,
 };
 
-int sherd__gradients_among(sherd__gradient_engine *out, const sherd__collective *c,
+int sherd__gradients_among(sherd__gradient_engine *out, const sherd_collective *c,
                            sherd__gradient_engine inner, sherd_diag *d)
 {
     *out = (sherd__gradient_engine){ 0 };
     among *a = sherd__calloc(1, sizeof *a);
     if (a) {
         a->c = c;
-        a->parts = sherd__calloc(c->size, sizeof *a->parts);
-        a->words = sherd__calloc(c->size + 2 * (size_t)SHERD__SHARDS_MAX, sizeof *a->words);
+        a->parts = sherd__calloc(c->count, sizeof *a->parts);
+        a->words = sherd__calloc(c->count + 2 * (size_t)SHERD__SHARDS_MAX, sizeof *a->words);
     }
     if (!a || !a->parts || !a->words) {
         if (a) among_free(a);
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for training among equals");
+        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to train among peers");
     }
     a->inner = inner;
     *out = (sherd__gradient_engine){ &among_ops, a };

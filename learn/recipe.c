@@ -119,43 +119,47 @@ static int take_line(reader *rd, char *line, char *words, size_t number, sherd_d
     return key->read(&rd->recipe, &v, d);
 }
 
-static int judge(const reader *rd, sherd_diag *d)
+/* Checks that all required keys were given. */
+static int judge_keys(const reader *rd, sherd_diag *d)
 {
-    const sherd__recipe *r = &rd->recipe;
     for (int i = 0; sherd__recipe_keys[i].name; i++)
         if (sherd__recipe_keys[i].required && sherd__recipe_keys[i].part <= rd->part &&
             rd->lines[i] == 0)
             return sherd__fail(d, SHERD_EFORMAT, "docs/TRAINING.md lists all keys",
                                "%s: the key %s is missing", rd->where, sherd__recipe_keys[i].name);
-    if (rd->part == SHERD__RECIPE_NETWORK) return SHERD_OK;
+    return SHERD_OK;
+}
+
+/* Checks values that depend on each other. */
+static int judge(const sherd__recipe *r, const char *where, sherd_diag *d)
+{
     if ((r->epochs > 0) == (r->steps > 0))
         return sherd__fail(d, SHERD_EFORMAT, "say how long to train by one of the two",
                            r->epochs > 0 ? "%s: both epochs and steps are given"
                                          : "%s: the key epochs (or steps) is missing",
-                           rd->where);
+                           where);
     bool generated = r->data == SHERD__DATA_SPIRAL || r->data == SHERD__DATA_PARABOLA ||
                      r->data == SHERD__DATA_RANDOM || r->data == SHERD__DATA_DIGITS;
     bool classes = r->data == SHERD__DATA_SPIRAL || r->data == SHERD__DATA_RANDOM;
     if (generated && r->examples == 0)
         return sherd__fail(d, SHERD_EFORMAT, "examples = 1000",
-                           "%s: data = %s needs a number of examples", rd->where,
+                           "%s: data = %s needs a number of examples", where,
                            sherd__data_kind_name(r->data));
     if (classes && r->classes == 0)
         return sherd__fail(d, SHERD_EFORMAT, "classes = 3",
-                           "%s: data = %s needs a number of classes", rd->where,
+                           "%s: data = %s needs a number of classes", where,
                            sherd__data_kind_name(r->data));
     if (!classes && r->classes > 0)
         return sherd__fail(d, SHERD_EFORMAT, "leave it out",
-                           "%s: classes has no meaning beside data = %s", rd->where,
+                           "%s: classes has no meaning beside data = %s", where,
                            sherd__data_kind_name(r->data));
     if (r->loss == SHERD__LOSS_CROSS_ENTROPY && r->layers[r->len - 1].kind == &sherd__layer_softmax)
         return sherd__fail(d, SHERD_EFORMAT, "leave that layer out: the loss contains it",
-                           "%s: softmax before loss = cross-entropy would be taken twice",
-                           rd->where);
+                           "%s: softmax before loss = cross-entropy would be taken twice", where);
     if (r->loss == SHERD__LOSS_CROSS_ENTROPY &&
         (r->target_values || r->data == SHERD__DATA_PARABOLA))
         return sherd__fail(d, SHERD_EFORMAT, "loss = squared, or data with labels",
-                           "%s: loss = cross-entropy is for labels, and %s has values", rd->where,
+                           "%s: loss = cross-entropy is for labels, and %s has values", where,
                            r->target_values ? "targets = values" : "data = parabola");
     return sherd__schedule_check(&r->schedule, d);
 }
@@ -183,8 +187,40 @@ int sherd__recipe_parse(sherd__recipe *out, const char *text, size_t len, const 
         err = take_line(&rd, line, words, ++number, d);
         line = end ? end + 1 : NULL;
     }
-    if (err == 0) err = judge(&rd, d);
+    if (err == 0) err = judge_keys(&rd, d);
+    if (err == 0 && part == SHERD__RECIPE_ALL) err = judge(&rd.recipe, where, d);
     if (err == 0) *out = rd.recipe;
+    sherd__free(copy);
+    return err;
+}
+
+int sherd__recipe_set(sherd__recipe *r, const char *key, const char *text, const char *where,
+                      sherd_diag *d)
+{
+    const reader rd = { .where = where, .part = SHERD__RECIPE_ALL };
+    sherd__recipe_value v = { .where = where, .key = key, .text = text };
+    sherd__recipe changed = *r;
+    int i = find_key(key);
+    if (i < 0) return unknown_key(&rd, where, key, d);
+    if (sherd__recipe_keys[i].repeats)
+        return sherd__fail(d, SHERD_EUNSUPPORTED, "parse a text that has all of them",
+                           "%s: a recipe has several keys `%s`, which cannot be set one by one",
+                           where, key);
+    if (text[strcspn(text, "#\n\r\t")] != '\0')
+        return sherd__recipe_expected(&v, "a value without # in one line", NULL, d);
+    int err = check_bytes(text, strlen(text), where, d);
+    char *copy = sherd__alloc(2 * (strlen(text) + 1)),
+         *words = !copy ? NULL : copy + strlen(text) + 1;
+    if (!copy) return sherd__fail(d, SHERD_ENOMEM, NULL, "%s: no memory to change it", where);
+    memcpy(copy, text, strlen(text) + 1);
+    v.text = trim(copy);
+    if (err == 0 && !cut_words(v.text, words, &v))
+        err = sherd__fail(d, SHERD_EFORMAT, NULL, "%s: %s: too many words", where, key);
+    if (strcmp(key, "epochs") == 0) changed.steps = 0;
+    if (strcmp(key, "steps") == 0) changed.epochs = 0;
+    if (err == 0) err = sherd__recipe_keys[i].read(&changed, &v, d);
+    if (err == 0) err = judge(&changed, where, d);
+    if (err == 0) *r = changed;
     sherd__free(copy);
     return err;
 }

@@ -88,6 +88,10 @@ typedef struct sherd__recipe {
  */
 int sherd__recipe_parse(sherd__recipe *out, const char *text, size_t len, const char *where,
                         sherd__recipe_part part, sherd_diag *d) SHERD_MUST;
+/** Sets one key to a value as in the text, as sherd_recipe_set specifies. Error messages contain
+ *  `where`. */
+int sherd__recipe_set(sherd__recipe *r, const char *key, const char *text, const char *where,
+                      sherd_diag *d) SHERD_MUST;
 /** Appends the canonical text: parsing it gives the same recipe, and equal recipes give equal
  *  texts. SHERD_ENOMEM, or SHERD_EINVAL if the buffer's cap is too small. */
 int sherd__recipe_print(const sherd__recipe *r, sherd__recipe_part part,

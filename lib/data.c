@@ -1,34 +1,28 @@
 /*
- * Creates data sets from files and generators. Each source fills a sherd__dataset that owns its
- * memory; limiting, holding out and scaling are the same for all. Files are checked as a whole
- * before training begins, so that a label out of range is found in the first second, not during an
- * epoch.
+ * Data sets: limiting, holding out and scaling are the same for all sources (lib/data_files.c,
+ * learn/generate.c).
  */
 #include "lib/data.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "core/alloc.h"
-#include "core/bytes.h"
 #include "core/diag.h"
+#include "core/field.h"
+#include "core/options.h"
+#include "core/rand.h"
 #include "core/wipe.h"
 #include "learn/digits.h"
 #include "learn/draw.h"
 #include "learn/train.h"
 #include "matrix/view.h"
-#include "sherd/npy.h"
-#include "store/csv.h"
 #include "store/file.h"
-#include "store/idx.h"
-#include "store/npz.h"
 
 #define EMBEDDED_TRAIN 60000u
 #define EMBEDDED_VALIDATION 10000u
-
-/* ---- targets --------------------------------------------------------------------------------- */
 
 static int no_memory(const char *where, sherd_diag *d)
 {
@@ -36,230 +30,9 @@ static int no_memory(const char *where, sherd_diag *d)
                        "%s: no memory to read it", where);
 }
 
-/* Uses column `col` of v as labels; column_name begins "row 3" in messages. */
-static int labels_of(sherd__dataset *s, sherd_view v, size_t col, const char *where, sherd_diag *d)
-{
-    uint32_t *labels = s->owned[1] = sherd__calloc(v.rows, sizeof *labels);
-    if (!labels) return no_memory(where, d);
-    for (size_t i = 0; i < v.rows; i++) {
-        double x = sherd__view_at(v, i, col);
-        if (!(x >= 0 && x < 4294967295.0) || x != (double)(uint32_t)x)
-            return sherd__fail(d, SHERD_EFORMAT,
-                               "labels are whole numbers from 0; `targets = values` is for others",
-                               "%s: row %zu: expected a label, found %g", where, i, x);
-        labels[i] = (uint32_t)x;
-    }
-    s->targets.labels = labels;
-    return 0;
-}
-
-static int values_of(sherd__dataset *s, sherd_view v, size_t first, size_t width, const char *where,
-                     sherd_diag *d)
-{
-    double *values = s->owned[1] = sherd__calloc(v.rows, width * sizeof *values);
-    if (!values) return no_memory(where, d);
-    for (size_t i = 0; i < v.rows; i++) sherd__view_row_f64(v, i, first, width, values + i * width);
-    s->targets.values = values;
-    return 0;
-}
-
-static int targets_of(sherd__dataset *s, const sherd__recipe *r, sherd_view v, size_t first,
-                      size_t width, const char *where, sherd_diag *d)
-{
-    s->width = width;
-    s->classes = r->target_values ? 0 : width;
-    return r->target_values ? values_of(s, v, first, width, where, d)
-                            : labels_of(s, v, first, where, d);
-}
-
-/* ---- IDX ------------------------------------------------------------------------------------- */
-
-static int take_idx(sherd__dataset *out, const char *folder, const char *prefix, size_t width,
-                    sherd_diag *d)
-{
-    sherd__idx_set set = { 0 };
-    memset(out, 0, sizeof *out);
-    int err = sherd__idx_set_load(&set, folder, prefix, d);
-    if (err) return err;
-    err = labels_of(out, sherd__idx_view(&set.labels), 0, folder, d);
-    out->x = sherd__idx_view(&set.images);
-    out->classes = out->width = width;
-    out->owned[0] = set.images.values; /* ownership moves */
-    set.images.values = NULL;
-    sherd__idx_set_fini(&set);
-    if (err) sherd__dataset_fini(out);
-    return err;
-}
-
-static int load_idx(sherd__data *x, const char *folder, size_t width, sherd_diag *d)
-{
-    int err = take_idx(&x->train, folder, "train", width, d);
-    if (err || !sherd__idx_set_any(folder, "t10k")) return err;
-    return take_idx(&x->validation, folder, "t10k", width, d);
-}
-
-/* ---- .npy and .npz --------------------------------------------------------------------------- */
-
-/* Copies v's rows up to column cols as the data set's inputs, in their own dtype. */
-static int inputs_of(sherd__dataset *s, sherd_view v, size_t cols, const char *where, sherd_diag *d)
-{
-    sherd__dataset as = { .x = sherd_view_sub(v, 0, v.rows, 0, cols), .width = 1 }, copy;
-    as.targets.labels = sherd__calloc(v.rows + 1, sizeof *as.targets.labels);
-    if (!as.targets.labels) return no_memory(where, d);
-    int err = sherd__dataset_copy(&copy, &as, NULL, v.rows, 1, d);
-    sherd__free((void *)(uintptr_t)as.targets.labels);
-    if (err) return err;
-    s->x = copy.x;
-    s->owned[0] = copy.owned[0];
-    copy.owned[0] = NULL;
-    sherd__dataset_fini(&copy);
-    return 0;
-}
-
-static int load_npy(sherd__data *x, const sherd__recipe *r, const char *path, size_t width,
-                    sherd_diag *d)
-{
-    sherd_npy *f = NULL;
-    size_t targets = r->target_values ? width : 1;
-    int err = sherd_npy_open(&f, path, d);
-    if (err) return err;
-    sherd_view v = sherd_npy_view(f);
-    if (v.cols <= targets)
-        err = sherd__fail(d, SHERD_ESHAPE, "an .npz may hold x and y apart",
-                          "%s: expected inputs and %zu target column%s, found %zu column%s", path,
-                          targets, targets == 1 ? "" : "s", v.cols, v.cols == 1 ? "" : "s");
-    if (!err) err = targets_of(&x->train, r, v, v.cols - targets, width, path, d);
-    if (!err) err = inputs_of(&x->train, v, v.cols - targets, path, d);
-    if (!err) err = sherd_npy_check(f, d);
-    sherd_npy_close(f);
-    return err;
-}
-
-int sherd__data_member(sherd__npz *z, const char *name, sherd_view *v, void **bytes, bool *there,
-                       sherd_diag *d)
-{
-    int64_t i = sherd__npz_find(z, name);
-    *bytes = NULL;
-    *there = i >= 0;
-    if (i < 0) return 0;
-    const sherd__npy_header *h = &sherd__npz_member_at(z, (size_t)i)->head;
-    if (!(*bytes = sherd__alloc(h->data_len))) return no_memory(sherd__npz_where(z), d);
-    *v = h->fortran ? sherd_view_t(sherd_view_c(*bytes, h->dtype, h->cols, h->rows))
-                    : sherd_view_c(*bytes, h->dtype, h->rows, h->cols);
-    if (h->ndim == 1) *v = sherd_view_t(*v); /* examples of one number each */
-    return sherd__npz_read(z, (size_t)i, *bytes, h->data_len, d);
-}
-
-/* Reads the members `inputs` and `targets`; *there is false if both are missing. */
-static int take_pair(sherd__dataset *out, const sherd__recipe *r, sherd__npz *z, const char *inputs,
-                     const char *targets, size_t width, bool *there, sherd_diag *d)
-{
-    char where[400];
-    sherd_view x, y;
-    void *x_bytes = NULL, *y_bytes = NULL;
-    bool has_x, has_y = false;
-    int err = sherd__data_member(z, inputs, &x, &x_bytes, &has_x, d);
-    if (!err) err = sherd__data_member(z, targets, &y, &y_bytes, &has_y, d);
-    *there = has_x || has_y;
-    snprintf(where, sizeof where, "%.380s: %s", sherd__npz_where(z), targets);
-    if (!err && has_x != has_y)
-        err = sherd__fail(d, SHERD_EFORMAT, "numpy.savez(FILE, x=inputs, y=targets) keeps both",
-                          "%s: has %s but not %s", sherd__npz_where(z), has_x ? inputs : targets,
-                          has_x ? targets : inputs);
-    if (!err && has_x && x.rows != y.rows)
-        err = sherd__fail(d, SHERD_ESHAPE, "every row of inputs needs its target, in that order",
-                          "%s: %s has %zu rows and %s has %zu", sherd__npz_where(z), inputs, x.rows,
-                          targets, y.rows);
-    size_t cols = r->target_values ? width : 1;
-    if (!err && has_y && y.cols != cols)
-        err = sherd__fail(d, SHERD_ESHAPE,
-                          r->target_values ? "the last layer has as many outputs as a target"
-                          : y.cols == width
-                              ? "a column for each class becomes labels by y.argmax(axis=1)"
-                              : "labels are one number a row; `targets = values` is for others",
-                          "%s: expected %zu column%s, found %zu", where, cols, cols == 1 ? "" : "s",
-                          y.cols);
-    if (!err && has_x) err = targets_of(out, r, y, 0, width, where, d);
-    if (!err && has_x && x.row_stride == (ptrdiff_t)x.cols && x.col_stride == 1) {
-        out->x = x;
-        out->owned[0] = x_bytes;
-        x_bytes = NULL;
-    } else if (!err && has_x) {
-        err = inputs_of(out, x, x.cols, where, d);
-    }
-    sherd__free(x_bytes);
-    sherd__free(y_bytes);
-    return err;
-}
-
-static int load_npz(sherd__data *x, const sherd__recipe *r, const char *path, size_t width,
-                    sherd_diag *d)
-{
-    sherd__npz *z = NULL;
-    bool there = false, test;
-    int err = sherd__npz_open(&z, path, SHERD__DATA_UNPACKED, SHERD__DATA_RATIO, d);
-    if (err) return err;
-    err = take_pair(&x->train, r, z, "x_train", "y_train", width, &there, d);
-    if (!err && there) err = take_pair(&x->validation, r, z, "x_test", "y_test", width, &test, d);
-    else if (!err) err = take_pair(&x->train, r, z, "x", "y", width, &there, d);
-    if (!err && !there)
-        err = sherd__fail(d, SHERD_EFORMAT, "numpy.savez(FILE, x=inputs, y=labels)",
-                          "%s: expected members x and y, or x_train and y_train", path);
-    sherd__npz_close(z);
-    return err;
-}
-
-/* ---- .csv ------------------------------------------------------------------------------------ */
-
-/* bare: the number of fields of a line without targets; 0: targets are required. */
-static int take_csv(sherd__dataset *out, const sherd__recipe *r, const char *path, size_t width,
-                    size_t bare, sherd_diag *d)
-{
-    sherd__csv_want want = { .targets = r->target_values ? width : 1,
-                             .labels = !r->target_values,
-                             .label = r->label[0] != '\0' ? r->label : NULL,
-                             .inputs = bare };
-    sherd__csv csv;
-    if (want.label && want.targets != 1)
-        return sherd__fail(d, SHERD_EINVAL, "let them be the last columns, and leave `label` out",
-                           "label = %s: one column, but targets are %zu", r->label, want.targets);
-    int err = sherd__csv_load(&csv, path, &want, d);
-    if (err) return err;
-    out->x = sherd_view_c(csv.x, SHERD_F64, csv.rows, csv.inputs);
-    out->targets = (sherd__targets){ .labels = csv.labels, .values = csv.values };
-    out->width = width;
-    out->classes = r->target_values ? 0 : width;
-    out->owned[0] = csv.x;
-    out->owned[1] = csv.labels ? (void *)csv.labels : csv.values;
-    return 0;
-}
-
 /* ---- sources --------------------------------------------------------------------------------- */
 
-static bool ends_in(const char *path, const char *tail)
-{
-    size_t n = strlen(path), m = strlen(tail);
-    return n >= m && strcmp(path + n - m, tail) == 0;
-}
-
-static int load_path(sherd__data *x, const sherd__recipe *r, const char *path, size_t width,
-                     sherd_diag *d)
-{
-    struct stat st;
-    if (r->label[0] != '\0' && !ends_in(path, ".csv"))
-        return sherd__fail(d, SHERD_EINVAL, "leave `label` out of the recipe",
-                           "%s: label = %s is a column of a .csv", path, r->label);
-    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) return load_idx(x, path, width, d);
-    if (ends_in(path, ".npz")) return load_npz(x, r, path, width, d);
-    if (ends_in(path, ".npy")) return load_npy(x, r, path, width, d);
-    if (ends_in(path, ".csv")) return take_csv(&x->train, r, path, width, 0, d);
-    if (stat(path, &st) != 0)
-        return sherd__fail(d, SHERD_EOPEN, NULL, "%s: there is no such file or folder", path);
-    return sherd__fail(d, SHERD_EFORMAT, "give a folder of IDX files, a .npy, a .npz or a .csv",
-                       "%s: is none of the files that data are read from", path);
-}
-
-static int load_embedded(sherd__data *x, const sherd__recipe *r, sherd_diag *d)
+static int load_embedded(sherd_data *x, const sherd__recipe *r, sherd_diag *d)
 {
     size_t n = r->examples > 0 ? r->examples : EMBEDDED_TRAIN;
     size_t validation = n < EMBEDDED_VALIDATION ? n : EMBEDDED_VALIDATION;
@@ -269,7 +42,7 @@ static int load_embedded(sherd__data *x, const sherd__recipe *r, sherd_diag *d)
     return err;
 }
 
-static int load_own(sherd__data *x, const sherd__recipe *r, size_t inputs, const uint8_t seed[32],
+static int load_own(sherd_data *x, const sherd__recipe *r, size_t inputs, const uint8_t seed[32],
                     sherd_diag *d)
 {
     switch (r->data) {
@@ -282,7 +55,28 @@ static int load_own(sherd__data *x, const sherd__recipe *r, size_t inputs, const
         return sherd__generate_random(&x->train, r->examples, inputs, r->classes, seed, d);
     case SHERD__DATA_FILE: break;
     }
-    return sherd__fail(d, SHERD_EINVAL, "--data FILE", "data = file: no file is given");
+    return sherd__fail(d, SHERD_EINVAL, "--data FILE",
+                       "data = file: neither a file nor arrays are given");
+}
+
+static int take_arrays(sherd__dataset *out, const sherd__recipe *r, const char *name, sherd_view x,
+                       sherd_view y, size_t width, sherd_diag *d)
+{
+    const sherd__data_pair p = { .where = name, .names = { "x", "y" }, .x = x, .y = y };
+    int err = sherd__view_check(x, name, d);
+    if (!err) err = sherd__view_check(y, name, d);
+    return err ? err : sherd__data_take_pair(out, r, &p, width, d);
+}
+
+static int load_arrays(sherd_data *x, const sherd__recipe *r, const sherd_data_source *from,
+                       const char *name, size_t width, sherd_diag *d)
+{
+    int err = r->label[0] != '\0'
+                  ? sherd__fail(d, SHERD_EINVAL, "leave `label` out of the recipe",
+                                "%s: label = %s is a column of a .csv", name, r->label)
+                  : take_arrays(&x->train, r, name, from->x, from->y, width, d);
+    if (err || !from->validation_x.data) return err;
+    return take_arrays(&x->validation, r, name, from->validation_x, from->validation_y, width, d);
 }
 
 /* ---- common to all sources ------------------------------------------------------------------- */
@@ -300,7 +94,7 @@ static int compare_rows(const void *a, const void *b)
 }
 
 /* Draws the validation set from the rows; both parts keep the order of the rows. */
-static int hold_out(sherd__data *x, double fraction, const uint8_t seed[32], sherd_diag *d)
+static int hold_out(sherd_data *x, double fraction, const uint8_t seed[32], sherd_diag *d)
 {
     size_t n = x->train.x.rows, held = (size_t)(fraction * (double)n);
     sherd__seeded state;
@@ -344,7 +138,7 @@ static int scale(sherd__dataset *s, double divide, sherd_diag *d)
     return 0;
 }
 
-static void describe(sherd__data *x, const sherd__recipe *r, const char *path)
+static void describe(sherd_data *x, const sherd__recipe *r, const char *path)
 {
     char held[48] = "";
     const char *kind = path          ? sherd__path_tail(path)
@@ -352,37 +146,137 @@ static void describe(sherd__data *x, const sherd__recipe *r, const char *path)
                                      : sherd__data_kind_name(r->data);
     if (x->validation.x.rows > 0)
         snprintf(held, sizeof held, " and %zu for validation", x->validation.x.rows);
-    snprintf(x->says, sizeof x->says, "%.100s: %zu examples of %zu numbers%s", kind,
+    snprintf(x->text, sizeof x->text, "%.100s: %zu examples of %zu numbers%s", kind,
              x->train.x.rows, x->train.x.cols, held);
 }
 
-int sherd__data_load(sherd__data *out, const sherd__recipe *r, const char *path, size_t width,
-                     const uint8_t seed[32], sherd_diag *d)
+/* Loads from files or arrays, named `given`; given NULL: the recipe's own source. */
+static int load(sherd_data *x, const sherd__recipe *r, const sherd_data_source *from,
+                const char *given, const uint8_t seed[32], sherd_diag *d)
 {
-    sherd__data x = { 0 };
-    size_t inputs;
-    if (!sherd__form_size(r->in, &inputs)) return SHERD_ESHAPE;
-    memset(out, 0, sizeof *out);
-    int err = path ? load_path(&x, r, path, width, d) : load_own(&x, r, inputs, seed, d);
-    const char *name = path ? path : sherd__data_kind_name(r->data);
-    if (!err && x.train.x.rows == 0)
+    const char *name = given ? given : sherd__data_kind_name(r->data);
+    size_t inputs = x->inputs, width = x->outputs;
+    int err = !given       ? load_own(x, r, inputs, seed, d)
+              : from->path ? sherd__data_read(x, r, given, width, d)
+                           : load_arrays(x, r, from, given, width, d);
+    if (!err && x->train.x.rows == 0)
         err = sherd__fail(d, SHERD_EFORMAT, "give data with a row for each example",
                           "%s: holds no examples", name);
-    if (!err && path) limit(&x.train, r->examples);
-    if (!err && path) limit(&x.validation, r->examples);
-    if (!err) err = sherd__dataset_check(&x.train, name, inputs, width, d);
-    if (!err && x.validation.x.rows > 0)
-        err = sherd__dataset_check(&x.validation, name, inputs, width, d);
-    if (!err) err = hold_out(&x, r->holdout, seed, d);
-    if (!err) err = scale(&x.train, r->divide_inputs, d);
-    if (!err) err = scale(&x.validation, r->divide_inputs, d);
-    if (err) {
-        sherd__data_fini(&x);
-        return err;
-    }
-    describe(&x, r, path);
-    *out = x;
-    return 0;
+    if (!err && given) limit(&x->train, r->examples);
+    if (!err && given) limit(&x->validation, r->examples);
+    if (!err) err = sherd__dataset_check(&x->train, name, inputs, width, d);
+    if (!err && x->validation.x.rows > 0)
+        err = sherd__dataset_check(&x->validation, name, inputs, width, d);
+    if (!err) err = hold_out(x, r->holdout, seed, d);
+    if (!err) err = scale(&x->train, r->divide_inputs, d);
+    if (!err) err = scale(&x->validation, r->divide_inputs, d);
+    if (!err) describe(x, r, given);
+    return err;
+}
+
+static const char *name_of(const sherd_data_source *from)
+{
+    if (from->path) return from->path;
+    if (!from->x.data && !from->y.data) return NULL;
+    return from->name ? from->name : "arrays";
+}
+
+int sherd__data_load(sherd_data **out, const sherd_recipe *r, const sherd_data_source *from,
+                     size_t width, const uint8_t seed[32], sherd_diag *d)
+{
+    int err = sherd__data_none(out, r, width, "", d);
+    if (err) return err;
+    err = from->path && from->x.data
+              ? sherd__fail(d, SHERD_EINVAL, "leave one of them out",
+                            "%s: data are given as a file and as arrays", from->path)
+              : load(*out, &r->recipe, from, name_of(from), seed, d);
+    if (!err) return SHERD_OK;
+    sherd_data_free(*out);
+    *out = NULL;
+    return err;
+}
+
+int sherd__data_none(sherd_data **out, const sherd_recipe *r, size_t width, const char *text,
+                     sherd_diag *d)
+{
+    sherd_data *x = *out = sherd__calloc(1, sizeof *x);
+    if (!x) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a data set");
+    x->outputs = width;
+    bool fits = sherd__form_size(r->recipe.in, &x->inputs);
+    assert(fits && "the network of that width has such inputs");
+    snprintf(x->text, sizeof x->text, "%s", text);
+    return SHERD_OK;
+}
+
+int sherd_data_load(sherd_data **out, const sherd_recipe *r, const sherd_data_source *from,
+                    const uint8_t *seed, sherd_diag *d)
+{
+    sherd__network_weight w;
+    sherd_data_source own = { .size = sizeof own };
+    uint8_t fresh[32];
+    *out = NULL;
+    int err = from ? sherd__options_read(&own, sizeof own, from, "sherd_data_source", d) : 0;
+    if (!err) err = sherd__recipe_size(r, 1, &w, d);
+    if (err) return err;
+    sherd__entropy os = sherd__entropy_os();
+    if (!seed) os.fill(os.ctx, fresh, sizeof fresh);
+    err = sherd__data_load(out, r, &own, w.width, seed ? seed : fresh, d);
+    if (!seed) sherd__wipe(fresh, sizeof fresh);
+    return err;
+}
+
+/* ---- use ------------------------------------------------------------------------------------- */
+
+static const sherd__dataset *part_of(const sherd_data *x, sherd_data_part part)
+{
+    return part == SHERD_DATA_VALIDATION ? &x->validation : &x->train;
+}
+
+sherd_view sherd_data_x(const sherd_data *x, sherd_data_part part)
+{
+    return part_of(x, part)->x;
+}
+
+static sherd_view targets(const sherd__dataset *s)
+{
+    if (s->targets.labels) return sherd_view_c(s->targets.labels, SHERD_U32, s->x.rows, 1);
+    if (s->targets.values) return sherd_view_c(s->targets.values, SHERD_F64, s->x.rows, s->width);
+    return (sherd_view){ .dtype = SHERD_F64 };
+}
+
+sherd_view sherd_data_y(const sherd_data *x, sherd_data_part part)
+{
+    return targets(part_of(x, part));
+}
+
+int sherd_data_describe(const sherd_data *x, sherd_data_info *out, sherd_diag *d)
+{
+    int err = sherd__result_check(out, "sherd_data_info", d);
+    if (err) return err;
+    sherd_data_info info = { .examples = x->train.x.rows,
+                             .validation = x->validation.x.rows,
+                             .inputs = x->inputs,
+                             .outputs = x->outputs,
+                             .labels = x->train.targets.labels != NULL,
+                             .embedded = x->embedded };
+    snprintf(info.text, sizeof info.text, "%s", x->text);
+    sherd__result_write(out, &info, sizeof info);
+    return SHERD_OK;
+}
+
+const sherd_field *sherd_data_info_fields(size_t *count)
+{
+    static const sherd_field fields[] = {
+        SHERD__FIELD(sherd_data_info, examples, U64, "", "examples for training"),
+        SHERD__FIELD(sherd_data_info, validation, U64, "", "examples for validation"),
+        SHERD__FIELD(sherd_data_info, inputs, U64, "", "numbers of one example"),
+        SHERD__FIELD(sherd_data_info, outputs, U64, "", "outputs of the recipe's network"),
+        SHERD__FIELD(sherd_data_info, labels, BOOL, "", "targets are labels"),
+        SHERD__FIELD(sherd_data_info, embedded, BOOL, "", "generated digits replace images"),
+        SHERD__FIELD(sherd_data_info, text, TEXT, "", "source and size"),
+    };
+    *count = sizeof fields / sizeof *fields;
+    return fields;
 }
 
 /* Digests inputs and targets; zeros if there are none here, since nodes may have them. */
@@ -390,113 +284,64 @@ static int digest_of(uint8_t out[2 * SHERD__DIGEST_BYTES], const sherd__dataset 
 {
     sherd__digest x = { 0 }, y = { 0 };
     int err = 0;
-    if (s->x.rows > 0) {
-        sherd_view targets = s->targets.labels
-                                 ? sherd_view_c(s->targets.labels, SHERD_U32, s->x.rows, 1)
-                                 : sherd_view_c(s->targets.values, SHERD_F64, s->x.rows, s->width);
-        err = sherd__digest_view(&x, s->x, d);
-        if (!err) err = sherd__digest_view(&y, targets, d);
-    }
+    if (s->x.rows > 0) err = sherd__digest_view(&x, s->x, d);
+    if (s->x.rows > 0 && !err) err = sherd__digest_view(&y, targets(s), d);
     memcpy(out, x.sha256, SHERD__DIGEST_BYTES);
     memcpy(out + SHERD__DIGEST_BYTES, y.sha256, SHERD__DIGEST_BYTES);
     return err;
 }
 
-int sherd__data_digest(const sherd__data *x, sherd__digest *out, sherd_diag *d)
+int sherd_data_digest(const sherd_data *x, uint8_t *out, sherd_diag *d)
 {
     uint8_t both[4 * SHERD__DIGEST_BYTES];
+    sherd__digest all;
     int err = digest_of(both, &x->train, d);
     if (!err) err = digest_of(both + 2 * SHERD__DIGEST_BYTES, &x->validation, d);
-    return err ? err : sherd__digest_labelled(out, "sherd-data-v2", both, sizeof both);
+    if (err) return err;
+    if ((err = sherd__digest_labelled(&all, "sherd-data-v2", both, sizeof both)) != 0)
+        return sherd__fail(d, err, NULL, "cannot hash the data: %s", sherd_strerror(err));
+    memcpy(out, all.sha256, SHERD__DIGEST_BYTES);
+    return SHERD_OK;
 }
 
-void sherd__data_fini(sherd__data *x)
+void sherd_data_free(sherd_data *x)
 {
+    if (!x) return;
     sherd__dataset_fini(&x->train);
     sherd__dataset_fini(&x->validation);
     sherd__free(x->from);
-    memset(x, 0, sizeof *x);
+    sherd__free(x);
 }
 
 /* ---- inputs for prediction ------------------------------------------------------------------- */
 
-static int inputs_idx(sherd__dataset *out, const char *path, sherd_diag *d)
+static int load_inputs(sherd_data *x, const sherd__recipe *r, const char *path, sherd_diag *d)
 {
-    sherd__idx idx;
-    int err = sherd__idx_load(&idx, path, d);
-    if (err) return err;
-    out->x = sherd__idx_view(&idx);
-    out->owned[0] = idx.values;
-    return 0;
-}
-
-static int inputs_npz(sherd__dataset *out, const sherd__recipe *r, const char *path, size_t width,
-                      sherd_diag *d)
-{
-    static const char *const pairs[][2] = { { "x_test", "y_test" }, { "x", "y" } };
-    sherd__npz *z = NULL;
-    sherd_view v;
-    void *bytes = NULL;
-    bool there = false;
-    int err = sherd__npz_open(&z, path, SHERD__DATA_UNPACKED, SHERD__DATA_RATIO, d);
-    for (size_t i = 0; i < 2 && !err && !there; i++)
-        if (sherd__npz_find(z, pairs[i][0]) >= 0 && sherd__npz_find(z, pairs[i][1]) >= 0)
-            err = take_pair(out, r, z, pairs[i][0], pairs[i][1], width, &there, d);
-    if (!err && !there) {
-        err = sherd__data_member(z, "x", &v, &bytes, &there, d);
-        if (!err && !there)
-            err = sherd__fail(d, SHERD_EFORMAT, "numpy.savez(FILE, x=inputs)",
-                              "%s: expected a member x", path);
-        if (!err) err = inputs_of(out, v, v.cols, path, d);
-        sherd__free(bytes);
+    sherd__dataset *s = &x->train;
+    s->width = x->outputs;
+    int err = sherd__data_read_inputs(s, r, path, x->inputs, x->outputs, d);
+    bool known = s->targets.labels || s->targets.values;
+    if (!err && !known) { /* labels of zero, so that checks and copies find targets */
+        if (!(s->owned[1] = sherd__calloc(s->x.rows + 1, sizeof(uint32_t))))
+            err = no_memory(path, d);
+        s->targets.labels = s->owned[1];
     }
-    sherd__npz_close(z);
+    if (!err) err = sherd__dataset_check(s, path, x->inputs, x->outputs, d);
+    if (!err) err = scale(s, r->divide_inputs, d);
+    if (!err && !known) s->targets = (sherd__targets){ 0 };
+    if (!err) describe(x, r, path);
     return err;
 }
 
-static int inputs_npy(sherd__dataset *out, const sherd__recipe *r, const char *path, size_t inputs,
-                      size_t width, sherd_diag *d)
+int sherd_data_inputs(sherd_data **out, const sherd_recipe *r, const char *path, sherd_diag *d)
 {
-    sherd_npy *f = NULL;
-    size_t targets = r->target_values ? width : 1;
-    int err = sherd_npy_open(&f, path, d);
+    sherd__network_weight w;
+    int err = sherd__recipe_size(r, 1, &w, d);
+    *out = NULL;
+    if (!err) err = sherd__data_none(out, r, w.width, "", d);
     if (err) return err;
-    sherd_view v = sherd_npy_view(f);
-    if (sherd_npy_ndim(f) == 1 && inputs == 1) v = sherd_view_t(v);
-    bool both = v.cols == inputs + targets;
-    if (both) err = targets_of(out, r, v, inputs, width, path, d);
-    if (!err) err = inputs_of(out, v, both ? inputs : v.cols, path, d);
-    if (!err) err = sherd_npy_check(f, d);
-    sherd_npy_close(f);
+    if ((err = load_inputs(*out, &r->recipe, path, d)) == 0) return SHERD_OK;
+    sherd_data_free(*out);
+    *out = NULL;
     return err;
-}
-
-int sherd__data_inputs(sherd__dataset *out, const sherd__recipe *r, const char *path, size_t width,
-                       sherd_diag *d)
-{
-    struct stat st;
-    size_t inputs;
-    sherd__dataset s = { .width = width };
-    memset(out, 0, sizeof *out);
-    if (!sherd__form_size(r->in, &inputs)) return SHERD_ESHAPE;
-    bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-    int err = folder                  ? take_idx(&s, path, "t10k", width, d)
-              : ends_in(path, ".npz") ? inputs_npz(&s, r, path, width, d)
-              : ends_in(path, ".npy") ? inputs_npy(&s, r, path, inputs, width, d)
-              : ends_in(path, ".csv") ? take_csv(&s, r, path, width, inputs, d)
-                                      : inputs_idx(&s, path, d);
-    bool targets = s.targets.labels || s.targets.values;
-    if (!err && !targets) { /* labels of zero, so that checks and copies find targets */
-        if (!(s.owned[1] = sherd__calloc(s.x.rows + 1, sizeof(uint32_t)))) err = no_memory(path, d);
-        s.targets.labels = s.owned[1];
-    }
-    if (!err) err = sherd__dataset_check(&s, path, inputs, width, d);
-    if (!err) err = scale(&s, r->divide_inputs, d);
-    if (err) {
-        sherd__dataset_fini(&s);
-        return err;
-    }
-    *out = s;
-    if (!targets) out->targets = (sherd__targets){ 0 };
-    return 0;
 }

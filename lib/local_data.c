@@ -96,30 +96,24 @@ static int load_csv(sherd__own_data *x, const char *path, const char *label, she
     return SHERD_OK;
 }
 
-static bool ends_in(const char *path, const char *tail)
-{
-    size_t n = strlen(path), m = strlen(tail);
-    return n >= m && strcmp(path + n - m, tail) == 0;
-}
-
 int sherd__own_load(sherd__own_data *out, const char *path, const char *label, sherd_diag *d)
 {
     struct stat st;
-    bool csv = ends_in(path, ".csv");
+    bool csv = sherd__data_ends_in(path, ".csv");
     *out = (sherd__own_data){ 0 };
     if (stat(path, &st) != 0)
         return sherd__fail(d, SHERD_EOPEN, NULL, "%s: there is no such file or folder", path);
     if (label && !csv)
         return sherd__fail(d, SHERD_EINVAL, "leave --label out",
                            "%s: --label names a column of a .csv", path);
-    int err = S_ISDIR(st.st_mode)     ? load_idx(out, path, d)
-              : csv                   ? load_csv(out, path, label, d)
-              : ends_in(path, ".npz") ? load_npz(out, path, d)
-              : ends_in(path, ".npy")
+    int err = S_ISDIR(st.st_mode)                 ? load_idx(out, path, d)
+              : csv                               ? load_csv(out, path, label, d)
+              : sherd__data_ends_in(path, ".npz") ? load_npz(out, path, d)
+              : sherd__data_ends_in(path, ".npy")
                   ? load_npy(out, path, d)
                   : sherd__fail(d, SHERD_EFORMAT,
                                 "give a folder of IDX files, a .npy, a .npz or a .csv",
-                                "%s: is none of the files that data are read from", path);
+                                "%s: unknown kind of data file", path);
     if (!err && out->own.x.rows == 0)
         err = sherd__fail(d, SHERD_ESHAPE, NULL, "%s: there are no examples", path);
     return err;

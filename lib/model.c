@@ -1,10 +1,11 @@
 /*
- * Models. Values are read into a separate buffer and copied to the network after all of them have
- * been checked. The archive may be written by numpy (--initial), so numpy's usual forms are
- * accepted: float32 or float64, Fortran order, biases as a row or a column.
+ * Models and their files. Values are read into a separate buffer and copied to the network after
+ * all of them have been checked. The archive may be written by numpy (--initial), so numpy's usual
+ * forms are accepted: float32 or float64, Fortran order, biases as a row or a column.
  */
 #include "lib/model.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,22 +33,18 @@ static int add_layer(sherd__npz_writer *w, const sherd__network *n, size_t i, sh
     return sherd__npz_writer_add_values(w, name, l->dtype, 1, 1, l->cols, false, l->biases, d);
 }
 
-int sherd__model_write(const char *path, const sherd__recipe *r, const sherd__network *n,
-                       sherd_diag *d)
+int sherd_model_save(const sherd_model *m, const char *path, sherd_diag *d)
 {
-    sherd__buf text;
+    const sherd__network *n = m->network;
+    const char *text = m->recipe->text;
     sherd__npz_writer *w = NULL;
-    sherd__buf_init(&text, SHERD__RECIPE_BYTES_MAX, 0);
-    int err = sherd__recipe_print(r, SHERD__RECIPE_ALL, &text);
-    if (err) err = sherd__fail(d, err, NULL, "%s: no memory to write it", path);
-    if (!err) err = sherd__npz_writer_new(&w, path, d);
+    int err = sherd__npz_writer_new(&w, path, d);
     if (!err)
-        err = sherd__npz_writer_add_values(w, "recipe", SHERD_U8, 1, 1, text.len, false, text.data,
+        err = sherd__npz_writer_add_values(w, "recipe", SHERD_U8, 1, 1, strlen(text), false, text,
                                            d);
     for (size_t i = 0; i < sherd__network_len(n) && !err; i++) err = add_layer(w, n, i, d);
     if (err) sherd__npz_writer_abort(w);
     else err = sherd__npz_writer_commit(w, NULL, d);
-    sherd__buf_fini(&text);
     return err;
 }
 
@@ -65,14 +62,14 @@ static uint64_t file_bytes(const sherd__network *n)
     return bytes;
 }
 
-int sherd__model_room(const char *path, const sherd__network *n, sherd_diag *d)
+int sherd_model_room(const sherd_model *m, const char *path, sherd_diag *d)
 {
     sherd__npz_writer *w = NULL;
     sherd__file *f = NULL;
     int err = sherd__npz_writer_new(&w, path, d); /* the path can hold an archive */
     sherd__npz_writer_abort(w);
     if (!err) err = sherd__file_begin(&f, path, SHERD__FILE_PRIVATE, d);
-    if (!err) err = sherd__file_reserve(f, file_bytes(n), d);
+    if (!err) err = sherd__file_reserve(f, file_bytes(m->network), d);
     sherd__file_abort(f);
     return err;
 }
@@ -92,7 +89,7 @@ int sherd__model_recipe(sherd__recipe *out, const char *path, sherd_diag *d)
     if (!m || m->head.dtype != SHERD_U8 || m->head.data_len > SHERD__RECIPE_BYTES_MAX)
         err = sherd__fail(d, SHERD_EFORMAT, "`sherd train -o MODEL.npz` writes models",
                           "%s: expected a model with its recipe, found %s", path,
-                          !m ? "none" : "a member of that name that is none");
+                          !m ? "none" : "a `recipe` member of the wrong type or size");
     if (!err && !(text = sherd__alloc(m->head.data_len + 1)))
         err = sherd__fail(d, SHERD_ENOMEM, NULL, "%s: no memory to read it", path);
     if (!err) err = sherd__npz_read(z, (size_t)i, text, m->head.data_len, d);
@@ -171,50 +168,99 @@ int sherd__model_params(sherd__network *n, const char *path, sherd_diag *d)
 
 /* ---- models ---------------------------------------------------------------------------------- */
 
-int sherd__model_of(sherd_model **out, const sherd__recipe *r, const sherd__network *n,
+int sherd__model_of(sherd_model **out, sherd_recipe *r, sherd__network *n, bool borrowed,
                     sherd_diag *d)
 {
-    sherd_model *m = sherd__calloc(1, sizeof *m);
-    *out = NULL;
-    if (!m) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a model");
-    m->recipe = *r;
-    m->batch = 1;
-    int err = sherd__recipe_network_unset(r, m->batch, &m->network, d);
-    if (err) {
-        sherd_model_free(m);
-        return err;
-    }
-    memcpy(sherd__network_params(m->network), sherd__network_params((sherd__network *)(uintptr_t)n),
-           sherd__network_count(n) * sherd_dtype_size(sherd__network_dtype(n)));
-    *out = m;
-    return 0;
+    sherd_model *m = *out = sherd__calloc(1, sizeof *m);
+    if (!m) return sherd__fail(d, SHERD_ENOMEM, NULL, "%s: no memory for a model", r->name);
+    m->recipe = r;
+    m->network = n;
+    m->borrowed = borrowed;
+    for (size_t i = 0; i < sherd__network_len(n); i++)
+        for (int biases = 0; biases < 2; biases++)
+            m->names_len += sherd__recipe_member(n, i, biases, m->names[m->names_len]);
+    return SHERD_OK;
+}
+
+/* Makes a model with parameters from a file; takes r, also on failure. */
+static int load(sherd_model **out, sherd_recipe *r, const char *path, sherd_diag *d)
+{
+    sherd__network *n = NULL;
+    int err = sherd__recipe_network(&r->recipe, 1, &n, d);
+    if (!err) err = sherd__model_params(n, path, d);
+    if (!err) err = sherd__model_of(out, r, n, false, d);
+    if (!err) return SHERD_OK;
+    sherd__network_free(n);
+    sherd_recipe_free(r);
+    return err;
 }
 
 int sherd_model_load(sherd_model **out, const char *path, sherd_diag *d)
 {
-    sherd_model *m = sherd__calloc(1, sizeof *m);
+    sherd__recipe parsed;
+    sherd_recipe *r = NULL;
     *out = NULL;
-    if (!m) return sherd__fail(d, SHERD_ENOMEM, NULL, "%s: no memory to read it", path);
-    m->batch = 1;
-    int err = sherd__model_recipe(&m->recipe, path, d);
-    if (!err) err = sherd__recipe_network(&m->recipe, m->batch, &m->network, d);
-    if (!err) err = sherd__model_params(m->network, path, d);
-    if (err) {
-        sherd_model_free(m);
-        return err;
-    }
-    *out = m;
-    return 0;
+    int err = sherd__model_recipe(&parsed, path, d);
+    if (!err) err = sherd__recipe_of(&r, &parsed, path, d);
+    return err ? err : load(out, r, path, d);
 }
 
-int sherd_model_save(const sherd_model *m, const char *path, sherd_diag *d)
+int sherd_model_load_parameters(sherd_model **out, const sherd_recipe *r, const char *path,
+                                sherd_diag *d)
 {
-    return sherd__model_write(path, &m->recipe, m->network, d);
+    sherd_recipe *own = NULL;
+    *out = NULL;
+    int err = sherd__recipe_of(&own, &r->recipe, r->name, d);
+    return err ? err : load(out, own, path, d);
 }
 
 void sherd_model_free(sherd_model *m)
 {
+    if (m && !m->borrowed) sherd__model_free(m);
+}
+
+void sherd__model_free(sherd_model *m)
+{
     if (!m) return;
-    sherd__network_free(m->network);
+    if (!m->borrowed) {
+        sherd__network_free(m->network);
+        sherd_recipe_free(m->recipe);
+    }
     sherd__free(m);
+}
+
+const sherd_recipe *sherd_model_recipe(const sherd_model *m)
+{
+    return m->recipe;
+}
+
+size_t sherd_model_inputs(const sherd_model *m)
+{
+    size_t inputs = 0;
+    bool fits = sherd__form_size(m->recipe->recipe.in, &inputs);
+    assert(fits && "the network has such inputs");
+    return inputs;
+}
+
+size_t sherd_model_outputs(const sherd_model *m)
+{
+    return sherd__network_width(m->network);
+}
+
+const char *sherd_model_parameter_name(const sherd_model *m, size_t i)
+{
+    return i < m->names_len ? m->names[i] : NULL;
+}
+
+sherd_view sherd_model_parameter(const sherd_model *m, const char *name)
+{
+    char own[16];
+    for (size_t i = 0; i < sherd__network_len(m->network); i++) {
+        const sherd__layer *l = sherd__network_layer(m->network, i);
+        if (sherd__recipe_member(m->network, i, false, own) && strcmp(own, name) == 0)
+            return sherd_view_c(l->weights, l->dtype, l->rows, l->cols);
+        if (sherd__recipe_member(m->network, i, true, own) && strcmp(own, name) == 0)
+            return sherd_view_c(l->biases, l->dtype, 1, l->cols);
+    }
+    return (sherd_view){ .dtype = sherd__network_dtype(m->network) };
 }

@@ -61,28 +61,46 @@ static int choose_whole(sherd_view v, const sherd__scan *scan, const char *name,
     return SHERD_OK;
 }
 
+static int check_bits(unsigned bits, sherd_diag *d)
+{
+    if (bits >= SHERD__FIXED_BITS_MIN && bits <= SHERD__FIXED_BITS_MAX) return SHERD_OK;
+    return sherd__fail(d, SHERD_EINVAL, "17 is the default", "%u bits: expected %u to %u", bits,
+                       SHERD__FIXED_BITS_MIN, SHERD__FIXED_BITS_MAX);
+}
+
+int sherd__fixed_of_scan(sherd_view v, const sherd__scan *scan, unsigned bits, const char *name,
+                         sherd__fixed *out, sherd_diag *d)
+{
+    bool whole = bits == 0 || whole_dtype(v.dtype);
+    int err = whole ? SHERD_OK : check_bits(bits, d);
+    if (err) return err;
+    if (scan->nonfinite != 0)
+        return sherd__fail(d, SHERD_ERANGE, "clean the data",
+                           "%s: row %zu, column %zu is %s: fixed point has no such value", name,
+                           scan->bad_row, scan->bad_col,
+                           isnan(scan->bad_value)  ? "NaN"
+                           : scan->bad_value < 0.0 ? "-infinity"
+                                                   : "infinity");
+    if (whole) return choose_whole(v, scan, name, out, d);
+    sherd__fixed_of_peak(scan->max_abs, bits, out);
+    return SHERD_OK;
+}
+
 int sherd__fixed_choose(sherd_view v, unsigned bits, const char *name, sherd__fixed *out,
                         sherd_diag *d)
 {
-    sherd__scan scan = { .nonfinite = 0 };
+    sherd__scan scan;
     double max_abs = 0.0;
-    int err = sherd__view_check(v, name, d);
-    if (err != 0) return err;
     bool whole = bits == 0 || whole_dtype(v.dtype);
-    if (!whole && (bits < SHERD__FIXED_BITS_MIN || bits > SHERD__FIXED_BITS_MAX))
-        return sherd__fail(d, SHERD_EINVAL, "17 is the default", "%u bits: expected %u to %u", bits,
-                           SHERD__FIXED_BITS_MIN, SHERD__FIXED_BITS_MAX);
-    if (whole || !sherd__view_peak(v, &max_abs)) sherd__view_scan(v, &scan);
-    if (scan.nonfinite != 0)
-        return sherd__fail(d, SHERD_ERANGE, "clean the data",
-                           "%s: row %zu, column %zu is %s: fixed point has no such value", name,
-                           scan.bad_row, scan.bad_col,
-                           isnan(scan.bad_value)  ? "NaN"
-                           : scan.bad_value < 0.0 ? "-infinity"
-                                                  : "infinity");
-    if (whole) return choose_whole(v, &scan, name, out, d);
-    sherd__fixed_of_peak(max_abs, bits, out);
-    return SHERD_OK;
+    int err = sherd__view_check(v, name, d);
+    if (!err && !whole) err = check_bits(bits, d);
+    if (err) return err;
+    if (!whole && sherd__view_peak(v, &max_abs)) {
+        sherd__fixed_of_peak(max_abs, bits, out);
+        return SHERD_OK;
+    }
+    sherd__view_scan(v, &scan);
+    return sherd__fixed_of_scan(v, &scan, bits, name, out, d);
 }
 
 void sherd__fixed_of_peak(double max_abs, unsigned bits, sherd__fixed *out)
@@ -220,28 +238,36 @@ void sherd__fixed_apply_stochastic(const sherd__fixed *f, uint64_t key, uint64_t
     }
 }
 
-static void measure_chunk(const double *x, size_t n, int scale, sherd__fixed_loss *out)
+/* factor: 2^scale. NaN counts as zero here and has no error. */
+SHERD__CLONES_FMA
+static void measure_chunk(const double *x, size_t n, double factor, double back,
+                          sherd__fixed_loss *out)
 {
-    double factor = ldexp(1.0, scale), back = ldexp(1.0, -scale);
+    uint64_t nonzeros = 0, vanished = 0;
+    double max_error = out->max_error, max_abs = out->max_abs;
     for (size_t i = 0; i < n; i++) {
         double a = rint(x[i] * factor) * back, error = fabs(x[i] - a), size = fabs(x[i]);
-        out->nonzeros += size > 0;
-        out->vanished += size > 0 && a == 0;
-        if (error > out->max_error) out->max_error = error;
-        if (size > out->max_abs) out->max_abs = size;
+        nonzeros += size > 0;
+        vanished += (size > 0) & (a == 0);
+        max_error = error > max_error ? error : max_error;
+        max_abs = size > max_abs ? size : max_abs;
     }
+    out->nonzeros += nonzeros;
+    out->vanished += vanished;
+    out->max_error = max_error;
+    out->max_abs = max_abs;
 }
 
 void sherd__fixed_measure(sherd_view v, int scale, sherd__fixed_loss *out)
 {
-    double x[512];
+    double x[512], factor = ldexp(1.0, scale), back = ldexp(1.0, -scale);
     *out = (sherd__fixed_loss){ .nonzeros = 0 };
     if (whole_dtype(v.dtype)) return;
     for (size_t r = 0; r < v.rows; r++)
         for (size_t c = 0; c < v.cols; c += sizeof x / sizeof *x) {
             size_t n = v.cols - c < sizeof x / sizeof *x ? v.cols - c : sizeof x / sizeof *x;
             sherd__view_row_f64(v, r, c, n, x);
-            measure_chunk(x, n, scale, out);
+            measure_chunk(x, n, factor, back, out);
         }
 }
 

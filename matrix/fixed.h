@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "matrix/view.h"
 #include "sherd/mat.h"
 
 #define SHERD__FIXED_BITS 17u /* default b */
@@ -39,6 +40,10 @@ typedef struct sherd__fixed {
  */
 int sherd__fixed_choose(sherd_view v, unsigned bits, const char *name, sherd__fixed *out,
                         sherd_diag *d) SHERD_MUST;
+
+/** Does the same for a view that was scanned (matrix/view.h). */
+int sherd__fixed_of_scan(sherd_view v, const sherd__scan *scan, unsigned bits, const char *name,
+                         sherd__fixed *out, sherd_diag *d) SHERD_MUST;
 
 /** Does sherd__fixed_choose for floats with a known and finite max |x|. bits is in [2, 53]. */
 void sherd__fixed_of_peak(double max_abs, unsigned bits, sherd__fixed *out);

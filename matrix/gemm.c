@@ -8,6 +8,7 @@
 
 #include <cblas.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
@@ -98,8 +99,11 @@ static void loops(size_t n, size_t k, size_t m, left a, const double *b, size_t 
 static int blas(size_t n, size_t k, size_t m, left a, const double *b, size_t ldb, double beta,
                 double *c, size_t ldc)
 {
+    static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+    const bool alone = !sherd__blas_by_many();
     int err = sherd__blas_enter();
     if (err != 0) return err;
+    if (alone) pthread_mutex_lock(&turn);
     for (size_t i = 0; i < n; i += PIECE)
         for (size_t j = 0; j < m; j += PIECE)
             for (size_t l = 0; l < k; l += PIECE)
@@ -108,6 +112,7 @@ static int blas(size_t n, size_t k, size_t m, left a, const double *b, size_t ld
                             (int)least(k - l, PIECE), 1.0, element(a, i, l), (int)a.ld,
                             b + l * ldb + j, (int)ldb, l == 0 ? beta : 1.0, c + i * ldc + j,
                             (int)ldc);
+    if (alone) pthread_mutex_unlock(&turn);
     sherd__blas_leave();
     return SHERD_OK;
 }
@@ -194,49 +199,101 @@ static int64_t sample(uint64_t *state, int64_t h)
     *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
     uint64_t x = *state >> 33;
     if (x & 1) return x & 2 ? h : -h;
-    return (int64_t)(x % (uint64_t)(2 * h + 1)) - h;
+    return (int64_t)(x * (uint64_t)(2 * h + 1) >> 31) - h; /* no division: these are many */
 }
 
-/* The product must be exact: k*h*h plus C's h stays below 2^53. */
-static int selftest_shape(size_t n, size_t k, size_t m, int64_t h, double beta, bool transposed,
-                          double *buf, sherd_diag *d)
+/* A product C = A*B + beta*C of the self-test: exact, since k*h*h plus C's h stays below 2^53. */
+typedef struct selftest {
+    size_t n, k, m;
+    int64_t h;
+    double beta;
+    bool transposed;
+} selftest;
+
+/* Its operands and result, whose rows have gaps. */
+typedef struct selftest_data {
+    left a;
+    double *b, *c;
+    size_t ldb, ldc;
+    uint64_t *weights, *right; /* m; k: B times the weights */
+} selftest_data;
+
+/* Returns what C(i, j) was before the product. */
+static int64_t selftest_before(const selftest *t, const selftest_data *x, size_t i, size_t j)
 {
-    size_t lda = (transposed ? n : k) + 3, ldb = m + 1, ldc = m + 5;
-    size_t len = (transposed ? k : n) * lda;
-    left a = { buf, lda, transposed };
-    double *b = buf + len, *c = b + k * ldb;
-    uint64_t seed = n * 1000003 + k * 1009 + m;
-    for (size_t i = 0; i < len; i++) buf[i] = (double)sample(&seed, h);
-    for (size_t i = 0; i < k * ldb; i++) b[i] = (double)sample(&seed, h);
-    for (size_t i = 0; i < n * ldc; i++) c[i] = beta == 0.0 ? __builtin_nan("") : (double)(i % 97);
-    int err = multiply(n, k, m, a, b, ldb, beta, c, ldc);
-    if (err != 0) return err;
-    for (size_t i = 0; i < n; i++)
-        for (size_t j = 0; j < m; j++) {
-            int64_t want = beta == 0.0 ? 0 : (int64_t)((i * ldc + j) % 97);
-            for (size_t l = 0; l < k; l++)
-                want += (int64_t)*element(a, i, l) * (int64_t)b[l * ldb + j];
-            if (c[i * ldc + j] != (double)want)
+    return t->beta == 0.0 ? 0 : (int64_t)((i * x->ldc + j) % 97);
+}
+
+/*
+ * Returns whether the rows of C agree with those of A*B by their sums with odd weights, modulo
+ * 2^64. A wrong integer below 2^53 times an odd weight below 2^10 is not 0, so one wrong element of
+ * a row is always found, and several with the probability that drawn weights do not cancel them.
+ * This takes n*k + k*m multiplications in place of n*k*m.
+ */
+static bool selftest_agrees(const selftest *t, const selftest_data *x, uint64_t *seed)
+{
+    for (size_t j = 0; j < t->m; j++) x->weights[j] = (uint64_t)(sample(seed, 511) + 512) | 1;
+    for (size_t l = 0; l < t->k; l++) {
+        x->right[l] = 0;
+        for (size_t j = 0; j < t->m; j++)
+            x->right[l] += x->weights[j] * (uint64_t)(int64_t)x->b[l * x->ldb + j];
+    }
+    for (size_t i = 0; i < t->n; i++) {
+        uint64_t sum = 0;
+        for (size_t j = 0; j < t->m; j++) {
+            double c = x->c[i * x->ldc + j];
+            if (!(c >= -0x1p53 && c <= 0x1p53) || c != (double)(int64_t)c) return false;
+            sum += x->weights[j] * (uint64_t)((int64_t)c - selftest_before(t, x, i, j));
+        }
+        for (size_t l = 0; l < t->k; l++)
+            sum -= (uint64_t)(int64_t)*element(x->a, i, l) * x->right[l];
+        if (sum) return false;
+    }
+    return true;
+}
+
+/* Names the first wrong element. */
+static int selftest_wrong(const selftest *t, const selftest_data *x, sherd_diag *d)
+{
+    for (size_t i = 0; i < t->n; i++)
+        for (size_t j = 0; j < t->m; j++) {
+            int64_t want = selftest_before(t, x, i, j);
+            for (size_t l = 0; l < t->k; l++)
+                want += (int64_t)*element(x->a, i, l) * (int64_t)x->b[l * x->ldb + j];
+            if (x->c[i * x->ldc + j] != (double)want)
                 return sherd__fail(d, SHERD_EDEVICE,
                                    "use another BLAS, or set OPENBLAS_CORETYPE to an older core",
                                    "BLAS core %s: element (%zu, %zu) of a %zu x %zu x %zu product"
                                    "%s is %.17g, expected %lld",
-                                   sherd__blas_core(), i, j, n, k, m,
-                                   transposed ? " of the transposed" : "", c[i * ldc + j],
+                                   sherd__blas_core(), i, j, t->n, t->k, t->m,
+                                   t->transposed ? " of the transposed" : "", x->c[i * x->ldc + j],
                                    (long long)want);
         }
-    return SHERD_OK;
+    return sherd__fail(d, SHERD_EINTERNAL, NULL, "the self-test of BLAS contradicts itself");
+}
+
+static int selftest_shape(const selftest *t, double *buf, sherd_diag *d)
+{
+    size_t lda = (t->transposed ? t->n : t->k) + 3, ldb = t->m + 1, ldc = t->m + 5;
+    size_t len = (t->transposed ? t->k : t->n) * lda;
+    double *b = buf + len, *c = b + t->k * ldb;
+    selftest_data x = { .a = { buf, lda, t->transposed }, .b = b, .c = c, .ldb = ldb, .ldc = ldc };
+    x.weights = (uint64_t *)(c + t->n * ldc);
+    x.right = x.weights + t->m;
+    uint64_t seed = t->n * 1000003 + t->k * 1009 + t->m;
+    for (size_t i = 0; i < len; i++) buf[i] = (double)sample(&seed, t->h);
+    for (size_t i = 0; i < t->k * ldb; i++) b[i] = (double)sample(&seed, t->h);
+    for (size_t i = 0; i < t->n * ldc; i++)
+        c[i] = t->beta == 0.0 ? __builtin_nan("") : (double)(i % 97);
+    int err = multiply(t->n, t->k, t->m, x.a, b, ldb, t->beta, c, ldc);
+    if (err != 0) return err;
+    return selftest_agrees(t, &x, &seed) ? SHERD_OK : selftest_wrong(t, &x, d);
 }
 
 int sherd__gemm_selftest(sherd_diag *d)
 {
     /* 512 products of (2^22-8)^2 reach 2^53 - 2^35, the maximum of modular products. */
-    static const struct {
-        size_t n, k, m;
-        int64_t h;
-        double beta;
-        bool transposed;
-    } cases[] = {
+    static const selftest cases[] = {
         { 1, 1, 1, 94906265, 0.0, false },     { 67, 512, 43, 4194296, 0.0, false },
         { 67, 512, 43, 4194296, 1.0, false },  { 33, 1, 71, 94906264, 1.0, false },
         { 13, 2, 5, 67108863, 0.0, false },    { 5, 1024, 131, 2965820, 0.0, false },
@@ -248,15 +305,14 @@ int sherd__gemm_selftest(sherd_diag *d)
     size_t max = 0;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         size_t len = (cases[i].n + 3) * (cases[i].k + 3) + cases[i].k * (cases[i].m + 1) +
-                     cases[i].n * (cases[i].m + 5);
+                     cases[i].n * (cases[i].m + 5) + cases[i].m + cases[i].k;
         if (len > max) max = len;
     }
     double *buf = sherd__alloc(max * sizeof *buf);
     if (!buf) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for BLAS's self-test");
     int err = SHERD_OK;
     for (size_t i = 0; i < sizeof cases / sizeof *cases && err == 0; i++)
-        err = selftest_shape(cases[i].n, cases[i].k, cases[i].m, cases[i].h, cases[i].beta,
-                             cases[i].transposed, buf, d);
+        err = selftest_shape(&cases[i], buf, d);
     sherd__free(buf);
     return err;
 }

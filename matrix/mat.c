@@ -100,3 +100,8 @@ int sherd__view_check(sherd_view v, const char *name, sherd_diag *d)
                            name, v.rows, v.cols, v.row_stride, v.col_stride);
     return SHERD_OK;
 }
+
+void sherd_view_read(sherd_view v, double *out, size_t ld)
+{
+    sherd__view_dense_f64(v, out, ld);
+}

@@ -123,42 +123,92 @@ static double sample(uint64_t *state, int64_t h, bool extreme)
 {
     if (extreme) return (double)h;
     *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (double)((int64_t)((*state >> 33) % (uint64_t)(2 * h + 1)) - h);
+    return (double)((int64_t)((*state >> 33) * (uint64_t)(2 * h + 1) >> 31) - h);
+}
+
+enum { N = 9, M = 14, LDA = 1100, LDC = 17 }; /* shapes of the self-test; k is at most LDA */
+
+/* A product of the self-test. */
+typedef struct selftest {
+    int64_t p, h;
+    bool transposed;
+    size_t k;
+    double *a, *b, *c;
+    int64_t *right; /* k: B times the weights */
+} selftest;
+
+static int64_t selftest_left(const selftest *t, size_t i, size_t l)
+{
+    return (int64_t)t->a[t->transposed ? l * N + i : i * LDA + l];
+}
+
+/*
+ * Returns whether C is canonical, and its rows agree with those of A*B by their sums with drawn
+ * weights, modulo p: a wrong row passes with probability 1/p. Takes N*k + k*M multiplications in
+ * place of N*k*M. Sums are at most LDA products below 2^46.
+ */
+static bool selftest_agrees(const selftest *t, uint64_t *seed)
+{
+    int64_t weights[M];
+    for (size_t j = 0; j < M; j++) weights[j] = (int64_t)sample(seed, t->h, false);
+    for (size_t l = 0; l < t->k; l++) {
+        int64_t sum = 0;
+        for (size_t j = 0; j < M; j++) sum += weights[j] * (int64_t)t->b[l * M + j];
+        t->right[l] = sum % t->p;
+    }
+    for (size_t i = 0; i < N; i++) {
+        int64_t found = 0, want = 0;
+        for (size_t j = 0; j < M; j++) {
+            double c = t->c[i * LDC + j];
+            if (!(fabs(c) <= (double)t->h) || c != rint(c)) return false;
+            found += weights[j] * (int64_t)c;
+        }
+        for (size_t l = 0; l < t->k; l++) want += selftest_left(t, i, l) * t->right[l] % t->p;
+        if ((found - want) % t->p) return false;
+    }
+    return true;
+}
+
+/* Names the first wrong element. */
+static int selftest_wrong(const selftest *t, sherd_diag *d)
+{
+    for (size_t i = 0; i < N; i++)
+        for (size_t j = 0; j < M; j++) {
+            int64_t want = 0;
+            for (size_t l = 0; l < t->k; l++)
+                want += selftest_left(t, i, l) * (int64_t)t->b[l * M + j];
+            want %= t->p;
+            want += want > t->h ? -t->p : want < -t->h ? t->p : 0;
+            if (t->c[i * LDC + j] != (double)want)
+                return sherd__fail(d, SHERD_EDEVICE,
+                                   "use another BLAS, or set OPENBLAS_CORETYPE to an older core",
+                                   "BLAS core %s: element (%zu, %zu) of a product modulo %lld is "
+                                   "%.17g, expected %lld",
+                                   sherd__blas_core(), i, j, (long long)t->p, t->c[i * LDC + j],
+                                   (long long)want);
+        }
+    return sherd__fail(d, SHERD_EINTERNAL, NULL, "the self-test of residues contradicts itself");
 }
 
 static int selftest_prime(uint32_t p, bool extreme, bool transposed, double *buf, sherd_diag *d)
 {
-    enum { N = 9, M = 14, LDA = 1100, LDC = 17 };
-    size_t k = sherd__prime_block(p) + 37, lda = transposed ? N : LDA;
     double *a = buf, *b = a + N * LDA, *c = b + LDA * M;
-    int64_t h = (p - 1) / 2, q = p;
+    selftest t = { .p = p, .h = (p - 1) / 2, .transposed = transposed, .a = a, .b = b, .c = c };
     uint64_t seed = p;
-    assert(k <= LDA);
-    for (size_t i = 0; i < N * LDA; i++) a[i] = sample(&seed, h, extreme);
-    for (size_t i = 0; i < LDA * M; i++) b[i] = sample(&seed, h, extreme);
-    int err = multiply(p, transposed, N, k, M, a, lda, b, M, c, LDC);
+    t.k = sherd__prime_block(p) + 37;
+    t.right = (int64_t *)(c + N * LDC);
+    assert(t.k <= LDA);
+    for (size_t i = 0; i < N * LDA; i++) a[i] = sample(&seed, t.h, extreme);
+    for (size_t i = 0; i < LDA * M; i++) b[i] = sample(&seed, t.h, extreme);
+    int err = multiply(p, transposed, N, t.k, M, a, transposed ? N : LDA, b, M, c, LDC);
     if (err != 0) return err;
-    for (size_t i = 0; i < N; i++)
-        for (size_t j = 0; j < M; j++) {
-            int64_t want = 0;
-            for (size_t l = 0; l < k; l++) /* at most LDA products below 2^46 */
-                want += (int64_t)a[transposed ? l * lda + i : i * lda + l] * (int64_t)b[l * M + j];
-            want %= q;
-            want += want > h ? -q : want < -h ? q : 0;
-            if (c[i * LDC + j] != (double)want)
-                return sherd__fail(d, SHERD_EDEVICE,
-                                   "use another BLAS, or set OPENBLAS_CORETYPE to an older core",
-                                   "BLAS core %s: element (%zu, %zu) of a product modulo %u is "
-                                   "%.17g, expected %lld",
-                                   sherd__blas_core(), i, j, p, c[i * LDC + j], (long long)want);
-        }
-    return SHERD_OK;
+    return selftest_agrees(&t, &seed) ? SHERD_OK : selftest_wrong(&t, d);
 }
 
 int sherd__residue_selftest(sherd_diag *d)
 {
     int err = SHERD_OK;
-    double *buf = sherd__alloc((9 * 1100 + 1100 * 14 + 9 * 17) * sizeof *buf);
+    double *buf = sherd__alloc((N * LDA + LDA * M + N * LDC + LDA) * sizeof *buf);
     if (!buf) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the self-test");
     for (size_t i = 0; i < 8 * SHERD__TABLE_PRIMES && err == 0; i++) {
         const sherd__primes *table = i & 1 ? &sherd__primes_wide : &sherd__primes_default;

@@ -143,6 +143,57 @@ bool sherd__view_peak(sherd_view v, double *max_abs)
     return most < INF_BITS;
 }
 
+/* Magnitudes of n contiguous integers, at their own width. The magnitude of the most negative one
+ * fits the unsigned type. */
+#define RANGE(t, u, negative)                                                                      \
+    SHERD__CLONES                                                                                  \
+    static void range_##t(const char *p, size_t n, uint64_t *min, uint64_t *max)                   \
+    {                                                                                              \
+        u least = (u)-1, most = 0;                                                                 \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            t x;                                                                                   \
+            memcpy(&x, p + i * sizeof x, sizeof x);                                                \
+            u a = (u)((negative) ? (u)(0u - (u)x) : (u)x);                                         \
+            least = a < least ? a : least;                                                         \
+            most = a > most ? a : most;                                                            \
+        }                                                                                          \
+        *min = least < *min ? least : *min;                                                        \
+        *max = most > *max ? most : *max;                                                          \
+    }
+RANGE(uint8_t, uint8_t, false)
+RANGE(uint16_t, uint16_t, false)
+RANGE(uint32_t, uint32_t, false)
+RANGE(int8_t, uint8_t, x < 0)
+RANGE(int16_t, uint16_t, x < 0)
+RANGE(int32_t, uint32_t, x < 0)
+RANGE(int64_t, uint64_t, x < 0)
+
+static void range(sherd_dtype dtype, const char *p, size_t n, uint64_t *min, uint64_t *max)
+{
+    switch (dtype) {
+    case SHERD_U8: range_uint8_t(p, n, min, max); break;
+    case SHERD_U16: range_uint16_t(p, n, min, max); break;
+    case SHERD_U32: range_uint32_t(p, n, min, max); break;
+    case SHERD_I8: range_int8_t(p, n, min, max); break;
+    case SHERD_I16: range_int16_t(p, n, min, max); break;
+    case SHERD_I32: range_int32_t(p, n, min, max); break;
+    default: range_int64_t(p, n, min, max); break;
+    }
+}
+
+/* Scans integers without conversion, which is several times faster. s: v, contiguous in rows. */
+static void scan_integers(sherd_view v, sherd_view s, sherd__scan *out)
+{
+    uint64_t min = UINT64_MAX, max = 0;
+    ptrdiff_t pitch = s.row_stride * (ptrdiff_t)sherd_dtype_size(s.dtype);
+    for (size_t r = 0; r < s.rows; r++)
+        range(s.dtype, (const char *)s.data + (ptrdiff_t)r * pitch, s.cols, &min, &max);
+    out->min_abs = (double)min;
+    out->max_abs = (double)max;
+    out->nonzeros = sherd__view_nonzeros(v);
+    if (v.dtype == SHERD_I64 && out->max_abs >= 0x1p53) out->inexact = loses_bits(v);
+}
+
 void sherd__view_scan(sherd_view v, sherd__scan *out)
 {
     double x[CHUNK];
@@ -150,6 +201,10 @@ void sherd__view_scan(sherd_view v, sherd__scan *out)
     sherd_view s = one_row(along_memory(v));
     *out = (sherd__scan){ .integers = true };
     if (v.rows == 0 || v.cols == 0) return;
+    if (v.dtype != SHERD_F64 && v.dtype != SHERD_F32 && s.col_stride == 1) {
+        scan_integers(v, s, out);
+        return;
+    }
     for (size_t r = 0; r < s.rows; r++)
         for (size_t c = 0; c < s.cols; c += CHUNK) {
             size_t n = s.cols - c < CHUNK ? s.cols - c : CHUNK;
@@ -211,4 +266,74 @@ uint64_t sherd__view_nonzeros(sherd_view v)
         }
     }
     return sum;
+}
+
+/* ---- counts of columns ----------------------------------------------------------------------- */
+
+/* For each element type: adds to the count of each column of one row, and looks for an entry. */
+#define COLUMNS(t, found)                                                                          \
+    SHERD__CLONES                                                                                  \
+    static void columns_##t(const char *p, size_t n, double least, uint32_t *counts)               \
+    {                                                                                              \
+        (void)least;                                                                               \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            t x;                                                                                   \
+            memcpy(&x, p + i * sizeof x, sizeof x);                                                \
+            counts[i] += (found);                                                                  \
+        }                                                                                          \
+    }                                                                                              \
+    static bool any_##t(const char *p, const uint32_t *cols, size_t n, double least)               \
+    {                                                                                              \
+        (void)least;                                                                               \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            t x;                                                                                   \
+            memcpy(&x, p + cols[i] * sizeof x, sizeof x);                                          \
+            if (found) return true;                                                                \
+        }                                                                                          \
+        return false;                                                                              \
+    }
+COLUMNS(uint8_t, x != 0)
+COLUMNS(uint16_t, x != 0)
+COLUMNS(uint32_t, x != 0)
+COLUMNS(uint64_t, x != 0)
+COLUMNS(double, !(fabs(x) <= least))
+COLUMNS(float, !(fabs((double)x) <= least))
+
+static const char *row_of(sherd_view v, size_t r)
+{
+    return (const char *)v.data +
+           (ptrdiff_t)r * v.row_stride * (ptrdiff_t)sherd_dtype_size(v.dtype);
+}
+
+void sherd__view_count_columns(sherd_view v, double least, uint32_t *counts)
+{
+    for (size_t r = 0; r < v.rows; r++) {
+        const char *p = row_of(v, r);
+        switch (sherd_dtype_size(v.dtype)) {
+        case 1: columns_uint8_t(p, v.cols, least, counts); break;
+        case 2: columns_uint16_t(p, v.cols, least, counts); break;
+        case 4:
+            if (v.dtype == SHERD_F32) columns_float(p, v.cols, least, counts);
+            else columns_uint32_t(p, v.cols, least, counts);
+            break;
+        default:
+            if (v.dtype == SHERD_F64) columns_double(p, v.cols, least, counts);
+            else columns_uint64_t(p, v.cols, least, counts);
+        }
+    }
+}
+
+bool sherd__view_any(sherd_view v, size_t r, const uint32_t *cols, size_t n, double least)
+{
+    const char *p = row_of(v, r);
+    switch (sherd_dtype_size(v.dtype)) {
+    case 1: return any_uint8_t(p, cols, n, least);
+    case 2: return any_uint16_t(p, cols, n, least);
+    case 4:
+        return v.dtype == SHERD_F32 ? any_float(p, cols, n, least)
+                                    : any_uint32_t(p, cols, n, least);
+    default:
+        return v.dtype == SHERD_F64 ? any_double(p, cols, n, least)
+                                    : any_uint64_t(p, cols, n, least);
+    }
 }

@@ -49,4 +49,11 @@ uint64_t sherd__peak_bits(const double *x, size_t n);
 /** Returns sherd__scan.nonzeros alone, faster for the integer dtypes. */
 uint64_t sherd__view_nonzeros(sherd_view v);
 
+/** Adds to counts[c] the number of entries of column c whose magnitude exceeds `least`; NaN counts.
+ *  Of integers it counts those that are not 0. The rows of v are contiguous: col_stride is 1. */
+void sherd__view_count_columns(sherd_view v, double least, uint32_t *counts);
+/** Returns whether row r has such an entry in one of the columns cols[0] to cols[n - 1]. It reads
+ *  no further than the first. */
+bool sherd__view_any(sherd_view v, size_t r, const uint32_t *cols, size_t n, double least);
+
 #endif

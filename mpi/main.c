@@ -4,7 +4,8 @@
  * is neither encrypted nor authenticated, so that has to be said on the command line. A program of
  * its own, so that the command is never linked with MPI.
  *
- * Process 0 speaks and writes; the others say only what went wrong (cli/train_together.c).
+ * Process 0 prints and writes; the others report only what failed in them alone
+ * (cli/train_options.c).
  */
 #include <fcntl.h>
 #include <mpi.h>
@@ -76,8 +77,8 @@ static int arguments(int argc, char **argv, char **out, bool *trusted)
     return n;
 }
 
-/* Ends with status, or with the first's where that failed, too: mpirun tells the code of whoever
-   ends first. Where others are still at it, waiting for this process, they are ended. */
+/* Ends with status, or with that of process 0 if it failed, too, since mpirun returns the code of
+ * the process that ends first. Processes that still wait for this one are ended. */
 static int leave(int rank, int status)
 {
     MPI_Request all;
@@ -115,11 +116,12 @@ int main(int argc, char **argv)
     if (!args) return leave(rank, 1);
     int n = arguments(argc, argv, args, &trusted);
     if (argc < 2 || strcmp(argv[1], "train") != 0)
-        return refuse(rank, "trains, and does nothing else",
+        return refuse(rank, "this program can only train",
                       "mpirun -n 4 sherd-mpi train NAME --by gradients --trusted-network");
     if (!trusted)
-        return refuse(rank, "MPI sends gradients in clear, to whoever is on the network",
-                      "add --trusted-network if nobody else is, or use `sherd train --nodes FILE`");
+        return refuse(
+            rank, "MPI sends gradients in clear, which everyone on the network can read",
+            "add --trusted-network if the network is trusted, or use `sherd train --nodes FILE`");
     if (rank != 0) {
         int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
         if (null >= 0) (void)dup2(null, STDOUT_FILENO);
@@ -129,9 +131,12 @@ int main(int argc, char **argv)
                 "them\n",
                 size);
     }
-    const sherd__collective c = {
-        "MPI, in clear", (uint32_t)rank, (uint32_t)size, (uint32_t)count_here(), sum, NULL
-    };
+    const sherd_collective c = { .size = sizeof c,
+                                 .name = "MPI, in clear",
+                                 .rank = (uint32_t)rank,
+                                 .count = (uint32_t)size,
+                                 .here = (uint32_t)count_here(),
+                                 .sum = sum };
     sherd__train_among(&c);
     int status = sherd__cli_main(n, args);
     sherd__free(args);

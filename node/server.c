@@ -1,8 +1,9 @@
 /*
  * The libuv shell around node/worker.c. It adds access control, the assignment of connections to
  * clients, and an orderly shutdown. The shutdown proceeds in this order: stop accepting, say
- * goodbye on every session, wait for the running product, close the handles, free. The compute
- * thread is reached through the executor only; everything here runs on the loop's thread.
+ * goodbye on every session, wait for the running product, stop the loop; then close the handles and
+ * free. The compute thread is reached through the executor only; everything here runs on the loop's
+ * thread, but for opening and closing.
  */
 #include "node/server.h"
 
@@ -16,6 +17,8 @@
 #include "core/clock.h"
 #include "core/diag.h"
 #include "core/executor.h"
+#include "core/hooks.h"
+#include "core/signals.h"
 #include "node/account.h"
 #include "node/address.h"
 #include "node/allreduce/members.h"
@@ -27,13 +30,12 @@
 #include "wire/link.h"
 #include "wire/loop.h"
 
-#define HANDOFF_MS 10000u
 #define CONNECTIONS 64u
-#define COMPUTE_MS 2000u /* how long an ending node waits for its running product */
-#define QUEUE_MAX 1024u  /* of the executor: two tasks, and sessions to wipe */
-#define REUSE_BYTES ((size_t)64 << 20)
+#define QUEUE_MAX 1024u /* of the executor: two tasks, and sessions to wipe */
+#define DRAIN_MS 20u    /* between two looks at a running product, when the node should end */
+#define START_MS 50u    /* between two questions whether to go on starting */
 
-typedef struct server server;
+typedef sherd__server server;
 
 /* One connection that passed the allow-list. */
 typedef struct conn {
@@ -47,11 +49,10 @@ typedef struct conn {
     struct conn *prev, *next;
 } conn;
 
-struct server {
-    const sherd__node_options *opt;
+struct sherd__server {
+    const sherd__server_options *opt;
     uv_loop_t loop;
-    sherd_identity *identity;
-    sherd__peers allowed, peers;
+    sherd__peers allowed;
     void *backend_ctx;
     const sherd__device *device; /* the backend's devices */
     uint32_t devices;
@@ -62,37 +63,31 @@ struct server {
     sherd__listener *listener;
     conn *conns;
     uint64_t sessions;
-    bool loop_up, ending;
+    bool loop_up, ending, drained;
+    bool start_over;                   /* the caller, or the end of the parent, ends the start */
+    bool computing;                    /* connections are closed, and a product still runs */
     bool released;                     /* the parent has written, so it may end now (opt->stay) */
-    uint64_t ending_ms;                /* when the last connection was closed */
     sherd__lines turned_away, refused; /* turned_away: of all strangers together */
     bool accept_told;                  /* logged by accept: the link's reason is skipped */
     uv_async_t wake;
-    uv_signal_t signals[4];
-    uv_pipe_t parent;
     uv_timer_t drain;
-    unsigned handles; /* initialised ones of the four above, for closing */
+    uv_pipe_t parent;
+    unsigned handles; /* initialised ones of the three above, for closing */
+    char line[SHERD_PEER_LINE_SIZE];
 };
 
-static void say(server *s, sherd__node_level level, const char *fmt, ...)
+static void say(server *s, sherd_log_level level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-static void say(server *s, sherd__node_level level, const char *fmt, ...)
+static void say(server *s, sherd_log_level level, const char *fmt, ...)
 {
     char line[640];
     va_list ap;
-    if (!s->opt->say) return;
+    if (!s->opt->hooks.log) return;
     va_start(ap, fmt);
     vsnprintf(line, sizeof line, fmt, ap);
     va_end(ap);
-    s->opt->say(s->opt->ctx, level, line);
-}
-
-static void report(server *s)
-{
-    if (s->opt->report && s->worker)
-        s->opt->report(s->opt->ctx, sherd__worker_stats_of(s->worker),
-                       sherd__worker_memory(s->worker), s->device);
+    s->opt->hooks.log(s->opt->hooks.ctx, level, line);
 }
 
 /* --- access control ------------------------------------------------------------------------ */
@@ -120,7 +115,7 @@ static bool may_say(server *s, sherd__lines *l, const sherd__fingerprint *key, c
 {
     uint32_t left_out;
     bool may = sherd__lines_may(l, key, uv_now(&s->loop), &left_out);
-    if (left_out > 0) say(s, SHERD__NODE_WARN, "%u more %s", left_out, what);
+    if (left_out > 0) say(s, SHERD_LOG_WARN, "%u more %s", left_out, what);
     return may;
 }
 
@@ -133,7 +128,7 @@ static void rejected(void *ctx, int code, const char *peer_address, const char *
     }
     const sherd__fingerprint strangers = { { 0 } };
     if (may_say(s, &s->turned_away, &strangers, "connections were turned away"))
-        say(s, SHERD__NODE_WARN, "turned away %s: %s (%s)", peer_address, reason,
+        say(s, SHERD_LOG_WARN, "turned away %s: %s (%s)", peer_address, reason,
             sherd_err_name(code));
 }
 
@@ -146,10 +141,10 @@ static void on_event(void *ctx, sherd__link *l, sherd__event *e)
     conn *c = ctx;
     sherd__event_kind kind = e->kind;
     if (kind == SHERD__EV_READY)
-        say(c->server, SHERD__NODE_NOTE, "coordinator %s (%s) is here: %s", c->name,
+        say(c->server, SHERD_LOG_INFO, "coordinator %s (%s) connected: %s", c->name,
             sherd__link_peer_address(l), e->hello.software);
     if (kind == SHERD__EV_CLOSED)
-        say(c->server, SHERD__NODE_NOTE, "coordinator %s (%s) is gone: %s", c->name,
+        say(c->server, SHERD_LOG_INFO, "coordinator %s (%s) disconnected: %s", c->name,
             sherd__link_peer_address(l), e->text);
     if (!c->client) return;
     sherd__worker_event(c->client, sherd__link_session(l), e);
@@ -265,9 +260,8 @@ static void withheld(void *ctx, const sherd__refusal *r)
 {
     conn *c = ctx;
     if (may_say(c->server, &c->server->refused, &c->key, "requests were refused"))
-        say(c->server, SHERD__NODE_NOTE, "refused %s %u of %s: %s (%s)",
-            r->block ? "block" : "task", r->block ? r->block : r->task, c->name, r->text,
-            sherd_err_name(r->code));
+        say(c->server, SHERD_LOG_INFO, "refused %s %u of %s: %s (%s)", r->block ? "block" : "task",
+            r->block ? r->block : r->task, c->name, r->text, sherd_err_name(r->code));
 }
 
 static int accept_link(void *ctx, sherd__link *l, const sherd__fingerprint *key,
@@ -334,12 +328,9 @@ static void flush(void *ctx, void *tag)
 
 static void close_handles(server *s)
 {
-    uv_handle_t *all[] = { (uv_handle_t *)&s->wake,       (uv_handle_t *)&s->drain,
-                           (uv_handle_t *)&s->signals[0], (uv_handle_t *)&s->signals[1],
-                           (uv_handle_t *)&s->signals[2], (uv_handle_t *)&s->signals[3],
+    uv_handle_t *all[] = { (uv_handle_t *)&s->wake, (uv_handle_t *)&s->drain,
                            (uv_handle_t *)&s->parent };
-    for (unsigned i = 0; i < s->handles; i++)
-        if (!uv_is_closing(all[i])) uv_close(all[i], NULL);
+    for (unsigned i = 0; i < s->handles; i++) uv_close(all[i], NULL);
     sherd__cores_unwatch(s->cores);
 }
 
@@ -348,28 +339,26 @@ static void on_drain(uv_timer_t *t)
     check_drained(t->data);
 }
 
-/* Once the last connection is closed: waits for the running product, then lets the loop end. */
+/* Once the last connection is closed: waits for the running product, then stops the loop. */
 static void check_drained(server *s)
 {
     if (!s->ending || s->conns || sherd__members_count(s->members)) return;
     if (sherd__executor_pending(s->executor) == 0) {
-        close_handles(s);
+        s->drained = true;
+        uv_stop(&s->loop);
         return;
     }
-    uint64_t now = uv_now(&s->loop);
-    if (s->ending_ms == 0) s->ending_ms = now;
-    if (now - s->ending_ms > COMPUTE_MS && s->opt->abandon) {
-        report(s);
-        s->opt->abandon(s->opt->ctx);
-    }
-    uv_timer_start(&s->drain, on_drain, 20, 0);
+    if (!s->computing && s->opt->computing) s->opt->computing(s->opt->ctx);
+    s->computing = true;
+    uv_timer_start(&s->drain, on_drain, DRAIN_MS, 0);
 }
 
-static void end(server *s, const char *why)
+static void end(server *s, const char *why, bool parent)
 {
     if (s->ending) return;
     s->ending = true;
-    say(s, SHERD__NODE_NOTE, "ending: %s", why);
+    if (s->opt->ending) s->opt->ending(s->opt->ctx, parent);
+    say(s, SHERD_LOG_INFO, "ending: %s", why);
     sherd__listener_close(s->listener);
     s->listener = NULL;
     for (conn *c = s->conns, *next; c; c = next) {
@@ -380,9 +369,14 @@ static void end(server *s, const char *why)
     check_drained(s);
 }
 
+void sherd__server_end(sherd__server *s, const char *why)
+{
+    end(s, why, false);
+}
+
 static void members_say(void *ctx, bool problem, const char *line)
 {
-    say(ctx, problem ? SHERD__NODE_WARN : SHERD__NODE_NOTE, "%s", line);
+    say(ctx, problem ? SHERD_LOG_WARN : SHERD_LOG_INFO, "%s", line);
 }
 
 static void members_drained(void *ctx)
@@ -390,43 +384,18 @@ static void members_drained(void *ctx)
     check_drained(ctx);
 }
 
-/* --- signals, parent, compute thread --------------------------------------------------------- */
+/* --- requests, parent, compute thread -------------------------------------------------------- */
 
-static void reload(server *s)
+void sherd__server_allow(sherd__server *s, sherd__peers *allowed)
 {
-    sherd_diag d = { .code = 0 };
-    sherd__peers fresh;
-    if (!s->opt->allow_file) return;
-    if (sherd__peers_load(&fresh, s->opt->allow_file, &d)) {
-        say(s, SHERD__NODE_WARN, "the allow-list stays as it was: %s", d.message);
-        return;
-    }
     sherd__peers_fini(&s->allowed);
-    s->allowed = fresh;
-    say(s, SHERD__NODE_SAY, "read %s again: %zu lines", s->opt->allow_file, fresh.len);
+    s->allowed = *allowed;
+    *allowed = (sherd__peers){ 0 };
     for (conn *c = s->conns, *next; c; c = next) {
         next = c->next;
         if (!find_allowed(s, &c->key))
             sherd__link_close(c->link, SHERD_EAUTH, "key is no longer allowed");
     }
-}
-
-static void on_signal(uv_signal_t *h, int number)
-{
-    server *s = h->data;
-    if (number == SIGUSR1) report(s);
-    else if (number == SIGHUP && s->opt->parent_pipe < 0) reload(s);
-    else if (number != SIGHUP) end(s, number == SIGTERM ? "SIGTERM" : "SIGINT");
-}
-
-/* Ends the node when its parent is gone: the result of a running product has no recipient then. */
-static void orphaned(server *s)
-{
-    if (sherd__executor_pending(s->executor) > 0 && s->opt->abandon) {
-        report(s);
-        s->opt->abandon(s->opt->ctx);
-    }
-    end(s, "the process that started this node is gone");
 }
 
 static void parent_alloc(uv_handle_t *h, size_t suggested, uv_buf_t *buf)
@@ -444,7 +413,7 @@ static void parent_read(uv_stream_t *h, ssize_t n, const uv_buf_t *buf)
     if (n > 0 && s->opt->stay) s->released = true;
     if (n >= 0) return;
     uv_read_stop(h);
-    if (!s->released) orphaned(s);
+    if (!s->released) end(s, "the process that started this node is gone", true);
 }
 
 static void on_wake(uv_async_t *h)
@@ -453,6 +422,7 @@ static void on_wake(uv_async_t *h)
     sherd__executor_drain(s->executor);
     sherd__worker_poll(s->worker);
     check_drained(s);
+    if (s->opt->woken) s->opt->woken(s->opt->ctx);
 }
 
 static void wake(void *ctx)
@@ -460,22 +430,14 @@ static void wake(void *ctx)
     uv_async_send(ctx);
 }
 
+void sherd__server_wake(sherd__server *s)
+{
+    wake(&s->wake);
+}
+
 static int uv_fail(sherd_diag *d, int err, const char *what)
 {
     return sherd__fail(d, SHERD_ENET, NULL, "%s: %s", what, uv_strerror(err));
-}
-
-static int watch_signals(server *s, sherd_diag *d)
-{
-    static const int numbers[4] = { SIGTERM, SIGINT, SIGHUP, SIGUSR1 };
-    for (int i = 0; i < 4; i++) {
-        uv_signal_init(&s->loop, &s->signals[i]);
-        s->signals[i].data = s;
-        s->handles++;
-        int err = uv_signal_start(&s->signals[i], on_signal, numbers[i]);
-        if (err) return uv_fail(d, err, "cannot watch signals");
-    }
-    return SHERD_OK;
 }
 
 static int watch_parent(server *s, sherd_diag *d)
@@ -491,44 +453,24 @@ static int watch_parent(server *s, sherd_diag *d)
 
 /* --- start ----------------------------------------------------------------------------------- */
 
-static int load_keys(server *s, sherd_diag *d)
-{
-    const sherd__node_options *o = s->opt;
-    if (o->parent_pipe < 0) {
-        int err = sherd__identity_load(&s->identity, o->key_file, d);
-        if (!err) err = sherd__peers_load(&s->allowed, o->allow_file, d);
-        if (!err && s->allowed.len == 0)
-            err = sherd__fail(d, SHERD_EFORMAT, "add a line: * key=sha256:... role=coordinator",
-                              "%s allows nobody", o->allow_file);
-        return err;
-    }
-    sherd__handoff h;
-    int err = sherd__handoff_read(o->parent_pipe, HANDOFF_MS, &h, d);
-    if (err) return err;
-    err = sherd__identity_parse(&s->identity, h.key, h.key_len, d);
-    if (!err)
-        err = sherd__peers_parse(&s->allowed, h.allow, h.allow_len, "allow-list of the parent", d);
-    sherd__handoff_fini(&h);
-    return err;
-}
-
 static int start_compute(server *s, sherd_diag *d)
 {
-    const sherd__node_options *o = s->opt;
+    const sherd__server_options *o = s->opt;
     sherd__backend_options b = { .threads = o->threads, .quick = o->quick };
-    int err = o->backend->open(&s->backend_ctx, &b, d);
-    if (err) return err;
-    s->device = o->backend->devices(s->backend_ctx, &s->devices);
-    err = sherd__loop_init(&s->loop, d);
+    sigset_t before;
+    int err = sherd__loop_init(&s->loop, d);
     if (err) return err;
     s->loop_up = true;
     uv_async_init(&s->loop, &s->wake, on_wake);
     uv_timer_init(&s->loop, &s->drain);
     s->wake.data = s->drain.data = s;
     s->handles = 2;
-    if (s->cores) sherd__cores_watch(s->cores, &s->loop);
-    err = sherd__executor_new(&s->executor, QUEUE_MAX, wake, &s->wake);
-    sherd__members_options m = { &s->loop,         s->identity,     members_say,
+    sherd__signals_hold(&before); /* threads that are started here inherit this mask */
+    err = o->backend->open(&s->backend_ctx, &b, d);
+    if (!err) err = sherd__executor_new(&s->executor, QUEUE_MAX, wake, &s->wake);
+    sherd__signals_restore(&before);
+    if (s->backend_ctx) s->device = o->backend->devices(s->backend_ctx, &s->devices);
+    sherd__members_options m = { &s->loop,         o->identity,     members_say,
                                  connections_most, members_drained, s };
     if (!err) err = sherd__members_new(&s->members, &m);
     if (err) return sherd__fail(d, err, NULL, "no memory for the task loop");
@@ -539,9 +481,9 @@ static int start_compute(server *s, sherd_diag *d)
                                 .flush = flush,
                                 .wake = wake,
                                 .wake_ctx = &s->wake,
-                                .self = { .identity = s->identity,
+                                .self = { .identity = o->identity,
                                           .data = o->data,
-                                          .peers = o->peers_file ? &s->peers : NULL,
+                                          .peers = o->peers,
                                           .policy = o->policy,
                                           .ledger = o->ledger },
                                 .links = sherd__members_links(s->members),
@@ -553,11 +495,24 @@ static int start_compute(server *s, sherd_diag *d)
     return err ? sherd__fail(d, err, NULL, "no memory for the task loop") : SHERD_OK;
 }
 
+/* Checks whether the caller wants the start to end. */
+static int go_on(const server *s, sherd_diag *d)
+{
+    if (!sherd__hooks_interrupted(&s->opt->hooks)) return SHERD_OK;
+    return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted before the node listened");
+}
+
+static void on_start(uv_timer_t *t)
+{
+    server *s = t->data;
+    s->start_over = s->ending || go_on(s, NULL) != SHERD_OK;
+}
+
 static int start_listening(server *s, sherd_diag *d)
 {
-    const sherd__node_options *o = s->opt;
+    const sherd__server_options *o = s->opt;
     sherd__listen_options l = { .loop = &s->loop,
-                                .identity = s->identity,
+                                .identity = o->identity,
                                 .allow = allow,
                                 .accept = accept_link,
                                 .rejected = rejected,
@@ -565,32 +520,64 @@ static int start_listening(server *s, sherd_diag *d)
                                 .ctx = s,
                                 .links_max = connections_of(s) };
     char number[SHERD__ADDRESS_TEXT];
-    int err = sherd__address_find(number, o->host, &s->loop, &s->ending, d);
+    uv_timer_start(&s->drain, on_start, START_MS, START_MS);
+    int err = sherd__address_find(number, o->host, &s->loop, &s->start_over, d);
+    uv_timer_stop(&s->drain);
     return err ? err : sherd__listener_new(&s->listener, &l, number, o->port, d);
 }
 
-static void announce(server *s)
+static void write_line(server *s)
 {
-    const sherd__node_options *o = s->opt;
+    const sherd__server_options *o = s->opt;
     sherd__peer p = { .port = sherd__listener_port(s->listener),
                       .has_key = true,
                       .weight = 1,
-                      .key = *sherd__identity_fingerprint(s->identity) };
-    char line[1024];
+                      .key = *sherd__identity_fingerprint(o->identity) };
     bool any = strcmp(o->host, "0.0.0.0") == 0 || strcmp(o->host, "::") == 0;
     if (!any || gethostname(p.host, sizeof p.host - 1))
         snprintf(p.host, sizeof p.host, "%s", o->host);
     if (o->name) snprintf(p.name, sizeof p.name, "%s", o->name);
     if (o->domain) snprintf(p.domain, sizeof p.domain, "%s", o->domain);
-    sherd__peer_format(&p, line, sizeof line);
-    if (o->listening) o->listening(o->ctx, line);
+    sherd__peer_format(&p, s->line, sizeof s->line);
 }
 
-static void fini(server *s)
+int sherd__server_open(sherd__server **out, const sherd__server_options *opt, sherd__peers *allowed,
+                       sherd_diag *d)
 {
+    *out = NULL;
+    server *s = sherd__calloc(1, sizeof *s);
+    if (!s) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    s->opt = opt;
+    s->allowed = *allowed;
+    int err = opt->cores ? sherd__cores_take(&s->cores, opt->cores, d) : SHERD_OK;
+    if (!err) err = start_compute(s, d);
+    if (!err) err = go_on(s, d);
+    if (!err) err = watch_parent(s, d);
+    if (!err) err = start_listening(s, d);
+    if (err) {
+        s->allowed = (sherd__peers){ 0 };
+        sherd__server_close(s);
+        return err;
+    }
+    *allowed = (sherd__peers){ 0 };
+    write_line(s);
+    *out = s;
+    return SHERD_OK;
+}
+
+void sherd__server_run(sherd__server *s)
+{
+    if (s->cores) sherd__cores_watch(s->cores, &s->loop);
+    while (!s->drained) uv_run(&s->loop, UV_RUN_DEFAULT);
+}
+
+void sherd__server_close(sherd__server *s)
+{
+    if (!s) return;
     if (s->loop_up) {
+        sherd__listener_close(s->listener);
         close_handles(s);
-        uv_run(&s->loop, UV_RUN_DEFAULT);
+        while (uv_run(&s->loop, UV_RUN_DEFAULT)) continue; /* it returns at once after uv_stop */
     }
     sherd__executor_free(s->executor);
     sherd__worker_free(s->worker);
@@ -598,36 +585,28 @@ static void fini(server *s)
     if (s->loop_up) (void)uv_loop_close(&s->loop);
     if (s->backend_ctx) s->opt->backend->close(s->backend_ctx);
     sherd__peers_fini(&s->allowed);
-    sherd__peers_fini(&s->peers);
-    sherd__identity_free(s->identity);
     sherd__cores_free(s->cores);
+    sherd__free(s);
 }
 
-/* Checks for a signal that the caller's handler received before the node handles signals. */
-static int go_on(const server *s, sherd_diag *d)
+/* --- what others ask -------------------------------------------------------------------------- */
+
+const char *sherd__server_line(const sherd__server *s)
 {
-    if (!s->opt->interrupted || !s->opt->interrupted(s->opt->ctx)) return SHERD_OK;
-    return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted before the node listened");
+    return s->line;
 }
 
-int sherd__node_run(const sherd__node_options *opt, sherd_diag *d)
+const sherd__worker_stats *sherd__server_tasks(const sherd__server *s)
 {
-    server s = { .opt = opt };
-    sherd__alloc_reuse(REUSE_BYTES);
-    int err = load_keys(&s, d);
-    if (!err && opt->cores) err = sherd__cores_take(&s.cores, opt->cores, d);
-    if (!err && opt->peers_file) err = sherd__peers_load(&s.peers, opt->peers_file, d);
-    if (!err) err = go_on(&s, d);
-    if (!err) err = start_compute(&s, d);
-    if (!err) err = watch_signals(&s, d);
-    if (!err) err = go_on(&s, d);
-    if (!err) err = watch_parent(&s, d);
-    if (!err) err = start_listening(&s, d);
-    if (!err) {
-        announce(&s);
-        uv_run(&s.loop, UV_RUN_DEFAULT);
-        report(&s);
-    }
-    fini(&s);
-    return err;
+    return sherd__worker_stats_of(s->worker);
+}
+
+const sherd__pool_stats *sherd__server_memory(const sherd__server *s)
+{
+    return sherd__worker_memory(s->worker);
+}
+
+const sherd__device *sherd__server_device(const sherd__server *s)
+{
+    return s->device;
 }

@@ -1,7 +1,7 @@
 /*
- * A scheduler node as a process: listener, allow-list, sessions, task loop and compute thread on
- * one event loop. The node keeps no state beyond the process. The command (cli/node.c) and tests
- * call it.
+ * A scheduler node: listener, allow-list, sessions, task loop and compute thread on one event loop.
+ * It keeps nothing when it is closed, and a process may have several. lib/node.c gives it a thread,
+ * and the files that the rooms of this one cannot see: its ledger and its record.
  */
 #ifndef NODE_SERVER_H
 #define NODE_SERVER_H
@@ -13,6 +13,7 @@
 #include "node/pool.h"
 #include "node/worker.h"
 #include "sherd/err.h"
+#include "sherd/hooks.h"
 #include "wire/identity.h"
 
 /** Receives the plaintext of each session in both directions (`sherd node --record`). */
@@ -25,21 +26,17 @@ typedef struct sherd__node_tap {
     void *ctx;
 } sherd__node_tap;
 
-typedef enum sherd__node_level {
-    SHERD__NODE_NOTE,
-    SHERD__NODE_SAY,
-    SHERD__NODE_WARN
-} sherd__node_level;
-
-typedef struct sherd__node_options {
-    const char *host;          /* address to listen on */
+typedef struct sherd__server_options {
+    const char *host;          /* address or name to listen on */
     uint16_t port;             /* 0: the system chooses */
-    const char *name, *domain; /* for the line that the node prints; may be NULL */
+    const char *name, *domain; /* for the node's line; may be NULL */
 
-    /* Key and allow-list come either from files, or both from the parent over an inherited pipe. */
-    const char *key_file, *allow_file; /* the list is read again on SIGHUP */
-    int parent_pipe;                   /* descriptor; -1: none. The node ends with it, */
-    bool stay;                         /* unless the parent has written to it */
+    const sherd_identity *identity; /* borrowed */
+    const sherd__peers *peers;      /* members to aggregate with; borrowed; NULL: named by the
+                                       coordinator */
+    int parent_pipe;                /* descriptor, closed with the node, which ends with
+                                       it; -1: none */
+    bool stay;                      /* unless the parent has written to it */
 
     const sherd__backend *backend;
     uint32_t threads;         /* compute threads; 0: the backend's choice */
@@ -49,36 +46,57 @@ typedef struct sherd__node_options {
     uint32_t connections_max; /* 0: 64 */
 
     const sherd__own *data; /* its own examples, for secure aggregation; borrowed; may be NULL */
-    const char *peers_file; /* members to aggregate with; NULL: named by the coordinator */
     const sherd__policy *policy; /* with data: limits on their use; borrowed */
     sherd__ledger_ref ledger;    /* with data: called from the compute thread */
 
     sherd__node_tap tap; /* open NULL: no tap */
 
-    /** Returns whether a signal came before the node handles signals. Called between the steps of
-     *  its start, which then fails with SHERD_EINTERRUPTED. May be NULL. */
-    bool (*interrupted)(void *ctx);
-    /** Called when the node listens: `line` is its own line of a node file. */
-    void (*listening)(void *ctx, const char *line);
-    /** Receives messages for people, one line each; never secrets. May be NULL. */
-    void (*say)(void *ctx, sherd__node_level level, const char *line);
-    /** Receives the counters: at the end, and on SIGUSR1. May be NULL. */
-    void (*report)(void *ctx, const sherd__worker_stats *tasks, const sherd__pool_stats *memory,
-                   const sherd__device *device);
-    /** Called where the node should end but a product is still running: two seconds later, or at
-     *  once if the parent is gone. Must end the process and not return. */
-    void (*abandon)(void *ctx);
+    sherd_hooks hooks; /* interrupted: asked while the node opens. log: called on the thread that
+                          opens the node, then on that of the loop */
+
+    /* Called on the thread that opens the node, or on that of its loop. */
+    /** sherd__server_wake was called. */
+    void (*woken)(void *ctx);
+    /** The node begins to end. parent: because the parent's pipe has ended. */
+    void (*ending)(void *ctx, bool parent);
+    /** The node should end, and all connections are closed, but a product is still running: the
+     *  loop runs on until it is finished. */
+    void (*computing)(void *ctx);
     void *ctx;
-} sherd__node_options;
+} sherd__server_options;
+
+typedef struct sherd__server sherd__server;
 
 /**
- * Runs a node until SIGTERM, SIGINT or the end of the parent's pipe, then returns 0. Handles
- * SIGHUP, SIGINT, SIGTERM and SIGUSR1 while it runs, and expects SIGPIPE to be ignored.
+ * Opens a node: it listens, and serves when sherd__server_run is called. *opt must stay valid until
+ * sherd__server_close, which the caller calls; *out is NULL on failure. `allowed` is taken on
+ * success.
  *
- * Errors, where it could not start: SHERD_EDEVICE (self-test), SHERD_EKEY, SHERD_EOPEN,
- * SHERD_EFORMAT (allow-list, also an empty one), SHERD_EADDRINUSE, SHERD_ENET, SHERD_ENOMEM,
- * SHERD_EINTERRUPTED.
+ * Errors: SHERD_EDEVICE (self-test), SHERD_EINVAL (cores), SHERD_EADDRINUSE, SHERD_ENET,
+ * SHERD_ENOMEM, SHERD_EINTERRUPTED.
  */
-int sherd__node_run(const sherd__node_options *opt, sherd_diag *d) SHERD_MUST;
+int sherd__server_open(sherd__server **out, const sherd__server_options *opt, sherd__peers *allowed,
+                       sherd_diag *d) SHERD_MUST;
+/** Returns its own line of a node file. */
+const char *sherd__server_line(const sherd__server *s);
+/** Serves on the calling thread, which must block SIGPIPE, until sherd__server_end was called or
+ *  the parent's pipe has ended, and every connection is closed and every product finished. */
+void sherd__server_run(sherd__server *s);
+/** Makes the loop call `woken` soon. From any thread. */
+void sherd__server_wake(sherd__server *s);
+/** Frees everything; the loop must not run. NULL is allowed. */
+void sherd__server_close(sherd__server *s);
+
+/* To be called on the loop's thread, or by any thread while the loop does not run. */
+
+/** Begins to end: no connection is accepted, and every coordinator is told. */
+void sherd__server_end(sherd__server *s, const char *why);
+/** Replaces the allow-list, which is taken, and ends connections that the new one does not
+ *  allow. */
+void sherd__server_allow(sherd__server *s, sherd__peers *allowed);
+const sherd__worker_stats *sherd__server_tasks(const sherd__server *s);
+const sherd__pool_stats *sherd__server_memory(const sherd__server *s);
+/** Returns the first device of the backend. */
+const sherd__device *sherd__server_device(const sherd__server *s);
 
 #endif

@@ -25,14 +25,6 @@ int sherd__certificate_commit_seed(sherd__digest *out, const uint8_t seed[32])
     return sherd__digest_labelled(out, "sherd seed-v1", seed, 32);
 }
 
-int sherd__certificate_fingerprint(sherd__digest *out, const uint8_t key[32])
-{
-    /* RFC 8410: the DER of an Ed25519 key is this prefix followed by the 32 bytes. */
-    uint8_t der[44] = { 0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00 };
-    memcpy(der + 12, key, 32);
-    return crypto_hash_sha256(out->sha256, der, sizeof der) ? SHERD_EINTERNAL : SHERD_OK;
-}
-
 /* Replaces bytes that JSON does not allow: file names and texts of nodes may have any byte. */
 static void make_plain(char *line)
 {
@@ -145,20 +137,15 @@ int sherd__certificate_text(sherd__certificate *c, const uint8_t key[32],
     return err;
 }
 
-int sherd__certificate_begin(sherd__certificate *c, sherd__file **out, const char *path,
-                             const uint8_t key[32], sherd__certificate_sign sign, void *sign_ctx,
-                             sherd_diag *d)
+int sherd__certificate_begin(sherd__file **out, const char *path, const char *text, sherd_diag *d)
 {
-    char *text = NULL;
     sherd__file *f = NULL;
     *out = NULL;
-    int err = sherd__certificate_text(c, key, sign, sign_ctx, &text, d);
-    if (!err) err = sherd__file_begin(&f, path, SHERD__FILE_PRIVATE, d);
+    int err = sherd__file_begin(&f, path, SHERD__FILE_PRIVATE, d);
     if (!err) err = sherd__file_write(f, text, strlen(text), d);
     if (!err) err = sherd__file_sync(f, d);
     if (!err) *out = f;
     else sherd__file_abort(f);
-    sherd__free(text);
     return err;
 }
 

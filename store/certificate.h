@@ -105,9 +105,6 @@ typedef int (*sherd__certificate_sign)(void *ctx, const uint8_t *msg, size_t len
  *  a metadata file has the same bytes as "seed_commitment" (docs/METADATA.md), so the two can be
  *  matched. */
 int sherd__certificate_commit_seed(sherd__digest *out, const uint8_t seed[32]) SHERD_MUST;
-/** Computes the fingerprint of a raw Ed25519 key as used by peers: SHA-256 of its
- *  SubjectPublicKeyInfo. */
-int sherd__certificate_fingerprint(sherd__digest *out, const uint8_t key[32]) SHERD_MUST;
 /** Adds a line to c->warnings, printf style. The line is dropped if there is no room. */
 void sherd__certificate_warn(sherd__certificate *c, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
@@ -128,10 +125,10 @@ void sherd__certificate_fini(sherd__certificate *c);
 int sherd__certificate_text(sherd__certificate *c, const uint8_t key[32],
                             sherd__certificate_sign sign, void *sign_ctx, char **text,
                             sherd_diag *d) SHERD_MUST;
-/** Does the same into a file with mode 0600, which the caller commits or aborts. Until then nothing
- *  has changed under that name. A certificate must be committed after its result, never before. */
-int sherd__certificate_begin(sherd__certificate *c, sherd__file **out, const char *path,
-                             const uint8_t key[32], sherd__certificate_sign sign, void *sign_ctx,
+/** Writes such a text into a file with mode 0600, which the caller commits or aborts. Until then
+ *  nothing has changed under that name. A certificate must be committed after its result, never
+ *  before. */
+int sherd__certificate_begin(sherd__file **out, const char *path, const char *text,
                              sherd_diag *d) SHERD_MUST;
 
 /**

@@ -11,6 +11,8 @@
 
 #include "core/alloc.h"
 #include "core/diag.h"
+#include "matrix/view.h"
+#include "sherd/digest.h"
 #include "store/pack.h"
 
 #define PACK_BYTES ((size_t)128 << 10)
@@ -127,4 +129,24 @@ int sherd__digest_bytes(sherd__digest *out, const void *bytes, size_t len)
 void sherd__digest_text(const sherd__digest *g, char out[SHERD__DIGEST_TEXT])
 {
     for (size_t i = 0; i < SHERD__DIGEST_BYTES; i++) snprintf(out + 2 * i, 3, "%02x", g->sha256[i]);
+}
+
+/* ---- public ---------------------------------------------------------------------------------- */
+
+int sherd_digest_matrix(sherd_view v, uint8_t *out, sherd_diag *d)
+{
+    sherd__digest g;
+    int err = sherd__view_check(v, "the matrix", d);
+    if (!err) err = sherd__digest_view(&g, v, d);
+    if (!err) memcpy(out, g.sha256, sizeof g.sha256);
+    return err;
+}
+
+int sherd_digest_bytes(const void *bytes, size_t len, uint8_t *out, sherd_diag *d)
+{
+    sherd__digest g;
+    int err = sherd__digest_bytes(&g, bytes, len);
+    if (err) return fail_hash(d);
+    memcpy(out, g.sha256, sizeof g.sha256);
+    return SHERD_OK;
 }

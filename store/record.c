@@ -238,6 +238,11 @@ void sherd__record_tap(void *peer, bool out, const uint8_t *bytes, size_t len)
     else s->len += len;
 }
 
+const char *sherd__record_dir(const sherd__record *r)
+{
+    return r->dir;
+}
+
 uint64_t sherd__record_sent(const sherd__record_peer *p)
 {
     return p->sent.len;

@@ -58,6 +58,8 @@ int sherd__record_peer_domain(sherd__record_peer *p, uint32_t number, const char
  *  stored and stops the recording of all peers. sherd__record_error and sherd__record_end report
  *  it. */
 void sherd__record_tap(void *peer, bool out, const uint8_t *bytes, size_t len);
+/** Returns the folder. */
+const char *sherd__record_dir(const sherd__record *r);
 uint64_t sherd__record_sent(const sherd__record_peer *p);
 uint64_t sherd__record_received(const sherd__record_peer *p);
 /** Closes the files of a peer that sends nothing more. The files stay, and the peer is not

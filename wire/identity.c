@@ -105,23 +105,32 @@ static int wrap(sherd_identity **out, EVP_PKEY *key)
     if (EVP_PKEY_get_raw_public_key(key, id->public_key, &len) != 1 || len != 32) goto out;
     err = sherd__fingerprint_of(&id->fingerprint, key);
     if (err) goto out;
+    sherd__fingerprint_text(&id->fingerprint, id->text);
     *out = id;
     return SHERD_OK;
 out:
-    sherd__identity_free(id);
+    sherd_identity_free(id);
     ERR_clear_error();
     return err;
 }
 
-int sherd__identity_new(sherd_identity **out)
+int sherd_identity_new(sherd_identity **out, sherd_diag *d)
 {
     *out = NULL;
     EVP_PKEY *key = EVP_PKEY_Q_keygen(NULL, NULL, "ED25519");
-    if (!key) {
-        ERR_clear_error();
-        return SHERD_ENOMEM;
-    }
-    return wrap(out, key);
+    if (!key) ERR_clear_error();
+    int err = key ? wrap(out, key) : SHERD_ENOMEM;
+    return err ? sherd__fail(d, err, NULL, "cannot make a key: %s", sherd_strerror(err)) : SHERD_OK;
+}
+
+int sherd__identity_share(sherd_identity **out, const sherd_identity *id)
+{
+    *out = sherd__alloc(sizeof **out);
+    if (!*out) return SHERD_ENOMEM;
+    memcpy(*out, id, sizeof *id);
+    EVP_PKEY_up_ref(id->key);
+    X509_up_ref(id->cert);
+    return SHERD_OK;
 }
 
 static int no_passphrase(char *buf, int size, int rwflag, void *asked)
@@ -191,7 +200,7 @@ static int open_private(const char *path, sherd_diag *d, int *err)
     return -1;
 }
 
-int sherd__identity_load(sherd_identity **out, const char *path, sherd_diag *d)
+int sherd_identity_load(sherd_identity **out, const char *path, sherd_diag *d)
 {
     char pem[KEY_FILE_MAX + 1];
     size_t len = 0;
@@ -261,7 +270,7 @@ static void sync_folder_of(const char *path)
     close(fd);
 }
 
-int sherd__identity_save(const sherd_identity *id, const char *path, sherd_diag *d)
+int sherd_identity_save(const sherd_identity *id, const char *path, sherd_diag *d)
 {
     char *pem;
     size_t len;
@@ -293,6 +302,11 @@ out:
     sodium_memzero(pem, len);
     sherd__free(pem);
     return err;
+}
+
+const char *sherd_identity_key(const sherd_identity *id)
+{
+    return id->text;
 }
 
 const sherd__fingerprint *sherd__identity_fingerprint(const sherd_identity *id)
@@ -339,7 +353,7 @@ void sherd__fingerprint_public(sherd__fingerprint *out, const uint8_t public_key
     SHA256(der, sizeof der, out->sha256);
 }
 
-void sherd__identity_free(sherd_identity *id)
+void sherd_identity_free(sherd_identity *id)
 {
     if (!id) return;
     X509_free(id->cert);

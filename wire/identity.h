@@ -1,12 +1,5 @@
-/*
- * Identities of peers: Ed25519 key files, their fingerprints, and the line format that node files,
- * allow-lists and coordinator lists share:
- *
- *     host:port key=sha256:BASE64 name=... domain=... weight=... role=node|coordinator
- *
- * Each line describes one peer, `#` starts a comment, and blank lines are skipped. In an allow-list
- * host:port may be `*`. IPv6 hosts are enclosed in brackets.
- */
+/* What the library itself does with identities and lists of peers (sherd/identity.h): fingerprints
+ * in binary, signatures, and peers as they are compared. */
 #ifndef WIRE_IDENTITY_H
 #define WIRE_IDENTITY_H
 
@@ -15,6 +8,7 @@
 #include <stdint.h>
 
 #include "sherd/err.h"
+#include "sherd/identity.h"
 
 #define SHERD__FINGERPRINT_BYTES 32
 /** "sha256:" + 43 base64 characters (no padding) + NUL. */
@@ -28,21 +22,14 @@ void sherd__fingerprint_text(const sherd__fingerprint *fp, char out[SHERD__FINGE
 int sherd__fingerprint_parse(sherd__fingerprint *fp, const char *text) SHERD_MUST;
 bool sherd__fingerprint_equal(const sherd__fingerprint *a, const sherd__fingerprint *b);
 
-/** An Ed25519 key pair with the self-signed certificate that TLS requires. Opaque;
- *  sherd__identity_free wipes it. */
-typedef struct sherd_identity sherd_identity;
+/* sherd_identity (sherd/identity.h) is a key pair with the self-signed certificate that TLS
+ * requires. */
 
-/** Generates a new key in memory. The caller frees it with sherd__identity_free. */
-int sherd__identity_new(sherd_identity **out) SHERD_MUST;
-/** Reads a PKCS#8 PEM file. The caller frees *out with sherd__identity_free. Errors, each with a
- *  message and a hint in *d: SHERD_EOPEN; SHERD_EKEY if the file is malformed, has a key of another
- *  algorithm, or is accessible to other users (mode & 077). */
-int sherd__identity_load(sherd_identity **out, const char *path, sherd_diag *d) SHERD_MUST;
-/** Does the same for a key in memory, such as one that was received over a pipe. */
+/** As sherd_identity_load, for a key in memory, such as one that was received over a pipe. */
 int sherd__identity_parse(sherd_identity **out, const char *pem, size_t len,
                           sherd_diag *d) SHERD_MUST;
-/** Writes a new PKCS#8 PEM file with mode 0600. Never overwrites an existing file (SHERD_EOPEN). */
-int sherd__identity_save(const sherd_identity *id, const char *path, sherd_diag *d) SHERD_MUST;
+/** Makes another handle of the same key, so that either may be freed first. */
+int sherd__identity_share(sherd_identity **out, const sherd_identity *id) SHERD_MUST;
 /** Returns the private key as PEM text; the caller wipes *pem and frees it with sherd__free. */
 int sherd__identity_pem(const sherd_identity *id, char **pem, size_t *len) SHERD_MUST;
 const sherd__fingerprint *sherd__identity_fingerprint(const sherd_identity *id);
@@ -56,7 +43,6 @@ bool sherd__identity_verify(const uint8_t public_key[32], const uint8_t *msg, si
                             const uint8_t sig[64]);
 /** Computes the fingerprint of a raw public key. */
 void sherd__fingerprint_public(sherd__fingerprint *out, const uint8_t public_key[32]);
-void sherd__identity_free(sherd_identity *id);
 
 typedef struct sherd__peer {
     char host[256]; /* "*" in an allow-list: any host */

@@ -13,6 +13,7 @@ struct sherd_identity {
     X509 *cert;    /* self-signed with `key`; only its public key is used */
     uint8_t public_key[32];
     sherd__fingerprint fingerprint;
+    char text[SHERD__FINGERPRINT_TEXT];
 };
 
 /** Computes the SHA-256 of the DER SubjectPublicKeyInfo of a public key of any type. Errors:

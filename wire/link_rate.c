@@ -68,7 +68,7 @@ static void close_end(end *e)
 {
     sherd__tls_free(e->tls);
     sherd__tls_context_free(e->context);
-    sherd__identity_free(e->id);
+    sherd_identity_free(e->id);
     if (e->fd >= 0) close(e->fd);
 }
 
@@ -178,7 +178,8 @@ static bool open_ends(end *a, end *b, uint8_t *piece, uint8_t *body)
 {
     static const struct timeval patience = { .tv_sec = PATIENCE_S };
     int fd[2] = { -1, -1 };
-    bool ok = sherd__identity_new(&a->id) == 0 && sherd__identity_new(&b->id) == 0 && connected(fd);
+    bool ok = sherd_identity_new(&a->id, NULL) == 0 && sherd_identity_new(&b->id, NULL) == 0 &&
+              connected(fd);
     a->fd = fd[0];
     b->fd = fd[1];
     for (int i = 0; i < 2 && ok; i++)

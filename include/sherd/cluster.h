@@ -1,6 +1,6 @@
 /*
  * A cluster: the coordinator's side of a set of scheduler nodes. Opening one starts local node
- * processes or connects to the nodes of a node file. Products and element-wise operations
+ * processes or connects to nodes that run already. Products and element-wise operations
  * (product.h) then run over it. One loop thread inside the cluster keeps the connections alive
  * between calls.
  *
@@ -24,10 +24,14 @@
 extern "C" {
 #endif
 
+struct sherd_identity;        /* sherd/identity.h */
+struct sherd_product_options; /* sherd/product.h */
+
 typedef struct sherd_cluster sherd_cluster;
 
-/** Zero-initialise, set size, then set what differs; exactly one of local_nodes and nodes_file must
- *  be set. Strings are read while the cluster is opened and are not kept. */
+/** Zero-initialise, set size, then set what differs; exactly one of local_nodes, nodes_file, nodes
+ *  and running must be set. Strings are read while the cluster is opened and are not kept; the same
+ *  holds for identity and work. */
 typedef struct sherd_cluster_options {
     size_t size;              /* sizeof(sherd_cluster_options) */
     uint32_t local_nodes;     /* start this many processes on loopback, one simulated domain each */
@@ -40,13 +44,22 @@ typedef struct sherd_cluster_options {
     bool unbound;             /* local nodes run on any core. Otherwise each node has its own cores
                                  if all nodes together have as many threads as there are cores; it
                                  gives up these cores while another process uses them */
-    const char *nodes_file;   /* connect to these nodes instead (grammar: sherd(1), NODE FILES) */
-    const char *key_file;     /* the coordinator's key, which those nodes must allow */
-    uint32_t nodes_min;       /* SHERD_EFEWNODES if fewer nodes are up within the connect time; 0:
+    const char *nodes_file;   /* connect to the nodes of this file instead (identity.h) */
+    const char *nodes;        /* the same as a text */
+    const struct sherd_identity *identity; /* the coordinator's key, which those nodes must allow;
+                                              NULL: that of key_file */
+    const char *key_file;
+    bool running;               /* connect to the nodes that sherd_local_start left running, with
+                                   their key; their domains may share the host */
+    const char *running_folder; /* NULL: the user's (local.h) */
+    const struct sherd_product_options *work; /* what the cluster is for: nodes_min and spare 0 mean
+                                                 what its scheme needs, and too few nodes or domains
+                                                 fail before any node is started. NULL: not known */
+    uint32_t nodes_min; /* SHERD_EFEWNODES if fewer nodes are up within the connect time; 0:
                                  all nodes. A node that refuses the connection, has another key or
                                  speaks another version is named in a log line and counted as lost,
                                  like a node that cannot be reached */
-    uint32_t spare;           /* number of domains that the work can do without. Once all other
+    uint32_t spare;     /* number of domains that the work can do without. Once all other
                                  domains are up, the remaining ones are waited for about as long
                                  again. A node that comes up later can still take part */
     uint32_t connect_timeout_ms; /* time for one node to answer; 0: 10000 */
@@ -88,12 +101,24 @@ typedef struct sherd_node_info {
     uint32_t devices;             /* that it computes with; 1 if it does not say how many */
 } sherd_node_info;
 
+/**
+ * Checks the nodes that opening would use, without starting one or connecting. *nodes receives
+ * their number, *loopback whether all of them are on this machine; each may be NULL. With
+ * opt->work, checks whether there are as many nodes and domains as its scheme needs
+ * (SHERD_EFEWNODES), and whether each line of a list gives a domain if the scheme is private
+ * (SHERD_EFORMAT). Opening may still fail.
+ *
+ * Other errors: SHERD_EINVAL; SHERD_EOPEN, SHERD_EIO, SHERD_EFORMAT: of the list;
+ * SHERD_EFEWNODES: no cluster is running; SHERD_ENOMEM.
+ */
+SHERD_API int sherd_cluster_check(const sherd_cluster_options *opt, uint32_t *nodes, bool *loopback,
+                                  sherd_diag *d) SHERD_MUST;
 SHERD_API int sherd_cluster_open(sherd_cluster **out, const sherd_cluster_options *opt,
                                  sherd_diag *d) SHERD_MUST;
 /** Returns the number of nodes that the cluster was opened with. */
 SHERD_API uint32_t sherd_cluster_size(const sherd_cluster *c);
-/** Returns true if nodes simulate domains on one host: the nodes of local_nodes, and those of a
- *  nodes_file in which all addresses are loopback addresses. */
+/** Returns true if nodes simulate domains on one host: the nodes of local_nodes and running, and
+ *  those of a list in which all addresses are loopback addresses. */
 SHERD_API bool sherd_cluster_simulated(const sherd_cluster *c);
 /** Fills *out, whose size must be set, with the present state of node i. For i >=
  *  sherd_cluster_size this is a lost node without a name. Passes pending messages about nodes to

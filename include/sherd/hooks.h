@@ -2,7 +2,7 @@
  * Hooks: how a long call reports progress and messages, and how it is interrupted. An option struct
  * contains one sherd_hooks; all its members may be NULL. The hooks are called on the thread that
  * made the call, never at the same time as each other, and may not call the object that the call
- * works on.
+ * works on, unless its header allows it.
  */
 #ifndef SHERD_HOOKS_H
 #define SHERD_HOOKS_H

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "sherd/err.h"
+#include "sherd/field.h"
 #include "sherd/hooks.h"
 #include "sherd/mat.h"
 
@@ -42,6 +43,8 @@ typedef struct sherd_masks_info {
     uint32_t bits_a, bits_b, primes;
     uint8_t b_sha256[32]; /* digest of B, as in certificates */
 } sherd_masks_info;
+
+SHERD_API const sherd_field *sherd_masks_info_fields(size_t *count);
 
 /**
  * Makes `path` (mode 0600) and the counter of its used rows. The file is written completely or not

@@ -44,6 +44,9 @@ SHERD_API sherd_view sherd_view_c(const void *data, sherd_dtype dtype, size_t ro
 SHERD_API sherd_view sherd_view_t(sherd_view v);
 /** Returns rows [r0, r0+rows) and columns [c0, c0+cols) of v; the range must be within v. */
 SHERD_API sherd_view sherd_view_sub(sherd_view v, size_t r0, size_t rows, size_t c0, size_t cols);
+/** Copies v to row-major doubles, ld >= v.cols. Integers beyond 2^53 are rounded to nearest
+ *  even. */
+SHERD_API void sherd_view_read(sherd_view v, double *out, size_t ld);
 
 #ifdef __cplusplus
 }

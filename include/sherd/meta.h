@@ -3,7 +3,8 @@
  * it holds exposures (the node that is given each column of A and row of B), enshuffles (a
  * permutation for each of them) and unshuffles (their inverses). They are stored either as 32 bytes
  * from which all of it is derived (seed form) or as arrays (expanded form). Files are .npz files
- * that plain numpy.load opens; docs/METADATA.md describes the format.
+ * that plain numpy.load opens; docs/METADATA.md describes the format. sherd_meta_take
+ * (sherd/product.h) takes the operation of one product from a file and enforces the reuse rule.
  *
  * Who learns it: every reader of a metadata file can undo the shuffles of the jobs it served. Files
  * have mode 0600 and never leave the coordinator.
@@ -103,8 +104,10 @@ typedef struct sherd_meta_save_options {
 /**
  * Writes path (mode 0600), completely or not at all; *size (may be NULL) receives the file's size
  * in bytes. Arrays are derived from the seed if it is known, otherwise copied from the file that
- * was loaded. They are streamed and never held in memory as a whole. SHERD_EINVAL: seed form
- * without a seed; SHERD_EOPEN, SHERD_EIO.
+ * was loaded. They are streamed and never
+ * held in memory as a whole. SHERD_EINVAL: seed form without a seed, or arrays of more than 1.1 TB;
+ * SHERD_EOPEN; SHERD_EIO, also if the disk has no room for the arrays, which is found before they
+ * are made.
  */
 SHERD_API int sherd_meta_save(sherd_meta *meta, const char *path,
                               const sherd_meta_save_options *opt, uint64_t *size,

@@ -6,7 +6,18 @@
 #ifndef SHERD_MODEL_H
 #define SHERD_MODEL_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sherd/cluster.h"
 #include "sherd/err.h"
+#include "sherd/field.h"
+#include "sherd/hooks.h"
+#include "sherd/mat.h"
+#include "sherd/multiplier.h"
+#include "sherd/product.h"
+#include "sherd/recipe.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -21,11 +32,90 @@ typedef struct sherd_model sherd_model;
  * SHERD_ENOMEM.
  */
 SHERD_API int sherd_model_load(sherd_model **out, const char *path, sherd_diag *d) SHERD_MUST;
+/** Reads parameters alone, members w1, b1, ... of an .npz, as a model of recipe r, which is copied.
+ *  Otherwise as sherd_model_load. */
+SHERD_API int sherd_model_load_parameters(sherd_model **out, const sherd_recipe *r,
+                                          const char *path, sherd_diag *d) SHERD_MUST;
 /** Writes the model atomically; an earlier file survives every failure. SHERD_EOPEN, SHERD_EIO,
  *  SHERD_ENOMEM. */
 SHERD_API int sherd_model_save(const sherd_model *m, const char *path, sherd_diag *d) SHERD_MUST;
-/** NULL is allowed. */
+/** Checks whether the disk has room for the model at this path, and whether a file can be made
+ *  there, before a long work. Leaves no file. SHERD_EOPEN, SHERD_EIO. */
+SHERD_API int sherd_model_room(const sherd_model *m, const char *path, sherd_diag *d) SHERD_MUST;
+/** Does nothing for NULL, and for the model of a training (sherd_training_model). */
 SHERD_API void sherd_model_free(sherd_model *m);
+
+/** Returns the recipe, which belongs to the model. */
+SHERD_API const sherd_recipe *sherd_model_recipe(const sherd_model *m);
+/** Returns the numbers of one example, and of one output. */
+SHERD_API size_t sherd_model_inputs(const sherd_model *m);
+SHERD_API size_t sherd_model_outputs(const sherd_model *m);
+/** Returns the name of the i-th array of parameters: "w1", "b1", "w2", ...; NULL after the last.
+ *  Layers with parameters are counted from 1. Valid until sherd_model_free. */
+SHERD_API const char *sherd_model_parameter_name(const sherd_model *m, size_t i);
+/** Returns an array of parameters, in the model's memory: weights as inputs x outputs (of a
+ *  convolution, window * window * channels x outputs), biases as one row. No data (NULL) if there
+ *  is no such name. */
+SHERD_API sherd_view sherd_model_parameter(const sherd_model *m, const char *name);
+
+/** Zero-initialise, set size, then set what differs. */
+typedef struct sherd_predict_options {
+    size_t size;            /* sizeof(sherd_predict_options) */
+    sherd_hooks hooks;      /* progress counts rows; all NULL: those of the cluster */
+    sherd_cluster *cluster; /* its nodes compute the products; NULL: this machine does */
+    const sherd_product_options *products; /* how: scheme, exact, bits, ...; hooks: those above, if
+                                              it has none. NULL: floats, permute over nodes. The
+                                              schemes share1 and blind are refused, since the
+                                              weights would be sent in clear */
+    const sherd_multiplier *by; /* computes the products as it is, in place of the two above; NULL:
+                                   none */
+    bool elementwise_at_nodes;  /* nodes compute sigmoid, tanh and ReLU too; not in private
+                                   schemes */
+    bool check;       /* compute in fixed point here, too, and compare bit for bit; needs cluster
+                         and fixed point */
+    bool divided;     /* x was divided as the recipe says (sherd_data_x). Otherwise this call
+                         divides it */
+    const char *name; /* of x in messages; NULL: "x" */
+    const uint32_t *labels; /* of x's rows, for the report's accuracy; NULL: not known */
+} sherd_predict_options;
+
+typedef struct sherd_predict_report {
+    size_t size; /* sizeof(sherd_predict_report), set by the caller */
+    uint64_t rows, outputs;
+    uint32_t nodes;     /* 0: computed here, or by a multiplier */
+    const char *scheme; /* NULL without nodes */
+    uint32_t bits;      /* of fixed point; 0: floats */
+    double seconds;
+    uint64_t bytes_out, bytes_in; /* of this call, to and from nodes */
+    bool checked;                 /* compared with the same prediction here: equal */
+    const char *sees;             /* what nodes see, in one sentence without full stop */
+    double accuracy;              /* fraction of rows whose largest output is at their label; NAN:
+                                     there were no labels */
+} sherd_predict_report;
+
+/**
+ * Computes the outputs of the last layer for each row of x: y is x.rows x sherd_model_outputs,
+ * row-major with ldy >= outputs. opt NULL: here, in floats. Rows are processed in pieces of 1000,
+ * each of which has one exponent in fixed point, so that predictions by nodes and here have the
+ * same bits.
+ *
+ * Errors: SHERD_ESHAPE; SHERD_ERANGE (x is not finite); SHERD_EDIFFERS (check); SHERD_EINVAL,
+ * SHERD_EUNSUPPORTED (options that cannot be combined); SHERD_EINTERRUPTED; SHERD_ENOMEM; errors of
+ * sherd_multiply. On failure y's contents are undefined. r may be NULL. Who learns it: what the
+ * scheme leaves open of x, of the weights and of what is between layers.
+ */
+SHERD_API int sherd_model_predict(sherd_model *m, sherd_view x, double *y, size_t ldy,
+                                  const sherd_predict_options *opt, sherd_predict_report *r,
+                                  sherd_diag *d) SHERD_MUST;
+/** Writes the index of the largest number of each row of outputs, the first of equal ones: the
+ *  class  that a network trained on labels predicts. */
+SHERD_API void sherd_predict_labels(const double *y, size_t ldy, size_t rows, size_t outputs,
+                                    uint32_t *labels);
+/** Checks options before a cluster is opened: returns the error that sherd_model_predict returns
+ *  for  them with a cluster. */
+SHERD_API int sherd_model_predict_check(const sherd_model *m, const sherd_predict_options *opt,
+                                        sherd_diag *d) SHERD_MUST;
+SHERD_API const sherd_field *sherd_predict_report_fields(size_t *count);
 
 #ifdef __cplusplus
 }

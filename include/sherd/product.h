@@ -11,10 +11,13 @@
 
 #include "sherd/cluster.h"
 #include "sherd/err.h"
+#include "sherd/field.h"
 #include "sherd/hooks.h"
 #include "sherd/mat.h"
+#include "sherd/meta.h"
 #include "sherd/multiplier.h"
 #include "sherd/op.h"
+#include "sherd/profile.h"
 #include "sherd/scheme.h"
 
 #ifdef __cplusplus
@@ -79,6 +82,9 @@ typedef struct sherd_product_options {
                             preparation, nothing is sent; 0: no bound (silent or stalled nodes are
                             still dropped) */
     sherd_hooks hooks;   /* of the call; all NULL: those of the cluster */
+    sherd_profile *profile_a, *profile_b; /* of the operands of this call, if there are any: their
+                                             values are not examined again. Not used for kept
+                                             operands and multipliers */
 } sherd_product_options;
 
 /**
@@ -106,9 +112,10 @@ typedef struct sherd_report {
     uint32_t blocks, threshold;     /* share, share1: K, and the number of answers that recover a
                                        product; otherwise 0 */
     uint32_t domains;               /* domains of the nodes: the number of shares made */
-    uint64_t tasks_cancelled;       /* answers that were no longer needed */
-    uint32_t encodings;             /* share: 1, plus one each time all shares were made again */
-    uint64_t masks_left;            /* blind: rows of masks that no product has used yet */
+    uint32_t nodes_used, domains_used; /* that were up when the call began, or were given work */
+    uint64_t tasks_cancelled;          /* answers that were no longer needed */
+    uint32_t encodings;                /* share: 1, plus one each time all shares were made again */
+    uint64_t masks_left;               /* blind: rows of masks that no product has used yet */
     uint32_t nodes_lost, nodes_banned; /* in this call, also between its jobs */
     char banned[256];                  /* names of the banned nodes */
     int scale_a, scale_b;              /* exact: exponents s of the fixed point */
@@ -122,6 +129,87 @@ typedef struct sherd_report {
 } sherd_report;
 
 SHERD_API void sherd_report_fini(sherd_report *r);
+SHERD_API const sherd_field *sherd_report_fields(size_t *count);
+
+/** One node's part in a report, with what the cluster knows of it. */
+typedef struct sherd_report_node {
+    size_t size;   /* sizeof(sherd_report_node), set by the caller */
+    char name[64]; /* these, and tasks, as in sherd_node_info */
+    char address[280];
+    char domain[64];
+    char key[56];
+    int64_t pid;
+    sherd_node_state state; /* at the end of the call */
+    char blas_core[32];
+    uint64_t tasks;
+    uint32_t planned; /* this and what follows as in sherd_report */
+    double exposed_a, exposed_b;
+    uint64_t bytes_out, bytes_in;
+} sherd_report_node;
+
+/** Fills *out with node i of the cluster c that the report is about. If the report has no such
+ *  node, because the call failed before nodes were at work, its members are 0 and its state is the
+ *  present one. */
+SHERD_API int sherd_report_node_at(const sherd_report *r, sherd_cluster *c, uint32_t i,
+                                   sherd_report_node *out, sherd_diag *d) SHERD_MUST;
+SHERD_API const sherd_field *sherd_report_node_fields(size_t *count);
+
+/* ---- metadata -------------------------------------------------------------------------------- */
+
+/** Settings of sherd_product_options whose 0 is meant too (sherd_meta_request.settings). */
+enum { SHERD_META_GROUP = 1, SHERD_META_EXPOSURE = 2, SHERD_META_SHUFFLE_ROWS = 4 };
+
+/** What metadata is requested for. Zero-initialise, set size, then set what differs. */
+typedef struct sherd_meta_request {
+    size_t size;           /* sizeof(sherd_meta_request) */
+    sherd_op op;           /* 0: SHERD_OP_PRODUCT */
+    sherd_view a, b;       /* the operands; b: of operations with two */
+    const char *operation; /* name of the operation in the file; NULL: the only one that fits */
+    uint32_t nodes;        /* number of nodes that will be used, which must be the file's; 0: not
+                              known */
+    unsigned settings;     /* SHERD_META_...: members of *opt that must agree with the file even if
+                              they are 0; otherwise 0 means as in the file */
+    bool reuse;            /* allow an operation that has served other operands */
+    bool look_only;        /* for a forecast: the use is not recorded, and reuse not checked */
+    sherd_hooks hooks;     /* interruption */
+} sherd_meta_request;
+
+/**
+ * Takes exposures and permutations of one operation from a metadata file, and enforces its reuse
+ * rule: loads the file, finds the operation, sets `shuffles`, `seed`, `operation`, `group`,
+ * `balanced` and `shuffle_rows` of *opt, and records the operands in the file if this is the
+ * operation's first use. The file is locked meanwhile: calls of other processes wait. What *opt
+ * points to belongs to *out, which the caller frees with sherd_meta_free after the product.
+ *
+ * Call it last before the nodes are started: a product that fails afterwards has used the
+ * operation. *usage, which may be NULL, says how (SHERD_META_SAME_USE with look_only).
+ *
+ * Errors: SHERD_ESHAPE: another shape or number of nodes; SHERD_EINVAL: a setting of *opt
+ * disagrees, or several operations fit; SHERD_EFORMAT: no such operation; SHERD_EEXPOSURE: the
+ * reuse rule forbids it; SHERD_EINTERRUPTED, and those of sherd_meta_load and
+ * sherd_meta_save_again. *opt is unchanged and *out NULL then.
+ */
+SHERD_API int sherd_meta_take(sherd_meta **out, const char *path, const sherd_meta_request *what,
+                              sherd_product_options *opt, sherd_meta_usage *usage,
+                              sherd_diag *d) SHERD_MUST;
+
+/* ---- before there are nodes: what a later product would find --------------------------------- */
+
+/** Writes the least number of domains of nodes that the scheme needs for opt->colluding and
+ *  opt->spare; 1 if it needs no certain number. SHERD_EINVAL: there is no such scheme. */
+SHERD_API int sherd_product_domains(uint64_t *least, const sherd_product_options *opt,
+                                    sherd_diag *d) SHERD_MUST;
+/** Checks the operands' values: whether fixed point holds them (blind: in the widths of the masks),
+ *  and primes their sums. Errors as of sherd_multiply: SHERD_ESHAPE, SHERD_ERANGE, SHERD_EINVAL. */
+SHERD_API int sherd_product_range(sherd_view a, sherd_view b, const sherd_product_options *opt,
+                                  sherd_diag *d) SHERD_MUST;
+/** Checks opt->exposure_max for an A of `columns` columns (element-wise: operands), if each node is
+ *  a domain of its own: SHERD_EEXPOSURE. Exposures depend on seed or shuffles: without them, those
+ *  of the product will be others. A product may still fail if this check succeeds. */
+SHERD_API int sherd_product_exposures(uint64_t columns, uint32_t nodes,
+                                      const sherd_product_options *opt, sherd_diag *d) SHERD_MUST;
+
+/* ---- products -------------------------------------------------------------------------------- */
 
 /**
  * Computes C = A*B over the cluster. A is n x k, B is k x m, C is n x m, row-major f64 with ldc >=

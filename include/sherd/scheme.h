@@ -75,6 +75,9 @@ SHERD_API const sherd_scheme_info *sherd_scheme_at(size_t i);
 SHERD_API const sherd_scheme_info *sherd_scheme_describe(sherd_scheme s);
 /** Returns true if at least A is hidden from each node. */
 SHERD_API bool sherd_scheme_private(sherd_scheme s);
+/** Returns whether the products of a network may use the scheme. A private scheme with a public B
+ *  may not, since B would be the network's weights; nor may a scheme that does not exist. */
+SHERD_API bool sherd_scheme_for_network(sherd_scheme s);
 
 #ifdef __cplusplus
 }

@@ -143,8 +143,8 @@ int sherd__cpu_convert(cpu *c, const cpu_operand *o, cpu_range rows, cpu_range c
     return widen(c, o, rows, cols, area, cols.len, d);
 }
 
-/* Converts a panel and keeps it in the form that is being made: residues are packed again there, and
- * float64 is not elsewhere. */
+/* Converts a panel and keeps it in the form that is being made: residues are packed again there,
+ * and float64 is not elsewhere. */
 static int convert_and_keep(cpu *c, const cpu_operand *o, cpu_range rows, cpu_range cols,
                             double *area, const double **at, size_t *ld, sherd_diag *d)
 {

@@ -98,8 +98,8 @@ uint8_t *sherd__cpu_bytes(cpu *c, double *area, size_t n);
  *  SHERD_EINTERRUPTED as sherd__cpu_go_on. */
 int sherd__cpu_convert(cpu *c, const cpu_operand *o, cpu_range rows, cpu_range cols, double *area,
                        sherd_diag *d);
-/** Sets *at to the panel in the block if it is float64, else converts the panel into `area`, or into
- *  the form that is being filled. */
+/** Sets *at to the panel in the block if it is float64, else converts the panel into `area`, or
+ *  into the form that is being filled. */
 int sherd__cpu_fetch(cpu *c, const cpu_operand *o, cpu_range rows, cpu_range cols, double *area,
                      const double **at, size_t *ld, sherd_diag *d);
 /** Returns SHERD_ERANGE where one of n int64 values is beyond 2^53. */

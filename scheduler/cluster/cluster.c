@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "core/clock.h"
+#include "core/diag.h"
 #include "core/hooks.h"
 #include "core/options.h"
 #include "scheduler/cluster/state.h"
@@ -116,6 +117,16 @@ void sherd__cluster_call(sherd_cluster *c, const sherd_hooks *hooks)
     pthread_mutex_lock(&c->lock);
     c->bans_before = c->bans;
     pthread_mutex_unlock(&c->lock);
+}
+
+const sherd_hooks *sherd__cluster_hooks(const sherd_cluster *c)
+{
+    return &c->o.hooks;
+}
+
+const char *sherd__cluster_record_dir(const sherd_cluster *c)
+{
+    return c->record ? sherd__record_dir(c->record) : NULL;
 }
 
 /* Copies the names of the nodes banned during this call, in order. The lock must be held. */
@@ -308,7 +319,7 @@ void sherd__cluster_tell_small(sherd_cluster *c, uint32_t node)
         sherd__cluster_say(c, SHERD_LOG_WARN,
                            "%s says that it has room for %s, which is too little for this work: it "
                            "counts as lost",
-                           n->label, sherd__plan_bytes_text((double)memory, has));
+                           n->label, sherd__bytes_text((double)memory, has));
 }
 
 uint64_t sherd__cluster_pass_over(sherd_cluster *c, uint64_t memory)

@@ -59,7 +59,7 @@ void sherd_cluster_close(sherd_cluster *c)
     sherd__executor_free(c->executor);
     if (c->loop_made) (void)uv_loop_close(&c->loop);
     sherd__buffers_free(c->answers);
-    sherd__identity_free(c->identity);
+    sherd_identity_free(c->identity);
     sherd__free(c->nodes);
     sherd__free(c->domain_of);
     sherd__free(c->budgets);

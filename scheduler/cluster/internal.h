@@ -44,6 +44,10 @@ void sherd__cluster_job_options(sherd_cluster *c, sherd__job_options *out);
  *  to that call, both during a job and between jobs, and its hooks are called; those of the cluster
  *  if it has none. */
 void sherd__cluster_call(sherd_cluster *c, const sherd_hooks *hooks);
+/** Returns the hooks of the cluster's options. */
+const sherd_hooks *sherd__cluster_hooks(const sherd_cluster *c);
+/** Returns the folder that the traffic is recorded in; NULL: it is not recorded. */
+const char *sherd__cluster_record_dir(const sherd_cluster *c);
 /**
  * Passes the job to the loop thread and waits until it is done and the executor holds none of its
  * work. Progress, log lines and the question whether to stop are delivered on the calling thread
@@ -80,6 +84,9 @@ int sherd__product_run(sherd_cluster *c, sherd__job *job, bool last, const sherd
 /** Sets *ms to what is left of `all` ms since `began` (sherd__clock_s); both are 0 if there is no
  *  limit. SHERD_ETIMEOUT. */
 int sherd__time_left(uint32_t *ms, uint32_t all, double began, sherd_diag *d) SHERD_MUST;
+/** Makes an empty report of this many nodes. SHERD_ENOMEM. The caller frees it with
+ *  sherd_report_fini. */
+int sherd__report_init(sherd_report *r, uint32_t nodes) SHERD_MUST;
 /** Adds the costs of an earlier encoding of the same product to r, and frees `before`. */
 void sherd__report_add(sherd_report *r, sherd_report *before);
 /** Drops the blocks of a kept job at the nodes. */

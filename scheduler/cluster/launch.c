@@ -42,7 +42,7 @@ static int make_pipe(local_node *n, const sherd__fingerprint *allow, int *read_e
     char text[SHERD__FINGERPRINT_TEXT], line[128];
     int ends[2] = { -1, -1 };
     sherd__handoff h = { .allow = line };
-    int err = sherd__identity_new(&id);
+    int err = sherd_identity_new(&id, NULL);
     if (!err) err = sherd__identity_pem(id, &h.key, &h.key_len);
     if (err) {
         (void)sherd__fail(d, err, NULL, "cannot make a key for %s", n->is.peer.name);
@@ -62,7 +62,7 @@ static int make_pipe(local_node *n, const sherd__fingerprint *allow, int *read_e
 out:
     if (h.key) sherd__wipe(h.key, h.key_len);
     sherd__free(h.key);
-    sherd__identity_free(id);
+    sherd_identity_free(id);
     return err;
 }
 

@@ -27,8 +27,7 @@ typedef struct sherd__launch_options {
                                  sherd__command_find. The running executable is never the default: a
                                  program other than sherd would start itself again and again */
     const char *verb;         /* the command's verb that runs a node; NULL: "node" */
-    uint64_t memory;          /* bytes per node; 0: half of this machine's, divided by the number of
-                                 nodes */
+    uint64_t memory;          /* bytes per node; 0: sherd__memory_of_node */
     uint32_t threads;         /* BLAS threads per node; 0: max(1, cores / nodes) */
     bool unbound;             /* do not bind nodes to cores (node/cores.h), even if they have as
                                  many threads in total as there are cores */
@@ -45,10 +44,6 @@ typedef struct sherd__launch_options {
                                  write their messages to NAME.log in this directory */
     sherd_hooks hooks;        /* `interrupted` alone is used */
 } sherd__launch_options;
-
-/** Returns the default for `memory` 0: half of the memory of this machine (or its container),
- *  divided by `nodes`. */
-uint64_t sherd__launch_memory(uint32_t nodes);
 
 typedef struct sherd__launched {
     pid_t pid;        /* 0 after it has been waited for */

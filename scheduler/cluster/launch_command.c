@@ -24,13 +24,6 @@ extern char **environ;
  * of the node inherits it. */
 #define STARTED_BY "_SHERD_NODE_OF"
 
-uint64_t sherd__launch_memory(uint32_t nodes)
-{
-    uint64_t limit, all = sherd__memory_machine(&limit);
-    if (limit) all = limit;
-    return (all ? all : (uint64_t)1 << 32) / 2 / nodes;
-}
-
 static uint32_t default_threads(uint32_t nodes)
 {
     uint32_t n = sherd__cpu_usable() / nodes;
@@ -121,7 +114,7 @@ void sherd__command_find(char *out, size_t size)
 int sherd__command_make(sherd__command *c, const sherd__launch_options *o)
 {
     uint32_t threads = o->threads ? o->threads : default_threads(o->nodes);
-    uint64_t memory = o->memory ? o->memory : sherd__launch_memory(o->nodes);
+    uint64_t memory = o->memory ? o->memory : sherd__memory_of_node(o->nodes);
     if (o->program) snprintf(c->program, sizeof c->program, "%s", o->program);
     else sherd__command_find(c->program, sizeof c->program);
     snprintf(c->threads, sizeof c->threads, "%u", threads);

@@ -402,8 +402,8 @@ static int start_node(sherd__measure *m, sherd_diag *d)
                                  .memory = m->o.node_memory,
                                  .threads = 1,
                                  .hooks = m->o.hooks };
-    int err = sherd__identity_new(&m->identity);
-    if (err) return sherd__fail(d, err, NULL, "cannot make a key: %s", sherd_strerror(err));
+    int err = sherd_identity_new(&m->identity, d);
+    if (err) return err;
     lo.allow = *sherd__identity_fingerprint(m->identity);
     return sherd__launch_start(&m->launch, &lo, d);
 }
@@ -458,7 +458,7 @@ void sherd__measure_free(sherd__measure *m)
         (void)uv_loop_close(&m->loop);
     }
     sherd__launch_stop(m->launch, 0);
-    sherd__identity_free(m->identity);
+    sherd_identity_free(m->identity);
     sherd__buffers_free(m->answers);
     sherd__free(m);
 }

@@ -1,6 +1,6 @@
 /*
- * Opens a cluster from its options: starts local nodes or reads a node file, numbers domains,
- * starts threads, and waits until every node is up or has failed. end.c closes it.
+ * Opens a cluster from its options: starts local nodes or takes those of a list (source.c), numbers
+ * domains, starts threads, and waits until every node is up or has failed. end.c closes it.
  */
 #include <stdio.h>
 #include <string.h>
@@ -8,9 +8,9 @@
 #include "core/alloc.h"
 #include "core/clock.h"
 #include "core/diag.h"
-#include "core/options.h"
 #include "core/signals.h"
 #include "scheduler/cluster/domains.h"
+#include "scheduler/cluster/source.h"
 #include "scheduler/cluster/state.h"
 #include "scheduler/cluster/wait_policy.h"
 #include "wire/loop.h"
@@ -40,8 +40,8 @@ static int take_local(sherd_cluster *c, sherd_diag *d)
         .spare = c->o.spare,
         .hooks = c->o.hooks,
     };
-    int err = sherd__identity_new(&c->identity);
-    if (err) return sherd__fail(d, err, NULL, "cannot make a key: %s", sherd_strerror(err));
+    int err = sherd_identity_new(&c->identity, d);
+    if (err) return err;
     lo.allow = *sherd__identity_fingerprint(c->identity);
     err = sherd__launch_start(&c->launch, &lo, d);
     if (err) return err;
@@ -63,36 +63,23 @@ static int take_local(sherd_cluster *c, sherd_diag *d)
     return SHERD_OK;
 }
 
-static int take_file(sherd_cluster *c, sherd_diag *d)
+static int take_list(sherd_cluster *c, const sherd__source *from, sherd_diag *d)
 {
-    sherd__peers peers = { 0 };
-    const char *file = c->o.nodes_file;
     bool here = true;
-    if (!c->o.key_file)
-        return sherd__fail(d, SHERD_EINVAL, "make one with 'sherd keygen' and give it with --key",
-                           "the nodes of %s want to see our key", file);
-    int err = sherd__identity_load(&c->identity, c->o.key_file, d);
-    if (!err) err = sherd__peers_load(&peers, file, d);
-    if (err) return err;
-    c->nodes = sherd__calloc(peers.len, sizeof *c->nodes);
-    if (!c->nodes) err = sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
-    for (size_t i = 0; !err && i < peers.len; i++) {
-        const sherd__peer *p = &peers.list[i];
-        if (strcmp(p->role, "coordinator") == 0) continue;
+    c->nodes = sherd__calloc(from->peers.len, sizeof *c->nodes);
+    if (!c->nodes) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    for (size_t i = 0; i < from->peers.len; i++) {
+        const sherd__peer *p = &from->peers.list[i];
         if (!p->has_key || p->port == 0 || strcmp(p->host, "*") == 0)
-            err = sherd__fail(d, SHERD_EFORMAT,
-                              "paste the line that the node prints when it starts",
-                              "%s: node %zu has no %s", file, i + 1,
-                              p->has_key ? "address" : "key");
-        else c->nodes[c->count++].peer = *p;
+            return sherd__fail(d, SHERD_EFORMAT,
+                               "paste the line that the node prints when it starts",
+                               "%s: node %zu has no %s", from->where, i + 1,
+                               p->has_key ? "address" : "key");
+        c->nodes[c->count++].peer = *p;
         here = here && sherd__peer_loopback(p);
     }
-    c->simulated = here; /* `sherd cluster up`, or nodes started by hand */
-    if (!err && c->count == 0)
-        err = sherd__fail(d, SHERD_EFEWNODES, "paste the lines that nodes print when they start",
-                          "%s names no node", file);
-    sherd__peers_fini(&peers);
-    return err;
+    c->simulated = here; /* sherd_local_start, or nodes started by hand */
+    return SHERD_OK;
 }
 
 /* Waits for the addresses of hosts, no longer than for connections. A host without addresses is
@@ -375,37 +362,51 @@ static void init_lock(sherd_cluster *c)
     pthread_condattr_destroy(&attr);
 }
 
-int sherd_cluster_open(sherd_cluster **out, const sherd_cluster_options *opt, sherd_diag *d)
+static int open_from(sherd_cluster *c, sherd__source *from, sherd_diag *d)
 {
-    sherd_cluster_options own;
-    *out = NULL;
-    int err = sherd__options_read(&own, sizeof own, opt, "sherd_cluster_options", d);
-    if (err) return err;
-    opt = &own;
-    if ((opt->local_nodes > 0) == (opt->nodes_file != NULL))
-        return sherd__fail(d, SHERD_EINVAL,
-                           "start local nodes with -n N, or name nodes with --nodes",
-                           "it is not said which nodes to use");
-    sherd_cluster *c = sherd__calloc(1, sizeof *c);
-    if (!c) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
-    c->o = own;
-    c->hooks = own.hooks;
+    double began = sherd__clock_s();
+    int err = sherd__source_key(from, &c->identity, d);
+    if (!err) err = sherd__source_nodes(from, d);
+    c->o = from->o;
+    c->hooks = c->o.hooks;
     c->entropy = sherd__entropy_os();
-    if (opt->timeout_ms) c->open_until = sherd__clock_s() + opt->timeout_ms * 1e-3;
-    init_lock(c);
-    if (opt->record_dir) err = sherd__record_new(&c->record, opt->record_dir, "coordinator", d);
-    if (!err) err = opt->local_nodes ? take_local(c, d) : take_file(c, d);
+    if (c->o.timeout_ms) c->open_until = began + c->o.timeout_ms * 1e-3;
+    if (!err && c->o.record_dir)
+        err = sherd__record_new(&c->record, c->o.record_dir, "coordinator", d);
+    if (!err) err = c->o.local_nodes ? take_local(c, d) : take_list(c, from, d);
     if (!err) err = number_domains(c, d);
     if (!err) err = describe_nodes(c, d);
     if (!err) warn_of_weights(c);
     if (!err) err = start_loop(c, d);
-    if (!err) err = wait_for_nodes(c, d);
+    return err ? err : wait_for_nodes(c, d);
+}
+
+/* The caller may free what these members refer to once the cluster is open. */
+static void forget_sources(sherd_cluster_options *o)
+{
+    o->program = o->program_verb = o->nodes_file = o->nodes = o->key_file = NULL;
+    o->running_folder = o->record_dir = NULL;
+    o->identity = NULL;
+    o->work = NULL;
+}
+
+int sherd_cluster_open(sherd_cluster **out, const sherd_cluster_options *opt, sherd_diag *d)
+{
+    sherd__source from;
+    *out = NULL;
+    int err = sherd__source_options(&from, opt, d);
+    sherd_cluster *c = err ? NULL : sherd__calloc(1, sizeof *c);
+    if (!err && !c) err = sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!err) {
+        init_lock(c);
+        err = open_from(c, &from, d);
+        forget_sources(&c->o);
+    }
+    sherd__source_fini(&from);
     if (err) {
         sherd_cluster_close(c);
         return sherd__fail(d, err, NULL, "cannot open the cluster: %s", sherd_strerror(err));
     }
-    /* The caller may free these strings from now on. */
-    c->o.program = c->o.program_verb = c->o.nodes_file = c->o.key_file = c->o.record_dir = NULL;
     *out = c;
     return SHERD_OK;
 }

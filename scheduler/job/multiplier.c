@@ -463,6 +463,7 @@ int sherd_multiplier_cluster(sherd_multiplier *out, sherd_cluster *c,
     if (opt->seed) memcpy(m->seed, opt->seed, sizeof m->seed);
     else os.fill(os.ctx, m->seed, sizeof m->seed);
     m->opt.seed = NULL;
+    m->opt.profile_a = m->opt.profile_b = NULL;
     err = sherd_multiplier_local(&m->local, 0, d);
     if (err) {
         remote_free(m);

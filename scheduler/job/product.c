@@ -15,37 +15,10 @@
 #include "matrix/funcs.h"
 #include "matrix/view.h"
 #include "scheduler/cluster/internal.h"
+#include "scheduler/plan/profile.h"
 #include "schemes/partition/partition.h"
 
 #define RETURN_MS 1500u
-
-void sherd_report_fini(sherd_report *r)
-{
-    sherd__free(r->planned);
-    sherd__free(r->exposed_a);
-    sherd__free(r->exposed_b);
-    sherd__free(r->bytes_out);
-    sherd__free(r->bytes_in);
-    sherd__free(r->states);
-    size_t size = r->size; /* 0: a report of our own */
-    sherd__wipe(r, size && size < sizeof *r ? size : sizeof *r);
-    r->size = size;
-}
-
-static int report_init(sherd_report *r, uint32_t nodes)
-{
-    *r = (sherd_report){ .nodes = nodes };
-    r->planned = sherd__calloc(nodes, sizeof *r->planned);
-    r->exposed_a = sherd__calloc(nodes, sizeof *r->exposed_a);
-    r->exposed_b = sherd__calloc(nodes, sizeof *r->exposed_b);
-    r->bytes_out = sherd__calloc(nodes, sizeof *r->bytes_out);
-    r->bytes_in = sherd__calloc(nodes, sizeof *r->bytes_in);
-    r->states = sherd__calloc(nodes, sizeof *r->states);
-    if (r->planned && r->exposed_a && r->exposed_b && r->bytes_out && r->bytes_in && r->states)
-        return SHERD_OK;
-    sherd_report_fini(r);
-    return SHERD_ENOMEM;
-}
 
 static sherd_encoding encoding_of(const sherd__prepared *p)
 {
@@ -128,12 +101,44 @@ static int judge(int err, const sherd__run_result *run, bool strict, sherd_diag 
                        "%s answered wrongly or broke the protocol", run->banned);
 }
 
+/* Nodes that take part in a call: those that are up when it begins, and others that are given work
+ * later. */
+typedef struct taking_part {
+    bool *up;   /* by node */
+    bool *seen; /* by domain */
+} taking_part;
+
+static int note_nodes(taking_part *t, sherd_cluster *c, const sherd__nodes *nodes)
+{
+    t->up = sherd__calloc((size_t)nodes->count + nodes->domains, sizeof *t->up);
+    if (!t->up) return SHERD_ENOMEM;
+    t->seen = t->up + nodes->count;
+    for (uint32_t i = 0; i < nodes->count; i++) {
+        sherd_node_info info = { .size = sizeof info };
+        sherd_cluster_node(c, i, &info);
+        t->up[i] = info.state == SHERD_NODE_UP;
+    }
+    return SHERD_OK;
+}
+
+static void count_nodes(sherd_report *r, const taking_part *t, const sherd__nodes *nodes)
+{
+    for (uint32_t i = 0; i < r->nodes; i++) {
+        if (!t->up[i] && r->bytes_out[i] == 0) continue;
+        r->nodes_used++;
+        r->domains_used += !t->seen[nodes->domain[i]];
+        t->seen[nodes->domain[i]] = true;
+    }
+}
+
 int sherd__product_run(sherd_cluster *c, sherd__job *job, bool last, const sherd__prepared *p,
                        const sherd__nodes *nodes, const sherd_product_options *opt,
                        sherd_report *out, sherd_diag *d)
 {
     sherd_report own;
-    int err = report_init(&own, nodes->count);
+    taking_part t = { .up = NULL };
+    int err = sherd__report_init(&own, nodes->count);
+    if (!err && out && (err = note_nodes(&t, c, nodes))) sherd_report_fini(&own);
     if (err) return sherd__fail(d, err, NULL, "out of memory");
     sherd__run_result result = { .bytes_out = own.bytes_out,
                                  .bytes_in = own.bytes_in,
@@ -142,11 +147,13 @@ int sherd__product_run(sherd_cluster *c, sherd__job *job, bool last, const sherd
                 d);
     report_fill(&own, p, nodes, &result);
     if (out) {
+        count_nodes(&own, &t, nodes);
         *out = own;
         sherd__wipe(&own, sizeof own); /* it contains the seed */
     } else {
         sherd_report_fini(&own);
     }
+    sherd__free(t.up);
     return err;
 }
 
@@ -196,6 +203,8 @@ void sherd__report_add(sherd_report *r, sherd_report *before)
     r->tasks_repeated += before->tasks_repeated;
     r->tasks_cancelled += before->tasks_cancelled;
     r->nodes_lost += before->nodes_lost;
+    if (before->nodes_used > r->nodes_used) r->nodes_used = before->nodes_used;
+    if (before->domains_used > r->domains_used) r->domains_used = before->domains_used;
     r->seconds += before->seconds;
     sherd_report_fini(before);
 }
@@ -274,6 +283,8 @@ static int multiply(sherd_cluster *c, sherd_view a, sherd_view b, double *out, s
     sherd__nodes nodes;
     int err = sherd__view_check(a, "A", d);
     if (!err) err = sherd__view_check(b, "B", d);
+    if (!err) err = sherd__profile_check(opt->profile_a, a, "A", d);
+    if (!err) err = sherd__profile_check(opt->profile_b, b, "B", d);
     if (err) return err;
     sherd__cluster_call(c, &opt->hooks);
     sherd__cluster_nodes(c, &nodes);
@@ -387,9 +398,11 @@ int sherd__resident_of(sherd_resident **out, sherd_cluster *c, sherd_view b, siz
     k->cluster = c;
     k->opt = *opt;
     k->opt.seed = NULL;
+    k->opt.profile_a = k->opt.profile_b = NULL;
     sherd__cluster_nodes(c, &k->nodes);
     sherd_view a = sherd_view_c(NULL, SHERD_F64, n_max, b.rows);
-    sherd_product_options own = *opt;
+    sherd_product_options own = k->opt;
+    own.seed = opt->seed;
     if (part) own.exposure_max = 1;
     err = sherd__prepare_part(&k->p, a, b, part ? part->fixed : NULL, NULL, b.cols, &k->nodes, &own,
                               d);

@@ -3,6 +3,7 @@
 #define SCHEDULER_METADATA_METADATA_H
 
 #include "core/hooks.h"
+#include "sherd/product.h"
 #include "store/metafile.h"
 
 /** A table that products use. */
@@ -23,6 +24,7 @@ struct sherd_meta {
     /* Used by sherd_meta_shuffles: exposures, enshuffles, and `rows` if there is such a table. */
     uint32_t *exposures;
     sherd__meta_lent lent[2];
+    sherd_shuffles taken; /* by sherd_meta_take */
 };
 
 /** Returns the file's name, for messages. */

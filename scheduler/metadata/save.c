@@ -5,7 +5,10 @@
  * keeping the inverses in memory. sherd_meta_save_again always copies the tables of an expanded
  * file, because the file must hold the numbers that a product has used.
  */
+#include <limits.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <time.h>
 
 #include "core/alloc.h"
@@ -127,11 +130,55 @@ static int save(sherd_meta *meta, const char *path, const sherd_meta_save_option
     return err;
 }
 
+#define EXPANDED_MAX 0x1p40 /* bytes; each entry takes at least one */
+
+/* Returns the free bytes at `path`; UINT64_MAX if unknown or if `path` is not a regular file. */
+static uint64_t free_at(const char *path)
+{
+    char folder[PATH_MAX];
+    struct statvfs fs;
+    struct stat st;
+    const char *slash = strrchr(path, '/');
+    size_t len = slash ? (size_t)(slash - path) + 1 : 0;
+    if ((stat(path, &st) == 0 && !S_ISREG(st.st_mode)) || len >= sizeof folder) return UINT64_MAX;
+    memcpy(folder, path, len);
+    folder[len] = '\0';
+    if (statvfs(len ? folder : ".", &fs) != 0) return UINT64_MAX;
+    return (uint64_t)fs.f_bavail * fs.f_frsize;
+}
+
+/* Detects, before hours of writing begin, that the arrays cannot be written. Deflate reduces an
+ * array to a quarter at best. */
+static int check_room(const sherd_meta *meta, const char *path, const sherd_meta_save_options *opt,
+                      sherd_diag *d)
+{
+    static const char hint[] = "the seed form (--form seed) holds the same in 32 bytes";
+    double entries = 0;
+    uint64_t bytes = 0, room = opt->expanded ? free_at(path) : UINT64_MAX;
+    char needs[16], has[16];
+    for (size_t i = 0; i < meta->f.count && opt->expanded; i++) {
+        const sherd_meta_operation *op = &meta->f.ops[i];
+        entries += (double)sherd_meta_table_rows(op) * (double)op->m +
+                   (double)op->k * (double)op->n;
+        if (entries > EXPANDED_MAX)
+            return sherd__fail(d, SHERD_EINVAL, hint,
+                               "the expanded form of %s and what is before it would be more than "
+                               "%s",
+                               op->name, sherd__bytes_text(EXPANDED_MAX, needs));
+        bytes += sherd_meta_bytes(meta, i);
+    }
+    if ((opt->deflate ? bytes / 4 : bytes) <= room) return SHERD_OK;
+    return sherd__fail(d, SHERD_EIO, hint, "%s needs %s, and its disk has %s left", path,
+                       sherd__bytes_text((double)bytes, needs),
+                       sherd__bytes_text((double)room, has));
+}
+
 int sherd_meta_save(sherd_meta *meta, const char *path, const sherd_meta_save_options *opt,
                     uint64_t *size, sherd_diag *d)
 {
     sherd_meta_save_options own;
     int err = sherd__options_read(&own, sizeof own, opt, "sherd_meta_save_options", d);
+    if (!err) err = check_room(meta, path, &own, d);
     return err ? err : save(meta, path, &own, sherd_meta_seed(meta) != NULL, size, d);
 }
 

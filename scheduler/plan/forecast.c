@@ -14,6 +14,8 @@
 #include "core/clock.h"
 #include "core/cpu.h"
 #include "core/diag.h"
+#include "core/field.h"
+#include "core/memory.h"
 #include "core/options.h"
 #include "matrix/gemm.h"
 #include "matrix/residue_limbs.h"
@@ -25,10 +27,9 @@
 #include "scheduler/plan/encoding.h"
 #include "scheduler/plan/forecast.h"
 #include "scheduler/plan/kernel_rates.h"
+#include "scheduler/plan/profile.h"
 #include "wire/cipher.h"
 #include "wire/link_rate.h"
-
-#define RESULT_MAX (UINT64_C(1) << 30) /* bytes; larger results are not calibrated with */
 
 static const double one = 1;
 
@@ -72,7 +73,8 @@ static double own_speed(size_t n, size_t k, size_t m)
 static void fill_rates(sherd_rates *r, const sherd_forecast_options *f, const sherd__nodes *nodes)
 {
     *r = f->rates;
-    if (!(r->session > 0)) r->session = sherd__link_rate_here();
+    if (!(r->session > 0))
+        r->session = f->no_measurements ? sherd__link_rate(true) : sherd__link_rate_here();
     if (!(r->session > 0)) r->session = sherd__cipher_rate();
     if (!(r->link > 0)) r->link = sherd__link_rate(!nodes->remote);
 }
@@ -99,6 +101,12 @@ typedef struct measured {
     bool residues; /* packed, as transferred */
 } measured;
 
+/* Nodes on this machine share half of its memory; one on another machine has half of that one's. */
+static uint64_t budget(const sherd_forecast_options *f, uint32_t nodes, bool remote)
+{
+    return f->node_memory ? f->node_memory : sherd__memory_of_node(remote || !nodes ? 1 : nodes);
+}
+
 /* Counts the nodes of a node file and their domains; coordinators are left out. */
 static int number_nodes(forecast *w, const sherd_forecast_options *f, const sherd__peers *peers)
 {
@@ -107,7 +115,7 @@ static int number_nodes(forecast *w, const sherd_forecast_options *f, const sher
     sherd__peer **list = sherd__calloc(peers->len, sizeof *list);
     w->domain = sherd__calloc(peers->len, sizeof *w->domain);
     int err = list && w->domain ? SHERD_OK : SHERD_ENOMEM;
-    *n = (sherd__nodes){ .domain = w->domain, .memory = f->node_memory };
+    *n = (sherd__nodes){ .domain = w->domain };
     for (size_t i = 0; !err && i < peers->len; i++) {
         if (strcmp(peers->list[i].role, "coordinator") == 0) continue;
         n->remote = n->remote || !sherd__peer_loopback(&peers->list[i]);
@@ -118,6 +126,7 @@ static int number_nodes(forecast *w, const sherd_forecast_options *f, const sher
         err = sherd__domains_number(list, n->count, sherd__addresses_written, NULL, w->domain,
                                     &n->domains, split);
     n->usable = n->domains;
+    n->memory = budget(f, n->count, n->remote);
     if (!err && sherd__domains_fault(list, n->count, unnamed, split, f->same_host_domains,
                                      w->domain_fault, sizeof w->domain_fault, &n->domain_hint))
         n->domain_fault = w->domain_fault;
@@ -148,10 +157,19 @@ static int find_nodes(forecast *w, const sherd_forecast_options *f, sherd_diag *
     w->nodes = (sherd__nodes){ .count = f->nodes,
                                .domain = w->domain,
                                .domains = f->nodes,
-                               .memory = f->node_memory,
+                               .memory = budget(f, f->nodes, f->remote),
                                .usable = f->nodes,
                                .remote = f->remote };
     return SHERD_OK;
+}
+
+#define RESULT_MAX (UINT64_C(1) << 30) /* bytes; larger results are not calibrated with */
+
+bool sherd__forecast_times(size_t rows, size_t cols)
+{
+    size_t len;
+    return sherd__mul(rows, cols, &len) && sherd__mul(len, sizeof(double), &len) &&
+           len <= RESULT_MAX;
 }
 
 /* Allocates memory of the result's size if none is given; results are folded into it during the
@@ -161,20 +179,19 @@ static int take_result(forecast *w, double *given, sherd_diag *d)
     size_t len;
     w->c = given;
     if (given) return SHERD_OK;
-    bool fits = sherd__mul(w->a.rows, w->b.cols, &len) && sherd__mul(len, sizeof *w->c, &len) &&
-                len <= RESULT_MAX;
-    if (!fits) {
+    if (!sherd__forecast_times(w->a.rows, w->b.cols)) {
         char hint[160];
         size_t row = w->b.cols > RESULT_MAX / sizeof *w->c ? 0 : w->b.cols * sizeof *w->c;
         if (row)
             snprintf(hint, sizeof hint,
-                     "plan %zu of its rows, and scale up; multiply --dry-run "
-                     "tells bytes of any size",
+                     "forecast %zu of its rows, and scale up; or bytes alone (no_time)",
                      (size_t)(RESULT_MAX / row));
-        return sherd__fail(d, SHERD_ERANGE, row ? hint : "plan some of its columns, and scale up",
+        return sherd__fail(d, SHERD_ERANGE,
+                           row ? hint : "forecast some of its columns, and scale up",
                            "a result of %zu x %zu is too large to be rehearsed with: above %u MB",
                            w->a.rows, w->b.cols, (unsigned)(RESULT_MAX / 1000000));
     }
+    len = w->a.rows * w->b.cols * sizeof *w->c;
     w->own_c = w->c = sherd__calloc(len ? len : 1, 1);
     return w->c ? SHERD_OK : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
 }
@@ -194,8 +211,8 @@ static void look(sherd_forecast *out, const forecast *w)
     out->tiles = shape.tiles;
     if (p->scheme->takes & SHERD_TAKES_ENCODING) {
         out->encoding = p->encoding.csr ? SHERD_ENCODING_CSR : SHERD_ENCODING_DENSE;
-        out->dense_seconds = p->encoding.dense_s;
-        out->csr_seconds = p->encoding.csr_s;
+        out->seconds_dense = p->encoding.dense_s;
+        out->seconds_csr = p->encoding.csr_s;
     }
     out->node_memory = p->plan.node_bytes;
     for (uint32_t i = 0; i < 2; i++) {
@@ -208,13 +225,13 @@ static void look(sherd_forecast *out, const forecast *w)
 /* --- speeds and time ------------------------------------------------------------------------- */
 
 /* Returns the speed of products: the user's figure if given, or what nodes measured when they are
- * remote or no product may be computed here. Returns 0 if it must be measured here. */
+ * remote or nothing may be measured here. Returns 0 if it must be measured here. */
 static double told_speed(const forecast *w, const sherd__traffic *t,
                          const sherd_forecast_options *f)
 {
     const sherd__nodes *n = &w->nodes;
     if (f->rates.node_gflops > 0) return f->rates.node_gflops;
-    if (!n->remote && !f->no_products) return 0;
+    if (!n->remote && !f->no_measurements) return 0;
     return t->residues && n->residue_gflops > 0 ? n->residue_gflops : n->gflops;
 }
 
@@ -247,8 +264,7 @@ static unsigned others_of(const forecast *w, bool residues)
 {
     const sherd__nodes *n = &w->nodes;
     uint64_t cores = sherd__cpu_usable(), threads = n->threads ? n->threads : 1;
-    uint64_t memory = w->opt->memory ? w->opt->memory : SHERD__MEMORY_DEFAULT;
-    uint64_t all = 2 + n->count * threads, room = memory / SHERD__CONTENTION_MEMBER;
+    uint64_t all = 2 + n->count * threads, room = w->opt->memory / SHERD__CONTENTION_MEMBER;
     if (n->remote || (!residues && !sherd__blas_by_many())) return 0;
     if (all > cores) all = cores;
     if (all > room) all = room;
@@ -256,23 +272,28 @@ static unsigned others_of(const forecast *w, bool residues)
 }
 
 /* Measures everything while as many threads multiply as there will be during the product. m->gflops
- * is the speed of one of them. */
+ * is the speed of one of them. Without measurements everything is a typical value. */
 static int measure(forecast *w, const sherd__traffic *t, const sherd_forecast_options *f,
                    measured *m, sherd_rates *rates)
 {
     sherd__contention_work task = task_of(w, as_they_travel(w, t, &f->rates));
     sherd__contention *c = NULL;
     unsigned threads = sherd__blas_threads();
+    m->residues = task.residues;
+    if (f->no_measurements) {
+        m->own = sherd__calibration_typical(&w->p, t);
+        m->pace = sherd__kernel_rates_typical();
+        fill_rates(rates, f, &w->nodes);
+        return SHERD_OK;
+    }
     sherd__blas_threads_set(1);
-    if (!f->no_products && !(told_speed(w, t, f) > 0))
-        c = sherd__contention_begin(others_of(w, task.residues), &task);
+    if (!(told_speed(w, t, f) > 0)) c = sherd__contention_begin(others_of(w, task.residues), &task);
     int err = sherd__rehearse(&m->own, &w->p, t);
     if (!err) {
         m->pace = sherd__kernel_rates_here();
         fill_rates(rates, f, &w->nodes);
     }
     m->gflops = sherd__contention_end(c);
-    m->residues = task.residues;
     sherd__blas_threads_set(threads);
     return err;
 }
@@ -337,10 +358,10 @@ static void predict(sherd_forecast *out, const forecast *w, const sherd__traffic
     out->rates.node_gflops = in.node_gflops;
     sherd__cost_predict(&cost, &in);
     out->seconds = w->prepare_s + cost.seconds; /* nothing is sent while preparing */
-    out->nodes_s = cost.nodes_s;
-    out->links_s = cost.links_s;
-    out->here_s = cost.here_s;
-    out->cores_s = cost.cores_s;
+    out->seconds_nodes = cost.nodes_s;
+    out->seconds_links = cost.links_s;
+    out->seconds_here = cost.here_s;
+    out->seconds_cores = cost.cores_s;
     out->bound = bounds[cost.bound ? cost.bound : SHERD__BOUND_HERE];
 }
 
@@ -356,7 +377,7 @@ static int run(sherd_forecast *out, forecast *w, const sherd_forecast_options *f
         /* Measured first: BLAS threads spin for a tenth of a second after a product, and must not
          * disturb the other measurements or the product itself. */
         double own = f->rates.gflops;
-        if (!(own > 0) && !f->no_products) own = own_speed(w->a.rows, w->a.cols, w->b.cols);
+        if (!(own > 0) && !f->no_measurements) own = own_speed(w->a.rows, w->a.cols, w->b.cols);
         err = measure(w, &t, f, &m, &out->rates);
         if (!err) find_own(out, w, &m, own);
         pthread_mutex_unlock(&blas);
@@ -381,12 +402,15 @@ static int forecast_product(sherd_view a, sherd_view b, const sherd_product_opti
     if (!d) d = &own;
     int err = sherd__view_check(w.a, "A", d);
     if (!err) err = sherd__view_check(w.b, "B", d);
+    if (!err) err = sherd__profile_check(opt->profile_a, a, "A", d);
+    if (!err) err = sherd__profile_check(opt->profile_b, b, "B", d);
     if (!err) err = find_nodes(&w, f, d);
-    if (!err && !f->no_time) err = take_result(&w, f->result, d);
+    bool folds = !f->no_time && !f->no_measurements;
+    if (!err && folds) err = take_result(&w, f->result, d);
     if (!err) {
         /* Masks of blind must be kept for a later run. */
         bool masks = sherd_scheme_describe(opt->scheme)->takes & SHERD_TAKES_MASKS;
-        bool look_only = f->no_time || masks;
+        bool look_only = !folds || masks;
         double began = sherd__clock_busy_s();
         err = sherd__prepare_multiply(&w.p, w.a, w.b, look_only ? NULL : w.c, w.b.cols, &w.nodes,
                                       opt, d);
@@ -406,7 +430,7 @@ int sherd_forecast_multiply(sherd_view a, sherd_view b, const sherd_product_opti
 {
     sherd_product_options own;
     sherd_forecast_options with;
-    sherd_forecast found = { 0 };
+    sherd_forecast found = { .bound = "" };
     int err = sherd__result_check(out, "sherd_forecast", d);
     if (!err) err = sherd__product_options_read(&own, opt, d);
     if (!err) err = sherd__options_read(&with, sizeof with, f, "sherd_forecast_options", d);
@@ -414,4 +438,44 @@ int sherd_forecast_multiply(sherd_view a, sherd_view b, const sherd_product_opti
     err = forecast_product(a, b, &own, &with, &found, d);
     sherd__result_write(out, &found, sizeof found);
     return err;
+}
+
+const sherd_field *sherd_forecast_fields(size_t *count)
+{
+    static const char *const encodings[] = { "auto", "dense", "csr", NULL };
+    static const sherd_field fields[] = {
+        SHERD__FIELD(sherd_forecast, scheme, U32, "", "number of the scheme"),
+        SHERD__FIELD(sherd_forecast, nodes, U32, "", "nodes"),
+        SHERD__FIELD(sherd_forecast, primes, U32, "", "primes; 0: one product in float64"),
+        SHERD__FIELD(sherd_forecast, blocks, U32, "", "blocks that A is cut into"),
+        SHERD__FIELD(sherd_forecast, threshold, U32, "", "answers that decode"),
+        SHERD__FIELD(sherd_forecast, slack, U32, "", "answers that may be missing"),
+        SHERD__FIELD(sherd_forecast, panels, U64, "", "row panels"),
+        SHERD__FIELD(sherd_forecast, tiles, U64, "", "column tiles"),
+        SHERD__FIELD(sherd_forecast, tasks, U64, "", "tasks to compute"),
+        SHERD__FIELD_ENUM(sherd_forecast, encoding, encodings, "how A is sent"),
+        SHERD__FIELD(sherd_forecast, tasks_csr, U64, "", "tasks with a panel in CSR"),
+        SHERD__FIELD(sherd_forecast, seconds_dense, F64, "s", "what differs, if A is sent dense"),
+        SHERD__FIELD(sherd_forecast, seconds_csr, F64, "s", "what differs, if A is sent in CSR"),
+        SHERD__FIELD(sherd_forecast, bytes_out, U64, "bytes", "sent to the nodes"),
+        SHERD__FIELD(sherd_forecast, bytes_in, U64, "bytes", "received from the nodes"),
+        SHERD__FIELD(sherd_forecast, at_most, BOOL, "", "the numbers of bytes are upper bounds"),
+        SHERD__FIELD(sherd_forecast, flops, F64, "", "of all nodes; a multiply-add is two"),
+        SHERD__FIELD(sherd_forecast, node_memory, U64, "bytes", "held by one node at most"),
+        SHERD__FIELD(sherd_forecast, exposure_a, F64, "fraction", "of A, to the most exposed node"),
+        SHERD__FIELD(sherd_forecast, exposure_b, F64, "fraction", "of B, to the most exposed node"),
+        SHERD__FIELD(sherd_forecast, seconds, F64, "s", "until the result is there"),
+        SHERD__FIELD(sherd_forecast, seconds_nodes, F64, "s", "the nodes' products alone"),
+        SHERD__FIELD(sherd_forecast, seconds_links, F64, "s", "the links alone"),
+        SHERD__FIELD(sherd_forecast, seconds_here, F64, "s", "this machine's own work alone"),
+        SHERD__FIELD(sherd_forecast, seconds_cores, F64, "s", "all work on this machine's cores"),
+        SHERD__FIELD(sherd_forecast, bound, NAME, "", "the slowest of these"),
+        SHERD__FIELD(sherd_forecast, own_seconds, F64, "s", "the same product by dgemm here"),
+        SHERD__FIELD(sherd_forecast, rates.gflops, F64, "1e9/s", "of the product here"),
+        SHERD__FIELD(sherd_forecast, rates.node_gflops, F64, "1e9/s", "of one node"),
+        SHERD__FIELD(sherd_forecast, rates.session, F64, "bytes/s", "of one thread, in sessions"),
+        SHERD__FIELD(sherd_forecast, rates.link, F64, "bytes/s", "of all links together"),
+    };
+    *count = sizeof fields / sizeof *fields;
+    return fields;
 }

@@ -32,6 +32,9 @@ typedef struct sherd__traffic {
                         not requested and an idle node helps only if there is time */
 } sherd__traffic;
 
+/** Returns whether a result of this shape is small enough to be measured with. */
+bool sherd__forecast_times(size_t rows, size_t cols);
+
 /** Counts the traffic of a product. alike: assumes that all panels but the last are like the first;
  *  this holds for operands without zeros and avoids reading them. p must not be running.
  *  SHERD_EUNSUPPORTED: the scheme does not report sizes. */
@@ -45,5 +48,8 @@ typedef struct sherd__calibration {
 } sherd__calibration;
 int sherd__rehearse(sherd__calibration *out, sherd__prepared *p,
                     const sherd__traffic *t) SHERD_MUST;
+/** Returns what sherd__rehearse would measure on a typical machine, from the number of bytes: right
+ *  within a factor of two or so. */
+sherd__calibration sherd__calibration_typical(const sherd__prepared *p, const sherd__traffic *t);
 
 #endif

@@ -153,6 +153,19 @@ static void measure(void)
     sherd__free(b.rs);
 }
 
+/* Those of one core of a Zen 5, rounded. */
+sherd__kernel_rates sherd__kernel_rates_typical(void)
+{
+    return (sherd__kernel_rates){ .unpack = 2.5e9,
+                                  .pack = 6e9,
+                                  .widen = 20e9,
+                                  .lay = 10e9,
+                                  .stream = 15e9,
+                                  .mask = 3e9,
+                                  .judge_residues = 10e9,
+                                  .judge_f64 = 20e9 };
+}
+
 sherd__kernel_rates sherd__kernel_rates_here(void)
 {
     bool again = sherd__fresh_lock(&fresh);

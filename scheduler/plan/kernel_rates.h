@@ -24,5 +24,7 @@ typedef struct sherd__kernel_rates {
 
 /** Returns the rates; all are positive. Any thread. */
 sherd__kernel_rates sherd__kernel_rates_here(void);
+/** Returns the rates of a typical machine: nothing is measured. */
+sherd__kernel_rates sherd__kernel_rates_typical(void);
 
 #endif

@@ -11,12 +11,10 @@
 
 #include "core/diag.h"
 
-#define CELL_MAX (UINT64_C(16) << 20) /* bytes; larger cells bring no advantage */
-#define DEPTH_MIN 3u                  /* one being sent, one computed, one received */
+#define DEPTH_MIN 3u /* one being sent, one computed, one received */
 #define DEPTH_MAX 64u
-#define PANELS_MIN 6u                  /* of one slot, if there are enough rows: for overlap */
-#define SMALL_CELL (UINT64_C(1) << 20) /* bytes; smaller cells are not made for overlap */
-#define BESIDE 2u                      /* cells that a node sends or receives while it computes */
+#define PANELS_MIN 6u /* of one slot, if there are enough rows: for overlap */
+#define BESIDE 2u     /* cells that a node sends or receives while it computes */
 
 static uint64_t least(uint64_t a, uint64_t b)
 {
@@ -25,7 +23,7 @@ static uint64_t least(uint64_t a, uint64_t b)
 
 uint64_t sherd__plan_enough(uint64_t cell)
 {
-    return cell < SMALL_CELL ? SMALL_CELL : least(cell, CELL_MAX);
+    return cell < SHERD__CELL_SMALL ? SHERD__CELL_SMALL : least(cell, SHERD__CELL_MAX);
 }
 
 /* Returns the bytes that a node holds for one column of the resident block: as received, as
@@ -34,15 +32,6 @@ static double resident_column(const sherd__plan_input *in)
 {
     double copies = (double)in->size_b + (in->size_b == 8 ? 0 : 8) + (in->primes_len ? 8 : 0);
     return (double)(in->widest ? in->widest : 1) * copies;
-}
-
-const char *sherd__plan_bytes_text(double bytes, char out[16])
-{
-    static const char *const units[] = { "bytes", "KB", "MB", "GB", "TB", "PB" };
-    size_t u = 0;
-    for (; bytes >= 999.5 && u + 1 < sizeof units / sizeof *units; u++) bytes /= 1000;
-    snprintf(out, 16, u > 0 && bytes < 9.95 ? "%.1f %s" : "%.0f %s", bytes, units[u]);
-    return out;
 }
 
 /* Fails because not even one row and one column fit. row: bytes of both at a node. */
@@ -55,11 +44,10 @@ static int too_little(const sherd__plan_input *in, double row, sherd_diag *d)
         d, SHERD_EFEWNODES, "give the nodes (or --memory) more room, or use more nodes",
         "the work does not fit: %s has %s and the coordinator %s; one row and one column "
         "need about %s at a node and %s here",
-        in->smallest ? in->smallest : "a node",
-        sherd__plan_bytes_text((double)in->node_memory, there),
-        sherd__plan_bytes_text((double)in->memory, here),
-        sherd__plan_bytes_text(need > need_row ? need : need_row, want_there),
-        sherd__plan_bytes_text(need_here, want_here));
+        in->smallest ? in->smallest : "a node", sherd__bytes_text((double)in->node_memory, there),
+        sherd__bytes_text((double)in->memory, here),
+        sherd__bytes_text(need > need_row ? need : need_row, want_there),
+        sherd__bytes_text(need_here, want_here));
 }
 
 /* Returns as many rows as a cell may have, but leaves enough panels for transfer and computation to
@@ -88,7 +76,7 @@ static uint32_t depth_of(const sherd__plan_input *in, uint64_t cell_bytes)
     /* For large cells, the minimum that keeps everything busy is enough. */
     uint64_t busy = (uint64_t)in->tasks + BESIDE;
     if (busy < DEPTH_MIN + 1) busy = DEPTH_MIN + 1;
-    if (cell_bytes > SMALL_CELL && depth > busy) depth = busy;
+    if (cell_bytes > SHERD__CELL_SMALL && depth > busy) depth = busy;
     return (uint32_t)depth;
 }
 
@@ -96,7 +84,8 @@ int sherd__plan_make(sherd__plan *out, const sherd__plan_input *in, sherd_diag *
 {
     double answer_el = in->primes_len ? 3.0 * in->primes_len : 8.0;
     double left_row = (double)in->widest * (double)in->size_a;
-    double cell_max = (double)least(CELL_MAX, in->memory / 2 / ((uint64_t)in->slots * DEPTH_MIN));
+    double cell_max = (double)least(SHERD__CELL_MAX,
+                                    in->memory / 2 / ((uint64_t)in->slots * DEPTH_MIN));
     double for_cells = 0.35 * (double)in->node_memory / DEPTH_MIN;
     /* Nodes compute with doubles: narrower elements are there in both types. */
     double node_row_left = (double)in->widest * ((double)in->size_a + 8);
@@ -145,10 +134,32 @@ int sherd__plan_fit(sherd__plan *out, uint64_t *counted, const sherd__plan_input
         int err = sherd__plan_make(&plan, &now, i == most ? d : NULL);
         if (err && i == most) return err;
         double cells = err ? 0 : cells_of(&plan, in);
-        if (err || (cells > 2 * fewest && plan.cell_bytes < SMALL_CELL)) break;
+        if (err || (cells > 2 * fewest && plan.cell_bytes < SHERD__CELL_SMALL)) break;
         fewest = fmin(fewest, cells);
         *out = plan;
         *counted = rooms[i];
     }
     return SHERD_OK;
+}
+
+void sherd__plan_rows(sherd__plan *out, uint64_t *counted, const sherd__plan_input *in,
+                      unsigned operands, const uint64_t *rooms, size_t len)
+{
+    double row = (double)(in->widest ? in->widest : 1) * 8 * (operands + 1), most = 0;
+    double cell = fmin((double)in->memory / 2 / (DEPTH_MIN * in->slots),
+                       (double)SHERD__CELL_MAX / 2);
+    for (size_t i = sherd__plan_spared(len) + 1; i-- > 0;) {
+        double node = fmin(0.3 * (double)rooms[i] / DEPTH_MIN, cell);
+        if (most > 0 && (node < row || (2 * node < most && node < (double)SHERD__CELL_SMALL)))
+            break;
+        most = fmax(most, node);
+        *counted = rooms[i];
+        cell = node;
+    }
+    double rows = cell / row < 1 ? 1 : cell / row;
+    *out = (sherd__plan){ .panel_rows = rows > (double)in->n ? in->n : (size_t)rows,
+                          .tile_cols = 1,
+                          .depth = DEPTH_MIN,
+                          .perm_cache = in->memory / 4 };
+    if (out->panel_rows == 0) out->panel_rows = 1;
 }

@@ -36,10 +36,8 @@ typedef struct sherd__plan {
 } sherd__plan;
 
 /** Returns the bytes from which on larger cells are made only where panels do not get too few: at
- *  least 1 MB. cell: as nodes declare it. */
+ *  least SHERD__CELL_SMALL. cell: as nodes declare it. */
 uint64_t sherd__plan_enough(uint64_t cell);
-/** Writes "6.3 GB" or "820 KB" (powers of 1000, as in all messages) to out, and returns out. */
-const char *sherd__plan_bytes_text(double bytes, char out[16]);
 /** Plans a product. SHERD_EFEWNODES if a node cannot hold a single row and column; *d says what
  *  would be enough. */
 int sherd__plan_make(sherd__plan *out, const sherd__plan_input *in, sherd_diag *d) SHERD_MUST;
@@ -56,6 +54,20 @@ size_t sherd__plan_spared(size_t len);
  */
 int sherd__plan_fit(sherd__plan *out, uint64_t *counted, const sherd__plan_input *in,
                     const uint64_t *rooms, size_t len, sherd_diag *d) SHERD_MUST;
+
+/**
+ * Plans panels of rows for an element-wise operation of 1 or 2 operands: reads n, slots, widest and
+ * memory of *in. Nodes are left out as by sherd__plan_fit: if a row does not fit into them, or if
+ * they would more than double the number of panels. The memory of the remaining nodes is used,
+ * however large or small.
+ */
+void sherd__plan_rows(sherd__plan *out, uint64_t *counted, const sherd__plan_input *in,
+                      unsigned operands, const uint64_t *rooms, size_t len);
+
+/* Bytes of a cell. Larger ones than the first bring no advantage; smaller ones than the second are
+ * not made for overlap, or to suit one node. */
+#define SHERD__CELL_MAX (UINT64_C(16) << 20)
+#define SHERD__CELL_SMALL (UINT64_C(1) << 20)
 
 #define SHERD__MEMORY_DEFAULT (UINT64_C(192) << 20)
 

@@ -20,8 +20,6 @@
 #include "schemes/elementwise.h"
 #include "wire/session.h"
 
-#define SMALL_APPLY 0x1p20 /* bytes; panels of this size are as efficient at nodes as larger ones */
-
 static int stored_perm(void *ctx, uint64_t row, uint32_t n, uint32_t *perm)
 {
     const sherd_shuffles *s = ctx;
@@ -41,6 +39,7 @@ static void set_defaults(sherd_product_options *opt)
     bool as_masks = sherd_scheme_describe(opt->scheme)->takes & SHERD_TAKES_MASKS;
     if (!opt->bits && !as_masks) opt->bits = SHERD__FIXED_BITS;
     if (!opt->colluding) opt->colluding = 1;
+    if (!opt->memory) opt->memory = SHERD__MEMORY_DEFAULT;
 }
 
 int sherd__product_options_read(sherd_product_options *own, const sherd_product_options *opt,
@@ -55,6 +54,28 @@ void sherd__product_options_init(sherd_product_options *opt)
 {
     *opt = (sherd_product_options){ .size = sizeof *opt };
     set_defaults(opt);
+}
+
+/* Options with profiles of both operands: those of the caller, or new ones for this call. */
+typedef struct profiled {
+    sherd_product_options opt;
+    sherd_profile a, b;
+} profiled;
+
+static void profiles_begin(profiled *with, sherd_view a, sherd_view b,
+                           const sherd_product_options *opt)
+{
+    with->opt = *opt;
+    sherd__profile_init(&with->a, a);
+    sherd__profile_init(&with->b, b);
+    if (!opt->profile_a) with->opt.profile_a = &with->a;
+    if (!opt->profile_b) with->opt.profile_b = &with->b;
+}
+
+static void profiles_end(profiled *with)
+{
+    sherd__profile_fini(&with->a);
+    sherd__profile_fini(&with->b);
 }
 
 static int begin(sherd__prepared *p, size_t slots)
@@ -107,13 +128,6 @@ size_t sherd__prepare_widest(const sherd__prepared *p, size_t len)
     return most;
 }
 
-int sherd__prepare_range(sherd_view a, sherd_view b, const sherd_product_options *opt,
-                         sherd_diag *d)
-{
-    const sherd__scheme *e = sherd__scheme_find(opt->scheme);
-    return e && e->planner->range ? e->planner->range(a, b, opt, d) : SHERD_OK;
-}
-
 uint64_t sherd__prepare_least(const sherd_product_options *opt)
 {
     const sherd__scheme *e = sherd__scheme_find(opt->scheme);
@@ -156,28 +170,6 @@ int sherd__prepared_allowed(const sherd__prepared *p, const sherd__nodes *nodes,
     return allowed(p, nodes, 0, d) && allowed(p, nodes, 1, d) ? SHERD_OK : SHERD_EEXPOSURE;
 }
 
-int sherd__prepare_exposures(size_t len, uint32_t nodes, const sherd_product_options *opt,
-                             sherd_diag *d)
-{
-    sherd_diag mine = { 0 };
-    sherd__prepared p = { .entropy = sherd__entropy_os() };
-    uint32_t node = 0;
-    bool dealt = sherd_scheme_describe(opt->scheme)->takes & SHERD_TAKES_SHUFFLES;
-    if (!dealt || opt->exposure_max <= 0 || len == 0) return SHERD_OK;
-    int err = begin(&p, nodes);
-    if (!err) err = sherd__prepare_draw(&p, len, opt, &mine);
-    if (err && mine.code) (void)!sherd__fail(d, err, mine.hint, "%s", mine.message);
-    else if (err)
-        (void)!sherd__fail(d, err, NULL, "cannot draw exposures: %s", sherd_strerror(err));
-    size_t most = err ? 0 : sherd__prepare_widest(&p, len);
-    while (!err && p.planned[node] < most) node++;
-    double share = (double)most / (double)len; /* the ledger rounds its bound to whole entries */
-    if (share > opt->exposure_max + 0.5 / (double)len)
-        err = beyond(node, share, 0, opt->exposure_max, d);
-    sherd__prepared_fini(&p);
-    return err;
-}
-
 /* Sets up the ledger, which decides what each node may be given. Coded: share s belongs to domain
  * s, whichever nodes that has. Operands in clear must keep the bound that the user asked for, which
  * the plan is checked against immediately. */
@@ -201,22 +193,30 @@ static int set_up_ledger(sherd__prepared *p, const sherd__nodes *nodes,
     return err || hidden ? err : sherd__prepared_allowed(p, nodes, d);
 }
 
-static int check_options(const sherd_product_options *opt, const sherd__nodes *nodes, sherd_diag *d)
+static int check_nodes(const sherd__nodes *nodes, sherd_diag *d)
 {
-    if (nodes->count == 0)
-        return sherd__fail(d, SHERD_EFEWNODES, "start nodes with -n or name them with --nodes",
-                           "there is no node to send work to");
+    if (nodes->count > 0) return SHERD_OK;
+    return sherd__fail(d, SHERD_EFEWNODES, "start nodes with -n or name them with --nodes",
+                       "there is no node to send work to");
+}
+
+static bool holds(uint32_t bits)
+{
+    return bits >= SHERD__FIXED_BITS_MIN && bits <= SHERD__PRIVATE_BITS;
+}
+
+static int check_options(const sherd_product_options *opt, sherd_diag *d)
+{
     const sherd_scheme_info *scheme = sherd_scheme_describe(opt->scheme);
     if (!sherd__scheme_find(opt->scheme))
         return sherd__fail(d, SHERD_EINVAL, "sherd/scheme.h lists them: SHERD_SHARE, ...",
                            "unknown scheme %d", (int)opt->scheme);
     bool exact = opt->exact || scheme->exact_only,
          as_masks = (scheme->takes & SHERD_TAKES_MASKS) && !opt->bits;
-    if (exact && !as_masks && (opt->bits < 2 || opt->bits > 26))
+    if (exact && !as_masks && !holds(opt->bits))
         return sherd__fail(d, SHERD_EINVAL, "choose --bits between 2 and 26",
                            "exact mode with %u bits: 2 to 26 are possible", opt->bits);
-    if ((scheme->takes & SHERD_TAKES_BITS_B) && opt->bits_b &&
-        (opt->bits_b < 2 || opt->bits_b > 26))
+    if ((scheme->takes & SHERD_TAKES_BITS_B) && opt->bits_b && !holds(opt->bits_b))
         return sherd__fail(d, SHERD_EINVAL, "choose --bits-b between 2 and 26",
                            "exact mode with %u bits for B: 2 to 26 are possible", opt->bits_b);
     if (opt->encoding > SHERD_ENCODING_CSR || !(opt->link_rate >= 0))
@@ -227,6 +227,17 @@ static int check_options(const sherd_product_options *opt, const sherd__nodes *n
         return sherd__fail(d, SHERD_EINVAL, "give a fraction between 0 and 1",
                            "an exposure bound of %g: expected 0 to 1", opt->exposure_max);
     return SHERD_OK;
+}
+
+static int check_shapes(sherd_view a, sherd_view b, sherd_diag *d)
+{
+    if (a.cols != b.rows)
+        return sherd__fail(d, SHERD_ESHAPE, "the columns of A must be the rows of B",
+                           "A is %zu x %zu and B is %zu x %zu", a.rows, a.cols, b.rows, b.cols);
+    if (a.rows <= UINT32_MAX && a.cols <= UINT32_MAX && b.cols <= UINT32_MAX) return SHERD_OK;
+    return sherd__fail(d, SHERD_ESHAPE, "cut the operands",
+                       "A is %zu x %zu and B is %zu x %zu: no dimension may pass 2^32 - 1", a.rows,
+                       a.cols, b.rows, b.cols);
 }
 
 int sherd__prepare_multiply(sherd__prepared *p, sherd_view a, sherd_view b, double *c, size_t ldc,
@@ -250,20 +261,20 @@ int sherd__prepare_part(sherd__prepared *p, sherd_view a, sherd_view b, const sh
                             .name_a = sherd__name_a(opt),
                             .name_b = sherd__name_b(opt),
                             .entropy = sherd__prepare_entropy(nodes) };
-    int err = check_options(opt, nodes, d);
-    if (!err && a.cols != b.rows)
-        err = sherd__fail(d, SHERD_ESHAPE, "the columns of A must be the rows of B",
-                          "A is %zu x %zu and B is %zu x %zu", a.rows, a.cols, b.rows, b.cols);
+    int err = check_nodes(nodes, d);
+    if (!err) err = check_options(opt, d);
+    if (!err) err = check_shapes(a, b, d);
     if (!err && ldc < b.cols)
         err = sherd__fail(d, SHERD_EINVAL, "give C rows at least as long as those of B",
                           "the row stride of C is %zu, B has %zu columns", ldc, b.cols);
-    if (!err && (a.rows > UINT32_MAX || a.cols > UINT32_MAX || b.cols > UINT32_MAX))
-        err = sherd__fail(d, SHERD_ESHAPE, "cut the operands",
-                          "A is %zu x %zu and B is %zu x %zu: no dimension may pass 2^32 - 1",
-                          a.rows, a.cols, b.rows, b.cols);
     p->entries_a = (uint64_t)a.rows * a.cols;
     if (!err) err = begin(p, nodes->count);
-    if (!err) err = p->planner->prepare(p, a, b, c, ldc, nodes, opt, d);
+    if (!err) {
+        profiled with;
+        profiles_begin(&with, a, b, opt);
+        err = p->planner->prepare(p, a, b, c, ldc, nodes, &with.opt, d);
+        profiles_end(&with);
+    }
     if (!err) err = set_up_ledger(p, nodes, opt, d);
     if (err) {
         sherd__prepared_fini(p);
@@ -274,31 +285,15 @@ int sherd__prepare_part(sherd__prepared *p, sherd_view a, sherd_view b, const sh
     return SHERD_OK;
 }
 
-/* Plans the panels of an element-wise operation, as those of a product with one column in each
- * operand. Fewer than half of the nodes are left out: if a row does not fit into them, or if they
- * would more than double the number of panels. The memory of the remaining nodes is used, however
- * large or small. */
-static void plan_apply(sherd__prepared *p, size_t n, size_t widest, unsigned arity,
-                       const sherd__nodes *nodes, const sherd_product_options *opt)
+static void plan_apply(sherd__prepared *p, size_t n, size_t widest, const sherd__nodes *nodes,
+                       const sherd_product_options *opt)
 {
+    const sherd__plan_input in = {
+        .n = n, .slots = p->slots, .widest = widest, .memory = opt->memory
+    };
     const uint64_t *rooms = nodes->rooms ? nodes->rooms : &nodes->memory;
-    uint64_t memory = opt->memory ? opt->memory : SHERD__MEMORY_DEFAULT;
-    double row = (double)(widest ? widest : 1) * 8 * (arity + 1), most = 0;
-    double cell = (double)memory / 2 / (3.0 * p->slots);
-    if (cell > 0x1p23) cell = 0x1p23;
-    for (size_t i = sherd__plan_spared(nodes->rooms ? nodes->rooms_len : 1) + 1; i-- > 0;) {
-        double node = fmin(0.3 * (double)rooms[i] / 3, cell);
-        if (most > 0 && (node < row || (2 * node < most && node < SMALL_APPLY))) break;
-        most = fmax(most, node);
-        p->node_memory = rooms[i];
-        cell = node;
-    }
-    double rows = cell / row < 1 ? 1 : cell / row;
-    p->plan = (sherd__plan){ .panel_rows = rows > (double)n ? n : (size_t)rows,
-                             .tile_cols = 1,
-                             .depth = 3,
-                             .perm_cache = memory / 4 };
-    if (p->plan.panel_rows == 0) p->plan.panel_rows = 1;
+    sherd__plan_rows(&p->plan, &p->node_memory, &in, sherd__map_arity(p->op), rooms,
+                     nodes->rooms ? nodes->rooms_len : 1);
 }
 
 static int fill_in_apply(sherd__prepared *p, sherd_view a, sherd_view b, double *out, size_t ldo,
@@ -306,7 +301,7 @@ static int fill_in_apply(sherd__prepared *p, sherd_view a, sherd_view b, double 
 {
     int err = sherd__prepare_draw(p, a.cols, opt, d);
     if (err) return err;
-    plan_apply(p, a.rows, sherd__prepare_widest(p, a.cols), sherd__map_arity(p->op), nodes, opt);
+    plan_apply(p, a.rows, sherd__prepare_widest(p, a.cols), nodes, opt);
     sherd__elementwise_params ew = {
         .op = p->op,
         .a = a,
@@ -338,7 +333,8 @@ int sherd__prepare_apply(sherd__prepared *p, uint32_t op, sherd_view a, sherd_vi
                             .name_a = sherd__name_a(opt),
                             .name_b = sherd__name_b(opt),
                             .entropy = sherd__prepare_entropy(nodes) };
-    int err = check_options(opt, nodes, d);
+    int err = check_nodes(nodes, d);
+    if (!err) err = check_options(opt, d);
     unsigned arity = sherd__map_arity(op);
     if (!err && arity == 0)
         err = sherd__fail(d, SHERD_EINVAL, "sherd/product.h lists them: SHERD_OP_SIGMOID, ...",
@@ -418,4 +414,75 @@ void sherd__prepared_fini(sherd__prepared *p)
     sherd__free(p->exposures);
     sherd__free(p->planned);
     sherd__wipe(p, sizeof *p);
+}
+
+/* ---- before there are nodes ------------------------------------------------------------------ */
+
+int sherd_product_domains(uint64_t *least, const sherd_product_options *opt, sherd_diag *d)
+{
+    sherd_product_options own;
+    int err = sherd__product_options_read(&own, opt, d);
+    if (!err) err = check_options(&own, d);
+    if (!err) *least = sherd__prepare_least(&own);
+    return err;
+}
+
+static int check_range(sherd_view a, sherd_view b, const sherd_product_options *opt, sherd_diag *d)
+{
+    const sherd__planner *planner = sherd__scheme_find(opt->scheme)->planner;
+    profiled with;
+    if (!planner->range) return SHERD_OK;
+    profiles_begin(&with, a, b, opt);
+    int err = planner->range(a, b, &with.opt, d);
+    profiles_end(&with);
+    return err;
+}
+
+int sherd_product_range(sherd_view a, sherd_view b, const sherd_product_options *opt, sherd_diag *d)
+{
+    sherd_product_options own;
+    int err = sherd__product_options_read(&own, opt, d);
+    if (!err) err = sherd__view_check(a, "A", d);
+    if (!err) err = sherd__view_check(b, "B", d);
+    if (!err) err = sherd__profile_check(own.profile_a, a, "A", d);
+    if (!err) err = sherd__profile_check(own.profile_b, b, "B", d);
+    if (!err) err = check_options(&own, d);
+    if (!err) err = check_shapes(a, b, d);
+    return err ? err : check_range(a, b, &own, d);
+}
+
+static int check_exposures(size_t len, uint32_t nodes, const sherd_product_options *opt,
+                           sherd_diag *d)
+{
+    sherd_diag mine = { 0 };
+    sherd__prepared p = { .entropy = sherd__entropy_os() };
+    uint32_t node = 0;
+    bool dealt = sherd_scheme_describe(opt->scheme)->takes & SHERD_TAKES_SHUFFLES;
+    if (!dealt || opt->exposure_max <= 0 || len == 0) return SHERD_OK;
+    int err = begin(&p, nodes);
+    if (!err) err = sherd__prepare_draw(&p, len, opt, &mine);
+    if (err && mine.code) (void)!sherd__fail(d, err, mine.hint, "%s", mine.message);
+    else if (err)
+        (void)!sherd__fail(d, err, NULL, "cannot draw exposures: %s", sherd_strerror(err));
+    size_t most = err ? 0 : sherd__prepare_widest(&p, len);
+    while (!err && p.planned[node] < most) node++;
+    double share = (double)most / (double)len; /* the ledger rounds its bound to whole entries */
+    if (share > opt->exposure_max + 0.5 / (double)len)
+        err = beyond(node, share, 0, opt->exposure_max, d);
+    sherd__prepared_fini(&p);
+    return err;
+}
+
+int sherd_product_exposures(uint64_t columns, uint32_t nodes, const sherd_product_options *opt,
+                            sherd_diag *d)
+{
+    sherd_product_options own;
+    int err = sherd__product_options_read(&own, opt, d);
+    if (!err) err = check_options(&own, d);
+    if (!err && (nodes == 0 || columns > UINT32_MAX))
+        err = sherd__fail(d, SHERD_EINVAL, NULL,
+                          "%llu columns at %u nodes: expected 1 node or more, and fewer than 2^32 "
+                          "columns",
+                          (unsigned long long)columns, nodes);
+    return err ? err : check_exposures((size_t)columns, nodes, &own, d);
 }

@@ -102,23 +102,8 @@ int sherd__prepare_part(sherd__prepared *p, sherd_view a, sherd_view b, const sh
 int sherd__prepare_apply(sherd__prepared *p, uint32_t op, sherd_view a, sherd_view b, double *out,
                          size_t ldo, const sherd__nodes *nodes, const sherd_product_options *opt,
                          sherd_diag *d) SHERD_MUST;
-/**
- * Checks the values of the operands before there are nodes: whether fixed point holds them in the
- * number of bits requested (blind: in that of the masks), and whether primes hold their sums.
- * Errors are those of preparing: SHERD_ERANGE, SHERD_EINVAL.
- */
-int sherd__prepare_range(sherd_view a, sherd_view b, const sherd_product_options *opt,
-                         sherd_diag *d) SHERD_MUST;
 /** Returns the least number of domains that the scheme needs for opt->colluding and opt->spare. */
 uint64_t sherd__prepare_least(const sherd_product_options *opt);
-/**
- * Checks opt->exposure_max before there are nodes and without reading operands: whether the
- * exposures of `len` columns, which are determined by seed or shuffles, keep this bound if each
- * node is a domain of its own. SHERD_EEXPOSURE as when preparing. Preparing may still fail if this
- * check succeeds.
- */
-int sherd__prepare_exposures(size_t len, uint32_t nodes, const sherd_product_options *opt,
-                             sherd_diag *d) SHERD_MUST;
 /** Sets the next A (at most as many rows as prepared for) and the destination of its product.
  *  Requires SHERD_KEEPS_RIGHT. */
 int sherd__prepared_next(sherd__prepared *p, sherd_view a, double *c, size_t ldc, uint32_t bits,

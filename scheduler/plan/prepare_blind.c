@@ -67,16 +67,17 @@ static int check_primes(const sherd__maskfile_head *h, const char *path, sherd_d
 }
 
 /* shape: b has only a shape, no values. */
-static int check_b(const sherd__maskfile_head *h, sherd_view b, bool shape, const char *path,
-                   sherd_diag *d)
+static int check_b(const sherd__maskfile_head *h, sherd_view b, bool shape,
+                   const sherd_product_options *opt, sherd_diag *d)
 {
+    const char *path = opt->masks;
     sherd__digest digest;
     if (h->k != b.rows || h->m != b.cols)
         return sherd__fail(d, SHERD_ESHAPE, "prepare masks for this B",
                            "%s: masks for a B of %llu x %llu, this one is %zu x %zu", path,
                            (ull)h->k, (ull)h->m, b.rows, b.cols);
     if (shape) return SHERD_OK;
-    int err = sherd__digest_view(&digest, b, d);
+    int err = sherd__profile_hash(opt->profile_b, &digest, d);
     if (err || !memcmp(digest.sha256, h->b.sha256, sizeof digest.sha256)) return err;
     return sherd__fail(d, SHERD_EEXPOSURE, "prepare masks for this B",
                        "%s: masks for another B: its digest differs", path);
@@ -87,7 +88,7 @@ static int choose_a(sherd__fixed *f, sherd_view a, uint32_t bits, const sherd_pr
 {
     sherd_diag mine = { 0 };
     const char *name = sherd__name_a(opt);
-    int err = sherd__fixed_choose(a, bits, name, f, d);
+    int err = sherd__profile_fixed(opt->profile_a, bits, name, f, d);
     if (err || !sherd__fixed_hold(f, a, bits, name, &mine)) return err;
     return sherd__fail(d, SHERD_ERANGE,
                        f->largest >> (SHERD__PRIVATE_BITS - 1)
@@ -111,11 +112,10 @@ static int blind_range(sherd_view a, sherd_view b, const sherd_product_options *
     return err;
 }
 
-static int choose_widths(sherd__prepared *p, sherd_view a, sherd_view b,
-                         const sherd__maskfile_head *h, const sherd_product_options *opt,
-                         sherd_diag *d)
+static int choose_widths(sherd__prepared *p, sherd_view a, const sherd__maskfile_head *h,
+                         const sherd_product_options *opt, sherd_diag *d)
 {
-    int err = sherd__fixed_choose(b, h->bits_b, sherd__name_b(opt), &p->fixed_b, d);
+    int err = sherd__profile_fixed(opt->profile_b, h->bits_b, sherd__name_b(opt), &p->fixed_b, d);
     if (!err) err = choose_a(&p->fixed_a, a, h->bits_a, opt, d);
     p->primes_len = h->primes_len;
     p->exact = true;
@@ -138,7 +138,7 @@ static int plan(sherd__prepared *p, sherd_view a, sherd_view b, const sherd__nod
         .size_a = p->size_a,
         .size_b = p->size_b,
         .primes_len = p->primes_len,
-        .memory = opt->memory ? opt->memory : SHERD__MEMORY_DEFAULT,
+        .memory = opt->memory,
     };
     return sherd__prepare_cut(p, &in, nodes, d);
 }
@@ -183,10 +183,10 @@ static int blind_prepare(sherd__prepared *p, sherd_view a, sherd_view b, double 
     if (err) return err;
     const sherd__maskfile_head *h = sherd__maskfile_head_of(p->masks);
     bool shape = !c && b.row_stride == 0 && b.col_stride == 0; /* one number for all values */
-    err = check_b(h, b, shape, opt->masks, d);
+    err = check_b(h, b, shape, opt, d);
     if (!err) err = check_widths(h, opt, d);
     if (!err) err = check_primes(h, opt->masks, d);
-    if (!err) err = choose_widths(p, a, b, h, opt, d);
+    if (!err) err = choose_widths(p, a, h, opt, d);
     if (!err && a.rows > sherd__maskfile_left(p->masks))
         err = sherd__fail(d, SHERD_EEXPOSURE,
                           "prepare more with sherd prepare, or multiply fewer rows",

@@ -3,6 +3,7 @@
 #define SCHEDULER_PLAN_PREPARE_INTERNAL_H
 
 #include "crypto/perm.h"
+#include "scheduler/plan/profile.h"
 #include "scheduler/plan/schemes.h"
 
 /** Returns the name of operand A for messages. */
@@ -16,11 +17,6 @@ static inline const char *sherd__name_b(const sherd_product_options *opt)
     return opt->name_b ? opt->name_b : "B";
 }
 
-/** Determines the fixed point of both operands under a private scheme, and the primes that hold
- *  sums of `inner` products, from shapes, types and bits only. SHERD_ERANGE; SHERD_EINVAL: a type
- *  is wider than the bits requested. */
-int sherd__prepare_bounds(sherd__prepared *p, sherd_view a, sherd_view b, size_t inner,
-                          const sherd_product_options *opt, sherd_diag *d) SHERD_MUST;
 /** Plans for nodes->rooms, or for nodes->memory if that is NULL, and sets p->plan and
  *  p->node_memory. Sets in->node_memory and in->smallest. SHERD_EFEWNODES. */
 int sherd__prepare_cut(sherd__prepared *p, sherd__plan_input *in, const sherd__nodes *nodes,

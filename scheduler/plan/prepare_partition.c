@@ -32,12 +32,12 @@ static sherd__perm_source rows_source(sherd__prepared *p, const sherd_product_op
 
 /* Chooses fixed point. If it does not hold the values, suggests floats in addition, which private
  * schemes do not have. */
-static int choose_or_float(sherd_view v, unsigned bits, const char *name, sherd__fixed *out,
+static int choose_or_float(sherd_profile *v, unsigned bits, const char *name, sherd__fixed *out,
                            sherd_diag *d)
 {
     sherd_diag mine = { 0 };
     char hint[sizeof mine.hint + 32];
-    int err = sherd__fixed_choose(v, bits, name, out, &mine);
+    int err = sherd__profile_fixed(v, bits, name, out, &mine);
     if (!err) return SHERD_OK;
     snprintf(hint, sizeof hint, "%s%s", mine.hint,
              err == SHERD_ERANGE ? ", or multiply in floats" : "");
@@ -51,8 +51,8 @@ static int choose_exact(sherd__prepared *p, sherd_view a, sherd_view b,
     const char *name_a = sherd__name_a(opt), *name_b = sherd__name_b(opt);
     int err = SHERD_OK;
     if (p->as) p->fixed_b = *p->as;
-    else err = choose_or_float(b, opt->bits, name_b, &p->fixed_b, d);
-    if (!err && a.data) err = choose_or_float(a, opt->bits, name_a, &p->fixed_a, d);
+    else err = choose_or_float(opt->profile_b, opt->bits, name_b, &p->fixed_b, d);
+    if (!err && a.data) err = choose_or_float(opt->profile_a, opt->bits, name_a, &p->fixed_a, d);
     else if (!err) p->fixed_a.bound = (UINT64_C(1) << (opt->bits - 1)) - 1;
     if (!err && opt->bits_bind) err = sherd__fixed_hold(&p->fixed_b, b, opt->bits, name_b, d);
     if (!err && opt->bits_bind && a.data)
@@ -101,7 +101,7 @@ static int plan(sherd__prepared *p, sherd_view a, sherd_view b, const sherd__nod
         .size_a = p->size_a,
         .size_b = p->size_b,
         .primes_len = p->primes_len,
-        .memory = opt->memory ? opt->memory : SHERD__MEMORY_DEFAULT,
+        .memory = opt->memory,
     };
     return sherd__prepare_cut(p, &in, nodes, d);
 }
@@ -109,18 +109,16 @@ static int plan(sherd__prepared *p, sherd_view a, sherd_view b, const sherd__nod
 static int look_at(sherd__prepared *p, sherd_view a, sherd_view b, const sherd_product_options *opt,
                    bool *finite, double *density, uint64_t *nonzeros, sherd_diag *d)
 {
-    sherd__scan scan;
     *density = 1;
     *nonzeros = 0;
-    sherd__view_scan(b, &scan);
-    p->b_finite = scan.nonfinite == 0;
+    p->b_finite = sherd__profile_scan(opt->profile_b)->nonfinite == 0;
     *finite = p->b_finite && a.data;
     if (a.data) {
-        sherd__view_scan(a, &scan);
-        *finite = *finite && scan.nonfinite == 0;
+        const sherd__scan *scan = sherd__profile_scan(opt->profile_a);
+        *finite = *finite && scan->nonfinite == 0;
         size_t all = a.rows * a.cols;
-        *nonzeros = scan.nonzeros;
-        if (p->b_finite && all) *density = (double)scan.nonzeros / (double)all;
+        *nonzeros = scan->nonzeros;
+        if (p->b_finite && all) *density = (double)scan->nonzeros / (double)all;
     }
     p->tolerant = !opt->exact;
     p->check_error = opt->exact ? CHECK_ERROR_EXACT : 1;
@@ -226,19 +224,17 @@ static int partition_next(sherd__prepared *p, sherd_view a, double *c, size_t ld
 {
     sherd__scan scan;
     sherd__fixed fixed = p->fixed_a;
+    sherd__view_scan(a, &scan);
     if (p->exact) {
-        int err = sherd__fixed_choose(a, bits, "A", &fixed, d);
+        int err = sherd__fixed_of_scan(a, &scan, bits, "A", &fixed, d);
         if (!err) err = sherd__fixed_hold(&fixed, a, bits, "A", d); /* B was kept for these bits */
         if (err) return err;
         p->fixed_a = fixed;
-        p->encoding_in.value_bytes = wire_size(a, true, &fixed);
-        choose_encoding(p, a, sherd__view_nonzeros(a));
-        return sherd__partition_next(&p->hiding, a, c, ldc, true, &fixed);
     }
-    sherd__view_scan(a, &scan);
-    p->encoding_in.value_bytes = wire_size(a, false, &fixed);
+    bool finite = p->exact || (p->b_finite && scan.nonfinite == 0);
+    p->encoding_in.value_bytes = wire_size(a, p->exact, &fixed);
     choose_encoding(p, a, scan.nonzeros);
-    return sherd__partition_next(&p->hiding, a, c, ldc, p->b_finite && scan.nonfinite == 0, &fixed);
+    return sherd__partition_next(&p->hiding, a, c, ldc, finite, &fixed);
 }
 
 const sherd__planner sherd__partition_planner = {

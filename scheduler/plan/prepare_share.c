@@ -17,7 +17,6 @@
 #include "schemes/share/share.h"
 #include "wire/session.h"
 
-#define CELL_MAX (UINT64_C(16) << 20)
 #define PANELS_MIN 4u /* fewer than in other schemes: a node converts all of B for each panel */
 #define DEPTH 2u
 #define KEPT 0.3         /* of the memory, for checks of a kept operand's panels */
@@ -27,12 +26,13 @@
 #define U8_BITS 9u /* including the sign */
 
 /* Sets the width that the range proof uses: that of the element type if it is narrow, otherwise the
- * width that the caller allows. */
-static int bound(sherd__fixed *f, sherd_view v, unsigned bits, const char *name, const char *hint,
-                 sherd_diag *d)
+ * width that the caller allows. known: v's profile, or NULL. */
+static int bound(sherd__fixed *f, sherd_view v, sherd_profile *known, unsigned bits,
+                 const char *name, const char *hint, sherd_diag *d)
 {
     sherd_diag mine = { 0 };
-    int err = sherd__fixed_choose(v, bits, name, f, d);
+    int err = known ? sherd__profile_fixed(known, bits, name, f, d)
+                    : sherd__fixed_choose(v, bits, name, f, d);
     if (err || !f->integers) return err;
     if (v.dtype == SHERD_U8 && bits < U8_BITS)
         return sherd__fail(d, SHERD_EINVAL, hint,
@@ -61,18 +61,21 @@ static int bound(sherd__fixed *f, sherd_view v, unsigned bits, const char *name,
 static int bound_a(sherd__prepared *p, sherd_view a, const sherd_product_options *opt,
                    sherd_diag *d)
 {
-    return bound(&p->fixed_a, a, opt->bits, sherd__name_a(opt),
+    return bound(&p->fixed_a, a, opt->profile_a, opt->bits, sherd__name_a(opt),
                  "give --bits 9 or more; --bits-b sets the right operand's apart", d);
 }
 
 static int bound_b(sherd__fixed *f, sherd_view b, const sherd_product_options *opt, sherd_diag *d)
 {
-    return bound(f, b, opt->bits_b ? opt->bits_b : opt->bits, sherd__name_b(opt),
+    return bound(f, b, opt->profile_b, opt->bits_b ? opt->bits_b : opt->bits, sherd__name_b(opt),
                  "give --bits-b 9 or more", d);
 }
 
-int sherd__prepare_bounds(sherd__prepared *p, sherd_view a, sherd_view b, size_t inner,
-                          const sherd_product_options *opt, sherd_diag *d)
+/* Determines the fixed point of both operands, and the primes that hold sums of `inner` products,
+ * from shapes, types and bits only. SHERD_ERANGE; SHERD_EINVAL: a type is wider than the bits
+ * requested. */
+static int bounds(sherd__prepared *p, sherd_view a, sherd_view b, size_t inner,
+                  const sherd_product_options *opt, sherd_diag *d)
 {
     size_t primes;
     int err = bound_a(p, a, opt, d);
@@ -196,7 +199,8 @@ static checks checks_of(const sherd__prepared *p, const work *k)
 /* Plans panels and tiles. DEPTH positions are in memory at a time, each with all shares, enough
  * answers to decode, and the data to check them. */
 static int plan(sherd__plan *out, const sherd__prepared *p, const work *k, uint64_t memory,
-                uint64_t node_memory, const sherd__nodes *nodes, bool named, sherd_diag *d)
+                uint64_t node_memory, const sherd__nodes *nodes, const char *smallest,
+                sherd_diag *d)
 {
     const double enough = (double)sherd__plan_enough(nodes->cell);
     const size_t inner = k->inner, rows = k->rows, right = k->right;
@@ -205,7 +209,7 @@ static int plan(sherd__plan *out, const sherd__prepared *p, const work *k, uint6
     double window = (budget / DEPTH - check.each - check.row) / p->code.shares;
     double by_node = 0.35 * (double)node_memory / (DEPTH + 1);
     double cell = window < by_node ? window : by_node;
-    if (cell > (double)CELL_MAX) cell = (double)CELL_MAX;
+    if (cell > (double)SHERD__CELL_MAX) cell = (double)SHERD__CELL_MAX;
     double tile = 0.3 * (double)node_memory / (wire * (double)(inner ? inner : 1));
     double tile_row = (cell / wire - (double)k->left) / (double)k->each;
     if (tile_row < tile) tile = tile_row;
@@ -216,9 +220,9 @@ static int plan(sherd__plan *out, const sherd__prepared *p, const work *k, uint6
                            "the work does not fit: one row and one column of %zu entries modulo %u "
                            "primes, and what checks them, are more than what %s here and %s at %s "
                            "hold",
-                           inner, p->primes_len, sherd__plan_bytes_text((double)memory, own),
-                           sherd__plan_bytes_text((double)node_memory, there),
-                           named && nodes->smallest ? nodes->smallest : "a node");
+                           inner, p->primes_len, sherd__bytes_text((double)memory, own),
+                           sherd__bytes_text((double)node_memory, there),
+                           smallest ? smallest : "a node");
     }
     out->tile_cols = tile >= (double)right ? (right ? right : 1) : (size_t)tile;
     double row = wire * ((double)k->left + (double)k->each * (double)out->tile_cols);
@@ -263,42 +267,26 @@ static int keeps_too_little(uint64_t node, double kept, sherd_diag *d)
                        kept * 1e-6, (double)node * 1e-6);
 }
 
-/*
- * Chooses the memory that the plan assumes at nodes. Tasks are sized by what nodes declare, and a
- * node may declare a wrong figure. Spare domains with the least memory are left out: if the work
- * fits only without them, or if they would more than double the number of tasks. kept: bytes of an
- * A that is kept at each node.
- */
+/* Plans for these nodes, all of which are counted on. kept: bytes of an A that is kept at each
+ * node. */
 static int fit(sherd__prepared *p, const work *k, double kept, const sherd__nodes *nodes,
                const sherd_product_options *opt, sherd_diag *d)
 {
-    uint64_t memory = opt->memory ? opt->memory : SHERD__MEMORY_DEFAULT;
-    uint32_t spare = nodes->budgets ? nodes->usable - p->threshold : 0;
-    double fewest = INFINITY;
-    for (uint32_t i = spare + 1; i-- > 0;) {
-        uint64_t node = nodes->budgets ? nodes->budgets[i] : nodes->memory;
-        sherd_diag *why = i == spare ? d : NULL;
-        sherd__plan out;
-        int err = kept > 0.6 * (double)node
-                      ? keeps_too_little(node, kept, why)
-                      : plan(&out, p, k, memory, node - (uint64_t)kept, nodes, !spare, why);
-        if (err && i == spare) return err;
-        if (err || tasks_of(&out, k) > 2 * fewest) break;
-        fewest = fmin(fewest, tasks_of(&out, k));
-        p->plan = out;
-        p->node_memory = node;
-    }
-    return SHERD_OK;
+    uint64_t node = nodes->budgets ? nodes->budgets[0] : nodes->memory;
+    const char *smallest = node == nodes->memory ? nodes->smallest : NULL;
+    if (kept > 0.6 * (double)node) return keeps_too_little(node, kept, d);
+    p->node_memory = node;
+    return plan(&p->plan, p, k, opt->memory, node - (uint64_t)kept, nodes, smallest, d);
 }
 
 /* Chooses a code and plans for these nodes; *tasks is the number of tasks. */
 typedef int attempt(void *ctx, const sherd__nodes *nodes, double *tasks, sherd_diag *d);
 
 /*
- * Runs `try` for most of the nodes. Domains with the least memory are left out while the others are
- * enough: if the work fits only without them, or if they would more than double the number of
- * tasks. With fewer nodes the shares are larger, so work that does not fit in the fewest nodes may
- * fit in more.
+ * Runs `try` for most of the nodes. Tasks are sized by what nodes declare, and a node may declare a
+ * wrong figure: domains with the least memory are left out while the others are enough, if the work
+ * fits only without them, or if they would more than double the number of tasks. With fewer nodes
+ * the shares are larger, so work that does not fit in the fewest nodes may fit in more.
  */
 static int for_most(const sherd__nodes *all, const sherd_product_options *opt, attempt *try,
                     void *ctx, sherd_diag *d)
@@ -354,7 +342,7 @@ static int open_scheme(sherd__prepared *p, sherd_view a, size_t part, const sher
         .primes_len = p->primes_len,
         .entropy = p->entropy,
     };
-    uint64_t memory = opt->memory ? opt->memory : SHERD__MEMORY_DEFAULT;
+    uint64_t memory = opt->memory;
     if (windows) sp.windows = *windows;
     if (part) sp.check_bytes = (size_t)(KEPT * (double)memory);
     memcpy(sp.primes, sherd__primes_default.p, sizeof sp.primes);
@@ -392,7 +380,7 @@ static int kept_code(sherd__prepared *p, sherd_view a, size_t part, const work *
     sherd_view b = sherd_view_c(&widest, SHERD_F64, 1, 1);
     size_t sums = part * k->each;
     *panel_rows = SIZE_MAX;
-    int err = sherd__prepare_bounds(p, a, b, k->inner, opt, d);
+    int err = bounds(p, a, b, k->inner, opt, d);
     if (!err) err = choose_code(p, part, nodes, opt, d);
     if (err || sums <= k->inner || !codes_b(opt)) return err;
     uint32_t few = p->primes_len;
@@ -404,7 +392,7 @@ static int kept_code(sherd__prepared *p, sherd_view a, size_t part, const work *
         *panel_rows = panel / k->each;
         return SHERD_OK;
     }
-    err = sherd__prepare_bounds(p, a, b, sums, opt, d);
+    err = bounds(p, a, b, sums, opt, d);
     return err ? err : choose_code(p, part, nodes, opt, d);
 }
 
@@ -527,7 +515,7 @@ static int share_prepare(sherd__prepared *p, sherd_view a, sherd_view b, double 
     const sherd__nodes some = able(all, false), *nodes = &some;
     p->exact = true;
     share_attempt t = { p, a, b, opt };
-    int err = sherd__prepare_bounds(p, a, b, a.cols, opt, d);
+    int err = bounds(p, a, b, a.cols, opt, d);
     if (!err) err = for_most(nodes, opt, code_share, &t, d);
     if (err) return err;
     p->slots = p->code.shares;
@@ -539,7 +527,7 @@ static int share_prepare(sherd__prepared *p, sherd_view a, sherd_view b, double 
 static int share_range(sherd_view a, sherd_view b, const sherd_product_options *opt, sherd_diag *d)
 {
     sherd__prepared p = { .exact = true };
-    return sherd__prepare_bounds(&p, a, b, a.cols, opt, d);
+    return bounds(&p, a, b, a.cols, opt, d);
 }
 
 const sherd__planner sherd__share_planner = {

@@ -28,3 +28,9 @@ bool sherd_scheme_private(sherd_scheme s)
     const sherd_scheme_info *info = sherd_scheme_describe(s);
     return info->hides_a && info->withstands != SHERD_WITHSTANDS_NONE;
 }
+
+bool sherd_scheme_for_network(sherd_scheme s)
+{
+    const sherd_scheme_info *info = sherd_scheme_describe(s);
+    return info->scheme && (info->hides_b || !sherd_scheme_private(s));
+}

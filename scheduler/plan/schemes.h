@@ -12,15 +12,15 @@
  *  operand or the option and says what to do. */
 typedef struct sherd__planner {
     /** Checks the operands' values before there are nodes: whether fixed point holds them, and
-     *  primes their sums. NULL: no check. */
+     *  primes their sums. opt has profiles of both. NULL: no check. */
     int (*range)(sherd_view a, sherd_view b, const sherd_product_options *opt, sherd_diag *d);
     /** Returns the least number of domains of nodes for opt->colluding and opt->spare. NULL: 1. */
     uint64_t (*least)(const sherd_product_options *opt);
     /**
      * Plans C = A*B and opens its hiding: sets p->hiding, p->plan, p->slots, p->threshold and the
-     * values that a report includes. Shapes, strides and options have been checked; p->planned has
-     * nodes->count entries. If c is NULL there will be no run, unless a.data is NULL (KEEPS_RIGHT).
-     * The caller frees p, also after a failure.
+     * values that a report includes. Shapes, strides and options have been checked, and opt has
+     * profiles of both operands; p->planned has nodes->count entries. If c is NULL there will be no
+     * run, unless a.data is NULL (KEEPS_RIGHT). The caller frees p, also after a failure.
      */
     int (*prepare)(sherd__prepared *p, sherd_view a, sherd_view b, double *c, size_t ldc,
                    const sherd__nodes *nodes, const sherd_product_options *opt, sherd_diag *d);

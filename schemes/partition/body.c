@@ -52,17 +52,14 @@ static uint32_t widest(const deal_slot *s)
 
 void sherd__partition_size(const deal *d, const deal_slot *s, size_t rows, deal_size *out)
 {
-    size_t each = sherd_dtype_size((sherd_dtype)d->dtype_a);
-    *out = (deal_size){ .widest = widest(s),
-                        .rows = (uint64_t)rows * s->ngroups,
-                        .len = 8 * (uint64_t)s->ngroups + (uint64_t)rows * s->ncols * each };
+    *out = (deal_size){ .rows = (uint64_t)rows * s->ngroups, .values = (uint64_t)rows * s->ncols };
     if (d->csr) sherd__partition_measure(d, s, rows, out);
+    else sherd__partition_encode(d, s, out);
 }
 
 void sherd__partition_measure(const deal *d, const deal_slot *s, size_t rows, deal_size *out)
 {
-    size_t each = sherd_dtype_size((sherd_dtype)d->dtype_a);
-    *out = (deal_size){ .widest = widest(s) };
+    *out = (deal_size){ .rows = 0 };
     for (uint32_t q = 0; q < s->ngroups; q++) {
         const deal_group *g = &s->groups[q];
         for (size_t t = 0; t < rows; t++) {
@@ -73,6 +70,13 @@ void sherd__partition_measure(const deal *d, const deal_slot *s, size_t rows, de
             out->values += g->len;
         }
     }
+    sherd__partition_encode(d, s, out);
+}
+
+void sherd__partition_encode(const deal *d, const deal_slot *s, deal_size *out)
+{
+    size_t each = sherd_dtype_size((sherd_dtype)d->dtype_a);
+    out->widest = widest(s);
     uint64_t csr = sherd__csr_len(s->ngroups, out->rows, out->widest, out->entries, each);
     out->len = 8 * (uint64_t)s->ngroups + out->values * each;
     if (!d->csr || csr >= out->len || csr > SHERD__CSR_MAX) return;

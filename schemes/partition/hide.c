@@ -194,9 +194,9 @@ fail:
     return NULL;
 }
 
-static void describe(const deal *d, const deal_slot *s, sherd__cell at, size_t rows,
-                     const deal_size *size, sherd__fragment_info *left,
-                     sherd__fragment_info *result)
+void sherd__partition_describe(const deal *d, const deal_slot *s, sherd__cell at, size_t rows,
+                               const deal_size *size, sherd__fragment_info *left,
+                               sherd__fragment_info *result)
 {
     *left = (sherd__fragment_info){
         .origin = SHERD__HIDDEN,
@@ -216,26 +216,6 @@ static void describe(const deal *d, const deal_slot *s, sherd__cell at, size_t r
         .cols = width,
         .len = (uint64_t)rows * width * (r ? 3 * r : 8),
     };
-}
-
-int sherd__partition_sizes(void *ctx, sherd__cell at, sherd__cell_sizes *out)
-{
-    deal *d = ctx;
-    const deal_slot *s = &d->slots[at.slot];
-    size_t first, rows = sherd__partition_rows(d, at, &first);
-    deal_size size;
-    *out = (sherd__cell_sizes){ .empty = rows == 0 || s->ncols == 0 };
-    if (out->empty) return SHERD_OK;
-    if (d->p.skip_zeros || d->csr) {
-        int err = sherd__partition_gather(d, s, first, rows);
-        if (err) return err;
-        sherd__partition_measure(d, s, rows, &size);
-    } else {
-        sherd__partition_size(d, s, rows, &size);
-    }
-    out->empty = size.rows == 0;
-    describe(d, s, at, size.rows, &size, &out->left, &out->result);
-    return SHERD_OK;
 }
 
 /* Counts, for the report, the rows of a cell that were sent and, of `all`, those that were zero. */
@@ -267,7 +247,7 @@ static int make_cell(deal *d, sherd__cell at, deal_cell **out, uint8_t **body,
     sherd__partition_size(d, s, rows, &size);
     err = (bytes = sherd__alloc(size.len)) ? SHERD_OK : SHERD_ENOMEM;
     if (!err) err = emit(d, s, cell, first, rows, &size, bytes);
-    if (!err) describe(d, s, at, cell->rows, &size, left, result);
+    if (!err) sherd__partition_describe(d, s, at, cell->rows, &size, left, result);
     cell->csr = size.encoding == SHERD__CSR;
     if (!err) err = weigh_rows(d, cell);
     if (err) {

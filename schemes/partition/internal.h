@@ -74,7 +74,9 @@ typedef struct deal {
     sherd__i128 *wide; /* n x m sums, if residues are used */
     double *residues;  /* primes x tile_cols, of one answer row */
     sherd__i128 *wide_line;
-    bool csr; /* panels are sent in CSR, without zeros, if this is smaller */
+    bool csr;          /* panels are sent in CSR, without zeros, if this is smaller */
+    uint32_t *columns; /* sizes.c: for each panel and column of A, the entries that are not 0; NULL:
+                          not counted */
     uint64_t skipped, fragments, csr_cells;
 } deal;
 
@@ -132,6 +134,14 @@ int sherd__partition_gather(deal *d, const deal_slot *s, size_t first, size_t ro
 void sherd__partition_size(const deal *d, const deal_slot *s, size_t rows, deal_size *out);
 /** Computes the actual size by examining every value. */
 void sherd__partition_measure(const deal *d, const deal_slot *s, size_t rows, deal_size *out);
+/** Sets size->len, widest and encoding from its rows, values and (CSR) entries. */
+void sherd__partition_encode(const deal *d, const deal_slot *s, deal_size *size);
+/** Describes the blocks of a cell with `rows` rows. */
+void sherd__partition_describe(const deal *d, const deal_slot *s, sherd__cell at, size_t rows,
+                               const deal_size *size, sherd__fragment_info *left,
+                               sherd__fragment_info *result);
+/** Forgets what sherd__partition_sizes has counted of A. */
+void sherd__partition_forget(deal *d);
 /** Starts a left block. bytes: room for size->len; the caller fills in the table. */
 void sherd__partition_body_begin(deal_body *b, const deal *d, const deal_slot *s,
                                  const deal_size *size, uint8_t *bytes);

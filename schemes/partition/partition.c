@@ -257,6 +257,7 @@ static void deal_free(void *ctx)
     free_secret(d->colbuf, d->m);
     free_secret(d->inverse, d->m);
     free_secret(d->rowbuf, d->p.rows.row ? d->n_max : 0);
+    sherd__partition_forget(d);
     sherd__free(d->panel);
     sherd__free(d->line);
     sherd__free(d->wide);
@@ -353,6 +354,7 @@ int sherd__partition_next(sherd__hiding *h, sherd_view a, double *c, size_t ldc,
         sherd__partition_cell_free(d->cells[i]);
         d->cells[i] = NULL;
     }
+    sherd__partition_forget(d);
     d->p.a = a;
     d->p.c = c;
     d->p.ldc = ldc;

@@ -460,7 +460,7 @@ static void wake(void *ctx)
 static void begin(void)
 {
     if (identity) return;
-    if (sherd__identity_new(&identity) != 0) abort();
+    if (sherd_identity_new(&identity, NULL) != 0) abort();
     for (int r = 0; r < 12; r++)
         for (int c = 0; c < 3; c++) examples[r][c] = r % 2 + 0.125 * c;
     own.x = sherd_view_c(examples, SHERD_F64, 12, 3);

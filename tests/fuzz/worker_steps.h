@@ -78,7 +78,7 @@ static sherd_identity *puppet[N];
 static void steps_init(void)
 {
     for (int i = 0; i < N; i++)
-        if (sherd__identity_new(&puppet[i]) != 0) abort();
+        if (sherd_identity_new(&puppet[i], NULL) != 0) abort();
 }
 
 static void steps_free(steps *m)

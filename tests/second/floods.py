@@ -23,18 +23,26 @@ WAIT, COST, WORK = 3.0, 1.0, 0.1
 C = 0x9E3779B97F4A7C15
 
 
+def loop_folder(node):
+    """The folder in /proc of the thread of the node's loop, the oldest of those with its name."""
+    tasks = f"/proc/{node.process.pid}/task"
+    for task in sorted(map(int, os.listdir(tasks))):
+        with open(f"{tasks}/{task}/comm", encoding="ascii") as file:
+            if file.read() == "sherd-node\n":
+                return f"{tasks}/{task}"
+    raise AssertionError("the node has no loop")
+
+
 def loop_cpu(node):
-    """Processor time of the node's first thread, which is its loop."""
-    pid = node.process.pid
-    with open(f"/proc/{pid}/task/{pid}/stat", encoding="ascii") as file:
+    """Processor time of the node's loop."""
+    with open(f"{loop_folder(node)}/stat", encoding="ascii") as file:
         fields = file.read().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def loop_runs(node):
     """Processor time of the node's loop in seconds, with a resolution of microseconds."""
-    pid = node.process.pid
-    with open(f"/proc/{pid}/task/{pid}/schedstat", encoding="ascii") as file:
+    with open(f"{loop_folder(node)}/schedstat", encoding="ascii") as file:
         return int(file.read().split()[0]) / 1e9
 
 

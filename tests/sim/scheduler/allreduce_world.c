@@ -210,7 +210,7 @@ static void make_keys(world *w)
 {
     char lines[200 * NODES] = "", key[SHERD__FINGERPRINT_TEXT];
     for (uint32_t i = 0; i < w->count; i++) {
-        if (!identity[i]) assert_int_equal(sherd__identity_new(&identity[i]), 0);
+        if (!identity[i]) assert_int_equal(sherd_identity_new(&identity[i], NULL), 0);
         sherd__fingerprint_text(sherd__identity_fingerprint(identity[i]), key);
         if (i != w->absent)
             sprintf(lines + strlen(lines), "127.0.0.%u:%u key=%s\n", i + 1, 7000 + i, key);
@@ -603,6 +603,6 @@ void allreduce_world_close(world *w)
 int allreduce_keys_free(void **unused)
 {
     (void)unused;
-    for (uint32_t i = 0; i < NODES; i++) sherd__identity_free(identity[i]);
+    for (uint32_t i = 0; i < NODES; i++) sherd_identity_free(identity[i]);
     return 0;
 }

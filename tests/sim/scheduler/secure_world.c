@@ -101,7 +101,7 @@ void secure_connect(sim_node *n)
 static void start_node(world *w, uint32_t i)
 {
     sim_node *n = &w->node[i];
-    assert_int_equal(sherd__identity_new(&n->identity), 0);
+    assert_int_equal(sherd_identity_new(&n->identity, NULL), 0);
     n->rows = 5 + draw() % (ROWS - 5);
     for (size_t r = 0; r < n->rows; r++) {
         for (size_t k = 0; k < INPUTS; k++)
@@ -174,7 +174,7 @@ static void stop_node(sim_node *n)
     sherd__worker_free(n->worker);
     node_devices_close(n->devices);
     sherd__executor_free(n->executor);
-    sherd__identity_free(n->identity);
+    sherd_identity_free(n->identity);
     free(n->heard);
 }
 

@@ -151,7 +151,7 @@ static void a_node_whose_key_is_not_the_pinned_one_is_refused(void **s)
     sherd_identity *other;
     draw_state = 8;
     secure_begin(&w, 5, 0, 1);
-    assert_int_equal(sherd__identity_new(&other), 0);
+    assert_int_equal(sherd_identity_new(&other, NULL), 0);
     sherd_identity *own = w.node[2].identity;
     w.node[2].identity = other; /* the key that the coordinator now expects */
     secure_meet(&w);
@@ -160,7 +160,7 @@ static void a_node_whose_key_is_not_the_pinned_one_is_refused(void **s)
     assert_int_equal(secure_ask(&w), 0);
     w.node[2].identity = own;
     secure_is_sum_without(&w, (uint32_t[]){ 2 }, 1);
-    sherd__identity_free(other);
+    sherd_identity_free(other);
     secure_end(&w);
 }
 

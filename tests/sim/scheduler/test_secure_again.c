@@ -131,7 +131,7 @@ static void a_repeated_step_names_the_missing_node(void **s)
         secure_meet(&w);
         assert_int_equal(secure_ask(&w), 0);
         secure_end_job(&w);
-        assert_int_equal(sherd__identity_new(&other), 0);
+        assert_int_equal(sherd_identity_new(&other, NULL), 0);
         sherd_identity *own = w.node[3].identity;
         if (stranger) w.node[3].identity = other;
         secure_begin_again(&w, sums, stranger ? 31 : 31 - 8);
@@ -144,7 +144,7 @@ static void a_repeated_step_names_the_missing_node(void **s)
         sherd__fingerprint_text(sherd__identity_fingerprint(own), key);
         assert_non_null(strstr(d.message, stranger ? key : "not there: n3"));
         w.node[3].identity = own;
-        sherd__identity_free(other);
+        sherd_identity_free(other);
         secure_end(&w);
         sherd__sumlist_close(sums);
     }

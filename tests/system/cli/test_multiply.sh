@@ -103,6 +103,12 @@ run multiply A.npy B.npy -n 3 --dry-run --json
 report $? "--dry-run tells the cost of each choice and needs no output"
 json "len({c['own_seconds'] for c in d['choices']}) == 1 and all(c['pays'] == (c['seconds'] < c['own_seconds']) for c in d['choices'])"
 report $? "and all of them beside one time of this machine"
+run multiply A.npy B.npy -o C.npy -n 3 --json
+[ $code = 0 ] && json "(lambda p: [p['bytes_out'], p['bytes_in']] == [d['work_out'], d['work_in']] and p['seconds'] > 0 and p['bound'] in ('nodes', 'links', 'here', 'cores') and 'pays' in p)(d['predicted']) and d['local_products'] == 0"
+report $? "--json has the forecast of the run, exact in bytes, without a product computed here"
+run plan 40000x4x40000 --remote 3 --node-gflops 10 --link 1G
+[ $code = 0 ] && grep -q '^  plain  *5.3 MB  *13 GB ' out && grep -q 'too large for times to be predicted' out
+report $? "a plan of a result that is too large to measure with has its bytes, and says so"
 fails 2 "link: expected a size .*, found '0'" plan A.npy B.npy --remote 3 --link 0; report $? "no link has the rate 0"
 fails 124 'do not listen' multiply A.npy B.npy -o C.npy -n 2 --timeout 1ms
 [ $? = 0 ] && grep -q 'try: give it more with --timeout' err; report $? "too short a --timeout is named as such"
@@ -124,7 +130,7 @@ assert b['bytes_out'] < a['bytes_out'] - 8000 and b['check']['equal']" &&
     report $? "$mode: CSR sends fewer bytes and gives the result"
 done
 rm -f C.npy; run multiply sparse.npy tall.npy -o C.npy -n 3 --encoding csr
-[ $code = 0 ] && grep -q 'A travelled in CSR, without zeros, in ' err
+[ $code = 0 ] && grep -q 'A was sent in CSR, without zeros, in ' err
 report $? "a run says that zeros were left out"
 fails 2 'has no effect under --scheme share' multiply A.npy B.npy -o C.npy -n 3 --scheme share --encoding csr
 report $? "a coded operand has no zeros to leave out"

@@ -97,6 +97,12 @@ report $? "plan: what no choice can hold is found before nodes are started"
 run plan wide.npy B.npy --remote 3 --node-gflops 10 --link 1G
 [ $code = 0 ] && grep -q '^  share, 1 colluding  wide.npy: row 6, column 5: 65536 is beyond 65535' out && grep -q '^  plain  *[0-9]' out
 report $? "and what one cannot is said in its row"
+run multiply wide.npy B.npy -n 3 --dry-run
+[ $code = 0 ] && grep -q '^  share, 1 colluding  wide.npy: row 6, column 5: 65536 is beyond 65535' out && grep -q '^\* permute, all  *[0-9]' out
+report $? "as in the table of --dry-run"
+run multiply wide.npy B.npy -n 3 --dry-run --json
+[ $code = 0 ] && json "[c['choice'].split(',')[0] for c in d['choices'] if 'impossible' in c] == ['share', 'share1'] and [c['choice'] for c in d['choices'] if c['chosen']] == ['permute, all']"
+report $? "and in its JSON"
 # All zeros: the range proof is about shapes and widths, not values.
 run multiply long.npy tall.npy -o C.npy -n 3 --scheme share --json
 [ $code = 0 ] && json "d['primes'] == 3"; report $? "the primes follow from shapes and --bits: three for 2^17 zeros"

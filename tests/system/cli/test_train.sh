@@ -161,7 +161,7 @@ mv labels good/t10k-labels-idx1-ubyte
 refuses 3 'train-images-idx3-ubyte: ' "a truncated IDX file is refused" images.conf --data cut
 refuses 3 'far: row 31 has the label 9' "a label of an IDX file out of range names its row" images.conf --data far
 refuses 4 'no such file' "data that there are not are exit 4" small.conf --data nowhere
-refuses 3 'seed: is none of the files' "data of no known form are refused" small.conf --data seed
+refuses 3 'seed: unknown kind of data file' "data of no known form are refused" small.conf --data seed
 refuses 3 'init.npz\|w1' "initial weights of another shape are refused" small.conf --initial a.npz
 refuses 3 'the member w1 is missing' "initial weights that are none are refused" small.conf --initial data.npz
 refuses 2 'log would replace' "the log does not replace the data" small.conf --data data.npy --log data.npy

@@ -94,7 +94,9 @@ DISK_SLOW="$T/slow" LD_PRELOAD="$(dirname "$S")/tests/system/cli/preload_disk.so
     "$S" train my.conf --seed seed -q --checkpoint run --checkpoint-every 50 >out 2>err &
 pid=$!
 is_there() { [ -e "$1" ]; }
-await is_there run/checkpoint-000000000100.npz && : >slow && sleep 0.4 && kill -TERM $pid # both it and the last one take seconds
+await is_there run/checkpoint-000000000100.npz && : >slow && was=$(cat run/head)
+next_one() { [ "$(cat run/head)" != "$was" ]; }
+await next_one && sleep 1 && kill -TERM $pid # the next one has begun; it and the last one take seconds
 wait $pid; code=$?
 [ $code = 13 ] && grep -q 'interrupted after' err && "$S" verify run 2>>err
 report $? "a checkpoint that takes longer than a signal is waited for is kept all the same"

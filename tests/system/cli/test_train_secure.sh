@@ -421,7 +421,7 @@ refused() { # words, options: a node that does not start
 refused 'hole.csv:3:3:' --data hole.csv && refused 'hole.csv:.*nobody' --data hole.csv --label nobody &&
     refused 'names a column of a .csv' --data mine-1.npz --label y && refused 'without --data' --label y &&
     refused 'without --data' --epsilon 3 &&
-    refused 'no such file' --data none.csv && refused 'none of the files' --data small.conf
+    refused 'no such file' --data none.csv && refused 'unknown kind of data file' --data small.conf
 report $? "data that cannot be read are refused with file, line and column"
 
 start 1 --data mine-1.npz
@@ -447,11 +447,11 @@ for l in lines:
     assert l["event"] == "update" and (l["parts"], l["dropped"], l["examples"], l["by"]) == (3, 0, 85, 0), l
 '
 report $? "a trace has what the sums tell, and nothing of any node"
-fails 2 'nothing of them is hidden' small.conf --by gradients --aggregate secure -n 3 \
+fails 2 'from here are not hidden' small.conf --by gradients --aggregate secure -n 3 \
     --data mine-5.npz && fails 2 'needs --nodes' small.conf --by gradients --aggregate secure -n 3
 report $? "data that the coordinator deals are refused otherwise"
 bad=0
-fails 2 "go together: it trains on the examples here, and these are the nodes'" small.conf --by gradients \
+fails 2 "go together: this process does not have the nodes' examples" small.conf --by gradients \
     --aggregate secure -n 3 --simulate --data mine-5.npz --check || bad=1
 for o in '--shards 4' --async '--local-steps 2' --allow-drop --float-gradients '--spare 1'; do
     fails 2 'do not go together\|no effect' small.conf --by gradients --aggregate secure -n 3 \

@@ -77,7 +77,7 @@ told 2 "\"z=dott:3x4x5\": 'dott' is no kind of operation" "did you mean 'dot'" m
         -o meta.npz
 report $? "a kind of operation that is nearly one is answered with that one"
 
-told 3 "some.csv: is neither a .npy nor an IDX file" "give the .npy" audit --simulate permute \
+told 3 "some.csv: is not a .npy, .npz or IDX file" "save it with numpy.save" audit --simulate permute \
     --data some.csv
 report $? "an audit says which files it reads"
 
@@ -98,7 +98,7 @@ run train spiral --epochs 3
 report $? "a model that will not be kept is told before it is made"
 
 run train spiral --epochs 3 --checkpoint chian --resume
-[ $code = 0 ] && grep -q "chian held no checkpoint: this run begins anew" err &&
+[ $code = 0 ] && grep -q "chian has no checkpoint: this run begins with the first step" err &&
     run train spiral --epochs 4 --checkpoint chian --resume && [ $code = 0 ] && ! grep -q anew err
 report $? "resuming where nothing is says that it begins"
 cp -r chain headless

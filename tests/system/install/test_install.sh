@@ -1,6 +1,7 @@
 #!/bin/bash
 # What `make install` puts in place is enough for a program of somebody else: examples/product.c is
-# built against an installed copy through pkg-config, shared and static, and run on seven nodes.
+# built against an installed copy through pkg-config, shared and static, and run on seven nodes;
+# examples/node.c has a node and its coordinator in one process.
 set -u
 cd "$(dirname "$0")/../../.." || exit 2
 if [ -n "${SAN:-}" ]; then
@@ -70,13 +71,42 @@ static() {
         $(pkg-config --static --libs sherd | sed 's/-lsherd//') -o "$work/static" &&
         ! readelf -d "$work/static" | grep -q 'NEEDED.*libsherd'
 }
+# A training on arrays, a model that is saved, loaded and used.
+trains() {
+    # shellcheck disable=SC2046
+    cc -std=c11 -Wall -Wextra -Werror examples/training.c $(pkg-config --cflags --libs sherd) -lm -o "$work/training" || return 1
+    LD_LIBRARY_PATH=$work/final/lib "$work/training" "$work/final/bin/sherd" "$work/model.npz" >"$work/out" || { cat "$work/out"; return 1; }
+    cat "$work/out"
+    [ "$(grep -c '^epoch' "$work/out")" = 4 ] && grep -q 'epoch 40: .*other points 0\.9' "$work/out" &&
+        grep -q '^240 steps in .*no data and no weights$' "$work/out" && [ "$(grep -c 'is inside$' "$work/out")" = 2 ] &&
+        [ "$(grep -c 'is outside$' "$work/out")" = 2 ] && [ -s "$work/model.npz" ]
+}
+# A product with a certificate, which is verified, and a result that was changed.
+certifies() {
+    # shellcheck disable=SC2046
+    cc -std=c11 -Wall -Wextra -Werror examples/certificate.c $(pkg-config --cflags --libs sherd) -o "$work/certificate" || return 1
+    LD_LIBRARY_PATH=$work/final/lib "$work/certificate" "$work/final/bin/sherd" "$work/C.json" >"$work/out" || { cat "$work/out"; return 1; }
+    cat "$work/out"
+    grep -q '^product by 5 nodes (share), signed by sha256:.*: 1500 entries, equal bit for bit$' "$work/out" &&
+        grep -q '^changed: the result is not the result that the certificate names' "$work/out" && [ -s "$work/C.json" ]
+}
+node_inside() {
+    # shellcheck disable=SC2046
+    cc -std=c11 -Wall -Wextra -Werror examples/node.c $(pkg-config --cflags --libs sherd) -o "$work/node" &&
+        LD_LIBRARY_PATH=$work/final/lib "$work/node" 2>"$work/said" | tee "$work/out" &&
+        grep -q '^127.0.0.1:[0-9]* key=sha256:[^ ]* name=example$' "$work/out" &&
+        grep -q '^the node computed [1-9]' "$work/out" && grep -q 'equal: yes' "$work/out" &&
+        grep -q 'coordinator .* connected' "$work/said"
+}
 # Whatever is declared anywhere is there through sherd.h, in C++ too, under the library's own names.
 from_cpp() {
     cat >"$work/product.cpp" <<'EOF'
 #include <sherd/sherd.h>
 #include <csignal>
 #include <cstdio>
-static_assert(sizeof(sherd_forecast_options) && sizeof(sherd_masks_options) && sizeof(sherd_multiplier), "");
+static_assert(sizeof(sherd_forecast_options) && sizeof(sherd_masks_options) && sizeof(sherd_multiplier) &&
+                  sizeof(sherd_train_options) && sizeof(sherd_predict_options) && sizeof(sherd_certified),
+              "");
 int main(int argc, char **argv)
 {
     std::signal(SIGPIPE, SIG_IGN);
@@ -136,6 +166,9 @@ case_of "the same program builds with the static library" static
 case_of "with the shared library it multiplies on seven nodes" run_shared
 case_of "with the static library it multiplies on seven nodes" run_static
 case_of "where the product is wrong it says so and fails" run_wrong
+case_of "a program trains a network over nodes, saves it and uses it" trains
+case_of "a program certifies a product and verifies the certificate" certifies
+case_of "a node and its coordinator run in one program" node_inside
 if command -v c++ >/dev/null; then case_of "a program in C++ builds without a warning and multiplies" from_cpp
 else echo "ok - a program in C++ builds without a warning and multiplies # SKIP there is no c++"; fi
 if [ -x "$work/cpp" ]; then case_of "local nodes run the command that was installed with the library" finds_command

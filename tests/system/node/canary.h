@@ -8,6 +8,7 @@
 #define TESTS_SYSTEM_NODE_CANARY_H
 
 #include "tests/support/send_signal.h"
+#include "tests/support/loop_thread.h"
 #include "tests/system/node/proc.h"
 
 enum { MOST_MS = 100 };
@@ -26,9 +27,9 @@ static inline void write_files(void)
     assert_non_null(mkdtemp(folder));
     snprintf(key_path, sizeof key_path, "%s/node.key", folder);
     snprintf(allow_path, sizeof allow_path, "%s/allow.txt", folder);
-    assert_int_equal(sherd__identity_new(&id), SHERD_OK);
-    assert_int_equal(sherd__identity_save(id, key_path, NULL), SHERD_OK);
-    sherd__identity_free(id);
+    assert_int_equal(sherd_identity_new(&id, NULL), SHERD_OK);
+    assert_int_equal(sherd_identity_save(id, key_path, NULL), SHERD_OK);
+    sherd_identity_free(id);
     sherd__fingerprint_text(sherd__identity_fingerprint(bad.me), text[0]);
     sherd__fingerprint_text(sherd__identity_fingerprint(good.me), text[1]);
     snprintf(lines, sizeof lines, "* key=%s role=coordinator\n* key=%s role=coordinator\n", text[0],
@@ -64,12 +65,13 @@ static inline int canary_end(void **s)
     return system(line);
 }
 
-/* Returns the processor time of the node's first thread, which runs its loop. */
+/* Returns the processor time of the thread that runs the node's loop. */
 static inline double loop_ms(void)
 {
     char path[80];
     unsigned long long ns = 0;
-    snprintf(path, sizeof path, "/proc/%ld/task/%ld/schedstat", (long)node.pid, (long)node.pid);
+    snprintf(path, sizeof path, "/proc/%ld/task/%ld/schedstat", (long)node.pid,
+             loop_thread(node.pid));
     FILE *f = fopen(path, "re");
     if (!f || fscanf(f, "%llu", &ns) != 1) skip();
     fclose(f);

@@ -52,7 +52,7 @@ static inline void hub_open(hub *h)
     assert_int_equal(uv_loop_init(&h->loop), 0);
     uv_timer_init(&h->loop, &h->limit);
     h->limit.data = h;
-    assert_int_equal(sherd__identity_new(&h->me), SHERD_OK);
+    assert_int_equal(sherd_identity_new(&h->me, NULL), SHERD_OK);
 }
 
 static inline void hub_close(hub *h)
@@ -60,7 +60,7 @@ static inline void hub_close(hub *h)
     uv_close((uv_handle_t *)&h->limit, NULL);
     uv_run(&h->loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&h->loop), 0);
-    sherd__identity_free(h->me);
+    sherd_identity_free(h->me);
 }
 
 /* Runs the loop until *value reaches `want`; fails the test after `ms`. */

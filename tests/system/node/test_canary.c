@@ -109,7 +109,7 @@ static unsigned long long loop_reads(void)
 {
     char path[80];
     unsigned long long bytes, n = 0;
-    snprintf(path, sizeof path, "/proc/%ld/task/%ld/io", (long)node.pid, (long)node.pid);
+    snprintf(path, sizeof path, "/proc/%ld/task/%ld/io", (long)node.pid, loop_thread(node.pid));
     FILE *f = fopen(path, "re");
     if (!f || fscanf(f, "rchar: %llu wchar: %llu syscr: %llu", &bytes, &bytes, &n) != 3) skip();
     fclose(f);

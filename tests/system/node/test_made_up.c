@@ -252,7 +252,7 @@ static int begin(void **s)
 {
     for (uint32_t i = 0; i < MEMBERS; i++) {
         ports[i] = 1;
-        if (sherd__identity_new(&own[i])) return -1;
+        if (sherd_identity_new(&own[i], NULL)) return -1;
     }
     return canary_begin(s);
 }
@@ -260,7 +260,7 @@ static int begin(void **s)
 static int end(void **s)
 {
     int err = canary_end(s);
-    for (uint32_t i = 0; i < MEMBERS; i++) sherd__identity_free(own[i]);
+    for (uint32_t i = 0; i < MEMBERS; i++) sherd_identity_free(own[i]);
     return err;
 }
 

@@ -20,6 +20,7 @@
 #include "core/clock.h"
 #include "scheduler/allreduce/allreduce.h"
 #include "scheduler/cluster/internal.h"
+#include "tests/support/loop_thread.h"
 #include "tests/support/send_signal.h"
 #include "tests/system/scheduler/local_nodes.h"
 
@@ -283,11 +284,11 @@ typedef struct brake {
 enum { BRAKED_S = 16, SLICE_MS = 25, LONGEST_MS = 500 };
 #define LOOP_S 0.002
 
-/* Reads a line of a file about its first thread, which runs its loop. */
+/* Reads a line of a file about the thread that runs its loop. */
 static void about_loop(pid_t pid, const char *file, char *line, int room)
 {
     char path[64];
-    snprintf(path, sizeof path, "/proc/%d/task/%d/%s", (int)pid, (int)pid, file);
+    snprintf(path, sizeof path, "/proc/%ld/task/%ld/%s", (long)pid, loop_thread(pid), file);
     FILE *f = fopen(path, "r");
     line[0] = 0;
     if (f && !fgets(line, room, f)) line[0] = 0;

@@ -80,7 +80,7 @@ static bool open_site(site *s, uint32_t nodes, uint32_t threads, sherd_cluster *
 {
     sherd_diag d = { 0 };
     snprintf(s->dir, sizeof s->dir, "/tmp/sherd-golden-XXXXXX");
-    if (!mkdtemp(s->dir) || sherd__identity_new(&s->key)) return false;
+    if (!mkdtemp(s->dir) || sherd_identity_new(&s->key, NULL)) return false;
     snprintf(s->key_file, sizeof s->key_file, "%s/key", s->dir);
     snprintf(s->node_file, sizeof s->node_file, "%s/nodes", s->dir);
     sherd__launch_options o = { .nodes = nodes,
@@ -88,7 +88,7 @@ static bool open_site(site *s, uint32_t nodes, uint32_t threads, sherd_cluster *
                                 .memory = 64 << 20,
                                 .threads = threads,
                                 .allow = *sherd__identity_fingerprint(s->key) };
-    if (sherd__identity_save(s->key, s->key_file, &d) || sherd__launch_start(&s->launch, &o, &d))
+    if (sherd_identity_save(s->key, s->key_file, &d) || sherd__launch_start(&s->launch, &o, &d))
         return complain("nodes", d.message, "started");
     FILE *f = fopen(s->node_file, "we");
     if (!f) return false;
@@ -111,7 +111,7 @@ static void close_site(site *s, sherd_cluster *c)
 {
     sherd_cluster_close(c);
     sherd__launch_stop(s->launch, 0);
-    sherd__identity_free(s->key);
+    sherd_identity_free(s->key);
     unlink(s->key_file);
     unlink(s->node_file);
     rmdir(s->dir);

@@ -42,8 +42,8 @@ static int begin(void **state)
     assert_non_null(mkdtemp(dir));
     snprintf(key_file, sizeof key_file, "%s/key", dir);
     snprintf(node_file, sizeof node_file, "%s/nodes", dir);
-    assert_int_equal(sherd__identity_new(&me) | sherd__identity_new(&stranger), SHERD_OK);
-    assert_int_equal(sherd__identity_save(me, key_file, NULL), SHERD_OK);
+    assert_int_equal(sherd_identity_new(&me, NULL) | sherd_identity_new(&stranger, NULL), SHERD_OK);
+    assert_int_equal(sherd_identity_save(me, key_file, NULL), SHERD_OK);
     sherd__launch_options o = { .nodes = UP,
                                 .program = getenv("SHERD"),
                                 .memory = 64 << 20,
@@ -56,8 +56,8 @@ static int end(void **state)
 {
     (void)state;
     sherd__launch_stop(nodes, 0);
-    sherd__identity_free(me);
-    sherd__identity_free(stranger);
+    sherd_identity_free(me);
+    sherd_identity_free(stranger);
     unlink(key_file);
     unlink(node_file);
     return rmdir(dir);

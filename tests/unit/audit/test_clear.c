@@ -70,7 +70,8 @@ static sherd_view all(void)
     return sherd_view_c(pixels, SHERD_U8, N, K);
 }
 
-static const sherd__finding *find(const sherd__findings *l, const char *test, const char *statistic)
+static const sherd_audit_finding *find(const sherd__findings *l, const char *test,
+                                       const char *statistic)
 {
     for (size_t i = 0; i < l->len; i++)
         if (!strcmp(l->list[i].test, test) && !strcmp(l->list[i].statistic, statistic))
@@ -78,7 +79,7 @@ static const sherd__finding *find(const sherd__findings *l, const char *test, co
     return NULL;
 }
 
-static void attack_columns(sherd__findings *l, sherd__view_form form, sherd_view a,
+static void attack_columns(sherd__findings *l, sherd_audit_form form, sherd_view a,
                            const uint32_t *of, size_t len, const uint8_t *lab, bool side)
 {
     sherd__adversary_view s;
@@ -95,7 +96,7 @@ static void attack_columns(sherd__findings *l, sherd__view_form form, sherd_view
     sherd__truth_fini(&t);
 }
 
-static void attack(sherd__findings *l, sherd__view_form form, sherd_view a, const uint8_t *lab,
+static void attack(sherd__findings *l, sherd_audit_form form, sherd_view a, const uint8_t *lab,
                    bool side)
 {
     attack_columns(l, form, a, cols, SEEN, lab, side);
@@ -105,8 +106,8 @@ static void the_published_permute_reveals_columns_and_labels(void **state)
 {
     (void)state;
     sherd__findings l;
-    attack(&l, SHERD__FORM_PUBLISHED, all(), labels, true);
-    const sherd__finding *f = find(&l, "columns", "with correlations");
+    attack(&l, SHERD_AUDIT_PERMUTE_PUBLISHED, all(), labels, true);
+    const sherd_audit_finding *f = find(&l, "columns", "with correlations");
     assert_true(f->value >= 0.35 && f->flagged && f->low < f->value && f->value < f->high);
     assert_true(fabs(f->chance - 1.0 / K) < 1e-12);
     assert_true(find(&l, "columns", "own statistics")->value < f->value);
@@ -134,8 +135,8 @@ static void visible_order_of_columns_helps_the_attack(void **state)
     uint32_t more[2 * SEEN]; /* as many as a node of 3 or 4 sees: one column less has little
                               * effect */
     for (uint32_t i = 0; i < 2 * SEEN; i++) more[i] = 7 * i / 2 + i % 3;
-    attack_columns(&l, SHERD__FORM_GROUP, all(), more, 2 * SEEN, labels, true);
-    const sherd__finding *f = find(&l, "columns", "with correlations and order");
+    attack_columns(&l, SHERD_AUDIT_PERMUTE, all(), more, 2 * SEEN, labels, true);
+    const sherd_audit_finding *f = find(&l, "columns", "with correlations and order");
     assert_true(f->value > find(&l, "columns", "with correlations")->value);
     sherd__findings_fini(&l);
 }
@@ -146,7 +147,7 @@ static void single_columns_reveal_statistics_only(void **state)
 {
     (void)state;
     sherd__findings l;
-    attack(&l, SHERD__FORM_SINGLE, all(), labels, true);
+    attack(&l, SHERD_AUDIT_PERMUTE_SINGLE, all(), labels, true);
     assert_true(find(&l, "columns", "own statistics")->flagged);
     assert_null(find(&l, "columns", "with correlations"));
     assert_null(find(&l, "labels", "linear"));
@@ -159,7 +160,7 @@ static void plain_reveals_whole_rows(void **state)
 {
     (void)state;
     sherd__findings l;
-    attack(&l, SHERD__FORM_PLAIN, all(), labels, true);
+    attack(&l, SHERD_AUDIT_PLAIN, all(), labels, true);
     assert_true(find(&l, "columns", "with correlations and order")->value > 0.5);
     assert_true(fabs(find(&l, "verbatim", "fraction of the entries of A")->value - 700.0 / N) <
                 1e-9);
@@ -177,7 +178,7 @@ static void attacks_on_noise_give_chance_results(void **state)
     e.fill(e.ctx, noise, sizeof noise);
     for (size_t i = 0; i < N; i++) any[i] = (uint8_t)sherd__entropy_below(&e, 10);
     sherd__findings l;
-    attack(&l, SHERD__FORM_PUBLISHED, sherd_view_c(noise, SHERD_U8, N, K), any, true);
+    attack(&l, SHERD_AUDIT_PERMUTE_PUBLISHED, sherd_view_c(noise, SHERD_U8, N, K), any, true);
     for (size_t i = 0; i < l.len; i++)
         if (strcmp(l.list[i].test, "verbatim") && strcmp(l.list[i].test, "zero mask") &&
             l.list[i].flagged)
@@ -197,7 +198,7 @@ static void random_labels_are_not_recovered(void **state)
     sherd__entropy e = sherd__entropy_seeded(&seed, 4);
     for (size_t i = 0; i < N; i++) any[i] = (uint8_t)sherd__entropy_below(&e, 10);
     sherd__findings l;
-    attack(&l, SHERD__FORM_GROUP, all(), any, true);
+    attack(&l, SHERD_AUDIT_PERMUTE, all(), any, true);
     assert_false(find(&l, "labels", "linear")->flagged);
     assert_false(find(&l, "labels", "5 nearest public rows")->flagged);
     assert_true(find(&l, "columns", "with correlations")->flagged);
@@ -208,7 +209,7 @@ static void without_side_information_only_verbatim_entries_are_reported(void **s
 {
     (void)state;
     sherd__findings l;
-    attack(&l, SHERD__FORM_GROUP, all(), labels, false);
+    attack(&l, SHERD_AUDIT_PERMUTE, all(), labels, false);
     assert_int_equal(l.len, 2);
     assert_non_null(find(&l, "verbatim", "fraction of the entries of A"));
     sherd__findings_fini(&l);
@@ -223,7 +224,8 @@ static void public_data_with_other_columns_are_refused(void **state)
     sherd__clear_options opt = { .n = N };
     sherd_view part = sherd_view_sub(all(), 0, N, 0, K - 21);
     assert_int_equal(sherd__truth_open(&t, part, false, 0, NULL), 0);
-    assert_int_equal(sherd__adversary_view_make(&s, SHERD__FORM_GROUP, part, cols, 12, 0, N, N), 0);
+    assert_int_equal(sherd__adversary_view_make(&s, SHERD_AUDIT_PERMUTE, part, cols, 12, 0, N, N),
+                     0);
     assert_int_equal(sherd__audit_clear(&l, NULL, &s, "x", &t, &pub, &opt, NULL), SHERD_ESHAPE);
     sherd__adversary_view_fini(&s);
     sherd__truth_fini(&t);
@@ -240,8 +242,8 @@ static void the_truth_identifies_columns_in_any_order_and_their_rows(void **stat
     uint32_t col[SEEN], alike[SEEN], row[1200];
     const uint32_t mixed[5] = { MIDDLE, 21, MIDDLE - 1, 0, MIDDLE + 3 };
     assert_int_equal(sherd__truth_open(&t, all(), false, 0, NULL), 0);
-    assert_int_equal(sherd__adversary_view_make(&s, SHERD__FORM_PUBLISHED, all(), mixed, 5, 0, N,
-                                                1200),
+    assert_int_equal(sherd__adversary_view_make(&s, SHERD_AUDIT_PERMUTE_PUBLISHED, all(), mixed, 5,
+                                                0, N, 1200),
                      0);
     sherd__truth_columns(&t, &s.sheaves[0], col, alike);
     for (unsigned j = 0; j < 5; j++) {
@@ -274,7 +276,7 @@ static void the_truth_identifies_columns_that_were_seen_in_part(void **state)
     sherd__clear_options opt = { .n = N };
     sherd_view part = sherd_view_sub(all(), 333, 500, 0, K);
     assert_int_equal(sherd__truth_open(&t, all(), false, 0, NULL), 0);
-    assert_int_equal(sherd__adversary_view_make(&s, SHERD__FORM_GROUP, part, cols, SEEN, 0, 500,
+    assert_int_equal(sherd__adversary_view_make(&s, SHERD_AUDIT_PERMUTE, part, cols, SEEN, 0, 500,
                                                 400),
                      0);
     sherd__truth_columns(&t, &s.sheaves[0], col, alike);
@@ -285,13 +287,13 @@ static void the_truth_identifies_columns_that_were_seen_in_part(void **state)
         if (alike[j] == 1) assert_int_equal(col[j], cols[j]);
     }
     assert_int_equal(sherd__audit_clear(&l, NULL, &s, "x", &t, NULL, &opt, NULL), 0);
-    const sherd__finding *f = find(&l, "verbatim", "fraction of the entries of A");
+    const sherd_audit_finding *f = find(&l, "verbatim", "fraction of the entries of A");
     assert_true(fabs(f->value - SEEN * 500.0 / (N * K)) < 1e-9);
     sherd__findings_fini(&l);
     /* together with a sheaf of its own */
     const sherd__adversary_view *parts[2] = { &two, &s };
     sherd__adversary_view joined;
-    assert_int_equal(sherd__adversary_view_make(&two, SHERD__FORM_GROUP, all(), cols, SEEN - 1, 0,
+    assert_int_equal(sherd__adversary_view_make(&two, SHERD_AUDIT_PERMUTE, all(), cols, SEEN - 1, 0,
                                                 N, 400),
                      0);
     s.sheaves[0].keys[0].sum++; /* the narrower one */
@@ -329,7 +331,7 @@ static void floats_are_compared_in_the_form_that_was_sent(void **state)
     const uint32_t three[3] = { 1, 4, 5 };
     assert_int_equal(sherd__fixed_choose(a, 17, "A", &f, NULL), 0);
     sherd__fixed_dense(&f, a, fixed, 6);
-    assert_int_equal(sherd__adversary_view_make(&s, SHERD__FORM_GROUP,
+    assert_int_equal(sherd__adversary_view_make(&s, SHERD_AUDIT_PERMUTE,
                                                 sherd_view_c(fixed, SHERD_F64, 40, 6), three, 3, 0,
                                                 40, 40),
                      0);
@@ -349,12 +351,13 @@ static void aligned_sheaves_are_joined_side_by_side(void **state)
     const sherd__adversary_view *parts[3] = { &a, &b, &c };
     static uint8_t mixed[N * K]; /* the same rows in another order */
     for (size_t r = 0; r < N; r++) memcpy(mixed + r * K, pixels + (r * 7 + 5) % N * K, K);
-    assert_int_equal(sherd__adversary_view_make(&a, SHERD__FORM_GROUP, all(), cols, 14, 0, N, 800),
-                     0);
-    assert_int_equal(sherd__adversary_view_make(&b, SHERD__FORM_GROUP, all(), cols + 10, 14, 0, N,
+    assert_int_equal(sherd__adversary_view_make(&a, SHERD_AUDIT_PERMUTE, all(), cols, 14, 0, N,
                                                 800),
                      0);
-    assert_int_equal(sherd__adversary_view_make(&c, SHERD__FORM_GROUP,
+    assert_int_equal(sherd__adversary_view_make(&b, SHERD_AUDIT_PERMUTE, all(), cols + 10, 14, 0, N,
+                                                800),
+                     0);
+    assert_int_equal(sherd__adversary_view_make(&c, SHERD_AUDIT_PERMUTE,
                                                 sherd_view_c(mixed, SHERD_U8, N, K), cols + 24, 4,
                                                 0, N, 800),
                      0);
@@ -379,9 +382,9 @@ static void row_ranges_of_plain_are_stacked(void **state)
     (void)state;
     sherd__adversary_view a, b, j;
     const sherd__adversary_view *parts[2] = { &a, &b };
-    assert_int_equal(sherd__adversary_view_make(&a, SHERD__FORM_PLAIN, all(), NULL, 0, 0, 300, N),
+    assert_int_equal(sherd__adversary_view_make(&a, SHERD_AUDIT_PLAIN, all(), NULL, 0, 0, 300, N),
                      0);
-    assert_int_equal(sherd__adversary_view_make(&b, SHERD__FORM_PLAIN, all(), NULL, 0, 300, 200, N),
+    assert_int_equal(sherd__adversary_view_make(&b, SHERD_AUDIT_PLAIN, all(), NULL, 0, 300, 200, N),
                      0);
     assert_int_equal(sherd__adversary_view_join(&j, parts, 2, K), 0);
     assert_true(j.len == 1 && j.cols == K && j.ordered && j.sheaves[0].rows == 500);
@@ -491,7 +494,7 @@ static void failed_allocations_are_reported(void **state)
         int err = sherd__public_make(&q, p, &lp, 50, NULL);
         if (!err) err = sherd__truth_open(&t, a, false, 0, NULL);
         t.labels = labels;
-        if (!err) err = sherd__adversary_view_make(&s, SHERD__FORM_GROUP, a, some, 6, 0, 60, 60);
+        if (!err) err = sherd__adversary_view_make(&s, SHERD_AUDIT_PERMUTE, a, some, 6, 0, 60, 60);
         if (!err) err = sherd__audit_clear(&l, &g, &s, "x", &t, &q, &opt, NULL);
         bool reached = sherd__alloc_fail_nth(0) >= n;
         assert_int_equal(err, reached ? SHERD_ENOMEM : 0);

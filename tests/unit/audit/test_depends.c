@@ -166,7 +166,7 @@ static void a_one_time_share_is_block_plus_mask(void **state)
 }
 
 /* Audits two products of a record together. Returns the number of flagged findings about both. */
-static size_t reuse(sherd__audit_report *r, sherd__seen *first, sherd__seen *other)
+static size_t reuse(sherd_audit *r, sherd__seen *first, sherd__seen *other)
 {
     const char *names[16] = { "a", "b", "c", "d", "e", "f", "g", "h", "i" };
     sherd__shares s = { .code = *first->code, .seen = first, .seen_len = 1 },
@@ -174,33 +174,35 @@ static size_t reuse(sherd__audit_report *r, sherd__seen *first, sherd__seen *oth
     const sherd__audit_plan plan = { .seed = 4 };
     memset(r, 0, sizeof *r);
     assert_int_equal(sherd__audit_reuse(r, &s, &more, 1, names, &plan, NULL), 0);
-    assert_int_equal(sherd__findings_judge(&r->findings, SHERD__AUDIT_FAMILY), 0);
-    return sherd__audit_flagged(r);
+    assert_int_equal(sherd__audit_judge(r, NULL), 0);
+    sherd_audit_info info = { .size = sizeof info };
+    assert_int_equal(sherd_audit_get(r, &info, NULL), 0);
+    return (size_t)info.flagged;
 }
 
 static void masks_of_one_product_reused_in_another_are_found(void **state)
 {
     (void)state;
-    sherd__audit_report r;
+    sherd_audit r;
     sherd__control_view v;
     honest h[2];
     for (unsigned i = 0; i < 2; i++) honest_make(&h[i], 2, 1, 5, ROWS, COLS, 40 + i);
     assert_int_equal(reuse(&r, &h[0].seen, &h[1].seen), 0);
     assert_true(r.findings.tests > 100);
-    sherd__audit_report_fini(&r);
+    sherd__audit_fini(&r);
     assert_int_equal(reuse(&r, &h[0].seen, &h[0].seen), 0); /* the same share sent again */
     assert_int_equal(r.findings.len, 0);
-    sherd__audit_report_fini(&r);
+    sherd__audit_fini(&r);
     assert_int_equal(sherd__control_make(&v, SHERD__CONTROL_REUSE, &h[0].code, ROWS, COLS, NULL, 6),
                      0);
     size_t all = reuse(&r, &v.seen[0], &v.seen[1]), offset = 0, differences = 0;
     for (size_t i = 0; i < r.findings.len; i++) {
-        const sherd__finding *f = &r.findings.list[i];
+        const sherd_audit_finding *f = &r.findings.list[i];
         differences += f->flagged && !strcmp(f->test, "differences");
         offset += f->flagged && !strcmp(f->test, "offset");
     }
     assert_true(differences > 0 && offset > 0 && all == differences + offset);
-    sherd__audit_report_fini(&r);
+    sherd__audit_fini(&r);
     sherd__control_fini(&v);
     assert_int_equal(sherd__control_make(&v, SHERD__CONTROL_OFFSET, &h[0].code, ROWS, COLS, NULL,
                                          6),
@@ -208,7 +210,7 @@ static void masks_of_one_product_reused_in_another_are_found(void **state)
     assert_true(reuse(&r, &v.seen[0], &v.seen[1]) > 0);
     for (size_t i = 0; i < r.findings.len; i++)
         if (r.findings.list[i].flagged) assert_string_equal(r.findings.list[i].test, "offset");
-    sherd__audit_report_fini(&r);
+    sherd__audit_fini(&r);
     sherd__control_fini(&v);
     for (unsigned i = 0; i < 2; i++) honest_free(&h[i]);
 }

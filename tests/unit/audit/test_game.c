@@ -51,7 +51,7 @@ static leak leaking(double chance, uint64_t seed)
     return l;
 }
 
-static sherd__finding play(leak *l, uint32_t rounds, uint64_t seed)
+static sherd_audit_finding play(leak *l, uint32_t rounds, uint64_t seed)
 {
     sherd__findings found = { 0 };
     sherd__audit_options opt = { .seed = seed, .rounds = rounds };
@@ -60,7 +60,7 @@ static sherd__finding play(leak *l, uint32_t rounds, uint64_t seed)
     for (size_t e = 0; e < N; e++) data[e] = (double)(e % 7 * 30);
     assert_int_equal(sherd__audit_game(&found, &g, &opt, NULL), 0);
     assert_int_equal(found.len, 1);
-    sherd__finding f = found.list[0];
+    sherd_audit_finding f = found.list[0];
     sherd__findings_fini(&found);
     return f;
 }
@@ -71,9 +71,9 @@ static void uniform_shares_give_no_advantage_on_average(void **s)
     (void)s;
     for (uint64_t seed = 0; seed < 100; seed++) {
         leak l = leaking(0, seed + 100);
-        sherd__finding f = play(&l, 200, seed);
+        sherd_audit_finding f = play(&l, 200, seed);
         sum += f.value;
-        if (f.log_p < least) least = f.log_p;
+        if (f.ln_p < least) least = f.ln_p;
         assert_true(f.low <= f.value && f.value <= f.high);
     }
     /* 100 games with 100 counted rounds each: the standard deviation of the mean is 0.01. The
@@ -85,13 +85,13 @@ static void uniform_shares_give_no_advantage_on_average(void **s)
 static void a_rare_leak_gives_an_advantage_of_its_probability(void **s)
 {
     leak l = leaking(0.2, 7);
-    sherd__finding f = play(&l, 4000, 7);
+    sherd_audit_finding f = play(&l, 4000, 7);
     (void)s;
     assert_true(f.value > 0.1 && f.value < 0.3);
-    assert_true(f.low > 0.02 && f.high < 0.35 && f.log_p < log(1e-6));
+    assert_true(f.low > 0.02 && f.high < 0.35 && f.ln_p < log(1e-6));
     l = leaking(1, 8);
     f = play(&l, 1000, 8);
-    assert_true(f.value == 1 && fabs(f.log_p + 500 * log(2)) < 1e-6 && f.high == 1);
+    assert_true(f.value == 1 && fabs(f.ln_p + 500 * log(2)) < 1e-6 && f.high == 1);
     assert_int_equal(l.calls, 2000); /* each round encodes operand 0 first, then the challenge */
 }
 
@@ -129,9 +129,9 @@ static void the_attacker_wins_if_a_mask_is_used_twice(void **s)
 static void an_odd_number_of_rounds_is_counted_completely(void **s)
 {
     leak l = leaking(1, 9);
-    sherd__finding f = play(&l, 7, 9);
+    sherd_audit_finding f = play(&l, 7, 9);
     (void)s;
-    assert_true(f.value == 1 && fabs(f.log_p + 4 * log(2)) < 1e-9);
+    assert_true(f.value == 1 && fabs(f.ln_p + 4 * log(2)) < 1e-9);
 }
 
 static void the_scheme_hides_from_t_domains(void **s)

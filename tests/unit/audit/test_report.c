@@ -6,45 +6,47 @@
 
 #include <cmocka.h>
 
+#include <jansson.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "audit/audit.h"
 #include "core/alloc.h"
 
-static sherd__audit_report a_report(void)
+static sherd_audit a_report(void)
 {
     static uint8_t pictures[4][2 * 9];
-    sherd__audit_report r = { .subject = "a record <script>alert(1)</script>",
-                              .form = "x & \"y\"",
-                              .rows = 20,
-                              .cols = 9,
-                              .nodes = 2,
-                              .colluding = 1,
-                              .public_rows = 5 };
-    sherd__finding f = { .test = "columns",
-                         .statistic = "own",
-                         .subject = "A",
-                         .who = "node-1",
-                         .value = 0.5,
-                         .chance = 1.0 / 9,
-                         .low = 0.2,
-                         .high = 0.8,
-                         .log_p = -30,
-                         .sentence = "half of <them>" };
-    sherd__finding m = { .test = "zero mask",
-                         .statistic = "F1",
-                         .who = "node-2",
-                         .value = 1,
-                         .chance = NAN,
-                         .low = NAN,
-                         .high = NAN,
-                         .log_p = NAN,
-                         .sentence = "a measurement" };
+    sherd_audit r = { .subject = "a record <script>alert(1)</script>",
+                      .form = "x & \"y\"",
+                      .rows = 20,
+                      .cols = 9,
+                      .nodes = 2,
+                      .colluding = 1,
+                      .public_rows = 5 };
+    sherd_audit_finding f = { .test = "columns",
+                              .statistic = "own",
+                              .subject = "A",
+                              .who = "node-1",
+                              .value = 0.5,
+                              .chance = 1.0 / 9,
+                              .low = 0.2,
+                              .high = 0.8,
+                              .ln_p = -30,
+                              .sentence = "half of <them>" };
+    sherd_audit_finding m = { .test = "zero mask",
+                              .statistic = "F1",
+                              .who = "node-2",
+                              .value = 1,
+                              .chance = NAN,
+                              .low = NAN,
+                              .high = NAN,
+                              .ln_p = NAN,
+                              .sentence = "a measurement" };
     assert_int_equal(sherd__findings_add(&r.findings, &f), 0);
     assert_int_equal(sherd__findings_add(&r.findings, &m), 0);
+    sherd__audit_scope_add(&r, "node", 1, 2, 2, 0);
     assert_int_equal(sherd__audit_judge(&r, NULL), 0);
-    r.scopes[r.scopes_len++] = (sherd__audit_scope){ true, 1, 2, 2, 0, 2 };
     sherd__audit_warn(&r, "cut at byte %d", 7);
     for (unsigned i = 0; i < 4; i++) memset(pictures[i], (int)(60 * i + 1), sizeof pictures[i]);
     r.gallery = (sherd__gallery){ .rows = 2,
@@ -57,12 +59,27 @@ static sherd__audit_report a_report(void)
     return r;
 }
 
+static void end(sherd_audit *r)
+{
+    r->gallery = (sherd__gallery){ 0 }; /* not allocated */
+    sherd__audit_fini(r);
+}
+
+/* Returns the report's JSON, which the caller decrefs. */
+static json_t *json_of(sherd_audit *r)
+{
+    const char *text;
+    assert_int_equal(sherd_audit_json(r, &text, NULL), 0);
+    json_t *o = json_loads(text, 0, NULL);
+    assert_non_null(o);
+    return o;
+}
+
 static void json_has_every_figure_with_its_chance_value(void **state)
 {
     (void)state;
-    sherd__audit_report r = a_report();
-    json_t *o = json_object();
-    assert_int_equal(sherd__audit_json(&r, o), 0);
+    sherd_audit r = a_report();
+    json_t *o = json_of(&r);
     const json_t *l = json_object_get(o, "findings"), *f = json_array_get(l, 0),
                  *m = json_array_get(l, 1);
     assert_int_equal(json_array_size(l), 2);
@@ -80,7 +97,7 @@ static void json_has_every_figure_with_its_chance_value(void **state)
     assert_string_equal(json_string_value(json_array_get(json_object_get(o, "warnings"), 0)),
                         "cut at byte 7");
     json_decref(o);
-    sherd__findings_fini(&r.findings);
+    end(&r);
 }
 
 static size_t count(const char *text, const char *what)
@@ -93,11 +110,9 @@ static size_t count(const char *text, const char *what)
 static void a_page_loads_nothing_and_escapes_all_texts(void **state)
 {
     (void)state;
-    sherd__audit_report r = a_report();
-    char *page;
-    size_t len;
-    assert_int_equal(sherd__audit_html(&r, 0, &page, &len), 0);
-    assert_int_equal(strlen(page), len);
+    sherd_audit r = a_report();
+    const char *page;
+    assert_int_equal(sherd_audit_html(&r, 0, &page, NULL), 0);
     assert_int_equal(count(page, "<script"), 0);
     assert_int_equal(count(page, "://"), 0);
     assert_int_equal(count(page, "src=\""), 4);
@@ -112,17 +127,15 @@ static void a_page_loads_nothing_and_escapes_all_texts(void **state)
     assert_non_null(strstr(page, "cut at byte 7"));
     /* two pictures of 3 x 3, with their gaps: doubled on the page */
     assert_int_equal(count(page, "width=\"20\" height=\"6\""), 4);
-    sherd__free(page);
     for (size_t n = 1; n < 200; n++) {
         sherd__alloc_fail_nth(n);
-        int err = sherd__audit_html(&r, 0, &page, &len);
+        int err = sherd_audit_html(&r, 0, &page, NULL);
         size_t made = sherd__alloc_fail_nth(0);
         assert_int_equal(err, made >= n ? SHERD_ENOMEM : 0);
-        if (err) continue;
-        sherd__free(page);
-        break;
+        assert_true((page != NULL) == !err);
+        if (!err) break;
     }
-    sherd__findings_fini(&r.findings);
+    end(&r);
 }
 
 /* The record of one of three domains was truncated; all three forms of the report say so. */
@@ -134,57 +147,97 @@ static void a_truncated_record_is_reported_in_json_and_on_the_page(void **state)
                                   { .domain = 2 },
                                   { .domain = 1, .trouble = "node-4.received was cut" } };
     sherd__views v = { .nodes = nodes, .len = 4, .domains_len = 3 };
-    sherd__audit_report r = a_report();
+    sherd_audit r = a_report();
     static const char says[] = "The record is cut: this covers 2 of 3 domains in full.";
-    json_t *o = json_object();
-    char *page;
-    size_t len;
+    const char *page;
     r.domains = 3;
-    assert_int_equal(sherd__audit_json(&r, o), 0);
+    json_t *o = json_of(&r);
     assert_true(json_is_false(json_object_get(o, "cut")));
     assert_int_equal(json_integer_value(json_object_get(o, "domains_covered")), 3);
     assert_true(json_is_null(json_object_get(o, "reach")));
     sherd__audit_reach(&r, &v);
-    assert_int_equal(sherd__audit_json(&r, o), 0);
+    json_decref(o);
+    o = json_of(&r);
     assert_true(json_is_true(json_object_get(o, "cut")));
     assert_int_equal(json_integer_value(json_object_get(o, "domains_covered")), 2);
     assert_string_equal(json_string_value(json_object_get(o, "reach")), says);
-    assert_int_equal(sherd__audit_html(&r, 0, &page, &len), 0);
+    assert_int_equal(sherd_audit_html(&r, 0, &page, NULL), 0);
     assert_int_equal(count(page, says), 1);
-    sherd__free(page);
     v.cut = true;
     sherd__audit_reach(&r, &v);
     assert_non_null(strstr(r.reach, ", of those that are in it"));
     json_decref(o);
-    sherd__findings_fini(&r.findings);
+    end(&r);
 }
 
 static void notes_beyond_the_maximum_are_counted(void **state)
 {
     (void)state;
-    sherd__audit_report r = a_report();
+    sherd_audit r = a_report();
     for (int i = 1; i < 20; i++) sherd__audit_warn(&r, "note %d", i);
     assert_int_equal(r.warnings_len, 16);
     assert_string_equal(r.warnings[14], "note 14");
     assert_string_equal(r.warnings[15], "and 5 notes more");
-    sherd__findings_fini(&r.findings);
+    end(&r);
 }
 
 static void an_undetected_control_ends_the_audit(void **state)
 {
     (void)state;
-    sherd__audit_report r = a_report();
+    sherd_audit r = a_report();
     sherd_diag d = { 0 };
-    sherd__finding f = { .test = "control",
-                         .statistic = "p",
-                         .who = "permute",
-                         .subject = "permute",
-                         .log_p = log(1e-9),
-                         .control = true };
+    sherd_audit_finding f = { .test = "control",
+                              .statistic = "p",
+                              .who = "permute",
+                              .subject = "permute",
+                              .ln_p = log(1e-9),
+                              .control = true };
     assert_int_equal(sherd__findings_add(&r.findings, &f), 0);
     assert_int_equal(sherd__audit_judge(&r, &d), SHERD_EINTERNAL);
     assert_non_null(strstr(d.message, "negative control"));
-    sherd__findings_fini(&r.findings);
+    end(&r);
+}
+
+static void add_control(sherd_audit *r, const char *test, const char *subject, const char *who,
+                        double value, double ln_p)
+{
+    sherd_audit_finding f = {
+        .test = test, .statistic = "s", .value = value, .ln_p = ln_p, .control = true
+    };
+    snprintf(f.subject, sizeof f.subject, "%s", subject);
+    snprintf(f.who, sizeof f.who, "%s", who);
+    assert_int_equal(sherd__findings_add(&r->findings, &f), 0);
+}
+
+/* Controls that were made for the audit, by name, and last the record's own coalition. */
+static void controls_have_their_best_attack_and_game(void **state)
+{
+    (void)state;
+    sherd_audit r = a_report();
+    size_t figures = r.figures_len;
+    add_control(&r, "control game", "mask reuse", "a", 0.4, -40);
+    add_control(&r, "control", "mask reuse", "a", 7, -50);
+    add_control(&r, "control", "mask reuse", "a", 8, -60);
+    add_control(&r, "control game", "mask reuse", "a", 0.9, -90);
+    add_control(&r, "control", "permute", "a", 8, -70);
+    add_control(&r, "coalition", "A", "domains 1, 2", 8, -30);
+    add_control(&r, "coalition", "A", "domains 2, 3", 8, -35);
+    add_control(&r, "reconstruction", "A", "domains 2, 4", 1, NAN);
+    assert_int_equal(sherd__findings_judge(&r.findings, SHERD__AUDIT_FAMILY), 0);
+    r.figures_len = 0;
+    assert_int_equal(sherd__audit_figures(&r), 0);
+    assert_true(r.figures_len == figures && r.figures[0].count == 1 && r.figures[0].flagged);
+    const sherd_audit_control *c = sherd_audit_control_at(&r, 0);
+    assert_string_equal(c->name, "permute");
+    assert_true(c->ln_p == -70 && isnan(c->advantage) && c->flagged && !c->who);
+    c = sherd_audit_control_at(&r, 1);
+    assert_string_equal(c->name, "mask reuse");
+    assert_true(c->ln_p == -60 && c->advantage == 0.9 && c->flagged);
+    c = sherd_audit_control_at(&r, 2);
+    assert_string_equal(c->who, "domains 2, 3");
+    assert_true(c->ln_p == -35 && c->flagged);
+    assert_null(sherd_audit_control_at(&r, 3));
+    end(&r);
 }
 
 int main(void)
@@ -195,6 +248,7 @@ int main(void)
         cmocka_unit_test(a_truncated_record_is_reported_in_json_and_on_the_page),
         cmocka_unit_test(notes_beyond_the_maximum_are_counted),
         cmocka_unit_test(an_undetected_control_ends_the_audit),
+        cmocka_unit_test(controls_have_their_best_attack_and_game),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

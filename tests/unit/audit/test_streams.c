@@ -96,7 +96,7 @@ static void forget(audit *a)
 }
 
 /* Returns a flagged finding whose sentence contains these words. */
-static const sherd__finding *flagged(const audit *a, const char *words)
+static const sherd_audit_finding *flagged(const audit *a, const char *words)
 {
     for (size_t i = 0; i < a->l.len; i++)
         if (a->l.list[i].flagged && strstr(a->l.list[i].sentence, words)) return &a->l.list[i];
@@ -124,7 +124,7 @@ static void fresh_masks_have_nothing_in_common(void **state)
             look(&a);
             assert_int_equal(a.l.len, 1);
             assert_false(a.l.list[0].flagged);
-            assert_true(a.l.list[0].value == 0 && a.l.list[0].log_p == 0);
+            assert_true(a.l.list[0].value == 0 && a.l.list[0].ln_p == 0);
         }
         done(&a);
     }
@@ -150,9 +150,9 @@ static void a_keystream_shared_by_all_encodings_five_rows_apart_is_found(void **
         if (!known) forget(&a);
         look(&a);
         assert_true(count(&a) >= 7);
-        const sherd__finding *f = flagged(&a, "whole rows");
+        const sherd_audit_finding *f = flagged(&a, "whole rows");
         assert_non_null(f);
-        assert_true(f->value >= 5 * COLS && f->log_p < -1000);
+        assert_true(f->value >= 5 * COLS && f->ln_p < -1000);
     }
     for (size_t i = 0; i < MOST; i++) free(s[i].word);
     sherd__findings_fini(&old);
@@ -176,10 +176,11 @@ static void negated_masks_are_found_and_named_as_such(void **state)
             if (!known) forget(&a);
             look(&a);
             assert_int_equal(count(&a), MOST); /* four pairs modulo both primes */
-            const sherd__finding *f = flagged(&a, "mask of A, prime 5931641 and mask of B, prime "
-                                                  "5931641 are negatives of one another");
+            const sherd_audit_finding *f = flagged(&a,
+                                                   "mask of A, prime 5931641 and mask of B, prime "
+                                                   "5931641 are negatives of one another");
             if (!f) f = flagged(&a, "mask of B, prime 5931641 and mask of A, prime 5931641");
-            assert_true(f && f->value >= 40 * COLS && f->log_p < -1000);
+            assert_true(f && f->value >= 40 * COLS && f->ln_p < -1000);
             assert_null(flagged(&a, "are the same"));
         }
         for (size_t i = 0; i < MOST; i++) free(s[i].word);
@@ -212,7 +213,7 @@ static void multiplied_masks_are_found_at_any_offset(void **state)
                                : "multiples of one"));
         assert_int_equal(count(&a), 2);
         for (size_t i = 0; i < 2; i++)
-            assert_true(a.l.list[i].value > 1500 && a.l.list[i].log_p < -1000);
+            assert_true(a.l.list[i].value > 1500 && a.l.list[i].ln_p < -1000);
         for (size_t i = 0; i < 3; i++) free(s[i].word);
         done(&a);
     }
@@ -229,7 +230,7 @@ static void a_mask_of_another_operand_is_found(void **state)
     s.first[0] = 77;
     add(&a, of_shared, &s, 1, 30, 57);
     look(&a);
-    const sherd__finding *f = flagged(&a, "of B, prime 5931637");
+    const sherd_audit_finding *f = flagged(&a, "of B, prime 5931637");
     assert_non_null(f);
     assert_true(f->value >= 30 * 57);
     assert_true(flagged(&a, "lag -77") && flagged(&a, "of A, prime 5931641"));
@@ -248,7 +249,7 @@ static void a_mask_of_another_prime_is_found(void **state)
         s.numbers = i >= 2;
         add(&a, of_shared, &s, 1, ROWS, COLS);
         look(&a);
-        const sherd__finding *f = flagged(&a, "prime 5931641 and mask of A, prime 5931637");
+        const sherd_audit_finding *f = flagged(&a, "prime 5931641 and mask of A, prime 5931637");
         if (!f) f = flagged(&a, "prime 5931637 and mask of A, prime 5931641");
         assert_non_null(f);
         assert_true(f->value >= 100); /* a fraction at the edge of a step ends a run */
@@ -289,7 +290,7 @@ static void of_two_masks_each_is_found_and_from_one_share_only_their_sum(void **
         add(&a, of_shared, &other, 2, ROWS, COLS);
         look(&a);
         assert_non_null(flagged(&a, "mask 2 of A, prime 5931641 and mask 2 of B, prime 5931641"));
-        const sherd__finding *one =
+        const sherd_audit_finding *one =
             flagged(&a, "mask 1 of A, prime 5931641 and mask 1 of B, prime 5931641");
         assert_true((one != NULL) == both);
         for (uint32_t i = 0; i < 8; i++) /* only the record of one domain */

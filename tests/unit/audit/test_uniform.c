@@ -66,11 +66,11 @@ static void p_values_are_uniform_if_residues_are(void **s)
         size_t n = sizes[k], seen = 0;
         for (uint64_t i = 0; i < SEEDS; i++) {
             draw(1000 * k + i, n, P);
-            high[i] = exp(sherd__uniform_high(x, n, P).log_p);
-            low[i] = exp(sherd__uniform_low(x, n, P).log_p);
-            pairs[i] = exp(sherd__uniform_pairs(x, n, P).log_p);
-            small[i] = exp(sherd__uniform_small(x, n, P).log_p);
-            seen += repeats(n, P).log_p < log(0.01);
+            high[i] = exp(sherd__uniform_high(x, n, P).ln_p);
+            low[i] = exp(sherd__uniform_low(x, n, P).ln_p);
+            pairs[i] = exp(sherd__uniform_pairs(x, n, P).ln_p);
+            small[i] = exp(sherd__uniform_small(x, n, P).ln_p);
+            seen += repeats(n, P).ln_p < log(0.01);
         }
         assert_true(distance(small, SEEDS) < 1.95);
         assert_true(seen <= 18); /* an upper bound: 1 in 100 plus three standard deviations */
@@ -89,8 +89,8 @@ static void uneven_cells_of_small_moduli_are_not_accused(void **s)
     for (size_t k = 0; k < 5; k++) {
         for (uint64_t i = 0; i < 300; i++) {
             draw(i, 9000, primes[k]);
-            high[i] = exp(sherd__uniform_high(x, 9000, primes[k]).log_p);
-            low[i] = exp(sherd__uniform_low(x, 9000, primes[k]).log_p);
+            high[i] = exp(sherd__uniform_high(x, 9000, primes[k]).ln_p);
+            low[i] = exp(sherd__uniform_low(x, 9000, primes[k]).ln_p);
         }
         assert_true(distance(high, 300) < 1.95 && distance(low, 300) < 1.95);
     }
@@ -102,15 +102,15 @@ static void the_far_tail_agrees_with_counting(void **s)
     /* All in one of 256 cells: 256 * 256^-8192, twice */
     for (size_t i = 0; i < 8192; i++) x[i] = 0;
     double want = log(2) + log(256) * (1 - 8192.0);
-    double high = sherd__uniform_high(x, 8192, P).log_p, low = sherd__uniform_low(x, 8192, P).log_p;
+    double high = sherd__uniform_high(x, 8192, P).ln_p, low = sherd__uniform_low(x, 8192, P).ln_p;
     assert_true(high > want && high < 0.97 * want && low > want && low < 0.97 * want);
     /* A bound by Poisson for 1/p^8191: larger, but still beyond doubt. */
-    assert_true(repeats(8192, P).log_p < -8000 && repeats(8192, P).log_p > -8191 * log(P));
-    double small = sherd__uniform_small(x, 8192, P).log_p;
+    assert_true(repeats(8192, P).ln_p < -8000 && repeats(8192, P).ln_p > -8191 * log(P));
+    double small = sherd__uniform_small(x, 8192, P).ln_p;
     assert_true(small < -8192 * (log(P) - log(log(P)) - 1.1) && small > -8192 * log(P));
     /* Numbers that are too even are as suspicious as uneven ones. */
     for (size_t i = 0; i < 8192; i++) x[i] = i * (P / 8192);
-    assert_true(sherd__uniform_high(x, 8192, P).log_p < -300);
+    assert_true(sherd__uniform_high(x, 8192, P).ln_p < -300);
 }
 
 /*
@@ -158,7 +158,7 @@ static void chi2_is_correct_at_p_of_1e_12(void **s)
             for (size_t j = 0; j < n; j++) x[j] = x[j] * ((P + urns[k].cells - 1) / urns[k].cells);
             sherd__looked r = sherd__uniform_high(x, n, P);
             assert_int_equal(r.cells, urns[k].cells);
-            if (r.log_p <= log(1e-12) && r.value > r.expected) sum += exp(ratio);
+            if (r.ln_p <= log(1e-12) && r.value > r.expected) sum += exp(ratio);
         }
         /* p covers both tails; this one has half of it. */
         double times = sum / DRAWS / 0.5e-12;
@@ -175,10 +175,10 @@ static void too_few_numbers_give_no_chi2(void **s)
     assert_int_equal(sherd__uniform_pairs(x, 255, P).cells, 0);
     assert_int_equal(sherd__uniform_pairs(x, 256, P).cells, 4);
     assert_int_equal(sherd__uniform_high(x, 8192, P).cells, 256);
-    assert_true(sherd__uniform_small(x, 0, P).log_p == 0 && repeats(0, P).log_p == 0);
-    assert_true(repeats(1, P).log_p == 0);
+    assert_true(sherd__uniform_small(x, 0, P).ln_p == 0 && repeats(0, P).ln_p == 0);
+    assert_true(repeats(1, P).ln_p == 0);
     /* Three zeros: (1/p)^3 by counting, and the test gives nearly that. */
-    assert_true(sherd__uniform_small(x, 3, P).log_p < -36);
+    assert_true(sherd__uniform_small(x, 3, P).ln_p < -36);
 }
 
 static void small_numbers_are_detected_if_bins_are_too_coarse(void **s)
@@ -186,9 +186,9 @@ static void small_numbers_are_detected_if_bins_are_too_coarse(void **s)
     (void)s;
     draw(3, 200, 1u << 17 | 29); /* 17 bits of 22.5, on both sides of 0 */
     for (size_t i = 0; i < 200; i++) x[i] = (x[i] + P - (1 << 16)) % P;
-    assert_true(sherd__uniform_small(x, 200, P).log_p < -200);
-    assert_true(sherd__uniform_small(x, 20, (uint64_t)P * Q).log_p < -30 ||
-                sherd__uniform_small(x, 20, P).log_p < -20);
+    assert_true(sherd__uniform_small(x, 200, P).ln_p < -200);
+    assert_true(sherd__uniform_small(x, 20, (uint64_t)P * Q).ln_p < -30 ||
+                sherd__uniform_small(x, 20, P).ln_p < -20);
 }
 
 static void evenly_spread_structure_is_detected_by_repeats(void **s)
@@ -196,8 +196,8 @@ static void evenly_spread_structure_is_detected_by_repeats(void **s)
     (void)s;
     draw(4, 256, P); /* 256 values from the whole range, each eight times */
     for (size_t i = 256; i < 2048; i++) x[i] = x[i % 256];
-    assert_true(sherd__uniform_small(x, 2048, P).log_p > -60);
-    assert_true(repeats(2048, P).log_p < -8000);
+    assert_true(sherd__uniform_small(x, 2048, P).ln_p > -60);
+    assert_true(repeats(2048, P).ln_p < -8000);
 }
 
 static void correlated_neighbours_are_detected_as_pairs(void **s)
@@ -205,8 +205,8 @@ static void correlated_neighbours_are_detected_as_pairs(void **s)
     (void)s;
     draw(5, MANY, P);
     for (size_t i = 0; i < MANY; i += 2) x[i + 1] = (x[i] + x[i + 1] / 8) % P;
-    assert_true(sherd__uniform_high(x, MANY, P).log_p > log(1e-6));
-    assert_true(sherd__uniform_pairs(x, MANY, P).log_p < -1000);
+    assert_true(sherd__uniform_high(x, MANY, P).ln_p > log(1e-6));
+    assert_true(sherd__uniform_pairs(x, MANY, P).ln_p < -1000);
 }
 
 /* The rule: residues are drawn by rejection. The bias of words reduced by % becomes visible at the
@@ -220,8 +220,8 @@ static void the_bias_of_reduced_words_is_detected_from_the_stated_size_on(void *
     assert_true(need > 10000 && need < 12000);
     e.fill(e.ctx, words, sizeof words);
     for (size_t i = 0; i < MANY; i++) x[i] = (words[i] >> 8) % P;
-    assert_true(sherd__uniform_high(x, (size_t)(2 * need), P).log_p < log(1e-12));
-    assert_true(sherd__uniform_high(x, (size_t)(need / 10), P).log_p > log(1e-6));
+    assert_true(sherd__uniform_high(x, (size_t)(2 * need), P).ln_p < log(1e-12));
+    assert_true(sherd__uniform_high(x, (size_t)(need / 10), P).ln_p > log(1e-6));
     /* For 32-bit words: 1.4e9 residues. For 64-bit words no audit can detect it; hence the rule. */
     need = sherd__uniform_visible(32, P, log(1e-12));
     assert_true(need > 1e9 && need < 2e9);
@@ -233,22 +233,22 @@ static void a_guess_is_confirmed_by_equal_entries(void **s)
 {
     static uint64_t guess[MANY];
     sherd__findings l = { 0 };
-    sherd__finding about = sherd__finding_of("t", "", false);
+    sherd_audit_finding about = sherd__finding_of("t", "", false);
     (void)s;
     draw(7, 1000, P);
     memcpy(guess, x, sizeof guess);
     assert_int_equal(sherd__uniform_guess(&l, &about, x, guess, 3, P), 0);
-    assert_true(fabs(l.list[0].log_p + 3 * log(P)) < 1e-9 && l.list[0].value == 3);
+    assert_true(fabs(l.list[0].ln_p + 3 * log(P)) < 1e-9 && l.list[0].value == 3);
     draw(8, 1000, P);
     assert_int_equal(sherd__uniform_guess(&l, &about, x, guess, 1000, P), 0);
-    assert_true(l.list[1].log_p > log(1e-6));
+    assert_true(l.list[1].ln_p > log(1e-6));
     sherd__findings_fini(&l);
 }
 
 static void the_requested_tests_are_recorded(void **s)
 {
     sherd__findings l = { 0 };
-    sherd__finding about = sherd__finding_of("t", "", false);
+    sherd_audit_finding about = sherd__finding_of("t", "", false);
     (void)s;
     draw(9, 9000, P);
     assert_int_equal(sherd__uniform_look(&l, &about, x, 9000, P, SHERD__LOOK_ALL), 0);

@@ -64,8 +64,22 @@ static void every_type_has_its_form_in_json(void **state)
     json_decref(o);
 }
 
+static void members_can_be_chosen_by_name(void **state)
+{
+    (void)state;
+    static const char *const names[] = { "real", "kind", "nothing", NULL };
+    const thing x = { .real = 2, .kind = 0 };
+    json_t *o = json_object();
+    sherd__fields_json_of(o, &x, fields, sizeof fields / sizeof *fields, names);
+    char *text = json_dumps(o, JSON_COMPACT);
+    assert_string_equal(text, "{\"real\":2.0,\"kind\":\"first\"}");
+    free(text);
+    json_decref(o);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(every_type_has_its_form_in_json) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(every_type_has_its_form_in_json),
+                                        cmocka_unit_test(members_can_be_chosen_by_name) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,6 +13,7 @@
 
 #include "core/diag.h"
 #include "learn/collective.h"
+#include "tests/support/thread_sum.h"
 
 static const char text[] = "input = 6\nlayer = dense 5\nlayer = tanh\nlayer = dense 3\n"
                            "loss = cross-entropy\nl2 = 0.01\n";
@@ -41,40 +42,8 @@ static int set_up(void **state)
     return 0;
 }
 
-/* ---- a sum over threads ---------------------------------------------------------------------- */
-
-static struct {
-    pthread_barrier_t all;
-    pthread_mutex_t lock;
-    int64_t *total;
-    size_t n;
-} meeting;
-
-static int meet(void *ctx, int64_t *values, size_t n, sherd_diag *d)
-{
-    (void)ctx;
-    (void)d;
-    pthread_mutex_lock(&meeting.lock);
-    if (!meeting.total) {
-        meeting.total = calloc(n + 1, sizeof *meeting.total);
-        meeting.n = n;
-    }
-    if (meeting.n != n) abort(); /* the members are not in the same step */
-    for (size_t i = 0; i < n; i++)
-        meeting.total[i] = (int64_t)((uint64_t)meeting.total[i] + (uint64_t)values[i]);
-    pthread_mutex_unlock(&meeting.lock);
-    pthread_barrier_wait(&meeting.all);
-    if (n) memcpy(values, meeting.total, n * sizeof *values);
-    if (pthread_barrier_wait(&meeting.all) == PTHREAD_BARRIER_SERIAL_THREAD) {
-        free(meeting.total);
-        meeting.total = NULL;
-    }
-    pthread_barrier_wait(&meeting.all);
-    return 0;
-}
-
 typedef struct member {
-    sherd__collective c;
+    sherd_collective c;
     pthread_t thread;
     double params[200];
     double cost;
@@ -136,15 +105,13 @@ static void *run(void *arg)
 
 static void together(member *m, uint32_t n, void *(*work)(void *))
 {
-    pthread_barrier_init(&meeting.all, NULL, n);
-    pthread_mutex_init(&meeting.lock, NULL);
+    thread_sum_begin(n);
     for (uint32_t i = 0; i < n; i++) {
-        m[i].c = (sherd__collective){ "threads", i, n, n, meet, NULL };
+        m[i].c = thread_sum_of(i, n);
         assert_int_equal(pthread_create(&m[i].thread, NULL, work, &m[i]), 0);
     }
     for (uint32_t i = 0; i < n; i++) pthread_join(m[i].thread, NULL);
-    pthread_barrier_destroy(&meeting.all);
-    pthread_mutex_destroy(&meeting.lock);
+    thread_sum_end();
 }
 
 /* ---- */

@@ -49,7 +49,7 @@ static void readers_agree(sherd_view v, const double *want, ptrdiff_t rs, ptrdif
     double *row = malloc((m + 1) * sizeof *row), *dense = malloc((n * ld + 1) * sizeof *dense);
     uint32_t *cols = malloc((m + 1) * sizeof *cols);
     for (size_t j = 0; j < m; j++) cols[j] = draw((uint32_t)m);
-    sherd__view_dense_f64(v, dense, ld);
+    sherd_view_read(v, dense, ld); /* sherd__view_dense_f64 */
     for (size_t r = 0; r < n; r++) {
         for (size_t c0 = 0; c0 < m; c0 += 1 + m / 3) {
             sherd__view_row_f64(v, r, c0, m - c0, row);
@@ -193,6 +193,40 @@ static void scans_count_what_a_loop_counts(void **s)
     free(x);
 }
 
+/* Every integer type, the least and the largest values included, in all strides. */
+static void a_scan_of_integers_equals_that_of_their_doubles(void **s)
+{
+    (void)s;
+    enum { N = 13, M = 70 };
+    static const sherd_dtype types[] = { SHERD_U8,  SHERD_U16, SHERD_U32, SHERD_I8,
+                                         SHERD_I16, SHERD_I32, SHERD_I64 };
+    static uint64_t memory[N * M];
+    static double doubles[N * M];
+    for (int round = 0; round < 40; round++)
+        for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+            uint8_t *bytes = (uint8_t *)memory;
+            uint32_t kind = draw(4);
+            for (size_t i = 0; i < sizeof memory; i++)
+                bytes[i] = (uint8_t)(kind == 0 ? 0 : kind == 1 ? draw(256) : draw(8) ? 0 : 128);
+            sherd_view v = sherd_view_c(memory, types[t], N, M);
+            if (round % 2) v = sherd_view_sub(v, 2, 9, 3, 1 + draw(60));
+            if (round % 3 == 0) v = sherd_view_t(v);
+            if (round % 5 == 0) {
+                v.data = (const uint8_t *)v.data + (ptrdiff_t)sherd_dtype_size(types[t]) *
+                                                       (ptrdiff_t)(v.rows - 1) * v.row_stride;
+                v.row_stride = -v.row_stride;
+            }
+            sherd__scan scan, wanted;
+            sherd__view_dense_f64(v, doubles, v.cols);
+            sherd__view_scan(sherd_view_c(doubles, SHERD_F64, v.rows, v.cols), &wanted);
+            sherd__view_scan(v, &scan);
+            assert_true(scan.min_abs == wanted.min_abs && scan.max_abs == wanted.max_abs);
+            assert_int_equal(scan.nonzeros, wanted.nonzeros);
+            assert_int_equal(scan.nonfinite, 0);
+            assert_true(scan.integers);
+        }
+}
+
 static void the_peak_equals_that_of_a_scan(void **s)
 {
     (void)s;
@@ -272,6 +306,7 @@ int main(void)
         cmocka_unit_test(only_row_major_doubles_are_borrowed),
         cmocka_unit_test(an_inconsistent_view_is_refused),
         cmocka_unit_test(scans_count_what_a_loop_counts),
+        cmocka_unit_test(a_scan_of_integers_equals_that_of_their_doubles),
         cmocka_unit_test(the_peak_equals_that_of_a_scan),
         cmocka_unit_test(the_first_bad_value_is_named_in_row_order),
         cmocka_unit_test(integers_that_no_double_represents_are_reported),

@@ -98,7 +98,7 @@ static void nobody(void *ctx)
 void allreduce_make_identities(void)
 {
     for (uint32_t i = 0; i <= N; i++)
-        if (!one.identity[i]) assert_int_equal(sherd__identity_new(&one.identity[i]), 0);
+        if (!one.identity[i]) assert_int_equal(sherd_identity_new(&one.identity[i], NULL), 0);
 }
 
 /* Connects a coordinator. */
@@ -275,6 +275,6 @@ int allreduce_bring(uint32_t member, uint64_t id, uint32_t number, uint64_t len,
 int allreduce_free_identities(void **unused)
 {
     (void)unused;
-    for (uint32_t i = 0; i <= N; i++) sherd__identity_free(one.identity[i]);
+    for (uint32_t i = 0; i <= N; i++) sherd_identity_free(one.identity[i]);
     return 0;
 }

@@ -379,16 +379,16 @@ int member_fill(void **s)
     for (size_t i = 0; i < ROWS * 5; i++) m.examples[i] = (double)draw() / 0x1p30 - 1;
     for (size_t i = 0; i < COUNT; i++) m.params[i] = (double)draw() / 0x1p31 - 0.5;
     m.own.x = sherd_view_c(m.examples, SHERD_F64, ROWS, 5);
-    assert_int_equal(sherd__identity_new(&m.identity), 0);
+    assert_int_equal(sherd_identity_new(&m.identity, NULL), 0);
     for (uint32_t i = 1; i < N; i++)
-        assert_int_equal(sherd__identity_new(&m.others[i].identity), 0);
+        assert_int_equal(sherd_identity_new(&m.others[i].identity, NULL), 0);
     return 0;
 }
 
 int member_empty(void **s)
 {
     (void)s;
-    sherd__identity_free(m.identity);
-    for (uint32_t i = 1; i < N; i++) sherd__identity_free(m.others[i].identity);
+    sherd_identity_free(m.identity);
+    for (uint32_t i = 1; i < N; i++) sherd_identity_free(m.others[i].identity);
     return 0;
 }

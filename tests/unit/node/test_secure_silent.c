@@ -90,7 +90,7 @@ static void hear(void *ctx, sherd__event *e)
 static void start(side *n)
 {
     assert_int_equal(sherd__executor_new_inline(&n->executor), 0);
-    assert_int_equal(sherd__identity_new(&n->identity), 0);
+    assert_int_equal(sherd_identity_new(&n->identity, NULL), 0);
     memset(&n->ledger, 0, sizeof n->ledger);
     sherd__worker_options o = { .backend = &none,
                                 .memory = (uint64_t)16 << 20,
@@ -110,7 +110,7 @@ static void stop(side *n)
     assert_int_equal(sherd__worker_memory(n->worker)->used, 0);
     sherd__worker_free(n->worker);
     sherd__executor_free(n->executor);
-    sherd__identity_free(n->identity);
+    sherd_identity_free(n->identity);
 }
 
 static void put(uint32_t block, uint8_t dtype, uint64_t rows, uint64_t cols, const void *bytes)
@@ -265,7 +265,7 @@ static void answers_do_not_depend_on_examples(void **s)
         { { 300, 299 }, { 0, 3 } }, { { 2, 512 }, { 1, 50 } },
     };
     unsigned given = 0, refused = 0;
-    for (uint32_t i = 1; i < N; i++) assert_int_equal(sherd__identity_new(&others[i]), 0);
+    for (uint32_t i = 1; i < N; i++) assert_int_equal(sherd_identity_new(&others[i], NULL), 0);
     for (size_t k = 0; k < 4 * sizeof pairs / sizeof *pairs; k++) {
         draw_state = 900 + k;
         recipe = k % 2;
@@ -305,7 +305,7 @@ static void answers_do_not_depend_on_examples(void **s)
         }
         for (unsigned i = 0; i < 2; i++) stop(&sides[i]);
     }
-    for (uint32_t i = 1; i < N; i++) sherd__identity_free(others[i]);
+    for (uint32_t i = 1; i < N; i++) sherd_identity_free(others[i]);
     assert_true(given > 200 && refused > 100);
 }
 

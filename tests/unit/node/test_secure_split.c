@@ -99,7 +99,7 @@ static void start(uint32_t i)
 {
     party *p = &parties[i];
     *p = (party){ 0 };
-    assert_int_equal(sherd__identity_new(&p->identity), 0);
+    assert_int_equal(sherd_identity_new(&p->identity, NULL), 0);
     for (size_t k = 0; k < ROWS * 3; k++) p->examples[k] = (double)draw() / 0x1p32;
     p->own.x = sherd_view_c(p->examples, SHERD_F64, i + 1 < ROWS ? i + 1 : ROWS, 3);
     assert_int_equal(sherd__executor_new_inline(&p->executor), 0);
@@ -125,7 +125,7 @@ static void stop(void)
         assert_int_equal(sherd__worker_memory(p->worker)->used, 0);
         sherd__worker_free(p->worker);
         sherd__executor_free(p->executor);
-        sherd__identity_free(p->identity);
+        sherd_identity_free(p->identity);
         free(p->result);
     }
 }

@@ -36,9 +36,7 @@ static void a_product_of_a_hundred_shares_can_be_predicted(void **state)
     const sherd_view tall = { .rows = 128, .cols = 4, .dtype = SHERD_F64 },
                      right = { .rows = 4, .cols = 3, .dtype = SHERD_F64 };
     sherd_forecast f = { .size = sizeof f };
-    sherd_forecast_options with = { .size = sizeof with,
-                                    .node_memory = MEMORY,
-                                    .no_products = true };
+    sherd_forecast_options with = { .size = sizeof with, .node_memory = MEMORY };
     sherd_product_options o = options();
     o.scheme = SHERD_SHARE;
     for (with.nodes = 63; with.nodes < 130; with.nodes += 33) {
@@ -47,7 +45,7 @@ static void a_product_of_a_hundred_shares_can_be_predicted(void **state)
         uint32_t blocks = (with.nodes + 1) / 2 - 1;
         assert_int_equal(f.blocks, blocks < 63 ? blocks : 63);
         assert_int_equal(f.threshold, 2 * f.blocks + 1);
-        assert_true(f.seconds > 0 && f.here_s > 0);
+        assert_true(f.seconds > 0 && f.seconds_here > 0);
     }
 }
 
@@ -65,8 +63,8 @@ static void a_result_too_large_to_rehearse_is_reported_with_the_limit(void **sta
     assert_int_equal(sherd_forecast_multiply(large, large, &o, &with, &e, &d), SHERD_ERANGE);
     assert_string_equal(d.message, "a result of 40000 x 40000 is too large to be rehearsed with: "
                                    "above 1073 MB");
-    assert_string_equal(d.hint, "plan 3355 of its rows, and scale up; multiply --dry-run tells "
-                                "bytes of any size");
+    assert_string_equal(d.hint, "forecast 3355 of its rows, and scale up; or bytes alone "
+                                "(no_time)");
 }
 
 /* Writes a node file of these lines, each with a key of its own; *with refers to it. */

@@ -286,9 +286,9 @@ static void stored_exposures_are_used_and_checked(void **state)
         assert_int_equal(p.planned[3], 0);
         sherd__prepared_fini(&p);
         o.exposure_max = 0.35;
-        assert_int_equal(sherd__prepare_exposures(20, 4, &o, &d), SHERD_OK);
+        assert_int_equal(sherd_product_exposures(20, 4, &o, &d), SHERD_OK);
         o.exposure_max = 0.3;
-        assert_int_equal(sherd__prepare_exposures(20, 4, &o, &d), SHERD_EEXPOSURE);
+        assert_int_equal(sherd_product_exposures(20, 4, &o, &d), SHERD_EEXPOSURE);
         assert_string_equal(d.message,
                             "the plan gives node-1's domain 0.35 of A; --exposure-max is 0.3");
         exposures[13] = 4;
@@ -296,7 +296,7 @@ static void stored_exposures_are_used_and_checked(void **state)
         assert_int_equal(prepare(&p, &o, &e), SHERD_EFORMAT);
         assert_string_equal(e.message,
                             "exposure 13 names node 4, and there are 4, numbered from 0");
-        assert_int_equal(sherd__prepare_exposures(20, 4, &o, &f), SHERD_EFORMAT);
+        assert_int_equal(sherd_product_exposures(20, 4, &o, &f), SHERD_EFORMAT);
         assert_string_equal(f.message, e.message);
         assert_int_equal(sherd__prepare_apply(&p, SHERD_OP_TANH, a, a, c_data, 20, &nodes, &o, &g),
                          SHERD_EFORMAT);
@@ -460,7 +460,7 @@ static void effects_of_seed_and_bound_are_known_without_nodes_and_operands(void 
         o.exposure_max = 0.2 + 0.05 * (i % 5);
         int err = sherd__prepare_multiply(&p, a, b, c_data, 10, &four, &o, &late);
         if (!err) sherd__prepared_fini(&p);
-        int said = sherd__prepare_exposures(20, 4, &o, &early);
+        int said = sherd_product_exposures(20, 4, &o, &early);
         if (said) assert_string_equal(early.message, late.message);
         assert_int_equal(said, err);
         refused += err == SHERD_EEXPOSURE;
@@ -468,9 +468,65 @@ static void effects_of_seed_and_bound_are_known_without_nodes_and_operands(void 
     assert_true(refused > 40 && refused < 360);
     sherd_product_options o = options();
     o.exposure_max = 0.01;
-    assert_int_equal(sherd__prepare_exposures(0, 4, &o, NULL), SHERD_OK);
+    assert_int_equal(sherd_product_exposures(0, 4, &o, NULL), SHERD_OK);
     o.scheme = SHERD_PLAIN;
-    assert_int_equal(sherd__prepare_exposures(20, 4, &o, NULL), SHERD_OK);
+    assert_int_equal(sherd_product_exposures(20, 4, &o, NULL), SHERD_OK);
+}
+
+/* What can be known of a product before there are nodes, through the public header alone. */
+static void needs_and_range_are_known_before_there_are_nodes(void **state)
+{
+    (void)state;
+    static const struct {
+        sherd_scheme scheme;
+        uint32_t colluding, spare;
+        uint64_t least;
+    } needs[] = { { 0, 0, 0, 1 },
+                  { SHERD_PLAIN, 5, 5, 1 },
+                  { SHERD_SHARE, 0, 0, 3 },
+                  { SHERD_SHARE, 2, 3, 8 },
+                  { SHERD_SHARE1, 1, 0, 2 },
+                  { SHERD_SHARE1, 3, 1, 5 },
+                  { SHERD_BLIND, 0, 0, 1 },
+                  { SHERD_SHARE, 63, UINT32_MAX, 127 + (UINT64_C(1) << 32) - 1 } };
+    uint64_t least;
+    sherd_diag d = { 0 };
+    for (size_t i = 0; i < sizeof needs / sizeof *needs; i++) {
+        sherd_product_options o = { .size = sizeof o,
+                                    .scheme = needs[i].scheme,
+                                    .colluding = needs[i].colluding,
+                                    .spare = needs[i].spare };
+        assert_int_equal(sherd_product_domains(&least, &o, NULL), SHERD_OK);
+        assert_int_equal(least, needs[i].least);
+    }
+    sherd_product_options o = { .size = sizeof o, .scheme = (sherd_scheme)77 };
+    assert_int_equal(sherd_product_domains(&least, &o, &d), SHERD_EINVAL);
+    assert_string_equal(d.message, "unknown scheme 77");
+    const sherd_product_options none = { .size = 0 };
+    assert_int_equal(sherd_product_domains(&least, &none, NULL), SHERD_EINVAL);
+
+    static const double bad[] = { 1, NAN, 2, 3 }, good[] = { 1, 2, 3, 4 };
+    static const int64_t wide[] = { 1, 2, 3, 1 << 26 };
+    sherd_view vbad = sherd_view_c(bad, SHERD_F64, 2, 2), v = sherd_view_c(good, SHERD_F64, 2, 2),
+               vwide = sherd_view_c(wide, SHERD_I64, 2, 2);
+    o.scheme = SHERD_PERMUTE;
+    assert_int_equal(sherd_product_range(vbad, v, &o, NULL), SHERD_OK); /* float64 holds NaN */
+    o.exact = true;
+    o.name_a = "left";
+    d = (sherd_diag){ 0 };
+    assert_int_equal(sherd_product_range(vbad, v, &o, &d), SHERD_ERANGE);
+    assert_string_equal(d.message, "left: row 0, column 1 is NaN: fixed point has no such value");
+    assert_int_equal(sherd_product_range(v, vwide, &o, NULL), SHERD_OK);
+    o.scheme = SHERD_SHARE;
+    assert_int_equal(sherd_product_range(v, vwide, &o, NULL), SHERD_ERANGE);
+    o.bits = 27;
+    assert_int_equal(sherd_product_range(v, v, &o, NULL), SHERD_EINVAL);
+    o.bits = 0;
+    assert_int_equal(sherd_product_range(v, sherd_view_c(good, SHERD_F64, 1, 4), &o, NULL),
+                     SHERD_ESHAPE);
+    assert_int_equal(sherd_product_range(v, sherd_view_c(NULL, SHERD_F64, 2, 2), &o, NULL),
+                     SHERD_EINVAL);
+    assert_int_equal(sherd_product_exposures(20, 0, &o, NULL), SHERD_EINVAL);
 }
 
 static void the_bound_applies_to_the_second_operand_of_element_wise_operations(void **state)
@@ -572,6 +628,7 @@ int main(void)
         cmocka_unit_test(a_plan_beyond_the_bound_is_refused_before_anything_is_sent),
         cmocka_unit_test(small_integers_in_a_wide_type_need_no_residues),
         cmocka_unit_test(effects_of_seed_and_bound_are_known_without_nodes_and_operands),
+        cmocka_unit_test(needs_and_range_are_known_before_there_are_nodes),
         cmocka_unit_test(the_bound_applies_to_the_second_operand_of_element_wise_operations),
         cmocka_unit_test(every_failed_allocation_is_reported),
         cmocka_unit_test(element_wise_work_is_divided_for_most_of_the_nodes),

@@ -8,9 +8,11 @@
 #include <cmocka.h>
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "scheduler/plan/prepare.h"
 #include "scheduler/plan/forecast.h"
+#include "tests/support/draw.h"
 
 enum { N = 400, K = 90, M = 70, NODES = 5 };
 
@@ -112,9 +114,86 @@ static void integers_with_residues_are_counted_by_their_packing(void **state)
     assert_false(count(&o, 64 << 20).residues);
 }
 
+/* An A of any type and stride, with few entries, many, or rows that are wholly zero. */
+static sherd_view draw_operand(uint64_t *memory, size_t rows, size_t cols)
+{
+    static const sherd_dtype types[] = { SHERD_F64, SHERD_F32, SHERD_U8,  SHERD_U16, SHERD_I16,
+                                         SHERD_I32, SHERD_I64, SHERD_F64, SHERD_F32 };
+    sherd_dtype type = types[draw() % (sizeof types / sizeof *types)];
+    unsigned gaps = (unsigned)(draw() % 30), zero_rows = (unsigned)(draw() % 3);
+    sherd_view v = sherd_view_c(memory, type, rows, cols);
+    uint8_t *at = (uint8_t *)memory;
+    size_t size = sherd_dtype_size(type);
+    memset(memory, 0, rows * cols * sizeof *memory);
+    for (size_t i = 0; i < rows * cols; i++) {
+        bool zero = draw() % (1 + gaps) > 0 || (zero_rows && i / cols % 3 < zero_rows);
+        float f = (float)(draw() % 100 ? (double)(draw() % 200) - 100 : 1e-6);
+        double x = (double)f;
+        if (zero) continue;
+        if (type == SHERD_F64) memcpy(at + i * size, &x, size);
+        else if (type == SHERD_F32) memcpy(at + i * size, &f, size);
+        else at[i * size] = 1 + (uint8_t)(draw() % 100);
+    }
+    return draw() % 4 ? v : sherd_view_t(v);
+}
+
+/* What is predicted for a cell is what hiding it makes. */
+static void sizes_of_cells_are_those_of_their_blocks(void **state)
+{
+    (void)state;
+    enum { ROWS = 60, COLS = 44 };
+    static uint64_t memory[ROWS * COLS];
+    const sherd__nodes nodes = {
+        .count = NODES, .domain = domain, .domains = NODES, .usable = NODES, .memory = 1 << 22
+    };
+    unsigned sparse = 0, empty = 0, cells = 0;
+    for (int round = 0; round < 400; round++) {
+        static const uint32_t groups[] = { 0, 1, 3, 16 };
+        sherd__prepared p;
+        sherd__scheme_shape shape;
+        sherd_product_options o;
+        sherd__product_options_init(&o);
+        sherd_view a = draw_operand(memory, ROWS, COLS);
+        o.scheme = draw() % 4 ? SHERD_PERMUTE : SHERD_PLAIN;
+        o.group = groups[draw() % 4];
+        o.exact = draw() % 2;
+        o.shuffle_rows = draw() % 5 == 0;
+        o.encoding = draw() % 3 ? SHERD_ENCODING_CSR : SHERD_ENCODING_DENSE;
+        o.memory = 1 << 17;
+        o.seed = seed;
+        assert_int_equal(sherd__prepare_multiply(&p, a, sherd_view_c(b_data, SHERD_F64, a.cols, 20),
+                                                 c_data, 20, &nodes, &o, NULL),
+                         SHERD_OK);
+        p.hiding.ops->shape(p.hiding.ctx, &shape);
+        for (uint32_t i = 0; i < shape.slots * shape.panels; i++) {
+            const sherd__cell cell = { i / shape.panels, 0, i % shape.panels };
+            sherd__cell_sizes told;
+            sherd__cell_work made;
+            assert_int_equal(p.hiding.ops->sizes(p.hiding.ctx, cell, &told), SHERD_OK);
+            assert_int_equal(p.hiding.ops->hide(p.hiding.ctx, cell, &made), SHERD_OK);
+            assert_int_equal(told.empty, made.empty);
+            cells++;
+            empty += made.empty;
+            if (!made.empty) {
+                const sherd__fragment_info *left = sherd__fragment_info_of(made.left);
+                assert_int_equal(told.left.len, left->len);
+                assert_int_equal(told.left.rows, left->rows);
+                assert_int_equal(told.left.encoding, left->encoding);
+                assert_int_equal(told.result.len, made.result.len);
+                sparse += left->encoding == SHERD__CSR;
+            }
+            sherd__fragment_free(made.left);
+            sherd__fragment_free(made.right);
+        }
+        sherd__prepared_fini(&p);
+    }
+    assert_true(sparse > 100 && empty > 10 && cells > 1500);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sizes_of_cells_are_those_of_their_blocks),
         cmocka_unit_test(a_right_block_of_doubles_is_repacked_for_each_task),
         cmocka_unit_test(single_columns_are_multiplied_in_place),
         cmocka_unit_test(residues_are_counted_by_their_unpacking),

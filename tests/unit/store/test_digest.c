@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/alloc.h"
+#include "sherd/digest.h"
 #include "sherd/npy.h"
 #include "store/digest.h"
 #include "tests/unit/store/scratch.h"
@@ -49,6 +50,25 @@ static void the_digest_equals_the_headers_definition_in_python(void **s)
     free(bytes);
     assert_int_equal(scratch_python(program), 0);
     scratch_clear();
+}
+
+static void the_public_digests_are_the_same(void **s)
+{
+    (void)s;
+    static const char abc[] = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+    const double x[6] = { 1, 2, 3, 4, 5, 6 };
+    const sherd_view v = sherd_view_t(sherd_view_c(x, SHERD_F64, 2, 3));
+    uint8_t out[32];
+    char text[SHERD__DIGEST_TEXT];
+    sherd__digest g;
+    assert_int_equal(sherd_digest_matrix(v, out, NULL), 0);
+    assert_int_equal(sherd__digest_view(&g, v, NULL), 0);
+    assert_memory_equal(out, g.sha256, sizeof out);
+    assert_int_equal(sherd_digest_bytes("abc", 3, g.sha256, NULL), 0);
+    sherd__digest_text(&g, text);
+    assert_string_equal(text, abc);
+    assert_int_equal(sherd_digest_matrix((sherd_view){ .rows = 1, .cols = 1 }, out, NULL),
+                     SHERD_EINVAL);
 }
 
 static void shape_dtype_and_each_bit_change_the_digest(void **s)
@@ -147,6 +167,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_digest_equals_the_headers_definition_in_python),
+        cmocka_unit_test(the_public_digests_are_the_same),
         cmocka_unit_test(shape_dtype_and_each_bit_change_the_digest),
         cmocka_unit_test(rows_in_parts_of_any_size_give_the_same_digest),
         cmocka_unit_test(any_strides_give_the_digest_of_the_values),

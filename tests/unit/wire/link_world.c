@@ -30,16 +30,16 @@ int link_keys_make(void **s)
 {
     (void)s;
     signal(SIGPIPE, SIG_IGN); /* a program must do this: see link.h */
-    return sherd__identity_new(&link_id_c) || sherd__identity_new(&link_id_n) ||
-           sherd__identity_new(&link_id_x);
+    return sherd_identity_new(&link_id_c, NULL) || sherd_identity_new(&link_id_n, NULL) ||
+           sherd_identity_new(&link_id_x, NULL);
 }
 
 int link_keys_free(void **s)
 {
     (void)s;
-    sherd__identity_free(link_id_c);
-    sherd__identity_free(link_id_n);
-    sherd__identity_free(link_id_x);
+    sherd_identity_free(link_id_c);
+    sherd_identity_free(link_id_n);
+    sherd_identity_free(link_id_x);
     return 0;
 }
 

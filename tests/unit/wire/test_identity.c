@@ -68,7 +68,7 @@ static void a_known_key_has_its_known_public_half(void **s)
     assert_int_equal(sherd__identity_parse(&id, rfc8410, strlen(rfc8410), &d), 0);
     sherd__identity_public(id, got);
     assert_memory_equal(got, rfc8410_public, 32);
-    sherd__identity_free(id);
+    sherd_identity_free(id);
 }
 
 static void the_fingerprint_is_sha256_of_the_public_key_info(void **s)
@@ -81,7 +81,7 @@ static void the_fingerprint_is_sha256_of_the_public_key_info(void **s)
     assert_int_equal(EVP_Digest(spki, sizeof spki, want, NULL, EVP_sha256(), NULL), 1);
     assert_int_equal(sherd__identity_parse(&id, rfc8410, strlen(rfc8410), NULL), 0);
     assert_memory_equal(sherd__identity_fingerprint(id)->sha256, want, 32);
-    sherd__identity_free(id);
+    sherd_identity_free(id);
 }
 
 static void fingerprint_text_reads_back_and_similar_text_is_refused(void **s)
@@ -118,16 +118,31 @@ static void a_saved_key_is_private_and_loads_as_the_same_key(void **s)
     sherd_diag d = { 0 };
     const char *path = in_dir("new.key");
     mode_t mask = umask(0);
-    assert_int_equal(sherd__identity_new(&id), 0);
-    assert_int_equal(sherd__identity_save(id, path, &d), 0);
+    assert_int_equal(sherd_identity_new(&id, NULL), 0);
+    assert_int_equal(sherd_identity_save(id, path, &d), 0);
     umask(mask);
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_mode & 07777, 0600);
-    assert_int_equal(sherd__identity_load(&back, path, &d), 0);
+    assert_int_equal(sherd_identity_load(&back, path, &d), 0);
     assert_true(sherd__fingerprint_equal(sherd__identity_fingerprint(id),
                                          sherd__identity_fingerprint(back)));
-    sherd__identity_free(id);
-    sherd__identity_free(back);
+    sherd_identity_free(id);
+    sherd_identity_free(back);
+}
+
+static void a_shared_key_outlives_the_handle_that_it_was_made_of(void **s)
+{
+    (void)s;
+    sherd_identity *id, *other;
+    uint8_t sig[64], half[32];
+    assert_int_equal(sherd_identity_new(&id, NULL), 0);
+    assert_int_equal(sherd__identity_share(&other, id), 0);
+    assert_string_equal(sherd_identity_key(other), sherd_identity_key(id));
+    sherd_identity_free(id);
+    assert_int_equal(sherd__identity_sign(other, (const uint8_t *)"x", 1, sig), 0);
+    sherd__identity_public(other, half);
+    assert_true(sherd__identity_verify(half, (const uint8_t *)"x", 1, sig));
+    sherd_identity_free(other);
 }
 
 static void an_existing_file_or_link_is_never_overwritten(void **s)
@@ -135,23 +150,23 @@ static void an_existing_file_or_link_is_never_overwritten(void **s)
     (void)s;
     sherd_identity *id;
     char kept[8] = "";
-    assert_int_equal(sherd__identity_new(&id), 0);
+    assert_int_equal(sherd_identity_new(&id, NULL), 0);
     const char *path = write_file("there", "kept", 4, 0600), *link = in_dir("link");
     const char *target = in_dir("target");
     assert_int_equal(symlink(target, link), 0);
     sherd_diag d = { 0 };
-    assert_int_equal(sherd__identity_save(id, path, &d), SHERD_EOPEN);
+    assert_int_equal(sherd_identity_save(id, path, &d), SHERD_EOPEN);
     assert_non_null(strstr(d.message, path));
     assert_non_null(strstr(d.hint, "never overwritten"));
     d = (sherd_diag){ 0 };
-    assert_int_equal(sherd__identity_save(id, link, &d), SHERD_EOPEN);
+    assert_int_equal(sherd_identity_save(id, link, &d), SHERD_EOPEN);
     assert_int_equal(access(target, F_OK), -1);
     FILE *f = fopen(path, "rb");
     assert_non_null(f);
     assert_int_equal(fread(kept, 1, sizeof kept, f), 4);
     fclose(f);
     assert_string_equal(kept, "kept");
-    sherd__identity_free(id);
+    sherd_identity_free(id);
 }
 
 static void a_key_that_others_may_read_is_refused(void **s)
@@ -162,14 +177,14 @@ static void a_key_that_others_may_read_is_refused(void **s)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         sherd_diag d = { 0 };
         const char *path = write_file("open.key", rfc8410, strlen(rfc8410), bad[i]);
-        assert_int_equal(sherd__identity_load(&id, path, &d), SHERD_EKEY);
+        assert_int_equal(sherd_identity_load(&id, path, &d), SHERD_EKEY);
         assert_null(id);
         assert_non_null(strstr(d.message, path));
         assert_non_null(strstr(d.hint, "chmod 600"));
     }
     const char *path = write_file("open.key", rfc8410, strlen(rfc8410), 0400);
-    assert_int_equal(sherd__identity_load(&id, path, NULL), 0);
-    sherd__identity_free(id);
+    assert_int_equal(sherd_identity_load(&id, path, NULL), 0);
+    sherd_identity_free(id);
 }
 
 static void files_without_an_ed25519_key_are_refused_with_the_reason(void **s)
@@ -177,18 +192,17 @@ static void files_without_an_ed25519_key_are_refused_with_the_reason(void **s)
     (void)s;
     sherd_identity *id;
     sherd_diag d = { 0 };
-    assert_int_equal(sherd__identity_load(&id, in_dir("absent"), &d), SHERD_EOPEN);
+    assert_int_equal(sherd_identity_load(&id, in_dir("absent"), &d), SHERD_EOPEN);
     d = (sherd_diag){ 0 };
-    assert_int_equal(sherd__identity_load(&id, dir, &d), SHERD_EKEY);
+    assert_int_equal(sherd_identity_load(&id, dir, &d), SHERD_EKEY);
     assert_non_null(strstr(d.message, "not a regular file"));
     d = (sherd_diag){ 0 };
-    assert_int_equal(sherd__identity_load(&id, write_file("empty", "", 0, 0600), &d), SHERD_EKEY);
+    assert_int_equal(sherd_identity_load(&id, write_file("empty", "", 0, 0600), &d), SHERD_EKEY);
     char long_text[20000];
     memset(long_text, 'A', sizeof long_text);
     d = (sherd_diag){ 0 };
-    assert_int_equal(sherd__identity_load(&id,
-                                          write_file("long", long_text, sizeof long_text, 0600),
-                                          &d),
+    assert_int_equal(sherd_identity_load(&id, write_file("long", long_text, sizeof long_text, 0600),
+                                         &d),
                      SHERD_EKEY);
 
     EVP_PKEY *ec = EVP_PKEY_Q_keygen(NULL, NULL, "EC", "P-256");
@@ -221,7 +235,7 @@ static void every_prefix_and_flipped_bit_of_a_key_is_handled(void **s)
     /* The last newline is optional, and the last dash is not read */
     for (size_t n = 0; n + 2 < len; n++) {
         int err = sherd__identity_parse(&id, rfc8410, n, NULL);
-        if (!err) sherd__identity_free(id);
+        if (!err) sherd_identity_free(id);
         if (n < len - 5) assert_int_equal(err, SHERD_EKEY);
     }
     for (size_t bit = 0; bit < 8 * len; bit++) {
@@ -229,7 +243,7 @@ static void every_prefix_and_flipped_bit_of_a_key_is_handled(void **s)
         text[bit / 8] ^= (char)(1 << bit % 8);
         int err = sherd__identity_parse(&id, text, len, NULL);
         assert_true(err == SHERD_EKEY || err == 0);
-        if (!err) sherd__identity_free(id);
+        if (!err) sherd_identity_free(id);
     }
 }
 
@@ -250,7 +264,7 @@ static void a_signature_verifies_for_its_message_only(void **s)
         EVP_MD_CTX_free(ctx);
     }
     EVP_PKEY_free(pub);
-    sherd__identity_free(id);
+    sherd_identity_free(id);
 }
 
 static void every_failed_allocation_is_reported(void **s)
@@ -263,25 +277,45 @@ static void every_failed_allocation_is_reported(void **s)
         size_t len;
         unlink(in_dir("torture.key"));
         sherd__alloc_fail_nth(n);
-        int err = sherd__identity_new(&id);
-        if (!err) err = sherd__identity_save(id, in_dir("torture.key"), NULL);
-        if (!err) err = sherd__identity_load(&back, in_dir("torture.key"), NULL);
+        int err = sherd_identity_new(&id, NULL);
+        if (!err) err = sherd_identity_save(id, in_dir("torture.key"), NULL);
+        if (!err) err = sherd_identity_load(&back, in_dir("torture.key"), NULL);
         if (!err) err = sherd__identity_pem(back, &pem, &len);
         seen = sherd__alloc_fail_nth(0);
         assert_int_equal(err, seen >= n ? SHERD_ENOMEM : 0);
         sherd__free(pem);
-        sherd__identity_free(id);
-        sherd__identity_free(back);
+        sherd_identity_free(id);
+        sherd_identity_free(back);
     }
+}
+
+/* The key of RFC 8410, section 10.1; the digest by `openssl pkey -pubin -outform DER |
+ * sha256sum`. */
+static void a_fingerprint_is_the_digest_of_the_key_in_der(void **s)
+{
+    (void)s;
+    static const uint8_t key[32] = { 0x19, 0xbf, 0x44, 0x09, 0x69, 0x84, 0xcd, 0xfe,
+                                     0x85, 0x41, 0xba, 0xc1, 0x67, 0xdc, 0x3b, 0x96,
+                                     0xc8, 0x50, 0x86, 0xaa, 0x30, 0xb6, 0xb6, 0xcb,
+                                     0x0c, 0x5c, 0x38, 0xad, 0x70, 0x31, 0x66, 0xe1 };
+    static const uint8_t wanted[] = { 0xa1, 0xe9, 0x15, 0x60, 0x54, 0xe0, 0x4f, 0xac,
+                                      0x89, 0x9a, 0xe9, 0xf2, 0x75, 0x13, 0x2c, 0xdc,
+                                      0x07, 0xa5, 0xdb, 0xc4, 0xea, 0x2c, 0x2a, 0xd3,
+                                      0xa1, 0xff, 0xc6, 0xe0, 0xd2, 0x53, 0x68, 0x1f };
+    sherd__fingerprint found;
+    sherd__fingerprint_public(&found, key);
+    assert_memory_equal(found.sha256, wanted, sizeof wanted);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_fingerprint_is_the_digest_of_the_key_in_der),
         cmocka_unit_test(a_known_key_has_its_known_public_half),
         cmocka_unit_test(the_fingerprint_is_sha256_of_the_public_key_info),
         cmocka_unit_test(fingerprint_text_reads_back_and_similar_text_is_refused),
         cmocka_unit_test(a_saved_key_is_private_and_loads_as_the_same_key),
+        cmocka_unit_test(a_shared_key_outlives_the_handle_that_it_was_made_of),
         cmocka_unit_test(an_existing_file_or_link_is_never_overwritten),
         cmocka_unit_test(a_key_that_others_may_read_is_refused),
         cmocka_unit_test(files_without_an_ed25519_key_are_refused_with_the_reason),

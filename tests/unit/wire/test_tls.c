@@ -17,15 +17,16 @@ static sherd_identity *id_a, *id_b, *id_c; /* client, server, stranger */
 static int make_keys(void **s)
 {
     (void)s;
-    return sherd__identity_new(&id_a) || sherd__identity_new(&id_b) || sherd__identity_new(&id_c);
+    return sherd_identity_new(&id_a, NULL) || sherd_identity_new(&id_b, NULL) ||
+           sherd_identity_new(&id_c, NULL);
 }
 
 static int free_keys(void **s)
 {
     (void)s;
-    sherd__identity_free(id_a);
-    sherd__identity_free(id_b);
-    sherd__identity_free(id_c);
+    sherd_identity_free(id_a);
+    sherd_identity_free(id_b);
+    sherd_identity_free(id_c);
     return 0;
 }
 

@@ -1,7 +1,7 @@
 /* The command. */
-#include "wire/link.h"
+#include "sherd/err.h"
 
 int main(void)
 {
-    return sherd__link(0);
+    return *sherd_strerror(0);
 }

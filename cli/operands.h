@@ -1,0 +1,27 @@
+/* Operands of a verb: .npy files, their views and profiles. */
+#ifndef CLI_OPERANDS_H
+#define CLI_OPERANDS_H
+
+#include <stdbool.h>
+
+#include "sherd/npy.h"
+#include "sherd/op.h"
+#include "sherd/profile.h"
+
+typedef struct sherd__operand {
+    const char *path;
+    sherd_npy *file; /* NULL: data from elsewhere */
+    sherd_view view;
+    sherd_profile *profile; /* NULL: none */
+} sherd__operand;
+
+/** Opens a file by numpy's rule for vectors: a row, or with `column`, as on the right of a product,
+ *  a column. The caller closes *in in any case. */
+int sherd__operand_open(sherd__operand *in, const char *path, bool column,
+                        sherd_diag *d) SHERD_MUST;
+/** Closes *in, which may be zeroed. */
+void sherd__operand_close(sherd__operand *in);
+/** Checks the shapes of both operands of an operation, 0 meaning a product. */
+int sherd__operands_agree(const sherd__operand in[2], sherd_op op, sherd_diag *d) SHERD_MUST;
+
+#endif

@@ -1,0 +1,247 @@
+/*
+ * Audits: what did the nodes learn? An audit takes what was sent to each node, from records or from
+ * a simulation, and attacks it as single nodes and coalitions of domains could. Each figure comes
+ * with its value by chance. Tests are judged together (Holm's procedure): the probability that an
+ * audit of a scheme that hides perfectly flags anything is sherd_audit_info.family.
+ *
+ * Who learns it: a report and its page show parts of the data. Nothing is sent anywhere.
+ */
+#ifndef SHERD_AUDIT_H
+#define SHERD_AUDIT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sherd/err.h"
+#include "sherd/field.h"
+#include "sherd/hooks.h"
+#include "sherd/mat.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** The report of an audit. */
+typedef struct sherd_audit sherd_audit;
+
+/** Forms in which an operand A is sent to nodes. */
+typedef enum sherd_audit_form {
+    SHERD_AUDIT_PERMUTE_PUBLISHED, /* permute as published: values with their row indices; their
+                                      order is not used */
+    SHERD_AUDIT_PERMUTE_SINGLE,    /* permute in groups of one column: non-zero values in row order,
+                                      without indices; columns in random order */
+    SHERD_AUDIT_PERMUTE,           /* permute, one group for each node: its columns, aligned */
+    SHERD_AUDIT_PLAIN,             /* plain: rows */
+    SHERD_AUDIT_SHARE              /* share: sherd_audit_sketch only */
+} sherd_audit_form;
+
+/**
+ * What the auditor and the attacker know, and limits. Zero-initialise, set size, then set what
+ * differs. Views with data NULL are not known; views are read during the call only.
+ *
+ * data and labels only serve to count what attacks get right; but coded operands are also attacked
+ * with data and right as known plaintext.
+ */
+typedef struct sherd_audit_options {
+    size_t size;            /* sizeof(sherd_audit_options) */
+    sherd_view data;        /* the operand A. Of a simulation: NULL is 20000 generated digits, with
+                                their labels, and 10000 others as public_data if that is NULL */
+    sherd_view right;       /* the operand B */
+    sherd_view labels;      /* of A's rows: n x 1 or 1 x n whole numbers from 0 to 255 */
+    sherd_view public_data; /* what the attacker has: other rows of the same kind */
+    sherd_view public_labels;
+    uint64_t draw;       /* which of the possible draws of exposures and coalitions */
+    uint32_t colluding;  /* T: coalitions of T and of T + 1 domains are attacked; of shares, what
+                            the recorded run had, if the record does not say so. 0: 1 */
+    uint32_t spare;      /* of the recorded run, likewise */
+    uint32_t coalitions; /* most of one size; drawn if there are more; 0: 200 */
+    bool nodes_only;     /* values in clear: no coalitions are attacked */
+    uint32_t encodings;  /* of coded operands: right operands or tiles of a product, and products,
+                            that are attacked at most; time grows with the square; 0: 8 */
+    size_t rows; /* of a node's view and of public data that attacks work with, at most; 0: 10000 */
+    uint32_t show;     /* number of the node, from 1, whose pictures the page has; 0: node 3, if
+                          there is one */
+    sherd_hooks hooks; /* interrupted is asked after each attack, which may take seconds; progress
+                          counts the attacks of one phase after the other; log is not called */
+} sherd_audit_options;
+
+/**
+ * Audits a run from its records: the folder of a coordinator's record (sherd_cluster_options), or
+ * the folders of records that nodes made. Of several products the one that moved the most bytes is
+ * attacked; masks of coded products are compared with those of the others.
+ *
+ * The caller frees *out with sherd_audit_free; it is NULL on failure. Errors: SHERD_EOPEN,
+ * SHERD_EIO; SHERD_EFORMAT: not a record, or invalid labels; SHERD_ESHAPE: views do not belong
+ * together; SHERD_EINVAL: data that are not the recorded ones, labels without data, a node that
+ * does not exist; SHERD_ENOMEM; SHERD_EINTERRUPTED; SHERD_EINTERNAL: a negative control was not
+ * flagged, so the audit proves nothing. A record that was cut is used as far as it goes
+ * (sherd_audit_info.cut).
+ */
+SHERD_API int sherd_audit_records(sherd_audit **out, const char *const *folders, size_t folders_len,
+                                  const sherd_audit_options *opt, sherd_diag *d) SHERD_MUST;
+/**
+ * Audits what `nodes` nodes would see of opt->data in a form, without running anything. opt may be
+ * NULL. Errors as above, and SHERD_EINVAL: no nodes; SHERD_EUNSUPPORTED: SHERD_AUDIT_SHARE.
+ */
+SHERD_API int sherd_audit_simulate(sherd_audit **out, sherd_audit_form form, uint32_t nodes,
+                                   const sherd_audit_options *opt, sherd_diag *d) SHERD_MUST;
+/** NULL is allowed. */
+SHERD_API void sherd_audit_free(sherd_audit *a);
+
+/* ---- the report ------------------------------------------------------------------------------ */
+
+/** What was audited, and the result. Texts borrow from the report. */
+typedef struct sherd_audit_info {
+    size_t size;         /* sizeof(sherd_audit_info), set by the caller */
+    const char *subject; /* what was audited, for people */
+    const char *form;    /* how values were sent */
+    uint64_t rows, cols; /* of A; 0: not known */
+    uint32_t nodes, domains;
+    bool domains_known;       /* from the record; otherwise each node counts as a domain */
+    bool cut;                 /* the record is incomplete */
+    uint32_t domains_covered; /* with complete records */
+    const char *reach;        /* of a cut record: what findings, or their absence, cover; or NULL */
+    uint32_t colluding;       /* T */
+    uint64_t public_rows;     /* 0: no side information */
+    bool truth;               /* data were known for counting */
+    bool labels;              /* labels of data and of public data were known */
+    double family;            /* probability of one false flag in the whole audit */
+    uint64_t tests;           /* findings with a p-value, without controls */
+    uint64_t flagged;         /* findings beyond chance, without controls; 0: nothing was found */
+    uint32_t left_out;        /* of sherd_audit_unseen_at, what this audit left out */
+} sherd_audit_info;
+
+/** Fills *out. SHERD_EINVAL: its size is not set. */
+SHERD_API int sherd_audit_get(const sherd_audit *a, sherd_audit_info *out,
+                              sherd_diag *d) SHERD_MUST;
+SHERD_API const sherd_field *sherd_audit_info_fields(size_t *count);
+
+/** One attack on one subject by one node or coalition. Numbers that do not apply are NAN. */
+typedef struct sherd_audit_finding {
+    const char *test;      /* a stable word: "verbatim", "columns", "labels", "rebuilding",
+                              "uniformity", "coalition", "game", "control" ... */
+    const char *statistic; /* meaning of `value`: "chi2 of 256 bins", "advantage" */
+    char subject[64];      /* attacked data: "A", "A - B", "A, prime 5931641" */
+    char who[96];          /* "node-2", "domains 1, 4" */
+    uint32_t size;         /* nodes or domains that attacked together; 0: the scheme as a whole */
+    const char *unit;      /* "node" or "domain": what `size` counts; NULL: size is 0 */
+    double value;          /* of the statistic */
+    double chance;         /* `value` that is expected by chance */
+    double low, high;      /* confidence interval of `value` (99 %) */
+    double ln_p;           /* ln of the p-value, which may be beyond the range of a double; NAN: a
+                              measurement, not a test */
+    double ln_threshold;   /* ln of the bound for ln_p */
+    bool flagged;          /* beyond chance */
+    bool control;          /* expected to be flagged: broken on purpose, or seen by more domains
+                              than T */
+    char sentence[288];    /* for people */
+} sherd_audit_finding;
+
+/** Returns the i-th finding, which belongs to the report; NULL after the last. */
+SHERD_API const sherd_audit_finding *sherd_audit_finding_at(const sherd_audit *a, size_t i);
+SHERD_API const sherd_field *sherd_audit_finding_fields(size_t *count);
+
+/** Adversaries of one size: how many there are and how many were attacked. */
+typedef struct sherd_audit_scope {
+    uint32_t size;
+    const char *unit; /* "node" or "domain" */
+    uint32_t attacked;
+    uint64_t of;         /* UINT64_MAX: more than that */
+    uint64_t first, end; /* its findings: indices first to end - 1 */
+} sherd_audit_scope;
+
+/** Returns the i-th scope, which belongs to the report; NULL after the last. */
+SHERD_API const sherd_audit_scope *sherd_audit_scope_at(const sherd_audit *a, size_t i);
+SHERD_API const sherd_field *sherd_audit_scope_fields(size_t *count);
+
+/** Places of figures beside the scopes. */
+enum {
+    SHERD_AUDIT_SENT = -1, /* what each node was sent */
+    SHERD_AUDIT_WHOLE = -2 /* the scheme as a whole */
+};
+
+/** Findings of one test and statistic by all adversaries of a scope, without controls. */
+typedef struct sherd_audit_figure {
+    int32_t scope; /* index of the scope, SHERD_AUDIT_SENT or SHERD_AUDIT_WHOLE */
+    const char *test, *statistic;
+    uint32_t count; /* findings */
+    uint64_t worst; /* index of the worst: the lowest p-value; of measurements the largest value */
+    double median;  /* of their values */
+    bool fraction;  /* values are fractions of 1, "0.25" is 25 % */
+    bool flagged;   /* at least one of them */
+} sherd_audit_figure;
+
+/** Returns the i-th figure: SHERD_AUDIT_SENT, then scope by scope, then SHERD_AUDIT_WHOLE; NULL
+ *  after the last. */
+SHERD_API const sherd_audit_figure *sherd_audit_figure_at(const sherd_audit *a, size_t i);
+SHERD_API const sherd_field *sherd_audit_figure_fields(size_t *count);
+
+/** A scheme that was broken on purpose. The audit must flag it, because an audit that cannot fail
+ *  proves nothing. */
+typedef struct sherd_audit_control {
+    const char *name; /* "mask reuse" */
+    const char *who; /* NULL: made for the audit; else: members of the record's own coalition of one
+                         domain more than T */
+    double ln_p;     /* the smallest */
+    double advantage; /* of a distinguishing game; NAN: none was played */
+    bool flagged;
+} sherd_audit_control;
+
+/** Returns the i-th control that was run; NULL after the last. */
+SHERD_API const sherd_audit_control *sherd_audit_control_at(const sherd_audit *a, size_t i);
+SHERD_API const sherd_field *sherd_audit_control_fields(size_t *count);
+
+/** Returns the i-th note about the audit, for people; NULL after the last. */
+SHERD_API const char *sherd_audit_warning_at(const sherd_audit *a, size_t i);
+/** Returns the i-th thing that was not seen: what no audit sees, then what this one left out; NULL
+ *  after the last. */
+SHERD_API const char *sherd_audit_unseen_at(const sherd_audit *a, size_t i);
+
+/**
+ * Writes the whole report as a JSON object, under the names of the fields: those of
+ * sherd_audit_info, then coalitions (the scopes), findings, warnings and unseen. Numbers that do
+ * not apply are null. *text is valid until the next call for this report and until
+ * sherd_audit_free. SHERD_ENOMEM.
+ */
+SHERD_API int sherd_audit_json(sherd_audit *a, const char **text, sherd_diag *d) SHERD_MUST;
+/**
+ * Writes the whole report as an HTML page that loads nothing. width: columns of A in a line of a
+ * picture, if it divides their number; 0: a square, if that is possible. *text is valid until the
+ * next call for this report and until sherd_audit_free. SHERD_ENOMEM.
+ */
+SHERD_API int sherd_audit_html(sherd_audit *a, size_t width, const char **text,
+                               sherd_diag *d) SHERD_MUST;
+/** Writes the page to a file that only its owner may read (mode 0600), since it shows data. An
+ *  earlier file survives every failure. SHERD_EOPEN, SHERD_EIO, SHERD_ENOMEM. */
+SHERD_API int sherd_audit_html_save(sherd_audit *a, size_t width, const char *path,
+                                    sherd_diag *d) SHERD_MUST;
+
+/* ---- in a second ----------------------------------------------------------------------------- */
+
+/** What one node makes of generated digits, with other digits as public data. NAN: not measured. */
+typedef struct sherd_audit_sketched {
+    size_t size;    /* sizeof(sherd_audit_sketched), set by the caller */
+    double columns; /* fraction of its columns that it recognises */
+    double columns_chance;
+    double labels; /* fraction of the labels that it reads */
+    double labels_chance;
+    double rebuilt_r2; /* R^2 of whole rows that it rebuilds */
+    double rebuilt_r2_chance;
+} sherd_audit_sketched;
+
+/**
+ * Attacks one of `nodes` nodes with the strongest attacks only, on small samples: 4000 digits, 4000
+ * public ones, 300 of them tested. Takes about half a second. SHERD_AUDIT_SHARE needs three nodes:
+ * with fewer nothing is measured. SHERD_EINVAL: no nodes, no form, or the size is not set;
+ * SHERD_ENOMEM.
+ */
+SHERD_API int sherd_audit_sketch(sherd_audit_sketched *out, sherd_audit_form form, uint32_t nodes,
+                                 sherd_diag *d) SHERD_MUST;
+SHERD_API const sherd_field *sherd_audit_sketched_fields(size_t *count);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,98 @@
+/*
+ * Local nodes that outlive the process that starts them (`sherd cluster up`), for many short
+ * programs on one machine. sherd_cluster_options.running opens them.
+ *
+ * Their state is in one folder that only this user can access: the file `nodes`, a node file; the
+ * file `key`, the coordinator's key that these nodes allow; and each node's messages. There is one
+ * such cluster for each folder. Calls that start, look at and stop it exclude each other between
+ * processes (SHERD_EBUSY).
+ */
+#ifndef SHERD_LOCAL_H
+#define SHERD_LOCAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sherd/err.h"
+#include "sherd/field.h"
+#include "sherd/hooks.h"
+#include "sherd/identity.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Zero-initialise, set size and nodes, then set what differs. */
+typedef struct sherd_local_options {
+    size_t size;              /* sizeof(sherd_local_options) */
+    uint32_t nodes;           /* 1 to 1000 */
+    const char *folder;       /* NULL: the user's, $XDG_RUNTIME_DIR/sherd, otherwise
+                                 /tmp/sherd-UID. It is made if it does not exist; one that other
+                                 users can access is refused */
+    const char *program;      /* as in sherd_cluster_options */
+    const char *program_verb; /* as in sherd_cluster_options */
+    uint64_t node_memory;     /* budget of each node, bytes; 0: a share of this machine's */
+    uint32_t threads;         /* of each node; 0: the cores divided by the nodes, at least 1 */
+    bool unbound;             /* as in sherd_cluster_options */
+    sherd_hooks hooks;        /* of the start */
+} sherd_local_options;
+
+/** One node, as it was when the call looked. */
+typedef struct sherd_local_node {
+    size_t size;                     /* sizeof(sherd_local_node), set by the caller */
+    char name[64];                   /* "node-1" */
+    int32_t pid;                     /* of its process; 0: it has ended */
+    char address[280];               /* host:port */
+    bool up;                         /* its process runs */
+    uint64_t resident;               /* memory that its process holds, bytes */
+    char line[SHERD_PEER_LINE_SIZE]; /* its line of a node file; empty: not known */
+    char log[4096];                  /* file with its messages */
+} sherd_local_node;
+
+SHERD_API const sherd_field *sherd_local_node_fields(size_t *count);
+
+/** The nodes of a folder, as they were when the call looked. */
+typedef struct sherd_local sherd_local;
+
+/**
+ * Starts nodes and returns once all of them listen. If it fails or is interrupted, or if this
+ * process dies meanwhile, no node is left. *out (may be NULL): the nodes, which the caller frees
+ * with sherd_local_free.
+ *
+ * Errors: SHERD_EINVAL: nodes of this folder run already; SHERD_EBUSY; SHERD_EOPEN: the folder is
+ * not this user's alone, or there is no such program; SHERD_EIO; SHERD_EFEWNODES: a node ended;
+ * SHERD_ETIMEOUT; SHERD_EINTERRUPTED; SHERD_ENOMEM.
+ */
+SHERD_API int sherd_local_start(sherd_local **out, const sherd_local_options *opt,
+                                sherd_diag *d) SHERD_MUST;
+/**
+ * Looks at the nodes of a folder (NULL: the user's). Nodes whose processes have ended are listed,
+ * too. The caller frees *out with sherd_local_free. SHERD_EFEWNODES: none were started;
+ * SHERD_EBUSY, SHERD_EOPEN; SHERD_EFORMAT: the folder's state is damaged; SHERD_ENOMEM.
+ */
+SHERD_API int sherd_local_status(sherd_local **out, const char *folder, sherd_diag *d) SHERD_MUST;
+SHERD_API const char *sherd_local_folder(const sherd_local *l);
+SHERD_API uint32_t sherd_local_count(const sherd_local *l);
+/** Fills *out with the i-th node, i < sherd_local_count. SHERD_EINVAL. */
+SHERD_API int sherd_local_at(const sherd_local *l, uint32_t i, sherd_local_node *out,
+                             sherd_diag *d) SHERD_MUST;
+/** Frees what was seen; the nodes run on. NULL is allowed. */
+SHERD_API void sherd_local_free(sherd_local *l);
+
+/** Ends the nodes of a folder (NULL: the user's) in good order and removes the folder. *ended (may
+ *  be NULL): how many were running. Errors as of sherd_local_status; SHERD_EBUSY, too, if a node
+ *  does not end. */
+SHERD_API int sherd_local_stop(const char *folder, uint32_t *ended, sherd_diag *d) SHERD_MUST;
+
+/** Writes the path of the folder's node file (NULL: the user's folder), at most size bytes.
+ *  SHERD_EFEWNODES: no nodes were started; SHERD_EOPEN: the folder is not this user's alone;
+ *  SHERD_EINVAL: the path is too long. */
+SHERD_API int sherd_local_nodes_file(const char *folder, char *out, size_t size,
+                                     sherd_diag *d) SHERD_MUST;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

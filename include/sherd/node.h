@@ -1,0 +1,197 @@
+/*
+ * A scheduler node: it stores blocks that coordinators send and computes on them. It serves in a
+ * thread of its own, over TLS 1.3, only coordinators whose keys are on its allow-list, and forgets
+ * everything when it ends. A process may have several nodes, and a coordinator (cluster.h) beside
+ * them.
+ *
+ * Any thread may call the functions of a node that was started, except that nothing may follow
+ * sherd_node_free. The node's threads block all signals, except those of their own memory accesses
+ * and arithmetic.
+ */
+#ifndef SHERD_NODE_H
+#define SHERD_NODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sherd/err.h"
+#include "sherd/field.h"
+#include "sherd/hooks.h"
+#include "sherd/identity.h"
+#include "sherd/mat.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct sherd_node sherd_node;
+
+/**
+ * Examples of the node's own, and what protects them. They never leave the node; only masked sums
+ * over them do (training with secure aggregation). Zero-initialise, set size, then path or
+ * examples, then what differs.
+ *
+ * Every upload is charged to the ledger before it is computed. If the ledger is removed, or
+ * replaced by an older copy, the privacy that was spent is forgotten.
+ */
+typedef struct sherd_node_data {
+    size_t size;      /* sizeof(sherd_node_data) */
+    const char *path; /* a .npy or .csv (targets are the last columns), a .npz with members x and y,
+                         or a folder of IDX files */
+    const char *label;   /* the column of a .csv that is the target, by its name in the first line;
+                            NULL: the last columns */
+    sherd_view examples; /* instead of path: one a row, copied; needs a ledger */
+    sherd_view targets;  /* as many rows; no data: the last columns of examples are the targets */
+    const char *ledger;  /* file of uploads and their costs; NULL: path with ".ledger" appended,
+                            links resolved */
+    bool require_ledger; /* fail if the ledger does not exist, instead of making one in which
+                            nothing is charged */
+    double epsilon;      /* what all uploads together may cost an example's privacy; 0: 8. INFINITY
+                            allows rounds without noise */
+    double delta;        /* the probability that goes with it; 0: 1e-6 */
+    bool any_peers;      /* aggregate with all nodes that a coordinator names, without a list of
+                            peers */
+    bool any_roster;     /* give a sum over the same examples and weights to other members, too */
+    /* The node takes part in sums: */
+    uint32_t nodes_min;     /* of at least so many nodes, 3 or more; 0: 3 */
+    uint32_t colluding_min; /* that withstand at least so many colluding ones; 0: 1 */
+    uint64_t rows_min;      /* of at least so many places of each node a round; 0: 32 */
+    uint64_t rows_max;      /* and of at most so many; 0: 1048576 */
+    uint64_t rounds_max;    /* most rounds of one training, or for one coordinator a day; 0:
+                               10000 */
+    uint64_t rounds_day;    /* most rounds in one day (UTC), of all trainings; 0: 20000 */
+} sherd_node_data;
+
+/** Zero-initialise, set size and allow or allow_file, then set what differs. Texts, views and the
+ *  identity are copied or read while the node starts; hooks.ctx must stay valid as long as the
+ *  node. */
+typedef struct sherd_node_options {
+    size_t size;                    /* sizeof(sherd_node_options) */
+    const char *listen;             /* "127.0.0.1:7001", "[::1]:7001", "host:7001", ":7001" (every
+                                       address); port 0: the system chooses; NULL: "127.0.0.1:0" */
+    const char *name, *domain;      /* for the node's line: letters, digits and . _ - : / @ +;
+                                       NULL: none. domain: who runs the node */
+    const sherd_identity *identity; /* the node's key; NULL: that of key_file */
+    const char *key_file;           /* NULL: a fresh key that ends with the node */
+    const char *allow;      /* coordinators that are let in, as a text (identity.h), for example
+                               "* key=sha256:... role=coordinator"; NULL: those of allow_file */
+    const char *allow_file; /* one of the two is needed, with at least one line */
+    uint64_t memory;        /* budget for blocks and results of all coordinators, bytes; 0: half of
+                             this machine's */
+    uint32_t threads;       /* of products in this process (sherd_blas_threads_set); 0: unchanged */
+    uint32_t connections;   /* most connections of coordinators and members at a time; 0: 64 */
+    const char *backend;    /* what computes: "cpu"; NULL, "auto": chosen */
+    bool quick_test;        /* test the backend's correctness at small sizes only and estimate its
+                             speed from them */
+    const char *record_dir; /* new folder in which to record all bytes sent to and received from
+                               each coordinator; NULL: none */
+    const char *peers;      /* nodes that may be members of sums with this one, as a text; NULL:
+                               those of peers_file, if any */
+    const char *peers_file;
+    const sherd_node_data *data; /* NULL: no examples of its own */
+    sherd_hooks hooks; /* interrupted: asked while the node starts, and by sherd_node_wait. log:
+                          called on the calling thread while the node starts, and on the node's
+                          thread then */
+
+    /* For a process that is a node. */
+    int parent_pipe;   /* a pipe from the process that started this one: key and allow-list come
+                          over it, instead of from identity, key_file, allow and allow_file, and
+                          the node ends when it does; 0: none */
+    bool parent_stays; /* not once something more was written to it */
+    const char *cores; /* binds all threads of this process to these cores, as "0,2,3", as long as
+                          other processes do not use them; NULL: unbound */
+} sherd_node_options;
+
+/**
+ * Starts a node. It listens and serves when the call returns, until it is ended. The caller frees
+ * *out with sherd_node_free; it is NULL on failure.
+ *
+ * Errors: SHERD_EDEVICE (the backend fails its self-test), SHERD_EINVAL, SHERD_EUNSUPPORTED (no
+ * such backend), SHERD_EKEY, SHERD_EOPEN, SHERD_EIO, SHERD_EFORMAT (a list, an empty allow-list,
+ * data), SHERD_ESHAPE, SHERD_EBUSY (the ledger is in use), SHERD_EADDRINUSE, SHERD_ENET,
+ * SHERD_ENOMEM, SHERD_EINTERRUPTED, SHERD_ETIMEOUT and SHERD_ECLOSED (the parent's pipe).
+ */
+SHERD_API int sherd_node_start(sherd_node **out, const sherd_node_options *opt,
+                               sherd_diag *d) SHERD_MUST;
+/** Returns the node's own line of a node file, with the port that was chosen. It is valid as long
+ *  as the node. */
+SHERD_API const char *sherd_node_line(const sherd_node *n);
+
+/** Replaces the allow-list by a text; NULL: reads allow_file again. Connections of keys that are no
+ *  longer allowed are closed. On failure the list stays. SHERD_EOPEN, SHERD_EIO, SHERD_EFORMAT,
+ *  SHERD_ENOMEM; SHERD_EINVAL: there is no allow_file. */
+SHERD_API int sherd_node_allow(sherd_node *n, const char *allow, sherd_diag *d) SHERD_MUST;
+
+/** Waits until the node begins to end: returns 0 after sherd_node_end, and when the parent's pipe
+ *  has ended. SHERD_EINTERRUPTED: hooks.interrupted, asked ten times a second, returned true; the
+ *  node serves on. */
+SHERD_API int sherd_node_wait(sherd_node *n, sherd_diag *d) SHERD_MUST;
+/** Returns true once the parent's pipe has ended. */
+SHERD_API bool sherd_node_orphaned(const sherd_node *n);
+
+/**
+ * Ends the node in good order: it accepts no more connections, says goodbye to coordinators, waits
+ * for the product that runs, and completes the record. timeout_ms: how long to wait for the
+ * product, once all connections are closed; 0: until it is finished.
+ *
+ * Errors: SHERD_ETIMEOUT: the product still runs; the record has been completed, and the node ends
+ * when the product does. SHERD_EIO, SHERD_EOPEN: some of the record could not be written. A second
+ * call waits likewise and returns the same.
+ */
+SHERD_API int sherd_node_end(sherd_node *n, uint32_t timeout_ms, sherd_diag *d) SHERD_MUST;
+/** Ends the node if that has not been done, without a bound on the time, and frees it. NULL is
+ *  allowed. */
+SHERD_API void sherd_node_free(sherd_node *n);
+
+/* Counters since the start, also after sherd_node_end. */
+
+typedef struct sherd_node_report {
+    size_t size;        /* sizeof(sherd_node_report), set by the caller */
+    uint64_t blocks_in; /* blocks stored */
+    uint64_t bytes_in;  /* their bytes */
+    uint64_t bytes_out; /* bytes of results */
+    uint64_t sessions;  /* connections of coordinators */
+    uint64_t memory_budget;
+    uint64_t memory_peak; /* most memory in use so far */
+    char blas_core[32];   /* kernels that compute */
+    uint32_t threads;     /* compute threads */
+} sherd_node_report;
+
+/** Tasks by operation: results that were passed to a coordinator. */
+typedef struct sherd_node_tasks {
+    size_t size; /* sizeof(sherd_node_tasks), set by the caller */
+    uint64_t multiply, multiply_transposed, gradient;
+    uint64_t meet, connect, step, reduce;    /* all-reduce */
+    uint64_t join, roster, seal, hide, open; /* secure sums */
+    uint64_t state, where;                   /* all-reduce */
+    uint64_t confirm;                        /* secure sums */
+    uint64_t sigmoid, minus, square, times, relu, tanh, exp;
+    uint64_t check; /* secure sums */
+    uint64_t refused, cancelled;
+} sherd_node_tasks;
+
+/** The privacy that uploads over the node's own examples have cost, as the ledger has it. */
+typedef struct sherd_node_privacy {
+    size_t size;        /* sizeof(sherd_node_privacy), set by the caller */
+    uint64_t uploads;   /* charged so far */
+    double epsilon;     /* spent, at delta; INFINITY: some were without noise */
+    double epsilon_max; /* allowed; INFINITY: no bound */
+    double delta;
+} sherd_node_privacy;
+
+SHERD_API int sherd_node_report_get(sherd_node *n, sherd_node_report *out,
+                                    sherd_diag *d) SHERD_MUST;
+SHERD_API const sherd_field *sherd_node_report_fields(size_t *count);
+SHERD_API int sherd_node_tasks_get(sherd_node *n, sherd_node_tasks *out, sherd_diag *d) SHERD_MUST;
+SHERD_API const sherd_field *sherd_node_tasks_fields(size_t *count);
+/** SHERD_EINVAL: the node has no examples of its own. */
+SHERD_API int sherd_node_privacy_get(sherd_node *n, sherd_node_privacy *out,
+                                     sherd_diag *d) SHERD_MUST;
+SHERD_API const sherd_field *sherd_node_privacy_fields(size_t *count);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,348 @@
+/*
+ * Trainings: a network is trained by a recipe on a data set, on this machine or over nodes.
+ *
+ *     err = sherd_recipe_load(&recipe, "spiral", &d);
+ *     sherd_train_options o = { .size = sizeof o, .on_epoch = show };
+ *     if (!err) err = sherd_training_new(&t, recipe, NULL, &o, &d);
+ *     if (!err) err = sherd_training_run(t, NULL, &d);
+ *     if (!err) err = sherd_model_save(sherd_training_model(t), "model.npz", &d);
+ *     sherd_training_free(t);
+ *
+ * Two ways: by products, the network stays in this process and nodes compute its products under a
+ * scheme; by gradients, nodes (or threads) have examples and parameters in clear and compute
+ * gradients. In fixed point recipe, data and seed decide every bit of the result, whatever nodes,
+ * threads and losses of nodes.
+ *
+ * A training is used by one thread at a time. From on_epoch and from the progress hook, the
+ * functions that read a training (sherd_training_report to sherd_training_data) may be called.
+ */
+#ifndef SHERD_TRAIN_H
+#define SHERD_TRAIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sherd/cluster.h"
+#include "sherd/collective.h"
+#include "sherd/data.h"
+#include "sherd/err.h"
+#include "sherd/field.h"
+#include "sherd/hooks.h"
+#include "sherd/model.h"
+#include "sherd/product.h"
+#include "sherd/recipe.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SHERD_TRAIN_SHARDS_MAX 4096u
+#define SHERD_TRAIN_NOISE_MAX 500.0
+
+typedef enum sherd_train_by {
+    SHERD_BY_PRODUCTS, /* the network stays here; products go to the nodes */
+    SHERD_BY_GRADIENTS /* nodes have examples and parameters in clear, and compute gradients */
+} sherd_train_by;
+
+/** By gradients: who adds them up. */
+typedef enum sherd_aggregate {
+    SHERD_AGGREGATE_PLAIN,           /* this process */
+    SHERD_AGGREGATE_SECURE,          /* nodes have their own data; this process sees sums only */
+    SHERD_AGGREGATE_RING,            /* nodes among themselves */
+    SHERD_AGGREGATE_HALVING_DOUBLING /* likewise */
+} sherd_aggregate;
+
+/** Figures of a reported epoch: every report_every-th of the recipe, and the last. NAN: there is no
+ *  such figure. Made by the library, which may add members at the end. */
+typedef struct sherd_epoch {
+    uint64_t epoch;        /* epochs completed, from 1 */
+    uint64_t step;         /* steps made */
+    double cost, accuracy; /* over its steps, each before its update; accuracy: of labels */
+    double validation_cost, validation_accuracy;          /* after its last step */
+    double float64_accuracy, float64_validation_accuracy; /* check: of the training in float64 */
+    double rate;                                          /* of its last step */
+    double epsilon, delta;        /* secure, with noise: privacy cost so far of one example */
+    double seconds;               /* since the training began */
+    double examples_per_second;   /* since the last reported epoch */
+    uint32_t nodes;               /* that are up */
+    uint64_t bytes_out, bytes_in; /* of this training so far, to and from nodes */
+} sherd_epoch;
+
+/** By gradients over nodes: times of one pass of a node, as its answer reports them, in seconds
+ *  since it got its first task. */
+typedef struct sherd_train_pass {
+    uint64_t version; /* of the parameters: number of updates made before */
+    const char *node;
+    uint32_t shards;
+    double asked, answered; /* sent and answered, in seconds since the training began, here */
+    double forward;         /* the pass started */
+    double last_params;     /* the last parameters arrived */
+    double top_left;        /* the top layer's gradient was passed to the connection */
+    double lowest_backward; /* the lowest layer's backward pass started (of the last shard) */
+    double computed;        /* the pass ended */
+} sherd_train_pass;
+
+/** By gradients: one update of the parameters. */
+typedef struct sherd_train_update {
+    uint64_t version;   /* of the parameters before it: updates made so far */
+    uint64_t staleness; /* of the oldest part in it; synchronous: 0 */
+    uint32_t by;        /* number of the node or thread that computed that part */
+    uint32_t parts, dropped;
+    uint64_t examples; /* in the update */
+} sherd_train_update;
+
+/** Zero-initialise, set size, then set what differs. Strings and pointers are read by
+ *  sherd_training_new, except for the hooks, the callbacks and their contexts. */
+typedef struct sherd_train_options {
+    size_t size;         /* sizeof(sherd_train_options) */
+    sherd_hooks hooks;   /* progress counts steps; all NULL: those of the cluster */
+    const uint8_t *seed; /* 32 bytes from which parameters, order, permutations and held-out
+                            examples derive; NULL: fresh, or that of the newest checkpoint */
+    uint32_t timeout_ms; /* of sherd_training_run: SHERD_ETIMEOUT after the step under way; 0: no
+                            bound */
+    uint32_t nodes;      /* size of the cluster that sherd_training_run will be given; 0: none */
+    sherd_train_by by;
+    bool check; /* the same training in this process, too: every parameter is compared after each
+                   epoch, bit for bit (SHERD_EDIFFERS). Needs nodes, and fixed point */
+    const sherd_model *initial; /* parameters to begin with, of the same shapes; NULL: drawn from
+                                   the seed */
+
+    /* by products */
+    const sherd_product_options *products; /* scheme, exact, bits, ...; hooks: those above, if it
+                                              has none; seed and operation are not used. NULL:
+                                              floats, permute over nodes. The schemes share1 and
+                                              blind are refused, since the parameters would be
+                                              sent in clear. Without nodes, exact and bits count */
+    bool stochastic;           /* fixed point: operands are rounded up or down at random, right in
+                                  the mean; false: to nearest */
+    bool elementwise_at_nodes; /* nodes compute sigmoid, tanh and ReLU too; not in private
+                                  schemes */
+
+    /* by gradients */
+    sherd_aggregate aggregate;
+    uint32_t shards;        /* parts of a batch, whatever the number of nodes, at most
+                               SHERD_TRAIN_SHARDS_MAX; 0: 8 */
+    uint32_t bits;          /* width of fixed point, 2..26; 0: 17 */
+    bool floats;            /* float64 in place of fixed point: other nodes, other bits */
+    bool async;             /* apply each gradient as it comes, without waiting for the others */
+    bool staleness_bounded; /* async: a gradient may miss at most staleness_max updates; false: any
+                               number */
+    uint64_t staleness_max;
+    uint64_t local_steps; /* of every shard on its own between two averages of parameters; 0: none,
+                             gradients */
+    uint64_t local_batch; /* local_steps: examples of one of them; 0: all of the shard */
+    bool weighted;        /* local_steps: averages are weighted by how many steps a shard made */
+    bool allow_drop;      /* go on without what a lost node had, rather than give it to another */
+    uint32_t threads;     /* without nodes: threads of this process; 0: one for each processor */
+    const sherd_collective *among; /* processes that train as peers, without nodes; NULL: none.
+                                      Recipe, data and options must be the same in all of them;
+                                      seed, initial and checkpoints are those of process 0 */
+    void (*on_pass)(void *ctx, const sherd_train_pass *p);     /* NULL: not called */
+    void (*on_update)(void *ctx, const sherd_train_update *u); /* NULL: not called */
+
+    /* SHERD_AGGREGATE_SECURE (docs/THREATS.md states who learns what) */
+    uint32_t colluding; /* nodes that may combine what they see with the coordinator; 0: 1 */
+    uint32_t survivors; /* nodes that must be left to open a sum, 3 or more; 0: the fewest that are
+                           safe */
+    uint64_t examples;  /* of each node, that an epoch goes over; the same for all. Without
+                           simulate it must be set */
+    double clip;        /* scale each example's gradient down to this norm; 0: do not */
+    double noise;       /* nodes add noise of so many times what one example can change, at most
+                           SHERD_TRAIN_NOISE_MAX; 0: none. Needs clip */
+    double delta;       /* the probability at which epsilon is reported; 0: 1e-6 */
+    bool simulate;      /* the nodes are given this process's data, which hides nothing */
+
+    /* checkpoints */
+    const char *checkpoints;   /* folder to write them to, mode 0700; NULL: none. A checkpoint is
+                                  a model, too. It contains the seed and gradients */
+    uint64_t checkpoint_every; /* steps between two; 0: as many as between two reports */
+    uint64_t checkpoint_keep;  /* remove all but so many of the newest; 0: keep all */
+    bool resume;               /* continue from the newest, with the bits of a training that was
+                                  not interrupted; begin if there is none */
+    /** Called before a checkpoint is written (writes true), and after it. A program that is asked
+     *  to end should wait in between. NULL: not called. */
+    void (*on_checkpoint)(void *ctx, bool writes);
+
+    /** Called after each reported epoch. Returns 0, or a SHERD_E* error that ends the training; *d
+     *  may receive a message. NULL: not called. */
+    int (*on_epoch)(void *ctx, const sherd_epoch *e, sherd_diag *d);
+    bool epoch_model; /* on_epoch uses the model. Where nodes hold the parameters (ring,
+                         halving-doubling) they are then sent here after every epoch; otherwise the
+                         model may be that of an earlier step */
+    void *ctx;        /* of all callbacks but the hooks */
+} sherd_train_options;
+
+typedef struct sherd_training sherd_training;
+
+/**
+ * Makes a training and finds everything wrong with it that needs no nodes: options that exclude
+ * each other, too little memory (before anything large is allocated), data, layers that do not fit,
+ * a folder of checkpoints of another training. A warning in the log says if the training is
+ * expected to take more than a day. data NULL: the source that the recipe names; arrays are
+ * borrowed until sherd_training_free. The recipe is copied. The caller frees *out with
+ * sherd_training_free; it is NULL on failure.
+ *
+ * Errors: SHERD_EINVAL, SHERD_ENOMEM; those of sherd_data_load; SHERD_EFORMAT (layers that do not
+ * fit, or checkpoints of another network, data, seed or arithmetic); SHERD_ECHAIN, SHERD_EBUSY and
+ * SHERD_EINVAL of the folder of checkpoints; SHERD_EINTERRUPTED.
+ */
+SHERD_API int sherd_training_new(sherd_training **out, const sherd_recipe *r,
+                                 const sherd_data_source *data, const sherd_train_options *opt,
+                                 sherd_diag *d) SHERD_MUST;
+/**
+ * Trains, once, from the first step or the newest checkpoint to the end. c: a cluster of
+ * sherd_train_options.nodes nodes, which does no other work meanwhile; NULL: here. If the cluster
+ * is recorded and nodes are sent the examples in another order, rows.npy in the folder of the
+ * record says in which. Interruption is asked for between steps, and within steps over nodes.
+ *
+ * Errors: SHERD_EINTERRUPTED, or SHERD_ESTOPPED if a checkpoint was written from which to resume;
+ * SHERD_ETIMEOUT; SHERD_ERANGE (it diverged; the message names the step); SHERD_EDIFFERS;
+ * SHERD_EFEWNODES and other errors of nodes; SHERD_EIO (a checkpoint); those of on_epoch. The model
+ * then has the parameters of the last complete step, except after SHERD_ERANGE. Who learns it: by
+ * products, what the scheme leaves open (docs/THREATS.md); by gradients, nodes see examples and
+ * parameters; with secure aggregation, sums are seen here, and parameters by nodes.
+ */
+SHERD_API int sherd_training_run(sherd_training *t, sherd_cluster *c, sherd_diag *d) SHERD_MUST;
+/** NULL is allowed. */
+SHERD_API void sherd_training_free(sherd_training *t);
+
+/* ---- results, at any time -------------------------------------------------------------------- */
+
+typedef struct sherd_train_report {
+    size_t size;           /* sizeof(sherd_train_report), set by the caller */
+    const char *by;        /* "products", "gradients", "circle" (ring, halving-doubling) or "summed"
+                              (secure) */
+    uint32_t nodes;        /* of the cluster; 0: trained here */
+    uint32_t nodes_up;     /* now, or at the end of sherd_training_run */
+    const char *among;     /* name of the collective; NULL: none */
+    uint32_t processes;    /* of the collective; otherwise 0 */
+    const char *scheme;    /* by products over nodes; otherwise NULL */
+    uint32_t bits;         /* of fixed point; 0: floats */
+    uint64_t parameters;   /* numbers in the network */
+    uint64_t batch;        /* examples of a step */
+    uint64_t step;         /* steps made, also by earlier runs */
+    uint64_t first_step;   /* the step that this run began at; above 0: resumed */
+    uint64_t steps;        /* of the whole training */
+    uint64_t epochs;       /* of the whole training */
+    double cost, accuracy; /* of the present epoch so far, or the last one; NAN: none */
+    uint64_t examples;     /* trained on in this run, repetitions counted */
+    double seconds;        /* duration of the training so far */
+    double examples_per_second;
+    uint64_t bytes_out, bytes_in; /* to and from nodes */
+    uint64_t epochs_checked;      /* check: epochs after which all parameters were equal */
+    const char *sees;             /* which party sees which data, in one sentence without full
+                                     stop */
+} sherd_train_report;
+
+/** By gradients, except for secure aggregation. */
+typedef struct sherd_train_gradients {
+    size_t size;     /* sizeof(sherd_train_gradients), set by the caller */
+    uint32_t shards; /* parts of a batch */
+    bool async;
+    bool in_process; /* threads of this process computed them */
+    uint32_t threads;
+    uint64_t local_steps;
+    uint64_t updates; /* of the parameters */
+    uint64_t parts;   /* gradients that nodes or threads computed */
+    double staleness_mean;
+    uint64_t staleness_most;
+    uint64_t dropped;  /* parts of lost nodes that did not count */
+    uint64_t rescaled; /* steps computed again with a coarser scale */
+} sherd_train_gradients;
+
+/** SHERD_AGGREGATE_RING, SHERD_AGGREGATE_HALVING_DOUBLING; bytes as the nodes report them. */
+typedef struct sherd_train_allreduce {
+    size_t size;                            /* sizeof(sherd_train_allreduce), set by the caller */
+    const char *by;                         /* "ring" or "halving-doubling" */
+    uint32_t members;                       /* present number of nodes that take part */
+    uint64_t rounds;                        /* complete ones */
+    uint64_t repeated;                      /* rounds that were made again */
+    uint64_t link_bytes_out, link_bytes_in; /* on links between nodes */
+    uint64_t examples_bytes;                /* of examples sent to nodes */
+} sherd_train_allreduce;
+
+/** The same: links that one node opened to others. */
+typedef struct sherd_train_link {
+    size_t size; /* sizeof(sherd_train_link), set by the caller */
+    char node[64];
+    uint64_t bytes_out, bytes_in; /* sent and received by it */
+    uint64_t blocks_in;           /* bytes of blocks, of what others sent it */
+} sherd_train_link;
+
+/** SHERD_AGGREGATE_SECURE. */
+typedef struct sherd_train_secure {
+    size_t size; /* sizeof(sherd_train_secure), set by the caller */
+    bool simulated;
+    uint32_t colluding;
+    uint64_t updates;  /* of the parameters */
+    uint64_t parts;    /* nodes in the sums, added up */
+    uint64_t dropped;  /* nodes that were not in a sum, added up */
+    uint64_t rescaled; /* steps computed again with a coarser scale */
+    uint64_t rounds;   /* that examples took part in, in earlier runs, too */
+    uint64_t rows;     /* places of each node in a round */
+    uint64_t places;   /* of each node in an epoch */
+    double clip, noise;
+    double epsilon; /* privacy cost so far of an example that is present or not; NAN: no bound */
+    double delta;
+} sherd_train_secure;
+
+SHERD_API int sherd_training_report(sherd_training *t, sherd_train_report *out,
+                                    sherd_diag *d) SHERD_MUST;
+/** The details of one way to train. SHERD_EINVAL: this training goes another way. */
+SHERD_API int sherd_training_gradients(sherd_training *t, sherd_train_gradients *out,
+                                       sherd_diag *d) SHERD_MUST;
+SHERD_API int sherd_training_allreduce(sherd_training *t, sherd_train_allreduce *out,
+                                       sherd_diag *d) SHERD_MUST;
+SHERD_API int sherd_training_link(sherd_training *t, uint32_t node, sherd_train_link *out,
+                                  sherd_diag *d) SHERD_MUST;
+SHERD_API int sherd_training_secure(sherd_training *t, sherd_train_secure *out,
+                                    sherd_diag *d) SHERD_MUST;
+/** Returns the i-th reported epoch of this run; NULL after the last. Valid until the next epoch. */
+SHERD_API const sherd_epoch *sherd_training_epoch(const sherd_training *t, size_t i);
+/** Returns the model, with the parameters as they are. It belongs to the training. */
+SHERD_API sherd_model *sherd_training_model(sherd_training *t);
+/** Returns the data, which belong to the training. */
+SHERD_API const sherd_data *sherd_training_data(const sherd_training *t);
+
+SHERD_API const sherd_field *sherd_epoch_fields(size_t *count);
+SHERD_API const sherd_field *sherd_train_pass_fields(size_t *count);
+SHERD_API const sherd_field *sherd_train_update_fields(size_t *count);
+SHERD_API const sherd_field *sherd_train_report_fields(size_t *count);
+SHERD_API const sherd_field *sherd_train_gradients_fields(size_t *count);
+SHERD_API const sherd_field *sherd_train_allreduce_fields(size_t *count);
+SHERD_API const sherd_field *sherd_train_link_fields(size_t *count);
+SHERD_API const sherd_field *sherd_train_secure_fields(size_t *count);
+
+/* ---- checkpoints ----------------------------------------------------------------------------- */
+
+/** The checkpoints of a folder. */
+typedef struct sherd_checkpoints {
+    size_t size;              /* sizeof(sherd_checkpoints), set by the caller */
+    uint64_t checkpoints;     /* number of files */
+    char first[40], last[40]; /* names of the oldest and the newest file */
+    uint64_t step;            /* of the newest */
+    char head[65];            /* SHA-256 of the newest, hexadecimal: keep it elsewhere */
+    bool whole;               /* the first one names no earlier one; otherwise these were removed */
+    bool late; /* the writer was stopped before it could name the last one in `head` */
+} sherd_checkpoints;
+
+/**
+ * Verifies the checkpoints of a folder: each is whole and is the one that the next one names. head:
+ * the SHA-256 that the newest one must have, 64 hexadecimal digits with or without "sha256:" before
+ * them; NULL: any. *out is filled if the chain is
+ * whole, also if its head is another one.
+ *
+ * Errors: SHERD_ECHAIN (which file is damaged, exchanged or missing, or the head is another one);
+ * SHERD_EINVAL (no checkpoints, or head is not a hash); SHERD_EVERSION, SHERD_EOPEN, SHERD_EIO,
+ * SHERD_ENOMEM.
+ */
+SHERD_API int sherd_checkpoints_verify(const char *folder, const char *head, sherd_checkpoints *out,
+                                       sherd_diag *d) SHERD_MUST;
+SHERD_API const sherd_field *sherd_checkpoints_fields(size_t *count);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,218 @@
+/*
+ * Metadata of one product or element-wise operation.
+ *
+ * A metadata file records which operands it served. The record is written before anything is sent:
+ * a product that fails later has used it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/diag.h"
+#include "core/hooks.h"
+#include "core/options.h"
+#include "matrix/view.h"
+#include "scheduler/metadata/metadata.h"
+#include "scheduler/plan/profile.h"
+#include "sherd/product.h"
+
+typedef struct taking {
+    sherd_meta_request what;
+    sherd_op op;
+    uint32_t in_len;
+    sherd_view in[2];
+    const char *path;
+    sherd_product_options opt;
+    sherd_meta *meta;
+    size_t at; /* the operation */
+    uint8_t operands[SHERD__DIGEST_BYTES];
+} taking;
+
+/* ---- the operation --------------------------------------------------------------------------- */
+
+static bool fits(const taking *t, const sherd_meta_operation *op)
+{
+    sherd_view a = t->in[0], b = t->in[1];
+    if (op->kind != t->op || op->n != a.rows) return false;
+    return t->op == SHERD_OP_PRODUCT ? op->k == a.cols && op->m == b.cols : op->m == a.cols;
+}
+
+static int find_operation(taking *t, sherd_diag *d)
+{
+    static const char hint[] = "sherd meta show lists the operations";
+    const char *name = t->what.operation;
+    size_t found = 0, count = sherd_meta_count(t->meta);
+    for (size_t i = 0; i < count; i++) {
+        const sherd_meta_operation *op = sherd_meta_at(t->meta, i);
+        if (name ? strcmp(op->name, name) != 0 : !fits(t, op)) continue;
+        t->at = i;
+        found++;
+    }
+    if (found == 1 && fits(t, sherd_meta_at(t->meta, t->at))) return SHERD_OK;
+    if (found == 1) {
+        const sherd_meta_operation *op = sherd_meta_at(t->meta, t->at);
+        return sherd__fail(d, SHERD_ESHAPE, hint,
+                           "%s: operation %s is %s of %llu x %llu x %llu, which these operands are "
+                           "not",
+                           t->path, op->name, sherd_op_name(op->kind), (unsigned long long)op->n,
+                           (unsigned long long)op->k, (unsigned long long)op->m);
+    }
+    if (found > 1)
+        return sherd__fail(d, SHERD_EINVAL, "name one with --operation",
+                           "%s: %zu operations are of this kind and shape", t->path, found);
+    return name ? sherd__fail(d, SHERD_EFORMAT, hint, "%s: has no operation '%s'", t->path, name)
+                : sherd__fail(d, SHERD_ESHAPE, hint,
+                              "%s: none of its %zu operations is %s of this "
+                              "shape",
+                              t->path, count,
+                              t->op == SHERD_OP_PRODUCT ? "a product" : sherd_op_name(t->op));
+}
+
+/* ---- settings -------------------------------------------------------------------------------- */
+
+/* Takes the settings from the file. One with another value is an error, not ignored. */
+static int take_settings(taking *t, sherd_diag *d)
+{
+    const sherd_meta_settings *s = sherd_meta_settings_of(t->meta);
+    const sherd_product_options *o = &t->opt;
+    unsigned meant = t->what.settings;
+    const char *odd = NULL;
+    if (t->what.nodes && t->what.nodes != s->nodes)
+        return sherd__fail(d, SHERD_ESHAPE, "use as many nodes, or build metadata for these",
+                           "%s is for %u nodes, not for %u", t->path, s->nodes, t->what.nodes);
+    if ((o->balanced || meant & SHERD_META_EXPOSURE) && o->balanced != s->balanced)
+        odd = "exposure";
+    if (t->op == SHERD_OP_PRODUCT) {
+        if (!(sherd_scheme_describe(o->scheme)->takes & SHERD_TAKES_SHUFFLES)) odd = "scheme";
+        if ((o->group || meant & SHERD_META_GROUP) && o->group != s->group) odd = "group";
+        if ((o->shuffle_rows || meant & SHERD_META_SHUFFLE_ROWS) &&
+            o->shuffle_rows != s->shuffle_rows)
+            odd = "shuffle-rows";
+        t->opt.group = s->group;
+        t->opt.shuffle_rows = s->shuffle_rows;
+    }
+    t->opt.balanced = s->balanced;
+    return odd ? sherd__fail(d, SHERD_EINVAL, "leave it out: the metadata decides",
+                             "--%s disagrees with %s", odd, t->path)
+               : SHERD_OK;
+}
+
+/* ---- use ------------------------------------------------------------------------------------- */
+
+/* Computes the SHA-256 of the operands' digests, in order. */
+static int digest_operands(taking *t, sherd_diag *d)
+{
+    sherd_profile *known[] = { t->opt.profile_a, t->opt.profile_b };
+    uint8_t both[2 * SHERD__DIGEST_BYTES] = { 0 };
+    sherd__digest one;
+    for (uint32_t i = 0; i < t->in_len; i++) {
+        int err = known[i] ? sherd__profile_hash(known[i], &one, d)
+                           : sherd__digest_view(&one, t->in[i], d);
+        if (err) return err;
+        memcpy(both + i * SHERD__DIGEST_BYTES, one.sha256, SHERD__DIGEST_BYTES);
+    }
+    int err = sherd__digest_labelled(&one, "sherd-operands-v1", both,
+                                     t->in_len * SHERD__DIGEST_BYTES);
+    if (err) return sherd__fail(d, err, NULL, "cannot digest the operands");
+    memcpy(t->operands, one.sha256, sizeof t->operands);
+    return SHERD_OK;
+}
+
+/*
+ * Makes calls with one file take turns from reading its record to writing it. The lock is on the
+ * file. Saving replaces that file by a new one, so a process that waited checks whether the name
+ * still refers to the locked file. *fd -1: nothing to lock; an error of the path is reported on
+ * reading.
+ */
+static int lock(const taking *t, int *fd, sherd_diag *d)
+{
+    struct stat held, now;
+    for (;;) {
+        *fd = open(t->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        if (*fd < 0) return SHERD_OK;
+        while (flock(*fd, LOCK_EX | LOCK_NB) != 0 && (errno == EWOULDBLOCK || errno == EINTR)) {
+            static const struct timespec moment = { 0, 20000000 };
+            if (sherd__hooks_interrupted(&t->what.hooks))
+                return sherd__fail(d, SHERD_EINTERRUPTED, NULL,
+                                   "interrupted while another process uses %s", t->path);
+            nanosleep(&moment, NULL);
+        }
+        if (fstat(*fd, &held) == 0 && stat(t->path, &now) == 0 && held.st_dev == now.st_dev &&
+            held.st_ino == now.st_ino)
+            return SHERD_OK;
+        close(*fd);
+    }
+}
+
+static int use(taking *t, sherd_meta_usage *usage, sherd_diag *d)
+{
+    int err = sherd_meta_use(t->meta, t->at, t->operands, t->what.reuse, usage, d);
+    if (err || *usage != SHERD_META_FIRST_USE) return err;
+    return sherd_meta_save_again(t->meta, t->path, d);
+}
+
+static int take(taking *t, sherd_meta_usage *usage, sherd_diag *d)
+{
+    int fd = -1, err = SHERD_OK;
+    if (!t->what.look_only)
+        err = digest_operands(t, d); /* takes a while, so it is done before the lock */
+    if (!t->what.look_only && !err) err = lock(t, &fd, d);
+    if (!err) err = sherd_meta_load(&t->meta, t->path, d);
+    if (!err) err = find_operation(t, d);
+    if (!err) err = take_settings(t, d);
+    if (!err) sherd_meta_set_hooks(t->meta, &t->what.hooks);
+    if (!err) err = sherd_meta_shuffles(t->meta, t->at, &t->meta->taken, d);
+    if (!err && !t->what.look_only) err = use(t, usage, d);
+    if (fd >= 0) close(fd);
+    return err;
+}
+
+static int read_request(taking *t, const sherd_meta_request *what, const sherd_product_options *opt,
+                        sherd_diag *d)
+{
+    static const char *const names[] = { "A", "B" };
+    int err = sherd__options_read(&t->what, sizeof t->what, what, "sherd_meta_request", d);
+    if (!err) err = sherd__options_read(&t->opt, sizeof t->opt, opt, "sherd_product_options", d);
+    if (err) return err;
+    if (!t->opt.scheme) t->opt.scheme = SHERD_PERMUTE;
+    t->op = t->what.op ? t->what.op : SHERD_OP_PRODUCT;
+    t->in_len = sherd_op_operands(t->op);
+    t->in[0] = t->what.a;
+    t->in[1] = t->what.b;
+    if (t->in_len == 0)
+        return sherd__fail(d, SHERD_EINVAL, "sherd/op.h lists them: SHERD_OP_PRODUCT, ...",
+                           "unknown operation %d", (int)t->op);
+    for (uint32_t i = 0; i < t->in_len && !err; i++) {
+        err = sherd__view_check(t->in[i], names[i], d);
+        if (!err)
+            err = sherd__profile_check(i ? t->opt.profile_b : t->opt.profile_a, t->in[i], names[i],
+                                       d);
+    }
+    return err;
+}
+
+int sherd_meta_take(sherd_meta **out, const char *path, const sherd_meta_request *what,
+                    sherd_product_options *opt, sherd_meta_usage *usage, sherd_diag *d)
+{
+    taking t = { .path = path };
+    sherd_meta_usage used = SHERD_META_SAME_USE;
+    *out = NULL;
+    int err = read_request(&t, what, opt, d);
+    if (!err) err = take(&t, &used, d);
+    if (err) {
+        sherd_meta_free(t.meta);
+        return err;
+    }
+    sherd_meta_set_hooks(t.meta, NULL);
+    t.opt.shuffles = &t.meta->taken;
+    t.opt.seed = sherd_meta_seed(t.meta);
+    t.opt.operation = t.at;
+    sherd__result_write(opt, &t.opt, sizeof t.opt);
+    if (usage) *usage = used;
+    *out = t.meta;
+    return SHERD_OK;
+}

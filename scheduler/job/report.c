@@ -1,0 +1,140 @@
+/* Reports of products: memory, the names of their fields, and one row for each node. */
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/field.h"
+#include "core/options.h"
+#include "core/wipe.h"
+#include "scheduler/cluster/internal.h"
+#include "sherd/product.h"
+
+void sherd_report_fini(sherd_report *r)
+{
+    sherd__free(r->planned);
+    sherd__free(r->exposed_a);
+    sherd__free(r->exposed_b);
+    sherd__free(r->bytes_out);
+    sherd__free(r->bytes_in);
+    sherd__free(r->states);
+    size_t size = r->size; /* 0: a report of our own */
+    sherd__wipe(r, size && size < sizeof *r ? size : sizeof *r);
+    r->size = size;
+}
+
+int sherd__report_init(sherd_report *r, uint32_t nodes)
+{
+    *r = (sherd_report){ .nodes = nodes };
+    r->planned = sherd__calloc(nodes, sizeof *r->planned);
+    r->exposed_a = sherd__calloc(nodes, sizeof *r->exposed_a);
+    r->exposed_b = sherd__calloc(nodes, sizeof *r->exposed_b);
+    r->bytes_out = sherd__calloc(nodes, sizeof *r->bytes_out);
+    r->bytes_in = sherd__calloc(nodes, sizeof *r->bytes_in);
+    r->states = sherd__calloc(nodes, sizeof *r->states);
+    if (r->planned && r->exposed_a && r->exposed_b && r->bytes_out && r->bytes_in && r->states)
+        return SHERD_OK;
+    sherd_report_fini(r);
+    return SHERD_ENOMEM;
+}
+
+int sherd_report_node_at(const sherd_report *r, sherd_cluster *c, uint32_t i,
+                         sherd_report_node *out, sherd_diag *d)
+{
+    sherd_node_info info = { .size = sizeof info };
+    int err = sherd__result_check(out, "sherd_report_node", d);
+    if (!err) err = sherd__result_check(r, "sherd_report", d);
+    if (err) return err;
+    sherd_cluster_node(c, i, &info);
+    sherd_report_node n = { .pid = info.pid, .state = info.state, .tasks = info.tasks };
+    memcpy(n.name, info.name, sizeof n.name);
+    memcpy(n.address, info.address, sizeof n.address);
+    memcpy(n.domain, info.domain, sizeof n.domain);
+    memcpy(n.key, info.key, sizeof n.key);
+    memcpy(n.blas_core, info.blas_core, sizeof n.blas_core);
+    if (i < r->nodes) {
+        n.state = r->states[i];
+        n.planned = r->planned[i];
+        n.exposed_a = r->exposed_a[i];
+        n.exposed_b = r->exposed_b[i];
+        n.bytes_out = r->bytes_out[i];
+        n.bytes_in = r->bytes_in[i];
+    }
+    sherd__result_write(out, &n, sizeof n);
+    return SHERD_OK;
+}
+
+static const char *const states[] = { "connecting", "up", "lost", "banned", NULL };
+static const char *const encodings[] = { "auto", "dense", "csr", NULL };
+
+/* An array with an element for each node. */
+#define EACH(member, TYPE, unit, text)                                                             \
+    SHERD__FIELD_ARRAY(sherd_report, member, TYPE, nodes, unit, text)
+#define COUNT(member, TYPE, text) SHERD__FIELD(sherd_report, member, TYPE, "", text)
+
+const sherd_field *sherd_report_fields(size_t *count)
+{
+    static const sherd_field fields[] = {
+        COUNT(nodes, U32, "nodes of the cluster"),
+        EACH(planned, U32, "", "columns or rows of A that were planned for each node"),
+        EACH(exposed_a, F64, "fraction", "of A's entries, given to each node"),
+        EACH(exposed_b, F64, "fraction", "of B's entries, given to each node"),
+        EACH(bytes_out, U64, "bytes", "sent to each node"),
+        EACH(bytes_in, U64, "bytes", "received from each node"),
+        { "states", SHERD_FIELD_ENUM, offsetof(sherd_report, states), sizeof(sherd_node_state),
+          offsetof(sherd_report, nodes), states, "", "of each node at the end of the call" },
+        SHERD__FIELD(sherd_report, work_out, U64, "bytes", "of blocks and tasks"),
+        SHERD__FIELD(sherd_report, work_in, U64, "bytes", "of results"),
+        COUNT(tasks, U64, "tasks that were answered and accepted"),
+        COUNT(tasks_repeated, U64, "tasks that were sent again"),
+        COUNT(fragments, U64, "pieces that a node multiplied"),
+        COUNT(panels, U64, "row panels"),
+        COUNT(tiles, U64, "column tiles"),
+        COUNT(rows_skipped, U64, "all-zero rows that were not sent"),
+        SHERD__FIELD_ENUM(sherd_report, encoding, encodings, "how A was sent"),
+        COUNT(tasks_csr, U64, "tasks with a panel in CSR"),
+        COUNT(blocks, U32, "blocks that A was cut into"),
+        COUNT(threshold, U32, "answers that recover a product"),
+        COUNT(domains, U32, "domains of the nodes"),
+        COUNT(nodes_used, U32, "nodes that were up or were given work"),
+        COUNT(domains_used, U32, "domains of these"),
+        COUNT(tasks_cancelled, U64, "answers that were no longer needed"),
+        COUNT(encodings, U32, "times that shares were made"),
+        COUNT(masks_left, U64, "rows of masks that are left"),
+        COUNT(nodes_lost, U32, "nodes that were lost"),
+        COUNT(nodes_banned, U32, "nodes that were banned"),
+        COUNT(banned, TEXT, "their names"),
+        COUNT(scale_a, I32, "exponent of A's fixed point"),
+        COUNT(scale_b, I32, "exponent of B's fixed point"),
+        COUNT(bits_a, U32, "width of A"),
+        COUNT(bits_b, U32, "width of B"),
+        COUNT(primes, U32, "number of primes"),
+        COUNT(check_error, F64, "probability that a wrong answer is accepted"),
+        COUNT(check_tolerant, BOOL, "the check catches gross errors only"),
+        COUNT(seed, BYTES, "the seed that was used, a secret"),
+        SHERD__FIELD(sherd_report, seconds, F64, "s", "duration of the call"),
+    };
+    *count = sizeof fields / sizeof *fields;
+    return fields;
+}
+
+#define OF_NODE(member, TYPE, unit, text) SHERD__FIELD(sherd_report_node, member, TYPE, unit, text)
+
+const sherd_field *sherd_report_node_fields(size_t *count)
+{
+    static const sherd_field fields[] = {
+        OF_NODE(name, TEXT, "", "name"),
+        OF_NODE(address, TEXT, "", "host and port"),
+        OF_NODE(domain, TEXT, "", "domain"),
+        OF_NODE(key, TEXT, "", "fingerprint of its key"),
+        OF_NODE(pid, I64, "", "process, of a local node"),
+        SHERD__FIELD_ENUM(sherd_report_node, state, states, "at the end of the call"),
+        OF_NODE(blas_core, TEXT, "", "kernels that it uses"),
+        OF_NODE(tasks, U64, "", "tasks that it answered so far"),
+        OF_NODE(planned, U32, "", "columns or rows of A that were planned for it"),
+        OF_NODE(exposed_a, F64, "fraction", "of A's entries, given to it"),
+        OF_NODE(exposed_b, F64, "fraction", "of B's entries, given to it"),
+        OF_NODE(bytes_out, U64, "bytes", "sent to it"),
+        OF_NODE(bytes_in, U64, "bytes", "received from it"),
+    };
+    *count = sizeof fields / sizeof *fields;
+    return fields;
+}

@@ -1,0 +1,197 @@
+/*
+ * Profiles. Two locks, so that the values can be read while another thread computes the digest. A
+ * view that repeats one number, which stands for an operand of which only the shape is known, is
+ * examined by reading that number.
+ */
+#include "scheduler/plan/profile.h"
+
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/diag.h"
+#include "core/field.h"
+#include "core/options.h"
+#include "core/signals.h"
+#include "core/wipe.h"
+
+void sherd__profile_init(sherd_profile *p, sherd_view v)
+{
+    *p = (sherd_profile){ .view = v };
+    pthread_mutex_init(&p->values, NULL);
+    pthread_mutex_init(&p->hashing, NULL);
+}
+
+void sherd__profile_fini(sherd_profile *p)
+{
+    if (p->running) pthread_join(p->thread, NULL);
+    pthread_mutex_destroy(&p->values);
+    pthread_mutex_destroy(&p->hashing);
+    sherd__wipe(p, sizeof *p);
+}
+
+int sherd_profile_new(sherd_profile **out, sherd_view v, sherd_diag *d)
+{
+    *out = NULL;
+    int err = sherd__view_check(v, "the operand", d);
+    if (err) return err;
+    sherd_profile *p = sherd__alloc(sizeof *p);
+    if (!p) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for a profile");
+    sherd__profile_init(p, v);
+    *out = p;
+    return SHERD_OK;
+}
+
+void sherd_profile_free(sherd_profile *p)
+{
+    if (!p) return;
+    sherd__profile_fini(p);
+    sherd__free(p);
+}
+
+int sherd__profile_check(const sherd_profile *p, sherd_view v, const char *name, sherd_diag *d)
+{
+    if (!p || (p->view.data == v.data && p->view.dtype == v.dtype && p->view.rows == v.rows &&
+               p->view.cols == v.cols && p->view.row_stride == v.row_stride &&
+               p->view.col_stride == v.col_stride))
+        return SHERD_OK;
+    return sherd__fail(d, SHERD_EINVAL, "make a profile of each operand, of the same view",
+                       "the profile given for %s is one of another matrix", name);
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+static void scan(sherd_profile *p)
+{
+    sherd_view v = p->view;
+    bool repeats = v.row_stride == 0 && v.col_stride == 0 && v.rows > 0 && v.cols > 0;
+    uint64_t times = repeats ? (uint64_t)v.rows * v.cols : 1;
+    sherd__view_scan(repeats ? sherd_view_c(v.data, v.dtype, 1, 1) : v, &p->scan);
+    p->scan.nonzeros *= times;
+    p->scan.nonfinite *= times;
+    p->scanned = true;
+}
+
+const sherd__scan *sherd__profile_scan(sherd_profile *p)
+{
+    pthread_mutex_lock(&p->values);
+    if (!p->scanned) scan(p);
+    pthread_mutex_unlock(&p->values);
+    return &p->scan;
+}
+
+int sherd__profile_fixed(sherd_profile *p, unsigned bits, const char *name, sherd__fixed *out,
+                         sherd_diag *d)
+{
+    return sherd__fixed_of_scan(p->view, sherd__profile_scan(p), bits, name, out, d);
+}
+
+int sherd_profile_get(sherd_profile *p, sherd_profile_info *out, sherd_diag *d)
+{
+    int err = sherd__result_check(out, "sherd_profile_info", d);
+    if (err) return err;
+    const sherd__scan *s = sherd__profile_scan(p);
+    sherd_profile_info info = { .rows = p->view.rows,
+                                .cols = p->view.cols,
+                                .nonzeros = s->nonzeros,
+                                .nonfinite = s->nonfinite,
+                                .min_abs = s->min_abs,
+                                .max_abs = s->max_abs,
+                                .integers = s->integers };
+    sherd__result_write(out, &info, sizeof info);
+    return SHERD_OK;
+}
+
+int sherd_profile_rounding(sherd_profile *p, uint32_t bits, sherd_rounding *out, sherd_diag *d)
+{
+    sherd__fixed fixed;
+    int err = sherd__result_check(out, "sherd_rounding", d);
+    if (!err) err = sherd__profile_fixed(p, bits, "the operand", &fixed, d);
+    if (err) return err;
+    pthread_mutex_lock(&p->values);
+    if (!p->measured || p->scale != fixed.scale) {
+        sherd__fixed_measure(p->view, fixed.scale, &p->loss);
+        p->scale = fixed.scale;
+        p->measured = true;
+    }
+    const sherd__fixed_loss loss = p->loss;
+    pthread_mutex_unlock(&p->values);
+    sherd_rounding r = { .vanished = loss.vanished,
+                         .nonzeros = loss.nonzeros,
+                         .relative_error = loss.max_error > 0 ? loss.max_error / loss.max_abs : 0,
+                         .max_error = loss.max_error,
+                         .max_abs = loss.max_abs,
+                         .scale = fixed.scale };
+    sherd__result_write(out, &r, sizeof r);
+    return SHERD_OK;
+}
+
+/* ---- digest ---------------------------------------------------------------------------------- */
+
+static void *hash_in_thread(void *arg)
+{
+    sherd__digest digest;
+    (void)!sherd__profile_hash(arg, &digest, NULL);
+    return NULL;
+}
+
+void sherd_profile_digest_start(sherd_profile *p)
+{
+    sigset_t before;
+    pthread_mutex_lock(&p->hashing);
+    sherd__signals_hold(&before);
+    if (!p->running && !p->digested)
+        p->running = pthread_create(&p->thread, NULL, hash_in_thread, p) == 0;
+    sherd__signals_restore(&before);
+    pthread_mutex_unlock(&p->hashing);
+}
+
+int sherd__profile_hash(sherd_profile *p, sherd__digest *out, sherd_diag *d)
+{
+    int err = SHERD_OK;
+    pthread_mutex_lock(&p->hashing);
+    if (!p->digested) err = sherd__digest_view(&p->digest, p->view, d);
+    p->digested = p->digested || !err;
+    if (!err) *out = p->digest;
+    pthread_mutex_unlock(&p->hashing);
+    return err;
+}
+
+int sherd_profile_digest(sherd_profile *p, uint8_t sha256[32], sherd_diag *d)
+{
+    sherd__digest digest;
+    int err = sherd__profile_hash(p, &digest, d);
+    if (!err) memcpy(sha256, digest.sha256, sizeof digest.sha256);
+    return err;
+}
+
+/* ---- fields ---------------------------------------------------------------------------------- */
+
+const sherd_field *sherd_profile_info_fields(size_t *count)
+{
+    static const sherd_field fields[] = {
+        SHERD__FIELD(sherd_profile_info, rows, U64, "", "rows"),
+        SHERD__FIELD(sherd_profile_info, cols, U64, "", "columns"),
+        SHERD__FIELD(sherd_profile_info, nonzeros, U64, "", "entries that are not 0"),
+        SHERD__FIELD(sherd_profile_info, nonfinite, U64, "", "NaN and infinities"),
+        SHERD__FIELD(sherd_profile_info, min_abs, F64, "", "least magnitude of a finite entry"),
+        SHERD__FIELD(sherd_profile_info, max_abs, F64, "", "largest magnitude of a finite entry"),
+        SHERD__FIELD(sherd_profile_info, integers, BOOL, "", "every entry is finite and whole"),
+    };
+    *count = sizeof fields / sizeof *fields;
+    return fields;
+}
+
+const sherd_field *sherd_rounding_fields(size_t *count)
+{
+    static const sherd_field fields[] = {
+        SHERD__FIELD(sherd_rounding, vanished, U64, "", "entries that are not 0 and become 0"),
+        SHERD__FIELD(sherd_rounding, nonzeros, U64, "", "entries that are not 0"),
+        SHERD__FIELD(sherd_rounding, relative_error, F64, "",
+                     "largest error, divided by the largest entry"),
+        SHERD__FIELD(sherd_rounding, max_error, F64, "", "largest error of an entry"),
+        SHERD__FIELD(sherd_rounding, max_abs, F64, "", "largest entry"),
+        SHERD__FIELD(sherd_rounding, scale, I32, "", "entries are multiples of 2^-scale"),
+    };
+    *count = sizeof fields / sizeof *fields;
+    return fields;
+}

@@ -1,0 +1,38 @@
+/* Profiles of operands (sherd/profile.h) as preparing uses them. */
+#ifndef SCHEDULER_PLAN_PROFILE_H
+#define SCHEDULER_PLAN_PROFILE_H
+
+#include <pthread.h>
+
+#include "matrix/fixed.h"
+#include "sherd/profile.h"
+#include "store/digest.h"
+
+struct sherd_profile {
+    sherd_view view;
+    pthread_mutex_t values; /* of the members up to `loss` */
+    bool scanned, measured;
+    sherd__scan scan;
+    int scale; /* of `loss` */
+    sherd__fixed_loss loss;
+    pthread_mutex_t hashing; /* of the members below */
+    bool digested, running;
+    pthread_t thread;
+    sherd__digest digest;
+};
+
+/** Initialises a profile in the caller's memory, which must be passed to sherd__profile_fini. The
+ *  view has been checked. */
+void sherd__profile_init(sherd_profile *p, sherd_view v);
+void sherd__profile_fini(sherd_profile *p);
+/** Returns SHERD_EINVAL if p, unless it is NULL, was made for another matrix than v. */
+int sherd__profile_check(const sherd_profile *p, sherd_view v, const char *name,
+                         sherd_diag *d) SHERD_MUST;
+
+const sherd__scan *sherd__profile_scan(sherd_profile *p);
+/** As sherd__fixed_choose for the whole operand. */
+int sherd__profile_fixed(sherd_profile *p, unsigned bits, const char *name, sherd__fixed *out,
+                         sherd_diag *d) SHERD_MUST;
+int sherd__profile_hash(sherd_profile *p, sherd__digest *out, sherd_diag *d) SHERD_MUST;
+
+#endif
