@@ -139,9 +139,13 @@ build/sherd: build/plain/sherd
 # The same training loop in processes that mpirun starts: a program of its own, since the command is
 # never linked with MPI (Debian's libopenmpi-dev).
 mpi: build/sherd-mpi ## build build/sherd-mpi, for training in one trusted cluster
-$(B)/sherd-mpi: mpi/main.c $(B)/libcli.a $(B)/libsherd.a $(B)/flags
+$(B)/mpi/main.o: mpi/main.c $(B)/flags
+	@mkdir -p $(@D)
+	$(call say,CC,$@)
+	$(Q)OMPI_CC="$(CC)" mpicc $(CPPFLAGS) $(filter-out -Wpedantic,$(CFLAGS)) -MD -MP -c -o $@ $<
+$(B)/sherd-mpi: $(B)/mpi/main.o $(B)/libcli.a $(B)/libsherd.a
 	$(call say,LD,$@)
-	$(Q)OMPI_CC="$(CC)" mpicc $(CPPFLAGS) $(filter-out -Wpedantic,$(CFLAGS)) $(LDFLAGS) -o $@ $< $(B)/libcli.a $(B)/libsherd.a $(LDLIBS)
+	$(Q)OMPI_CC="$(CC)" mpicc $(CFLAGS) $(LDFLAGS) -o $@ $< $(B)/libcli.a $(B)/libsherd.a $(LDLIBS)
 build/sherd-mpi: build/plain/sherd-mpi
 	@ln -sf plain/sherd-mpi $@
 
