@@ -221,6 +221,9 @@ format: ## clang-format over the sources, in place
 bench: all ## figures of this machine, side by side with numpy
 	@build/sherd bench
 
+abi: all ## record the library's binary interface, to which tests hold it
+	@tools/abi $(B)/libsherd.so tests/system/abi/libsherd.abi
+
 messages: ## generate wire/messages.pb.[ch] from wire/messages.proto (needs nanopb)
 	nanopb_generator.py -q --no-timestamp wire/messages.proto
 
@@ -261,7 +264,7 @@ uninstall: ## remove what install put there
 clean: ## remove build/
 	rm -rf build
 
-.PHONY: all help deps demo check run-tests check-asan check-tsan check-valgrind lint run-lint tidy \
+.PHONY: abi all help deps demo check run-tests check-asan check-tsan check-valgrind lint run-lint tidy \
   format messages bench fuzz mutants install uninstall clean FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:

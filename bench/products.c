@@ -356,7 +356,7 @@ static int disturb(sherd__bench *b, const product *p, strike *s, double after, d
     if (!err) {
         sherd_report_fini(&r);
         sherd_cluster_node(s->cluster, 2, &info);
-        s->pid = info.pid;
+        s->pid = (pid_t)info.pid;
         s->at = sherd__clock_s() + after;
         opt.hooks = (sherd_hooks){ .interrupted = strike_in_time, .ctx = s };
         err = multiply(s->cluster, &p->pair, &opt, &r, seconds, d);

@@ -494,7 +494,7 @@ static int run_slowed(slowed *s, double *total, sherd_diag *d)
     double ignored, began = sherd__clock_s();
     int err = 0;
     sherd_cluster_node(s->cluster, 1, &info);
-    k.pid = info.pid;
+    k.pid = (pid_t)info.pid;
     k.runs = pthread_create(&k.thread, NULL, hold_up, &k) == 0;
     for (size_t i = 0; i < s->len && !err; i++) {
         err = step(&s->t, &ignored, d);

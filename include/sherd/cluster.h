@@ -15,9 +15,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "sherd/err.h"
+#include "sherd/field.h"
 #include "sherd/hooks.h"
 
 #ifdef __cplusplus
@@ -86,7 +86,7 @@ typedef struct sherd_node_info {
     char address[280]; /* host:port */
     char domain[64];
     char key[56]; /* sha256:... */
-    pid_t pid;    /* of a local node; otherwise 0 */
+    int64_t pid;  /* process of a local node; otherwise 0 */
     sherd_node_state state;
     char blas_core[32]; /* as reported by the node */
     uint32_t threads;
@@ -100,6 +100,8 @@ typedef struct sherd_node_info {
     uint64_t tasks;               /* answered and accepted */
     uint32_t devices;             /* that it computes with; 1 if it does not say how many */
 } sherd_node_info;
+
+SHERD_API const sherd_field *sherd_node_info_fields(size_t *count);
 
 /**
  * Checks the nodes that opening would use, without starting one or connecting. *nodes receives

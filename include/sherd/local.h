@@ -42,7 +42,7 @@ typedef struct sherd_local_options {
 typedef struct sherd_local_node {
     size_t size;                     /* sizeof(sherd_local_node), set by the caller */
     char name[64];                   /* "node-1" */
-    int32_t pid;                     /* of its process; 0: it has ended */
+    int64_t pid;                     /* of its process; 0: it has ended */
     char address[280];               /* host:port */
     bool up;                         /* its process runs */
     uint64_t resident;               /* memory that its process holds, bytes */

@@ -10,6 +10,9 @@
 #include "sherd/cluster.h"
 #include "sherd/product.h"
 
+/** Names of the values of sherd_node_state, ended by NULL. */
+extern const char *const sherd__node_states[];
+
 /** What a run of a job reports in addition to its result. Arrays are by node. */
 typedef struct sherd__run_result {
     int err;

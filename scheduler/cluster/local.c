@@ -363,7 +363,7 @@ const sherd_field *sherd_local_node_fields(size_t *count)
 {
     static const sherd_field fields[] = {
         SHERD__FIELD(sherd_local_node, name, TEXT, "", "name"),
-        SHERD__FIELD(sherd_local_node, pid, I32, "", "process"),
+        SHERD__FIELD(sherd_local_node, pid, I64, "", "process"),
         SHERD__FIELD(sherd_local_node, address, TEXT, "", "host:port"),
         SHERD__FIELD(sherd_local_node, up, BOOL, "", "its process runs"),
         SHERD__FIELD(sherd_local_node, resident, U64, "bytes", "memory that its process holds"),

@@ -62,7 +62,6 @@ int sherd_report_node_at(const sherd_report *r, sherd_cluster *c, uint32_t i,
     return SHERD_OK;
 }
 
-static const char *const states[] = { "connecting", "up", "lost", "banned", NULL };
 static const char *const encodings[] = { "auto", "dense", "csr", NULL };
 
 /* An array with an element for each node. */
@@ -80,7 +79,8 @@ const sherd_field *sherd_report_fields(size_t *count)
         EACH(bytes_out, U64, "bytes", "sent to each node"),
         EACH(bytes_in, U64, "bytes", "received from each node"),
         { "states", SHERD_FIELD_ENUM, offsetof(sherd_report, states), sizeof(sherd_node_state),
-          offsetof(sherd_report, nodes), states, "", "of each node at the end of the call" },
+          offsetof(sherd_report, nodes), sherd__node_states, "",
+          "of each node at the end of the call" },
         SHERD__FIELD(sherd_report, work_out, U64, "bytes", "of blocks and tasks"),
         SHERD__FIELD(sherd_report, work_in, U64, "bytes", "of results"),
         COUNT(tasks, U64, "tasks that were answered and accepted"),
@@ -126,7 +126,7 @@ const sherd_field *sherd_report_node_fields(size_t *count)
         OF_NODE(domain, TEXT, "", "domain"),
         OF_NODE(key, TEXT, "", "fingerprint of its key"),
         OF_NODE(pid, I64, "", "process, of a local node"),
-        SHERD__FIELD_ENUM(sherd_report_node, state, states, "at the end of the call"),
+        SHERD__FIELD_ENUM(sherd_report_node, state, sherd__node_states, "at the end of the call"),
         OF_NODE(blas_core, TEXT, "", "kernels that it uses"),
         OF_NODE(tasks, U64, "", "tasks that it answered so far"),
         OF_NODE(planned, U32, "", "columns or rows of A that were planned for it"),

@@ -116,7 +116,7 @@ static void nodes_run_until_they_are_stopped(void **state)
     multiply_over_the_running_ones();
 
     sherd_local_node gone = node(l, 1), n = { .size = sizeof n };
-    send_signal(gone.pid, SIGKILL);
+    send_signal((pid_t)gone.pid, SIGKILL);
     for (int i = 0; i < 1000 && node(l, 1).pid; i++) {
         sherd_local_free(l);
         assert_int_equal(sherd_local_status(&l, folder, NULL), 0);

@@ -52,7 +52,7 @@ pid_t local_pid(sherd_cluster *c, uint32_t node)
 {
     sherd_node_info info = { .size = sizeof info };
     sherd_cluster_node(c, node, &info);
-    return info.pid;
+    return (pid_t)info.pid;
 }
 
 uint64_t local_sent(sherd_cluster *c)

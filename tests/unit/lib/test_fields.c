@@ -67,6 +67,7 @@ static const struct {
     { "sherd_node_report", sherd_node_report_fields, sizeof(sherd_node_report), false },
     { "sherd_node_tasks", sherd_node_tasks_fields, sizeof(sherd_node_tasks), false },
     { "sherd_node_privacy", sherd_node_privacy_fields, sizeof(sherd_node_privacy), false },
+    { "sherd_node_info", sherd_node_info_fields, sizeof(sherd_node_info), false },
     { "sherd_local_node", sherd_local_node_fields, sizeof(sherd_local_node), false },
 };
 
