@@ -77,6 +77,6 @@ for verb in "multiply L.npy R.npy --scheme plain" "multiply L.npy R.npy --scheme
 done
 
 with nan multiply A.npy B.npy -o C.npy -n 3 --scheme share
-[ $code = 5 ] && grep -q '2 of 3 nodes are up; node-3 (.*speed of nan' err
+[ $code = 5 ] && grep -q '2 of 3 nodes are up; node-3 (.*a rate that is negative or not a number' err
 report $? "where the others are not enough, the error names it"
 echo "1..$n"
