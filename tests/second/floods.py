@@ -433,6 +433,10 @@ def fill(me, other):
             (told, refused, fine))
 
 
+# The node closes a connection of the host that has most of them, and accepts the other at once.
+MOST_ATTEMPTS = 3
+
+
 def strangers(me):
     """
     One host keeps many connections without a handshake open; a coordinator of another connects.
@@ -455,26 +459,26 @@ def strangers(me):
     for one in crowd:
         one.start()
     time.sleep(1)
-    waits = []
+    attempts = []  # until each of five is accepted: the time of one is that of a busy machine, too
     for _ in range(5):
-        began = time.monotonic()
-        while time.monotonic() < began + 8:
+        attempts.append(1)
+        while attempts[-1] <= MOST_ATTEMPTS:
             try:
                 Coordinator(node.port, me, node.pins).close()
                 break
             except (Ended, OSError):
+                attempts[-1] += 1
                 time.sleep(0.02)
-        waits.append(time.monotonic() - began)
     stop.set()
     for one in crowd:
         one.join(5)
     for sock in held:
         sock.close()
-    print(f"# strangers: {[round(w, 3) for w in waits]} s until accepted", file=sys.stderr)
+    print(f"# strangers: accepted after {attempts} attempts", file=sys.stderr)
     ended = node.stop()
-    return (max(waits) < 2 and ended == 0,
+    return (max(attempts) <= MOST_ATTEMPTS and ended == 0,
             "a coordinator is accepted while another host keeps 300 connections open",
-            (waits, ended))
+            (attempts, ended))
 
 
 def main():
