@@ -134,18 +134,27 @@ static int way_of(const fault_case *f)
 
 /* ---- killed and stopped ---------------------------------------------------------------------- */
 
-/* Waits for the instant: 4 before, 6 by the bytes sent, 6 by the bytes received, 4 after. */
+/* Waits for the instant: of 12 cases, 2 before, 4 by the bytes sent, 4 by the bytes received, 2
+ * after. The fourth of each four is in shares. */
 static void await_instant(fault_case *f, fault_command *r, unsigned victim, const calm *usual)
 {
     char sent[240], received[240];
     int64_t out = 0, in = 0;
     snprintf(sent, sizeof sent, "%s/node-%u.sent", r->record, victim);
     snprintf(received, sizeof received, "%s/node-%u.received", r->record, victim);
-    if (f->index < 2) out = 0;      /* it listens */
-    else if (f->index < 4) out = 1; /* the handshake was sent */
-    else if (f->index < 10) out = (int64_t)(100 + f->draw[1] % usual->sent);
-    else if (f->index < 16) in = (int64_t)(100 + f->draw[1] % usual->received);
-    else in = (int64_t)usual->received + 1; /* its last answer has arrived, or nearly */
+    switch (f->index % 12) {
+    case 0: out = 0; break; /* it listens */
+    case 11: out = 1; break; /* the handshake was sent */
+    case 1:
+    case 2:
+    case 3:
+    case 4: out = (int64_t)(100 + f->draw[1] % usual->sent); break;
+    case 5:
+    case 6:
+    case 7:
+    case 8: in = (int64_t)(100 + f->draw[1] % usual->received); break;
+    default: in = (int64_t)usual->received + 1; /* its last answer has arrived, or nearly */
+    }
     while (!command_over(&r->c) && (file_size(sent) < out || file_size(received) < in)) {
         usleep(200);
     }
@@ -153,13 +162,13 @@ static void await_instant(fault_case *f, fault_command *r, unsigned victim, cons
 
 static void killed_or_stopped(fault_case *f)
 {
-    unsigned victim = 1 + (unsigned)(f->draw[0] % FAULT_LOCAL);
+    unsigned victim = 1 + (unsigned)(f->draw[0] % FAULT_FEW);
     int way = way_of(f);
-    const calm *usual = &fault_calm[0][way];
+    const calm *usual = &fault_calm[1][way];
     char name[16];
     fault_command r;
     snprintf(name, sizeof name, "node-%u", victim);
-    fault_begin(&r, f, sherd_path(), way, FAULT_LOCAL, NULL, true, NULL);
+    fault_begin(&r, f, sherd_path(), way, FAULT_FEW, NULL, true, NULL);
     await_instant(f, &r, victim, usual);
     pid_t pid = child_named(r.c.pid, name);
     int64_t at = clock_now_ms();

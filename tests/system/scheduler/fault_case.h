@@ -8,7 +8,7 @@
 
 #include "command.h"
 
-#define FAULT_LOCAL 7 /* number of nodes that are killed and stopped */
+#define FAULT_LOCAL 7 /* number of nodes where most of them or all are killed or stopped */
 #define FAULT_FEW 4   /* number of nodes otherwise */
 
 typedef enum fault_kind {
