@@ -114,11 +114,11 @@ static void run_cases(void)
 
 /* ---- references ------------------------------------------------------------------------------ */
 
-static void undisturbed(unsigned nodes, int way, calm *out)
+static void undisturbed(int way, calm *out)
 {
-    fault_case f = { .kind = KINDS - 1, .index = 100 + nodes * 10 + (unsigned)way };
+    fault_case f = { .kind = KINDS - 1, .index = 100 + (unsigned)way };
     fault_command r;
-    fault_begin(&r, &f, sherd_path(), way, nodes, NULL, false, NULL);
+    fault_begin(&r, &f, sherd_path(), way, FAULT_FEW, NULL, false, NULL);
     bool ended = command_wait(&r.c, SET_UP_MS);
     json_t *root = command_json(&r.c);
     if (!ended || r.c.status) fault_say_end(&f, &r);
@@ -148,11 +148,9 @@ static void check_reference(void)
     if (!command_wait(&k, SET_UP_MS) || k.status)
         fail_msg("exit %d: %s", k.status, command_said(k.err));
     command_free(&k);
-    for (int local = 0; local < 2; local++) {
-        assert_true(files_equal(c, fault_calm[local][EXACT].file));
-        assert_true(files_equal(c, fault_calm[local][PLAIN].file));
-        assert_true(files_equal(c, fault_calm[local][SHARE].file));
-    }
+    assert_true(files_equal(c, fault_calm[EXACT].file));
+    assert_true(files_equal(c, fault_calm[PLAIN].file));
+    assert_true(files_equal(c, fault_calm[SHARE].file));
 }
 
 static void start_shared_nodes(void)
@@ -187,10 +185,7 @@ static int begin(void **state)
     snprintf(path, sizeof path, "%s/seed", fault_top);
     e.fill(e.ctx, bytes, sizeof bytes);
     file_put(path, bytes, sizeof bytes);
-    for (int way = 0; way < WAYS; way++) {
-        undisturbed(FAULT_LOCAL, way, &fault_calm[0][way]);
-        undisturbed(FAULT_FEW, way, &fault_calm[1][way]);
-    }
+    for (int way = 0; way < WAYS; way++) undisturbed(way, &fault_calm[way]);
     check_reference();
     start_shared_nodes();
     add_cases(&e);
