@@ -211,6 +211,21 @@ lint: ## layers, headers, names, format, packages, words and links
 run-lint: all $(if $(WHOLE),$(TESTS))
 	@B=$(B) CC="$(CC)" tools/lint
 
+# tests/system/tools/test_clang.sh says why. -w: warnings are gcc's. A file whose includes are as they were is not
+# compiled again.
+CLANG_OK  = $(patsubst %.c,$(B)/clang/%.ok,$(1))
+CLANG_SRC := $(SRC) $(CLISRC)
+clang-sources: $(call CLANG_OK,$(CLANG_SRC))
+clang-tests: $(call CLANG_OK,$(if $(shell pkg-config --exists ompi-c && echo mpi),mpi/main.c) $(ALLTSRC) $(wildcard tests/support/*.c) $(call below,examples,%.c))
+clang-fuzzers: $(call CLANG_OK,$(FUZZSRC) tests/fuzz/replay_main.c)
+$(call CLANG_OK,$(CLANG_SRC)): CLANG_DO = -c -O0 -o /dev/null
+$(B)/clang/mpi/%.ok: CLANG_DO = -fsyntax-only $(shell pkg-config --cflags ompi-c)
+$(B)/clang/%.ok: CLANG_DO = -fsyntax-only
+$(B)/clang/%.ok: %.c Makefile
+	@mkdir -p $(@D)
+	@clang $(CPPFLAGS) -std=c11 -w -MD -MP -MF $(@:.ok=.d) -MT $@ $(CLANG_DO) $<
+	@touch $@
+
 tidy: ## clang-tidy over the sources
 	@clang-tidy --quiet $(SRC) $(CLISRC) -- -std=c11 $(CPPFLAGS)
 
@@ -264,8 +279,9 @@ uninstall: ## remove what install put there
 clean: ## remove build/
 	rm -rf build
 
-.PHONY: abi all help deps demo check run-tests check-asan check-tsan check-valgrind lint run-lint tidy \
+.PHONY: abi all help deps demo check run-tests check-asan check-tsan check-valgrind lint run-lint tidy clang-sources clang-tests clang-fuzzers \
   format messages bench fuzz mutants install uninstall clean FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:
 -include $(OBJ:.o=.d) $(CLIOBJ:.o=.d) $(SUPPORT:.o=.d) $(patsubst %.c,$(B)/%.d,$(TSRC) $(PROGSRC) $(PRESRC) $(HELPSRC) $(FUZZSRC))
+-include $(if $(filter clang-%,$(MAKECMDGOALS)),$(call below,$(B)/clang,%.d))

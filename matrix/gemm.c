@@ -202,6 +202,17 @@ static int64_t sample(uint64_t *state, int64_t h)
     return (int64_t)(x * (uint64_t)(2 * h + 1) >> 31) - h; /* no division: these are many */
 }
 
+/*
+ * Fills `out` with samples that repeat. The period is a prime above any row of the self-test, so
+ * that no two rows of an operand are equal.
+ */
+static void fill_samples(double *out, size_t len, uint64_t *state, int64_t h)
+{
+    size_t drawn = len < 2053 ? len : 2053;
+    for (size_t i = 0; i < drawn; i++) out[i] = (double)sample(state, h);
+    for (size_t i = drawn; i < len; i++) out[i] = out[i - drawn];
+}
+
 /* A product C = A*B + beta*C of the self-test: exact, since k*h*h plus C's h stays below 2^53. */
 typedef struct selftest {
     size_t n, k, m;
@@ -281,8 +292,8 @@ static int selftest_shape(const selftest *t, double *buf, sherd_diag *d)
     x.weights = (uint64_t *)(c + t->n * ldc);
     x.right = x.weights + t->m;
     uint64_t seed = t->n * 1000003 + t->k * 1009 + t->m;
-    for (size_t i = 0; i < len; i++) buf[i] = (double)sample(&seed, t->h);
-    for (size_t i = 0; i < t->k * ldb; i++) b[i] = (double)sample(&seed, t->h);
+    fill_samples(buf, len, &seed, t->h);
+    fill_samples(b, t->k * ldb, &seed, t->h);
     for (size_t i = 0; i < t->n * ldc; i++)
         c[i] = t->beta == 0.0 ? __builtin_nan("") : (double)(i % 97);
     int err = multiply(t->n, t->k, t->m, x.a, b, ldb, t->beta, c, ldc);

@@ -25,6 +25,8 @@ const sherd__primes sherd__primes_wide = { { 8388593, 8388587, 8388581, 8388571 
 
 bool sherd__prime_ok(uint32_t p)
 {
+    for (size_t i = 0; i < SHERD__TABLE_PRIMES; i++) /* nearly all calls are for these */
+        if (p == sherd__primes_default.p[i] || p == sherd__primes_wide.p[i]) return true;
     if (p < 5 || p >= UINT32_C(1) << 23 || p % 2 == 0) return false;
     for (uint32_t q = 3; q * q <= p; q += 2)
         if (p % q == 0) return false;

@@ -164,6 +164,14 @@ sherd__calibration sherd__calibration_typical(const sherd__prepared *p, const sh
     };
 }
 
+/* Returns the size of the memory for answers: one place for each, up to ANSWERS_BYTES. */
+static uint64_t answers_bytes(const sherd__scheme_shape *s)
+{
+    uint64_t each = s->result_max ? s->result_max : 1, count = (uint64_t)POSITIONS_MAX * s->slots;
+    if (count > 0 && count <= ANSWERS_BYTES / each) return count * each;
+    return each > ANSWERS_BYTES ? each : ANSWERS_BYTES;
+}
+
 int sherd__rehearse(sherd__calibration *out, sherd__prepared *p, const sherd__traffic *t)
 {
     const sherd__kernel_rates here = sherd__kernel_rates_here();
@@ -176,7 +184,7 @@ int sherd__rehearse(sherd__calibration *out, sherd__prepared *p, const sherd__tr
         *out = of_masks(&here, t);
         return SHERD_OK;
     }
-    r.zeros_len = r.shape.result_max > ANSWERS_BYTES ? r.shape.result_max : ANSWERS_BYTES;
+    r.zeros_len = answers_bytes(&r.shape);
     r.zeros = sherd__alloc(r.zeros_len);
     if (r.zeros) memset(r.zeros, 0, r.zeros_len);
     else err = SHERD_ENOMEM;

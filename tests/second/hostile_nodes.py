@@ -17,7 +17,8 @@ SCHEMES = (("--scheme", "permute", "--exposure-max", "1"),
            ("--scheme", "share1", "--spare", "1", "--same-host-domains"),
            ("--scheme", "share", "--spare", "1", "--same-host-domains", "--colluding", "2"),
            ("--scheme", "blind"))
-# These kinds run under every scheme; each of the others under one of the first four.
+# These kinds run under every scheme; each of the others under one of the first four beside good
+# nodes, and under one of the first two alone, since schemes differ in what they do without a node.
 EVERYWHERE = ("computes one wrong number", "computes zeros", "answers with one row more",
               "answers with a short part", "drips its answer", "is mute", "sends 130 PINGs",
               "closes at TASK", "resets at PUT", "answers before any task",
@@ -38,11 +39,13 @@ def main():
     def one(case):
         (i, name), beside, scheme = case
         session, tls, harmless = misbehaviours.KINDS[name]
-        many = 4 + ("--colluding" in scheme)  # good nodes; the code needs five, and one is spare
-        bad = [node.Node({me.pin}, session, **tls) for _ in range(1 if beside else many + 1)]
+        # Good nodes: the code of shares needs five, or six, one of which is spare.
+        many = 4 + ("--colluding" in scheme) if "--spare" in scheme else 2
+        alone = many + 1 if "--spare" in scheme else 2
+        bad = [node.Node({me.pin}, session, **tls) for _ in range(1 if beside else alone)]
         nodes = good[:many] if beside else bad
         if beside:
-            nodes.insert(i // 4 % 5, bad[0])
+            nodes.insert(i // 4 % (many + 1), bad[0])
         timeout = BESIDE if beside else ALONE
         where = f"{i}{'b' if beside else 'a'}{SCHEMES.index(scheme)}"
         if "blind" in scheme:
@@ -50,8 +53,10 @@ def main():
             assert made.code == 0, made
             scheme += ("--masks", f"{where}.masks")
         harness.node_file(f"{where}.nodes", nodes)
+        if "control characters" in name:  # -v shows more of what nodes send, and measures first
+            scheme += ("-v",)
         run = harness.Run("multiply", "A.npy", "B.npy", "-o", f"{where}.npy", "--check",
-                          "--nodes", f"{where}.nodes", "--key", "me.key", "--timeout", timeout, "-v",
+                          "--nodes", f"{where}.nodes", "--key", "me.key", "--timeout", timeout,
                           *scheme, limit=timeout + 20)
         for other in bad:
             other.close()
@@ -68,9 +73,10 @@ def main():
 
     cases = []
     for i, name in kinds:
-        one_of = SCHEMES[i % (2 if any(word in name for word in SLOW) else 4)]
+        slow = any(word in name for word in SLOW)
         cases += [((i, name), beside, scheme) for beside in (False, True)
-                  for scheme in (SCHEMES if name in EVERYWHERE else (one_of,))]
+                  for scheme in (SCHEMES if name in EVERYWHERE else
+                                 (SCHEMES[i % (4 if beside and not slow else 2)],))]
     cases.sort(key=lambda case: not any(word in case[0][1] for word in SLOW))
     harness.everything(one, cases, 16)
     print(f"# slowest: {sorted(slowest)[-40:]}", file=sys.stderr)

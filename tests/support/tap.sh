@@ -12,6 +12,7 @@
 #   await   repeats a command until it succeeds, for at most a minute
 #   is_log  checks each line of these files against docs/train-log.schema.json
 #   gone    waits until none of these processes exists, for at most a minute
+#   cluster starts N nodes, which commands use that name none, and which end with the test
 #
 # A test that starts background processes sets its own trap, which must also remove "$T".
 set -u
@@ -55,6 +56,11 @@ await() {
 none_lives() { for p; do grep -qs '^State:[[:space:]]*[^ZX]' "/proc/$p/status" && return 1; done; return 0; }
 is_log() { /usr/bin/python3 "$R/tests/support/log_schema.py" "$@" >>err 2>&1; }
 gone() { await none_lives "$@"; }
+cluster() { # number of nodes: their start takes most of the time of a small product
+    trap '"$S" cluster down -q >/dev/null 2>&1; rm -rf "$T"' EXIT
+    trap 'exit 1' HUP INT TERM
+    mkdir -p -m 700 "$XDG_RUNTIME_DIR" && "$S" cluster up -n "$1" -q >/dev/null 2>>err
+}
 fails() {
     want=$1 words=$2
     shift 2

@@ -22,7 +22,7 @@ failing() { # process, call, from, arguments
 # process, call, from: done and right, or an error in words; C as before or complete.
 broken() {
     cp B.npy C.npy
-    (failing "$@" multiply A.npy B.npy -o C.npy -n 2 --bits 20 --timeout 20) >out 2>err </dev/null
+    (failing "$@" multiply A.npy B.npy -o C.npy -n 1 --bits 20 --timeout 20) >out 2>err </dev/null
     code=$?
     if [ $code = 0 ]; then cmp -s C.npy right.npy; return; fi
     [ $code -ne 124 ] || return 1
@@ -33,7 +33,7 @@ for at in command node; do
     for call in epoll_ctl epoll_create1 epoll_pwait epoll_wait eventfd socket ftruncate mmap getrandom pwrite write \
         pipe2 read writev sigaction; do
         worst=0
-        for from in 1 2 3 6 12; do
+        for from in 1 2 5 12; do
             broken $at $call $from || { worst=1; echo "# $at: $call fails from call $from on: exit $code"; break; }
         done
         report $worst "$at: $call fails: a sentence, and the output as it was or complete"

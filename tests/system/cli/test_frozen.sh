@@ -19,7 +19,7 @@ data = file
 weights = normal 0.1
 batch = 1500
 order = shuffled
-epochs = 4
+epochs = 2
 rate = 0.1
 E
 # All at once: each waits for most of its time. The network is large enough that no node, however

@@ -6,7 +6,9 @@
 head -c 32 /dev/zero | tr '\0' s >seed
 
 for name in mnist mnist-proper spiral lenet deep; do
-    set -- train $name --examples 50 --batch 20 --epochs 2 --seed seed -q
+    case $name in lenet | deep) of="--examples 20 --batch 10" ;; *) of="--examples 50 --batch 20" ;; esac
+    # shellcheck disable=SC2086
+    set -- train $name $of --epochs 2 --seed seed -q
     run "$@" --by gradients --in-process -n 1 -o one.npz --log one.jsonl
     [ $code = 0 ] && run "$@" --by gradients -n 2 -o nodes.npz --log nodes.jsonl
     [ $code = 0 ] && cmp one.npz nodes.npz >>err 2>&1 && is_log one.jsonl nodes.jsonl

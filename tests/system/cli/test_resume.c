@@ -28,7 +28,7 @@
 #include "tests/support/send_signal.h"
 #include "store/chain.h"
 
-#define KILLS 200
+#define KILLS 80
 
 /* ---- in the child: the call number FAIL_AT of those that write files fails ------------------- */
 

@@ -1,13 +1,15 @@
 #!/bin/sh
 # One node of several cannot take part: too little memory, a speed that is no number, another
 # version, a goodbye or nothing in place of WELCOME. Whatever the scheme and the verb, it is named
-# and the others do the work. Speaks TAP.
+# and the others do the work. Speaks TAP. A cluster is opened alike by all of them, so every fault
+# is tried with some; but work is planned for the memory of nodes, and without one, by each.
 . "$(dirname "$0")/../../support/tap.sh"
 nodes=
 trap 'for p in $nodes; do kill "$p" 2>/dev/null; done; wait; rm -rf "$T"' EXIT
 LIAR=$(realpath "$R/${B:-build/plain}/tests/system/node/prog_misbehave")
 export XDG_STATE_HOME="$T/state"
-faults="one poor nan inf minus minor leaves breaks"
+all="one poor nan inf minus minor leaves breaks"
+planned="one poor leaves"
 
 /usr/bin/python3 -c "
 import numpy as np
@@ -23,8 +25,9 @@ with() { # what node-3 does, then a command
 }
 named() { grep -q 'going on with 3 of 4 nodes; node-3 (\|node-3 (.*counts as lost' err; }
 
-for scheme in plain permute "share --public b" "share --spare 1" share blind; do
+for scheme in permute share plain "share --public b" "share --spare 1" blind; do
     ok=0
+    case $scheme in permute | share) faults=$all ;; *) faults=$planned ;; esac
     for how in $faults; do
         masks=
         if [ "$scheme" = blind ]; then
@@ -46,12 +49,13 @@ for how in $faults; do
 done
 report $ok "an element-wise operation does without it"
 
-for by in "--scheme plain" "--scheme permute" "--scheme share --mode exact" "--by gradients" \
+for by in "--by gradients" "--scheme plain" "--scheme permute" "--scheme share --mode exact" \
     "--by gradients --aggregate ring" "--by gradients --aggregate halving-doubling" \
     "--by gradients --aggregate secure --simulate --examples 40"; do
     ok=0
+    case $by in "--by gradients") faults=$all ;; *) faults=$planned ;; esac
     for how in $faults; do
-        with $how train spiral --epochs 5 -n 4 $by
+        with $how train spiral --epochs 2 -n 4 $by
         [ $code = 0 ] || { ok=1; echo "# $by, $how: exit $code"; break; }
         case "$by $how" in
         *gradients*one) ;; # gradients need little memory

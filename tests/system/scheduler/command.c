@@ -364,14 +364,16 @@ void matrix_file(const char *path, size_t rows, size_t cols, uint64_t seed)
     sherd__seeded state;
     sherd__entropy e = sherd__entropy_seeded(&state, seed);
     double *row = malloc((cols + 1) * sizeof *row);
+    int64_t *drawn = malloc((cols + 1) * sizeof *drawn);
     sherd_diag d = { .code = 0 };
     int err = sherd_npy_writer_new(&w, path, SHERD_F64, rows, cols, &d);
     for (size_t i = 0; !err && i < rows; i++) {
-        for (size_t j = 0; j < cols; j++)
-            row[j] = (double)(int64_t)sherd__entropy_u64(&e) * 0x1p-62;
+        e.fill(e.ctx, drawn, cols * sizeof *drawn);
+        for (size_t j = 0; j < cols; j++) row[j] = (double)drawn[j] * 0x1p-62;
         err = sherd_npy_writer_rows(w, sherd_view_c(row, SHERD_F64, 1, cols), &d);
     }
     if (!err) err = sherd_npy_writer_commit(w, &d);
     if (err) die(d.message);
+    free(drawn);
     free(row);
 }

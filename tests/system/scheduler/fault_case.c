@@ -1,7 +1,8 @@
 /*
  * One fault and the command that it hits: nodes are killed or stopped, disconnected, or lie. In all
  * cases the product has the bits of an undisturbed one, or the command ends with the right code and
- * does not change the earlier file; and it ends within 15 s of the fault.
+ * does not change the earlier file; and a node that is given up is named on stderr within 20 s of
+ * the fault. How long the rest of the work takes depends on the machine.
  *
  * Instants are points in the work, not times: "before" is when all nodes listen; later ones are
  * when so many bytes have been sent to the victim or received from it (as the coordinator's
@@ -20,7 +21,10 @@
 #include "proxy.h"
 #include "tests/support/send_signal.h"
 
-#define WITHIN_MS 15000
+/* Two sessions that end in silence, of 7 s each where this process is late itself, a retry and a
+ * grace; only timers run meanwhile. */
+#define WITHIN_MS 20000
+#define HANGS_MS 60000
 #define START_MS 1000 /* start of the nodes: they do not lie before */
 #define OLD "an earlier result\n"
 
@@ -29,7 +33,7 @@ const char *const fault_names[KINDS] = {
     "twice", "unasked", "slow",  "silent", "strict", "bound",   "all",
 };
 char fault_top[128];
-calm fault_calm[2][WAYS];
+calm fault_calm[WAYS];
 char fault_shared[FAULT_FEW][1024];
 
 static const char *const ways[WAYS][8] = {
@@ -56,6 +60,7 @@ void fault_begin(fault_command *r, const fault_case *f, const char *program, int
     snprintf(s, sizeof s, "%s/seed", fault_top);
     snprintf(key, sizeof key, "%s/me.key", fault_top);
     snprintf(n, sizeof n, "%u", nodes);
+    r->told_ms = 0;
     if (mkdir(r->dir, 0700) != 0) abort();
     file_put(r->out, OLD, sizeof OLD - 1);
     const char *fixed[] = { "sherd",  "multiply",   a,      b,          "-o", r->out,
@@ -91,14 +96,31 @@ void fault_say_end(fault_case *f, const fault_command *r)
     free(out);
 }
 
-/* Checks that the run ended with this code within the time limit after the fault, and that the file
- * is right. */
+/* Returns whether the command has ended; sets r->told_ms when it first names a node as lost. */
+static bool over(fault_command *r)
+{
+    bool ended = command_over(&r->c);
+    char *err = r->told_ms ? NULL : command_said(r->c.err);
+    if (err && (strstr(err, "lost") || strstr(err, "banned"))) r->told_ms = clock_now_ms();
+    free(err);
+    return ended;
+}
+
+static void await_end(fault_case *f, fault_command *r)
+{
+    int64_t deadline = clock_now_ms() + HANGS_MS;
+    while (!over(r) && clock_now_ms() < deadline) pause_ms(5);
+    if (!command_wait(&r->c, 0)) fault_say(f, "it hangs");
+}
+
+/* Checks that the run ended with this code, that it named a lost node within the time limit after
+ * the fault, and that the file is right. */
 static void judge(fault_case *f, fault_command *r, int64_t since_ms, int code, const calm *want)
 {
     f->took_ms = r->c.ended_ms - since_ms;
     if (r->c.status != code) fault_say(f, "expected exit %d", code);
-    else if (f->took_ms > WITHIN_MS * patience())
-        fault_say(f, "took %lld ms", (long long)f->took_ms);
+    else if (r->told_ms - since_ms > WITHIN_MS * patience())
+        fault_say(f, "told after %lld ms", (long long)(r->told_ms - since_ms));
     else if (code == 0 && !files_equal(r->out, want->file)) fault_say(f, "the product is wrong");
     else if (code != 0 && !file_holds(r->out, OLD)) fault_say(f, "the earlier file is gone");
     else if (folder_hidden(r->dir)) fault_say(f, "a temporary file is left");
@@ -134,37 +156,44 @@ static int way_of(const fault_case *f)
 
 /* ---- killed and stopped ---------------------------------------------------------------------- */
 
-/* Waits for the instant: 4 before, 6 by the bytes sent, 6 by the bytes received, 4 after. */
+/* Waits for the instant: of 12 cases, 2 before, 4 by the bytes sent, 4 by the bytes received, 2
+ * after. The fourth of each four is in shares. */
 static void await_instant(fault_case *f, fault_command *r, unsigned victim, const calm *usual)
 {
     char sent[240], received[240];
     int64_t out = 0, in = 0;
     snprintf(sent, sizeof sent, "%s/node-%u.sent", r->record, victim);
     snprintf(received, sizeof received, "%s/node-%u.received", r->record, victim);
-    if (f->index < 2) out = 0;      /* it listens */
-    else if (f->index < 4) out = 1; /* the handshake was sent */
-    else if (f->index < 10) out = (int64_t)(100 + f->draw[1] % usual->sent);
-    else if (f->index < 16) in = (int64_t)(100 + f->draw[1] % usual->received);
-    else in = (int64_t)usual->received + 1; /* its last answer has arrived, or nearly */
-    while (!command_over(&r->c) && (file_size(sent) < out || file_size(received) < in)) {
-        usleep(200);
+    switch (f->index % 12) {
+    case 0: out = 0; break;  /* it listens */
+    case 11: out = 1; break; /* the handshake was sent */
+    case 1:
+    case 2:
+    case 3:
+    case 4: out = (int64_t)(100 + f->draw[1] % usual->sent); break;
+    case 5:
+    case 6:
+    case 7:
+    case 8: in = (int64_t)(100 + f->draw[1] % usual->received); break;
+    default: in = (int64_t)usual->received + 1; /* its last answer has arrived, or nearly */
     }
+    while (!over(r) && (file_size(sent) < out || file_size(received) < in)) usleep(200);
 }
 
 static void killed_or_stopped(fault_case *f)
 {
-    unsigned victim = 1 + (unsigned)(f->draw[0] % FAULT_LOCAL);
+    unsigned victim = 1 + (unsigned)(f->draw[0] % FAULT_FEW);
     int way = way_of(f);
-    const calm *usual = &fault_calm[0][way];
+    const calm *usual = &fault_calm[way];
     char name[16];
     fault_command r;
     snprintf(name, sizeof name, "node-%u", victim);
-    fault_begin(&r, f, sherd_path(), way, FAULT_LOCAL, NULL, true, NULL);
+    fault_begin(&r, f, sherd_path(), way, FAULT_FEW, NULL, true, NULL);
     await_instant(f, &r, victim, usual);
     pid_t pid = child_named(r.c.pid, name);
     int64_t at = clock_now_ms();
     if (pid) send_signal(pid, f->kind == KILL ? SIGKILL : SIGSTOP);
-    if (!command_wait(&r.c, 60000)) fault_say(f, "it hangs");
+    await_end(f, &r);
     judge(f, &r, pid ? at : r.c.ended_ms, 0, usual);
     json_t *root = command_json(&r.c);
     f->struck = fault_count(root, "nodes_lost") == 1 || node_is(root, name, "lost");
@@ -187,13 +216,13 @@ static void too_many(fault_case *f)
     fault_command r;
     fault_begin(&r, f, liar_path(), EXACT, FAULT_LOCAL, NULL, true, "SHERD_TEST_MISBEHAVE=slow:1");
     snprintf(received, sizeof received, "%s/node-1.received", r.record);
-    while (!command_over(&r.c) && file_size(received) < 2000) pause_ms(1);
+    while (!over(&r) && file_size(received) < 2000) pause_ms(1);
     size_t n = children_of(r.c.pid, pids, FAULT_LOCAL), doomed = f->kind == ALL ? n : 5;
     int64_t at = clock_now_ms();
     for (size_t i = 0; i < doomed && i < n; i++)
         send_signal(pids[i], f->index % 2 ? SIGSTOP : SIGKILL);
     if (n != FAULT_LOCAL) fault_say(f, "%zu nodes", n);
-    if (!command_wait(&r.c, 60000)) fault_say(f, "it hangs");
+    await_end(f, &r);
     judge(f, &r, at, f->kind == ALL ? 7 : 10, NULL);
     json_t *root = command_json(&r.c);
     json_t *error = json_object_get(root, "error");
@@ -231,7 +260,7 @@ static void cut(fault_case *f)
     unsigned victim = (unsigned)(f->draw[0] % FAULT_FEW);
     int direction = (int)(f->draw[2] % 2); /* 0: towards the node */
     int way = way_of(f);
-    const calm *usual = &fault_calm[1][way];
+    const calm *usual = &fault_calm[way];
     uint64_t whole = direction ? usual->received : usual->sent;
     char nodes[200], name[16];
     proxy p;
@@ -241,8 +270,8 @@ static void cut(fault_case *f)
     snprintf(nodes, sizeof nodes, "%s/nodes-%s-%u", fault_top, fault_names[f->kind], f->index);
     write_nodes(nodes, victim, p.port);
     fault_begin(&r, f, sherd_path(), way, 0, nodes, false, NULL);
-    int64_t deadline = clock_now_ms() + 60000;
-    while (!command_over(&r.c) && clock_now_ms() < deadline) proxy_turn(&p, 5);
+    int64_t deadline = clock_now_ms() + HANGS_MS;
+    while (!over(&r) && clock_now_ms() < deadline) proxy_turn(&p, 5);
     if (!command_wait(&r.c, 0)) fault_say(f, "it hangs");
     judge(f, &r, p.struck_ms ? p.struck_ms : r.c.ended_ms, 0, usual);
     json_t *root = command_json(&r.c);
@@ -262,9 +291,9 @@ static void cut(fault_case *f)
 static int64_t last_answer(fault_command *r, const char *name)
 {
     char received[240];
-    int64_t had = 0, at = r->c.began_ms, deadline = at + 60000;
+    int64_t had = 0, at = r->c.began_ms, deadline = at + HANGS_MS;
     snprintf(received, sizeof received, "%s/%s.received", r->record, name);
-    while (!command_over(&r->c) && clock_now_ms() < deadline) {
+    while (!over(r) && clock_now_ms() < deadline) {
         int64_t has = file_size(received);
         if (has > had + 1000) { /* more than a heartbeat */
             had = has;
@@ -281,7 +310,7 @@ static void lies(fault_case *f)
                                                 "unasked" };
     unsigned liar = 1 + (unsigned)(f->draw[0] % FAULT_FEW);
     int way = (int)(f->index % WAYS);
-    const calm *usual = &fault_calm[1][way];
+    const calm *usual = &fault_calm[way];
     const char *mode = f->kind == STRICT ? strict_modes[f->index % 5] : fault_names[f->kind];
     uint64_t after = f->draw[1] % usual->panels;
     char env[96], name[16];
@@ -294,7 +323,7 @@ static void lies(fault_case *f)
     fault_begin(&r, f, liar_path(), way, FAULT_FEW, NULL, f->kind == SILENT, env);
     int64_t since = r.c.began_ms + START_MS;
     if (f->kind == SILENT) since = last_answer(&r, name);
-    if (!command_wait(&r.c, 60000)) fault_say(f, "it hangs");
+    await_end(f, &r);
     /* In shares, the others may be enough before the liar has answered. */
     bool unheard = f->kind == STRICT && way == SHARE && r.c.status == 0;
     judge(f, &r, since, f->kind == STRICT && !unheard ? 8 : 0, usual);

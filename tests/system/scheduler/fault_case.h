@@ -8,7 +8,7 @@
 
 #include "command.h"
 
-#define FAULT_LOCAL 7 /* number of nodes that are killed and stopped */
+#define FAULT_LOCAL 7 /* number of nodes where most of them or all are killed or stopped */
 #define FAULT_FEW 4   /* number of nodes otherwise */
 
 typedef enum fault_kind {
@@ -54,7 +54,7 @@ typedef struct calm {
 
 /** The folder: A.npy, B.npy, seed, me.key, and a folder for each case. */
 extern char fault_top[128];
-extern calm fault_calm[2][WAYS];           /* with FAULT_LOCAL nodes; with FAULT_FEW */
+extern calm fault_calm[WAYS];              /* with FAULT_FEW nodes */
 extern char fault_shared[FAULT_FEW][1024]; /* lines of the nodes behind the proxy */
 
 /** Runs one case to its end. */
@@ -62,6 +62,7 @@ void fault_run(fault_case *f);
 
 typedef struct fault_command {
     command c;
+    int64_t told_ms; /* when a node was first named as lost or banned; 0: not so far */
     char dir[160], out[200], record[200];
 } fault_command;
 

@@ -1,8 +1,8 @@
 /*
  * Faults, with real processes: nodes that are killed and stopped, connections that a proxy cuts,
- * stalls and half closes, nodes that lie in every mode of prog_misbehave; each at twenty seeded
- * instants (fault_case.c). A quarter of the cases are in shares, where a node may be missing
- * without any recomputation.
+ * stalls and half closes, nodes that lie in every mode of prog_misbehave; each at seeded instants
+ * (fault_case.c). A quarter of the cases are in shares, where a node may be missing without any
+ * recomputation. FAULTS_EACH=n runs more instants of each kind.
  *
  * All cases run in processes of their own, a dozen at a time, since most of their time is waiting;
  * the tests then judge each kind. FAULTS_SEED=n draws other instants, FAULTS_ONLY=word selects
@@ -32,7 +32,6 @@
 #define K 420
 #define M 390
 #define AT_ONCE 12u
-#define EACH 20u
 #define SET_UP_MS 120000 /* of one undisturbed product, even on a busy machine */
 
 static uint64_t seed = 20260;
@@ -44,13 +43,21 @@ static command shared[FAULT_FEW]; /* real nodes for the cases with a proxy */
 
 static void add_cases(const sherd__entropy *e)
 {
-    static const unsigned how_many[KINDS] = { [STRICT] = 10, [BOUND] = 4, [ALL] = 4 };
-    const char *only = getenv("FAULTS_ONLY");
-    cases = mmap(NULL, KINDS * EACH * sizeof *cases, PROT_READ | PROT_WRITE,
+    /* Multiples of 4, since i % 4 chooses the way of a product; of strict 2 for each mode. */
+    static const unsigned how_many[KINDS] = {
+        [KILL] = 12,   [STOP] = 12,    [RESET] = 12,  [HALF] = 12, [STALL] = 12,
+        [GARBAGE] = 8, [WRONGLEN] = 8, [WRONG] = 8,   [TWICE] = 8, [UNASKED] = 8,
+        [SLOW] = 8,    [SILENT] = 8,   [STRICT] = 10, [BOUND] = 2, [ALL] = 2,
+    };
+    const char *only = getenv("FAULTS_ONLY"), *each = getenv("FAULTS_EACH");
+    unsigned most = each ? (unsigned)atoi(each) : 0;
+    for (fault_kind k = 0; k < KINDS; k++)
+        if (how_many[k] > most) most = how_many[k];
+    cases = mmap(NULL, KINDS * most * sizeof *cases, PROT_READ | PROT_WRITE,
                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_true(cases != MAP_FAILED);
     for (fault_kind k = 0; k < KINDS; k++)
-        for (unsigned i = 0; i < (how_many[k] ? how_many[k] : EACH); i++) {
+        for (unsigned i = 0; i < (each ? most : how_many[k]); i++) {
             fault_case f = { .kind = k, .index = i };
             for (int d = 0; d < 4; d++) f.draw[d] = sherd__entropy_u64(e) >> 1;
             if (!only || strcmp(only, fault_names[k]) == 0) cases[cases_len++] = f;
@@ -107,11 +114,11 @@ static void run_cases(void)
 
 /* ---- references ------------------------------------------------------------------------------ */
 
-static void undisturbed(unsigned nodes, int way, calm *out)
+static void undisturbed(int way, calm *out)
 {
-    fault_case f = { .kind = KINDS - 1, .index = 100 + nodes * 10 + (unsigned)way };
+    fault_case f = { .kind = KINDS - 1, .index = 100 + (unsigned)way };
     fault_command r;
-    fault_begin(&r, &f, sherd_path(), way, nodes, NULL, false, NULL);
+    fault_begin(&r, &f, sherd_path(), way, FAULT_FEW, NULL, false, NULL);
     bool ended = command_wait(&r.c, SET_UP_MS);
     json_t *root = command_json(&r.c);
     if (!ended || r.c.status) fault_say_end(&f, &r);
@@ -141,11 +148,9 @@ static void check_reference(void)
     if (!command_wait(&k, SET_UP_MS) || k.status)
         fail_msg("exit %d: %s", k.status, command_said(k.err));
     command_free(&k);
-    for (int local = 0; local < 2; local++) {
-        assert_true(files_equal(c, fault_calm[local][EXACT].file));
-        assert_true(files_equal(c, fault_calm[local][PLAIN].file));
-        assert_true(files_equal(c, fault_calm[local][SHARE].file));
-    }
+    assert_true(files_equal(c, fault_calm[EXACT].file));
+    assert_true(files_equal(c, fault_calm[PLAIN].file));
+    assert_true(files_equal(c, fault_calm[SHARE].file));
 }
 
 static void start_shared_nodes(void)
@@ -180,10 +185,7 @@ static int begin(void **state)
     snprintf(path, sizeof path, "%s/seed", fault_top);
     e.fill(e.ctx, bytes, sizeof bytes);
     file_put(path, bytes, sizeof bytes);
-    for (int way = 0; way < WAYS; way++) {
-        undisturbed(FAULT_LOCAL, way, &fault_calm[0][way]);
-        undisturbed(FAULT_FEW, way, &fault_calm[1][way]);
-    }
+    for (int way = 0; way < WAYS; way++) undisturbed(way, &fault_calm[way]);
     check_reference();
     start_shared_nodes();
     add_cases(&e);
@@ -234,18 +236,18 @@ static void kind_holds(fault_kind k, unsigned struck_min)
         kind_holds(kind, struck);                                                                  \
     }
 
-HOLDS(a_node_killed_at_any_time_does_not_change_the_product, KILL, 8)
-HOLDS(a_node_stopped_at_any_time_does_not_change_the_product, STOP, 8)
-HOLDS(a_connection_reset_at_any_byte_does_not_change_the_product, RESET, 10)
-HOLDS(a_connection_half_closed_at_any_byte_does_not_change_the_product, HALF, 10)
-HOLDS(a_connection_that_stalls_at_any_byte_does_not_change_the_product, STALL, 10)
-HOLDS(garbage_is_rejected_and_its_node_named, GARBAGE, 10)
-HOLDS(an_answer_of_wrong_length_is_rejected_and_its_node_named, WRONGLEN, 10)
-HOLDS(wrong_numbers_are_rejected_and_their_node_named, WRONG, 10)
-HOLDS(a_repeated_answer_is_rejected_and_its_node_named, TWICE, 8)
-HOLDS(an_unrequested_answer_is_rejected_and_its_node_named, UNASKED, 10)
-HOLDS(a_slow_node_is_not_given_up, SLOW, 10)
-HOLDS(a_silent_node_is_given_up, SILENT, 10)
+HOLDS(a_node_killed_at_any_time_does_not_change_the_product, KILL, 4)
+HOLDS(a_node_stopped_at_any_time_does_not_change_the_product, STOP, 4)
+HOLDS(a_connection_reset_at_any_byte_does_not_change_the_product, RESET, 6)
+HOLDS(a_connection_half_closed_at_any_byte_does_not_change_the_product, HALF, 6)
+HOLDS(a_connection_that_stalls_at_any_byte_does_not_change_the_product, STALL, 6)
+HOLDS(garbage_is_rejected_and_its_node_named, GARBAGE, 4)
+HOLDS(an_answer_of_wrong_length_is_rejected_and_its_node_named, WRONGLEN, 4)
+HOLDS(wrong_numbers_are_rejected_and_their_node_named, WRONG, 4)
+HOLDS(a_repeated_answer_is_rejected_and_its_node_named, TWICE, 3)
+HOLDS(an_unrequested_answer_is_rejected_and_its_node_named, UNASKED, 4)
+HOLDS(a_slow_node_is_not_given_up, SLOW, 4)
+HOLDS(a_silent_node_is_given_up, SILENT, 4)
 HOLDS(strict_ends_at_the_first_wrong_answer_with_exit_8, STRICT, 6)
 HOLDS(a_job_that_would_exceed_the_exposure_bound_ends_with_exit_10, BOUND, 0)
 HOLDS(a_job_without_nodes_ends_with_exit_7, ALL, 0)

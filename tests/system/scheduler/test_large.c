@@ -23,7 +23,7 @@
 #define MB (INT64_C(1) << 20)
 #define ROWS 50000u
 #define INNER 500u
-#define COLS 1200u
+#define COLS 400u
 #define NODE_BUDGET_MB 8
 #define NODE_SLACK (24 * MB)
 #define NODES_MAX 128
@@ -92,7 +92,7 @@ static watched watch(const char *const *argv, bool sums)
         }
         w.sum = larger(w.sum, sum);
         w.nodes = n > w.nodes ? n : w.nodes;
-        pause_ms(sums ? 100 : 5);
+        pause_ms(sums ? 100 : 10);
     }
     if (!command_wait(&c, 0)) fail_msg("it hangs");
     if (c.status) fail_msg("exit %d: %s%s", c.status, command_said(c.out), command_said(c.err));
