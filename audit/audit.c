@@ -57,7 +57,7 @@ static int attack_sights(running *a, const uint32_t *m, uint32_t size, const cha
     sherd__adversary_view joined = { 0 };
     const sherd__adversary_view *s = &a->sights[m[0]];
     sherd__clear_options opt = { .n = a->plan->n };
-    int err = part ? SHERD_OK : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    int err = part ? SHERD_OK : sherd__fail_memory(d, "a coalition");
     for (uint32_t i = 0; i < size && !err; i++) part[i] = &a->sights[m[i]];
     if (!err && size > 1) {
         err = sherd__adversary_view_join(&joined, part, size, a->plan->k ? a->plan->k : SIZE_MAX);
@@ -77,14 +77,13 @@ static int attack_elements(const running *a, const uint32_t *m, uint32_t size, c
                            sherd_diag *d)
 {
     const sherd__elements **part = sherd__calloc(size, sizeof *part);
-    int err = part ? SHERD_OK : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    int err = part ? SHERD_OK : sherd__fail_memory(d, "a coalition");
     for (unsigned b = 0; b < 2 && !err; b++) {
         const sherd__truth *truth = b ? a->truth_b : a->truth;
         sherd__elements joined;
         if (!a->operand[b] || !truth) continue;
         for (uint32_t i = 0; i < size; i++) part[i] = &a->operand[b][m[i]];
-        if (sherd__elements_join(&joined, part, size))
-            err = sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for a coalition");
+        if (sherd__elements_join(&joined, part, size)) err = sherd__fail_memory(d, "a coalition");
         else
             err = sherd__audit_elements(&a->r->findings, &joined, b ? "B" : "A", who, truth,
                                         b ? NULL : a->pub, 1000, d);
@@ -155,7 +154,7 @@ static int attack_everybody(running *a, sherd_diag *d)
     if (!err)
         err = sherd__members_choose(&m[2], cast->domains, t > 1 ? t : 0, most, plan->seed + 1);
     if (!err) err = sherd__members_choose(&m[3], cast->domains, t + 1, most, plan->seed + 2);
-    if (err) err = sherd__fail(d, err, NULL, "out of memory");
+    if (err) err = sherd__fail_memory(d, "the coalitions");
     for (unsigned i = 0; i < SHERD__AUDIT_SIZES; i++) a->total += m[i].len;
     for (unsigned i = 0; i < SHERD__AUDIT_SIZES && !err; i++)
         err = attack_all(a, &m[i], i == 0, room, d);
@@ -289,7 +288,7 @@ static int independence(sherd_audit *r, const sherd__shares *s, const sherd__tru
             if (e->row[k] >= truth->a.rows && e->row[k] != SHERD__SEEN_PADDING) rows = k;
         if (rows == 0) continue;
         if (cut_blocks(&blocks, e, s->share_rows, rows, truth))
-            err = sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for what is known of A");
+            err = sherd__fail_memory(d, "what is known of A");
         else
             err = sherd__audit_independence(&r->findings, e, (const double *const *)blocks,
                                             rows * e->cols, opt, d);
@@ -388,7 +387,7 @@ static int add_scope(sherd_audit *r, uint32_t n, uint32_t size, uint32_t drawn, 
 {
     sherd__members m;
     if (sherd__members_choose(&m, n, size, 1, 0))
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+        return sherd__fail_memory(d, "the members of a coalition");
     sherd__audit_scope_add(r, "domain", size, drawn, m.of, first);
     sherd__members_fini(&m);
     return SHERD_OK;
@@ -404,7 +403,7 @@ static int by_code(sherd_audit *r, sherd__shares *s, const sherd__truth *truth, 
     int err = SHERD_OK;
     if (rows > s->seen[0].rows) rows = s->seen[0].rows;
     if (truth && cut_blocks(&blocks, &s->seen[0], s->share_rows, rows, truth))
-        err = sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the blocks of A");
+        err = sherd__fail_memory(d, "the blocks of A");
     if (!err && blocks) s->seen[0].blocks = (const double *const *)blocks;
     if (!err && t > 1) { /* for T = 1 single nodes are the coalitions */
         err = add_scope(r, n, 1, n, first, d);
@@ -513,7 +512,7 @@ int sherd__audit_reuse(sherd_audit *r, const sherd__shares *s, const sherd__shar
     size_t all = s->seen_len, len = 0;
     for (size_t i = 0; i < more_len; i++) all += more[i].seen_len;
     sherd__seen *seen = sherd__calloc(all, sizeof *seen);
-    if (!seen) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!seen) return sherd__fail_memory(d, "the shares");
     for (uint32_t i = 0; i < s->seen_len; i++) seen[len++] = s->seen[i];
     for (size_t i = 0; i < more_len; i++)
         for (uint32_t k = 0; k < more[i].seen_len; k++) {

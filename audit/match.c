@@ -126,7 +126,7 @@ static int take_labels(sherd__public *p, sherd_view all, size_t rows, sherd_diag
         return sherd__fail(d, SHERD_ESHAPE, "give one label for each row",
                            "there are %zu x %zu labels for %zu rows", all.rows, all.cols, rows);
     p->labels = sherd__calloc(p->rows, 1);
-    if (!p->labels) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!p->labels) return sherd__fail_memory(d, "%zu labels", rows);
     for (size_t i = 0; i < p->rows; i++) {
         size_t r = i * rows / p->rows;
         double v = sherd__view_at(all, column ? r : 0, column ? 0 : r);
@@ -151,9 +151,7 @@ int sherd__public_make(sherd__public *out, sherd_view data, const sherd_view *la
     p.x = alloc_matrix(p.rows, p.cols);
     p.corr = alloc_matrix(p.cols, p.cols);
     p.features = alloc_matrix(p.cols, SHERD__MATCH_FEATURES);
-    int err = p.x && p.corr && p.features
-                  ? SHERD_OK
-                  : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the public data");
+    int err = p.x && p.corr && p.features ? SHERD_OK : sherd__fail_memory(d, "the public data");
     for (size_t i = 0; i < p.rows && !err; i++) {
         double *row = p.x + i * p.cols;
         sherd__view_row_f64(data, i * data.rows / p.rows, 0, p.cols, row);
@@ -164,7 +162,7 @@ int sherd__public_make(sherd__public *out, sherd_view data, const sherd_view *la
     }
     for (size_t i = 0; i < p.rows * p.cols && !err && largest > 0; i++) p.x[i] /= largest;
     if (!err && (choose_rates(&p) || correlate(p.x, p.rows, p.cols, p.corr)))
-        err = sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the public data");
+        err = sherd__fail_memory(d, "the public data");
     for (size_t j = 0; j < p.cols && !err; j++)
         describe(p.x, p.rows, p.cols, j, (double)p.rows, 1, p.rates,
                  p.features + j * SHERD__MATCH_FEATURES);

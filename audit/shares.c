@@ -262,7 +262,7 @@ static int take_all_apart(sherd__shares *s, shares_node *nodes, size_t len, size
     s->single.blocks = s->single.masks = s->single.shares = 1;
     s->single.one_time = blind;
     if (blind && slots && rows_of_blind(s, nodes, len, slots, n))
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the shares");
+        return sherd__fail_memory(d, "the shares");
     for (size_t i = 0; i < len; i++) {
         const uint32_t **index = s->index + 2 * i * s->code.primes_len;
         take_apart(s, index, &nodes[i].a, i, "A", s->rows_len ? s->rows[i] : NULL);
@@ -394,7 +394,7 @@ static int arrange(sherd__shares *s, shares_node *nodes, size_t len, const sherd
     s->seen = sherd__calloc(parts + 2 * len, sizeof *s->seen);
     if (!s->numbered) s->domains = sherd__calloc(len, sizeof *s->domains);
     if (!s->parts || !s->arrays || !s->index || !s->seen || !s->domains || !s->rows)
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the shares");
+        return sherd__fail_memory(d, "the shares");
     if (!v->of_coordinator && !s->numbered)
         snprintf(s->note, sizeof s->note,
                  "nodes' own records do not tell which share is whose: coalitions are attacked in "

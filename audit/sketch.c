@@ -31,7 +31,7 @@ static int open_digits(sketch *s, sherd_diag *d)
 {
     const size_t pixels = SHERD__DIGIT_PIXELS, all = 2 * ROWS;
     s->drawn = sherd__alloc(all * (pixels + 1));
-    if (!s->drawn) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the digits");
+    if (!s->drawn) return sherd__fail_memory(d, "the digits");
     uint8_t *labels = s->drawn + all * pixels;
     sherd__digits_draw(SHERD__DIGITS_SEED, 0, all, s->drawn, labels);
     s->x = sherd_view_c(s->drawn, SHERD_U8, ROWS, pixels);

@@ -52,7 +52,7 @@ int sherd__grader_new(sherd__grader **out, const sherd__recipe *r, size_t batch,
 {
     sherd__recipe without = *r;
     sherd__grader *g = *out = sherd__calloc(1, sizeof *g);
-    if (!g) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a gradient");
+    if (!g) return sherd__fail_memory(d, "a gradient");
     without.l2 = 0;
     without.precision = SHERD_F64; /* sums and messages are made of doubles */
     g->batch = batch;
@@ -310,7 +310,7 @@ static int run_local(sherd__grader *g, const sherd__shard *s, double *cost, uint
     uint64_t hit = 0, dropped = 0;
     int err = SHERD_OK;
     if (!g->before && !(g->before = sherd__alloc_large(count * sizeof(double))))
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for local steps");
+        return sherd__fail_memory(d, "local steps");
     for (size_t t = 0; t < g->tiers && !err; t++)
         err = g->how->need ? g->how->need(g->how->ctx, t, d) : SHERD_OK;
     if (err) return err;

@@ -61,7 +61,7 @@ int sherd__own_new(sherd__own_grader **out, const sherd__own_options *o, sherd_d
     sherd__recipe r = *o->recipe;
     size_t counts[SHERD__RECIPE_LAYERS_MAX], kept;
     sherd__own_grader *g = *out = sherd__calloc(1, sizeof *g);
-    if (!g) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a gradient");
+    if (!g) return sherd__fail_memory(d, "a gradient");
     r.l2 = 0; /* it depends on the parameters and not on any example */
     r.precision = SHERD_F64;
     g->data = *o->data;
@@ -85,7 +85,7 @@ int sherd__own_new(sherd__own_grader **out, const sherd__own_options *o, sherd_d
         for (size_t t = 0; t < g->tiers; t++) g->at[t + 1] = g->at[t] + counts[t];
         err = check_columns(g, d);
     }
-    if (!err && take_memory(g)) err = sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for examples");
+    if (!err && take_memory(g)) err = sherd__fail_memory(d, "examples");
     if (err) {
         sherd__own_free(g);
         *out = NULL;

@@ -50,7 +50,7 @@ int sherd__member_memory(const sherd__member_options *o, uint64_t *bytes, sherd_
 int sherd__member_new(sherd__member **out, const sherd__member_options *o, sherd_diag *d)
 {
     sherd__member *m = *out = sherd__calloc(1, sizeof *m);
-    if (!m) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to train");
+    if (!m) return sherd__fail_memory(d, "the training");
     m->recipe = *o->recipe;
     m->recipe.precision = SHERD_F64;
     int err = sherd__grader_new(&m->grader, &m->recipe, o->batch, o->bits, &o->by, d);

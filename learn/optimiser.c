@@ -52,8 +52,7 @@ int sherd__optimiser_init(sherd__optimiser *out, const sherd__optimiser_spec *sp
     size_t vectors = spec->method == SHERD__ADAM ? 2 : spec->method == SHERD__MOMENTUM ? 1 : 0;
     if (!sherd__mul(count, vectors, &o.state_len) ||
         !(o.state = sherd__calloc(o.state_len, sherd_dtype_size(o.spec.dtype))))
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the state of %zu parameters",
-                           count);
+        return sherd__fail_memory(d, "the state of %zu parameters", count);
     o.power1 = o.power2 = 1;
     *out = o;
     return SHERD_OK;

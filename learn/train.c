@@ -65,7 +65,7 @@ int sherd__trainer_new(sherd__trainer **out, const sherd__recipe *r, const sherd
     sherd__seeded state;
     *out = NULL;
     sherd__trainer *t = sherd__calloc(1, sizeof *t);
-    if (!t) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to train");
+    if (!t) return sherd__fail_memory(d, "the training");
     t->recipe = *r;
     t->data = *data;
     if (validation) t->validation = *validation;
@@ -239,7 +239,7 @@ int sherd__train_evaluate(sherd__network *n, sherd__engine e, const sherd__recip
     double *dy = sherd__mul(batch, width, &room) && sherd__mul(room, sizeof *dy, &bytes)
                      ? sherd__alloc(bytes)
                      : NULL;
-    if (!dy) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for an evaluation");
+    if (!dy) return sherd__fail_memory(d, "an evaluation");
     for (size_t at = 0; at < data->x.rows && err == 0; at += batch) {
         size_t len = data->x.rows - at < batch ? data->x.rows - at : batch;
         sherd__dataset part = sherd__dataset_part(data, at, len);

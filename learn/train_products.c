@@ -44,7 +44,7 @@ int sherd__stepper_products(sherd__stepper *out, sherd__network *n, sherd__optim
 {
     products *p = sherd__calloc(1, sizeof *p);
     *out = (sherd__stepper){ 0 };
-    if (!p) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a stepper");
+    if (!p) return sherd__fail_memory(d, "a stepper");
     *p = (products){ n, o, e };
     *out = (sherd__stepper){ &ops, p };
     return SHERD_OK;

@@ -67,7 +67,7 @@ static int take_result(checking *k, sherd_view c, sherd_diag *d)
     if ((k->c = sherd__view_borrow_f64(c, &k->ldc))) return SHERD_OK;
     if (!sherd__mul(c.rows, c.cols, &len) || !sherd__mul(len, sizeof(double), &len) ||
         !(k->own = sherd__alloc(len)))
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for a copy of the result");
+        return sherd__fail_memory(d, "a copy of the result");
     sherd__view_dense_f64(c, k->own, c.cols);
     k->c = k->own;
     k->ldc = c.cols;
@@ -125,8 +125,7 @@ static int each_panel(checking *k, size_t step, size_t extra,
                       sherd_diag *d)
 {
     part p = { .panel = sherd__calloc(step * k->cols + extra + 1, sizeof *p.panel) };
-    int err = p.panel ? SHERD_OK
-                      : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the comparison");
+    int err = p.panel ? SHERD_OK : sherd__fail_memory(d, "the comparison");
     for (; p.first < k->rows && !err; p.first += step) {
         p.rows = k->rows - p.first < step ? k->rows - p.first : step;
         err = fn(k, &p, ctx, d);

@@ -312,7 +312,7 @@ int sherd_multiplier_local(sherd_multiplier *out, unsigned bits, sherd_diag *d)
                            "%u bits: expected 0, or %u to %u", bits, SHERD__FIXED_BITS_MIN,
                            SHERD__FIXED_BITS_MAX);
     local *l = sherd__calloc(1, sizeof *l);
-    if (!l) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a multiplier");
+    if (!l) return sherd__fail_memory(d, "a multiplier");
     l->bits = bits;
     *out = (sherd_multiplier){ &local_ops, l };
     return SHERD_OK;

@@ -209,7 +209,7 @@ int sherd__residue_selftest(sherd_diag *d)
 {
     int err = SHERD_OK;
     double *buf = sherd__alloc((N * LDA + LDA * M + N * LDC + LDA) * sizeof *buf);
-    if (!buf) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the self-test");
+    if (!buf) return sherd__fail_memory(d, "the self-test");
     for (size_t i = 0; i < 8 * SHERD__TABLE_PRIMES && err == 0; i++) {
         const sherd__primes *table = i & 1 ? &sherd__primes_wide : &sherd__primes_default;
         err = selftest_prime(table->p[i / 8], (i & 2) != 0, (i & 4) != 0, buf, d);

@@ -162,7 +162,7 @@ static int hold(sherd__devices *ds, sherd__device_state *s, sherd__block *b, uin
         return SHERD_OK;
     }
     r = sherd__calloc(1, sizeof *r);
-    if (!r) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!r) return sherd__fail_memory(d, "a block");
     make_room(s, bytes_of(b), left, right);
     int err;
     do err = ds->backend->hold(ds->ctx, s->number, b->fragment, owner, &r->handle, d);

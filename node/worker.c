@@ -428,7 +428,7 @@ static int check_task(sherd__client *c, const sherd__task *what, const sherd__bl
     const sherd__account *account = &c->tenant->account;
     if (account->named) memcpy(site.coordinator, account->key.sha256, sizeof site.coordinator);
     if (!c->secure && sherd__secure_new(&c->secure, &site))
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+        return sherd__fail_memory(d, "a secure sum");
     return sherd__secure_admit(c->secure, what, left, right, d);
 }
 

@@ -81,7 +81,7 @@ int sherd__metafile_add(sherd__metafile *f, const sherd_meta_operation *op, sher
     if (f->count == f->room) {
         size_t room = f->room ? 2 * f->room : 16;
         void *ops = sherd__realloc(f->ops, room * sizeof *f->ops);
-        if (!ops) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+        if (!ops) return sherd__fail_memory(d, "%zu operations", f->room);
         f->ops = ops;
         f->room = room;
     }
@@ -177,7 +177,7 @@ static int read_manifest(sherd__metafile *f, sherd_diag *d)
                            "%s: the manifest is not a list of at most %zu bytes (|u1)", where,
                            MANIFEST_MAX);
     char *text = sherd__alloc(h->data_len);
-    if (!text) return sherd__fail(d, SHERD_ENOMEM, NULL, "%s: out of memory", where);
+    if (!text) return sherd__fail_memory(d, "%s", where);
     int err = sherd__npz_read(f->npz, (size_t)i, text, h->data_len, d);
     if (!err) err = sherd__manifest_parse(f, text, h->data_len, where, d);
     sherd__free(text);

@@ -31,7 +31,7 @@ typedef struct writing {
 
 static int no_memory(sherd_diag *d)
 {
-    return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    return sherd__fail_memory(d, "writing metadata");
 }
 
 /* ---- sources of members ---------------------------------------------------------------------- */

@@ -100,7 +100,7 @@ static zip_int64_t member_open(member *m)
     if (m->buffer || m->size == m->head_len) return 0;
     m->buffer = sherd__alloc(m->row_bytes > ROWS_BYTES ? m->row_bytes : ROWS_BYTES);
     if (m->buffer) return 0;
-    note(m->w, sherd__fail(&m->w->diag, SHERD_ENOMEM, NULL, "out of memory"));
+    note(m->w, sherd__fail_memory(&m->w->diag, "a member of an archive"));
     zip_error_set(&m->error, ZIP_ER_MEMORY, 0);
     return -1;
 }
@@ -219,7 +219,7 @@ static zip_int64_t sink_source(void *ctx, void *data, zip_uint64_t len, zip_sour
 
 static int no_memory(const sherd__npz_writer *w, sherd_diag *d)
 {
-    return sherd__fail(d, SHERD_ENOMEM, NULL, "%s: out of memory", sherd__path_tail(w->path));
+    return sherd__fail_memory(d, "%s", sherd__path_tail(w->path));
 }
 
 static int open_sink(sherd__npz_writer *w, sherd_diag *d)
@@ -248,11 +248,11 @@ int sherd__npz_writer_new(sherd__npz_writer **out, const char *path, sherd_diag 
 {
     *out = NULL;
     sherd__npz_writer *w = sherd__calloc(1, sizeof *w);
-    if (!w) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!w) return sherd__fail_memory(d, "%s", path);
     w->last = &w->first;
     zip_error_init(&w->error);
     w->path = sherd__strdup(path);
-    int err = w->path ? open_sink(w, d) : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    int err = w->path ? open_sink(w, d) : sherd__fail_memory(d, "%s", path);
     if (err) {
         sherd__npz_writer_abort(w);
         return err;

@@ -57,7 +57,7 @@ static void beside_free(beside *b)
 int sherd__training_check_new(sherd_training *t, sherd_diag *d)
 {
     t->check = sherd__calloc(1, sizeof *t->check);
-    if (!t->check) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to train here, too");
+    if (!t->check) return sherd__fail_memory(d, "the training on this machine");
     t->check->accuracy = t->check->validation = NAN;
     int err = beside_new(&t->check->same, t, t->products.bits, d);
     return err ? err : beside_new(&t->check->float64, t, 0, d);

@@ -511,7 +511,7 @@ static int cpu_open(void **ctx, const sherd__backend_options *opt, sherd_diag *d
     if (c) c->all = sherd__alloc(4 * CPU_AREA * sizeof(double));
     if (!c || !c->all || open_team(c)) {
         cpu_close(c);
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the backend's scratch");
+        return sherd__fail_memory(d, "the backend's scratch");
     }
     c->left = c->all;
     c->right = c->all + CPU_AREA;

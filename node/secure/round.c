@@ -161,7 +161,7 @@ static uint8_t (*sort_keys(const sherd__secure *s, const uint32_t *who, uint32_t
 
 static int no_keys(sherd_diag *d)
 {
-    return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the members' keys");
+    return sherd__fail_memory(d, "the members' keys");
 }
 
 static int digest_members(const sherd__secure *s, const uint32_t *who, uint32_t len,
@@ -379,7 +379,7 @@ static int open_sum(sherd__secure *s, uint8_t *out, sherd_diag *d)
 {
     size_t n = sherd__aggregate_piece_len(&s->a);
     uint64_t *sum = sherd__alloc(n * sizeof *sum);
-    if (!sum) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a sum of pieces");
+    if (!sum) return sherd__fail_memory(d, "a sum of pieces");
     int err = sherd__aggregate_answer(s->member, sum, d);
     if (!err) sherd__aggregate_print(sum, n, out);
     sherd__wipe(sum, n * sizeof *sum);

@@ -233,7 +233,7 @@ static double *integers(size_t n, uint64_t seed)
 
 static int no_memory(sherd_diag *d)
 {
-    return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the blocks");
+    return sherd__fail_memory(d, "the blocks");
 }
 
 /* Ends the job. Blocks that still wait to be sent refer to memory that is about to be freed.

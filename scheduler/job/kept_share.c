@@ -64,7 +64,7 @@ int sherd__kept_share_new(sherd__kept_share **out, sherd_cluster *c, sherd_view 
 {
     *out = NULL;
     sherd__kept_share *k = sherd__calloc(1, sizeof *k);
-    if (!k) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!k) return sherd__fail_memory(d, "a kept operand");
     k->cluster = c;
     k->a = a;
     k->how = *how;

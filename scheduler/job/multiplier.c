@@ -204,7 +204,7 @@ static int round_images(sherd_kept *k, sherd_diag *d)
     size_t cols = k->view.cols, len;
     if (!real) return SHERD_OK;
     double *to = sherd__mul(k->view.rows, cols * sizeof *to, &len) ? sherd__alloc(len) : NULL;
-    if (!to) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to keep images in fixed point");
+    if (!to) return sherd__fail_memory(d, "kept images in fixed point");
     for (size_t r = 0; r < k->view.rows; r++)
         sherd__fixed_row(&k->fixed, k->view, r, 0, cols, to + r * cols);
     sherd__exact_unscale(to, k->view.rows * cols, k->fixed.scale);
@@ -227,8 +227,7 @@ static int remote_keep(void *ctx, sherd_view a, const sherd_keeping *how, sherd_
         sherd__account_new(&k->account, nodes, nodes)) {
         if (k) sherd__free(k->data);
         sherd__free(k);
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to keep an operand of %zu x %zu",
-                           a.rows, a.cols);
+        return sherd__fail_memory(d, "a kept operand of %zu x %zu", a.rows, a.cols);
     }
     copy(a, k->data);
     k->view = sherd_view_c(k->data, a.dtype, a.rows, a.cols);
@@ -384,8 +383,7 @@ static int remote_multiply_kept(void *ctx, sherd_kept *k, sherd_rows which, bool
     direction *dir = direction_of(m, k, which, transposed);
     if (!dir || !sherd__mul(rows, cols, &len) || !sherd__mul(len, sizeof *t, &len) ||
         !(t = sherd__alloc(len)))
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a result of %zu x %zu", cols,
-                           rows);
+        return sherd__fail_memory(d, "a result of %zu x %zu", cols, rows);
     dir->used = ++m->uses;
     int err = send(m, k, dir, right, rows, d);
     if (!err) err = sherd_resident_multiply(dir->resident, sherd_view_t(b), t, cols, NULL, d);
@@ -455,7 +453,7 @@ int sherd_multiplier_cluster(sherd_multiplier *out, sherd_cluster *c,
         return sherd__fail(d, SHERD_EUNSUPPORTED, "use SHERD_SHARE, or sherd_multiply",
                            "under --scheme %s no operand stays at the nodes", scheme->name);
     remote *m = sherd__calloc(1, sizeof *m);
-    if (!m) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a multiplier");
+    if (!m) return sherd__fail_memory(d, "a multiplier");
     sherd__entropy os = sherd__entropy_os();
     m->cluster = c;
     m->opt = *opt;

@@ -139,7 +139,7 @@ int sherd__product_run(sherd_cluster *c, sherd__job *job, bool last, const sherd
     taking_part t = { .up = NULL };
     int err = sherd__report_init(&own, nodes->count);
     if (!err && out && (err = note_nodes(&t, c, nodes))) sherd_report_fini(&own);
-    if (err) return sherd__fail(d, err, NULL, "out of memory");
+    if (err) return sherd__fail_memory(d, "the report of a product");
     sherd__run_result result = { .bytes_out = own.bytes_out,
                                  .bytes_in = own.bytes_in,
                                  .states = own.states };
@@ -375,7 +375,7 @@ static int follow(sherd_resident *k, sherd__account *account, unsigned side,
     if (part) whole = part->whole;
     whole.max_fraction = bound;
     int err = sherd__ledger_follow(k->p.ledger, account, side, part ? &whole : NULL);
-    return err ? sherd__fail(d, err, NULL, "out of memory")
+    return err ? sherd__fail_memory(d, "the account of exposures")
                : sherd__prepared_allowed(&k->p, &k->nodes, d);
 }
 
@@ -394,7 +394,7 @@ int sherd__resident_of(sherd_resident **out, sherd_cluster *c, sherd_view b, siz
                            "a right operand is not kept under --scheme %s",
                            sherd_scheme_describe(opt->scheme)->name);
     sherd_resident *k = sherd__calloc(1, sizeof *k);
-    if (!k) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!k) return sherd__fail_memory(d, "a kept operand");
     k->cluster = c;
     k->opt = *opt;
     k->opt.seed = NULL;

@@ -35,7 +35,7 @@ static int need_scratch(saving *s, size_t len, sherd_diag *d)
     sherd__free(s->scratch);
     s->scratch_len = 0;
     s->scratch = sherd__alloc(len);
-    if (!s->scratch) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!s->scratch) return sherd__fail_memory(d, "%zu bytes of metadata", len);
     s->scratch_len = len;
     return SHERD_OK;
 }

@@ -385,7 +385,7 @@ int sherd__prepare_kept(sherd__prepared *p, sherd_view a, const sherd_keeping *h
         return sherd__fail(d, SHERD_EUNSUPPORTED, "use --scheme share",
                            "under --scheme %s no left operand stays at the nodes", p->scheme->name);
     p->planned = sherd__calloc(nodes->count, sizeof *p->planned);
-    if (!p->planned) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!p->planned) return sherd__fail_memory(d, "a kept operand");
     int err = p->planner->keep(p, a, how, nodes, opt, d);
     return err ? err : set_up_ledger(p, nodes, opt, d);
 }
