@@ -216,20 +216,18 @@ static int attack_input(auditing *a, const sherd__audit_plan *plan, sherd_diag *
 {
     sherd__audit_input *in = &a->in;
     sherd_audit *r = a->report;
-    const char *const *domains = in->cast.domain_name ? in->cast.domain_name : in->cast.name;
-    const sherd__truth *truth = r->truth ? &a->truth : NULL,
-                       *right = a->right.a.data ? &a->right : NULL;
-    const sherd__public *pub = a->pub.rows ? &a->pub : NULL;
+    const sherd__audit_known known = { .a = r->truth ? &a->truth : NULL,
+                                       .b = a->right.a.data ? &a->right : NULL,
+                                       .pub = a->pub.rows ? &a->pub : NULL };
     if (in->coded) {
-        int err = sherd__audit_shares(r, &in->shares, domains, truth, right, pub, plan, d);
+        int err = sherd__audit_shares(r, &in->shares, &known, plan, d);
         if (err || in->more_len == 0) return err;
-        return sherd__audit_reuse(r, &in->shares, in->more, in->more_len, domains, plan, d);
+        return sherd__audit_reuse(r, &in->shares, in->more, in->more_len, plan, d);
     }
-    if (!truth) return SHERD_OK;
+    if (!known.a) return SHERD_OK;
     if (in->elements[0])
-        return sherd__audit_element_wise(r, &in->cast, in->elements[0], in->elements[1], truth,
-                                         right, pub, plan, d);
-    return sherd__audit_adversary_views(r, &in->cast, in->views, truth, pub, plan, d);
+        return sherd__audit_element_wise(r, &in->cast, in->elements, &known, plan, d);
+    return sherd__audit_adversary_views(r, &in->cast, in->views, &known, plan, d);
 }
 
 static int attack(auditing *a, sherd_diag *d)
@@ -245,6 +243,7 @@ static int attack(auditing *a, sherd_diag *d)
         .step = step,
         .ctx = a,
         .show = (o->show ? o->show : 3) - 1,
+        .domain_name = a->in.cast.domain_name ? a->in.cast.domain_name : a->in.cast.name,
     };
     r->nodes = a->in.cast.nodes;
     r->domains = a->in.cast.domains;

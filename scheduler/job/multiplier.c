@@ -315,16 +315,15 @@ static int send_rows(remote *m, sherd_kept *k, direction *dir, sherd_view right,
 {
     sherd_product_options opt = options(m, dir->operation);
     uint64_t *before = NULL, *all = NULL;
+    sherd__resident_kept of = { .n_max = room, .account = k->account, .side = dir->transposed };
     if (whole(k, dir->rows))
-        return sherd__resident_of(&dir->resident, m->cluster, right, room, &opt, k->account,
-                                  dir->transposed, NULL, d);
+        return sherd__resident_of(&dir->resident, m->cluster, right, &opt, &of, d);
     int err = draw_part(m, k, dir);
     if (!err) err = count_part(m, k, dir, &before, &all);
     if (err) return sherd__fail(d, err, NULL, "cannot draw exposures: %s", sherd_strerror(err));
     if (dir->exposures) opt.shuffles = &dir->shuffles.s;
-    const sherd__resident_part part = { m->opt.exact ? &k->fixed : NULL, { before, all, 0 } };
-    err = sherd__resident_of(&dir->resident, m->cluster, right, room, &opt, k->account,
-                             dir->transposed, &part, d);
+    of.part = &(sherd__resident_part){ m->opt.exact ? &k->fixed : NULL, { before, all, 0 } };
+    err = sherd__resident_of(&dir->resident, m->cluster, right, &opt, &of, d);
     sherd__free(before);
     return err;
 }
@@ -356,15 +355,15 @@ static void transpose(const double *t, size_t rows, size_t cols, double *c, size
 }
 
 /* Clear schemes send windows with each product, as a matrix of its own. */
-static int multiply_windows(remote *m, const sherd_kept *k, sherd_rows which, bool transposed,
-                            sherd_view b, double *c, size_t ldc, sherd_diag *d)
+static int multiply_windows(remote *m, const sherd_kept *k, const sherd__kept_product *p,
+                            sherd_diag *d)
 {
     void *laid;
-    int err = sherd__windows_lay(&k->windows, k->data, sherd_dtype_size(k->view.dtype), which.first,
-                                 which.count, &laid, d);
+    int err = sherd__windows_lay(&k->windows, k->data, sherd_dtype_size(k->view.dtype),
+                                 p->rows.first, p->rows.count, &laid, d);
     if (err) return err;
-    sherd_view a = sherd_view_c(laid, k->view.dtype, which.count, k->windows.row);
-    err = remote_multiply(m, transposed ? sherd_view_t(a) : a, b, c, ldc, d);
+    sherd_view a = sherd_view_c(laid, k->view.dtype, p->rows.count, k->windows.row);
+    err = remote_multiply(m, p->transposed ? sherd_view_t(a) : a, p->b, p->out, p->ld, d);
     sherd__free(laid);
     return err;
 }
@@ -373,9 +372,9 @@ static int remote_multiply_kept(void *ctx, sherd_kept *k, sherd_rows which, bool
                                 sherd_view b, double *c, size_t ldc, sherd_diag *d)
 {
     remote *m = ctx;
-    if (k->share)
-        return sherd__kept_share_multiply(k->share, which, transposed, b, c, ldc, NULL, d);
-    if (k->windows.count) return multiply_windows(m, k, which, transposed, b, c, ldc, d);
+    const sherd__kept_product product = { which, transposed, b, c, ldc };
+    if (k->share) return sherd__kept_share_multiply(k->share, &product, NULL, d);
+    if (k->windows.count) return multiply_windows(m, k, &product, d);
     sherd_view some = sherd_view_sub(k->view, which.first, which.count, 0, k->view.cols);
     sherd_view right = transposed ? some : sherd_view_t(some);
     size_t rows = b.cols, cols = right.cols, len;

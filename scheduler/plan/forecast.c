@@ -412,8 +412,10 @@ static int forecast_product(sherd_view a, sherd_view b, const sherd_product_opti
         bool masks = sherd_scheme_describe(opt->scheme)->takes & SHERD_TAKES_MASKS;
         bool look_only = !folds || masks;
         double began = sherd__clock_busy_s();
-        err = sherd__prepare_multiply(&w.p, w.a, w.b, look_only ? NULL : w.c, w.b.cols, &w.nodes,
-                                      opt, d);
+        err = sherd__prepare_multiply(&w.p,
+                                      &(sherd__matrices){ w.a, w.b, look_only ? NULL : w.c,
+                                                          w.b.cols },
+                                      &w.nodes, opt, d);
         w.prepare_s = sherd__clock_busy_s() - began;
         if (!err) {
             err = run(out, &w, f, d);

@@ -156,7 +156,11 @@ static void multiply(size_t n, size_t k, size_t m, bool public_b, bool stays, un
     assert_int_equal(sherd__share_open(&h, &p), 0);
     run_all(&h, a, b, &p.fixed_a, &p.fixed_b, c);
     if (stays && !public_b) {
-        assert_int_equal(sherd__share_next(&h, (sherd_rows){ 0, n }, d, true, c, m, &fd), 0);
+        assert_int_equal(sherd__share_next(&h,
+                                           &(sherd__kept_product){ (sherd_rows){ 0, n }, true, d, c,
+                                                                   m },
+                                           &fd),
+                         0);
         run_all(&h, sherd_view_t(a), d, &p.fixed_a, &fd, c);
     }
     for (unsigned i = 0; stays && p.part_rows && i < 4; i++) {
@@ -167,7 +171,9 @@ static void multiply(size_t n, size_t k, size_t m, bool public_b, bool stays, un
         sherd_view some = sherd_view_sub(a, rows.first, rows.count, 0, k);
         sherd_view dy = sherd_view_sub(d, rows.first, rows.count, 0, m);
         bool back = i % 2 && !public_b;
-        assert_int_equal(sherd__share_next(&h, rows, back ? dy : b, back, c, m,
+        assert_int_equal(sherd__share_next(&h,
+                                           &(sherd__kept_product){ rows, back, back ? dy : b, c,
+                                                                   m },
                                            back ? &fd : &p.fixed_b),
                          0);
         run_all(&h, back ? sherd_view_t(some) : some, back ? dy : b, &p.fixed_a,

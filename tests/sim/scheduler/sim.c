@@ -295,12 +295,16 @@ static int prepare(const sim_options *o, sherd__prepared *p, sherd_view a, sherd
                    const sherd__windows *w, sherd_diag *d)
 {
     const sherd_keeping how = { o->n, &o->windows, o->m };
-    if (o->op) return sherd__prepare_apply(p, o->op, a, b, c, o->k, nodes, po, d);
-    if (!w->count) return sherd__prepare_multiply(p, a, b, c, o->m, nodes, po, d);
+    if (o->op)
+        return sherd__prepare_apply(p, o->op, &(sherd__matrices){ a, b, c, o->k }, nodes, po, d);
+    if (!w->count)
+        return sherd__prepare_multiply(p, &(sherd__matrices){ a, b, c, o->m }, nodes, po, d);
     int err = sherd__prepare_kept(p, a, &how, nodes, po, d);
     if (!err)
-        err = sherd__prepared_right(p, (sherd_rows){ 0, o->n * w->count }, b, o->transposed, c,
-                                    o->m, po, d);
+        err = sherd__prepared_right(p,
+                                    &(sherd__kept_product){ (sherd_rows){ 0, o->n * w->count },
+                                                            o->transposed, b, c, o->m },
+                                    po, d);
     if (err) sherd__prepared_fini(p);
     return err;
 }

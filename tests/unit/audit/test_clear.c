@@ -89,7 +89,9 @@ static void attack_columns(sherd__findings *l, sherd_audit_form form, sherd_view
     assert_int_equal(sherd__truth_open(&t, a, false, 0, NULL), 0);
     t.labels = lab;
     assert_int_equal(sherd__adversary_view_make(&s, form, a, of, len, 100, 700, 1200), 0);
-    assert_int_equal(sherd__audit_clear(l, NULL, &s, "node-1", &t, side ? &pub : NULL, &opt, NULL),
+    assert_int_equal(sherd__audit_clear(&(sherd__attack){ "node-1", &t, side ? &pub : NULL, l,
+                                                          NULL },
+                                        &s, &opt, NULL),
                      0);
     assert_int_equal(sherd__findings_judge(l, SHERD__AUDIT_FAMILY), 0);
     sherd__adversary_view_fini(&s);
@@ -226,7 +228,9 @@ static void public_data_with_other_columns_are_refused(void **state)
     assert_int_equal(sherd__truth_open(&t, part, false, 0, NULL), 0);
     assert_int_equal(sherd__adversary_view_make(&s, SHERD_AUDIT_PERMUTE, part, cols, 12, 0, N, N),
                      0);
-    assert_int_equal(sherd__audit_clear(&l, NULL, &s, "x", &t, &pub, &opt, NULL), SHERD_ESHAPE);
+    assert_int_equal(sherd__audit_clear(&(sherd__attack){ "x", &t, &pub, &l, NULL }, &s, &opt,
+                                        NULL),
+                     SHERD_ESHAPE);
     sherd__adversary_view_fini(&s);
     sherd__truth_fini(&t);
     sherd__findings_fini(&l);
@@ -286,7 +290,9 @@ static void the_truth_identifies_columns_that_were_seen_in_part(void **state)
         assert_true(alike[j] >= 1 && col[j] != SHERD__TRUTH_NONE);
         if (alike[j] == 1) assert_int_equal(col[j], cols[j]);
     }
-    assert_int_equal(sherd__audit_clear(&l, NULL, &s, "x", &t, NULL, &opt, NULL), 0);
+    assert_int_equal(sherd__audit_clear(&(sherd__attack){ "x", &t, NULL, &l, NULL }, &s, &opt,
+                                        NULL),
+                     0);
     const sherd_audit_finding *f = find(&l, "verbatim", "fraction of the entries of A");
     assert_true(fabs(f->value - SEEN * 500.0 / (N * K)) < 1e-9);
     sherd__findings_fini(&l);
@@ -300,7 +306,9 @@ static void the_truth_identifies_columns_that_were_seen_in_part(void **state)
     assert_int_equal(sherd__adversary_view_join(&joined, parts, 2, K), 0);
     assert_int_equal(joined.len, 2);
     memset(&l, 0, sizeof l);
-    assert_int_equal(sherd__audit_clear(&l, NULL, &joined, "x", &t, NULL, &opt, NULL), 0);
+    assert_int_equal(sherd__audit_clear(&(sherd__attack){ "x", &t, NULL, &l, NULL }, &joined, &opt,
+                                        NULL),
+                     0);
     assert_true(find(&l, "verbatim", "fraction of the entries of A")->value > (SEEN - 1.0) / K);
     sherd__findings_fini(&l);
     /* not in A */
@@ -415,7 +423,9 @@ static void attack_share(sherd__findings *l, bool hidden)
     memset(l, 0, sizeof *l);
     assert_int_equal(sherd__truth_open(&t, all(), false, 0, NULL), 0);
     t.labels = labels;
-    assert_int_equal(sherd__audit_coded(l, NULL, &seen, 0, "node-1", &t, &pub, &opt, NULL), 0);
+    assert_int_equal(sherd__audit_coded(&(sherd__attack){ "node-1", &t, &pub, l, NULL }, &seen, 0,
+                                        &opt, NULL),
+                     0);
     assert_int_equal(sherd__findings_judge(l, SHERD__AUDIT_FAMILY), 0);
     sherd__truth_fini(&t);
 }
@@ -495,7 +505,7 @@ static void failed_allocations_are_reported(void **state)
         if (!err) err = sherd__truth_open(&t, a, false, 0, NULL);
         t.labels = labels;
         if (!err) err = sherd__adversary_view_make(&s, SHERD_AUDIT_PERMUTE, a, some, 6, 0, 60, 60);
-        if (!err) err = sherd__audit_clear(&l, &g, &s, "x", &t, &q, &opt, NULL);
+        if (!err) err = sherd__audit_clear(&(sherd__attack){ "x", &t, &q, &l, &g }, &s, &opt, NULL);
         bool reached = sherd__alloc_fail_nth(0) >= n;
         assert_int_equal(err, reached ? SHERD_ENOMEM : 0);
         sherd__gallery_fini(&g);

@@ -171,9 +171,9 @@ static size_t reuse(sherd_audit *r, sherd__seen *first, sherd__seen *other)
     const char *names[16] = { "a", "b", "c", "d", "e", "f", "g", "h", "i" };
     sherd__shares s = { .code = *first->code, .seen = first, .seen_len = 1 },
                   more = { .code = *other->code, .seen = other, .seen_len = 1 };
-    const sherd__audit_plan plan = { .seed = 4 };
+    const sherd__audit_plan plan = { .seed = 4, .domain_name = names };
     memset(r, 0, sizeof *r);
-    assert_int_equal(sherd__audit_reuse(r, &s, &more, 1, names, &plan, NULL), 0);
+    assert_int_equal(sherd__audit_reuse(r, &s, &more, 1, &plan, NULL), 0);
     assert_int_equal(sherd__audit_judge(r, NULL), 0);
     sherd_audit_info info = { .size = sizeof info };
     assert_int_equal(sherd_audit_get(r, &info, NULL), 0);

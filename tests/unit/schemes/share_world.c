@@ -143,7 +143,11 @@ void share_next(product *x, size_t m, bool transposed)
                    &x->fb);
     x->transposed = transposed;
     set_reference(x);
-    assert_int_equal(sherd__share_next(&x->h, share_rows(x), x->b, transposed, x->c, m, &x->fb), 0);
+    assert_int_equal(sherd__share_next(&x->h,
+                                       &(sherd__kept_product){ share_rows(x), transposed, x->b,
+                                                               x->c, m },
+                                       &x->fb),
+                     0);
     x->h.ops->shape(x->h.ctx, &x->s);
 }
 
