@@ -26,11 +26,14 @@ static int add_layer(sherd__npz_writer *w, const sherd__network *n, size_t i, sh
     const sherd__layer *l = sherd__network_layer(n, i);
     char name[16];
     if (!sherd__recipe_member(n, i, false, name)) return 0;
-    int err = sherd__npz_writer_add_values(w, name, l->dtype, 2, l->rows, l->cols, false,
-                                           l->weights, d);
+    int err = sherd__npz_writer_add_values(w,
+                                           &(sherd__npz_array){ name, l->dtype, 2, l->rows,
+                                                                l->cols },
+                                           false, l->weights, d);
     if (err) return err;
     sherd__recipe_member(n, i, true, name);
-    return sherd__npz_writer_add_values(w, name, l->dtype, 1, 1, l->cols, false, l->biases, d);
+    return sherd__npz_writer_add_values(w, &(sherd__npz_array){ name, l->dtype, 1, 1, l->cols },
+                                        false, l->biases, d);
 }
 
 int sherd_model_save(const sherd_model *m, const char *path, sherd_diag *d)
@@ -40,8 +43,10 @@ int sherd_model_save(const sherd_model *m, const char *path, sherd_diag *d)
     sherd__npz_writer *w = NULL;
     int err = sherd__npz_writer_new(&w, path, d);
     if (!err)
-        err = sherd__npz_writer_add_values(w, "recipe", SHERD_U8, 1, 1, strlen(text), false, text,
-                                           d);
+        err = sherd__npz_writer_add_values(w,
+                                           &(sherd__npz_array){ "recipe", SHERD_U8, 1, 1,
+                                                                strlen(text) },
+                                           false, text, d);
     for (size_t i = 0; i < sherd__network_len(n) && !err; i++) err = add_layer(w, n, i, d);
     if (err) sherd__npz_writer_abort(w);
     else err = sherd__npz_writer_commit(w, NULL, d);

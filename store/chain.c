@@ -102,8 +102,10 @@ bool sherd__chain_newest(const sherd__chain *c, sherd__chain_link *out)
 
 static int add_member(sherd__npz_writer *w, const sherd__chain_member *m, sherd_diag *d)
 {
-    return sherd__npz_writer_add_values(w, m->name, m->dtype, m->ndim, m->rows, m->cols, false,
-                                        m->values, d);
+    return sherd__npz_writer_add_values(w,
+                                        &(sherd__npz_array){ m->name, m->dtype, m->ndim, m->rows,
+                                                             m->cols },
+                                        false, m->values, d);
 }
 
 static int write_file(const sherd__chain *c, const sherd__chain_link *link,

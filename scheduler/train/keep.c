@@ -75,14 +75,18 @@ int sherd__keep_send(sherd__keep *n, const sherd__keep_to *to, const uint32_t *r
     sherd__shard_targets(data, rows, len, t);
     out->x = n->next_block++;
     out->targets = n->next_block++;
-    int err = sherd__train_put(to->session, to->job, out->x, (uint8_t)data->x.dtype, len,
-                               data->x.cols, (sherd__train_bytes){ x, NULL, NULL });
+    int err = sherd__train_put(to->session, to->job,
+                               (sherd__train_block){ out->x, (uint8_t)data->x.dtype, len,
+                                                     data->x.cols },
+                               (sherd__train_bytes){ x, NULL, NULL });
     if (err) {
         sherd__free(t);
         return err;
     }
-    err = sherd__train_put(to->session, to->job, out->targets, labels ? SHERD_U32 : SHERD_F64, len,
-                           width, (sherd__train_bytes){ t, NULL, NULL });
+    err = sherd__train_put(to->session, to->job,
+                           (sherd__train_block){ out->targets, labels ? SHERD_U32 : SHERD_F64, len,
+                                                 width },
+                           (sherd__train_bytes){ t, NULL, NULL });
     out->drop = !err &&
                 !note(n, to, rows, len, hash, (uint64_t)x_len + t_len, out->x, out->targets);
     return err;

@@ -106,7 +106,7 @@ static int project(share *d, const share_operand *o, sherd__masks *masks, const 
     if (!x) return SHERD_ENOMEM;
     if (probe.r) probe.left = x;
     else probe.right = x;
-    int err = sherd__share_pass(d, &d->scratch, o, masks, span, NULL, &probe);
+    int err = sherd__share_pass(d, &d->scratch, &(share_source){ o, masks, span }, NULL, &probe);
     if (!err && probe.r && o->windows) err = sherd__share_windows_left(d, &x);
     if (err) sherd__share_forget(x);
     else *out = x;
