@@ -34,8 +34,10 @@ static int masks(hiding *h, sherd__masks *m, uint32_t prime)
     int err = SHERD_OK;
     for (uint32_t t = 0; t < c->masks; t++)
         for (size_t r = 0; r < h->rows && err == 0; r++)
-            err = sherd__masks_row(m, SHERD__MASK_LEFT, t, prime, c->primes[prime], r, h->cols,
-                                   h->in[c->blocks + t] + r * h->cols);
+            err = sherd__masks_row(m,
+                                   &(sherd__mask_id){ SHERD__MASK_LEFT, t, prime, c->primes[prime],
+                                                      h->cols },
+                                   r, h->in[c->blocks + t] + r * h->cols);
     return err;
 }
 
@@ -70,7 +72,8 @@ static int encode_one_time(void *ctx, const double *const *blocks, uint32_t *con
     int err = h->file ? SHERD_OK : sherd__masks_new(&h->file, &h->entropy);
     for (uint32_t q = 0; q < c->primes_len && err == 0; q++) {
         uint32_t p = c->primes[q];
-        err = sherd__blind_mask(h->file, q, p, h->row, h->rows, h->cols, h->in[1]);
+        err = sherd__blind_mask(h->file, q, p, (sherd__mask_part){ h->row, h->rows, 0, h->cols },
+                                h->in[1]);
         if (err != 0) break;
         sherd__residue_from_f64(blocks[0], n, p, h->in[0]);
         for (size_t e = 0; e < n; e++) h->in[0][e] += h->in[1][e];

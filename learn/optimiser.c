@@ -5,6 +5,7 @@
  */
 #include "learn/optimiser.h"
 
+#include <assert.h>
 #include <math.h>
 
 #include "core/alloc.h"
@@ -126,6 +127,7 @@ static void apply_piece(void *ctx, size_t i, unsigned thread)
 void sherd__optimiser_apply_here(sherd__optimiser *o, double rate, size_t from, size_t n,
                                  void *params, const void *gradient, sherd__team *team)
 {
+    assert(from <= o->count && n <= o->count - from);
     sherd__team_run(team, (n + PIECE - 1) / PIECE, apply_piece,
                     &(passing){ o, rate, from, n, params, gradient });
 }

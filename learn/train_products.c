@@ -16,16 +16,15 @@ typedef struct products {
 static int step(void *ctx, const sherd__step *s, sherd__step_result *out, sherd_diag *d)
 {
     products *p = ctx;
-    const double *y;
-    double cost;
+    const sherd__network_update by = { p->optimiser, s->rate, s->gradient };
+    sherd__learnt got;
     sherd__rounding_step(p->engine.products, s->number);
-    int err = sherd__network_step(p->network, p->engine, &s->batch, p->optimiser, s->rate,
-                                  s->gradient, &cost, &y, d);
+    int err = sherd__network_step(p->network, p->engine, &s->batch, &by, &got, d);
     if (err != 0) return err;
-    out->cost = cost;
+    out->cost = got.cost;
     out->hits = !s->batch.targets.labels
                     ? 0
-                    : sherd__labels_hit(y, s->len, sherd__network_width(p->network),
+                    : sherd__labels_hit(got.y, s->len, sherd__network_width(p->network),
                                         s->batch.targets.labels);
     return SHERD_OK;
 }

@@ -150,10 +150,11 @@ typedef struct exact_check {
 static int exact_panel(checking *k, const part *p, void *ctx, sherd_diag *d)
 {
     exact_check *e = ctx;
-    int err = sherd__reference_exact(rows_of_a(k, p), k->b, &e->fa, &e->fb, p->panel, k->cols, d);
+    int err = sherd__reference_exact(&(sherd__matrices){ rows_of_a(k, p), k->b, p->panel, k->cols },
+                                     &e->fa, &e->fb, d);
     if (!err)
-        sherd__compare_rows(e->found, k->c + p->first * k->ldc, k->ldc, p->panel, k->cols, p->first,
-                            p->rows, k->cols);
+        sherd__compare_rows(e->found, k->c + p->first * k->ldc, k->ldc, p->panel, k->cols,
+                            (sherd__compare_part){ p->first, 0, p->rows, k->cols });
     return err;
 }
 
@@ -173,7 +174,8 @@ static int map_row(checking *k, const part *p, void *ctx, sherd_diag *d)
     if (two) sherd__view_row_f64(k->b, p->first, 0, k->cols, b);
     int err = sherd__map_f64((uint32_t)k->op, a, two ? b : NULL, k->cols, out);
     if (err) return sherd__fail(d, err, NULL, "cannot compute %s here", sherd_op_name(k->op));
-    sherd__compare_rows(ctx, k->c + p->first * k->ldc, k->ldc, out, k->cols, p->first, 1, k->cols);
+    sherd__compare_rows(ctx, k->c + p->first * k->ldc, k->ldc, out, k->cols,
+                        (sherd__compare_part){ p->first, 0, 1, k->cols });
     return SHERD_OK;
 }
 

@@ -82,6 +82,7 @@ bool sherd__residue_canonical(const double *x, size_t n, uint32_t p)
 static int multiply(uint32_t p, bool transposed, size_t n, size_t k, size_t m, const double *a,
                     size_t lda, const double *b, size_t ldb, double *c, size_t ldc)
 {
+    assert(lda >= (transposed ? n : k) && ldb >= m && ldc >= m);
     size_t block = sherd__prime_block(p), l = 0;
     double f = (double)p, inverse = 1.0 / f, h = half(p);
     do {

@@ -9,6 +9,7 @@
  */
 #include "node/devices.h"
 
+#include <assert.h>
 #include <pthread.h>
 
 #include "core/alloc.h"
@@ -108,6 +109,7 @@ static void drop(sherd__residence *r)
     while (*at != r) at = &(*at)->next;
     *at = r->next;
     if (r->bytes) unlink_use(r);
+    assert(r->bytes <= r->on->held);
     r->on->held -= r->bytes;
     r->devices->backend->drop(r->devices->ctx, &r->handle);
     sherd__free(r);

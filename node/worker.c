@@ -10,6 +10,7 @@
  */
 #include "node/worker.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -692,6 +693,7 @@ int sherd__worker_new(sherd__worker **out, const sherd__worker_options *opt)
 void sherd__worker_free(sherd__worker *w)
 {
     if (!w) return;
+    assert(w->stats.clients_now == 0);
     w->opt.wake = NULL;
     sherd__pool_slices(w->pool, NULL, NULL);
     sherd__worker_reap(w);

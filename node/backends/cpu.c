@@ -10,6 +10,7 @@
  * sherd__task_check has established that task and blocks agree; values are still hostile: residues
  * at or above the modulus and integers beyond 2^53 are found here, during conversion.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -38,6 +39,7 @@ _Static_assert(SHERD__LIMBS_MOST + CPU_LINE <= CPU_AREA * sizeof(double),
 
 double *sherd__cpu_use(cpu *c, double *area, size_t n)
 {
+    assert(area >= c->all && area < c->all + 4 * CPU_AREA && n <= CPU_AREA);
     size_t *used = &c->used[(size_t)(area - c->all) / CPU_AREA];
     if (n > *used) *used = n;
     return area;

@@ -233,7 +233,9 @@ int sherd__secure_run_hide(sherd__secure *s, const sherd__task *t, const sherd__
     uint64_t rows = sherd__secure_window(&s->plan, step, &first);
     err = charge(s, first, rows, d);
     if (!err)
-        err = sherd__own_grade(s->grader, first, rows, scales, sherd__secure_room(s->a.nodes),
+        err = sherd__own_grade(s->grader,
+                               &(sherd__own_request){ first, rows, scales,
+                                                      sherd__secure_room(s->a.nodes) },
                                s->sum, d);
     for (size_t i = 0; i < s->a.len && !err && s->noise; i++) s->sum[i] += s->noise[i];
     if (!err) {

@@ -4,6 +4,8 @@
 #define SCHEMES_PARTITION_INTERNAL_H
 
 #include "crypto/freivalds.h"
+
+#include <assert.h>
 #include "matrix/exact.h"
 #include "schemes/partition/partition.h"
 
@@ -103,6 +105,7 @@ static inline bool deal_plain(const deal *d)
 
 static inline size_t deal_index(const deal *d, sherd__cell c)
 {
+    assert(c.slot < d->p.slots && c.tile < d->tiles && c.panel < d->panels);
     return ((size_t)c.tile * d->panels + c.panel) * d->p.slots + c.slot;
 }
 

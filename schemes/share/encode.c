@@ -139,8 +139,10 @@ int sherd__share_terms(const share *d, share_scratch *s, const share_piece *piec
         double *to = s->term + (o->blocks + t) * s->room;
         term[o->blocks + t] = to;
         const sherd__mask_id id = { o->role, t, piece->q, p, o->v.cols };
-        int err = sherd__masks_part(piece->of->masks, &id, span->row + piece->row, piece->rows,
-                                    span->col, span->cols, to, span->cols);
+        int err = sherd__masks_part(piece->of->masks, &id,
+                                    (sherd__mask_part){ span->row + piece->row, piece->rows,
+                                                        span->col, span->cols },
+                                    to, span->cols);
         if (err) return err;
     }
     return SHERD_OK;

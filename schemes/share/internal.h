@@ -5,6 +5,8 @@
 #define SCHEMES_SHARE_INTERNAL_H
 
 #include "crypto/binding.h"
+
+#include <assert.h>
 #include "crypto/freivalds.h"
 #include "crypto/mask.h"
 #include "matrix/exact.h"
@@ -164,6 +166,7 @@ typedef struct share {
 /** Returns a panel by its index in the product. */
 static inline share_panel *share_panel_of(const share *d, uint32_t panel)
 {
+    assert(panel < d->panels);
     return &d->panel[d->first + panel];
 }
 
@@ -193,6 +196,7 @@ static inline size_t share_tile_runs(const share *d)
 
 static inline share_spot *share_spot_of(const share *d, uint32_t tile, uint32_t panel)
 {
+    assert(tile < d->tiles && panel < d->panels);
     return &d->spot[(size_t)tile * d->panels + panel];
 }
 

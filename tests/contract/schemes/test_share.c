@@ -119,7 +119,9 @@ static void run_all(const sherd__hiding *h, sherd_view left, sherd_view b, const
     for (uint32_t t = 0; t < s.tiles; t++)
         for (uint32_t p = 0; p < s.panels; p++) run_position(h, &s, t, p);
     assert_int_equal(h->ops->finish(h->ctx), 0);
-    assert_int_equal(sherd__reference_i128(left, b, fa, fb, ref, b.cols, NULL), 0);
+    assert_int_equal(sherd__reference_i128(&(sherd__matrices){ left, b, ref, b.cols }, fa, fb,
+                                           NULL),
+                     0);
     assert_memory_equal(c, ref, left.rows * b.cols * sizeof *ref);
     free(ref);
 }

@@ -93,7 +93,9 @@ static void must_hold_products(sherd_view v, const sherd_masks_options *opt)
     for (uint64_t row = 0; row < opt->rows; row++)
         for (uint32_t q = 0; q < h->primes_len; q++) {
             int64_t p = h->primes[q];
-            assert_int_equal(sherd__blind_mask(masks, q, h->primes[q], row, 1, k, r), 0);
+            assert_int_equal(sherd__blind_mask(masks, q, h->primes[q],
+                                               (sherd__mask_part){ row, 1, 0, k }, r),
+                             0);
             assert_int_equal(sherd__maskfile_read(f, row, 3 * q * m, 3 * m, packed, &d), 0);
             assert_int_equal(sherd__residue_unpack(packed, m, h->primes[q], rb, NULL), 0);
             for (size_t j = 0; j < m; j++) {

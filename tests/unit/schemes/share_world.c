@@ -81,7 +81,8 @@ static void set_reference(product *x)
     x->c = malloc((left.rows * x->b.cols + 1) * sizeof *x->c);
     x->ref = calloc(left.rows * x->b.cols + 1, sizeof *x->ref);
     for (size_t i = 0; i < left.rows * x->b.cols; i++) x->c[i] = -1e300;
-    assert_int_equal(sherd__reference_exact(left, x->b, &x->fa, &x->fb, x->ref, x->b.cols, NULL),
+    assert_int_equal(sherd__reference_exact(&(sherd__matrices){ left, x->b, x->ref, x->b.cols },
+                                            &x->fa, &x->fb, NULL),
                      0);
 }
 

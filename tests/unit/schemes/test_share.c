@@ -245,8 +245,9 @@ static void windows_of_shares_are_shares_of_windows(void **state)
         x.ref = calloc(x.f.k * 2, sizeof *x.ref);
         x.c = realloc(x.c, (x.f.k * 2 + 1) * sizeof *x.c);
         x.c_rows = x.f.k;
-        assert_int_equal(sherd__reference_exact(sherd_view_t(some), x.b, &x.fa, &x.fb, x.ref, 2,
-                                                NULL),
+        assert_int_equal(sherd__reference_exact(&(sherd__matrices){ sherd_view_t(some), x.b, x.ref,
+                                                                    2 },
+                                                &x.fa, &x.fb, NULL),
                          0);
         assert_int_equal(sherd__share_next(&x.h, &(sherd__kept_product){ rows, true, x.b, x.c, 2 },
                                            &x.fb),
