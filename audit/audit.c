@@ -411,9 +411,11 @@ static int by_code(sherd_audit *r, sherd__shares *s, const sherd__truth *truth, 
     if (!err) err = add_scope(r, n, t + 1, drawn, first, d);
     if (s->numbered) own.domain_names = NULL;
     if (!err)
-        err = sherd__audit_share_games(&r->findings, &s->code, GAME_ROWS, GAME_COLS, NULL, &own, d);
+        err = sherd__audit_share_games(&r->findings, &s->code,
+                                       (sherd__code_blocks){ GAME_ROWS, GAME_COLS, NULL }, &own, d);
     if (!err)
-        err = sherd__audit_controls(&r->findings, &s->code, CONTROL_ROWS, CONTROL_COLS, NULL, &own,
+        err = sherd__audit_controls(&r->findings, &s->code,
+                                    (sherd__code_blocks){ CONTROL_ROWS, CONTROL_COLS, NULL }, &own,
                                     d);
     s->seen[0].blocks = NULL;
     free_blocks(blocks, s->code.blocks);
@@ -434,9 +436,12 @@ static int by_domain(sherd_audit *r, const sherd__shares *s, size_t first,
     }
     int err = add_scope(r, r->domains, 1, r->domains, first, d);
     if (!err && code.one_time)
-        err = sherd__audit_share_games(&r->findings, &code, GAME_ROWS, GAME_COLS, NULL, opt, d);
+        err = sherd__audit_share_games(&r->findings, &code,
+                                       (sherd__code_blocks){ GAME_ROWS, GAME_COLS, NULL }, opt, d);
     if (!err)
-        err = sherd__audit_controls(&r->findings, &code, CONTROL_ROWS, CONTROL_COLS, NULL, opt, d);
+        err = sherd__audit_controls(&r->findings, &code,
+                                    (sherd__code_blocks){ CONTROL_ROWS, CONTROL_COLS, NULL }, opt,
+                                    d);
     return err;
 }
 

@@ -99,21 +99,28 @@ static int compare_tasks(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Reads the panels of one slot in the order of their numbers; a panel sent twice counts once. */
-static int read_slot(sherd__elements *out, const sherd__node_view *v,
-                     const sherd__view_task *const *list, size_t len, bool right, size_t slots,
-                     size_t slot, size_t rows_max)
+/* The tasks of a node, in the order of their numbers, and what is read of them. */
+typedef struct reading {
+    const sherd__node_view *v;
+    const sherd__view_task **list;
+    size_t len, slots, rows_max;
+    bool right;
+} reading;
+
+/* Reads the panels of one slot; a panel sent twice counts once. */
+static int read_slot(sherd__elements *out, const reading *from, size_t slot)
 {
+    const sherd__node_view *v = from->v;
     const sherd__view_task *last = NULL;
     int err = SHERD_OK;
-    for (size_t i = 0; i < len && !err; i++) {
-        const sherd__view_task *t = list[i];
-        size_t block = right ? t->right : t->left;
-        if (t->number == 0 || (t->number - 1) % slots != slot) continue;
+    for (size_t i = 0; i < from->len && !err; i++) {
+        const sherd__view_task *t = from->list[i];
+        size_t block = from->right ? t->right : t->left;
+        if (t->number == 0 || (t->number - 1) % from->slots != slot) continue;
         if (block == SHERD__VIEW_NONE || !v->blocks[block].whole) continue;
         if (v->blocks[block].info.groups != 1 || (last && last->number == t->number)) continue;
         last = t;
-        err = append(out, v, &v->blocks[block], rows_max);
+        err = append(out, v, &v->blocks[block], from->rows_max);
     }
     return err;
 }
@@ -130,8 +137,9 @@ int sherd__elements_of(sherd__elements *out, const sherd__node_view *v, uint64_t
     for (size_t t = 0; t < v->tasks_len && !err; t++)
         if (v->tasks[t].job == job && element_wise(v, &v->tasks[t])) list[len++] = &v->tasks[t];
     if (!err && len) qsort(list, len, sizeof *list, compare_tasks);
+    const reading from = { v, list, len, slots, rows_max, right };
     for (size_t s = 0; s < slots && !err; s++) {
-        err = read_slot(&of[s], v, list, len, right, slots, s, rows_max);
+        err = read_slot(&of[s], &from, s);
         if (of[s].rows) part[parts++] = &of[s];
     }
     if (!err && parts) err = sherd__elements_join(out, part, parts);
@@ -299,10 +307,17 @@ static int labels(const sherd__attack *by, const sherd__inferred *in, unsigned w
     return sherd__findings_add(by->findings, &f);
 }
 
-/* scale: from values of the operand to those of the public data. */
+/* The rows of the operand on which inference is counted, and the factor from its values to those of
+ * the public data. */
+typedef struct tested {
+    const size_t *row;
+    double scale;
+} tested;
+
 static int rebuilt(const sherd__attack *by, const sherd__inferred *in, unsigned which,
-                   const char *name, const size_t *test, double scale, double *line)
+                   const char *name, tested of, double *line)
 {
+    const double scale = of.scale;
     const sherd__truth *t = by->truth;
     const sherd__public *pub = by->pub;
     const char *how = which ? "R2, 5 nearest, by values" : "R2, linear, by values";
@@ -312,14 +327,14 @@ static int rebuilt(const sherd__attack *by, const sherd__inferred *in, unsigned 
     double *mean = sherd__calloc(2 * cols, sizeof *mean), *guess = mean ? mean + cols : NULL;
     if (!mean) return SHERD_ENOMEM;
     for (size_t i = 0; i < in->rows; i++) {
-        sherd__truth_row(t, test[i], line);
+        sherd__truth_row(t, of.row[i], line);
         for (size_t c = 0; c < cols; c++) mean[c] += line[c] * scale / (double)in->rows;
     }
     for (size_t r = 0; r < pub->rows; r++)
         for (size_t c = 0; c < cols; c++) guess[c] += pub->x[r * cols + c] / (double)pub->rows;
     for (size_t i = 0; i < in->rows; i++) {
         const double *made = in->rebuilt[which] + i * in->cols + FEATURES;
-        sherd__truth_row(t, test[i], line);
+        sherd__truth_row(t, of.row[i], line);
         for (size_t c = 0; c < cols; c++) {
             double x = line[c] * scale;
             off += (x - made[c]) * (x - made[c]);
@@ -359,7 +374,7 @@ static int infer(const sherd__attack *by, const sherd__elements *e, const char *
     if (!err) err = sherd__infer(&in, x, len, FEATURES, to, &wide);
     for (unsigned which = 0; which < 2 && !err; which++) {
         err = labels(by, &in, which, name, test);
-        if (!err) err = rebuilt(by, &in, which, name, test, scale, line);
+        if (!err) err = rebuilt(by, &in, which, name, (tested){ test, scale }, line);
     }
     sherd__inferred_fini(&in);
     sherd__free(wide.x);

@@ -58,7 +58,8 @@ static int attack_clear(sketch *s, sherd_audit_form form, uint32_t nodes, sherd_
     size_t *at = NULL;
     int err = sherd__audit_assign(&cols, &at, s->x.cols, nodes, 1);
     if (!err)
-        err = sherd__adversary_view_make(&seen, form, s->x, cols, at[1], 0, ROWS / nodes, ROWS);
+        err = sherd__adversary_view_make(&seen, form, s->x,
+                                         &(sherd__node_part){ cols, at[1], 0, ROWS / nodes }, ROWS);
     if (err) err = sherd__fail(d, err, NULL, "out of memory for what the node sees");
     else err = sherd__audit_clear(&by, &seen, &opt, d);
     sherd__adversary_view_fini(&seen);
@@ -88,8 +89,10 @@ static int attack_share(sketch *s, uint32_t nodes, sherd_diag *d)
     for (size_t r = 0; r < ROWS && !err; r++)
         sherd__truth_row(&s->truth, r, in[r / height] + r % height * s->x.cols);
     if (!err)
-        err = sherd__audit_share_hide(&code, height, s->x.cols, (const double *const *)in, 1, &e,
-                                      &share);
+        err = sherd__audit_share_hide(&code,
+                                      (sherd__code_blocks){ height, s->x.cols,
+                                                            (const double *const *)in },
+                                      1, &e, &share);
     if (err) {
         err = sherd__fail(d, err, NULL, "cannot encode the digits");
     } else {
