@@ -451,19 +451,19 @@ static int make_single(sherd__adversary_view *s, sherd_view a, uint32_t col, dou
 }
 
 int sherd__adversary_view_make(sherd__adversary_view *out, sherd_audit_form form, sherd_view a,
-                               const uint32_t *cols, size_t cols_len, size_t first, size_t rows,
-                               size_t rows_max)
+                               const sherd__node_part *part, size_t rows_max)
 {
     sherd__adversary_view s = { .ordered = form == SHERD_AUDIT_PERMUTE ||
                                            form == SHERD_AUDIT_PLAIN };
-    size_t width = form == SHERD_AUDIT_PLAIN ? a.cols : cols_len;
+    size_t width = form == SHERD_AUDIT_PLAIN ? a.cols : part->cols_len;
+    size_t first = part->first, rows = part->rows;
     size_t longest = a.rows > width ? a.rows : width;
     double *line = sherd__calloc(longest, sizeof *line);
     int err = line ? SHERD_OK : SHERD_ENOMEM;
     s.integers = a.dtype != SHERD_F64 && a.dtype != SHERD_F32;
     if (form == SHERD_AUDIT_PERMUTE_SINGLE) {
-        for (size_t i = 0; i < cols_len && !err; i++)
-            err = make_single(&s, a, cols[i], line, rows_max);
+        for (size_t i = 0; i < part->cols_len && !err; i++)
+            err = make_single(&s, a, part->cols[i], line, rows_max);
     } else if (!err && width > 0) {
         sherd__sheaf *f = add_sheaf(&s, width);
         if (form != SHERD_AUDIT_PLAIN) {
@@ -473,7 +473,7 @@ int sherd__adversary_view_make(sherd__adversary_view *out, sherd_audit_form form
         if (!f || add_panel(f, (uint32_t)rows) || make_room(f, rows, rows_max)) err = SHERD_ENOMEM;
         for (size_t r = first; r < first + rows && !err; r++) {
             if (form == SHERD_AUDIT_PLAIN) sherd__view_row_f64(a, r, 0, width, line);
-            else sherd__view_gather_f64(a, r, cols, width, line);
+            else sherd__view_gather_f64(a, r, part->cols, width, line);
             take_row(&s, f, line, rows_max);
         }
     }

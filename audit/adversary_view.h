@@ -58,13 +58,15 @@ int sherd__adversary_view_of(sherd__adversary_view *out, const sherd__node_view 
 int sherd__adversary_view_join(sherd__adversary_view *out, const sherd__adversary_view *const *part,
                                size_t len, size_t k) SHERD_MUST;
 
-/**
- * Builds a node's view of `a` without a network: columns `cols` (under plain: `rows` rows from
- * `first`). SHERD_ENOMEM.
- */
+/** What a node has of an operand: these columns; under plain, `rows` rows from `first`. */
+typedef struct sherd__node_part {
+    const uint32_t *cols;
+    size_t cols_len, first, rows;
+} sherd__node_part;
+
+/** Builds a node's view of `a` without a network. SHERD_ENOMEM. */
 int sherd__adversary_view_make(sherd__adversary_view *out, sherd_audit_form form, sherd_view a,
-                               const uint32_t *cols, size_t cols_len, size_t first, size_t rows,
-                               size_t rows_max) SHERD_MUST;
+                               const sherd__node_part *part, size_t rows_max) SHERD_MUST;
 
 /** Adds x to a key; the order of calls does not matter. */
 static inline void sherd__key_add(sherd__column_key *k, double x)

@@ -26,10 +26,9 @@ static void join_names(char out[96], const char *const *names, const uint32_t *m
 typedef struct running {
     sherd_audit *r;
     const sherd__adversary_view *sights; /* clear products, or */
-    const sherd__elements *operand[2];   /* element-wise operands; [1] may be NULL */
+    sherd__elements *const *operand;     /* element-wise operands; [1] may be NULL */
     const sherd__audit_cast *cast;
-    const sherd__truth *truth, *truth_b;
-    const sherd__public *pub;
+    const sherd__audit_known *known;
     const sherd__audit_plan *plan;
     uint32_t done, total;
 } running;
@@ -57,16 +56,19 @@ static int attack_sights(running *a, const uint32_t *m, uint32_t size, const cha
     sherd__adversary_view joined = { 0 };
     const sherd__adversary_view *s = &a->sights[m[0]];
     sherd__clear_options opt = { .n = a->plan->n };
-    int err = part ? SHERD_OK : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    const sherd__attack by = { .who = who,
+                               .truth = a->known->a,
+                               .pub = a->known->pub,
+                               .findings = &a->r->findings,
+                               .gallery = show ? &a->r->gallery : NULL };
+    int err = part ? SHERD_OK : sherd__fail_memory(d, "a coalition");
     for (uint32_t i = 0; i < size && !err; i++) part[i] = &a->sights[m[i]];
     if (!err && size > 1) {
         err = sherd__adversary_view_join(&joined, part, size, a->plan->k ? a->plan->k : SIZE_MAX);
         if (err) err = sherd__fail(d, err, NULL, "out of memory for a coalition");
         s = &joined;
     }
-    if (!err)
-        err = sherd__audit_clear(&a->r->findings, show ? &a->r->gallery : NULL, s, who, a->truth,
-                                 a->pub, &opt, d);
+    if (!err) err = sherd__audit_clear(&by, s, &opt, d);
     sherd__adversary_view_fini(&joined);
     sherd__free(part);
     return err;
@@ -77,17 +79,17 @@ static int attack_elements(const running *a, const uint32_t *m, uint32_t size, c
                            sherd_diag *d)
 {
     const sherd__elements **part = sherd__calloc(size, sizeof *part);
-    int err = part ? SHERD_OK : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    int err = part ? SHERD_OK : sherd__fail_memory(d, "a coalition");
     for (unsigned b = 0; b < 2 && !err; b++) {
-        const sherd__truth *truth = b ? a->truth_b : a->truth;
+        const sherd__attack by = { .who = who,
+                                   .truth = b ? a->known->b : a->known->a,
+                                   .pub = b ? NULL : a->known->pub,
+                                   .findings = &a->r->findings };
         sherd__elements joined;
-        if (!a->operand[b] || !truth) continue;
+        if (!a->operand[b] || !by.truth) continue;
         for (uint32_t i = 0; i < size; i++) part[i] = &a->operand[b][m[i]];
-        if (sherd__elements_join(&joined, part, size))
-            err = sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for a coalition");
-        else
-            err = sherd__audit_elements(&a->r->findings, &joined, b ? "B" : "A", who, truth,
-                                        b ? NULL : a->pub, 1000, d);
+        if (sherd__elements_join(&joined, part, size)) err = sherd__fail_memory(d, "a coalition");
+        else err = sherd__audit_elements(&by, &joined, b ? "B" : "A", 1000, d);
         sherd__elements_fini(&joined); /* empty on failure */
     }
     sherd__free(part);
@@ -155,7 +157,7 @@ static int attack_everybody(running *a, sherd_diag *d)
     if (!err)
         err = sherd__members_choose(&m[2], cast->domains, t > 1 ? t : 0, most, plan->seed + 1);
     if (!err) err = sherd__members_choose(&m[3], cast->domains, t + 1, most, plan->seed + 2);
-    if (err) err = sherd__fail(d, err, NULL, "out of memory");
+    if (err) err = sherd__fail_memory(d, "the coalitions");
     for (unsigned i = 0; i < SHERD__AUDIT_SIZES; i++) a->total += m[i].len;
     for (unsigned i = 0; i < SHERD__AUDIT_SIZES && !err; i++)
         err = attack_all(a, &m[i], i == 0, room, d);
@@ -165,30 +167,20 @@ static int attack_everybody(running *a, sherd_diag *d)
 }
 
 int sherd__audit_adversary_views(sherd_audit *r, const sherd__audit_cast *cast,
-                                 const sherd__adversary_view *sights, const sherd__truth *truth,
-                                 const sherd__public *pub, const sherd__audit_plan *plan,
+                                 const sherd__adversary_view *sights,
+                                 const sherd__audit_known *known, const sherd__audit_plan *plan,
                                  sherd_diag *d)
 {
-    running a = {
-        .r = r, .sights = sights, .cast = cast, .truth = truth, .pub = pub, .plan = plan
-    };
+    running a = { .r = r, .sights = sights, .cast = cast, .known = known, .plan = plan };
     return attack_everybody(&a, d);
 }
 
 int sherd__audit_element_wise(sherd_audit *r, const sherd__audit_cast *cast,
-                              const sherd__elements *left, const sherd__elements *right,
-                              const sherd__truth *a, const sherd__truth *b,
-                              const sherd__public *pub, const sherd__audit_plan *plan,
-                              sherd_diag *d)
+                              sherd__elements *const operand[2], const sherd__audit_known *known,
+                              const sherd__audit_plan *plan, sherd_diag *d)
 {
-    running run = { .r = r,
-                    .operand = { left, right },
-                    .cast = cast,
-                    .truth = a,
-                    .truth_b = b,
-                    .pub = pub,
-                    .plan = plan };
-    return attack_everybody(&run, d);
+    running a = { .r = r, .operand = operand, .cast = cast, .known = known, .plan = plan };
+    return attack_everybody(&a, d);
 }
 
 /* --- shares ----------------------------------------------------------------------------------- */
@@ -254,8 +246,7 @@ static bool placed(const sherd__shares *s, const sherd__seen *e)
 }
 
 /* Attacks every share of A as if it contained values, and tests whether it depends on them. */
-static int each_share(sherd_audit *r, const sherd__shares *s, const char *const *names,
-                      const sherd__truth *truth, const sherd__public *pub,
+static int each_share(sherd_audit *r, const sherd__shares *s, const sherd__audit_known *known,
                       const sherd__audit_plan *plan, sherd_diag *d)
 {
     sherd__clear_options opt = { .n = plan->n, .share_rows = s->share_rows };
@@ -264,10 +255,13 @@ static int each_share(sherd_audit *r, const sherd__shares *s, const char *const 
     for (uint32_t i = 0; i < len && !err; i++) {
         const sherd__seen *e = &s->seen[s->apart ? i : 0];
         uint32_t domain = sherd__seen_domain(e, s->apart ? 0 : i);
-        sherd__gallery *g = domain == plan->show ? &r->gallery : NULL;
+        const sherd__attack by = { .who = plan->domain_name[domain],
+                                   .truth = known->a,
+                                   .pub = known->pub,
+                                   .findings = &r->findings,
+                                   .gallery = domain == plan->show ? &r->gallery : NULL };
         if (placed(s, e) && sherd__seen_has(e, s->apart ? 0 : i))
-            err = sherd__audit_coded(&r->findings, g, e, s->apart ? 0 : i, names[domain], truth,
-                                     pub, &opt, d);
+            err = sherd__audit_coded(&by, e, s->apart ? 0 : i, &opt, d);
         if (!err && plan->step && plan->step(plan->ctx, i + 1, len))
             err = sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted after %u of %u shares",
                               i + 1, len);
@@ -289,7 +283,7 @@ static int independence(sherd_audit *r, const sherd__shares *s, const sherd__tru
             if (e->row[k] >= truth->a.rows && e->row[k] != SHERD__SEEN_PADDING) rows = k;
         if (rows == 0) continue;
         if (cut_blocks(&blocks, e, s->share_rows, rows, truth))
-            err = sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for what is known of A");
+            err = sherd__fail_memory(d, "what is known of A");
         else
             err = sherd__audit_independence(&r->findings, e, (const double *const *)blocks,
                                             rows * e->cols, opt, d);
@@ -388,7 +382,7 @@ static int add_scope(sherd_audit *r, uint32_t n, uint32_t size, uint32_t drawn, 
 {
     sherd__members m;
     if (sherd__members_choose(&m, n, size, 1, 0))
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+        return sherd__fail_memory(d, "the members of a coalition");
     sherd__audit_scope_add(r, "domain", size, drawn, m.of, first);
     sherd__members_fini(&m);
     return SHERD_OK;
@@ -404,7 +398,7 @@ static int by_code(sherd_audit *r, sherd__shares *s, const sherd__truth *truth, 
     int err = SHERD_OK;
     if (rows > s->seen[0].rows) rows = s->seen[0].rows;
     if (truth && cut_blocks(&blocks, &s->seen[0], s->share_rows, rows, truth))
-        err = sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the blocks of A");
+        err = sherd__fail_memory(d, "the blocks of A");
     if (!err && blocks) s->seen[0].blocks = (const double *const *)blocks;
     if (!err && t > 1) { /* for T = 1 single nodes are the coalitions */
         err = add_scope(r, n, 1, n, first, d);
@@ -417,9 +411,11 @@ static int by_code(sherd_audit *r, sherd__shares *s, const sherd__truth *truth, 
     if (!err) err = add_scope(r, n, t + 1, drawn, first, d);
     if (s->numbered) own.domain_names = NULL;
     if (!err)
-        err = sherd__audit_share_games(&r->findings, &s->code, GAME_ROWS, GAME_COLS, NULL, &own, d);
+        err = sherd__audit_share_games(&r->findings, &s->code,
+                                       (sherd__code_blocks){ GAME_ROWS, GAME_COLS, NULL }, &own, d);
     if (!err)
-        err = sherd__audit_controls(&r->findings, &s->code, CONTROL_ROWS, CONTROL_COLS, NULL, &own,
+        err = sherd__audit_controls(&r->findings, &s->code,
+                                    (sherd__code_blocks){ CONTROL_ROWS, CONTROL_COLS, NULL }, &own,
                                     d);
     s->seen[0].blocks = NULL;
     free_blocks(blocks, s->code.blocks);
@@ -440,9 +436,12 @@ static int by_domain(sherd_audit *r, const sherd__shares *s, size_t first,
     }
     int err = add_scope(r, r->domains, 1, r->domains, first, d);
     if (!err && code.one_time)
-        err = sherd__audit_share_games(&r->findings, &code, GAME_ROWS, GAME_COLS, NULL, opt, d);
+        err = sherd__audit_share_games(&r->findings, &code,
+                                       (sherd__code_blocks){ GAME_ROWS, GAME_COLS, NULL }, opt, d);
     if (!err)
-        err = sherd__audit_controls(&r->findings, &code, CONTROL_ROWS, CONTROL_COLS, NULL, opt, d);
+        err = sherd__audit_controls(&r->findings, &code,
+                                    (sherd__code_blocks){ CONTROL_ROWS, CONTROL_COLS, NULL }, opt,
+                                    d);
     return err;
 }
 
@@ -463,13 +462,12 @@ static int check_right(const sherd__shares *s, const sherd__truth *right, sherd_
                        rows, s->left_out[0] ? "at least " : "", end, right->a.rows, right->a.cols);
 }
 
-int sherd__audit_shares(sherd_audit *r, sherd__shares *s, const char *const *names,
-                        const sherd__truth *truth, const sherd__truth *right,
-                        const sherd__public *pub, const sherd__audit_plan *plan, sherd_diag *d)
+int sherd__audit_shares(sherd_audit *r, sherd__shares *s, const sherd__audit_known *known,
+                        const sherd__audit_plan *plan, sherd_diag *d)
 {
     sherd__audit_options opt = { .seed = plan->seed,
                                  .coalitions = plan->coalitions,
-                                 .domain_names = names,
+                                 .domain_names = plan->domain_name,
                                  .step = plan->step,
                                  .ctx = plan->ctx };
     size_t first = r->findings.len;
@@ -479,13 +477,13 @@ int sherd__audit_shares(sherd_audit *r, sherd__shares *s, const char *const *nam
         sherd__audit_warn(r, "%s", s->left_out);
         sherd__audit_leave_out(r, "masks of what is not attacked: %s", s->left_out);
     }
-    int err = right ? check_right(s, right, d) : SHERD_OK;
-    if (!err) err = each_share(r, s, names, truth, pub, plan, d);
-    if (!err) err = independence(r, s, truth, &opt, d);
+    int err = known->b ? check_right(s, known->b, d) : SHERD_OK;
+    if (!err) err = each_share(r, s, known, plan, d);
+    if (!err) err = independence(r, s, known->a, &opt, d);
     if (!err) err = sherd__audit_uniformity(&r->findings, s->seen, s->seen_len, &opt, d);
-    if (!err) err = offsets(r, s, truth, right, &opt, d);
+    if (!err) err = offsets(r, s, known->a, known->b, &opt, d);
     if (!err && s->apart) return by_domain(r, s, first, &opt, d);
-    return err ? err : by_code(r, s, truth, first, &opt, d);
+    return err ? err : by_code(r, s, known->a, first, &opt, d);
 }
 
 /* Returns whether two encodings are the same: the first share that both have has equal bytes. */
@@ -504,16 +502,15 @@ static bool sent_again(const sherd__seen *a, const sherd__seen *b)
 }
 
 int sherd__audit_reuse(sherd_audit *r, const sherd__shares *s, const sherd__shares *more,
-                       size_t more_len, const char *const *names, const sherd__audit_plan *plan,
-                       sherd_diag *d)
+                       size_t more_len, const sherd__audit_plan *plan, sherd_diag *d)
 {
     sherd__audit_options opt = {
-        .seed = plan->seed, .domain_names = names, .step = plan->step, .ctx = plan->ctx
+        .seed = plan->seed, .domain_names = plan->domain_name, .step = plan->step, .ctx = plan->ctx
     };
     size_t all = s->seen_len, len = 0;
     for (size_t i = 0; i < more_len; i++) all += more[i].seen_len;
     sherd__seen *seen = sherd__calloc(all, sizeof *seen);
-    if (!seen) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!seen) return sherd__fail_memory(d, "the shares");
     for (uint32_t i = 0; i < s->seen_len; i++) seen[len++] = s->seen[i];
     for (size_t i = 0; i < more_len; i++)
         for (uint32_t k = 0; k < more[i].seen_len; k++) {

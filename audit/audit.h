@@ -63,13 +63,21 @@ typedef struct sherd__audit_cast {
     const char *const *domain_name; /* [domain]; NULL: the name of node i */
 } sherd__audit_cast;
 
+/** What an audit knows beside the views: A and B, to count with, and public rows like A's. Each may
+ *  be NULL. */
+typedef struct sherd__audit_known {
+    const sherd__truth *a, *b;
+    const sherd__public *pub;
+} sherd__audit_known;
+
 typedef struct sherd__audit_plan {
-    uint32_t colluding;  /* T; 0: 1 */
-    uint32_t coalitions; /* most coalitions of one size */
-    uint64_t seed;       /* for random coalitions */
-    uint64_t n;          /* rows of A */
-    size_t k;            /* columns of A */
-    uint32_t show;       /* the node for the report's pictures */
+    uint32_t colluding;             /* T; 0: 1 */
+    uint32_t coalitions;            /* most coalitions of one size */
+    uint64_t seed;                  /* for random coalitions */
+    uint64_t n;                     /* rows of A */
+    size_t k;                       /* columns of A */
+    uint32_t show;                  /* the node for the report's pictures */
+    const char *const *domain_name; /* of shares */
     /** Called after each attack; non-zero ends the audit with SHERD_EINTERRUPTED. May be NULL. */
     int (*step)(void *ctx, uint32_t done, uint32_t total);
     void *ctx;
@@ -77,43 +85,37 @@ typedef struct sherd__audit_plan {
 
 /**
  * Attacks views of clear schemes: each node alone, each domain with several nodes, and coalitions
- * of domains. Appends findings to the report. truth, pub: as for sherd__audit_clear. SHERD_ENOMEM,
- * SHERD_ESHAPE, SHERD_EINTERRUPTED.
+ * of domains. Appends findings to the report. SHERD_ENOMEM, SHERD_ESHAPE, SHERD_EINTERRUPTED.
  */
 int sherd__audit_adversary_views(sherd_audit *r, const sherd__audit_cast *cast,
-                                 const sherd__adversary_view *sights, const sherd__truth *truth,
-                                 const sherd__public *pub, const sherd__audit_plan *plan,
+                                 const sherd__adversary_view *sights,
+                                 const sherd__audit_known *known, const sherd__audit_plan *plan,
                                  sherd_diag *d) SHERD_MUST;
 
-/** As sherd__audit_adversary_views, for the nodes' views of an element-wise operation. left, right:
- *  indexed by node. If right or b is NULL, B is not attacked. pub: rows like A's. Same errors. */
+/** As sherd__audit_adversary_views, for the nodes' views of the operands of an element-wise
+ *  operation, each indexed by node. If operand[1] or known->b is NULL, B is not attacked. */
 int sherd__audit_element_wise(sherd_audit *r, const sherd__audit_cast *cast,
-                              const sherd__elements *left, const sherd__elements *right,
-                              const sherd__truth *a, const sherd__truth *b,
-                              const sherd__public *pub, const sherd__audit_plan *plan,
-                              sherd_diag *d) SHERD_MUST;
+                              sherd__elements *const operand[2], const sherd__audit_known *known,
+                              const sherd__audit_plan *plan, sherd_diag *d) SHERD_MUST;
 
 /**
  * Attacks shares: each alone as if it contained values (coded.h), then with all tests of stats.h:
  * uniformity and reuse, coalitions of T and, as a control, of T+1, games, and the negative
- * controls, which sherd__audit_judge judges. names: of domains. truth: A, or NULL. right: B of a
- * record that has shares of it (sherd__shares_right), or NULL; masks of known data are solved for
- * from fewer shares. SHERD_ENOMEM, SHERD_ESHAPE, SHERD_EINTERRUPTED, SHERD_EINVAL.
+ * controls, which sherd__audit_judge judges. known->b: B of a record that has shares of it
+ * (sherd__shares_right); masks of known data are solved for from fewer shares. SHERD_ENOMEM,
+ * SHERD_ESHAPE, SHERD_EINTERRUPTED, SHERD_EINVAL.
  */
-int sherd__audit_shares(sherd_audit *r, sherd__shares *s, const char *const *names,
-                        const sherd__truth *truth, const sherd__truth *right,
-                        const sherd__public *pub, const sherd__audit_plan *plan,
-                        sherd_diag *d) SHERD_MUST;
+int sherd__audit_shares(sherd_audit *r, sherd__shares *s, const sherd__audit_known *known,
+                        const sherd__audit_plan *plan, sherd_diag *d) SHERD_MUST;
 
 /**
  * Tests the masks of the record's other products in addition to those of the attacked one: every
  * encoding alone, and differences of any two and streams of masks, which reveal a mask used in
  * both. Blocks with the same bytes in two products are one encoding that was sent again. To be
- * called after sherd__audit_shares. names: of domains. SHERD_ENOMEM, SHERD_EINVAL.
+ * called after sherd__audit_shares. SHERD_ENOMEM, SHERD_EINVAL.
  */
 int sherd__audit_reuse(sherd_audit *r, const sherd__shares *s, const sherd__shares *more,
-                       size_t more_len, const char *const *names, const sherd__audit_plan *plan,
-                       sherd_diag *d) SHERD_MUST;
+                       size_t more_len, const sherd__audit_plan *plan, sherd_diag *d) SHERD_MUST;
 
 /** Judges all findings together and completes the report: sizes of findings, figures, controls.
  *  SHERD_ENOMEM; SHERD_EINTERNAL: a negative control was not flagged, so the audit proves

@@ -238,10 +238,11 @@ double *sherd__clear_test_rows(const sherd__counting *k)
 
 /* Computes R^2 over all columns of the tested rows, and in how many rows the guess is better than
    the public mean. */
-int sherd__clear_rebuilt(sherd__findings *l, const sherd__counting *k, const sherd__truth *t,
-                         const sherd__public *pub, const sherd__inferred *in, unsigned which,
-                         double *line, double *r2)
+int sherd__clear_rebuilt(const sherd__attack *by, const sherd__counting *k,
+                         const sherd__inferred *in, unsigned which, double *line, double *r2)
 {
+    const sherd__truth *t = by->truth;
+    const sherd__public *pub = by->pub;
     sherd_audit_finding f = sherd__clear_about(k, "rebuilding",
                                                which ? "R2, 5 nearest public rows" : "R2, linear");
     size_t cols = t->a.cols, better = 0, rows = 0;
@@ -279,7 +280,7 @@ int sherd__clear_rebuilt(sherd__findings *l, const sherd__counting *k, const she
              "all %zu columns of %zu rows rebuilt with R2 %.3f, %s (the public mean: %.3f; closer "
              "than it in %zu rows, by chance half)",
              cols, rows, f.value, which ? "5 nearest public rows" : "linear", f.chance, better);
-    return sherd__findings_add(l, &f);
+    return sherd__findings_add(by->findings, &f);
 }
 
 /* --- pictures --------------------------------------------------------------------------------- */
@@ -330,28 +331,28 @@ int sherd__clear_draw(sherd__gallery *g, const sherd__counting *k, const sherd__
 
 /* ---- all attacks ----------------------------------------------------------------------------- */
 
-static int infer_rows(sherd__findings *l, sherd__gallery *g, const sherd__counting *k,
-                      const sherd__truth *t, const sherd__public *pub, const size_t *to,
+static int infer_rows(const sherd__attack *by, const sherd__counting *k, const size_t *to,
                       double *line)
 {
     const sherd__sheaf *h = &k->s->sheaves[k->sheaf];
     double *x = sherd__clear_test_rows(k), r2[2] = { -INFINITY, -INFINITY };
     sherd__inferred in = { 0 };
-    int err = x ? sherd__infer(&in, x, k->tests, h->cols, to + k->first, pub) : SHERD_ENOMEM;
+    int err = x ? sherd__infer(&in, x, k->tests, h->cols, to + k->first, by->pub) : SHERD_ENOMEM;
     for (unsigned which = 0; which < 2 && !err; which++)
-        err = sherd__clear_labels(l, k, t, &in, which);
+        err = sherd__clear_labels(by->findings, k, by->truth, &in, which);
     for (unsigned which = 0; which < 2 && !err; which++)
-        err = sherd__clear_rebuilt(l, k, t, pub, &in, which, line, &r2[which]);
-    if (!err && g) err = sherd__clear_draw(g, k, t, to, in.rebuilt[r2[1] > r2[0]]);
+        err = sherd__clear_rebuilt(by, k, &in, which, line, &r2[which]);
+    if (!err && by->gallery)
+        err = sherd__clear_draw(by->gallery, k, by->truth, to, in.rebuilt[r2[1] > r2[0]]);
     sherd__inferred_fini(&in);
     sherd__free(x);
     return err;
 }
 
-static int recognise(sherd__findings *l, sherd__gallery *g, const sherd__counting *k,
-                     const sherd__truth *t, const sherd__public *pub,
+static int recognise(const sherd__attack *by, const sherd__counting *k,
                      const sherd__clear_options *opt, double *line)
 {
+    const sherd__public *pub = by->pub;
     size_t *to = sherd__calloc(k->s->cols, sizeof *to);
     bool aligned = k->s->sheaves[k->sheaf].cols > 1;
     bool order = k->s->ordered && k->s->cols <= pub->cols;
@@ -362,19 +363,21 @@ static int recognise(sherd__findings *l, sherd__gallery *g, const sherd__countin
     for (int how = opt->sketch || all ? last : 0; how <= last && !err; how++) {
         if (how == SHERD__MATCH_TOGETHER && !aligned) continue;
         err = sherd__match(k->s, opt->n, pub, (sherd__match_how)how, to);
-        if (!err) err = sherd__clear_matched(l, k, t, pub, (sherd__match_how)how, to);
+        if (!err)
+            err = sherd__clear_matched(by->findings, k, by->truth, pub, (sherd__match_how)how, to);
     }
-    if (!err && aligned && k->tests > 0) err = infer_rows(l, g, k, t, pub, to, line);
+    if (!err && aligned && k->tests > 0) err = infer_rows(by, k, to, line);
     sherd__free(to);
     return err;
 }
 
-int sherd__audit_clear(sherd__findings *l, sherd__gallery *g, const sherd__adversary_view *s,
-                       const char *who, const sherd__truth *truth, const sherd__public *pub,
+int sherd__audit_clear(const sherd__attack *by, const sherd__adversary_view *s,
                        const sherd__clear_options *opt, sherd_diag *d)
 {
+    const sherd__truth *truth = by->truth;
+    const sherd__public *pub = by->pub;
     sherd__counting k = {
-        .s = s, .who = who, .subject = "A", .scale = s->largest > 0 ? 1 / s->largest : 0
+        .s = s, .who = by->who, .subject = "A", .scale = s->largest > 0 ? 1 / s->largest : 0
     };
     if (s->cols == 0 || !truth) return SHERD_OK;
     if (pub && pub->cols != truth->a.cols)
@@ -383,12 +386,12 @@ int sherd__audit_clear(sherd__findings *l, sherd__gallery *g, const sherd__adver
     double *line = sherd__calloc(truth->a.cols, sizeof *line);
     int err = line ? locate(&k, truth, opt->test_rows ? opt->test_rows : SHERD__CLEAR_TEST_ROWS)
                    : SHERD_ENOMEM;
-    if (!err && !opt->sketch) err = verbatim(l, &k, truth);
-    if (!err && !opt->sketch) err = sherd__clear_zero_mask(l, &k, truth, line);
-    if (!err && pub) err = recognise(l, g, &k, truth, pub, opt, line);
+    if (!err && !opt->sketch) err = verbatim(by->findings, &k, truth);
+    if (!err && !opt->sketch) err = sherd__clear_zero_mask(by->findings, &k, truth, line);
+    if (!err && pub) err = recognise(by, &k, opt, line);
     counting_fini(&k);
     sherd__free(line);
     return err ? sherd__fail(d, err, NULL, "%s while attacking what %s saw", sherd_strerror(err),
-                             who)
+                             by->who)
                : SHERD_OK;
 }

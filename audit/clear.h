@@ -31,13 +31,20 @@ typedef struct sherd__clear_options {
     bool sketch;         /* only the strongest matching, labels and rebuilding; for `demo` */
 } sherd__clear_options;
 
-/**
- * Attacks one view and appends the findings of `who`. truth and pub may each be NULL; attacks that
- * need them are then left out. g (may be NULL) is filled if there is something to show.
- * SHERD_ENOMEM; SHERD_ESHAPE: the columns of the public data differ from the operand's.
- */
-int sherd__audit_clear(sherd__findings *l, sherd__gallery *g, const sherd__adversary_view *s,
-                       const char *who, const sherd__truth *truth, const sherd__public *pub,
+/** An attack of `who` on a view, and where its results go. truth, to count with, and pub may each
+ *  be NULL: what needs them is left out. gallery may be NULL; it is filled if there is something to
+ *  show. */
+typedef struct sherd__attack {
+    const char *who;
+    const sherd__truth *truth;
+    const sherd__public *pub;
+    sherd__findings *findings;
+    sherd__gallery *gallery;
+} sherd__attack;
+
+/** Attacks one view and appends findings. SHERD_ENOMEM; SHERD_ESHAPE: the columns of the public
+ *  data differ from the operand's. */
+int sherd__audit_clear(const sherd__attack *by, const sherd__adversary_view *s,
                        const sherd__clear_options *opt, sherd_diag *d) SHERD_MUST;
 
 #endif

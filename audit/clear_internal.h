@@ -34,9 +34,9 @@ int sherd__clear_matched(sherd__findings *l, const sherd__counting *k, const she
                          const size_t *to) SHERD_MUST;
 int sherd__clear_labels(sherd__findings *l, const sherd__counting *k, const sherd__truth *t,
                         const sherd__inferred *in, unsigned which) SHERD_MUST;
-int sherd__clear_rebuilt(sherd__findings *l, const sherd__counting *k, const sherd__truth *t,
-                         const sherd__public *pub, const sherd__inferred *in, unsigned which,
-                         double *line, double *r2) SHERD_MUST;
+int sherd__clear_rebuilt(const sherd__attack *by, const sherd__counting *k,
+                         const sherd__inferred *in, unsigned which, double *line,
+                         double *r2) SHERD_MUST;
 /** Fills g. to: the guessed position of each column. SHERD_ENOMEM. */
 int sherd__clear_draw(sherd__gallery *g, const sherd__counting *k, const sherd__truth *t,
                       const size_t *to, const double *rebuilt) SHERD_MUST;

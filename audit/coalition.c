@@ -239,7 +239,8 @@ static int linear(attack *a, const solved *v)
     for (uint32_t f = 0; f < len; f++) feature[f] = a->features + f * n;
     sherd_audit_finding f = about(a, "reconstruction");
     snprintf(f.subject, sizeof f.subject, "%.60s", a->s->name);
-    return sherd__audit_linear(a->l, &f, feature, len, a->s->blocks, c->blocks, n);
+    return sherd__audit_linear(a->l, &f,
+                               &(sherd__linear){ feature, len, a->s->blocks, c->blocks, n });
 }
 
 static int coalition(attack *a)

@@ -132,19 +132,20 @@ static int verbatim(sherd__findings *l, const sherd__counting *k, const sherd__t
 
 /* Shares reveal the positions of columns. They are left out here, to test whether values reveal
    them. */
-static int recognise(sherd__findings *l, const sherd__seen *seen, uint32_t share, const char *who,
-                     const sherd__truth *t, const sherd__public *pub)
+static int recognise(const sherd__attack *by, const sherd__seen *seen, uint32_t share)
 {
     sherd__sheaf f;
     sherd__adversary_view s;
-    sherd__counting k = { .who = who, .subject = "A" };
+    sherd__counting k = { .who = by->who, .subject = "A" };
     size_t step = seen->cols / COLUMNS_MAX + 1;
     size_t *to = sherd__calloc(seen->cols, sizeof *to);
     int err = make_sight(&s, &f, seen, share, step);
-    if (!err) err = to ? open_counting(&k, &s, t, step, 1) : SHERD_ENOMEM;
+    if (!err) err = to ? open_counting(&k, &s, by->truth, step, 1) : SHERD_ENOMEM;
     for (int how = SHERD__MATCH_OWN; how <= SHERD__MATCH_TOGETHER && !err; how++) {
-        err = sherd__match(&s, seen->rows, pub, (sherd__match_how)how, to);
-        if (!err) err = sherd__clear_matched(l, &k, t, pub, (sherd__match_how)how, to);
+        err = sherd__match(&s, seen->rows, by->pub, (sherd__match_how)how, to);
+        if (!err)
+            err = sherd__clear_matched(by->findings, &k, by->truth, by->pub, (sherd__match_how)how,
+                                       to);
     }
     sherd__free(to);
     close_counting(&k);
@@ -152,26 +153,27 @@ static int recognise(sherd__findings *l, const sherd__seen *seen, uint32_t share
     return err;
 }
 
-static int count_block(sherd__findings *l, sherd__counting *k, const sherd__truth *t,
-                       const sherd__public *pub, const sherd__inferred *in, double p, double *line)
+static int count_block(const sherd__attack *by, const sherd__counting *k, const sherd__inferred *in,
+                       double p, double *line)
 {
     double r2;
-    int err = verbatim(l, k, t, p, line);
-    if (!err) err = sherd__clear_zero_mask(l, k, t, line);
-    for (unsigned which = 0; which < 2 && !err && pub; which++) {
-        err = sherd__clear_labels(l, k, t, in, which);
-        if (!err) err = sherd__clear_rebuilt(l, k, t, pub, in, which, line, &r2);
+    int err = verbatim(by->findings, k, by->truth, p, line);
+    if (!err) err = sherd__clear_zero_mask(by->findings, k, by->truth, line);
+    for (unsigned which = 0; which < 2 && !err && by->pub; which++) {
+        err = sherd__clear_labels(by->findings, k, by->truth, in, which);
+        if (!err) err = sherd__clear_rebuilt(by, k, in, which, line, &r2);
     }
     return err;
 }
 
-int sherd__audit_coded(sherd__findings *l, sherd__gallery *g, const sherd__seen *seen,
-                       uint32_t share, const char *who, const sherd__truth *truth,
-                       const sherd__public *pub, const sherd__clear_options *opt, sherd_diag *d)
+int sherd__audit_coded(const sherd__attack *by, const sherd__seen *seen, uint32_t share,
+                       const sherd__clear_options *opt, sherd_diag *d)
 {
+    const sherd__truth *truth = by->truth;
+    const sherd__public *pub = by->pub;
     sherd__sheaf f = { 0 };
     sherd__adversary_view s;
-    sherd__counting k = { .who = who };
+    sherd__counting k = { .who = by->who };
     sherd__inferred in = { 0 };
     double *x = NULL, *line = NULL, p = seen->code->primes[0];
     size_t *to = NULL, tests = opt->test_rows ? opt->test_rows : SHERD__CLEAR_TEST_ROWS;
@@ -199,11 +201,11 @@ int sherd__audit_coded(sherd__findings *l, sherd__gallery *g, const sherd__seen 
         else snprintf(subject, sizeof subject, "A, block %u", b + 1);
         k.subject = subject;
         size_t have = at_block(&k, truth, seen, opt->share_rows ? opt->share_rows : seen->rows, b);
-        err = count_block(l, &k, truth, pub, &in, p, line);
-        if (!err && g && b == 0 && pub && have >= f.kept)
-            err = sherd__clear_draw(g, &k, truth, to, in.rebuilt[0]);
+        err = count_block(by, &k, &in, p, line);
+        if (!err && by->gallery && b == 0 && pub && have >= f.kept)
+            err = sherd__clear_draw(by->gallery, &k, truth, to, in.rebuilt[0]);
     }
-    if (!err && pub && !opt->sketch) err = recognise(l, seen, share, who, truth, pub);
+    if (!err && pub && !opt->sketch) err = recognise(by, seen, share);
     sherd__inferred_fini(&in);
     sherd__free(x);
     sherd__free(line);
@@ -211,6 +213,6 @@ int sherd__audit_coded(sherd__findings *l, sherd__gallery *g, const sherd__seen 
     close_counting(&k);
     drop_sight(&f);
     return err ? sherd__fail(d, err, NULL, "%s while attacking what %s saw", sherd_strerror(err),
-                             who)
+                             by->who)
                : SHERD_OK;
 }

@@ -12,11 +12,9 @@
  * Attacks share `share` of seen (modulo its first prime) as if it contained values: verbatim
  * entries, zero mask, columns recognised (of 96, since there are as many as A has), labels, rows.
  * Row r of a share depends on row r of every block, so attacks that need rows are counted for each
- * block of A. truth, pub and g as for sherd__audit_clear. SHERD_ENOMEM, SHERD_ESHAPE.
+ * block of A. SHERD_ENOMEM, SHERD_ESHAPE.
  */
-int sherd__audit_coded(sherd__findings *l, sherd__gallery *g, const sherd__seen *seen,
-                       uint32_t share, const char *who, const sherd__truth *truth,
-                       const sherd__public *pub, const sherd__clear_options *opt,
-                       sherd_diag *d) SHERD_MUST;
+int sherd__audit_coded(const sherd__attack *by, const sherd__seen *seen, uint32_t share,
+                       const sherd__clear_options *opt, sherd_diag *d) SHERD_MUST;
 
 #endif

@@ -202,7 +202,7 @@ static void fill(sherd__control_view *v, sherd__control c, const double *const *
 }
 
 int sherd__control_make(sherd__control_view *v, sherd__control c, const sherd__seen_code *code,
-                        size_t rows, size_t cols, const double *const *blocks, uint64_t seed)
+                        sherd__code_blocks of, uint64_t seed)
 {
     sherd__seeded state;
     sherd__entropy e = sherd__entropy_seeded(&state, seed);
@@ -212,14 +212,14 @@ int sherd__control_make(sherd__control_view *v, sherd__control c, const sherd__s
     if (err != 0) return err;
     if ((unsigned)c >= SHERD__CONTROLS || !sherd__control_of(c, code) ||
         (!code->one_time && code->shares <= code->masks) || code->alpha ||
-        !sherd__mul(rows, cols, &n) || n == 0)
+        !sherd__mul(of.rows, of.cols, &n) || n == 0)
         return SHERD_EINVAL;
     v->code = *code;
     v->seen_len = c == SHERD__CONTROL_REUSE || c >= SHERD__CONTROL_OFFSET ? 2 : 1;
     v->coalition = c == SHERD__CONTROL_COALITION ? code->masks + 1 : 1;
     for (uint32_t i = 0; i < v->seen_len; i++)
         v->seen[i] = (sherd__seen){
-            .name = i == 0 ? "A" : "B", .code = &v->code, .rows = rows, .cols = cols
+            .name = i == 0 ? "A" : "B", .code = &v->code, .rows = of.rows, .cols = of.cols
         };
     err = memory_new(v);
     if (err != 0) {
@@ -233,6 +233,6 @@ int sherd__control_make(sherd__control_view *v, sherd__control c, const sherd__s
         m->alpha[0] = code->beta ? code->beta[0] : sherd__lcc_beta(0);
         v->code.alpha = m->alpha;
     }
-    fill(v, c, blocks, &e);
+    fill(v, c, of.block, &e);
     return SHERD_OK;
 }

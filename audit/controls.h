@@ -37,13 +37,12 @@ typedef struct sherd__control_view {
 } sherd__control_view;
 
 /**
- * Makes the view of control `c` of K blocks (NULL: made-up ones). code: a correct one, of at least
+ * Makes the view of control `c` of K blocks. code: a correct one, of at least
  * T+1 shares, or a one-time one. The seed decides masks and permutations. v->code points into *v,
  * so *v must not be moved. SHERD_ENOMEM, SHERD_EINVAL.
  */
 int sherd__control_make(sherd__control_view *v, sherd__control c, const sherd__seen_code *code,
-                        size_t rows, size_t cols, const double *const *blocks,
-                        uint64_t seed) SHERD_MUST;
+                        sherd__code_blocks of, uint64_t seed) SHERD_MUST;
 void sherd__control_fini(sherd__control_view *v);
 
 /**
@@ -51,12 +50,11 @@ void sherd__control_fini(sherd__control_view *v);
  * appends findings with `control` set. For each control these are its smallest p-value (times the
  * number of tests) and the attack that gave it, and for all except the last three also two games on
  * made-up operands. Every audit must call it; after judging, each control must be flagged. Codes of
- * more than 8 blocks or T+3 shares are replaced by ones of that size. blocks NULL, or fewer than
- * 1024 entries each: made-up blocks are used. SHERD_ENOMEM, SHERD_EINVAL.
+ * more than 8 blocks or T+3 shares are replaced by ones of that size. Blocks of fewer than
+ * 1024 entries are replaced by made-up ones. SHERD_ENOMEM, SHERD_EINVAL.
  */
-int sherd__audit_controls(sherd__findings *l, const sherd__seen_code *code, size_t rows,
-                          size_t cols, const double *const *blocks, const sherd__audit_options *opt,
-                          sherd_diag *d) SHERD_MUST;
+int sherd__audit_controls(sherd__findings *l, const sherd__seen_code *code, sherd__code_blocks of,
+                          const sherd__audit_options *opt, sherd_diag *d) SHERD_MUST;
 /** Call after judging. Returns true if every control that ran was flagged; else *missed (may be
  *  NULL) is one that was not. */
 bool sherd__controls_flagged(const sherd__findings *l, sherd__control *missed);

@@ -40,15 +40,14 @@ static int report(sherd__findings *l, const sherd__findings *tried, sherd__contr
     return sherd__findings_add(l, &f);
 }
 
-static int attack(sherd__findings *l, sherd__control c, const sherd__seen_code *code, size_t rows,
-                  size_t cols, const double *const *blocks, const sherd__audit_options *opt,
-                  sherd_diag *d)
+static int attack(sherd__findings *l, sherd__control c, const sherd__seen_code *code,
+                  sherd__code_blocks of, const sherd__audit_options *opt, sherd_diag *d)
 {
     sherd__control_view v;
     sherd__findings tried = { 0 };
     sherd__streams_reach reach;
     uint64_t seed = opt->seed + 7919 * ((uint64_t)c + 1);
-    int err = sherd__control_make(&v, c, code, rows, cols, blocks, seed);
+    int err = sherd__control_make(&v, c, code, of, seed);
     if (err != 0) return err;
     /* A correct encoding reveals nothing to single domains, so only the coalition may flag it. */
     if (c != SHERD__CONTROL_COALITION)
@@ -76,7 +75,8 @@ static int encode(void *ctx, const double *const *blocks, uint32_t *const *out)
     playing *g = ctx;
     sherd__control_view v;
     if (g->control != SHERD__CONTROL_REUSE) g->seed++;
-    int err = sherd__control_make(&v, g->control, &g->code, g->rows, g->cols, blocks, g->seed);
+    int err = sherd__control_make(&v, g->control, &g->code,
+                                  (sherd__code_blocks){ g->rows, g->cols, blocks }, g->seed);
     if (err != 0) return err;
     uint32_t members = g->control == SHERD__CONTROL_COALITION ? g->code.masks + 1 : 1;
     for (uint32_t i = 0; i < members * g->code.primes_len; i++)
@@ -85,21 +85,32 @@ static int encode(void *ctx, const double *const *blocks, uint32_t *const *out)
     return SHERD_OK;
 }
 
+/* Two operands of which a game's attacker names the one that was encoded. */
+typedef struct contest {
+    const char *name;
+    const double *const *first, *const *second;
+} contest;
+
 /* sherd__audit_game takes its weights from the code; for alpha = beta that is the code of a
    control's view. */
-static int game(sherd__findings *l, sherd__control c, const char *name,
-                const sherd__seen_code *code, const double *const *first,
-                const double *const *second, const sherd__audit_options *opt, sherd_diag *d)
+static int game(sherd__findings *l, sherd__control c, const sherd__seen_code *code,
+                const contest *of, const sherd__audit_options *opt, sherd_diag *d)
 {
     playing p = { c, *code, GAME_SIDE, GAME_SIDE, opt->seed + 104729 * ((uint64_t)c + 1) };
     uint32_t members[SHERD__LCC_BLOCKS_MAX];
     sherd__control_view v;
     p.code.shares = code->masks + 1;
     for (uint32_t i = 0; i <= code->masks; i++) members[i] = i;
-    int err = sherd__control_make(&v, c, &p.code, 1, 1, NULL, 0);
+    int err = sherd__control_make(&v, c, &p.code, (sherd__code_blocks){ 1, 1, NULL }, 0);
     if (err != 0) return err;
-    sherd__game g = { name,      &v.code,   members,           v.coalition,
-                      GAME_SIDE, GAME_SIDE, { first, second }, { encode, &p } };
+    sherd__game g = { of->name,
+                      &v.code,
+                      members,
+                      v.coalition,
+                      GAME_SIDE,
+                      GAME_SIDE,
+                      { of->first, of->second },
+                      { encode, &p } };
     sherd__findings played = { 0 };
     err = sherd__audit_game(&played, &g, opt, d);
     if (err == 0) {
@@ -128,15 +139,16 @@ static int games(sherd__findings *l, const sherd__seen_code *code, const sherd__
         sherd__audit_make_up(&e, made, code->blocks, GAME_SIDE, GAME_SIDE);
         sherd__audit_permuted(&e, (const double *const *)made, mixed, code->blocks, n);
     }
+    const contest structure = { "zero or structured", (const double *const *)zero,
+                                (const double *const *)made };
+    const contest order = { "real or permuted", (const double *const *)made,
+                            (const double *const *)mixed };
     /* One mask for all primes, one at an offset and a negated one are left to the statistics: the
        game's attacker does not combine primes, shift or add. */
     for (int c = 0; c < SHERD__CONTROL_PRIMES && err == 0; c++) {
         if (!sherd__control_of((sherd__control)c, code)) continue;
-        err = game(l, (sherd__control)c, "zero or structured", code, (const double *const *)zero,
-                   (const double *const *)made, opt, d);
-        if (err == 0)
-            err = game(l, (sherd__control)c, "real or permuted", code, (const double *const *)made,
-                       (const double *const *)mixed, opt, d);
+        err = game(l, (sherd__control)c, code, &structure, opt, d);
+        if (err == 0) err = game(l, (sherd__control)c, code, &order, opt, d);
     }
     sherd__free(zero);
     sherd__free(made);
@@ -146,22 +158,19 @@ static int games(sherd__findings *l, const sherd__seen_code *code, const sherd__
 
 /* ---- all controls ---------------------------------------------------------------------------- */
 
-int sherd__audit_controls(sherd__findings *l, const sherd__seen_code *code, size_t rows,
-                          size_t cols, const double *const *blocks, const sherd__audit_options *opt,
-                          sherd_diag *d)
+int sherd__audit_controls(sherd__findings *l, const sherd__seen_code *code, sherd__code_blocks of,
+                          const sherd__audit_options *opt, sherd_diag *d)
 {
     sherd__seen_code small = *code;
     int err = sherd__modular_check(code, d);
     if (err != 0) return err;
     if (small.blocks > BLOCKS && !code->beta) small.blocks = BLOCKS;
     if (small.shares > small.masks + SPARE) small.shares = small.masks + SPARE;
-    if (!blocks || rows < 2 || rows * cols < ENTRIES_MIN) {
-        blocks = NULL;
-        rows = cols = SIDE;
-    }
+    if (!of.block || of.rows < 2 || of.rows * of.cols < ENTRIES_MIN)
+        of = (sherd__code_blocks){ SIDE, SIDE, NULL };
     for (int c = 0; c < SHERD__CONTROLS && err == 0; c++) {
         if (!sherd__control_of((sherd__control)c, code)) continue;
-        err = attack(l, (sherd__control)c, &small, rows, cols, blocks, opt, d);
+        err = attack(l, (sherd__control)c, &small, of, opt, d);
     }
     return err == 0 ? games(l, &small, opt, d) : err;
 }

@@ -80,8 +80,9 @@ static int look_share(looking *g, uint32_t share, const sherd__audit_options *op
     }
     if (err != 0) return err;
     snprintf(g->about.subject, sizeof g->about.subject, "%.12s, half of it known", g->s->name);
-    return sherd__audit_linear(g->l, &g->about, (const double *const *)g->feature, c->primes_len,
-                               g->blocks, c->blocks, g->n);
+    return sherd__audit_linear(g->l, &g->about,
+                               &(sherd__linear){ (const double *const *)g->feature, c->primes_len,
+                                                 g->blocks, c->blocks, g->n });
 }
 
 int sherd__audit_independence(sherd__findings *l, const sherd__seen *s, const double *const *blocks,

@@ -99,21 +99,28 @@ static int compare_tasks(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Reads the panels of one slot in the order of their numbers; a panel sent twice counts once. */
-static int read_slot(sherd__elements *out, const sherd__node_view *v,
-                     const sherd__view_task *const *list, size_t len, bool right, size_t slots,
-                     size_t slot, size_t rows_max)
+/* The tasks of a node, in the order of their numbers, and what is read of them. */
+typedef struct reading {
+    const sherd__node_view *v;
+    const sherd__view_task **list;
+    size_t len, slots, rows_max;
+    bool right;
+} reading;
+
+/* Reads the panels of one slot; a panel sent twice counts once. */
+static int read_slot(sherd__elements *out, const reading *from, size_t slot)
 {
+    const sherd__node_view *v = from->v;
     const sherd__view_task *last = NULL;
     int err = SHERD_OK;
-    for (size_t i = 0; i < len && !err; i++) {
-        const sherd__view_task *t = list[i];
-        size_t block = right ? t->right : t->left;
-        if (t->number == 0 || (t->number - 1) % slots != slot) continue;
+    for (size_t i = 0; i < from->len && !err; i++) {
+        const sherd__view_task *t = from->list[i];
+        size_t block = from->right ? t->right : t->left;
+        if (t->number == 0 || (t->number - 1) % from->slots != slot) continue;
         if (block == SHERD__VIEW_NONE || !v->blocks[block].whole) continue;
         if (v->blocks[block].info.groups != 1 || (last && last->number == t->number)) continue;
         last = t;
-        err = append(out, v, &v->blocks[block], rows_max);
+        err = append(out, v, &v->blocks[block], from->rows_max);
     }
     return err;
 }
@@ -130,8 +137,9 @@ int sherd__elements_of(sherd__elements *out, const sherd__node_view *v, uint64_t
     for (size_t t = 0; t < v->tasks_len && !err; t++)
         if (v->tasks[t].job == job && element_wise(v, &v->tasks[t])) list[len++] = &v->tasks[t];
     if (!err && len) qsort(list, len, sizeof *list, compare_tasks);
+    const reading from = { v, list, len, slots, rows_max, right };
     for (size_t s = 0; s < slots && !err; s++) {
-        err = read_slot(&of[s], v, list, len, right, slots, s, rows_max);
+        err = read_slot(&of[s], &from, s);
         if (of[s].rows) part[parts++] = &of[s];
     }
     if (!err && parts) err = sherd__elements_join(out, part, parts);
@@ -225,10 +233,12 @@ static sherd_audit_finding about(const char *test, const char *statistic, const 
 
 /* The finding is that entries were sent at all, which a scheme that hides would not do by
    chance. */
-static int verbatim(sherd__findings *l, const sherd__elements *e, const char *name, const char *who,
-                    const sherd__truth *t, double *line, double *room)
+static int verbatim(const sherd__attack *by, const sherd__elements *e, const char *name,
+                    double *line, double *room)
 {
-    sherd_audit_finding f = about("verbatim", "fraction of the entries, element-wise", name, who);
+    const sherd__truth *t = by->truth;
+    sherd_audit_finding f = about("verbatim", "fraction of the entries, element-wise", name,
+                                  by->who);
     size_t rows = e->rows < t->a.rows ? e->rows : t->a.rows, same = 0;
     for (size_t r = 0; r < rows; r++) {
         sherd__truth_row(t, r, line);
@@ -244,7 +254,7 @@ static int verbatim(sherd__findings *l, const sherd__elements *e, const char *na
              "%.3g %% of %s's entries were sent as they are, each in its row and in an order of "
              "the row's own: %zu of the %zu values of each of %zu rows that were looked at",
              100 * f.value, name, e->cols, t->a.cols, rows);
-    return sherd__findings_add(l, &f);
+    return sherd__findings_add(by->findings, &f);
 }
 
 /* Extends public rows: the features of `cols` of their values, followed by the rows themselves. */
@@ -273,11 +283,12 @@ static int extend(sherd__public *out, const sherd__public *pub, size_t cols, dou
     return SHERD_OK;
 }
 
-static int labels(sherd__findings *l, const sherd__inferred *in, unsigned which, const char *name,
-                  const char *who, const sherd__truth *t, const size_t *test)
+static int labels(const sherd__attack *by, const sherd__inferred *in, unsigned which,
+                  const char *name, const size_t *test)
 {
+    const sherd__truth *t = by->truth;
     const char *how = which ? "5 nearest public rows, by values" : "linear, by values";
-    sherd_audit_finding f = about("labels", how, name, who);
+    sherd_audit_finding f = about("labels", how, name, by->who);
     size_t right = 0, of[256] = { 0 }, most = 0;
     if (!t->labels || !in->label[which]) return SHERD_OK;
     for (size_t i = 0; i < in->rows; i++) {
@@ -293,28 +304,37 @@ static int labels(sherd__findings *l, const sherd__inferred *in, unsigned which,
              "labels of %.1f %% of %zu rows read from which values they hold, %s (always naming "
              "the most frequent one: %.1f %%)",
              100 * f.value, in->rows, f.statistic, 100 * f.chance);
-    return sherd__findings_add(l, &f);
+    return sherd__findings_add(by->findings, &f);
 }
 
-static int rebuilt(sherd__findings *l, const sherd__inferred *in, unsigned which, const char *name,
-                   const char *who, const sherd__truth *t, const sherd__public *pub,
-                   const size_t *test, double scale, double *line)
+/* The rows of the operand on which inference is counted, and the factor from its values to those of
+ * the public data. */
+typedef struct tested {
+    const size_t *row;
+    double scale;
+} tested;
+
+static int rebuilt(const sherd__attack *by, const sherd__inferred *in, unsigned which,
+                   const char *name, tested of, double *line)
 {
+    const double scale = of.scale;
+    const sherd__truth *t = by->truth;
+    const sherd__public *pub = by->pub;
     const char *how = which ? "R2, 5 nearest, by values" : "R2, linear, by values";
-    sherd_audit_finding f = about("rebuilding", how, name, who);
+    sherd_audit_finding f = about("rebuilding", how, name, by->who);
     size_t cols = t->a.cols;
     double off = 0, off_mean = 0, spread = 0;
     double *mean = sherd__calloc(2 * cols, sizeof *mean), *guess = mean ? mean + cols : NULL;
     if (!mean) return SHERD_ENOMEM;
     for (size_t i = 0; i < in->rows; i++) {
-        sherd__truth_row(t, test[i], line);
+        sherd__truth_row(t, of.row[i], line);
         for (size_t c = 0; c < cols; c++) mean[c] += line[c] * scale / (double)in->rows;
     }
     for (size_t r = 0; r < pub->rows; r++)
         for (size_t c = 0; c < cols; c++) guess[c] += pub->x[r * cols + c] / (double)pub->rows;
     for (size_t i = 0; i < in->rows; i++) {
         const double *made = in->rebuilt[which] + i * in->cols + FEATURES;
-        sherd__truth_row(t, test[i], line);
+        sherd__truth_row(t, of.row[i], line);
         for (size_t c = 0; c < cols; c++) {
             double x = line[c] * scale;
             off += (x - made[c]) * (x - made[c]);
@@ -331,20 +351,20 @@ static int rebuilt(sherd__findings *l, const sherd__inferred *in, unsigned which
              "rows rebuilt from which values they hold: R2 %.3f (the public mean: %.3f) over %zu "
              "rows",
              f.value, f.chance, in->rows);
-    return sherd__findings_add(l, &f);
+    return sherd__findings_add(by->findings, &f);
 }
 
-static int infer(sherd__findings *l, const sherd__elements *e, const char *name, const char *who,
-                 const sherd__truth *t, const sherd__public *pub, size_t tests, double *line,
-                 double *room)
+static int infer(const sherd__attack *by, const sherd__elements *e, const char *name, size_t tests,
+                 double *line, double *room)
 {
+    const sherd__truth *t = by->truth;
     sherd__public wide = { 0 };
     sherd__inferred in = { 0 };
     size_t rows = e->rows < t->a.rows ? e->rows : t->a.rows, len = rows < tests ? rows : tests;
     double *x = sherd__calloc(len, FEATURES * sizeof *x);
     double scale = e->largest > 0 ? 1 / e->largest : 0;
     size_t *test = sherd__calloc(len, sizeof *test), to[FEATURES];
-    int err = x && test ? extend(&wide, pub, e->cols, room) : SHERD_ENOMEM;
+    int err = x && test ? extend(&wide, by->pub, e->cols, room) : SHERD_ENOMEM;
     for (size_t j = 0; j < FEATURES; j++) to[j] = j;
     for (size_t i = 0; i < len && !err; i++) {
         test[i] = i * rows / len;
@@ -353,8 +373,8 @@ static int infer(sherd__findings *l, const sherd__elements *e, const char *name,
     }
     if (!err) err = sherd__infer(&in, x, len, FEATURES, to, &wide);
     for (unsigned which = 0; which < 2 && !err; which++) {
-        err = labels(l, &in, which, name, who, t, test);
-        if (!err) err = rebuilt(l, &in, which, name, who, t, pub, test, scale, line);
+        err = labels(by, &in, which, name, test);
+        if (!err) err = rebuilt(by, &in, which, name, (tested){ test, scale }, line);
     }
     sherd__inferred_fini(&in);
     sherd__free(wide.x);
@@ -363,22 +383,21 @@ static int infer(sherd__findings *l, const sherd__elements *e, const char *name,
     return err;
 }
 
-int sherd__audit_elements(sherd__findings *l, const sherd__elements *e, const char *name,
-                          const char *who, const sherd__truth *truth, const sherd__public *pub,
+int sherd__audit_elements(const sherd__attack *by, const sherd__elements *e, const char *name,
                           size_t tests, sherd_diag *d)
 {
-    size_t cols = truth->a.cols, widest = e->cols > cols ? e->cols : cols;
+    const sherd__public *pub = by->pub;
+    size_t cols = by->truth->a.cols, widest = e->cols > cols ? e->cols : cols;
     if (e->rows == 0) return SHERD_OK;
     if (pub && pub->cols != cols)
         return sherd__fail(d, SHERD_ESHAPE, "give public data with the columns of A",
                            "the public data have %zu columns, %s has %zu", pub->cols, name, cols);
     double *line = sherd__calloc(cols, sizeof *line), *room = sherd__calloc(widest, sizeof *room);
-    int err = line && room ? verbatim(l, e, name, who, truth, line, room) : SHERD_ENOMEM;
-    if (!err && pub && truth->a.rows > 0)
-        err = infer(l, e, name, who, truth, pub, tests, line, room);
+    int err = line && room ? verbatim(by, e, name, line, room) : SHERD_ENOMEM;
+    if (!err && pub && by->truth->a.rows > 0) err = infer(by, e, name, tests, line, room);
     sherd__free(line);
     sherd__free(room);
     return err ? sherd__fail(d, err, NULL, "%s while attacking what %s saw", sherd_strerror(err),
-                             who)
+                             by->who)
                : SHERD_OK;
 }

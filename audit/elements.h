@@ -6,9 +6,7 @@
 #ifndef AUDIT_ELEMENTS_H
 #define AUDIT_ELEMENTS_H
 
-#include "audit/infer.h"
-#include "audit/stats.h"
-#include "audit/truth.h"
+#include "audit/clear.h"
 
 typedef struct sherd__elements {
     size_t rows, cols; /* stored here; cols: values of each row */
@@ -34,11 +32,10 @@ void sherd__elements_fini(sherd__elements *e);
 
 /**
  * Attacks: counts the operand's entries that occur in their rows unchanged; infers labels and whole
- * rows from the values of a row without their positions. name: "A" or "B". pub may be NULL: entries
- * only. Appends findings. SHERD_ENOMEM, SHERD_ESHAPE.
+ * rows from the values of a row without their positions, at most `tests` of them. name: "A" or "B".
+ * by->truth must be set; without by->pub entries only are counted. SHERD_ENOMEM, SHERD_ESHAPE.
  */
-int sherd__audit_elements(sherd__findings *l, const sherd__elements *e, const char *name,
-                          const char *who, const sherd__truth *truth, const sherd__public *pub,
+int sherd__audit_elements(const sherd__attack *by, const sherd__elements *e, const char *name,
                           size_t tests, sherd_diag *d) SHERD_MUST;
 
 #endif

@@ -77,8 +77,10 @@ int sherd__audit_input_simulate(sherd__audit_input *in, sherd_audit *r, sherd_au
     for (uint32_t i = 0; i < nodes && !err; i++) {
         size_t first = v.rows * i / nodes, rows = v.rows * (i + 1) / nodes - first;
         snprintf(in->names[i], sizeof *in->names, "node-%" PRIu32, i + 1);
-        err = sherd__adversary_view_make(&in->views[i], form, v, cols + at[i], at[i + 1] - at[i],
-                                         first, rows, opt->rows);
+        err = sherd__adversary_view_make(&in->views[i], form, v,
+                                         &(sherd__node_part){ cols + at[i], at[i + 1] - at[i],
+                                                              first, rows },
+                                         opt->rows);
     }
     sherd__free(cols);
     sherd__free(at);
@@ -125,18 +127,14 @@ static int read_more(sherd__audit_input *in, const uint64_t *jobs, size_t len,
 }
 
 /* Reads the largest of the record's coded products, and others to compare its masks with. */
-static int read_shares(sherd__audit_input *in, sherd_audit *r, const char *folder,
-                       const uint64_t *jobs, size_t len, const sherd_audit_options *opt,
-                       sherd_diag *d)
+static int read_shares(sherd__audit_input *in, sherd_audit *r, const uint64_t *jobs, size_t len,
+                       const sherd_audit_options *opt, sherd_diag *d)
 {
     const sherd__shares_want w = { .n = opt->data.data ? opt->data.rows : 0,
                                    .masks = opt->colluding,
                                    .spare = opt->spare,
                                    .rows = opt->rows,
                                    .rights = opt->encodings };
-    if (len == 0)
-        return sherd__fail(d, SHERD_EFORMAT, "record a product: multiply --record DIR",
-                           "%s: no product is in the record", folder);
     in->coded = true;
     int err = sherd__shares_read(&in->shares, &in->record, jobs[0], &w, d);
     if (err || len == 1) return err;
@@ -223,7 +221,10 @@ int sherd__audit_input_read(sherd__audit_input *in, sherd_audit *r, const char *
     if (err) return err;
     bool elements = !in_clear && !coded_len && sherd__elements_job(&in->record, &in->job);
     if (elements) err = read_elements(in, opt->rows, d);
-    else if (!in_clear) err = read_shares(in, r, folders[0], coded, coded_len, opt, d);
+    else if (!in_clear && coded_len == 0)
+        err = sherd__fail(d, SHERD_EFORMAT, "record a product: multiply --record DIR",
+                          "%s: no product is in the record", folders[0]);
+    else if (!in_clear) err = read_shares(in, r, coded, coded_len, opt, d);
     sherd__free(coded);
     snprintf(r->form, sizeof r->form, "%s",
              in_clear    ? "values in clear"

@@ -100,16 +100,17 @@ static bool score(fit *f, const double *y, double *r2, double *correlation)
 }
 
 int sherd__audit_linear(sherd__findings *l, const sherd_audit_finding *about,
-                        const double *const *feature, uint32_t features, const double *const *block,
-                        uint32_t blocks, size_t n)
+                        const sherd__linear *x)
 {
+    const uint32_t features = x->features;
+    const size_t n = x->n;
     double best = -INFINITY, ln_p = 0;
     uint32_t tried = 0;
     if (features == 0 || n / 2 < (size_t)ENTRIES_MIN * features) return SHERD_OK;
     double *room = sherd__alloc(((size_t)features * features + 3 * (size_t)features) *
                                 sizeof *room);
     if (!room) return SHERD_ENOMEM;
-    fit f = { feature,
+    fit f = { x->feature,
               features,
               n,
               room,
@@ -117,9 +118,9 @@ int sherd__audit_linear(sherd__findings *l, const sherd_audit_finding *about,
               room + 3 * (size_t)features,
               room + 2 * (size_t)features };
     factorise(&f);
-    for (uint32_t j = 0; j < blocks; j++) {
+    for (uint32_t j = 0; j < x->blocks; j++) {
         double r2, r;
-        if (!score(&f, block[j], &r2, &r)) continue;
+        if (!score(&f, x->block[j], &r2, &r)) continue;
         /* Guesses are sums of uniform residues, so they are sub-Gaussian, whatever the truth. */
         double p = r > 0 ? sherd__tail_subgaussian(r * sqrt((double)(n / 2))) : 0;
         tried++;

@@ -126,7 +126,7 @@ static int take_labels(sherd__public *p, sherd_view all, size_t rows, sherd_diag
         return sherd__fail(d, SHERD_ESHAPE, "give one label for each row",
                            "there are %zu x %zu labels for %zu rows", all.rows, all.cols, rows);
     p->labels = sherd__calloc(p->rows, 1);
-    if (!p->labels) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!p->labels) return sherd__fail_memory(d, "%zu labels", rows);
     for (size_t i = 0; i < p->rows; i++) {
         size_t r = i * rows / p->rows;
         double v = sherd__view_at(all, column ? r : 0, column ? 0 : r);
@@ -151,9 +151,7 @@ int sherd__public_make(sherd__public *out, sherd_view data, const sherd_view *la
     p.x = alloc_matrix(p.rows, p.cols);
     p.corr = alloc_matrix(p.cols, p.cols);
     p.features = alloc_matrix(p.cols, SHERD__MATCH_FEATURES);
-    int err = p.x && p.corr && p.features
-                  ? SHERD_OK
-                  : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the public data");
+    int err = p.x && p.corr && p.features ? SHERD_OK : sherd__fail_memory(d, "the public data");
     for (size_t i = 0; i < p.rows && !err; i++) {
         double *row = p.x + i * p.cols;
         sherd__view_row_f64(data, i * data.rows / p.rows, 0, p.cols, row);
@@ -164,7 +162,7 @@ int sherd__public_make(sherd__public *out, sherd_view data, const sherd_view *la
     }
     for (size_t i = 0; i < p.rows * p.cols && !err && largest > 0; i++) p.x[i] /= largest;
     if (!err && (choose_rates(&p) || correlate(p.x, p.rows, p.cols, p.corr)))
-        err = sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the public data");
+        err = sherd__fail_memory(d, "the public data");
     for (size_t j = 0; j < p.cols && !err; j++)
         describe(p.x, p.rows, p.cols, j, (double)p.rows, 1, p.rates,
                  p.features + j * SHERD__MATCH_FEATURES);
@@ -214,14 +212,22 @@ SHERD__CLONES static void add_partner(const sherd__public *pub, double corr, siz
     }
 }
 
+/* Costs of columns of the view for public columns: of their own statistics, and of all that is
+ * known under the current guess; corr: correlations by sheaf, or NULL. */
+typedef struct costs {
+    double *const *corr;
+    const double *own;
+    double *all;
+} costs;
+
 /* Computes the cost under the current guess, sheaf by sheaf: correlations are known only within a
    sheaf. */
-static void joint_cost(const sherd__adversary_view *s, double *const *corr,
-                       const sherd__public *pub, const double *own, const size_t *guess,
-                       double *cost)
+static void joint_cost(const sherd__adversary_view *s, const sherd__public *pub, const costs *of,
+                       const size_t *guess)
 {
+    double *const *corr = of->corr, *cost = of->all;
     size_t first = 0;
-    for (size_t i = 0; i < s->cols * pub->cols; i++) cost[i] = OWN_WEIGHT * own[i];
+    for (size_t i = 0; i < s->cols * pub->cols; i++) cost[i] = OWN_WEIGHT * of->own[i];
     for (size_t k = 0; k < s->len; first += s->sheaves[k].cols, k++) {
         size_t m = s->sheaves[k].cols;
         if (!corr[k]) continue;
@@ -239,14 +245,14 @@ static int solve(sherd__match_how how, const double *cost, size_t rows, size_t c
                                          : sherd__assign(cost, rows, cols, to);
 }
 
-static int refine(const sherd__adversary_view *s, double *const *corr, const sherd__public *pub,
-                  sherd__match_how how, const double *own, double *cost, size_t *to)
+static int refine(const sherd__adversary_view *s, const sherd__public *pub, sherd__match_how how,
+                  const costs *of, size_t *to)
 {
     size_t *next = sherd__calloc(s->cols, sizeof *next);
     int err = next ? SHERD_OK : SHERD_ENOMEM;
     for (unsigned round = 0; round < ROUNDS && !err; round++) {
-        joint_cost(s, corr, pub, own, to, cost);
-        err = solve(how, cost, s->cols, pub->cols, next);
+        joint_cost(s, pub, of, to);
+        err = solve(how, of->all, s->cols, pub->cols, next);
         if (err || memcmp(next, to, s->cols * sizeof *to) == 0) break;
         memcpy(to, next, s->cols * sizeof *to);
     }
@@ -272,7 +278,7 @@ int sherd__match(const sherd__adversary_view *s, uint64_t n, const sherd__public
         own_cost(s, n, pub, own);
         err = solve(how, own, s->cols, pub->cols, to);
     }
-    if (!err && together) err = refine(s, corr, pub, how, own, cost, to);
+    if (!err && together) err = refine(s, pub, how, &(costs){ corr, own, cost }, to);
     for (size_t k = 0; corr && k < s->len; k++) sherd__free(corr[k]);
     sherd__free(corr);
     sherd__free(own);

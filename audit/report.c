@@ -92,7 +92,7 @@ int sherd__audit_judge(sherd_audit *r, sherd_diag *d)
             r->findings.list[i].unit = r->scopes[s].unit;
         }
     if (sherd__findings_judge(&r->findings, SHERD__AUDIT_FAMILY) || sherd__audit_figures(r))
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+        return sherd__fail_memory(d, "the findings");
     for (size_t i = 0; i < r->findings.len; i++) controls |= r->findings.list[i].control;
     if (!controls || sherd__controls_flagged(&r->findings, &missed)) return SHERD_OK;
     return sherd__fail(d, SHERD_EINTERNAL, "please report this",
@@ -375,7 +375,7 @@ int sherd_audit_json(sherd_audit *a, const char **text, sherd_diag *d)
     *text = NULL;
     if (copy) copy[json_dumpb(o, copy, len, JSON_FLAGS)] = '\0';
     json_decref(o);
-    if (!copy) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the report");
+    if (!copy) return sherd__fail_memory(d, "the report");
     sherd__free(a->json);
     *text = a->json = copy;
     return SHERD_OK;

@@ -195,7 +195,7 @@ int sherd__audit_right_operand(sherd__findings *l, const sherd__views *v, uint64
     if (!err) err = sherd__truth_open(&t, sherd_view_t(b), integers, largest, d);
     for (size_t i = 0; i < v->len && !err; i++)
         if (r[i].len > 0 && sherd__audit_right(l, &r[i], names[i], &t))
-            err = sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+            err = sherd__fail_memory(d, "the rows of B");
     for (size_t i = 0; r && i < v->len; i++) sherd__right_operand_fini(&r[i]);
     sherd__free(r);
     sherd__truth_fini(&t);

@@ -70,7 +70,7 @@ static int draw_digits(auditing *a, sherd_diag *d)
     sherd_audit_options *o = &a->opt;
     size_t pixels = SHERD__DIGIT_PIXELS, all = DRAWN_ROWS + DRAWN_PUBLIC;
     a->drawn = sherd__alloc(all * (pixels + 1));
-    if (!a->drawn) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the digits");
+    if (!a->drawn) return sherd__fail_memory(d, "the digits");
     uint8_t *labels = a->drawn + all * pixels;
     sherd__digits_draw(SHERD__DIGITS_SEED, 0, all, a->drawn, labels);
     o->data = sherd_view_c(a->drawn, SHERD_U8, DRAWN_ROWS, pixels);
@@ -91,7 +91,7 @@ static int open_labels(auditing *a, sherd_diag *d)
         return sherd__fail(d, SHERD_ESHAPE, "give one label for each row of A",
                            "there are %zu x %zu labels, and A has %zu rows", v.rows, v.cols, n);
     a->label_bytes = sherd__alloc(n);
-    if (!a->label_bytes) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!a->label_bytes) return sherd__fail_memory(d, "%zu labels", n);
     for (size_t i = 0; i < n; i++) {
         double x = sherd__view_at(v, column ? i : 0, column ? 0 : i);
         if (!(x >= 0 && x < 256) || x != floor(x))
@@ -201,7 +201,7 @@ static int in_clear(const auditing *a, sherd_diag *d)
                      s->cols, s->len == 1 ? s->cols : (size_t)0);
         }
         if (sherd__findings_add(&a->report->findings, &f))
-            return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+            return sherd__fail_memory(d, "the findings");
     }
     return SHERD_OK;
 }
@@ -216,20 +216,18 @@ static int attack_input(auditing *a, const sherd__audit_plan *plan, sherd_diag *
 {
     sherd__audit_input *in = &a->in;
     sherd_audit *r = a->report;
-    const char *const *domains = in->cast.domain_name ? in->cast.domain_name : in->cast.name;
-    const sherd__truth *truth = r->truth ? &a->truth : NULL,
-                       *right = a->right.a.data ? &a->right : NULL;
-    const sherd__public *pub = a->pub.rows ? &a->pub : NULL;
+    const sherd__audit_known known = { .a = r->truth ? &a->truth : NULL,
+                                       .b = a->right.a.data ? &a->right : NULL,
+                                       .pub = a->pub.rows ? &a->pub : NULL };
     if (in->coded) {
-        int err = sherd__audit_shares(r, &in->shares, domains, truth, right, pub, plan, d);
+        int err = sherd__audit_shares(r, &in->shares, &known, plan, d);
         if (err || in->more_len == 0) return err;
-        return sherd__audit_reuse(r, &in->shares, in->more, in->more_len, domains, plan, d);
+        return sherd__audit_reuse(r, &in->shares, in->more, in->more_len, plan, d);
     }
-    if (!truth) return SHERD_OK;
+    if (!known.a) return SHERD_OK;
     if (in->elements[0])
-        return sherd__audit_element_wise(r, &in->cast, in->elements[0], in->elements[1], truth,
-                                         right, pub, plan, d);
-    return sherd__audit_adversary_views(r, &in->cast, in->views, truth, pub, plan, d);
+        return sherd__audit_element_wise(r, &in->cast, in->elements, &known, plan, d);
+    return sherd__audit_adversary_views(r, &in->cast, in->views, &known, plan, d);
 }
 
 static int attack(auditing *a, sherd_diag *d)
@@ -245,6 +243,7 @@ static int attack(auditing *a, sherd_diag *d)
         .step = step,
         .ctx = a,
         .show = (o->show ? o->show : 3) - 1,
+        .domain_name = a->in.cast.domain_name ? a->in.cast.domain_name : a->in.cast.name,
     };
     r->nodes = a->in.cast.nodes;
     r->domains = a->in.cast.domains;
@@ -300,7 +299,7 @@ static int begin(auditing *a, const sherd_audit_options *opt, sherd_diag *d)
     int err = read_options(a, opt, d);
     if (err) return err;
     a->report = sherd__calloc(1, sizeof *a->report);
-    return a->report ? SHERD_OK : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    return a->report ? SHERD_OK : sherd__fail_memory(d, "the report");
 }
 
 int sherd_audit_records(sherd_audit **out, const char *const *folders, size_t folders_len,

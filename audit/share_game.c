@@ -34,8 +34,10 @@ static int masks(hiding *h, sherd__masks *m, uint32_t prime)
     int err = SHERD_OK;
     for (uint32_t t = 0; t < c->masks; t++)
         for (size_t r = 0; r < h->rows && err == 0; r++)
-            err = sherd__masks_row(m, SHERD__MASK_LEFT, t, prime, c->primes[prime], r, h->cols,
-                                   h->in[c->blocks + t] + r * h->cols);
+            err = sherd__masks_row(m,
+                                   &(sherd__mask_id){ SHERD__MASK_LEFT, t, prime, c->primes[prime],
+                                                      h->cols },
+                                   r, h->in[c->blocks + t] + r * h->cols);
     return err;
 }
 
@@ -70,7 +72,8 @@ static int encode_one_time(void *ctx, const double *const *blocks, uint32_t *con
     int err = h->file ? SHERD_OK : sherd__masks_new(&h->file, &h->entropy);
     for (uint32_t q = 0; q < c->primes_len && err == 0; q++) {
         uint32_t p = c->primes[q];
-        err = sherd__blind_mask(h->file, q, p, h->row, h->rows, h->cols, h->in[1]);
+        err = sherd__blind_mask(h->file, q, p, (sherd__mask_part){ h->row, h->rows, 0, h->cols },
+                                h->in[1]);
         if (err != 0) break;
         sherd__residue_from_f64(blocks[0], n, p, h->in[0]);
         for (size_t e = 0; e < n; e++) h->in[0][e] += h->in[1][e];
@@ -124,55 +127,54 @@ static int usable(const sherd__seen_code *c, size_t rows, size_t cols, sherd_dia
     return SHERD_OK;
 }
 
-int sherd__audit_share_hide(const sherd__seen_code *code, size_t rows, size_t cols,
-                            const double *const *blocks, uint32_t members, const sherd__entropy *e,
-                            uint32_t *const *out)
+int sherd__audit_share_hide(const sherd__seen_code *code, sherd__code_blocks of, uint32_t members,
+                            const sherd__entropy *e, uint32_t *const *out)
 {
     hiding h = { .code = code,
                  .lcc = { code->blocks, code->masks, code->shares },
-                 .rows = rows,
-                 .cols = cols,
+                 .rows = of.rows,
+                 .cols = of.cols,
                  .members = members,
                  .entropy = *e };
-    int err = usable(code, rows, cols, NULL);
+    int err = usable(code, of.rows, of.cols, NULL);
     if (err == 0) err = hiding_open(&h);
-    if (err == 0) err = code->one_time ? encode_one_time(&h, blocks, out) : encode(&h, blocks, out);
+    if (err == 0)
+        err = code->one_time ? encode_one_time(&h, of.block, out) : encode(&h, of.block, out);
     hiding_close(&h);
     return err;
 }
 
-int sherd__audit_share_games(sherd__findings *l, const sherd__seen_code *code, size_t rows,
-                             size_t cols, const double *const *real,
-                             const sherd__audit_options *opt, sherd_diag *d)
+int sherd__audit_share_games(sherd__findings *l, const sherd__seen_code *code,
+                             sherd__code_blocks of, const sherd__audit_options *opt, sherd_diag *d)
 {
     sherd__seeded state, masks_state;
     sherd__entropy e = sherd__entropy_seeded(&state, opt->seed ^ UINT64_C(0x67616d65));
     uint32_t members[SHERD__LCC_BLOCKS_MAX];
     double **zero = NULL, **made = NULL, **mixed = NULL;
-    int err = usable(code, rows, cols, d);
+    int err = usable(code, of.rows, of.cols, d);
     if (err != 0) return err;
     hiding h = { .code = code,
                  .lcc = { code->blocks, code->masks, code->shares },
-                 .rows = rows,
-                 .cols = cols,
+                 .rows = of.rows,
+                 .cols = of.cols,
                  .members = code->masks,
                  .entropy = sherd__entropy_seeded(&masks_state, opt->seed ^ UINT64_C(0x6d61736b)) };
-    size_t n = rows * cols;
+    size_t n = of.rows * of.cols;
     err = hiding_open(&h);
     if (err == 0) err = sherd__audit_blocks(&zero, code->blocks, n);
     if (err == 0) err = sherd__audit_blocks(&made, code->blocks, n);
     if (err == 0) err = sherd__audit_blocks(&mixed, code->blocks, n);
     if (err == 0) {
         for (uint32_t i = 0; i < code->masks; i++) members[i] = i;
-        sherd__audit_make_up(&e, made, code->blocks, rows, cols);
-        if (!real) real = (const double *const *)made;
+        sherd__audit_make_up(&e, made, code->blocks, of.rows, of.cols);
+        const double *const *real = of.block ? of.block : (const double *const *)made;
         sherd__audit_permuted(&e, real, mixed, code->blocks, n);
         sherd__game g = { "zero or structured",
                           code,
                           members,
                           code->masks,
-                          rows,
-                          cols,
+                          of.rows,
+                          of.cols,
                           { (const double *const *)zero, real },
                           { code->one_time ? encode_one_time : encode, &h } };
         err = sherd__audit_game(l, &g, opt, d);

@@ -262,7 +262,7 @@ static int take_all_apart(sherd__shares *s, shares_node *nodes, size_t len, size
     s->single.blocks = s->single.masks = s->single.shares = 1;
     s->single.one_time = blind;
     if (blind && slots && rows_of_blind(s, nodes, len, slots, n))
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the shares");
+        return sherd__fail_memory(d, "the shares");
     for (size_t i = 0; i < len; i++) {
         const uint32_t **index = s->index + 2 * i * s->code.primes_len;
         take_apart(s, index, &nodes[i].a, i, "A", s->rows_len ? s->rows[i] : NULL);
@@ -379,9 +379,12 @@ static int number_shares(sherd__shares *s, shares_node **nodes, size_t *len, con
     return SHERD_OK;
 }
 
-static int arrange(sherd__shares *s, shares_node *nodes, size_t len, const sherd__views *v,
-                   bool cut, const sherd__shares_want *w, sherd_diag *d)
+/* cut: the shares were read by the record's description of their cut. */
+static int arrange(sherd__shares *s, shares_node *nodes, size_t len, const shares_job *of, bool cut,
+                   sherd_diag *d)
 {
+    const sherd__views *v = of->v;
+    const sherd__shares_want *w = of->want;
     size_t parts = 2, most; /* A and B, and one for each additional operand that was sent */
     for (size_t i = 0; i < len; i++)
         if (nodes[i].tiles + (size_t)1 > parts) parts = nodes[i].tiles + (size_t)1;
@@ -394,7 +397,7 @@ static int arrange(sherd__shares *s, shares_node *nodes, size_t len, const sherd
     s->seen = sherd__calloc(parts + 2 * len, sizeof *s->seen);
     if (!s->numbered) s->domains = sherd__calloc(len, sizeof *s->domains);
     if (!s->parts || !s->arrays || !s->index || !s->seen || !s->domains || !s->rows)
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the shares");
+        return sherd__fail_memory(d, "the shares");
     if (!v->of_coordinator && !s->numbered)
         snprintf(s->note, sizeof s->note,
                  "nodes' own records do not tell which share is whose: coalitions are attacked in "
@@ -405,16 +408,16 @@ static int arrange(sherd__shares *s, shares_node *nodes, size_t len, const sherd
 }
 
 /* Reads the cut that the record describes; *cut is false if it has no usable description. */
-static int read_cut(sherd__shares *s, shares_node *nodes, const sherd__views *v, uint64_t job,
-                    const sherd__shares_want *w, bool *cut, sherd_diag *d)
+static int read_cut(sherd__shares *s, shares_node *nodes, shares_job of, bool *cut, sherd_diag *d)
 {
-    const sherd__view_coded *c = v->of_coordinator ? sherd__view_coding(v, job) : NULL;
+    const sherd__views *v = of.v;
     int err = SHERD_OK;
     *cut = false;
-    if (!c) return SHERD_OK;
+    of.cut = v->of_coordinator ? sherd__view_coding(v, of.job) : NULL;
+    if (!of.cut) return SHERD_OK;
     for (uint32_t i = 0; i < v->domains_len && !err; i++)
-        err = sherd__shares_domain(&nodes[i], v, i, job, w, c, &s->code);
-    if (!err) err = sherd__shares_cut(s, nodes, v, job, c, w->n, w->rows, d);
+        err = sherd__shares_domain(&nodes[i], &of, i, &s->code);
+    if (!err) err = sherd__shares_cut(s, nodes, &of, d);
     *cut = !err;
     if (err != SHERD_EFORMAT) return err;
     for (uint32_t i = 0; i < v->domains_len; i++) sherd__shares_node_fini(&nodes[i]);
@@ -427,17 +430,18 @@ static int read_cut(sherd__shares *s, shares_node *nodes, const sherd__views *v,
 int sherd__shares_read(sherd__shares *out, const sherd__views *v, uint64_t job,
                        const sherd__shares_want *w, sherd_diag *d)
 {
+    const shares_job of = { v, job, w, NULL };
     sherd__shares s = { 0 };
     size_t len = v->domains_len;
     bool cut = false;
     shares_node *nodes = sherd__calloc(len, sizeof *nodes);
-    int err = nodes ? read_cut(&s, nodes, v, job, w, &cut, d) : SHERD_ENOMEM;
+    int err = nodes ? read_cut(&s, nodes, of, &cut, d) : SHERD_ENOMEM;
     for (uint32_t i = 0; i < len && !err && !cut; i++)
-        err = sherd__shares_domain(&nodes[i], v, i, job, w, NULL, &s.code);
+        err = sherd__shares_domain(&nodes[i], &of, i, &s.code);
     if (!err && !v->of_coordinator) err = number_shares(&s, &nodes, &len, v, job, w);
     if (err == SHERD_ENOMEM)
         err = sherd__fail(d, err, "give fewer --rows", "out of memory for the shares");
-    if (!err) err = arrange(&s, nodes, len, v, cut, w, d);
+    if (!err) err = arrange(&s, nodes, len, &of, cut, d);
     for (size_t i = 0; nodes && i < len; i++) sherd__shares_node_fini(&nodes[i]);
     sherd__free(nodes);
     *out = s;

@@ -184,14 +184,26 @@ static int check_data(const sherd__view_coded *c, const uint32_t *order, uint64_
                        (unsigned long long)c->rows, (unsigned long long)n);
 }
 
-static int take_all(sherd__shares *s, shares_node *nodes, const cut *k, const held *of,
-                    const rank *order, uint32_t len, const uint8_t *common, const uint32_t *rows,
+/* The shares that are attacked: the panels that domains hold, the first `len` domains in this
+ * order, and which panels all of them have; rows: the order of the data's rows, or NULL. */
+typedef struct chosen {
+    const held *of;
+    const rank *order;
+    uint32_t len;
+    const uint8_t *common;
+    const uint32_t *rows;
+} chosen;
+
+static int take_all(sherd__shares *s, shares_node *nodes, const cut *k, const chosen *x,
                     size_t rows_max)
 {
+    const rank *order = x->order;
+    const uint8_t *common = x->common;
+    const uint32_t len = x->len;
     uint64_t there = 0;
     int err = SHERD_OK;
     for (uint32_t i = 0; i < len && !err; i++)
-        err = take_panels(&nodes[order[i].domain].a, k, of + order[i].domain * k->panels, common,
+        err = take_panels(&nodes[order[i].domain].a, k, x->of + order[i].domain * k->panels, common,
                           rows_max);
     if (err) return err;
     size_t kept = nodes[order[0].domain].a.kept, cells;
@@ -204,7 +216,7 @@ static int take_all(sherd__shares *s, shares_node *nodes, const cut *k, const he
         for (uint64_t p = 0; p < k->panels; p++)
             nodes[order[i].domain].a.sent += spot_of(k, p).count;
     }
-    name_rows(k, common, rows, kept, s->rows[0]);
+    name_rows(k, common, x->rows, kept, s->rows[0]);
     for (uint64_t p = 0; p < k->panels; p++) there += common[p];
     if (there < k->panels || len < s->code.shares)
         snprintf(s->note, sizeof s->note,
@@ -213,9 +225,10 @@ static int take_all(sherd__shares *s, shares_node *nodes, const cut *k, const he
     return SHERD_OK;
 }
 
-int sherd__shares_cut(sherd__shares *s, shares_node *nodes, const sherd__views *v, uint64_t job,
-                      const sherd__view_coded *c, uint64_t n, size_t rows_max, sherd_diag *d)
+int sherd__shares_cut(sherd__shares *s, shares_node *nodes, const shares_job *from, sherd_diag *d)
 {
+    const sherd__views *v = from->v;
+    const sherd__view_coded *c = from->cut;
     const uint32_t *rows = c->stays && v->order_len == c->rows ? v->order : NULL;
     const sherd__lcc code = { c->blocks, c->masks, c->shares };
     const cut k = cut_of(c);
@@ -223,7 +236,7 @@ int sherd__shares_cut(sherd__shares *s, shares_node *nodes, const sherd__views *
     for (uint32_t q = 0; q < s->code.primes_len; q++)
         if (sherd__lcc_check(&code, s->code.primes[q])) return SHERD_EFORMAT;
     if (c->shares != v->domains_len || s->code.primes_len == 0) return SHERD_EFORMAT;
-    int err = check_data(c, rows, n, d);
+    int err = check_data(c, rows, from->want->n, d);
     if (err) return err;
     if (k.panels > UINT32_MAX || !sherd__mul(c->shares, (size_t)k.panels, &cells))
         return SHERD_EFORMAT;
@@ -232,7 +245,7 @@ int sherd__shares_cut(sherd__shares *s, shares_node *nodes, const sherd__views *
     rank *order = sherd__calloc(c->shares, sizeof *order);
     if (!of || !common || !order) err = SHERD_ENOMEM;
     for (uint32_t i = 0; i < c->shares && !err; i++)
-        order[i] = (rank){ find_panels(&k, v, i, job, &s->code, of + i * k.panels), i };
+        order[i] = (rank){ find_panels(&k, v, i, from->job, &s->code, of + i * k.panels), i };
     uint32_t len = err ? 0 : choose(of, k.panels, order, c->shares, common);
     if (!err && len == 0) err = SHERD_EFORMAT;
     s->code.blocks = c->blocks;
@@ -242,7 +255,8 @@ int sherd__shares_cut(sherd__shares *s, shares_node *nodes, const sherd__views *
     s->stays = c->stays;
     s->largest = c->largest;
     s->largest_b = c->right;
-    if (!err) err = take_all(s, nodes, &k, of, order, len, common, rows, rows_max);
+    const chosen x = { of, order, len, common, rows };
+    if (!err) err = take_all(s, nodes, &k, &x, from->want->rows);
     sherd__free(of);
     sherd__free(common);
     sherd__free(order);

@@ -32,13 +32,19 @@ typedef struct shares_node {
 /** Returns whether a task is a product with a coded left block. Its right block may be public, and
  *  then of any kind. */
 bool sherd__shares_coded(const sherd__node_view *v, const sherd__view_task *t);
+/** A job of a record, within the limits of `want`. cut: the record's description of it, or NULL. */
+typedef struct shares_job {
+    const sherd__views *v;
+    uint64_t job;
+    const sherd__shares_want *want;
+    const sherd__view_coded *cut;
+} shares_job;
 /**
- * Reads what a domain's nodes have of a job: the tiles of its B and, if cut is NULL, its share of
- * A, within the limits of w. cut: the record's description of the job. code: its primes, once they
- * are known. What cannot be read is left out. SHERD_ENOMEM.
+ * Reads what a domain's nodes have of a job: the tiles of its B and, without a description of its
+ * cut, its share of A. code: its primes, once they are known. What cannot be read is left out.
+ * SHERD_ENOMEM.
  */
-int sherd__shares_domain(shares_node *n, const sherd__views *v, uint32_t domain, uint64_t job,
-                         const sherd__shares_want *w, const sherd__view_coded *cut,
+int sherd__shares_domain(shares_node *n, const shares_job *of, uint32_t domain,
                          sherd__seen_code *code) SHERD_MUST;
 void sherd__shares_node_fini(shares_node *n);
 /** Returns the body of a block; the caller frees it with sherd__free. SHERD_EFRAME: it cannot be
@@ -51,11 +57,10 @@ int sherd__shares_append(shares_panel *p, const sherd__fragment_info *info, cons
 /**
  * Reads shares of A by the record's description of their cut. It sets nodes[i].a of each domain
  * that has enough (the same panels for all) and s->rows[0], the row of the data of each row of each
- * block. n: rows of the data, or 0. SHERD_EFORMAT: no transferred block has that cut. SHERD_EINVAL:
+ * block. SHERD_EFORMAT: no transferred block has that cut. SHERD_EINVAL:
  * the data are not those of the record. SHERD_ENOMEM.
  */
-int sherd__shares_cut(sherd__shares *s, shares_node *nodes, const sherd__views *v, uint64_t job,
-                      const sherd__view_coded *c, uint64_t n, size_t rows_max,
+int sherd__shares_cut(sherd__shares *s, shares_node *nodes, const shares_job *from,
                       sherd_diag *d) SHERD_MUST;
 
 #endif

@@ -208,15 +208,15 @@ static int make_room(shares_node *n, uint32_t wanted, size_t there)
     return n->b && n->rights ? SHERD_OK : SHERD_ENOMEM;
 }
 
-int sherd__shares_domain(shares_node *n, const sherd__views *v, uint32_t domain, uint64_t job,
-                         const sherd__shares_want *w, const sherd__view_coded *cut,
+int sherd__shares_domain(shares_node *n, const shares_job *of, uint32_t domain,
                          sherd__seen_code *code)
 {
-    const bool lefts = !cut;
+    const sherd__shares_want *w = of->want;
+    const bool lefts = !of->cut;
     const turn *left = NULL, *right = NULL; /* of the previous task: most blocks are used again */
     turn *list;
     size_t len;
-    int err = list_turns(v, domain, job, !cut || !cut->stays, &list, &len);
+    int err = list_turns(of->v, domain, of->job, !of->cut || !of->cut->stays, &list, &len);
     if (err) return err;
     err = make_room(n, w->rights, len);
     for (size_t i = 0; i < len && !err && (lefts || !n->more); i++) {

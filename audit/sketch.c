@@ -31,7 +31,7 @@ static int open_digits(sketch *s, sherd_diag *d)
 {
     const size_t pixels = SHERD__DIGIT_PIXELS, all = 2 * ROWS;
     s->drawn = sherd__alloc(all * (pixels + 1));
-    if (!s->drawn) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the digits");
+    if (!s->drawn) return sherd__fail_memory(d, "the digits");
     uint8_t *labels = s->drawn + all * pixels;
     sherd__digits_draw(SHERD__DIGITS_SEED, 0, all, s->drawn, labels);
     s->x = sherd_view_c(s->drawn, SHERD_U8, ROWS, pixels);
@@ -42,17 +42,26 @@ static int open_digits(sketch *s, sherd_diag *d)
     return err ? err : sherd__public_make(&s->pub, others, &their_labels, ROWS, d);
 }
 
+static sherd__attack attack_of(sketch *s)
+{
+    return (sherd__attack){
+        .who = "node-1", .truth = &s->truth, .pub = &s->pub, .findings = &s->found
+    };
+}
+
 static int attack_clear(sketch *s, sherd_audit_form form, uint32_t nodes, sherd_diag *d)
 {
     const sherd__clear_options opt = { .n = ROWS, .test_rows = TESTS, .sketch = true };
+    const sherd__attack by = attack_of(s);
     sherd__adversary_view seen = { 0 };
     uint32_t *cols = NULL;
     size_t *at = NULL;
     int err = sherd__audit_assign(&cols, &at, s->x.cols, nodes, 1);
     if (!err)
-        err = sherd__adversary_view_make(&seen, form, s->x, cols, at[1], 0, ROWS / nodes, ROWS);
+        err = sherd__adversary_view_make(&seen, form, s->x,
+                                         &(sherd__node_part){ cols, at[1], 0, ROWS / nodes }, ROWS);
     if (err) err = sherd__fail(d, err, NULL, "out of memory for what the node sees");
-    else err = sherd__audit_clear(&s->found, NULL, &seen, "node-1", &s->truth, &s->pub, &opt, d);
+    else err = sherd__audit_clear(&by, &seen, &opt, d);
     sherd__adversary_view_fini(&seen);
     sherd__free(cols);
     sherd__free(at);
@@ -63,6 +72,7 @@ static int attack_clear(sketch *s, sherd_audit_form form, uint32_t nodes, sherd_
 static int attack_share(sketch *s, uint32_t nodes, sherd_diag *d)
 {
     const sherd__clear_options opt = { .n = ROWS, .test_rows = TESTS };
+    const sherd__attack by = attack_of(s);
     const uint32_t blocks = sherd__lcc_blocks(nodes, 1, 0, true);
     if (blocks == 0 || blocks + 1 > SHERD__LCC_BLOCKS_MAX) return SHERD_OK;
     const sherd__seen_code code = { .blocks = blocks,
@@ -79,8 +89,10 @@ static int attack_share(sketch *s, uint32_t nodes, sherd_diag *d)
     for (size_t r = 0; r < ROWS && !err; r++)
         sherd__truth_row(&s->truth, r, in[r / height] + r % height * s->x.cols);
     if (!err)
-        err = sherd__audit_share_hide(&code, height, s->x.cols, (const double *const *)in, 1, &e,
-                                      &share);
+        err = sherd__audit_share_hide(&code,
+                                      (sherd__code_blocks){ height, s->x.cols,
+                                                            (const double *const *)in },
+                                      1, &e, &share);
     if (err) {
         err = sherd__fail(d, err, NULL, "cannot encode the digits");
     } else {
@@ -88,7 +100,7 @@ static int attack_share(sketch *s, uint32_t nodes, sherd_diag *d)
             .name = "A", .code = &code, .rows = height, .cols = s->x.cols, .residues = index
         };
         index[0] = share;
-        err = sherd__audit_coded(&s->found, NULL, &seen, 0, "node-1", &s->truth, &s->pub, &opt, d);
+        err = sherd__audit_coded(&by, &seen, 0, &opt, d);
     }
     sherd__free(in);
     sherd__free(share);

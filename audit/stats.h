@@ -187,17 +187,21 @@ typedef struct sherd__game {
  */
 int sherd__audit_game(sherd__findings *l, const sherd__game *g, const sherd__audit_options *opt,
                       sherd_diag *d) SHERD_MUST;
+/** The K blocks of a code, rows x cols each; block NULL: made-up ones. */
+typedef struct sherd__code_blocks {
+    size_t rows, cols;
+    const double *const *block;
+} sherd__code_blocks;
 /** Plays two games (zero or real; real or its entries permuted) for the first T shares against the
  *  scheme's own functions: crypto/lagrange.h and crypto/mask.h; schemes/blind/blind.h for a
  *  one-time code, with all rounds under one key and new rows of masks in each, as a mask file
- *  provides them. real: K blocks; NULL: made-up ones. */
-int sherd__audit_share_games(sherd__findings *l, const sherd__seen_code *code, size_t rows,
-                             size_t cols, const double *const *real,
-                             const sherd__audit_options *opt, sherd_diag *d) SHERD_MUST;
-/** Hides K blocks of rows x cols integers by the scheme's own functions, under fresh masks. out: as
+ *  provides them. */
+int sherd__audit_share_games(sherd__findings *l, const sherd__seen_code *code,
+                             sherd__code_blocks of, const sherd__audit_options *opt,
+                             sherd_diag *d) SHERD_MUST;
+/** Hides K blocks of integers by the scheme's own functions, under fresh masks. out: as
  *  of sherd__game_encoder, for shares 0 to members - 1. SHERD_ENOMEM, SHERD_EINVAL. */
-int sherd__audit_share_hide(const sherd__seen_code *code, size_t rows, size_t cols,
-                            const double *const *blocks, uint32_t members, const sherd__entropy *e,
-                            uint32_t *const *out) SHERD_MUST;
+int sherd__audit_share_hide(const sherd__seen_code *code, sherd__code_blocks of, uint32_t members,
+                            const sherd__entropy *e, uint32_t *const *out) SHERD_MUST;
 
 #endif

@@ -41,13 +41,21 @@ void sherd__scaled(const uint32_t *x, size_t n, uint32_t scale, uint32_t p, uint
 void sherd__joined(const uint32_t *x, uint32_t scale, uint32_t p, const uint32_t *y,
                    uint32_t scale2, uint32_t q, size_t n, uint64_t *out);
 
+/** Features and blocks of n doubles each. */
+typedef struct sherd__linear {
+    const double *const *feature;
+    uint32_t features;
+    const double *const *block;
+    uint32_t blocks;
+    size_t n;
+} sherd__linear;
+
 /**
  * Runs a linear attacker: it fits each block to the features on even entries and is judged on odd
- * ones. feature[f] and block[j] have n doubles. Appends the best block's R^2. SHERD_ENOMEM.
+ * ones. Appends the best block's R^2. SHERD_ENOMEM.
  */
 int sherd__audit_linear(sherd__findings *l, const sherd_audit_finding *about,
-                        const double *const *feature, uint32_t features, const double *const *block,
-                        uint32_t blocks, size_t n) SHERD_MUST;
+                        const sherd__linear *x) SHERD_MUST;
 
 /** Allocates `blocks` blocks of n zeros in one allocation, which the caller frees with
  *  sherd__free(*out). SHERD_ENOMEM. */

@@ -583,5 +583,5 @@ int sherd__audit_streams(sherd__findings *l, const sherd__seen *seen, size_t see
     sherd__free(s.kept.list);
     sherd__free(s.ratios.list);
     if (err == SHERD_EINTERRUPTED) return sherd__fail(d, err, NULL, "interrupted");
-    return err == SHERD_ENOMEM ? sherd__fail(d, err, NULL, "out of memory") : err;
+    return err == SHERD_ENOMEM ? sherd__fail_memory(d, "the masks of the shares") : err;
 }

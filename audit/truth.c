@@ -76,8 +76,7 @@ static int open_columns(sherd__truth *out, sherd__truth t, int err, sherd_diag *
     t.by_key = sherd__calloc(a.cols, sizeof *t.by_key);
     t.first = sherd__calloc(a.cols, sizeof *t.first);
     double *line = sherd__calloc(a.cols, sizeof *line);
-    if (err || !t.by_key || !t.first || !line)
-        err = sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the operand");
+    if (err || !t.by_key || !t.first || !line) err = sherd__fail_memory(d, "the operand");
     for (size_t r = 0; r < a.rows && !err; r++) {
         sherd__truth_row(&t, r, line);
         for (size_t c = 0; c < a.cols; c++) sherd__key_add(&t.by_key[c].key, line[c]);

@@ -204,10 +204,20 @@ static mixture mix_of_two_codes(const sherd__seen_code *a, uint32_t i, const she
     return m;
 }
 
+/* Share i of one encoding and share j of another. */
+typedef struct two_shares {
+    const sherd__seen *a;
+    uint32_t i;
+    const sherd__seen *b;
+    uint32_t j;
+} two_shares;
+
 /* Mixes the entries that both have, position by position; rows may have different lengths. */
-static size_t mix(const mixture *m, const sherd__seen *a, uint32_t i, const sherd__seen *b,
-                  uint32_t j, uint32_t prime, size_t room, uint32_t *out)
+static size_t mix(const mixture *m, const two_shares *of, uint32_t prime, size_t room,
+                  uint32_t *out)
 {
+    const sherd__seen *a = of->a, *b = of->b;
+    const uint32_t i = of->i, j = of->j;
     const uint32_t *x = sherd__seen_residues(a, i, prime), *y = sherd__seen_residues(b, j, prime);
     size_t rows = a->rows < b->rows ? a->rows : b->rows, n = 0;
     size_t cols = a->cols < b->cols ? a->cols : b->cols;
@@ -221,9 +231,10 @@ static size_t mix(const mixture *m, const sherd__seen *a, uint32_t i, const sher
 }
 
 /* Tests whether the mixture is that of the operands, for an attacker who guessed both. */
-static int confirm(looking *g, const sherd_audit_finding *f, const mixture *m, const sherd__seen *a,
-                   const sherd__seen *b, uint32_t p, size_t n)
+static int confirm(looking *g, const sherd_audit_finding *f, const mixture *m, const two_shares *of,
+                   uint32_t p, size_t n)
 {
+    const sherd__seen *a = of->a, *b = of->b;
     uint32_t k = a->code->blocks;
     if (!a->blocks || !b->blocks || a->rows != b->rows || a->cols != b->cols) return SHERD_OK;
     sherd__predicted(b->blocks, m->weight + k, b->code->blocks, p, n, g->guess);
@@ -248,6 +259,7 @@ static int pair_shares(looking *g, const sherd__seen *a, uint32_t i, const sherd
     const sherd__seen_code *c = a->code;
     bool one = sherd__code_same(c, b->code);
     sherd_audit_finding f = about(g, "differences", a, i);
+    const two_shares both = { a, i, b, j };
     mixture m[2];
     size_t n = 0;
     int err = SHERD_OK;
@@ -255,18 +267,18 @@ static int pair_shares(looking *g, const sherd__seen *a, uint32_t i, const sherd
         mixture *now = &m[q > 0];
         *now = one ? mix_of_one_code(g, i, q) : mix_of_two_codes(c, i, b->code, j, q);
         if (plus) negate(now, c->blocks, b->code->blocks, c->primes[q]);
-        n = mix(now, a, i, b, j, q, g->room, g->first);
+        n = mix(now, &both, q, g->room, g->first);
         sherd__scaled(g->first, n, 1, c->primes[q], g->x);
         snprintf(f.subject, sizeof f.subject, "%.16s %s %.16s, prime %u", a->name, of, b->name,
                  c->primes[q]);
         err = sherd__uniform_look(g->l, &f, g->x, n, c->primes[q],
                                   SHERD__LOOK_ALL & ~SHERD__LOOK_PAIRS);
-        if (err == 0) err = confirm(g, &f, now, a, b, c->primes[q], n);
+        if (err == 0) err = confirm(g, &f, now, &both, c->primes[q], n);
         if (q != 1 || err != 0 ||
             !sherd__weights_agree(m[0].weight, c->primes[0], m[1].weight, c->primes[1],
                                   c->blocks + b->code->blocks))
             continue;
-        (void)mix(&m[0], a, i, b, j, 0, g->room, g->second);
+        (void)mix(&m[0], &both, 0, g->room, g->second);
         sherd__joined(g->second, 1, c->primes[0], g->first, 1, c->primes[1], n, g->x);
         snprintf(f.subject, sizeof f.subject, "%.16s %s %.16s, two primes", a->name, of, b->name);
         err = sherd__uniform_look(g->l, &f, g->x, n, (uint64_t)c->primes[0] * c->primes[1],

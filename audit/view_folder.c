@@ -20,7 +20,7 @@
 
 static int no_memory(sherd_diag *d)
 {
-    return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the record");
+    return sherd__fail_memory(d, "the record");
 }
 
 /* Returns whether a file name is plain, so that an index cannot refer to other folders. */

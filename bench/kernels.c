@@ -261,7 +261,8 @@ static void *encode_part(void *arg)
 {
     struct coding_part *t = arg;
     const share *s = encoding(t->c);
-    t->err = sherd__share_pass(s, &t->scratch, &s->a, t->masks, &t->span, t->out, NULL);
+    const share_source of = { &s->a, t->masks, &t->span };
+    t->err = sherd__share_pass(s, &t->scratch, &of, t->out, NULL);
     return NULL;
 }
 

@@ -75,7 +75,8 @@ static int judge(const sherd__bench_pair *p, const sherd_product_options *opt, s
     if (!err && opt->exact) err = sherd__fixed_choose(p->a, bits, "A", &fa, d);
     if (!err && opt->exact)
         err = sherd__fixed_choose(p->b, opt->bits_b ? opt->bits_b : bits, "B", &fb, d);
-    if (!err && opt->exact) err = sherd__reference_exact(a, p->b, &fa, &fb, ref, p->b.cols, d);
+    if (!err && opt->exact)
+        err = sherd__reference_exact(&(sherd__matrices){ a, p->b, ref, p->b.cols }, &fa, &fb, d);
     if (!err && (opt->exact ? memcmp(ref, p->c, len * sizeof *ref) != 0 : found.beyond > 0))
         err = sherd__fail(d, SHERD_EDIFFERS, "please report this",
                           "the product differs from the one computed here");

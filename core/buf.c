@@ -4,6 +4,7 @@
  */
 #include "core/buf.h"
 
+#include <assert.h>
 #include <sodium.h>
 #include <string.h>
 
@@ -42,6 +43,7 @@ int sherd__buf_reserve(sherd__buf *b, size_t len, uint8_t **at)
 
 void sherd__buf_commit(sherd__buf *b, size_t len)
 {
+    assert(len <= b->cap - b->len && "sherd__buf_reserve made room");
     b->len += len;
 }
 
@@ -57,6 +59,7 @@ int sherd__buf_append(sherd__buf *b, const void *src, size_t len)
 
 void sherd__buf_consume(sherd__buf *b, size_t n)
 {
+    assert(n <= b->len);
     if (n < b->len) memmove(b->data, b->data + n, b->len - n);
     b->len -= n;
 }

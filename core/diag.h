@@ -11,6 +11,11 @@
 int sherd__fail(sherd_diag *d, int code, const char *hint, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
+/** Records that an allocation failed, and returns SHERD_ENOMEM. The message is "out of memory for "
+ *  and `use`, a printf format that names what was to be held or done, such as "%zu labels". Where
+ *  the user can ask for less, sherd__fail gives that as the hint. */
+int sherd__fail_memory(sherd_diag *d, const char *use, ...) __attribute__((format(printf, 2, 3)));
+
 /** Writes "6.3 GB" or "820 KB" (powers of 1000, as in all messages) to out, and returns out. */
 const char *sherd__bytes_text(double bytes, char out[16]);
 

@@ -52,17 +52,34 @@ sherd_err_blame sherd_err_class(int err)
     return SHERD_BLAME_STORE;
 }
 
+__attribute__((format(printf, 5, 0))) static void record(sherd_diag *d, int code, const char *hint,
+                                                         const char *what, const char *fmt,
+                                                         va_list ap)
+{
+    if (!d || d->code != SHERD_OK) return;
+    int len = snprintf(d->message, sizeof d->message, "%s", what);
+    d->code = code;
+    vsnprintf(d->message + len, sizeof d->message - (size_t)len, fmt, ap);
+    snprintf(d->hint, sizeof d->hint, "%s", hint ? hint : "");
+}
+
 int sherd__fail(sherd_diag *d, int code, const char *hint, const char *fmt, ...)
 {
-    if (d && d->code == SHERD_OK) {
-        va_list ap;
-        va_start(ap, fmt);
-        d->code = code;
-        vsnprintf(d->message, sizeof d->message, fmt, ap);
-        snprintf(d->hint, sizeof d->hint, "%s", hint ? hint : "");
-        va_end(ap);
-    }
+    va_list ap;
+    va_start(ap, fmt);
+    record(d, code, hint, "", fmt, ap);
+    va_end(ap);
     return code;
+}
+
+int sherd__fail_memory(sherd_diag *d, const char *use, ...)
+{
+    va_list ap;
+    va_start(ap, use);
+    record(d, SHERD_ENOMEM, "free memory, or raise the limit of this process or its container",
+           "out of memory for ", use, ap);
+    va_end(ap);
+    return SHERD_ENOMEM;
 }
 
 const char *sherd__bytes_text(double bytes, char out[16])

@@ -4,6 +4,7 @@
  */
 #include "core/executor.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdbool.h>
 
@@ -126,6 +127,7 @@ void sherd__executor_expect(sherd__executor *e)
 void sherd__executor_finish(sherd__executor *e, sherd__executor_item *w)
 {
     pthread_mutex_lock(&e->lock);
+    assert(e->expected > 0);
     push(&e->finished, w);
     e->expected--;
     pthread_cond_broadcast(&e->more);
@@ -142,6 +144,7 @@ size_t sherd__executor_drain(sherd__executor *e)
     size_t n = 0;
     for (sherd__executor_item *next; w; w = next, n++) {
         next = w->next;
+        assert(e->pending > 0);
         e->pending--; /* accessed only by the submitting thread */
         w->done(w);
     }

@@ -6,6 +6,7 @@
  */
 #include "core/grouped.h"
 
+#include <assert.h>
 #include <sodium.h>
 #include <string.h>
 
@@ -101,6 +102,7 @@ static void shrink(const sherd__grouped *g, sherd__buckets *b, size_t len)
 
 void sherd__grouped_fini(sherd__grouped *g)
 {
+    assert(g->all == 0);
     (void)resize(g, &g->items, 0);
     (void)resize(g, &g->groups, 0);
 }

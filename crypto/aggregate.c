@@ -239,7 +239,7 @@ int sherd__aggregate_reveal(const sherd__aggregate *a, const uint64_t *uploads, 
                                    who[j], a->nodes);
     size_t len = (size_t)u * u + 2 * (size_t)u + 1;
     uint64_t *rows = sherd__calloc(len, sizeof *rows);
-    if (!rows) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a sum");
+    if (!rows) return sherd__fail_memory(d, "a sum");
     uint64_t *at = rows + (size_t)u * u, *whole = at + u;
     for (uint32_t j = 0; j < u; j++) at[j] = (uint64_t)who[j] + 1;
     vanishing(at, u, whole);

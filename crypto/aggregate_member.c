@@ -50,7 +50,7 @@ int sherd__aggregate_member_new(sherd__aggregate_member **out, const sherd__aggr
     if (self >= a->nodes)
         return sherd__fail(d, SHERD_EINVAL, NULL, "node %u of %u", self, a->nodes);
     sherd__aggregate_member *m = sherd__calloc(1, sizeof *m);
-    if (!m) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to aggregate");
+    if (!m) return sherd__fail_memory(d, "aggregation");
     m->a = *a;
     m->self = self;
     m->job = job;
@@ -66,8 +66,8 @@ int sherd__aggregate_member_new(sherd__aggregate_member **out, const sherd__aggr
     }
     if (!m->keys || !m->held || !m->survivors || !m->confirmed || !m->pieces || !m->bytes) {
         sherd__aggregate_member_free(m);
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for %u pieces of %zu numbers",
-                           a->nodes, sherd__aggregate_piece_len(a));
+        return sherd__fail_memory(d, "%u pieces of %zu numbers", a->nodes,
+                                  sherd__aggregate_piece_len(a));
     }
     memcpy(m->keys, keys, a->nodes * sizeof *m->keys);
     *out = m;
@@ -141,7 +141,7 @@ int sherd__aggregate_send(sherd__aggregate_member *m, uint32_t to, uint8_t *seal
     int err = check_other(m, to, d);
     if (err != 0) return err;
     uint64_t *piece = sherd__alloc(piece_bytes(m));
-    if (!piece) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a piece");
+    if (!piece) return sherd__fail_memory(d, "a piece");
     sherd__aggregate_piece(m->mask, to, piece);
     sherd__aggregate_print(piece, m->piece, m->bytes);
     sherd__wipe(piece, piece_bytes(m));

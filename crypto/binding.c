@@ -6,6 +6,7 @@
  */
 #include "crypto/binding.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -117,6 +118,7 @@ int sherd__binding_hold(sherd__binding *b, size_t run, sherd__binding_hash *h)
 {
     uint64_t none = 0;
     fold(b, h);
+    assert(run < b->runs);
     uint64_t tag = h->tag | HELD;
     *h = (sherd__binding_hash){ 0 };
     if (atomic_compare_exchange_strong(&b->tags[run], &none, tag) || none == tag) return SHERD_OK;

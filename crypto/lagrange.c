@@ -7,6 +7,7 @@
  */
 #include "crypto/lagrange.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/wipe.h"
@@ -196,6 +197,7 @@ void sherd__lcc_encode(const double *w, uint32_t shares, uint32_t blocks, uint32
     int32_t words[CHUNK];
     double partial[CHUNK];
     const double *x[SHERD__LCC_BLOCKS_MAX];
+    assert(blocks <= SHERD__LCC_BLOCKS_MAX);
     if (sherd__lcc_encode_steps(w, shares, blocks, p, in, n, out)) return;
     size_t wide = sherd__lcc_encode_wide(w, shares, blocks, p, in, n, out);
     for (size_t at = wide; at < n; at += CHUNK) {

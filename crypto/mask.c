@@ -8,6 +8,7 @@
  */
 #include "crypto/mask.h"
 
+#include <assert.h>
 #include <sodium.h>
 #include <stdbool.h>
 #include <string.h>
@@ -191,28 +192,31 @@ static int residues(sherd__keystream *ks, const uint32_t *w, size_t n, size_t pi
     return err;
 }
 
-/* Reads columns [c0, c0+n) of several rows in one read of the keystream. */
-static int read_rows(sherd__masks *m, sherd__keystream *ks, const sherd__mask_id *id, uint64_t row0,
-                     size_t rows, size_t c0, size_t n, double *out, size_t ld)
+/* Reads a part in one read of the keystream. */
+static int read_rows(sherd__masks *m, sherd__keystream *ks, const sherd__mask_id *id,
+                     sherd__mask_part part, double *out, size_t ld)
 {
-    uint64_t stride = (id->width + BLOCK_WORDS - 1) / BLOCK_WORDS, first = c0 / BLOCK_WORDS;
-    size_t words = (rows - 1) * stride * BLOCK_WORDS + c0 % BLOCK_WORDS + n;
-    int err = sherd__keystream_read(ks, 0, row0 * stride + first, m->words, words * 4);
+    uint64_t stride = (id->width + BLOCK_WORDS - 1) / BLOCK_WORDS, first = part.col / BLOCK_WORDS;
+    size_t words = (part.rows - 1) * stride * BLOCK_WORDS + part.col % BLOCK_WORDS + part.cols;
+    int err = sherd__keystream_read(ks, 0, part.row * stride + first, m->words, words * 4);
     if (words > m->used) m->used = words;
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
     for (size_t i = 0; i < words; i++) m->words[i] = __builtin_bswap32(m->words[i]);
 #endif
-    for (size_t i = 0; i < rows && err == 0; i++)
-        err = residues(ks, m->words + i * stride * BLOCK_WORDS + c0 % BLOCK_WORDS, n, PIECE,
-                       (row0 + i) * stride * BLOCK_WORDS + c0, id->p, out + i * ld);
+    for (size_t i = 0; i < part.rows && err == 0; i++)
+        err = residues(ks, m->words + i * stride * BLOCK_WORDS + part.col % BLOCK_WORDS, part.cols,
+                       PIECE, (part.row + i) * stride * BLOCK_WORDS + part.col, id->p,
+                       out + i * ld);
     return err;
 }
 
-int sherd__masks_part(sherd__masks *m, const sherd__mask_id *id, uint64_t row0, size_t rows,
-                      size_t c0, size_t n, double *out, size_t ld)
+int sherd__masks_part(sherd__masks *m, const sherd__mask_id *id, sherd__mask_part part, double *out,
+                      size_t ld)
 {
+    const size_t rows = part.rows, n = part.cols;
     sherd__keystream *ks;
     size_t step = (id->width + BLOCK_WORDS - 1) / BLOCK_WORDS * BLOCK_WORDS;
+    assert(id->role && id->prime_index < 4 && id->width >= n && part.col <= id->width - n);
     if (rows == 0 || n == 0) return SHERD_OK;
     int err = stream_of(m, id, &ks);
     /* Neighbouring rows are read together only if little between them is discarded. */
@@ -220,9 +224,10 @@ int sherd__masks_part(sherd__masks *m, const sherd__mask_id *id, uint64_t row0, 
     for (size_t i = 0; i < rows && err == 0; i += together) {
         size_t some = rows - i < together ? rows - i : together;
         for (size_t c = 0; c < n && err == 0;) {
-            size_t room = WORDS - (c0 + c) % BLOCK_WORDS, part = n - c < room ? n - c : room;
-            err = read_rows(m, ks, id, row0 + i, some, c0 + c, part, out + i * ld + c, ld);
-            c += part;
+            size_t room = WORDS - (part.col + c) % BLOCK_WORDS, len = n - c < room ? n - c : room;
+            err = read_rows(m, ks, id, (sherd__mask_part){ part.row + i, some, part.col + c, len },
+                            out + i * ld + c, ld);
+            c += len;
         }
     }
     sherd__wipe(m->words, m->used * sizeof *m->words);
@@ -230,9 +235,7 @@ int sherd__masks_part(sherd__masks *m, const sherd__mask_id *id, uint64_t row0, 
     return err;
 }
 
-int sherd__masks_row(sherd__masks *m, sherd__mask_role role, uint32_t t, uint32_t prime_index,
-                     uint32_t p, uint64_t row, size_t n, double *out)
+int sherd__masks_row(sherd__masks *m, const sherd__mask_id *id, uint64_t row, double *out)
 {
-    sherd__mask_id id = { .role = role, .t = t, .prime_index = prime_index, .p = p, .width = n };
-    return sherd__masks_part(m, &id, row, 1, 0, n, out, n);
+    return sherd__masks_part(m, id, (sherd__mask_part){ row, 1, 0, id->width }, out, id->width);
 }

@@ -51,15 +51,21 @@ typedef struct sherd__mask_id {
     size_t width;
 } sherd__mask_id;
 
+/** Rows [row, row+rows) and columns [col, col+cols) of a mask, col+cols <= width. */
+typedef struct sherd__mask_part {
+    uint64_t row;
+    size_t rows, col, cols;
+} sherd__mask_part;
+
 /**
- * Computes rows [row0, row0+rows) and columns [c0, c0+n) of a mask, c0+n <= width: canonical
- * residues, uniform by rejection. out has row stride ld. Many short rows in one call cost much less
- * than one call for each. Errors: SHERD_ENOMEM or SHERD_EINTERNAL from the cipher.
+ * Computes a part of a mask: canonical residues, uniform by rejection. out has row stride ld. Many
+ * short rows in one call cost much less than one call for each. Errors: SHERD_ENOMEM or
+ * SHERD_EINTERNAL from the cipher.
  */
-int sherd__masks_part(sherd__masks *m, const sherd__mask_id *id, uint64_t row0, size_t rows,
-                      size_t c0, size_t n, double *out, size_t ld) SHERD_MUST;
-/** Computes one whole row: sherd__masks_part of width n. The same arguments give the same row. */
-int sherd__masks_row(sherd__masks *m, sherd__mask_role role, uint32_t t, uint32_t prime_index,
-                     uint32_t p, uint64_t row, size_t n, double *out) SHERD_MUST;
+int sherd__masks_part(sherd__masks *m, const sherd__mask_id *id, sherd__mask_part part, double *out,
+                      size_t ld) SHERD_MUST;
+/** Computes one whole row. The same arguments give the same row. */
+int sherd__masks_row(sherd__masks *m, const sherd__mask_id *id, uint64_t row,
+                     double *out) SHERD_MUST;
 
 #endif

@@ -24,7 +24,7 @@ int sherd__collective_share(const sherd_collective *c, void *bytes, size_t len, 
 {
     size_t n = len / 8 + (len % 8 != 0);
     int64_t *words = sherd__calloc(n, sizeof *words);
-    if (!words) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to share %zu bytes", len);
+    if (!words) return sherd__fail_memory(d, "%zu shared bytes", len);
     if (c->rank == 0 && len > 0) memcpy(words, bytes, len);
     int err = c->sum(c->ctx, words, n, d);
     if (!err && len > 0) memcpy(bytes, words, len);
@@ -35,7 +35,7 @@ int sherd__collective_share(const sherd_collective *c, void *bytes, size_t len, 
 int sherd__collective_agree(const sherd_collective *c, int err, uint32_t *who, sherd_diag *d)
 {
     int64_t *all = sherd__calloc(c->count, sizeof *all);
-    if (!all) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to agree");
+    if (!all) return sherd__fail_memory(d, "the agreement");
     all[c->rank] = err;
     int failed = c->sum(c->ctx, all, c->count, d);
     err = 0;
@@ -182,7 +182,7 @@ int sherd__gradients_among(sherd__gradient_engine *out, const sherd_collective *
     }
     if (!a || !a->parts || !a->words) {
         if (a) among_free(a);
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to train among peers");
+        return sherd__fail_memory(d, "all-reduce training");
     }
     a->inner = inner;
     *out = (sherd__gradient_engine){ &among_ops, a };

@@ -52,7 +52,7 @@ int sherd__grader_new(sherd__grader **out, const sherd__recipe *r, size_t batch,
 {
     sherd__recipe without = *r;
     sherd__grader *g = *out = sherd__calloc(1, sizeof *g);
-    if (!g) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a gradient");
+    if (!g) return sherd__fail_memory(d, "a gradient");
     without.l2 = 0;
     without.precision = SHERD_F64; /* sums and messages are made of doubles */
     g->batch = batch;
@@ -270,9 +270,9 @@ static sherd__targets targets_at(const sherd__grader *g, sherd__targets t, size_
     return t;
 }
 
-/* Makes one pass over `rows` rows of the shard. Returns the sum of their costs, and their hits. */
-static int learn(sherd__grader *g, const sherd__shard *s, size_t first, size_t rows, double *cost,
-                 uint64_t *hits, sherd_diag *d)
+/* Makes one pass over `rows` rows of the shard. Adds the sum of their costs, and their hits. */
+static int learn(sherd__grader *g, const sherd__shard *s, size_t first, size_t rows,
+                 sherd__graded *out, sherd_diag *d)
 {
     sherd__batch batch = { .x = sherd_view_sub(s->x, first, rows, 0, s->x.cols),
                            .targets = targets_at(g, s->targets, first) };
@@ -282,9 +282,9 @@ static int learn(sherd__grader *g, const sherd__shard *s, size_t first, size_t r
     int err = sherd__network_learn(g->network, (sherd__engine){ .products = g->products }, &batch,
                                    &mean, &y, d);
     if (err) return err;
-    *cost += mean * (double)rows;
+    out->cost += mean * (double)rows;
     if (batch.targets.labels)
-        *hits += sherd__labels_hit(y, rows, sherd__grader_width(g), batch.targets.labels);
+        out->hits += sherd__labels_hit(y, rows, sherd__grader_width(g), batch.targets.labels);
     return SHERD_OK;
 }
 
@@ -300,17 +300,16 @@ static void step_here(sherd__grader *g, double rate, double l2)
     }
 }
 
-static int run_local(sherd__grader *g, const sherd__shard *s, double *cost, uint64_t *hits,
-                     sherd_diag *d)
+static int run_local(sherd__grader *g, const sherd__shard *s, sherd__graded *out, sherd_diag *d)
 {
     const sherd__local_steps *how = &g->how->local;
     size_t all = s->x.rows, at = 0, count = sherd__network_count(g->network);
     size_t batch = how->batch && how->batch < all ? (size_t)how->batch : all;
-    double *params = sherd__network_params(g->network), first = 0, later = 0;
-    uint64_t hit = 0, dropped = 0;
+    double *params = sherd__network_params(g->network);
+    sherd__graded first = { 0 }, later = { 0 };
     int err = SHERD_OK;
     if (!g->before && !(g->before = sherd__alloc_large(count * sizeof(double))))
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for local steps");
+        return sherd__fail_memory(d, "local steps");
     for (size_t t = 0; t < g->tiers && !err; t++)
         err = g->how->need ? g->how->need(g->how->ctx, t, d) : SHERD_OK;
     if (err) return err;
@@ -319,11 +318,11 @@ static int run_local(sherd__grader *g, const sherd__shard *s, double *cost, uint
         size_t rows = all - at < batch ? all - at : batch;
         if (i > 0 && g->how->stop && g->how->stop(g->how->ctx))
             return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "nobody waits for these steps");
-        err = learn(g, s, at, rows, i == 0 ? &first : &later, i == 0 ? &hit : &dropped, d);
+        err = learn(g, s, at, rows, i == 0 ? &first : &later, d);
         if (err) return err;
         if (i == 0) {
-            *cost += first / (double)rows * (double)all;
-            *hits += hit * all / rows;
+            out->cost += first.cost / (double)rows * (double)all;
+            out->hits += first.hits * all / rows;
         }
         step_here(g, how->rate, how->l2);
         at = at + rows < all ? at + rows : 0;
@@ -339,15 +338,14 @@ static int run_local(sherd__grader *g, const sherd__shard *s, double *cost, uint
 int sherd__grader_run(sherd__grader *g, const sherd__shard *s, const sherd__grading *how,
                       double *cost, uint64_t *hits, sherd_diag *d)
 {
-    double sum = 0;
-    uint64_t hit = 0;
+    sherd__graded sum = { 0 };
     g->how = how;
     g->local = how->local.steps > 0;
-    int err = g->local ? run_local(g, s, &sum, &hit, d) : learn(g, s, 0, s->x.rows, &sum, &hit, d);
+    int err = g->local ? run_local(g, s, &sum, d) : learn(g, s, 0, s->x.rows, &sum, d);
     g->how = NULL;
     for (size_t t = 0; t < g->tiers; t++) sherd__grader_lend(g, t, NULL);
     if (err) return err;
-    *cost = sum;
-    *hits = hit;
+    *cost = sum.cost;
+    *hits = sum.hits;
     return SHERD_OK;
 }

@@ -100,6 +100,12 @@ void sherd__grader_lend(sherd__grader *g, size_t tier, const double *params);
 size_t sherd__grader_inputs(const sherd__grader *g);
 size_t sherd__grader_width(const sherd__grader *g);
 
+/** The sum of the costs of examples, and how many were hits. */
+typedef struct sherd__graded {
+    double cost;
+    uint64_t hits;
+} sherd__graded;
+
 /**
  * Grades one shard. *cost is the sum over its examples without L2; with local steps it is that of
  * the first step, scaled to the shard's number of examples. *hits is as in sherd__labels_hit. Local

@@ -46,7 +46,7 @@ sherd__version *sherd__gradients_version(gradients *g, sherd_diag *d)
     if (!g->current) {
         g->current = sherd__version_new(g->count, g->updates);
         if (!g->current) {
-            (void)sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a copy of the parameters");
+            (void)sherd__fail_memory(d, "a copy of the parameters");
             return NULL;
         }
         memcpy(g->current->values, sherd__network_params(g->o.network), g->count * sizeof(double));
@@ -450,7 +450,7 @@ int sherd__stepper_gradients(sherd__stepper *out, const sherd__gradients_options
     int err = sherd__gradients_check(opt, d);
     if (err) return err;
     gradients *g = sherd__calloc(1, sizeof *g);
-    if (!g) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for gradients");
+    if (!g) return sherd__fail_memory(d, "gradients");
     g->o = *opt;
     if (!g->o.shards) g->o.shards = SHERD__SHARDS_DEFAULT;
     err = sherd__gradients_lay_out(g);

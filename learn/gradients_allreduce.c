@@ -194,7 +194,7 @@ int sherd__stepper_allreduce(sherd__stepper *out, const sherd__gradients_options
     int err = check(opt, d);
     if (err) return err;
     circle *c = sherd__calloc(1, sizeof *c);
-    if (!c) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for gradients");
+    if (!c) return sherd__fail_memory(d, "gradients");
     c->g.o = *opt;
     c->lead = lead;
     if (!c->g.o.shards) c->g.o.shards = SHERD__SHARDS_DEFAULT;
@@ -207,7 +207,7 @@ int sherd__stepper_allreduce(sherd__stepper *out, const sherd__gradients_options
     }
     if (err || !c->dropped || !c->state) {
         free_memory(c);
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the training");
+        return sherd__fail_memory(d, "the training");
     }
     sherd__gradients_most(&c->g, c->most);
     *out = (sherd__stepper){ &sherd__allreduce_stepper_ops, c };

@@ -207,7 +207,7 @@ static int send_shards(gradients *g, const sherd__step *s, uint32_t first, uint3
 {
     size_t from = g->cuts[first], len = g->cuts[first + n] - from;
     piece *p = take_piece(g, len);
-    if (!p) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a gradient");
+    if (!p) return sherd__fail_memory(d, "a gradient");
     memcpy(p->rows, s->rows + from, len * sizeof *p->rows);
     for (uint32_t i = 0; i <= n; i++) p->cuts[i] = g->cuts[first + i] - from;
     p->rate = s->rate;
@@ -275,7 +275,7 @@ int sherd__gradients_async_step(gradients *g, const sherd__step *s, sherd__step_
     double all = (double)s->len;
     int err;
     if (!g->versions && !(g->versions = sherd__calloc(SHERD__SHARDS_MAX, sizeof *g->versions)))
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for gradients");
+        return sherd__fail_memory(d, "gradients");
     if (g->o.local_steps) all = sherd__gradients_local(g, s->rate, g->cuts, shards, g->local);
     g->applied = g->applied_hits = 0;
     g->applied_cost = 0;

@@ -240,7 +240,7 @@ static int start(here *a, uint32_t number, const sherd__recipe *r, unsigned bits
                 (h->sums = sherd__calloc(tiers, sizeof *h->sums));
     for (size_t t = 0; fits && t < tiers; t++)
         fits = (h->sums[t] = sherd__alloc_large(8 * sherd__grader_count(h->grader, t))) != NULL;
-    if (!fits) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a thread's gradients");
+    if (!fits) return sherd__fail_memory(d, "a thread's gradients");
     h->runs = pthread_create(&h->thread, NULL, work, h) == 0;
     return h->runs ? SHERD_OK : sherd__fail(d, SHERD_ENOMEM, NULL, "cannot start a thread");
 }
@@ -251,7 +251,7 @@ int sherd__gradients_here(sherd__gradient_engine *out, const sherd__recipe *r,
 {
     *out = (sherd__gradient_engine){ 0 };
     here *a = sherd__calloc(1, sizeof *a);
-    if (!a) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for threads");
+    if (!a) return sherd__fail_memory(d, "threads");
     a->data = data;
     a->batch = batch;
     a->last = &a->first;
@@ -261,7 +261,7 @@ int sherd__gradients_here(sherd__gradient_engine *out, const sherd__recipe *r,
     pthread_cond_init(&a->done, NULL);
     a->hands = sherd__calloc(threads, sizeof *a->hands);
     a->count = a->hands ? threads : 0;
-    int err = a->hands ? SHERD_OK : sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for threads");
+    int err = a->hands ? SHERD_OK : sherd__fail_memory(d, "threads");
     for (uint32_t i = 0; i < a->count && !err; i++) err = start(a, i, r, bits, d);
     if (err) {
         here_free(a);

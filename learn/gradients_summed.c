@@ -168,7 +168,7 @@ int sherd__stepper_summed(sherd__stepper *out, const sherd__gradients_options *o
     size_t len = 0;
     *out = (sherd__stepper){ 0 };
     summed *s = sherd__calloc(1, sizeof *s);
-    if (!s) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for gradients");
+    if (!s) return sherd__fail_memory(d, "gradients");
     s->g.o = (sherd__gradients_options){ .recipe = opt->recipe,
                                          .network = opt->network,
                                          .optimiser = opt->optimiser,
@@ -186,7 +186,7 @@ int sherd__stepper_summed(sherd__stepper *out, const sherd__gradients_options *o
     }
     if (err || !s->scales || !s->sum) {
         free_memory(s);
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for sums of gradients");
+        return sherd__fail_memory(d, "sums of gradients");
     }
     *out = (sherd__stepper){ &sherd__summed_ops, s };
     return SHERD_OK;

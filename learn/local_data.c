@@ -61,7 +61,7 @@ int sherd__own_new(sherd__own_grader **out, const sherd__own_options *o, sherd_d
     sherd__recipe r = *o->recipe;
     size_t counts[SHERD__RECIPE_LAYERS_MAX], kept;
     sherd__own_grader *g = *out = sherd__calloc(1, sizeof *g);
-    if (!g) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a gradient");
+    if (!g) return sherd__fail_memory(d, "a gradient");
     r.l2 = 0; /* it depends on the parameters and not on any example */
     r.precision = SHERD_F64;
     g->data = *o->data;
@@ -85,7 +85,7 @@ int sherd__own_new(sherd__own_grader **out, const sherd__own_options *o, sherd_d
         for (size_t t = 0; t < g->tiers; t++) g->at[t + 1] = g->at[t] + counts[t];
         err = check_columns(g, d);
     }
-    if (!err && take_memory(g)) err = sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for examples");
+    if (!err && take_memory(g)) err = sherd__fail_memory(d, "examples");
     if (err) {
         sherd__own_free(g);
         *out = NULL;
@@ -220,10 +220,11 @@ static void add_scaled(double *restrict sum, const double *restrict x, size_t n,
 }
 
 /* Grades without clipping: the sum of each batch is rounded once. */
-static int grade_batches(sherd__own_grader *g, uint64_t first, uint64_t rows, const int32_t *scales,
-                         unsigned room, int64_t *out, sherd_diag *d)
+static int grade_batches(sherd__own_grader *g, const sherd__own_request *r, int64_t *out,
+                         sherd_diag *d)
 {
-    double most = ldexp(1, (int)room), cost = 0;
+    double most = ldexp(1, (int)r->room), cost = 0;
+    uint64_t first = r->first, rows = r->rows;
     int64_t *extra = out + g->count;
     memset(g->sum, 0, g->count * sizeof *g->sum);
     memset(extra, 0, SHERD__SECURE_EXTRA * sizeof *extra);
@@ -239,30 +240,29 @@ static int grade_batches(sherd__own_grader *g, uint64_t first, uint64_t rows, co
         extra[2] += (int64_t)f.hits;
     }
     for (size_t t = 0; t < g->tiers; t++) {
-        double by = ldexp(1, scales[t]);
+        double by = ldexp(1, r->scales[t]);
         for (size_t i = g->at[t]; i < g->at[t + 1]; i++)
             out[i] = sherd__own_saturated(g->sum[i] * by, most);
     }
-    extra[1] = sherd__own_saturated(cost * ldexp(1, scales[g->tiers]), most);
+    extra[1] = sherd__own_saturated(cost * ldexp(1, r->scales[g->tiers]), most);
     return SHERD_OK;
 }
 
-static int grade(sherd__own_grader *g, sherd_multiplier by, uint64_t first, uint64_t rows,
-                 const int32_t *scales, unsigned room, int64_t *out, sherd_diag *d)
+static int grade(sherd__own_grader *g, sherd_multiplier by, const sherd__own_request *r,
+                 int64_t *out, sherd_diag *d)
 {
     g->now = by;
-    return g->clip > 0 ? sherd__own_grade_clipped(g, first, rows, scales, out, d)
-                       : grade_batches(g, first, rows, scales, room, out, d);
+    return g->clip > 0 ? sherd__own_grade_clipped(g, r->first, r->rows, r->scales, out, d)
+                       : grade_batches(g, r, out, d);
 }
 
 /* All of a sum is computed by one multiplier: two may round differently, and the norm that bounds
    an example's contribution does not cover that. */
-int sherd__own_grade(sherd__own_grader *g, uint64_t first, uint64_t rows, const int32_t *scales,
-                     unsigned room, int64_t *out, sherd_diag *d)
+int sherd__own_grade(sherd__own_grader *g, const sherd__own_request *r, int64_t *out, sherd_diag *d)
 {
     bool before = sherd__subnormal_flush(true);
-    int err = grade(g, g->products, first, rows, scales, room, out, d);
-    if (err == SHERD_EDEVICE) err = grade(g, g->here, first, rows, scales, room, out, d);
+    int err = grade(g, g->products, r, out, d);
+    if (err == SHERD_EDEVICE) err = grade(g, g->here, r, out, d);
     (void)sherd__subnormal_flush(before);
     return err;
 }

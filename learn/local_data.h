@@ -75,15 +75,21 @@ int sherd__own_memory(const sherd__recipe *r, bool clips, uint64_t *bytes,
  *  all must be finite. */
 double *sherd__own_params(sherd__own_grader *g);
 
+/** The places [first, first + rows), and how their sums become integers: x is rint(x 2^scale), at
+ *  most 2^room in absolute value. scales: by tier, that of the cost last; with clipping those of
+ *  tiers are ignored. */
+typedef struct sherd__own_request {
+    uint64_t first, rows;
+    const int32_t *scales;
+    unsigned room;
+} sherd__own_request;
+
 /**
- * Computes the sums over the places [first, first + rows): the gradient's numbers, then
- * SHERD__SECURE_EXTRA figures. `scales` are indexed by tier, with that of the cost last. The
- * integer of an entry x is rint(x 2^scale); with clipping the tiers' scales are ignored. Every
- * number of out is at most 2^room in absolute value.
+ * Computes the sums over places: the gradient's numbers, then SHERD__SECURE_EXTRA figures.
  *
  * Errors: SHERD_EINTERRUPTED if `stop` returned true (out is undefined then); SHERD_ENOMEM.
  */
-int sherd__own_grade(sherd__own_grader *g, uint64_t first, uint64_t rows, const int32_t *scales,
-                     unsigned room, int64_t *out, sherd_diag *d) SHERD_MUST;
+int sherd__own_grade(sherd__own_grader *g, const sherd__own_request *r, int64_t *out,
+                     sherd_diag *d) SHERD_MUST;
 
 #endif

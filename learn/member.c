@@ -50,7 +50,7 @@ int sherd__member_memory(const sherd__member_options *o, uint64_t *bytes, sherd_
 int sherd__member_new(sherd__member **out, const sherd__member_options *o, sherd_diag *d)
 {
     sherd__member *m = *out = sherd__calloc(1, sizeof *m);
-    if (!m) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to train");
+    if (!m) return sherd__fail_memory(d, "the training");
     m->recipe = *o->recipe;
     m->recipe.precision = SHERD_F64;
     int err = sherd__grader_new(&m->grader, &m->recipe, o->batch, o->bits, &o->by, d);
@@ -228,7 +228,7 @@ int sherd__member_commit(sherd__member *m, uint64_t round, double rate, sherd_di
 /* ---- rounds ---------------------------------------------------------------------------------- */
 
 int sherd__member_grade(sherd__member *m, const sherd__shard *s, const sherd__grading *how,
-                        int64_t *sums, double *cost, uint64_t *hits, sherd_diag *d)
+                        int64_t *sums, sherd__graded *out, sherd_diag *d)
 {
     void *of[SHERD__RECIPE_LAYERS_MAX];
     const double *params = sherd__network_params(m->network);
@@ -243,7 +243,7 @@ int sherd__member_grade(sherd__member *m, const sherd__shard *s, const sherd__gr
         memcpy(sherd__grader_params(m->grader, t), params + m->g->at[t],
                m->g->counts[t] * sizeof *params);
     }
-    return sherd__grader_run(m->grader, s, &all, cost, hits, d);
+    return sherd__grader_run(m->grader, s, &all, &out->cost, &out->hits, d);
 }
 
 static uint64_t print_of(uint64_t print, uint64_t round, const int64_t *sums, size_t n)
@@ -256,17 +256,17 @@ static uint64_t print_of(uint64_t print, uint64_t round, const int64_t *sums, si
     return h;
 }
 
-void sherd__member_absorb(sherd__member *m, uint64_t round, const int64_t *sums,
-                          const int32_t *scales, double by, bool local, sherd__member_figures *out)
+void sherd__member_absorb(sherd__member *m, const sherd__member_sum *sum,
+                          sherd__member_figures *out)
 {
     gradients *g = m->g;
     void *of[SHERD__RECIPE_LAYERS_MAX];
     sherd__sums s = { .tiers = g->tiers, .whole = true, .of = of, .counts = g->counts };
-    for (size_t t = 0; t < g->tiers; t++) of[t] = (void *)(uintptr_t)(sums + g->at[t]);
-    sherd__gradients_take(g, &(sherd__gradients_sum){ &s, scales, by, false });
-    if (!local) sherd__gradients_add_l2(g); /* local steps already include it */
+    for (size_t t = 0; t < g->tiers; t++) of[t] = (void *)(uintptr_t)(sum->sums + g->at[t]);
+    sherd__gradients_take(g, &(sherd__gradients_sum){ &s, sum->scales, sum->by, false });
+    if (!sum->local) sherd__gradients_add_l2(g); /* local steps already include it */
     sherd__gradients_most(g, out->most);
     out->l2 = sherd__gradients_l2(g);
-    out->print = m->next_print = print_of(m->print, round, sums, g->count);
-    m->absorbed = round;
+    out->print = m->next_print = print_of(m->print, sum->round, sum->sums, g->count);
+    m->absorbed = sum->round;
 }

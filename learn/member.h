@@ -70,7 +70,7 @@ int sherd__member_commit(sherd__member *m, uint64_t round, double rate, sherd_di
 /** Adds the sum of a shard's gradients to `sums`, which has `count` numbers. As sherd__grader_run;
  *  of `how` it uses scales, room, local and stop. */
 int sherd__member_grade(sherd__member *m, const sherd__shard *s, const sherd__grading *how,
-                        int64_t *sums, double *cost, uint64_t *hits, sherd_diag *d) SHERD_MUST;
+                        int64_t *sums, sherd__graded *out, sherd_diag *d) SHERD_MUST;
 
 /** Figures of a sum that all members know and must agree on. */
 typedef struct sherd__member_figures {
@@ -79,9 +79,16 @@ typedef struct sherd__member_figures {
     uint64_t print; /* of this sum and all that were committed; detects accidents, not liars */
 } sherd__member_figures;
 
-/** Makes the gradient of the sum over all members: sums 2^-scale / by, plus L2 unless it is of
- *  local steps. */
-void sherd__member_absorb(sherd__member *m, uint64_t round, const int64_t *sums,
-                          const int32_t *scales, double by, bool local, sherd__member_figures *out);
+/** The sum of a round over all members: of gradients, or of local steps. */
+typedef struct sherd__member_sum {
+    uint64_t round;
+    const int64_t *sums;
+    const int32_t *scales; /* by tier */
+    double by;             /* the gradient is sums 2^-scale / by */
+    bool local;
+} sherd__member_sum;
+
+/** Makes the gradient of a sum, plus L2 unless it is of local steps. */
+void sherd__member_absorb(sherd__member *m, const sherd__member_sum *s, sherd__member_figures *out);
 
 #endif

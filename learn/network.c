@@ -191,7 +191,7 @@ int sherd__network_new(const sherd__network_spec *spec, sherd__network **out, sh
 {
     *out = NULL;
     sherd__network *n = sherd__calloc(1, sizeof *n);
-    if (!n) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a network");
+    if (!n) return sherd__fail_memory(d, "a network");
     int err = begin(n, spec, d);
     if (err == 0 && !allocate(n)) err = SHERD_ENOMEM;
     if (err != 0) {

@@ -148,15 +148,26 @@ int sherd__network_forward(sherd__network *n, sherd__engine e, const sherd__batc
  */
 int sherd__network_learn(sherd__network *n, sherd__engine e, const sherd__batch *batch,
                          double *cost, const double **y, sherd_diag *d) SHERD_MUST;
+/** A step of an optimiser at a rate. keep: the gradient is needed afterwards. */
+typedef struct sherd__network_update {
+    sherd__optimiser *optimiser;
+    double rate;
+    bool keep;
+} sherd__network_update;
+/** The cost and the outputs y of a batch, as sherd__network_learn returns them. */
+typedef struct sherd__learnt {
+    double cost;
+    const double *y;
+} sherd__learnt;
 /**
- * Makes sherd__network_learn and one step of the optimiser at this rate (the step is started here),
+ * Makes sherd__network_learn and one step of the optimiser (the step is started here),
  * with the same bits as two separate calls. If products are computed on this machine and there are
  * no hooks, weights are updated while their gradient is in cache, and the gradient is stored only
  * if `keep` is set. On failure parameters and optimiser are untouched, except for SHERD_ENOMEM:
  * then a part of the step may have been made.
  */
 int sherd__network_step(sherd__network *n, sherd__engine e, const sherd__batch *batch,
-                        sherd__optimiser *o, double rate, bool keep, double *cost, const double **y,
+                        const sherd__network_update *by, sherd__learnt *out,
                         sherd_diag *d) SHERD_MUST;
 
 #endif

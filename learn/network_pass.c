@@ -141,14 +141,22 @@ static int backward(sherd__layer *l, const sherd__layer_call *call, sherd_diag *
                                  : l->spec.kind->backward(l, call, d);
 }
 
-static int run_forward(sherd__network *n, sherd__engine e, const sherd__batch *b, sherd_view input,
-                       bool unbiased, bool returns, sherd_diag *d)
+/* A batch on its way through the network. */
+typedef struct passing {
+    sherd__network *n;
+    sherd__engine e;
+    const sherd__batch *b;
+    sherd_view input; /* its rows as the first layer reads them */
+} passing;
+
+static int run_forward(const passing *w, bool unbiased, bool returns, sherd_diag *d)
 {
+    sherd__network *n = w->n;
     int err = SHERD_OK;
     n->layers[0].x_peak = 0;
     for (size_t i = 0; i < n->len && err == 0; i++) {
         sherd__layer *l = &n->layers[i];
-        sherd__layer_call call = call_of(n, e, b, input, i);
+        sherd__layer_call call = call_of(n, w->e, w->b, w->input, i);
         call.unbiased = unbiased;
         call.returns = returns;
         size_t above = i + 1 + (call.then != 0);
@@ -250,62 +258,66 @@ int sherd__network_forward(sherd__network *n, sherd__engine e, const sherd__batc
 {
     int err = check_batch(n, e, batch, d);
     if (err != 0) return err;
-    sherd_view input = input_of(n, batch);
-    err = run_forward(n, e, batch, input, unbiased, false, d);
-    if (err == 0) *y = tell(n, output_of(n, input), input.rows);
+    const passing w = { n, e, batch, input_of(n, batch) };
+    err = run_forward(&w, unbiased, false, d);
+    if (err == 0) *y = tell(n, output_of(n, w.input), w.input.rows);
     return err;
 }
 
 /* Makes the forward pass, the loss and the backward pass. `how` NULL: gradients only. */
-static int pass(sherd__network *n, sherd__engine e, const sherd__batch *batch, sherd_view input,
-                const sherd__layer_update *how, double *c, sherd_diag *d)
+static int pass(const passing *w, const sherd__layer_update *how, double *c, sherd_diag *d)
 {
-    int err = run_forward(n, e, batch, input, false, true, d);
-    const void *out = output_of(n, input);
+    sherd__network *n = w->n;
+    int err = run_forward(w, false, true, d);
+    const void *out = output_of(n, w->input);
     if (err != 0) return err;
-    err = n->dtype == SHERD_F32 ? sherd__loss_gradient32(n->loss, out, input.rows, n->width,
-                                                         batch->targets, c, n->delta[0], d)
-                                : sherd__loss_gradient(n->loss, out, input.rows, n->width,
-                                                       batch->targets, c, n->delta[0], d);
+    err = n->dtype == SHERD_F32 ? sherd__loss_gradient32(n->loss, out, w->input.rows, n->width,
+                                                         w->b->targets, c, n->delta[0], d)
+                                : sherd__loss_gradient(n->loss, out, w->input.rows, n->width,
+                                                       w->b->targets, c, n->delta[0], d);
     if (err != 0) return err;
     *c += l2_cost(n);
     if (!n->steady && !isfinite(*c))
         return sherd__fail(d, SHERD_ERANGE, "a smaller rate, or inputs scaled to about 1",
                            "the cost is %g: training diverged", *c);
-    const bool begins = updates(n, e, how);
+    const bool begins = updates(n, w->e, how);
     if (begins) sherd__optimiser_begin(how->optimiser);
-    err = run_backward(n, e, batch, input, how, d);
+    err = run_backward(n, w->e, w->b, w->input, how, d);
     if (err != 0 || !how) return err;
     if (!begins) sherd__optimiser_begin(how->optimiser);
-    finish_update(n, e, how);
+    finish_update(n, w->e, how);
     return SHERD_OK;
 }
 
 static int learn(sherd__network *n, sherd__engine e, const sherd__batch *batch,
-                 const sherd__layer_update *how, double *cost, const double **y, sherd_diag *d)
+                 const sherd__layer_update *how, sherd__learnt *out, sherd_diag *d)
 {
     double c;
     int err = check_batch(n, e, batch, d);
     if (err != 0) return err;
-    sherd_view input = input_of(n, batch);
-    err = pass(n, e, batch, input, how, &c, d);
+    const passing w = { n, e, batch, input_of(n, batch) };
+    err = pass(&w, how, &c, d);
     for (size_t i = 0; i < n->len; i++) sherd__products_release(&n->layers[i], e);
-    if (err != 0) return err;
-    *cost = c;
-    if (y) *y = tell(n, output_of(n, input), input.rows);
-    return SHERD_OK;
+    if (err == 0) *out = (sherd__learnt){ c, tell(n, output_of(n, w.input), w.input.rows) };
+    return err;
 }
 
 int sherd__network_learn(sherd__network *n, sherd__engine e, const sherd__batch *batch,
                          double *cost, const double **y, sherd_diag *d)
 {
-    return learn(n, e, batch, NULL, cost, y, d);
+    sherd__learnt out;
+    int err = learn(n, e, batch, NULL, &out, d);
+    if (err != 0) return err;
+    *cost = out.cost;
+    if (y) *y = out.y;
+    return SHERD_OK;
 }
 
 int sherd__network_step(sherd__network *n, sherd__engine e, const sherd__batch *batch,
-                        sherd__optimiser *o, double rate, bool keep, double *cost, const double **y,
-                        sherd_diag *d)
+                        const sherd__network_update *by, sherd__learnt *out, sherd_diag *d)
 {
-    sherd__layer_update how = { .optimiser = o, .rate = rate, .l2 = n->l2, .keep = keep };
-    return learn(n, e, batch, &how, cost, y, d);
+    sherd__layer_update how = {
+        .optimiser = by->optimiser, .rate = by->rate, .l2 = n->l2, .keep = by->keep
+    };
+    return learn(n, e, batch, &how, out, d);
 }

@@ -5,6 +5,7 @@
  */
 #include "learn/optimiser.h"
 
+#include <assert.h>
 #include <math.h>
 
 #include "core/alloc.h"
@@ -52,8 +53,7 @@ int sherd__optimiser_init(sherd__optimiser *out, const sherd__optimiser_spec *sp
     size_t vectors = spec->method == SHERD__ADAM ? 2 : spec->method == SHERD__MOMENTUM ? 1 : 0;
     if (!sherd__mul(count, vectors, &o.state_len) ||
         !(o.state = sherd__calloc(o.state_len, sherd_dtype_size(o.spec.dtype))))
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the state of %zu parameters",
-                           count);
+        return sherd__fail_memory(d, "the state of %zu parameters", count);
     o.power1 = o.power2 = 1;
     *out = o;
     return SHERD_OK;
@@ -127,6 +127,7 @@ static void apply_piece(void *ctx, size_t i, unsigned thread)
 void sherd__optimiser_apply_here(sherd__optimiser *o, double rate, size_t from, size_t n,
                                  void *params, const void *gradient, sherd__team *team)
 {
+    assert(from <= o->count && n <= o->count - from);
     sherd__team_run(team, (n + PIECE - 1) / PIECE, apply_piece,
                     &(passing){ o, rate, from, n, params, gradient });
 }

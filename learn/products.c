@@ -147,8 +147,7 @@ int sherd__products_image(const sherd__layer *l, const sherd__layer_call *call, 
                                  l->out.height * l->out.width * l->cols);
     size_t rows = l->spec.window * l->spec.window * l->cols, len = rows * l->in.channels;
     double *turned = sherd__alloc(len * sizeof *turned); /* as many numbers as the weights */
-    if (!turned)
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the weights of a convolution");
+    if (!turned) return sherd__fail_memory(d, "the weights of a convolution");
     turn_round(l, turned);
     int err = sherd_multiplier_keep_as(m, dy, &how, &kept, &mine);
     if (err == 0) {

@@ -177,7 +177,7 @@ int sherd__recipe_parse(sherd__recipe *out, const char *text, size_t len, const 
     int err = check_bytes(text, len, where, d);
     if (err != 0) return err;
     char *copy = sherd__alloc(2 * (len + 1)), *words = !copy ? NULL : copy + len + 1;
-    if (!copy) return sherd__fail(d, SHERD_ENOMEM, NULL, "%s: no memory to read it", where);
+    if (!copy) return sherd__fail_memory(d, "reading %s", where);
     memcpy(copy, text, len);
     copy[len] = '\0';
     sherd__recipe_defaults(&rd.recipe);
@@ -211,7 +211,7 @@ int sherd__recipe_set(sherd__recipe *r, const char *key, const char *text, const
     int err = check_bytes(text, strlen(text), where, d);
     char *copy = sherd__alloc(2 * (strlen(text) + 1)),
          *words = !copy ? NULL : copy + strlen(text) + 1;
-    if (!copy) return sherd__fail(d, SHERD_ENOMEM, NULL, "%s: no memory to change it", where);
+    if (!copy) return sherd__fail_memory(d, "changing %s", where);
     memcpy(copy, text, strlen(text) + 1);
     v.text = trim(copy);
     if (err == 0 && !cut_words(v.text, words, &v))

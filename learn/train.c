@@ -65,7 +65,7 @@ int sherd__trainer_new(sherd__trainer **out, const sherd__recipe *r, const sherd
     sherd__seeded state;
     *out = NULL;
     sherd__trainer *t = sherd__calloc(1, sizeof *t);
-    if (!t) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to train");
+    if (!t) return sherd__fail_memory(d, "the training");
     t->recipe = *r;
     t->data = *data;
     if (validation) t->validation = *validation;
@@ -228,26 +228,27 @@ static int keep_validation(sherd__trainer *t, sherd__engine e, sherd_diag *d)
 
 /* ---- figures --------------------------------------------------------------------------------- */
 
-int sherd__train_evaluate(sherd__network *n, sherd__engine e, const sherd__recipe *r,
-                          const sherd__dataset *data, sherd_kept *kept, size_t batch, double *cost,
-                          double *accuracy, sherd_diag *d)
+int sherd__train_evaluate(sherd__network *n, sherd__engine e, const sherd__evaluation *of,
+                          double *cost, double *accuracy, sherd_diag *d)
 {
+    const sherd__dataset *data = of->data;
     size_t width = sherd__network_width(n), room, bytes;
     double sum = 0, hits = 0;
     int err = SHERD_OK;
-    batch = batch < data->x.rows ? batch : data->x.rows;
+    size_t batch = of->batch < data->x.rows ? of->batch : data->x.rows;
     double *dy = sherd__mul(batch, width, &room) && sherd__mul(room, sizeof *dy, &bytes)
                      ? sherd__alloc(bytes)
                      : NULL;
-    if (!dy) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for an evaluation");
+    if (!dy) return sherd__fail_memory(d, "an evaluation");
     for (size_t at = 0; at < data->x.rows && err == 0; at += batch) {
         size_t len = data->x.rows - at < batch ? data->x.rows - at : batch;
         sherd__dataset part = sherd__dataset_part(data, at, len);
-        sherd__batch b = { .x = part.x, .targets = part.targets, .kept = kept, .first = at };
+        sherd__batch b = { .x = part.x, .targets = part.targets, .kept = of->kept, .first = at };
         const double *y;
         double c = 0;
-        err = sherd__network_forward(n, e, &b, r->validation_unbiased, &y, d);
-        if (err == 0) err = sherd__loss_gradient(r->loss, y, len, width, part.targets, &c, dy, d);
+        err = sherd__network_forward(n, e, &b, of->recipe->validation_unbiased, &y, d);
+        if (err == 0)
+            err = sherd__loss_gradient(of->recipe->loss, y, len, width, part.targets, &c, dy, d);
         sum += c * (double)len;
         if (err == 0 && part.targets.labels)
             hits += (double)sherd__labels_hit(y, len, width, part.targets.labels);
@@ -350,9 +351,10 @@ static int end_epoch(run *r, double rate, sherd_diag *d)
         if (err == 0) err = check_params(r, d);
     }
     if (err == 0 && judged)
-        err = sherd__train_evaluate(t->network, r->engine, &t->recipe, &t->validation,
-                                    t->kept_validation, validation_batch(t), &e.validation_cost,
-                                    &e.validation_accuracy, d);
+        err = sherd__train_evaluate(t->network, r->engine,
+                                    &(sherd__evaluation){ &t->recipe, &t->validation,
+                                                          t->kept_validation, validation_batch(t) },
+                                    &e.validation_cost, &e.validation_accuracy, d);
     if (err != 0) return err;
     st->last_cost = e.cost;
     st->last_accuracy = e.accuracy;

@@ -192,12 +192,18 @@ uint64_t sherd__trainer_steps(const sherd__trainer *t);
 int sherd__trainer_run(sherd__trainer *t, sherd__stepper s, sherd__engine e,
                        const sherd__train_calls *calls, sherd_diag *d) SHERD_MUST;
 
-/** Computes the mean cost and the fraction of hits of `data` under the network's parameters, in
- *  batches of up to `batch` rows. kept: the same rows as e.products holds them, in parts of a size
- *  that divides `batch`, or NULL. *accuracy is NAN for values. Errors of sherd__network_forward. */
-int sherd__train_evaluate(sherd__network *n, sherd__engine e, const sherd__recipe *r,
-                          const sherd__dataset *data, sherd_kept *kept, size_t batch, double *cost,
-                          double *accuracy, sherd_diag *d) SHERD_MUST;
+/** Data to evaluate in batches of up to `batch` rows. kept: the same rows as e.products holds them,
+ *  in parts of a size that divides `batch`, or NULL. */
+typedef struct sherd__evaluation {
+    const sherd__recipe *recipe;
+    const sherd__dataset *data;
+    sherd_kept *kept;
+    size_t batch;
+} sherd__evaluation;
+/** Computes the mean cost and the fraction of hits of the data under the network's parameters.
+ *  *accuracy is NAN for values. Errors of sherd__network_forward. */
+int sherd__train_evaluate(sherd__network *n, sherd__engine e, const sherd__evaluation *of,
+                          double *cost, double *accuracy, sherd_diag *d) SHERD_MUST;
 
 /** Returns a random stream derived from the run's seed, a purpose and a counter. `state` must
  *  outlive the result. */

@@ -58,7 +58,7 @@ int sherd__train_order_init(sherd__train_order *o, sherd__order order, size_t ex
     if ((order == SHERD__ORDER_SHUFFLED && !o->rows) ||
         (order == SHERD__ORDER_BATCHES && (!o->rows || !o->batches))) {
         sherd__train_order_fini(o);
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to order %zu examples", examples);
+        return sherd__fail_memory(d, "the order of %zu examples", examples);
     }
     if (order == SHERD__ORDER_BATCHES) shuffle(o, "rows", 0, o->rows, examples);
     return SHERD_OK;

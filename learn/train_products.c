@@ -16,16 +16,15 @@ typedef struct products {
 static int step(void *ctx, const sherd__step *s, sherd__step_result *out, sherd_diag *d)
 {
     products *p = ctx;
-    const double *y;
-    double cost;
+    const sherd__network_update by = { p->optimiser, s->rate, s->gradient };
+    sherd__learnt got;
     sherd__rounding_step(p->engine.products, s->number);
-    int err = sherd__network_step(p->network, p->engine, &s->batch, p->optimiser, s->rate,
-                                  s->gradient, &cost, &y, d);
+    int err = sherd__network_step(p->network, p->engine, &s->batch, &by, &got, d);
     if (err != 0) return err;
-    out->cost = cost;
+    out->cost = got.cost;
     out->hits = !s->batch.targets.labels
                     ? 0
-                    : sherd__labels_hit(y, s->len, sherd__network_width(p->network),
+                    : sherd__labels_hit(got.y, s->len, sherd__network_width(p->network),
                                         s->batch.targets.labels);
     return SHERD_OK;
 }
@@ -44,7 +43,7 @@ int sherd__stepper_products(sherd__stepper *out, sherd__network *n, sherd__optim
 {
     products *p = sherd__calloc(1, sizeof *p);
     *out = (sherd__stepper){ 0 };
-    if (!p) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a stepper");
+    if (!p) return sherd__fail_memory(d, "a stepper");
     *p = (products){ n, o, e };
     *out = (sherd__stepper){ &ops, p };
     return SHERD_OK;

@@ -54,7 +54,7 @@ static format format_of(const char *path)
 
 static int no_memory(const char *path, sherd_diag *d)
 {
-    return sherd__fail(d, SHERD_ENOMEM, NULL, "%s: no memory to read it", path);
+    return sherd__fail_memory(d, "reading %s", path);
 }
 
 static int open_npy(sherd_array *a, const char *path, sherd_diag *d)

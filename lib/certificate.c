@@ -37,7 +37,7 @@ struct sherd_certificate {
 
 static int no_memory(sherd_diag *d)
 {
-    return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the certificate");
+    return sherd__fail_memory(d, "the certificate");
 }
 
 void sherd_certificate_free(sherd_certificate *c)

@@ -67,7 +67,7 @@ static int take_result(checking *k, sherd_view c, sherd_diag *d)
     if ((k->c = sherd__view_borrow_f64(c, &k->ldc))) return SHERD_OK;
     if (!sherd__mul(c.rows, c.cols, &len) || !sherd__mul(len, sizeof(double), &len) ||
         !(k->own = sherd__alloc(len)))
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for a copy of the result");
+        return sherd__fail_memory(d, "a copy of the result");
     sherd__view_dense_f64(c, k->own, c.cols);
     k->c = k->own;
     k->ldc = c.cols;
@@ -125,8 +125,7 @@ static int each_panel(checking *k, size_t step, size_t extra,
                       sherd_diag *d)
 {
     part p = { .panel = sherd__calloc(step * k->cols + extra + 1, sizeof *p.panel) };
-    int err = p.panel ? SHERD_OK
-                      : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the comparison");
+    int err = p.panel ? SHERD_OK : sherd__fail_memory(d, "the comparison");
     for (; p.first < k->rows && !err; p.first += step) {
         p.rows = k->rows - p.first < step ? k->rows - p.first : step;
         err = fn(k, &p, ctx, d);
@@ -151,10 +150,11 @@ typedef struct exact_check {
 static int exact_panel(checking *k, const part *p, void *ctx, sherd_diag *d)
 {
     exact_check *e = ctx;
-    int err = sherd__reference_exact(rows_of_a(k, p), k->b, &e->fa, &e->fb, p->panel, k->cols, d);
+    int err = sherd__reference_exact(&(sherd__matrices){ rows_of_a(k, p), k->b, p->panel, k->cols },
+                                     &e->fa, &e->fb, d);
     if (!err)
-        sherd__compare_rows(e->found, k->c + p->first * k->ldc, k->ldc, p->panel, k->cols, p->first,
-                            p->rows, k->cols);
+        sherd__compare_rows(e->found, k->c + p->first * k->ldc, k->ldc, p->panel, k->cols,
+                            (sherd__compare_part){ p->first, 0, p->rows, k->cols });
     return err;
 }
 
@@ -174,7 +174,8 @@ static int map_row(checking *k, const part *p, void *ctx, sherd_diag *d)
     if (two) sherd__view_row_f64(k->b, p->first, 0, k->cols, b);
     int err = sherd__map_f64((uint32_t)k->op, a, two ? b : NULL, k->cols, out);
     if (err) return sherd__fail(d, err, NULL, "cannot compute %s here", sherd_op_name(k->op));
-    sherd__compare_rows(ctx, k->c + p->first * k->ldc, k->ldc, out, k->cols, p->first, 1, k->cols);
+    sherd__compare_rows(ctx, k->c + p->first * k->ldc, k->ldc, out, k->cols,
+                        (sherd__compare_part){ p->first, 0, 1, k->cols });
     return SHERD_OK;
 }
 

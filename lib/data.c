@@ -200,7 +200,7 @@ int sherd__data_none(sherd_data **out, const sherd_recipe *r, size_t width, cons
                      sherd_diag *d)
 {
     sherd_data *x = *out = sherd__calloc(1, sizeof *x);
-    if (!x) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a data set");
+    if (!x) return sherd__fail_memory(d, "a data set");
     x->outputs = width;
     bool fits = sherd__form_size(r->recipe.in, &x->inputs);
     assert(fits && "the network of that width has such inputs");

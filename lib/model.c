@@ -26,11 +26,14 @@ static int add_layer(sherd__npz_writer *w, const sherd__network *n, size_t i, sh
     const sherd__layer *l = sherd__network_layer(n, i);
     char name[16];
     if (!sherd__recipe_member(n, i, false, name)) return 0;
-    int err = sherd__npz_writer_add_values(w, name, l->dtype, 2, l->rows, l->cols, false,
-                                           l->weights, d);
+    int err = sherd__npz_writer_add_values(w,
+                                           &(sherd__npz_array){ name, l->dtype, 2, l->rows,
+                                                                l->cols },
+                                           false, l->weights, d);
     if (err) return err;
     sherd__recipe_member(n, i, true, name);
-    return sherd__npz_writer_add_values(w, name, l->dtype, 1, 1, l->cols, false, l->biases, d);
+    return sherd__npz_writer_add_values(w, &(sherd__npz_array){ name, l->dtype, 1, 1, l->cols },
+                                        false, l->biases, d);
 }
 
 int sherd_model_save(const sherd_model *m, const char *path, sherd_diag *d)
@@ -40,8 +43,10 @@ int sherd_model_save(const sherd_model *m, const char *path, sherd_diag *d)
     sherd__npz_writer *w = NULL;
     int err = sherd__npz_writer_new(&w, path, d);
     if (!err)
-        err = sherd__npz_writer_add_values(w, "recipe", SHERD_U8, 1, 1, strlen(text), false, text,
-                                           d);
+        err = sherd__npz_writer_add_values(w,
+                                           &(sherd__npz_array){ "recipe", SHERD_U8, 1, 1,
+                                                                strlen(text) },
+                                           false, text, d);
     for (size_t i = 0; i < sherd__network_len(n) && !err; i++) err = add_layer(w, n, i, d);
     if (err) sherd__npz_writer_abort(w);
     else err = sherd__npz_writer_commit(w, NULL, d);
@@ -91,7 +96,7 @@ int sherd__model_recipe(sherd__recipe *out, const char *path, sherd_diag *d)
                           "%s: expected a model with its recipe, found %s", path,
                           !m ? "none" : "a `recipe` member of the wrong type or size");
     if (!err && !(text = sherd__alloc(m->head.data_len + 1)))
-        err = sherd__fail(d, SHERD_ENOMEM, NULL, "%s: no memory to read it", path);
+        err = sherd__fail_memory(d, "reading %s", path);
     if (!err) err = sherd__npz_read(z, (size_t)i, text, m->head.data_len, d);
     if (!err) err = sherd__recipe_parse(out, text, m->head.data_len, where, SHERD__RECIPE_ALL, d);
     sherd__free(text);
@@ -125,9 +130,7 @@ static int read_member(sherd__npz *z, const char *name, size_t rows, size_t cols
     int err = check_member(z, m, name, rows, cols, d);
     if (err) return err;
     void *bytes = sherd__alloc(m->head.data_len);
-    if (!bytes)
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "%s: no memory for %s", sherd__npz_where(z),
-                           name);
+    if (!bytes) return sherd__fail_memory(d, "%s of %s", name, sherd__npz_where(z));
     err = sherd__npz_read(z, (size_t)i, bytes, m->head.data_len, d);
     if (!err) {
         sherd_view v = m->head.fortran
@@ -149,7 +152,7 @@ int sherd__model_params(sherd__network *n, const char *path, sherd_diag *d)
     char name[16];
     size_t count = sherd__network_count(n), at = 0;
     double *all = sherd__calloc(count, sizeof *all);
-    if (!all) return sherd__fail(d, SHERD_ENOMEM, NULL, "%s: no memory to read it", path);
+    if (!all) return sherd__fail_memory(d, "reading %s", path);
     int err = sherd__npz_open(&z, path, UNPACKED_BASE, UNPACKED_RATIO, d);
     for (size_t i = 0; i < sherd__network_len(n) && !err; i++) {
         const sherd__layer *l = sherd__network_layer(n, i);
@@ -172,7 +175,7 @@ int sherd__model_of(sherd_model **out, sherd_recipe *r, sherd__network *n, bool 
                     sherd_diag *d)
 {
     sherd_model *m = *out = sherd__calloc(1, sizeof *m);
-    if (!m) return sherd__fail(d, SHERD_ENOMEM, NULL, "%s: no memory for a model", r->name);
+    if (!m) return sherd__fail_memory(d, "the model %s", r->name);
     m->recipe = r;
     m->network = n;
     m->borrowed = borrowed;

@@ -123,7 +123,7 @@ static int read_key(sherd_node *n, const sherd_node_options *o, sherd_diag *d)
         return o->key_file ? sherd_identity_load(&n->identity, o->key_file, d)
                            : sherd_identity_new(&n->identity, d);
     int err = sherd__identity_share(&n->identity, o->identity);
-    return err ? sherd__fail(d, err, NULL, "out of memory") : SHERD_OK;
+    return err ? sherd__fail_memory(d, "the identity") : SHERD_OK;
 }
 
 static int read_allowed(sherd_node *n, const sherd_node_options *o, sherd_diag *d)
@@ -137,7 +137,7 @@ static int read_allowed(sherd_node *n, const sherd_node_options *o, sherd_diag *
         err = sherd__fail(d, SHERD_EFORMAT, "add a line: * key=sha256:... role=coordinator",
                           "%s lists no coordinator", o->allow ? "the allow-list" : o->allow_file);
     if (!err && !o->allow && !(n->allow_file = sherd__strdup(o->allow_file)))
-        err = sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+        err = sherd__fail_memory(d, "the name of the allow-list");
     return err;
 }
 
@@ -366,7 +366,7 @@ int sherd__node_start_with(sherd_node **out, const sherd_node_options *opt,
     int err = sherd__options_read(&o, sizeof o, opt, "sherd_node_options", d);
     if (err) return err;
     sherd_node *n = sherd__calloc(1, sizeof *n);
-    if (!n) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!n) return sherd__fail_memory(d, "a node");
     init_lock(n);
     n->o.backend = backend;
     err = fill_options(n, &o, d);

@@ -115,7 +115,7 @@ static int copy_view(sherd_view v, const char *name, sherd_view *out, void **byt
     double *x = sherd__mul(v.rows, v.cols, &len) && sherd__mul(len, sizeof *x, &len)
                     ? sherd__alloc_large(len)
                     : NULL;
-    if (!x) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for a copy of %s", name);
+    if (!x) return sherd__fail_memory(d, "a copy of %s", name);
     sherd__view_dense_f64(v, x, v.cols);
     *out = sherd_view_c(x, SHERD_F64, v.rows, v.cols);
     *bytes = x;

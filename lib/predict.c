@@ -86,7 +86,7 @@ static int take_inputs(predict *p, const sherd_model *m, sherd_view x, sherd_dia
     if (err || p->o.divided || r->divide_inputs == 1) return err;
     sherd__dataset as = p->data;
     uint32_t *labels = sherd__calloc(x.rows, sizeof *labels); /* which a copy has */
-    if (!labels) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for %zu rows", x.rows);
+    if (!labels) return sherd__fail_memory(d, "%zu rows", x.rows);
     as.targets.labels = labels;
     err = sherd__dataset_copy(&p->data, &as, NULL, x.rows, r->divide_inputs, d);
     sherd__free(labels);
@@ -136,8 +136,7 @@ static int check(const predict *p, sherd_diag *d)
     quiet.progress = NULL;
     bool fits = sherd__mul(p->data.x.rows, p->width, &count);
     double *y = fits ? sherd__calloc(count, sizeof *y) : NULL;
-    int err = !y ? sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to compare %zu rows",
-                               p->data.x.rows)
+    int err = !y ? sherd__fail_memory(d, "the comparison of %zu rows", p->data.x.rows)
                  : sherd_multiplier_local(&here.products, p->products.bits, d);
     if (!err) err = sherd__network_products_round(&p->products, &here.products, d);
     if (!err) err = forward(p, here, y, p->width, quiet, d);

@@ -73,7 +73,7 @@ int sherd__recipe_of(sherd_recipe **out, const sherd__recipe *r, const char *nam
     }
     if (!x || !x->name || !x->text) {
         sherd_recipe_free(x);
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "%s: no memory for a recipe", name);
+        return sherd__fail_memory(d, "the recipe %s", name);
     }
     *out = x;
     return SHERD_OK;
@@ -131,7 +131,7 @@ int sherd_recipe_set(sherd_recipe *r, const char *key, const char *value, sherd_
     int err = sherd__recipe_set(&changed, key, value, r->name, d);
     if (err) return err;
     char *text = print(&changed);
-    if (!text) return sherd__fail(d, SHERD_ENOMEM, NULL, "%s: no memory to change it", r->name);
+    if (!text) return sherd__fail_memory(d, "changing %s", r->name);
     sherd__free(r->text);
     r->text = text;
     r->recipe = changed;

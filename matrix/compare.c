@@ -99,28 +99,22 @@ static void squares(const double *c, const double *ref, size_t m, long double *d
     *r2 += wide_r;
 }
 
-static void measure(sherd__compare *out, const double *c, size_t ldc, const double *ref, size_t ldr,
-                    size_t row0, size_t col0, size_t rows, size_t m)
+void sherd__compare_rows(sherd__compare *out, const double *c, size_t ldc, const double *ref,
+                         size_t ldr, sherd__compare_part at)
 {
-    for (size_t i = 0; i < rows; i++) {
+    for (size_t i = 0; i < at.rows; i++) {
         const double *x = c + i * ldc, *r = ref + i * ldr;
-        for (size_t j = 0; j < m; j++) {
+        for (size_t j = 0; j < at.cols; j++) {
             out->count++;
             if (memcmp(x + j, r + j, sizeof *x) != 0) {
-                unequal(out, x[j], r[j], row0 + i, col0 + j);
+                unequal(out, x[j], r[j], at.row + i, at.col + j);
                 continue;
             }
             out->equal++;
             out->close++;
         }
-        squares(x, r, m, &out->sum_d2, &out->sum_r2);
+        squares(x, r, at.cols, &out->sum_d2, &out->sum_r2);
     }
-}
-
-void sherd__compare_rows(sherd__compare *out, const double *c, size_t ldc, const double *ref,
-                         size_t ldr, size_t row0, size_t rows, size_t m)
-{
-    measure(out, c, ldc, ref, ldr, row0, 0, rows, m);
 }
 
 double sherd__compare_frobenius(const sherd__compare *x)
@@ -226,17 +220,23 @@ static double distance(sherd_view a, sherd_view b, size_t i, size_t j, double c)
     return fabs((c - sum) - rest);
 }
 
-/* Returns whether c may be a float64 product of finite operands for which |A|*|B| is `size`. */
-static bool within(sherd_view a, sherd_view b, size_t i, size_t j, double c, double ref,
-                   double size, double gamma, double floor, double *ratio)
+/* An entry of C, the product in float64, and |A|*|B|. */
+typedef struct entry {
+    size_t row, col;
+    double value, ref, size;
+} entry;
+
+/* Returns whether an entry may be of a float64 product of finite operands. */
+static bool within(sherd_view a, sherd_view b, const entry *e, double gamma, double floor,
+                   double *ratio)
 {
     /* `size` is a float64 product too, at most gamma too small. */
-    double tol = gamma * size * (1.0 + 3.0 * gamma + 0x1p-50) + floor;
-    double d = fabs(c - ref);
+    double tol = gamma * e->size * (1.0 + 3.0 * gamma + 0x1p-50) + floor;
+    double d = fabs(e->value - e->ref);
     *ratio = d == 0.0 ? 0.0 : d / tol;
     if (d <= tol) return true;
     if (d > 2.0 * tol) return false;
-    return distance(a, b, i, j, c) <= tol + gamma * gamma * size;
+    return distance(a, b, e->row, e->col, e->value) <= tol + gamma * gamma * e->size;
 }
 
 static int class_of(double x)
@@ -251,18 +251,17 @@ static void judge(const panel *p, sherd_view a, sherd_view b, const double *c, s
     double floor = (double)a.cols * 0x1p-1074;
     for (size_t i = 0; i < p->rows; i++)
         for (size_t j = 0; j < p->cols; j++) {
-            size_t row = p->r0 + i, col = p->c0 + j;
-            double value = c[row * ldc + col], ref = p->product[i * p->cols + j];
-            double size = p->size[i * p->cols + j], ratio = 0.0;
+            const size_t row = p->r0 + i, col = p->c0 + j, at = i * p->cols + j;
+            const entry e = { row, col, c[row * ldc + col], p->product[at], p->size[at] };
+            double ratio = 0.0;
             bool good;
             if (p->bad_row[i] || p->bad_col[j]) {
-                good = class_of(value) == class_of(ref);
-            } else if (!isfinite(size)) {
+                good = class_of(e.value) == class_of(e.ref);
+            } else if (!isfinite(e.size)) {
                 out->unjudged++;
                 continue;
             } else {
-                good = isfinite(value) &&
-                       within(a, b, row, col, value, ref, size, gamma, floor, &ratio);
+                good = isfinite(e.value) && within(a, b, &e, gamma, floor, &ratio);
             }
             if (ratio > out->worst) out->worst = ratio;
             if (good) continue;
@@ -286,8 +285,8 @@ int sherd__compare_product(sherd_view a, sherd_view b, const double *c, size_t l
             p.cols = least(b.cols - p.c0, COLS);
             err = panel_product(&p, a, b);
             if (err != 0) break;
-            measure(&sum, c + p.r0 * ldc + p.c0, ldc, p.product, p.cols, p.r0, p.c0, p.rows,
-                    p.cols);
+            sherd__compare_rows(&sum, c + p.r0 * ldc + p.c0, ldc, p.product, p.cols,
+                                (sherd__compare_part){ p.r0, p.c0, p.rows, p.cols });
             judge(&p, a, b, c, ldc, &sum);
         }
     panel_fini(&p);

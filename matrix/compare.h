@@ -32,9 +32,13 @@ typedef struct sherd__compare {
 
 /** Initialises an empty comparison; sherd__compare_rows adds to it, in any number of calls. */
 void sherd__compare_init(sherd__compare *out);
-/** Adds `rows` x m entries of c and ref; row0 is the number of the first row. */
+/** Rows [row, row+rows) and columns [col, col+cols) of the matrices that are compared. */
+typedef struct sherd__compare_part {
+    size_t row, col, rows, cols;
+} sherd__compare_part;
+/** Adds the entries of a part; c and ref point at the first of them. */
 void sherd__compare_rows(sherd__compare *out, const double *c, size_t ldc, const double *ref,
-                         size_t ldr, size_t row0, size_t rows, size_t m);
+                         size_t ldr, sherd__compare_part at);
 /** Returns ||c - ref|| / ||ref|| (Frobenius, finite entries); 0 if both are 0. */
 double sherd__compare_frobenius(const sherd__compare *x);
 

@@ -6,6 +6,7 @@
  */
 #include "matrix/fixed.h"
 
+#include <assert.h>
 #include <math.h>
 
 #include "core/diag.h"
@@ -177,6 +178,7 @@ static void quantise_near(const double *restrict x, size_t n, double factor, dou
 void sherd__fixed_turns(const sherd__fixed *f, sherd_view v, const size_t *row, size_t count,
                         size_t c0, size_t n, double *const *out)
 {
+    assert(c0 <= v.cols && n <= v.cols - c0);
     const double factor = ldexp(1.0, f->scale);
     size_t ld, piece = count > 1 ? PIECE : n;
     const double *own = sherd__view_borrow_f64(v, &ld);

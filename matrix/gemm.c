@@ -320,7 +320,7 @@ int sherd__gemm_selftest(sherd_diag *d)
         if (len > max) max = len;
     }
     double *buf = sherd__alloc(max * sizeof *buf);
-    if (!buf) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for BLAS's self-test");
+    if (!buf) return sherd__fail_memory(d, "BLAS's self-test");
     int err = SHERD_OK;
     for (size_t i = 0; i < sizeof cases / sizeof *cases && err == 0; i++)
         err = selftest_shape(&cases[i], buf, d);

@@ -183,25 +183,25 @@ static int choose(const local *l, sherd_view v, double *peak, const char *name, 
 
 /* Computes C = A*B, where A is a kept operand (fa its fixed point) or a view of the caller's (fa
  * NULL). */
-static int local_product(const local *l, sherd_view a, const sherd__fixed *fa, sherd_view b,
-                         double *c, size_t ldc, sherd_diag *d)
+static int local_product(const local *l, const sherd__matrices *m, const sherd__fixed *fa,
+                         sherd_diag *d)
 {
     sherd__fixed fixed_a, fixed_b;
     int err = SHERD_OK;
-    if (l->bits == 0) return sherd__reference_float(a, b, c, ldc, d);
+    if (l->bits == 0) return sherd__reference_float(m->a, m->b, m->out, m->ld, d);
     if (!fa) {
-        err = sherd__fixed_choose(a, l->bits, "A", &fixed_a, d);
+        err = sherd__fixed_choose(m->a, l->bits, "A", &fixed_a, d);
         fa = &fixed_a;
     }
-    if (err == 0) err = sherd__fixed_choose(b, l->bits, "B", &fixed_b, d);
-    if (err == 0) err = sherd__reference_exact(a, b, fa, &fixed_b, c, ldc, d);
+    if (err == 0) err = sherd__fixed_choose(m->b, l->bits, "B", &fixed_b, d);
+    if (err == 0) err = sherd__reference_exact(m, fa, &fixed_b, d);
     return err;
 }
 
 static int local_multiply(void *ctx, sherd_view a, sherd_view b, double *c, size_t ldc,
                           sherd_diag *d)
 {
-    return local_product(ctx, a, NULL, b, c, ldc, d);
+    return local_product(ctx, &(sherd__matrices){ a, b, c, ldc }, NULL, d);
 }
 
 static int local_keep(void *ctx, sherd_view a, const sherd_keeping *how, sherd_kept **out,
@@ -246,7 +246,8 @@ static int local_multiply_kept(void *ctx, sherd_kept *kept, sherd_rows rows, boo
     if (windows) a = sherd_view_c(laid, SHERD_F64, rows.count, kept->windows.row);
     else a = sherd_view_c(kept->data + rows.first * kept->cols, SHERD_F64, rows.count, kept->cols);
     if (transposed) a = sherd_view_t(a);
-    err = local_product(l, a, l->bits == 0 ? NULL : &kept->fixed, b, c, ldc, d);
+    err = local_product(l, &(sherd__matrices){ a, b, c, ldc }, l->bits == 0 ? NULL : &kept->fixed,
+                        d);
     sherd__free(laid);
     return err;
 }
@@ -312,7 +313,7 @@ int sherd_multiplier_local(sherd_multiplier *out, unsigned bits, sherd_diag *d)
                            "%u bits: expected 0, or %u to %u", bits, SHERD__FIXED_BITS_MIN,
                            SHERD__FIXED_BITS_MAX);
     local *l = sherd__calloc(1, sizeof *l);
-    if (!l) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a multiplier");
+    if (!l) return sherd__fail_memory(d, "a multiplier");
     l->bits = bits;
     *out = (sherd_multiplier){ &local_ops, l };
     return SHERD_OK;

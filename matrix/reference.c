@@ -153,26 +153,32 @@ static int exact_direct(exact *x, const double *qb, sherd_diag *d)
     return err;
 }
 
-/* Computes one panel of A modulo every prime and recombines it into C. work: qa and ra (n x k
- * each), rb (k x m), rc (primes x n x m). */
+/* A product by residues: B in fixed point (qb, k x m), and for panels of n rows of A qa and ra
+ * (n x k each), rb (k x m), rc (primes x n x m). */
 typedef struct residue_work {
+    size_t k, m;
+    int shift;
+    sherd__crt crt;
+    const double *qb;
     double *qa, *ra, *rb, *rc;
 } residue_work;
 
-static int residue_panel(const residue_work *w, const double *qb, size_t n, size_t k, size_t m,
-                         const sherd__crt *crt, int shift, double *c, size_t ldc)
+/* Computes the panel of A in w->qa modulo every prime and recombines it into C. */
+static int residue_panel(const residue_work *w, size_t n, double *c, size_t ldc)
 {
+    const size_t k = w->k, m = w->m;
+    const sherd__crt *crt = &w->crt;
     const double *part[SHERD__TABLE_PRIMES];
     for (size_t q = 0; q < crt->count; q++) {
         double *rc = w->rc + q * n * m;
         sherd__residue_from_f64(w->qa, n * k, crt->p[q], w->ra);
-        sherd__residue_from_f64(qb, k * m, crt->p[q], w->rb);
+        sherd__residue_from_f64(w->qb, k * m, crt->p[q], w->rb);
         int err = sherd__residue_gemm(crt->p[q], n, k, m, w->ra, k, w->rb, m, rc, m);
         if (err != 0) return err;
     }
     for (size_t i = 0; i < n; i++) {
         for (size_t q = 0; q < crt->count; q++) part[q] = w->rc + q * n * m + i * m;
-        sherd__crt_f64(crt, part, m, shift, c + i * ldc);
+        sherd__crt_f64(crt, part, m, w->shift, c + i * ldc);
     }
     return SHERD_OK;
 }
@@ -183,22 +189,24 @@ static int exact_residues(exact *x, const double *qb, sherd_diag *d)
     const sherd__fixed *fa = x->a, *fb = x->b;
     size_t k = a.cols, m = x->p->b.cols, ldc = x->p->ldc, panel = panel_rows(a), primes;
     double *c = x->p->c;
-    sherd__crt crt;
+    residue_work w = { .k = k, .m = m, .shift = fa->scale + fb->scale, .qb = qb };
     const sherd__primes *table = &sherd__primes_default;
     int err = sherd__exact_primes_needed(k, fa->largest, fb->largest, table, &primes);
     if (err != 0)
         return sherd__fail(d, err, "use fewer bits",
                            "%zu products of %llu and %llu exceed what four primes can hold", k,
                            (unsigned long long)fa->largest, (unsigned long long)fb->largest);
-    err = sherd__crt_init(&crt, table->p, primes);
-    residue_work w = { doubles(panel, k), doubles(panel, k), doubles(k, m),
-                       doubles(primes * panel, m) };
+    err = sherd__crt_init(&w.crt, table->p, primes);
+    w.qa = doubles(panel, k);
+    w.ra = doubles(panel, k);
+    w.rb = doubles(k, m);
+    w.rc = doubles(primes * panel, m);
     if (!w.qa || !w.ra || !w.rb || !w.rc)
         err = no_memory(d, "residues of A, B and C", 2 * panel + primes * panel, k > m ? k : m);
     for (size_t r = 0; r < a.rows && err == 0; r += panel) {
         size_t n = a.rows - r < panel ? a.rows - r : panel;
         sherd__fixed_dense(fa, rows_of(a, r, n), w.qa, k);
-        err = residue_panel(&w, qb, n, k, m, &crt, fa->scale + fb->scale, c + r * ldc, ldc);
+        err = residue_panel(&w, n, c + r * ldc, ldc);
         if (err == 0) finish(x, r, n);
     }
     sherd__free(w.rc);
@@ -236,17 +244,18 @@ int sherd__reference_finished(const sherd__tiled *p, const sherd__fixed *fa, con
     return SHERD_OK;
 }
 
-int sherd__reference_exact(sherd_view a, sherd_view b, const sherd__fixed *fa,
-                           const sherd__fixed *fb, double *c, size_t ldc, sherd_diag *d)
+int sherd__reference_exact(const sherd__matrices *m, const sherd__fixed *fa, const sherd__fixed *fb,
+                           sherd_diag *d)
 {
-    sherd__tiled p = { .type = SHERD_F64, .a = a, .b = b, .c = c, .ldc = ldc };
+    sherd__tiled p = { .type = SHERD_F64, .a = m->a, .b = m->b, .c = m->out, .ldc = m->ld };
     return sherd__reference_finished(&p, fa, fb, NULL, d);
 }
 
-int sherd__reference_i128(sherd_view a, sherd_view b, const sherd__fixed *fa,
-                          const sherd__fixed *fb, double *c, size_t ldc, sherd_diag *d)
+int sherd__reference_i128(const sherd__matrices *m, const sherd__fixed *fa, const sherd__fixed *fb,
+                          sherd_diag *d)
 {
-    int err = sherd__product_shapes(a, b, ldc, d);
+    const sherd_view a = m->a, b = m->b;
+    int err = sherd__product_shapes(a, b, m->ld, d);
     sherd__u128 most;
     if (err != 0) return err;
     if (__builtin_mul_overflow((sherd__u128)a.cols * fa->largest, (sherd__u128)fb->largest,
@@ -263,7 +272,7 @@ int sherd__reference_i128(sherd_view a, sherd_view b, const sherd__fixed *fa,
             sherd__fixed_row(fa, a, i, 0, a.cols, row);
             for (size_t l = 0; l < a.cols; l++)
                 sum += (sherd__i128)(int64_t)row[l] * (int64_t)col[l];
-            c[i * ldc + j] = scalbn((double)sum, -(fa->scale + fb->scale));
+            m->out[i * m->ld + j] = scalbn((double)sum, -(fa->scale + fb->scale));
         }
     }
     sherd__free(row);

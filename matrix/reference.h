@@ -10,6 +10,7 @@
 
 #include "matrix/exact.h"
 #include "matrix/fixed.h"
+#include "matrix/operation.h"
 #include "matrix/tiled.h"
 #include "sherd/mat.h"
 
@@ -23,8 +24,8 @@ int sherd__product_shapes(sherd_view a, sherd_view b, size_t ldc, sherd_diag *d)
  * and beyond 2^53 a row panel. Errors: SHERD_ESHAPE, SHERD_ERANGE (more than four primes),
  * SHERD_ENOMEM.
  */
-int sherd__reference_exact(sherd_view a, sherd_view b, const sherd__fixed *fa,
-                           const sherd__fixed *fb, double *c, size_t ldc, sherd_diag *d) SHERD_MUST;
+int sherd__reference_exact(const sherd__matrices *m, const sherd__fixed *fa, const sherd__fixed *fb,
+                           sherd_diag *d) SHERD_MUST;
 /** Like sherd__reference_exact, from p->a and p->b to p->c, and p->peak_c. p->finish receives whole
  *  rows, a few at a time, on threads of `team` (NULL: the caller's thread only) if there are many.
  *  p->type is SHERD_F64, p->c is not NULL, p->add is false; the other fields of p are ignored. */
@@ -32,8 +33,8 @@ int sherd__reference_finished(const sherd__tiled *p, const sherd__fixed *fa, con
                               sherd__team *team, sherd_diag *d) SHERD_MUST;
 /** Like sherd__reference_exact, by k*n*m multiplications in __int128, element by element: slow,
  *  independent. */
-int sherd__reference_i128(sherd_view a, sherd_view b, const sherd__fixed *fa,
-                          const sherd__fixed *fb, double *c, size_t ldc, sherd_diag *d) SHERD_MUST;
+int sherd__reference_i128(const sherd__matrices *m, const sherd__fixed *fa, const sherd__fixed *fb,
+                          sherd_diag *d) SHERD_MUST;
 /** Computes C = A*B by local dgemm in f64. */
 int sherd__reference_float(sherd_view a, sherd_view b, double *c, size_t ldc,
                            sherd_diag *d) SHERD_MUST;

@@ -84,6 +84,7 @@ bool sherd__residue_canonical(const double *x, size_t n, uint32_t p)
 static int multiply(uint32_t p, bool transposed, size_t n, size_t k, size_t m, const double *a,
                     size_t lda, const double *b, size_t ldb, double *c, size_t ldc)
 {
+    assert(lda >= (transposed ? n : k) && ldb >= m && ldc >= m);
     size_t block = sherd__prime_block(p), l = 0;
     double f = (double)p, inverse = 1.0 / f, h = half(p);
     do {
@@ -211,7 +212,7 @@ int sherd__residue_selftest(sherd_diag *d)
 {
     int err = SHERD_OK;
     double *buf = sherd__alloc((N * LDA + LDA * M + N * LDC + LDA) * sizeof *buf);
-    if (!buf) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the self-test");
+    if (!buf) return sherd__fail_memory(d, "the self-test");
     for (size_t i = 0; i < 8 * SHERD__TABLE_PRIMES && err == 0; i++) {
         const sherd__primes *table = i & 1 ? &sherd__primes_wide : &sherd__primes_default;
         err = selftest_prime(table->p[i / 8], (i & 2) != 0, (i & 4) != 0, buf, d);

@@ -101,8 +101,7 @@ int sherd__limbs_selftest(sherd_diag *d)
     room r;
     int err = SHERD_OK;
     if (!sherd__limbs_here()) return SHERD_OK;
-    if (!room_for(&r, TEST_N, TEST_K, TEST_M))
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the self-test");
+    if (!room_for(&r, TEST_N, TEST_K, TEST_M)) return sherd__fail_memory(d, "the self-test");
     for (size_t i = 0; i < 8 * SHERD__TABLE_PRIMES && err == 0; i++) {
         const sherd__primes *table = i & 1 ? &sherd__primes_wide : &sherd__primes_default;
         err = selftest_prime(&r, table->p[i / 8], (i & 2) != 0, (i & 4) != 0, d);

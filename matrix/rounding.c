@@ -82,8 +82,7 @@ static int round_view(const rounding *r, uint64_t step, uint64_t tensor, const c
     int err = sherd__fixed_choose(*v, r->bits, name, &f, d);
     if (err != 0) return err;
     if (grow(to, v->rows, v->cols) != 0)
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to round an operand of %zu x %zu",
-                           v->rows, v->cols);
+        return sherd__fail_memory(d, "rounding an operand of %zu x %zu", v->rows, v->cols);
     size_t len = v->rows * v->cols;
     sherd__view_dense_f64(*v, to->data, v->cols);
     sherd__fixed_apply_stochastic(&f, key_of(r, step, tensor), 0, to->data, len);
@@ -109,9 +108,7 @@ static int rounding_keep(void *ctx, sherd_view a, const sherd_keeping *how, sher
     rounding *r = ctx;
     room copy = { NULL, 0 };
     sherd_kept *kept = sherd__calloc(1, sizeof *kept);
-    if (!kept)
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to keep an operand of %zu x %zu",
-                           a.rows, a.cols);
+    if (!kept) return sherd__fail_memory(d, "a kept operand of %zu x %zu", a.rows, a.cols);
     kept->m = r->inner;
     int err = round_view(r, SHERD__ROUNDING_KEPT, 0, "A", &copy, &a, d);
     if (err == 0) err = sherd_multiplier_keep_as(r->inner, a, how, &kept->inner, d);
@@ -181,7 +178,7 @@ int sherd__rounding_new(sherd_multiplier *out, sherd_multiplier inner, unsigned 
                            "stochastic rounding to %u bits: expected %u to %u", bits,
                            SHERD__FIXED_BITS_MIN, SHERD__FIXED_BITS_MAX);
     rounding *r = sherd__calloc(1, sizeof *r);
-    if (!r) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a multiplier");
+    if (!r) return sherd__fail_memory(d, "a multiplier");
     r->inner = inner;
     r->bits = bits;
     for (unsigned i = 0; i < 4; i++) r->seed[i] = sherd__get_u64(seed + 8 * i);

@@ -45,9 +45,7 @@ static int grow(room *r, size_t rows, size_t cols, sherd_diag *d)
     if (fits && len <= r->len && r->data) return SHERD_OK;
     empty(r);
     if (fits) r->data = sherd__alloc_large(bytes);
-    if (!r->data)
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to scale an operand of %zu x %zu",
-                           rows, cols);
+    if (!r->data) return sherd__fail_memory(d, "scaling an operand of %zu x %zu", rows, cols);
     r->len = len;
     return SHERD_OK;
 }
@@ -99,9 +97,7 @@ static int scaling_keep(void *ctx, sherd_view a, const sherd_keeping *how, sherd
     scaling *s = ctx;
     room copy = { NULL, 0 };
     sherd_kept *kept = sherd__calloc(1, sizeof *kept);
-    if (!kept)
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to keep an operand of %zu x %zu",
-                           a.rows, a.cols);
+    if (!kept) return sherd__fail_memory(d, "a kept operand of %zu x %zu", a.rows, a.cols);
     kept->m = s->inner;
     int err = scale(&copy, &a, &kept->by, d);
     if (err == 0) err = sherd_multiplier_keep_as(s->inner, a, how, &kept->inner, d);
@@ -169,7 +165,7 @@ int sherd__scaling_new(sherd_multiplier *out, sherd_multiplier inner, sherd_diag
 {
     scaling *s = sherd__calloc(1, sizeof *s);
     *out = (sherd_multiplier){ NULL, NULL };
-    if (!s) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a multiplier");
+    if (!s) return sherd__fail_memory(d, "a multiplier");
     s->inner = inner;
     *out = (sherd_multiplier){ &scaling_ops, s };
     return SHERD_OK;

@@ -87,9 +87,7 @@ int sherd__windows_lay(const sherd__windows *w, const void *images, size_t each,
     size_t len;
     *out = sherd__mul(rows, w->row, &len) && sherd__mul(len, each, &len) ? sherd__alloc_large(len)
                                                                          : NULL;
-    if (!*out)
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for %zu windows of %zu numbers", rows,
-                           w->row);
+    if (!*out) return sherd__fail_memory(d, "%zu windows of %zu numbers", rows, w->row);
     sherd__windows_rows(w, images, each, first, rows, *out);
     return SHERD_OK;
 }

@@ -135,7 +135,7 @@ int sherd__cores_take(sherd__cores **out, const char *list, sherd_diag *d)
     CPU_AND(&both, &own, &all);
     if (!CPU_EQUAL(&both, &own)) return SHERD_OK;
     sherd__cores *c = sherd__calloc(1, sizeof *c);
-    if (!c) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!c) return sherd__fail_memory(d, "the list of cores");
     c->own = own;
     c->all = all;
     if (!each_thread(bind_thread, &c->own)) {

@@ -9,6 +9,7 @@
  */
 #include "node/devices.h"
 
+#include <assert.h>
 #include <pthread.h>
 
 #include "core/alloc.h"
@@ -108,6 +109,7 @@ static void drop(sherd__residence *r)
     while (*at != r) at = &(*at)->next;
     *at = r->next;
     if (r->bytes) unlink_use(r);
+    assert(r->bytes <= r->on->held);
     r->on->held -= r->bytes;
     r->devices->backend->drop(r->devices->ctx, &r->handle);
     sherd__free(r);
@@ -148,10 +150,17 @@ static void make_room(const sherd__device_state *s, uint64_t len, const sherd__b
 }
 
 /* Makes the device hold the block, if it has room for it in addition to left and right. */
-static int hold(sherd__devices *ds, sherd__device_state *s, sherd__block *b, uint64_t owner,
-                const sherd__block *left, const sherd__block *right, sherd__handle *out,
+/* The operands of a call; right NULL: there is one. */
+typedef struct operands {
+    sherd__block *left, *right;
+} operands;
+
+/* Makes an operand (side 1: the right one) usable on the device and sets its handle in the call. */
+static int hold(sherd__devices *ds, sherd__device_state *s, sherd__call *c, operands in, int side,
                 sherd_diag *d)
 {
+    sherd__block *b = side ? in.right : in.left;
+    sherd__handle *out = side ? &c->right : &c->left;
     sherd__residence *r = find(b, s);
     if (r) {
         if (r->bytes) {
@@ -162,11 +171,11 @@ static int hold(sherd__devices *ds, sherd__device_state *s, sherd__block *b, uin
         return SHERD_OK;
     }
     r = sherd__calloc(1, sizeof *r);
-    if (!r) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
-    make_room(s, bytes_of(b), left, right);
+    if (!r) return sherd__fail_memory(d, "a block");
+    make_room(s, bytes_of(b), in.left, in.right);
     int err;
-    do err = ds->backend->hold(ds->ctx, s->number, b->fragment, owner, &r->handle, d);
-    while (err == SHERD_ENOMEM && evict(s, left, right));
+    do err = ds->backend->hold(ds->ctx, s->number, b->fragment, c->owner, &r->handle, d);
+    while (err == SHERD_ENOMEM && evict(s, in.left, in.right));
     if (err) {
         sherd__free(r);
         return err;
@@ -261,18 +270,28 @@ static void count_use(sherd__block *b, const sherd__device_state *on, const sher
     if (r && r->handle.id == h->id) r->calls = (uint32_t)((int)r->calls + by);
 }
 
-/* Submits the call to the device that fits best. `run`: for sherd__devices_run. */
-static int submit(sherd__devices *ds, sherd__call *c, uint32_t needs, bool run, sherd__block *left,
-                  sherd__block *right, sherd__device_state **on, sherd_diag *d)
+/* What a call needs of a device, and its operands. run: the caller waits for it, and a device that
+ * is full takes it, too. */
+typedef struct asked {
+    uint32_t needs;
+    bool run;
+    operands in;
+} asked;
+
+/* Submits the call to the device that fits best. */
+static int submit(sherd__devices *ds, sherd__call *c, const asked *what, sherd__device_state **on,
+                  sherd_diag *d)
 {
+    sherd__block *left = what->in.left, *right = what->in.right;
+    const bool run = what->run;
     for (;;) {
-        sherd__device_state *s = pick(ds, needs, run, left, right, d);
+        sherd__device_state *s = pick(ds, what->needs, run, left, right, d);
         if (!s) return d->code;
         c->right = (sherd__handle){ .id = 0 };
         c->memory = !run && ds->memory.get ? &ds->memory : NULL; /* of the loop's thread */
         c->derived[0] = c->derived[1] = 0;
-        int err = hold(ds, s, left, c->owner, left, right, &c->left, d);
-        if (!err && right) err = hold(ds, s, right, c->owner, left, right, &c->right, d);
+        int err = hold(ds, s, c, what->in, 0, d);
+        if (!err && right) err = hold(ds, s, c, what->in, 1, d);
         if (!err) make_room(s, c->task->result.len, left, right);
         if (!err) {
             err = ds->backend->submit(ds->ctx, c, d);
@@ -310,7 +329,8 @@ int sherd__devices_submit(sherd__devices *ds, sherd__call *c, sherd__block *left
                           sherd__block *right, sherd__device_state **on, sherd_diag *d)
 {
     pthread_mutex_lock(&lock);
-    int err = submit(ds, c, needs_of(c->task, left), false, left, right, on, d);
+    const asked what = { needs_of(c->task, left), false, { left, right } };
+    int err = submit(ds, c, &what, on, d);
     pthread_mutex_unlock(&lock);
     return err;
 }
@@ -338,8 +358,8 @@ static void on_ran(sherd__call *c)
 }
 
 /* Makes one attempt. *again: another one may succeed. */
-static int run(sherd__devices *ds, const sherd__device_run *r, sherd__block *left,
-               sherd__block *right, bool *again, bool *lost, sherd_diag *d)
+static int run(sherd__devices *ds, const sherd__device_run *r, operands in, bool *again, bool *lost,
+               sherd_diag *d)
 {
     running u = { .call = { .task = r->task,
                             .owner = r->owner,
@@ -347,10 +367,11 @@ static int run(sherd__devices *ds, const sherd__device_run *r, sherd__block *lef
                             .executor = r->executor,
                             .done = on_ran } };
     sherd__device_state *on;
-    uint32_t needs = needs_of(r->task, left) | (r->steady ? SHERD__DOES_STEADY : 0);
+    const asked what = { needs_of(r->task, in.left) | (r->steady ? SHERD__DOES_STEADY : 0), true,
+                         in };
     *again = *lost = false;
     pthread_mutex_lock(&lock);
-    int err = submit(ds, &u.call, needs, true, left, right, &on, d);
+    int err = submit(ds, &u.call, &what, &on, d);
     pthread_mutex_unlock(&lock);
     if (err == SHERD_EBUSY) ds->backend->wait(ds->ctx, NULL);
     if (err) return err;
@@ -360,7 +381,7 @@ static int run(sherd__devices *ds, const sherd__device_run *r, sherd__block *lef
     }
     pthread_mutex_lock(&lock);
     on->running--;
-    *again = ended(&u.call, left, right, on);
+    *again = ended(&u.call, in.left, in.right, on);
     *lost = on->lost;
     pthread_mutex_unlock(&lock);
     return u.call.err ? sherd__fail(d, u.call.err, NULL, "%s", u.call.text) : SHERD_OK;
@@ -373,7 +394,7 @@ int sherd__devices_run(sherd__devices *ds, const sherd__device_run *r, sherd_dia
     uint32_t failures = 0;
     int err;
     do {
-        err = run(ds, r, &left, r->right ? &right : NULL, &again, &lost, d);
+        err = run(ds, r, (operands){ &left, r->right ? &right : NULL }, &again, &lost, d);
         failures += again && !lost;
     } while (err == SHERD_EBUSY || (err && again && failures <= SHERD__DEVICES_FAILURES));
     sherd__devices_drop(&left);

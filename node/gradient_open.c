@@ -83,11 +83,11 @@ static int find_model(sherd__gradient_site *site, uint64_t job, const sherd__ste
                            (unsigned long long)bytes);
     model *m = sherd__calloc(1, sizeof *m);
     err = m ? sherd__grader_new(&m->grader, &recipe, p->batch, p->bits, &site->by, d)
-            : SHERD_ENOMEM;
+            : sherd__fail_memory(d, "a network");
     if (err) {
         sherd__free(m);
         sherd__pool_unreserve(site->pool, bytes + sizeof(model));
-        return sherd__fail(d, err, NULL, "out of memory");
+        return err;
     }
     *m = (model){ .job = job,
                   .recipe = p->recipe,
@@ -169,7 +169,7 @@ static int open_round(sherd__gradient_site *site, const sherd__task *t, sherd__r
     sherd__round *r = sherd__calloc(1, sizeof *r);
     if (!r) {
         sherd__pool_unreserve(site->pool, memory);
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+        return sherd__fail_memory(d, "a round of %u shards", p.shards);
     }
     *r = (sherd__round){ .site = site,
                          .job = t->job,
@@ -193,7 +193,7 @@ static int open_round(sherd__gradient_site *site, const sherd__task *t, sherd__r
     r->shard = sherd__calloc(p.shards, sizeof *r->shard);
     r->sums = sherd__calloc(p.tiers, sizeof *r->sums);
     if (!r->scales || !r->tier || !r->shard || !r->sums)
-        err = sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+        err = sherd__fail_memory(d, "a round of %u shards", p.shards);
     if (!err) err = find_model(site, t->job, &p, &r->model, d);
     if (!err) r->model->users++;
     if (!err && sherd__grader_tiers(r->model->grader) != p.tiers)

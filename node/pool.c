@@ -213,6 +213,7 @@ bool sherd__pool_reserve(sherd__pool *p, uint64_t len)
 
 void sherd__pool_unreserve(sherd__pool *p, uint64_t len)
 {
+    assert(len <= p->stats.used);
     p->stats.used -= len;
     if (p->of) sherd__pool_unreserve(p->of, len);
 }
@@ -280,6 +281,7 @@ void sherd__pool_give(sherd__pool *p, uint8_t *bytes, uint64_t len)
     if (!bytes) return;
     uint64_t cost = sherd__pool_cost(len), rounded;
     unsigned class = class_of(len, &rounded);
+    assert(cost <= p->stats.used);
     if (p->of) {
         p->stats.used -= cost;
         sherd__pool_give(p->of, bytes, len);
@@ -315,6 +317,7 @@ uint8_t *sherd__pool_lend(sherd__pool *p, uint64_t len)
 
 void sherd__pool_take_back(sherd__pool *p, uint8_t *bytes, uint64_t len)
 {
+    assert(sherd__pool_cost(len) <= p->stats.lent);
     p->stats.lent -= sherd__pool_cost(len);
     sherd__pool_give(p, bytes, len);
 }

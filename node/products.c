@@ -46,6 +46,7 @@ typedef struct operand {
     sherd__fragment *fragment;
     double *copy; /* NULL: the caller's memory */
     size_t rows, cols;
+    const sherd__fixed *fixed; /* NULL: floats */
 } operand;
 
 static void keep(void *ctx, uint8_t *bytes, uint64_t len)
@@ -73,7 +74,7 @@ static int operand_new(operand *o, sherd_view v, const sherd__fixed *f, bool int
 {
     size_t ld;
     const double *bytes = f ? NULL : sherd__view_borrow_f64(v, &ld);
-    *o = (operand){ .rows = v.rows, .cols = v.cols };
+    *o = (operand){ .rows = v.rows, .cols = v.cols, .fixed = f };
     if (!bytes || ld != v.cols) {
         if (!(o->copy = numbers(v.rows, v.cols, sizeof *o->copy))) return SHERD_ENOMEM;
         if (f) sherd__fixed_dense(f, v, o->copy, v.cols);
@@ -108,25 +109,27 @@ static int run(const products *p, sherd__task *t, const operand *a, const operan
     return sherd__devices_run(p->of.devices, &r, d);
 }
 
-/* Computes c = a * b in float64 on a device. With fa and fb: exactly, and scaled back. */
-static int plain(const products *p, const operand *a, const operand *b, const sherd__fixed *fa,
-                 const sherd__fixed *fb, double *c, size_t ldc, sherd_diag *d)
+/* Computes c = a * b in float64 on a device; in fixed point exactly, and scaled back. */
+static int plain(const products *p, const operand *a, const operand *b, double *c, size_t ldc,
+                 sherd_diag *d)
 {
     size_t n = a->rows, m = b->cols;
     sherd__task t = { .result = { .dtype = SHERD_F64, .len = n * m * sizeof *c } };
     double *out = ldc == m ? c : numbers(n, m, sizeof *out);
     int err = out ? run(p, &t, a, b, out, d) : SHERD_ENOMEM;
-    if (!err && fa) sherd__fixed_unscale(fa, fb, out, n * m);
+    if (!err && a->fixed) sherd__fixed_unscale(a->fixed, b->fixed, out, n * m);
     for (size_t i = 0; i < n && !err && out != c; i++)
         memcpy(c + i * ldc, out + i * m, m * sizeof *c);
     if (out != c) forget(p, out, n, m);
     return err;
 }
 
-/* Recombines residues, primes matrices of n x m one after the other, times 2^-shift. */
-static int recombine(const sherd__crt *crt, const uint8_t *residues, size_t n, size_t m, int shift,
-                     double *c, size_t ldc)
+/* Recombines residues of a * b, one matrix for each prime after the other, and scales back. */
+static int recombine(const sherd__crt *crt, const uint8_t *residues, const operand *a,
+                     const operand *b, double *c, size_t ldc)
 {
+    const size_t n = a->rows, m = b->cols;
+    const int shift = a->fixed->scale + b->fixed->scale;
     const double *part[SHERD__TABLE_PRIMES];
     double *row = numbers(crt->count, m, sizeof *row);
     int err = row ? SHERD_OK : SHERD_ENOMEM;
@@ -143,13 +146,13 @@ static int recombine(const sherd__crt *crt, const uint8_t *residues, size_t n, s
 }
 
 /* Computes c = a * b by residues; a and b are integers. */
-static int modular(const products *p, const operand *a, const operand *b, const sherd__fixed *fa,
-                   const sherd__fixed *fb, double *c, size_t ldc, sherd_diag *d)
+static int modular(const products *p, const operand *a, const operand *b, double *c, size_t ldc,
+                   sherd_diag *d)
 {
     size_t n = a->rows, m = b->cols, primes;
     sherd__crt crt;
-    int err = sherd__exact_primes_needed(a->cols, fa->largest, fb->largest, &sherd__primes_default,
-                                         &primes);
+    int err = sherd__exact_primes_needed(a->cols, a->fixed->largest, b->fixed->largest,
+                                         &sherd__primes_default, &primes);
     if (!err) err = sherd__crt_init(&crt, sherd__primes_default.p, primes);
     if (err) return err;
     uint8_t *out = numbers(n, m, primes * SHERD__RESIDUE_BYTES);
@@ -160,7 +163,7 @@ static int modular(const products *p, const operand *a, const operand *b, const 
                                   .len = n * m * primes * SHERD__RESIDUE_BYTES } };
     memcpy(t.primes, crt.p, primes * sizeof *crt.p);
     err = run(p, &t, a, b, out, d);
-    if (!err) err = recombine(&crt, out, n, m, fa->scale + fb->scale, c, ldc);
+    if (!err) err = recombine(&crt, out, a, b, c, ldc);
     sherd__free(out);
     return err;
 }
@@ -176,7 +179,7 @@ static int on_device(const products *p, sherd_view a, sherd_view b, double *c, s
     bool integers = of_a && !sherd__exact_in_f64(a.cols, fa.largest, fb.largest);
     err = operand_new(&left, a, of_a, integers);
     if (!err) err = operand_new(&right, b, of_b, integers);
-    if (!err) err = (integers ? modular : plain)(p, &left, &right, of_a, of_b, c, ldc, d);
+    if (!err) err = (integers ? modular : plain)(p, &left, &right, c, ldc, d);
     operand_free(p, &left);
     operand_free(p, &right);
     return err;

@@ -546,7 +546,7 @@ int sherd__server_open(sherd__server **out, const sherd__server_options *opt, sh
 {
     *out = NULL;
     server *s = sherd__calloc(1, sizeof *s);
-    if (!s) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!s) return sherd__fail_memory(d, "a node");
     s->opt = opt;
     s->allowed = *allowed;
     int err = opt->cores ? sherd__cores_take(&s->cores, opt->cores, d) : SHERD_OK;

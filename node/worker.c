@@ -10,6 +10,7 @@
  */
 #include "node/worker.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -428,7 +429,7 @@ static int check_task(sherd__client *c, const sherd__task *what, const sherd__bl
     const sherd__account *account = &c->tenant->account;
     if (account->named) memcpy(site.coordinator, account->key.sha256, sizeof site.coordinator);
     if (!c->secure && sherd__secure_new(&c->secure, &site))
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+        return sherd__fail_memory(d, "a secure sum");
     return sherd__secure_admit(c->secure, what, left, right, d);
 }
 
@@ -692,6 +693,7 @@ int sherd__worker_new(sherd__worker **out, const sherd__worker_options *opt)
 void sherd__worker_free(sherd__worker *w)
 {
     if (!w) return;
+    assert(w->stats.clients_now == 0);
     w->opt.wake = NULL;
     sherd__pool_slices(w->pool, NULL, NULL);
     sherd__worker_reap(w);

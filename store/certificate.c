@@ -78,7 +78,7 @@ static int signed_bytes(const json_t *root, uint8_t **msg, size_t *len, sherd_di
     uint8_t *p = text_len ? sherd__alloc(label_len + text_len) : NULL;
     if (!p || json_dumpb(root, (char *)p + label_len, text_len, CANONICAL) != text_len) {
         sherd__free(p);
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "certificate: out of memory");
+        return sherd__fail_memory(d, "the certificate");
     }
     memcpy(p, LABEL, label_len);
     *msg = p;
@@ -96,7 +96,7 @@ static int set_signature(json_t *root, const uint8_t key[32], const uint8_t sig[
     bad |= json_object_set_new(o, "key", json_string(key_hex));
     bad |= json_object_set_new(o, "value", json_string(sig_hex));
     bad |= json_object_set_new(root, "signature", o);
-    return bad ? sherd__fail(d, SHERD_ENOMEM, NULL, "certificate: out of memory") : SHERD_OK;
+    return bad ? sherd__fail_memory(d, "the certificate") : SHERD_OK;
 }
 
 static int readable_text(const json_t *root, char **text, sherd_diag *d)
@@ -105,7 +105,7 @@ static int readable_text(const json_t *root, char **text, sherd_diag *d)
     char *p = len ? sherd__alloc(len + 2) : NULL;
     if (!p || json_dumpb(root, p, len, READABLE) != len) {
         sherd__free(p);
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "certificate: out of memory");
+        return sherd__fail_memory(d, "the certificate");
     }
     p[len] = '\n';
     p[len + 1] = '\0';
@@ -166,8 +166,8 @@ static int check_signature(sherd__certificate *c, json_t *root, const char *wher
 {
     const json_t *s = json_object_get(root, "signature");
     const char *algorithm = json_string_value(json_object_get(s, "algorithm"));
-    uint8_t *msg;
-    size_t len;
+    uint8_t *msg = NULL;
+    size_t len = 0;
     if (!algorithm || strcmp(algorithm, "Ed25519") ||
         !read_hex(c->key, 32, json_object_get(s, "key")) ||
         !read_hex(c->signature, 64, json_object_get(s, "value")))
@@ -204,7 +204,7 @@ int sherd__certificate_parse(sherd__certificate *out, const char *text, size_t l
     }
     sherd__certificate *c = sherd__calloc(1, sizeof *c);
     int err = c ? sherd__certificate_from_json(c, root, where, d)
-                : sherd__fail(d, SHERD_ENOMEM, NULL, "%s: out of memory", where);
+                : sherd__fail_memory(d, "%s", where);
     if (!err) err = check_signature(c, root, where, d);
     if (!err) *out = *c;
     else if (c) sherd__certificate_fini(c);

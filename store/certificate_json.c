@@ -230,7 +230,7 @@ int sherd__certificate_to_json(const sherd__certificate *c, json_t **out, sherd_
     if (!bad) bad = set_special(c, root);
     if (bad) {
         json_decref(root);
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "certificate: out of memory");
+        return sherd__fail_memory(d, "the certificate");
     }
     *out = root;
     return SHERD_OK;
@@ -423,7 +423,7 @@ static int read_list(sherd__certificate *c, const json_t *list, const reader *r)
     if (!json_is_array(list) || len > SHERD__CERTIFICATE_NODES)
         return wrong(r, "nodes", "list", "a list of nodes, 3000 at most");
     if (len && sherd__certificate_list(c, (uint32_t)len))
-        return sherd__fail(r->d, SHERD_ENOMEM, NULL, "%s: out of memory", r->where);
+        return sherd__fail_memory(r->d, "%s", r->where);
     for (size_t i = 0; i < len; i++) {
         const json_t *o = json_array_get(list, i);
         sherd__certificate_node *n = &c->list[i];

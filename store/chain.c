@@ -69,7 +69,7 @@ int sherd__chain_open(sherd__chain **out, const char *folder, bool go_on, sherd_
     sherd__chain *c = sherd__calloc(1, sizeof *c);
     if (!c || !(c->folder = sherd__strdup(folder))) {
         sherd__free(c);
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+        return sherd__fail_memory(d, "a chain of checkpoints");
     }
     c->fd = -1;
     int err = open_folder(c, d);
@@ -102,8 +102,10 @@ bool sherd__chain_newest(const sherd__chain *c, sherd__chain_link *out)
 
 static int add_member(sherd__npz_writer *w, const sherd__chain_member *m, sherd_diag *d)
 {
-    return sherd__npz_writer_add_values(w, m->name, m->dtype, m->ndim, m->rows, m->cols, false,
-                                        m->values, d);
+    return sherd__npz_writer_add_values(w,
+                                        &(sherd__npz_array){ m->name, m->dtype, m->ndim, m->rows,
+                                                             m->cols },
+                                        false, m->values, d);
 }
 
 static int write_file(const sherd__chain *c, const sherd__chain_link *link,
@@ -119,7 +121,7 @@ static int write_file(const sherd__chain *c, const sherd__chain_link *link,
     enum { OWN = sizeof own / sizeof *own };
     sherd__npz_writer *w = NULL;
     char *path = sherd__chain_path(c->folder, link->name);
-    int err = path ? SHERD_OK : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    int err = path ? SHERD_OK : sherd__fail_memory(d, "the name of a checkpoint");
     if (!err) err = sherd__npz_writer_new(&w, path, d);
     for (size_t i = 0; i < OWN + len && !err; i++)
         err = add_member(w, i < OWN ? &own[i] : &members[i - OWN], d);
@@ -134,7 +136,7 @@ static int write_head(const sherd__chain *c, const sherd__chain_link *link, sher
     char hex[SHERD__DIGEST_TEXT], text[SHERD__CHAIN_NAME + SHERD__DIGEST_TEXT + 16];
     sherd__file *f = NULL;
     char *path = sherd__chain_path(c->folder, "head");
-    if (!path) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!path) return sherd__fail_memory(d, "the name of the chain's head");
     sherd__digest_text(&link->hash, hex);
     int len = snprintf(text, sizeof text, "%s sha256:%s\n", link->name, hex);
     int err = sherd__file_begin(&f, path, SHERD__FILE_PRIVATE, d);

@@ -20,7 +20,7 @@
 
 static int no_memory(sherd_diag *d)
 {
-    return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    return sherd__fail_memory(d, "a chain of checkpoints");
 }
 
 char *sherd__chain_path(const char *folder, const char *name)

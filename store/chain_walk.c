@@ -74,7 +74,7 @@ static int look(const char *folder, const char *name, own *out, void *piece, she
     sherd__npz *z = NULL;
     int64_t number = -1;
     char *path = sherd__chain_path(folder, name);
-    if (!path) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!path) return sherd__fail_memory(d, "the name of a checkpoint");
     int err = sherd__npz_open(&z, path, CHAIN_BYTES_MAX, 1, d);
     if (!err) err = read_format(z, d);
     if (!err) err = sherd__npz_take(z, "number", SHERD_I64, &number, sizeof number, d);
@@ -156,7 +156,7 @@ int sherd__chain_walk(const char *folder, sherd__chain_report *out, sherd_diag *
     int err = sherd__chain_list(folder, &numbers, &len, d);
     if (err) return err;
     void *piece = sherd__alloc(PIECE);
-    if (!piece) err = sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!piece) err = sherd__fail_memory(d, "reading a chain of checkpoints");
     for (size_t i = 0; i < len && !err; i++) {
         before = r.last;
         err = visit(folder, numbers[i], &before, &r.last, &r.whole, piece, d);

@@ -433,7 +433,7 @@ int sherd__csv_parse(sherd__csv *out, const uint8_t *bytes, size_t len, const ch
                  .want = want,
                  .c = newlocale(LC_ALL_MASK, "C", (locale_t)0),
                  .d = d };
-    if (r.c == (locale_t)0) return sherd__fail(d, SHERD_ENOMEM, NULL, "%s: out of memory", where);
+    if (r.c == (locale_t)0) return sherd__fail_memory(d, "%s", where);
     int err = read_all(&r, &x);
     freelocale(r.c);
     if (err) {

@@ -40,7 +40,7 @@ int sherd__digest_new(sherd__digest_stream **out, sherd_dtype dtype, size_t rows
     EVP_MD_CTX *md = s ? EVP_MD_CTX_new() : NULL;
     if (!md) {
         sherd__free(s);
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+        return sherd__fail_memory(d, "a digest");
     }
     s->md = md;
     s->dtype = dtype;

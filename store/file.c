@@ -55,7 +55,7 @@ static const char *reason(int e, char buf[96])
 static int fail_open(const char *path, int e, sherd_diag *d)
 {
     char buf[96];
-    if (e == ENOMEM) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (e == ENOMEM) return sherd__fail_memory(d, "%s", path);
     return sherd__fail(d, SHERD_EOPEN, "check the path and its permissions",
                        "%s: cannot open for writing: %s", sherd__path_tail(path), reason(e, buf));
 }
@@ -180,7 +180,7 @@ static int open_folder(sherd__file *f, const char *full, sherd_diag *d)
     f->name = sherd__strdup(name);
     int err = SHERD_OK;
     if (!folder || !f->name) {
-        err = sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+        err = sherd__fail_memory(d, "the name of a file");
     } else {
         folder[slash ? (slash == full ? 1 : slash - full) : 0] = '\0';
         f->dir = open(slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -242,10 +242,10 @@ int sherd__file_begin(sherd__file **out, const char *path, sherd__file_kind kind
 {
     *out = NULL;
     sherd__file *f = sherd__calloc(1, sizeof *f);
-    if (!f) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!f) return sherd__fail_memory(d, "%s", path);
     f->dir = f->fd = -1;
     f->path = sherd__strdup(path);
-    int err = f->path ? begin(f, kind, d) : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    int err = f->path ? begin(f, kind, d) : sherd__fail_memory(d, "%s", path);
     if (err) {
         sherd__file_abort(f);
         return err;

@@ -79,7 +79,7 @@ static int parse_plain(sherd__idx *x, const uint8_t *bytes, size_t len, const ch
     if (err) return err;
     if (len != head_len + size) return fail_size(where, head_len + size, len, d);
     x->values = sherd__alloc(size);
-    if (!x->values) return sherd__fail(d, SHERD_ENOMEM, NULL, "%s: out of memory", where);
+    if (!x->values) return sherd__fail_memory(d, "%s", where);
     memcpy(x->values, bytes + head_len, size);
     return SHERD_OK;
 }
@@ -122,7 +122,7 @@ static int unpack(unpacker *u, uint8_t *out, size_t len, size_t *got, const char
         u->in_left -= in - u->z.avail_in;
         n += room - u->z.avail_out;
         u->ended = e == Z_STREAM_END;
-        if (e == Z_MEM_ERROR) return sherd__fail(d, SHERD_ENOMEM, NULL, "%s: out of memory", where);
+        if (e == Z_MEM_ERROR) return sherd__fail_memory(d, "%s", where);
         if (e != Z_OK && e != Z_STREAM_END)
             return sherd__fail(d, SHERD_EFORMAT, "download the file again",
                                "%s: damaged or truncated gzip data near byte %llu: %s", where,
@@ -149,7 +149,7 @@ static int unpack_all(sherd__idx *x, unpacker *u, size_t packed_len, const char 
                            "%s: claims %zu values, more than its %zu bytes can unpack to", where,
                            size, packed_len);
     x->values = sherd__alloc(size);
-    if (!x->values) return sherd__fail(d, SHERD_ENOMEM, NULL, "%s: out of memory", where);
+    if (!x->values) return sherd__fail_memory(d, "%s", where);
     err = unpack(u, x->values, size, &got, where, d);
     if (!err && got < size) err = fail_size(where, head_len + size, head_len + got, d);
     if (!err) err = unpack(u, &after, 1, &more, where, d); /* also verifies the checksum */
@@ -163,7 +163,7 @@ static int parse_gzip(sherd__idx *x, const uint8_t *bytes, size_t len, const cha
 {
     unpacker u = { .z = { .zalloc = zlib_alloc, .zfree = zlib_free }, .in = bytes, .in_left = len };
     int e = inflateInit2(&u.z, 15 + 16);
-    if (e == Z_MEM_ERROR) return sherd__fail(d, SHERD_ENOMEM, NULL, "%s: out of memory", where);
+    if (e == Z_MEM_ERROR) return sherd__fail_memory(d, "%s", where);
     if (e != Z_OK) return sherd__fail(d, SHERD_EINTERNAL, NULL, "%s: zlib refuses to start", where);
     int err = unpack_all(x, &u, len, where, d);
     inflateEnd(&u.z);

@@ -39,7 +39,7 @@ static int fail_file(const sherd__journal *j, int err, const char *what, sherd_d
 
 static int no_memory(const sherd__journal_kind *kind, sherd_diag *d)
 {
-    return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the %s", kind->name);
+    return sherd__fail_memory(d, "the %s", kind->name);
 }
 
 /* Parses each complete line of a part of the file; *used is the number of bytes parsed. */

@@ -310,8 +310,7 @@ int sherd__ledger_open(sherd__ledger **out, const char *path, bool must_exist, s
                                   must_exist ? SHERD__JOURNAL_EXISTING : SHERD__JOURNAL_ANY, &kind,
                                   l, d);
     else err = sherd__fail(d, err, NULL, "no memory for a privacy ledger");
-    if (!err && sherd__costs_settle(&l->costs))
-        err = sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a privacy ledger");
+    if (!err && sherd__costs_settle(&l->costs)) err = sherd__fail_memory(d, "a privacy ledger");
     if (err) {
         sherd__ledger_close(l);
         return err;
@@ -345,7 +344,7 @@ sherd__ledger_sum sherd__ledger_all(const sherd__ledger *l)
 
 static int no_memory(sherd_diag *d)
 {
-    return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a charge");
+    return sherd__fail_memory(d, "a charge");
 }
 
 static int print_upload(sherd__buf *out, const sherd__ledger_upload *u, uint32_t number)

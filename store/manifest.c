@@ -154,8 +154,7 @@ static int get_operations(context *c, sherd__metafile *f, json_t *root)
     if (!json_is_array(list) || count > SHERD__META_OPERATIONS_MAX)
         return bad(c, "operations", "a list of at most 4096");
     f->exposures_sha256 = sherd__calloc(count, sizeof *f->exposures_sha256);
-    if (!f->exposures_sha256)
-        return sherd__fail(c->d, SHERD_ENOMEM, NULL, "%s: out of memory", c->where);
+    if (!f->exposures_sha256) return sherd__fail_memory(c->d, "%s", c->where);
     for (size_t i = 0; i < count; i++) {
         int err = get_operation(c, f, json_array_get(list, i), i);
         if (err) return err;
@@ -215,7 +214,7 @@ int sherd__manifest_parse(sherd__metafile *f, const char *text, size_t len, cons
     json_error_t e;
     json_t *root = json_loadb(text, len, JSON_REJECT_DUPLICATES, &e);
     if (!root && json_error_code(&e) == json_error_out_of_memory)
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "%s: out of memory", where);
+        return sherd__fail_memory(d, "%s", where);
     if (!root)
         return sherd__fail(d, SHERD_EFORMAT, HINT, "%s: manifest: byte %d: %s", where, e.position,
                            e.text);

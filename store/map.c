@@ -23,7 +23,7 @@
 static int fail_errno(const char *path, int code, const char *what, int e, sherd_diag *d)
 {
     char buf[96];
-    if (e == ENOMEM) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (e == ENOMEM) return sherd__fail_memory(d, "%s", path);
     if (e == ECANCELED)
         return sherd__fail(d, SHERD_EINTERRUPTED, NULL,
                            "%s: interrupted before its writer had "
@@ -96,7 +96,7 @@ static int read_whole(int fd, bool regular, size_t guess, size_t len_max, const 
 {
     size_t cap = guess < len_max ? guess : len_max, n = 0, got = 0;
     uint8_t *p = sherd__alloc(cap + 1), *more;
-    if (!p) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!p) return sherd__fail_memory(d, "%s", path);
     for (;;) {
         /* one extra byte shows whether there is more */
         int e = read_up_to(fd, regular, p + n, cap + 1 - n, &got);
@@ -116,7 +116,7 @@ static int read_whole(int fd, bool regular, size_t guess, size_t len_max, const 
         more = sherd__realloc(p, cap + 1);
         if (!more) {
             sherd__free(p);
-            return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+            return sherd__fail_memory(d, "%s", path);
         }
         p = more;
     }

@@ -186,14 +186,13 @@ int sherd__maskfile_open(sherd__maskfile **out, const char *path, const char *st
     *out = NULL;
     if (sodium_init() < 0) return sherd__fail(d, SHERD_EINTERNAL, NULL, "libsodium does not start");
     sherd__maskfile *f = sherd__calloc(1, sizeof *f);
-    if (!f) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!f) return sherd__fail_memory(d, "a file of masks");
     f->fd = f->counter = -1;
     f->held = NONE;
     f->path = sherd__strdup(path);
     f->window = sherd__alloc(WINDOW);
     f->root = sodium_malloc(32);
-    int err = f->path && f->window && f->root ? SHERD_OK
-                                              : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    int err = f->path && f->window && f->root ? SHERD_OK : sherd__fail_memory(d, "a file of masks");
     if (!err) err = open_file(f, use, d);
     if (!err) err = read_head(f, d);
     if (!err) err = sherd__state_folder(&f->state, state, d);
@@ -265,7 +264,7 @@ static int hold_row(sherd__maskfile *f, uint64_t i, sherd_diag *d)
     uint8_t tag[SHERD__MASKFILE_TAG];
     char what[48];
     if (!f->row && !(f->row = sherd__alloc(bytes + sizeof tag)))
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+        return sherd__fail_memory(d, "a row of masks");
     f->held = NONE;
     int e = read_through(f, SHERD__MASKFILE_HEAD + i * sherd__maskfile_stride(&f->head), f->row,
                          bytes + sizeof tag);

@@ -102,7 +102,7 @@ int sherd__state_folder(char **out, const char *folder, sherd_diag *d)
     *out = NULL;
     char *path = folder ? sherd__strdup(folder) : default_folder();
     if (!path)
-        return folder ? sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory")
+        return folder ? sherd__fail_memory(d, "the name of the folder of counters")
                       : sherd__fail(d, SHERD_EOPEN, "set HOME or XDG_STATE_HOME",
                                     "there is no folder to keep the counters of masks in");
     int err = *path ? make_folders(path, d)
@@ -141,7 +141,7 @@ int sherd__counter_new(const char *folder, const uint8_t id[16], const uint8_t t
 {
     uint8_t mark[SHERD__MARK_BYTES];
     char *path = counter_path(folder, id);
-    if (!path) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!path) return sherd__fail_memory(d, "the name of a counter");
     int err = SHERD_OK, fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0) {
         err = fail_path(path, SHERD_EOPEN, "make this counter", errno, d);
@@ -179,7 +179,7 @@ int sherd__counter_open(int *fd, const char *folder, const uint8_t id[16],
     uint8_t mark[SHERD__MARK_BYTES + 1];
     *fd = -1;
     char *path = counter_path(folder, id);
-    if (!path) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!path) return sherd__fail_memory(d, "the name of a counter");
     int err = open_counter(fd, path, use, name, d);
     if (!err) {
         ssize_t got = pread(*fd, mark, sizeof mark, 0);

@@ -45,7 +45,7 @@ int sherd__maskfile_begin(sherd__maskfile_writer **out, const char *path, const 
                            "made",
                            (ull)head->rows, (ull)head->k, (ull)head->m, head->bits_a, head->bits_b);
     sherd__maskfile_writer *w = sherd__calloc(1, sizeof *w);
-    if (!w) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!w) return sherd__fail_memory(d, "a file of masks");
     w->head = *head;
     sherd__maskfile_tag_key(w->tag_key, root);
     int err = sherd__state_folder(&w->state, state, d);

@@ -81,7 +81,7 @@ int sherd__metafile_add(sherd__metafile *f, const sherd_meta_operation *op, sher
     if (f->count == f->room) {
         size_t room = f->room ? 2 * f->room : 16;
         void *ops = sherd__realloc(f->ops, room * sizeof *f->ops);
-        if (!ops) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+        if (!ops) return sherd__fail_memory(d, "%zu operations", f->room);
         f->ops = ops;
         f->room = room;
     }
@@ -143,23 +143,22 @@ unsigned sherd__metafile_table(const sherd__metafile *f, size_t i, sherd_meta_ta
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* Finds the member `name`, which must have ndim dimensions, this dtype and this shape. */
-static int expect(const sherd__metafile *f, const char *name, sherd_dtype dtype, unsigned ndim,
-                  uint64_t rows, uint64_t cols, size_t *found, sherd_diag *d)
+/* Finds this member, which must have this dtype and shape. */
+static int expect(const sherd__metafile *f, const sherd__npz_array *a, size_t *found, sherd_diag *d)
 {
     const char *where = sherd__npz_where(f->npz);
-    int64_t i = sherd__npz_find(f->npz, name);
-    if (i < 0) return sherd__fail(d, SHERD_EFORMAT, HINT, "%s: %s is missing", where, name);
+    int64_t i = sherd__npz_find(f->npz, a->name);
+    if (i < 0) return sherd__fail(d, SHERD_EFORMAT, HINT, "%s: %s is missing", where, a->name);
     const sherd__npy_header *h = &sherd__npz_member_at(f->npz, (size_t)i)->head;
-    if (h->dtype != dtype)
-        return sherd__fail(d, SHERD_EFORMAT, HINT, "%s: %s is of %s, expected %s", where, name,
-                           sherd_dtype_name(h->dtype), sherd_dtype_name(dtype));
-    if (h->ndim != ndim || h->rows != rows || h->cols != cols || (h->fortran && ndim == 2))
+    if (h->dtype != a->dtype)
+        return sherd__fail(d, SHERD_EFORMAT, HINT, "%s: %s is of %s, expected %s", where, a->name,
+                           sherd_dtype_name(h->dtype), sherd_dtype_name(a->dtype));
+    if (h->ndim != a->ndim || h->rows != a->rows || h->cols != a->cols ||
+        (h->fortran && a->ndim == 2))
         return sherd__fail(d, SHERD_EFORMAT, HINT,
-                           "%s: %s is a %u-dimensional %zu x %zu%s, expected %" PRIu64
-                           " x %" PRIu64,
-                           where, name, h->ndim, h->rows, h->cols,
-                           h->fortran ? " in Fortran order" : "", rows, cols);
+                           "%s: %s is a %u-dimensional %zu x %zu%s, expected %zu x %zu", where,
+                           a->name, h->ndim, h->rows, h->cols,
+                           h->fortran ? " in Fortran order" : "", a->rows, a->cols);
     *found = (size_t)i;
     return SHERD_OK;
 }
@@ -177,7 +176,7 @@ static int read_manifest(sherd__metafile *f, sherd_diag *d)
                            "%s: the manifest is not a list of at most %zu bytes (|u1)", where,
                            MANIFEST_MAX);
     char *text = sherd__alloc(h->data_len);
-    if (!text) return sherd__fail(d, SHERD_ENOMEM, NULL, "%s: out of memory", where);
+    if (!text) return sherd__fail_memory(d, "%s", where);
     int err = sherd__npz_read(f->npz, (size_t)i, text, h->data_len, d);
     if (!err) err = sherd__manifest_parse(f, text, h->data_len, where, d);
     sherd__free(text);
@@ -189,7 +188,7 @@ static int read_seed(sherd__metafile *f, sherd_diag *d)
     size_t i;
     f->has_seed = sherd__npz_find(f->npz, "seed") >= 0;
     if (!f->has_seed && f->expanded) return SHERD_OK;
-    int err = expect(f, "seed", SHERD_U8, 1, 1, sizeof f->seed, &i, d);
+    int err = expect(f, &(sherd__npz_array){ "seed", SHERD_U8, 1, 1, sizeof f->seed }, &i, d);
     return err ? err : sherd__npz_read(f->npz, i, f->seed, sizeof f->seed, d);
 }
 
@@ -199,15 +198,17 @@ static int check_arrays(const sherd__metafile *f, size_t i, size_t *members, she
     char name[SHERD__NPZ_NAME_SIZE];
     size_t at;
     sherd__metafile_member(f, i, "exposures", name);
-    int err = expect(f, name, dtype_of(width_below(f->settings.nodes)), 1, 1,
-                     sherd_meta_columns(&f->ops[i]), &at, d);
+    int err = expect(f,
+                     &(sherd__npz_array){ name, dtype_of(width_below(f->settings.nodes)), 1, 1,
+                                          sherd_meta_columns(&f->ops[i]) },
+                     &at, d);
     *members += 1;
     for (int t = SHERD_META_ENSHUFFLES; t <= SHERD_META_UNROWS && !err; t++) {
         uint64_t rows, cols;
         unsigned width = sherd__metafile_table(f, i, (sherd_meta_table)t, &rows, &cols);
         if (width == 0) continue;
         sherd__metafile_member(f, i, sherd__metafile_table_name((sherd_meta_table)t), name);
-        err = expect(f, name, dtype_of(width), 2, rows, cols, &at, d);
+        err = expect(f, &(sherd__npz_array){ name, dtype_of(width), 2, rows, cols }, &at, d);
         *members += 1;
     }
     return err;
@@ -266,7 +267,7 @@ int sherd__metafile_exposures(const sherd__metafile *f, size_t i, uint32_t *out,
     unsigned width = width_below(f->settings.nodes);
     size_t at, len = (size_t)sherd_meta_columns(&f->ops[i]);
     sherd__metafile_member(f, i, "exposures", name);
-    int err = expect(f, name, dtype_of(width), 1, 1, len, &at, d);
+    int err = expect(f, &(sherd__npz_array){ name, dtype_of(width), 1, 1, len }, &at, d);
     if (!err) err = sherd__npz_read(f->npz, at, out, len * width, d);
     if (!err) widen(out, len, width);
     return err;
@@ -284,7 +285,7 @@ int sherd__metafile_reader(sherd__npz_reader **out, const sherd__metafile *f, si
         return sherd__fail(d, SHERD_EINVAL, NULL, "operation %s has no table of %s", f->ops[i].name,
                            sherd__metafile_table_name(table));
     sherd__metafile_member(f, i, sherd__metafile_table_name(table), name);
-    int err = expect(f, name, dtype_of(width), 2, rows, cols, &at, d);
+    int err = expect(f, &(sherd__npz_array){ name, dtype_of(width), 2, rows, cols }, &at, d);
     return err ? err : sherd__npz_reader_new(out, f->npz, at, d);
 }
 

@@ -31,7 +31,7 @@ typedef struct writing {
 
 static int no_memory(sherd_diag *d)
 {
-    return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    return sherd__fail_memory(d, "writing metadata");
 }
 
 /* ---- sources of members ---------------------------------------------------------------------- */
@@ -100,16 +100,19 @@ static int add_arrays(writing *w, sherd__npz_writer *out, size_t i, bool deflate
     array *a = &w->arrays[i * 5];
     *a = (array){ .w = w, .op = i };
     sherd__metafile_member(f, i, "exposures", name);
-    int err = sherd__npz_writer_add(out, name, dtypes[exposure_width(f)], 1, 1,
-                                    (size_t)sherd_meta_columns(&f->ops[i]), deflate,
-                                    (sherd__npz_source){ fill_exposures, a }, d);
+    int err = sherd__npz_writer_add(out,
+                                    &(sherd__npz_array){ name, dtypes[exposure_width(f)], 1, 1,
+                                                         (size_t)sherd_meta_columns(&f->ops[i]) },
+                                    deflate, (sherd__npz_source){ fill_exposures, a }, d);
     for (int t = SHERD_META_ENSHUFFLES; t <= SHERD_META_UNROWS && !err; t++) {
         uint64_t rows, cols;
         unsigned width = sherd__metafile_table(f, i, (sherd_meta_table)t, &rows, &cols);
         if (width == 0) continue;
         *++a = (array){ .w = w, .op = i, .table = (sherd_meta_table)t };
         sherd__metafile_member(f, i, sherd__metafile_table_name(a->table), name);
-        err = sherd__npz_writer_add(out, name, dtypes[width], 2, (size_t)rows, (size_t)cols,
+        err = sherd__npz_writer_add(out,
+                                    &(sherd__npz_array){ name, dtypes[width], 2, (size_t)rows,
+                                                         (size_t)cols },
                                     deflate, (sherd__npz_source){ fill_rows, a }, d);
     }
     return err;
@@ -122,11 +125,15 @@ static int add_members(writing *w, sherd__npz_writer *out, const sherd_meta_save
     int err = sherd__manifest_format(f, opt->expanded, (const uint8_t(*)[32])w->sha256,
                                      &w->manifest);
     if (err) return sherd__fail(d, err, NULL, "the manifest cannot be written");
-    err = sherd__npz_writer_add_values(out, "manifest", SHERD_U8, 1, 1, w->manifest.len,
+    err = sherd__npz_writer_add_values(out,
+                                       &(sherd__npz_array){ "manifest", SHERD_U8, 1, 1,
+                                                            w->manifest.len },
                                        opt->deflate, w->manifest.data, d);
     if (!err && f->has_seed && !(opt->expanded && opt->without_seed))
-        err = sherd__npz_writer_add_values(out, "seed", SHERD_U8, 1, 1, sizeof f->seed, false,
-                                           f->seed, d);
+        err = sherd__npz_writer_add_values(out,
+                                           &(sherd__npz_array){ "seed", SHERD_U8, 1, 1,
+                                                                sizeof f->seed },
+                                           false, f->seed, d);
     for (size_t i = 0; opt->expanded && i < f->count && !err; i++)
         err = add_arrays(w, out, i, opt->deflate, d);
     return err;

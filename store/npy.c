@@ -46,7 +46,7 @@ static int open_values(sherd_npy *f, sherd_diag *d)
     const void *values = f->map.bytes + h.data_at;
     if ((uintptr_t)values % sherd_dtype_size(h.dtype) != 0) { /* header not written by numpy */
         f->copy = sherd__alloc(h.data_len);
-        if (!f->copy) return sherd__fail(d, SHERD_ENOMEM, NULL, "%s: out of memory", where);
+        if (!f->copy) return sherd__fail_memory(d, "%s", where);
         memcpy(f->copy, values, h.data_len);
         values = f->copy;
     }
@@ -59,10 +59,10 @@ int sherd_npy_open(sherd_npy **out, const char *path, sherd_diag *d)
 {
     *out = NULL;
     sherd_npy *f = sherd__calloc(1, sizeof *f);
-    if (!f) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!f) return sherd__fail_memory(d, "%s", path);
     f->path = sherd__strdup(path);
     int err = f->path ? sherd__map_open(&f->map, path, STREAM_MAX, d)
-                      : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+                      : sherd__fail_memory(d, "%s", path);
     if (!err) err = open_values(f, d);
     if (err) {
         sherd_npy_close(f);
@@ -121,7 +121,7 @@ int sherd_npy_writer_new(sherd_npy_writer **out, const char *path, sherd_dtype d
         return sherd__fail(d, SHERD_EINVAL, NULL, "%s: %zu x %zu values do not fit a file",
                            sherd__path_tail(path), rows, cols);
     sherd_npy_writer *w = sherd__alloc(sizeof *w);
-    if (!w) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!w) return sherd__fail_memory(d, "%s", path);
     w->file = NULL;
     w->dtype = dtype;
     w->rows = rows;

@@ -70,16 +70,14 @@ static int check_name(const char *name, const char *where, size_t i, sherd_diag 
 
 static int fail_zip(const char *where, zip_error_t *e, sherd_diag *d)
 {
-    if (zip_error_code_zip(e) == ZIP_ER_MEMORY)
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "%s: out of memory", where);
+    if (zip_error_code_zip(e) == ZIP_ER_MEMORY) return sherd__fail_memory(d, "%s", where);
     return sherd__fail(d, SHERD_EFORMAT, COPY_AGAIN, "%s: is not a sound .npz archive: %s", where,
                        zip_error_strerror(e));
 }
 
 static int fail_member(const sherd__npz *z, const char *name, zip_error_t *e, sherd_diag *d)
 {
-    if (zip_error_code_zip(e) == ZIP_ER_MEMORY)
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "%s: out of memory", z->where);
+    if (zip_error_code_zip(e) == ZIP_ER_MEMORY) return sherd__fail_memory(d, "%s", z->where);
     if (zip_error_code_zip(e) == ZIP_ER_CRC)
         return sherd__fail(d, SHERD_EFORMAT, COPY_AGAIN,
                            "%s: %s: the CRC does not match: the file is damaged", z->where, name);
@@ -148,7 +146,7 @@ static int read_directory(sherd__npz *z, sherd_diag *d)
         return sherd__fail(d, SHERD_EFORMAT, RESAVE, "%s: has %lld members, at most %u are read",
                            z->where, (long long)count, SHERD__NPZ_MEMBERS_MAX);
     z->members = sherd__calloc((size_t)count, sizeof *z->members);
-    if (!z->members) return sherd__fail(d, SHERD_ENOMEM, NULL, "%s: out of memory", z->where);
+    if (!z->members) return sherd__fail_memory(d, "%s", z->where);
     for (size_t i = 0; i < (size_t)count; i++) {
         zip_stat_t st;
         int err = check_stat(z, i, &st, d);
@@ -215,7 +213,7 @@ static int new_npz(sherd__npz **out, const char *where, sherd_diag *d)
         return SHERD_OK;
     }
     sherd__free(z);
-    return sherd__fail(d, SHERD_ENOMEM, NULL, "%s: out of memory", sherd__path_tail(where));
+    return sherd__fail_memory(d, "%s", sherd__path_tail(where));
 }
 
 int sherd__npz_open_bytes(sherd__npz **out, const uint8_t *bytes, size_t len, const char *where,
@@ -289,7 +287,7 @@ int sherd__npz_reader_new(sherd__npz_reader **out, sherd__npz *z, size_t i, sher
     uint8_t head[SHERD__NPY_HEADER_MAX];
     *out = NULL;
     sherd__npz_reader *r = sherd__calloc(1, sizeof *r);
-    if (!r) return sherd__fail(d, SHERD_ENOMEM, NULL, "%s: out of memory", z->where);
+    if (!r) return sherd__fail_memory(d, "%s", z->where);
     r->z = z;
     r->m = &z->members[i];
     r->left = r->m->head.data_len;

@@ -88,14 +88,20 @@ typedef struct sherd__npz_source {
 /** Starts a private file (0600), which is published as a whole by the commit. The caller ends it
  *  with sherd__npz_writer_commit or _abort. Errors: SHERD_EUNSUPPORTED for a pipe. */
 int sherd__npz_writer_new(sherd__npz_writer **out, const char *path, sherd_diag *d) SHERD_MUST;
-/** Adds a member in C order; with ndim 1 its length is cols, and rows is 1. `fill` is not called
- *  before the commit. Errors: SHERD_EINVAL for a name that the reader would refuse. */
-int sherd__npz_writer_add(sherd__npz_writer *w, const char *name, sherd_dtype dtype, unsigned ndim,
-                          size_t rows, size_t cols, bool deflate, sherd__npz_source source,
-                          sherd_diag *d) SHERD_MUST;
+/** A member in C order. With ndim 1 its length is cols, and rows is 1. */
+typedef struct sherd__npz_array {
+    const char *name;
+    sherd_dtype dtype;
+    unsigned ndim;
+    size_t rows, cols;
+} sherd__npz_array;
+
+/** Adds a member. `fill` is not called before the commit. Errors: SHERD_EINVAL for a name that the
+ *  reader would refuse. */
+int sherd__npz_writer_add(sherd__npz_writer *w, const sherd__npz_array *a, bool deflate,
+                          sherd__npz_source source, sherd_diag *d) SHERD_MUST;
 /** Does the same for values in memory, C order without gaps, borrowed until the commit. */
-int sherd__npz_writer_add_values(sherd__npz_writer *w, const char *name, sherd_dtype dtype,
-                                 unsigned ndim, size_t rows, size_t cols, bool deflate,
+int sherd__npz_writer_add_values(sherd__npz_writer *w, const sherd__npz_array *a, bool deflate,
                                  const void *values, sherd_diag *d) SHERD_MUST;
 /** Fills and writes all members in order, syncs the file and gives it its name. Frees w, on failure
  *  too. *size (may be NULL) is the size of the file. On failure an existing file is unchanged. */

@@ -100,7 +100,7 @@ static zip_int64_t member_open(member *m)
     if (m->buffer || m->size == m->head_len) return 0;
     m->buffer = sherd__alloc(m->row_bytes > ROWS_BYTES ? m->row_bytes : ROWS_BYTES);
     if (m->buffer) return 0;
-    note(m->w, sherd__fail(&m->w->diag, SHERD_ENOMEM, NULL, "out of memory"));
+    note(m->w, sherd__fail_memory(&m->w->diag, "a member of an archive"));
     zip_error_set(&m->error, ZIP_ER_MEMORY, 0);
     return -1;
 }
@@ -219,7 +219,7 @@ static zip_int64_t sink_source(void *ctx, void *data, zip_uint64_t len, zip_sour
 
 static int no_memory(const sherd__npz_writer *w, sherd_diag *d)
 {
-    return sherd__fail(d, SHERD_ENOMEM, NULL, "%s: out of memory", sherd__path_tail(w->path));
+    return sherd__fail_memory(d, "%s", sherd__path_tail(w->path));
 }
 
 static int open_sink(sherd__npz_writer *w, sherd_diag *d)
@@ -248,11 +248,11 @@ int sherd__npz_writer_new(sherd__npz_writer **out, const char *path, sherd_diag 
 {
     *out = NULL;
     sherd__npz_writer *w = sherd__calloc(1, sizeof *w);
-    if (!w) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!w) return sherd__fail_memory(d, "%s", path);
     w->last = &w->first;
     zip_error_init(&w->error);
     w->path = sherd__strdup(path);
-    int err = w->path ? open_sink(w, d) : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    int err = w->path ? open_sink(w, d) : sherd__fail_memory(d, "%s", path);
     if (err) {
         sherd__npz_writer_abort(w);
         return err;
@@ -290,37 +290,36 @@ static bool writable_name(const char *name)
     return len > 0 && len + sizeof ".npy" <= SHERD__NPZ_NAME_SIZE;
 }
 
-static int add(sherd__npz_writer *w, const char *name, sherd_dtype dtype, unsigned ndim,
-               size_t rows, size_t cols, bool deflate, member **out, sherd_diag *d)
+static int add(sherd__npz_writer *w, const sherd__npz_array *a, bool deflate, member **out,
+               sherd_diag *d)
 {
     char file[SHERD__NPZ_NAME_SIZE + 8];
     size_t row_bytes, total;
-    if (!writable_name(name) || !sherd__mul(cols, sherd_dtype_size(dtype), &row_bytes) ||
-        !sherd__mul(rows, row_bytes, &total) || total > INT64_MAX - SHERD__NPY_HEADER_OUT)
+    if (!writable_name(a->name) || !sherd__mul(a->cols, sherd_dtype_size(a->dtype), &row_bytes) ||
+        !sherd__mul(a->rows, row_bytes, &total) || total > INT64_MAX - SHERD__NPY_HEADER_OUT)
         return sherd__fail(d, SHERD_EINVAL, NULL,
                            "%s: no member \"%.60s\" of %zu x %zu can be written",
-                           sherd__path_tail(w->path), name, rows, cols);
+                           sherd__path_tail(w->path), a->name, a->rows, a->cols);
     member *m = sherd__calloc(1, sizeof *m);
     if (!m) return no_memory(w, d);
     *w->last = m;
     w->last = &m->next;
     m->w = w;
-    m->rows = rows;
+    m->rows = a->rows;
     m->row_bytes = row_bytes;
-    m->head_len = sherd__npy_header_format(m->head, dtype, ndim, rows, cols);
+    m->head_len = sherd__npy_header_format(m->head, a->dtype, a->ndim, a->rows, a->cols);
     m->size = m->head_len + total;
     zip_error_init(&m->error);
-    snprintf(file, sizeof file, "%s.npy", name);
+    snprintf(file, sizeof file, "%s.npy", a->name);
     *out = m;
     return enter(w, file, m, deflate, d);
 }
 
-int sherd__npz_writer_add(sherd__npz_writer *w, const char *name, sherd_dtype dtype, unsigned ndim,
-                          size_t rows, size_t cols, bool deflate, sherd__npz_source source,
-                          sherd_diag *d)
+int sherd__npz_writer_add(sherd__npz_writer *w, const sherd__npz_array *a, bool deflate,
+                          sherd__npz_source source, sherd_diag *d)
 {
     member *m;
-    int err = add(w, name, dtype, ndim, rows, cols, deflate, &m, d);
+    int err = add(w, a, deflate, &m, d);
     if (!err) m->source = source;
     return err;
 }
@@ -333,12 +332,11 @@ static int fill_values(void *ctx, size_t row, size_t rows, void *out, sherd_diag
     return SHERD_OK;
 }
 
-int sherd__npz_writer_add_values(sherd__npz_writer *w, const char *name, sherd_dtype dtype,
-                                 unsigned ndim, size_t rows, size_t cols, bool deflate,
+int sherd__npz_writer_add_values(sherd__npz_writer *w, const sherd__npz_array *a, bool deflate,
                                  const void *values, sherd_diag *d)
 {
     member *m;
-    int err = add(w, name, dtype, ndim, rows, cols, deflate, &m, d);
+    int err = add(w, a, deflate, &m, d);
     if (err) return err;
     m->values = values;
     m->source = (sherd__npz_source){ fill_values, m };

@@ -124,12 +124,12 @@ int sherd__record_new(sherd__record **out, const char *dir, const char *side, sh
 {
     *out = NULL;
     sherd__record *r = sherd__calloc(1, sizeof *r);
-    if (!r) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!r) return sherd__fail_memory(d, "a record");
     r->dir_fd = -1;
     r->last = &r->first;
     r->dir = sherd__strdup(dir);
     r->side = r->dir ? sherd__strdup(side) : NULL;
-    int err = r->side ? open_folder(r, d) : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    int err = r->side ? open_folder(r, d) : sherd__fail_memory(d, "a record");
     if (err) {
         free_record(r);
         return err;
@@ -168,7 +168,7 @@ static int open_stream(sherd__record_peer *p, stream *s, const char *suffix, she
     snprintf(file, sizeof file, "%s.%s", p->name, suffix);
     s->md = EVP_MD_CTX_new();
     if (!s->md || EVP_DigestInit_ex(s->md, EVP_sha256(), NULL) != 1)
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+        return sherd__fail_memory(d, "a stream of the record");
     s->fd = openat(p->record->dir_fd, file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (s->fd >= 0) return SHERD_OK;
     return fail_record(p->record, SHERD_EOPEN, "make a file in it", errno, d);
@@ -179,7 +179,7 @@ int sherd__record_peer_add(sherd__record_peer **out, sherd__record *r, const cha
 {
     *out = NULL;
     sherd__record_peer *p = sherd__calloc(1, sizeof *p);
-    if (!p) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!p) return sherd__fail_memory(d, "the record of a node");
     p->record = r;
     p->sent.fd = p->received.fd = -1;
     choose_name(p, name);
@@ -329,7 +329,7 @@ static int write_index(const sherd__record *r, sherd_diag *d)
     size_t path_len = strlen(r->dir) + sizeof "/index.json";
     char *path = sherd__alloc(path_len), *text = index_text(r);
     sherd__file *f = NULL;
-    int err = path && text ? SHERD_OK : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    int err = path && text ? SHERD_OK : sherd__fail_memory(d, "the index of the record");
     if (!err) {
         snprintf(path, path_len, "%s/index.json", r->dir);
         err = sherd__file_begin(&f, path, SHERD__FILE_PRIVATE, d);

@@ -37,7 +37,7 @@ struct sherd__sumlist {
 
 static int no_memory(sherd_diag *d)
 {
-    return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the list of sums");
+    return sherd__fail_memory(d, "the list of sums");
 }
 
 /* ---- in memory ----------------------------------------------------------------------------- */

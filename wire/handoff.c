@@ -82,7 +82,7 @@ static int read_part(int fd, int64_t deadline, char **out, size_t *len, sherd_di
         return sherd__fail(d, SHERD_EFRAME, NULL, "descriptor %d: a part of %zu bytes, at most %u",
                            fd, n, SHERD__HANDOFF_MAX);
     char *text = sherd__alloc(n + 1);
-    if (!text) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the key");
+    if (!text) return sherd__fail_memory(d, "the key");
     err = read_all(fd, deadline, text, n, d);
     text[n] = '\0';
     *out = text; /* set on failure too: the caller frees it */

@@ -151,7 +151,7 @@ static int parse(sherd_identity **out, const char *pem, size_t len, const char *
     if (len > KEY_FILE_MAX)
         return sherd__fail(d, SHERD_EKEY, hint, "%s: %zu bytes, too long for a key", where, len);
     BIO *bio = BIO_new_mem_buf(pem, (int)len);
-    if (!bio) return sherd__fail(d, SHERD_ENOMEM, NULL, "%s: out of memory", where);
+    if (!bio) return sherd__fail_memory(d, "%s", where);
     EVP_PKEY *key = PEM_read_bio_PrivateKey(bio, NULL, no_passphrase, &asked);
     BIO_free(bio);
     ERR_clear_error();

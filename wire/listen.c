@@ -323,7 +323,7 @@ int sherd__listener_new(sherd__listener **out, const sherd__listen_options *opt,
     assert(opt->loop && opt->identity && opt->accept);
     *out = NULL;
     sherd__listener *s = sherd__calloc(1, sizeof *s);
-    if (!s) return sherd__fail(d, SHERD_ENOMEM, NULL, "%s:%u: out of memory", host, port);
+    if (!s) return sherd__fail_memory(d, "listening at %s:%u", host, port);
     s->opt = *opt;
     int err = sherd__tls_context_new(&s->context, opt->identity, true, d);
     if (err) {

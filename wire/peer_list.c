@@ -45,7 +45,7 @@ const sherd_field *sherd_peer_fields(size_t *count)
 static int list_new(sherd_peers **out, sherd_diag *d)
 {
     *out = sherd__calloc(1, sizeof **out);
-    return *out ? SHERD_OK : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    return *out ? SHERD_OK : sherd__fail_memory(d, "a list of peers");
 }
 
 static int list_done(sherd_peers **out, int err)

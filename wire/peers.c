@@ -328,7 +328,7 @@ static int refuse_twins(const lines *l, const char *where, sherd_diag *d)
     char text[SHERD__FINGERPRINT_TEXT];
     size_t keys = 0, *order = sherd__calloc(l->len, sizeof *order);
     int err = SHERD_OK;
-    if (!order) return sherd__fail(d, SHERD_ENOMEM, NULL, "%s: out of memory", where);
+    if (!order) return sherd__fail_memory(d, "%s", where);
     for (size_t i = 0; i < l->len; i++)
         if (l->list[i].has_key) order[keys++] = i;
     if (keys > 1) qsort_r(order, keys, sizeof *order, by_key, l->list);
@@ -408,7 +408,7 @@ static int read_file(char **text, size_t *len, const char *path, sherd_diag *d)
     }
     got = sherd__alloc((size_t)st.st_size);
     if (!got) {
-        err = sherd__fail(d, SHERD_ENOMEM, NULL, "%s: out of memory", path);
+        err = sherd__fail_memory(d, "%s", path);
         goto out;
     }
     while (at < (size_t)st.st_size && n != 0) {

@@ -204,7 +204,7 @@ int sherd__tls_context_new(sherd__tls_context **out, const sherd_identity *id, b
 {
     sherd__tls_context *c = sherd__calloc(1, sizeof *c);
     *out = NULL;
-    if (!c) return sherd__fail(d, SHERD_ENOMEM, NULL, "TLS: out of memory");
+    if (!c) return sherd__fail_memory(d, "TLS");
     c->refs = 1;
     c->server = server;
     c->ours = *sherd__identity_fingerprint(id);

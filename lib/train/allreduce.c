@@ -14,7 +14,7 @@ int sherd__training_allreduce_open(sherd_training *t, const sherd__gradients_opt
     sherd__training_allreduce *a = &t->allreduce;
     assert(t->cluster && "options without nodes are refused");
     a->links = sherd__calloc(t->o.nodes, sizeof *a->links);
-    if (!a->links) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to train");
+    if (!a->links) return sherd__fail_memory(d, "the training");
     for (uint32_t i = 0; i < t->o.nodes; i++) {
         sherd_node_info info = { .size = sizeof info };
         sherd_cluster_node(t->cluster, i, &info);

@@ -57,7 +57,7 @@ static void beside_free(beside *b)
 int sherd__training_check_new(sherd_training *t, sherd_diag *d)
 {
     t->check = sherd__calloc(1, sizeof *t->check);
-    if (!t->check) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to train here, too");
+    if (!t->check) return sherd__fail_memory(d, "the training on this machine");
     t->check->accuracy = t->check->validation = NAN;
     int err = beside_new(&t->check->same, t, t->products.bits, d);
     return err ? err : beside_new(&t->check->float64, t, 0, d);
@@ -142,9 +142,10 @@ int sherd__training_check_epoch(sherd_training *t, const sherd__train_epoch *e, 
     err = bring(&c->float64, e->step, false, &other, &mine);
     if (!err && report && t->data->validation.x.rows > 0)
         err = sherd__train_evaluate(sherd__trainer_network(c->float64.trainer), c->float64.engine,
-                                    &t->recipe->recipe, &t->data->validation, NULL,
-                                    sherd__trainer_order(c->float64.trainer)->batch, &cost,
-                                    &c->validation, &mine);
+                                    &(sherd__evaluation){
+                                        &t->recipe->recipe, &t->data->validation, NULL,
+                                        sherd__trainer_order(c->float64.trainer)->batch },
+                                    &cost, &c->validation, &mine);
     if (err == SHERD_ERANGE) { /* float64 may diverge where fixed point does not */
         c->accuracy = c->validation = NAN;
         return 0;

@@ -29,7 +29,7 @@ struct sherd__training_keep {
 
 static int no_memory(sherd_diag *d)
 {
-    return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for checkpoints");
+    return sherd__fail_memory(d, "checkpoints");
 }
 
 /* ---- identity of a run ----------------------------------------------------------------------- */

@@ -35,7 +35,7 @@ int sherd__training_record_rows(const sherd_training *t, sherd_diag *d)
     size_t n = t->data->train.x.rows;
     if (!dir || t->o.by == SHERD_BY_GRADIENTS || (!order && !from)) return SHERD_OK;
     uint32_t *rows = sherd__calloc(n, sizeof *rows);
-    if (!rows) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!rows) return sherd__fail_memory(d, "the numbers of %zu rows", n);
     for (size_t i = 0; i < n; i++) {
         uint32_t r = order ? order[i] : (uint32_t)i;
         rows[i] = from ? from[r] : r;

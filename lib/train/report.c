@@ -37,7 +37,7 @@ static int make_room(sherd_training *t, sherd_diag *d)
     if (t->epochs_len < t->epochs_cap) return SHERD_OK;
     size_t cap = t->epochs_cap > 0 ? 2 * t->epochs_cap : EPOCHS_FIRST;
     void *more = sherd__realloc(t->epochs, cap * sizeof *t->epochs);
-    if (!more) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for %zu epochs", cap);
+    if (!more) return sherd__fail_memory(d, "%zu epochs", cap);
     t->epochs = more;
     t->epochs_cap = cap;
     return SHERD_OK;

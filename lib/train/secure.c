@@ -65,8 +65,7 @@ static int make_stand_in(sherd_training *t, size_t width, sherd_diag *d)
     if (steps >= UINT32_MAX / s->stand_in_batch) s->stand_in_batch = 1;
     x->owned[0] = sherd__calloc(inputs, sizeof(double));
     x->owned[1] = sherd__calloc(width, sizeof(double));
-    if (!x->owned[0] || !x->owned[1])
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to train");
+    if (!x->owned[0] || !x->owned[1]) return sherd__fail_memory(d, "the training");
     x->x = sherd_view_c(x->owned[0], SHERD_F64, 1, inputs);
     x->x.rows = steps * s->stand_in_batch;
     x->x.row_stride = 0;

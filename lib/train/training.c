@@ -75,7 +75,7 @@ static int take_initial(sherd_training *t, sherd_diag *d)
                                mine.cols);
     }
     double *all = sherd__calloc(sherd__network_count(n), sizeof *all);
-    if (!all) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for initial parameters");
+    if (!all) return sherd__fail_memory(d, "initial parameters");
     sherd__network_get(from->network, all);
     sherd__network_set(n, all);
     sherd__free(all);
@@ -126,7 +126,7 @@ int sherd_training_new(sherd_training **out, const sherd_recipe *r, const sherd_
     sherd_training *t = sherd__calloc(1, sizeof *t);
     *out = NULL;
     if (!d) d = &mine;
-    if (!t) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to train");
+    if (!t) return sherd__fail_memory(d, "the training");
     t->first_cost = NAN;
     int err = sherd__recipe_of(&t->recipe, &r->recipe, r->name, d);
     if (!err) err = make(t, data, opt, d);

@@ -211,14 +211,13 @@ static int run_step(sherd__allreduce *c, uint8_t *out, sherd_diag *d)
         scales[t] = sherd__step_plan_scale(&c->shards_of, t);
     memset(c->sum->values, 0, 8 * c->sum->len);
     for (uint32_t i = 0; i < c->shards_of.shards && !err; i++) {
-        double cost = 0;
-        uint64_t hits = 0;
+        sherd__graded got = { 0 };
         sherd__step_plan_shard what = sherd__step_plan_shard_at(&c->shards_of, i);
         sherd__shard s = sherd__packs_shard(&c->packs, &what, c->scratch);
         how.local = what.local;
-        err = sherd__member_grade(c->member, &s, &how, c->sum->values, &cost, &hits, d);
-        memcpy(out + 16 * (size_t)i, &cost, 8);
-        sherd__put_u64(out + 16 * (size_t)i + 8, hits);
+        err = sherd__member_grade(c->member, &s, &how, c->sum->values, &got, d);
+        memcpy(out + 16 * (size_t)i, &got.cost, 8);
+        sherd__put_u64(out + 16 * (size_t)i + 8, got.hits);
     }
     sherd__put_u64(out + 16 * (size_t)c->shards_of.shards, c->head.round);
     return err;
@@ -253,7 +252,8 @@ static int run_reduce(sherd__allreduce *c, const sherd__fragment *left, uint8_t 
                                            (size_t)sherd__fragment_info_of(left)->len, d);
     if (err) return err;
     for (uint32_t t = 0; t < p.tiers; t++) scales[t] = sherd__step_plan_scale(&p, t);
-    sherd__member_absorb(c->member, head.round, c->sum->values, scales, head.by, head.local, &f);
+    const sherd__member_sum sum = { head.round, c->sum->values, scales, head.by, head.local };
+    sherd__member_absorb(c->member, &sum, &f);
     memcpy(out, f.most, 8 * (size_t)p.tiers);
     out += 8 * (size_t)p.tiers;
     memcpy(out, &f.l2, 8);

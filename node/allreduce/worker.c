@@ -39,7 +39,7 @@ int sherd__worker_allreduce(sherd__client *c, const sherd__task *what, const she
                                    .by = sherd__products_arithmetic(&c->products),
                                    .turns = w->opt.wake != NULL };
     if (!c->circle && sherd__allreduce_new(&c->circle, &site))
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+        return sherd__fail_memory(d, "all-reduce training");
     return sherd__allreduce_admit(c->circle, what, left, right, d);
 }
 

@@ -10,6 +10,7 @@
  * sherd__task_check has established that task and blocks agree; values are still hostile: residues
  * at or above the modulus and integers beyond 2^53 are found here, during conversion.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -38,6 +39,7 @@ _Static_assert(SHERD__LIMBS_MOST + CPU_LINE <= CPU_AREA * sizeof(double),
 
 double *sherd__cpu_use(cpu *c, double *area, size_t n)
 {
+    assert(area >= c->all && area < c->all + 4 * CPU_AREA && n <= CPU_AREA);
     size_t *used = &c->used[(size_t)(area - c->all) / CPU_AREA];
     if (n > *used) *used = n;
     return area;
@@ -111,9 +113,10 @@ int sherd__cpu_too_large(const uint8_t *bytes, size_t n, sherd_diag *d)
 }
 
 /* Converts a panel to float64, with rows `ld` numbers apart. */
-static int widen(const cpu *c, const cpu_operand *o, cpu_range rows, cpu_range cols, double *out,
-                 size_t ld, sherd_diag *d)
+static int widen(const cpu *c, const cpu_operand *o, cpu_part part, double *out, size_t ld,
+                 sherd_diag *d)
 {
+    const cpu_range rows = part.rows, cols = part.cols;
     sherd_view v = { .data = o->values,
                      .rows = o->rows,
                      .cols = o->cols,
@@ -136,53 +139,49 @@ static int widen(const cpu *c, const cpu_operand *o, cpu_range rows, cpu_range c
     return err;
 }
 
-int sherd__cpu_convert(cpu *c, const cpu_operand *o, cpu_range rows, cpu_range cols, double *area,
-                       sherd_diag *d)
+int sherd__cpu_convert(cpu *c, const cpu_operand *o, cpu_part part, double *area, sherd_diag *d)
 {
-    sherd__cpu_use(c, area, rows.len * cols.len);
-    return widen(c, o, rows, cols, area, cols.len, d);
+    sherd__cpu_use(c, area, part.rows.len * part.cols.len);
+    return widen(c, o, part, area, part.cols.len, d);
 }
 
 /* Converts a panel and keeps it in the form that is being made: residues are packed again there,
  * and float64 is not elsewhere. */
-static int convert_and_keep(cpu *c, const cpu_operand *o, cpu_range rows, cpu_range cols,
-                            double *area, const double **at, size_t *ld, sherd_diag *d)
+static int convert_and_keep(cpu *c, const cpu_operand *o, cpu_part part, double *area,
+                            cpu_numbers *out, sherd_diag *d)
 {
-    size_t first = rows.from * o->cols + cols.from;
+    size_t first = part.rows.from * o->cols + part.cols.from, len = part.cols.len;
     if (!o->prime) {
         double *to = (double *)(void *)o->fill + first;
-        *at = to;
-        *ld = o->cols;
-        return widen(c, o, rows, cols, to, o->cols, d);
+        *out = (cpu_numbers){ to, o->cols };
+        return widen(c, o, part, to, o->cols, d);
     }
-    int err = sherd__cpu_convert(c, o, rows, cols, area, d);
-    for (size_t r = 0; r < rows.len && !err; r++, first += o->cols)
-        sherd__residue_pack(area + r * cols.len, cols.len, o->prime,
-                            o->fill + SHERD__RESIDUE_BYTES * first);
+    int err = sherd__cpu_convert(c, o, part, area, d);
+    for (size_t r = 0; r < part.rows.len && !err; r++, first += o->cols)
+        sherd__residue_pack(area + r * len, len, o->prime, o->fill + SHERD__RESIDUE_BYTES * first);
     return err;
 }
 
-int sherd__cpu_fetch(cpu *c, const cpu_operand *o, cpu_range rows, cpu_range cols, double *area,
-                     const double **at, size_t *ld, sherd_diag *d)
+int sherd__cpu_fetch(cpu *c, const cpu_operand *o, cpu_part part, double *area, cpu_numbers *out,
+                     sherd_diag *d)
 {
     if (o->dtype == SHERD_F64 && !o->prime) {
-        *at = (const double *)(const void *)o->values + rows.from * o->cols + cols.from;
-        *ld = (size_t)o->cols;
+        const double *values = (const double *)(const void *)o->values;
+        *out = (cpu_numbers){ values + part.rows.from * o->cols + part.cols.from, (size_t)o->cols };
         return sherd__cpu_go_on(c, d);
     }
-    *at = area;
-    *ld = cols.len;
-    return o->fill ? convert_and_keep(c, o, rows, cols, area, at, ld, d)
-                   : sherd__cpu_convert(c, o, rows, cols, area, d);
+    *out = (cpu_numbers){ area, part.cols.len };
+    return o->fill ? convert_and_keep(c, o, part, area, out, d)
+                   : sherd__cpu_convert(c, o, part, area, d);
 }
 
 /* Fetches the panel of a left operand that contributes to `rows` of the product from `inner`, in
  * the orientation in which it is stored. */
 static int fetch_left(cpu *c, const cpu_operand *a, cpu_range rows, cpu_range inner,
-                      const double **at, size_t *ld, sherd_diag *d)
+                      cpu_numbers *out, sherd_diag *d)
 {
-    return a->transposed ? sherd__cpu_fetch(c, a, inner, rows, c->left, at, ld, d)
-                         : sherd__cpu_fetch(c, a, rows, inner, c->left, at, ld, d);
+    const cpu_part part = a->transposed ? (cpu_part){ inner, rows } : (cpu_part){ rows, inner };
+    return sherd__cpu_fetch(c, a, part, c->left, out, d);
 }
 
 typedef int gemm(size_t n, size_t k, size_t m, const double *a, size_t lda, const double *b,
@@ -193,17 +192,20 @@ static gemm *gemm_of(const cpu_operand *a)
     return a->transposed ? sherd__gemm_t_f64 : sherd__gemm_f64;
 }
 
-/* Computes one panel of a plain product, added to C (inner.from > 0) or replacing it. */
-static int multiply_panel(cpu *c, const cpu_operand *a, const cpu_operand *b, cpu_range rows,
-                          cpu_range inner, cpu_range cols, double *out, size_t ldc, sherd_diag *d)
+/* The panels that are multiplied with each other. */
+typedef struct cut {
+    cpu_range rows, inner, cols;
+} cut;
+
+static int multiply_panel(cpu *c, const cpu_operand *a, const cpu_operand *b, const cut *at,
+                          const cpu_sum *out, sherd_diag *d)
 {
-    const double *u, *v;
-    size_t lda, ldb;
-    int err = fetch_left(c, a, rows, inner, &u, &lda, d);
-    if (!err) err = sherd__cpu_fetch(c, b, inner, cols, c->right, &v, &ldb, d);
+    cpu_numbers u, v;
+    int err = fetch_left(c, a, at->rows, at->inner, &u, d);
+    if (!err) err = sherd__cpu_fetch(c, b, (cpu_part){ at->inner, at->cols }, c->right, &v, d);
     if (err) return err;
-    return gemm_of(a)(rows.len, inner.len, cols.len, u, lda, v, ldb, inner.from ? 1.0 : 0.0, out,
-                      ldc);
+    return gemm_of(a)(at->rows.len, at->inner.len, at->cols.len, u.at, u.ld, v.at, v.ld,
+                      out->add ? 1.0 : 0.0, out->at, out->ld);
 }
 
 /* Computes out (rows x cols, row-major, of dtype) = a * b in float64. */
@@ -227,7 +229,8 @@ static int multiply_plain(cpu *c, const cpu_operand *a, const cpu_operand *b, ui
             size_t ldc = wide ? m : cols.len, k = 0;
             do { /* runs once for an inner size of 0: writes zeros */
                 cpu_range inner = cpu_panel(cpu_depth(a), k);
-                int err = multiply_panel(c, a, b, rows, inner, cols, to, ldc, d);
+                int err = multiply_panel(c, a, b, &(cut){ rows, inner, cols },
+                                         &(cpu_sum){ to, ldc, k > 0 }, d);
                 if (err) return err;
             } while ((k += CPU_PANEL) < cpu_depth(a));
             for (size_t i = 0; i < rows.len && !wide; i++)
@@ -247,23 +250,20 @@ static size_t strip_of(const cpu *c, size_t block)
 
 /* Computes acc = rows x cols panel of a * b modulo a's prime, canonical; added to acc if `add`.
  * Strips of the inner size are summed from a canonical value on, as long as sums are exact. */
-static int residue_panel(cpu *c, const cpu_operand *a, const cpu_operand *b, cpu_range rows,
-                         cpu_range cols, bool add, sherd_diag *d)
+static int residue_panel(cpu *c, const cpu_operand *a, const cpu_operand *b, cpu_part part,
+                         bool add, sherd_diag *d)
 {
-    size_t n = rows.len * cols.len, block = sherd__prime_block(a->prime), k = 0, since = 0;
-    size_t most = strip_of(c, block), lda, ldb;
-    const double *u, *v;
+    size_t n = part.rows.len * part.cols.len, block = sherd__prime_block(a->prime), k = 0,
+           since = 0;
+    size_t most = strip_of(c, block);
     do {
         cpu_range inner = { k, cpu_depth(a) - k < most ? (size_t)(cpu_depth(a) - k) : most };
         if (since + inner.len > block) {
             sherd__residue_from_f64(c->acc, n, a->prime, c->acc);
             since = 0;
         }
-        int err = fetch_left(c, a, rows, inner, &u, &lda, d);
-        if (!err) err = sherd__cpu_fetch(c, b, inner, cols, c->right, &v, &ldb, d);
-        if (!err)
-            err = gemm_of(a)(rows.len, inner.len, cols.len, u, lda, v, ldb, k || add ? 1.0 : 0.0,
-                             c->acc, cols.len);
+        int err = multiply_panel(c, a, b, &(cut){ part.rows, inner, part.cols },
+                                 &(cpu_sum){ c->acc, part.cols.len, k || add }, d);
         if (err) return err;
         since += inner.len;
     } while ((k += most) < cpu_depth(a));
@@ -281,13 +281,14 @@ static int multiply_modular(cpu *c, const cpu_operand *a, const cpu_operand *b, 
     };
     for (size_t r = 0; r < cpu_height(a); r += CPU_PANEL) {
         for (size_t j = 0; j < m; j += CPU_PANEL) {
-            cpu_range rows = cpu_panel(cpu_height(a), r), cols = cpu_panel(m, j);
-            sherd__cpu_use(c, c->acc, rows.len * cols.len);
-            int err = add ? sherd__cpu_convert(c, &had, rows, cols, c->acc, d) : SHERD_OK;
-            if (!err) err = residue_panel(c, a, b, rows, cols, add, d);
+            const cpu_part part = { cpu_panel(cpu_height(a), r), cpu_panel(m, j) };
+            const size_t len = part.cols.len;
+            sherd__cpu_use(c, c->acc, part.rows.len * len);
+            int err = add ? sherd__cpu_convert(c, &had, part, c->acc, d) : SHERD_OK;
+            if (!err) err = residue_panel(c, a, b, part, add, d);
             if (err) return err;
-            for (size_t i = 0; i < rows.len; i++)
-                sherd__residue_pack(c->acc + i * cols.len, cols.len, a->prime,
+            for (size_t i = 0; i < part.rows.len; i++)
+                sherd__residue_pack(c->acc + i * len, len, a->prime,
                                     out + SHERD__RESIDUE_BYTES * ((r + i) * m + j));
         }
     }
@@ -306,9 +307,10 @@ static int multiply_residues(cpu *c, const cpu_operand *a, const cpu_operand *b,
  * laid out as many at a time as are multiplied together, and are in cache then. Sums over all
  * windows are added up in out.
  */
-static int multiply_windows(cpu *c, const sherd__task *t, uint32_t q, const sherd__fragment *left,
+static int multiply_windows(cpu *c, uint32_t q, const sherd__fragment *left,
                             const sherd__fragment *right, uint8_t *out, sherd_diag *d)
 {
+    const sherd__task *t = c->call->task;
     const size_t each = SHERD__RESIDUE_BYTES;
     const sherd__fragment_info *a = sherd__fragment_info_of(left);
     const sherd__fragment_info *b = sherd__fragment_info_of(right);
@@ -346,9 +348,10 @@ static int multiply_windows(cpu *c, const sherd__task *t, uint32_t q, const sher
 
 /* Multiplies all groups (one, where the left one is transposed); with primes, modulo prime number q
  * of the task. */
-static int multiply_groups(cpu *c, const sherd__task *t, uint32_t q, const sherd__fragment *left,
+static int multiply_groups(cpu *c, uint32_t q, const sherd__fragment *left,
                            const sherd__fragment *right, uint8_t *out, sherd_diag *d)
 {
+    const sherd__task *t = c->call->task;
     const sherd__fragment_info *a = sherd__fragment_info_of(left);
     const sherd__fragment_info *b = sherd__fragment_info_of(right);
     size_t wa = sherd__wire_size(a->dtype), wb = sherd__wire_size(b->dtype);
@@ -393,9 +396,9 @@ static int run_multiply(cpu *c, const sherd__task *t, const sherd__fragment *lef
     int err = 0;
     bool dense = sherd__fragment_info_of(left)->encoding == SHERD__DENSE;
     for (uint32_t q = 0; q < primes && !err; q++)
-        err = t->windows.window ? multiply_windows(c, t, q, left, right, out + q * each, d)
-              : dense           ? multiply_groups(c, t, q, left, right, out + q * each, d)
-                                : sherd__cpu_csr(c, t, q, left, right, out + q * each, d);
+        err = t->windows.window ? multiply_windows(c, q, left, right, out + q * each, d)
+              : dense           ? multiply_groups(c, q, left, right, out + q * each, d)
+                                : sherd__cpu_csr(c, q, left, right, out + q * each, d);
     return err;
 }
 
@@ -412,16 +415,16 @@ static int run_map(cpu *c, const sherd__task *t, const sherd__fragment *left,
         b.dtype = sherd__fragment_info_of(right)->dtype;
     }
     for (size_t at = 0; at < n; at += CHUNK) {
-        cpu_range row = { 0, 1 }, part = { at, n - at < CHUNK ? n - at : CHUNK };
-        const double *x, *y = NULL;
-        size_t ld;
-        int err = sherd__cpu_fetch(c, &a, row, part, c->left, &x, &ld, d);
-        if (!err && right) err = sherd__cpu_fetch(c, &b, row, part, c->right, &y, &ld, d);
+        const size_t len = n - at < CHUNK ? n - at : CHUNK;
+        const cpu_part part = { { 0, 1 }, { at, len } };
+        cpu_numbers x, y = { 0 };
+        int err = sherd__cpu_fetch(c, &a, part, c->left, &x, d);
+        if (!err && right) err = sherd__cpu_fetch(c, &b, part, c->right, &y, d);
         bool wide = t->result.dtype == SHERD_F64;
-        double *to = wide ? (double *)(void *)out + at : sherd__cpu_use(c, c->acc, part.len);
-        if (!err) err = sherd__map_f64(t->op, x, y, part.len, to);
+        double *to = wide ? (double *)(void *)out + at : sherd__cpu_use(c, c->acc, len);
+        if (!err) err = sherd__map_f64(t->op, x.at, y.at, len, to);
         if (err) return err;
-        if (!wide) cpu_narrow(to, part.len, out + 4 * at);
+        if (!wide) cpu_narrow(to, len, out + 4 * at);
     }
     return SHERD_OK;
 }
@@ -511,7 +514,7 @@ static int cpu_open(void **ctx, const sherd__backend_options *opt, sherd_diag *d
     if (c) c->all = sherd__alloc(4 * CPU_AREA * sizeof(double));
     if (!c || !c->all || open_team(c)) {
         cpu_close(c);
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the backend's scratch");
+        return sherd__fail_memory(d, "the backend's scratch");
     }
     c->left = c->all;
     c->right = c->all + CPU_AREA;

@@ -58,6 +58,24 @@ typedef struct cpu_range {
     size_t from, len;
 } cpu_range;
 
+/* A panel of an operand. */
+typedef struct cpu_part {
+    cpu_range rows, cols;
+} cpu_part;
+
+/* A panel in float64, whose rows are ld numbers apart. */
+typedef struct cpu_numbers {
+    const double *at;
+    size_t ld;
+} cpu_numbers;
+
+/* Where the product of two panels goes; with `add`, it is added to what is there. */
+typedef struct cpu_sum {
+    double *at;
+    size_t ld;
+    bool add;
+} cpu_sum;
+
 /** Returns a group of the current call's left (side 0) or right block (1) as an operand, for prime
  *  number q of the task, from the form that is kept of it. `first`: how many numbers of the same
  *  prime precede it in the block. */
@@ -96,12 +114,11 @@ uint8_t *sherd__cpu_bytes(cpu *c, double *area, size_t n);
 /** Converts a panel of o to float64 in `area`, to canonical residues where it has a prime. Returns
  *  SHERD_ERANGE for a residue that is not below the prime or an integer beyond 2^53, and
  *  SHERD_EINTERRUPTED as sherd__cpu_go_on. */
-int sherd__cpu_convert(cpu *c, const cpu_operand *o, cpu_range rows, cpu_range cols, double *area,
-                       sherd_diag *d);
-/** Sets *at to the panel in the block if it is float64, else converts the panel into `area`, or
+int sherd__cpu_convert(cpu *c, const cpu_operand *o, cpu_part part, double *area, sherd_diag *d);
+/** Sets *out to the panel in the block if it is float64, else converts the panel into `area`, or
  *  into the form that is being filled. */
-int sherd__cpu_fetch(cpu *c, const cpu_operand *o, cpu_range rows, cpu_range cols, double *area,
-                     const double **at, size_t *ld, sherd_diag *d);
+int sherd__cpu_fetch(cpu *c, const cpu_operand *o, cpu_part part, double *area, cpu_numbers *out,
+                     sherd_diag *d);
 /** Returns SHERD_ERANGE where one of n int64 values is beyond 2^53. */
 int sherd__cpu_too_large(const uint8_t *bytes, size_t n, sherd_diag *d);
 /** Computes out = a * b modulo a's prime, or adds this to out, packed. Returns false where the
@@ -129,7 +146,7 @@ void sherd__cpu_forms_end(cpu *c, int err);
 /** Converts a right operand that no row is multiplied with, if its form is being made. */
 int sherd__cpu_fill(cpu *c, const cpu_operand *b, sherd_diag *d);
 /** Multiplies all groups of a left block in CSR; with primes, modulo prime number q of the task. */
-int sherd__cpu_csr(cpu *c, const sherd__task *t, uint32_t q, const sherd__fragment *left,
-                   const sherd__fragment *right, uint8_t *out, sherd_diag *d);
+int sherd__cpu_csr(cpu *c, uint32_t q, const sherd__fragment *left, const sherd__fragment *right,
+                   uint8_t *out, sherd_diag *d);
 
 #endif

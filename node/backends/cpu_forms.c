@@ -137,15 +137,16 @@ static cpu_operand matrix_of(const cpu *c, int side, uint32_t q, const sherd__fr
 }
 
 static int sort(cpu *c, int side, uint32_t q, const sherd__fragment *left,
-                const sherd__fragment *right, uint8_t *out, sherd_diag *d)
+                const sherd__fragment *right, uint8_t *out)
 {
+    sherd_diag quiet = { .code = 0 };
     const cpu_operand o = matrix_of(c, side, q, side ? right : left);
     sherd__limbs x = limbs_of(c->call->task, q, sherd__fragment_info_of(left),
                               sherd__fragment_info_of(right));
-    int err = sherd__cpu_go_on(c, d);
+    int err = sherd__cpu_go_on(c, &quiet);
     if (err) return err;
     x.a = x.b = o.values;
-    return side ? sherd__cpu_sort_right(c, &x, &o, out, d)
+    return side ? sherd__cpu_sort_right(c, &x, &o, out, &quiet)
                 : sherd__limbs_sort_left(&x, c->team, out);
 }
 
@@ -154,10 +155,9 @@ static int make_sorted(cpu *c, int side, const sherd__form_wish *what, const she
                        const sherd__fragment *right, uint8_t *out)
 {
     const uint32_t matrices = matrices_of(c->call->task);
-    sherd_diag quiet = { .code = 0 };
     int err = SHERD_OK;
     for (uint32_t q = 0; q < matrices && !err; q++, out += what->len / matrices)
-        err = sort(c, side, q, left, right, out, &quiet);
+        err = sort(c, side, q, left, right, out);
     return err;
 }
 
@@ -206,10 +206,9 @@ int sherd__cpu_fill(cpu *c, const cpu_operand *b, sherd_diag *d)
     int err = SHERD_OK;
     for (size_t r = 0; r < b->rows && b->fill && !err; r += CPU_PANEL)
         for (size_t j = 0; j < b->cols && !err; j += CPU_PANEL) {
-            const double *at;
-            size_t ld;
-            err = sherd__cpu_fetch(c, b, cpu_panel(b->rows, r), cpu_panel(b->cols, j), c->right,
-                                   &at, &ld, d);
+            cpu_numbers made;
+            const cpu_part part = { cpu_panel(b->rows, r), cpu_panel(b->cols, j) };
+            err = sherd__cpu_fetch(c, b, part, c->right, &made, d);
         }
     return err;
 }

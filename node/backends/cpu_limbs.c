@@ -24,7 +24,7 @@ static int pack(cpu *c, const cpu_operand *o, cpu_range cols, uint8_t *out, sher
     int err = SHERD_OK;
     for (size_t r = 0; r < rows && !err; r += most) {
         cpu_range some = { r, rows - r < most ? rows - r : most };
-        err = sherd__cpu_convert(c, o, some, cols, c->left, d);
+        err = sherd__cpu_convert(c, o, (cpu_part){ some, cols }, c->left, d);
         if (!err)
             sherd__residue_pack(c->left, some.len * cols.len, o->prime,
                                 out + SHERD__RESIDUE_BYTES * r * cols.len);

@@ -40,7 +40,7 @@ int sherd__hosted_hold(void *ctx, uint32_t device, const sherd__fragment *f, uin
     const sherd__fragment_info *i = sherd__fragment_info_of(f);
     hosted *b = sherd__alloc(sizeof *b);
     (void)ctx;
-    if (!b) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!b) return sherd__fail_memory(d, "a block");
     *b = (hosted){ .fragment = f, .owner = owner };
     *out = (sherd__handle){ (uintptr_t)b, owner, device, i->dtype, i->primes, i->encoding };
     return SHERD_OK;

@@ -113,9 +113,8 @@ int sherd__secure_admit_join(sherd__secure *s, const sherd__task *t, const sherd
     if (!err) err = take_blocks(s, d);
     if (!err) err = sherd__own_memory(&s->recipe, s->plan.clip > 0, &grader, d);
     if (err) return err;
-    return reserve(s, memory_of(s, grader))
-               ? SHERD_OK
-               : sherd__fail(d, SHERD_ENOMEM, NULL, "this node has no memory for the training");
+    return reserve(s, memory_of(s, grader)) ? SHERD_OK
+                                            : sherd__fail_memory(d, "the training on this node");
 }
 
 /* Makes views of the examples that the coordinator dealt, without copying them. */
@@ -230,7 +229,7 @@ static int check_domains(const sherd__secure *s, const uint8_t *cards, sherd_dia
     if (!s->site.self.peers) return SHERD_OK;
     const char **domain = sherd__calloc(nodes, sizeof *domain);
     uint32_t most = 0;
-    if (!domain) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for %u members", nodes);
+    if (!domain) return sherd__fail_memory(d, "%u members", nodes);
     for (uint32_t i = 0; i < nodes; i++) {
         sherd__fingerprint key;
         sherd__fingerprint_public(&key, cards + (size_t)i * SHERD__SECURE_CARD);
@@ -256,9 +255,7 @@ static int take_cards(sherd__secure *s, const uint8_t *cards, sherd_diag *d)
     uint8_t(*keys)[SHERD__SEAL_KEY] = sherd__calloc(nodes, sizeof *keys);
     uint8_t(*signers)[KEY_AT] = sherd__calloc(nodes, sizeof *signers);
     int64_t *sum = sherd__alloc_large(s->a.len * sizeof *sum);
-    int err = keys && signers && sum
-                  ? SHERD_OK
-                  : sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for %u keys", nodes);
+    int err = keys && signers && sum ? SHERD_OK : sherd__fail_memory(d, "%u keys", nodes);
     for (uint32_t i = 0; i < nodes && !err; i++) {
         memcpy(signers[i], cards + (size_t)i * SHERD__SECURE_CARD, sizeof signers[i]);
         memcpy(keys[i], cards + (size_t)i * SHERD__SECURE_CARD + KEY_AT, sizeof keys[i]);

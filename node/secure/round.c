@@ -161,7 +161,7 @@ static uint8_t (*sort_keys(const sherd__secure *s, const uint32_t *who, uint32_t
 
 static int no_keys(sherd_diag *d)
 {
-    return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the members' keys");
+    return sherd__fail_memory(d, "the members' keys");
 }
 
 static int digest_members(const sherd__secure *s, const uint32_t *who, uint32_t len,
@@ -233,7 +233,9 @@ int sherd__secure_run_hide(sherd__secure *s, const sherd__task *t, const sherd__
     uint64_t rows = sherd__secure_window(&s->plan, step, &first);
     err = charge(s, first, rows, d);
     if (!err)
-        err = sherd__own_grade(s->grader, first, rows, scales, sherd__secure_room(s->a.nodes),
+        err = sherd__own_grade(s->grader,
+                               &(sherd__own_request){ first, rows, scales,
+                                                      sherd__secure_room(s->a.nodes) },
                                s->sum, d);
     for (size_t i = 0; i < s->a.len && !err && s->noise; i++) s->sum[i] += s->noise[i];
     if (!err) {
@@ -379,7 +381,7 @@ static int open_sum(sherd__secure *s, uint8_t *out, sherd_diag *d)
 {
     size_t n = sherd__aggregate_piece_len(&s->a);
     uint64_t *sum = sherd__alloc(n * sizeof *sum);
-    if (!sum) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a sum of pieces");
+    if (!sum) return sherd__fail_memory(d, "a sum of pieces");
     int err = sherd__aggregate_answer(s->member, sum, d);
     if (!err) sherd__aggregate_print(sum, n, out);
     sherd__wipe(sum, n * sizeof *sum);

@@ -120,7 +120,7 @@ int sherd__allreduce_open(sherd__allreduce_lead *out, sherd_cluster *c,
                            "%u nodes: at most %d add up among themselves", sherd_cluster_size(c),
                            SHERD__ALLREDUCE_MOST);
     leader *l = sherd__calloc(1, sizeof *l);
-    if (!l) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the training");
+    if (!l) return sherd__fail_memory(d, "the training");
     l->cluster = c;
     int err = make_job(l, opt, d);
     if (err) {

@@ -39,11 +39,9 @@ static uint32_t *missing(member *m, const uint32_t *rows, size_t len, size_t *fo
     return out;
 }
 
-static int put(sherd__allreduce_job *j, member *m, uint32_t block, uint8_t dtype, size_t rows,
-               size_t cols, void *bytes)
+static int put(sherd__allreduce_job *j, member *m, sherd__train_block block, void *bytes)
 {
-    return sherd__train_put(m->w.session, j->o.id, block, dtype, rows, cols,
-                            (sherd__train_bytes){ bytes, NULL, NULL });
+    return sherd__train_put(m->w.session, j->o.id, block, (sherd__train_bytes){ .bytes = bytes });
 }
 
 /* Sends the three blocks of a pack. */
@@ -66,9 +64,13 @@ static int put_pack(sherd__allreduce_job *j, member *m, const uint32_t *rows, si
     sherd__shard_inputs(data, rows, len, x);
     sherd__shard_targets(data, rows, len, t);
     *bytes = (uint64_t)x_len + t_len + n_len;
-    int err = put(j, m, block, SHERD_U32, 1, len, n);
-    int x_err = put(j, m, block + 1, (uint8_t)data->x.dtype, len, data->x.cols, x);
-    int t_err = put(j, m, block + 2, labels ? SHERD_U32 : SHERD_F64, len, width, t);
+    int err = put(j, m, (sherd__train_block){ block, SHERD_U32, 1, len }, n);
+    int x_err = put(j, m,
+                    (sherd__train_block){ block + 1, (uint8_t)data->x.dtype, len, data->x.cols },
+                    x);
+    int t_err = put(j, m,
+                    (sherd__train_block){ block + 2, labels ? SHERD_U32 : SHERD_F64, len, width },
+                    t);
     return err ? err : x_err ? x_err : t_err;
 }
 

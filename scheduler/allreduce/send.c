@@ -18,30 +18,23 @@ static int put_copy(sherd__allreduce_job *j, member *m, uint32_t block, uint8_t 
     void *copy = sherd__alloc(len);
     if (!copy) return SHERD_ENOMEM;
     memcpy(copy, bytes, len);
-    return sherd__train_put(m->w.session, j->o.id, block, dtype, 1, cols,
-                            (sherd__train_bytes){ copy, NULL, NULL });
+    return sherd__train_put(m->w.session, j->o.id, (sherd__train_block){ block, dtype, 1, cols },
+                            (sherd__train_bytes){ .bytes = copy });
 }
 
-static int ask(sherd__allreduce_job *j, uint32_t node, uint32_t op, uint32_t left, uint32_t right,
-               unsigned flags, uint8_t dtype, uint64_t cols)
+/* Asks a member for a task, of which the caller gives what is done, and the result's shape. */
+static int ask(sherd__allreduce_job *j, uint32_t node, sherd__task t)
 {
     member *m = &j->nodes[node];
-    sherd__task t = { .job = j->o.id,
-                      .task = ++j->tasks,
-                      .attempt = 1,
-                      .op = op,
-                      .left = left,
-                      .right = right,
-                      .flags = flags,
-                      .result = { .origin = SHERD__RESULT,
-                                  .dtype = dtype,
-                                  .rows = 1,
-                                  .cols = cols,
-                                  .len = 8 * cols } };
+    t.job = j->o.id;
+    t.task = ++j->tasks;
+    t.attempt = 1;
+    t.result.origin = SHERD__RESULT;
+    t.result.len = 8 * t.result.rows * t.result.cols;
     int err = sherd__session_task(m->w.session, &t);
     if (err) return err;
     m->asked++;
-    if (op == SHERD__OP_WHERE) m->asked_ms = j->now_ms;
+    if (t.op == SHERD__OP_WHERE) m->asked_ms = j->now_ms;
     else sherd__work_asked(&j->w, node, j->now_ms);
     return SHERD_OK;
 }
@@ -57,7 +50,8 @@ static int put_state(sherd__allreduce_job *j, member *m, uint32_t block)
 {
     sherd__version *v = j->o.state;
     sherd__version_hold(v);
-    return sherd__train_put(m->w.session, j->o.id, block, SHERD_F64, 1, v->count,
+    return sherd__train_put(m->w.session, j->o.id,
+                            (sherd__train_block){ block, SHERD_F64, 1, v->count },
                             (sherd__train_bytes){ v->values, release_version, v });
 }
 
@@ -93,8 +87,12 @@ int sherd__allreduce_send_meet(sherd__allreduce_job *j, uint32_t node, const cha
     if (!err) err = put_copy(j, m, at, SHERD_I64, plan, SHERD__ALLREDUCE_PLAN);
     if (!err) err = put_copy(j, m, at + 1, SHERD_U8, roster, len);
     return err ? err
-               : ask(j, node, SHERD__OP_MEET, at, at + 1, SHERD__DROP_LEFT | SHERD__DROP_RIGHT,
-                     SHERD_I64, 1);
+               : ask(j, node,
+                     (sherd__task){ .op = SHERD__OP_MEET,
+                                    .left = at,
+                                    .right = at + 1,
+                                    .flags = SHERD__DROP_LEFT | SHERD__DROP_RIGHT,
+                                    .result = { .dtype = SHERD_I64, .rows = 1, .cols = 1 } });
 }
 
 int sherd__allreduce_send_connect(sherd__allreduce_job *j, uint32_t node)
@@ -102,7 +100,12 @@ int sherd__allreduce_send_connect(sherd__allreduce_job *j, uint32_t node)
     member *m = &j->nodes[node];
     int err = m->state ? sherd__session_drop(m->w.session, j->o.id, m->state) : SHERD_OK;
     m->state = 0;
-    return err ? err : ask(j, node, SHERD__OP_CONNECT, TEXT_BLOCK, 0, 0, SHERD_I64, j->members);
+    return err ? err
+               : ask(j, node,
+                     (sherd__task){
+                         .op = SHERD__OP_CONNECT,
+                         .left = TEXT_BLOCK,
+                         .result = { .dtype = SHERD_I64, .rows = 1, .cols = j->members } });
 }
 
 /* ---- steps ----------------------------------------------------------------------------------- */
@@ -161,13 +164,23 @@ int sherd__allreduce_send_step(sherd__allreduce_job *j, uint32_t node, double by
     sherd__allreduce_round_write(bytes, &r);
     sherd__step_plan_write(bytes + head, &plan, s->scales);
     uint32_t at = m->next_block++;
-    err = sherd__train_put(m->w.session, j->o.id, at, SHERD_I64, 1, len / 8,
-                           (sherd__train_bytes){ bytes, NULL, NULL });
+    err = sherd__train_put(m->w.session, j->o.id, (sherd__train_block){ at, SHERD_I64, 1, len / 8 },
+                           (sherd__train_bytes){ .bytes = bytes });
     if (!err)
-        err = ask(j, node, SHERD__OP_STEP, at, 0, 0, SHERD_I64, 2 * (uint64_t)plan.shards + 1);
+        err = ask(j, node,
+                  (sherd__task){ .op = SHERD__OP_STEP,
+                                 .left = at,
+                                 .result = { .dtype = SHERD_I64,
+                                             .rows = 1,
+                                             .cols = 2 * (uint64_t)plan.shards + 1 } });
     if (err) return err;
-    return ask(j, node, SHERD__OP_REDUCE, at, 0, SHERD__DROP_LEFT, SHERD_F64,
-               j->o.tiers + SHERD__ALLREDUCE_FIGURES);
+    return ask(j, node,
+               (sherd__task){ .op = SHERD__OP_REDUCE,
+                              .left = at,
+                              .flags = SHERD__DROP_LEFT,
+                              .result = { .dtype = SHERD_F64,
+                                          .rows = 1,
+                                          .cols = j->o.tiers + SHERD__ALLREDUCE_FIGURES } });
 }
 
 int sherd__allreduce_send_state(sherd__allreduce_job *j, uint32_t node, size_t len, bool hash)
@@ -179,11 +192,20 @@ int sherd__allreduce_send_state(sherd__allreduce_job *j, uint32_t node, size_t l
     sherd__allreduce_state_write(bytes, &q);
     int err = put_copy(j, m, at, SHERD_I64, bytes, SHERD__ALLREDUCE_STATE);
     return err ? err
-               : ask(j, node, SHERD__OP_STATE, at, 0, SHERD__DROP_LEFT,
-                     hash ? SHERD_I64 : SHERD_F64, hash ? SHERD__HASH / 8 : len);
+               : ask(j, node,
+                     (sherd__task){ .op = SHERD__OP_STATE,
+                                    .left = at,
+                                    .flags = SHERD__DROP_LEFT,
+                                    .result = { .dtype = hash ? SHERD_I64 : SHERD_F64,
+                                                .rows = 1,
+                                                .cols = hash ? SHERD__HASH / 8 : len } });
 }
 
 int sherd__allreduce_send_where(sherd__allreduce_job *j, uint32_t node)
 {
-    return ask(j, node, SHERD__OP_WHERE, TEXT_BLOCK, 0, 0, SHERD_I64, SHERD__ALLREDUCE_WHERE);
+    return ask(j, node,
+               (sherd__task){
+                   .op = SHERD__OP_WHERE,
+                   .left = TEXT_BLOCK,
+                   .result = { .dtype = SHERD_I64, .rows = 1, .cols = SHERD__ALLREDUCE_WHERE } });
 }

@@ -65,12 +65,19 @@ typedef struct sherd__resident_part {
     const sherd__fixed *fixed;
     sherd__ledger_whole whole; /* without the bound, which is in opt */
 } sherd__resident_part;
-/** As sherd_resident_new, for one direction of an operand with an account of its own, which must
- *  outlive the resident. Entries that are shown count together with all that were shown before.
- *  part NULL: B is the whole operand. */
-int sherd__resident_of(sherd_resident **out, sherd_cluster *c, sherd_view b, size_t n_max,
-                       const sherd_product_options *opt, sherd__account *account, unsigned side,
-                       const sherd__resident_part *part, sherd_diag *d) SHERD_MUST;
+/** A B that is kept: for at most n_max rows of A; as one direction (`side`) of an operand with an
+ *  account, which must outlive the resident and in which all entries that are shown count together
+ *  (NULL: none); and as a part of an operand (NULL: B is the whole operand). */
+typedef struct sherd__resident_kept {
+    size_t n_max;
+    sherd__account *account;
+    unsigned side;
+    const sherd__resident_part *part;
+} sherd__resident_kept;
+/** As sherd_resident_new. */
+int sherd__resident_of(sherd_resident **out, sherd_cluster *c, sherd_view b,
+                       const sherd_product_options *opt, const sherd__resident_kept *how,
+                       sherd_diag *d) SHERD_MUST;
 /** Returns the largest number of bytes that a node holds of it between products. */
 uint64_t sherd__resident_bytes(const sherd_resident *k);
 /** Writes to the record, if there is one, how a coded operand of the job is partitioned.
@@ -80,10 +87,17 @@ int sherd__cluster_coding(sherd_cluster *c, uint64_t job, const sherd__prepared 
 /** Creates a job for a prepared product over all nodes of the cluster. */
 int sherd__product_job(sherd__job **out, sherd_cluster *c, const sherd__prepared *p, bool strict,
                        sherd_diag *d) SHERD_MUST;
-/** Runs a prepared job and fills in the caller's report, if there is one. */
-int sherd__product_run(sherd_cluster *c, sherd__job *job, bool last, const sherd__prepared *p,
-                       const sherd__nodes *nodes, const sherd_product_options *opt,
-                       sherd_report *out, sherd_diag *d) SHERD_MUST;
+/** A user's call: where it runs, on which nodes, with which options; r: the report, or NULL. */
+typedef struct sherd__product_call {
+    sherd_cluster *cluster;
+    const sherd__nodes *nodes;
+    const sherd_product_options *opt;
+    sherd_report *r;
+} sherd__product_call;
+/** Runs a prepared job and fills in the caller's report, if there is one. last: as
+ *  sherd__cluster_run. */
+int sherd__product_run(const sherd__product_call *call, const sherd__prepared *p, sherd__job *job,
+                       bool last, sherd_diag *d) SHERD_MUST;
 /** Sets *ms to what is left of `all` ms since `began` (sherd__clock_s); both are 0 if there is no
  *  limit. SHERD_ETIMEOUT. */
 int sherd__time_left(uint32_t *ms, uint32_t all, double began, sherd_diag *d) SHERD_MUST;

@@ -290,7 +290,7 @@ int sherd__local_wait(sherd__launch *l, const sherd__launch_options *o, sherd_di
     w.end = o->timeout_ms ? w.began + o->timeout_ms : INT64_MAX;
     w.deadline = w.began + allowed < w.end ? w.began + allowed : w.end;
     struct pollfd *fds = sherd__calloc(l->len, sizeof *fds);
-    int err = fds ? SHERD_OK : sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to start nodes");
+    int err = fds ? SHERD_OK : sherd__fail_memory(d, "starting nodes");
     while (!err && w.up + w.lost < l->len) {
         int64_t now = sherd__clock_ms();
         err = go_on(o, d);

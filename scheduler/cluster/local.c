@@ -196,7 +196,7 @@ static int take_members(state *s, const sherd__launch *l, sherd_diag *d)
     sherd__free(s->members);
     s->len = 0;
     s->members = sherd__calloc(len, sizeof *s->members);
-    if (!s->members) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!s->members) return sherd__fail_memory(d, "%u nodes", len);
     for (; s->len < len; s->len++) {
         const sherd__launched *n = sherd__launch_node(l, (uint32_t)s->len);
         member *m = &s->members[s->len];
@@ -316,7 +316,7 @@ static uint64_t resident(pid_t pid)
 static int look(sherd_local **out, const state *s, sherd_diag *d)
 {
     sherd_local *l = sherd__calloc(1, sizeof *l + s->len * sizeof *l->nodes);
-    if (!l) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!l) return sherd__fail_memory(d, "the state of a cluster");
     memcpy(l->folder, s->folder, sizeof l->folder);
     for (; l->len < s->len; l->len++) {
         const member *m = &s->members[l->len];

@@ -103,21 +103,14 @@ static int put(sherd__measure *m, uint64_t job, uint32_t number, const double *v
     return err;
 }
 
-static int ask(sherd__measure *m, uint64_t job, uint32_t number, uint32_t left, uint32_t right,
-               uint32_t flags, size_t rows, size_t cols)
+/* Asks for a product of which the caller gives job, number, blocks and the result's shape. */
+static int ask(sherd__measure *m, sherd__task t)
 {
-    sherd__task t = { .job = job,
-                      .task = number,
-                      .attempt = 1,
-                      .op = SHERD__OP_MULTIPLY,
-                      .flags = flags,
-                      .left = left,
-                      .right = right,
-                      .result = { .origin = SHERD__RESULT,
-                                  .dtype = SHERD_F64,
-                                  .rows = rows,
-                                  .cols = cols,
-                                  .len = 8 * (uint64_t)rows * cols } };
+    t.attempt = 1;
+    t.op = SHERD__OP_MULTIPLY;
+    t.result.origin = SHERD__RESULT;
+    t.result.dtype = SHERD_F64;
+    t.result.len = 8 * t.result.rows * t.result.cols;
     return sherd__session_task(sherd__link_session(m->link), &t);
 }
 
@@ -128,9 +121,23 @@ static int send_one(sherd__measure *m, course *c)
     int err = put(m, c->job, block, c->block, c->rows, c->cols);
     if (err) return err;
     if (c->whole)
-        return ask(m, c->job, number, block, BLOCK_KEPT, SHERD__DROP_LEFT, c->rows, c->kept_cols);
-    if (c->back) return ask(m, c->job, number, BLOCK_COL, BLOCK_LINE, 0, c->rows, c->cols);
-    return ask(m, c->job, number, BLOCK_ONE, BLOCK_ONE, 0, 1, 1);
+        return ask(m, (sherd__task){ .job = c->job,
+                                     .task = number,
+                                     .left = block,
+                                     .right = BLOCK_KEPT,
+                                     .flags = SHERD__DROP_LEFT,
+                                     .result = { .rows = c->rows, .cols = c->kept_cols } });
+    if (c->back)
+        return ask(m, (sherd__task){ .job = c->job,
+                                     .task = number,
+                                     .left = BLOCK_COL,
+                                     .right = BLOCK_LINE,
+                                     .result = { .rows = c->rows, .cols = c->cols } });
+    return ask(m, (sherd__task){ .job = c->job,
+                                 .task = number,
+                                 .left = BLOCK_ONE,
+                                 .right = BLOCK_ONE,
+                                 .result = { .rows = 1, .cols = 1 } });
 }
 
 static void send_more(sherd__measure *m, course *c)
@@ -233,7 +240,7 @@ static double *integers(size_t n, uint64_t seed)
 
 static int no_memory(sherd_diag *d)
 {
-    return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the blocks");
+    return sherd__fail_memory(d, "the blocks");
 }
 
 /* Ends the job. Blocks that still wait to be sent refer to memory that is about to be freed.

@@ -48,7 +48,7 @@ static int take_local(sherd_cluster *c, sherd_diag *d)
     c->simulated = true;
     c->count = c->o.local_nodes;
     c->nodes = sherd__calloc(c->count, sizeof *c->nodes);
-    if (!c->nodes) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!c->nodes) return sherd__fail_memory(d, "%u nodes", c->count);
     for (uint32_t i = 0; i < c->count; i++) {
         const sherd__launched *l = sherd__launch_node(c->launch, i);
         c->nodes[i].peer = l->peer;
@@ -67,7 +67,7 @@ static int take_list(sherd_cluster *c, const sherd__source *from, sherd_diag *d)
 {
     bool here = true;
     c->nodes = sherd__calloc(from->peers.len, sizeof *c->nodes);
-    if (!c->nodes) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!c->nodes) return sherd__fail_memory(d, "%zu nodes", from->peers.len);
     for (size_t i = 0; i < from->peers.len; i++) {
         const sherd__peer *p = &from->peers.list[i];
         if (!p->has_key || p->port == 0 || strcmp(p->host, "*") == 0)
@@ -396,7 +396,7 @@ int sherd_cluster_open(sherd_cluster **out, const sherd_cluster_options *opt, sh
     *out = NULL;
     int err = sherd__source_options(&from, opt, d);
     sherd_cluster *c = err ? NULL : sherd__calloc(1, sizeof *c);
-    if (!err && !c) err = sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!err && !c) err = sherd__fail_memory(d, "a cluster");
     if (!err) {
         init_lock(c);
         err = open_from(c, &from, d);

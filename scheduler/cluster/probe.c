@@ -30,7 +30,7 @@ static int product(probed *sum, sherd_cluster *c, size_t n, size_t k, size_t m, 
     sherd_product_options opt;
     sherd_report r = { 0 };
     double *out = sherd__calloc(n * m, sizeof *out);
-    if (!out) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!out) return sherd__fail_memory(d, "a product of %zu x %zu", n, m);
     opt = (sherd_product_options){ .size = sizeof opt };
     opt.scheme = SHERD_PLAIN;
     double began = sherd__clock_s();

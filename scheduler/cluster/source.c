@@ -162,7 +162,7 @@ int sherd__source_key(const sherd__source *s, sherd_identity **out, sherd_diag *
     }
     if (o->identity) {
         int err = sherd__identity_share(out, o->identity);
-        return err ? sherd__fail(d, err, NULL, "out of memory") : SHERD_OK;
+        return err ? sherd__fail_memory(d, "the identity") : SHERD_OK;
     }
     if (o->key_file) return sherd_identity_load(out, o->key_file, d);
     return sherd__fail(d, SHERD_EINVAL, "make one with 'sherd keygen' and give it with --key",

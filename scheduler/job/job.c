@@ -5,6 +5,7 @@
  */
 #include "scheduler/job/job.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -92,6 +93,7 @@ void sherd__job_folded(sherd__job *j, uint64_t folded, uint64_t next)
 void sherd__job_hidden(sherd__job *j, uint64_t ordinal, uint32_t attempt, int err,
                        sherd__cell_work *work)
 {
+    assert(ordinal < j->cells_len);
     job_cell *c = &j->cells[ordinal];
     bool current = c->state == CELL_HIDING && c->attempt == attempt;
     if (!current || j->done) goto out;
@@ -143,7 +145,8 @@ void sherd__job_judged(sherd__job *j, uint64_t ordinal, uint32_t attempt, int er
 {
     job_cell *c = &j->cells[ordinal];
     uint32_t node = c->node;
-    (void)attempt; /* a cell in state judging is not started again before its verdict */
+    assert(c->state == CELL_JUDGING &&
+           c->attempt == attempt); /* not started again before its verdict */
     if (err == SHERD_OK) {
         uint64_t pos = ordinal / j->shape.slots;
         sherd__job_cell_done(j, ordinal);
@@ -177,6 +180,7 @@ void sherd__job_judged(sherd__job *j, uint64_t ordinal, uint32_t attempt, int er
 
 void sherd__job_finished(sherd__job *j, int err)
 {
+    assert(j->finishing && !j->done);
     j->finishing = false;
     if (err) sherd__job_stop(j, err, NULL, "cannot finish: %s", sherd_strerror(err));
     j->done = true;

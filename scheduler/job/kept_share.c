@@ -64,7 +64,7 @@ int sherd__kept_share_new(sherd__kept_share **out, sherd_cluster *c, sherd_view 
 {
     *out = NULL;
     sherd__kept_share *k = sherd__calloc(1, sizeof *k);
-    if (!k) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!k) return sherd__fail_memory(d, "a kept operand");
     k->cluster = c;
     k->a = a;
     k->how = *how;
@@ -81,12 +81,12 @@ int sherd__kept_share_new(sherd__kept_share **out, sherd_cluster *c, sherd_view 
     return err;
 }
 
-static int once(sherd__kept_share *k, sherd_rows rows, bool transposed, sherd_view b, double *out,
-                size_t ldc, double began, sherd_report *r, sherd_diag *d)
+static int once(sherd__kept_share *k, const sherd__kept_product *m, double began, sherd_report *r,
+                sherd_diag *d)
 {
     sherd_product_options opt = k->opt;
     int err = k->job ? SHERD_OK : encode(k, d);
-    if (!err) err = sherd__prepared_right(&k->p, rows, b, transposed, out, ldc, &k->opt, d);
+    if (!err) err = sherd__prepared_right(&k->p, m, &k->opt, d);
     if (!err) err = sherd__time_left(&opt.timeout_ms, k->opt.timeout_ms, began, d);
     if (err) return err; /* nothing has started: another B may still follow */
     err = sherd__job_again(k->job);
@@ -95,15 +95,16 @@ static int once(sherd__kept_share *k, sherd_rows rows, bool transposed, sherd_vi
         return sherd__fail(d, err, NULL, "the kept operand cannot be used: %s",
                            sherd_strerror(err));
     }
-    err = sherd__product_run(k->cluster, k->job, false, &k->p, &k->nodes, &opt, r, d);
+    err = sherd__product_run(&(sherd__product_call){ k->cluster, &k->nodes, &opt, r }, &k->p,
+                             k->job, false, d);
     if (!err) return SHERD_OK;
     if (err != SHERD_EFEWNODES || !sherd__job_starved(k->job, &k->alive)) k->alive = NOT_STARVED;
     give_up(k);
     return err;
 }
 
-int sherd__kept_share_multiply(sherd__kept_share *k, sherd_rows rows, bool transposed, sherd_view b,
-                               double *out, size_t ldc, sherd_report *r, sherd_diag *d)
+int sherd__kept_share_multiply(sherd__kept_share *k, const sherd__kept_product *m, sherd_report *r,
+                               sherd_diag *d)
 {
     sherd_diag own = { 0 };
     double began = sherd__clock_s();
@@ -111,11 +112,11 @@ int sherd__kept_share_multiply(sherd__kept_share *k, sherd_rows rows, bool trans
     if (!k->job) k->opt.spare = k->spare;
     if (r) *r = (sherd_report){ 0 };
     const sherd_scheme_info *scheme = sherd_scheme_describe(k->opt.scheme);
-    if (transposed && !scheme->hides_b)
+    if (m->transposed && !scheme->hides_b)
         return sherd__fail(d, SHERD_EUNSUPPORTED, "use --scheme share",
                            "%s multiplies a kept operand from the right only", scheme->name);
     sherd__cluster_call(k->cluster, &k->opt.hooks);
-    int err = once(k, rows, transposed, b, out, ldc, began, r, d);
+    int err = once(k, m, began, r, d);
     while (k->alive != NOT_STARVED) { /* each time with fewer domains than before */
         sherd_diag last = *d;
         sherd__cluster_nodes(k->cluster, &k->nodes);
@@ -127,7 +128,7 @@ int sherd__kept_share_multiply(sherd__kept_share *k, sherd_rows rows, bool trans
                            last.message, k->alive);
         sherd_report so_far = r ? *r : (sherd_report){ 0 };
         if (r) *r = (sherd_report){ 0 };
-        err = once(k, rows, transposed, b, out, ldc, began, r, d);
+        err = once(k, m, began, r, d);
         if (r) sherd__report_add(r, &so_far);
         if (err == SHERD_EFEWNODES && !k->job) *d = last; /* the earlier error says more */
     }

@@ -21,8 +21,8 @@ int sherd__kept_share_new(sherd__kept_share **out, sherd_cluster *c, sherd_view 
  *  in whole parts. SHERD_EUNSUPPORTED: A^T*B with a public B. SHERD_ERANGE: neither the primes nor
  *  63 bits hold sums over the rows of several parts. Otherwise as sherd_multiply. After a failure,
  *  or if too few domains are left, A is encoded and sent again. r may be NULL. */
-int sherd__kept_share_multiply(sherd__kept_share *k, sherd_rows rows, bool transposed, sherd_view b,
-                               double *out, size_t ldc, sherd_report *r, sherd_diag *d) SHERD_MUST;
+int sherd__kept_share_multiply(sherd__kept_share *k, const sherd__kept_product *m, sherd_report *r,
+                               sherd_diag *d) SHERD_MUST;
 /** Makes the nodes drop and wipe their shares, and frees k. NULL is allowed. */
 void sherd__kept_share_free(sherd__kept_share *k);
 

@@ -5,6 +5,7 @@
  */
 #include "scheduler/job/internal.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -109,6 +110,7 @@ int sherd__job_new(sherd__job **out, const sherd__job_options *opt)
 void sherd__job_free(sherd__job *j)
 {
     if (!j) return;
+    assert(sherd__job_idle(j) && "the executor holds none of its work");
     for (uint64_t i = 0; j->folding.held && i < j->cells_len; i++)
         sherd__fragment_free(j->folding.held[i]);
     for (uint32_t i = 0; j->nodes && i < j->o.nodes; i++) {

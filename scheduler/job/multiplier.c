@@ -204,7 +204,7 @@ static int round_images(sherd_kept *k, sherd_diag *d)
     size_t cols = k->view.cols, len;
     if (!real) return SHERD_OK;
     double *to = sherd__mul(k->view.rows, cols * sizeof *to, &len) ? sherd__alloc(len) : NULL;
-    if (!to) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to keep images in fixed point");
+    if (!to) return sherd__fail_memory(d, "kept images in fixed point");
     for (size_t r = 0; r < k->view.rows; r++)
         sherd__fixed_row(&k->fixed, k->view, r, 0, cols, to + r * cols);
     sherd__exact_unscale(to, k->view.rows * cols, k->fixed.scale);
@@ -227,8 +227,7 @@ static int remote_keep(void *ctx, sherd_view a, const sherd_keeping *how, sherd_
         sherd__account_new(&k->account, nodes, nodes)) {
         if (k) sherd__free(k->data);
         sherd__free(k);
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory to keep an operand of %zu x %zu",
-                           a.rows, a.cols);
+        return sherd__fail_memory(d, "a kept operand of %zu x %zu", a.rows, a.cols);
     }
     copy(a, k->data);
     k->view = sherd_view_c(k->data, a.dtype, a.rows, a.cols);
@@ -316,16 +315,15 @@ static int send_rows(remote *m, sherd_kept *k, direction *dir, sherd_view right,
 {
     sherd_product_options opt = options(m, dir->operation);
     uint64_t *before = NULL, *all = NULL;
+    sherd__resident_kept of = { .n_max = room, .account = k->account, .side = dir->transposed };
     if (whole(k, dir->rows))
-        return sherd__resident_of(&dir->resident, m->cluster, right, room, &opt, k->account,
-                                  dir->transposed, NULL, d);
+        return sherd__resident_of(&dir->resident, m->cluster, right, &opt, &of, d);
     int err = draw_part(m, k, dir);
     if (!err) err = count_part(m, k, dir, &before, &all);
     if (err) return sherd__fail(d, err, NULL, "cannot draw exposures: %s", sherd_strerror(err));
     if (dir->exposures) opt.shuffles = &dir->shuffles.s;
-    const sherd__resident_part part = { m->opt.exact ? &k->fixed : NULL, { before, all, 0 } };
-    err = sherd__resident_of(&dir->resident, m->cluster, right, room, &opt, k->account,
-                             dir->transposed, &part, d);
+    of.part = &(sherd__resident_part){ m->opt.exact ? &k->fixed : NULL, { before, all, 0 } };
+    err = sherd__resident_of(&dir->resident, m->cluster, right, &opt, &of, d);
     sherd__free(before);
     return err;
 }
@@ -357,15 +355,15 @@ static void transpose(const double *t, size_t rows, size_t cols, double *c, size
 }
 
 /* Clear schemes send windows with each product, as a matrix of its own. */
-static int multiply_windows(remote *m, const sherd_kept *k, sherd_rows which, bool transposed,
-                            sherd_view b, double *c, size_t ldc, sherd_diag *d)
+static int multiply_windows(remote *m, const sherd_kept *k, const sherd__kept_product *p,
+                            sherd_diag *d)
 {
     void *laid;
-    int err = sherd__windows_lay(&k->windows, k->data, sherd_dtype_size(k->view.dtype), which.first,
-                                 which.count, &laid, d);
+    int err = sherd__windows_lay(&k->windows, k->data, sherd_dtype_size(k->view.dtype),
+                                 p->rows.first, p->rows.count, &laid, d);
     if (err) return err;
-    sherd_view a = sherd_view_c(laid, k->view.dtype, which.count, k->windows.row);
-    err = remote_multiply(m, transposed ? sherd_view_t(a) : a, b, c, ldc, d);
+    sherd_view a = sherd_view_c(laid, k->view.dtype, p->rows.count, k->windows.row);
+    err = remote_multiply(m, p->transposed ? sherd_view_t(a) : a, p->b, p->out, p->ld, d);
     sherd__free(laid);
     return err;
 }
@@ -374,9 +372,9 @@ static int remote_multiply_kept(void *ctx, sherd_kept *k, sherd_rows which, bool
                                 sherd_view b, double *c, size_t ldc, sherd_diag *d)
 {
     remote *m = ctx;
-    if (k->share)
-        return sherd__kept_share_multiply(k->share, which, transposed, b, c, ldc, NULL, d);
-    if (k->windows.count) return multiply_windows(m, k, which, transposed, b, c, ldc, d);
+    const sherd__kept_product product = { which, transposed, b, c, ldc };
+    if (k->share) return sherd__kept_share_multiply(k->share, &product, NULL, d);
+    if (k->windows.count) return multiply_windows(m, k, &product, d);
     sherd_view some = sherd_view_sub(k->view, which.first, which.count, 0, k->view.cols);
     sherd_view right = transposed ? some : sherd_view_t(some);
     size_t rows = b.cols, cols = right.cols, len;
@@ -384,8 +382,7 @@ static int remote_multiply_kept(void *ctx, sherd_kept *k, sherd_rows which, bool
     direction *dir = direction_of(m, k, which, transposed);
     if (!dir || !sherd__mul(rows, cols, &len) || !sherd__mul(len, sizeof *t, &len) ||
         !(t = sherd__alloc(len)))
-        return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a result of %zu x %zu", cols,
-                           rows);
+        return sherd__fail_memory(d, "a result of %zu x %zu", cols, rows);
     dir->used = ++m->uses;
     int err = send(m, k, dir, right, rows, d);
     if (!err) err = sherd_resident_multiply(dir->resident, sherd_view_t(b), t, cols, NULL, d);
@@ -455,7 +452,7 @@ int sherd_multiplier_cluster(sherd_multiplier *out, sherd_cluster *c,
         return sherd__fail(d, SHERD_EUNSUPPORTED, "use SHERD_SHARE, or sherd_multiply",
                            "under --scheme %s no operand stays at the nodes", scheme->name);
     remote *m = sherd__calloc(1, sizeof *m);
-    if (!m) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for a multiplier");
+    if (!m) return sherd__fail_memory(d, "a multiplier");
     sherd__entropy os = sherd__entropy_os();
     m->cluster = c;
     m->opt = *opt;

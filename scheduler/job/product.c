@@ -131,24 +131,24 @@ static void count_nodes(sherd_report *r, const taking_part *t, const sherd__node
     }
 }
 
-int sherd__product_run(sherd_cluster *c, sherd__job *job, bool last, const sherd__prepared *p,
-                       const sherd__nodes *nodes, const sherd_product_options *opt,
-                       sherd_report *out, sherd_diag *d)
+int sherd__product_run(const sherd__product_call *call, const sherd__prepared *p, sherd__job *job,
+                       bool last, sherd_diag *d)
 {
+    const sherd__nodes *nodes = call->nodes;
     sherd_report own;
     taking_part t = { .up = NULL };
     int err = sherd__report_init(&own, nodes->count);
-    if (!err && out && (err = note_nodes(&t, c, nodes))) sherd_report_fini(&own);
-    if (err) return sherd__fail(d, err, NULL, "out of memory");
+    if (!err && call->r && (err = note_nodes(&t, call->cluster, nodes))) sherd_report_fini(&own);
+    if (err) return sherd__fail_memory(d, "the report of a product");
     sherd__run_result result = { .bytes_out = own.bytes_out,
                                  .bytes_in = own.bytes_in,
                                  .states = own.states };
-    err = judge(sherd__cluster_run(c, job, last, opt->timeout_ms, &result, d), &result, opt->strict,
-                d);
+    err = judge(sherd__cluster_run(call->cluster, job, last, call->opt->timeout_ms, &result, d),
+                &result, call->opt->strict, d);
     report_fill(&own, p, nodes, &result);
-    if (out) {
+    if (call->r) {
         count_nodes(&own, &t, nodes);
-        *out = own;
+        *call->r = own;
         sherd__wipe(&own, sizeof own); /* it contains the seed */
     } else {
         sherd_report_fini(&own);
@@ -160,19 +160,21 @@ int sherd__product_run(sherd_cluster *c, sherd__job *job, bool last, const sherd
 #define NOT_STARVED UINT32_MAX
 
 /* *alive: if the product starved, the number of domains that could still answer. */
-static int once(sherd_cluster *c, sherd__prepared *p, const sherd__nodes *nodes,
-                const sherd_product_options *opt, double began, sherd_report *r, uint32_t *alive,
+static int once(const sherd__product_call *call, sherd__prepared *p, double began, uint32_t *alive,
                 sherd_diag *d)
 {
+    const sherd_product_options *opt = call->opt;
     sherd_product_options now = *opt;
+    sherd__product_call timed = *call;
+    timed.opt = &now;
     sherd__job *job = NULL;
     *alive = NOT_STARVED;
-    int err = sherd__product_job(&job, c, p, opt->strict, d);
+    int err = sherd__product_job(&job, call->cluster, p, opt->strict, d);
     if (err) sherd__fail(d, err, NULL, "cannot set the job up: %s", sherd_strerror(err));
     else err = sherd__prepared_ready(p, d);
     if (!err) err = sherd__time_left(&now.timeout_ms, opt->timeout_ms, began, d);
     if (!err) {
-        err = sherd__product_run(c, job, true, p, nodes, &now, r, d);
+        err = sherd__product_run(&timed, p, job, true, d);
         sherd__prepared_why(p, err, d);
         if (err != SHERD_EFEWNODES || !sherd__job_starved(job, alive)) *alive = NOT_STARVED;
     }
@@ -216,36 +218,38 @@ void sherd__report_add(sherd_report *r, sherd_report *before)
  * be silent. Therefore only domains that could still answer count. Their number decreases each
  * time, so the loop ends.
  */
-static int again(sherd_cluster *c, sherd_view a, sherd_view b, double *out, size_t ldc,
-                 const sherd_product_options *opt, double began, sherd__nodes *nodes,
-                 uint32_t alive, sherd_report *r, sherd_diag *d)
+static int again(const sherd__product_call *first, const sherd__matrices *m, double began,
+                 uint32_t alive, sherd_diag *d)
 {
     sherd__prepared p;
-    sherd_product_options fewer = *opt;
+    sherd__nodes nodes;
+    sherd_product_options fewer = *first->opt;
+    sherd_report *r = first->r;
+    const sherd__product_call call = { first->cluster, &nodes, &fewer, r };
     int err = SHERD_EFEWNODES;
     fewer.spare = 0;
     for (uint32_t encodings = 2; alive != NOT_STARVED; encodings++) {
         uint32_t left, ms;
         sherd_diag last = *d;
-        sherd__cluster_nodes(c, nodes);
-        if (nodes->usable > alive) { /* domains with the least memory are the least likely to be
-                                        usable */
-            if (nodes->budgets) nodes->budgets += nodes->usable - alive;
-            nodes->usable = alive;
+        sherd__cluster_nodes(call.cluster, &nodes);
+        if (nodes.usable > alive) { /* domains with the least memory are the least likely to be
+                                       usable */
+            if (nodes.budgets) nodes.budgets += nodes.usable - alive;
+            nodes.usable = alive;
         }
         *d = (sherd_diag){ 0 };
-        err = sherd__time_left(&ms, opt->timeout_ms, began, d);
+        err = sherd__time_left(&ms, fewer.timeout_ms, began, d);
         if (err) return err;
-        left = nodes->usable;
-        err = sherd__prepare_multiply(&p, a, b, out, ldc, nodes, &fewer, d);
+        left = nodes.usable;
+        err = sherd__prepare_multiply(&p, m, &nodes, &fewer, d);
         if (err == SHERD_EFEWNODES) *d = last; /* the earlier error is more informative */
         if (err) return err;
-        sherd__cluster_say(c, SHERD_LOG_WARN,
+        sherd__cluster_say(call.cluster, SHERD_LOG_WARN,
                            "%s: all shares are made anew for the %u domains that are left",
                            last.message, left);
         sherd_report so_far = r ? *r : (sherd_report){ 0 };
         if (r) *r = (sherd_report){ 0 };
-        err = once(c, &p, nodes, &fewer, began, r, &alive, d);
+        err = once(&call, &p, began, &alive, d);
         if (r) sherd__report_add(r, &so_far);
         if (r) r->encodings = encodings;
     }
@@ -276,15 +280,16 @@ static int end_call(user_call *u, sherd_report *r, int err)
     return err;
 }
 
-static int multiply(sherd_cluster *c, sherd_view a, sherd_view b, double *out, size_t ldc,
-                    const sherd_product_options *opt, sherd_report *r, sherd_diag *d)
+static int multiply(sherd_cluster *c, const sherd__matrices *m, const sherd_product_options *opt,
+                    sherd_report *r, sherd_diag *d)
 {
     sherd__prepared p;
     sherd__nodes nodes;
-    int err = sherd__view_check(a, "A", d);
-    if (!err) err = sherd__view_check(b, "B", d);
-    if (!err) err = sherd__profile_check(opt->profile_a, a, "A", d);
-    if (!err) err = sherd__profile_check(opt->profile_b, b, "B", d);
+    const sherd__product_call call = { c, &nodes, opt, r };
+    int err = sherd__view_check(m->a, "A", d);
+    if (!err) err = sherd__view_check(m->b, "B", d);
+    if (!err) err = sherd__profile_check(opt->profile_a, m->a, "A", d);
+    if (!err) err = sherd__profile_check(opt->profile_b, m->b, "B", d);
     if (err) return err;
     sherd__cluster_call(c, &opt->hooks);
     sherd__cluster_nodes(c, &nodes);
@@ -292,12 +297,12 @@ static int multiply(sherd_cluster *c, sherd_view a, sherd_view b, double *out, s
     if (!d) d = &own;
     uint32_t alive;
     double began = sherd__clock_s();
-    err = sherd__prepare_multiply(&p, a, b, out, ldc, &nodes, opt, d);
+    err = sherd__prepare_multiply(&p, m, &nodes, opt, d);
     if (err) return err;
-    err = once(c, &p, &nodes, opt, began, r, &alive, d);
+    err = once(&call, &p, began, &alive, d);
     if (r) r->encodings = r->threshold > 0;
     if (alive == NOT_STARVED) return err;
-    return again(c, a, b, out, ldc, opt, began, &nodes, alive, r, d);
+    return again(&call, m, began, alive, d);
 }
 
 int sherd_multiply(sherd_cluster *c, sherd_view a, sherd_view b, double *out, size_t ldc,
@@ -305,22 +310,24 @@ int sherd_multiply(sherd_cluster *c, sherd_view a, sherd_view b, double *out, si
 {
     user_call u;
     int err = begin_call(&u, opt, r, d);
-    return err ? err : end_call(&u, r, multiply(c, a, b, out, ldc, &u.opt, u.r, d));
+    return err ? err
+               : end_call(&u, r, multiply(c, &(sherd__matrices){ a, b, out, ldc }, &u.opt, u.r, d));
 }
 
-static int apply(sherd_cluster *c, sherd_op op, sherd_view a, sherd_view b, double *out, size_t ldc,
+static int apply(sherd_cluster *c, sherd_op op, const sherd__matrices *m,
                  const sherd_product_options *opt, sherd_report *r, sherd_diag *d)
 {
     sherd__prepared p;
     sherd__nodes nodes;
-    int err = sherd__view_check(a, "A", d);
+    const sherd__product_call call = { c, &nodes, opt, r };
+    int err = sherd__view_check(m->a, "A", d);
     if (err) return err;
     sherd__cluster_call(c, &opt->hooks);
     sherd__cluster_nodes(c, &nodes);
     uint32_t alive;
     double began = sherd__clock_s();
-    err = sherd__prepare_apply(&p, (uint32_t)op, a, b, out, ldc, &nodes, opt, d);
-    return err ? err : once(c, &p, &nodes, opt, began, r, &alive, d);
+    err = sherd__prepare_apply(&p, (uint32_t)op, m, &nodes, opt, d);
+    return err ? err : once(&call, &p, began, &alive, d);
 }
 
 int sherd_apply(sherd_cluster *c, sherd_op op, sherd_view a, sherd_view b, double *out, size_t ldc,
@@ -328,7 +335,9 @@ int sherd_apply(sherd_cluster *c, sherd_op op, sherd_view a, sherd_view b, doubl
 {
     user_call u;
     int err = begin_call(&u, opt, r, d);
-    return err ? err : end_call(&u, r, apply(c, op, a, b, out, ldc, &u.opt, u.r, d));
+    return err ? err
+               : end_call(&u, r,
+                          apply(c, op, &(sherd__matrices){ a, b, out, ldc }, &u.opt, u.r, d));
 }
 
 /* --- resident operands ----------------------------------------------------------------------- */
@@ -363,25 +372,25 @@ int sherd_resident_new(sherd_resident **out, sherd_cluster *c, sherd_view b, siz
     sherd_product_options own;
     *out = NULL;
     int err = sherd__product_options_read(&own, opt, d);
-    return err ? err : sherd__resident_of(out, c, b, n_max, &own, NULL, 0, NULL, d);
+    return err ? err
+               : sherd__resident_of(out, c, b, &own, &(sherd__resident_kept){ .n_max = n_max }, d);
 }
 
 /* Makes the ledger count in the account of the operand, of which B may be a part. Then the bound
  * applies to the whole operand and not to the part. */
-static int follow(sherd_resident *k, sherd__account *account, unsigned side,
-                  const sherd__resident_part *part, double bound, sherd_diag *d)
+static int follow(sherd_resident *k, const sherd__resident_kept *how, double bound, sherd_diag *d)
 {
     sherd__ledger_whole whole = { 0 };
-    if (part) whole = part->whole;
+    if (how->part) whole = how->part->whole;
     whole.max_fraction = bound;
-    int err = sherd__ledger_follow(k->p.ledger, account, side, part ? &whole : NULL);
-    return err ? sherd__fail(d, err, NULL, "out of memory")
+    int err = sherd__ledger_follow(k->p.ledger, how->account, how->side, how->part ? &whole : NULL);
+    return err ? sherd__fail_memory(d, "the account of exposures")
                : sherd__prepared_allowed(&k->p, &k->nodes, d);
 }
 
-int sherd__resident_of(sherd_resident **out, sherd_cluster *c, sherd_view b, size_t n_max,
-                       const sherd_product_options *opt, sherd__account *account, unsigned side,
-                       const sherd__resident_part *part, sherd_diag *d)
+int sherd__resident_of(sherd_resident **out, sherd_cluster *c, sherd_view b,
+                       const sherd_product_options *opt, const sherd__resident_kept *how,
+                       sherd_diag *d)
 {
     *out = NULL;
     int err = sherd__view_check(b, "B", d);
@@ -394,21 +403,22 @@ int sherd__resident_of(sherd_resident **out, sherd_cluster *c, sherd_view b, siz
                            "a right operand is not kept under --scheme %s",
                            sherd_scheme_describe(opt->scheme)->name);
     sherd_resident *k = sherd__calloc(1, sizeof *k);
-    if (!k) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!k) return sherd__fail_memory(d, "a kept operand");
     k->cluster = c;
     k->opt = *opt;
     k->opt.seed = NULL;
     k->opt.profile_a = k->opt.profile_b = NULL;
     sherd__cluster_nodes(c, &k->nodes);
-    sherd_view a = sherd_view_c(NULL, SHERD_F64, n_max, b.rows);
+    const sherd__matrices m = { .a = sherd_view_c(NULL, SHERD_F64, how->n_max, b.rows),
+                                .b = b,
+                                .ld = b.cols };
     sherd_product_options own = k->opt;
     own.seed = opt->seed;
-    if (part) own.exposure_max = 1;
-    err = sherd__prepare_part(&k->p, a, b, part ? part->fixed : NULL, NULL, b.cols, &k->nodes, &own,
-                              d);
-    if (!err && account) err = follow(k, account, side, part, opt->exposure_max, d);
+    if (how->part) own.exposure_max = 1;
+    err = sherd__prepare_part(&k->p, &m, how->part ? how->part->fixed : NULL, &k->nodes, &own, d);
+    if (!err && how->account) err = follow(k, how, opt->exposure_max, d);
     if (!err) k->bytes = bytes_of(&k->p, b);
-    if (err == SHERD_EEXPOSURE && account) sherd__account_unplan(account, side);
+    if (err == SHERD_EEXPOSURE && how->account) sherd__account_unplan(how->account, how->side);
     if (!err) {
         err = sherd__product_job(&k->job, c, &k->p, opt->strict, d);
         if (err) sherd__fail(d, err, NULL, "cannot set the job up: %s", sherd_strerror(err));
@@ -444,7 +454,8 @@ static int resident_multiply(sherd_resident *k, sherd_view a, double *out, size_
         return sherd__fail(d, err, "keep the operand anew", "the kept operand cannot be used: %s",
                            sherd_strerror(err));
     if (sherd__time_left(&now.timeout_ms, k->opt.timeout_ms, began, NULL)) now.timeout_ms = 1;
-    return sherd__product_run(k->cluster, k->job, false, &k->p, &k->nodes, &now, r, d);
+    return sherd__product_run(&(sherd__product_call){ k->cluster, &k->nodes, &now, r }, &k->p,
+                              k->job, false, d);
 }
 
 int sherd_resident_multiply(sherd_resident *k, sherd_view a, double *out, size_t ldc,

@@ -2,12 +2,14 @@
  * Turns cells in state todo into tasks: chooses the next cell, sends resident blocks and blocks
  * that are used once, and cancels cells whose position no longer needs them.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "scheduler/job/internal.h"
 
 void sherd__job_cell_done(sherd__job *j, uint64_t ordinal)
 {
+    assert(j->nodes[j->cells[ordinal].node].under_way > 0);
     j->nodes[j->cells[ordinal].node].under_way--;
     job_cell_becomes(j, &j->cells[ordinal], CELL_DONE);
 }
@@ -21,6 +23,7 @@ void sherd__job_back(sherd__job *j, uint64_t ordinal)
         sherd__job_cell_done(j, ordinal);
         return;
     }
+    assert(j->nodes[c->node].under_way > 0);
     j->nodes[c->node].under_way--;
     job_cell_becomes(j, c, CELL_TODO);
     if (pos < j->todo_from[slot]) j->todo_from[slot] = pos;

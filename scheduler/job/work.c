@@ -6,6 +6,7 @@
  * Answers of an ordered scheme wait in `held` until all earlier ones are folded, so that sums of
  * floats have the same bits regardless of the order of arrival.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -55,6 +56,7 @@ static int gather(sherd__job *j, uint64_t ordinal, sherd__fragment *answer)
     uint64_t pos = ordinal / j->shape.slots;
     sherd__cell cell = job_cell_at(j, ordinal);
     uint32_t want = j->shape.threshold, len = 0;
+    assert(!f->held[ordinal]);
     f->held[ordinal] = answer;
     f->have[pos]++;
     if (f->have[pos] > want) release(j, pos); /* this answer arrived late */
@@ -83,6 +85,7 @@ static int settle(sherd__job *j, uint64_t ordinal, sherd__fragment *answer)
     job_folding *f = &j->folding;
     int err = SHERD_OK;
     if (j->shape.threshold) return gather(j, ordinal, answer);
+    assert(!f->ready[ordinal] && "a cell is folded once");
     f->held[ordinal] = answer;
     f->ready[ordinal] = 1;
     if (!j->shape.ordered) return fold(j, ordinal);

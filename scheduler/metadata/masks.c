@@ -144,7 +144,7 @@ static int make_rows(making *mk, uint64_t row, size_t rows)
     size_t k = mk->b.rows, m = mk->b.cols;
     for (uint32_t q = 0; q < mk->head.primes_len; q++) {
         uint32_t p = mk->head.primes[q];
-        int err = sherd__blind_mask(mk->masks, q, p, row, rows, k, mk->r);
+        int err = sherd__blind_mask(mk->masks, q, p, (sherd__mask_part){ row, rows, 0, k }, mk->r);
         for (size_t from = 0; from < m && !err; from += mk->cols) {
             size_t n = m - from < mk->cols ? m - from : mk->cols;
             uint8_t *to = mk->packed + SHERD__RESIDUE_BYTES * (q * m + from);

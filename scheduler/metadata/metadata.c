@@ -25,7 +25,7 @@ _Static_assert((int)SHERD_OP_SIGMOID == (int)SHERD_OP_SIGMOID &&
 
 int sherd__meta_no_memory(sherd_diag *d)
 {
-    return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    return sherd__fail_memory(d, "the metadata");
 }
 
 const char *sherd__meta_where(const sherd_meta *meta)

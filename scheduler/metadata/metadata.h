@@ -51,6 +51,12 @@ void sherd__meta_key(const sherd_meta *meta, const uint8_t seed[32], size_t i,
 /** Derives the exposures of operation i. */
 int sherd__meta_derive_exposures(const sherd_meta *meta, const uint8_t seed[32], size_t i,
                                  uint32_t *out, sherd_diag *d) SHERD_MUST;
+/** Rows of a table of operation i. */
+typedef struct sherd__meta_part {
+    size_t i;
+    sherd_meta_table table;
+    uint64_t row, rows;
+} sherd__meta_part;
 /** Returns value j of a row with indices of `width` bytes. */
 uint32_t sherd__meta_value(const void *row, unsigned width, size_t j);
 /**

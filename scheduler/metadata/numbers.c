@@ -128,67 +128,68 @@ int sherd_meta_exposure_counts(sherd_meta *meta, size_t i, uint64_t *counts, she
                : SHERD_OK;
 }
 
-/* Reads `rows` rows from a reader into `out`, one after another, and checks each. first: number of
- * the first row, for messages. */
-static int read_rows(const sherd_meta *meta, size_t i, sherd_meta_table table, sherd__npz_reader *r,
-                     uint64_t first, uint64_t rows, uint8_t *out, sherd_diag *d)
+/* Reads rows from a reader, which stands at the first of them, and checks each. */
+static int read_rows(const sherd_meta *meta, const sherd__meta_part *p, sherd__npz_reader *r,
+                     uint8_t *out, sherd_diag *d)
 {
     uint64_t all, cols;
-    unsigned width = sherd__metafile_table(&meta->f, i, table, &all, &cols);
+    unsigned width = sherd__metafile_table(&meta->f, p->i, p->table, &all, &cols);
     size_t row_bytes = (size_t)cols * width;
     uint8_t *seen = sherd__alloc((size_t)cols);
     int err = seen ? SHERD_OK : sherd__meta_no_memory(d);
-    for (uint64_t q = 0; q < rows && !err && row_bytes > 0; q++, out += row_bytes) {
+    for (uint64_t q = 0; q < p->rows && !err && row_bytes > 0; q++, out += row_bytes) {
         err = sherd__npz_reader_next(r, out, row_bytes, d);
         int64_t at = err ? -1 : sherd__meta_row_fault(out, width, (size_t)cols, seen);
         if (at >= 0)
             err = sherd__fail(d, SHERD_EFORMAT, "restore the file from a copy",
                               "%s: operation %s, row %" PRIu64 " of %s is no permutation (position "
                               "%" PRId64 ")",
-                              sherd__meta_where(meta), meta->f.ops[i].name, first + q,
-                              sherd__metafile_table_name(table), at);
+                              sherd__meta_where(meta), meta->f.ops[p->i].name, p->row + q,
+                              sherd__metafile_table_name(p->table), at);
     }
     if (seen) sherd__wipe(seen, (size_t)cols);
     sherd__free(seen);
     return err;
 }
 
-static int rows_of_file(sherd_meta *meta, size_t i, sherd_meta_table table, uint64_t row,
-                        uint64_t rows, uint8_t *out, sherd_diag *d)
+static int rows_of_file(sherd_meta *meta, const sherd__meta_part *p, uint8_t *out, sherd_diag *d)
 {
     sherd__npz_reader *r = NULL;
     uint8_t skipped[4096];
     uint64_t all, cols;
-    unsigned width = sherd__metafile_table(&meta->f, i, table, &all, &cols);
-    uint64_t skip = row * cols * width;
-    int err = sherd__metafile_reader(&r, &meta->f, i, table, d);
+    unsigned width = sherd__metafile_table(&meta->f, p->i, p->table, &all, &cols);
+    uint64_t skip = p->row * cols * width;
+    int err = sherd__metafile_reader(&r, &meta->f, p->i, p->table, d);
     while (!err && skip > 0) {
         size_t n = skip < sizeof skipped ? (size_t)skip : sizeof skipped;
         err = sherd__npz_reader_next(r, skipped, n, d);
         skip -= n;
     }
-    if (!err) err = read_rows(meta, i, table, r, row, rows, out, d);
+    if (!err) err = read_rows(meta, p, r, out, d);
     sherd__npz_reader_free(r);
     sherd__wipe(skipped, sizeof skipped);
     return err;
 }
 
-static int rows_of_seed(const sherd_meta *meta, size_t i, sherd_meta_table table, uint64_t step,
-                        uint64_t row, uint64_t rows, uint64_t cols, uint32_t *out, sherd_diag *d)
+static int rows_of_seed(const sherd_meta *meta, const sherd__meta_part *p, uint64_t step,
+                        uint32_t *out, sherd_diag *d)
 {
     uint8_t key[32];
     uint32_t *perm = NULL;
-    bool inverse = table == SHERD_META_UNSHUFFLES || table == SHERD_META_UNROWS;
+    bool inverse = p->table == SHERD_META_UNSHUFFLES || p->table == SHERD_META_UNROWS;
+    uint64_t all, cols;
     int err = SHERD_OK;
+    (void)sherd__metafile_table(&meta->f, p->i, p->table, &all, &cols);
     if (inverse && !(perm = sherd__alloc((size_t)cols * 4))) return sherd__meta_no_memory(d);
-    sherd__meta_key(meta, meta->f.seed, i, table, step, key);
-    if (!inverse) err = sherd__perm_rows(key, row, (size_t)rows, (uint32_t)cols, 4, out, NULL);
-    for (uint64_t q = 0; inverse && q < rows && !err; q++)
-        err = sherd__perm_rows(key, row + q, 1, (uint32_t)cols, 4, perm, out + q * cols);
+    sherd__meta_key(meta, meta->f.seed, p->i, p->table, step, key);
+    if (!inverse)
+        err = sherd__perm_rows(key, p->row, (size_t)p->rows, (uint32_t)cols, 4, out, NULL);
+    for (uint64_t q = 0; inverse && q < p->rows && !err; q++)
+        err = sherd__perm_rows(key, p->row + q, 1, (uint32_t)cols, 4, perm, out + q * cols);
     sherd__wipe(key, sizeof key);
     if (perm) sherd__wipe(perm, (size_t)cols * 4);
     sherd__free(perm);
-    return err ? sherd__fail(d, err, NULL, "operation %s: permutations: %s", meta->f.ops[i].name,
+    return err ? sherd__fail(d, err, NULL, "operation %s: permutations: %s", meta->f.ops[p->i].name,
                              sherd_strerror(err))
                : SHERD_OK;
 }
@@ -196,6 +197,7 @@ static int rows_of_seed(const sherd_meta *meta, size_t i, sherd_meta_table table
 int sherd_meta_rows(sherd_meta *meta, size_t i, sherd_meta_table table, uint64_t step, uint64_t row,
                     uint64_t rows, uint32_t *out, sherd_diag *d)
 {
+    const sherd__meta_part part = { i, table, row, rows };
     uint64_t all = 0, cols = 0;
     int err = sherd__meta_index(meta, i, d);
     if (err) return err;
@@ -211,9 +213,9 @@ int sherd_meta_rows(sherd_meta *meta, size_t i, sherd_meta_table table, uint64_t
             return sherd__fail(d, SHERD_EUNSUPPORTED, "give the seed with --seed FILE",
                                "%s: holds the permutations of one step only; others need the seed",
                                sherd__meta_where(meta));
-        return rows_of_seed(meta, i, table, step, row, rows, cols, out, d);
+        return rows_of_seed(meta, &part, step, out, d);
     }
-    err = rows_of_file(meta, i, table, row, rows, (uint8_t *)out, d);
+    err = rows_of_file(meta, &part, (uint8_t *)out, d);
     for (size_t j = (size_t)(rows * cols); j-- > 0 && !err && width < 4;)
         out[j] = sherd__meta_value(out, width, j); /* widened in place, last index first */
     return err;
@@ -258,7 +260,7 @@ static int lend(sherd_meta *meta, size_t i, sherd_meta_table table, sherd__meta_
                            "%s: no memory for the %" PRIu64 " x %" PRIu64 " %s of %s",
                            sherd__meta_where(meta), rows, cols, sherd__metafile_table_name(table),
                            meta->f.ops[i].name);
-    return rows_of_file(meta, i, table, 0, rows, l->table, d);
+    return rows_of_file(meta, &(sherd__meta_part){ i, table, 0, rows }, l->table, d);
 }
 
 void sherd__meta_drop_shuffles(sherd_meta *meta)

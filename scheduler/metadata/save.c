@@ -35,42 +35,47 @@ static int need_scratch(saving *s, size_t len, sherd_diag *d)
     sherd__free(s->scratch);
     s->scratch_len = 0;
     s->scratch = sherd__alloc(len);
-    if (!s->scratch) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!s->scratch) return sherd__fail_memory(d, "%zu bytes of metadata", len);
     s->scratch_len = len;
     return SHERD_OK;
 }
 
-static int derive(saving *s, size_t i, sherd_meta_table table, uint64_t row, size_t rows,
-                  size_t cols, unsigned width, void *out, sherd_diag *d)
+static int derive(saving *s, const sherd__meta_part *p, void *out, sherd_diag *d)
 {
     uint8_t key[32];
-    bool inverse = table == SHERD_META_UNSHUFFLES || table == SHERD_META_UNROWS;
-    int err = inverse ? need_scratch(s, rows * cols * width, d) : SHERD_OK;
+    uint64_t all, cols;
+    unsigned width = sherd__metafile_table(&s->meta->f, p->i, p->table, &all, &cols);
+    bool inverse = p->table == SHERD_META_UNSHUFFLES || p->table == SHERD_META_UNROWS;
+    size_t rows = (size_t)p->rows;
+    int err = inverse ? need_scratch(s, rows * (size_t)cols * width, d) : SHERD_OK;
     if (err) return err;
-    sherd__meta_key(s->meta, s->meta->f.seed, i, table, 0, key);
-    err = sherd__perm_rows(key, row, rows, (uint32_t)cols, width, inverse ? s->scratch : out,
+    sherd__meta_key(s->meta, s->meta->f.seed, p->i, p->table, 0, key);
+    err = sherd__perm_rows(key, p->row, rows, (uint32_t)cols, width, inverse ? s->scratch : out,
                            inverse ? out : NULL);
     sherd__wipe(key, sizeof key);
-    return err ? sherd__fail(d, err, NULL, "operation %s: permutations: %s", s->meta->f.ops[i].name,
-                             sherd_strerror(err))
+    return err ? sherd__fail(d, err, NULL, "operation %s: permutations: %s",
+                             s->meta->f.ops[p->i].name, sherd_strerror(err))
                : SHERD_OK;
 }
 
-static int copy(saving *s, size_t i, sherd_meta_table table, uint64_t row, size_t rows, size_t cols,
-                unsigned width, uint8_t *out, sherd_diag *d)
+static int copy(saving *s, const sherd__meta_part *p, uint8_t *out, sherd_diag *d)
 {
+    uint64_t all, wide;
+    unsigned width = sherd__metafile_table(&s->meta->f, p->i, p->table, &all, &wide);
+    size_t cols = (size_t)wide, rows = (size_t)p->rows;
     int err = need_scratch(s, cols, d);
-    if (!err && row == 0) {
+    if (!err && p->row == 0) {
         sherd__npz_reader_free(s->reader);
-        err = sherd__metafile_reader(&s->reader, &s->meta->f, i, table, d);
+        err = sherd__metafile_reader(&s->reader, &s->meta->f, p->i, p->table, d);
     }
     if (!err) err = sherd__npz_reader_next(s->reader, out, rows * cols * width, d);
     for (size_t q = 0; q < rows && !err; q++)
         if (sherd__meta_row_fault(out + q * cols * width, width, cols, s->scratch) >= 0)
             err = sherd__fail(d, SHERD_EFORMAT, "restore the file from a copy",
                               "%s: operation %s, row %llu of %s is no permutation",
-                              sherd__meta_where(s->meta), s->meta->f.ops[i].name,
-                              (unsigned long long)(row + q), sherd__metafile_table_name(table));
+                              sherd__meta_where(s->meta), s->meta->f.ops[p->i].name,
+                              (unsigned long long)(p->row + q),
+                              sherd__metafile_table_name(p->table));
     return err;
 }
 
@@ -81,8 +86,8 @@ static int fill_rows(void *ctx, size_t i, sherd_meta_table table, uint64_t row, 
     uint64_t all, cols;
     double began = sherd__clock_s();
     unsigned width = sherd__metafile_table(&s->meta->f, i, table, &all, &cols);
-    int err = s->derives ? derive(s, i, table, row, rows, (size_t)cols, width, out, d)
-                         : copy(s, i, table, row, rows, (size_t)cols, width, out, d);
+    const sherd__meta_part part = { i, table, row, rows };
+    int err = s->derives ? derive(s, &part, out, d) : copy(s, &part, out, d);
     if (s->seconds) s->seconds[i] += sherd__clock_s() - began;
     return err ? err : sherd__meta_step(s->meta, (uint64_t)rows * cols * width, d);
 }

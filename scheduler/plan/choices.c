@@ -80,7 +80,7 @@ static int list_all(sherd_choices *c, const sherd_product_options *base, sherd_d
     while (sherd_scheme_at(schemes)) schemes++;
     c->room = 1 + schemes * sizeof groups / sizeof *groups;
     c->list = sherd__calloc(c->room, sizeof *c->list);
-    if (!c->list) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the choices");
+    if (!c->list) return sherd__fail_memory(d, "the choices");
     if (c->preferred) add(c, base);
     for (size_t i = 0; (s = sherd_scheme_at(i)); i++) add_scheme(c, base, s);
     return SHERD_OK;
@@ -125,7 +125,7 @@ int sherd_choices_new(sherd_choices **out, sherd_view a, sherd_view b,
     int err = sherd__product_options_read(&base, opt, d);
     if (err) return err;
     sherd_choices *c = sherd__calloc(1, sizeof *c);
-    if (!c) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for the choices");
+    if (!c) return sherd__fail_memory(d, "the choices");
     c->a = a;
     c->b = b;
     c->preferred = opt->scheme != 0;

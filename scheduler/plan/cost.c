@@ -1,6 +1,7 @@
 /* Computes the bounds of the pipeline one by one, and takes the largest of them. */
 #include "scheduler/plan/cost.h"
 
+#include <assert.h>
 #include <math.h>
 
 /* Cost of a task for each side in addition to its bytes: two messages and two hand-overs between
@@ -64,6 +65,7 @@ void sherd__cost_predict(sherd__cost *out, const sherd__cost_input *in)
     double tasks = (double)in->tasks * TASK_S, threads = in->node_threads ? in->node_threads : 1;
     double rest = sessions(in, in->bytes_out - in->bytes_first, in->bytes_in) + tasks;
     double speed = in->node_gflops * 1e9;
+    assert(in->session_rate > 0 && in->node_gflops > 0);
     *out = (sherd__cost){ .here_s = in->hide_s + in->fold_s };
     out->nodes_s = (in->flops / speed + in->convert_s) * in->busiest;
     out->first_s = sessions(in, in->bytes_first, 0) + in->fill_s;

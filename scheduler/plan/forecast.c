@@ -139,7 +139,7 @@ static int read_nodes(forecast *w, const sherd_forecast_options *f, sherd_diag *
     sherd__peers peers = { 0 };
     int err = sherd__peers_load(&peers, f->nodes_file, d);
     if (!err && number_nodes(w, f, &peers))
-        err = sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+        err = sherd__fail_memory(d, "the nodes of the forecast");
     sherd__peers_fini(&peers);
     return err;
 }
@@ -152,7 +152,7 @@ static int find_nodes(forecast *w, const sherd_forecast_options *f, sherd_diag *
     }
     if (f->nodes_file) return read_nodes(w, f, d);
     w->domain = sherd__calloc(f->nodes, sizeof *w->domain);
-    if (!w->domain) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!w->domain) return sherd__fail_memory(d, "the nodes of the forecast");
     for (uint32_t i = 0; i < f->nodes; i++) w->domain[i] = i;
     w->nodes = (sherd__nodes){ .count = f->nodes,
                                .domain = w->domain,
@@ -193,7 +193,7 @@ static int take_result(forecast *w, double *given, sherd_diag *d)
     }
     len = w->a.rows * w->b.cols * sizeof *w->c;
     w->own_c = w->c = sherd__calloc(len ? len : 1, 1);
-    return w->c ? SHERD_OK : sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    return w->c ? SHERD_OK : sherd__fail_memory(d, "the result");
 }
 
 static void look(sherd_forecast *out, const forecast *w)
@@ -412,8 +412,10 @@ static int forecast_product(sherd_view a, sherd_view b, const sherd_product_opti
         bool masks = sherd_scheme_describe(opt->scheme)->takes & SHERD_TAKES_MASKS;
         bool look_only = !folds || masks;
         double began = sherd__clock_busy_s();
-        err = sherd__prepare_multiply(&w.p, w.a, w.b, look_only ? NULL : w.c, w.b.cols, &w.nodes,
-                                      opt, d);
+        err = sherd__prepare_multiply(&w.p,
+                                      &(sherd__matrices){ w.a, w.b, look_only ? NULL : w.c,
+                                                          w.b.cols },
+                                      &w.nodes, opt, d);
         w.prepare_s = sherd__clock_busy_s() - began;
         if (!err) {
             err = run(out, &w, f, d);

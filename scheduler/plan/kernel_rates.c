@@ -86,7 +86,7 @@ static void mask(bench *b)
     const sherd__mask_id id = { .role = SHERD__MASK_LEFT,
                                 .p = sherd__primes_default.p[0],
                                 .width = COLS };
-    (void)!sherd__masks_part(b->masks, &id, 0, ROWS, 0, COLS, b->x, COLS);
+    (void)!sherd__masks_part(b->masks, &id, (sherd__mask_part){ 0, ROWS, 0, COLS }, b->x, COLS);
 }
 
 static void judge_residues(bench *b)

@@ -240,39 +240,38 @@ static int check_shapes(sherd_view a, sherd_view b, sherd_diag *d)
                        a.cols, b.rows, b.cols);
 }
 
-int sherd__prepare_multiply(sherd__prepared *p, sherd_view a, sherd_view b, double *c, size_t ldc,
-                            const sherd__nodes *nodes, const sherd_product_options *opt,
-                            sherd_diag *d)
+int sherd__prepare_multiply(sherd__prepared *p, const sherd__matrices *m, const sherd__nodes *nodes,
+                            const sherd_product_options *opt, sherd_diag *d)
 {
-    return sherd__prepare_part(p, a, b, NULL, c, ldc, nodes, opt, d);
+    return sherd__prepare_part(p, m, NULL, nodes, opt, d);
 }
 
-int sherd__prepare_part(sherd__prepared *p, sherd_view a, sherd_view b, const sherd__fixed *as,
-                        double *c, size_t ldc, const sherd__nodes *nodes,
-                        const sherd_product_options *opt, sherd_diag *d)
+int sherd__prepare_part(sherd__prepared *p, const sherd__matrices *m, const sherd__fixed *as,
+                        const sherd__nodes *nodes, const sherd_product_options *opt, sherd_diag *d)
 {
     const sherd__scheme *e = sherd__scheme_find(opt->scheme);
+    const size_t cols = m->b.cols;
     *p = (sherd__prepared){ .scheme = sherd_scheme_describe(opt->scheme),
                             .planner = e ? e->planner : NULL,
                             .op = SHERD__OP_MULTIPLY,
                             .exact = opt->exact,
                             .as = as,
-                            .shape_only = !a.data,
+                            .shape_only = !m->a.data,
                             .name_a = sherd__name_a(opt),
                             .name_b = sherd__name_b(opt),
                             .entropy = sherd__prepare_entropy(nodes) };
     int err = check_nodes(nodes, d);
     if (!err) err = check_options(opt, d);
-    if (!err) err = check_shapes(a, b, d);
-    if (!err && ldc < b.cols)
+    if (!err) err = check_shapes(m->a, m->b, d);
+    if (!err && m->ld < cols)
         err = sherd__fail(d, SHERD_EINVAL, "give C rows at least as long as those of B",
-                          "the row stride of C is %zu, B has %zu columns", ldc, b.cols);
-    p->entries_a = (uint64_t)a.rows * a.cols;
+                          "the row stride of C is %zu, B has %zu columns", m->ld, cols);
+    p->entries_a = (uint64_t)m->a.rows * m->a.cols;
     if (!err) err = begin(p, nodes->count);
     if (!err) {
         profiled with;
-        profiles_begin(&with, a, b, opt);
-        err = p->planner->prepare(p, a, b, c, ldc, nodes, &with.opt, d);
+        profiles_begin(&with, m->a, m->b, opt);
+        err = p->planner->prepare(p, m, nodes, &with.opt, d);
         profiles_end(&with);
     }
     if (!err) err = set_up_ledger(p, nodes, opt, d);
@@ -296,18 +295,18 @@ static void plan_apply(sherd__prepared *p, size_t n, size_t widest, const sherd_
                      nodes->rooms ? nodes->rooms_len : 1);
 }
 
-static int fill_in_apply(sherd__prepared *p, sherd_view a, sherd_view b, double *out, size_t ldo,
-                         const sherd__nodes *nodes, const sherd_product_options *opt, sherd_diag *d)
+static int fill_in_apply(sherd__prepared *p, const sherd__matrices *m, const sherd__nodes *nodes,
+                         const sherd_product_options *opt, sherd_diag *d)
 {
-    int err = sherd__prepare_draw(p, a.cols, opt, d);
+    int err = sherd__prepare_draw(p, m->a.cols, opt, d);
     if (err) return err;
-    plan_apply(p, a.rows, sherd__prepare_widest(p, a.cols), nodes, opt);
+    plan_apply(p, m->a.rows, sherd__prepare_widest(p, m->a.cols), nodes, opt);
     sherd__elementwise_params ew = {
         .op = p->op,
-        .a = a,
-        .b = b,
-        .out = out,
-        .ldo = ldo,
+        .a = m->a,
+        .b = m->b,
+        .out = m->out,
+        .ldo = m->ld,
         .slots = p->slots,
         .exposures = p->exposures,
         .panel_rows = p->plan.panel_rows,
@@ -323,10 +322,10 @@ static int fill_in_apply(sherd__prepared *p, sherd_view a, sherd_view b, double 
     return set_up_ledger(p, nodes, opt, d);
 }
 
-int sherd__prepare_apply(sherd__prepared *p, uint32_t op, sherd_view a, sherd_view b, double *out,
-                         size_t ldo, const sherd__nodes *nodes, const sherd_product_options *opt,
-                         sherd_diag *d)
+int sherd__prepare_apply(sherd__prepared *p, uint32_t op, const sherd__matrices *m,
+                         const sherd__nodes *nodes, const sherd_product_options *opt, sherd_diag *d)
 {
+    const sherd_view a = m->a, b = m->b;
     *p = (sherd__prepared){ .scheme = sherd_scheme_describe(opt->scheme),
                             .op = op,
                             .elementwise = true,
@@ -349,12 +348,12 @@ int sherd__prepare_apply(sherd__prepared *p, uint32_t op, sherd_view a, sherd_vi
     if (!err && arity == 2 && (a.rows != b.rows || a.cols != b.cols))
         err = sherd__fail(d, SHERD_ESHAPE, "both operands must have one shape",
                           "A is %zu x %zu and B is %zu x %zu", a.rows, a.cols, b.rows, b.cols);
-    if (!err && ldo < a.cols)
+    if (!err && m->ld < a.cols)
         err = sherd__fail(d, SHERD_EINVAL, "give the result rows at least as long as those of A",
-                          "the row stride of the result is %zu, A has %zu columns", ldo, a.cols);
+                          "the row stride of the result is %zu, A has %zu columns", m->ld, a.cols);
     p->entries_a = (uint64_t)a.rows * a.cols;
     if (!err) err = begin(p, nodes->count);
-    if (!err) err = fill_in_apply(p, a, b, out, ldo, nodes, opt, d);
+    if (!err) err = fill_in_apply(p, m, nodes, opt, d);
     if (err) {
         sherd__prepared_fini(p);
         return d && d->code ? err
@@ -385,15 +384,15 @@ int sherd__prepare_kept(sherd__prepared *p, sherd_view a, const sherd_keeping *h
         return sherd__fail(d, SHERD_EUNSUPPORTED, "use --scheme share",
                            "under --scheme %s no left operand stays at the nodes", p->scheme->name);
     p->planned = sherd__calloc(nodes->count, sizeof *p->planned);
-    if (!p->planned) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory");
+    if (!p->planned) return sherd__fail_memory(d, "a kept operand");
     int err = p->planner->keep(p, a, how, nodes, opt, d);
     return err ? err : set_up_ledger(p, nodes, opt, d);
 }
 
-int sherd__prepared_right(sherd__prepared *p, sherd_rows rows, sherd_view b, bool transposed,
-                          double *c, size_t ldc, const sherd_product_options *opt, sherd_diag *d)
+int sherd__prepared_right(sherd__prepared *p, const sherd__kept_product *m,
+                          const sherd_product_options *opt, sherd_diag *d)
 {
-    return p->planner->right(p, rows, b, transposed, c, ldc, opt, d);
+    return p->planner->right(p, m, opt, d);
 }
 
 int sherd__prepared_ready(sherd__prepared *p, sherd_diag *d)

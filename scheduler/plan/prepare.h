@@ -9,6 +9,7 @@
 #include "core/rand.h"
 #include "crypto/lagrange.h"
 #include "matrix/fixed.h"
+#include "matrix/operation.h"
 #include "scheduler/plan/encoding.h"
 #include "scheduler/plan/ledger.h"
 #include "scheduler/plan/plan.h"
@@ -88,19 +89,19 @@ typedef struct sherd__prepared {
 } sherd__prepared;
 
 /**
- * Prepares C = A*B. a.data may be NULL if a.rows is the largest number of rows of any A; then
+ * Prepares C = A*B. m->a.data may be NULL if m->a.rows is the largest number of rows of any A; then
  * sherd__prepared_next must set an A before the first run. *p must not be moved. The caller frees
  * it with sherd__prepared_fini.
  */
-int sherd__prepare_multiply(sherd__prepared *p, sherd_view a, sherd_view b, double *c, size_t ldc,
-                            const sherd__nodes *nodes, const sherd_product_options *opt,
-                            sherd_diag *d) SHERD_MUST;
+int sherd__prepare_multiply(sherd__prepared *p, const sherd__matrices *m, const sherd__nodes *nodes,
+                            const sherd_product_options *opt, sherd_diag *d) SHERD_MUST;
 /** As sherd__prepare_multiply, where B is a part of an operand with this fixed point. */
-int sherd__prepare_part(sherd__prepared *p, sherd_view a, sherd_view b, const sherd__fixed *as,
-                        double *c, size_t ldc, const sherd__nodes *nodes,
-                        const sherd_product_options *opt, sherd_diag *d) SHERD_MUST;
-int sherd__prepare_apply(sherd__prepared *p, uint32_t op, sherd_view a, sherd_view b, double *out,
-                         size_t ldo, const sherd__nodes *nodes, const sherd_product_options *opt,
+int sherd__prepare_part(sherd__prepared *p, const sherd__matrices *m, const sherd__fixed *as,
+                        const sherd__nodes *nodes, const sherd_product_options *opt,
+                        sherd_diag *d) SHERD_MUST;
+/** Prepares an element-wise operation, a sherd_op. */
+int sherd__prepare_apply(sherd__prepared *p, uint32_t op, const sherd__matrices *m,
+                         const sherd__nodes *nodes, const sherd_product_options *opt,
                          sherd_diag *d) SHERD_MUST;
 /** Returns the least number of domains that the scheme needs for opt->colluding and opt->spare. */
 uint64_t sherd__prepare_least(const sherd_product_options *opt);
@@ -120,9 +121,8 @@ int sherd__prepare_kept(sherd__prepared *p, sherd_view a, const sherd_keeping *h
 /** Sets the next B and the destination of A*B (transposed: A^T*B), where A is `rows` of the kept
  *  operand (of its windows if these are kept), in whole parts. SHERD_ERANGE, SHERD_ESHAPE,
  *  SHERD_EINVAL, SHERD_ENOMEM. */
-int sherd__prepared_right(sherd__prepared *p, sherd_rows rows, sherd_view b, bool transposed,
-                          double *c, size_t ldc, const sherd_product_options *opt,
-                          sherd_diag *d) SHERD_MUST;
+int sherd__prepared_right(sherd__prepared *p, const sherd__kept_product *m,
+                          const sherd_product_options *opt, sherd_diag *d) SHERD_MUST;
 /** Returns SHERD_EEXPOSURE, with the domain in *d, if the plan alone would exceed the exposure
  *  bound; then nothing has been sent, and nothing may be. Preparing has already checked this for
  *  the first A. */

@@ -143,13 +143,13 @@ static int plan(sherd__prepared *p, sherd_view a, sherd_view b, const sherd__nod
     return sherd__prepare_cut(p, &in, nodes, d);
 }
 
-static int open_scheme(sherd__prepared *p, sherd_view a, sherd_view b, double *c, size_t ldc)
+static int open_scheme(sherd__prepared *p, const sherd__matrices *m)
 {
     sherd__blind_params bp = {
-        .a = a,
-        .b = b,
-        .c = c,
-        .ldc = ldc,
+        .a = m->a,
+        .b = m->b,
+        .c = m->out,
+        .ldc = m->ld,
         .slots = p->slots,
         .panel_rows = p->plan.panel_rows,
         .tile_cols = p->plan.tile_cols,
@@ -168,9 +168,11 @@ static int open_scheme(sherd__prepared *p, sherd_view a, sherd_view b, double *c
     return err;
 }
 
-static int blind_prepare(sherd__prepared *p, sherd_view a, sherd_view b, double *c, size_t ldc,
-                         const sherd__nodes *nodes, const sherd_product_options *opt, sherd_diag *d)
+static int blind_prepare(sherd__prepared *p, const sherd__matrices *m, const sherd__nodes *nodes,
+                         const sherd_product_options *opt, sherd_diag *d)
 {
+    const sherd_view a = m->a, b = m->b;
+    const bool runs = m->out; /* without memory for the result there will be no run */
     if (!opt->masks)
         return sherd__fail(d, SHERD_EINVAL,
                            "make them with sherd prepare, and name the file (--masks)",
@@ -178,11 +180,10 @@ static int blind_prepare(sherd__prepared *p, sherd_view a, sherd_view b, double 
     if (!a.data && a.rows && a.cols)
         return sherd__fail(d, SHERD_EUNSUPPORTED, "multiply by it as often as there are masks for",
                            "an operand is not kept at the nodes under blind");
-    /* Without a destination for the result there will be no run. */
-    int err = sherd__maskfile_open(&p->masks, opt->masks, opt->masks_state, c != NULL, d);
+    int err = sherd__maskfile_open(&p->masks, opt->masks, opt->masks_state, runs, d);
     if (err) return err;
     const sherd__maskfile_head *h = sherd__maskfile_head_of(p->masks);
-    bool shape = !c && b.row_stride == 0 && b.col_stride == 0; /* one number for all values */
+    bool shape = !runs && b.row_stride == 0 && b.col_stride == 0; /* one number for all values */
     err = check_b(h, b, shape, opt, d);
     if (!err) err = check_widths(h, opt, d);
     if (!err) err = check_primes(h, opt->masks, d);
@@ -196,9 +197,9 @@ static int blind_prepare(sherd__prepared *p, sherd_view a, sherd_view b, double 
     double e = 2.0 / (double)sherd__primes_default.p[p->primes_len - 1];
     /* Two trials; a wrong answer is wrong modulo at least one of the primes. */
     p->check_error = e * e;
-    p->mask_rows = c ? a.rows : 0;
+    p->mask_rows = runs ? a.rows : 0;
     err = plan(p, a, b, nodes, opt, d);
-    return err ? err : open_scheme(p, a, b, c, ldc);
+    return err ? err : open_scheme(p, m);
 }
 
 static int blind_ready(sherd__prepared *p, sherd_diag *d)

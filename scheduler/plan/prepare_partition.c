@@ -174,10 +174,11 @@ static void set_up_encoding(sherd__prepared *p, sherd_view a, sherd_view b, size
     };
 }
 
-static int partition_prepare(sherd__prepared *p, sherd_view a, sherd_view b, double *c, size_t ldc,
+static int partition_prepare(sherd__prepared *p, const sherd__matrices *m,
                              const sherd__nodes *nodes, const sherd_product_options *opt,
                              sherd_diag *d)
 {
+    const sherd_view a = m->a, b = m->b;
     bool finite, plain = !sherd__prepare_shuffles(p);
     double density;
     uint64_t nonzeros;
@@ -191,8 +192,8 @@ static int partition_prepare(sherd__prepared *p, sherd_view a, sherd_view b, dou
     sherd__partition_params deal = {
         .a = a,
         .b = b,
-        .c = c,
-        .ldc = ldc,
+        .c = m->out,
+        .ldc = m->ld,
         .slots = p->slots,
         .exposures = p->exposures,
         .group = opt->group ? opt->group : SHERD__GROUP_ALL,

@@ -323,14 +323,14 @@ static int for_most(const sherd__nodes *all, const sherd_product_options *opt, a
 }
 
 /* part: number of rows of A that are coded together, if A is kept; otherwise 0. */
-static int open_scheme(sherd__prepared *p, sherd_view a, size_t part, const sherd_windows *windows,
-                       sherd_view b, double *c, size_t ldc, const sherd_product_options *opt)
+static int open_scheme(sherd__prepared *p, const sherd__matrices *m, size_t part,
+                       const sherd_windows *windows, const sherd_product_options *opt)
 {
     sherd__share_params sp = {
-        .a = a,
-        .b = b,
-        .c = c,
-        .ldc = ldc,
+        .a = m->a,
+        .b = m->b,
+        .c = m->out,
+        .ldc = m->ld,
         .code = p->code,
         .public_b = !codes_b(opt),
         .left_stays = part > 0,
@@ -348,10 +348,10 @@ static int open_scheme(sherd__prepared *p, sherd_view a, size_t part, const sher
     memcpy(sp.primes, sherd__primes_default.p, sizeof sp.primes);
     int err = sherd__share_open(&p->hiding, &sp);
     if (err) return err;
-    p->coded_rows = a.rows;
-    p->coded_cols = a.cols;
-    p->coded_part = part ? part : a.rows;
-    size_t rows = (a.rows + p->code.blocks - 1) / p->code.blocks;
+    p->coded_rows = m->a.rows;
+    p->coded_cols = m->a.cols;
+    p->coded_part = part ? part : m->a.rows;
+    size_t rows = (m->a.rows + p->code.blocks - 1) / p->code.blocks;
     for (uint32_t i = 0; i < p->slots; i++) p->planned[i] = (uint32_t)rows;
     return SHERD_OK;
 }
@@ -467,22 +467,22 @@ static int share_keep(sherd__prepared *p, sherd_view a, const sherd_keeping *how
     if (err) return err;
     p->slots = p->code.shares;
     p->check_error = check_error(p, how->windows != NULL);
-    return open_scheme(p, a, part, how->windows, b, NULL, 1, opt);
+    return open_scheme(p, &(sherd__matrices){ .a = a, .b = b, .ld = 1 }, part, how->windows, opt);
 }
 
-static int share_right(sherd__prepared *p, sherd_rows rows, sherd_view b, bool transposed,
-                       double *c, size_t ldc, const sherd_product_options *opt, sherd_diag *d)
+static int share_right(sherd__prepared *p, const sherd__kept_product *m,
+                       const sherd_product_options *opt, sherd_diag *d)
 {
     sherd__fixed fixed;
-    int err = bound_b(&fixed, b, opt, d);
+    int err = bound_b(&fixed, m->b, opt, d);
     if (err) return err;
     p->fixed_b = fixed;
-    err = sherd__share_next(&p->hiding, rows, b, transposed, c, ldc, &fixed);
+    err = sherd__share_next(&p->hiding, m, &fixed);
     if (err == SHERD_ERANGE)
         return sherd__fail(d, err, "keep it in larger parts, or use fewer bits",
                            "sums over %zu rows are beyond what the kept operand was coded for: "
                            "its parts are smaller",
-                           b.rows);
+                           m->b.rows);
     return err ? sherd__fail(d, err, NULL, "the kept operand cannot be used: %s",
                              sherd_strerror(err))
                : SHERD_OK;
@@ -509,19 +509,19 @@ static int code_share(void *ctx, const sherd__nodes *nodes, double *tasks, sherd
     return err;
 }
 
-static int share_prepare(sherd__prepared *p, sherd_view a, sherd_view b, double *c, size_t ldc,
-                         const sherd__nodes *all, const sherd_product_options *opt, sherd_diag *d)
+static int share_prepare(sherd__prepared *p, const sherd__matrices *m, const sherd__nodes *nodes,
+                         const sherd_product_options *opt, sherd_diag *d)
 {
-    const sherd__nodes some = able(all, false), *nodes = &some;
+    const sherd__nodes some = able(nodes, false);
     p->exact = true;
-    share_attempt t = { p, a, b, opt };
-    int err = bounds(p, a, b, a.cols, opt, d);
-    if (!err) err = for_most(nodes, opt, code_share, &t, d);
+    share_attempt t = { p, m->a, m->b, opt };
+    int err = bounds(p, m->a, m->b, m->a.cols, opt, d);
+    if (!err) err = for_most(&some, opt, code_share, &t, d);
     if (err) return err;
     p->slots = p->code.shares;
-    p->size_b = sherd_dtype_size((sherd_dtype)sherd__partition_dtype(b, true, &p->fixed_b));
+    p->size_b = sherd_dtype_size((sherd_dtype)sherd__partition_dtype(m->b, true, &p->fixed_b));
     p->check_error = check_error(p, false);
-    return open_scheme(p, a, 0, NULL, b, c, ldc, opt);
+    return open_scheme(p, m, 0, NULL, opt);
 }
 
 static int share_range(sherd_view a, sherd_view b, const sherd_product_options *opt, sherd_diag *d)

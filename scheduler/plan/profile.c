@@ -35,7 +35,7 @@ int sherd_profile_new(sherd_profile **out, sherd_view v, sherd_diag *d)
     int err = sherd__view_check(v, "the operand", d);
     if (err) return err;
     sherd_profile *p = sherd__alloc(sizeof *p);
-    if (!p) return sherd__fail(d, SHERD_ENOMEM, NULL, "out of memory for a profile");
+    if (!p) return sherd__fail_memory(d, "a profile");
     sherd__profile_init(p, v);
     *out = p;
     return SHERD_OK;

@@ -19,11 +19,11 @@ typedef struct sherd__planner {
     /**
      * Plans C = A*B and opens its hiding: sets p->hiding, p->plan, p->slots, p->threshold and the
      * values that a report includes. Shapes, strides and options have been checked, and opt has
-     * profiles of both operands; p->planned has nodes->count entries. If c is NULL there will be no
-     * run, unless a.data is NULL (KEEPS_RIGHT). The caller frees p, also after a failure.
+     * profiles of both operands; p->planned has nodes->count entries. If m->out is NULL there will
+     * be no run, unless m->a.data is NULL (KEEPS_RIGHT). The caller frees p, also after a failure.
      */
-    int (*prepare)(sherd__prepared *p, sherd_view a, sherd_view b, double *c, size_t ldc,
-                   const sherd__nodes *nodes, const sherd_product_options *opt, sherd_diag *d);
+    int (*prepare)(sherd__prepared *p, const sherd__matrices *m, const sherd__nodes *nodes,
+                   const sherd_product_options *opt, sherd_diag *d);
     /** SHERD_KEEPS_RIGHT: sets the next A for the same B, and the destination of the product.
      *  SHERD_ESHAPE. */
     int (*next)(sherd__prepared *p, sherd_view a, double *c, size_t ldc, uint32_t bits,
@@ -32,8 +32,8 @@ typedef struct sherd__planner {
      *  `rows` of it. */
     int (*keep)(sherd__prepared *p, sherd_view a, const sherd_keeping *how,
                 const sherd__nodes *nodes, const sherd_product_options *opt, sherd_diag *d);
-    int (*right)(sherd__prepared *p, sherd_rows rows, sherd_view b, bool transposed, double *c,
-                 size_t ldc, const sherd_product_options *opt, sherd_diag *d);
+    int (*right)(sherd__prepared *p, const sherd__kept_product *m, const sherd_product_options *opt,
+                 sherd_diag *d);
     /** The last step before a run. If it fails, nothing may be sent. NULL: no such step. */
     int (*ready)(sherd__prepared *p, sherd_diag *d);
 } sherd__planner;

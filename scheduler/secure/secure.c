@@ -115,7 +115,7 @@ int sherd__secure_open(sherd__summer *out, sherd_cluster *c, const sherd__secure
         return sherd__fail(d, SHERD_EINVAL, "fewer nodes, or more examples",
                            "%u nodes for %zu examples", sherd_cluster_size(c), opt->deal->x.rows);
     summer *s = sherd__calloc(1, sizeof *s);
-    if (!s) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the training");
+    if (!s) return sherd__fail_memory(d, "the training");
     s->cluster = c;
     int err = make_job(s, opt, d);
     if (err) {

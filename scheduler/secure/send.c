@@ -14,40 +14,31 @@ enum { TEXT_BLOCK = 1, X_BLOCK, TARGETS_BLOCK, PLAN_BLOCK, ROSTER_BLOCK };
 
 /* ---- sending ------------------------------------------------------------------------------- */
 
-static int put(sherd__secure_job *j, member *m, uint32_t block, uint8_t dtype, uint64_t rows,
-               uint64_t cols, void *bytes, void (*release)(void *, uint8_t *, uint64_t), void *ctx)
+static int put(sherd__secure_job *j, member *m, sherd__train_block block, sherd__train_bytes bytes)
 {
-    return sherd__train_put(m->w.session, j->o.id, block, dtype, rows, cols,
-                            (sherd__train_bytes){ bytes, release, ctx });
+    return sherd__train_put(m->w.session, j->o.id, block, bytes);
 }
 
 /* Sends a copy of these bytes as a block. */
-static int put_copy(sherd__secure_job *j, member *m, uint32_t block, uint8_t dtype, uint64_t rows,
-                    uint64_t cols, const void *bytes)
+static int put_copy(sherd__secure_job *j, member *m, sherd__train_block block, const void *bytes)
 {
-    size_t len = (size_t)(sherd_dtype_size((sherd_dtype)dtype) * rows * cols);
+    size_t len = (size_t)(sherd_dtype_size((sherd_dtype)block.dtype) * block.rows * block.cols);
     void *copy = sherd__alloc(len);
     if (!copy) return SHERD_ENOMEM;
     memcpy(copy, bytes, len);
-    return put(j, m, block, dtype, rows, cols, copy, NULL, NULL);
+    return put(j, m, block, (sherd__train_bytes){ .bytes = copy });
 }
 
-static int ask(sherd__secure_job *j, member *m, uint32_t op, uint32_t left, uint32_t right,
-               uint8_t dtype, uint64_t rows, uint64_t cols)
+/* Asks a member for a task, of which the caller gives what is done, and the result's shape. */
+static int ask(sherd__secure_job *j, member *m, sherd__task t)
 {
-    sherd__task t = { .job = j->o.id,
-                      .task = ++j->tasks,
-                      .attempt = 1,
-                      .op = op,
-                      .left = left,
-                      .right = right,
-                      .result = { .origin = SHERD__RESULT,
-                                  .dtype = dtype,
-                                  .rows = rows,
-                                  .cols = cols,
-                                  .len = sherd_dtype_size((sherd_dtype)dtype) * rows * cols } };
-    if (op != SHERD__OP_JOIN && op != SHERD__OP_ROSTER)
-        t.flags = SHERD__DROP_LEFT | (right ? SHERD__DROP_RIGHT : 0u);
+    t.job = j->o.id;
+    t.task = ++j->tasks;
+    t.attempt = 1;
+    t.result.origin = SHERD__RESULT;
+    t.result.len = sherd_dtype_size((sherd_dtype)t.result.dtype) * t.result.rows * t.result.cols;
+    if (t.op != SHERD__OP_JOIN && t.op != SHERD__OP_ROSTER)
+        t.flags = SHERD__DROP_LEFT | (t.right ? SHERD__DROP_RIGHT : 0u);
     int err = sherd__session_task(m->w.session, &t);
     if (err) return err;
     m->asked++;
@@ -81,12 +72,15 @@ static int deal(sherd__secure_job *j, member *m)
     sherd__shard_inputs(&part, numbers, len, x);
     sherd__shard_targets(&part, numbers, len, t);
     sherd__free(numbers);
-    int err = put(j, m, X_BLOCK, (uint8_t)part.x.dtype, len, part.x.cols, x, NULL, NULL);
+    int err = put(j, m, (sherd__train_block){ X_BLOCK, (uint8_t)part.x.dtype, len, part.x.cols },
+                  (sherd__train_bytes){ .bytes = x });
     if (err) {
         sherd__free(t);
         return err;
     }
-    return put(j, m, TARGETS_BLOCK, labels ? SHERD_U32 : SHERD_F64, len, width, t, NULL, NULL);
+    return put(j, m,
+               (sherd__train_block){ TARGETS_BLOCK, labels ? SHERD_U32 : SHERD_F64, len, width },
+               (sherd__train_bytes){ .bytes = t });
 }
 
 sherd__secure_plan sherd__secure_plan_of(const sherd__secure_job *j)
@@ -114,16 +108,32 @@ int sherd__secure_send_join(sherd__secure_job *j, member *m)
         (void)!sherd__session_retract(m->w.session, j->o.id, b); /* the job continues */
     if (!m->joined) m->next_block = SECURE_FIRST_BLOCK;
     m->joined = true;
-    int err = put_copy(j, m, TEXT_BLOCK, SHERD_U8, 1, j->o.text_len, j->text);
+    int err = put_copy(j, m, (sherd__train_block){ TEXT_BLOCK, SHERD_U8, 1, j->o.text_len },
+                       j->text);
     if (!err && dealt) err = deal(j, m);
-    if (!err) err = put_copy(j, m, PLAN_BLOCK, SHERD_I64, 1, SHERD__SECURE_PLAN, plan);
-    return err ? err : ask(j, m, SHERD__OP_JOIN, PLAN_BLOCK, 0, SHERD_U8, 1, SHERD__SECURE_CARD);
+    if (!err)
+        err = put_copy(j, m, (sherd__train_block){ PLAN_BLOCK, SHERD_I64, 1, SHERD__SECURE_PLAN },
+                       plan);
+    return err ? err
+               : ask(j, m,
+                     (sherd__task){
+                         .op = SHERD__OP_JOIN,
+                         .left = PLAN_BLOCK,
+                         .result = { .dtype = SHERD_U8, .rows = 1, .cols = SHERD__SECURE_CARD } });
 }
 
 int sherd__secure_send_roster(sherd__secure_job *j, member *m, const uint8_t *cards)
 {
-    int err = put_copy(j, m, ROSTER_BLOCK, SHERD_U8, j->a.nodes, SHERD__SECURE_CARD, cards);
-    return err ? err : ask(j, m, SHERD__OP_ROSTER, PLAN_BLOCK, ROSTER_BLOCK, SHERD_I64, 1, 1);
+    int err = put_copy(j, m,
+                       (sherd__train_block){ ROSTER_BLOCK, SHERD_U8, j->a.nodes,
+                                             SHERD__SECURE_CARD },
+                       cards);
+    return err ? err
+               : ask(j, m,
+                     (sherd__task){ .op = SHERD__OP_ROSTER,
+                                    .left = PLAN_BLOCK,
+                                    .right = ROSTER_BLOCK,
+                                    .result = { .dtype = SHERD_I64, .rows = 1, .cols = 1 } });
 }
 
 /* ---- a round ---------------------------------------------------------------------- */
@@ -178,15 +188,27 @@ int sherd__secure_send_hide(sherd__secure_job *j, member *m)
     sherd__version *v = j->sum->params;
     uint32_t at = m->next_block;
     m->next_block += 3;
-    int err = put_copy(j, m, at, SHERD_I64, 1, SHERD__SECURE_SEAL, j->seal);
+    int err = put_copy(j, m, (sherd__train_block){ at, SHERD_I64, 1, SHERD__SECURE_SEAL }, j->seal);
     if (!err)
-        err = ask(j, m, SHERD__OP_SEAL, at, 0, SHERD_U8, j->a.nodes,
-                  sherd__aggregate_sealed_len(&j->a));
-    if (!err) err = put_copy(j, m, at + 1, SHERD_I64, 1, j->hide_len, j->hide);
+        err = ask(j, m,
+                  (sherd__task){ .op = SHERD__OP_SEAL,
+                                 .left = at,
+                                 .result = { .dtype = SHERD_U8,
+                                             .rows = j->a.nodes,
+                                             .cols = sherd__aggregate_sealed_len(&j->a) } });
+    if (!err)
+        err = put_copy(j, m, (sherd__train_block){ at + 1, SHERD_I64, 1, j->hide_len }, j->hide);
     if (err) return err;
     sherd__version_hold(v);
-    err = put(j, m, at + 2, SHERD_F64, 1, v->count, v->values, release_version, v);
-    return err ? err : ask(j, m, SHERD__OP_HIDE, at + 1, at + 2, SHERD_I64, 1, j->a.len);
+    err = put(j, m, (sherd__train_block){ at + 2, SHERD_F64, 1, v->count },
+              (sherd__train_bytes){ v->values, release_version, v });
+    return err ? err
+               : ask(j, m,
+                     (sherd__task){
+                         .op = SHERD__OP_HIDE,
+                         .left = at + 1,
+                         .right = at + 2,
+                         .result = { .dtype = SHERD_I64, .rows = 1, .cols = j->a.len } });
 }
 
 /* Makes a question of `numbers` numbers after the format and the round. */
@@ -209,7 +231,8 @@ static int put_pieces(sherd__secure_job *j, member *m, uint32_t block)
         const uint8_t *from = sherd__fragment_bytes(j->nodes[j->node_of[j->survivors[i]]].pieces);
         memcpy(pieces + i * sealed, from + m->self * sealed, sealed);
     }
-    return put(j, m, block, SHERD_U8, len, sealed, pieces, NULL, NULL);
+    return put(j, m, (sherd__train_block){ block, SHERD_U8, len, sealed },
+               (sherd__train_bytes){ .bytes = pieces });
 }
 
 static int send_check(sherd__secure_job *j, member *m)
@@ -218,9 +241,16 @@ static int send_check(sherd__secure_job *j, member *m)
     uint32_t at = m->next_block;
     m->next_block += 2;
     if (!question) return SHERD_ENOMEM;
-    int err = put(j, m, at, SHERD_I64, 1, SHERD__SECURE_CHECK, question, NULL, NULL);
+    int err = put(j, m, (sherd__train_block){ at, SHERD_I64, 1, SHERD__SECURE_CHECK },
+                  (sherd__train_bytes){ .bytes = question });
     if (!err) err = put_pieces(j, m, at + 1);
-    return err ? err : ask(j, m, SHERD__OP_CHECK, at, at + 1, SHERD_U8, 1, j->survivors_len);
+    return err ? err
+               : ask(j, m,
+                     (sherd__task){
+                         .op = SHERD__OP_CHECK,
+                         .left = at,
+                         .right = at + 1,
+                         .result = { .dtype = SHERD_U8, .rows = 1, .cols = j->survivors_len } });
 }
 
 int sherd__secure_send_confirm(sherd__secure_job *j, member *m)
@@ -231,8 +261,15 @@ int sherd__secure_send_confirm(sherd__secure_job *j, member *m)
     for (size_t i = 0; i < len; i++)
         sherd__put_u64(question + 8 * (SHERD__SECURE_CONFIRM + i), j->survivors[i]);
     uint32_t at = m->next_block++;
-    int err = put(j, m, at, SHERD_I64, 1, SHERD__SECURE_CONFIRM + len, question, NULL, NULL);
-    if (!err) err = ask(j, m, SHERD__OP_CONFIRM, at, 0, SHERD_U8, 1, SHERD__SECURE_SIGNATURE);
+    int err = put(j, m, (sherd__train_block){ at, SHERD_I64, 1, SHERD__SECURE_CONFIRM + len },
+                  (sherd__train_bytes){ .bytes = question });
+    if (!err)
+        err = ask(j, m,
+                  (sherd__task){ .op = SHERD__OP_CONFIRM,
+                                 .left = at,
+                                 .result = { .dtype = SHERD_U8,
+                                             .rows = 1,
+                                             .cols = SHERD__SECURE_SIGNATURE } });
     return err || !m->checks ? err : send_check(j, m);
 }
 
@@ -245,9 +282,15 @@ int sherd__secure_send_open(sherd__secure_job *j, member *m)
     memcpy(question + 8 * SHERD__SECURE_OPEN, j->confirmed, 8 * told);
     uint32_t at = m->next_block;
     m->next_block += 2;
-    int err = put(j, m, at, SHERD_I64, 1, n, question, NULL, NULL);
+    int err = put(j, m, (sherd__train_block){ at, SHERD_I64, 1, n },
+                  (sherd__train_bytes){ .bytes = question });
     if (!err && !m->checks) err = put_pieces(j, m, at + 1); /* otherwise it has them */
     return err ? err
-               : ask(j, m, SHERD__OP_OPEN, at, m->checks ? 0 : at + 1, SHERD_I64, 1,
-                     sherd__aggregate_piece_len(&j->a));
+               : ask(j, m,
+                     (sherd__task){ .op = SHERD__OP_OPEN,
+                                    .left = at,
+                                    .right = m->checks ? 0 : at + 1,
+                                    .result = { .dtype = SHERD_I64,
+                                                .rows = 1,
+                                                .cols = sherd__aggregate_piece_len(&j->a) } });
 }

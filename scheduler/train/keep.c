@@ -29,9 +29,9 @@ static const sherd__kept *find(const sherd__keep *n, const uint32_t *rows, size_
     return NULL;
 }
 
-/* Records that the node keeps these examples. Returns false if it must not keep them. */
-static bool note(sherd__keep *n, const sherd__keep_to *to, const uint32_t *rows, size_t len,
-                 uint64_t hash, uint64_t bytes, uint32_t x, uint32_t targets)
+/* Records that the node keeps these examples, with a copy of their rows. Returns false if it must
+ * not keep them. */
+static bool note(sherd__keep *n, const sherd__keep_to *to, sherd__kept kept, uint64_t bytes)
 {
     uint64_t memory = sherd__session_peer(to->session)->memory;
     if (!to->recurring || bytes > memory / 4 || n->bytes > memory / 4 - bytes) return false;
@@ -42,10 +42,11 @@ static bool note(sherd__keep *n, const sherd__keep_to *to, const uint32_t *rows,
         n->list = more;
         n->room = room;
     }
-    uint32_t *copy = sherd__alloc(len * sizeof *copy);
+    uint32_t *copy = sherd__alloc(kept.len * sizeof *copy);
     if (!copy) return false;
-    memcpy(copy, rows, len * sizeof *copy);
-    n->list[n->len++] = (sherd__kept){ hash, copy, len, x, targets };
+    memcpy(copy, kept.rows, kept.len * sizeof *copy);
+    kept.rows = copy;
+    n->list[n->len++] = kept;
     n->bytes += bytes;
     return true;
 }
@@ -75,16 +76,22 @@ int sherd__keep_send(sherd__keep *n, const sherd__keep_to *to, const uint32_t *r
     sherd__shard_targets(data, rows, len, t);
     out->x = n->next_block++;
     out->targets = n->next_block++;
-    int err = sherd__train_put(to->session, to->job, out->x, (uint8_t)data->x.dtype, len,
-                               data->x.cols, (sherd__train_bytes){ x, NULL, NULL });
+    int err = sherd__train_put(to->session, to->job,
+                               (sherd__train_block){ out->x, (uint8_t)data->x.dtype, len,
+                                                     data->x.cols },
+                               (sherd__train_bytes){ x, NULL, NULL });
     if (err) {
         sherd__free(t);
         return err;
     }
-    err = sherd__train_put(to->session, to->job, out->targets, labels ? SHERD_U32 : SHERD_F64, len,
-                           width, (sherd__train_bytes){ t, NULL, NULL });
+    err = sherd__train_put(to->session, to->job,
+                           (sherd__train_block){ out->targets, labels ? SHERD_U32 : SHERD_F64, len,
+                                                 width },
+                           (sherd__train_bytes){ t, NULL, NULL });
     out->drop = !err &&
-                !note(n, to, rows, len, hash, (uint64_t)x_len + t_len, out->x, out->targets);
+                !note(n, to,
+                      (sherd__kept){ hash, (uint32_t *)(uintptr_t)rows, len, out->x, out->targets },
+                      (uint64_t)x_len + t_len);
     return err;
 }
 

@@ -15,9 +15,16 @@ typedef struct sherd__train_bytes {
     void *ctx;
 } sherd__train_bytes;
 
-/** Sends rows x cols values of `dtype` as a block. Takes ownership of the bytes in any case. Errors
+/** The number of a block, and its rows x cols values of a dtype. */
+typedef struct sherd__train_block {
+    uint32_t number;
+    uint8_t dtype;
+    uint64_t rows, cols;
+} sherd__train_block;
+
+/** Sends a block. Takes ownership of the bytes in any case. Errors
  *  of sherd__fragment_take and sherd__session_put. */
-int sherd__train_put(sherd__session *s, uint64_t job, uint32_t block, uint8_t dtype, uint64_t rows,
-                     uint64_t cols, sherd__train_bytes from) SHERD_MUST;
+int sherd__train_put(sherd__session *s, uint64_t job, sherd__train_block block,
+                     sherd__train_bytes from) SHERD_MUST;
 
 #endif

@@ -11,11 +11,10 @@
 #include "scheduler/train/internal.h"
 #include "scheduler/train/put.h"
 
-static int put(sherd__train_job *j, train_node *n, uint32_t block, uint8_t dtype, size_t rows,
-               size_t cols, void *bytes, void (*release)(void *, uint8_t *, uint64_t), void *ctx)
+static int put(sherd__train_job *j, train_node *n, sherd__train_block block,
+               sherd__train_bytes bytes)
 {
-    return sherd__train_put(n->w.session, j->o.id, block, dtype, rows, cols,
-                            (sherd__train_bytes){ bytes, release, ctx });
+    return sherd__train_put(n->w.session, j->o.id, block, bytes);
 }
 
 static int send_text(sherd__train_job *j, train_node *n)
@@ -24,7 +23,8 @@ static int send_text(sherd__train_job *j, train_node *n)
     char *text = sherd__alloc(j->o.text_len);
     if (!text) return SHERD_ENOMEM;
     memcpy(text, j->text, j->o.text_len);
-    int err = put(j, n, TEXT_BLOCK, SHERD_U8, 1, j->o.text_len, text, NULL, NULL);
+    int err = put(j, n, (sherd__train_block){ TEXT_BLOCK, SHERD_U8, 1, j->o.text_len },
+                  (sherd__train_bytes){ .bytes = text });
     n->has_text = !err;
     return err;
 }
@@ -65,7 +65,8 @@ static int send_plan(sherd__train_job *j, train_node *n, given *g)
     g->params = plan.params = n->keep.next_block;
     n->keep.next_block += plan.tiers;
     sherd__step_plan_write(bytes, &plan, p->scales);
-    return put(j, n, g->plan, SHERD_I64, 1, len / 8, bytes, NULL, NULL);
+    return put(j, n, (sherd__train_block){ g->plan, SHERD_I64, 1, len / 8 },
+               (sherd__train_bytes){ .bytes = bytes });
 }
 
 static void release_version(void *ctx, uint8_t *bytes, uint64_t len)
@@ -80,8 +81,8 @@ static int send_tier(sherd__train_job *j, train_node *n, const given *g, uint32_
     const sherd__part *p = g->flight->part;
     sherd__version *v = p->params;
     sherd__version_hold(v);
-    int err = put(j, n, g->params + t, SHERD_F64, 1, j->counts[t], v->values + j->at[t],
-                  release_version, v);
+    int err = put(j, n, (sherd__train_block){ g->params + t, SHERD_F64, 1, j->counts[t] },
+                  (sherd__train_bytes){ v->values + j->at[t], release_version, v });
     if (err) return err;
     uint64_t numbers = sherd__plan_numbers(j->counts[t], t, p->shards);
     sherd__task task = {

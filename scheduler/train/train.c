@@ -149,7 +149,7 @@ int sherd__train_engine(sherd__gradient_engine *out, sherd_cluster *c,
 {
     *out = (sherd__gradient_engine){ 0 };
     engine *e = sherd__calloc(1, sizeof *e);
-    if (!e) return sherd__fail(d, SHERD_ENOMEM, NULL, "no memory for the training");
+    if (!e) return sherd__fail_memory(d, "the training");
     e->cluster = c;
     e->o = *opt;
     int err = make_job(e, d);

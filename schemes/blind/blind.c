@@ -7,6 +7,7 @@
  */
 #include "schemes/blind/blind.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -91,14 +92,17 @@ static size_t cell_rows(const blind *h, sherd__cell c, size_t *row0)
 
 static blind_cell **cell_of(const blind *h, sherd__cell c)
 {
+    assert(c.slot < h->p.slots && c.tile < h->tiles && c.panel < h->panels);
     return &h->cells[((size_t)c.tile * h->panels + c.panel) * h->p.slots + c.slot];
 }
 
-int sherd__blind_mask(sherd__masks *m, uint32_t q, uint32_t p, uint64_t row, size_t rows, size_t k,
-                      double *out)
+int sherd__blind_mask(sherd__masks *m, uint32_t q, uint32_t p, sherd__mask_part part, double *out)
 {
-    sherd__mask_id id = { .role = SHERD__MASK_LEFT, .prime_index = q, .p = p, .width = k };
-    return sherd__masks_part(m, &id, row, rows, 0, k, out, k);
+    const sherd__mask_id id = {
+        .role = SHERD__MASK_LEFT, .prime_index = q, .p = p, .width = part.cols
+    };
+    assert(part.col == 0);
+    return sherd__masks_part(m, &id, part, out, part.cols);
 }
 
 /* ---- check vectors --------------------------------------------------------------------------- */
@@ -162,19 +166,25 @@ static int make_probe(blind *h, uint32_t tile)
 
 /* ---- hiding ---------------------------------------------------------------------------------- */
 
-/* Masks, projects and packs `rows` rows of A from row0 on, which are rows `at` and up of the cell.
- * since: for each prime, see sherd__fvp_left. hash: of the cell's rows. body NULL: only
- * projects. */
-static int hide_run(blind *h, const blind_cell *cell, size_t row0, size_t at, size_t rows,
-                    size_t *since, sherd__binding_hash *hash, uint8_t *body)
+/* A pass over the rows of a cell, which are those of A from row0 on. */
+typedef struct pass {
+    size_t row0;
+    size_t since[SHERD__TABLE_PRIMES]; /* see sherd__fvp_left */
+    sherd__binding_hash hash;
+    uint8_t *body; /* NULL: only projects */
+} pass;
+
+/* Masks, projects and packs rows `at` to at + rows of the cell. */
+static int hide_run(blind *h, const blind_cell *cell, pass *w, size_t at, size_t rows)
 {
-    size_t n = rows * h->k;
+    size_t n = rows * h->k, row0 = w->row0 + at;
     for (size_t i = 0; i < rows; i++)
         sherd__fixed_row(&h->p.fixed_a, h->p.a, row0 + i, 0, h->k, h->x + i * h->k);
-    int err = sherd__binding_add(h->binding, hash, h->x, n);
+    int err = sherd__binding_add(h->binding, &w->hash, h->x, n);
     for (uint32_t q = 0; q < h->p.primes_len && !err; q++) {
         uint32_t p = h->p.primes[q];
-        err = sherd__blind_mask(h->masks, q, p, h->first_row + row0, rows, h->k, h->u);
+        err = sherd__blind_mask(h->masks, q, p,
+                                (sherd__mask_part){ h->first_row + row0, rows, 0, h->k }, h->u);
         if (err) return err;
         for (size_t i = 0; i < n; i++) h->u[i] += h->x[i]; /* below 2^22 + 2^25 in magnitude */
         sherd__residue_from_f64(h->u, n, p, h->u);
@@ -182,10 +192,10 @@ static int hide_run(blind *h, const blind_cell *cell, size_t row0, size_t at, si
             r, r + cell->rows
         };
         double *to = h->ru + q * TRIALS * h->k, *const acc[] = { to, to + h->k };
-        sherd__fvp_left(h->u, rows, h->k, h->k, both, p, acc, &since[q]);
-        if (!body) continue;
+        sherd__fvp_left(h->u, rows, h->k, h->k, both, p, acc, &w->since[q]);
+        if (!w->body) continue;
         sherd__residue_pack(h->u, n, p,
-                            body + SHERD__RESIDUE_BYTES * ((size_t)q * cell->rows + at) * h->k);
+                            w->body + SHERD__RESIDUE_BYTES * ((size_t)q * cell->rows + at) * h->k);
     }
     return err;
 }
@@ -194,15 +204,14 @@ static int hide_run(blind *h, const blind_cell *cell, size_t row0, size_t at, si
  * masks can hide. */
 static int hide_rows(blind *h, sherd__cell c, blind_cell *cell, size_t row0, uint8_t *body)
 {
-    sherd__binding_hash hash = { 0 };
-    size_t since[SHERD__TABLE_PRIMES] = { 0 };
+    pass w = { .row0 = row0, .body = body };
     int err = SHERD_OK;
     memset(h->ru, 0, trials(h) * h->k * sizeof *h->ru);
     for (size_t at = 0; at < cell->rows && !err; at += h->run_rows) {
         size_t rows = cell->rows - at < h->run_rows ? cell->rows - at : h->run_rows;
-        err = hide_run(h, cell, row0 + at, at, rows, since, &hash, body);
+        err = hide_run(h, cell, &w, at, rows);
     }
-    if (!err) err = sherd__binding_hold(h->binding, (size_t)c.panel * h->p.slots + c.slot, &hash);
+    if (!err) err = sherd__binding_hold(h->binding, (size_t)c.panel * h->p.slots + c.slot, &w.hash);
     sherd__wipe(h->x, h->run_rows * h->k * sizeof *h->x);
     sherd__wipe(h->u, h->run_rows * h->k * sizeof *h->u);
     for (uint32_t t = 0; t < trials(h) && !err; t++) {

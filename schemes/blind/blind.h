@@ -57,8 +57,8 @@ int sherd__blind_open(sherd__hiding *out, const sherd__blind_params *p) SHERD_MU
  * file and unused. May be called once, otherwise SHERD_EINVAL. SHERD_ENOMEM.
  */
 int sherd__blind_arm(sherd__hiding *h, const uint8_t key[32], uint64_t first_row) SHERD_MUST;
-/** Writes rows [row, row+rows) of R modulo prime p with index q; out is row-major, width k. */
-int sherd__blind_mask(sherd__masks *m, uint32_t q, uint32_t p, uint64_t row, size_t rows, size_t k,
+/** Writes whole rows of R modulo prime p with index q; out is row-major. */
+int sherd__blind_mask(sherd__masks *m, uint32_t q, uint32_t p, sherd__mask_part part,
                       double *out) SHERD_MUST;
 /** Makes a fragment of columns [from, from+width) of B in integers of `dtype`, which must hold the
  *  values quantised by `fixed`. The fragment is a source that is read on the loop thread. b is

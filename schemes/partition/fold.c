@@ -71,23 +71,34 @@ static int check_kind(deal *d, const deal_slot *s, const deal_group *g, size_t r
     return !isfinite(size) || kind_of(sum) == kind_of(y) ? SHERD_OK : SHERD_EWRONG;
 }
 
+/* A group of an answer, whose columns are those of C from `from` on, in the order of perm. */
+typedef struct tainted {
+    const deal_cell *cell;
+    const deal_slot *s;
+    uint32_t q;
+    const uint32_t *perm; /* NULL: none */
+    size_t from;
+    uint64_t one_in; /* of the entries that are not finite, one in so many is recomputed */
+} tainted;
+
 /* Checks one row of an answer. Entries that are finite according to the operands are added to *dot
  * with their weights. The others must not be finite, and some of them, chosen at random, must be of
  * the right kind. */
-static int check_tainted_row(deal *d, const deal_cell *cell, const deal_slot *s, uint32_t q,
-                             size_t t, const double *y, const uint32_t *perm, size_t from,
-                             uint64_t one_in, double *dot)
+static int check_tainted_row(deal *d, const tainted *g, size_t t, const double *y, double *dot)
 {
+    const deal_cell *cell = g->cell;
     const deal_probe *p = cell->probe;
+    const uint32_t *perm = g->perm;
+    const size_t from = g->from;
     for (size_t j = 0; j < p->width; j++) {
-        if (cell->r[t] != 0 && !p->taint[q * p->width + j]) {
+        if (cell->r[t] != 0 && !p->taint[g->q * p->width + j]) {
             *dot += y[j] * p->s[j];
             continue;
         }
         if (isfinite(y[j])) return SHERD_EWRONG;
-        if (sherd__entropy_below(&d->p.entropy, one_in)) continue;
-        int err = check_kind(d, s, &s->groups[q], cell->row[t], perm ? perm[from + j] : from + j,
-                             y[j]);
+        if (sherd__entropy_below(&d->p.entropy, g->one_in)) continue;
+        int err = check_kind(d, g->s, &g->s->groups[g->q], cell->row[t],
+                             perm ? perm[from + j] : from + j, y[j]);
         if (err) return err;
     }
     return SHERD_OK;
@@ -96,15 +107,19 @@ static int check_tainted_row(deal *d, const deal_cell *cell, const deal_slot *s,
 static int check_tainted(deal *d, const deal_cell *cell, sherd__cell at, const double *y)
 {
     const deal_slot *s = &d->slots[at.slot];
-    size_t width = cell->probe->width, from = (size_t)at.tile * d->p.tile_cols, t = 0;
-    uint64_t one_in = (uint64_t)cell->rows * width / KINDS_MAX + 1;
+    size_t width = cell->probe->width, t = 0;
+    tainted g = { .cell = cell,
+                  .s = s,
+                  .from = (size_t)at.tile * d->p.tile_cols,
+                  .one_in = (uint64_t)cell->rows * width / KINDS_MAX + 1 };
     double sum = 0;
     for (uint32_t q = 0; q < s->ngroups; q++) {
         int err;
-        const uint32_t *perm = sherd__partition_perm(d, &s->groups[q], d->colbuf, &err);
+        g.q = q;
+        g.perm = sherd__partition_perm(d, &s->groups[q], d->colbuf, &err);
         for (uint32_t i = 0; i < cell->count[q] && !err; i++, t++) {
             double dot = 0;
-            err = check_tainted_row(d, cell, s, q, t, y + t * width, perm, from, one_in, &dot);
+            err = check_tainted_row(d, &g, t, y + t * width, &dot);
             if (cell->r[t] != 0) sum += cell->r[t] * dot;
         }
         if (err) return err;
@@ -171,17 +186,23 @@ static void add_row(double *restrict c, const double *restrict y, order by, size
         for (size_t j = 0; j < n; j++) c[j] += y[j];
 }
 
-static int fold_row(deal *d, const deal_cell *cell, const uint8_t *body, size_t width, size_t t,
-                    order by, size_t from)
+/* An answer: `width` columns of C from `from` on. */
+typedef struct answer {
+    const deal_cell *cell;
+    const uint8_t *body;
+    size_t width, from;
+} answer;
+
+static int fold_row(deal *d, const answer *a, size_t t, order by)
 {
-    size_t row = cell->row[t];
+    const size_t row = a->cell->row[t], width = a->width, from = a->from;
     if (!d->p.primes_len) {
         double *c = d->p.c + row * d->p.ldc;
-        const double *y = (const double *)(const void *)body + t * width;
+        const double *y = (const double *)(const void *)a->body + t * width;
         add_row(by.perm ? c : c + from, y, by, width);
         return SHERD_OK;
     }
-    int err = wide_row(d, cell, body, width, t);
+    int err = wide_row(d, a->cell, a->body, width, t);
     sherd__i128 *c = d->wide + row * d->m;
     for (size_t j = 0; j < width && !err; j++)
         c[by.perm ? by.perm[j] : from + j] += d->wide_line[j];
@@ -205,13 +226,11 @@ static order order_of(deal *d, const deal_group *g, uint32_t rows, size_t width,
 }
 
 /* Adds the rows of one group's answer, from row t of the cell's answer on, to C. */
-static int fold_group(deal *d, const deal_cell *cell, const deal_slot *s, uint32_t q, size_t t,
-                      const uint8_t *body, size_t width, size_t from)
+static int fold_group(deal *d, const answer *a, const deal_slot *s, uint32_t q, size_t t)
 {
     int err = SHERD_OK;
-    order by = order_of(d, &s->groups[q], cell->count[q], width, from, &err);
-    for (uint32_t i = 0; i < cell->count[q] && !err; i++, t++)
-        err = fold_row(d, cell, body, width, t, by, from);
+    order by = order_of(d, &s->groups[q], a->cell->count[q], a->width, a->from, &err);
+    for (uint32_t i = 0; i < a->cell->count[q] && !err; i++, t++) err = fold_row(d, a, t, by);
     return err;
 }
 
@@ -220,7 +239,7 @@ int sherd__partition_fold(void *ctx, sherd__cell at, const uint8_t *body)
     deal *d = ctx;
     const deal_slot *s = &d->slots[at.slot];
     deal_cell **keep = &d->cells[deal_index(d, at)], *cell = *keep;
-    size_t width = deal_tile_width(d, at.tile), from = (size_t)at.tile * d->p.tile_cols;
+    const answer a = { cell, body, deal_tile_width(d, at.tile), (size_t)at.tile * d->p.tile_cols };
     int err = SHERD_OK;
     if (cell) {
         size_t *first = sherd__calloc(s->ngroups, sizeof *first); /* of each group's answer */
@@ -228,7 +247,7 @@ int sherd__partition_fold(void *ctx, sherd__cell at, const uint8_t *body)
         for (uint32_t q = 1; q < s->ngroups; q++) first[q] = first[q - 1] + cell->count[q - 1];
         for (uint32_t i = 0; i < s->ngroups && !err; i++) {
             uint32_t q = s->ascending ? s->ascending[i] : i;
-            if (cell->count[q]) err = fold_group(d, cell, s, q, first[q], body, width, from);
+            if (cell->count[q]) err = fold_group(d, &a, s, q, first[q]);
         }
         sherd__free(first);
     }

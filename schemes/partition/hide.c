@@ -80,11 +80,12 @@ int sherd__partition_gather(deal *d, const deal_slot *s, size_t first, size_t ro
     return SHERD_OK;
 }
 
-/* Records that the cell's answer has a row for row `r` of C, computed from x (len values of A). r's
- * entry holds x*(V*s) until r is drawn (weigh_rows). */
-static void note_row(deal *d, deal_cell *cell, const deal_probe *p, size_t r, const double *x,
-                     uint32_t first, uint32_t len)
+/* Records that the cell's answer has a row for row `r` of C, made of x, a group's values of A.
+ * r's entry holds x*(V*s) until r is drawn (weigh_rows). */
+static void note_row(deal *d, deal_cell *cell, const deal_group *g, size_t r, const double *x)
 {
+    const deal_probe *p = cell->probe;
+    const uint32_t first = g->first, len = g->len;
     size_t i = cell->rows++;
     cell->row[i] = (uint32_t)r;
     if (d->p.primes_len) {
@@ -150,9 +151,10 @@ static int weigh_rows(deal *d, deal_cell *cell)
 }
 
 /* Writes the table and the groups of the gathered panel, and records every row that is sent. */
-static int emit(deal *d, const deal_slot *s, deal_cell *cell, size_t first, size_t rows,
-                deal_size *size, uint8_t *bytes)
+static int emit(deal *d, sherd__cell at, deal_cell *cell, deal_size *size, uint8_t *bytes)
 {
+    const deal_slot *s = &d->slots[at.slot];
+    size_t first, rows = sherd__partition_rows(d, at, &first);
     deal_body body;
     sherd__partition_body_begin(&body, d, s, size, bytes);
     for (uint32_t q = 0; q < s->ngroups; q++) {
@@ -165,8 +167,7 @@ static int emit(deal *d, const deal_slot *s, deal_cell *cell, size_t first, size
             const double *x = d->panel + t * s->ncols + g->first;
             if (d->p.skip_zeros && all_zero(x, g->len)) continue;
             sherd__partition_body_row(&body, x, g->len);
-            note_row(d, cell, cell->probe, order ? order[first + t] : s->row0 + first + t, x,
-                     g->first, g->len);
+            note_row(d, cell, g, order ? order[first + t] : s->row0 + first + t, x);
         }
         cell->count[q] = (uint32_t)(cell->rows - before);
         sherd__put_u32(bytes + 8 * (size_t)q, cell->count[q]);
@@ -194,15 +195,14 @@ fail:
     return NULL;
 }
 
-void sherd__partition_describe(const deal *d, const deal_slot *s, sherd__cell at, size_t rows,
-                               const deal_size *size, sherd__fragment_info *left,
-                               sherd__fragment_info *result)
+void sherd__partition_describe(const deal *d, sherd__cell at, size_t rows, const deal_size *size,
+                               sherd__fragment_info *left, sherd__fragment_info *result)
 {
     *left = (sherd__fragment_info){
         .origin = SHERD__HIDDEN,
         .dtype = d->dtype_a,
         .encoding = size->encoding,
-        .groups = s->ngroups,
+        .groups = d->slots[at.slot].ngroups,
         .rows = rows,
         .cols = size->widest,
         .len = size->len,
@@ -246,8 +246,8 @@ static int make_cell(deal *d, sherd__cell at, deal_cell **out, uint8_t **body,
     cell->probe->refs++;
     sherd__partition_size(d, s, rows, &size);
     err = (bytes = sherd__alloc(size.len)) ? SHERD_OK : SHERD_ENOMEM;
-    if (!err) err = emit(d, s, cell, first, rows, &size, bytes);
-    if (!err) sherd__partition_describe(d, s, at, cell->rows, &size, left, result);
+    if (!err) err = emit(d, at, cell, &size, bytes);
+    if (!err) sherd__partition_describe(d, at, cell->rows, &size, left, result);
     cell->csr = size.encoding == SHERD__CSR;
     if (!err) err = weigh_rows(d, cell);
     if (err) {

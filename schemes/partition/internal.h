@@ -4,6 +4,8 @@
 #define SCHEMES_PARTITION_INTERNAL_H
 
 #include "crypto/freivalds.h"
+
+#include <assert.h>
 #include "matrix/exact.h"
 #include "schemes/partition/partition.h"
 
@@ -103,6 +105,7 @@ static inline bool deal_plain(const deal *d)
 
 static inline size_t deal_index(const deal *d, sherd__cell c)
 {
+    assert(c.slot < d->p.slots && c.tile < d->tiles && c.panel < d->panels);
     return ((size_t)c.tile * d->panels + c.panel) * d->p.slots + c.slot;
 }
 
@@ -137,9 +140,8 @@ void sherd__partition_measure(const deal *d, const deal_slot *s, size_t rows, de
 /** Sets size->len, widest and encoding from its rows, values and (CSR) entries. */
 void sherd__partition_encode(const deal *d, const deal_slot *s, deal_size *size);
 /** Describes the blocks of a cell with `rows` rows. */
-void sherd__partition_describe(const deal *d, const deal_slot *s, sherd__cell at, size_t rows,
-                               const deal_size *size, sherd__fragment_info *left,
-                               sherd__fragment_info *result);
+void sherd__partition_describe(const deal *d, sherd__cell at, size_t rows, const deal_size *size,
+                               sherd__fragment_info *left, sherd__fragment_info *result);
 /** Forgets what sherd__partition_sizes has counted of A. */
 void sherd__partition_forget(deal *d);
 /** Starts a left block. bytes: room for size->len; the caller fills in the table. */
@@ -151,11 +153,17 @@ void sherd__partition_cell_free(deal_cell *cell);
 int sherd__partition_probe_make(deal *d, const deal_slot *s, uint32_t tile, deal_probe **out);
 /** Releases a reference to a probe; the last release wipes and frees it. NULL is allowed. */
 void sherd__partition_probe_drop(deal_probe *p);
-/** Writes row `at` of the slot's resident block (of group q), columns of the tile, in the order
- *  sent to the node. line, scratch: m each; *perm: the group's order, NULL before its first row. */
-int sherd__partition_shuffled_row(deal *d, const deal_slot *s, uint32_t q, uint32_t at,
-                                  uint32_t tile, double *line, uint32_t *scratch,
-                                  const uint32_t **perm, double *out);
+/** A reader of the rows of a group of a slot's resident block, columns of the tile, in the order
+ *  sent to the node. */
+typedef struct deal_reader {
+    uint32_t tile, q;
+    double *line;         /* m */
+    uint32_t *scratch;    /* m */
+    const uint32_t *perm; /* the group's order; NULL before its first row */
+} deal_reader;
+/** Writes row `at` of the block. */
+int sherd__partition_shuffled_row(deal *d, const deal_slot *s, deal_reader *r, uint32_t at,
+                                  double *out);
 /** Projects a cell that was hidden under an older probe again, under the current one; the data
  *  already sent does not change. */
 int sherd__partition_renew(deal *d, sherd__cell at);

@@ -64,10 +64,10 @@ static sherd__f127 wide_dot(const double *x, const uint64_t *s, size_t n)
 static int taint_group(deal *d, const deal_slot *s, uint32_t q, uint32_t tile, deal_probe *p)
 {
     const deal_group *g = &s->groups[q];
-    const uint32_t *perm = NULL;
+    deal_reader read = { .tile = tile, .q = q, .line = d->line, .scratch = d->colbuf };
     double *row = d->line + d->line_len;
     for (uint32_t at = g->first; at < g->first + g->len; at++) {
-        int err = sherd__partition_shuffled_row(d, s, q, at, tile, d->line, d->colbuf, &perm, row);
+        int err = sherd__partition_shuffled_row(d, s, &read, at, row);
         if (err) return err;
         for (size_t j = 0; j < p->width; j++)
             if (!isfinite(row[j])) p->taint[q * p->width + j] = 1;
@@ -78,7 +78,7 @@ static int taint_group(deal *d, const deal_slot *s, uint32_t q, uint32_t tile, d
 static int probe_group(deal *d, const deal_slot *s, uint32_t q, uint32_t tile, deal_probe *p)
 {
     const deal_group *g = &s->groups[q];
-    const uint32_t *perm = NULL;
+    deal_reader read = { .tile = tile, .q = q, .line = d->line, .scratch = d->colbuf };
     double *row = d->line + d->line_len, *masked = d->line + 2 * d->line_len;
     const double *weights = p->s;
     int err = p->taint ? taint_group(d, s, q, tile, p) : SHERD_OK;
@@ -87,7 +87,7 @@ static int probe_group(deal *d, const deal_slot *s, uint32_t q, uint32_t tile, d
         weights = masked;
     }
     for (uint32_t at = g->first; at < g->first + g->len && !err; at++) {
-        err = sherd__partition_shuffled_row(d, s, q, at, tile, d->line, d->colbuf, &perm, row);
+        err = sherd__partition_shuffled_row(d, s, &read, at, row);
         if (err) break;
         if (p->vs127) p->vs127[at] = wide_dot(row, p->s61, p->width);
         else if (p->vs61) err = sherd__f61_right(row, 1, p->width, p->width, p->s61, &p->vs61[at]);

@@ -3,6 +3,7 @@
  * columns in its secret order. A block is never in memory as a whole: rows are shuffled while they
  * are sent, on the loop thread, so a source has its own buffers.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -10,42 +11,41 @@
 #include "crypto/fragment_make.h"
 #include "schemes/partition/internal.h"
 
-int sherd__partition_shuffled_row(deal *d, const deal_slot *s, uint32_t q, uint32_t at,
-                                  uint32_t tile, double *line, uint32_t *scratch,
-                                  const uint32_t **perm, double *out)
+int sherd__partition_shuffled_row(deal *d, const deal_slot *s, deal_reader *r, uint32_t at,
+                                  double *out)
 {
-    size_t from = (size_t)tile * d->p.tile_cols, width = deal_tile_width(d, tile);
+    const deal_group *g = &s->groups[r->q];
+    size_t from = (size_t)r->tile * d->p.tile_cols, width = deal_tile_width(d, r->tile);
     size_t c = s->cols ? s->cols[at] : at;
     int err = SHERD_OK;
-    if (at == s->groups[q].first || !*perm)
-        *perm = sherd__partition_perm(d, &s->groups[q], scratch, &err);
+    assert(at >= g->first && at - g->first < g->len);
+    if (at == g->first || !r->perm) r->perm = sherd__partition_perm(d, g, r->scratch, &err);
     if (err) return err;
-    sherd__partition_row_b(d, c, line);
-    if (!*perm) memcpy(out, line + from, width * sizeof *out);
+    sherd__partition_row_b(d, c, r->line);
+    if (!r->perm) memcpy(out, r->line + from, width * sizeof *out);
     else
-        for (size_t j = 0; j < width; j++) out[j] = line[(*perm)[from + j]];
+        for (size_t j = 0; j < width; j++) out[j] = r->line[r->perm[from + j]];
     return SHERD_OK;
 }
 
 /* Produces the shuffled rows of B while they are sent; on the loop thread, with its own buffers. */
 typedef struct resident {
     deal *d;
-    uint32_t slot, tile, group;
+    uint32_t slot;
+    deal_reader read;
     size_t row_bytes;
-    uint32_t made;      /* the row of the slot in `bytes`, or UINT32_MAX */
-    uint8_t *bytes;     /* row_bytes */
-    double *line, *row; /* m each */
-    uint32_t *scratch;  /* m */
-    const uint32_t *perm;
+    uint32_t made;  /* the row of the slot in `bytes`, or UINT32_MAX */
+    uint8_t *bytes; /* row_bytes */
+    double *row;    /* m */
 } resident;
 
 static void resident_free(void *ctx)
 {
     resident *r = ctx;
     sherd__free(r->bytes);
-    sherd__free(r->line);
+    sherd__free(r->read.line);
     sherd__free(r->row);
-    sherd__free(r->scratch);
+    sherd__free(r->read.scratch);
     sherd__free(r);
 }
 
@@ -53,16 +53,15 @@ static int resident_row(resident *r, uint32_t at, uint8_t *out)
 {
     deal *d = r->d;
     const deal_slot *s = &d->slots[r->slot];
-    uint32_t q = r->group;
+    uint32_t q = r->read.q;
     if (at < s->groups[q].first) q = 0;
     while (at >= s->groups[q].first + s->groups[q].len) q++;
-    if (q != r->group) r->perm = NULL;
-    r->group = q;
-    size_t width = deal_tile_width(d, r->tile);
+    if (q != r->read.q) r->read.perm = NULL;
+    r->read.q = q;
+    size_t width = deal_tile_width(d, r->read.tile);
     double *row = d->dtype_b == SHERD_F64 && (uintptr_t)out % 8 == 0 ? (double *)(void *)out
                                                                      : r->row;
-    int err = sherd__partition_shuffled_row(d, s, q, at, r->tile, r->line, r->scratch, &r->perm,
-                                            row);
+    int err = sherd__partition_shuffled_row(d, s, &r->read, at, row);
     if (!err && (uint8_t *)row != out) sherd__partition_narrow(d->dtype_b, row, width, out);
     return err;
 }
@@ -86,7 +85,7 @@ static int resident_fill(void *ctx, uint64_t offset, uint8_t *out, size_t len)
     uint64_t table = 8 * (uint64_t)s->ngroups;
     if (offset < table) {
         size_t n = table - offset < len ? (size_t)(table - offset) : len;
-        resident_table(s, deal_tile_width(r->d, r->tile), offset, out, n);
+        resident_table(s, deal_tile_width(r->d, r->read.tile), offset, out, n);
         offset += n;
         out += n;
         len -= n;
@@ -119,12 +118,12 @@ int sherd__partition_resident(void *ctx, uint32_t slot, uint32_t tile, sherd__fr
     resident *r = sherd__calloc(1, sizeof *r);
     *out = NULL;
     if (!r) return SHERD_ENOMEM;
-    *r = (resident){ .d = d, .slot = slot, .tile = tile, .made = UINT32_MAX };
+    *r = (resident){ .d = d, .slot = slot, .read = { .tile = tile }, .made = UINT32_MAX };
     r->row_bytes = width * sherd_dtype_size((sherd_dtype)d->dtype_b);
     r->bytes = sherd__alloc(r->row_bytes);
-    r->line = sherd__alloc(d->m * sizeof *r->line);
+    r->read.line = sherd__alloc(d->m * sizeof *r->read.line);
     r->row = sherd__alloc(width * sizeof *r->row);
-    r->scratch = sherd__alloc(d->m * sizeof *r->scratch);
+    r->read.scratch = sherd__alloc(d->m * sizeof *r->read.scratch);
     sherd__fragment_info info = {
         .origin = SHERD__HIDDEN,
         .dtype = d->dtype_b,
@@ -133,7 +132,7 @@ int sherd__partition_resident(void *ctx, uint32_t slot, uint32_t tile, sherd__fr
         .cols = width,
         .len = 8 * (uint64_t)s->ngroups + (uint64_t)s->ncols * r->row_bytes,
     };
-    int err = r->bytes && r->line && r->row && r->scratch ? SHERD_OK : SHERD_ENOMEM;
+    int err = r->bytes && r->read.line && r->row && r->read.scratch ? SHERD_OK : SHERD_ENOMEM;
     if (!err)
         err = sherd__fragment_new_source(out, &info,
                                          (sherd__fragment_source){ resident_fill, resident_free,

@@ -110,6 +110,6 @@ int sherd__partition_sizes(void *ctx, sherd__cell at, sherd__cell_sizes *out)
         sherd__partition_measure(d, s, rows, &size);
     }
     out->empty = size.rows == 0;
-    sherd__partition_describe(d, s, at, size.rows, &size, &out->left, &out->result);
+    sherd__partition_describe(d, at, size.rows, &size, &out->left, &out->result);
     return SHERD_OK;
 }

@@ -106,7 +106,7 @@ static int project(share *d, const share_operand *o, sherd__masks *masks, const 
     if (!x) return SHERD_ENOMEM;
     if (probe.r) probe.left = x;
     else probe.right = x;
-    int err = sherd__share_pass(d, &d->scratch, o, masks, span, NULL, &probe);
+    int err = sherd__share_pass(d, &d->scratch, &(share_source){ o, masks, span }, NULL, &probe);
     if (!err && probe.r && o->windows) err = sherd__share_windows_left(d, &x);
     if (err) sherd__share_forget(x);
     else *out = x;
@@ -183,9 +183,10 @@ static uint32_t expected(const share *d, const share_spot *spot, uint32_t q, uin
 }
 
 /* Checks one prime's part of an answer. */
-static int judge(const share *d, const share_spot *spot, sherd__cell c, uint32_t q, const double *r,
-                 size_t rows, const uint8_t *body)
+static int judge(const share *d, sherd__cell c, uint32_t q, const double *r, size_t rows,
+                 const uint8_t *body)
 {
+    const share_spot *spot = share_spot_of(d, c.tile, c.panel);
     size_t width = share_tile_width(d, c.tile);
     const double *s = d->tile[c.tile].s + q * TRIALS * width;
     const double *const rs[] = { r, r + rows }, *const ss[] = { s, s + width };
@@ -207,7 +208,7 @@ int sherd__share_check(void *ctx, sherd__cell c, const uint8_t *body)
     for (uint32_t q = 0; q < d->p.primes_len && !err; q++) {
         const double *r = d->rt ? d->rt + q * TRIALS * rows : NULL;
         if (!d->transposed) err = sherd__share_spread(d, c.panel, q, &r);
-        if (!err) err = judge(d, spot, c, q, r, rows, body + q * part);
+        if (!err) err = judge(d, c, q, r, rows, body + q * part);
     }
     if (err == SHERD_EWRONG) sherd__share_redraw(d);
     return err;

@@ -113,16 +113,20 @@ static void recombine(const share *d, uint32_t row, size_t n, double *out)
     sherd__crt_f64(&d->crt, residues, n, d->a.fixed.scale + d->b.fixed.scale, out);
 }
 
-/* Copies values [from, from+n) of a rows x width part of C to rows `row` and up, without
- * padding. */
-static void place(const share *d, const answers *a, size_t row, size_t limit, size_t from, size_t n,
+/* Rows of C from `row` on, up to limit; those beyond are padding. */
+typedef struct place_in {
+    size_t row, limit;
+} place_in;
+
+/* Copies values [from, from+n) of a rows x width part of C. */
+static void place(const share *d, const answers *a, place_in c_rows, size_t from, size_t n,
                   const double *x)
 {
     while (n) {
         size_t i = from / a->width, j = from % a->width, len = a->width - j;
         if (len > n) len = n;
-        if (row + i >= limit) return;
-        double *c = d->p.c + (row + i) * d->p.ldc + (size_t)a->tile * d->tile_cols;
+        if (c_rows.row + i >= c_rows.limit) return;
+        double *c = d->p.c + (c_rows.row + i) * d->p.ldc + (size_t)a->tile * d->tile_cols;
         memcpy(c + j, x, len * sizeof *x);
         from += len;
         x += len;
@@ -142,8 +146,9 @@ static int decode_blocks(share *d, const answers *a)
         if (err) return err;
         for (uint32_t j = 0; j < d->p.code.blocks; j++) {
             recombine(d, j, n, x);
-            place(d, a, (to + j * span.height + span.at) * each, (to + span.limit) * each, from, n,
-                  x);
+            const place_in rows = { (to + j * span.height + span.at) * each,
+                                    (to + span.limit) * each };
+            place(d, a, rows, from, n, x);
         }
     }
     return SHERD_OK;
@@ -202,7 +207,7 @@ static int decode_sum(share *d, const answers *a)
         if (!d->group) recombine(d, 0, n, x);
         for (size_t i = 0; d->group && i < n; i++) x[i] = (double)tile->whole[from + i];
         if (d->group) sherd__exact_unscale(x, n, shift);
-        place(d, a, 0, d->k, from, n, x);
+        place(d, a, (place_in){ 0, d->k }, from, n, x);
     }
     tile->summed = full ? 0 : tile->summed + 1;
     if (!last) return SHERD_OK;

@@ -122,23 +122,27 @@ int sherd__share_load(share_scratch *s, const share_operand *o, const share_span
     return bind(s, o, span, row, rows, h);
 }
 
-int sherd__share_terms(const share *d, share_scratch *s, const share_operand *o,
-                       sherd__masks *masks, const share_span *span, size_t row, size_t rows,
-                       uint32_t q, const double **term)
+int sherd__share_terms(const share *d, share_scratch *s, const share_piece *piece,
+                       const double **term)
 {
-    uint32_t p = d->p.primes[q];
+    const share_operand *o = piece->of->o;
+    const share_span *span = piece->of->span;
+    uint32_t p = d->p.primes[piece->q];
     bool small = o->fixed.bound <= (p - 1) / 2;
     for (uint32_t j = 0; j < o->blocks; j++) {
         const double *data = s->data + j * s->room;
-        if (!small) sherd__residue_from_f64(data, rows * span->cols, p, s->term + j * s->room);
+        if (!small)
+            sherd__residue_from_f64(data, piece->rows * span->cols, p, s->term + j * s->room);
         term[j] = small ? data : s->term + j * s->room;
     }
     for (uint32_t t = 0; t < o->masks; t++) {
         double *to = s->term + (o->blocks + t) * s->room;
         term[o->blocks + t] = to;
-        const sherd__mask_id id = { o->role, t, q, p, o->v.cols };
-        int err = sherd__masks_part(masks, &id, span->row + row, rows, span->col, span->cols, to,
-                                    span->cols);
+        const sherd__mask_id id = { o->role, t, piece->q, p, o->v.cols };
+        int err = sherd__masks_part(piece->of->masks, &id,
+                                    (sherd__mask_part){ span->row + piece->row, piece->rows,
+                                                        span->col, span->cols },
+                                    to, span->cols);
         if (err) return err;
     }
     return SHERD_OK;
@@ -155,43 +159,47 @@ static bool all_small(const share *d, const share_operand *o)
 
 /* Adds rT*term of these rows to that of earlier rows. since: for each term, see sherd__fvp_left. A
  * block that is the same for all primes is processed once, with the first prime. */
-static void project_left(const share *d, const share_operand *o, const share_span *span, size_t row,
-                         size_t rows, uint32_t q, const double *const *term,
+static void project_left(const share *d, const share_piece *piece, const double *const *term,
                          const share_probe *probe, size_t (*since)[SHERD__LCC_BLOCKS_MAX])
 {
+    const share_operand *o = piece->of->o;
+    const share_span *span = piece->of->span;
     const size_t cols = span->cols;
+    const uint32_t q = piece->q;
     bool same = all_small(d, o);
     for (uint32_t j = 0; j < o->terms; j++) {
         sherd__fvp_sum sum[4];
         uint32_t first = q, end = q + 1;
         if (same && j < o->blocks) end = q == 0 ? d->p.primes_len : q;
         for (uint32_t i = first; i < end; i++) {
-            const double *r = probe->r + (size_t)i * TRIALS * span->rows + row;
+            const double *r = probe->r + (size_t)i * TRIALS * span->rows + piece->row;
             double *acc = probe->left + ((size_t)i * TRIALS * o->terms + j) * cols;
             sum[i - first] = (sherd__fvp_sum){ d->p.primes[i],
                                                { r, r + span->rows },
                                                { acc, acc + (size_t)o->terms * cols } };
         }
-        sherd__fvp_left_many(term[j], rows, cols, cols, sum, end - first, &since[q][j]);
+        sherd__fvp_left_many(term[j], piece->rows, cols, cols, sum, end - first, &since[q][j]);
     }
 }
 
 /* Computes term*s. The trials of a prime are consecutive. */
-static void project_right(const share *d, share_scratch *sc, const share_operand *o,
-                          const share_span *span, size_t row, size_t rows, uint32_t q,
+static void project_right(const share *d, share_scratch *sc, const share_piece *piece,
                           const double *const *term, const share_probe *probe)
 {
+    const share_operand *o = piece->of->o;
+    const share_span *span = piece->of->span;
     const sherd__windows *w = o->windows;
+    const uint32_t q = piece->q;
     const size_t trial = (size_t)q * TRIALS, cols = w ? w->row : span->cols;
     const size_t each = w ? w->count : 1;
     const double *s = probe->s + trial * cols;
     const double *const ss[] = { s, s + cols };
     for (uint32_t j = 0; j < o->terms; j++) {
         size_t at = trial * o->terms + j, next = at + o->terms;
-        double *const out[] = { probe->right + (at * span->rows + row) * each,
-                                probe->right + (next * span->rows + row) * each };
-        if (w) sherd__share_windows_right(d, sc, term[j], rows, ss, d->p.primes[q], out);
-        else sherd__fvp_right(term[j], rows, cols, cols, ss, d->p.primes[q], out);
+        double *const out[] = { probe->right + (at * span->rows + piece->row) * each,
+                                probe->right + (next * span->rows + piece->row) * each };
+        if (w) sherd__share_windows_right(d, sc, term[j], piece->rows, ss, d->p.primes[q], out);
+        else sherd__fvp_right(term[j], piece->rows, cols, cols, ss, d->p.primes[q], out);
     }
 }
 
@@ -203,19 +211,23 @@ static void settle(const share *d, const share_operand *o, size_t cols, double *
         sherd__residue_from_f64(left, len, d->p.primes[q], left);
 }
 
-static void encode(const share *d, const share_operand *o, const share_span *span, size_t row,
-                   size_t rows, uint32_t q, const double *const *term, uint8_t *const *shares)
+static void encode(const share *d, const share_piece *piece, const double *const *term,
+                   uint8_t *const *shares)
 {
+    const share_operand *o = piece->of->o;
+    const share_span *span = piece->of->span;
+    const uint32_t q = piece->q;
     uint8_t *out[SHERD__LCC_SHARES_MAX];
-    size_t at = (q * span->rows + row) * span->cols * SHERD__RESIDUE_BYTES;
+    size_t at = (q * span->rows + piece->row) * span->cols * SHERD__RESIDUE_BYTES;
     for (uint32_t i = 0; i < d->p.code.shares; i++) out[i] = shares[i] ? shares[i] + at : NULL;
-    sherd__lcc_encode(o->w[q], d->p.code.shares, o->terms, d->p.primes[q], term, rows * span->cols,
-                      out);
+    sherd__lcc_encode(o->w[q], d->p.code.shares, o->terms, d->p.primes[q], term,
+                      piece->rows * span->cols, out);
 }
 
-int sherd__share_pass(const share *d, share_scratch *s, const share_operand *o, sherd__masks *masks,
-                      const share_span *span, uint8_t *const *out, const share_probe *probe)
+int sherd__share_pass(const share *d, share_scratch *s, const share_source *of, uint8_t *const *out,
+                      const share_probe *probe)
 {
+    const share_span *span = of->span;
     const double *term[SHERD__LCC_BLOCKS_MAX];
     int err = sherd__share_scratch(d, s, span->cols);
     size_t step = span->cols ? s->room / span->cols : span->rows;
@@ -224,15 +236,16 @@ int sherd__share_pass(const share *d, share_scratch *s, const share_operand *o, 
     if (step > ROWS) step -= step % ROWS;
     for (size_t row = 0; row < span->rows && !err; row += step) {
         size_t rows = span->rows - row < step ? span->rows - row : step;
-        err = sherd__share_load(s, o, span, row, rows, &hash);
+        err = sherd__share_load(s, of->o, span, row, rows, &hash);
         for (uint32_t q = 0; q < d->p.primes_len && !err; q++) {
-            err = sherd__share_terms(d, s, o, masks, span, row, rows, q, term);
+            const share_piece piece = { of, row, rows, q };
+            err = sherd__share_terms(d, s, &piece, term);
             if (err) break;
-            if (probe && probe->left) project_left(d, o, span, row, rows, q, term, probe, since);
-            if (probe && probe->right) project_right(d, s, o, span, row, rows, q, term, probe);
-            if (out) encode(d, o, span, row, rows, q, term, out);
+            if (probe && probe->left) project_left(d, &piece, term, probe, since);
+            if (probe && probe->right) project_right(d, s, &piece, term, probe);
+            if (out) encode(d, &piece, term, out);
         }
     }
-    if (!err && probe && probe->left) settle(d, o, span->cols, probe->left);
+    if (!err && probe && probe->left) settle(d, of->o, span->cols, probe->left);
     return err;
 }

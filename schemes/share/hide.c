@@ -117,32 +117,31 @@ static int batch_open(const share *d, share_batch *b, uint32_t slot, size_t len)
 }
 
 /* Makes the share of one slot that is not held. */
-static int make_one(share *d, const share_operand *o, sherd__masks *masks, const share_span *span,
-                    uint32_t slot, size_t len, uint8_t **out)
+static int make_one(share *d, const share_source *of, uint32_t slot, size_t len, uint8_t **out)
 {
     uint8_t *wanted[SHERD__LCC_SHARES_MAX] = { 0 };
     uint8_t *bytes = wanted[slot] = sherd__alloc_large(len);
     if (!bytes) return SHERD_ENOMEM;
-    int err = sherd__share_pass(d, &d->scratch, o, masks, span, wanted, NULL);
+    int err = sherd__share_pass(d, &d->scratch, of, wanted, NULL);
     if (err) drop(bytes, len);
     else *out = bytes;
     return err;
 }
 
-static int take(share *d, share_batch *b, const share_operand *o, sherd__masks *masks,
-                const share_span *span, const share_probe *probe, uint32_t slot, uint8_t **out)
+static int take(share *d, share_batch *b, const share_source *of, const share_probe *probe,
+                uint32_t slot, uint8_t **out)
 {
-    size_t len = sherd__share_bytes(d, span->rows, span->cols);
+    size_t len = sherd__share_bytes(d, of->span->rows, of->span->cols);
     if (!b->bytes && !b->over) {
         int err = batch_open(d, b, slot, len);
-        if (!err) err = sherd__share_pass(d, &d->scratch, o, masks, span, b->bytes, probe);
+        if (!err) err = sherd__share_pass(d, &d->scratch, of, b->bytes, probe);
         if (err) {
             sherd__share_batch_close(d, b);
             b->over = false;
             return err;
         }
     }
-    if (!b->bytes || !b->bytes[slot]) return make_one(d, o, masks, span, slot, len, out);
+    if (!b->bytes || !b->bytes[slot]) return make_one(d, of, slot, len, out);
     *out = b->bytes[slot];
     b->bytes[slot] = NULL;
     return SHERD_OK;
@@ -188,7 +187,8 @@ static int share_of_a(share *d, share_batch *b, uint32_t slot, uint32_t panel,
     }
     const share_probe probe = d->transposed ? (share_probe){ .s = d->rt, .right = x }
                                             : (share_probe){ .r = at->r, .left = x };
-    if (!err) err = take(d, b, &d->a, d->a_masks, &span, first ? &probe : NULL, slot, &bytes);
+    const share_source of = { &d->a, d->a_masks, &span };
+    if (!err) err = take(d, b, &of, first ? &probe : NULL, slot, &bytes);
     if (!err && first && !d->transposed && d->windows.count &&
         (err = sherd__share_windows_left(d, &x)) != 0)
         drop(bytes, sherd__share_bytes(d, span.rows, span.cols));
@@ -215,8 +215,8 @@ static int share_of_d(share *d, sherd__cell c, sherd__fragment **out)
         if (!err && !ds) err = SHERD_ENOMEM;
     }
     const share_probe probe = { .s = d->tile[c.tile].s, .right = ds };
-    if (!err)
-        err = take(d, &at->batch, &d->b, d->b_masks, &span, first ? &probe : NULL, c.slot, &bytes);
+    const share_source of = { &d->b, d->b_masks, &span };
+    if (!err) err = take(d, &at->batch, &of, first ? &probe : NULL, c.slot, &bytes);
     if (!err && first) {
         at->ds = ds;
         ds = NULL;

@@ -5,6 +5,8 @@
 #define SCHEMES_SHARE_INTERNAL_H
 
 #include "crypto/binding.h"
+
+#include <assert.h>
 #include "crypto/freivalds.h"
 #include "crypto/mask.h"
 #include "matrix/exact.h"
@@ -164,6 +166,7 @@ typedef struct share {
 /** Returns a panel by its index in the product. */
 static inline share_panel *share_panel_of(const share *d, uint32_t panel)
 {
+    assert(panel < d->panels);
     return &d->panel[d->first + panel];
 }
 
@@ -193,10 +196,25 @@ static inline size_t share_tile_runs(const share *d)
 
 static inline share_spot *share_spot_of(const share *d, uint32_t tile, uint32_t panel)
 {
+    assert(tile < d->tiles && panel < d->panels);
     return &d->spot[(size_t)tile * d->panels + panel];
 }
 
 /** Return the span of a panel's rows in p.a and in D (a tile's columns), and of a tile of B. */
+/* What is encoded: a span of an operand, with the masks of the operand. */
+typedef struct share_source {
+    const share_operand *o;
+    sherd__masks *masks;
+    const share_span *span;
+} share_source;
+
+/* Rows of a source that are in cache together, modulo prime number q. */
+typedef struct share_piece {
+    const share_source *of;
+    size_t row, rows;
+    uint32_t q;
+} share_piece;
+
 share_span sherd__share_span_a(const share *d, uint32_t panel);
 share_span sherd__share_span_d(const share *d, uint32_t tile, uint32_t panel);
 share_span sherd__share_span_b(const share *d, uint32_t tile);
@@ -212,20 +230,18 @@ void sherd__share_scratch_free(share_scratch *s);
  */
 int sherd__share_load(share_scratch *s, const share_operand *o, const share_span *span, size_t row,
                       size_t rows, sherd__binding_hash *h) SHERD_MUST;
-/** Computes the terms of the rows read by sherd__share_load, modulo prime q. They are stored in s;
- *  rows that are already canonical are used unchanged. SHERD_ENOMEM. */
-int sherd__share_terms(const share *d, share_scratch *s, const share_operand *o,
-                       sherd__masks *masks, const share_span *span, size_t row, size_t rows,
-                       uint32_t q, const double **term) SHERD_MUST;
+/** Computes the terms of the rows read by sherd__share_load. They are stored in s; rows that are
+ *  already canonical are used unchanged. SHERD_ENOMEM. */
+int sherd__share_terms(const share *d, share_scratch *s, const share_piece *piece,
+                       const double **term) SHERD_MUST;
 /**
- * One pass over a span of an operand. Its rows are read and quantised once. For every prime each
+ * One pass over a source. Its rows are read and quantised once. For every prime each
  * term is made, multiplied by the probe's vectors, and summed into shares: out[i] receives the
  * span's rows of share i, one prime after the other (NULL: not wanted; out NULL: no share is
  * wanted). probe may be NULL. SHERD_ENOMEM; SHERD_EIO: as sherd__share_load, and nothing of out may
  * be sent.
  */
-int sherd__share_pass(const share *d, share_scratch *s, const share_operand *o, sherd__masks *masks,
-                      const share_span *span, uint8_t *const *out,
+int sherd__share_pass(const share *d, share_scratch *s, const share_source *of, uint8_t *const *out,
                       const share_probe *probe) SHERD_MUST;
 
 /** For an operand with windows: out[t][i*each + o], canonical, is window o of image i multiplied by

@@ -53,7 +53,8 @@ static int fill_chunk(const share *d, share_loop *l, share_chunk *c, uint32_t ti
     *c = (share_chunk){ .terms = *t, .tile = tile, .prime = prime, .first = first };
     c->rows = d->k - first < l->rows ? d->k - first : l->rows;
     int err = sherd__share_load(t, &d->b, &span, first, c->rows, &hash);
-    if (!err) err = sherd__share_terms(d, t, &d->b, l->masks, &span, first, c->rows, prime, term);
+    const share_source of = { &d->b, l->masks, &span };
+    if (!err) err = sherd__share_terms(d, t, &(share_piece){ &of, first, c->rows, prime }, term);
     if (!err) c->used = ++l->clock;
     return err;
 }

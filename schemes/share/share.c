@@ -383,21 +383,21 @@ static bool in_range(const share *d, size_t terms, bool transposed, const sherd_
            all <= INT64_MAX;
 }
 
-int sherd__share_next(sherd__hiding *h, sherd_rows rows, sherd_view b, bool transposed, double *c,
-                      size_t ldc, const sherd__fixed *fixed_b)
+int sherd__share_next(sherd__hiding *h, const sherd__kept_product *m, const sherd__fixed *fixed_b)
 {
     share *d = h->ctx;
-    if (!d->p.left_stays || (transposed && d->p.public_b)) return SHERD_EINVAL;
-    if (b.rows != (transposed ? rows.count : d->k) || ldc < b.cols) return SHERD_ESHAPE;
+    if (!d->p.left_stays || (m->transposed && d->p.public_b)) return SHERD_EINVAL;
+    if (m->b.rows != (m->transposed ? m->rows.count : d->k) || m->ld < m->b.cols)
+        return SHERD_ESHAPE;
     uint32_t group;
-    if (!in_range(d, b.rows, transposed, fixed_b, &group)) return SHERD_ERANGE;
+    if (!in_range(d, m->b.rows, m->transposed, fixed_b, &group)) return SHERD_ERANGE;
     close_right(d);
-    if (!take_rows(d, rows)) return SHERD_EINVAL;
-    d->transposed = transposed;
+    if (!take_rows(d, m->rows)) return SHERD_EINVAL;
+    d->transposed = m->transposed;
     d->group = group;
-    d->p.c = c;
-    d->p.ldc = ldc;
-    int err = open_right(d, b, fixed_b);
+    d->p.c = m->out;
+    d->p.ldc = m->ld;
+    int err = open_right(d, m->b, fixed_b);
     if (err) close_right(d);
     else clear_result(d);
     return err;

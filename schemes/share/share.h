@@ -16,6 +16,7 @@
 
 #include "core/rand.h"
 #include "crypto/lagrange.h"
+#include "matrix/operation.h"
 #include "matrix/fixed.h"
 #include "matrix/windows.h"
 #include "schemes/scheme.h"
@@ -70,7 +71,7 @@ size_t sherd__share_sum_max(const uint32_t *primes, uint32_t len, uint64_t a, ui
  * transposed with a public B, which would have to be coded. SHERD_ENOMEM: there is then no product
  * to run (no tiles), but the next one may be tried.
  */
-int sherd__share_next(sherd__hiding *h, sherd_rows rows, sherd_view b, bool transposed, double *c,
-                      size_t ldc, const sherd__fixed *fixed_b) SHERD_MUST;
+int sherd__share_next(sherd__hiding *h, const sherd__kept_product *m,
+                      const sherd__fixed *fixed_b) SHERD_MUST;
 
 #endif

@@ -73,7 +73,9 @@ static void prepare_masks(blinded *x)
     for (uint32_t q = 0; q < x->primes_len; q++) {
         uint32_t p = sherd__primes_default.p[q];
         double *r = x->r + q * x->n * x->k;
-        assert_int_equal(sherd__blind_mask(masks, q, p, x->first, x->n, x->k, r), 0);
+        assert_int_equal(sherd__blind_mask(masks, q, p,
+                                           (sherd__mask_part){ x->first, x->n, 0, x->k }, r),
+                         0);
         assert_true(sherd__residue_canonical(r, x->n * x->k, p));
         for (size_t i = 0; i < x->n; i++)
             for (size_t j = 0; j < x->m; j++) {
@@ -114,8 +116,8 @@ void blinded_new(blinded *x)
     assert_int_equal(sherd__fixed_choose(x->p.b, x->bits_b, "B", &x->p.fixed_b, NULL), 0);
     sherd__fixed_dense(&x->p.fixed_a, x->p.a, x->qa, x->k);
     sherd__fixed_dense(&x->p.fixed_b, x->p.b, x->qb, x->m);
-    assert_int_equal(sherd__reference_exact(x->p.a, x->p.b, &x->p.fixed_a, &x->p.fixed_b, x->ref,
-                                            x->m, NULL),
+    assert_int_equal(sherd__reference_exact(&(sherd__matrices){ x->p.a, x->p.b, x->ref, x->m },
+                                            &x->p.fixed_a, &x->p.fixed_b, NULL),
                      0);
     blind_rng.fill(blind_rng.ctx, x->key, sizeof x->key);
     prepare_masks(x);

@@ -189,7 +189,8 @@ void scheme_multiply(const scheme_fixture *f, scheme_visit spoil)
                              0);
         p.primes_len = (uint32_t)primes;
         memcpy(p.primes, sherd__primes_default.p, sizeof p.primes);
-        assert_int_equal(sherd__reference_exact(p.a, p.b, &p.fixed_a, &p.fixed_b, ref, f->m, NULL),
+        assert_int_equal(sherd__reference_exact(&(sherd__matrices){ p.a, p.b, ref, f->m },
+                                                &p.fixed_a, &p.fixed_b, NULL),
                          0);
     } else {
         assert_int_equal(sherd__reference_float(p.a, p.b, ref, f->m, NULL), 0);

@@ -119,7 +119,9 @@ static void run_all(const sherd__hiding *h, sherd_view left, sherd_view b, const
     for (uint32_t t = 0; t < s.tiles; t++)
         for (uint32_t p = 0; p < s.panels; p++) run_position(h, &s, t, p);
     assert_int_equal(h->ops->finish(h->ctx), 0);
-    assert_int_equal(sherd__reference_i128(left, b, fa, fb, ref, b.cols, NULL), 0);
+    assert_int_equal(sherd__reference_i128(&(sherd__matrices){ left, b, ref, b.cols }, fa, fb,
+                                           NULL),
+                     0);
     assert_memory_equal(c, ref, left.rows * b.cols * sizeof *ref);
     free(ref);
 }
@@ -156,7 +158,11 @@ static void multiply(size_t n, size_t k, size_t m, bool public_b, bool stays, un
     assert_int_equal(sherd__share_open(&h, &p), 0);
     run_all(&h, a, b, &p.fixed_a, &p.fixed_b, c);
     if (stays && !public_b) {
-        assert_int_equal(sherd__share_next(&h, (sherd_rows){ 0, n }, d, true, c, m, &fd), 0);
+        assert_int_equal(sherd__share_next(&h,
+                                           &(sherd__kept_product){ (sherd_rows){ 0, n }, true, d, c,
+                                                                   m },
+                                           &fd),
+                         0);
         run_all(&h, sherd_view_t(a), d, &p.fixed_a, &fd, c);
     }
     for (unsigned i = 0; stays && p.part_rows && i < 4; i++) {
@@ -167,7 +173,9 @@ static void multiply(size_t n, size_t k, size_t m, bool public_b, bool stays, un
         sherd_view some = sherd_view_sub(a, rows.first, rows.count, 0, k);
         sherd_view dy = sherd_view_sub(d, rows.first, rows.count, 0, m);
         bool back = i % 2 && !public_b;
-        assert_int_equal(sherd__share_next(&h, rows, back ? dy : b, back, c, m,
+        assert_int_equal(sherd__share_next(&h,
+                                           &(sherd__kept_product){ rows, back, back ? dy : b, c,
+                                                                   m },
                                            back ? &fd : &p.fixed_b),
                          0);
         run_all(&h, back ? sherd_view_t(some) : some, back ? dy : b, &p.fixed_a,

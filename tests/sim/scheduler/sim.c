@@ -249,7 +249,7 @@ static bool same(const sim_options *o, sherd_view a, sherd_view b, const double 
         sherd__fixed fa, fb;
         ok = !sherd__fixed_choose(a, o->product.bits, "A", &fa, NULL) &&
              !sherd__fixed_choose(b, o->product.bits, "B", &fb, NULL) &&
-             !sherd__reference_exact(a, b, &fa, &fb, ref, o->m, NULL) &&
+             !sherd__reference_exact(&(sherd__matrices){ a, b, ref, o->m }, &fa, &fb, NULL) &&
              memcmp(ref, c, o->n * o->m * sizeof *c) == 0;
     } else {
         ok = !sherd__reference_float(a, b, ref, o->m, NULL);
@@ -273,7 +273,7 @@ static bool same_windows(const sim_options *o, const sherd__windows *w, sherd_vi
     if (o->transposed) left = sherd_view_t(left);
     ok = ok && !sherd__fixed_choose(a, o->product.bits, "A", &fa, NULL) &&
          !sherd__fixed_choose(b, o->product.bits, "B", &fb, NULL) &&
-         !sherd__reference_exact(left, b, &fa, &fb, ref, o->m, NULL) &&
+         !sherd__reference_exact(&(sherd__matrices){ left, b, ref, o->m }, &fa, &fb, NULL) &&
          memcmp(ref, c, height * o->m * sizeof *c) == 0;
     sherd__free(laid);
     free(ref);
@@ -295,12 +295,16 @@ static int prepare(const sim_options *o, sherd__prepared *p, sherd_view a, sherd
                    const sherd__windows *w, sherd_diag *d)
 {
     const sherd_keeping how = { o->n, &o->windows, o->m };
-    if (o->op) return sherd__prepare_apply(p, o->op, a, b, c, o->k, nodes, po, d);
-    if (!w->count) return sherd__prepare_multiply(p, a, b, c, o->m, nodes, po, d);
+    if (o->op)
+        return sherd__prepare_apply(p, o->op, &(sherd__matrices){ a, b, c, o->k }, nodes, po, d);
+    if (!w->count)
+        return sherd__prepare_multiply(p, &(sherd__matrices){ a, b, c, o->m }, nodes, po, d);
     int err = sherd__prepare_kept(p, a, &how, nodes, po, d);
     if (!err)
-        err = sherd__prepared_right(p, (sherd_rows){ 0, o->n * w->count }, b, o->transposed, c,
-                                    o->m, po, d);
+        err = sherd__prepared_right(p,
+                                    &(sherd__kept_product){ (sherd_rows){ 0, o->n * w->count },
+                                                            o->transposed, b, c, o->m },
+                                    po, d);
     if (err) sherd__prepared_fini(p);
     return err;
 }

@@ -76,16 +76,16 @@ static double residue(const uint8_t *word, uint32_t p)
     return r > p / 2 ? (double)r - p : (double)r;
 }
 
-int sherd__masks_part(sherd__masks *m, const sherd__mask_id *id, uint64_t row0, size_t rows,
-                      size_t c0, size_t n, double *out, size_t ld)
+int sherd__masks_part(sherd__masks *m, const sherd__mask_id *id, sherd__mask_part part, double *out,
+                      size_t ld)
 {
     uint8_t words[4 * (PIECE + WORDS)];
     uint64_t shift, nonce = stream_of(m, id, &shift);
     int err = SHERD_OK;
-    for (size_t r = 0; r < rows; r++)
-        for (size_t at = 0; at < n && !err; at += PIECE) {
-            uint64_t first = (row0 + r + shift) * id->width + c0 + at;
-            size_t some = n - at < PIECE ? n - at : PIECE, skip = first % WORDS;
+    for (size_t r = 0; r < part.rows; r++)
+        for (size_t at = 0; at < part.cols && !err; at += PIECE) {
+            uint64_t first = (part.row + r + shift) * id->width + part.col + at;
+            size_t some = part.cols - at < PIECE ? part.cols - at : PIECE, skip = first % WORDS;
             err = sherd__keystream_read(&m->ks, nonce, first / WORDS, words, 4 * (skip + some));
             for (size_t i = 0; i < some && !err; i++)
                 out[r * ld + at + i] = residue(words + 4 * (skip + i), id->p);
@@ -93,11 +93,9 @@ int sherd__masks_part(sherd__masks *m, const sherd__mask_id *id, uint64_t row0, 
     return err;
 }
 
-int sherd__masks_row(sherd__masks *m, sherd__mask_role role, uint32_t t, uint32_t prime_index,
-                     uint32_t p, uint64_t row, size_t n, double *out)
+int sherd__masks_row(sherd__masks *m, const sherd__mask_id *id, uint64_t row, double *out)
 {
-    const sherd__mask_id id = { role, t, prime_index, p, n };
-    return sherd__masks_part(m, &id, row, 1, 0, n, out, n);
+    return sherd__masks_part(m, id, (sherd__mask_part){ row, 1, 0, id->width }, out, id->width);
 }
 
 int main(int argc, char **argv)

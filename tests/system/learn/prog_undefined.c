@@ -95,7 +95,9 @@ static int grade_and_hide(const test_case *c, double clip)
     if (!err) err = sherd__own_new(&g, &o, NULL);
     for (size_t i = 0; !err && i < count; i++)
         sherd__own_params(g)[i] = (double)(i % 17) / 17 - 0.4;
-    if (!err) err = sherd__own_grade(g, 0, ROWS + 3, scales, 30, sum, NULL); /* 3 empty places */
+    if (!err)
+        err = sherd__own_grade(g, &(sherd__own_request){ 0, ROWS + 3, scales, 30 }, sum,
+                               NULL); /* 3 empty places */
     if (!err) err = hide(count + SHERD__SECURE_EXTRA);
     sherd__own_free(g);
     return err;

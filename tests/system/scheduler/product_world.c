@@ -111,7 +111,9 @@ void operand_must_equal(const sherd_product_options *o, sherd_view a, sherd_view
         assert_int_equal(sherd__fixed_choose(b, o->bits ? o->bits : SHERD__FIXED_BITS, "B", &fb,
                                              NULL),
                          0);
-        assert_int_equal(sherd__reference_i128(a, b, &fa, &fb, ref, m ? m : 1, NULL), 0);
+        assert_int_equal(sherd__reference_i128(&(sherd__matrices){ a, b, ref, m ? m : 1 }, &fa, &fb,
+                                               NULL),
+                         0);
         for (size_t i = 0; i < n; i++)
             if (m && memcmp(ref + i * m, c + i * ldc, m * 8)) describe(o, a, b, "bits differ");
     } else {

@@ -24,12 +24,12 @@
 #define LIAR 1u /* node-2: the bytes that it sends after its last result are not a record */
 #define DOOMED 0u
 
-int __real_sherd__prepare_multiply(sherd__prepared *p, sherd_view a, sherd_view b, double *c,
-                                   size_t ldc, const sherd__nodes *nodes,
-                                   const sherd_product_options *opt, sherd_diag *d);
-int __wrap_sherd__prepare_multiply(sherd__prepared *p, sherd_view a, sherd_view b, double *c,
-                                   size_t ldc, const sherd__nodes *nodes,
-                                   const sherd_product_options *opt, sherd_diag *d);
+int __real_sherd__prepare_multiply(sherd__prepared *p, const sherd__matrices *m,
+                                   const sherd__nodes *nodes, const sherd_product_options *opt,
+                                   sherd_diag *d);
+int __wrap_sherd__prepare_multiply(sherd__prepared *p, const sherd__matrices *m,
+                                   const sherd__nodes *nodes, const sherd_product_options *opt,
+                                   sherd_diag *d);
 
 static sherd_cluster *nodes;
 static unsigned until_caught; /* number of the prepare call that waits, from 1; 0: none */
@@ -42,15 +42,15 @@ static sherd_node_state state_of(uint32_t node)
     return info.state;
 }
 
-int __wrap_sherd__prepare_multiply(sherd__prepared *p, sherd_view a, sherd_view b, double *c,
-                                   size_t ldc, const sherd__nodes *n,
-                                   const sherd_product_options *opt, sherd_diag *d)
+int __wrap_sherd__prepare_multiply(sherd__prepared *p, const sherd__matrices *m,
+                                   const sherd__nodes *n, const sherd_product_options *opt,
+                                   sherd_diag *d)
 {
     if (one_dies) send_signal(local_pid(nodes, DOOMED), SIGKILL);
     one_dies = false;
     if (until_caught && --until_caught == 0)
         for (unsigned t = 0; t < 20000 && state_of(LIAR) != SHERD_NODE_BANNED; t++) usleep(1000);
-    return __real_sherd__prepare_multiply(p, a, b, c, ldc, n, opt, d);
+    return __real_sherd__prepare_multiply(p, m, n, opt, d);
 }
 
 /* Runs a second product in which prepare call number `at` does not return before the liar is

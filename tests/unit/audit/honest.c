@@ -51,7 +51,9 @@ static void encode(honest *h, honest_mask *mask, void *ctx, uint32_t prime)
 static void fresh(void *ctx, uint32_t t, uint32_t prime, uint32_t p, size_t row, size_t cols,
                   double *out)
 {
-    assert_int_equal(sherd__masks_row(ctx, SHERD__MASK_LEFT, t, prime, p, row, cols, out), 0);
+    assert_int_equal(sherd__masks_row(ctx, &(sherd__mask_id){ SHERD__MASK_LEFT, t, prime, p, cols },
+                                      row, out),
+                     0);
 }
 
 void honest_make(honest *h, uint32_t k, uint32_t t, uint32_t n, size_t rows, size_t cols,

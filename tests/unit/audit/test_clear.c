@@ -88,8 +88,12 @@ static void attack_columns(sherd__findings *l, sherd_audit_form form, sherd_view
     memset(l, 0, sizeof *l);
     assert_int_equal(sherd__truth_open(&t, a, false, 0, NULL), 0);
     t.labels = lab;
-    assert_int_equal(sherd__adversary_view_make(&s, form, a, of, len, 100, 700, 1200), 0);
-    assert_int_equal(sherd__audit_clear(l, NULL, &s, "node-1", &t, side ? &pub : NULL, &opt, NULL),
+    assert_int_equal(sherd__adversary_view_make(&s, form, a,
+                                                &(sherd__node_part){ of, len, 100, 700 }, 1200),
+                     0);
+    assert_int_equal(sherd__audit_clear(&(sherd__attack){ "node-1", &t, side ? &pub : NULL, l,
+                                                          NULL },
+                                        &s, &opt, NULL),
                      0);
     assert_int_equal(sherd__findings_judge(l, SHERD__AUDIT_FAMILY), 0);
     sherd__adversary_view_fini(&s);
@@ -224,9 +228,12 @@ static void public_data_with_other_columns_are_refused(void **state)
     sherd__clear_options opt = { .n = N };
     sherd_view part = sherd_view_sub(all(), 0, N, 0, K - 21);
     assert_int_equal(sherd__truth_open(&t, part, false, 0, NULL), 0);
-    assert_int_equal(sherd__adversary_view_make(&s, SHERD_AUDIT_PERMUTE, part, cols, 12, 0, N, N),
+    assert_int_equal(sherd__adversary_view_make(&s, SHERD_AUDIT_PERMUTE, part,
+                                                &(sherd__node_part){ cols, 12, 0, N }, N),
                      0);
-    assert_int_equal(sherd__audit_clear(&l, NULL, &s, "x", &t, &pub, &opt, NULL), SHERD_ESHAPE);
+    assert_int_equal(sherd__audit_clear(&(sherd__attack){ "x", &t, &pub, &l, NULL }, &s, &opt,
+                                        NULL),
+                     SHERD_ESHAPE);
     sherd__adversary_view_fini(&s);
     sherd__truth_fini(&t);
     sherd__findings_fini(&l);
@@ -242,8 +249,8 @@ static void the_truth_identifies_columns_in_any_order_and_their_rows(void **stat
     uint32_t col[SEEN], alike[SEEN], row[1200];
     const uint32_t mixed[5] = { MIDDLE, 21, MIDDLE - 1, 0, MIDDLE + 3 };
     assert_int_equal(sherd__truth_open(&t, all(), false, 0, NULL), 0);
-    assert_int_equal(sherd__adversary_view_make(&s, SHERD_AUDIT_PERMUTE_PUBLISHED, all(), mixed, 5,
-                                                0, N, 1200),
+    assert_int_equal(sherd__adversary_view_make(&s, SHERD_AUDIT_PERMUTE_PUBLISHED, all(),
+                                                &(sherd__node_part){ mixed, 5, 0, N }, 1200),
                      0);
     sherd__truth_columns(&t, &s.sheaves[0], col, alike);
     for (unsigned j = 0; j < 5; j++) {
@@ -276,8 +283,8 @@ static void the_truth_identifies_columns_that_were_seen_in_part(void **state)
     sherd__clear_options opt = { .n = N };
     sherd_view part = sherd_view_sub(all(), 333, 500, 0, K);
     assert_int_equal(sherd__truth_open(&t, all(), false, 0, NULL), 0);
-    assert_int_equal(sherd__adversary_view_make(&s, SHERD_AUDIT_PERMUTE, part, cols, SEEN, 0, 500,
-                                                400),
+    assert_int_equal(sherd__adversary_view_make(&s, SHERD_AUDIT_PERMUTE, part,
+                                                &(sherd__node_part){ cols, SEEN, 0, 500 }, 400),
                      0);
     sherd__truth_columns(&t, &s.sheaves[0], col, alike);
     assert_int_equal(sherd__truth_rows(&t, &s.sheaves[0], col, alike, row), 0);
@@ -286,21 +293,25 @@ static void the_truth_identifies_columns_that_were_seen_in_part(void **state)
         assert_true(alike[j] >= 1 && col[j] != SHERD__TRUTH_NONE);
         if (alike[j] == 1) assert_int_equal(col[j], cols[j]);
     }
-    assert_int_equal(sherd__audit_clear(&l, NULL, &s, "x", &t, NULL, &opt, NULL), 0);
+    assert_int_equal(sherd__audit_clear(&(sherd__attack){ "x", &t, NULL, &l, NULL }, &s, &opt,
+                                        NULL),
+                     0);
     const sherd_audit_finding *f = find(&l, "verbatim", "fraction of the entries of A");
     assert_true(fabs(f->value - SEEN * 500.0 / (N * K)) < 1e-9);
     sherd__findings_fini(&l);
     /* together with a sheaf of its own */
     const sherd__adversary_view *parts[2] = { &two, &s };
     sherd__adversary_view joined;
-    assert_int_equal(sherd__adversary_view_make(&two, SHERD_AUDIT_PERMUTE, all(), cols, SEEN - 1, 0,
-                                                N, 400),
+    assert_int_equal(sherd__adversary_view_make(&two, SHERD_AUDIT_PERMUTE, all(),
+                                                &(sherd__node_part){ cols, SEEN - 1, 0, N }, 400),
                      0);
     s.sheaves[0].keys[0].sum++; /* the narrower one */
     assert_int_equal(sherd__adversary_view_join(&joined, parts, 2, K), 0);
     assert_int_equal(joined.len, 2);
     memset(&l, 0, sizeof l);
-    assert_int_equal(sherd__audit_clear(&l, NULL, &joined, "x", &t, NULL, &opt, NULL), 0);
+    assert_int_equal(sherd__audit_clear(&(sherd__attack){ "x", &t, NULL, &l, NULL }, &joined, &opt,
+                                        NULL),
+                     0);
     assert_true(find(&l, "verbatim", "fraction of the entries of A")->value > (SEEN - 1.0) / K);
     sherd__findings_fini(&l);
     /* not in A */
@@ -332,8 +343,8 @@ static void floats_are_compared_in_the_form_that_was_sent(void **state)
     assert_int_equal(sherd__fixed_choose(a, 17, "A", &f, NULL), 0);
     sherd__fixed_dense(&f, a, fixed, 6);
     assert_int_equal(sherd__adversary_view_make(&s, SHERD_AUDIT_PERMUTE,
-                                                sherd_view_c(fixed, SHERD_F64, 40, 6), three, 3, 0,
-                                                40, 40),
+                                                sherd_view_c(fixed, SHERD_F64, 40, 6),
+                                                &(sherd__node_part){ three, 3, 0, 40 }, 40),
                      0);
     assert_int_equal(sherd__truth_open(&t, a, true, s.largest, NULL), 0);
     sherd__truth_columns(&t, &s.sheaves[0], col, alike);
@@ -351,15 +362,15 @@ static void aligned_sheaves_are_joined_side_by_side(void **state)
     const sherd__adversary_view *parts[3] = { &a, &b, &c };
     static uint8_t mixed[N * K]; /* the same rows in another order */
     for (size_t r = 0; r < N; r++) memcpy(mixed + r * K, pixels + (r * 7 + 5) % N * K, K);
-    assert_int_equal(sherd__adversary_view_make(&a, SHERD_AUDIT_PERMUTE, all(), cols, 14, 0, N,
-                                                800),
+    assert_int_equal(sherd__adversary_view_make(&a, SHERD_AUDIT_PERMUTE, all(),
+                                                &(sherd__node_part){ cols, 14, 0, N }, 800),
                      0);
-    assert_int_equal(sherd__adversary_view_make(&b, SHERD_AUDIT_PERMUTE, all(), cols + 10, 14, 0, N,
-                                                800),
+    assert_int_equal(sherd__adversary_view_make(&b, SHERD_AUDIT_PERMUTE, all(),
+                                                &(sherd__node_part){ cols + 10, 14, 0, N }, 800),
                      0);
     assert_int_equal(sherd__adversary_view_make(&c, SHERD_AUDIT_PERMUTE,
-                                                sherd_view_c(mixed, SHERD_U8, N, K), cols + 24, 4,
-                                                0, N, 800),
+                                                sherd_view_c(mixed, SHERD_U8, N, K),
+                                                &(sherd__node_part){ cols + 24, 4, 0, N }, 800),
                      0);
     assert_int_equal(sherd__adversary_view_join(&j, parts, 3, K), 0);
     assert_int_equal(j.len, 2); /* shuffled sheaves are not joined */
@@ -382,9 +393,11 @@ static void row_ranges_of_plain_are_stacked(void **state)
     (void)state;
     sherd__adversary_view a, b, j;
     const sherd__adversary_view *parts[2] = { &a, &b };
-    assert_int_equal(sherd__adversary_view_make(&a, SHERD_AUDIT_PLAIN, all(), NULL, 0, 0, 300, N),
+    assert_int_equal(sherd__adversary_view_make(&a, SHERD_AUDIT_PLAIN, all(),
+                                                &(sherd__node_part){ NULL, 0, 0, 300 }, N),
                      0);
-    assert_int_equal(sherd__adversary_view_make(&b, SHERD_AUDIT_PLAIN, all(), NULL, 0, 300, 200, N),
+    assert_int_equal(sherd__adversary_view_make(&b, SHERD_AUDIT_PLAIN, all(),
+                                                &(sherd__node_part){ NULL, 0, 300, 200 }, N),
                      0);
     assert_int_equal(sherd__adversary_view_join(&j, parts, 2, K), 0);
     assert_true(j.len == 1 && j.cols == K && j.ordered && j.sheaves[0].rows == 500);
@@ -415,7 +428,9 @@ static void attack_share(sherd__findings *l, bool hidden)
     memset(l, 0, sizeof *l);
     assert_int_equal(sherd__truth_open(&t, all(), false, 0, NULL), 0);
     t.labels = labels;
-    assert_int_equal(sherd__audit_coded(l, NULL, &seen, 0, "node-1", &t, &pub, &opt, NULL), 0);
+    assert_int_equal(sherd__audit_coded(&(sherd__attack){ "node-1", &t, &pub, l, NULL }, &seen, 0,
+                                        &opt, NULL),
+                     0);
     assert_int_equal(sherd__findings_judge(l, SHERD__AUDIT_FAMILY), 0);
     sherd__truth_fini(&t);
 }
@@ -494,8 +509,10 @@ static void failed_allocations_are_reported(void **state)
         int err = sherd__public_make(&q, p, &lp, 50, NULL);
         if (!err) err = sherd__truth_open(&t, a, false, 0, NULL);
         t.labels = labels;
-        if (!err) err = sherd__adversary_view_make(&s, SHERD_AUDIT_PERMUTE, a, some, 6, 0, 60, 60);
-        if (!err) err = sherd__audit_clear(&l, &g, &s, "x", &t, &q, &opt, NULL);
+        if (!err)
+            err = sherd__adversary_view_make(&s, SHERD_AUDIT_PERMUTE, a,
+                                             &(sherd__node_part){ some, 6, 0, 60 }, 60);
+        if (!err) err = sherd__audit_clear(&(sherd__attack){ "x", &t, &q, &l, &g }, &s, &opt, NULL);
         bool reached = sherd__alloc_fail_nth(0) >= n;
         assert_int_equal(err, reached ? SHERD_ENOMEM : 0);
         sherd__gallery_fini(&g);

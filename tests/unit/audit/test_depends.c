@@ -136,11 +136,15 @@ static void no_game_against_one_time_masks_is_won_and_every_control_is_flagged(v
     sherd__findings l = { 0 };
     sherd__control missed;
     unsigned ran = 0;
-    assert_int_equal(sherd__audit_share_games(&l, &one_time, 8, 8, NULL, &options, NULL), 0);
+    assert_int_equal(sherd__audit_share_games(&l, &one_time, (sherd__code_blocks){ 8, 8, NULL },
+                                              &options, NULL),
+                     0);
     assert_int_equal(l.len, 2);
     assert_int_equal(sherd__findings_judge(&l, SHERD__AUDIT_FAMILY), 0);
     assert_int_equal(flagged(&l, NULL), 0);
-    assert_int_equal(sherd__audit_controls(&l, &one_time, 8, 8, NULL, &options, NULL), 0);
+    assert_int_equal(sherd__audit_controls(&l, &one_time, (sherd__code_blocks){ 8, 8, NULL },
+                                           &options, NULL),
+                     0);
     assert_int_equal(sherd__findings_judge(&l, SHERD__AUDIT_FAMILY), 0);
     assert_true(sherd__controls_flagged(&l, &missed));
     for (size_t i = 0; i < l.len; i++) {
@@ -171,9 +175,9 @@ static size_t reuse(sherd_audit *r, sherd__seen *first, sherd__seen *other)
     const char *names[16] = { "a", "b", "c", "d", "e", "f", "g", "h", "i" };
     sherd__shares s = { .code = *first->code, .seen = first, .seen_len = 1 },
                   more = { .code = *other->code, .seen = other, .seen_len = 1 };
-    const sherd__audit_plan plan = { .seed = 4 };
+    const sherd__audit_plan plan = { .seed = 4, .domain_name = names };
     memset(r, 0, sizeof *r);
-    assert_int_equal(sherd__audit_reuse(r, &s, &more, 1, names, &plan, NULL), 0);
+    assert_int_equal(sherd__audit_reuse(r, &s, &more, 1, &plan, NULL), 0);
     assert_int_equal(sherd__audit_judge(r, NULL), 0);
     sherd_audit_info info = { .size = sizeof info };
     assert_int_equal(sherd_audit_get(r, &info, NULL), 0);
@@ -193,7 +197,8 @@ static void masks_of_one_product_reused_in_another_are_found(void **state)
     assert_int_equal(reuse(&r, &h[0].seen, &h[0].seen), 0); /* the same share sent again */
     assert_int_equal(r.findings.len, 0);
     sherd__audit_fini(&r);
-    assert_int_equal(sherd__control_make(&v, SHERD__CONTROL_REUSE, &h[0].code, ROWS, COLS, NULL, 6),
+    assert_int_equal(sherd__control_make(&v, SHERD__CONTROL_REUSE, &h[0].code,
+                                         (sherd__code_blocks){ ROWS, COLS, NULL }, 6),
                      0);
     size_t all = reuse(&r, &v.seen[0], &v.seen[1]), offset = 0, differences = 0;
     for (size_t i = 0; i < r.findings.len; i++) {
@@ -204,8 +209,8 @@ static void masks_of_one_product_reused_in_another_are_found(void **state)
     assert_true(differences > 0 && offset > 0 && all == differences + offset);
     sherd__audit_fini(&r);
     sherd__control_fini(&v);
-    assert_int_equal(sherd__control_make(&v, SHERD__CONTROL_OFFSET, &h[0].code, ROWS, COLS, NULL,
-                                         6),
+    assert_int_equal(sherd__control_make(&v, SHERD__CONTROL_OFFSET, &h[0].code,
+                                         (sherd__code_blocks){ ROWS, COLS, NULL }, 6),
                      0);
     assert_true(reuse(&r, &v.seen[0], &v.seen[1]) > 0);
     for (size_t i = 0; i < r.findings.len; i++)

@@ -163,7 +163,12 @@ static void attack(sherd__findings *l, bool noise, double spoil)
                                         NULL),
                      0);
     memset(l, 0, sizeof *l);
-    assert_int_equal(sherd__audit_elements(l, &x, "A", "node-1", &truth, &pub, ROWS, NULL), 0);
+    assert_int_equal(sherd__audit_elements(&(sherd__attack){ .who = "node-1",
+                                                             .truth = &truth,
+                                                             .pub = &pub,
+                                                             .findings = l },
+                                           &x, "A", ROWS, NULL),
+                     0);
     assert_int_equal(sherd__findings_judge(l, SHERD__AUDIT_FAMILY), 0);
     sherd__truth_fini(&truth);
     sherd__public_fini(&pub);

@@ -148,7 +148,9 @@ static void the_scheme_hides_from_t_domains(void **s)
                                .primes_len = 2,
                                .primes = { P, Q } };
         sherd__audit_options opt = { .seed = seed };
-        assert_int_equal(sherd__audit_share_games(&l, &c, 6, 6, NULL, &opt, NULL), 0);
+        assert_int_equal(sherd__audit_share_games(&l, &c, (sherd__code_blocks){ 6, 6, NULL }, &opt,
+                                                  NULL),
+                         0);
     }
     assert_int_equal(sherd__findings_judge(&l, SHERD__AUDIT_FAMILY), 0);
     assert_int_equal(l.len, 20);
@@ -179,12 +181,18 @@ static void invalid_games_are_refused(void **s)
     opt.rounds = 3;
     assert_int_equal(sherd__audit_game(&found, &g, &opt, NULL), SHERD_EINVAL);
     bad.alpha = members;
-    assert_int_equal(sherd__audit_share_games(&found, &bad, 4, 4, NULL, &opt, NULL), SHERD_EINVAL);
+    assert_int_equal(sherd__audit_share_games(&found, &bad, (sherd__code_blocks){ 4, 4, NULL },
+                                              &opt, NULL),
+                     SHERD_EINVAL);
     bad = one;
     bad.masks = 4;
-    assert_int_equal(sherd__audit_share_games(&found, &bad, 4, 4, NULL, &opt, NULL), SHERD_EINVAL);
+    assert_int_equal(sherd__audit_share_games(&found, &bad, (sherd__code_blocks){ 4, 4, NULL },
+                                              &opt, NULL),
+                     SHERD_EINVAL);
     bad = one;
-    assert_int_equal(sherd__audit_share_games(&found, &bad, 0, 4, NULL, &opt, NULL), SHERD_EINVAL);
+    assert_int_equal(sherd__audit_share_games(&found, &bad, (sherd__code_blocks){ 0, 4, NULL },
+                                              &opt, NULL),
+                     SHERD_EINVAL);
     assert_int_equal(found.len, 0);
 }
 
@@ -196,7 +204,7 @@ static void every_failed_allocation_is_reported(void **s)
     for (size_t nth = 1; err != 0; nth++) {
         sherd__findings l = { 0 };
         sherd__alloc_fail_nth(nth);
-        err = sherd__audit_share_games(&l, &one, 2, 2, NULL, &opt, NULL);
+        err = sherd__audit_share_games(&l, &one, (sherd__code_blocks){ 2, 2, NULL }, &opt, NULL);
         sherd__alloc_fail_nth(0);
         assert_true(err == 0 || err == SHERD_ENOMEM);
         sherd__findings_fini(&l);

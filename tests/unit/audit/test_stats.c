@@ -146,7 +146,9 @@ static void every_control_is_flagged(void **s)
         sherd__audit_options opt = { .seed = k, .rounds = 300 };
         sherd__findings l = { 0 };
         sherd__control missed = SHERD__CONTROLS;
-        assert_int_equal(sherd__audit_controls(&l, &c, 0, 0, NULL, &opt, NULL), 0);
+        assert_int_equal(sherd__audit_controls(&l, &c, (sherd__code_blocks){ 0, 0, NULL }, &opt,
+                                               NULL),
+                         0);
         assert_int_equal(l.len, SHERD__CONTROLS + 2 * (SHERD__CONTROLS - 3));
         assert_true(sherd__controls_flagged(&l, &missed) == false); /* not yet judged */
         judge(&l);
@@ -315,7 +317,9 @@ static void a_negated_mask_is_found_in_sums(void **s)
     sherd__findings l = { 0 };
     size_t sums = 0;
     (void)s;
-    assert_int_equal(sherd__control_make(&v, SHERD__CONTROL_NEGATED, &c, 32, 40, NULL, 3), 0);
+    assert_int_equal(sherd__control_make(&v, SHERD__CONTROL_NEGATED, &c,
+                                         (sherd__code_blocks){ 32, 40, NULL }, 3),
+                     0);
     assert_int_equal(sherd__audit_uniformity(&l, v.seen, v.seen_len, &options, NULL), 0);
     judge(&l);
     for (size_t i = 0; i < l.len; i++) {
@@ -483,17 +487,21 @@ static void controls_that_cannot_be_made_are_refused(void **s)
         int err = SHERD_ENOMEM;
         for (size_t nth = 1; err != 0; nth++) {
             sherd__alloc_fail_nth(nth);
-            err = sherd__control_make(&v, (sherd__control)which, &c, 3, 4, NULL, 1);
+            err = sherd__control_make(&v, (sherd__control)which, &c,
+                                      (sherd__code_blocks){ 3, 4, NULL }, 1);
             sherd__alloc_fail_nth(0);
             assert_true(err == 0 || (err == SHERD_ENOMEM && !v.memory));
         }
         sherd__control_fini(&v);
     }
-    assert_int_equal(sherd__control_make(&v, SHERD__CONTROLS, &c, 3, 4, NULL, 1), SHERD_EINVAL);
-    int err = sherd__control_make(&v, SHERD__CONTROL_REUSE, &c, 0, 4, NULL, 1);
+    assert_int_equal(sherd__control_make(&v, SHERD__CONTROLS, &c,
+                                         (sherd__code_blocks){ 3, 4, NULL }, 1),
+                     SHERD_EINVAL);
+    int err = sherd__control_make(&v, SHERD__CONTROL_REUSE, &c, (sherd__code_blocks){ 0, 4, NULL },
+                                  1);
     assert_int_equal(err, SHERD_EINVAL);
     c.shares = 1; /* T + 1 domains are more than there are */
-    err = sherd__control_make(&v, SHERD__CONTROL_REUSE, &c, 3, 4, NULL, 1);
+    err = sherd__control_make(&v, SHERD__CONTROL_REUSE, &c, (sherd__code_blocks){ 3, 4, NULL }, 1);
     assert_int_equal(err, SHERD_EINVAL);
     assert_string_equal(sherd__control_name(SHERD__CONTROL_POINT), "alpha = beta");
     assert_string_equal(sherd__control_name(SHERD__CONTROLS), "none");

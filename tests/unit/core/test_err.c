@@ -95,6 +95,18 @@ static void the_first_failure_keeps_the_diagnostic(void **state)
     assert_int_equal(sherd__fail(NULL, SHERD_ENOMEM, NULL, "nobody listens"), SHERD_ENOMEM);
 }
 
+static void running_out_of_memory_names_the_use_and_a_remedy(void **state)
+{
+    (void)state;
+    sherd_diag d = { 0 };
+    assert_int_equal(sherd__fail_memory(&d, "%d labels", 12), SHERD_ENOMEM);
+    assert_int_equal(sherd__fail_memory(&d, "later"), SHERD_ENOMEM);
+    assert_int_equal(sherd__fail_memory(NULL, "no diagnostic"), SHERD_ENOMEM);
+    assert_int_equal(d.code, SHERD_ENOMEM);
+    assert_string_equal(d.message, "out of memory for 12 labels");
+    assert_non_null(strstr(d.hint, "free memory"));
+}
+
 static void a_long_message_is_truncated_and_terminated(void **state)
 {
     (void)state;
@@ -129,6 +141,7 @@ int main(void)
         cmocka_unit_test(an_errors_class_follows_from_its_number),
         cmocka_unit_test(a_number_without_an_error_has_the_text_unknown),
         cmocka_unit_test(the_first_failure_keeps_the_diagnostic),
+        cmocka_unit_test(running_out_of_memory_names_the_use_and_a_remedy),
         cmocka_unit_test(a_long_message_is_truncated_and_terminated),
         cmocka_unit_test(the_library_reports_its_version),
     };

@@ -107,7 +107,10 @@ static void keys_of_masks_are_only_in_memory_that_is_not_dumped(void **state)
     sherd__masks *m, *again;
     assert_int_equal(sherd__masks_new(&m, &e), 0);
     assert_int_equal(sherd__masks_clone(&again, m), 0);
-    assert_int_equal(sherd__masks_row(again, SHERD__MASK_LEFT, 0, 0, 5931641, 3, 64, out), 0);
+    assert_int_equal(sherd__masks_row(again,
+                                      &(sherd__mask_id){ SHERD__MASK_LEFT, 0, 0, 5931641, 64 }, 3,
+                                      out),
+                     0);
     found f = search();
     assert_int_equal(f.all, 2);
     assert_int_equal(f.open, 0);

@@ -136,7 +136,9 @@ static void elements_equal_the_definition_in_the_header(void **s)
             size_t n = widths[w], rows = 9000 / n < 3 ? 3 : 9000 / n > 64 ? 64 : 9000 / n;
             uint8_t key[KEY];
             defined_key(7, &id, key);
-            assert_int_equal(sherd__masks_part(m, &id, row0, rows, 0, n, got, n), SHERD_OK);
+            assert_int_equal(sherd__masks_part(m, &id, (sherd__mask_part){ row0, rows, 0, n }, got,
+                                               n),
+                             SHERD_OK);
             assert_true(sherd__residue_canonical(got, rows * n, primes[q]));
             for (size_t i = 0; i < rows; i++)
                 for (size_t j = 0; j < n; j += 1 + n / 500)
@@ -158,22 +160,27 @@ static void any_part_equals_that_part_of_the_whole(void **s)
     for (size_t w = 0; w < 5; w++) {
         const sherd__mask_id id = { SHERD__MASK_LEFT, 2, 1, wasteful_prime(), widths[w] };
         size_t n = widths[w];
-        assert_int_equal(sherd__masks_part(m, &id, 5, ROWS, 0, n, whole, n), SHERD_OK);
+        assert_int_equal(sherd__masks_part(m, &id, (sherd__mask_part){ 5, ROWS, 0, n }, whole, n),
+                         SHERD_OK);
         for (int i = 0; i < 200; i++) {
             state = state * UINT64_C(6364136223846793005) + 1442695040888963407;
             size_t r0 = (state >> 40) % ROWS, c0 = (state >> 20) % n;
             size_t rows = 1 + (state >> 33) % (ROWS - r0), cols = 1 + (state >> 13) % (n - c0);
             part[rows * (cols + 1)] = 0.25; /* row stride one more than needed */
-            assert_int_equal(sherd__masks_part(m, &id, 5 + r0, rows, c0, cols, part, cols + 1),
+            assert_int_equal(sherd__masks_part(m, &id, (sherd__mask_part){ 5 + r0, rows, c0, cols },
+                                               part, cols + 1),
                              SHERD_OK);
             for (size_t r = 0; r < rows; r++)
                 assert_memory_equal(part + r * (cols + 1), whole + (r0 + r) * n + c0, cols * 8);
             assert_true(part[rows * (cols + 1)] == 0.25);
         }
-        assert_int_equal(sherd__masks_row(m, id.role, 2, 1, id.p, 11, n, part), SHERD_OK);
+        assert_int_equal(sherd__masks_row(m, &(sherd__mask_id){ id.role, 2, 1, id.p, n }, 11, part),
+                         SHERD_OK);
         assert_memory_equal(part, whole + 6 * n, n * 8);
-        assert_int_equal(sherd__masks_part(m, &id, 5, 0, 0, n, part, n), SHERD_OK);
-        assert_int_equal(sherd__masks_part(m, &id, 5, 3, 0, 0, part, n), SHERD_OK);
+        assert_int_equal(sherd__masks_part(m, &id, (sherd__mask_part){ 5, 0, 0, n }, part, n),
+                         SHERD_OK);
+        assert_int_equal(sherd__masks_part(m, &id, (sherd__mask_part){ 5, 3, 0, 0 }, part, n),
+                         SHERD_OK);
     }
     sherd__masks_free(m);
 }
@@ -186,7 +193,8 @@ static double take(sherd__masks *m, uint32_t p, const uint32_t *words, size_t *a
     double out[16];
     asked = 0;
     chosen = words;
-    assert_int_equal(sherd__masks_part(m, &id, 0, 1, 0, 16, out, 16), SHERD_OK);
+    assert_int_equal(sherd__masks_part(m, &id, (sherd__mask_part){ 0, 1, 0, 16 }, out, 16),
+                     SHERD_OK);
     chosen = NULL;
     *again = asked;
     return out[9];
@@ -267,7 +275,8 @@ static void masks_are_uniform_and_independent_of_each_other(void **s)
                                            { SHERD__MASK_RIGHT, 0, 0, 5931641, WIDTH } };
     sherd__masks *m = masks_of(77);
     for (int i = 0; i < 4; i++)
-        assert_int_equal(sherd__masks_part(m, &ids[i], 0, N / WIDTH, 0, WIDTH, x[i], WIDTH),
+        assert_int_equal(sherd__masks_part(m, &ids[i], (sherd__mask_part){ 0, N / WIDTH, 0, WIDTH },
+                                           x[i], WIDTH),
                          SHERD_OK);
     for (int i = 0; i < 4; i++)
         for (int j = i; j < 4; j++) { /* i = j: an element and its neighbour */
@@ -284,7 +293,9 @@ static void masks_are_uniform_and_independent_of_each_other(void **s)
         }
     const sherd__mask_id tiny = { SHERD__MASK_LEFT, 0, 2, 7, WIDTH };
     uint32_t count[7] = { 0 };
-    assert_int_equal(sherd__masks_part(m, &tiny, 0, N / WIDTH, 0, WIDTH, x[0], WIDTH), SHERD_OK);
+    assert_int_equal(sherd__masks_part(m, &tiny, (sherd__mask_part){ 0, N / WIDTH, 0, WIDTH }, x[0],
+                                       WIDTH),
+                     SHERD_OK);
     for (size_t k = 0; k < N; k++) count[(int)x[0][k] + 3]++;
     assert_true(deviate(count, 7, N / 7.0) < 4);
     sherd__masks_free(m);
@@ -309,8 +320,10 @@ static void two_encodings_share_no_row(void **s)
     sherd__masks *m, *o;
     assert_int_equal(sherd__masks_new(&m, &os), SHERD_OK);
     assert_int_equal(sherd__masks_new(&o, &os), SHERD_OK);
-    assert_int_equal(sherd__masks_part(m, &id, 0, ROWS, 0, N, a, N), SHERD_OK);
-    assert_int_equal(sherd__masks_part(o, &id, 0, ROWS, 0, N, b, N), SHERD_OK);
+    assert_int_equal(sherd__masks_part(m, &id, (sherd__mask_part){ 0, ROWS, 0, N }, a, N),
+                     SHERD_OK);
+    assert_int_equal(sherd__masks_part(o, &id, (sherd__mask_part){ 0, ROWS, 0, N }, b, N),
+                     SHERD_OK);
     for (size_t i = 0; i < ROWS; i++)
         for (size_t j = 0; j < ROWS; j++) {
             assert_true(equal_elements(a + i * N, b + j * N, N) < 5);
@@ -338,8 +351,10 @@ static void every_part_of_a_masks_name_changes_the_mask(void **s)
     static double x[IDS + 1][N];
     sherd__masks *m = masks_of(1), *o = masks_of(2);
     for (size_t i = 0; i < IDS; i++)
-        assert_int_equal(sherd__masks_part(m, &ids[i], 3, 1, 0, N, x[i], N), SHERD_OK);
-    assert_int_equal(sherd__masks_part(o, &ids[0], 3, 1, 0, N, x[IDS], N), SHERD_OK);
+        assert_int_equal(sherd__masks_part(m, &ids[i], (sherd__mask_part){ 3, 1, 0, N }, x[i], N),
+                         SHERD_OK);
+    assert_int_equal(sherd__masks_part(o, &ids[0], (sherd__mask_part){ 3, 1, 0, N }, x[IDS], N),
+                     SHERD_OK);
     for (size_t i = 0; i <= IDS; i++)
         for (size_t j = i + 1; j <= IDS; j++) {
             size_t near = 0;
@@ -348,7 +363,8 @@ static void every_part_of_a_masks_name_changes_the_mask(void **s)
         }
     /* The same name gives the same mask, even after others have used its place in the cache. */
     for (size_t i = 0; i < IDS; i++) {
-        assert_int_equal(sherd__masks_part(m, &ids[i], 3, 1, 0, N, x[IDS], N), SHERD_OK);
+        assert_int_equal(sherd__masks_part(m, &ids[i], (sherd__mask_part){ 3, 1, 0, N }, x[IDS], N),
+                         SHERD_OK);
         assert_memory_equal(x[IDS], x[i], sizeof x[i]);
     }
     sherd__masks_free(m);
@@ -364,9 +380,13 @@ static void a_clone_has_the_same_masks_and_draws_no_entropy(void **s)
     assert_int_equal(drawn, KEY);
     assert_int_equal(sherd__masks_clone(&c, m), SHERD_OK);
     assert_int_equal(drawn, KEY);
-    assert_int_equal(sherd__masks_row(m, SHERD__MASK_RIGHT, 0, 0, 8388593, 4, 100, a), SHERD_OK);
+    assert_int_equal(sherd__masks_row(m, &(sherd__mask_id){ SHERD__MASK_RIGHT, 0, 0, 8388593, 100 },
+                                      4, a),
+                     SHERD_OK);
     sherd__masks_free(m);
-    assert_int_equal(sherd__masks_row(c, SHERD__MASK_RIGHT, 0, 0, 8388593, 4, 100, b), SHERD_OK);
+    assert_int_equal(sherd__masks_row(c, &(sherd__mask_id){ SHERD__MASK_RIGHT, 0, 0, 8388593, 100 },
+                                      4, b),
+                     SHERD_OK);
     assert_memory_equal(a, b, sizeof a);
     sherd__masks_free(c);
     sherd__masks_free(NULL);

@@ -106,7 +106,9 @@ static void freed_masks_leave_no_data_in_memory(void **state)
     sherd__masks *m;
     watch();
     assert_int_equal(sherd__masks_new(&m, &e), 0);
-    assert_int_equal(sherd__masks_row(m, SHERD__MASK_LEFT, 0, 0, 5931641, 3, 4096, out), 0);
+    assert_int_equal(sherd__masks_row(m, &(sherd__mask_id){ SHERD__MASK_LEFT, 0, 0, 5931641, 4096 },
+                                      3, out),
+                     0);
     sherd__masks_free(m);
     assert_true(watched > 0);
     assert_int_equal(left, 0);

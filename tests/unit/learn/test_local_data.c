@@ -82,7 +82,8 @@ static const int32_t figures[] = { 0, 0, -4, -4, -4 };
 static void grade(double clip, uint64_t first, uint64_t rows, const int32_t *s, int64_t *out)
 {
     sherd__own_grader *g = begin(clip);
-    assert_int_equal(sherd__own_grade(g, first, rows, s, 50, out, NULL), 0);
+    assert_int_equal(sherd__own_grade(g, &(sherd__own_request){ first, rows, s, 50 }, out, NULL),
+                     0);
     sherd__own_free(g);
 }
 
@@ -280,7 +281,8 @@ static void grade_with(const double *params, double clip, uint64_t rows, int64_t
 {
     sherd__own_grader *g = begin(clip);
     memcpy(sherd__own_params(g), params, count * sizeof *params);
-    assert_int_equal(sherd__own_grade(g, 0, rows, figures, 50, out, NULL), 0);
+    assert_int_equal(sherd__own_grade(g, &(sherd__own_request){ 0, rows, figures, 50 }, out, NULL),
+                     0);
     sherd__own_free(g);
 }
 
@@ -382,7 +384,7 @@ static void subnormal_numbers_count_as_zero_only_within_a_gradient(void **s)
         for (size_t i = inputs; i < own.x.cols; i++) examples[i] = 0x1p880;
         sherd__own_grader *g = begin(0);
         memcpy(sherd__own_params(g), params, count * sizeof *params);
-        assert_int_equal(sherd__own_grade(g, 0, 1, up, 50, out, NULL), 0);
+        assert_int_equal(sherd__own_grade(g, &(sherd__own_request){ 0, 1, up, 50 }, out, NULL), 0);
         for (size_t i = 0; i < inputs; i++) assert_int_equal(out[i] != 0, k);
         sherd__own_free(g);
         assert_false(sherd__subnormal_flushed());
@@ -413,10 +415,13 @@ static void a_round_stops_between_chunks(void **s)
                                  .stop_ctx = &left };
         assert_int_equal(sherd__own_new(&g, &o, NULL), 0);
         memset(sherd__own_params(g), 0, count * sizeof(double));
-        assert_int_equal(sherd__own_grade(g, 0, 100000, scales, 50, out, NULL), SHERD_EINTERRUPTED);
+        assert_int_equal(sherd__own_grade(g, &(sherd__own_request){ 0, 100000, scales, 50 }, out,
+                                          NULL),
+                         SHERD_EINTERRUPTED);
         assert_int_equal(left, 0);
         left = 100;
-        assert_int_equal(sherd__own_grade(g, 0, 5, scales, 50, out, NULL), 0);
+        assert_int_equal(sherd__own_grade(g, &(sherd__own_request){ 0, 5, scales, 50 }, out, NULL),
+                         0);
         assert_int_equal(left, 99);
         sherd__own_free(g);
     }

@@ -148,7 +148,8 @@ static double time_of(sherd__own_grader *g, size_t rows)
 {
     static const int32_t scales[] = { 20, 20, 20, 0, 0 };
     double before = spent();
-    assert_int_equal(sherd__own_grade(g, 0, rows, scales, 30, sums, NULL), 0);
+    assert_int_equal(sherd__own_grade(g, &(sherd__own_request){ 0, rows, scales, 30 }, sums, NULL),
+                     0);
     return spent() - before;
 }
 

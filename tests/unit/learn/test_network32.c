@@ -311,13 +311,16 @@ static void check_steps(const plan *p, sherd_dtype type, sherd__method method, u
     if (hooked) sherd__network_hook(n[1], &hooks);
     size_t count = sherd__network_count(n[0]), size = sherd_dtype_size(type);
     for (size_t step = 0; step < 3; step++) {
-        double cost = cost_of(n[0], e, &b), same = NAN;
+        double cost = cost_of(n[0], e, &b);
+        sherd__learnt same = { NAN, NULL };
         sherd__optimiser_begin(&o[0]);
         sherd__optimiser_apply_here(&o[0], 0.05, 0, count, sherd__network_params(n[0]),
                                     sherd__network_gradient(n[0]), NULL);
-        assert_int_equal(sherd__network_step(n[1], e, &b, &o[1], 0.05, keep, &same, NULL, NULL),
+        assert_int_equal(sherd__network_step(n[1], e, &b,
+                                             &(sherd__network_update){ &o[1], 0.05, keep }, &same,
+                                             NULL),
                          SHERD_OK);
-        assert_true(cost == same);
+        assert_true(cost == same.cost);
         assert_memory_equal(sherd__network_params(n[0]), sherd__network_params(n[1]), count * size);
         if (keep)
             assert_memory_equal(sherd__network_gradient(n[0]), sherd__network_gradient(n[1]),
@@ -381,8 +384,10 @@ static void bits_do_not_depend_on_the_number_of_threads(void **s)
             assert_int_equal(sherd__optimiser_init(&o, &how, count, NULL), SHERD_OK);
             sherd__network_draw(n, &entropy, 0);
             for (size_t i = 0; i < 3; i++) {
-                double cost;
-                assert_int_equal(sherd__network_step(n, e, &b, &o, 0.01, false, &cost, NULL, NULL),
+                sherd__learnt got;
+                assert_int_equal(sherd__network_step(n, e, &b,
+                                                     &(sherd__network_update){ &o, 0.01, false },
+                                                     &got, NULL),
                                  SHERD_OK);
             }
             after[threads / 2] = malloc(count * sizeof(double));

@@ -460,8 +460,10 @@ static void the_error_of_a_step_is_returned_unchanged(void **s)
 
 static void evaluate(const rig *g, sherd_kept *kept, size_t batch, double *cost, double *accuracy)
 {
-    assert_int_equal(sherd__train_evaluate(sherd__trainer_network(g->t), g->e, &g->recipe, &g->data,
-                                           kept, batch, cost, accuracy, NULL),
+    assert_int_equal(sherd__train_evaluate(sherd__trainer_network(g->t), g->e,
+                                           &(sherd__evaluation){ &g->recipe, &g->data, kept,
+                                                                 batch },
+                                           cost, accuracy, NULL),
                      SHERD_OK);
 }
 

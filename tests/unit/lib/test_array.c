@@ -52,8 +52,11 @@ static const char *write_npz(const char *name, const char *const *members, size_
     sherd__npz_writer *w = NULL;
     assert_int_equal(sherd__npz_writer_new(&w, path, NULL), 0);
     for (size_t i = 0; i < count; i++)
-        assert_int_equal(sherd__npz_writer_add_values(w, members[i], SHERD_F64, i ? 1 : 2,
-                                                      i ? 1 : 2, i ? 6 : 3, true, values, NULL),
+        assert_int_equal(sherd__npz_writer_add_values(w,
+                                                      &(sherd__npz_array){ members[i], SHERD_F64,
+                                                                           i ? 1 : 2, i ? 1 : 2,
+                                                                           i ? 6 : 3 },
+                                                      true, values, NULL),
                          0);
     assert_int_equal(sherd__npz_writer_commit(w, NULL, NULL), 0);
     return path;

@@ -84,7 +84,8 @@ static void widths_of_both_operands_count(void **s)
     fill();
     assert_int_equal(sherd__fixed_choose(va(), 14, "A", &fa, NULL), 0);
     assert_int_equal(sherd__fixed_choose(vb(), 9, "B", &fb, NULL), 0);
-    assert_int_equal(sherd__reference_exact(va(), vb(), &fa, &fb, c, M, NULL), 0);
+    assert_int_equal(sherd__reference_exact(&(sherd__matrices){ va(), vb(), c, M }, &fa, &fb, NULL),
+                     0);
     assert_int_equal(sherd_check_result(va(), vb(), vc(), &o, NULL, NULL), 0);
     o.bits_b = 0;
     assert_int_equal(sherd_check_result(va(), vb(), vc(), &o, NULL, NULL), SHERD_EDIFFERS);

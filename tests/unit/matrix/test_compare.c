@@ -33,8 +33,8 @@ static void measures_equal_a_count_by_hand(void **s)
     double c[8] = { 1.0, 2.0 + 0x1p-51, NAN, HUGE_VAL, 0.0, 0.0, NAN, 1.0 };
     sherd__compare x;
     sherd__compare_init(&x);
-    sherd__compare_rows(&x, c, 4, ref, 4, 10, 1, 4);
-    sherd__compare_rows(&x, c + 4, 4, ref + 4, 4, 11, 1, 4);
+    sherd__compare_rows(&x, c, 4, ref, 4, (sherd__compare_part){ 10, 0, 1, 4 });
+    sherd__compare_rows(&x, c + 4, 4, ref + 4, 4, (sherd__compare_part){ 11, 0, 1, 4 });
     assert_int_equal(x.count, 8);
     assert_int_equal(x.equal, 3);
     assert_int_equal(x.close, 6); /* neither the NaN nor the wrong sign */

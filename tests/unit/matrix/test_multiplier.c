@@ -37,7 +37,9 @@ static void products_equal_the_reference_for_float_and_fixed_point(void **s)
         } else {
             assert_int_equal(sherd__fixed_choose(va, bits, "A", &fa, NULL), SHERD_OK);
             assert_int_equal(sherd__fixed_choose(vb, bits, "B", &fb, NULL), SHERD_OK);
-            assert_int_equal(sherd__reference_i128(va, vb, &fa, &fb, want, 6, NULL), SHERD_OK);
+            assert_int_equal(sherd__reference_i128(&(sherd__matrices){ va, vb, want, 6 }, &fa, &fb,
+                                                   NULL),
+                             SHERD_OK);
         }
         assert_int_equal(sherd_multiplier_multiply(m, va, vb, c, 6, NULL), SHERD_OK);
         assert_memory_equal(c, want, sizeof c);
@@ -89,8 +91,9 @@ static void parts_of_a_kept_operand_are_multiplied_separately(void **s)
                         assert_int_equal(sherd__fixed_choose(va, bits, "A", &fa, NULL), 0);
                         assert_int_equal(sherd__fixed_choose(w, bits, "W", &fw, NULL), 0);
                         assert_int_equal(sherd__fixed_choose(d, bits, "D", &fd, NULL), 0);
-                        assert_int_equal(sherd__reference_i128(left, right, &fa, back ? &fd : &fw,
-                                                               want, M, NULL),
+                        assert_int_equal(sherd__reference_i128(&(sherd__matrices){ left, right,
+                                                                                   want, M },
+                                                               &fa, back ? &fd : &fw, NULL),
                                          0);
                     }
                     assert_int_equal(sherd_multiplier_multiply_rows(m, kept, rows, back, right, c,

@@ -41,8 +41,10 @@ static void both_ways(sherd_view a, sherd_view b, unsigned bits)
     sherd_diag d = { 0 };
     assert_int_equal(sherd__fixed_choose(a, bits, "A", &fa, &d), SHERD_OK);
     assert_int_equal(sherd__fixed_choose(b, bits, "B", &fb, &d), SHERD_OK);
-    assert_int_equal(sherd__reference_exact(a, b, &fa, &fb, fast, ldc, &d), SHERD_OK);
-    assert_int_equal(sherd__reference_i128(a, b, &fa, &fb, slow, ldc, &d), SHERD_OK);
+    assert_int_equal(sherd__reference_exact(&(sherd__matrices){ a, b, fast, ldc }, &fa, &fb, &d),
+                     SHERD_OK);
+    assert_int_equal(sherd__reference_i128(&(sherd__matrices){ a, b, slow, ldc }, &fa, &fb, &d),
+                     SHERD_OK);
     assert_memory_equal(fast, slow, n * ldc * 8);
     assert_int_equal(sherd__reference_float(a, b, f64, ldc, &d), SHERD_OK);
     double bound = sherd__fixed_product_bound(&fa, &fb, a.cols), worst = 0.0;
@@ -139,7 +141,8 @@ static void integers_multiply_exactly_beyond_2_53(void **s)
     double c[4];
     assert_int_equal(sherd__fixed_choose(va, 17, "A", &fa, NULL), SHERD_OK);
     assert_int_equal(sherd__fixed_choose(vb, 17, "B", &fb, NULL), SHERD_OK);
-    assert_int_equal(sherd__reference_exact(va, vb, &fa, &fb, c, 2, NULL), SHERD_OK);
+    assert_int_equal(sherd__reference_exact(&(sherd__matrices){ va, vb, c, 2 }, &fa, &fb, NULL),
+                     SHERD_OK);
     for (size_t i = 0; i < 2; i++)
         for (size_t j = 0; j < 2; j++) {
             sherd__i128 sum = 0;
@@ -161,7 +164,8 @@ static void the_error_bound_is_reached_within_a_small_factor(void **s)
     sherd__fixed fa, fb;
     assert_int_equal(sherd__fixed_choose(va, 9, "A", &fa, NULL), SHERD_OK);
     assert_int_equal(sherd__fixed_choose(vb, 9, "B", &fb, NULL), SHERD_OK);
-    assert_int_equal(sherd__reference_exact(va, vb, &fa, &fb, c, 1, NULL), SHERD_OK);
+    assert_int_equal(sherd__reference_exact(&(sherd__matrices){ va, vb, c, 1 }, &fa, &fb, NULL),
+                     SHERD_OK);
     assert_int_equal(sherd__reference_float(va, vb, r, 1, NULL), SHERD_OK);
     double bound = sherd__fixed_product_bound(&fa, &fb, K);
     assert_true(fabs(c[0] - r[0]) <= bound && fabs(c[0] - r[0]) > bound / 8);
@@ -211,7 +215,9 @@ static void each_row_is_finished_once_and_the_peak_is_reported(void **s)
         sherd__fixed fa, fb;
         assert_int_equal(sherd__fixed_choose(p.a, z & 2 ? 30 : 17, "A", &fa, NULL), SHERD_OK);
         assert_int_equal(sherd__fixed_choose(p.b, z & 2 ? 30 : 17, "B", &fb, NULL), SHERD_OK);
-        assert_int_equal(sherd__reference_i128(p.a, p.b, &fa, &fb, want, m, NULL), SHERD_OK);
+        assert_int_equal(sherd__reference_i128(&(sherd__matrices){ p.a, p.b, want, m }, &fa, &fb,
+                                               NULL),
+                         SHERD_OK);
         assert_int_equal(sherd__reference_finished(&p, &fa, &fb, team, NULL), SHERD_OK);
         for (size_t i = 0; i < n; i++) assert_int_equal(x.times[i], 1);
         for (size_t i = 0; i < n * m; i++) most = fmax(most, 2 * fabs(want[i]));
@@ -247,12 +253,14 @@ static void shapes_that_disagree_and_sums_that_are_too_large_are_refused(void **
     sherd__fixed f;
     sherd_diag d = { 0 };
     assert_int_equal(sherd__fixed_choose(a, 53, "A", &f, NULL), SHERD_OK);
-    assert_int_equal(sherd__reference_exact(a, b, &f, &f, c, 3, &d), SHERD_ESHAPE);
+    assert_int_equal(sherd__reference_exact(&(sherd__matrices){ a, b, c, 3 }, &f, &f, &d),
+                     SHERD_ESHAPE);
     assert_non_null(strstr(d.message, "3 and 2"));
     assert_int_equal(sherd__reference_float(a, b, c, 3, NULL), SHERD_ESHAPE);
     b = sherd_view_t(b);
     assert_int_equal(sherd__reference_float(a, b, c, 1, NULL), SHERD_EINVAL);
-    assert_int_equal(sherd__reference_exact(a, b, &f, &f, c, 2, NULL), SHERD_ERANGE);
+    assert_int_equal(sherd__reference_exact(&(sherd__matrices){ a, b, c, 2 }, &f, &f, NULL),
+                     SHERD_ERANGE);
     assert_true(c[0] == 5.0);
 }
 
@@ -268,8 +276,10 @@ static void every_failed_allocation_is_reported(void **s)
         for (int which = 0; which < 3; which++)
             for (size_t nth = 1;; nth++) {
                 sherd__alloc_fail_nth(nth);
-                int err = which == 0   ? sherd__reference_exact(a, b, &f, &f, c, 4, NULL)
-                          : which == 1 ? sherd__reference_i128(a, b, &f, &f, c, 4, NULL)
+                int err = which == 0 ? sherd__reference_exact(&(sherd__matrices){ a, b, c, 4 }, &f,
+                                                              &f, NULL)
+                          : which == 1 ? sherd__reference_i128(&(sherd__matrices){ a, b, c, 4 }, &f,
+                                                               &f, NULL)
                                        : sherd__reference_float(b, a, (double[100]){ 0 }, 10, NULL);
                 if (sherd__alloc_fail_nth(0) < nth) {
                     assert_int_equal(err, SHERD_OK);

@@ -93,7 +93,9 @@ static void must_hold_products(sherd_view v, const sherd_masks_options *opt)
     for (uint64_t row = 0; row < opt->rows; row++)
         for (uint32_t q = 0; q < h->primes_len; q++) {
             int64_t p = h->primes[q];
-            assert_int_equal(sherd__blind_mask(masks, q, h->primes[q], row, 1, k, r), 0);
+            assert_int_equal(sherd__blind_mask(masks, q, h->primes[q],
+                                               (sherd__mask_part){ row, 1, 0, k }, r),
+                             0);
             assert_int_equal(sherd__maskfile_read(f, row, 3 * q * m, 3 * m, packed, &d), 0);
             assert_int_equal(sherd__residue_unpack(packed, m, h->primes[q], rb, NULL), 0);
             for (size_t j = 0; j < m; j++) {
@@ -251,11 +253,14 @@ static void only_hiding_marks_rows_as_used(void **s)
     sherd__cell_work w;
     sherd__cell first = { 0, 0, 0 };
     make(b, &mo, NULL);
-    if (sherd__prepare_multiply(&p, a, b, c_data, 10, &nodes, &o, &d)) fail_msg("%s", d.message);
+    if (sherd__prepare_multiply(&p, &(sherd__matrices){ a, b, c_data, 10 }, &nodes, &o, &d))
+        fail_msg("%s", d.message);
     assert_int_equal(left(), 30);
     sherd__prepared_fini(&p);
     assert_int_equal(left(), 30);
-    assert_int_equal(sherd__prepare_multiply(&p, a, b, c_data, 10, &nodes, &o, &d), 0);
+    assert_int_equal(sherd__prepare_multiply(&p, &(sherd__matrices){ a, b, c_data, 10 }, &nodes, &o,
+                                             &d),
+                     0);
     assert_int_equal(sherd__prepared_ready(&p, &d), 0); /* no node is up yet */
     assert_int_equal(left(), 30);
     for (int i = 0; i < 2; i++) {
@@ -290,7 +295,9 @@ static void masks_that_change_during_a_product_are_named(void **s)
     one.count = one.domains = one.usable = 1;
     left_rows.rows = 3;
     make(right, &mo, NULL);
-    assert_int_equal(sherd__prepare_multiply(&p, left_rows, right, c, WIDE, &one, &o, &d), 0);
+    assert_int_equal(sherd__prepare_multiply(&p, &(sherd__matrices){ left_rows, right, c, WIDE },
+                                             &one, &o, &d),
+                     0);
     assert_int_equal(sherd__prepared_ready(&p, &d), 0);
     assert_int_equal(p.hiding.ops->hide(p.hiding.ctx, cell, &w), 0);
     FILE *f = fopen(path, "r+b");
@@ -324,7 +331,9 @@ static void two_products_share_no_mask(void **s)
         sherd__prepared p;
         sherd__cell_work w;
         size_t at = 0;
-        assert_int_equal(sherd__prepare_multiply(&p, a, b, c_data, 10, &one, &o, NULL), 0);
+        assert_int_equal(sherd__prepare_multiply(&p, &(sherd__matrices){ a, b, c_data, 10 }, &one,
+                                                 &o, NULL),
+                         0);
         for (uint32_t panel = 0; at < sizeof seen[i]; panel++) {
             assert_int_equal(p.hiding.ops->hide(p.hiding.ctx, (sherd__cell){ 0, 0, panel }, &w), 0);
             size_t len = sherd__fragment_info_of(w.left)->len;
@@ -375,7 +384,9 @@ static void products_that_the_masks_do_not_fit_are_refused_and_use_none(void **s
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         sherd_diag d = { .code = 0 };
         sherd__prepared p;
-        int err = sherd__prepare_multiply(&p, cases[i].a, cases[i].b, c_data, cases[i].b.cols,
+        int err = sherd__prepare_multiply(&p,
+                                          &(sherd__matrices){ cases[i].a, cases[i].b, c_data,
+                                                              cases[i].b.cols },
                                           &nodes, &cases[i].o, &d);
         if (err != cases[i].err || !strstr(d.message, cases[i].says))
             fail_msg("%zu: %s %s", i, sherd_err_name(err), d.message);
@@ -384,12 +395,15 @@ static void products_that_the_masks_do_not_fit_are_refused_and_use_none(void **s
     sherd__prepared p;
     sherd_product_options o = options();
     sherd_diag d = { .code = 0 };
-    assert_int_equal(sherd__prepare_apply(&p, SHERD_OP_TANH, a, a, c_data, 20, &nodes, &o, &d),
+    assert_int_equal(sherd__prepare_apply(&p, SHERD_OP_TANH, &(sherd__matrices){ a, a, c_data, 20 },
+                                          &nodes, &o, &d),
                      SHERD_EUNSUPPORTED);
     sherd_multiplier m;
     assert_int_equal(sherd_multiplier_cluster(&m, NULL, &o, &d), SHERD_EUNSUPPORTED);
     o.bits = 0; /* as the masks state */
-    assert_int_equal(sherd__prepare_multiply(&p, a, b, c_data, 10, &nodes, &o, NULL), 0);
+    assert_int_equal(sherd__prepare_multiply(&p, &(sherd__matrices){ a, b, c_data, 10 }, &nodes, &o,
+                                             NULL),
+                     0);
     sherd__prepared_fini(&p);
 }
 
@@ -403,7 +417,8 @@ static void a_failed_allocation_uses_no_rows(void **s)
         sherd__prepared p;
         sherd_diag d = { .code = 0 };
         sherd__alloc_fail_nth(n);
-        int err = sherd__prepare_multiply(&p, a, b, c_data, 10, &nodes, &o, &d);
+        int err = sherd__prepare_multiply(&p, &(sherd__matrices){ a, b, c_data, 10 }, &nodes, &o,
+                                          &d);
         sherd__alloc_fail_nth(0);
         assert_int_equal(left(), 12);
         if (!err) sherd__prepared_fini(&p);

@@ -66,9 +66,12 @@ static void forge(const change *c)
             all[i].bytes[c->swap[0]] = all[i].bytes[c->swap[1]];
             all[i].bytes[c->swap[1]] = t;
         }
-        assert_int_equal(sherd__npz_writer_add(w, m->name, m->head.dtype, m->head.ndim,
-                                               m->head.rows, m->head.cols, false,
-                                               (sherd__npz_source){ fill_forged, &all[i] }, &d),
+        assert_int_equal(sherd__npz_writer_add(w,
+                                               &(sherd__npz_array){ m->name, m->head.dtype,
+                                                                    m->head.ndim, m->head.rows,
+                                                                    m->head.cols },
+                                               false, (sherd__npz_source){ fill_forged, &all[i] },
+                                               &d),
                          0);
     }
     assert_int_equal(sherd__npz_writer_commit(w, NULL, &d), 0);

@@ -43,7 +43,7 @@ static sherd_product_options options(void)
 
 static int prepare(sherd__prepared *p, const sherd_product_options *o, sherd_diag *d)
 {
-    return sherd__prepare_multiply(p, a, b, c_data, 10, &nodes, o, d);
+    return sherd__prepare_multiply(p, &(sherd__matrices){ a, b, c_data, 10 }, &nodes, o, d);
 }
 
 static void seed_and_operation_determine_the_exposures(void **state)
@@ -105,9 +105,11 @@ static void all_random_numbers_come_from_the_given_entropy(void **state)
             o.exact = true;
             err = sherd__prepare_kept(&p, a, &(sherd_keeping){ .part = 30 }, &own, &o, NULL);
         } else if (round == 2) {
-            err = sherd__prepare_multiply(&p, a, b, c_data, 10, &own, &o, NULL);
+            err = sherd__prepare_multiply(&p, &(sherd__matrices){ a, b, c_data, 10 }, &own, &o,
+                                          NULL);
         } else {
-            err = sherd__prepare_apply(&p, SHERD_OP_SIGMOID, a, a, c_data, 20, &own, &o, NULL);
+            err = sherd__prepare_apply(&p, SHERD_OP_SIGMOID, &(sherd__matrices){ a, a, c_data, 20 },
+                                       &own, &o, NULL);
         }
         assert_int_equal(err, SHERD_OK);
         assert_ptr_equal(p.entropy.ctx, e.ctx);
@@ -153,15 +155,24 @@ static void invalid_options_are_refused_with_a_message(void **state)
     sherd_product_options o = options();
     sherd_diag d = { 0 };
     sherd__nodes none = { .domain = domain };
-    assert_int_equal(sherd__prepare_multiply(&p, a, b, c_data, 10, &none, &o, &d), SHERD_EFEWNODES);
-    assert_int_equal(sherd__prepare_multiply(&p, a, a, c_data, 20, &nodes, &o, NULL), SHERD_ESHAPE);
-    assert_int_equal(sherd__prepare_multiply(&p, a, b, c_data, 9, &nodes, &o, NULL), SHERD_EINVAL);
-    assert_int_equal(sherd__prepare_apply(&p, 99, a, a, c_data, 20, &nodes, &o, NULL),
+    assert_int_equal(sherd__prepare_multiply(&p, &(sherd__matrices){ a, b, c_data, 10 }, &none, &o,
+                                             &d),
+                     SHERD_EFEWNODES);
+    assert_int_equal(sherd__prepare_multiply(&p, &(sherd__matrices){ a, a, c_data, 20 }, &nodes, &o,
+                                             NULL),
+                     SHERD_ESHAPE);
+    assert_int_equal(sherd__prepare_multiply(&p, &(sherd__matrices){ a, b, c_data, 9 }, &nodes, &o,
+                                             NULL),
                      SHERD_EINVAL);
-    assert_int_equal(sherd__prepare_apply(&p, SHERD_OP_MINUS, a, b, c_data, 20, &nodes, &o, NULL),
+    assert_int_equal(sherd__prepare_apply(&p, 99, &(sherd__matrices){ a, a, c_data, 20 }, &nodes,
+                                          &o, NULL),
+                     SHERD_EINVAL);
+    assert_int_equal(sherd__prepare_apply(&p, SHERD_OP_MINUS,
+                                          &(sherd__matrices){ a, b, c_data, 20 }, &nodes, &o, NULL),
                      SHERD_ESHAPE);
     o.exact = true;
-    assert_int_equal(sherd__prepare_apply(&p, SHERD_OP_EXP, a, a, c_data, 20, &nodes, &o, NULL),
+    assert_int_equal(sherd__prepare_apply(&p, SHERD_OP_EXP, &(sherd__matrices){ a, a, c_data, 20 },
+                                          &nodes, &o, NULL),
                      SHERD_EUNSUPPORTED);
 }
 
@@ -187,7 +198,8 @@ static void what_nodes_say_of_their_devices_is_planned_with(void **state)
         four.cell = round == 3 ? 8 << 20 : 1 << 20;
         four.depth = round == 3 ? 6 : 2;
         sherd_diag d = { 0 };
-        if (sherd__prepare_multiply(&p, s, s, out, SIDE, &four, &o, &d)) fail_msg("%s", d.message);
+        if (sherd__prepare_multiply(&p, &(sherd__matrices){ s, s, out, SIDE }, &four, &o, &d))
+            fail_msg("%s", d.message);
         if (round < 2) assert_int_equal(p.encoding.csr, round == 0);
         else if (round == 2) assert_true(p.plan.panel_rows == 150 && p.plan.depth == 3);
         else assert_true(p.plan.panel_rows == 600 && p.plan.depth == 7);
@@ -203,7 +215,9 @@ static void private_schemes_refuse_element_wise_operations(void **state)
         sherd_diag d = { 0 };
         sherd_product_options o = options();
         o.scheme = scheme;
-        assert_int_equal(sherd__prepare_apply(&p, SHERD_OP_EXP, a, a, c_data, 20, &nodes, &o, &d),
+        assert_int_equal(sherd__prepare_apply(&p, SHERD_OP_EXP,
+                                              &(sherd__matrices){ a, a, c_data, 20 }, &nodes, &o,
+                                              &d),
                          SHERD_EUNSUPPORTED);
         assert_non_null(strstr(d.message, "in clear"));
     }
@@ -222,7 +236,9 @@ static void share_of_a(uint8_t out[1024])
     sherd_product_options o = options();
     o.scheme = SHERD_SHARE;
     o.colluding = 1;
-    assert_int_equal(sherd__prepare_multiply(&p, a, b, c_data, 10, &four, &o, NULL), SHERD_OK);
+    assert_int_equal(sherd__prepare_multiply(&p, &(sherd__matrices){ a, b, c_data, 10 }, &four, &o,
+                                             NULL),
+                     SHERD_OK);
     assert_int_equal(p.hiding.ops->hide(p.hiding.ctx, (sherd__cell){ 2, 0, 0 }, &w), SHERD_OK);
     assert_true(sherd__fragment_info_of(w.left)->len >= 1024);
     assert_int_equal(sherd__fragment_read(w.left, 0, out, 1024), SHERD_OK);
@@ -298,7 +314,9 @@ static void stored_exposures_are_used_and_checked(void **state)
                             "exposure 13 names node 4, and there are 4, numbered from 0");
         assert_int_equal(sherd_product_exposures(20, 4, &o, &f), SHERD_EFORMAT);
         assert_string_equal(f.message, e.message);
-        assert_int_equal(sherd__prepare_apply(&p, SHERD_OP_TANH, a, a, c_data, 20, &nodes, &o, &g),
+        assert_int_equal(sherd__prepare_apply(&p, SHERD_OP_TANH,
+                                              &(sherd__matrices){ a, a, c_data, 20 }, &nodes, &o,
+                                              &g),
                          SHERD_EFORMAT);
         assert_string_equal(g.message, e.message);
     }
@@ -353,7 +371,9 @@ static void the_next_operand_must_fit_the_plan(void **state)
     int64_t small[20] = { 1 << 10 };
     int32_t narrow[20] = { 0, -9, 65535 };
     o.exact = true;
-    assert_int_equal(sherd__prepare_multiply(&p, shape, b, NULL, 10, &nodes, &o, NULL), SHERD_OK);
+    assert_int_equal(sherd__prepare_multiply(&p, &(sherd__matrices){ shape, b, NULL, 10 }, &nodes,
+                                             &o, NULL),
+                     SHERD_OK);
     assert_true(p.shape_only);
     for (size_t n = 0; n <= 30; n += 6)
         assert_int_equal(sherd__prepared_next(&p, sherd_view_sub(a, 0, n, 0, 20), c_data, 10,
@@ -393,17 +413,22 @@ static void small_integers_in_a_wide_type_need_no_residues(void **state)
     double out[4];
     o.exact = true;
     o.bits = 4;
-    assert_int_equal(sherd__prepare_multiply(&p, left, right, out, 2, &nodes, &o, NULL), SHERD_OK);
+    assert_int_equal(sherd__prepare_multiply(&p, &(sherd__matrices){ left, right, out, 2 }, &nodes,
+                                             &o, NULL),
+                     SHERD_OK);
     assert_int_equal(p.primes_len, 0);
     assert_int_equal(p.size_a, 1);
     assert_int_equal(p.fixed_a.bits, 5);
     sherd__prepared_fini(&p);
     o.bits_bind = true; /* the bits were requested explicitly: they are not ignored */
-    assert_int_equal(sherd__prepare_multiply(&p, left, right, out, 2, &nodes, &o, &d),
+    assert_int_equal(sherd__prepare_multiply(&p, &(sherd__matrices){ left, right, out, 2 }, &nodes,
+                                             &o, &d),
                      SHERD_ERANGE);
     assert_non_null(strstr(d.message, "B: row 0, column 0: -9 is beyond 7"));
     o.bits = 5;
-    assert_int_equal(sherd__prepare_multiply(&p, left, right, out, 2, &nodes, &o, NULL), SHERD_OK);
+    assert_int_equal(sherd__prepare_multiply(&p, &(sherd__matrices){ left, right, out, 2 }, &nodes,
+                                             &o, NULL),
+                     SHERD_OK);
     sherd__prepared_fini(&p);
 }
 
@@ -437,8 +462,8 @@ static void a_plan_beyond_the_bound_is_refused_before_anything_is_sent(void **st
     o.exposure_max = 0.25;
     assert_int_equal(sherd_forecast_multiply(a, b, &o, &with, &e, &d), SHERD_OK);
     o.exposure_max = 0.4;
-    assert_int_equal(sherd__prepare_apply(&(sherd__prepared){ 0 }, SHERD_OP_MINUS, a, a, c_data, 20,
-                                          &nodes, &o, &d),
+    assert_int_equal(sherd__prepare_apply(&(sherd__prepared){ 0 }, SHERD_OP_MINUS,
+                                          &(sherd__matrices){ a, a, c_data, 20 }, &nodes, &o, &d),
                      SHERD_EEXPOSURE);
 }
 
@@ -458,7 +483,8 @@ static void effects_of_seed_and_bound_are_known_without_nodes_and_operands(void 
         o.seed = other;
         o.balanced = i % 8 == 0;
         o.exposure_max = 0.2 + 0.05 * (i % 5);
-        int err = sherd__prepare_multiply(&p, a, b, c_data, 10, &four, &o, &late);
+        int err = sherd__prepare_multiply(&p, &(sherd__matrices){ a, b, c_data, 10 }, &four, &o,
+                                          &late);
         if (!err) sherd__prepared_fini(&p);
         int said = sherd_product_exposures(20, 4, &o, &early);
         if (said) assert_string_equal(early.message, late.message);
@@ -541,7 +567,9 @@ static void the_bound_applies_to_the_second_operand_of_element_wise_operations(v
     o.exposure_max = 0.4;
     for (unsigned arity = 1; arity <= 2; arity++) {
         uint32_t op = arity == 2 ? SHERD_OP_TIMES : SHERD_OP_EXP, domain_at;
-        assert_int_equal(sherd__prepare_apply(&p, op, a, a, c_data, 20, &four, &o, NULL), SHERD_OK);
+        assert_int_equal(sherd__prepare_apply(&p, op, &(sherd__matrices){ a, a, c_data, 20 }, &four,
+                                              &o, NULL),
+                         SHERD_OK);
         p.hiding.ops->shape(p.hiding.ctx, &shape);
         double seen = arity == 2 ? 0.25 : 0; /* 0 for a second operand that does not exist */
         for (unsigned again = 0; again < 2; again++)
@@ -578,7 +606,8 @@ static void every_failed_allocation_is_reported(void **state)
             if (kind < 4) err = prepare(&p, &o, &d);
             else
                 o.exact = false,
-                err = sherd__prepare_apply(&p, SHERD_OP_TIMES, a, a, c_data, 20, &nodes, &o, &d);
+                err = sherd__prepare_apply(&p, SHERD_OP_TIMES,
+                                           &(sherd__matrices){ a, a, c_data, 20 }, &nodes, &o, &d);
             (void)sherd__alloc_fail_nth(0);
             if (!err) sherd__prepared_fini(&p);
             else assert_true(err == SHERD_ENOMEM && d.message[0]);
@@ -604,7 +633,9 @@ static void element_wise_work_is_divided_for_most_of_the_nodes(void **state)
         sherd__prepared p;
         some.rooms = cases[i].rooms;
         some.rooms_len = 4;
-        assert_int_equal(sherd__prepare_apply(&p, SHERD_OP_EXP, a, a, c_data, 20, &some, &o, NULL),
+        assert_int_equal(sherd__prepare_apply(&p, SHERD_OP_EXP,
+                                              &(sherd__matrices){ a, a, c_data, 20 }, &some, &o,
+                                              NULL),
                          SHERD_OK);
         assert_int_equal(p.node_memory, cases[i].counted);
         sherd__prepared_fini(&p);

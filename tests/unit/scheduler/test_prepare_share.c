@@ -40,8 +40,11 @@ static void shares_in_progress_fit_the_smallest_node(void **state)
             sherd__prepared p;
             sherd_product_options o = coded();
             o.memory = UINT64_C(1) << here;
-            assert_int_equal(sherd__prepare_multiply(&p, sherd_view_c(big, SHERD_U8, N, K),
-                                                     sherd_view_c(right, SHERD_U8, K, M), NULL, M,
+            assert_int_equal(sherd__prepare_multiply(&p,
+                                                     &(sherd__matrices){
+                                                         sherd_view_c(big, SHERD_U8, N, K),
+                                                         sherd_view_c(right, SHERD_U8, K, M), NULL,
+                                                         M },
                                                      &nodes, &o, NULL),
                              SHERD_OK);
             assert_true(p.plan.depth >= 2);
@@ -74,7 +77,7 @@ static void a_domain_that_is_not_up_counts_as_a_spare(void **state)
         sherd_product_options o = coded();
         o.spare = cases[i].spare;
         sherd_view v = sherd_view_c(x, SHERD_F64, 4, 4);
-        int err = sherd__prepare_multiply(&p, v, v, NULL, 4, &n, &o, NULL);
+        int err = sherd__prepare_multiply(&p, &(sherd__matrices){ v, v, NULL, 4 }, &n, &o, NULL);
         assert_int_equal(err, cases[i].blocks ? SHERD_OK : SHERD_EFEWNODES);
         if (err) continue;
         assert_int_equal(p.code.blocks, cases[i].blocks);
@@ -94,9 +97,11 @@ static void memory_for_checks_counts_in_the_budget(void **state)
         sherd_product_options o = coded();
         sherd_diag d = { 0 };
         o.memory = UINT64_C(1) << here;
-        int err = sherd__prepare_multiply(&p, sherd_view_c(zeros, SHERD_U8, 4, K),
-                                          sherd_view_c(zeros, SHERD_U8, K, 1), NULL, 1, &five, &o,
-                                          &d);
+        int err = sherd__prepare_multiply(&p,
+                                          &(sherd__matrices){ sherd_view_c(zeros, SHERD_U8, 4, K),
+                                                              sherd_view_c(zeros, SHERD_U8, K, 1),
+                                                              NULL, 1 },
+                                          &five, &o, &d);
         assert_int_equal(err, here < 28 ? SHERD_EFEWNODES : SHERD_OK);
         if (err) assert_non_null(strstr(d.message, "and what checks them, are more than what"));
         else {
@@ -319,7 +324,8 @@ static void as_many_nodes_as_are_spare_may_lack_memory(void **state)
                        b = sherd_view_c(x, SHERD_F64, COLS, ROWS);
             int err = keeps
                           ? sherd__prepare_kept(&p, a, &(sherd_keeping){ .part = ROWS }, &n, &o, &d)
-                          : sherd__prepare_multiply(&p, a, b, NULL, ROWS, &n, &o, &d);
+                          : sherd__prepare_multiply(&p, &(sherd__matrices){ a, b, NULL, ROWS }, &n,
+                                                    &o, &d);
             if (err != (cases[i].counted ? SHERD_OK : SHERD_EFEWNODES))
                 fail_msg("case %zu, %d: %s", i, keeps, d.message);
             if (!err && p.node_memory != cases[i].counted)

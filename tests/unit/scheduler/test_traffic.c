@@ -39,8 +39,10 @@ static sherd__traffic count(sherd_product_options *o, uint64_t memory)
     sherd__traffic t;
     o->seed = seed;
     o->memory = memory;
-    assert_int_equal(sherd__prepare_multiply(&p, sherd_view_c(a_data, SHERD_F64, N, K),
-                                             sherd_view_c(b_data, SHERD_F64, K, M), c_data, M,
+    assert_int_equal(sherd__prepare_multiply(&p,
+                                             &(sherd__matrices){
+                                                 sherd_view_c(a_data, SHERD_F64, N, K),
+                                                 sherd_view_c(b_data, SHERD_F64, K, M), c_data, M },
                                              &nodes, o, NULL),
                      SHERD_OK);
     assert_int_equal(sherd__traffic_count(&t, &p, false), SHERD_OK);
@@ -161,8 +163,11 @@ static void sizes_of_cells_are_those_of_their_blocks(void **state)
         o.encoding = draw() % 3 ? SHERD_ENCODING_CSR : SHERD_ENCODING_DENSE;
         o.memory = 1 << 17;
         o.seed = seed;
-        assert_int_equal(sherd__prepare_multiply(&p, a, sherd_view_c(b_data, SHERD_F64, a.cols, 20),
-                                                 c_data, 20, &nodes, &o, NULL),
+        assert_int_equal(sherd__prepare_multiply(&p,
+                                                 &(sherd__matrices){
+                                                     a, sherd_view_c(b_data, SHERD_F64, a.cols, 20),
+                                                     c_data, 20 },
+                                                 &nodes, &o, NULL),
                          SHERD_OK);
         p.hiding.ops->shape(p.hiding.ctx, &shape);
         for (uint32_t i = 0; i < shape.slots * shape.panels; i++) {

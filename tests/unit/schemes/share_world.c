@@ -81,7 +81,8 @@ static void set_reference(product *x)
     x->c = malloc((left.rows * x->b.cols + 1) * sizeof *x->c);
     x->ref = calloc(left.rows * x->b.cols + 1, sizeof *x->ref);
     for (size_t i = 0; i < left.rows * x->b.cols; i++) x->c[i] = -1e300;
-    assert_int_equal(sherd__reference_exact(left, x->b, &x->fa, &x->fb, x->ref, x->b.cols, NULL),
+    assert_int_equal(sherd__reference_exact(&(sherd__matrices){ left, x->b, x->ref, x->b.cols },
+                                            &x->fa, &x->fb, NULL),
                      0);
 }
 
@@ -143,7 +144,11 @@ void share_next(product *x, size_t m, bool transposed)
                    &x->fb);
     x->transposed = transposed;
     set_reference(x);
-    assert_int_equal(sherd__share_next(&x->h, share_rows(x), x->b, transposed, x->c, m, &x->fb), 0);
+    assert_int_equal(sherd__share_next(&x->h,
+                                       &(sherd__kept_product){ share_rows(x), transposed, x->b,
+                                                               x->c, m },
+                                       &x->fb),
+                     0);
     x->h.ops->shape(x->h.ctx, &x->s);
 }
 

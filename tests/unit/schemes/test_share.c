@@ -76,7 +76,9 @@ static void sums_that_do_not_fit_a_group_are_refused(void **state)
         share_open(&x, f);
         share_set_view(f, f.n, 2, false, &x.db, &x.b, &x.fb);
         if (i >= 2) x.fb.bound = UINT64_C(1) << (i == 2 ? 17 : 40);
-        int err = sherd__share_next(&x.h, share_rows(&x), x.b, true, x.c, 2, &x.fb);
+        int err = sherd__share_next(&x.h,
+                                    &(sherd__kept_product){ share_rows(&x), true, x.b, x.c, 2 },
+                                    &x.fb);
         assert_int_equal(err, i == 1 ? SHERD_OK : SHERD_ERANGE);
         share_close(&x);
     }
@@ -105,7 +107,9 @@ static void sums_over_windows_count_every_window(void **state)
         f.panel_rows = i ? 1024 : 1025;
         share_open(&x, f);
         share_set_view(f, 2 * f.n, 2, false, &x.db, &x.b, &x.fb);
-        int err = sherd__share_next(&x.h, share_rows(&x), x.b, true, x.c, 2, &x.fb);
+        int err = sherd__share_next(&x.h,
+                                    &(sherd__kept_product){ share_rows(&x), true, x.b, x.c, 2 },
+                                    &x.fb);
         assert_int_equal(err, i ? SHERD_OK : SHERD_ERANGE);
         share_close(&x);
     }
@@ -241,10 +245,13 @@ static void windows_of_shares_are_shares_of_windows(void **state)
         x.ref = calloc(x.f.k * 2, sizeof *x.ref);
         x.c = realloc(x.c, (x.f.k * 2 + 1) * sizeof *x.c);
         x.c_rows = x.f.k;
-        assert_int_equal(sherd__reference_exact(sherd_view_t(some), x.b, &x.fa, &x.fb, x.ref, 2,
-                                                NULL),
+        assert_int_equal(sherd__reference_exact(&(sherd__matrices){ sherd_view_t(some), x.b, x.ref,
+                                                                    2 },
+                                                &x.fa, &x.fb, NULL),
                          0);
-        assert_int_equal(sherd__share_next(&x.h, rows, x.b, true, x.c, 2, &x.fb), 0);
+        assert_int_equal(sherd__share_next(&x.h, &(sherd__kept_product){ rows, true, x.b, x.c, 2 },
+                                           &x.fb),
+                         0);
         x.h.ops->shape(x.h.ctx, &x.s);
         share_run(&x, NULL, 0);
         share_close(&x);
@@ -406,17 +413,24 @@ static void invalid_codes_are_refused(void **state)
     assert_int_equal(sherd__share_open(&h, &p), SHERD_EINVAL);
     assert_null(h.ops);
     sherd__fixed wide = x.fb;
-    assert_int_equal(sherd__share_next(&x.h, share_rows(&x), x.a, false, x.c, 3, &x.fb),
+    assert_int_equal(sherd__share_next(&x.h,
+                                       &(sherd__kept_product){ share_rows(&x), false, x.a, x.c, 3 },
+                                       &x.fb),
                      SHERD_ESHAPE);
     static const sherd_rows none[] = { { 1, 5 }, { 0, 3 }, { 0, 7 }, { 6, 1 }, { 2, SIZE_MAX } };
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
         product y;
         share_open(&y, f);
-        assert_int_equal(sherd__share_next(&y.h, none[i], y.b, false, y.c, 2, &y.fb), SHERD_EINVAL);
+        assert_int_equal(sherd__share_next(&y.h,
+                                           &(sherd__kept_product){ none[i], false, y.b, y.c, 2 },
+                                           &y.fb),
+                         SHERD_EINVAL);
         share_close(&y);
     }
     wide.bound = UINT64_C(1) << 52;
-    assert_int_equal(sherd__share_next(&x.h, share_rows(&x), x.b, false, x.c, 2, &wide),
+    assert_int_equal(sherd__share_next(&x.h,
+                                       &(sherd__kept_product){ share_rows(&x), false, x.b, x.c, 2 },
+                                       &wide),
                      SHERD_ERANGE);
     share_run(&x, NULL, 0); /* the first hiding is not affected */
     uint64_t a, b;
@@ -425,12 +439,16 @@ static void invalid_codes_are_refused(void **state)
     share_close(&x);
     f.left_stays = false;
     share_open(&x, f);
-    assert_int_equal(sherd__share_next(&x.h, share_rows(&x), x.b, false, x.c, 2, &x.fb),
+    assert_int_equal(sherd__share_next(&x.h,
+                                       &(sherd__kept_product){ share_rows(&x), false, x.b, x.c, 2 },
+                                       &x.fb),
                      SHERD_EINVAL);
     share_close(&x);
     f.public_b = f.left_stays = true;
     share_open(&x, f);
-    assert_int_equal(sherd__share_next(&x.h, share_rows(&x), x.a, true, x.c, 3, &x.fa),
+    assert_int_equal(sherd__share_next(&x.h,
+                                       &(sherd__kept_product){ share_rows(&x), true, x.a, x.c, 3 },
+                                       &x.fa),
                      SHERD_EINVAL);
     share_close(&x);
 }
@@ -464,7 +482,10 @@ static void invalid_windows_are_refused(void **state)
     static const sherd_rows none[] = { { 1, 4 }, { 0, 23 }, { 2, 4 }, { 0, 28 }, { 24, 4 } };
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
         share_set_view(f, 4, 2, false, &x.db, &x.b, &x.fb);
-        assert_int_equal(sherd__share_next(&x.h, none[i], x.b, false, x.c, 2, &x.fb), SHERD_EINVAL);
+        assert_int_equal(sherd__share_next(&x.h,
+                                           &(sherd__kept_product){ none[i], false, x.b, x.c, 2 },
+                                           &x.fb),
+                         SHERD_EINVAL);
     }
     share_next(&x, 2, false);
     share_run(&x, NULL, 0);

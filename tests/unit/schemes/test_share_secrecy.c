@@ -132,7 +132,11 @@ static void two_encodings_are_unrelated(void **state)
     nothing_alike(a, c, len < blen ? len : blen);
     free(d);
     /* The same B again, for the same shares of A. */
-    assert_int_equal(sherd__share_next(&x.h, share_rows(&x), x.b, false, x.c, f.m, &x.fb), 0);
+    assert_int_equal(sherd__share_next(&x.h,
+                                       &(sherd__kept_product){ share_rows(&x), false, x.b, x.c,
+                                                               f.m },
+                                       &x.fb),
+                     0);
     d = at_node(&x, 1, 0, &blen);
     nothing_alike(c, d, blen);
     free(a);
@@ -176,7 +180,10 @@ static void parts_of_an_operand_have_masks_of_their_own(void **state)
     }
     for (uint32_t first = 0; first < PARTS; first++) {
         sherd_rows rows = { first * PART, (PARTS - first) * PART };
-        assert_int_equal(sherd__share_next(&x.h, rows, x.b, false, x.c, f.m, &x.fb), 0);
+        assert_int_equal(sherd__share_next(&x.h,
+                                           &(sherd__kept_product){ rows, false, x.b, x.c, f.m },
+                                           &x.fb),
+                         0);
         x.h.ops->shape(x.h.ctx, &x.s);
         assert_int_equal(x.s.left_from, first);
         assert_int_equal(x.s.lefts, PARTS);

@@ -367,7 +367,10 @@ static void projections_of_a_serve_the_next_product(void **state)
     uint64_t start = share_scheme_state.drawn;
     share_run(&x, NULL, 0);
     uint64_t first = share_scheme_state.drawn - start;
-    assert_int_equal(sherd__share_next(&x.h, share_rows(&x), x.b, false, x.c, 1, &x.fb), 0);
+    assert_int_equal(sherd__share_next(&x.h,
+                                       &(sherd__kept_product){ share_rows(&x), false, x.b, x.c, 1 },
+                                       &x.fb),
+                     0);
     share_run(&x, NULL, 0);
     /* B's masks and s, but no r of 8 panels */
     uint64_t second = share_scheme_state.drawn - start - first;

@@ -67,10 +67,10 @@ static int write_two(size_t rows, size_t cols, size_t fail_at, bool deflate, uin
     counter a = { cols, 5, fail_at, 0, 2 }, b = { 7, 1, SIZE_MAX, 0, 1 };
     int err = sherd__npz_writer_new(&w, path, d);
     if (err) return err;
-    err = sherd__npz_writer_add(w, "one.two", SHERD_U16, 2, rows, cols, deflate,
-                                (sherd__npz_source){ count_up, &a }, d);
+    err = sherd__npz_writer_add(w, &(sherd__npz_array){ "one.two", SHERD_U16, 2, rows, cols },
+                                deflate, (sherd__npz_source){ count_up, &a }, d);
     if (!err)
-        err = sherd__npz_writer_add(w, "b", SHERD_U8, 1, 1, 7, deflate,
+        err = sherd__npz_writer_add(w, &(sherd__npz_array){ "b", SHERD_U8, 1, 1, 7 }, deflate,
                                     (sherd__npz_source){ count_up, &b }, d);
     if (err) {
         sherd__npz_writer_abort(w);
@@ -196,15 +196,21 @@ static void names_that_could_not_be_read_back_are_not_written(void **s)
     sherd__npz_source src = { count_up, &c };
     assert_int_equal(sherd__npz_writer_new(&w, path, &d), 0);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        assert_int_equal(sherd__npz_writer_add(w, bad[i], SHERD_U8, 1, 1, 1, false, src, NULL),
+        assert_int_equal(sherd__npz_writer_add(w, &(sherd__npz_array){ bad[i], SHERD_U8, 1, 1, 1 },
+                                               false, src, NULL),
                          SHERD_EINVAL);
     memset(longest, 'x', sizeof longest);
     longest[SHERD__NPZ_NAME_SIZE - 5] = '\0';
-    assert_int_equal(sherd__npz_writer_add(w, longest, SHERD_U8, 1, 1, 1, false, src, &d), 0);
-    assert_int_equal(sherd__npz_writer_add(w, longest, SHERD_U8, 1, 1, 1, false, src, NULL),
+    assert_int_equal(sherd__npz_writer_add(w, &(sherd__npz_array){ longest, SHERD_U8, 1, 1, 1 },
+                                           false, src, &d),
+                     0);
+    assert_int_equal(sherd__npz_writer_add(w, &(sherd__npz_array){ longest, SHERD_U8, 1, 1, 1 },
+                                           false, src, NULL),
                      SHERD_EINVAL); /* twice */
-    assert_int_equal(sherd__npz_writer_add(w, "big", SHERD_F64, 2, SIZE_MAX / 4, 8, false, src,
-                                           NULL),
+    assert_int_equal(sherd__npz_writer_add(w,
+                                           &(sherd__npz_array){ "big", SHERD_F64, 2, SIZE_MAX / 4,
+                                                                8 },
+                                           false, src, NULL),
                      SHERD_EINVAL);
     sherd__npz_writer_abort(w);
     sherd__npz_writer_abort(NULL);
