@@ -93,6 +93,7 @@ make {
     if (/^\. "\$\(dirname "\$0"\)\/.*"$/) names_of()
     line = $0
     sub(/^ *[-A-Za-z0-9_.*\/|:" ]+\)( |$)/, "", line) # a branch of case
+    sub(/ in [-A-Za-z0-9_.*\/|:" ]+\) /, " in; ", line) # the first one, beside it
     text = text line "\n"
 }
 END { finish_file() }

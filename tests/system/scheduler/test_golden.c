@@ -1,9 +1,9 @@
 /*
  * An exact product has the same bits whatever computes it: over real nodes, with every BLAS core
  * that this machine supports and 1 and 2 threads a node, over 3, 7 and 16 nodes with its own core,
- * and under every scheme, the results have the committed hashes (tests/vectors/exact.txt, computed by another program).
- * BLAS reads its core from the environment when it is loaded, so this test starts itself once for
- * each.
+ * and under every scheme, the results have the committed hashes (tests/vectors/exact.txt, computed
+ * by another program). BLAS reads its core from the environment when it is loaded, so this test
+ * starts itself once for each.
  */
 #include "tests/vectors/exact.h"
 
