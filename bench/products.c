@@ -48,7 +48,7 @@ void sherd__bench_traffic(sherd_cluster *c, double *up, double *down)
     *up = *down = 0;
     for (uint32_t i = 0; i < sherd_cluster_size(c); i++) {
         sherd_node_info info = { .size = sizeof info };
-        sherd_cluster_node(c, i, &info);
+        if (sherd_cluster_node(c, i, &info, NULL)) continue;
         *up += 1e-6 * (double)info.bytes_out;
         *down += 1e-6 * (double)info.bytes_in;
     }
@@ -356,7 +356,9 @@ static int disturb(sherd__bench *b, const product *p, strike *s, double after, d
     if (!err) err = multiply(s->cluster, &p->pair, &opt, &r, seconds, d);
     if (!err) {
         sherd_report_fini(&r);
-        sherd_cluster_node(s->cluster, 2, &info);
+        err = sherd_cluster_node(s->cluster, 2, &info, d);
+    }
+    if (!err) {
         s->pid = (pid_t)info.pid;
         s->at = sherd__clock_s() + after;
         opt.hooks = (sherd_hooks){ .interrupted = strike_in_time, .ctx = s };

@@ -19,6 +19,7 @@
 #include "matrix/fixed.h"
 #include "matrix/residue.h"
 #include "matrix/view.h"
+#include "scheduler/cluster/internal.h"
 #include "scheduler/plan/prepare.h"
 #include "scheduler/plan/profile.h"
 #include "sherd/machine.h"
@@ -115,7 +116,7 @@ static uint32_t bits_of(const making *m, uint32_t i)
 }
 
 /* Fills in the strength of the check of answers: docs/THREATS.md, "Verification". */
-static void fill_check(making *m)
+static int fill_check(making *m, sherd_diag *d)
 {
     const sherd_report *r = &m->report;
     sherd__certificate *c = m->c;
@@ -123,14 +124,20 @@ static void fill_check(making *m)
              !product(m) ? "sample"
              : c->exact  ? "freivalds"
                          : "freivalds-float");
+    bool sensible = r->check_error <= 1 && (c->exact ? r->check_error > 0 : r->check_error >= 0);
+    if (!sensible)
+        return sherd__fail(d, SHERD_EINVAL, "give the report of the call that computed the result",
+                           "the report's check_error is %g, which is not a probability",
+                           r->check_error);
     if (!product(m)) {
         c->sample_missed_ppm = (uint32_t)ceil(r->check_error * 1e6);
-        return;
+        return SHERD_OK;
     }
     c->freivalds_trials = m->scheme->residues ? 2 : 1;
-    if (!c->exact) return;
+    if (!c->exact) return SHERD_OK;
     c->freivalds_modulus_bits = m->scheme->residues ? 23 : r->primes > 0 ? 127 : 61;
     c->freivalds_error_log2 = (int32_t)lround(log2(r->check_error));
+    return SHERD_OK;
 }
 
 static int fill_scheme(making *m, sherd_diag *d)
@@ -156,12 +163,13 @@ static int fill_scheme(making *m, sherd_diag *d)
         snprintf(c->exposure, sizeof c->exposure, "%s", m->opt.balanced ? "balanced" : "uniform");
     c->shuffle_rows = m->opt.shuffle_rows;
     c->reused_metadata = m->what.reused_metadata;
-    fill_check(m);
+    int err = fill_check(m, d);
+    if (err) return err;
     c->equal = (sherd__certified)m->what.verdict;
     bool seed_known = !m->opt.shuffles || m->opt.seed;
     if (!shuffled || !seed_known) return SHERD_OK;
     c->has_seed = true;
-    int err = sherd__certificate_commit_seed(&c->seed_commitment, r->seed);
+    err = sherd__certificate_commit_seed(&c->seed_commitment, r->seed);
     return err ? sherd__fail(d, err, NULL, "cannot commit to the seed") : SHERD_OK;
 }
 
@@ -175,8 +183,7 @@ static int fill_nodes(making *m, sherd_diag *d)
     if (!listed) sherd__certificate_warn(c, "the nodes are too many to be listed");
     else if (sherd__certificate_list(c, c->nodes)) return no_memory(d);
     for (uint32_t i = 0; i < c->nodes; i++) {
-        sherd_node_info info = { .size = sizeof info };
-        sherd_cluster_node(m->what.cluster, i, &info);
+        const sherd_node_info info = sherd__cluster_node(m->what.cluster, i);
         if (*info.blas_core) sherd__certificate_core(c, info.blas_core);
         if (!listed) continue;
         memcpy(c->list[i].name, info.name, sizeof info.name);
@@ -209,9 +216,11 @@ static int read_work(making *m, const sherd_certified *what, sherd_diag *d)
 {
     int err = sherd__options_read(&m->what, sizeof m->what, what, "sherd_certified", d);
     if (err) return err;
-    if (!m->what.cluster || !m->what.options || !m->what.report || !m->what.report->size)
+    if (!m->what.cluster || !m->what.options || !m->what.report)
         return sherd__fail(d, SHERD_EINVAL, "give those of the call that computed the result",
                            "a certificate needs the cluster, options and report of an operation");
+    err = sherd__result_check(m->what.report, "sherd_report", d);
+    if (err) return err;
     sherd__result_write(&m->report, m->what.report, m->what.report->size);
     err = sherd__product_options_read(&m->opt, m->what.options, d);
     m->op = m->what.op ? m->what.op : SHERD_OP_PRODUCT;

@@ -108,12 +108,11 @@ void sherd__network_products_close(sherd__network_products *p)
 sherd__network_traffic sherd__network_traffic_of(sherd_cluster *c)
 {
     sherd__network_traffic t = { 0 };
-    sherd_node_info info = { .size = sizeof info };
     if (!c) return t;
     sherd__cluster_refresh(c);
     t.nodes = sherd_cluster_size(c);
     for (uint32_t i = 0; i < t.nodes; i++) {
-        sherd_cluster_node(c, i, &info);
+        const sherd_node_info info = sherd__cluster_node(c, i);
         t.up += info.state == SHERD_NODE_UP;
         t.bytes_out += info.bytes_out;
         t.bytes_in += info.bytes_in;

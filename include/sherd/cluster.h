@@ -122,10 +122,11 @@ SHERD_API uint32_t sherd_cluster_size(const sherd_cluster *c);
 /** Returns true if nodes simulate domains on one host: the nodes of local_nodes and running, and
  *  those of a list in which all addresses are loopback addresses. */
 SHERD_API bool sherd_cluster_simulated(const sherd_cluster *c);
-/** Fills *out, whose size must be set, with the present state of node i. For i >=
- *  sherd_cluster_size this is a lost node without a name. Passes pending messages about nodes to
- *  log first, on the calling thread. */
-SHERD_API void sherd_cluster_node(sherd_cluster *c, uint32_t i, sherd_node_info *out);
+/** Fills *out with the present state of node i. Passes pending messages about nodes to log first,
+ *  on the calling thread. SHERD_EINVAL: i >= sherd_cluster_size, or out's size is not set; *out is
+ *  unchanged. */
+SHERD_API int sherd_cluster_node(sherd_cluster *c, uint32_t i, sherd_node_info *out,
+                                 sherd_diag *d) SHERD_MUST;
 /**
  * Says goodbye to the nodes, ends local nodes, waits for them, and completes the record if there is
  * one. Returns SHERD_EIO, SHERD_EOPEN or another error if some of the record could not be written

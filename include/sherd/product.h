@@ -149,7 +149,7 @@ typedef struct sherd_report_node {
 
 /** Fills *out with node i of the cluster c that the report is about. If the report has no such
  *  node, because the call failed before nodes were at work, its members are 0 and its state is the
- *  present one. */
+ *  present one. SHERD_EINVAL: i >= sherd_cluster_size. */
 SHERD_API int sherd_report_node_at(const sherd_report *r, sherd_cluster *c, uint32_t i,
                                    sherd_report_node *out, sherd_diag *d) SHERD_MUST;
 SHERD_API const sherd_field *sherd_report_node_fields(size_t *count);

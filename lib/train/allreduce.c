@@ -7,6 +7,7 @@
 #include "core/diag.h"
 #include "core/options.h"
 #include "lib/train/training.h"
+#include "scheduler/cluster/internal.h"
 
 int sherd__training_allreduce_open(sherd_training *t, const sherd__gradients_options *g,
                                    sherd_diag *d)
@@ -16,8 +17,7 @@ int sherd__training_allreduce_open(sherd_training *t, const sherd__gradients_opt
     a->links = sherd__calloc(t->o.nodes, sizeof *a->links);
     if (!a->links) return sherd__fail_memory(d, "the training");
     for (uint32_t i = 0; i < t->o.nodes; i++) {
-        sherd_node_info info = { .size = sizeof info };
-        sherd_cluster_node(t->cluster, i, &info);
+        const sherd_node_info info = sherd__cluster_node(t->cluster, i);
         memcpy(a->links[i].node, info.name, sizeof a->links[i].node);
     }
     bool ring = t->o.aggregate == SHERD_AGGREGATE_RING;

@@ -8,6 +8,7 @@
  */
 #include "sherd/cluster.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -396,11 +397,23 @@ const sherd_field *sherd_node_info_fields(size_t *count)
     return fields;
 }
 
-void sherd_cluster_node(sherd_cluster *c, uint32_t i, sherd_node_info *out)
+sherd_node_info sherd__cluster_node(sherd_cluster *c, uint32_t i)
 {
+    assert(i < c->count);
     pthread_mutex_lock(&c->lock);
     sherd__cluster_hand_out(c); /* so that a loss seen in the state has also been logged */
-    const sherd_node_info none = { .state = SHERD_NODE_LOST };
-    sherd__result_write(out, i < c->count ? &c->nodes[i].info : &none, sizeof none);
+    sherd_node_info info = c->nodes[i].info;
     pthread_mutex_unlock(&c->lock);
+    return info;
+}
+
+int sherd_cluster_node(sherd_cluster *c, uint32_t i, sherd_node_info *out, sherd_diag *d)
+{
+    int err = sherd__result_check(out, "sherd_node_info", d);
+    if (err) return err;
+    if (i >= c->count)
+        return sherd__fail(d, SHERD_EINVAL, NULL, "there is no node %u: there are %u", i, c->count);
+    const sherd_node_info info = sherd__cluster_node(c, i);
+    sherd__result_write(out, &info, sizeof info);
+    return SHERD_OK;
 }

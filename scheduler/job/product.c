@@ -113,11 +113,8 @@ static int note_nodes(taking_part *t, sherd_cluster *c, const sherd__nodes *node
     t->up = sherd__calloc((size_t)nodes->count + nodes->domains, sizeof *t->up);
     if (!t->up) return SHERD_ENOMEM;
     t->seen = t->up + nodes->count;
-    for (uint32_t i = 0; i < nodes->count; i++) {
-        sherd_node_info info = { .size = sizeof info };
-        sherd_cluster_node(c, i, &info);
-        t->up[i] = info.state == SHERD_NODE_UP;
-    }
+    for (uint32_t i = 0; i < nodes->count; i++)
+        t->up[i] = sherd__cluster_node(c, i).state == SHERD_NODE_UP;
     return SHERD_OK;
 }
 

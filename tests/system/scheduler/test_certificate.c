@@ -143,7 +143,7 @@ static void an_exact_product_is_described_and_verified_bit_for_bit(void **s)
     for (uint32_t n = 0; n < NODES; n++) {
         sherd_certificate_node node = { .size = sizeof node };
         sherd_node_info info = { .size = sizeof info };
-        sherd_cluster_node(cluster, n, &info);
+        assert_int_equal(sherd_cluster_node(cluster, n, &info, NULL), 0);
         assert_int_equal(sherd_certificate_node_at(one, n, &node, NULL), 0);
         assert_string_equal(node.name, info.name);
         assert_string_equal(node.key, info.key);
@@ -393,6 +393,13 @@ static void what_cannot_be_certified_is_refused(void **s)
     sherd_certified w = x.what;
     w.report = NULL;
     assert_int_equal(sherd_certificate_make(one, &w, NULL), SHERD_EINVAL);
+    sherd_report odd = x.report;
+    w.report = &odd;
+    static const size_t sizes[] = { 0, 5, SIZE_MAX };
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        odd.size = sizes[i];
+        assert_int_equal(sherd_certificate_make(one, &w, NULL), SHERD_EINVAL);
+    }
     w = x.what;
     w.op = (sherd_op)3;
     assert_int_equal(sherd_certificate_make(one, &w, NULL), SHERD_EINVAL);
@@ -410,6 +417,44 @@ static void what_cannot_be_certified_is_refused(void **s)
     }
     sherd_certificate_free(one);
     sherd_report_fini(&x.report);
+}
+
+static void an_exact_product_is_certified_with_the_error_of_its_check(void **s)
+{
+    (void)s;
+    const sherd_product_options o = { .size = sizeof o, .exact = true };
+    static const double odd[] = { 0, -1, 2, NAN };
+    sherd_certificate *one;
+    made x;
+    multiply(&x, &o);
+    const double right = x.report.check_error;
+    assert_int_equal(sherd_certificate_new(&one, NULL, NULL), 0);
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        sherd_diag d = { 0 };
+        x.report.check_error = odd[i];
+        assert_int_equal(sherd_certificate_make(one, &x.what, &d), SHERD_EINVAL);
+        assert_non_null(strstr(d.message, "check_error"));
+    }
+    x.report.check_error = right;
+    assert_int_equal(sherd_certificate_make(one, &x.what, NULL), 0);
+    sherd_certificate_free(one);
+    sherd_report_fini(&x.report);
+}
+
+static void a_node_that_does_not_exist_and_a_struct_without_size_are_refused(void **s)
+{
+    (void)s;
+    static const size_t sizes[] = { 0, 8, SIZE_MAX };
+    sherd_node_info info = { .size = sizeof info, .pid = 77 };
+    sherd_report_node n = { .size = sizeof n };
+    const sherd_report empty = { .size = sizeof empty };
+    assert_int_equal(sherd_cluster_node(cluster, NODES, &info, NULL), SHERD_EINVAL);
+    assert_int_equal(sherd_report_node_at(&empty, cluster, NODES, &n, NULL), SHERD_EINVAL);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        info.size = sizes[i];
+        assert_int_equal(sherd_cluster_node(cluster, 0, &info, NULL), SHERD_EINVAL);
+    }
+    assert_int_equal(info.pid, 77);
 }
 
 static void a_report_lists_its_nodes(void **s)
@@ -446,6 +491,8 @@ int main(void)
         cmocka_unit_test(a_file_appears_when_it_is_committed),
         cmocka_unit_test(an_edited_text_is_refused),
         cmocka_unit_test(what_cannot_be_certified_is_refused),
+        cmocka_unit_test(an_exact_product_is_certified_with_the_error_of_its_check),
+        cmocka_unit_test(a_node_that_does_not_exist_and_a_struct_without_size_are_refused),
         cmocka_unit_test(a_report_lists_its_nodes),
     };
     return cmocka_run_group_tests(tests, begin, end);

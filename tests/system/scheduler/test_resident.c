@@ -149,7 +149,7 @@ static void bytes_to(uint64_t out[NODES])
     sherd_node_info info = { .size = sizeof info };
     sherd__cluster_refresh(cluster);
     for (uint32_t i = 0; i < NODES; i++) {
-        sherd_cluster_node(cluster, i, &info);
+        assert_int_equal(sherd_cluster_node(cluster, i, &info, NULL), 0);
         out[i] = info.work_out;
     }
 }
@@ -309,7 +309,7 @@ static void a_node_counts_each_task_once(void **state)
     sherd_report r = { .size = sizeof r };
     sherd_product_options o = { .size = sizeof o };
     for (uint32_t i = 0; i < NODES; i++) {
-        sherd_cluster_node(cluster, i, &info);
+        assert_int_equal(sherd_cluster_node(cluster, i, &info, NULL), 0);
         before += info.tasks;
     }
     operand a = operand_new(20, 20, SHERD_F64), b = operand_new(20, 20, SHERD_F64);
@@ -323,7 +323,7 @@ static void a_node_counts_each_task_once(void **state)
     sherd_resident_free(kept);
     sherd__cluster_refresh(cluster); /* numbers that are published later count, too */
     for (uint32_t i = 0; i < NODES; i++) {
-        sherd_cluster_node(cluster, i, &info);
+        assert_int_equal(sherd_cluster_node(cluster, i, &info, NULL), 0);
         after += info.tasks;
     }
     assert_int_equal(after - before, told);
