@@ -36,7 +36,7 @@ typedef struct auditing {
 static int read_options(auditing *a, const sherd_audit_options *opt, sherd_diag *d)
 {
     sherd_audit_options *o = &a->opt;
-    int err = opt ? sherd__options_read(o, sizeof *o, opt, "sherd_audit_options", d) : SHERD_OK;
+    int err = sherd__options_read(o, sizeof *o, opt, "sherd_audit_options", d);
     if (err) return err;
     const struct {
         const char *name;

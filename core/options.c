@@ -27,7 +27,7 @@ static int check(size_t found, const char *what, sherd_diag *d)
 int sherd__options_read(void *to, size_t size, const void *from, const char *what, sherd_diag *d)
 {
     const uint8_t *bytes = from;
-    size_t from_size = size_of(from), shared = from_size < size ? from_size : size;
+    size_t from_size = from ? size_of(from) : size, shared = from_size < size ? from_size : size;
     int err = check(from_size, what, d);
     if (err) return err;
     for (size_t i = size; i < from_size; i++)
@@ -36,7 +36,8 @@ int sherd__options_read(void *to, size_t size, const void *from, const char *wha
                                "use the library that the program was built for",
                                "%s: a member at byte %zu is set that this library does not know",
                                what, i);
-    memcpy(to, from, shared);
+    if (from) memcpy(to, from, shared);
+    else shared = 0;
     memset((uint8_t *)to + shared, 0, size - shared);
     memcpy(to, &size, sizeof size);
     return SHERD_OK;
@@ -44,6 +45,7 @@ int sherd__options_read(void *to, size_t size, const void *from, const char *wha
 
 int sherd__result_check(const void *out, const char *what, sherd_diag *d)
 {
+    if (!out) return sherd__fail(d, SHERD_EINVAL, NULL, "%s is NULL", what);
     return check(size_of(out), what, d);
 }
 

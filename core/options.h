@@ -12,14 +12,14 @@
 
 /**
  * Copies the caller's options `from` to `to`, a struct of this library's version with `size` bytes.
- * Members that the caller's version lacks become 0. `what` names the struct in messages. Errors:
+ * Members that the caller's version lacks become 0; all of them if `from` is NULL. `what` names the struct in messages. Errors:
  * SHERD_EINVAL if from's size was not set; SHERD_EUNSUPPORTED if the caller has set a member that
  * this version does not know. `to` is unchanged then.
  */
 int sherd__options_read(void *to, size_t size, const void *from, const char *what,
                         sherd_diag *d) SHERD_MUST;
 
-/** Returns SHERD_EINVAL if the caller has not set the size of the struct `out` of a result. */
+/** Returns SHERD_EINVAL if the struct `out` of a result is NULL or its size is not set. */
 int sherd__result_check(const void *out, const char *what, sherd_diag *d) SHERD_MUST;
 /** Copies a result of this library's version to the caller's struct, as far as that goes. The size
  *  of the caller's struct stays. */

@@ -216,9 +216,9 @@ static int read_work(making *m, const sherd_certified *what, sherd_diag *d)
 {
     int err = sherd__options_read(&m->what, sizeof m->what, what, "sherd_certified", d);
     if (err) return err;
-    if (!m->what.cluster || !m->what.options || !m->what.report)
+    if (!m->what.cluster || !m->what.report)
         return sherd__fail(d, SHERD_EINVAL, "give those of the call that computed the result",
-                           "a certificate needs the cluster, options and report of an operation");
+                           "a certificate needs the cluster and the report of an operation");
     err = sherd__result_check(m->what.report, "sherd_report", d);
     if (err) return err;
     sherd__result_write(&m->report, m->what.report, m->what.report->size);
@@ -494,7 +494,8 @@ int sherd_certificate_options(const sherd_certificate *c, sherd_check_options *o
 {
     const sherd__certificate *x = &c->c;
     sherd_check_options own;
-    int err = sherd__options_read(&own, sizeof own, opt, "sherd_check_options", d);
+    int err = sherd__result_check(opt, "sherd_check_options", d);
+    if (!err) err = sherd__options_read(&own, sizeof own, opt, "sherd_check_options", d);
     if (!err) err = sherd_certificate_accept(c, NULL, d);
     if (err) return err;
     own.op = operation_of(c);

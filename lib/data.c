@@ -212,10 +212,10 @@ int sherd_data_load(sherd_data **out, const sherd_recipe *r, const sherd_data_so
                     const uint8_t *seed, sherd_diag *d)
 {
     sherd__network_weight w;
-    sherd_data_source own = { .size = sizeof own };
+    sherd_data_source own;
     uint8_t fresh[32];
     *out = NULL;
-    int err = from ? sherd__options_read(&own, sizeof own, from, "sherd_data_source", d) : 0;
+    int err = sherd__options_read(&own, sizeof own, from, "sherd_data_source", d);
     if (!err) err = sherd__recipe_size(r, 1, &w, d);
     if (err) return err;
     sherd__entropy os = sherd__entropy_os();

@@ -176,6 +176,7 @@ static int read_request(taking *t, const sherd_meta_request *what, const sherd_p
 {
     static const char *const names[] = { "A", "B" };
     int err = sherd__options_read(&t->what, sizeof t->what, what, "sherd_meta_request", d);
+    if (!err) err = sherd__result_check(opt, "sherd_product_options", d);
     if (!err) err = sherd__options_read(&t->opt, sizeof t->opt, opt, "sherd_product_options", d);
     if (err) return err;
     if (!t->opt.scheme) t->opt.scheme = SHERD_PERMUTE;

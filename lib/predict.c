@@ -35,8 +35,7 @@ static int read_options(predict *p, const sherd_predict_options *opt, bool nodes
                         const sherd_model *m, sherd_diag *d)
 {
     sherd_predict_options *o = &p->o;
-    *o = (sherd_predict_options){ .size = sizeof *o };
-    int err = opt ? sherd__options_read(o, sizeof *o, opt, "sherd_predict_options", d) : SHERD_OK;
+    int err = sherd__options_read(o, sizeof *o, opt, "sherd_predict_options", d);
     if (err) return err;
     if (!o->name) o->name = "x";
     nodes = nodes || o->cluster;

@@ -81,8 +81,8 @@ typedef struct sherd_audit_options {
 SHERD_API int sherd_audit_records(sherd_audit **out, const char *const *folders, size_t folders_len,
                                   const sherd_audit_options *opt, sherd_diag *d) SHERD_MUST;
 /**
- * Audits what `nodes` nodes would see of opt->data in a form, without running anything. opt may be
- * NULL. Errors as above, and SHERD_EINVAL: no nodes; SHERD_EUNSUPPORTED: SHERD_AUDIT_SHARE.
+ * Audits what `nodes` nodes would see of opt->data in a form, without running anything. Errors as
+ * above, and SHERD_EINVAL: no nodes; SHERD_EUNSUPPORTED: SHERD_AUDIT_SHARE.
  */
 SHERD_API int sherd_audit_simulate(sherd_audit **out, sherd_audit_form form, uint32_t nodes,
                                    const sherd_audit_options *opt, sherd_diag *d) SHERD_MUST;

@@ -56,7 +56,8 @@ typedef struct sherd_certified {
     sherd_op op;                          /* 0: SHERD_OP_PRODUCT */
     sherd_view a, b;                      /* b: of operations with two operands */
     sherd_view result;                    /* float64 */
-    const sherd_product_options *options; /* profile_a and profile_b give their digests, if set */
+    const sherd_product_options *options; /* of the call; profile_a and profile_b give their
+                                             digests, if set */
     const sherd_report *report;
     sherd_verdict verdict;
     bool without_inputs;  /* leave the digests of the inputs out */

@@ -235,8 +235,7 @@ static int read_arithmetic(sherd_training *t, sherd_diag *d)
 int sherd__training_options(sherd_training *t, const sherd_train_options *opt, sherd_diag *d)
 {
     sherd_train_options *o = &t->o;
-    *o = (sherd_train_options){ .size = sizeof *o };
-    int err = opt ? sherd__options_read(o, sizeof *o, opt, "sherd_train_options", d) : SHERD_OK;
+    int err = sherd__options_read(o, sizeof *o, opt, "sherd_train_options", d);
     if (!err && (o->by > SHERD_BY_GRADIENTS || o->aggregate > SHERD_AGGREGATE_HALVING_DOUBLING))
         err = sherd__fail(d, SHERD_EINVAL, "sherd/train.h lists them",
                           "unknown way to train %d, or to aggregate %d", (int)o->by,

@@ -95,12 +95,12 @@ static void let_go(sherd_train_options *o)
 static int make(sherd_training *t, const sherd_data_source *data, const sherd_train_options *opt,
                 sherd_diag *d)
 {
-    sherd_data_source from = { .size = sizeof from };
+    sherd_data_source from;
     size_t width = 0;
-    int err = data ? sherd__options_read(&from, sizeof from, data, "sherd_data_source", d)
-                   : SHERD_OK;
+    int err = sherd__options_read(&from, sizeof from, data, "sherd_data_source", d);
+    if (err) return err;
     t->given = from.path || from.x.data;
-    if (!err) err = sherd__training_options(t, opt, d);
+    err = sherd__training_options(t, opt, d);
     if (err) return err;
     t->outer = t->o.hooks;
     take_seed(t);

@@ -19,6 +19,9 @@
 
 #include "core/alloc.h"
 #include "sherd/certificate.h"
+#include "sherd/forecast.h"
+#include "sherd/masks.h"
+#include "sherd/meta.h"
 #include "tests/system/scheduler/command.h"
 #include "tests/system/scheduler/product_world.h"
 
@@ -457,6 +460,45 @@ static void a_node_that_does_not_exist_and_a_struct_without_size_are_refused(voi
     assert_int_equal(info.pid, 77);
 }
 
+static void options_may_be_null(void **s)
+{
+    (void)s;
+    sherd_report r = { .size = sizeof r };
+    sherd_check found = { .size = sizeof found };
+    sherd_forecast f = { .size = sizeof f };
+    sherd_certificate *one;
+    sherd_cluster *none;
+    sherd_meta *meta;
+    sherd_diag d = { 0 };
+    if (sherd_multiply(cluster, va(), vb(), c, M, NULL, &r, &d)) fail_msg("%s", d.message);
+    if (sherd_check_result(va(), vb(), vc(), NULL, &found, &d)) fail_msg("%s", d.message);
+    assert_true(found.equal && found.judged == SHERD_JUDGED_GAMMA);
+    const sherd_certified what = { .size = sizeof what,
+                                   .cluster = cluster,
+                                   .a = va(),
+                                   .b = vb(),
+                                   .result = vc(),
+                                   .report = &r };
+    made x = { .what = what };
+    one = certificate_of(&x, NULL);
+    const sherd_view matrices[] = { va(), vb(), vc() };
+    assert_int_equal(sherd_certificate_verify(one, matrices, NULL, NULL, &d), 0);
+    assert_int_equal(sherd_certificate_options(one, NULL, NULL), SHERD_EINVAL);
+    sherd_certificate_free(one);
+    sherd_report_fini(&r);
+
+    assert_int_equal(sherd_cluster_open(&none, NULL, &d), SHERD_EINVAL);
+    assert_string_equal(d.message, "it is not clear which nodes to use");
+    assert_int_equal(sherd_forecast_multiply(va(), vb(), NULL, NULL, &f, NULL), SHERD_EFEWNODES);
+    assert_int_equal(sherd_masks_prepare(file("B.masks"), vb(), NULL, NULL, NULL), SHERD_EINVAL);
+    assert_int_equal(sherd_meta_take(&meta, file("m.npz"), NULL, NULL, NULL, NULL), SHERD_EINVAL);
+    assert_int_equal(sherd_certificate_new(&one, NULL, NULL), 0);
+    d = (sherd_diag){ 0 };
+    assert_int_equal(sherd_certificate_make(one, NULL, &d), SHERD_EINVAL);
+    assert_non_null(strstr(d.message, "needs the cluster"));
+    sherd_certificate_free(one);
+}
+
 static void a_report_lists_its_nodes(void **s)
 {
     (void)s;
@@ -493,6 +535,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_certified_is_refused),
         cmocka_unit_test(an_exact_product_is_certified_with_the_error_of_its_check),
         cmocka_unit_test(a_node_that_does_not_exist_and_a_struct_without_size_are_refused),
+        cmocka_unit_test(options_may_be_null),
         cmocka_unit_test(a_report_lists_its_nodes),
     };
     return cmocka_run_group_tests(tests, begin, end);

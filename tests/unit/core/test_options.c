@@ -49,6 +49,17 @@ static void a_newer_caller_cannot_set_members_that_this_library_lacks(void **sta
     assert_memory_equal(&mine, &before, sizeof mine);
 }
 
+static void null_options_are_all_defaults(void **state)
+{
+    (void)state;
+    v2 mine = { .a = 1, .c = 3.5 };
+    sherd_diag d = { 0 };
+    assert_int_equal(sherd__options_read(&mine, sizeof mine, NULL, "options", &d), 0);
+    assert_true(mine.size == sizeof mine && mine.a == 0 && mine.b == 0 && mine.c == 0);
+    assert_int_equal(sherd__result_check(NULL, "some_result", &d), SHERD_EINVAL);
+    assert_string_equal(d.message, "some_result is NULL");
+}
+
 static void structs_without_a_size_are_refused(void **state)
 {
     (void)state;
@@ -91,6 +102,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(members_that_an_older_caller_lacks_are_zero),
         cmocka_unit_test(a_newer_caller_cannot_set_members_that_this_library_lacks),
+        cmocka_unit_test(null_options_are_all_defaults),
         cmocka_unit_test(structs_without_a_size_are_refused),
         cmocka_unit_test(a_result_is_written_only_as_far_as_its_caller_has_room),
     };

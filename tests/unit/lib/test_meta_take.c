@@ -98,6 +98,18 @@ static void refused(const sherd_meta_request *r, sherd_product_options o, int er
     assert_memory_equal(&o, &before, sizeof o);
 }
 
+static void options_to_fill_in_are_required(void **s)
+{
+    (void)s;
+    const sherd_meta_request r = request("y");
+    sherd_meta *m = (sherd_meta *)&m;
+    sherd_diag d = { 0 };
+    assert_int_equal(sherd_meta_take(&m, path, &r, NULL, NULL, &d), SHERD_EINVAL);
+    assert_string_equal(d.message, "sherd_product_options is NULL");
+    assert_null(m);
+    assert_false(is_used("y"));
+}
+
 static void an_operation_sets_the_options_of_its_product(void **s)
 {
     (void)s;
@@ -285,6 +297,7 @@ int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
+        CASE(options_to_fill_in_are_required),
         CASE(an_operation_sets_the_options_of_its_product),
         CASE(the_only_operation_of_a_shape_needs_no_name),
         CASE(operations_and_settings_that_do_not_fit_are_refused),
