@@ -87,13 +87,13 @@ static bool product(const making *m)
 }
 
 static int fill_matrix(sherd__certificate_matrix *out, sherd_view v, sherd_profile *known,
-                       sherd_diag *d)
+                       const sherd_hooks *hooks, sherd_diag *d)
 {
     out->dtype = v.dtype;
     out->rows = v.rows;
     out->cols = v.cols;
-    return known ? sherd__profile_hash(known, &out->digest, d)
-                 : sherd__digest_view(&out->digest, v, d);
+    return known ? sherd__profile_hash(known, &out->digest, hooks, d)
+                 : sherd__digest_view_asking(&out->digest, v, hooks, d);
 }
 
 static int fill_matrices(making *m, sherd_diag *d)
@@ -101,9 +101,9 @@ static int fill_matrices(making *m, sherd_diag *d)
     sherd_profile *known[] = { m->opt.profile_a, m->opt.profile_b };
     m->c->has_inputs = !m->what.without_inputs;
     m->c->inputs_len = m->in_len;
-    int err = fill_matrix(&m->c->result, m->what.result, NULL, d);
+    int err = fill_matrix(&m->c->result, m->what.result, NULL, &m->what.hooks, d);
     for (uint32_t i = 0; i < m->in_len && !err; i++)
-        err = fill_matrix(&m->c->inputs[i], m->in[i], known[i], d);
+        err = fill_matrix(&m->c->inputs[i], m->in[i], known[i], &m->what.hooks, d);
     return err;
 }
 
@@ -549,7 +549,7 @@ static int check_digests(verification *v, sherd_diag *d)
     for (uint32_t i = v->c->c.has_inputs ? 0 : v->len - 1; i < v->len; i++) {
         bool input = i + 1 < v->len;
         sherd__digest have;
-        int err = sherd__digest_view(&have, v->matrices[i], d);
+        int err = sherd__digest_view_asking(&have, v->matrices[i], &v->hooks.hooks, d);
         if (!err) err = sherd__hooks_step(&v->hooks, 0, v->matrices[0].rows, d);
         if (err) return err;
         if (memcmp(&have, &certified(v, i)->digest, sizeof have) == 0) continue;

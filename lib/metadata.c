@@ -110,8 +110,8 @@ static int digest_operands(taking *t, sherd_diag *d)
     uint8_t both[2 * SHERD__DIGEST_BYTES] = { 0 };
     sherd__digest one;
     for (uint32_t i = 0; i < t->in_len; i++) {
-        int err = known[i] ? sherd__profile_hash(known[i], &one, d)
-                           : sherd__digest_view(&one, t->in[i], d);
+        int err = known[i] ? sherd__profile_hash(known[i], &one, &t->what.hooks, d)
+                           : sherd__digest_view_asking(&one, t->in[i], &t->what.hooks, d);
         if (err) return err;
         memcpy(both + i * SHERD__DIGEST_BYTES, one.sha256, SHERD__DIGEST_BYTES);
     }

@@ -11,11 +11,13 @@
 
 #include "core/alloc.h"
 #include "core/diag.h"
+#include "core/hooks.h"
 #include "matrix/view.h"
 #include "sherd/digest.h"
 #include "store/pack.h"
 
 #define PACK_BYTES ((size_t)128 << 10)
+#define ASK_BYTES  ((size_t)4 << 20) /* between two questions whether to stop */
 
 struct sherd__digest_stream {
     EVP_MD_CTX *md;
@@ -91,12 +93,35 @@ void sherd__digest_free(sherd__digest_stream *s)
     sherd__free(s);
 }
 
+/* Digests all rows, some megabytes between two questions. */
+static int digest_rows(sherd__digest_stream *s, sherd_view v, const sherd_hooks *hooks,
+                       sherd_diag *d)
+{
+    size_t row = v.cols * sherd_dtype_size(v.dtype), step = row ? ASK_BYTES / row : v.rows;
+    int err = SHERD_OK;
+    if (!hooks || !hooks->interrupted || step > v.rows) step = v.rows;
+    if (step == 0) step = 1;
+    for (size_t r = 0; r < v.rows && !err; r += step) {
+        size_t rows = v.rows - r < step ? v.rows - r : step;
+        err = hooks && sherd__hooks_interrupted(hooks)
+                  ? sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted")
+                  : sherd__digest_rows(s, sherd_view_sub(v, r, rows, 0, v.cols), d);
+    }
+    return err;
+}
+
 int sherd__digest_view(sherd__digest *out, sherd_view v, sherd_diag *d)
+{
+    return sherd__digest_view_asking(out, v, NULL, d);
+}
+
+int sherd__digest_view_asking(sherd__digest *out, sherd_view v, const sherd_hooks *hooks,
+                              sherd_diag *d)
 {
     sherd__digest_stream *s;
     int err = sherd__digest_new(&s, v.dtype, v.rows, v.cols, d);
     if (err) return err;
-    err = sherd__digest_rows(s, v, d);
+    err = digest_rows(s, v, hooks, d);
     if (err) {
         sherd__digest_free(s);
         return err;

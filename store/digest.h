@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "sherd/err.h"
+#include "sherd/hooks.h"
 #include "sherd/mat.h"
 
 #define SHERD__DIGEST_BYTES 32
@@ -28,6 +29,9 @@ typedef struct sherd__digest {
 /** Computes the digest of v at about 2 GB/s. May be called on any thread. Errors: SHERD_EINVAL,
  *  SHERD_ENOMEM. */
 int sherd__digest_view(sherd__digest *out, sherd_view v, sherd_diag *d) SHERD_MUST;
+/** The same, of a matrix that may be large. SHERD_EINTERRUPTED: hooks, which may be NULL. */
+int sherd__digest_view_asking(sherd__digest *out, sherd_view v, const sherd_hooks *hooks,
+                              sherd_diag *d) SHERD_MUST;
 
 /** Computes a digest from rows that arrive in order. */
 typedef struct sherd__digest_stream sherd__digest_stream;

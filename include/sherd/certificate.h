@@ -22,6 +22,7 @@
 #include "sherd/cluster.h"
 #include "sherd/err.h"
 #include "sherd/field.h"
+#include "sherd/hooks.h"
 #include "sherd/mat.h"
 #include "sherd/op.h"
 #include "sherd/product.h"
@@ -62,10 +63,11 @@ typedef struct sherd_certified {
     sherd_verdict verdict;
     bool without_inputs;  /* leave the digests of the inputs out */
     bool reused_metadata; /* the metadata had served other operands (SHERD_META_REUSED) */
+    sherd_hooks hooks;    /* interruption, while matrices are digested */
 } sherd_certified;
 
-/** Describes the operation, and signs the description. SHERD_EINVAL, SHERD_ENOMEM; the certificate
- *  stays empty then. */
+/** Describes the operation, and signs the description. SHERD_EINVAL, SHERD_ENOMEM,
+ *  SHERD_EINTERRUPTED; the certificate stays empty then. */
 SHERD_API int sherd_certificate_make(sherd_certificate *c, const sherd_certified *what,
                                      sherd_diag *d) SHERD_MUST;
 /** Returns the file's text, *len bytes (len may be NULL) and a NUL, which belongs to c; NULL if c

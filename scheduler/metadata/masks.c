@@ -116,7 +116,7 @@ static int begin(making *mk, const char *path, const sherd_masks_options *opt, s
     mk->head.k = mk->b.rows;
     mk->head.m = mk->b.cols;
     mk->head.rows = opt->rows;
-    if (!err) err = sherd__digest_view(&mk->head.b, mk->b, d);
+    if (!err) err = sherd__digest_view_asking(&mk->head.b, mk->b, &opt->hooks, d);
     if (err) return err;
     os.fill(os.ctx, mk->head.id, sizeof mk->head.id);
     os.fill(os.ctx, root, sizeof root);

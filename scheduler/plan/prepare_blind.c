@@ -77,7 +77,7 @@ static int check_b(const sherd__maskfile_head *h, sherd_view b, bool shape,
                            "%s: masks for a B of %llu x %llu, this one is %zu x %zu", path,
                            (ull)h->k, (ull)h->m, b.rows, b.cols);
     if (shape) return SHERD_OK;
-    int err = sherd__profile_hash(opt->profile_b, &digest, d);
+    int err = sherd__profile_hash(opt->profile_b, &digest, &opt->hooks, d);
     if (err || !memcmp(digest.sha256, h->b.sha256, sizeof digest.sha256)) return err;
     return sherd__fail(d, SHERD_EEXPOSURE, "prepare masks for this B",
                        "%s: masks for another B: its digest differs", path);

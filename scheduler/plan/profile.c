@@ -130,7 +130,7 @@ int sherd_profile_rounding(sherd_profile *p, uint32_t bits, sherd_rounding *out,
 static void *hash_in_thread(void *arg)
 {
     sherd__digest digest;
-    (void)!sherd__profile_hash(arg, &digest, NULL);
+    (void)!sherd__profile_hash(arg, &digest, NULL, NULL);
     return NULL;
 }
 
@@ -145,11 +145,12 @@ void sherd_profile_digest_start(sherd_profile *p)
     pthread_mutex_unlock(&p->hashing);
 }
 
-int sherd__profile_hash(sherd_profile *p, sherd__digest *out, sherd_diag *d)
+int sherd__profile_hash(sherd_profile *p, sherd__digest *out, const sherd_hooks *hooks,
+                        sherd_diag *d)
 {
     int err = SHERD_OK;
     pthread_mutex_lock(&p->hashing);
-    if (!p->digested) err = sherd__digest_view(&p->digest, p->view, d);
+    if (!p->digested) err = sherd__digest_view_asking(&p->digest, p->view, hooks, d);
     p->digested = p->digested || !err;
     if (!err) *out = p->digest;
     pthread_mutex_unlock(&p->hashing);
@@ -159,7 +160,7 @@ int sherd__profile_hash(sherd_profile *p, sherd__digest *out, sherd_diag *d)
 int sherd_profile_digest(sherd_profile *p, uint8_t sha256[32], sherd_diag *d)
 {
     sherd__digest digest;
-    int err = sherd__profile_hash(p, &digest, d);
+    int err = sherd__profile_hash(p, &digest, NULL, d);
     if (!err) memcpy(sha256, digest.sha256, sizeof digest.sha256);
     return err;
 }

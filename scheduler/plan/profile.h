@@ -33,6 +33,7 @@ const sherd__scan *sherd__profile_scan(sherd_profile *p);
 /** As sherd__fixed_choose for the whole operand. */
 int sherd__profile_fixed(sherd_profile *p, unsigned bits, const char *name, sherd__fixed *out,
                          sherd_diag *d) SHERD_MUST;
-int sherd__profile_hash(sherd_profile *p, sherd__digest *out, sherd_diag *d) SHERD_MUST;
+int sherd__profile_hash(sherd_profile *p, sherd__digest *out, const sherd_hooks *hooks,
+                        sherd_diag *d) SHERD_MUST;
 
 #endif

@@ -444,6 +444,40 @@ static void an_exact_product_is_certified_with_the_error_of_its_check(void **s)
     sherd_report_fini(&x.report);
 }
 
+static bool interrupted(void *ctx)
+{
+    unsigned *left = ctx;
+    return (*left)-- == 0;
+}
+
+static void making_and_verifying_can_be_interrupted(void **s)
+{
+    (void)s;
+    const sherd_product_options o = { .size = sizeof o };
+    const sherd_view matrices[] = { va(), vb(), vc() };
+    sherd_certificate *one;
+    made x;
+    multiply(&x, &o);
+    assert_int_equal(sherd_certificate_new(&one, NULL, NULL), 0);
+    for (unsigned n = 0; n < 3; n++) {
+        unsigned left = n;
+        x.what.hooks = (sherd_hooks){ .interrupted = interrupted, .ctx = &left };
+        assert_int_equal(sherd_certificate_make(one, &x.what, NULL), SHERD_EINTERRUPTED);
+        assert_null(sherd_certificate_text(one, NULL));
+    }
+    x.what.hooks = (sherd_hooks){ .interrupted = NULL };
+    assert_int_equal(sherd_certificate_make(one, &x.what, NULL), 0);
+    for (unsigned n = 0; n < 4; n++) {
+        unsigned left = n;
+        const sherd_verify_options how = { .size = sizeof how,
+                                           .hooks = { .interrupted = interrupted, .ctx = &left } };
+        assert_int_equal(sherd_certificate_verify(one, matrices, &how, NULL, NULL),
+                         SHERD_EINTERRUPTED);
+    }
+    sherd_certificate_free(one);
+    sherd_report_fini(&x.report);
+}
+
 static void a_node_that_does_not_exist_and_a_struct_without_size_are_refused(void **s)
 {
     (void)s;
@@ -534,6 +568,7 @@ int main(void)
         cmocka_unit_test(an_edited_text_is_refused),
         cmocka_unit_test(what_cannot_be_certified_is_refused),
         cmocka_unit_test(an_exact_product_is_certified_with_the_error_of_its_check),
+        cmocka_unit_test(making_and_verifying_can_be_interrupted),
         cmocka_unit_test(a_node_that_does_not_exist_and_a_struct_without_size_are_refused),
         cmocka_unit_test(options_may_be_null),
         cmocka_unit_test(a_report_lists_its_nodes),

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -267,6 +268,28 @@ static void a_locked_file_is_waited_for(void **s)
     assert_false(is_used("z"));
 }
 
+static bool at_once(void *ctx)
+{
+    unsigned *left = ctx;
+    return (*left)-- == 0;
+}
+
+static void digesting_operands_can_be_interrupted(void **s)
+{
+    (void)s;
+    sherd_product_options o = { .size = sizeof o };
+    sherd_meta_request r = request("y");
+    for (unsigned given = 0; given < 2; given++) {
+        unsigned left = 1; /* interrupted at B */
+        r.hooks = (sherd_hooks){ .interrupted = at_once, .ctx = &left };
+        if (given) assert_int_equal(sherd_profile_new(&o.profile_b, vb(), NULL), 0);
+        refused(&r, o, SHERD_EINTERRUPTED, "interrupted");
+        assert_int_equal(left, UINT_MAX);
+        assert_false(is_used("y"));
+    }
+    sherd_profile_free(o.profile_b);
+}
+
 static void a_missing_file_is_an_error_of_its_path(void **s)
 {
     (void)s;
@@ -305,6 +328,7 @@ int main(void)
         CASE(looking_records_nothing),
         CASE(profiles_give_the_digests),
         CASE(a_locked_file_is_waited_for),
+        CASE(digesting_operands_can_be_interrupted),
         CASE(a_missing_file_is_an_error_of_its_path),
         CASE(any_allocation_may_fail),
     };

@@ -163,6 +163,33 @@ static void every_failed_allocation_is_reported(void **s)
     sherd__digest_free(NULL);
 }
 
+static unsigned asked, ends_at;
+
+static bool interrupted(void *ctx)
+{
+    (void)ctx;
+    return ++asked == ends_at;
+}
+
+static void a_long_digest_asks_whether_to_stop(void **s)
+{
+    (void)s;
+    const sherd_hooks hooks = { .interrupted = interrupted };
+    static const double row[1000];
+    const sherd_view v = { row, SHERD_F64, 5000, 1000, 0, 1 }; /* 40 MB */
+    sherd__digest all, asking;
+    sherd_diag d = { 0 };
+    assert_int_equal(sherd__digest_view(&all, v, NULL), 0);
+    assert_int_equal(sherd__digest_view_asking(&asking, v, &hooks, NULL), 0);
+    assert_memory_equal(&asking, &all, sizeof all);
+    assert_in_range(asked, 8, 20);
+    ends_at = asked;
+    asked = 0;
+    assert_int_equal(sherd__digest_view_asking(&asking, v, &hooks, &d), SHERD_EINTERRUPTED);
+    assert_int_equal(asked, ends_at);
+    assert_string_equal(d.message, "interrupted");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -173,6 +200,7 @@ int main(void)
         cmocka_unit_test(any_strides_give_the_digest_of_the_values),
         cmocka_unit_test(missing_and_surplus_rows_are_refused),
         cmocka_unit_test(labels_separate_commitments),
+        cmocka_unit_test(a_long_digest_asks_whether_to_stop),
         cmocka_unit_test(every_failed_allocation_is_reported),
     };
     return cmocka_run_group_tests_name("store/digest", tests, scratch_setup, scratch_teardown);
