@@ -352,7 +352,8 @@ static void predict(sherd__product_run *w)
     sherd_forecast_options f = { .size = sizeof f,
                                  .cluster = w->cluster,
                                  .no_measurements = w->cli->verbose == 0,
-                                 .result = w->c };
+                                 .result = w->c,
+                                 .hooks = { .interrupted = sherd__cli_stops } };
     if (w->op != 0 || (!w->cli->json && (w->cli->quiet || w->cli->verbose == 0))) return;
     double began = sherd__clock_s();
     if (sherd__work_scheme(w)->takes & SHERD_TAKES_SHUFFLES)
@@ -444,7 +445,8 @@ static int certify(sherd__product_run *w, sherd_diag *d)
                                    .report = &w->report,
                                    .verdict = w->checked ? SHERD_EQUAL : SHERD_UNCHECKED,
                                    .without_inputs = sherd__opt_flag(w->cli, "certificate-public"),
-                                   .reused_metadata = w->usage == SHERD_META_REUSED };
+                                   .reused_metadata = w->usage == SHERD_META_REUSED,
+                                   .hooks = { .interrupted = sherd__cli_stops } };
     int err = sherd_certificate_make(w->certificate, &what, d);
     return err ? err
                : sherd_certificate_begin(w->certificate, sherd__opt_text(w->cli, "certificate"), d);

@@ -74,7 +74,8 @@ typedef struct sherd_forecast_options {
     const char *nodes_file; /* forecast for the nodes listed in this file, with their domains; host
                                names are not resolved. NULL: use nodes */
     bool same_host_domains; /* of nodes_file, as in sherd_cluster_options */
-    uint32_t nodes;         /* forecast for this number of nodes, each a domain of its own */
+    uint32_t nodes;         /* forecast for this number of nodes, each a domain of its own; 1 to
+                               65535 */
     uint64_t node_memory; /* budget of each; 0: half of a machine's memory like this one's, for all
                                nodes that share it */
     bool remote;          /* the nodes are on other machines */
@@ -85,7 +86,7 @@ typedef struct sherd_forecast_options {
                              derived from them if nodes are on this machine */
     bool no_time;         /* predict bytes only: nothing is computed, hidden or folded; no times */
     double *result;       /* work space of n x m doubles, which is overwritten; NULL: allocated */
-    sherd_hooks hooks;    /* of sherd_choices_forecast: progress counts choices */
+    sherd_hooks hooks;    /* interruption; of sherd_choices_forecast: progress counts choices */
 } sherd_forecast_options;
 
 /**
@@ -94,7 +95,8 @@ typedef struct sherd_forecast_options {
  * partition of the forecast; without one another partition is drawn. Some cells are hidden and
  * folded to measure how long that takes; nothing is sent. blind: no masks are used up. Errors:
  * those that sherd_multiply returns before it sends anything; SHERD_ERANGE: the result is too large
- * to be measured with (1 GiB), unless no_time or no_measurements is set.
+ * to be measured with (1 GiB), unless no_time or no_measurements is set; SHERD_EINTERRUPTED. *out is
+ * unchanged then.
  */
 SHERD_API int sherd_forecast_multiply(sherd_view a, sherd_view b, const sherd_product_options *opt,
                                       const sherd_forecast_options *f, sherd_forecast *out,

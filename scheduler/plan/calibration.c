@@ -15,6 +15,7 @@
 
 #include "core/alloc.h"
 #include "core/clock.h"
+#include "core/hooks.h"
 #include "scheduler/plan/kernel_rates.h"
 #include "wire/session.h"
 
@@ -27,6 +28,7 @@
 
 typedef struct rehearsal {
     sherd__prepared *p;
+    const sherd_hooks *hooks;
     sherd__scheme_shape shape;
     sherd__cell_work *kept; /* WINDOW for each slot */
     uint8_t *zeros;         /* zeros_len bytes, at least one answer */
@@ -52,6 +54,7 @@ static int hide(rehearsal *r, uint32_t panel, bool *empty)
     let_go(kept, slots);
     double began = sherd__clock_busy_s();
     for (uint32_t slot = 0; slot < slots && !err; slot++) {
+        if (sherd__hooks_interrupted(r->hooks)) return SHERD_EINTERRUPTED;
         err = h->ops->hide(h->ctx, (sherd__cell){ slot, 0, panel }, &kept[slot]);
         empty[slot] = kept[slot].empty;
     }
@@ -172,10 +175,11 @@ static uint64_t answers_bytes(const sherd__scheme_shape *s)
     return each > ANSWERS_BYTES ? each : ANSWERS_BYTES;
 }
 
-int sherd__rehearse(sherd__calibration *out, sherd__prepared *p, const sherd__traffic *t)
+int sherd__rehearse(sherd__calibration *out, sherd__prepared *p, const sherd__traffic *t,
+                    const sherd_hooks *hooks)
 {
     const sherd__kernel_rates here = sherd__kernel_rates_here();
-    rehearsal r = { .p = p };
+    rehearsal r = { .p = p, .hooks = hooks };
     int err = SHERD_OK;
     *out = (sherd__calibration){ 0 };
     p->hiding.ops->shape(p->hiding.ctx, &r.shape);

@@ -182,6 +182,7 @@ int sherd_choices_forecast(sherd_choices *c, const sherd_forecast_options *f, sh
         err = one->why.code ? one->why.code
                             : sherd_forecast_multiply(c->a, c->b, &one->opt, &with, &one->forecast,
                                                       &one->why);
+        if (err == SHERD_EINTERRUPTED) return sherd__fail(d, err, NULL, "interrupted");
         if (err) one->why.code = err;
         else possible++;
         if (!err && !with.no_time)

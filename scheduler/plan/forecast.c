@@ -15,6 +15,7 @@
 #include "core/cpu.h"
 #include "core/diag.h"
 #include "core/field.h"
+#include "core/hooks.h"
 #include "core/memory.h"
 #include "core/options.h"
 #include "matrix/gemm.h"
@@ -144,6 +145,8 @@ static int read_nodes(forecast *w, const sherd_forecast_options *f, sherd_diag *
     return err;
 }
 
+#define NODES_MAX 65535u /* as of metadata */
+
 static int find_nodes(forecast *w, const sherd_forecast_options *f, sherd_diag *d)
 {
     if (f->cluster) {
@@ -151,6 +154,9 @@ static int find_nodes(forecast *w, const sherd_forecast_options *f, sherd_diag *
         return SHERD_OK;
     }
     if (f->nodes_file) return read_nodes(w, f, d);
+    if (f->nodes > NODES_MAX)
+        return sherd__fail(d, SHERD_EINVAL, NULL, "a forecast for %u nodes: expected at most %u",
+                           f->nodes, NODES_MAX);
     w->domain = sherd__calloc(f->nodes, sizeof *w->domain);
     if (!w->domain) return sherd__fail_memory(d, "the nodes of the forecast");
     for (uint32_t i = 0; i < f->nodes; i++) w->domain[i] = i;
@@ -288,7 +294,7 @@ static int measure(forecast *w, const sherd__traffic *t, const sherd_forecast_op
     }
     sherd__blas_threads_set(1);
     if (!(told_speed(w, t, f) > 0)) c = sherd__contention_begin(others_of(w, task.residues), &task);
-    int err = sherd__rehearse(&m->own, &w->p, t);
+    int err = sherd__rehearse(&m->own, &w->p, t, &f->hooks);
     if (!err) {
         m->pace = sherd__kernel_rates_here();
         fill_rates(rates, f, &w->nodes);
@@ -365,12 +371,18 @@ static void predict(sherd_forecast *out, const forecast *w, const sherd__traffic
     out->bound = bounds[cost.bound ? cost.bound : SHERD__BOUND_HERE];
 }
 
+static int ask(const sherd_forecast_options *f)
+{
+    return sherd__hooks_interrupted(&f->hooks) ? SHERD_EINTERRUPTED : SHERD_OK;
+}
+
 static int run(sherd_forecast *out, forecast *w, const sherd_forecast_options *f, sherd_diag *d)
 {
     sherd__traffic t;
     measured m = { .gflops = 0 };
     look(out, w);
     int err = sherd__traffic_count(&t, &w->p, w->alike);
+    if (!err) err = ask(f);
     if (!err && !f->no_time) {
         static pthread_mutex_t blas = PTHREAD_MUTEX_INITIALIZER; /* of the BLAS threads */
         pthread_mutex_lock(&blas);
@@ -378,10 +390,12 @@ static int run(sherd_forecast *out, forecast *w, const sherd_forecast_options *f
          * disturb the other measurements or the product itself. */
         double own = f->rates.gflops;
         if (!(own > 0) && !f->no_measurements) own = own_speed(w->a.rows, w->a.cols, w->b.cols);
-        err = measure(w, &t, f, &m, &out->rates);
+        err = ask(f);
+        if (!err) err = measure(w, &t, f, &m, &out->rates);
         if (!err) find_own(out, w, &m, own);
         pthread_mutex_unlock(&blas);
     }
+    if (err == SHERD_EINTERRUPTED) return sherd__fail(d, err, NULL, "interrupted");
     if (err) return sherd__fail(d, err, NULL, "cannot forecast: %s", sherd_strerror(err));
     out->tasks = t.tasks;
     out->bytes_out = t.out;
@@ -418,7 +432,8 @@ static int forecast_product(sherd_view a, sherd_view b, const sherd_product_opti
                                       &w.nodes, opt, d);
         w.prepare_s = sherd__clock_busy_s() - began;
         if (!err) {
-            err = run(out, &w, f, d);
+            err = ask(f) ? sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted")
+                         : run(out, &w, f, d);
             sherd__prepared_fini(&w.p);
         }
     }
@@ -438,7 +453,7 @@ int sherd_forecast_multiply(sherd_view a, sherd_view b, const sherd_product_opti
     if (!err) err = sherd__options_read(&with, sizeof with, f, "sherd_forecast_options", d);
     if (err) return err;
     err = forecast_product(a, b, &own, &with, &found, d);
-    sherd__result_write(out, &found, sizeof found);
+    if (!err) sherd__result_write(out, &found, sizeof found);
     return err;
 }
 

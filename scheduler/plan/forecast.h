@@ -42,12 +42,12 @@ int sherd__traffic_count(sherd__traffic *out, const sherd__prepared *p, bool ali
 
 /** Estimates seconds of the coordinator's threads for the whole product from a few of its cells; p
  *  cannot be used afterwards. For a scheme that cannot be calibrated (blind, because each mask may
- *  be used only once), the time is estimated from the number of bytes. */
+ *  be used only once), the time is estimated from the number of bytes. SHERD_EINTERRUPTED: hooks. */
 typedef struct sherd__calibration {
     double hide_s, fold_s, fill_s;
 } sherd__calibration;
-int sherd__rehearse(sherd__calibration *out, sherd__prepared *p,
-                    const sherd__traffic *t) SHERD_MUST;
+int sherd__rehearse(sherd__calibration *out, sherd__prepared *p, const sherd__traffic *t,
+                    const sherd_hooks *hooks) SHERD_MUST;
 /** Returns what sherd__rehearse would measure on a typical machine, from the number of bytes: right
  *  within a factor of two or so. */
 sherd__calibration sherd__calibration_typical(const sherd__prepared *p, const sherd__traffic *t);

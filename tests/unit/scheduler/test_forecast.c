@@ -67,6 +67,60 @@ static void a_result_too_large_to_rehearse_is_reported_with_the_limit(void **sta
                                 "(no_time)");
 }
 
+static void a_forecast_that_fails_leaves_its_result(void **state)
+{
+    (void)state;
+    const sherd_view a = { .rows = 8, .cols = 4, .dtype = SHERD_F64 },
+                     b = { .rows = 4, .cols = 3, .dtype = SHERD_F64 };
+    sherd_forecast_options with = { .size = sizeof with, .nodes = 3, .remote = true, .no_time = true };
+    sherd_forecast f = { .size = sizeof f, .tasks = 77, .bound = "mine" };
+    sherd_product_options o = options();
+    sherd_diag d = { 0 };
+    assert_int_equal(sherd_forecast_multiply(a, a, &o, &with, &f, NULL), SHERD_ESHAPE);
+    with.nodes = 65536;
+    assert_int_equal(sherd_forecast_multiply(a, b, &o, &with, &f, &d), SHERD_EINVAL);
+    assert_string_equal(d.message, "a forecast for 65536 nodes: expected at most 65535");
+    assert_true(f.tasks == 77 && strcmp(f.bound, "mine") == 0);
+    with.nodes = 1000;
+    d = (sherd_diag){ 0 };
+    if (sherd_forecast_multiply(a, b, &o, &with, &f, &d)) fail_msg("%s", d.message);
+    assert_int_equal(f.nodes, 1000);
+}
+
+static unsigned asked, ends_at;
+
+static bool interrupted(void *ctx)
+{
+    (void)ctx;
+    return ++asked == ends_at;
+}
+
+/* Ends the forecast at each of its questions. */
+static void a_forecast_can_be_interrupted_at_each_question(void **state)
+{
+    (void)state;
+    const sherd_view a = { .rows = 64, .cols = 40, .dtype = SHERD_F64 },
+                     b = { .rows = 40, .cols = 30, .dtype = SHERD_F64 };
+    const sherd_forecast_options with = { .size = sizeof with,
+                                          .nodes = 3,
+                                          .node_memory = MEMORY,
+                                          .rates = { .session = 1e9, .link = 1e9 },
+                                          .hooks = { .interrupted = interrupted } };
+    sherd_forecast f = { .size = sizeof f, .tasks = 77 };
+    sherd_product_options o = options();
+    int err = SHERD_EINTERRUPTED;
+    for (ends_at = 1; err && ends_at < 100; ends_at++) {
+        sherd_diag d = { 0 };
+        asked = 0;
+        err = sherd_forecast_multiply(a, b, &o, &with, &f, &d);
+        if (!err) break;
+        assert_int_equal(err, SHERD_EINTERRUPTED);
+        assert_string_equal(d.message, "interrupted");
+        assert_true(asked == ends_at && f.tasks == 77);
+    }
+    assert_true(err == 0 && asked >= 5 && f.tasks != 77); /* also while cells are hidden */
+}
+
 /* Writes a node file of these lines, each with a key of its own; *with refers to it. */
 static void list_nodes(char path[32], const char *const *lines, uint32_t len,
                        sherd_forecast_options *with)
@@ -135,6 +189,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_product_of_a_hundred_shares_can_be_predicted),
         cmocka_unit_test(a_prediction_uses_the_domains_of_a_node_file),
+        cmocka_unit_test(a_forecast_that_fails_leaves_its_result),
+        cmocka_unit_test(a_forecast_can_be_interrupted_at_each_question),
         cmocka_unit_test(a_result_too_large_to_rehearse_is_reported_with_the_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
