@@ -214,10 +214,13 @@ double sherd__devices_gflops(const sherd__devices *ds, bool residues)
 {
     uint32_t needs = residues ? SHERD__DOES_RESIDUES : SHERD__DOES_F64;
     double most = 1;
+    pthread_mutex_lock(&lock);
     for (uint32_t i = 0; i < ds->count; i++) {
         const sherd__device *v = &ds->list[i].what;
-        if (v->does & needs && rate_of(v, needs) > most) most = rate_of(v, needs);
+        bool runs = !ds->list[i].lost && v->does & needs;
+        if (runs && rate_of(v, needs) > most) most = rate_of(v, needs);
     }
+    pthread_mutex_unlock(&lock);
     return most;
 }
 

@@ -35,9 +35,9 @@ static void *numbers(size_t rows, size_t cols, size_t each)
     return sherd__mul(rows, cols, &len) && sherd__mul(len, each, &len) ? sherd__alloc(len) : NULL;
 }
 
-static void forget(const products *p, void *x, size_t rows, size_t cols)
+static void forget(const products *p, void *x, size_t bytes)
 {
-    if (x && p->own) sherd__wipe(x, rows * cols * sizeof(double));
+    if (x && p->own) sherd__wipe(x, bytes);
     sherd__free(x);
 }
 
@@ -57,7 +57,7 @@ static void keep(void *ctx, uint8_t *bytes, uint64_t len)
 static void operand_free(const products *p, operand *o)
 {
     sherd__fragment_free(o->fragment);
-    forget(p, o->copy, o->rows, o->cols);
+    forget(p, o->copy, o->rows * o->cols * sizeof *o->copy);
 }
 
 /* Turns whole numbers into int64, in place. */
@@ -120,13 +120,13 @@ static int plain(const products *p, const operand *a, const operand *b, double *
     if (!err && a->fixed) sherd__fixed_unscale(a->fixed, b->fixed, out, n * m);
     for (size_t i = 0; i < n && !err && out != c; i++)
         memcpy(c + i * ldc, out + i * m, m * sizeof *c);
-    if (out != c) forget(p, out, n, m);
+    if (out != c) forget(p, out, n * m * sizeof *out);
     return err;
 }
 
 /* Recombines residues of a * b, one matrix for each prime after the other, and scales back. */
-static int recombine(const sherd__crt *crt, const uint8_t *residues, const operand *a,
-                     const operand *b, double *c, size_t ldc)
+static int recombine(const products *p, const sherd__crt *crt, const uint8_t *residues,
+                     const operand *a, const operand *b, double *c, size_t ldc)
 {
     const size_t n = a->rows, m = b->cols;
     const int shift = a->fixed->scale + b->fixed->scale;
@@ -141,7 +141,7 @@ static int recombine(const sherd__crt *crt, const uint8_t *residues, const opera
         }
         if (!err) sherd__crt_f64(crt, part, m, shift, c + i * ldc);
     }
-    sherd__free(row);
+    forget(p, row, crt->count * m * sizeof *row);
     return err == SHERD_EFRAME ? SHERD_EDEVICE : err; /* no residue: the device is wrong */
 }
 
@@ -163,8 +163,8 @@ static int modular(const products *p, const operand *a, const operand *b, double
                                   .len = n * m * primes * SHERD__RESIDUE_BYTES } };
     memcpy(t.primes, crt.p, primes * sizeof *crt.p);
     err = run(p, &t, a, b, out, d);
-    if (!err) err = recombine(&crt, out, a, b, c, ldc);
-    sherd__free(out);
+    if (!err) err = recombine(p, &crt, out, a, b, c, ldc);
+    forget(p, out, t.result.len);
     return err;
 }
 

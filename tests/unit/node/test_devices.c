@@ -326,6 +326,10 @@ static void a_task_goes_to_the_device_that_is_fastest_for_its_kind(void **s)
     assert_int_equal(device_for(&ds, &b, true), 1);
     assert_true(sherd__devices_gflops(&ds, false) == 10);
     assert_true(sherd__devices_gflops(&ds, true) == 100);
+    ds.list[1].lost = true;
+    assert_true(sherd__devices_gflops(&ds, true) == 10);
+    ds.list[0].lost = true;
+    assert_true(sherd__devices_gflops(&ds, false) == 1);
     sherd__fragment_free(b.fragment);
 }
 

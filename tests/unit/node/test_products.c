@@ -2,6 +2,8 @@
  * Products of passes on devices with memory of their own: in fixed point they have the bits of this
  * machine for all behaviours of devices, and nothing is left on the devices. Products that devices
  * do not support are computed here, unless all devices are lost or the examples are the node's own.
+ *
+ * link: -Wl,--wrap=sherd__wipe
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,6 +15,7 @@
 
 #include "core/alloc.h"
 #include "core/rand.h"
+#include "core/wipe.h"
 #include "node/products.h"
 #include "sherd/mat.h"
 #include "tests/support/remote.h"
@@ -197,6 +200,34 @@ static void with_own_examples_every_failure_is_a_device_error(void **s)
     assert_int_equal(stop(m).dones, 1);
 }
 
+static size_t wanted[2], wiped[2]; /* sizes of memory, and how often such was wiped */
+
+void __wrap_sherd__wipe(void *p, size_t len);
+void __real_sherd__wipe(void *p, size_t len);
+
+void __wrap_sherd__wipe(void *p, size_t len)
+{
+    for (size_t i = 0; i < 2; i++) wiped[i] += len == wanted[i];
+    __real_sherd__wipe(p, len);
+}
+
+/* The residues of the result, and one row of them as numbers. */
+static void results_of_own_examples_are_wiped_as_residues_too(void **s)
+{
+    enum { N = 5, K = 40, COLS = 7, PRIMES = 3 };
+    (void)s;
+    sherd_multiplier m = start((remote_options){ .seed = 4 }, true, 26);
+    for (size_t i = 0; i < N * K; i++) one[i] = 1 - 0x1p-25 * (double)below(1 << 20);
+    for (size_t i = 0; i < K * COLS; i++) two[i] = 1 - 0x1p-25 * (double)below(1 << 20);
+    sherd_view a = sherd_view_c(one, SHERD_F64, N, K), b = sherd_view_c(two, SHERD_F64, K, COLS);
+    wanted[0] = PRIMES * N * COLS * 3;
+    wanted[1] = PRIMES * COLS * 8;
+    wiped[0] = wiped[1] = 0;
+    assert_int_equal(sherd_multiplier_multiply(m, a, b, got, COLS, NULL), 0);
+    assert_true(wiped[0] == 1 && wiped[1] == 1);
+    (void)stop(m);
+}
+
 /* The rows of a steady device's products do not depend on their place or on other rows. */
 static void a_row_of_a_steady_product_equals_the_product_of_that_row(void **s)
 {
@@ -298,6 +329,7 @@ int main(void)
         cmocka_unit_test(another_device_takes_over_from_a_lost_one),
         cmocka_unit_test(if_all_devices_are_lost_products_fail),
         cmocka_unit_test(with_own_examples_every_failure_is_a_device_error),
+        cmocka_unit_test(results_of_own_examples_are_wiped_as_residues_too),
         cmocka_unit_test(a_row_of_a_steady_product_equals_the_product_of_that_row),
         cmocka_unit_test(products_that_devices_do_not_support_are_computed_here),
         cmocka_unit_test(nonfinite_numbers_are_a_range_error),
