@@ -64,7 +64,7 @@ static int check(verification *v, const sherd__cli *cli, sherd_diag *d)
         opt.names[i] = v->in[i].path;
     }
     v->check = (sherd_check){ .size = sizeof v->check, .seconds = -1 };
-    int err = sherd_certificate_verify(v->certificate, matrices, &opt, &v->check, d);
+    int err = sherd_certificate_verify(v->certificate, matrices, v->len, &opt, &v->check, d);
     v->checked = v->check.seconds >= 0;
     sherd_check_options how = { .size = sizeof how, .hooks = opt.hooks };
     v->distance.size = sizeof v->distance;

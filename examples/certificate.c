@@ -69,7 +69,7 @@ static int verify(const char *path, sherd_diag *d)
     int err = sherd_certificate_load(&certificate, path, d);
     if (err) return err;
     err = sherd_certificate_get(certificate, &info, d);
-    if (!err) err = sherd_certificate_verify(certificate, views, &opt, &found, d);
+    if (!err) err = sherd_certificate_verify(certificate, views, 3, &opt, &found, d);
     if (!err)
         printf("%s by %u nodes (%s), signed by %s: %llu entries, %s\n", info.operation, info.nodes,
                info.scheme, info.signer, (unsigned long long)found.entries,

@@ -561,7 +561,7 @@ static int check_digests(verification *v, sherd_diag *d)
     return SHERD_OK;
 }
 
-int sherd_certificate_verify(const sherd_certificate *c, const sherd_view *matrices,
+int sherd_certificate_verify(const sherd_certificate *c, const sherd_view *matrices, size_t len,
                              const sherd_verify_options *opt, sherd_check *out, sherd_diag *d)
 {
     static const char *const defaults[] = { "input 1", "input 2" };
@@ -572,6 +572,9 @@ int sherd_certificate_verify(const sherd_certificate *c, const sherd_view *matri
     if (!err && out) err = sherd__result_check(out, "sherd_check", d);
     if (!err) err = sherd_certificate_accept(c, own.signer, d);
     if (err) return err;
+    if (len != v.len)
+        return sherd__fail(d, SHERD_EINVAL, "give its inputs, then the result",
+                           "%s is about %u matrices, %zu are given", name_of(c), v.len, len);
     for (uint32_t i = 0; i < v.len; i++)
         v.names[i] = own.names[i] ? own.names[i] : i + 1 < v.len ? defaults[i] : "the result";
     v.hooks = sherd__hooks_begin(&own.hooks);

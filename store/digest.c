@@ -17,7 +17,7 @@
 #include "store/pack.h"
 
 #define PACK_BYTES ((size_t)128 << 10)
-#define ASK_BYTES  ((size_t)4 << 20) /* between two questions whether to stop */
+#define ASK_BYTES ((size_t)4 << 20) /* between two questions whether to stop */
 
 struct sherd__digest_stream {
     EVP_MD_CTX *md;

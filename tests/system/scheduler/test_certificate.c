@@ -114,7 +114,7 @@ static int verify(const sherd_certificate *one, sherd_view x, sherd_view y, sher
     const sherd_view matrices[] = { x, y, z };
     const sherd_verify_options opt = { .size = sizeof opt };
     *d = (sherd_diag){ 0 };
-    return sherd_certificate_verify(one, matrices, &opt, out, d);
+    return sherd_certificate_verify(one, matrices, 3, &opt, out, d);
 }
 
 static void an_exact_product_is_described_and_verified_bit_for_bit(void **s)
@@ -255,12 +255,12 @@ static void float_products_private_ones_and_element_wise_operations_verify(void 
     one = certificate_of(&x, NULL);
     const sherd_view both[] = { va(), x.what.result };
     const sherd_verify_options opt = { .size = sizeof opt };
-    assert_int_equal(sherd_certificate_verify(one, both, &opt, &found, NULL), 0);
+    assert_int_equal(sherd_certificate_verify(one, both, 2, &opt, &found, NULL), 0);
     assert_int_equal(sherd_certificate_get(one, &i, NULL), 0);
     assert_string_equal(i.operation, "tanh");
     assert_true(i.inputs == 1 && i.equal == SHERD_UNCHECKED && i.sample_missed_ppm > 0);
     t[5] += 1e-3;
-    assert_int_equal(sherd_certificate_verify(one, both, &opt, &found, NULL), SHERD_EDIFFERS);
+    assert_int_equal(sherd_certificate_verify(one, both, 2, &opt, &found, NULL), SHERD_EDIFFERS);
     sherd_certificate_free(one);
     sherd_report_fini(&x.report);
 }
@@ -277,6 +277,13 @@ static void other_matrices_are_refused(void **s)
     assert_int_equal(verify(one, vb(), va(), vc(), NULL, &d), SHERD_ESHAPE);
     assert_string_equal(d.message,
                         "input 1 is 17 x 13 of <f8, the certificate says 31 x 17 of <f8");
+    const sherd_view three[] = { va(), vb(), vc() };
+    for (size_t len = 0; len < 5; len++) {
+        d = (sherd_diag){ 0 };
+        if (len == 3) continue;
+        assert_int_equal(sherd_certificate_verify(one, three, len, NULL, NULL, &d), SHERD_EINVAL);
+        assert_non_null(strstr(d.message, "C.json is about 3 matrices"));
+    }
     const double third = a[3];
     a[3] += 1;
     assert_int_equal(verify(one, va(), vb(), vc(), NULL, &d), SHERD_EFORMAT);
@@ -471,7 +478,7 @@ static void making_and_verifying_can_be_interrupted(void **s)
         unsigned left = n;
         const sherd_verify_options how = { .size = sizeof how,
                                            .hooks = { .interrupted = interrupted, .ctx = &left } };
-        assert_int_equal(sherd_certificate_verify(one, matrices, &how, NULL, NULL),
+        assert_int_equal(sherd_certificate_verify(one, matrices, 3, &how, NULL, NULL),
                          SHERD_EINTERRUPTED);
     }
     sherd_certificate_free(one);
@@ -507,16 +514,13 @@ static void options_may_be_null(void **s)
     if (sherd_multiply(cluster, va(), vb(), c, M, NULL, &r, &d)) fail_msg("%s", d.message);
     if (sherd_check_result(va(), vb(), vc(), NULL, &found, &d)) fail_msg("%s", d.message);
     assert_true(found.equal && found.judged == SHERD_JUDGED_GAMMA);
-    const sherd_certified what = { .size = sizeof what,
-                                   .cluster = cluster,
-                                   .a = va(),
-                                   .b = vb(),
-                                   .result = vc(),
-                                   .report = &r };
+    const sherd_certified what = {
+        .size = sizeof what, .cluster = cluster, .a = va(), .b = vb(), .result = vc(), .report = &r
+    };
     made x = { .what = what };
     one = certificate_of(&x, NULL);
     const sherd_view matrices[] = { va(), vb(), vc() };
-    assert_int_equal(sherd_certificate_verify(one, matrices, NULL, NULL, &d), 0);
+    assert_int_equal(sherd_certificate_verify(one, matrices, 3, NULL, NULL, &d), 0);
     assert_int_equal(sherd_certificate_options(one, NULL, NULL), SHERD_EINVAL);
     sherd_certificate_free(one);
     sherd_report_fini(&r);

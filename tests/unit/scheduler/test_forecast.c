@@ -72,7 +72,9 @@ static void a_forecast_that_fails_leaves_its_result(void **state)
     (void)state;
     const sherd_view a = { .rows = 8, .cols = 4, .dtype = SHERD_F64 },
                      b = { .rows = 4, .cols = 3, .dtype = SHERD_F64 };
-    sherd_forecast_options with = { .size = sizeof with, .nodes = 3, .remote = true, .no_time = true };
+    sherd_forecast_options with = {
+        .size = sizeof with, .nodes = 3, .remote = true, .no_time = true
+    };
     sherd_forecast f = { .size = sizeof f, .tasks = 77, .bound = "mine" };
     sherd_product_options o = options();
     sherd_diag d = { 0 };
