@@ -45,7 +45,7 @@ static int check(sherd__cli *cli, const sherd_product_options *work, uint32_t *n
     char file[PATH_MAX];
     int err = read_options(&o, file, cli, d);
     o.work = work;
-    return err ? err : sherd_cluster_check(&o, nodes, here, d);
+    return err ? err : sherd_cluster_check(nodes, here, &o, d);
 }
 
 int sherd__nodes_file(char *file, size_t size, bool *same_host, sherd__cli *cli, sherd_diag *d)

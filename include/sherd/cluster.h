@@ -113,7 +113,7 @@ SHERD_API const sherd_field *sherd_node_info_fields(size_t *count);
  * Other errors: SHERD_EINVAL; SHERD_EOPEN, SHERD_EIO, SHERD_EFORMAT: of the list;
  * SHERD_EFEWNODES: no cluster is running; SHERD_ENOMEM.
  */
-SHERD_API int sherd_cluster_check(const sherd_cluster_options *opt, uint32_t *nodes, bool *loopback,
+SHERD_API int sherd_cluster_check(uint32_t *nodes, bool *loopback, const sherd_cluster_options *opt,
                                   sherd_diag *d) SHERD_MUST;
 SHERD_API int sherd_cluster_open(sherd_cluster **out, const sherd_cluster_options *opt,
                                  sherd_diag *d) SHERD_MUST;

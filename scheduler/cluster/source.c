@@ -181,7 +181,7 @@ void sherd__source_fini(sherd__source *s)
     sherd__peers_fini(&s->peers);
 }
 
-int sherd_cluster_check(const sherd_cluster_options *opt, uint32_t *nodes, bool *loopback,
+int sherd_cluster_check(uint32_t *nodes, bool *loopback, const sherd_cluster_options *opt,
                         sherd_diag *d)
 {
     sherd__source s;

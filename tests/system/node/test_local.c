@@ -107,11 +107,11 @@ static void nodes_run_until_they_are_stopped(void **state)
     sherd_cluster_options where = { .size = sizeof where,
                                     .running = true,
                                     .running_folder = folder };
-    assert_int_equal(sherd_cluster_check(&where, &nodes, &loopback, NULL), 0);
+    assert_int_equal(sherd_cluster_check(&nodes, &loopback, &where, NULL), 0);
     assert_true(nodes == 3 && loopback);
     assert_int_equal(sherd_local_nodes_file(folder, file, sizeof file, NULL), 0);
     where = (sherd_cluster_options){ .size = sizeof where, .nodes_file = file };
-    assert_int_equal(sherd_cluster_check(&where, &nodes, &loopback, NULL), 0);
+    assert_int_equal(sherd_cluster_check(&nodes, &loopback, &where, NULL), 0);
     assert_int_equal(sherd_local_nodes_file(folder, file, 8, NULL), SHERD_EINVAL);
     multiply_over_the_running_ones();
 

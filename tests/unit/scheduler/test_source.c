@@ -21,7 +21,7 @@ static const char here[] = "127.0.0.1:1 domain=a\n[::1]:2 domain=b\nlocalhost:3 
 static int check(const sherd_cluster_options *o, uint32_t *nodes, bool *loopback, sherd_diag *d)
 {
     *d = (sherd_diag){ 0 };
-    return sherd_cluster_check(o, nodes, loopback, d);
+    return sherd_cluster_check(nodes, loopback, o, d);
 }
 
 static void nodes_are_counted_and_looked_at(void **state)
