@@ -10,7 +10,7 @@ static int find_operation(sherd__cli *cli, sherd_op *op, unsigned *operands, she
                                          "relu",    "tanh",  "exp",    NULL };
     char hint[80];
     const char *name = cli->args[0], *near = sherd__suggest(name, names);
-    *op = (sherd_op)sherd_op_find(name);
+    *op = sherd_op_find(name);
     *operands = sherd_op_operands(*op);
     if (*operands == 0 || *op == SHERD_OP_PRODUCT) {
         snprintf(hint, sizeof hint, "did you mean %s?", near ? near : "");

@@ -43,7 +43,8 @@ enum {
     SHERD__OPT_HIDDEN = 8,    /* works, but is not listed */
     SHERD__OPT_STREAM = 16,   /* an output file; - is standard output */
     SHERD__OPT_SCHEMES = 32, /* the choices are the names of all schemes, and its help lists them */
-    SHERD__OPT_NETWORK = 64  /* its help leaves out schemes that networks cannot use */
+    SHERD__OPT_NETWORK = 64, /* its help leaves out schemes that networks cannot use */
+    SHERD__OPT_BACKENDS = 128 /* the choices are auto and the names of all backends */
 };
 
 /** One row of a verb's option table. Members left out are zero. */

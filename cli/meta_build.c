@@ -56,7 +56,7 @@ static int read_operation(const char *text, sherd_meta_operation *op, sherd_diag
     *op = (sherd_meta_operation){ .n = 0 };
     int got = sscanf(text, "%63[^=]=%31[a-z]:%" SCNu64 "x%" SCNu64 "x%" SCNu64 "%c", name, kind, &n,
                      &k, &m, &rest);
-    op->kind = (sherd_op)(got >= 2 ? sherd_op_find(kind) : 0);
+    op->kind = got >= 2 ? sherd_op_find(kind) : (sherd_op)0;
     bool dot = op->kind == SHERD_OP_PRODUCT;
     const char *meant = got >= 2 && !op->kind ? nearest_kind(kind) : NULL;
     if (meant) {

@@ -76,7 +76,6 @@ int sherd__node_read(sherd__cli *cli, sherd_node_options *o, sherd_node_data *da
     return err ? err : read_data(cli, data, o, d);
 }
 
-static const char *const choices_backend[] = { "auto", "cpu", NULL };
 static const char *const choices_selftest[] = { "full", "quick", NULL };
 
 /* clang-format off */
@@ -132,7 +131,7 @@ const sherd__option sherd__node_options_table[] = {
       .preset = "20000", .help = "--data: most rounds in one day (UTC), of all trainings" },
     SHERD__OPT_THREADS,
     { .name = "backend", .type = SHERD__CHOICE, .arg = "NAME", .preset = "auto",
-      .choices = choices_backend, .help = "what computes: auto or cpu" },
+      .flags = SHERD__OPT_BACKENDS, .help = "what computes" },
     { .name = "connections", .type = SHERD__INT, .arg = "N", .preset = "64", .min = 1, .max = 10000,
       .help = "most connections of coordinators and members at a time" },
     { .name = "record", .type = SHERD__DIR, .arg = "DIR", .flags = SHERD__OPT_ONLY_ARGV,

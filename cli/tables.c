@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/options.h"
+#include "sherd/node.h"
 
 const char *const sherd__choices_bind_to[] = { "core", "none", NULL };
 const char *const sherd__choices_progress[] = { "auto", "bar", "plain", "none", NULL };
@@ -54,8 +55,21 @@ static const char *const *scheme_names(void)
     return names;
 }
 
+#define BACKENDS_MAX 16
+
+static const char *const *backend_names(void)
+{
+    static const char *names[BACKENDS_MAX + 2] = { "auto" };
+    for (size_t i = 0; sherd_backend_name(i); i++) {
+        assert(i < BACKENDS_MAX);
+        names[i + 1] = sherd_backend_name(i);
+    }
+    return names;
+}
+
 const char *const *sherd__option_choices(const sherd__option *o)
 {
+    if (o->flags & SHERD__OPT_BACKENDS) return backend_names();
     return o->flags & SHERD__OPT_SCHEMES ? scheme_names() : o->choices;
 }
 
@@ -69,6 +83,8 @@ const char *sherd__option_help(const sherd__option *o, char out[320])
     const sherd_scheme_info *s;
     int at = snprintf(out, 320, "%s", o->help);
     const char *between = ": ";
+    for (size_t i = 0; o->flags & SHERD__OPT_BACKENDS && backend_names()[i] && at < 320; i++)
+        at += snprintf(out + at, 320 - (size_t)at, "%s%s", i ? ", " : ": ", backend_names()[i]);
     for (size_t i = 0; o->flags & SHERD__OPT_SCHEMES && (s = sherd_scheme_at(i)); i++) {
         if (o->flags & SHERD__OPT_NETWORK && !sherd_scheme_for_network(s->scheme)) continue;
         const char *what = !sherd_scheme_private(s->scheme) ? " (not private)"

@@ -456,7 +456,7 @@ static int check_signer(const sherd_certificate *c, const char *wanted, sherd_di
 static sherd_op operation_of(const sherd_certificate *c)
 {
     if (strcmp(c->c.operation, "product") == 0) return SHERD_OP_PRODUCT;
-    sherd_op op = (sherd_op)sherd_op_find(c->c.operation);
+    sherd_op op = sherd_op_find(c->c.operation);
     return op == SHERD_OP_PRODUCT ? 0 : op;
 }
 

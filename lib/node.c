@@ -95,17 +95,25 @@ static int check_name(const char *what, const char *name, sherd_diag *d)
                        "%s \"%.80s\" is empty, too long or has other characters", what, name);
 }
 
+static const sherd__backend *const backends[] = { &sherd__backend_cpu };
+enum { BACKENDS = sizeof backends / sizeof *backends };
+
+const char *sherd_backend_name(size_t i)
+{
+    return i < BACKENDS ? backends[i]->name : NULL;
+}
+
 /* Chooses the backend by its name. */
 static int find_backend(const sherd__backend **out, const char *name, sherd_diag *d)
 {
-    static const sherd__backend *const all[] = { &sherd__backend_cpu };
-    if (!name || strcmp(name, "auto") == 0) name = "cpu";
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (strcmp(all[i]->name, name) == 0) {
-            *out = all[i];
+    if (!name || strcmp(name, "auto") == 0) name = backends[0]->name;
+    for (size_t i = 0; i < BACKENDS; i++)
+        if (strcmp(backends[i]->name, name) == 0) {
+            *out = backends[i];
             return SHERD_OK;
         }
-    return sherd__fail(d, SHERD_EUNSUPPORTED, "auto or cpu", "there is no backend \"%.40s\"", name);
+    return sherd__fail(d, SHERD_EUNSUPPORTED, "sherd_backend_name lists them; auto chooses",
+                       "there is no backend \"%.40s\"", name);
 }
 
 /* ---- keys and lists -------------------------------------------------------------------------- */

@@ -207,11 +207,11 @@ const char *sherd_op_name(sherd_op op)
     return op < OPERATIONS ? operations[op].name : NULL;
 }
 
-int sherd_op_find(const char *name)
+sherd_op sherd_op_find(const char *name)
 {
-    for (int op = 0; op < (int)OPERATIONS; op++)
-        if (operations[op].name && strcmp(name, operations[op].name) == 0) return op;
-    return 0;
+    for (unsigned op = 0; op < OPERATIONS; op++)
+        if (operations[op].name && strcmp(name, operations[op].name) == 0) return (sherd_op)op;
+    return (sherd_op)0;
 }
 
 int sherd__map_f64(uint32_t op, const double *a, const double *b, size_t n, double *out)

@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <limits.h>
+#include <string.h>
 
 #include "core/diag.h"
 #include "matrix/view.h"
@@ -33,6 +34,13 @@ size_t sherd_dtype_size(sherd_dtype t)
 const char *sherd_dtype_name(sherd_dtype t)
 {
     return known(t) ? dtypes[t].name : NULL;
+}
+
+sherd_dtype sherd_dtype_find(const char *name)
+{
+    for (unsigned t = 0; t < sizeof dtypes / sizeof *dtypes; t++)
+        if (dtypes[t].name && strcmp(dtypes[t].name, name) == 0) return (sherd_dtype)t;
+    return (sherd_dtype)0;
 }
 
 sherd_view sherd_view_c(const void *data, sherd_dtype dtype, size_t rows, size_t cols)

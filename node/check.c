@@ -10,8 +10,20 @@
 #include "crypto/fragment_make.h"
 #include "matrix/sparse.h"
 #include "sherd/mat.h"
+#include "sherd/op.h"
 
 typedef unsigned long long ull;
+
+/* Coordinators send a sherd_op as the operation of a task. */
+#define SAME(wire, op) _Static_assert((int)(wire) == (int)(op), "an operation has one number")
+SAME(SHERD__OP_MULTIPLY, SHERD_OP_PRODUCT);
+SAME(SHERD__OP_SIGMOID, SHERD_OP_SIGMOID);
+SAME(SHERD__OP_MINUS, SHERD_OP_MINUS);
+SAME(SHERD__OP_SQUARE, SHERD_OP_SQUARE);
+SAME(SHERD__OP_TIMES, SHERD_OP_TIMES);
+SAME(SHERD__OP_RELU, SHERD_OP_RELU);
+SAME(SHERD__OP_TANH, SHERD_OP_TANH);
+SAME(SHERD__OP_EXP, SHERD_OP_EXP);
 
 size_t sherd__wire_size(uint8_t dtype)
 {

@@ -132,7 +132,7 @@ static int get_operation(context *c, sherd__metafile *f, json_t *object, size_t 
     const char *kind = json_string_value(json_object_get(object, "kind"));
     if (!name || strlen(name) >= sizeof op.name) return bad(c, "name", "a short name");
     memcpy(op.name, name, strlen(name) + 1);
-    op.kind = (sherd_op)(kind ? sherd_op_find(kind) : 0);
+    op.kind = kind ? sherd_op_find(kind) : (sherd_op)0;
     if (!op.kind) return bad(c, "kind", "an operation that is known");
     err = get_shape(c, object, &op);
     if (!err) err = get_digest(c, object, "operands", op.operands, &op.used);

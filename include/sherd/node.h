@@ -81,7 +81,7 @@ typedef struct sherd_node_options {
                              this machine's */
     uint32_t threads;       /* of products in this process (sherd_blas_threads_set); 0: unchanged */
     uint32_t connections;   /* most connections of coordinators and members at a time; 0: 64 */
-    const char *backend;    /* what computes: "cpu"; NULL, "auto": chosen */
+    const char *backend;    /* what computes: a sherd_backend_name; NULL, "auto": chosen */
     bool quick_test;        /* test the backend's correctness at small sizes only and estimate its
                              speed from them */
     const char *record_dir; /* new folder in which to record all bytes sent to and received from
@@ -102,6 +102,9 @@ typedef struct sherd_node_options {
     const char *cores; /* binds all threads of this process to these cores, as "0,2,3", as long as
                           other processes do not use them; NULL: unbound */
 } sherd_node_options;
+
+/** Returns the name of the i-th backend, such as "cpu"; NULL after the last. */
+SHERD_API const char *sherd_backend_name(size_t i);
 
 /**
  * Starts a node. It listens and serves when the call returns, until it is ended. The caller frees

@@ -25,7 +25,7 @@ typedef enum sherd_op {
  *  "tanh" or "exp"; NULL for a number that is not an operation. */
 SHERD_API const char *sherd_op_name(sherd_op op);
 /** Returns the operation of that name, or 0. */
-SHERD_API int sherd_op_find(const char *name);
+SHERD_API sherd_op sherd_op_find(const char *name);
 /** Returns the number of operands, 1 or 2; 0 for a number that is not an operation. */
 SHERD_API unsigned sherd_op_operands(sherd_op op);
 

@@ -258,6 +258,8 @@ static void options_that_cannot_be_are_refused(void **state)
     WITH(name, "a b", SHERD_EINVAL, "name \"a b\"");
     WITH(domain, "", SHERD_EINVAL, "domain \"\"");
     WITH(backend, "abacus", SHERD_EUNSUPPORTED, "abacus");
+    assert_string_equal(sherd_backend_name(0), "cpu");
+    assert_null(sherd_backend_name(1));
     WITH(allow, NULL, SHERD_EINVAL, "no allow-list");
     WITH(allow, "# no line\n", SHERD_EFORMAT, "lists no coordinator");
     WITH(allow, "x y", SHERD_EFORMAT, "allow-list:1");

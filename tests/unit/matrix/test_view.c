@@ -151,6 +151,13 @@ static void an_inconsistent_view_is_refused(void **s)
     assert_int_equal(sherd_dtype_size((sherd_dtype)99), 0);
     assert_null(sherd_dtype_name((sherd_dtype)-1));
     assert_string_equal(sherd_dtype_name(SHERD_U16), "<u2");
+    for (int t = SHERD_F64; t <= SHERD_I64; t++)
+        assert_int_equal(sherd_dtype_find(sherd_dtype_name((sherd_dtype)t)), t);
+    static const char *const none[] = { "", "f8", "<f80", ">f8", "float64", "<f16" };
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        assert_int_equal(sherd_dtype_find(none[i]), 0);
+    v = sherd_view_c(x, sherd_dtype_find("<c16"), 1, 1);
+    assert_int_equal(sherd__view_check(v, "B", NULL), SHERD_EINVAL);
 }
 
 static void scans_count_what_a_loop_counts(void **s)
