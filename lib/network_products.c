@@ -42,6 +42,9 @@ int sherd__network_products_read(sherd__network_products *p, const sherd_product
     sherd__product_options_init(&p->opt);
     int err = opt ? sherd__product_options_read(&p->opt, opt, d) : SHERD_OK;
     if (err) return err;
+    /* The caller's strings need not outlive this call, and none of them names an operand here. */
+    p->opt.name_a = p->opt.name_b = p->opt.masks = p->opt.masks_state = NULL;
+    p->opt.profile_a = p->opt.profile_b = NULL;
     const sherd_scheme_info *s = sherd_scheme_describe(p->opt.scheme);
     if (!sherd_scheme_for_network(p->opt.scheme)) return refuse_scheme(&p->opt, d);
     if (nodes && s->exact_only) p->opt.exact = true;

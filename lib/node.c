@@ -371,11 +371,11 @@ int sherd__node_start_with(sherd_node **out, const sherd_node_options *opt,
     n->o.backend = backend;
     err = fill_options(n, &o, d);
     if (!err) err = open_data(n, &o, d);
-    if (!err) err = start_record(n, o.record_dir, d);
     if (!err) err = read_keys(n, &o, d);
     if (!err) err = go_on(&o, d);
     if (!err) err = sherd__server_open(&n->server, &n->o, &n->allowed, d);
-    n->o.name = n->o.domain = n->o.cores = NULL; /* the caller's, and not read again */
+    if (!err) err = start_record(n, o.record_dir, d); /* last: a start that fails leaves none */
+    n->o.name = n->o.domain = n->o.cores = NULL;      /* the caller's, and not read again */
     if (!err) err = start_thread(n, d);
     if (err) {
         free_node(n);

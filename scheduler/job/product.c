@@ -321,6 +321,7 @@ static int apply(sherd_cluster *c, sherd_op op, const sherd__matrices *m,
     sherd__nodes nodes;
     const sherd__product_call call = { c, &nodes, opt, r };
     int err = sherd__view_check(m->a, "A", d);
+    if (!err && sherd_op_operands(op) > 1) err = sherd__view_check(m->b, "B", d);
     if (err) return err;
     sherd__cluster_call(c, &opt->hooks);
     sherd__cluster_nodes(c, &nodes);

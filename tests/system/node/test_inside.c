@@ -270,6 +270,23 @@ static void options_that_cannot_be_are_refused(void **state)
 }
 
 /* Waits until the coordinator has lost its node. */
+static void a_start_that_fails_leaves_no_record(void **state)
+{
+    (void)state;
+    struct stat st;
+    sherd_node_options o = options();
+    o.record_dir = in_dir("none");
+    o.listen = "127.0.0.1:1x";
+    refused(SHERD_EINVAL, o, "1x");
+    assert_int_not_equal(stat(o.record_dir, &st), 0);
+    o = options();
+    o.record_dir = in_dir("none");
+    o.identity = NULL;
+    o.key_file = "/nowhere/key";
+    refused(SHERD_EOPEN, o, "/nowhere/key");
+    assert_int_not_equal(stat(o.record_dir, &st), 0);
+}
+
 static void lose(sherd_cluster *c)
 {
     sherd_node_info info = { .size = sizeof info };
@@ -572,6 +589,7 @@ int main(void)
         cmocka_unit_test(signals_are_for_the_programs_threads),
         cmocka_unit_test(a_line_names_address_key_name_and_domain),
         cmocka_unit_test(options_that_cannot_be_are_refused),
+        cmocka_unit_test(a_start_that_fails_leaves_no_record),
         cmocka_unit_test(an_allow_list_can_be_replaced),
         cmocka_unit_test(a_running_product_is_waited_for_as_long_as_allowed),
         cmocka_unit_test(a_node_is_waited_for),

@@ -11,6 +11,7 @@
 
 #include "core/alloc.h"
 #include "core/diag.h"
+#include "lib/network_products.h"
 #include "training_world.h"
 
 static sherd_train_options seeded(void)
@@ -155,6 +156,19 @@ static void fixed_point_and_its_rounding_are_options(void **s)
     }
     assert_memory_not_equal(exact, floats, sizeof exact);
     assert_memory_not_equal(exact, random, sizeof exact);
+}
+
+/* The strings of `products` may be freed once the training has been made. */
+static void names_of_operands_are_not_kept(void **s)
+{
+    (void)s;
+    sherd_product_options o = {
+        .size = sizeof o, .scheme = SHERD_SHARE, .name_a = "X", .name_b = "Y"
+    };
+    sherd__network_products p;
+    o.masks = o.masks_state = "M";
+    assert_int_equal(sherd__network_products_read(&p, &o, true, NULL), 0);
+    assert_true(!p.opt.name_a && !p.opt.name_b && !p.opt.masks && !p.opt.masks_state);
 }
 
 static void a_training_begins_with_given_parameters(void **s)
@@ -449,6 +463,7 @@ int main(void)
         cmocka_unit_test(report_every_chooses_the_epochs),
         cmocka_unit_test(recipe_data_and_seed_decide_every_bit),
         cmocka_unit_test(fixed_point_and_its_rounding_are_options),
+        cmocka_unit_test(names_of_operands_are_not_kept),
         cmocka_unit_test(a_training_begins_with_given_parameters),
         cmocka_unit_test(the_callback_of_an_epoch_ends_a_training),
         cmocka_unit_test(an_interruption_ends_it_between_steps),
