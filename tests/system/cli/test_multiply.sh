@@ -6,8 +6,9 @@
 
 py() { /usr/bin/python3 -c "import json, os, numpy as np
 $1" >>err 2>&1; }
-json() { py "d = json.load(open('out'))
-assert $1, d"; }
+json() { /usr/bin/python3 -c "import json
+d = json.load(open('out'))
+assert $1, d" >>err 2>&1; }
 # fails CODE WORDS ARGS...: exit code, words on stderr, C.npy as it was
 fails() {
     want=$1 words=$2; shift 2

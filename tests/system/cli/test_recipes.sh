@@ -6,7 +6,8 @@
 head -c 32 /dev/zero | tr '\0' s >seed
 
 for name in mnist mnist-proper spiral lenet deep; do
-    case $name in lenet | deep) of="--examples 20 --batch 10" ;; *) of="--examples 50 --batch 20" ;; esac
+    of="--examples 50 --batch 20"
+    case $name in lenet|deep) of="--examples 20 --batch 10" ;; esac
     # shellcheck disable=SC2086
     set -- train $name $of --epochs 2 --seed seed -q
     run "$@" --by gradients --in-process -n 1 -o one.npz --log one.jsonl

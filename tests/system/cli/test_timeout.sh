@@ -30,23 +30,24 @@ rate = 0.1
 E
 now() { date +%s%N | cut -c1-13; }
 exec 9<>p.conf # open for writing, by this test
-# Milliseconds in which some process of this machine waited for a processor.
-stalled() { sed -n 's/^some .*total=\([0-9]*\)...$/\1/p' /proc/pressure/cpu 2>/dev/null | grep . || echo 0; }
-# Two seconds; it takes longer to start and to end a process where processors are taken, and by as long
-# as it takes for one that does nothing.
+# Two seconds, and as long as a command takes that does nothing. A busy machine is late now and then, a
+# defect each time: what is late is tried again, twice.
 began=$(now)
 "$S" multiply A.npy B.npy -n 2 -o C.npy >out 2>err </dev/null
 idle=$(($(now) - began))
+late() { [ $took -ge $((given + 2000 + idle)) ]; }
 ends() { # code, ms that were given, words; then a command
     want=$1 given=$2 words=$3
     shift 3
-    began=$(now) busy=$(stalled)
-    "$@" >out 2>err </dev/null
-    code=$?
-    took=$(($(now) - began)) busy=$(($(stalled) - busy))
-    [ $code = "$want" ] && [ $took -lt $((given + 2000 + idle + busy)) ] &&
-        grep -q -- "$words" err out && return
-    echo "# exit $code after $took ms (of $given, idle $idle, busy $busy): $*"
+    for _ in 1 2 3; do
+        began=$(now)
+        "$@" >out 2>err </dev/null
+        code=$?
+        took=$(($(now) - began))
+        late || break
+    done
+    [ $code = "$want" ] && ! late && grep -q -- "$words" err out && return
+    echo "# exit $code after $took ms (of $given, idle $idle): $*"
     return 1
 }
 
@@ -109,19 +110,23 @@ catches_int() { # a process: the command's, which has started by then
     [ $((0x${caught:-0} & 2)) != 0 ]
 }
 heard() { # words, then a command that is interrupted once it has started
-    words=$1
+    words=$1 given=0
     shift
-    "$@" >out 2>err </dev/null &
-    pid=$!
-    await ${ready:-catches_int} $pid
-    sleep 0.5
-    began=$(now) busy=$(stalled)
-    kill -INT $pid
-    wait $pid
-    code=$?
-    took=$(($(now) - began)) busy=$(($(stalled) - busy))
-    [ $code = 130 ] && [ $took -lt $((2000 + idle + busy)) ] && grep -q -- "$words" err && return
-    echo "# exit $code, $took ms after the signal (idle $idle, busy $busy): $*"
+    for _ in 1 2 3; do
+        : >err
+        "$@" >out 2>err </dev/null &
+        pid=$!
+        await ${ready:-catches_int} $pid
+        sleep 0.5
+        began=$(now)
+        kill -INT $pid
+        wait $pid
+        code=$?
+        took=$(($(now) - began))
+        late || break
+    done
+    [ $code = 130 ] && ! late && grep -q -- "$words" err && return
+    echo "# exit $code, $took ms after the signal (idle $idle): $*"
     return 1
 }
 ok=0

@@ -10,8 +10,9 @@ trap end EXIT
 py() { /usr/bin/python3 -c "import gzip, json, struct, sys, numpy as np
 log = lambda f: [json.loads(l) for l in open(f)]
 $1" >>err 2>&1; }
-json() { py "d = json.load(open('out'))
-assert $1, d"; }
+json() { /usr/bin/python3 -c "import json
+d = json.load(open('out'))
+assert $1, d" >>err 2>&1; }
 # fails CODE WORDS ARGS...: exit code, words on stderr, model.npz as it was
 fails() {
     want=$1 words=$2; shift 2

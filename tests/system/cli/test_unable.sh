@@ -27,7 +27,7 @@ named() { grep -q 'going on with 3 of 4 nodes; node-3 (\|node-3 (.*counts as los
 
 for scheme in permute share plain "share --public b" "share --spare 1" blind; do
     ok=0
-    case $scheme in permute | share) faults=$all ;; *) faults=$planned ;; esac
+    case $scheme in permute|share) faults=$all ;; *) faults=$planned ;; esac
     for how in $faults; do
         masks=
         if [ "$scheme" = blind ]; then
