@@ -132,10 +132,11 @@ void sherd__round_free(sherd__round *r)
 static int take_shards(sherd__round *r, const sherd__step_plan *p, sherd_diag *d)
 {
     const sherd__grader *g = r->model->grader;
+    const sherd__examples_for of = { r->site->store, r->job, sherd__grader_inputs(g),
+                                     sherd__grader_width(g) };
     int err = SHERD_OK;
     for (uint32_t i = 0; i < r->shards && !err; i++)
-        err = sherd__examples_take(&r->shard[i], r->site->store, r->job, p, i,
-                                   sherd__grader_inputs(g), sherd__grader_width(g), d);
+        err = sherd__examples_take(&r->shard[i], &of, p, i, d);
     return err;
 }
 

@@ -120,7 +120,8 @@ static int begin(making *mk, const char *path, const sherd_masks_options *opt, s
     if (err) return err;
     os.fill(os.ctx, mk->head.id, sizeof mk->head.id);
     os.fill(os.ctx, root, sizeof root);
-    err = sherd__maskfile_begin(&mk->file, path, opt->state, &mk->head, root, key, d);
+    err = sherd__maskfile_begin(&mk->file, (sherd__maskfile_place){ path, opt->state }, &mk->head,
+                                root, key, d);
     if (!err) {
         err = sherd__masks_from_key(&mk->masks, key);
         if (!err) err = cut(mk, opt->memory);
