@@ -113,7 +113,7 @@ int sherd__aggregate_begin(sherd__aggregate_member *m, uint64_t round,
     m->round = round;
     memcpy(m->about, about, sizeof m->about);
     int err = sherd__aggregate_mask_new(&m->mask, &m->a, e);
-    if (err != 0) return sherd__fail(d, err, NULL, "cannot draw a mask: %s", sherd_strerror(err));
+    if (err != 0) return sherd__fail_to(d, err, "draw a mask");
     sherd__aggregate_piece(m->mask, m->self, m->pieces + m->self * m->piece);
     m->held[m->self] = true;
     return SHERD_OK;

@@ -127,7 +127,8 @@ typedef struct sherd__here_options {
     size_t batch;
     unsigned bits, threads;
 } sherd__here_options;
-/** Creates an engine of threads of this process. Borrows the data. SHERD_ENOMEM, errors of sherd__grader_new. */
+/** Creates an engine of threads of this process. Borrows the data. SHERD_ENOMEM, errors of
+ *  sherd__grader_new. */
 int sherd__gradients_here(sherd__gradient_engine *out, const sherd__recipe *r,
                           const sherd__dataset *data, const sherd__here_options *opt,
                           sherd_diag *d) SHERD_MUST;

@@ -300,7 +300,7 @@ int sherd_data_digest(const sherd_data *x, uint8_t *out, sherd_diag *d)
     if (!err) err = digest_of(both + 2 * SHERD__DIGEST_BYTES, &x->validation, d);
     if (err) return err;
     if ((err = sherd__digest_labelled(&all, "sherd-data-v2", both, sizeof both)) != 0)
-        return sherd__fail(d, err, NULL, "cannot hash the data: %s", sherd_strerror(err));
+        return sherd__fail_to(d, err, "hash the data");
     memcpy(out, all.sha256, SHERD__DIGEST_BYTES);
     return SHERD_OK;
 }

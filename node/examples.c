@@ -32,11 +32,10 @@ int sherd__examples_take(sherd__examples *e, const sherd__examples_for *of,
     *e = (sherd__examples){ .what = sherd__step_plan_shard_at(p, i) };
     if (!sherd__plan_shard_valid(&e->what, p->batch))
         return sherd__fail(d, SHERD_EFORMAT, NULL, "shard %u of the plan makes no sense", i);
-    sherd__block *x = sherd__store_find(of->store, of->job, e->what.x);
-    sherd__block *t = sherd__store_find(of->store, of->job, e->what.targets);
-    if (!x || !t)
-        return sherd__fail(d, SHERD_EINVAL, NULL, "no block %u of this job here",
-                           x ? e->what.targets : e->what.x);
+    sherd__block *x, *t;
+    int err = sherd__store_need(of->store, of->job, e->what.x, &x, d);
+    if (!err) err = sherd__store_need(of->store, of->job, e->what.targets, &t, d);
+    if (err) return err;
     sherd__block_hold(e->x = x);
     sherd__block_hold(e->targets = t);
     const sherd__examples_rows rows = { e->what.first, e->what.rows, of->inputs, of->width };

@@ -22,7 +22,6 @@
 
 static int fail_errno(const char *path, int code, const char *what, int e, sherd_diag *d)
 {
-    char buf[96];
     if (e == ENOMEM) return sherd__fail_memory(d, "%s", path);
     if (e == ECANCELED)
         return sherd__fail(d, SHERD_EINTERRUPTED, NULL,
@@ -31,8 +30,7 @@ static int fail_errno(const char *path, int code, const char *what, int e, sherd
                            sherd__path_tail(path));
     const char *hint = "check the disk";
     if (code == SHERD_EOPEN) hint = "check the path and its permissions";
-    return sherd__fail(d, code, hint, "%s: cannot %s: %s", sherd__path_tail(path), what,
-                       strerror_r(e, buf, sizeof buf));
+    return sherd__fail_file(code, hint, path, what, e, d);
 }
 
 static atomic_int stop_fd = -1;

@@ -54,9 +54,7 @@ struct sherd__maskfile {
 
 static int fail_file(const sherd__maskfile *f, const char *what, int e, sherd_diag *d)
 {
-    char buf[96];
-    return sherd__fail(d, SHERD_EIO, "check the disk and the file system", "%s: cannot %s: %s",
-                       sherd__path_tail(f->path), what, strerror_r(e, buf, sizeof buf));
+    return sherd__fail_file(SHERD_EIO, "check the disk and the file system", f->path, what, e, d);
 }
 
 static int damaged(const sherd__maskfile *f, const char *what, sherd_diag *d)

@@ -54,10 +54,8 @@ bool sherd__mark_get(const uint8_t in[SHERD__MARK_BYTES], char kind, const uint8
 
 static int fail_path(const char *path, int code, const char *what, int e, sherd_diag *d)
 {
-    char buf[96];
-    return sherd__fail(d, code, "set XDG_STATE_HOME to a folder of yours on a disk that lasts",
-                       "%s: cannot %s: %s", sherd__path_tail(path), what,
-                       strerror_r(e, buf, sizeof buf));
+    return sherd__fail_file(code, "set XDG_STATE_HOME to a folder of yours on a disk that lasts",
+                            path, what, e, d);
 }
 
 /* Returns the default folder according to the XDG base directory rules: a relative XDG_STATE_HOME

@@ -304,7 +304,7 @@ int sherd__measure_blocks(sherd__measure *m, size_t rows, size_t cols, uint32_t 
     if (!values) return no_memory(d);
     c.block = values;
     int err = put(m, c.job, BLOCK_ONE, &one, 1, 1);
-    if (err) sherd__fail(d, err, NULL, "cannot send a block: %s", sherd_strerror(err));
+    if (err) sherd__fail_to(d, err, "send a block");
     else err = run(m, &c, seconds, d);
     forget(m, c.job);
     if (!err) err = look_into(m, values, rows, cols, d);
@@ -327,7 +327,7 @@ int sherd__measure_exchange(sherd__measure *m, size_t rows, size_t cols, uint32_
     c.block = values;
     int err = put(m, c.job, BLOCK_COL, values, rows, 1);
     if (!err) err = put(m, c.job, BLOCK_LINE, values, 1, cols);
-    if (err) sherd__fail(d, err, NULL, "cannot send a block: %s", sherd_strerror(err));
+    if (err) sherd__fail_to(d, err, "send a block");
     else err = run(m, &c, seconds, d);
     forget(m, c.job);
     sherd__free(values);
@@ -368,7 +368,7 @@ int sherd__measure_products(sherd__measure *m, uint32_t dim, uint32_t depth, uin
         c.block = a;
         c.expected = ab;
         err = put(m, c.job, BLOCK_KEPT, b, dim, dim);
-        if (err) sherd__fail(d, err, NULL, "cannot send a block: %s", sherd_strerror(err));
+        if (err) sherd__fail_to(d, err, "send a block");
         else err = run(m, &c, &out->seconds, d);
         forget(m, c.job);
     }
@@ -441,7 +441,7 @@ int sherd__measure_new(sherd__measure **out, const sherd__measure_options *opt, 
     if (!err) err = connect_node(m, d);
     if (err) {
         sherd__measure_free(m);
-        return sherd__fail(d, err, NULL, "cannot measure: %s", sherd_strerror(err));
+        return sherd__fail_to(d, err, "measure");
     }
     *out = m;
     return SHERD_OK;

@@ -407,7 +407,7 @@ int sherd_cluster_open(sherd_cluster **out, const sherd_cluster_options *opt, sh
     sherd__source_fini(&from);
     if (err) {
         sherd_cluster_close(c);
-        return sherd__fail(d, err, NULL, "cannot open the cluster: %s", sherd_strerror(err));
+        return sherd__fail_to(d, err, "open the cluster");
     }
     *out = c;
     return SHERD_OK;

@@ -131,7 +131,7 @@ static int remote_multiply(void *ctx, sherd_view a, sherd_view b, double *c, siz
         return sherd_multiply(m->cluster, a, b, c, ldc, &opt, NULL, d);
     int err = shuffles_init(&h, m,
                             &(drawing){ opt.operation, m->opt.operation, a.cols, a.cols, b.cols });
-    if (err) return sherd__fail(d, err, NULL, "cannot draw exposures: %s", sherd_strerror(err));
+    if (err) return sherd__fail_to(d, err, "draw exposures");
     opt.shuffles = &h.s;
     err = sherd_multiply(m->cluster, a, b, c, ldc, &opt, NULL, d);
     shuffles_fini(&h, a.cols);
@@ -329,7 +329,7 @@ static int send_rows(remote *m, sherd_kept *k, direction *dir, sherd_view right,
         return sherd__resident_of(&dir->resident, m->cluster, right, &opt, &of, d);
     int err = draw_part(m, k, dir);
     if (!err) err = count_part(m, k, dir, &before, &all);
-    if (err) return sherd__fail(d, err, NULL, "cannot draw exposures: %s", sherd_strerror(err));
+    if (err) return sherd__fail_to(d, err, "draw exposures");
     if (dir->exposures) opt.shuffles = &dir->shuffles.s;
     of.part = &(sherd__resident_part){ m->opt.exact ? &k->fixed : NULL, { before, all, 0 } };
     err = sherd__resident_of(&dir->resident, m->cluster, right, &opt, &of, d);

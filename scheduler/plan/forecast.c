@@ -384,7 +384,7 @@ static int run(sherd_forecast *out, forecast *w, const sherd_forecast_options *f
         if (!err) find_own(out, w, &m, own);
         pthread_mutex_unlock(&blas);
     }
-    if (err) return sherd__fail(d, err, NULL, "cannot forecast: %s", sherd_strerror(err));
+    if (err) return sherd__fail_to(d, err, "forecast");
     out->tasks = t.tasks;
     out->bytes_out = t.out;
     out->bytes_in = t.in;
