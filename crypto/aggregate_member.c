@@ -40,21 +40,20 @@ size_t sherd__aggregate_sealed_len(const sherd__aggregate *a)
 }
 
 int sherd__aggregate_member_new(sherd__aggregate_member **out, const sherd__aggregate *a,
-                                uint32_t self, uint64_t job, const sherd__seal_key *own,
-                                const uint8_t (*keys)[32], sherd_diag *d)
+                                const sherd__aggregate_self *self, sherd_diag *d)
 {
     size_t each, all;
     *out = NULL;
     int err = sherd__aggregate_check(a, d);
     if (err != 0) return err;
-    if (self >= a->nodes)
-        return sherd__fail(d, SHERD_EINVAL, NULL, "node %u of %u", self, a->nodes);
+    if (self->node >= a->nodes)
+        return sherd__fail(d, SHERD_EINVAL, NULL, "node %u of %u", self->node, a->nodes);
     sherd__aggregate_member *m = sherd__calloc(1, sizeof *m);
     if (!m) return sherd__fail_memory(d, "aggregation");
     m->a = *a;
-    m->self = self;
-    m->job = job;
-    m->own = *own;
+    m->self = self->node;
+    m->job = self->job;
+    m->own = *self->own;
     m->piece = sherd__aggregate_piece_len(a);
     m->keys = sherd__calloc(a->nodes, sizeof *m->keys);
     m->held = sherd__calloc(a->nodes, sizeof *m->held);
@@ -69,7 +68,7 @@ int sherd__aggregate_member_new(sherd__aggregate_member **out, const sherd__aggr
         return sherd__fail_memory(d, "%u pieces of %zu numbers", a->nodes,
                                   sherd__aggregate_piece_len(a));
     }
-    memcpy(m->keys, keys, a->nodes * sizeof *m->keys);
+    memcpy(m->keys, self->keys, a->nodes * sizeof *m->keys);
     *out = m;
     return SHERD_OK;
 }
@@ -114,7 +113,7 @@ int sherd__aggregate_begin(sherd__aggregate_member *m, uint64_t round,
     m->round = round;
     memcpy(m->about, about, sizeof m->about);
     int err = sherd__aggregate_mask_new(&m->mask, &m->a, e);
-    if (err != 0) return sherd__fail(d, err, NULL, "cannot draw a mask: %s", sherd_strerror(err));
+    if (err != 0) return sherd__fail_to(d, err, "draw a mask");
     sherd__aggregate_piece(m->mask, m->self, m->pieces + m->self * m->piece);
     m->held[m->self] = true;
     return SHERD_OK;

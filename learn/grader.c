@@ -66,7 +66,7 @@ int sherd__grader_new(sherd__grader **out, const sherd__recipe *r, size_t batch,
     if (err) {
         sherd__grader_free(g);
         *out = NULL;
-        return sherd__fail(d, err, NULL, "cannot make a network: %s", sherd_strerror(err));
+        return sherd__fail_to(d, err, "make a network");
     }
     sherd__network_hook(g->network, &(sherd__network_hooks){ need_tier, tier_done, g });
     return SHERD_OK;

@@ -157,19 +157,19 @@ void sherd__gradients_most(const gradients *g, double *most)
     }
 }
 
-void sherd__gradients_scales_of(const gradients *g, const double *most, double rate,
-                                double examples, unsigned room, unsigned try, int32_t *scales)
+void sherd__gradients_scales_of(const gradients *g, const double *most, const sherd__scaling *by,
+                                int32_t *scales)
 {
-    int lower = try < 2 ? 16 * (int)
+    const int try = (int)by->try, lower = try < 2 ? 16 *
     try : GRADIENTS_DIGITS
-        *((int)try - 2);
+        *(try - 2);
     for (size_t t = 0; t < g->tiers; t++) {
         double bound;
         int e = 0;
-        bound = (most[t] > 0 && isfinite(most[t]) && try < 2 ? most[t] : 1) * examples;
-        if (g->o.local_steps) bound *= rate;
+        bound = (most[t] > 0 && isfinite(most[t]) && try < 2 ? most[t] : 1) * by->examples;
+        if (g->o.local_steps) bound *= by->rate;
         if (isfinite(bound) && bound > 0) frexp(bound, &e);
-        int scale = (int)room - GRADIENTS_HEADROOM - e - lower;
+        int scale = (int)by->room - GRADIENTS_HEADROOM - e - lower;
         scales[t] = scale > 1000 ? 1000 : scale < -1000 ? -1000 : scale;
     }
 }
@@ -179,7 +179,7 @@ void sherd__gradients_scales(const gradients *g, double rate, double examples, u
 {
     double most[SHERD__RECIPE_LAYERS_MAX];
     sherd__gradients_most(g, most);
-    sherd__gradients_scales_of(g, most, rate, examples, room, try, scales);
+    sherd__gradients_scales_of(g, most, &(sherd__scaling){ rate, examples, room, try }, scales);
 }
 
 double sherd__gradients_local(const gradients *g, double rate, const size_t *cuts, uint32_t n,

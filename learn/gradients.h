@@ -122,10 +122,15 @@ typedef struct sherd__gradient_engine {
     void *ctx;
 } sherd__gradient_engine;
 
-/** Creates an engine of `threads` threads of this process, at least 1. `batch` is the most examples
- *  of a shard. Borrows the data. SHERD_ENOMEM, errors of sherd__grader_new. */
+/** The most examples of a shard, bits of fixed point (0: floats), and threads, at least 1. */
+typedef struct sherd__here_options {
+    size_t batch;
+    unsigned bits, threads;
+} sherd__here_options;
+/** Creates an engine of threads of this process. Borrows the data. SHERD_ENOMEM, errors of
+ *  sherd__grader_new. */
 int sherd__gradients_here(sherd__gradient_engine *out, const sherd__recipe *r,
-                          const sherd__dataset *data, size_t batch, unsigned bits, unsigned threads,
+                          const sherd__dataset *data, const sherd__here_options *opt,
                           sherd_diag *d) SHERD_MUST;
 /** Accepts a zeroed engine. */
 void sherd__gradient_engine_free(sherd__gradient_engine e);

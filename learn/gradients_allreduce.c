@@ -48,7 +48,9 @@ static int ask(circle *c, sherd__allreduce_step *s, sherd_diag *d)
     sherd_diag last = { 0 };
     for (unsigned try = 0; try < GRADIENTS_TRIES && err == SHERD_EBUSY; try++) {
         sherd_diag now = { 0 };
-        sherd__gradients_scales_of(g, c->most, s->rate, s->weight, s->room, try, g->scales);
+        sherd__gradients_scales_of(g, c->most,
+                                   &(sherd__scaling){ s->rate, s->weight, s->room, try },
+                                   g->scales);
         err = c->lead.ops->step(c->lead.ctx, s, &now);
         g->stats.rescaled += try > 0;
         last = now;

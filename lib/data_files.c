@@ -51,13 +51,19 @@ static int values_of(sherd__dataset *s, sherd_view v, size_t first, size_t width
     return 0;
 }
 
-static int targets_of(sherd__dataset *s, const sherd__recipe *r, sherd_view v, size_t first,
-                      size_t width, const char *where, sherd_diag *d)
+/* The columns of v from `first` on. */
+typedef struct columns {
+    sherd_view v;
+    size_t first;
+} columns;
+
+static int targets_of(sherd__dataset *s, const sherd__recipe *r, columns of, size_t width,
+                      const char *where, sherd_diag *d)
 {
     s->width = width;
     s->classes = r->target_values ? 0 : width;
-    return r->target_values ? values_of(s, v, first, width, where, d)
-                            : labels_of(s, v, first, where, d);
+    return r->target_values ? values_of(s, of.v, of.first, width, where, d)
+                            : labels_of(s, of.v, of.first, where, d);
 }
 
 /* ---- IDX ------------------------------------------------------------------------------------- */
@@ -116,7 +122,7 @@ static int load_npy(sherd_data *x, const sherd__recipe *r, const char *path, siz
         err = sherd__fail(d, SHERD_ESHAPE, "an .npz may hold x and y apart",
                           "%s: expected inputs and %zu target column%s, found %zu column%s", path,
                           targets, targets == 1 ? "" : "s", v.cols, v.cols == 1 ? "" : "s");
-    if (!err) err = targets_of(&x->train, r, v, v.cols - targets, width, path, d);
+    if (!err) err = targets_of(&x->train, r, (columns){ v, v.cols - targets }, width, path, d);
     if (!err) err = inputs_of(&x->train, v, v.cols - targets, path, d);
     if (!err) err = sherd_npy_check(f, d);
     sherd_npy_close(f);
@@ -160,7 +166,7 @@ int sherd__data_take_pair(sherd__dataset *out, const sherd__recipe *r, const she
                                : "labels are one number a row; `targets = values` is for others",
                            "%s: expected %zu column%s, found %zu", where, cols,
                            cols == 1 ? "" : "s", p->y.cols);
-    int err = targets_of(out, r, p->y, 0, width, where, d);
+    int err = targets_of(out, r, (columns){ p->y, 0 }, width, where, d);
     if (err) return err;
     if (p->x.row_stride != (ptrdiff_t)p->x.cols || p->x.col_stride != 1)
         return inputs_of(out, p->x, p->x.cols, where, d);
@@ -168,17 +174,25 @@ int sherd__data_take_pair(sherd__dataset *out, const sherd__recipe *r, const she
     return 0;
 }
 
+/* An archive, and the network's recipe and outputs. */
+typedef struct archive {
+    sherd__npz *z;
+    const sherd__recipe *r;
+    size_t width;
+} archive;
+
 /* Reads the members `inputs` and `targets`; *there is false if both are missing. */
-static int take_pair(sherd__dataset *out, const sherd__recipe *r, sherd__npz *z, const char *inputs,
-                     const char *targets, size_t width, bool *there, sherd_diag *d)
+static int take_pair(sherd__dataset *out, const archive *a, const char *inputs, const char *targets,
+                     bool *there, sherd_diag *d)
 {
+    sherd__npz *z = a->z;
     sherd__data_pair p = { .where = sherd__npz_where(z), .names = { inputs, targets } };
     void *x = NULL, *y = NULL;
     bool has_x, has_y = false;
     int err = sherd__data_member(z, inputs, &p.x, &x, &has_x, d);
     if (!err) err = sherd__data_member(z, targets, &p.y, &y, &has_y, d);
     *there = has_x || has_y;
-    if (!err && *there) err = sherd__data_take_pair(out, r, &p, width, d);
+    if (!err && *there) err = sherd__data_take_pair(out, a->r, &p, a->width, d);
     if (!err && out->x.data == x) { /* ownership moves */
         out->owned[0] = x;
         x = NULL;
@@ -195,9 +209,10 @@ static int load_npz(sherd_data *x, const sherd__recipe *r, const char *path, siz
     bool there = false, test;
     int err = sherd__npz_open(&z, path, SHERD__DATA_UNPACKED, SHERD__DATA_RATIO, d);
     if (err) return err;
-    err = take_pair(&x->train, r, z, "x_train", "y_train", width, &there, d);
-    if (!err && there) err = take_pair(&x->validation, r, z, "x_test", "y_test", width, &test, d);
-    else if (!err) err = take_pair(&x->train, r, z, "x", "y", width, &there, d);
+    const archive a = { z, r, width };
+    err = take_pair(&x->train, &a, "x_train", "y_train", &there, d);
+    if (!err && there) err = take_pair(&x->validation, &a, "x_test", "y_test", &test, d);
+    else if (!err) err = take_pair(&x->train, &a, "x", "y", &there, d);
     if (!err && !there)
         err = sherd__fail(d, SHERD_EFORMAT, "numpy.savez(FILE, x=inputs, y=labels)",
                           "%s: expected members x and y, or x_train and y_train", path);
@@ -278,7 +293,7 @@ static int inputs_npz(sherd__dataset *out, const sherd__recipe *r, const char *p
     int err = sherd__npz_open(&z, path, SHERD__DATA_UNPACKED, SHERD__DATA_RATIO, d);
     for (size_t i = 0; i < 2 && !err && !there; i++)
         if (sherd__npz_find(z, pairs[i][0]) >= 0 && sherd__npz_find(z, pairs[i][1]) >= 0)
-            err = take_pair(out, r, z, pairs[i][0], pairs[i][1], width, &there, d);
+            err = take_pair(out, &(archive){ z, r, width }, pairs[i][0], pairs[i][1], &there, d);
     if (!err && !there) {
         err = sherd__data_member(z, "x", &v, &bytes, &there, d);
         if (!err && !there)
@@ -301,7 +316,7 @@ static int inputs_npy(sherd__dataset *out, const sherd__recipe *r, const char *p
     sherd_view v = sherd_npy_view(f);
     if (sherd_npy_ndim(f) == 1 && inputs == 1) v = sherd_view_t(v);
     bool both = v.cols == inputs + targets;
-    if (both) err = targets_of(out, r, v, inputs, width, path, d);
+    if (both) err = targets_of(out, r, (columns){ v, inputs }, width, path, d);
     if (!err) err = inputs_of(out, v, both ? inputs : v.cols, path, d);
     if (!err) err = sherd_npy_check(f, d);
     sherd_npy_close(f);

@@ -379,7 +379,7 @@ int sherd__node_start_with(sherd_node **out, const sherd_node_options *opt,
     if (!err) err = start_thread(n, d);
     if (err) {
         free_node(n);
-        return sherd__fail(d, err, NULL, "cannot start the node: %s", sherd_strerror(err));
+        return sherd__fail_to(d, err, "start the node");
     }
     *out = n;
     return SHERD_OK;

@@ -240,8 +240,8 @@ static int local_multiply_kept(void *ctx, sherd_kept *kept, sherd_rows rows, boo
     double *laid = NULL;
     int err = SHERD_OK;
     if (windows)
-        err = sherd__windows_lay(&kept->windows, kept->data, sizeof *laid, rows.first, rows.count,
-                                 (void **)&laid, d);
+        err = sherd__windows_lay(&kept->windows, kept->data, sizeof *laid,
+                                 (sherd_rows){ rows.first, rows.count }, (void **)&laid, d);
     if (err != 0) return err;
     if (windows) a = sherd_view_c(laid, SHERD_F64, rows.count, kept->windows.row);
     else a = sherd_view_c(kept->data + rows.first * kept->cols, SHERD_F64, rows.count, kept->cols);

@@ -437,12 +437,11 @@ static int check_task(sherd__client *c, const sherd__task *what, const sherd__bl
 static int accept_task(sherd__client *c, const sherd__task *what, task **out, sherd_diag *d)
 {
     sherd__worker *w = c->worker;
-    sherd__block *left = sherd__store_find(&c->store, what->job, what->left), *right = NULL;
-    if (!left)
-        return sherd__fail(d, SHERD_EINVAL, NULL, "no block %u of this job here", what->left);
-    if (what->right && !(right = sherd__store_find(&c->store, what->job, what->right)))
-        return sherd__fail(d, SHERD_EINVAL, NULL, "no block %u of this job here", what->right);
-    int err = check_task(c, what, left, right, d);
+    sherd__block *left, *right = NULL;
+    int err = sherd__store_need(&c->store, what->job, what->left, &left, d);
+    if (!err && what->right) err = sherd__store_need(&c->store, what->job, what->right, &right, d);
+    if (err) return err;
+    err = check_task(c, what, left, right, d);
     if (err) return err;
     bool secure = sherd__secure_op(what->op);
     uint64_t cost = sherd__pool_cost(what->result.len);

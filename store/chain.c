@@ -29,9 +29,7 @@ struct sherd__chain {
 
 static int fail_folder(const char *folder, const char *what, sherd_diag *d)
 {
-    char text[96];
-    return sherd__fail(d, SHERD_EOPEN, NULL, "%s: cannot %s: %s", sherd__path_tail(folder), what,
-                       strerror_r(errno, text, sizeof text));
+    return sherd__fail_file(SHERD_EOPEN, NULL, folder, what, errno, d);
 }
 
 /* Creates the folder and syncs its parent, which makes it durable. */

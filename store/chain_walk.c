@@ -97,8 +97,9 @@ static bool same(const sherd__digest *a, const sherd__digest *b)
 /* Reads the file of `number`: its hash and its contents. before: the previous file; its name is
  * empty if there is none. */
 static int visit(const char *folder, uint64_t number, const sherd__chain_link *before,
-                 sherd__chain_link *out, bool *whole, void *piece, sherd_diag *d)
+                 sherd__chain_report *r, void *piece, sherd_diag *d)
 {
+    sherd__chain_link *out = &r->last;
     own o = { 0 };
     sherd_diag why = { 0 };
     out->number = number;
@@ -112,7 +113,7 @@ static int visit(const char *folder, uint64_t number, const sherd__chain_link *b
                            "%s/%s: calls itself number %" PRIu64, sherd__path_tail(folder),
                            out->name, o.number);
     if (before->name[0] == '\0') {
-        *whole = o.first;
+        r->whole = o.first;
         return SHERD_OK;
     }
     if (same(&o.previous, &before->hash)) return SHERD_OK;
@@ -159,7 +160,7 @@ int sherd__chain_walk(const char *folder, sherd__chain_report *out, sherd_diag *
     if (!piece) err = sherd__fail_memory(d, "reading a chain of checkpoints");
     for (size_t i = 0; i < len && !err; i++) {
         before = r.last;
-        err = visit(folder, numbers[i], &before, &r.last, &r.whole, piece, d);
+        err = visit(folder, numbers[i], &before, &r, piece, d);
         if (i == 0) r.first = r.last;
     }
     r.len = len;

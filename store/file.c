@@ -52,12 +52,19 @@ static const char *reason(int e, char buf[96])
     return strerror_r(e, buf, 96);
 }
 
-static int fail_open(const char *path, int e, sherd_diag *d)
+int sherd__fail_file(int code, const char *hint, const char *path, const char *what, int e,
+                     sherd_diag *d)
 {
     char buf[96];
+    return sherd__fail(d, code, hint, "%s: cannot %s: %s", sherd__path_tail(path), what,
+                       reason(e, buf));
+}
+
+static int fail_open(const char *path, int e, sherd_diag *d)
+{
     if (e == ENOMEM) return sherd__fail_memory(d, "%s", path);
-    return sherd__fail(d, SHERD_EOPEN, "check the path and its permissions",
-                       "%s: cannot open for writing: %s", sherd__path_tail(path), reason(e, buf));
+    return sherd__fail_file(SHERD_EOPEN, "check the path and its permissions", path,
+                            "open for writing", e, d);
 }
 
 static int fail_write(const sherd__file *f, int e, sherd_diag *d)

@@ -54,9 +54,7 @@ struct sherd__maskfile {
 
 static int fail_file(const sherd__maskfile *f, const char *what, int e, sherd_diag *d)
 {
-    char buf[96];
-    return sherd__fail(d, SHERD_EIO, "check the disk and the file system", "%s: cannot %s: %s",
-                       sherd__path_tail(f->path), what, strerror_r(e, buf, sizeof buf));
+    return sherd__fail_file(SHERD_EIO, "check the disk and the file system", f->path, what, e, d);
 }
 
 static int damaged(const sherd__maskfile *f, const char *what, sherd_diag *d)
@@ -170,8 +168,8 @@ static int read_head(sherd__maskfile *f, sherd_diag *d)
 static int compare_counter(sherd__maskfile *f, bool use, sherd_diag *d)
 {
     uint64_t counted;
-    int err = sherd__counter_open(&f->counter, f->state, f->head.id, f->tag_key, use,
-                                  sherd__path_tail(f->path), &counted, d);
+    int err = sherd__counter_open(&f->counter, (sherd__counter){ f->state, f->head.id, f->tag_key },
+                                  use, sherd__path_tail(f->path), &counted, d);
     if (err) return err;
     if (f->used < counted)
         return sherd__fail(d, SHERD_EEXPOSURE, "use the newest copy, or prepare new masks",
@@ -346,7 +344,9 @@ int sherd__maskfile_strike(sherd__maskfile *f, uint64_t n, uint64_t *first, uint
     if (err) return err;
     f->used = from + n; /* also if a later step fails */
     err = move_mark(f, f->used, d);
-    if (!err) err = sherd__counter_move(f->counter, f->state, f->head.id, f->tag_key, f->used, d);
+    if (!err)
+        err = sherd__counter_move(f->counter, (sherd__counter){ f->state, f->head.id, f->tag_key },
+                                  f->used, d);
     if (err) return err;
     sherd__maskfile_mask_key(mask_key, f->root);
     *first = from;

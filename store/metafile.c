@@ -239,8 +239,8 @@ int sherd__metafile_open_bytes(sherd__metafile *f, const uint8_t *bytes, size_t 
                                const char *where, sherd_diag *d)
 {
     *f = (sherd__metafile){ .count = 0 };
-    int err = sherd__npz_open_bytes(&f->npz, bytes, len, where, UNPACKED_BASE, UNPACKED_PER_BYTE,
-                                    d);
+    int err = sherd__npz_open_bytes(&f->npz, bytes, len, where,
+                                    (sherd__npz_limit){ UNPACKED_BASE, UNPACKED_PER_BYTE }, d);
     return err ? err : read_opened(f, d);
 }
 

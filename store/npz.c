@@ -217,13 +217,13 @@ static int new_npz(sherd__npz **out, const char *where, sherd_diag *d)
 }
 
 int sherd__npz_open_bytes(sherd__npz **out, const uint8_t *bytes, size_t len, const char *where,
-                          uint64_t unpacked_base, uint32_t unpacked_ratio, sherd_diag *d)
+                          sherd__npz_limit limit, sherd_diag *d)
 {
     sherd__npz *z = NULL;
     *out = NULL;
     int err = new_npz(&z, where, d);
     if (err) return err;
-    z->unpacked_max = ceiling(unpacked_base, unpacked_ratio, len);
+    z->unpacked_max = ceiling(limit.base, limit.ratio, len);
     return open_zip(out, z, bytes, len, d);
 }
 

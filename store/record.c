@@ -56,12 +56,10 @@ struct sherd__record {
 
 static int fail_record(const sherd__record *r, int code, const char *what, int e, sherd_diag *d)
 {
-    char buf[96];
     const char *hint = e == ENOSPC || e == EDQUOT ? "free some room, or record elsewhere"
                        : e == EFBIG               ? "raise the file size limit (ulimit -f)"
                                                   : "give a new folder that can be written to";
-    return sherd__fail(d, code, hint, "%s: cannot %s: %s", sherd__path_tail(r->dir), what,
-                       strerror_r(e, buf, sizeof buf));
+    return sherd__fail_file(code, hint, r->dir, what, e, d);
 }
 
 /* ---- the folder ------------------------------------------------------------------------------ */

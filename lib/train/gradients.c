@@ -67,7 +67,9 @@ static int threads(sherd__gradient_engine *e, const sherd_training *t, unsigned 
 {
     size_t batch = sherd__trainer_order(t->trainer)->batch;
     return sherd__gradients_here(e, &t->recipe->recipe, &t->data->train,
-                                 sherd__shard_most(batch, t->o.shards), t->products.bits, count, d);
+                                 &(sherd__here_options){ sherd__shard_most(batch, t->o.shards),
+                                                         t->products.bits, count },
+                                 d);
 }
 
 static int peers(sherd__gradient_engine *e, const sherd_training *t, sherd_diag *d)

@@ -285,8 +285,8 @@ int sherd__packs_find(const sherd__packs *p, const sherd__step_plan_shard *what,
         if (!k)
             return sherd__fail(d, SHERD_EINVAL, NULL, "row %u is not here",
                                p->numbers[what->first + i]);
-        int err = sherd__examples_fit(k->block[INPUTS], k->block[TARGETS], first, rows, inputs,
-                                      width, d);
+        const sherd__examples_rows of = { first, rows, inputs, width };
+        int err = sherd__examples_fit(k->block[INPUTS], k->block[TARGETS], &of, d);
         if (err) return err;
         if (i == 0) one = k;
         else *apart = true;

@@ -316,14 +316,21 @@ void sherd__allreduce_lost(sherd__allreduce *c, const sherd__fingerprint *key, u
         fail(c, SHERD_ECLOSED, "lost the link of", member);
 }
 
-/* Returns whether `member` may send block `number` of len bytes now; sets its *round and *step. */
+/* The step of a round that a block belongs to. */
+typedef struct place {
+    uint64_t round;
+    uint32_t step;
+} place;
+
+/* Returns whether `member` may send block `number` of len bytes now, and its place. */
 static bool expected(const sherd__allreduce *c, uint32_t member, uint64_t id, uint32_t number,
-                     uint64_t len, uint64_t *round, uint32_t *step)
+                     uint64_t len, place *at)
 {
     if (member == UINT32_MAX || id != c->plan.id) return false;
-    sherd__allreduce_block_of(number, c->round, round, step);
-    if (*step >= sherd__reduce_steps(c->plan.kind, c->plan.members) || *round == 0) return false;
-    sherd__reduce_step s = step_of(c, *step);
+    sherd__allreduce_block_of(number, c->round, &at->round, &at->step);
+    if (at->step >= sherd__reduce_steps(c->plan.kind, c->plan.members) || at->round == 0)
+        return false;
+    sherd__reduce_step s = step_of(c, at->step);
     size_t all = sherd__member_count(c->member);
     return s.from == member && len > 0 &&
            len == 8 * (uint64_t)sherd__reduce_len(all, c->plan.members, s.in);
@@ -332,11 +339,11 @@ static bool expected(const sherd__allreduce *c, uint32_t member, uint64_t id, ui
 uint8_t *sherd__allreduce_place(sherd__allreduce *c, const sherd__fingerprint *key, uint64_t id,
                                 uint32_t number, uint64_t len)
 {
-    uint64_t round;
-    uint32_t step, member = member_of(c, key);
-    if (!expected(c, member, id, number, len, &round, &step)) return NULL;
+    place at;
+    uint32_t member = member_of(c, key);
+    if (!expected(c, member, id, number, len, &at)) return NULL;
     uint8_t *bytes = sherd__pool_get(c->site.pool, len);
-    if (!bytes && round >= c->round && !c->err) {
+    if (!bytes && at.round >= c->round && !c->err) {
         fail(c, SHERD_ENOMEM, "no room for what came from", member);
         c->culprit = c->plan.self;
     }
@@ -347,25 +354,24 @@ int sherd__allreduce_block_in(sherd__allreduce *c, const sherd__fingerprint *key
                               uint32_t number, sherd__fragment *f)
 {
     const sherd__fragment_info *i = sherd__fragment_info_of(f);
-    uint64_t round;
-    uint32_t step;
+    place at;
     bool fits = i->dtype == SHERD_I64 && i->encoding == SHERD__DENSE && i->groups == 0 &&
                 i->rows == 1 && sherd__fragment_bytes(f) &&
-                expected(c, member_of(c, key), id, number, i->len, &round, &step);
-    circle_piece *p = fits ? &c->pieces[step] : NULL;
-    if (!fits || (p->body && p->round == round)) {
+                expected(c, member_of(c, key), id, number, i->len, &at);
+    circle_piece *p = fits ? &c->pieces[at.step] : NULL;
+    if (!fits || (p->body && p->round == at.round)) {
         sherd__fragment_free(f);
         return SHERD_EUNASKED;
     }
     c->bodies_in += i->len;
-    bool late = round < c->round || (p->body && p->round > round) ||
-                (round == c->round && c->exchanging && step < c->step);
-    if (late) { /* of an abandoned round, or received before: not needed */
+    bool late = at.round < c->round || (p->body && p->round > at.round) ||
+                (at.round == c->round && c->exchanging && at.step < c->step);
+    if (late) { /* of an abandoned at.round, or received before: not needed */
         sherd__fragment_free(f);
         return SHERD_OK;
     }
     sherd__fragment_free(p->body);
-    *p = (circle_piece){ round, f };
+    *p = (circle_piece){ at.round, f };
     if (!c->adding) move(c);
     return SHERD_OK;
 }

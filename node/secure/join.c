@@ -261,8 +261,10 @@ static int take_cards(sherd__secure *s, const uint8_t *cards, sherd_diag *d)
         memcpy(keys[i], cards + (size_t)i * SHERD__SECURE_CARD + KEY_AT, sizeof keys[i]);
     }
     if (!err)
-        err = sherd__aggregate_member_new(&s->member, &s->a, s->plan.self, s->job, &s->key,
-                                          (const uint8_t(*)[32])keys, d);
+        err = sherd__aggregate_member_new(&s->member, &s->a,
+                                          &(sherd__aggregate_self){ s->plan.self, s->job, &s->key,
+                                                                    (const uint8_t(*)[32])keys },
+                                          d);
     sherd__free(keys);
     if (err) {
         sherd__free(signers);

@@ -101,8 +101,7 @@ static int make_job(leader *l, const sherd__allreduce_options *opt, sherd_diag *
     }
     sherd__version_release(v);
     sherd__buf_fini(&text);
-    return err ? sherd__fail(d, err, NULL, "cannot prepare the training: %s", sherd_strerror(err))
-               : SHERD_OK;
+    return err ? sherd__fail_to(d, err, "prepare the training") : SHERD_OK;
 }
 
 /* Returns true if the group is connected. */

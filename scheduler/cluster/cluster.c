@@ -303,8 +303,8 @@ void sherd__cluster_nodes(sherd_cluster *c, sherd__nodes *out)
                            .threads = threads,
                            .remote = !c->simulated,
                            .residue_gflops = isfinite(residues) ? residues : 0,
-                           .domain_fault = c->domain_fault[0] ? c->domain_fault : NULL,
-                           .domain_hint = c->domain_hint };
+                           .domain_fault = c->domain_fault.text[0] ? c->domain_fault.text : NULL,
+                           .domain_hint = c->domain_fault.hint };
 }
 
 void sherd__cluster_tell_small(sherd_cluster *c, uint32_t node)

@@ -108,7 +108,9 @@ static int wait_for_names(sherd_cluster *c, sherd__names *names, sherd_diag *d)
 
 static int number_domains(sherd_cluster *c, sherd_diag *d)
 {
-    uint32_t split[2], unnamed = 0;
+    uint32_t unnamed = 0;
+    sherd__domains found = { 0 };
+    const uint32_t *split = found.split;
     sherd__names *names = NULL;
     sherd__peer **peers = sherd__calloc(c->count, sizeof *peers);
     c->domain_of = sherd__calloc(c->count, sizeof *c->domain_of);
@@ -119,12 +121,12 @@ static int number_domains(sherd_cluster *c, sherd_diag *d)
     while (!err && unnamed < c->count && peers[unnamed]->domain[0]) unnamed++;
     if (!err) err = sherd__names_start(&names, peers, c->count);
     if (!err) err = wait_for_names(c, names, d);
-    if (!err)
-        err = sherd__domains_number(peers, c->count, sherd__names_addresses, names, c->domain_of,
-                                    &c->domains, split);
+    found.of = c->domain_of;
+    if (!err) err = sherd__domains_number(&found, peers, c->count, sherd__names_addresses, names);
+    c->domains = found.len;
     if (!err && !c->o.local_nodes)
-        (void)sherd__domains_fault(peers, c->count, unnamed, split, c->o.same_host_domains,
-                                   c->domain_fault, sizeof c->domain_fault, &c->domain_hint);
+        (void)sherd__domains_fault(&found, peers, c->count, unnamed, c->o.same_host_domains,
+                                   &c->domain_fault);
     /* Not reported if all nodes are on loopback: then the cluster is called simulated in any
      * case. */
     if (!err && split[0] != split[1] && !c->simulated)
@@ -405,7 +407,7 @@ int sherd_cluster_open(sherd_cluster **out, const sherd_cluster_options *opt, sh
     sherd__source_fini(&from);
     if (err) {
         sherd_cluster_close(c);
-        return sherd__fail(d, err, NULL, "cannot open the cluster: %s", sherd_strerror(err));
+        return sherd__fail_to(d, err, "open the cluster");
     }
     *out = c;
     return SHERD_OK;

@@ -56,7 +56,7 @@ static int encode(sherd__kept_share *k, sherd_diag *d)
         return SHERD_OK;
     }
     give_up(k);
-    return sherd__fail(d, err, NULL, "cannot keep the operand: %s", sherd_strerror(err));
+    return sherd__fail_to(d, err, "keep the operand");
 }
 
 int sherd__kept_share_new(sherd__kept_share **out, sherd_cluster *c, sherd_view a,

@@ -170,7 +170,7 @@ static int once(const sherd__product_call *call, sherd__prepared *p, double bega
     sherd__job *job = NULL;
     *alive = NOT_STARVED;
     int err = sherd__product_job(&job, call->cluster, p, opt->strict, d);
-    if (err) sherd__fail(d, err, NULL, "cannot set the job up: %s", sherd_strerror(err));
+    if (err) sherd__fail_to(d, err, "set the job up");
     else err = sherd__prepared_ready(p, d);
     if (!err) err = sherd__time_left(&now.timeout_ms, opt->timeout_ms, began, d);
     if (!err) {
@@ -422,7 +422,7 @@ int sherd__resident_of(sherd_resident **out, sherd_cluster *c, sherd_view b,
     if (err == SHERD_EEXPOSURE && how->account) sherd__account_unplan(how->account, how->side);
     if (!err) {
         err = sherd__product_job(&k->job, c, &k->p, opt->strict, d);
-        if (err) sherd__fail(d, err, NULL, "cannot set the job up: %s", sherd_strerror(err));
+        if (err) sherd__fail_to(d, err, "set the job up");
     }
     if (err) {
         sherd_resident_free(k);

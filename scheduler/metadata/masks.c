@@ -120,11 +120,12 @@ static int begin(making *mk, const char *path, const sherd_masks_options *opt, s
     if (err) return err;
     os.fill(os.ctx, mk->head.id, sizeof mk->head.id);
     os.fill(os.ctx, root, sizeof root);
-    err = sherd__maskfile_begin(&mk->file, path, opt->state, &mk->head, root, key, d);
+    err = sherd__maskfile_begin(&mk->file, (sherd__maskfile_place){ path, opt->state }, &mk->head,
+                                root, key, d);
     if (!err) {
         err = sherd__masks_from_key(&mk->masks, key);
         if (!err) err = cut(mk, opt->memory);
-        if (err) sherd__fail(d, err, NULL, "cannot make masks: %s", sherd_strerror(err));
+        if (err) sherd__fail_to(d, err, "make masks");
     }
     sherd__wipe(root, sizeof root);
     sherd__wipe(key, sizeof key);
@@ -166,7 +167,7 @@ static int make_all(making *mk, const sherd_masks_options *opt, sherd_diag *d)
         int err = sherd__hooks_step(&h, row, mk->head.rows, d);
         if (err) return err;
         err = make_rows(mk, row, rows);
-        if (err) return sherd__fail(d, err, NULL, "cannot make masks: %s", sherd_strerror(err));
+        if (err) return sherd__fail_to(d, err, "make masks");
         for (size_t i = 0; i < rows && !err; i++)
             err = sherd__maskfile_row(mk->file, mk->packed + i * mk->row_bytes, d);
         if (err) return err;

@@ -86,7 +86,7 @@ typedef struct forecast {
     const sherd_product_options *opt;
     sherd__nodes nodes;
     uint32_t *domain;
-    char domain_fault[900];
+    sherd__domain_fault domain_fault;
     double *c, *own_c;
     double prepare_s; /* time of preparing: scanning the operands, allocating the result */
     bool alike;       /* only shapes are given */
@@ -111,7 +111,7 @@ static uint64_t budget(const sherd_forecast_options *f, uint32_t nodes, bool rem
 static int number_nodes(forecast *w, const sherd_forecast_options *f, const sherd__peers *peers)
 {
     sherd__nodes *n = &w->nodes;
-    uint32_t split[2], unnamed;
+    uint32_t unnamed;
     sherd__peer **list = sherd__calloc(peers->len, sizeof *list);
     w->domain = sherd__calloc(peers->len, sizeof *w->domain);
     int err = list && w->domain ? SHERD_OK : SHERD_ENOMEM;
@@ -122,14 +122,16 @@ static int number_nodes(forecast *w, const sherd_forecast_options *f, const sher
         list[n->count++] = &peers->list[i];
     }
     for (unnamed = 0; !err && unnamed < n->count && list[unnamed]->domain[0];) unnamed++;
-    if (!err)
-        err = sherd__domains_number(list, n->count, sherd__addresses_written, NULL, w->domain,
-                                    &n->domains, split);
+    sherd__domains found = { .of = w->domain };
+    if (!err) err = sherd__domains_number(&found, list, n->count, sherd__addresses_written, NULL);
+    n->domains = found.len;
     n->usable = n->domains;
     n->memory = budget(f, n->count, n->remote);
-    if (!err && sherd__domains_fault(list, n->count, unnamed, split, f->same_host_domains,
-                                     w->domain_fault, sizeof w->domain_fault, &n->domain_hint))
-        n->domain_fault = w->domain_fault;
+    if (!err && sherd__domains_fault(&found, list, n->count, unnamed, f->same_host_domains,
+                                     &w->domain_fault)) {
+        n->domain_fault = w->domain_fault.text;
+        n->domain_hint = w->domain_fault.hint;
+    }
     sherd__free(list);
     return err;
 }
@@ -382,7 +384,7 @@ static int run(sherd_forecast *out, forecast *w, const sherd_forecast_options *f
         if (!err) find_own(out, w, &m, own);
         pthread_mutex_unlock(&blas);
     }
-    if (err) return sherd__fail(d, err, NULL, "cannot forecast: %s", sherd_strerror(err));
+    if (err) return sherd__fail_to(d, err, "forecast");
     out->tasks = t.tasks;
     out->bytes_out = t.out;
     out->bytes_in = t.in;

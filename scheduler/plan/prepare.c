@@ -277,9 +277,7 @@ int sherd__prepare_part(sherd__prepared *p, const sherd__matrices *m, const sher
     if (!err) err = set_up_ledger(p, nodes, opt, d);
     if (err) {
         sherd__prepared_fini(p);
-        return d && d->code ? err
-                            : sherd__fail(d, err, NULL, "cannot prepare the product: %s",
-                                          sherd_strerror(err));
+        return d && d->code ? err : sherd__fail_to(d, err, "prepare the product");
     }
     return SHERD_OK;
 }
@@ -356,9 +354,7 @@ int sherd__prepare_apply(sherd__prepared *p, uint32_t op, const sherd__matrices 
     if (!err) err = fill_in_apply(p, m, nodes, opt, d);
     if (err) {
         sherd__prepared_fini(p);
-        return d && d->code ? err
-                            : sherd__fail(d, err, NULL, "cannot prepare the operation: %s",
-                                          sherd_strerror(err));
+        return d && d->code ? err : sherd__fail_to(d, err, "prepare the operation");
     }
     return SHERD_OK;
 }
@@ -461,8 +457,7 @@ static int check_exposures(size_t len, uint32_t nodes, const sherd_product_optio
     int err = begin(&p, nodes);
     if (!err) err = sherd__prepare_draw(&p, len, opt, &mine);
     if (err && mine.code) (void)!sherd__fail(d, err, mine.hint, "%s", mine.message);
-    else if (err)
-        (void)!sherd__fail(d, err, NULL, "cannot draw exposures: %s", sherd_strerror(err));
+    else if (err) (void)!sherd__fail_to(d, err, "draw exposures");
     size_t most = err ? 0 : sherd__prepare_widest(&p, len);
     while (!err && p.planned[node] < most) node++;
     double share = (double)most / (double)len; /* the ledger rounds its bound to whole entries */

@@ -27,15 +27,21 @@
 
 /* Sets the width that the range proof uses: that of the element type if it is narrow, otherwise the
  * width that the caller allows. known: v's profile, or NULL. */
-static int bound(sherd__fixed *f, sherd_view v, sherd_profile *known, unsigned bits,
-                 const char *name, const char *hint, sherd_diag *d)
+/* An operand for messages: its name, and the remedy where bytes need more bits. */
+typedef struct named {
+    const char *name, *hint;
+} named;
+
+static int bound(sherd__fixed *f, sherd_view v, sherd_profile *known, unsigned bits, named of,
+                 sherd_diag *d)
 {
+    const char *name = of.name;
     sherd_diag mine = { 0 };
     int err = known ? sherd__profile_fixed(known, bits, name, f, d)
                     : sherd__fixed_choose(v, bits, name, f, d);
     if (err || !f->integers) return err;
     if (v.dtype == SHERD_U8 && bits < U8_BITS)
-        return sherd__fail(d, SHERD_EINVAL, hint,
+        return sherd__fail(d, SHERD_EINVAL, of.hint,
                            "%s: holds bytes (u8), which take %u bits with their sign, and %u were "
                            "asked for",
                            name, U8_BITS, bits);
@@ -61,14 +67,15 @@ static int bound(sherd__fixed *f, sherd_view v, sherd_profile *known, unsigned b
 static int bound_a(sherd__prepared *p, sherd_view a, const sherd_product_options *opt,
                    sherd_diag *d)
 {
-    return bound(&p->fixed_a, a, opt->profile_a, opt->bits, sherd__name_a(opt),
-                 "give --bits 9 or more; --bits-b sets the right operand's apart", d);
+    const named of = { sherd__name_a(opt),
+                       "give --bits 9 or more; --bits-b sets the right operand's apart" };
+    return bound(&p->fixed_a, a, opt->profile_a, opt->bits, of, d);
 }
 
 static int bound_b(sherd__fixed *f, sherd_view b, const sherd_product_options *opt, sherd_diag *d)
 {
-    return bound(f, b, opt->profile_b, opt->bits_b ? opt->bits_b : opt->bits, sherd__name_b(opt),
-                 "give --bits-b 9 or more", d);
+    const named of = { sherd__name_b(opt), "give --bits-b 9 or more" };
+    return bound(f, b, opt->profile_b, opt->bits_b ? opt->bits_b : opt->bits, of, d);
 }
 
 /* Determines the fixed point of both operands, and the primes that hold sums of `inner` products,
@@ -196,12 +203,19 @@ static checks checks_of(const sherd__prepared *p, const work *k)
     return c;
 }
 
+/* Memory for the work here and at each node, and the name of the node that has least, or NULL. */
+typedef struct room {
+    uint64_t here, node;
+    const char *smallest;
+} room;
+
 /* Plans panels and tiles. DEPTH positions are in memory at a time, each with all shares, enough
  * answers to decode, and the data to check them. */
-static int plan(sherd__plan *out, const sherd__prepared *p, const work *k, uint64_t memory,
-                uint64_t node_memory, const sherd__nodes *nodes, const char *smallest,
+static int plan(sherd__prepared *p, const work *k, const room *in, const sherd__nodes *nodes,
                 sherd_diag *d)
 {
+    const uint64_t memory = in->here, node_memory = in->node;
+    sherd__plan *out = &p->plan;
     const double enough = (double)sherd__plan_enough(nodes->cell);
     const size_t inner = k->inner, rows = k->rows, right = k->right;
     const checks check = checks_of(p, k);
@@ -222,7 +236,7 @@ static int plan(sherd__plan *out, const sherd__prepared *p, const work *k, uint6
                            "hold",
                            inner, p->primes_len, sherd__bytes_text((double)memory, own),
                            sherd__bytes_text((double)node_memory, there),
-                           smallest ? smallest : "a node");
+                           in->smallest ? in->smallest : "a node");
     }
     out->tile_cols = tile >= (double)right ? (right ? right : 1) : (size_t)tile;
     double row = wire * ((double)k->left + (double)k->each * (double)out->tile_cols);
@@ -276,7 +290,7 @@ static int fit(sherd__prepared *p, const work *k, double kept, const sherd__node
     const char *smallest = node == nodes->memory ? nodes->smallest : NULL;
     if (kept > 0.6 * (double)node) return keeps_too_little(node, kept, d);
     p->node_memory = node;
-    return plan(&p->plan, p, k, opt->memory, node - (uint64_t)kept, nodes, smallest, d);
+    return plan(p, k, &(room){ opt->memory, node - (uint64_t)kept, smallest }, nodes, d);
 }
 
 /* Chooses a code and plans for these nodes; *tasks is the number of tasks. */
@@ -365,6 +379,15 @@ static double check_error(const sherd__prepared *p, bool windows)
     return e * e;
 }
 
+typedef struct kept_attempt {
+    sherd__prepared *p;
+    sherd_view a;
+    const sherd_keeping *how;
+    size_t part;
+    work k;
+    const sherd_product_options *opt;
+} kept_attempt;
+
 /*
  * Chooses primes and code for an A that is kept in parts. The primes hold sums over columns. They
  * also hold sums over the rows of a part (A^T*B); if that would take a third prime, which would
@@ -372,10 +395,14 @@ static double check_error(const sherd__prepared *p, bool windows)
  * *panel_rows rows, unless such a panel is too small. Rows are those of the product (windows if
  * there are any), except for `part` and *panel_rows.
  */
-static int kept_code(sherd__prepared *p, sherd_view a, size_t part, const work *k,
-                     const sherd__nodes *nodes, const sherd_product_options *opt,
-                     size_t *panel_rows, sherd_diag *d)
+static int kept_code(const kept_attempt *t, const sherd__nodes *nodes, size_t *panel_rows,
+                     sherd_diag *d)
 {
+    sherd__prepared *p = t->p;
+    const sherd_view a = t->a;
+    const sherd_product_options *opt = t->opt;
+    const work *k = &t->k;
+    const size_t part = t->part;
     double widest = 1;
     sherd_view b = sherd_view_c(&widest, SHERD_F64, 1, 1);
     size_t sums = part * k->each;
@@ -418,22 +445,13 @@ static int check_window(const sherd_keeping *how, const work *k, sherd_diag *d)
                        SHERD__WINDOW_MAX);
 }
 
-typedef struct kept_attempt {
-    sherd__prepared *p;
-    sherd_view a;
-    const sherd_keeping *how;
-    size_t part;
-    work k;
-    const sherd_product_options *opt;
-} kept_attempt;
-
 static int code_kept(void *ctx, const sherd__nodes *nodes, double *tasks, sherd_diag *d)
 {
     const kept_attempt *t = ctx;
     sherd__prepared *p = t->p;
     work k = t->k;
     size_t panel_rows, part = t->part;
-    int err = kept_code(p, t->a, part, &k, nodes, t->opt, &panel_rows, d);
+    int err = kept_code(t, nodes, &panel_rows, d);
     if (err) return err;
     k.rows = (part + p->code.blocks - 1) / p->code.blocks;
     size_t all = t->a.rows / part * k.rows +

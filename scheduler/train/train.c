@@ -131,8 +131,7 @@ static int make_job(engine *e, sherd_diag *d)
         err = sherd__train_job_new(&e->job, &o);
     }
     sherd__buf_fini(&text);
-    return err ? sherd__fail(d, err, NULL, "cannot prepare the training: %s", sherd_strerror(err))
-               : SHERD_OK;
+    return err ? sherd__fail_to(d, err, "prepare the training") : SHERD_OK;
 }
 
 /* Returns true if every node has connected or failed and the job is not over (no node is left). */

@@ -443,7 +443,9 @@ static int set_up(void **state)
 static void expected(sherd__gradients_options g, outcome *want)
 {
     sherd__gradient_engine e;
-    assert_int_equal(sherd__gradients_here(&e, &recipe, &data, ROWS, 17, 1, NULL), 0);
+    assert_int_equal(sherd__gradients_here(&e, &recipe, &data,
+                                           &(sherd__here_options){ ROWS, 17, 1 }, NULL),
+                     0);
     train(e, g, want);
     assert_int_equal(want->err, 0);
 }

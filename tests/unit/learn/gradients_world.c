@@ -117,7 +117,8 @@ sherd__gradient_engine grad_threads(unsigned n, unsigned bits)
 {
     sherd__gradient_engine e;
     sherd_diag d = { 0 };
-    if (sherd__gradients_here(&e, &grad_recipe, &grad_data, ROWS, bits, n, &d))
+    if (sherd__gradients_here(&e, &grad_recipe, &grad_data, &(sherd__here_options){ ROWS, bits, n },
+                              &d))
         fail_msg("%s", d.message);
     return e;
 }

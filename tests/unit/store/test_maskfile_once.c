@@ -177,14 +177,16 @@ static void the_counter_is_in_the_users_state_folder(void **s)
     snprintf(xdg, sizeof xdg, "%s/xdg", scratch_dir());
     char *home = getenv("HOME"), *kept = home ? strdup(home) : NULL;
     setenv("XDG_STATE_HOME", xdg, 1);
-    assert_int_equal(sherd__maskfile_begin(&w, masks_copy, NULL, &h, masks_root, masks_key, NULL),
+    assert_int_equal(sherd__maskfile_begin(&w, (sherd__maskfile_place){ masks_copy, NULL }, &h,
+                                           masks_root, masks_key, NULL),
                      0);
     assert_int_equal(sherd__maskfile_commit(w, NULL), 0);
     snprintf(expected, sizeof expected, "%s/sherd/masks/abababababababababababababababab", xdg);
     assert_int_equal(access(expected, F_OK), 0);
     setenv("XDG_STATE_HOME", "relative", 1); /* relative paths are ignored */
     setenv("HOME", xdg, 1);
-    assert_int_equal(sherd__maskfile_begin(&w, masks_copy, NULL, &h, masks_root, masks_key, NULL),
+    assert_int_equal(sherd__maskfile_begin(&w, (sherd__maskfile_place){ masks_copy, NULL }, &h,
+                                           masks_root, masks_key, NULL),
                      0);
     assert_int_equal(sherd__maskfile_commit(w, NULL), 0);
     snprintf(expected, sizeof expected,
@@ -192,7 +194,8 @@ static void the_counter_is_in_the_users_state_folder(void **s)
     assert_int_equal(access(expected, F_OK), 0);
     unsetenv("XDG_STATE_HOME");
     unsetenv("HOME");
-    assert_int_equal(sherd__maskfile_begin(&w, masks_copy, NULL, &h, masks_root, masks_key, NULL),
+    assert_int_equal(sherd__maskfile_begin(&w, (sherd__maskfile_place){ masks_copy, NULL }, &h,
+                                           masks_root, masks_key, NULL),
                      SHERD_EOPEN);
     if (kept) setenv("HOME", kept, 1);
     free(kept);
