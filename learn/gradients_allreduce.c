@@ -169,7 +169,7 @@ static void free_stepper(void *ctx)
 }
 
 const sherd__stepper_ops sherd__allreduce_stepper_ops = {
-    .name = "circle",
+    .name = "allreduce",
     .traits = SHERD__STEPPER_ROWS | SHERD__STEPPER_FAR,
     .step = step,
     .settle = settle,

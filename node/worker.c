@@ -493,7 +493,7 @@ static void on_task(sherd__client *c, const sherd__event *e)
         if (!sherd__worker_set_aside(c, t)) return;
         t->what.flags = 0;
         sherd__worker_release(t);
-        sherd__worker_refuse(c, &e->task, SHERD_ENOMEM, "too many tasks of a circle wait");
+        sherd__worker_refuse(c, &e->task, SHERD_ENOMEM, "too many tasks of an all-reduce group wait");
         return;
     }
     sherd__worker_queue(c, t);

@@ -8,12 +8,12 @@
 #include "sherd/err.h"
 
 static const char *const table[] = {
-    "a member sends blocks of its circle only",
+    "a member may send blocks of its all-reduce group only",
     "a parameter is not finite",
     "a plan with noise and without a clipping norm",
     "a plan without shards",
     "a step of another training",
-    "another circle has this name",
+    "another all-reduce group has this name",
     "another format of secure aggregation: bring both to one version of sherd",
     "dealt examples are not here",
     "key is no longer allowed",
@@ -27,14 +27,14 @@ static const char *const table[] = {
     "peer does not read its answers",
     "the block does not fit into this node's memory",
     "the block is larger than this node takes",
-    "the circle is over",
+    "the all-reduce group has ended",
     "the measurement is done",
     "the node has data of its own",
     "the node has no data of its own (--data)",
     "the roster is known",
     "the work is done",
     "this node takes no part in aggregation",
-    "this node takes no part in circles",
+    "this node takes no part in all-reduce groups",
 };
 
 /* Texts that contain these words have details, which concern what the peer has requested. They are

@@ -68,7 +68,7 @@ int sherd__allreduce_admit(sherd__allreduce *c, const sherd__task *t, const sher
 {
     (void)left;
     if (!c->site.identity)
-        return sherd__fail(d, SHERD_EUNSUPPORTED, NULL, "this node takes no part in circles");
+        return sherd__fail(d, SHERD_EUNSUPPORTED, NULL, "this node takes no part in all-reduce groups");
     if (t->primes_len || (t->op == SHERD__OP_MEET) != (right != NULL))
         return sherd__fail(d, SHERD_EINVAL, NULL, "operation %u takes %u blocks and no primes",
                            t->op, t->op == SHERD__OP_MEET ? 2u : 1u);

@@ -167,7 +167,7 @@ int sherd__allreduce_open_plan(sherd__allreduce *c, const sherd__task *t, const 
     sherd__peers roster;
     int err = read_plan(left, &p, d);
     if (!err && c->site.taken && c->site.taken(c->site.taken_ctx, p.id))
-        err = sherd__fail(d, SHERD_EBUSY, NULL, "another circle has this name");
+        err = sherd__fail(d, SHERD_EBUSY, NULL, "another all-reduce group has this name");
     if (!err) err = read_recipe(c, t->job, p.recipe, &recipe, d);
     if (err) return err;
     if (!p.state && (t->job != c->job || !c->member || p.bits != c->plan.bits ||

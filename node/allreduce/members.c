@@ -159,7 +159,7 @@ static void close_link(void *ctx, void *link)
     conn *c = link;
     (void)ctx;
     c->circle = NULL;
-    sherd__link_close(c->link, 0, "the circle is over");
+    sherd__link_close(c->link, 0, "the all-reduce group has ended");
 }
 
 /* ---- accepted connections -------------------------------------------------------------------- */
@@ -330,7 +330,7 @@ static void on_event_in(void *ctx, sherd__link *l, sherd__event *e)
     }
     if (!err) return;
     say(m, c->account, true, "turned away member", from, "it sent what is not a member's to send");
-    sherd__link_close(l, SHERD_EUNASKED, "a member sends blocks of its circle only");
+    sherd__link_close(l, SHERD_EUNASKED, "a member may send blocks of its all-reduce group only");
 }
 
 int sherd__members_accept(sherd__members *m, sherd__link *l, const sherd__fingerprint *key,

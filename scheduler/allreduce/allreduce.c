@@ -61,7 +61,7 @@ static void free_leader(void *ctx)
 }
 
 static const sherd__allreduce_ops cluster_ops = {
-    .name = "circle", .step = step, .state = state, .free = free_leader
+    .name = "allreduce", .step = step, .state = state, .free = free_leader
 };
 
 static int make_job(leader *l, const sherd__allreduce_options *opt, sherd_diag *d)

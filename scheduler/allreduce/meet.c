@@ -91,7 +91,7 @@ void sherd__allreduce_begin_meet(sherd__allreduce_job *j)
     j->id = next_name(j);
     sherd__buf_init(&roster, 512 * SHERD__ALLREDUCE_MOST, 0);
     int err = write_roster(j, &roster);
-    if (err) sherd__work_stop(&j->w, err, NULL, "cannot write down who is in the circle");
+    if (err) sherd__work_stop(&j->w, err, NULL, "cannot encode the roster of the all-reduce group");
     for (uint32_t i = 0; i < j->members && !j->w.done; i++) {
         uint32_t node = j->node_of[i];
         sherd__allreduce_sent(j, node,
