@@ -12,7 +12,7 @@
 #include "learn/allreduce.h"
 #include "learn/gradients_state.h"
 
-typedef struct circle {
+typedef struct allreduce_stepper {
     gradients g; /* first: the part shared with other steppers by gradients */
     sherd__allreduce_lead lead;
     bool *dropped;
@@ -21,7 +21,7 @@ typedef struct circle {
     size_t state_len; /* numbers of the state to fetch */
     bool behind;      /* steps were made since the last fetch */
     int ended;        /* the error that ended the steps */
-} circle;
+} allreduce_stepper;
 
 /* ---- states ---------------------------------------------------------------------------------- */
 
@@ -41,7 +41,7 @@ void sherd__allreduce_state_of(const sherd__network *n, const sherd__optimiser *
 /* ---- steps ----------------------------------------------------------------------------------- */
 
 /* Requests the step with coarser scales until everything fits. */
-static int ask(circle *c, sherd__allreduce_step *s, sherd_diag *d)
+static int ask(allreduce_stepper *c, sherd__allreduce_step *s, sherd_diag *d)
 {
     gradients *g = &c->g;
     int err = SHERD_EBUSY;
@@ -63,8 +63,8 @@ static int ask(circle *c, sherd__allreduce_step *s, sherd_diag *d)
 }
 
 /* Converts the members' reports into the figures of the step. */
-static void figures(circle *c, const sherd__allreduce_step *s, sherd__gradients_update *u,
-                    sherd__step_result *out)
+static void figures(allreduce_stepper *c, const sherd__allreduce_step *s,
+                    sherd__gradients_update *u, sherd__step_result *out)
 {
     gradients *g = &c->g;
     double cost = 0;
@@ -85,7 +85,7 @@ static void figures(circle *c, const sherd__allreduce_step *s, sherd__gradients_
 
 static int step(void *ctx, const sherd__step *at, sherd__step_result *out, sherd_diag *d)
 {
-    circle *c = ctx;
+    allreduce_stepper *c = ctx;
     gradients *g = &c->g;
     if (g->broken)
         return sherd__fail(d, SHERD_EFEWNODES, NULL, "those who computed gradients are gone");
@@ -127,7 +127,7 @@ static int step(void *ctx, const sherd__step *at, sherd__step_result *out, sherd
 
 static int settle(void *ctx, sherd_diag *d)
 {
-    circle *c = ctx;
+    allreduce_stepper *c = ctx;
     gradients *g = &c->g;
     sherd__optimiser *o = g->o.optimiser;
     size_t count = g->count;
@@ -154,7 +154,7 @@ static int settle(void *ctx, sherd_diag *d)
 
 /* ---- start and end --------------------------------------------------------------------------- */
 
-static void free_memory(circle *c)
+static void free_memory(allreduce_stepper *c)
 {
     sherd__free(c->dropped);
     sherd__free(c->state);
@@ -163,7 +163,7 @@ static void free_memory(circle *c)
 
 static void free_stepper(void *ctx)
 {
-    circle *c = ctx;
+    allreduce_stepper *c = ctx;
     c->lead.ops->free(c->lead.ctx);
     free_memory(c);
 }
@@ -193,7 +193,7 @@ int sherd__stepper_allreduce(sherd__stepper *out, const sherd__gradients_options
     *out = (sherd__stepper){ 0 };
     int err = check(opt, d);
     if (err) return err;
-    circle *c = sherd__calloc(1, sizeof *c);
+    allreduce_stepper *c = sherd__calloc(1, sizeof *c);
     if (!c) return sherd__fail_memory(d, "gradients");
     c->g.o = *opt;
     c->lead = lead;

@@ -20,9 +20,9 @@ bool sherd__allreduce_op(uint32_t op)
            op == SHERD__OP_WHERE;
 }
 
-static void block_left(void *circle, const sherd__block *b)
+static void block_left(void *allreduce, const sherd__block *b)
 {
-    sherd__allreduce *c = circle;
+    sherd__allreduce *c = allreduce;
     sherd__packs_drop(&c->packs, b);
 }
 
@@ -68,7 +68,8 @@ int sherd__allreduce_admit(sherd__allreduce *c, const sherd__task *t, const sher
 {
     (void)left;
     if (!c->site.identity)
-        return sherd__fail(d, SHERD_EUNSUPPORTED, NULL, "this node takes no part in all-reduce groups");
+        return sherd__fail(d, SHERD_EUNSUPPORTED, NULL,
+                           "this node takes no part in all-reduce groups");
     if (t->primes_len || (t->op == SHERD__OP_MEET) != (right != NULL))
         return sherd__fail(d, SHERD_EINVAL, NULL, "operation %u takes %u blocks and no primes",
                            t->op, t->op == SHERD__OP_MEET ? 2u : 1u);

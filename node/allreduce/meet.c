@@ -20,7 +20,7 @@ void sherd__allreduce_disconnect(sherd__allreduce *c)
         void *link = c->peers[i].link;
         c->peers[i].link = NULL;
         if (link) c->site.links.close(c->site.links.ctx, link);
-        c->peers[i] = (circle_peer){ 0 };
+        c->peers[i] = (allreduce_peer){ 0 };
     }
 }
 
@@ -209,7 +209,7 @@ int sherd__allreduce_meet(sherd__allreduce *c, sherd_diag *d)
 
 static void want(sherd__allreduce *c, uint32_t member)
 {
-    circle_peer *p = &c->peers[member];
+    allreduce_peer *p = &c->peers[member];
     if (p->wanted) return;
     p->wanted = true;
     int err = c->site.links.open ? c->site.links.open(c->site.links.ctx, &p->link, c, member,
@@ -227,7 +227,7 @@ bool sherd__allreduce_connected(sherd__allreduce *c)
     for (uint32_t i = 0; i < steps; i++)
         want(c, sherd__reduce_step_of(c->plan.kind, c->plan.members, c->plan.self, i).to);
     for (uint32_t i = 0; i < c->plan.members; i++) {
-        const circle_peer *p = &c->peers[i];
+        const allreduce_peer *p = &c->peers[i];
         if (p->wanted && !p->session && !p->err) return false;
     }
     return true;

@@ -27,7 +27,7 @@ enum {
 typedef struct conn {
     sherd__members *members;
     sherd__link *link;
-    sherd__allreduce *circle; /* opened here, and the group still uses it */
+    sherd__allreduce *allreduce; /* opened here, and the group still uses it */
     uint32_t member;
     bool came, over;
     bool displaced;          /* it no longer counts for an account */
@@ -100,25 +100,25 @@ static void on_event_out(void *ctx, sherd__link *l, sherd__event *e)
 {
     conn *c = ctx;
     sherd__worker *w = c->members->worker;
-    sherd__allreduce *circle = c->circle;
+    sherd__allreduce *allreduce = c->allreduce;
     sherd__fragment_free(e->fragment); /* no task was given over this connection */
     e->fragment = NULL;
-    if (!circle) return;
+    if (!allreduce) return;
     switch (e->kind) {
     case SHERD__EV_READY:
-        sherd__worker_link_up(w, circle, c->member, sherd__link_session(l));
+        sherd__worker_link_up(w, allreduce, c->member, sherd__link_session(l));
         break;
-    case SHERD__EV_REFUSED: sherd__worker_link_refused(w, circle, c->member, &e->refusal); break;
+    case SHERD__EV_REFUSED: sherd__worker_link_refused(w, allreduce, c->member, &e->refusal); break;
     case SHERD__EV_CLOSED:
-        c->circle = NULL;
+        c->allreduce = NULL;
         say(c->members, c->account, true, "no link to", sherd__link_peer_address(l), e->text);
-        sherd__worker_link_down(w, circle, c->member, e->err, e->text);
+        sherd__worker_link_down(w, allreduce, c->member, e->err, e->text);
         break;
     default: break;
     }
 }
 
-static int open_link(void *ctx, void **link, sherd__allreduce *circle, uint32_t member,
+static int open_link(void *ctx, void **link, sherd__allreduce *allreduce, uint32_t member,
                      const sherd__peer *peer)
 {
     sherd__members *m = ctx;
@@ -128,11 +128,11 @@ static int open_link(void *ctx, void **link, sherd__allreduce *circle, uint32_t 
                               .session = { .role = SHERD__COORDINATOR,
                                            .hello = { .minor_max = SHERD__MINOR,
                                                       .software = "sherd " SHERD_VERSION } } };
-    sherd__account *a = sherd__worker_allreduce_account(m->worker, circle);
+    sherd__account *a = sherd__worker_allreduce_account(m->worker, allreduce);
     if (a->opened >= m->opt.most(m->opt.ctx, a)) return SHERD_EBUSY;
     conn *c = new_conn(m);
     if (!c) return SHERD_ENOMEM;
-    c->circle = circle;
+    c->allreduce = allreduce;
     c->member = member;
     c->account = a;
     o.owner = (sherd__link_owner){ on_event_out, on_closed, c, &a->turn };
@@ -158,7 +158,7 @@ static void close_link(void *ctx, void *link)
 {
     conn *c = link;
     (void)ctx;
-    c->circle = NULL;
+    c->allreduce = NULL;
     sherd__link_close(c->link, 0, "the all-reduce group has ended");
 }
 

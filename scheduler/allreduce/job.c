@@ -286,7 +286,7 @@ static void progress(const void *ctx, uint64_t *so_far, uint64_t *all)
     *all = j->round;
 }
 
-static const sherd__work_ops circle_ops = {
+static const sherd__work_ops leader_ops = {
     .lasting = true,
     .node_up = node_up,
     .node_down = node_down,
@@ -307,7 +307,7 @@ static const sherd__work_ops circle_ops = {
 
 sherd__work sherd__allreduce_job_work(sherd__allreduce_job *j)
 {
-    return (sherd__work){ &circle_ops, j };
+    return (sherd__work){ &leader_ops, j };
 }
 
 /* ---- other threads --------------------------------------------------------------------------- */

@@ -59,7 +59,7 @@ static void watch(sherd__allreduce_job *j, uint32_t node)
     if (moved) m->looks = 0;
     if (m->asked_ms) {
         if (m->asked_ms > since) quiet = (double)(j->now_ms - m->asked_ms);
-        if (quiet >= CIRCLE_ANSWER_MS)
+        if (quiet >= MEMBER_ANSWER_MS)
             j->w.owner.expel(j->w.owner.ctx, node, SHERD_ESILENT, "does not say where it is");
     } else if (m->looks > 1) {
         sherd__allreduce_leave_out(j, node, "does nothing of what it was asked");

@@ -211,7 +211,7 @@ void sherd__allreduce_watch(sherd__allreduce_job *j)
         if (m->summed && !m->asked) continue; /* a member that has summed must still answer WHERE */
         all &= m->told;
         moved |= m->moved;
-        if (m->told || (double)(j->now_ms - j->asked_ms) < CIRCLE_ANSWER_MS) continue;
+        if (m->told || (double)(j->now_ms - j->asked_ms) < MEMBER_ANSWER_MS) continue;
         j->w.owner.expel(j->w.owner.ctx, j->node_of[i], SHERD_ESILENT,
                          "does not say how far a sum has come");
         return;
