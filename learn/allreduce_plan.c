@@ -183,7 +183,7 @@ int sherd__allreduce_state_parse(sherd__allreduce_question *out, const uint8_t *
                                  sherd_diag *d)
 {
     if (len != 8 * SHERD__ALLREDUCE_STATE || sherd__get_u64(bytes) != SHERD__ALLREDUCE_FORMAT)
-        return sherd__fail(d, SHERD_EFORMAT, NULL, "a question of %zu bytes that is none", len);
+        return sherd__fail(d, SHERD_EFORMAT, NULL, "%zu bytes that are not a question", len);
     *out = (sherd__allreduce_question){ sherd__get_u64(bytes + 8), number_at(bytes + 16),
                                         sherd__get_u64(bytes + 24),
                                         sherd__get_u64(bytes + 32) != 0 };

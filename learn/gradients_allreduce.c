@@ -57,8 +57,8 @@ static int ask(allreduce_stepper *c, sherd__allreduce_step *s, sherd_diag *d)
         c->ended = err;
         return sherd__fail(d, err, now.hint[0] ? now.hint : NULL, "%s", now.message);
     }
-    return err ? sherd__fail(d, SHERD_ERANGE, "a smaller rate",
-                             "a gradient is beyond all scales: %s", last.message)
+    return err ? sherd__fail(d, SHERD_ERANGE, "a smaller rate", "a gradient exceeds all scales: %s",
+                             last.message)
                : SHERD_OK;
 }
 
@@ -88,10 +88,11 @@ static int step(void *ctx, const sherd__step *at, sherd__step_result *out, sherd
     allreduce_stepper *c = ctx;
     gradients *g = &c->g;
     if (g->broken)
-        return sherd__fail(d, SHERD_EFEWNODES, NULL, "those who computed gradients are gone");
+        return sherd__fail(d, SHERD_EFEWNODES, NULL, "no node that computes gradients is left");
     if (at->len == 0) return sherd__fail(d, SHERD_EINVAL, NULL, "a step without examples");
     if (!at->list || at->list->len < at->len || at->first > at->list->len - at->len)
-        return sherd__fail(d, SHERD_EINVAL, NULL, "rows of no list: members could not name them");
+        return sherd__fail(d, SHERD_EINVAL, NULL,
+                           "rows that are in no list: members cannot name them");
     uint32_t shards = sherd__gradients_cut(g, at->len);
     double weight = (double)at->len;
     if (g->o.local_steps) weight = sherd__gradients_local(g, at->rate, g->cuts, shards, g->local);
@@ -133,8 +134,8 @@ static int settle(void *ctx, sherd_diag *d)
     size_t count = g->count;
     if (!c->behind) return SHERD_OK;
     if (g->broken)
-        return sherd__fail(d, c->ended, "go on from the last checkpoint, where there is one",
-                           "the parameters are with nodes that are out of reach");
+        return sherd__fail(d, c->ended, "continue from the last checkpoint, if there is one",
+                           "the nodes that hold the parameters cannot be reached");
     int err = c->lead.ops->state(c->lead.ctx, c->state, c->state_len, d);
     double steps = c->state[c->state_len - 1]; /* members agree on it, but there may be only one
                                                   member */
@@ -183,7 +184,7 @@ static int check(const sherd__gradients_options *o, sherd_diag *d)
                            "a sum among nodes waits for all of them");
     if (o->bits == 0)
         return sherd__fail(d, SHERD_EINVAL, "train in fixed point",
-                           "sums of floats hang on their order: nodes would not agree");
+                           "sums of floats depend on their order: nodes would not agree");
     return sherd__gradients_check(o, d);
 }
 

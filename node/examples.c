@@ -31,7 +31,7 @@ int sherd__examples_take(sherd__examples *e, const sherd__store *store, uint64_t
 {
     *e = (sherd__examples){ .what = sherd__step_plan_shard_at(p, i) };
     if (!sherd__plan_shard_valid(&e->what, p->batch))
-        return sherd__fail(d, SHERD_EFORMAT, NULL, "shard %u of the plan makes no sense", i);
+        return sherd__fail(d, SHERD_EFORMAT, NULL, "shard %u of the plan is invalid", i);
     sherd__block *x = sherd__store_find(store, job, e->what.x);
     sherd__block *t = sherd__store_find(store, job, e->what.targets);
     if (!x || !t)

@@ -403,7 +403,7 @@ static void on_block(sherd__client *c, sherd__event *e)
     while (err == SHERD_ENOMEM && sherd__pool_relieve(c->pool))
         err = sherd__store_put(&c->store, e->job, e->block, f);
     if (err == SHERD_EINVAL)
-        (void)sherd__fail(&d, err, NULL, "block %u of this job is here already", e->block);
+        (void)sherd__fail(&d, err, NULL, "block %u of this job already exists", e->block);
     if (err) {
         refuse_block(c, e, err, d.message);
         sherd__fragment_free(f);
@@ -453,7 +453,7 @@ static int accept_task(sherd__client *c, const sherd__task *what, task **out, sh
         if (room) sherd__pool_unreserve(c->pool, cost + sizeof(task));
         if (secure) sherd__secure_done(c->secure);
         return sherd__fail(d, SHERD_ENOMEM, NULL,
-                           "no room for a result of %llu bytes: %llu of %llu are in use",
+                           "no memory for a result of %llu bytes: %llu of %llu are in use",
                            (unsigned long long)what->result.len, (unsigned long long)m->used,
                            (unsigned long long)m->budget);
     }
@@ -471,7 +471,7 @@ static int accept_task(sherd__client *c, const sherd__task *what, task **out, sh
     if (err) {
         t->what.flags = 0; /* as if it had not arrived, so that nothing is dropped */
         sherd__worker_release(t);
-        return sherd__fail(d, err, NULL, "no room in the table of tasks");
+        return sherd__fail(d, err, NULL, "the table of tasks is full");
     }
     t->listed = true;
     *out = t;

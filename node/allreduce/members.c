@@ -329,7 +329,7 @@ static void on_event_in(void *ctx, sherd__link *l, sherd__event *e)
     default: err = SHERD_EUNASKED; break; /* tasks, drops: a member may send blocks only */
     }
     if (!err) return;
-    say(m, c->account, true, "turned away member", from, "it sent what is not a member's to send");
+    say(m, c->account, true, "refused member", from, "it sent a message that members may not send");
     sherd__link_close(l, SHERD_EUNASKED, "a member may send blocks of its all-reduce group only");
 }
 
@@ -388,6 +388,6 @@ void sherd__members_close(sherd__members *m)
 {
     for (conn *c = m->conns, *next; c; c = next) {
         next = c->next;
-        sherd__link_close(c->link, SHERD_ECLOSED, "node ends");
+        sherd__link_close(c->link, SHERD_ECLOSED, "the node is ending");
     }
 }

@@ -169,7 +169,7 @@ static void a_single_member_is_believed(void **unused)
     refuses(&x, SHERD__OP_STEP, SHERD_EBUSY, ALWAYS);
     allreduce_trial_start(&x);
     assert_int_equal(allreduce_run_steps(&x.there, &t, STEPS, &d), SHERD_ERANGE);
-    assert_non_null(strstr(d.message, "beyond all scales: n0: another job is under way"));
+    assert_non_null(strstr(d.message, "exceeds all scales: n0: another job is under way"));
     allreduce_trial_close(&x);
 }
 
@@ -224,7 +224,7 @@ static void a_member_that_computes_nothing_is_identified_within_seconds(void **u
         uint64_t began = x.w.now;
         allreduce_trial_start(&x);
         allreduce_trial_train(&x);
-        one_is_gone(&x, x.w.stuck, "does nothing of what it was asked");
+        one_is_gone(&x, x.w.stuck, "does not work on its tasks");
         if (x.w.now - began > 20000) fail_msg("%d ms: %s", (int)(x.w.now - began), x.w.log);
         allreduce_trial_close(&x);
     }

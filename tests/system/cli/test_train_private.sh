@@ -107,7 +107,7 @@ said5 && ! grep -q 'new privacy ledger' node-1.err
 report $? "a node that was killed finds what it had spent"
 mv mine-2.npz.ledger away
 "$S" node --key node-1.key --allow allow.txt --selftest quick --data mine-2.npz --require-ledger >none 2>lost </dev/null
-[ $? = 3 ] && grep -q 'mine-2.npz.ledger: does not exist: what was spent is in it' lost && [ ! -e mine-2.npz.ledger ]
+[ $? = 3 ] && grep -q 'mine-2.npz.ledger: does not exist: it records what was spent' lost && [ ! -e mine-2.npz.ledger ]
 report $? "with --require-ledger a lost ledger is exit 3, and none is made"
 mv away mine-2.npz.ledger
 train --clip 1 --noise 2 --epochs 40

@@ -181,7 +181,7 @@ static void other_operands_need_reuse(void **s)
     assert_int_equal(usage, SHERD_META_SAME_USE);
     sherd_meta_free(m);
     r.b = sherd_view_c(other, SHERD_F64, K, M);
-    refused(&r, none, SHERD_EEXPOSURE, "operation z has served other operands");
+    refused(&r, none, SHERD_EEXPOSURE, "operation z was used for other operands");
     r.look_only = true;
     o = none;
     assert_int_equal(sherd_meta_take(&m, path, &r, &o, &usage, NULL), 0);
@@ -229,9 +229,9 @@ static void profiles_give_the_digests(void **s)
     sherd_meta_free(m);
     o = none;
     o.profile_b = NULL;
-    refused(&r, o, SHERD_EEXPOSURE, "has served other operands");
+    refused(&r, o, SHERD_EEXPOSURE, "was used for other operands");
     o.profile_a = none.profile_b;
-    refused(&r, o, SHERD_EINVAL, "the profile given for A is one of another matrix");
+    refused(&r, o, SHERD_EINVAL, "the profile given for A belongs to another matrix");
     sherd_profile_free(none.profile_b);
 }
 

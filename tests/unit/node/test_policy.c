@@ -140,7 +140,7 @@ static void rounds_of_a_job_and_of_a_day_are_limited(void **s)
     }
     sherd__charge c = charge_of(9, 1);
     c.job = 8; /* another number does not reset the limit; another coordinator has its own */
-    assert_int_equal(charge(&p, &c, "one coordinator in a day, are over (--max-rounds)"),
+    assert_int_equal(charge(&p, &c, "to this coordinator today (--max-rounds)"),
                      SHERD_EEXPOSURE);
     c.coordinator[0] = 1;
     assert_int_equal(charge(&p, &c, ""), 0);
