@@ -123,7 +123,7 @@ int sherd__aggregate_begin(sherd__aggregate_member *m, uint64_t round,
 
 static int check_other(const sherd__aggregate_member *m, uint32_t node, sherd_diag *d)
 {
-    if (!m->mask) return sherd__fail(d, SHERD_EINVAL, NULL, "no round has begun");
+    if (!m->mask) return sherd__fail(d, SHERD_EINVAL, NULL, "no round has started");
     if (node >= m->a.nodes || node == m->self)
         return sherd__fail(d, SHERD_EINVAL, NULL, "node %u: expected one of %u, except %u", node,
                            m->a.nodes, m->self);
@@ -174,7 +174,7 @@ int sherd__aggregate_receive(sherd__aggregate_member *m, uint32_t from, const ui
 int sherd__aggregate_upload(sherd__aggregate_member *m, const int64_t *x, uint64_t *out,
                             sherd_diag *d)
 {
-    if (!m->mask) return sherd__fail(d, SHERD_EINVAL, NULL, "no round has begun");
+    if (!m->mask) return sherd__fail(d, SHERD_EINVAL, NULL, "no round has started");
     int err = sherd__aggregate_hide(m->mask, x, out);
     if (err == SHERD_EINVAL)
         return sherd__fail(d, err, NULL, "round %llu already has its upload",
@@ -191,7 +191,7 @@ int sherd__aggregate_upload(sherd__aggregate_member *m, const int64_t *x, uint64
 static int check_survivors(const sherd__aggregate_member *m, const uint32_t *survivors,
                            uint32_t len, sherd_diag *d)
 {
-    if (!m->mask) return sherd__fail(d, SHERD_EINVAL, NULL, "no round has begun");
+    if (!m->mask) return sherd__fail(d, SHERD_EINVAL, NULL, "no round has started");
     if (m->survivors_len > 0)
         return sherd__fail(d, SHERD_EINVAL, "two sums of one round could be subtracted",
                            "round %llu already has its survivors", (unsigned long long)m->round);

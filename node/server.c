@@ -33,7 +33,7 @@
 #define CONNECTIONS 64u
 #define QUEUE_MAX 1024u /* of the executor: two tasks, and sessions to wipe */
 #define DRAIN_MS 20u    /* between two looks at a running product, when the node should end */
-#define START_MS 50u    /* between two questions whether to go on starting */
+#define START_MS 50u    /* between two checks whether starting was interrupted */
 
 typedef sherd__server server;
 

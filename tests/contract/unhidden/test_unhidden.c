@@ -77,11 +77,11 @@ static void what_claims_nothing_is_not_private(void **state)
     const sherd_scheme_info *s = sherd_scheme_describe((sherd_scheme)77);
     assert_string_equal(s->name, "unhidden");
     assert_false(sherd_scheme_private((sherd_scheme)77));
-    assert_false(sherd_scheme_private((sherd_scheme)78)); /* nobody's number */
+    assert_false(sherd_scheme_private((sherd_scheme)78)); /* not in the table */
     assert_string_equal(sherd_scheme_describe((sherd_scheme)78)->name, "unknown");
     for (size_t i = 0; (s = sherd_scheme_at(i)); i++) {
         const sherd__scheme *e = sherd__scheme_find(s->scheme);
-        assert_ptr_equal(e->info, s); /* no number twice */
+        assert_ptr_equal(e->info, s); /* no number occurs twice */
         assert_true(strlen(s->name) < 16);
         assert_int_equal(s->keeps == SHERD_KEEPS_RIGHT, e->planner->next != NULL);
         assert_int_equal(s->keeps == SHERD_KEEPS_LEFT, e->planner->keep != NULL);

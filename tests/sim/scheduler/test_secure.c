@@ -192,8 +192,8 @@ static void a_node_that_does_not_support_confirmation_takes_no_part(void **s)
     secure_connect(&w.node[4]);
     secure_meet(&w);
     assert_int_equal(w.a.nodes, 4);
-    assert_non_null(strstr(w.log, "n4 does not take part in secure aggregation: its version is older "
-                                  "and does not confirm the members of a sum"));
+    assert_non_null(strstr(w.log, "n4 does not take part in secure aggregation: its version is "
+                                  "older and does not confirm the members of a sum"));
     assert_int_equal(secure_ask(&w), 0);
     secure_is_sum_without(&w, (uint32_t[]){ 4 }, 1);
     secure_end(&w);

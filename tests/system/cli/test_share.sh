@@ -139,7 +139,7 @@ report $? "a node without domain= is exit 3 and names the line, before anybody i
 cp lines nodes.txt
 refuses 3 'node file, lines 1 and 2: .*(domain site-1) and .*(domain site-2) are one host, whose operator sees both' --nodes nodes.txt --key me.key
 report $? "two domains on one host are exit 3"
-grep -q 'try: give them one domain, or say --same-host-domains' err; report $? "and the remedy is said"
+grep -q 'try: give them one domain, or use --same-host-domains' err; report $? "and the remedy is said"
 to '' --same-host-domains --check
 [ $code = 0 ] && grep -q 'equal: yes, bit for bit' err && grep -q 'domains: simulated on one host' err
 report $? "--same-host-domains takes them, and the output says what that is worth"
@@ -152,7 +152,7 @@ to 's/domain=site-[23]/domain=site-2/' --same-host-domains
 [ $code = 7 ] && grep -q 'nodes.txt:3: domain=site-2 is that of line 2, too: 3 nodes of 2 domains are listed, and 3 domains or more' err
 report $? "two nodes of one domain are one adversary: exit 7, and the lines are named"
 to 's/domain=site-[23]/domain=site-2/; s/^127\.0\.0\.1:/127.0.0.9:/' --same-host-domains
-[ $code = 7 ] && grep -q 'nodes.txt:3: domain=site-2' err && grep -q 'try: list nodes that others run' err
+[ $code = 7 ] && grep -q 'nodes.txt:3: domain=site-2' err && grep -q 'try: list nodes of other operators' err
 report $? "before anybody is connected to, and the remedy is said"
 sed 1q lines >nodes.txt; sed 1q lines >>nodes.txt; sed -n 3p lines >>nodes.txt
 refuses 3 'nodes.txt' --nodes nodes.txt --key me.key --same-host-domains

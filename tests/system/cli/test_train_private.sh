@@ -52,7 +52,7 @@ cat line-1 line-2 line-3 line-4 >nodes.txt
 
 train
 [ $code = 7 ] && grep -q 'policy: this node takes part in sums with noise only (--epsilon)' err &&
-    [ "$(grep -c 'it takes no part' err)" = 4 ]
+    [ "$(grep -c 'it no longer takes part' err)" = 4 ]
 report $? "a node with data gives nothing without noise, unless its owner says so"
 train --clip 1 --noise 2 --batch 64
 [ $code = 7 ] && grep -q 'policy: .* at least 32 places of each node, the last of an epoch too (--min-rows)' err

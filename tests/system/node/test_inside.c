@@ -314,7 +314,7 @@ static void an_allow_list_can_be_replaced(void **state)
 
 /* ---- ending ---------------------------------------------------------------------------------- */
 
-/* A backend whose products wait until they are let go. */
+/* A backend whose products wait until they are released. */
 static atomic_int entered, released;
 
 static int compute_late(void *ctx, const sherd__call *c, const sherd__fragment *left,

@@ -148,9 +148,10 @@ static void a_node_too_old_for_windows_is_not_used_for_them(void **s)
     assert_int_equal(sherd_multiplier_keep_as(m, sherd_view_c(xs, SHERD_F64, N, PIXELS), &how,
                                               &kept, &d),
                      SHERD_EFEWNODES);
-    assert_string_equal(d.message, "2 domains of nodes are up, besides 1 of older nodes, which "
-                                   "take no windows of images; --scheme share with --colluding 1 "
-                                   "and --spare 0 needs 3 or more");
+    assert_string_equal(d.message,
+                        "2 domains of nodes are up, and 1 of older nodes, which do "
+                        "not support windows of images; --scheme share with --colluding 1 "
+                        "and --spare 0 needs 3 or more");
     assert_string_equal(d.hint, "update the older nodes");
     sherd_multiplier_free(m);
     sherd_cluster_close(c);

@@ -193,7 +193,7 @@ static void a_failed_preparation_leaves_the_earlier_file(void **s)
         int err;
         const char *says;
     } cases[] = {
-        { b, masks_of(0), SHERD_EINVAL, "no rows" },
+        { b, masks_of(0), SHERD_EINVAL, "at least one row" },
         { b,
           { .size = sizeof o, .rows = 1, .state = state, .bits_a = 1 },
           SHERD_EINVAL,
