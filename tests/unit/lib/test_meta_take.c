@@ -1,4 +1,4 @@
-/* Metadata that is taken for one product: the operation, settings, the reuse rule, the lock. */
+/* Metadata for one product: the operation, settings, the reuse rule, the lock. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -194,7 +194,7 @@ static void other_operands_need_reuse(void **s)
     sherd_meta_free(m);
 }
 
-static void looking_records_nothing(void **s)
+static void a_preview_records_nothing(void **s)
 {
     (void)s;
     sherd_meta_request r = request("z");
@@ -289,7 +289,7 @@ int main(void)
         CASE(the_only_operation_of_a_shape_needs_no_name),
         CASE(operations_and_settings_that_do_not_fit_are_refused),
         CASE(other_operands_need_reuse),
-        CASE(looking_records_nothing),
+        CASE(a_preview_records_nothing),
         CASE(profiles_give_the_digests),
         CASE(a_locked_file_is_waited_for),
         CASE(a_missing_file_is_an_error_of_its_path),
