@@ -125,7 +125,7 @@ static int verbatim(sherd__findings *l, const sherd__counting *k, const sherd__t
     f.chance = 1 / p;
     f.ln_p = same ? sherd__tail_binomial(same, all, 1 / p) : 0;
     snprintf(f.sentence, sizeof f.sentence,
-             "%llu of %llu entries of %s stand in the share at their place (by chance %.2g)",
+             "%llu of %llu entries of %s are in the share at their place (by chance %.2g)",
              (unsigned long long)same, (unsigned long long)all, k->subject, (double)all / p);
     return sherd__findings_add(l, &f);
 }

@@ -144,8 +144,8 @@ static int read_shares(sherd__audit_input *in, sherd_audit *r, const uint64_t *j
     bool limited = in->more_len + 1 < len && in->more_len + 1 == w.rights;
     sherd__audit_warn(r,
                       "%zu coded products are in the record: the one that moved the most bytes is "
-                      "attacked, and its masks are held against those of %zu others%s",
-                      len, in->more_len, limited ? "; --encodings holds them against more" : "");
+                      "attacked, and its masks are compared with those of %zu others%s",
+                      len, in->more_len, limited ? "; --encodings compares them with more" : "");
     if (in->more_len + 1 < len)
         sherd__audit_leave_out(r, "masks of %zu of %zu coded products of the record: %s",
                                len - in->more_len - 1, len,
@@ -223,13 +223,13 @@ int sherd__audit_input_read(sherd__audit_input *in, sherd_audit *r, const char *
     if (elements) err = read_elements(in, opt->rows, d);
     else if (!in_clear && coded_len == 0)
         err = sherd__fail(d, SHERD_EFORMAT, "record a product: multiply --record DIR",
-                          "%s: no product is in the record", folders[0]);
+                          "%s: the record contains no product", folders[0]);
     else if (!in_clear) err = read_shares(in, r, coded, coded_len, opt, d);
     sherd__free(coded);
     snprintf(r->form, sizeof r->form, "%s",
              in_clear    ? "values in clear"
              : in->coded ? coded_text[in->shares.kind]
-                         : "element-wise: values in clear, each row in an order of its own");
+                         : "element-wise: values in clear, each row in its own order");
     return err;
 }
 

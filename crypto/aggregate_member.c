@@ -106,7 +106,8 @@ int sherd__aggregate_begin(sherd__aggregate_member *m, uint64_t round,
                            sherd_diag *d)
 {
     if (round <= m->round)
-        return sherd__fail(d, SHERD_EINVAL, "rounds only ascend, so that no mask serves two",
+        return sherd__fail(d, SHERD_EINVAL,
+                           "round numbers must ascend, so that no mask is used twice",
                            "round %llu after round %llu", (unsigned long long)round,
                            (unsigned long long)m->round);
     forget_round(m);
@@ -121,9 +122,9 @@ int sherd__aggregate_begin(sherd__aggregate_member *m, uint64_t round,
 
 static int check_other(const sherd__aggregate_member *m, uint32_t node, sherd_diag *d)
 {
-    if (!m->mask) return sherd__fail(d, SHERD_EINVAL, NULL, "no round has begun");
+    if (!m->mask) return sherd__fail(d, SHERD_EINVAL, NULL, "no round has started");
     if (node >= m->a.nodes || node == m->self)
-        return sherd__fail(d, SHERD_EINVAL, NULL, "node %u: expected one of %u but %u", node,
+        return sherd__fail(d, SHERD_EINVAL, NULL, "node %u: expected one of %u, except %u", node,
                            m->a.nodes, m->self);
     return SHERD_OK;
 }
@@ -172,10 +173,10 @@ int sherd__aggregate_receive(sherd__aggregate_member *m, uint32_t from, const ui
 int sherd__aggregate_upload(sherd__aggregate_member *m, const int64_t *x, uint64_t *out,
                             sherd_diag *d)
 {
-    if (!m->mask) return sherd__fail(d, SHERD_EINVAL, NULL, "no round has begun");
+    if (!m->mask) return sherd__fail(d, SHERD_EINVAL, NULL, "no round has started");
     int err = sherd__aggregate_hide(m->mask, x, out);
     if (err == SHERD_EINVAL)
-        return sherd__fail(d, err, NULL, "round %llu has had its upload",
+        return sherd__fail(d, err, NULL, "round %llu already has its upload",
                            (unsigned long long)m->round);
     if (err != 0)
         return sherd__fail(d, err, "fewer fraction bits, or smaller numbers",
@@ -189,10 +190,10 @@ int sherd__aggregate_upload(sherd__aggregate_member *m, const int64_t *x, uint64
 static int check_survivors(const sherd__aggregate_member *m, const uint32_t *survivors,
                            uint32_t len, sherd_diag *d)
 {
-    if (!m->mask) return sherd__fail(d, SHERD_EINVAL, NULL, "no round has begun");
+    if (!m->mask) return sherd__fail(d, SHERD_EINVAL, NULL, "no round has started");
     if (m->survivors_len > 0)
         return sherd__fail(d, SHERD_EINVAL, "two sums of one round could be subtracted",
-                           "round %llu has had its survivors", (unsigned long long)m->round);
+                           "round %llu already has its survivors", (unsigned long long)m->round);
     if (len < m->a.threshold)
         return sherd__fail(d, SHERD_EFEWNODES, NULL, "%u survivors: expected at least %u", len,
                            m->a.threshold);
@@ -241,16 +242,17 @@ static int check_answer(const sherd__aggregate_member *m, sherd_diag *d)
     uint32_t told = 0;
     if (m->survivors_len == 0) return no_survivors(m, d);
     if (m->answered)
-        return sherd__fail(d, SHERD_EINVAL, NULL, "round %llu has had its answer",
+        return sherd__fail(d, SHERD_EINVAL, NULL, "round %llu already has its answer",
                            (unsigned long long)m->round);
     for (uint32_t i = 0; i < m->a.nodes; i++) told += m->confirmed[i];
     if (told < m->a.threshold)
-        return sherd__fail(d, SHERD_EFEWNODES, "others may have been told of other survivors",
+        return sherd__fail(d, SHERD_EFEWNODES, "other members may have been given other survivors",
                            "survivors that %u nodes confirm: expected at least %u", told,
                            m->a.threshold);
     for (uint32_t i = 0; i < m->survivors_len; i++)
         if (!m->held[m->survivors[i]])
-            return sherd__fail(d, SHERD_ECLOSED, NULL, "no piece of node %u came", m->survivors[i]);
+            return sherd__fail(d, SHERD_ECLOSED, NULL, "no piece of node %u was received",
+                               m->survivors[i]);
     return SHERD_OK;
 }
 

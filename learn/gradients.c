@@ -274,7 +274,7 @@ static int grade(gradients *g, const sherd__step *s, uint32_t shards, uint32_t p
         if (d && !d->code) *d = now;
         return err;
     }
-    return err ? sherd__fail(d, SHERD_ERANGE, "a smaller rate", "a gradient is beyond all scales")
+    return err ? sherd__fail(d, SHERD_ERANGE, "a smaller rate", "a gradient exceeds all scales")
                : SHERD_OK;
 }
 
@@ -339,7 +339,8 @@ static int sync_step(gradients *g, const sherd__step *s, sherd__step_result *out
 static int step(void *ctx, const sherd__step *s, sherd__step_result *out, sherd_diag *d)
 {
     gradients *g = ctx;
-    if (g->broken) return sherd__fail(d, SHERD_EFEWNODES, NULL, "who computed gradients is gone");
+    if (g->broken)
+        return sherd__fail(d, SHERD_EFEWNODES, NULL, "nothing is left that computes gradients");
     if (s->len == 0) return sherd__fail(d, SHERD_EINVAL, NULL, "a step without examples");
     return g->o.async ? sherd__gradients_async_step(g, s, out, d) : sync_step(g, s, out, d);
 }
@@ -433,11 +434,10 @@ int sherd__gradients_check(const sherd__gradients_options *o, sherd_diag *d)
                            SHERD__SHARDS_MAX);
     if (sherd__network_dtype(o->network) != SHERD_F64)
         return sherd__fail(d, SHERD_EINVAL, "train it in f64",
-                           "gradients travel in f64 alone, the "
-                           "network is in %s",
+                           "gradients are sent in f64 only, the network is in %s",
                            sherd_dtype_name(sherd__network_dtype(o->network)));
     if (o->local_steps && o->optimiser->spec.method != SHERD__SGD)
-        return sherd__fail(d, SHERD_EINVAL, "take sgd, or no local steps",
+        return sherd__fail(d, SHERD_EINVAL, "use sgd, or no local steps",
                            "local steps are those of plain descent, the optimiser is %s",
                            sherd__method_name(o->optimiser->spec.method));
     return SHERD_OK;

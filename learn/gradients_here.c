@@ -176,7 +176,7 @@ static int here_next(void *ctx, sherd__part **out, sherd_diag *d)
     pthread_mutex_lock(&a->lock);
     if (a->under_way == 0) {
         pthread_mutex_unlock(&a->lock);
-        return sherd__fail(d, SHERD_EINVAL, NULL, "no part is under way");
+        return sherd__fail(d, SHERD_EINVAL, NULL, "no part is in progress");
     }
     while (!a->back) pthread_cond_wait(&a->done, &a->lock);
     *out = a->back;

@@ -31,7 +31,7 @@ int sherd__examples_take(sherd__examples *e, const sherd__examples_for *of,
 {
     *e = (sherd__examples){ .what = sherd__step_plan_shard_at(p, i) };
     if (!sherd__plan_shard_valid(&e->what, p->batch))
-        return sherd__fail(d, SHERD_EFORMAT, NULL, "shard %u of the plan makes no sense", i);
+        return sherd__fail(d, SHERD_EFORMAT, NULL, "shard %u of the plan is invalid", i);
     sherd__block *x, *t;
     int err = sherd__store_need(of->store, of->job, e->what.x, &x, d);
     if (!err) err = sherd__store_need(of->store, of->job, e->what.targets, &t, d);

@@ -153,7 +153,7 @@ int sherd__chain_add(sherd__chain *c, uint64_t number, const sherd__chain_member
     if (err) return err;
     if ((c->walked.len > 0 && number <= c->walked.last.number) || number > INT64_MAX)
         return sherd__fail(d, SHERD_EINVAL, NULL,
-                           "%s: checkpoint %" PRIu64 " cannot follow on %" PRIu64,
+                           "%s: checkpoint %" PRIu64 " cannot follow checkpoint %" PRIu64,
                            sherd__path_tail(c->folder), number, c->walked.last.number);
     sherd__chain_name(number, link.name);
     c->unsure = true;

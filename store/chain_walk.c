@@ -40,7 +40,7 @@ static int read_format(sherd__npz *z, sherd_diag *d)
     int64_t i = sherd__npz_find(z, "format");
     const sherd__npz_member *m = i >= 0 ? sherd__npz_member_at(z, (size_t)i) : NULL;
     if (!m || m->head.dtype != SHERD_U8 || m->head.data_len >= sizeof text)
-        return sherd__fail(d, SHERD_EFORMAT, NULL, "%s: is no checkpoint: it has no 'format'",
+        return sherd__fail(d, SHERD_EFORMAT, NULL, "%s: is not a checkpoint: it has no 'format'",
                            sherd__npz_where(z));
     int err = sherd__npz_read(z, (size_t)i, text, m->head.data_len, d);
     if (err) return err;
@@ -110,7 +110,7 @@ static int visit(const char *folder, uint64_t number, const sherd__chain_link *b
     if (err) return damaged(folder, out->name, err, &why, d);
     if (o.number != number)
         return sherd__fail(d, SHERD_ECHAIN, SHERD__CHAIN_ELSEWHERE,
-                           "%s/%s: calls itself number %" PRIu64, sherd__path_tail(folder),
+                           "%s/%s: says that it is number %" PRIu64, sherd__path_tail(folder),
                            out->name, o.number);
     if (before->name[0] == '\0') {
         r->whole = o.first;
@@ -118,8 +118,8 @@ static int visit(const char *folder, uint64_t number, const sherd__chain_link *b
     }
     if (same(&o.previous, &before->hash)) return SHERD_OK;
     return sherd__fail(d, SHERD_ECHAIN, SHERD__CHAIN_ELSEWHERE,
-                       "%s/%s: does not follow on %s: that has been changed, or one between them "
-                       "is missing",
+                       "%s/%s: does not follow %s: that file was changed, or one between them is "
+                       "missing",
                        sherd__path_tail(folder), out->name, before->name);
 }
 

@@ -170,7 +170,8 @@ static int parse_gzip(sherd__idx *x, const uint8_t *bytes, size_t len, const cha
     unpacker u = { .z = { .zalloc = zlib_alloc, .zfree = zlib_free }, .in = bytes, .in_left = len };
     int e = inflateInit2(&u.z, 15 + 16);
     if (e == Z_MEM_ERROR) return sherd__fail_memory(d, "%s", where);
-    if (e != Z_OK) return sherd__fail(d, SHERD_EINTERNAL, NULL, "%s: zlib refuses to start", where);
+    if (e != Z_OK)
+        return sherd__fail(d, SHERD_EINTERNAL, NULL, "%s: zlib cannot be initialised", where);
     int err = unpack_all(x, &u, len, where, d);
     inflateEnd(&u.z);
     return err;
@@ -239,7 +240,7 @@ static int load_one(sherd__idx *out, const char *folder, const char *prefix, con
     if (find_one(path, sizeof path, folder, prefix, what, ndim))
         return sherd__idx_load(out, path, d);
     return sherd__fail(d, SHERD_EOPEN, "give the folder that holds the four files of the data set",
-                       "%s: holds no %s-%s-idx%u-ubyte, with or without .gz",
+                       "%s: has no %s-%s-idx%u-ubyte, with or without .gz",
                        sherd__path_tail(folder), prefix, what, ndim);
 }
 

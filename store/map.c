@@ -24,9 +24,7 @@ static int fail_errno(const char *path, int code, const char *what, int e, sherd
 {
     if (e == ENOMEM) return sherd__fail_memory(d, "%s", path);
     if (e == ECANCELED)
-        return sherd__fail(d, SHERD_EINTERRUPTED, NULL,
-                           "%s: interrupted before its writer had "
-                           "ended",
+        return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "%s: interrupted before its writer ended",
                            sherd__path_tail(path));
     const char *hint = "check the disk";
     if (code == SHERD_EOPEN) hint = "check the path and its permissions";

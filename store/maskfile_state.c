@@ -102,14 +102,14 @@ int sherd__state_folder(char **out, const char *folder, sherd_diag *d)
     if (!path)
         return folder ? sherd__fail_memory(d, "the name of the folder of counters")
                       : sherd__fail(d, SHERD_EOPEN, "set HOME or XDG_STATE_HOME",
-                                    "there is no folder to keep the counters of masks in");
+                                    "there is no folder for the counters of masks");
     int err = *path ? make_folders(path, d)
                     : fail_path(path, SHERD_EOPEN, "use this path", ENOENT, d);
-    if (!err && stat(path, &st) != 0) err = fail_path(path, SHERD_EOPEN, "look at it", errno, d);
+    if (!err && stat(path, &st) != 0) err = fail_path(path, SHERD_EOPEN, "examine it", errno, d);
     if (!err && (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || st.st_mode & 022))
         err = sherd__fail(d, SHERD_EOPEN,
                           "chmod 700 it, or set XDG_STATE_HOME to a folder of yours",
-                          "%s: others may write here, and so change what masks count as used",
+                          "%s: others can write here, and so change which masks count as used",
                           sherd__path_tail(path));
     if (err) sherd__free(path);
     else *out = path;
@@ -160,7 +160,7 @@ static int open_counter(int *fd, const char *path, bool use, const char *name, s
         return sherd__fail(d, SHERD_EEXPOSURE,
                            "use masks on the machine and account that prepared "
                            "them, or prepare new ones",
-                           "%s: its counter %s is not there: nobody can say which rows were used",
+                           "%s: its counter %s is missing: it is unknown which rows were used",
                            name, sherd__path_tail(path));
     if (*fd < 0) return fail_path(path, SHERD_EOPEN, "open it", errno, d);
     if (!use || flock(*fd, LOCK_EX | LOCK_NB) == 0) return SHERD_OK;
@@ -183,7 +183,7 @@ int sherd__counter_open(int *fd, sherd__counter of, bool use, const char *name, 
         if (got < 0) err = fail_path(path, SHERD_EIO, "read it", errno, d);
         else if (got != SHERD__MARK_BYTES || !sherd__mark_get(mark, 'C', of.id, of.tag_key, used))
             err = sherd__fail(d, SHERD_EFORMAT, "prepare new masks; use none of this file's",
-                              "%s: damaged or edited: nobody can say which rows of %s were used",
+                              "%s: damaged or edited: it is unknown which rows of %s were used",
                               sherd__path_tail(path), name);
     }
     if (*fd >= 0 && (err || !use)) {

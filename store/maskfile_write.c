@@ -42,7 +42,7 @@ int sherd__maskfile_begin(sherd__maskfile_writer **out, sherd__maskfile_place at
     if (size == 0)
         return sherd__fail(d, SHERD_EINVAL, "use fewer rows, and 2 to 26 bits",
                            "masks of %llu rows for a B of %llu x %llu, %u and %u bits, are not "
-                           "made",
+                           "possible",
                            (ull)head->rows, (ull)head->k, (ull)head->m, head->bits_a, head->bits_b);
     sherd__maskfile_writer *w = sherd__calloc(1, sizeof *w);
     if (!w) return sherd__fail_memory(d, "a file of masks");

@@ -32,7 +32,7 @@ void sherd__allreduce_sent(sherd__allreduce_job *j, uint32_t node, int err)
 {
     j->w.owner.touch(j->w.owner.ctx, node);
     if (err == SHERD_ENOMEM)
-        sherd__work_stop(&j->w, err, NULL, "no memory for what nodes are sent");
+        sherd__work_stop(&j->w, err, NULL, "no memory for data that is sent to nodes");
 }
 
 void sherd__allreduce_call_off(sherd__allreduce_job *j)
@@ -68,7 +68,7 @@ void sherd__allreduce_release(sherd__allreduce_job *j, uint32_t node)
 
 void sherd__allreduce_leave_out(sherd__allreduce_job *j, uint32_t node, const char *why)
 {
-    sherd__work_say(&j->w, "%s %s: it takes no part in the training any more",
+    sherd__work_say(&j->w, "%s %s: it no longer takes part in the training",
                     sherd__work_name(&j->w, node), why);
     j->nodes[node].out = true;
     sherd__allreduce_release(j, node);
@@ -165,7 +165,8 @@ static void on_result(sherd__allreduce_job *j, uint32_t node, sherd__event *e)
     case SHERD__OP_STEP:
         sherd__work_took(&j->w, node, j->now_ms);
         if (!sherd__allreduce_take_costs(j, m, bytes))
-            j->w.owner.expel(j->w.owner.ctx, node, SHERD_EWRONG, "told a cost that is no number");
+            j->w.owner.expel(j->w.owner.ctx, node, SHERD_EWRONG,
+                             "reported a cost that is not a number");
         else if (sherd__allreduce_settled(j)) sherd__allreduce_watch_round(j);
         break;
     case SHERD__OP_REDUCE: sherd__allreduce_take_figures(j, m, bytes); break;
@@ -189,7 +190,7 @@ static void node_up(void *ctx, uint32_t node, sherd__session *s, uint64_t sessio
     m->w.heard = m->known = true;
     if (m->out) return;
     if (!(sherd__session_peer(s)->features & SHERD__FEATURE_ALLREDUCE)) {
-        sherd__work_say(&j->w, "%s cannot add up with other nodes: it is an older one",
+        sherd__work_say(&j->w, "%s does not support all-reduce: its version is older",
                         sherd__work_name(&j->w, node));
         m->out = true;
     } else if (j->phase != HEARING) { /* its data was lost with its session */
@@ -218,10 +219,9 @@ static void node_down(void *ctx, uint32_t node, bool back, const char *why, uint
     m->out |= m->w.silent;
     if (!was) return;
     sherd__work_say(&j->w, "%s is lost: %s%s", sherd__work_name(&j->w, node), why,
-                    j->phase != STEPPING ? ""
-                    : j->o.train.allow_drop
-                        ? "; the step is made anew, and its shards do not count in it"
-                        : "; the step is made anew by those who are left");
+                    j->phase != STEPPING    ? ""
+                    : j->o.train.allow_drop ? "; the step is repeated without its shards"
+                                            : "; the nodes that are left repeat the step");
     if (!stood) return;
     lose_shards(j, m);
     sherd__allreduce_break_without(j, why);
@@ -230,7 +230,7 @@ static void node_down(void *ctx, uint32_t node, bool back, const char *why, uint
 static void node_banned(void *ctx, uint32_t node, const char *why)
 {
     sherd__allreduce_job *j = ctx;
-    sherd__work_say(&j->w, "%s is not let back in: %s", sherd__work_name(&j->w, node), why);
+    sherd__work_say(&j->w, "%s may not take part again: %s", sherd__work_name(&j->w, node), why);
 }
 
 static void node_barred(void *ctx, uint32_t node)
@@ -266,8 +266,8 @@ static void tick(void *ctx, uint64_t now_ms)
         (double)(now_ms - j->graded_ms) <= patience ||
         (j->failed > 0 && sherd__allreduce_overdue(j)))
         return;
-    sherd__work_say(&j->w, "a sum among the nodes does not come; the round is made anew");
-    sherd__allreduce_break(j, "it did not come");
+    sherd__work_say(&j->w, "a sum among the nodes is not finished in time; the round is repeated");
+    sherd__allreduce_break(j, "it was not finished in time");
 }
 
 static void pump(void *ctx, uint64_t now_ms)
@@ -286,7 +286,7 @@ static void progress(const void *ctx, uint64_t *so_far, uint64_t *all)
     *all = j->round;
 }
 
-static const sherd__work_ops circle_ops = {
+static const sherd__work_ops leader_ops = {
     .lasting = true,
     .node_up = node_up,
     .node_down = node_down,
@@ -307,7 +307,7 @@ static const sherd__work_ops circle_ops = {
 
 sherd__work sherd__allreduce_job_work(sherd__allreduce_job *j)
 {
-    return (sherd__work){ &circle_ops, j };
+    return (sherd__work){ &leader_ops, j };
 }
 
 /* ---- other threads --------------------------------------------------------------------------- */
@@ -368,7 +368,7 @@ int sherd__allreduce_job_new(sherd__allreduce_job **out, const sherd__allreduce_
                                 .changed_ctx = opt->changed_ctx,
                                 .busy = busy,
                                 .wanted = "gradients of ",
-                                .silent = "computes no gradient" };
+                                .silent = "does not compute gradients" };
     sherd__request_slot_init(&j->mail);
     j->text = sherd__alloc(opt->text_len);
     j->shards = sherd__calloc(shards, sizeof *j->shards);

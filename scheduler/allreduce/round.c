@@ -108,11 +108,11 @@ void sherd__allreduce_end_step(sherd__allreduce_job *j)
         const member *m = &j->nodes[j->node_of[i]];
         if (!memcmp(m->figures, first->figures, (tiers + 2) * sizeof *m->figures)) continue;
         char text[1000];
-        snprintf(text, sizeof text, "%s and %s came to different sums",
+        snprintf(text, sizeof text, "%s and %s have different sums",
                  sherd__work_name(&j->w, j->node_of[0]), sherd__work_name(&j->w, j->node_of[i]));
         sherd__work_stop(&j->w, SHERD_EWRONG,
-                         "one of them computes wrongly: train without them "
-                         "in turn, from the last checkpoint",
+                         "one of them computes wrongly: resume from the last checkpoint without "
+                         "one of them, then without the other",
                          text);
         return;
     }
@@ -143,9 +143,8 @@ void sherd__allreduce_break(sherd__allreduce_job *j, const char *why)
     pthread_mutex_unlock(&j->mail.lock);
     if (++j->failed < FAILED_MOST) return;
     char text[1000];
-    snprintf(text, sizeof text, "a sum among the nodes was broken off %u times: %s", j->failed,
-             why);
-    sherd__work_stop(&j->w, SHERD_ENET, "are links between the nodes cut by something on the way?",
+    snprintf(text, sizeof text, "a sum among the nodes failed %u times: %s", j->failed, why);
+    sherd__work_stop(&j->w, SHERD_ENET, "does something between the nodes cut their connections?",
                      text);
 }
 

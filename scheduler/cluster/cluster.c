@@ -60,7 +60,7 @@ static sherd_log_level next_log(sherd_cluster *c, char text[CLUSTER_LOG_LINE])
         c->log_from = (c->log_from + 1) % CLUSTER_LOG_LINES;
         c->log_len--;
     } else {
-        snprintf(text, CLUSTER_LOG_LINE, "and %u more such lines, which came too fast",
+        snprintf(text, CLUSTER_LOG_LINE, "and %u more such lines, which were too frequent",
                  c->log_lost);
         c->log_lost = 0;
         c->log_lost_level = SHERD_LOG_DEBUG;
@@ -318,8 +318,8 @@ void sherd__cluster_tell_small(sherd_cluster *c, uint32_t node)
     pthread_mutex_unlock(&c->lock);
     if (tell)
         sherd__cluster_say(c, SHERD_LOG_WARN,
-                           "%s says that it has room for %s, which is too little for this work: it "
-                           "counts as lost",
+                           "%s reports memory for %s, which is too little for this work: it counts "
+                           "as lost",
                            n->label, sherd__bytes_text((double)memory, has));
 }
 

@@ -151,17 +151,17 @@ bool sherd__domains_fault(const sherd__domains *domains, sherd__peer *const *pee
                  "%s:%u has no domain= in the node file: a private scheme must know which nodes "
                  "are one adversary",
                  peers[unnamed]->host, peers[unnamed]->port);
-        out->hint = "give every node's line the name of who runs it, as domain=NAME";
+        out->hint = "add the name of its operator to every node's line, as domain=NAME";
         return true;
     }
     if (split[0] == split[1] || same_host) return false;
     snprintf(out->text, sizeof out->text,
              "node file, lines %" PRIu32 " and %" PRIu32 ": %s:%u (domain %s) and %s:%u (domain "
-             "%s) are one host: who runs it sees both",
+             "%s) are one host, whose operator sees both",
              peers[split[0]]->line, peers[split[1]]->line, peers[split[0]]->host,
              peers[split[0]]->port, peers[split[0]]->domain, peers[split[1]]->host,
              peers[split[1]]->port, peers[split[1]]->domain);
-    out->hint = "give them one domain, or say --same-host-domains if they are apart all the same "
-                "(tunnels, a simulation)";
+    out->hint = "give them one domain, or use --same-host-domains if they are separate (tunnels, a "
+                "simulation)";
     return true;
 }

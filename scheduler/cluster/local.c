@@ -84,7 +84,7 @@ static int check_folder(const char *folder, sherd_diag *d)
     if (lstat(folder, &st) != 0) return no_cluster(d);
     if (S_ISDIR(st.st_mode) && st.st_uid == getuid() && (st.st_mode & 077) == 0) return SHERD_OK;
     return sherd__fail(d, SHERD_EOPEN,
-                       "look who made it; remove it, or point XDG_RUNTIME_DIR elsewhere",
+                       "check who made it; remove it, or set XDG_RUNTIME_DIR to another folder",
                        "%s is not a folder that only this user can access (mode 0700): a local "
                        "cluster in it is not trusted",
                        folder);
@@ -436,9 +436,9 @@ static int up_already(const state *s, sherd_diag *d)
     size_t up = living(s);
     if (up < s->len)
         return sherd__fail(d, SHERD_EINVAL, hint,
-                           "a local cluster is up already, though %zu of its %zu nodes are gone",
+                           "a local cluster is already up, but %zu of its %zu nodes have ended",
                            s->len - up, s->len);
-    return sherd__fail(d, SHERD_EINVAL, hint, "a local cluster of %zu node%s is up already", up,
+    return sherd__fail(d, SHERD_EINVAL, hint, "a local cluster of %zu node%s is already up", up,
                        up == 1 ? "" : "s");
 }
 

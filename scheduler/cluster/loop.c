@@ -455,7 +455,7 @@ static void tell_record(sherd_cluster *c)
     sherd_diag d = { 0 };
     if (!c->record || c->record_told || !sherd__record_error(c->record, &d)) return;
     c->record_told = true;
-    sherd__cluster_say(c, SHERD_LOG_WARN, "nothing more is recorded: %s", d.message);
+    sherd__cluster_say(c, SHERD_LOG_WARN, "recording has stopped: %s", d.message);
 }
 
 void sherd__cluster_on_tick(uv_timer_t *h)

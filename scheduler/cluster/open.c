@@ -131,8 +131,8 @@ static int number_domains(sherd_cluster *c, sherd_diag *d)
      * case. */
     if (!err && split[0] != split[1] && !c->simulated)
         sherd__cluster_say(c, SHERD_LOG_WARN,
-                           "%s:%u and %s:%u are one host, which the node file calls two domains "
-                           "(%s, %s): who runs it sees what both are given",
+                           "%s:%u and %s:%u are one host, which the node file names as two domains "
+                           "(%s, %s): its operator sees the data of both",
                            peers[split[0]]->host, peers[split[0]]->port, peers[split[1]]->host,
                            peers[split[1]]->port, peers[split[0]]->domain, peers[split[1]]->domain);
     sherd__names_free(names);
@@ -177,8 +177,9 @@ static void warn_of_weights(sherd_cluster *c)
     }
     if (weighted)
         sherd__cluster_say(c, SHERD_LOG_WARN,
-                           "weight= of %s has no effect%s: every node is dealt an equal share",
-                           c->nodes[first].label, weighted > 1 ? ", nor has that of others" : "");
+                           "weight= of %s has no effect%s: every node is assigned an equal share",
+                           c->nodes[first].label,
+                           weighted > 1 ? ", and neither has that of other nodes" : "");
 }
 
 static int start_loop(sherd_cluster *c, sherd_diag *d)
@@ -277,10 +278,10 @@ static void tell_missing(const sherd_cluster *c, uint32_t i, double waited, char
  * semicolon in the message of a local node that never listened is followed by its own output. */
 static int fail_missing(const sherd_cluster *c, standing *s, int err, sherd_diag *d)
 {
-    const char *hint = c->launch ? "look who stops or kills it, and start again"
-                                 : "look whether it runs and whether its allow-list has our key";
+    const char *hint = c->launch ? "find out what stops or kills it, and start again"
+                                 : "check that it runs and that its allow-list has our key";
     char *mark = NULL;
-    if (s->away) hint = "look whether it is a node of this version, with the key that is named";
+    if (s->away) hint = "check that it is a node of this version, with the named key";
     for (char *p = s->why; !c->nodes[s->missing].absent && (p = strstr(p, "; ")) != NULL; p += 2)
         mark = p;
     if (mark) {
@@ -302,7 +303,7 @@ static void say_missing(sherd_cluster *c, const standing *s)
         tell_missing(c, i, waited, why, sizeof why);
         pthread_mutex_unlock(&c->lock);
         if (!up)
-            sherd__cluster_say(c, SHERD_LOG_WARN, "going on with %u of %u nodes; %s: %s", s->up,
+            sherd__cluster_say(c, SHERD_LOG_WARN, "continuing with %u of %u nodes; %s: %s", s->up,
                                c->count, c->nodes[i].label, why);
     }
 }

@@ -124,7 +124,7 @@ int sherd__kept_share_multiply(sherd__kept_share *k, const sherd__kept_product *
         *d = (sherd_diag){ 0 };
         k->opt.spare = 0;
         sherd__cluster_say(k->cluster, SHERD_LOG_WARN,
-                           "%s: all shares are made anew for the %u domains that are left",
+                           "%s: all shares are made again for the %u domains that are left",
                            last.message, k->alive);
         sherd_report so_far = r ? *r : (sherd_report){ 0 };
         if (r) *r = (sherd_report){ 0 };

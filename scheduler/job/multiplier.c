@@ -448,15 +448,16 @@ int sherd_multiplier_cluster(sherd_multiplier *out, sherd_cluster *c,
     if (err) return err;
     opt = &own;
     if (opt->shuffles)
-        return sherd__fail(d, SHERD_EINVAL, "give the seed that they derive from",
-                           "stored shuffles serve one operation, not all of a multiplier");
+        return sherd__fail(d, SHERD_EINVAL, "give the seed from which they derive",
+                           "stored shuffles are for one operation, not for all operations of a "
+                           "multiplier");
     if (opt->shuffle_rows)
-        return sherd__fail(d, SHERD_EUNSUPPORTED, "leave --shuffle-rows out",
+        return sherd__fail(d, SHERD_EUNSUPPORTED, "omit --shuffle-rows",
                            "rows cannot be shuffled with kept operands");
     const sherd_scheme_info *scheme = sherd_scheme_describe(opt->scheme);
     if (scheme->takes & SHERD_TAKES_MASKS)
         return sherd__fail(d, SHERD_EUNSUPPORTED, "use SHERD_SHARE, or sherd_multiply",
-                           "masks serve one B, not all products of a multiplier");
+                           "masks are for one B, not for all products of a multiplier");
     if (scheme->keeps == SHERD_KEEPS_NOTHING)
         return sherd__fail(d, SHERD_EUNSUPPORTED, "use SHERD_SHARE, or sherd_multiply",
                            "under --scheme %s no operand stays at the nodes", scheme->name);

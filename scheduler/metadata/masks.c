@@ -70,8 +70,7 @@ static int choose(making *mk, const sherd_masks_options *opt, sherd_diag *d)
              sherd__fixed_hold(&mk->fixed, mk->b, opt->bits_b ? h->bits_b : 26, name, &mine))
         err = sherd__fail(d, SHERD_ERANGE,
                           opt->bits_b && mk->fixed.bits <= SHERD__PRIVATE_BITS
-                              ? "give more --bits-b, or none: integers are then taken as "
-                                "they are"
+                              ? "give more --bits-b, or none: integers are then used unchanged"
                               : "scale B: masks hold 26 bits at most",
                           "%s", mine.message);
     if (err) return err;
@@ -193,7 +192,8 @@ int sherd_masks_prepare(const char *path, sherd_view b, const sherd_masks_option
     opt = &own;
     err = sherd__view_check(b, "B", d);
     if (!err && opt->rows == 0)
-        err = sherd__fail(d, SHERD_EINVAL, "give as many as A will have", "masks of no rows");
+        err = sherd__fail(d, SHERD_EINVAL, "give as many rows as A will have",
+                          "masks need at least one row");
     if (!err) err = begin(&mk, path, opt, d);
     if (!err) err = make_all(&mk, opt, d);
     if (!err) {

@@ -186,11 +186,11 @@ static int take_result(forecast *w, double *given, sherd_diag *d)
         size_t row = w->b.cols > RESULT_MAX / sizeof *w->c ? 0 : w->b.cols * sizeof *w->c;
         if (row)
             snprintf(hint, sizeof hint,
-                     "forecast %zu of its rows, and scale up; or bytes alone (no_time)",
+                     "forecast %zu of its rows, and scale up; or bytes only (no_time)",
                      (size_t)(RESULT_MAX / row));
         return sherd__fail(d, SHERD_ERANGE,
                            row ? hint : "forecast some of its columns, and scale up",
-                           "a result of %zu x %zu is too large to be rehearsed with: above %u MB",
+                           "a result of %zu x %zu is too large to measure with: above %u MB",
                            w->a.rows, w->b.cols, (unsigned)(RESULT_MAX / 1000000));
     }
     len = w->a.rows * w->b.cols * sizeof *w->c;

@@ -42,8 +42,8 @@ static int bound(sherd__fixed *f, sherd_view v, sherd_profile *known, unsigned b
     if (err || !f->integers) return err;
     if (v.dtype == SHERD_U8 && bits < U8_BITS)
         return sherd__fail(d, SHERD_EINVAL, of.hint,
-                           "%s: holds bytes (u8), which take %u bits with their sign, and %u were "
-                           "asked for",
+                           "%s: contains bytes (u8), which take %u bits with their sign, and %u "
+                           "were requested",
                            name, U8_BITS, bits);
     if (v.dtype == SHERD_U8) {
         f->bits = U8_BITS;
@@ -56,8 +56,8 @@ static int bound(sherd__fixed *f, sherd_view v, sherd_profile *known, unsigned b
                            mine.message);
     if (err)
         return sherd__fail(d, err,
-                           "give more bits, 26 at most: they are not chosen by what an "
-                           "operand holds, since their number shows",
+                           "give more bits, 26 at most: they are not chosen by the values of an "
+                           "operand, since nodes see their number",
                            "%s", mine.message);
     f->bits = bits;
     f->bound = (UINT64_C(1) << (bits - 1)) - 1;
@@ -68,7 +68,7 @@ static int bound_a(sherd__prepared *p, sherd_view a, const sherd_product_options
                    sherd_diag *d)
 {
     const named of = { sherd__name_a(opt),
-                       "give --bits 9 or more; --bits-b sets the right operand's apart" };
+                       "give --bits 9 or more; --bits-b is for the right operand only" };
     return bound(&p->fixed_a, a, opt->profile_a, opt->bits, of, d);
 }
 
@@ -116,7 +116,7 @@ static int too_few(const sherd__nodes *nodes, uint32_t need, const sherd_product
     char older[80] = "";
     if (nodes->older)
         snprintf(older, sizeof older,
-                 ", besides %u of older nodes, which take no windows of images", nodes->older);
+                 ", and %u of older nodes, which do not support windows of images", nodes->older);
     return sherd__fail(d, SHERD_EFEWNODES,
                        nodes->older ? "update the older nodes"
                                     : "start more nodes in domains of their own, or lower "
@@ -154,7 +154,7 @@ static int choose_code(sherd__prepared *p, size_t rows, const sherd__nodes *node
     uint64_t least = share_least(opt), now = least - opt->spare + spare;
     if (t == 0)
         return sherd__fail(d, SHERD_EINVAL, "give 1 or more, or use --scheme plain",
-                           "--colluding 0 would hide nothing from the node that looks");
+                           "--colluding 0 would hide nothing from a single node");
     if (nodes->domain_fault)
         return sherd__fail(d, SHERD_EFORMAT, nodes->domain_hint, "%s", nodes->domain_fault);
     if (least > SHERD__LCC_SHARES_MAX || nodes->usable < now)
@@ -167,8 +167,8 @@ static int choose_code(sherd__prepared *p, size_t rows, const sherd__nodes *node
     for (uint32_t i = 0; i < p->primes_len; i++)
         if (sherd__lcc_check(&p->code, sherd__primes_default.p[i]))
             return sherd__fail(d, SHERD_EINVAL, "use fewer nodes, or a smaller --colluding",
-                               "%u blocks, %u masks and %u shares are beyond what is coded", k, t,
-                               nodes->domains);
+                               "%u blocks, %u masks and %u shares are more than can be encoded", k,
+                               t, nodes->domains);
     return SHERD_OK;
 }
 
@@ -440,8 +440,8 @@ static work work_of(sherd_view a, const sherd_keeping *how, bool turns)
 static int check_window(const sherd_keeping *how, const work *k, sherd_diag *d)
 {
     if (!how->windows || k->inner <= SHERD__WINDOW_MAX) return SHERD_OK;
-    return sherd__fail(d, SHERD_EFEWNODES, "keep the matrix of windows, or take smaller ones",
-                       "a window has %zu numbers, and nodes take windows of up to %zu", k->inner,
+    return sherd__fail(d, SHERD_EFEWNODES, "keep the matrix of windows, or use smaller ones",
+                       "a window has %zu numbers, and nodes accept windows of up to %zu", k->inner,
                        SHERD__WINDOW_MAX);
 }
 
@@ -498,8 +498,8 @@ static int share_right(sherd__prepared *p, const sherd__kept_product *m,
     err = sherd__share_next(&p->hiding, m, &fixed);
     if (err == SHERD_ERANGE)
         return sherd__fail(d, err, "keep it in larger parts, or use fewer bits",
-                           "sums over %zu rows are beyond what the kept operand was coded for: "
-                           "its parts are smaller",
+                           "sums over %zu rows exceed what the kept operand was encoded for: its "
+                           "parts are smaller",
                            m->b.rows);
     return err ? sherd__fail(d, err, NULL, "the kept operand cannot be used: %s",
                              sherd_strerror(err))

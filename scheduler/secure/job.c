@@ -119,7 +119,7 @@ static void take_card(sherd__secure_job *j, uint32_t node, const uint8_t *card)
     if (!sherd__fingerprint_equal(&key, j->o.key(j->o.key_ctx, node)) ||
         !sherd__identity_verify(card, statement, sizeof statement, card + 64) ||
         !sherd__seal_key_valid(card + 32)) {
-        j->w.owner.expel(j->w.owner.ctx, node, SHERD_EWRONG, "signed no key of its own");
+        j->w.owner.expel(j->w.owner.ctx, node, SHERD_EWRONG, "did not sign a key of its own");
         return;
     }
     memcpy(m->card, card, sizeof m->card);
@@ -270,7 +270,7 @@ static void on_disbelief(sherd__secure_job *j, uint32_t node)
     for (uint32_t i = 0; i < j->a.nodes && j->begun; i++) {
         uint32_t k = j->node_of[i];
         if (j->nodes[k].known || j->nodes[k].out) continue;
-        sherd__work_say(&j->w, "%s takes no part in the training: not all believe it",
+        sherd__work_say(&j->w, "%s does not take part in the training: not all members accept it",
                         sherd__work_name(&j->w, k));
         sherd__secure_leave_out(j, k);
         any = true;
@@ -299,7 +299,7 @@ static void on_refused(sherd__secure_job *j, uint32_t node, const sherd__event *
         sherd__work_say(&j->w,
                         op == SHERD__OP_ROSTER && j->begun
                             ? "%s"
-                            : "%s: it takes no part in the training any more",
+                            : "%s: it no longer takes part in the training",
                         text);
         if (meeting) {
             j->refused = r->code;
@@ -327,19 +327,19 @@ static void node_up(void *ctx, uint32_t node, sherd__session *s, uint64_t sessio
     m->checks = features & SHERD__FEATURE_CHECK;
     if (m->out) return;
     if (!(features & SHERD__FEATURE_SECURE))
-        why = "takes no part in secure aggregation: it is an older one";
+        why = "does not take part in secure aggregation: its version is older";
     else if (!(features & SHERD__FEATURE_CONFIRM))
-        why = "takes no part in secure aggregation: it is an older one, which does not confirm "
-              "whose sum it opens";
+        why = "does not take part in secure aggregation: its version is older and does not confirm "
+              "the members of a sum";
     else if (!j->o.train.deal && !(features & SHERD__FEATURE_DATA))
         why = "has no data of its own (sherd node --data)";
     else if (m->w.silent)
-        why = "is back, and stays out of this training: it has left questions unanswered";
+        why = "is back, and no longer takes part in this training: it has left requests unanswered";
     m->out = why != NULL;
     m->waits = !m->out && j->phase != HEARING; /* keys of a roster are lost with their session */
     if (m->waits)
-        why = m->known ? "is back, and in the sums from the next one on"
-                       : "has come, and is in the sums from the next one on";
+        why = m->known ? "is back, and takes part from the next sum on"
+                       : "has connected, and takes part from the next sum on";
     if (why) sherd__work_say(&j->w, "%s %s", sherd__work_name(&j->w, node), why);
 }
 
@@ -360,8 +360,8 @@ static void node_down(void *ctx, uint32_t node, bool back, const char *why, uint
                        : j->phase >= HIDING               ? "still in this sum"
                                                           : "in no sum until it is back";
     if (was || waited) {
-        sherd__work_say(&j->w, "%s is lost: %s; what it has is %s", sherd__work_name(&j->w, node),
-                        why, what);
+        sherd__work_say(&j->w, "%s is lost: %s; its data is %s", sherd__work_name(&j->w, node), why,
+                        what);
         sherd__secure_lost(j, node);
     }
     if (j->begun && (j->phase == IDLE || j->phase == GATHERING || j->phase == HIDING) &&
@@ -373,7 +373,7 @@ static void node_banned(void *ctx, uint32_t node, const char *why)
 {
     sherd__secure_job *j = ctx;
     j->nodes[node].out = true;
-    sherd__work_say(&j->w, "%s is not let back in: %s", sherd__work_name(&j->w, node), why);
+    sherd__work_say(&j->w, "%s may not take part again: %s", sherd__work_name(&j->w, node), why);
 }
 
 static void node_barred(void *ctx, uint32_t node)

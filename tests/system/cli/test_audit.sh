@@ -240,13 +240,13 @@ run audit own3 own1 own5 own2 own4 --data A.npy --json -q
 offset, = [f for f in d['findings'] if f['test'] == 'offset']
 assert d['flagged'] == 0 and offset['value'] == 0 and 'of 2 of 2 encodings' in offset['sentence'], offset
 assert not any(s.startswith('masks of') for s in d['unseen']), d['unseen']
-assert any('follows from the numbers of their tasks' in w for w in d['warnings'])
+assert any('the numbers of their tasks decide' in w for w in d['warnings'])
 assert any(f['control'] and f['flagged'] and f['test'] == 'coalition' for f in d['findings'])" &&
     run audit own4 --data A.npy --json -q && py "d = json.load(open('out'))
 assert any(s.startswith('masks of 2 of 2 encodings (A, B)') for s in d['unseen']), d['unseen']"
 report $? "of nodes' own records shares are numbered and masks solved for; of one of them alone none is, which is said"
 cp -r code old; sed -i 's,sherd/record/2,sherd/record/1,' old/index.json
-run audit old -q; [ $code != 0 ] || grep -q 'each counts as one' out
+run audit old -q; [ $code != 0 ] || grep -q 'each node counts as one' out
 report $? "a record of version 1 says nothing of domains, and that is said"
 cp -r code new; sed -i 's,sherd/record/2,sherd/record/3,' new/index.json
 run audit new -q; [ $code = 3 ] && grep -q 'sherd/record/3' err && grep -q 'version of sherd that wrote it' err

@@ -184,7 +184,7 @@ for pipe in pipe half; do # nobody writes; somebody began to
     await test -s pid && await heeds "$(cat pid)" && kill "$(cat pid)"
     wait $waits; code=$?
     rm -f pid
-    [ $code = 130 ] && grep -q "^sherd: multiply: $pipe: interrupted before its writer had ended" err && cmp here.npy C.npy >>err 2>&1 &&
+    [ $code = 130 ] && grep -q "^sherd: multiply: $pipe: interrupted before its writer ended" err && cmp here.npy C.npy >>err 2>&1 &&
         interrupted=0
     report $interrupted "one signal is enough while a pipe is waited for: $pipe"
 done
@@ -197,7 +197,7 @@ run cluster up -n 2
 second=$("$S" cluster status --json | sed 's/.*"name":"node-2","pid":\([0-9]*\).*/\1/')
 kill -9 "$second" 2>>err
 gone "$second"
-fails 2 '1 of its 2 nodes are gone' cluster up -n 3; report $? "up names the nodes that are gone"
+fails 2 '1 of its 2 nodes have ended' cluster up -n 3; report $? "up names the nodes that are gone"
 run cluster status --json
 [ $code = 7 ] && py "d = json.load(open('out'))
 assert not d['ok'] and [n['up'] for n in d['nodes']] == [True, False], d"

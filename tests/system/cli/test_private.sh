@@ -137,10 +137,10 @@ report $? "under blind, too"
 run plan 60x50x40 --masks m --remote 1 --node-gflops 10
 [ $code = 0 ] && grep -q '^  blind  *[0-9]' out; report $? "a plan of shapes alone takes the masks of any B of that shape"
 run plan A.npy B.npy --masks m --bits 20 --remote 1 --node-gflops 10
-grep -q 'asked for 20 of A$' out; report $? "and says which width was asked for"
+grep -q 'requested 20 of A$' out; report $? "and says which width was asked for"
 run prepare B.npy --rows 9 -o few --progress plain; [ $code = 0 ] && grep -q '100 %, 9/9 rows' err
 report $? "preparing is seen to its end"
-chmod 644 A.npy; run prepare --show A.npy; [ $code = 3 ] && grep -q 'is no file of masks' err
+chmod 644 A.npy; run prepare --show A.npy; [ $code = 3 ] && grep -q 'is not a file of masks' err
 report $? "of a file that holds no masks nobody is told to mind its mode"
 sizes v A.npy B.npy -n 3 --group 1 && sizes z A0.npy B.npy -n 3 --group 1 && ! cmp -s v.size z.size
 report $? "under permute --group 1 they do not, so that the comparison can tell"

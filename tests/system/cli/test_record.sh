@@ -40,7 +40,7 @@ r=$?; rm -rf rec; report $r "and with --json one object, whose nodes are as they
 limited 60 apply minus V.npy V.npy -o E.npy -n 1 --record rec
 torn && [ -s E.npy ]; report $? "so for an element-wise operation"
 limited 40 train spiral -n 2 --epochs 4 --batch 10 --record rec -o model.npz
-grep -q 'warning: nothing more is recorded: rec: cannot write the record' err && torn && [ -s model.npz ]; report $? "a training's model stands, and that its record does not go on is told at once"
+grep -q 'warning: recording has stopped: rec: cannot write the record' err && torn && [ -s model.npz ]; report $? "a training's model stands, and that its record does not go on is told at once"
 limited 12 train spiral -n 2 --epochs 1 --by gradients --record rec --json
 [ $code = 4 ] && python3 -c 'import json; o = json.load(open("out")); assert o["ok"] is False and o["error"]["code"] == 4 and o["steps"] > 0, o'
 r=$?; rm -rf rec; report $r "by gradients, too"

@@ -83,12 +83,12 @@ run multiply fits.npy u8.npy -o C.npy -n 3 --scheme share --check
 report $? "integers that fit are multiplied as they are"
 fails 11 'b300.npy: row 0, column 0: 300 is beyond 255, the largest that 9 bits hold' multiply A.npy b300.npy -o C.npy -n 3 --scheme share --bits-b 9
 report $? "--bits-b is B's width"
-fails 2 'u8.npy: holds bytes (u8), which take 9 bits with their sign, and 8 were asked for' multiply A.npy u8.npy -o C.npy -n 3 --scheme share --bits-b 8
+fails 2 'u8.npy: contains bytes (u8), which take 9 bits with their sign, and 8 were requested' multiply A.npy u8.npy -o C.npy -n 3 --scheme share --bits-b 8
 [ $? = 0 ] && grep -q 'try: give --bits-b 9 or more' err; report $? "bytes need 9 bits, and fewer --bits-b are exit 2 and say so"
 mkdir -m 700 full; echo x >full/x # a cluster that is opened fails for it
 fails 11 'wide.npy: row 6, column 5: 65536 is beyond 65535' multiply wide.npy B.npy -o C.npy -n 3 --scheme share --record full &&
     fails 11 'b300.npy: row 0, column 0: 300 is beyond 255' multiply A.npy b300.npy -o C.npy -n 3 --scheme share1 --bits-b 9 --record full &&
-    fails 2 'u8.npy: holds bytes' multiply A.npy u8.npy -o C.npy -n 3 --scheme share --bits-b 8 --record full
+    fails 2 'u8.npy: contains bytes' multiply A.npy u8.npy -o C.npy -n 3 --scheme share --bits-b 8 --record full
 report $? "what bits do not hold is found before nodes are started"
 fails 11 'wide.npy: row 6, column 5: 65536 is beyond 65535' multiply wide.npy B.npy -o C.npy -n 3 --scheme share --dry-run
 report $? "--dry-run names the file too, and prints no table"
@@ -138,9 +138,9 @@ refuses 3 'has no domain= in the node file: a private scheme must know which nod
 [ $? = 0 ] && grep -q 'nodes.txt:2: ' err && refuses 3 'nodes.txt:2: ' --nodes nodes.txt --key me.key --record full
 report $? "a node without domain= is exit 3 and names the line, before anybody is connected to"
 cp lines nodes.txt
-refuses 3 'node file, lines 1 and 2: .*(domain site-1) and .*(domain site-2) are one host: who runs it sees both' --nodes nodes.txt --key me.key
+refuses 3 'node file, lines 1 and 2: .*(domain site-1) and .*(domain site-2) are one host, whose operator sees both' --nodes nodes.txt --key me.key
 report $? "two domains on one host are exit 3"
-grep -q 'try: give them one domain, or say --same-host-domains' err; report $? "and the remedy is said"
+grep -q 'try: give them one domain, or use --same-host-domains' err; report $? "and the remedy is said"
 to '' --same-host-domains --check
 [ $code = 0 ] && grep -q 'equal: yes, bit for bit' err && grep -q 'domains: simulated on one host' err
 report $? "--same-host-domains takes them, and the output says what that is worth"
@@ -153,7 +153,7 @@ to 's/domain=site-[23]/domain=site-2/' --same-host-domains
 [ $code = 7 ] && grep -q 'nodes.txt:3: domain=site-2 is that of line 2, too: 3 nodes of 2 domains are listed, and 3 domains or more' err
 report $? "two nodes of one domain are one adversary: exit 7, and the lines are named"
 to 's/domain=site-[23]/domain=site-2/; s/^127\.0\.0\.1:/127.0.0.9:/' --same-host-domains
-[ $code = 7 ] && grep -q 'nodes.txt:3: domain=site-2' err && grep -q 'try: list nodes that others run' err
+[ $code = 7 ] && grep -q 'nodes.txt:3: domain=site-2' err && grep -q 'try: list nodes of other operators' err
 report $? "before anybody is connected to, and the remedy is said"
 sed 1q lines >nodes.txt; sed 1q lines >>nodes.txt; sed -n 3p lines >>nodes.txt
 refuses 3 'nodes.txt' --nodes nodes.txt --key me.key --same-host-domains

@@ -154,7 +154,7 @@ refuses 3 'short.npz: x has 120 rows and y has 119' "rows that do not agree are 
 refuses 11 'nan.npz: row 5, column 1 is' "NaN in the data names its place" small.conf --data nan.npz
 refuses 3 'wide.npz: examples have 3 numbers: the network takes 2' "examples of another length are refused" small.conf --data wide.npz
 mv good/t10k-labels-idx1-ubyte labels
-refuses 4 'holds no t10k-labels-idx1-ubyte' "half of the test set is refused, not left out" images.conf --data good
+refuses 4 'has no t10k-labels-idx1-ubyte' "half of the test set is refused, not left out" images.conf --data good
 mkdir good/t10k-labels-idx1-ubyte
 refuses 4 'Is a directory' "so is a folder in a file's place" images.conf --data good
 rmdir good/t10k-labels-idx1-ubyte; : >good/t10k-labels-idx1-ubyte

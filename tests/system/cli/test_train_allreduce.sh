@@ -68,7 +68,7 @@ both() { # epochs of the first, of the second
     run spiral --epochs "$2" --by gradients --aggregate ring --nodes nodes.txt --key two.key
     wait $first || bad=1
     [ $code = 0 ] || bad=1
-    if grep 'made anew' first out err >>all; then bad=1; fi
+    if grep 'is repeated\|repeat the step' first out err >>all; then bad=1; fi
 }
 bad=0
 : >all

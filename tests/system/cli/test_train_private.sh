@@ -52,7 +52,7 @@ cat line-1 line-2 line-3 line-4 >nodes.txt
 
 train
 [ $code = 7 ] && grep -q 'policy: this node takes part in sums with noise only (--epsilon)' err &&
-    [ "$(grep -c 'it takes no part' err)" = 4 ]
+    [ "$(grep -c 'it no longer takes part' err)" = 4 ]
 report $? "a node with data gives nothing without noise, unless its owner says so"
 train --clip 1 --noise 2 --batch 64
 [ $code = 7 ] && grep -q 'policy: .* at least 32 places of each node, the last of an epoch too (--min-rows)' err
@@ -107,7 +107,7 @@ said5 && ! grep -q 'new privacy ledger' node-1.err
 report $? "a node that was killed finds what it had spent"
 mv mine-2.npz.ledger away
 "$S" node --key node-1.key --allow allow.txt --selftest quick --data mine-2.npz --require-ledger >none 2>lost </dev/null
-[ $? = 3 ] && grep -q 'mine-2.npz.ledger: does not exist: what was spent is in it' lost && [ ! -e mine-2.npz.ledger ]
+[ $? = 3 ] && grep -q 'mine-2.npz.ledger: does not exist: it records what was spent' lost && [ ! -e mine-2.npz.ledger ]
 report $? "with --require-ledger a lost ledger is exit 3, and none is made"
 mv away mine-2.npz.ledger
 train --clip 1 --noise 2 --epochs 40

@@ -228,7 +228,7 @@ address=$(sed 's/ .*//' line-5)
 kill $pid_5
 wait $pid_5 2>/dev/null
 secure --checkpoint far --resume --epochs $steps -o less.npz
-[ $code = 7 ] && grep -q 'a sum over 5 nodes was not opened.*not there: .*n5' err && [ ! -e less.npz ]
+[ $code = 7 ] && grep -q 'a sum over 5 nodes was not opened.*missing: .*n5' err && [ ! -e less.npz ]
 bad=$?
 start 5 --data mine-5.npz --listen "$address"
 secure --checkpoint far --resume --epochs $steps -o far.npz
@@ -270,9 +270,9 @@ address=$(sed 's/ .*//' line-2)
 run=$!
 more_epochs late.jsonl
 start 2 --data mine-2.npy --listen "$address"
-told 'n2.* has come, and is in the sums from the next one on' && more_epochs late.jsonl && kill -9 $pid_2 &&
+told 'n2.* has connected, and takes part from the next sum on' && more_epochs late.jsonl && kill -9 $pid_2 &&
     told 'n2.* is lost' && more_epochs late.jsonl && start 2 --data mine-2.npy --listen "$address" &&
-    told 'n2.* is back, and in the sums from the next one on' && more_epochs late.jsonl && kill -9 $pid_1 &&
+    told 'n2.* is back, and takes part from the next sum on' && more_epochs late.jsonl && kill -9 $pid_1 &&
     told 'n1.* is lost' && more_epochs late.jsonl # sums without n1 are sums with n2: four of five are needed
 bad=$?
 kill -TERM $run 2>/dev/null
@@ -329,7 +329,7 @@ bad=0
 for cut in 1 2 3 4; do # five nodes, of which four are needed: two are lost at once, and back at once
     more_epochs cut.jsonl || bad=1
     kill -USR1 "$between_3" "$between_4"
-    for i in 3 4; do await has_lines "n$i.* is back, and in the sums" err $cut || bad=1; done
+    for i in 3 4; do await has_lines "n$i.* is back, and takes part from the next sum" err $cut || bad=1; done
 done
 more_epochs cut.jsonl || bad=1
 kill -TERM $run 2>/dev/null
@@ -345,7 +345,7 @@ for i in 1 2 3 4; do start $i --data "mine-$i.npz" --peers peers.txt; done
 loose="$loose --any-peers"
 cat line-1 line-2 line-3 line-4 >nodes.txt
 run small.conf --by gradients --aggregate secure --examples 90 --nodes nodes.txt --key here.key
-[ $code != 0 ] && grep -q "none of this node's peers" err
+[ $code != 0 ] && grep -q "not in --peers of this node" err
 report $? "nodes do not aggregate with one that is not among their peers"
 cat line-1 line-2 line-3 >nodes.txt
 run small.conf --by gradients --aggregate secure --examples 90 --nodes nodes.txt --key here.key --epochs 2

@@ -23,7 +23,7 @@ with() { # what node-3 does, then a command
     SHERD_TEST_MISBEHAVE=$how@node-3 "$LIAR" "$@" --progress none --timeout 60 >out 2>err </dev/null
     code=$?
 }
-named() { grep -q 'going on with 3 of 4 nodes; node-3 (\|node-3 (.*counts as lost' err; }
+named() { grep -q 'continuing with 3 of 4 nodes; node-3 (\|node-3 (.*counts as lost' err; }
 
 for scheme in permute share plain "share --public b" "share --spare 1" blind; do
     ok=0

@@ -265,7 +265,7 @@ static void options_that_cannot_be_are_refused(void **state)
     WITH(peers_file, in_dir("none.txt"), SHERD_EOPEN, "none.txt");
     WITH(peers, "x", SHERD_EFORMAT, "list of peers:1");
     WITH(record_dir, "/proc/none", SHERD_EOPEN, "/proc/none");
-    WITH(cores, "one", SHERD_EINVAL, "no list of cores");
+    WITH(cores, "one", SHERD_EINVAL, "not a list of cores");
     close(fd);
 }
 
@@ -331,7 +331,7 @@ static void an_allow_list_can_be_replaced(void **state)
 
 /* ---- ending ---------------------------------------------------------------------------------- */
 
-/* A backend whose products wait until they are let go. */
+/* A backend whose products wait until they are released. */
 static atomic_int entered, released;
 
 static int compute_late(void *ctx, const sherd__call *c, const sherd__fragment *left,

@@ -98,7 +98,7 @@ static void nodes_run_until_they_are_stopped(void **state)
         sherd_peers_free(list);
     }
     assert_int_equal(sherd_local_start(NULL, &o, &d), SHERD_EINVAL);
-    assert_non_null(strstr(d.message, "3 nodes is up already"));
+    assert_non_null(strstr(d.message, "3 nodes is already up"));
     assert_int_equal(sherd_local_status(&again, folder, NULL), 0);
     assert_string_equal(node(again, 2).line, node(l, 2).line);
     assert_int_equal(node(again, 2).pid, node(l, 2).pid);

@@ -171,7 +171,7 @@ static void names_of_operands_are_not_kept(void **s)
     assert_true(!p.opt.name_a && !p.opt.name_b && !p.opt.masks && !p.opt.masks_state);
 }
 
-static void a_training_begins_with_given_parameters(void **s)
+static void a_training_starts_with_given_parameters(void **s)
 {
     (void)s;
     double first[WORLD_PARAMETERS], begun[WORLD_PARAMETERS];
@@ -197,7 +197,7 @@ static void a_training_begins_with_given_parameters(void **s)
     sherd_training_free(t);
 }
 
-static void the_callback_of_an_epoch_ends_a_training(void **s)
+static void the_callback_of_an_epoch_can_end_a_training(void **s)
 {
     (void)s;
     heard h = { .fail_at = 2 };
@@ -210,7 +210,7 @@ static void the_callback_of_an_epoch_ends_a_training(void **s)
     assert_string_equal(d.message, "no ink is left");
 }
 
-static void an_interruption_ends_it_between_steps(void **s)
+static void an_interruption_ends_a_training_between_steps(void **s)
 {
     (void)s;
     double parameters[WORLD_PARAMETERS], two[WORLD_PARAMETERS];
@@ -225,7 +225,7 @@ static void an_interruption_ends_it_between_steps(void **s)
     assert_memory_equal(parameters, two, sizeof two);
 }
 
-static void the_end_of_the_time_ends_it(void **s)
+static void a_training_ends_when_its_time_is_over(void **s)
 {
     (void)s;
     sherd_diag d = { 0 };
@@ -428,7 +428,7 @@ static void secure_sums_need_nodes_with_their_own_data(void **s)
     sherd_recipe_free(r);
 }
 
-static void memory_that_runs_out_is_an_error_and_leaves_nothing(void **s)
+static void any_failed_allocation_is_an_error_and_leaves_nothing(void **s)
 {
     (void)s;
     double want[WORLD_PARAMETERS], got[WORLD_PARAMETERS];
@@ -464,16 +464,16 @@ int main(void)
         cmocka_unit_test(recipe_data_and_seed_decide_every_bit),
         cmocka_unit_test(fixed_point_and_its_rounding_are_options),
         cmocka_unit_test(names_of_operands_are_not_kept),
-        cmocka_unit_test(a_training_begins_with_given_parameters),
-        cmocka_unit_test(the_callback_of_an_epoch_ends_a_training),
-        cmocka_unit_test(an_interruption_ends_it_between_steps),
-        cmocka_unit_test(the_end_of_the_time_ends_it),
+        cmocka_unit_test(a_training_starts_with_given_parameters),
+        cmocka_unit_test(the_callback_of_an_epoch_can_end_a_training),
+        cmocka_unit_test(an_interruption_ends_a_training_between_steps),
+        cmocka_unit_test(a_training_ends_when_its_time_is_over),
         cmocka_unit_test(a_training_runs_once_with_the_nodes_that_it_was_made_for),
         cmocka_unit_test(gradients_of_any_number_of_threads_have_the_same_bits),
         cmocka_unit_test(asynchronous_gradients_obey_their_bound),
         cmocka_unit_test(options_that_contradict_each_other_are_refused),
         cmocka_unit_test(secure_sums_need_nodes_with_their_own_data),
-        cmocka_unit_test(memory_that_runs_out_is_an_error_and_leaves_nothing),
+        cmocka_unit_test(any_failed_allocation_is_an_error_and_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

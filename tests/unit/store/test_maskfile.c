@@ -109,7 +109,7 @@ static void every_other_length_is_detected(void **s)
     bytes = realloc(bytes, len + 1);
     bytes[len] = 0;
     masks_put(masks_path, bytes, len + 1);
-    masks_must_refuse(masks_path, SHERD_EFORMAT, "cut or added to");
+    masks_must_refuse(masks_path, SHERD_EFORMAT, "it was cut or extended");
     free(bytes);
 }
 
@@ -153,7 +153,7 @@ static void a_file_that_others_may_read_or_change_is_refused(void **s)
     }
     assert_int_equal(chmod(masks_path, 0600), 0);
     assert_int_equal(chmod(masks_state, 0770), 0);
-    masks_must_refuse(masks_path, SHERD_EOPEN, "others may write here");
+    masks_must_refuse(masks_path, SHERD_EOPEN, "others can write here");
     assert_int_equal(chmod(masks_state, 0700), 0);
     uint64_t first;
     assert_int_equal(masks_take(masks_path, 1, &first, NULL), 0);
@@ -168,9 +168,9 @@ static void files_that_are_not_mask_files_are_refused(void **s)
     assert_int_equal(mkdir(folder, 0700), 0);
     masks_must_refuse(folder, SHERD_EOPEN, "cannot open");
     masks_put(masks_copy, (const uint8_t *)"no masks", 8);
-    masks_must_refuse(masks_copy, SHERD_EFORMAT, "is no file of masks");
+    masks_must_refuse(masks_copy, SHERD_EFORMAT, "is not a file of masks");
     masks_put(masks_copy, (const uint8_t *)"", 0);
-    masks_must_refuse(masks_copy, SHERD_EFORMAT, "is no file of masks");
+    masks_must_refuse(masks_copy, SHERD_EFORMAT, "is not a file of masks");
 }
 
 static void no_message_contains_a_secret(void **s)

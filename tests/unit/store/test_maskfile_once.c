@@ -70,7 +70,7 @@ static void an_older_copy_is_refused(void **s)
     assert_int_equal(masks_take(masks_path, 2, &first, NULL), 0);
     masks_put(masks_copy, old, len); /* kept elsewhere, or restored from a backup */
     masks_must_refuse(masks_copy, SHERD_EEXPOSURE,
-                      "an older copy: it says that 0 rows were used, and 2 were");
+                      "an older copy: it records 0 used rows, and 2 were used");
     masks_put(masks_path, old, len);
     masks_must_refuse(masks_path, SHERD_EEXPOSURE, "an older copy");
     free(old);
@@ -113,7 +113,7 @@ static void a_file_without_its_counter_is_refused(void **s)
     uint8_t *bytes = masks_slurp(masks_counter(), &len);
     assert_int_equal(unlink(masks_counter()), 0);
     masks_must_refuse(masks_path, SHERD_EEXPOSURE,
-                      "is not there: nobody can say which rows were used");
+                      "is missing: it is unknown which rows were used");
     for (size_t i = 0; i < len * 8; i += 7) {
         bytes[i / 8] ^= (uint8_t)(1 << i % 8);
         masks_put(masks_counter(), bytes, len);
