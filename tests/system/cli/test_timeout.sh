@@ -150,7 +150,8 @@ report $ok "the first Ctrl-C is heard"
 names() { LD_PRELOAD=$(realpath "$R/${B:-build/plain}/tests/system/cli/preload_names.so") exec "$@"; }
 looks_up() { grep -q 'looking up' err; }
 ready=looks_up
-heard interrupted names $i timeout -s KILL 30 "$S" node --key me.key --allow allow --selftest quick \
+# --foreground: timeout would send the signal to its group, too, and a second Ctrl-C ends at once.
+heard interrupted names $i timeout --foreground -s KILL 30 "$S" node --key me.key --allow allow --selftest quick \
     --listen silent.invalid:0
 report $? "so it is while a name to listen on is looked up"
 [ -z "$(find . -name '.*.npy*' -o -name 'm' -o -name 'p.npy')" ]
