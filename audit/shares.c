@@ -84,8 +84,8 @@ static sherd__shares_kind kind_of(const shares_node *nodes, size_t len, uint64_t
     bool same = true;
     for (size_t i = 0; i < len; i++) {
         if (!nodes[i].tiles) continue;
-        if (right && nodes[i].rights[0] != right) same = false;
-        right = nodes[i].rights[0];
+        if (right && nodes[i].right_operands[0] != right) same = false;
+        right = nodes[i].right_operands[0];
         rows += nodes[i].a.rows;
         have++;
     }
@@ -303,7 +303,7 @@ static int take_together(sherd__shares *s, shares_node *nodes, size_t len, bool 
                 ? "A was multiplied by %zu operands or tiles: shares of the first %u are "
                   "attacked; --encodings attacks more"
                 : "B was sent in %zu tiles: the first %u are attacked; --encodings attacks more",
-            sent, w->rights);
+            sent, w->right_operands);
     return SHERD_OK;
 }
 

@@ -251,10 +251,12 @@ static uint32_t most_under_way(const gradients *g)
 
 /* Returns the shards of the next part: the engine's choice, limited so that every worker has a part
    of the step. */
-static uint32_t grain(const gradients *g, uint32_t shards)
+static uint32_t shards_per_task(const gradients *g, uint32_t shards)
 {
     uint32_t most = shards / most_under_way(g);
-    return most > 1 && g->o.engine.ops->grain ? g->o.engine.ops->grain(g->o.engine.ctx, most) : 1;
+    return most > 1 && g->o.engine.ops->shards_per_task
+               ? g->o.engine.ops->shards_per_task(g->o.engine.ctx, most)
+               : 1;
 }
 
 /* Sends every shard once and waits until at least one part is back. */
@@ -263,7 +265,7 @@ static int all_shards(gradients *g, const sherd__step *s, uint32_t shards, doubl
 {
     int err = SHERD_OK;
     for (uint32_t i = 0, n; i < shards && !err; i += n) {
-        n = grain(g, shards);
+        n = shards_per_task(g, shards);
         if (n > shards - i) n = shards - i;
         /* Workers too fast for the staleness bound wait, too. */
         while (!err && g->under_way && (g->held || g->under_way >= most_under_way(g)))

@@ -156,7 +156,7 @@ static size_t part(size_t whole)
 /* Returns the seconds of one forward and backward pass of an example, by the speed of a small
  * product of such a shape; 0 if it cannot be measured. Timing a real pass would execute a step of
  * the training. */
-static double rehearse(const sherd_training *t)
+static double typical_step(const sherd_training *t)
 {
     unsigned times = 0;
     double all, least = INFINITY, until = sherd__clock_s() + REHEARSED_S;
@@ -208,7 +208,7 @@ void sherd__training_foretell(sherd_training *t)
 {
     char text[32];
     if (!sherd__training_first(t)) return;
-    double step = rehearse(t) * (double)sherd__trainer_order(t->trainer)->batch / hands(t);
+    double step = typical_step(t) * (double)sherd__trainer_order(t->trainer)->batch / hands(t);
     double all = step * (double)steps_left(t);
     if (all < DAY) return;
     t->foretold = true;
@@ -218,7 +218,7 @@ void sherd__training_foretell(sherd_training *t)
                         long_time(all, text), steps_left(t), step);
 }
 
-void sherd__training_pace(sherd_training *t)
+void sherd__training_warn_slow(sherd_training *t)
 {
     char text[32];
     uint64_t made = sherd__trainer_state(t->trainer)->step - t->first_step;

@@ -68,7 +68,7 @@ static int on_step(void *ctx, const sherd__step *s, const sherd__step_result *r,
     (void)d;
     t->examples += r->examples > 0 ? r->examples : s->len;
     if (isnan(t->first_cost)) t->first_cost = r->cost;
-    sherd__training_pace(t);
+    sherd__training_warn_slow(t);
     report_progress(t);
     return SHERD_OK;
 }

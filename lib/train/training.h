@@ -113,7 +113,7 @@ int sherd__training_weigh(const sherd_training *t, size_t examples, size_t *widt
 void sherd__training_foretell(sherd_training *t);
 /** After each step: gives the same warning by the speed of the first steps, which includes the
  *  transfer to nodes. */
-void sherd__training_pace(sherd_training *t);
+void sherd__training_warn_slow(sherd_training *t);
 
 /* ---- gradients.c ----------------------------------------------------------------------------- */
 

@@ -98,8 +98,8 @@ struct sherd__allreduce_job {
     char why[SHERD__TEXT_MAX + 420];
     uint32_t *shards; /* shards that count in this round, ascending */
     uint32_t shards_len;
-    sherd__request_slot mail;     /* requests: sherd__allreduce_ask */
-    sherd__allreduce_stats stats; /* guarded by mail's lock */
+    sherd__request_slot requests; /* requests: sherd__allreduce_ask */
+    sherd__allreduce_stats stats; /* guarded by requests's lock */
 };
 
 /* send.c: sends the blocks and the task of one question to one member. SHERD_EINVAL: its session

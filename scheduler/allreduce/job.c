@@ -15,9 +15,9 @@
 #include "core/diag.h"
 #include "scheduler/allreduce/internal.h"
 
-#define PATIENCE_MS 60000.0 /* at least, from the last gradient computed to the sum */
-#define PATIENCE_FIRST_MS 600000.0
-#define PATIENCE_TIMES 30.0
+#define WAIT_MS 60000.0 /* at least, from the last gradient computed to the sum */
+#define WAIT_FIRST_MS 600000.0
+#define WAIT_TIMES 30.0
 
 /* A member that only waits for the sums of others is not slow. */
 static bool busy(const sherd__work_node *n)
@@ -87,7 +87,7 @@ void sherd__allreduce_answer(sherd__allreduce_job *j, int err, const char *why)
     }
     j->phase = IDLE;
     j->ask = NULL;
-    sherd__request_slot_answer(&j->mail);
+    sherd__request_slot_answer(&j->requests);
     j->w.changed(j->w.changed_ctx);
 }
 
@@ -255,15 +255,15 @@ static void event(void *ctx, uint32_t node, sherd__event *e, uint64_t now_ms)
 static void tick(void *ctx, uint64_t now_ms)
 {
     sherd__allreduce_job *j = ctx;
-    double patience = PATIENCE_TIMES * j->usual_ms;
+    double wait_ms = WAIT_TIMES * j->usual_ms;
     j->now_ms = now_ms;
-    if (patience < PATIENCE_MS) patience = PATIENCE_MS;
-    if (j->usual_ms <= 0) patience = PATIENCE_FIRST_MS;
+    if (wait_ms < WAIT_MS) wait_ms = WAIT_MS;
+    if (j->usual_ms <= 0) wait_ms = WAIT_FIRST_MS;
     sherd__work_tick(ctx, now_ms);
     if (!j->w.done) sherd__allreduce_watch_still(j);
     if (!j->w.done) sherd__allreduce_watch(j);
     if (j->w.done || j->phase != STEPPING || !j->graded_ms ||
-        (double)(now_ms - j->graded_ms) <= patience ||
+        (double)(now_ms - j->graded_ms) <= wait_ms ||
         (j->failed > 0 && sherd__allreduce_overdue(j)))
         return;
     sherd__work_say(&j->w, "a sum among the nodes is not finished in time; the round is repeated");
@@ -274,8 +274,8 @@ static void pump(void *ctx, uint64_t now_ms)
 {
     sherd__allreduce_job *j = ctx;
     j->now_ms = now_ms;
-    if (!j->ask) j->ask = sherd__request_slot_take(&j->mail);
-    if (sherd__request_slot_finishing(&j->mail)) sherd__work_stop(&j->w, SHERD_OK, NULL, "");
+    if (!j->ask) j->ask = sherd__request_slot_take(&j->requests);
+    if (sherd__request_slot_finishing(&j->requests)) sherd__work_stop(&j->w, SHERD_OK, NULL, "");
     move(j);
 }
 
@@ -314,7 +314,7 @@ sherd__work sherd__allreduce_job_work(sherd__allreduce_job *j)
 
 bool sherd__allreduce_job_ready(sherd__allreduce_job *j)
 {
-    return sherd__request_slot_ready(&j->mail);
+    return sherd__request_slot_ready(&j->requests);
 }
 
 void sherd__allreduce_job_ask(sherd__allreduce_job *j, sherd__allreduce_ask *a)
@@ -322,32 +322,32 @@ void sherd__allreduce_job_ask(sherd__allreduce_job *j, sherd__allreduce_ask *a)
     if (a->step) memset(a->step->dropped, 0, a->step->shards * sizeof *a->step->dropped);
     a->err = SHERD_OK;
     a->why = (sherd_diag){ 0 };
-    sherd__request_slot_ask(&j->mail, a);
+    sherd__request_slot_ask(&j->requests, a);
 }
 
 bool sherd__allreduce_job_answered(sherd__allreduce_job *j)
 {
-    return sherd__request_slot_answered(&j->mail);
+    return sherd__request_slot_answered(&j->requests);
 }
 
 sherd__allreduce_link_bytes sherd__allreduce_job_links(sherd__allreduce_job *j, uint32_t node)
 {
-    pthread_mutex_lock(&j->mail.lock);
+    pthread_mutex_lock(&j->requests.lock);
     sherd__allreduce_link_bytes b = j->nodes[node].links_now;
-    pthread_mutex_unlock(&j->mail.lock);
+    pthread_mutex_unlock(&j->requests.lock);
     return b;
 }
 
 void sherd__allreduce_job_count(sherd__allreduce_job *j, sherd__allreduce_stats *out)
 {
-    pthread_mutex_lock(&j->mail.lock);
+    pthread_mutex_lock(&j->requests.lock);
     *out = j->stats;
-    pthread_mutex_unlock(&j->mail.lock);
+    pthread_mutex_unlock(&j->requests.lock);
 }
 
 void sherd__allreduce_job_finish(sherd__allreduce_job *j)
 {
-    sherd__request_slot_finish(&j->mail);
+    sherd__request_slot_finish(&j->requests);
 }
 
 /* ---- beginning and end ----------------------------------------------------------------------- */
@@ -369,7 +369,7 @@ int sherd__allreduce_job_new(sherd__allreduce_job **out, const sherd__allreduce_
                                 .busy = busy,
                                 .wanted = "gradients of ",
                                 .silent = "does not compute gradients" };
-    sherd__request_slot_init(&j->mail);
+    sherd__request_slot_init(&j->requests);
     j->text = sherd__alloc(opt->text_len);
     j->shards = sherd__calloc(shards, sizeof *j->shards);
     j->w.nodes = j->nodes = sherd__calloc(opt->nodes, sizeof *j->nodes);
@@ -402,6 +402,6 @@ void sherd__allreduce_job_free(sherd__allreduce_job *j)
     sherd__free(j->nodes);
     sherd__free(j->shards);
     sherd__free(j->text);
-    sherd__request_slot_fini(&j->mail);
+    sherd__request_slot_fini(&j->requests);
     sherd__free(j);
 }

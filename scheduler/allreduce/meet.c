@@ -52,10 +52,10 @@ static void take_numbers(sherd__allreduce_job *j)
     }
     sherd__allreduce_shuffle(j->order, j->node_of, j->members);
     for (uint32_t i = 0; i < j->members; i++) j->nodes[j->node_of[i]].self = i;
-    pthread_mutex_lock(&j->mail.lock);
+    pthread_mutex_lock(&j->requests.lock);
     j->stats.members = j->members;
     for (uint32_t i = 0; i < j->o.nodes; i++) j->nodes[i].links_before = j->nodes[i].links_now;
-    pthread_mutex_unlock(&j->mail.lock);
+    pthread_mutex_unlock(&j->requests.lock);
 }
 
 /* If a node has refused, that is the cause. If the group was never connected, the error is the text
@@ -119,7 +119,7 @@ static void stand(sherd__allreduce_job *j)
     }
     sherd__version_release(j->o.state);
     j->o.state = NULL;
-    sherd__request_slot_stands(&j->mail);
+    sherd__request_slot_stands(&j->requests);
     j->w.changed(j->w.changed_ctx);
 }
 

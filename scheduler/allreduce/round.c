@@ -125,10 +125,10 @@ void sherd__allreduce_end_step(sherd__allreduce_job *j)
     j->failed = 0;
     for (uint32_t i = 0; i < j->o.nodes; i++) j->nodes[i].breaks = 0;
     j->usual_ms = j->usual_ms > 0 ? 0.9 * j->usual_ms + 0.1 * took : took + 1;
-    pthread_mutex_lock(&j->mail.lock);
+    pthread_mutex_lock(&j->requests.lock);
     j->stats.rounds++;
     count_links(j);
-    pthread_mutex_unlock(&j->mail.lock);
+    pthread_mutex_unlock(&j->requests.lock);
     sherd__allreduce_answer(j, SHERD_OK, "");
 }
 
@@ -138,9 +138,9 @@ void sherd__allreduce_break(sherd__allreduce_job *j, const char *why)
     sherd__allreduce_call_off(j);
     j->phase = IDLE;
     j->broken = j->anew = true;
-    pthread_mutex_lock(&j->mail.lock);
+    pthread_mutex_lock(&j->requests.lock);
     j->stats.repeated += stepping;
-    pthread_mutex_unlock(&j->mail.lock);
+    pthread_mutex_unlock(&j->requests.lock);
     if (++j->failed < FAILED_MOST) return;
     char text[1000];
     snprintf(text, sizeof text, "a sum among the nodes failed %u times: %s", j->failed, why);

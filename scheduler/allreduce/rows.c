@@ -88,9 +88,9 @@ int sherd__allreduce_send_rows(sherd__allreduce_job *j, uint32_t node, const uin
         return err;
     }
     uint32_t pack = m->packs++;
-    pthread_mutex_lock(&j->mail.lock);
+    pthread_mutex_lock(&j->requests.lock);
     j->stats.examples_out += bytes;
-    pthread_mutex_unlock(&j->mail.lock);
+    pthread_mutex_unlock(&j->requests.lock);
     if (bytes <= memory && m->kept <= memory - bytes) {
         m->kept += bytes;
         sherd__free(lacks);

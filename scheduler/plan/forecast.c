@@ -96,7 +96,7 @@ typedef struct forecast {
 /* Results of measuring this machine. */
 typedef struct measured {
     sherd__calibration own;
-    sherd__kernel_rates pace;
+    sherd__kernel_rates kernel_rates;
     double gflops; /* of one thread, for products like the tasks'; 0: not measured here */
     bool residues; /* packed, as transferred */
 } measured;
@@ -284,15 +284,15 @@ static int measure(forecast *w, const sherd__traffic *t, const sherd_forecast_op
     m->residues = task.residues;
     if (f->no_measurements) {
         m->own = sherd__calibration_typical(&w->p, t);
-        m->pace = sherd__kernel_rates_typical();
+        m->kernel_rates = sherd__kernel_rates_typical();
         fill_rates(rates, f, &w->nodes);
         return SHERD_OK;
     }
     sherd__blas_threads_set(1);
     if (!(told_speed(w, t, f) > 0)) c = sherd__contention_begin(others_of(w, task.residues), &task);
-    int err = sherd__rehearse(&m->own, &w->p, t);
+    int err = sherd__calibration_measure(&m->own, &w->p, t);
     if (!err) {
-        m->pace = sherd__kernel_rates_here();
+        m->kernel_rates = sherd__kernel_rates_here();
         fill_rates(rates, f, &w->nodes);
     }
     m->gflops = sherd__contention_end(c);
@@ -318,7 +318,7 @@ static void find_own(sherd_forecast *out, const forecast *w, const measured *m, 
  * products. */
 static double conversions(const sherd__traffic *t, const measured *m)
 {
-    const sherd__kernel_rates *p = &m->pace;
+    const sherd__kernel_rates *p = &m->kernel_rates;
     if (m->residues) /* integers become packed residues: widened, reduced and packed */
         return t->right.widened / p->widen + 2 * t->right.packed / p->pack;
     return t->unpacked / p->unpack + t->packed / p->pack + t->widened / p->widen +

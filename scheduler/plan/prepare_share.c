@@ -174,11 +174,11 @@ static int choose_code(sherd__prepared *p, size_t rows, const sherd__nodes *node
 
 /* The dimensions of a product. A share of A has `rows` rows of `left` numbers. Each of them makes
  * `each` rows of the product (windows of an image, or 1) with `right` columns; every entry is a sum
- * of `inner` products. turns: A^T is multiplied as well. */
+ * of `inner` products. transposed_too: A^T is multiplied as well. */
 typedef struct work {
     size_t rows, left, each, right, inner;
     size_t line; /* windows: number across an image, laid out at a time; else 0 */
-    bool turns;
+    bool transposed_too;
 } work;
 
 /* Bytes of the data about terms that are needed to check answers: residues as doubles, two trials
@@ -194,7 +194,7 @@ static checks checks_of(const sherd__prepared *p, const work *k)
     double blocks = p->code.blocks, masks = p->code.masks, terms = blocks + masks;
     double trials = 2, number = trials * sizeof(double) * p->primes_len;
     checks c = { .each = number * (blocks + 2 * masks + 1) * (double)k->inner };
-    if (k->turns) c.row = number * 2 * terms * (double)k->each;
+    if (k->transposed_too) c.row = number * 2 * terms * (double)k->each;
     if (k->line) { /* r for each position in an image; images, until windows are made of them */
         c.row += trials * sizeof(double) * (double)k->each;
         c.once = number * (terms * (double)k->left + (double)k->each) +
@@ -423,9 +423,9 @@ static int kept_code(const kept_attempt *t, const sherd__nodes *nodes, size_t *p
     return err ? err : choose_code(p, part, nodes, opt, d);
 }
 
-static work work_of(sherd_view a, const sherd_keeping *how, bool turns)
+static work work_of(sherd_view a, const sherd_keeping *how, bool transposed_too)
 {
-    work k = { .left = a.cols, .each = 1, .inner = a.cols, .turns = turns };
+    work k = { .left = a.cols, .each = 1, .inner = a.cols, .transposed_too = transposed_too };
     sherd__windows w;
     if (how->windows && sherd__windows_fit(how->windows, &w)) {
         k.each = w.count;

@@ -196,8 +196,8 @@ static void become_ready(sherd__secure_job *j)
     j->begun = true;
     for (uint32_t i = 0; i < j->a.nodes; i++) j->nodes[j->node_of[i]].known = true;
     j->phase = IDLE;
-    if (!sherd__request_slot_ready(&j->mail)) j->first = j->a;
-    sherd__request_slot_stands(&j->mail);
+    if (!sherd__request_slot_ready(&j->requests)) j->first = j->a;
+    sherd__request_slot_stands(&j->requests);
     j->w.changed(j->w.changed_ctx);
 }
 
@@ -405,12 +405,12 @@ static void pump(void *ctx, uint64_t now_ms)
 {
     sherd__secure_job *j = ctx;
     j->now_ms = now_ms;
-    sherd__secure_sum *s = j->phase == IDLE ? sherd__request_slot_asked(&j->mail) : NULL;
+    sherd__secure_sum *s = j->phase == IDLE ? sherd__request_slot_asked(&j->requests) : NULL;
     if (s && j->bound && s->step != j->bound_step) sherd__secure_unbind(j);
     if (s && !j->bound && !j->w.done && !sherd__secure_bind_named(j, s->step)) return;
     bool anew = s && sherd__secure_others(j);
-    if (!anew && s) (void)sherd__request_slot_take(&j->mail);
-    if (sherd__request_slot_finishing(&j->mail)) sherd__work_stop(&j->w, SHERD_OK, NULL, NULL);
+    if (!anew && s) (void)sherd__request_slot_take(&j->requests);
+    if (sherd__request_slot_finishing(&j->requests)) sherd__work_stop(&j->w, SHERD_OK, NULL, NULL);
     if (j->w.done) return;
     if (anew) gather(j);
     else if (s) sherd__secure_begin_round(j, s);
@@ -452,33 +452,33 @@ sherd__work sherd__secure_job_work(sherd__secure_job *j)
 
 bool sherd__secure_job_ready(sherd__secure_job *j, sherd__aggregate *a)
 {
-    if (!sherd__request_slot_ready(&j->mail)) return false;
+    if (!sherd__request_slot_ready(&j->requests)) return false;
     *a = j->first;
     return true;
 }
 
 void sherd__secure_job_ask(sherd__secure_job *j, sherd__secure_sum *s)
 {
-    sherd__request_slot_ask(&j->mail, s);
+    sherd__request_slot_ask(&j->requests, s);
 }
 
 bool sherd__secure_job_answered(sherd__secure_job *j)
 {
-    return sherd__request_slot_answered(&j->mail);
+    return sherd__request_slot_answered(&j->requests);
 }
 
 void sherd__secure_job_finish(sherd__secure_job *j)
 {
-    sherd__request_slot_finish(&j->mail);
+    sherd__request_slot_finish(&j->requests);
 }
 
 sherd__secure_spent sherd__secure_job_spent(sherd__secure_job *j)
 {
     sherd__secure_spent s = { 0 };
-    pthread_mutex_lock(&j->mail.lock);
+    pthread_mutex_lock(&j->requests.lock);
     s.rounds = j->rounds_asked;
     for (size_t i = 0; i < j->windows; i++) s.rho = j->spent[i] > s.rho ? j->spent[i] : s.rho;
-    pthread_mutex_unlock(&j->mail.lock);
+    pthread_mutex_unlock(&j->requests.lock);
     return s;
 }
 
@@ -510,7 +510,7 @@ int sherd__secure_job_new(sherd__secure_job **out, const sherd__secure_job_optio
                                 .silent = "does not answer",
                                 .apart = true };
     j->opened_step = UINT64_MAX;
-    sherd__request_slot_init(&j->mail);
+    sherd__request_slot_init(&j->requests);
     j->text = sherd__alloc(opt->text_len);
     j->w.nodes = j->nodes = sherd__calloc(opt->nodes, sizeof *j->nodes);
     j->node_of = sherd__calloc(opt->nodes, sizeof *j->node_of);
@@ -544,6 +544,6 @@ void sherd__secure_job_free(sherd__secure_job *j)
     sherd__free(j->spent);
     sherd__free(j->pieces);
     sherd__free(j->confirmed);
-    sherd__request_slot_fini(&j->mail);
+    sherd__request_slot_fini(&j->requests);
     sherd__free(j);
 }

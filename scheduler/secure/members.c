@@ -200,10 +200,10 @@ void sherd__secure_spend(sherd__secure_job *j, uint64_t step)
     const sherd__privacy_round r = sherd__secure_privacy(&p, j->o.count);
     uint64_t first;
     (void)sherd__secure_window(&p, step, &first);
-    pthread_mutex_lock(&j->mail.lock);
+    pthread_mutex_lock(&j->requests.lock);
     j->rounds_asked++;
     j->spent[first / p.rows % j->windows] += sherd__privacy_cost(&r);
-    pthread_mutex_unlock(&j->mail.lock);
+    pthread_mutex_unlock(&j->requests.lock);
 }
 
 bool sherd__secure_name(sherd__secure_job *j)

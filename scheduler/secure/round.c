@@ -57,7 +57,7 @@ void sherd__secure_over(sherd__secure_job *j)
     end_round(j);
     (void)sherd__secure_judge(j);
     j->done_sums++;
-    sherd__request_slot_answer(&j->mail);
+    sherd__request_slot_answer(&j->requests);
     j->w.changed(j->w.changed_ctx);
 }
 
@@ -93,7 +93,7 @@ static void ask_again(sherd__secure_job *j)
     j->sum = NULL;
     j->asked_sums--;
     end_round(j);
-    sherd__request_slot_ask(&j->mail, s);
+    sherd__request_slot_ask(&j->requests, s);
 }
 
 /* Asks all members of the roster that are up, have sealed in this round and, as far as is known,

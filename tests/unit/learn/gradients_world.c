@@ -144,7 +144,7 @@ static uint32_t mock_grain(void *ctx, uint32_t most)
 {
     mock *m = ctx;
     if (most > m->roomy) m->roomy = most;
-    return m->grain < 1 ? 1 : m->grain < most ? m->grain : most;
+    return m->shards_per_task < 1 ? 1 : m->shards_per_task < most ? m->shards_per_task : most;
 }
 
 static int mock_post(void *ctx, sherd__part *p, sherd_diag *d)
