@@ -195,7 +195,7 @@ typedef struct sherd__product_spec {
     sherd_scheme scheme;
     uint32_t group, bits, bits_b, spare;
     bool stays;    /* A stays at the nodes */
-    bool local;    /* beside one dgemm here */
+    bool local;    /* beside one local dgemm */
     bool forecast; /* beside its forecast */
     bool numpy;    /* beside numpy's loop over fragments */
     bool command;  /* and the whole command */

@@ -137,7 +137,7 @@ static void check_cores(checkup *c)
     const sherd_machine *m = &c->machine;
     if (m->cores_limited)
         tell(c, WARNING, 0, "cores", "give --threads, or raise the container's limit",
-             "%u of %u usable: the control group allows no more", m->cores, m->cores_online);
+             "%u of %u usable: limited by the control group", m->cores, m->cores_online);
     else tell(c, GOOD, 0, "cores", NULL, "%u of %u usable", m->cores, m->cores_online);
 }
 
@@ -147,7 +147,7 @@ static void check_memory(checkup *c)
     const sherd_machine *m = &c->machine;
     bool low = m->memory_available < 512u * 1000 * 1000;
     tell(c, low ? WARNING : GOOD, 0, "memory",
-         low ? "the main job (sherd demo) needs about 2 GB; give --memory to others" : NULL,
+         low ? "sherd demo needs about 2 GB; limit other runs with --memory" : NULL,
          "%s of %s available%s%s", sherd__cli_bytes(m->memory_available, a),
          sherd__cli_bytes(m->memory, b), m->memory_limit ? ", control group limit " : "",
          m->memory_limit ? sherd__cli_bytes(m->memory_limit, limit) : "");
@@ -206,7 +206,7 @@ static void check_space(checkup *c, const char *name, const char *dir, bool need
     }
     uint64_t room = (uint64_t)s.f_bavail * s.f_frsize;
     bool low = room < 100u * 1000 * 1000;
-    tell(c, low ? WARNING : GOOD, 0, name, low ? "make room" : NULL, "%s: %s free", dir,
+    tell(c, low ? WARNING : GOOD, 0, name, low ? "free disk space" : NULL, "%s: %s free", dir,
          sherd__cli_bytes(room, a));
 }
 
@@ -271,23 +271,22 @@ static int run_doctor(sherd__cli *cli, sherd_diag *d)
 
 static const sherd__example examples[] = {
     { "sherd doctor", "checks this machine" },
-    { "sherd doctor --json", "the same for a program" },
-    { "sherd doctor -q && sherd demo",
-      "shows only what is not good; runs the main job where nothing failed" },
+    { "sherd doctor --json", "the same as JSON" },
+    { "sherd doctor -q && sherd demo", "prints only problems; runs the demo if no check failed" },
     { 0 },
 };
 
 /* clang-format off */
 static const sherd__option options[] = {
     { .name = "blas-core", .type = SHERD__FLAG, .flags = SHERD__OPT_ONLY_ARGV | SHERD__OPT_HIDDEN,
-      .help = "print the BLAS core and nothing else" },
+      .help = "print only the name of the BLAS core" },
     { 0 },
 };
 /* clang-format on */
 
 const sherd__verb sherd__verb_doctor = {
     .name = "doctor",
-    .summary = "is this machine fit: BLAS, cores, memory, ports, space, versions",
+    .summary = "check this machine: BLAS, cores, memory, ports, disk space, versions",
     .examples = examples,
     .options = options,
     .run = run_doctor,

@@ -63,7 +63,8 @@ bool sherd__env_strange(const char *variable, char why[240])
     snprintf(name, sizeof name, "%.*s", (int)(n.name_len < 60 ? n.name_len : 60), variable);
     const char *near = n.on_argv ? NULL : sherd__suggest(name, known);
     snprintf(why, 240, "%s %s%s%s", name,
-             n.on_argv ? "is not read: that option belongs on the command line" : "sets no option",
+             n.on_argv ? "is ignored: its option can only be given on the command line"
+                       : "sets no option",
              near ? "; did you mean " : "", near ? near : "");
     return true;
 }

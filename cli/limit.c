@@ -1,5 +1,5 @@
 /*
- * A thread that waits for the end of the time or for a signal. Code that knows of the timeout ends
+ * A thread that waits for the end of the time or for a signal. Code that checks the timeout ends
  * first. Half a second later, all code that polls for signals or waits for one is notified as if by
  * a signal. One second after that, the thread ends the process. It uses only system calls and
  * messages formatted before, since other threads may hold any lock, including stdio's, and it does
@@ -23,7 +23,7 @@
 #include "cli/report.h"
 #include "core/clock.h"
 
-#define SOFT_MS 500       /* after the timeout: code that knows of it ends first */
+#define SOFT_MS 500       /* after the timeout: code that checks it ends first */
 #define LATE_MS 1400      /* after the timeout: the process ends */
 #define HEARD_MS 1700     /* after a signal: the process ends */
 #define PUT_AWAY_MS 30000 /* after a signal that has been handled: the process ends */
@@ -141,8 +141,7 @@ void sherd__limit_start(const sherd__cli *cli)
     uint32_t ms = timeout_of(cli);
     end_ms = ms ? sherd__clock_ms() + ms : INT64_MAX;
     words_fd = cli->json ? STDOUT_FILENO : STDERR_FILENO;
-    choose(&timeout, cli, SHERD_ETIMEOUT, "the time of --timeout is over",
-           "give it more with --timeout");
+    choose(&timeout, cli, SHERD_ETIMEOUT, "--timeout expired", "allow more time with --timeout");
     choose(&interrupt, cli, SHERD_EINTERRUPTED, "interrupted", "");
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);

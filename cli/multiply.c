@@ -61,9 +61,9 @@ static const sherd__example examples[] = {
     { "sherd multiply A.npy B.npy -o C.npy -n 7",
       "A times B over seven nodes on this machine, columns permuted, in floats" },
     { "sherd multiply A.npy B.npy -o C.npy -n 7 --mode exact --check",
-      "in fixed point, and compared bit for bit with the product computed here" },
+      "in fixed point, and compared bit for bit with the product computed locally" },
     { "sherd multiply A.npy B.npy --nodes nodes.txt --key me.key --dry-run",
-      "what each choice would cost over the nodes of a file; nothing is sent" },
+      "what each choice would cost over the nodes that a file lists; nothing is sent" },
     { 0 },
 };
 
@@ -89,17 +89,17 @@ static const sherd__option options[] = {
 const sherd__verb sherd__verb_multiply = {
     .name = "multiply",
     .usage = "A.npy B.npy -o C.npy",
-    .summary = "a product over nodes, by any scheme",
+    .summary = "multiply two matrices over nodes, under any scheme",
     .details =
         "Computes C = A B over nodes that are not trusted with A and B as a whole, checks every "
-        "answer, and writes C as <f8. A one-dimensional A is a row, a one-dimensional B a column.\n"
-        "\n"
+        "answer, and writes C as <f8. A one-dimensional A is a row, a one-dimensional B a "
+        "column.\n\n"
         "--mode float computes in float64 as BLAS does. --mode exact (or --bits B) computes in "
         "fixed point, so that the result has the same bits on any nodes: floats are rounded to B "
-        "bits; integers are used unchanged, and refused if --bits is given and too small for "
-        "them. With --check the product is also computed here: exact results must agree in every "
-        "bit, float results within gamma_k |A||B| in every entry. Otherwise the exit code is 9, "
-        "and nothing is written.\n\n"
+        "bits; integers are used unchanged, and refused if --bits is given and too small for them. "
+        "With --check the product is also computed locally: exact results must agree in every bit, "
+        "float results within gamma_k |A||B| in every entry. Otherwise the exit code is 9, and "
+        "nothing is written.\n\n"
         "permute assigns A's columns to the nodes and shuffles; it does not encrypt. plain hides "
         "nothing. blind hides A from all nodes together, with masks that sherd prepare made for "
         "this B; the nodes see B. Each product uses as many rows of masks as A has.",

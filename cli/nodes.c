@@ -107,7 +107,7 @@ int sherd__nodes_open(sherd_cluster **out, sherd__cli *cli, const sherd_product_
     if (o.nodes_file && !o.key_file)
         return sherd__fail(d, SHERD_EINVAL,
                            "`sherd keygen me.key` makes one; the nodes must allow it",
-                           "%s needs --key FILE too: nodes serve only keys that they allow",
+                           "%s also needs --key FILE: nodes serve only keys that they allow",
                            sherd__opt_where(cli, "nodes"));
     o.work = work;
     if (!work) o.nodes_min = 1;

@@ -15,7 +15,7 @@
  */
 int sherd__nodes_open(sherd_cluster **out, sherd__cli *cli, const sherd_product_options *work,
                       sherd_diag *d) SHERD_MUST;
-/** Prints a line of the cluster's log, as much as `cli` wants to see. */
+/** Prints a line of the cluster's log, if the verbosity of `cli` includes its level. */
 void sherd__nodes_log(const sherd__cli *cli, sherd_log_level level, const char *text);
 /** Checks the nodes before any is started or connected to: whether there are as many as the scheme
  *  of opt needs (SHERD_EFEWNODES), and whether each line of the node file gives a domain

@@ -91,7 +91,7 @@ static int tell(const predict *p, int err, sherd_diag *d)
         sherd__cli_say(cli, "%zu rows in %s, %s", (size_t)r->rows,
                        sherd__cli_seconds(r->seconds, s), r->sees);
         if (r->checked)
-            sherd__cli_say(cli, "equal: yes, bit for bit (%zu outputs, computed here too)",
+            sherd__cli_say(cli, "equal: yes, bit for bit (%zu outputs, computed locally, too)",
                            (size_t)(r->rows * r->outputs));
         if (!isnan(r->accuracy))
             sherd__cli_say(cli, "accuracy %.5f on the labels in the data", r->accuracy);
@@ -134,11 +134,11 @@ static int run_predict(sherd__cli *cli, sherd_diag *d)
 }
 
 static const sherd__example examples[] = {
-    { "sherd predict model.npz images.npy -o out.npy", "outputs for each row, computed here" },
+    { "sherd predict model.npz images.npy -o out.npy", "outputs for each row, computed locally" },
     { "sherd predict model.npz ~/mnist -o out.npy --labels",
-      "classes of MNIST's test images, and how many are right" },
+      "classes of MNIST's test images, and their accuracy" },
     { "sherd predict model.npz images.npy -o out.npy -n 3 --scheme share --check",
-      "over nodes that learn neither images nor weights; compared with the result here" },
+      "over nodes that learn neither images nor weights; compared with the local result" },
     { 0 },
 };
 
@@ -163,7 +163,7 @@ static const sherd__option options[] = {
 const sherd__verb sherd__verb_predict = {
     .name = "predict",
     .usage = "MODEL.npz DATA -o OUT.npy",
-    .summary = "computes the outputs of a trained network, here or over nodes",
+    .summary = "compute the outputs of a trained network, locally or over nodes",
     .details =
         "MODEL.npz is a file that sherd train wrote. DATA is a .npy with an example in each row, a "
         ".npz with a member x, a .csv, an IDX file, or a folder of IDX files, of which the test "

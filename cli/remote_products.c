@@ -1,7 +1,7 @@
 /*
  * Options for the products of a network. Options of `multiply` that apply to one product only
- * (masks, metadata, row shuffles) have no meaning here. The library refuses schemes and
- * combinations that a network cannot use; here are those that have no effect.
+ * (masks, metadata, row shuffles) have no effect on networks. The library refuses schemes and
+ * combinations that a network cannot use; this file refuses those that have no effect.
  */
 #include "cli/remote_products.h"
 

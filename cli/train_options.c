@@ -1,7 +1,7 @@
 /*
  * Options of `sherd train`. Options that do not apply to this run are refused on the command line
- * and forgotten otherwise (cli/applies.h). Combinations that contradict each other are the
- * library's to refuse, which says why; here the weaker of the two places gives way.
+ * and forgotten otherwise (cli/applies.h). The library refuses combinations that contradict each
+ * other, with the reason; here the option from the weaker place is forgotten.
  */
 #include <string.h>
 
@@ -48,7 +48,7 @@ static bool gradients(const sherd__cli *cli)
     return sherd__opt_choice(cli, "by") == BY_GRADIENTS;
 }
 
-/* Returns the value of --aggregate, which has a meaning by gradients only. */
+/* Returns the value of --aggregate, which has an effect only with --by gradients. */
 static int aggregate(const sherd__cli *cli)
 {
     return gradients(cli) ? sherd__opt_choice(cli, "aggregate") : PLAIN;
@@ -71,13 +71,14 @@ static int judge_way(sherd__cli *cli, sherd_diag *d)
         name = "colluding";
     return !name ? 0
                  : sherd__fail(d, SHERD_EINVAL,
-                               by ? "leave it out, or train --by products"
+                               by ? "leave it out, or use --by products"
                                   : "add --by gradients, or leave it out",
-                               "--%s has no effect by %s%s", name, by ? "gradients" : "products",
+                               "--%s has no effect with --by %s%s", name,
+                               by ? "gradients" : "products",
                                by ? ": nodes see examples and weights in clear" : "");
 }
 
-/* Checks what only the command can tell: where nodes and their data come from. */
+/* Checks what the library cannot: where nodes and their data come from. */
 static int judge_secure(sherd__cli *cli, sherd_diag *d)
 {
     static const char *const others[] = { "shards",     "async",      "local-steps",
@@ -114,7 +115,7 @@ static int judge_gradients(sherd__cli *cli, sherd_diag *d)
     if (how == RING || how == HALVING) sherd__opts_drop(cli, not_among_nodes);
     if (!err && sherd__opts_clash(cli, "nodes", "in-process"))
         err = sherd__fail(d, SHERD_EINVAL, "leave one of them out",
-                          "--nodes and --in-process do not go together: threads are on this "
+                          "--nodes and --in-process cannot be combined: threads are on this "
                           "machine");
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
         (void)sherd__opts_clash(cli, pairs[i][0], pairs[i][1]);
@@ -190,7 +191,7 @@ static void read_checkpoints(sherd__train *t)
     o->resume = sherd__opt_flag(t->cli, "resume");
 }
 
-/* --check is forgotten where the same training here would not have the same bits. */
+/* --check is forgotten if the same training computed locally would not have the same bits. */
 static void read_check(sherd__train *t)
 {
     const sherd_train_options *o = &t->o;
