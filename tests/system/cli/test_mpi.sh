@@ -99,7 +99,7 @@ END
 if [ "$(nproc)" -gt 1 ]; then # on a single processor OpenBLAS starts no thread
     timeout 60 mpirun --bind-to none -n 2 sh rank.sh >out 2>err; code=$?
     [ $code = 0 ] && cmp one.npz alone.npz >>err 2>&1 && [ "$(grep -c 'cannot start another thread' err)" = 1 ] &&
-        grep -q 'no thread can be started in 1 of 2 processes' err
+        grep -q 'cannot start another thread in 1 of 2 processes' err
     report $? "processes that cannot start threads use one thread, and the first prints a warning"
 else
     skip "processes that cannot start threads use one thread, and the first prints a warning" "one processor: OpenBLAS starts no thread"
