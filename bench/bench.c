@@ -141,7 +141,7 @@ static int measure_all(sherd__bench *b, const char *only, sherd_diag *d)
         const sherd__measurement *m = &sherd__measurements[i];
         sherd_diag mine = { 0 };
         if (only && !has(only, m->name)) continue;
-        sherd__cli_say(b->cli, "measuring %s", m->says);
+        sherd__cli_say(b->cli, "measuring %s", m->title);
         int failed = sherd__bench_measure(b, m, &mine);
         sherd__bench_clean(b);
         if (!failed) failed = sherd__bench_go_on(&mine);

@@ -34,7 +34,7 @@ static int run_apply(sherd__cli *cli, sherd_diag *d)
     err = sherd__product_run_begin(&w, cli, op, operands, d);
     if (!err) {
         err = sherd__product_run_run(&w, d);
-        err = sherd__product_run_tell(&w, err, d);
+        err = sherd__product_run_report(&w, err, d);
     }
     sherd__product_run_fini(&w);
     return err;

@@ -130,7 +130,7 @@ static int run_audit(sherd__cli *cli, sherd_diag *d)
     if (!err && html)
         err = sherd_audit_html_save(report, (size_t)sherd__opt_int(cli, "width"), html, d);
     if (!err && cli->json) err = print_json(cli, report, d);
-    else if (!err) sherd__audit_tell(report);
+    else if (!err) sherd__audit_print(report);
     sherd_audit_free(report);
     return err;
 }

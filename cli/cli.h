@@ -70,7 +70,7 @@ typedef struct sherd__verb sherd__verb;
 
 typedef struct sherd__example {
     const char *command; /* "sherd multiply A.npy B.npy -o C.npy -n 7" */
-    const char *says;    /* what it does, in one line */
+    const char *help;    /* what it does, in one line */
 } sherd__example;
 
 struct sherd__verb {
@@ -104,7 +104,7 @@ struct sherd__cli {
     char **args;
     sherd__opts *opts;
     bool json, quiet;
-    bool told; /* the failure has been printed on stdout (sherd__cli_json_fail) or elsewhere */
+    bool reported; /* the failure has been printed on stdout (sherd__cli_json_fail) or elsewhere */
     int verbose;
 };
 

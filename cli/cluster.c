@@ -20,7 +20,7 @@ static sherd_local_node node_at(const sherd_local *l, uint32_t i)
 
 /* ---- up -------------------------------------------------------------------------------------- */
 
-static int tell_up(sherd__cli *cli, const sherd_local *l, sherd_diag *d)
+static int print_up(sherd__cli *cli, const sherd_local *l, sherd_diag *d)
 {
     uint32_t len = sherd_local_count(l);
     json_t *all = json_array();
@@ -57,7 +57,7 @@ static int run_up(sherd__cli *cli, sherd_diag *d)
                                     .hooks = { .interrupted = interrupted } };
     int err = sherd_local_start(&l, &o, d);
     if (err) return err;
-    err = tell_up(cli, l, d);
+    err = print_up(cli, l, d);
     if (err && sherd_local_stop(NULL, NULL, NULL)) sherd__cli_warn(cli, "the nodes are up");
     sherd_local_free(l);
     return err;

@@ -195,16 +195,16 @@ static json_t *run_object(const sherd__product_run *w, double local)
  * been compared by now. */
 static int time_local(demo *m, sherd__product_run *w, double *seconds, sherd_diag *d)
 {
-    sherd_multiplier here;
+    sherd_multiplier local;
     *seconds = w->check.seconds;
     if (w->opt.exact) return 0;
-    int err = sherd_multiplier_local(&here, 0, d);
+    int err = sherd_multiplier_local(&local, 0, d);
     double began = sherd__clock_s();
     uint64_t calls = sherd_blas_calls();
-    if (!err) err = sherd_multiplier_multiply(here, m->x, m->w, w->c, w->cols, d);
+    if (!err) err = sherd_multiplier_multiply(local, m->x, m->w, w->c, w->cols, d);
     *seconds = sherd__clock_s() - began;
     m->local_calls += sherd_blas_calls() - calls;
-    sherd_multiplier_free(here);
+    sherd_multiplier_free(local);
     return err;
 }
 

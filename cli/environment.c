@@ -53,7 +53,7 @@ static bool ours(const char *variable)
            strncmp(variable, data, sizeof data - 1) != 0;
 }
 
-bool sherd__env_strange(const char *variable, char why[240])
+bool sherd__env_unread(const char *variable, char why[240])
 {
     const char *known[NAMES_MAX + 1] = { NULL };
     char name[NAME_SIZE];
@@ -73,5 +73,5 @@ void sherd__env_warn(const sherd__cli *cli, char *const *env)
 {
     char why[240];
     for (; *env; env++)
-        if (sherd__env_strange(*env, why)) sherd__cli_warn(cli, "%s", why);
+        if (sherd__env_unread(*env, why)) sherd__cli_warn(cli, "%s", why);
 }

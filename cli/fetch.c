@@ -136,7 +136,7 @@ static void on_bytes(void *ctx, size_t len)
     sherd__progress_update(&f->progress, f->done + len, f->total, NULL, sherd__clock_s());
 }
 
-static void tell_file(fetch *f, size_t i, const char *url)
+static void add_file(fetch *f, size_t i, const char *url)
 {
     json_t *o = json_pack("{s:s, s:I, s:s}", "name", f->set->files[i].name, "bytes",
                           (json_int_t)f->set->files[i].size, "sha256", f->set->files[i].sha256);
@@ -221,7 +221,7 @@ static int fetch_file(fetch *f, size_t i, sherd_diag *d)
     err = sherd__file_commit(file, d);
     if (err) return err;
     f->done += f->set->files[i].size;
-    tell_file(f, i, url);
+    add_file(f, i, url);
     return 0;
 }
 
@@ -233,7 +233,7 @@ static int fetch_all(fetch *f, sherd_diag *d)
     for (size_t i = 0; i < SHERD__FETCH_FILES; i++) {
         int err = look(f, i, &there[i], d);
         if (err) return err;
-        if (there[i]) tell_file(f, i, NULL);
+        if (there[i]) add_file(f, i, NULL);
         else f->total += f->set->files[i].size;
     }
     int err = 0;
@@ -242,7 +242,7 @@ static int fetch_all(fetch *f, sherd_diag *d)
     return err;
 }
 
-static int tell(fetch *f, sherd_diag *d)
+static int report_result(fetch *f, sherd_diag *d)
 {
     char bytes[24];
     if (f->cli->json) {
@@ -282,7 +282,7 @@ static int run_fetch(sherd__cli *cli, sherd_diag *d)
         err = fetch_all(&f, d);
         sherd__progress_fini(&f.progress);
     }
-    if (!err) err = tell(&f, d);
+    if (!err) err = report_result(&f, d);
     json_decref(f.files);
     sherd__free(f.mirrors_text);
     return err;

@@ -182,8 +182,8 @@ static int failed(const child *c, const sherd__fetch *f, sherd_diag *d)
     text[strcspn(text, "\r\n")] = '\0';
     for (char *p = text; *p != '\0'; p++)
         if (*p < ' ' || *p > '~') *p = '?';
-    const char *says = strncmp(text, "curl: ", 6) == 0 ? text + 6 : text;
-    if (*says == '(' && strchr(says, ' ') != NULL) says = strchr(says, ' ') + 1;
+    const char *words = strncmp(text, "curl: ", 6) == 0 ? text + 6 : text;
+    if (*words == '(' && strchr(words, ' ') != NULL) words = strchr(words, ' ') + 1;
     if (WIFEXITED(c->status) && WEXITSTATUS(c->status) == 127)
         return sherd__fail(d, SHERD_EOPEN, "install curl, or download the files by other means",
                            "curl, which fetches files, cannot be started");
@@ -192,7 +192,8 @@ static int failed(const child *c, const sherd__fetch *f, sherd_diag *d)
                            "%s: longer than the %zu bytes of the published "
                            "file",
                            f->url, f->size_max);
-    return sherd__fail(d, SHERD_ENET, NULL, "%s: %s", f->url, *says != '\0' ? says : "curl failed");
+    return sherd__fail(d, SHERD_ENET, NULL, "%s: %s", f->url,
+                       *words != '\0' ? words : "curl failed");
 }
 
 int sherd__fetch_run(const sherd__fetch *f, uint8_t **bytes, size_t *len, sherd_diag *d)

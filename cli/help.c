@@ -151,7 +151,7 @@ void sherd__help_verb(FILE *out, const sherd__verb *v, const char *title)
 {
     for (const sherd__example *e = v->examples; e && e->command; e++) {
         fprintf(out, "  %s\n      ", e->command);
-        sherd__print_filled(out, e->says, 6, 6, WIDTH);
+        sherd__print_filled(out, e->help, 6, 6, WIDTH);
     }
     if (v->subs) {
         fprintf(out, "\nUsage: sherd %s VERB [options] [arguments]\n\n", title);

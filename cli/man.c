@@ -106,7 +106,7 @@ static bool put_verb(void *ctx, const sherd__verb *v, const char *title)
         fputs(".TP\n", out);
         put_bold(out, e->command);
         fputc('\n', out);
-        put_text(out, e->says);
+        put_text(out, e->help);
         fputc('\n', out);
     }
     return false;
@@ -233,7 +233,7 @@ static bool put_first_example(void *ctx, const sherd__verb *v, const char *title
     fputs(".TP\n", out);
     put_bold(out, v->examples->command);
     fputc('\n', out);
-    put_text(out, v->examples->says);
+    put_text(out, v->examples->help);
     fputc('\n', out);
     return false;
 }

@@ -55,9 +55,9 @@ static int run_show(sherd__cli *cli, sherd_diag *d)
     json_t *json = cli->json ? sherd__cli_json_new(cli) : NULL;
     int err = sherd_meta_load(&meta, cli->args[0], d);
     if (!err)
-        sherd__meta_tell_settings(meta, sherd_meta_expanded(meta), sherd_meta_seed(meta) != NULL,
-                                  json);
-    if (!err) err = sherd__meta_tell_operations(meta, NULL, json, d);
+        sherd__meta_print_settings(meta, sherd_meta_expanded(meta), sherd_meta_seed(meta) != NULL,
+                                   json);
+    if (!err) err = sherd__meta_print_operations(meta, NULL, json, d);
     if (!err && json) {
         json_object_set_new(json, "file", sherd__cli_json_text(cli->args[0]));
         err = sherd__cli_json_end(cli, json, d);
@@ -119,8 +119,8 @@ static int convert(sherd__cli *cli, const sherd_meta_save_options *opt, bool ver
     if (!err) err = sherd__meta_write(cli, meta, verified, opt, &size, d);
     sherd_meta_free(meta);
     return err ? err
-               : sherd__meta_tell_file(cli, size, sherd__clock_s() - began,
-                                       cli->json ? sherd__cli_json_new(cli) : NULL, d);
+               : sherd__meta_print_file(cli, size, sherd__clock_s() - began,
+                                        cli->json ? sherd__cli_json_new(cli) : NULL, d);
 }
 
 static int run_expand(sherd__cli *cli, sherd_diag *d)

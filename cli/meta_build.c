@@ -175,13 +175,13 @@ int sherd__meta_build(sherd__cli *cli, sherd_diag *d)
         err = sherd__meta_write(cli, meta, false, &opt, &size, d);
         took = sherd__clock_s() - began;
     }
-    if (!err) err = sherd__meta_tell_operations(meta, seconds, json, d);
+    if (!err) err = sherd__meta_print_operations(meta, seconds, json, d);
     if (!err)
-        sherd__meta_tell_settings(meta, opt.expanded, !(opt.expanded && opt.without_seed), json);
+        sherd__meta_print_settings(meta, opt.expanded, !(opt.expanded && opt.without_seed), json);
     if (!err && !json) printf("metadata made in %s\n", sherd__meta_time(made, text));
     if (!err && json) json_object_set_new(json, "seconds_made", json_real(made));
     if (!err) {
-        err = sherd__meta_tell_file(cli, size, took, json, d);
+        err = sherd__meta_print_file(cli, size, took, json, d);
         json = NULL;
     }
     json_decref(json);

@@ -8,8 +8,8 @@
 #include "cli/plan.h"
 #include "cli/work.h"
 
-static int tell_choices(const sherd__product_run *w, const sherd_choices *choices, uint32_t nodes,
-                        sherd_diag *d)
+static int print_choices(const sherd__product_run *w, const sherd_choices *choices, uint32_t nodes,
+                         sherd_diag *d)
 {
     if (!w->cli->json) {
         sherd__plan_print(choices, true);
@@ -25,20 +25,20 @@ static int tell_choices(const sherd__product_run *w, const sherd_choices *choice
 static int dry_run(sherd__product_run *w, sherd_diag *d)
 {
     char file[PATH_MAX] = "";
-    bool here = true;
+    bool loopback = true;
     sherd_choices *choices = NULL;
     sherd_forecast_options with = { .size = sizeof with,
                                     .hooks = { .interrupted = sherd__cli_stops } };
     w->dry = true;
     int err = sherd__product_run_seed(w, d);
-    if (!err) err = sherd__nodes_count(&with.nodes, &here, w->cli, d);
+    if (!err) err = sherd__nodes_count(&with.nodes, &loopback, w->cli, d);
     if (!err) err = sherd__nodes_file(file, sizeof file, &with.same_host_domains, w->cli, d);
     if (file[0] != '\0') with.nodes_file = file;
-    with.remote = !here;
+    with.remote = !loopback;
     with.node_memory = sherd__opt_size(w->cli, "node-memory");
     if (!err) err = sherd_choices_new(&choices, w->in[0].view, w->in[1].view, &w->opt, d);
     if (!err) err = sherd_choices_forecast(choices, &with, d);
-    if (!err) err = tell_choices(w, choices, with.nodes, d);
+    if (!err) err = print_choices(w, choices, with.nodes, d);
     sherd_choices_free(choices);
     return err;
 }
@@ -51,7 +51,7 @@ static int run_multiply(sherd__cli *cli, sherd_diag *d)
         err = dry_run(&w, d);
     } else if (!err) {
         err = sherd__product_run_run(&w, d);
-        err = sherd__product_run_tell(&w, err, d);
+        err = sherd__product_run_report(&w, err, d);
     }
     sherd__product_run_fini(&w);
     return err;

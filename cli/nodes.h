@@ -25,8 +25,8 @@ int sherd__nodes_suit(sherd__cli *cli, const sherd_product_options *opt, sherd_d
  *  same_host: whether its domains may be on one host. Errors as above. */
 int sherd__nodes_file(char *file, size_t size, bool *same_host, sherd__cli *cli,
                       sherd_diag *d) SHERD_MUST;
-/** Counts the nodes that would be used without opening anything (--dry-run). *here (may be NULL):
- *  whether all of them are on loopback. Errors as above. */
-int sherd__nodes_count(uint32_t *out, bool *here, sherd__cli *cli, sherd_diag *d) SHERD_MUST;
+/** Counts the nodes that would be used without opening anything (--dry-run). *loopback (may be
+ *  NULL): whether all of them are on loopback. Errors as above. */
+int sherd__nodes_count(uint32_t *out, bool *loopback, sherd__cli *cli, sherd_diag *d) SHERD_MUST;
 
 #endif

@@ -253,7 +253,7 @@ static void print_table(const planning *p)
                "times\n");
 }
 
-static int tell_json(const planning *p, sherd_diag *d)
+static int print_json(const planning *p, sherd_diag *d)
 {
     json_t *obj = sherd__cli_json_new(p->cli), *rates = NULL;
     for (size_t i = 0; i < sherd_choices_count(p->choices); i++) {
@@ -283,7 +283,7 @@ static int run_plan(sherd__cli *cli, sherd_diag *d)
     if (!err) err = find_nodes(&p, d);
     if (!err) err = sherd_choices_forecast(p.choices, &p.with, d);
     if (!err) err = sherd_cluster_end(p.cluster, d);
-    if (!err && cli->json) err = tell_json(&p, d);
+    if (!err && cli->json) err = print_json(&p, d);
     else if (!err) print_table(&p);
     sherd_cluster_close(p.cluster);
     sherd_choices_free(p.choices);

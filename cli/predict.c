@@ -80,7 +80,7 @@ static int save(const predict *p, sherd_diag *d)
 }
 
 /* err: an error after the outputs were written. */
-static int tell(const predict *p, int err, sherd_diag *d)
+static int report_result(const predict *p, int err, sherd_diag *d)
 {
     const sherd_predict_report *r = &p->report;
     const sherd__cli *cli = p->cli;
@@ -118,7 +118,7 @@ static int run(predict *p, sherd_diag *d)
                               sherd_model_outputs(p->model), &p->o, &p->report, d);
     sherd__progress_fini(&p->progress);
     if (!err) err = save(p, d);
-    return err ? err : tell(p, sherd_cluster_end(p->cluster, d), d);
+    return err ? err : report_result(p, sherd_cluster_end(p->cluster, d), d);
 }
 
 static int run_predict(sherd__cli *cli, sherd_diag *d)

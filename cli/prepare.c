@@ -25,7 +25,7 @@ static int unchanged(void *file, sherd_diag *d)
     return sherd_npy_check(file, d);
 }
 
-static int tell_json(sherd__cli *cli, const char *path, const sherd_masks_info *i, sherd_diag *d)
+static int print_json(sherd__cli *cli, const char *path, const sherd_masks_info *i, sherd_diag *d)
 {
     json_t *obj = sherd__cli_json_new(cli);
     size_t count;
@@ -40,7 +40,7 @@ static int show(sherd__cli *cli, sherd_diag *d)
     sherd_masks_info i = { .size = sizeof i };
     int err = sherd_masks_look(cli->args[0], NULL, &i, d);
     if (err) return err;
-    if (cli->json) return tell_json(cli, cli->args[0], &i, d);
+    if (cli->json) return print_json(cli, cli->args[0], &i, d);
     printf("%" PRIu64 " of %" PRIu64 " rows are left; for a B of %" PRIu64 " x %" PRIu64
            ", %" PRIu32 " bits of A and %" PRIu32 " of B, %" PRIu32 " prime%s\n",
            i.left, i.rows, i.k, i.m, i.bits_a, i.bits_b, i.primes, i.primes == 1 ? "" : "s");
@@ -90,7 +90,7 @@ static int run_prepare(sherd__cli *cli, sherd_diag *d)
     if (!err) err = sherd__paths_output(cli, d);
     if (!err) err = make(cli, path, &i, d);
     if (err) return err;
-    if (cli->json) return tell_json(cli, path, &i, d);
+    if (cli->json) return print_json(cli, path, &i, d);
     char took[24];
     sherd__cli_say(cli,
                    "wrote %s: masks for %" PRIu64 " rows of A times %s, %" PRIu32 " and %" PRIu32

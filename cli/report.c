@@ -241,19 +241,19 @@ int sherd__cli_json_fail(sherd__cli *cli, json_t *obj, int err, const sherd_diag
 {
     if (obj && json_object_set_new(obj, "ok", json_false()) == 0 &&
         json_object_set_new(obj, "error", error_object(err, d)) == 0)
-        cli->told = print_object(obj) == 0;
+        cli->reported = print_object(obj) == 0;
     json_decref(obj);
     return err;
 }
 
 /* Prints the error object of a failed run with --json; false if it could not be printed. */
-static bool tell_json(const sherd__cli *cli, int err, const sherd_diag *d)
+static bool print_json(const sherd__cli *cli, int err, const sherd_diag *d)
 {
     json_t *obj = new_object(cli, false);
-    bool told = obj && json_object_set_new(obj, "error", error_object(err, d)) == 0 &&
-                print_object(obj) == 0;
+    bool reported = obj && json_object_set_new(obj, "error", error_object(err, d)) == 0 &&
+                    print_object(obj) == 0;
     json_decref(obj);
-    return told;
+    return reported;
 }
 
 int sherd__cli_end(const sherd__cli *cli, int err, const sherd_diag *d)
@@ -266,9 +266,9 @@ int sherd__cli_end(const sherd__cli *cli, int err, const sherd_diag *d)
                           "--timeout expired; %s", *d->message ? d->message : sherd_strerror(err));
     }
     sherd__progress_clear();
-    bool told = err != 0 && (cli->told || (cli->json && tell_json(cli, err, &mine)));
-    if ((fflush(stdout) != 0 || ferror(stdout)) && (err == 0 || told)) {
-        told = false;
+    bool reported = err != 0 && (cli->reported || (cli->json && print_json(cli, err, &mine)));
+    if ((fflush(stdout) != 0 || ferror(stdout)) && (err == 0 || reported)) {
+        reported = false;
         if (err == 0) {
             err = SHERD_EIO;
             mine = (sherd_diag){ 0 };
@@ -276,7 +276,7 @@ int sherd__cli_end(const sherd__cli *cli, int err, const sherd_diag *d)
                               "cannot write to standard output: %s", strerror(errno));
         }
     }
-    if (err != 0 && !told) print_error(cli, err, &mine);
+    if (err != 0 && !reported) print_error(cli, err, &mine);
     return err ? sherd_err_exit(err) : 0;
 }
 

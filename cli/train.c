@@ -61,7 +61,7 @@ static bool interrupted(void *ctx)
 {
     (void)ctx;
     if (!sherd__cli_interrupted()) return false;
-    sherd__limit_heard(); /* training ends after its last checkpoint */
+    sherd__limit_handled(); /* training ends after its last checkpoint */
     return true;
 }
 
@@ -103,7 +103,7 @@ static int prepare(sherd__train *t, sherd_diag *d)
         sherd__limit_writes(true); /* this process ends with all, and the first may write */
     const sherd_data_source data = { .size = sizeof data, .path = sherd__opt_text(cli, "data") };
     err = sherd_training_new(&t->training, t->recipe, data.path ? &data : NULL, o, d);
-    cli->told = err && t->common && !sherd__train_is_first(t);
+    cli->reported = err && t->common && !sherd__train_is_first(t);
     return err;
 }
 
@@ -153,7 +153,7 @@ static int train(sherd__train *t, sherd_diag *d)
     if (err) err = explain(t, err, &mine, d);
     if (!err) err = save(t, d);
     err = sherd__train_plot(t, err, d);
-    return sherd__train_tell_end(t, err, d);
+    return sherd__train_report_end(t, err, d);
 }
 
 static int run(sherd__train *t, sherd_diag *d)

@@ -66,8 +66,8 @@ static int judge_way(sherd__cli *cli, sherd_diag *d)
                                           "exposure-max", "encoding", "elementwise", "rounding",
                                           "mode",         "strict",   NULL };
     bool by = gradients(cli);
-    const char *name = sherd__opts_idle(cli, by ? theirs : ours);
-    if (!name && by && aggregate(cli) != SECURE && sherd__opt_idle(cli, "colluding"))
+    const char *name = sherd__opts_ineffective(cli, by ? theirs : ours);
+    if (!name && by && aggregate(cli) != SECURE && sherd__opt_ineffective(cli, "colluding"))
         name = "colluding";
     return !name ? 0
                  : sherd__fail(d, SHERD_EINVAL,
@@ -107,7 +107,7 @@ static int judge_gradients(sherd__cli *cli, sherd_diag *d)
                                             { "local-batch", "local-steps" },
                                             { "average", "local-steps" } };
     int how = aggregate(cli);
-    const char *idle = how == SECURE ? NULL : sherd__opts_idle(cli, of_secure);
+    const char *idle = how == SECURE ? NULL : sherd__opts_ineffective(cli, of_secure);
     if (idle)
         return sherd__fail(d, SHERD_EINVAL, "add --aggregate secure, or leave it out",
                            "--%s has no effect without --aggregate secure", idle);
@@ -120,7 +120,7 @@ static int judge_gradients(sherd__cli *cli, sherd_diag *d)
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
         (void)sherd__opts_clash(cli, pairs[i][0], pairs[i][1]);
     for (size_t i = 0; i < sizeof needs / sizeof *needs; i++)
-        if (!sherd__opt_in_effect(cli, needs[i][1])) (void)sherd__opt_idle(cli, needs[i][0]);
+        if (!sherd__opt_in_effect(cli, needs[i][1])) (void)sherd__opt_ineffective(cli, needs[i][0]);
     return err;
 }
 
@@ -131,14 +131,14 @@ static void judge_peers(sherd__cli *cli)
     static const char *const theirs[] = { "nodes",      "local",           "async", "in-process",
                                           "allow-drop", "float-gradients", "check", NULL };
     sherd__opts_drop(cli, theirs);
-    if (aggregate(cli) != SECURE) (void)sherd__opt_idle(cli, "aggregate");
+    if (aggregate(cli) != SECURE) (void)sherd__opt_ineffective(cli, "aggregate");
 }
 
 static int judge(sherd__cli *cli, sherd_diag *d)
 {
     bool by = gradients(cli),
          nodes = sherd__opt_given(cli, "local") || sherd__opt_given(cli, "nodes");
-    if (!by && !nodes) (void)sherd__opt_idle(cli, "by"); /* on argv it needs nodes */
+    if (!by && !nodes) (void)sherd__opt_ineffective(cli, "by"); /* on argv it needs nodes */
     int err = judge_way(cli, d);
     if (!err && peers) judge_peers(cli);
     return err || !by ? err : judge_gradients(cli, d);
@@ -197,7 +197,7 @@ static void read_check(sherd__train *t)
     const sherd_train_options *o = &t->o;
     bool exact = o->by == SHERD_BY_GRADIENTS ? !o->floats && o->aggregate != SHERD_AGGREGATE_SECURE
                                              : t->over.opt.exact;
-    if (!t->over.nodes || !exact) (void)sherd__opt_idle(t->cli, "check");
+    if (!t->over.nodes || !exact) (void)sherd__opt_ineffective(t->cli, "check");
     t->o.check = sherd__opt_flag(t->cli, "check");
 }
 

@@ -167,7 +167,7 @@ static json_t *nodes_array(const verification *v)
     return all;
 }
 
-static json_t *tell(const verification *v, const sherd__cli *cli)
+static json_t *result_object(const verification *v, const sherd__cli *cli)
 {
     static const char *const about[] = { "signer",          "operation",         "mode",
                                          "scheme",          "colluding",         "primes",
@@ -235,8 +235,8 @@ static int run_verify(sherd__cli *cli, sherd_diag *d)
     if (!err) err = open_all(&v, cli, d);
     if (!err) err = check(&v, cli, d);
     if (cli->json)
-        err = err ? sherd__cli_json_fail(cli, tell(&v, cli), err, d)
-                  : sherd__cli_json_end(cli, tell(&v, cli), d);
+        err = err ? sherd__cli_json_fail(cli, result_object(&v, cli), err, d)
+                  : sherd__cli_json_end(cli, result_object(&v, cli), d);
     else if (!err) say(&v, cli);
     for (unsigned i = 0; i < 3; i++) sherd__operand_close(&v.in[i]);
     sherd_certificate_free(v.certificate);

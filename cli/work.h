@@ -67,7 +67,7 @@ int sherd__product_run_check(sherd__product_run *w, sherd_diag *d) SHERD_MUST;
 void sherd__product_run_fini(sherd__product_run *w);
 /** Reports the result for people (stderr) or as JSON (stdout); err is the return value of
  *  sherd__product_run_run. */
-int sherd__product_run_tell(sherd__product_run *w, int err, sherd_diag *d) SHERD_MUST;
+int sherd__product_run_report(sherd__product_run *w, int err, sherd_diag *d) SHERD_MUST;
 
 /** Returns SHERD_EINTERRUPTED after a signal. Called between steps that take time. */
 int sherd__work_go_on(sherd_diag *d) SHERD_MUST;

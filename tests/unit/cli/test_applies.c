@@ -64,10 +64,10 @@ static void options_of_the_command_line_are_left_for_the_caller_to_refuse(void *
     (void)state;
     static const char *const names[] = { "check", "spare", "group", NULL };
     parse("--spare 2 --group 4", spare_and_check, "");
-    assert_true(sherd__opt_idle(&cli, "spare"));
+    assert_true(sherd__opt_ineffective(&cli, "spare"));
     assert_int_equal(sherd__opt_int(&cli, "spare"), 2); /* still set, so that the caller can name it
                                                          * */
-    assert_string_equal(sherd__opts_idle(&cli, names), "spare");
+    assert_string_equal(sherd__opts_ineffective(&cli, names), "spare");
 }
 
 static void options_of_other_places_are_forgotten(void **state)
@@ -78,7 +78,7 @@ static void options_of_other_places_are_forgotten(void **state)
     assert_int_equal(sherd__opt_int(&cli, "spare"), 3);
     assert_int_equal(sherd__opt_int(&cli, "group"), 7);
     assert_true(sherd__opt_in_effect(&cli, "nodes"));
-    assert_null(sherd__opts_idle(&cli, names));
+    assert_null(sherd__opts_ineffective(&cli, names));
     assert_int_equal(sherd__opt_int(&cli, "spare"), 0); /* its preset */
     assert_int_equal(sherd__opt_int(&cli, "group"), 0);
     assert_false(sherd__opt_flag(&cli, "check"));
@@ -94,7 +94,8 @@ static void options_that_are_not_set_or_do_not_exist_are_ignored(void **state)
     static const char *const names[] = { "scheme", "check", "no-such-option", NULL };
     (void)state;
     parse("--no-check", NULL, "");
-    assert_null(sherd__opts_idle(&cli, names)); /* a flag that is turned off has no effect anyway */
+    assert_null(
+        sherd__opts_ineffective(&cli, names)); /* a flag that is turned off has no effect anyway */
     assert_false(sherd__opt_in_effect(&cli, "check"));
     assert_false(sherd__opt_in_effect(&cli, "scheme"));
     assert_int_equal(sherd__opt_choice(&cli, "scheme"), 0);

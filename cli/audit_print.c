@@ -96,7 +96,7 @@ static void show_head(const sherd_audit *a, const sherd_audit_info *x)
     for (size_t i = 0; (note = sherd_audit_warning_at(a, i)); i++) printf("note: %s\n", note);
 }
 
-void sherd__audit_tell(const sherd_audit *a)
+void sherd__audit_print(const sherd_audit *a)
 {
     sherd_audit_info x = { .size = sizeof x };
     const sherd_audit_scope *s;

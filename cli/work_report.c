@@ -466,7 +466,7 @@ static void add_check(const sherd__product_run *w, json_t *obj)
     json_object_set_new(obj, "check", o);
 }
 
-int sherd__product_run_tell(sherd__product_run *w, int err, sherd_diag *d)
+int sherd__product_run_report(sherd__product_run *w, int err, sherd_diag *d)
 {
     if (!w->cli->json) {
         if (err == 0 || w->committed) say_all(w);

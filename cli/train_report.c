@@ -426,7 +426,7 @@ static json_t *result_object(const sherd__train *t)
     return o;
 }
 
-int sherd__train_tell_end(sherd__train *t, int err, sherd_diag *d)
+int sherd__train_report_end(sherd__train *t, int err, sherd_diag *d)
 {
     sherd__progress_fini(&t->progress);
     int e = trace_end(t, err ? NULL : d);
