@@ -299,7 +299,7 @@ assert points.shape == (450, 3) and (np.bincount(points[:, 2].astype(int)) == 15
 assert len(regions) == 40000 and (p(regions[:, :2]) == regions[:, 2]).mean() > .9999 and len(set(regions[:, 2])) == 3
 assert (regions[:, :2].max(0) > points[:, :2].max(0)).all() and (regions[:, :2].min(0) < points[:, :2].min(0)).all()"
 report $? "the plot's curves are those of the log, its points the data, its regions the network's decisions"
-refuses 2 "picture's name" "a plot of an unknown file type is refused before training" spiral --plot p.gif
+refuses 2 "expected the name of an .svg or .png file" "a plot of an unknown file type is refused before training" spiral --plot p.gif
 
 # ---- the published run
 
