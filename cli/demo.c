@@ -257,7 +257,7 @@ static int run_once(demo *m, bool exact, sherd_diag *d)
     if (w.checked && !m->out) show_run(&w, local);
     w.cluster = NULL; /* kept open for the next product */
     sherd__product_run_fini(&w);
-    return err ? err : sherd__work_go_on(d);
+    return err ? err : sherd__work_interrupted(d);
 }
 
 static void show_end(demo *m, double seconds)

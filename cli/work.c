@@ -365,7 +365,7 @@ static void predict(sherd__product_run *w)
 
 /* ---- the result ------------------------------------------------------------------------------ */
 
-int sherd__work_go_on(sherd_diag *d)
+int sherd__work_interrupted(sherd_diag *d)
 {
     return sherd__cli_interrupted() == 0
                ? 0
@@ -493,7 +493,7 @@ int sherd__product_run_run(sherd__product_run *w, sherd_diag *d)
     err = sherd__product_run_compute(w, w->operation, d);
     if (!err && sherd__opt_flag(cli, "check")) err = compare(w, d);
     if (!err && w->certificate) err = certify(w, d);
-    if (!err) err = sherd__work_go_on(d);
+    if (!err) err = sherd__work_interrupted(d);
     if (!err) err = commit(w, d);
     return err ? err : sherd_cluster_end(w->cluster, d); /* returns the error of --record */
 }

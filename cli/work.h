@@ -70,7 +70,7 @@ void sherd__product_run_fini(sherd__product_run *w);
 int sherd__product_run_report(sherd__product_run *w, int err, sherd_diag *d) SHERD_MUST;
 
 /** Returns SHERD_EINTERRUPTED after a signal. Called between steps that take time. */
-int sherd__work_go_on(sherd_diag *d) SHERD_MUST;
+int sherd__work_interrupted(sherd_diag *d) SHERD_MUST;
 /** Formats the distance as a sentence. */
 const char *sherd__work_distance_text(const sherd_distance *x, char out[200]);
 

@@ -114,12 +114,12 @@ static void a_partly_written_line_is_removed_and_earlier_lines_are_kept(void **s
     (void)state;
     signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &all), 0);
-    for (int go_on = 0; go_on < 2; go_on++)
+    for (int append = 0; append < 2; append++)
         for (rlim_t room = 0; room < 8; room++) {
             sherd__jsonl l;
             sherd_diag d = { 0 };
             put("{\"n\":1}\n", 8);
-            assert_int_equal(sherd__jsonl_open(&l, path, go_on != 0, NULL), 0);
+            assert_int_equal(sherd__jsonl_open(&l, path, append != 0, NULL), 0);
             assert_int_equal(add(&l, 2, NULL), 0);
             struct rlimit some = { l.size + room, all.rlim_max };
             assert_int_equal(setrlimit(RLIMIT_FSIZE, &some), 0);
@@ -128,7 +128,7 @@ static void a_partly_written_line_is_removed_and_earlier_lines_are_kept(void **s
             assert_non_null(strstr(d.message, path));
             assert_int_equal(add(&l, 4, NULL), 0);
             sherd__jsonl_close(&l);
-            const char *want = "{\"n\":1}\n{\"n\":2}\n{\"n\":4}\n" + (go_on ? 0 : 8);
+            const char *want = "{\"n\":1}\n{\"n\":2}\n{\"n\":4}\n" + (append ? 0 : 8);
             assert_holds(want, strlen(want));
         }
     signal(SIGXFSZ, SIG_DFL);
