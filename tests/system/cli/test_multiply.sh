@@ -52,7 +52,7 @@ want = np.atleast_2d(a).astype(float) @ (b if b.ndim == 2 else b[:, None]).astyp
 assert c.dtype == '<f8' and c.shape == want.shape, (c.shape, want.shape)
 assert $3, abs(c - want).max()"; }
 
-cluster 3; report $? "three nodes are started that serve where no number is given"
+cluster 3; report $? "three nodes are started, which commands without -n use"
 for scheme in permute plain; do
     for nodes in 1 3; do
         rm -f C.npy; run multiply A.npy B.npy -o C.npy -n $nodes --scheme $scheme --check

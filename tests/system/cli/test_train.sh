@@ -310,8 +310,8 @@ if [ -n "$MNIST" ] && [ -r "$MNIST" ]; then
 l = [x for x in log('mnist.jsonl') if x['event'] == 'epoch']
 assert np.abs(np.array([x['cost'] for x in l]) - [1.2512294, 1.0071909]).max() < 1e-5
 assert np.abs(np.array([x['accuracy'] for x in l]) - [.10437, .1206]).max() < 1e-3"
-    report $? "the published costs and accuracies of two epochs on MNIST"
+    report $? "two epochs on MNIST give the published costs and accuracies"
 else
-    skip "the published costs and accuracies of two epochs on MNIST" "no MNIST (SHERD_MNIST names its folder)"
+    skip "two epochs on MNIST give the published costs and accuracies" "no MNIST (SHERD_MNIST names its folder)"
 fi
 echo "1..$n"

@@ -106,7 +106,7 @@ await grep -q 'n2 .*is back' err || bad=1
 await lines back.jsonl $(($(wc -l <back.jsonl) + 10)) # 45 steps, with two checkpoints
 kill -TERM $long
 wait $long
-[ $? = 130 ] || bad=1
+[ $? = 13 ] || bad=1
 last=$(sed -n 's/^checkpoint-0*\([0-9]*\)\.npz.*/\1/p' back/head)
 "$S" train long.conf --epochs "$last" --by gradients --in-process -n 2 --seed seed -o here.npz \
     --progress none >/dev/null 2>>err </dev/null

@@ -1,8 +1,8 @@
 #!/bin/sh
 # One node of several cannot work: too little memory, a speed that is not a number, another version, or a
 # goodbye or nothing instead of WELCOME. Under every scheme and verb it is named, and the others do the
-# work. Writes TAP. A cluster is opened alike by all of them, so every fault
-# is tried with some; but work is planned for the memory of nodes, and without one, by each.
+# work. All verbs open a cluster in the same way, so each fault is tried with some of them only; but each
+# plans for the memory of nodes, and for a missing node. Writes TAP.
 . "$(dirname "$0")/../../support/tap.sh"
 nodes=
 trap 'for p in $nodes; do kill "$p" 2>/dev/null; done; wait; rm -rf "$T"' EXIT
