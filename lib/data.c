@@ -26,7 +26,7 @@
 
 static int no_memory(const char *where, sherd_diag *d)
 {
-    return sherd__fail(d, SHERD_ENOMEM, "`examples` in the recipe takes fewer",
+    return sherd__fail(d, SHERD_ENOMEM, "use fewer: `examples` in the recipe",
                        "%s: no memory to read it", where);
 }
 
@@ -102,7 +102,7 @@ static int hold_out(sherd_data *x, double fraction, const uint8_t seed[32], sher
     sherd__dataset train = { 0 }, validation = { 0 };
     if (fraction == 0) return 0;
     if (held == 0 || held == n || n > UINT32_MAX)
-        return sherd__fail(d, SHERD_EINVAL, "another fraction, or more data",
+        return sherd__fail(d, SHERD_EINVAL, "use another fraction, or more data",
                            "a holdout of %g of %zu examples leaves nothing to %s", fraction, n,
                            held == 0 ? "validate with" : "train on");
     uint32_t *rows = sherd__calloc(n, sizeof *rows);

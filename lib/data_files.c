@@ -20,7 +20,7 @@
 
 static int no_memory(const char *where, sherd_diag *d)
 {
-    return sherd__fail(d, SHERD_ENOMEM, "`examples` in the recipe takes fewer",
+    return sherd__fail(d, SHERD_ENOMEM, "use fewer: `examples` in the recipe",
                        "%s: no memory to read it", where);
 }
 
@@ -33,7 +33,8 @@ static int labels_of(sherd__dataset *s, sherd_view v, size_t col, const char *wh
         double x = sherd__view_at(v, i, col);
         if (!(x >= 0 && x < 4294967295.0) || x != (double)(uint32_t)x)
             return sherd__fail(d, SHERD_EFORMAT,
-                               "labels are whole numbers from 0; `targets = values` is for others",
+                               "labels are whole numbers from 0; use `targets = values` for other "
+                               "targets",
                                "%s: row %zu: expected a label, found %g", where, i, x);
         labels[i] = (uint32_t)x;
     }
@@ -119,7 +120,7 @@ static int load_npy(sherd_data *x, const sherd__recipe *r, const char *path, siz
     if (err) return err;
     sherd_view v = sherd_npy_view(f);
     if (v.cols <= targets)
-        err = sherd__fail(d, SHERD_ESHAPE, "an .npz may hold x and y apart",
+        err = sherd__fail(d, SHERD_ESHAPE, "an .npz can contain x and y separately",
                           "%s: expected inputs and %zu target column%s, found %zu column%s", path,
                           targets, targets == 1 ? "" : "s", v.cols, v.cols == 1 ? "" : "s");
     if (!err) err = targets_of(&x->train, r, (columns){ v, v.cols - targets }, width, path, d);
@@ -154,16 +155,18 @@ int sherd__data_take_pair(sherd__dataset *out, const sherd__recipe *r, const she
                            "%s: has %s but not %s", p->where, p->names[!p->x.data],
                            p->names[!p->y.data]);
     if (p->x.rows != p->y.rows)
-        return sherd__fail(d, SHERD_ESHAPE, "every row of inputs needs its target, in that order",
+        return sherd__fail(d, SHERD_ESHAPE, "each row of inputs needs a target, in the same order",
                            "%s: %s has %zu rows and %s has %zu", p->where, p->names[0], p->x.rows,
                            p->names[1], p->y.rows);
     snprintf(where, sizeof where, "%.380s: %s", p->where, p->names[1]);
     if (p->y.cols != cols)
         return sherd__fail(d, SHERD_ESHAPE,
-                           r->target_values ? "the last layer has as many outputs as a target"
+                           r->target_values ? "the last layer must have as many outputs as a "
+                                              "target has columns"
                            : p->y.cols == width
-                               ? "a column for each class becomes labels by y.argmax(axis=1)"
-                               : "labels are one number a row; `targets = values` is for others",
+                               ? "y.argmax(axis=1) turns a column for each class into labels"
+                               : "labels are one number per row; use `targets = values` for other "
+                                 "targets",
                            "%s: expected %zu column%s, found %zu", where, cols,
                            cols == 1 ? "" : "s", p->y.cols);
     int err = targets_of(out, r, (columns){ p->y, 0 }, width, where, d);
@@ -232,7 +235,9 @@ static int take_csv(sherd__dataset *out, const sherd__recipe *r, const char *pat
                              .inputs = bare };
     sherd__csv csv;
     if (want.label && want.targets != 1)
-        return sherd__fail(d, SHERD_EINVAL, "let them be the last columns, and leave `label` out",
+        return sherd__fail(d, SHERD_EINVAL,
+                           "put the targets in the last columns, and leave "
+                           "`label` out",
                            "label = %s: one column, but targets are %zu", r->label, want.targets);
     int err = sherd__csv_load(&csv, path, &want, d);
     if (err) return err;

@@ -1,8 +1,8 @@
 /*
  * A node in a thread: options in words become those of node/server.h, and calls from other threads
  * become calls on the loop's thread. A call leaves its function in `request`, wakes the loop and
- * waits; once the loop has ended, it runs the function itself. What needs files is here too, since
- * a node reads and writes none: keys, lists, examples and their ledger, and the record.
+ * waits; once the loop has ended, it runs the function itself. All that needs files is also in this
+ * file, since a node reads and writes none: keys, lists, examples and their ledger, and the record.
  */
 #include "lib/node.h"
 
@@ -131,7 +131,7 @@ static int read_allowed(sherd_node *n, const sherd_node_options *o, sherd_diag *
     if (!o->allow && !o->allow_file)
         return sherd__fail(d, SHERD_EINVAL,
                            "add a line: * key=sha256:... role=coordinator, for each coordinator",
-                           "there is no allow-list, and no coordinator is let in by default");
+                           "there is no allow-list, and no coordinator is accepted by default");
     int err = read_list(&n->allowed, o->allow, o->allow_file, "allow-list", d);
     if (!err && n->allowed.len == 0)
         err = sherd__fail(d, SHERD_EFORMAT, "add a line: * key=sha256:... role=coordinator",
@@ -444,7 +444,8 @@ int sherd_node_wait(sherd_node *n, sherd_diag *d)
         struct timespec until = sherd__clock_after(ASK_MS * 1e-3);
         pthread_mutex_unlock(&n->lock);
         if (sherd__hooks_interrupted(&n->o.hooks))
-            err = sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted; the node serves on");
+            err = sherd__fail(d, SHERD_EINTERRUPTED, NULL,
+                              "interrupted; the node continues to serve");
         pthread_mutex_lock(&n->lock);
         if (!n->ending && !err) pthread_cond_timedwait(&n->changed, &n->lock, &until);
     }

@@ -52,7 +52,7 @@ static int weigh_networks(const sherd_training *t, size_t batch, sherd__network_
     uint64_t state = of_optimiser(r, w->count, sherd_dtype_size(r->precision));
     plus(need, 1, w->bytes);
     plus(need, 1, state);
-    if (t->o.check) { /* the same training here, and in float64 */
+    if (t->o.check) { /* the same training computed locally, and in float64 */
         plus(need, 2, w->bytes);
         plus(need, 2, state);
     }
@@ -89,7 +89,7 @@ static int compare(const sherd_training *t, uint64_t need, size_t count, sherd_d
     }
     if (all <= there) return SHERD_OK;
     return sherd__fail(d, SHERD_ENOMEM,
-                       "fewer or narrower layers, a smaller batch or fewer examples need less",
+                       "use fewer or narrower layers, a smaller batch or fewer examples",
                        "%s: training takes %s of memory or more%s (%zu parameters), and %s are "
                        "available",
                        t->recipe->name, sherd__bytes_text((double)all, takes), each, count,
@@ -214,7 +214,8 @@ void sherd__training_foretell(sherd_training *t)
     t->foretold = true;
     sherd__training_log(t, SHERD_LOG_WARN,
                         "this training takes %s or more: %" PRIu64 " steps, whose products take "
-                        "%.2g s each at the speed that was measured here",
+                        "%.2g s each at the speed "
+                        "measured on this machine",
                         long_time(all, text), steps_left(t), step);
 }
 

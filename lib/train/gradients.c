@@ -115,7 +115,7 @@ int sherd__training_suits(const sherd_training *t, sherd_diag *d)
     if (t->o.by != SHERD_BY_GRADIENTS || t->o.aggregate == SHERD_AGGREGATE_SECURE) return SHERD_OK;
     size_t batch = sherd__trainer_order(t->trainer)->batch;
     if (many <= batch) return SHERD_OK;
-    return sherd__fail(d, SHERD_EINVAL, "start fewer, or take a larger --batch",
+    return sherd__fail(d, SHERD_EINVAL, "start fewer, or use a larger --batch",
                        "%" PRIu32 " %s for steps of %zu examples", many, what, batch);
 }
 

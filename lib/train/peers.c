@@ -11,7 +11,7 @@
 #include "lib/train/training.h"
 #include "store/digest.h"
 
-/* Says that all processes have this error. */
+/* Records that all processes have this error. */
 static int common(const sherd_training *t, int err)
 {
     if (err && t->among.common) *t->among.common = true;

@@ -36,7 +36,7 @@ static void log_line(void *ctx, sherd_log_level level, const char *text)
     if (t->outer.log) t->outer.log(t->outer.ctx, level, text);
 }
 
-/* Asked between steps. */
+/* Called between steps. */
 static bool stop_asked(void *ctx)
 {
     sherd_training *t = ctx;

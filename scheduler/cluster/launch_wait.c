@@ -242,7 +242,7 @@ static int late(waiting *w, int64_t now, sherd_diag *d)
         if (awaited(&l->nodes[i])) first = &l->nodes[i];
     last_words(first, words);
     return sherd__fail(d, SHERD_ETIMEOUT,
-                       now > w->end ? "give it more with --timeout"
+                       now > w->end ? "allow more time with --timeout"
                                     : "start fewer nodes, or give this machine more time",
                        "%u of %u local nodes do not listen after %.3g s, %s among them%s%s",
                        l->len - w->up, l->len, (double)(now - w->began) / 1e3, first->is.peer.name,

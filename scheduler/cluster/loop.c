@@ -446,7 +446,7 @@ static void check_deadlines(sherd_cluster *c, uint64_t now)
     pthread_mutex_unlock(&c->lock);
     if (stop) c->work.ops->fail(c->work.ctx, SHERD_EINTERRUPTED, NULL, "interrupted");
     if (c->deadline_ms && now >= c->deadline_ms)
-        c->work.ops->fail(c->work.ctx, SHERD_ETIMEOUT, "give it more with --timeout", text);
+        c->work.ops->fail(c->work.ctx, SHERD_ETIMEOUT, "allow more time with --timeout", text);
 }
 
 /* Reported at once and only once, because work may continue for long. */

@@ -100,7 +100,7 @@ static int wait_for_names(sherd_cluster *c, sherd__names *names, sherd_diag *d)
     if (stop) return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted");
     if (missing < c->count && over)
         return sherd__fail(d, SHERD_ETIMEOUT,
-                           "write its address instead, or give it more with --timeout",
+                           "write its address instead, or allow more time with --timeout",
                            "the time given is over, and the name %s is not resolved",
                            c->nodes[missing].peer.host);
     return SHERD_OK;
@@ -343,7 +343,7 @@ static int wait_for_nodes(sherd_cluster *c, sherd_diag *d)
     wait_until(c, &s);
     if (s.stop) return sherd__fail(d, SHERD_EINTERRUPTED, NULL, "interrupted");
     if (s.open && s.over && !(s.away && s.up < want))
-        return sherd__fail(d, SHERD_ETIMEOUT, "give it more with --timeout",
+        return sherd__fail(d, SHERD_ETIMEOUT, "allow more time with --timeout",
                            "the time given is over; %u of %u nodes are up, %s is not", s.up,
                            c->count, c->nodes[s.missing].label);
     if (s.up < want)

@@ -497,8 +497,8 @@ static void examples_in_memory_are_charged_to_a_ledger(void **state)
     o.hooks.log = hear;
     said[0] = '\0';
     sherd_node *n = start(&o);
-    assert_non_null(strstr(said, "own.ledger: made a new privacy ledger"));
-    assert_non_null(strstr(said, "takes part in no sum"));
+    assert_non_null(strstr(said, "own.ledger: created an empty privacy ledger"));
+    assert_non_null(strstr(said, "joins no sum"));
     assert_null(strstr(said, "without noise"));
     assert_int_equal(stat(own.ledger, &st), 0);
     assert_int_equal(sherd_node_privacy_get(n, &p, NULL), 0);
@@ -512,8 +512,8 @@ static void examples_in_memory_are_charged_to_a_ledger(void **state)
     own.any_peers = true;
     said[0] = '\0';
     n = start(&o);
-    assert_null(strstr(said, "new privacy ledger"));
-    assert_null(strstr(said, "takes part in no sum"));
+    assert_null(strstr(said, "empty privacy ledger"));
+    assert_null(strstr(said, "joins no sum"));
     assert_non_null(strstr(said, "without noise"));
     assert_int_equal(sherd_node_privacy_get(n, &p, NULL), 0);
     assert_true(isinf(p.epsilon_max) && p.delta == 1e-3);

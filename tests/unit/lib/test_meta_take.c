@@ -137,7 +137,8 @@ static void operations_and_settings_that_do_not_fit_are_refused(void **s)
     (void)s;
     sherd_meta_request r = request("x");
     sherd_product_options o = { .size = sizeof o };
-    refused(&r, o, SHERD_ESHAPE, "operation x is dot of 2 x 2 x 2, which these operands are not");
+    refused(&r, o, SHERD_ESHAPE,
+            "operation x is dot of 2 x 2 x 2, which does not match these operands");
     r.operation = "w";
     refused(&r, o, SHERD_EFORMAT, "has no operation 'w'");
     r.operation = "z";

@@ -206,12 +206,12 @@ static void options_that_peers_do_not_support_are_refused(void **s)
     static const struct {
         sherd_train_options o;
         const char *words;
-    } cases[] = { { GRADIENTS(.nodes = 2), "a cluster of nodes has no meaning" },
-                  { GRADIENTS(.async = true), "--async has no meaning" },
-                  { GRADIENTS(.allow_drop = true), "--allow-drop has no meaning" },
-                  { GRADIENTS(.floats = true), "--float-gradients has no meaning" },
-                  { GRADIENTS(.check = true), "--check has no meaning" },
-                  { GRADIENTS(.aggregate = SHERD_AGGREGATE_RING), "--aggregate has no meaning" } };
+    } cases[] = { { GRADIENTS(.nodes = 2), "a cluster of nodes has no effect" },
+                  { GRADIENTS(.async = true), "--async has no effect" },
+                  { GRADIENTS(.allow_drop = true), "--allow-drop has no effect" },
+                  { GRADIENTS(.floats = true), "--float-gradients has no effect" },
+                  { GRADIENTS(.check = true), "--check has no effect" },
+                  { GRADIENTS(.aggregate = SHERD_AGGREGATE_RING), "--aggregate has no effect" } };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         refused(&cases[i].o, &c, cases[i].words);
     refused(&products, &c, "train by gradients only");

@@ -100,7 +100,7 @@ static void epochs_are_reported_and_kept(void **s)
     assert_true(r.step == WORLD_STEPS && r.first_step == 0 && r.examples == 6 * WORLD_ROWS &&
                 r.cost == h.epochs[5].cost && r.seconds > 0 && r.examples_per_second > 0);
     assert_string_equal(r.by, "products");
-    assert_string_equal(r.sees, "all of it here");
+    assert_string_equal(r.sees, "all data stay on this machine");
     assert_true(!r.scheme && !r.among && r.bits == 0 && r.nodes == 0);
     assert_true(h.done == WORLD_STEPS && h.total == WORLD_STEPS);
     sherd_data_info info = { .size = sizeof info };
@@ -353,12 +353,13 @@ static void options_that_contradict_each_other_are_refused(void **s)
         { O(.aggregate = SHERD_AGGREGATE_SECURE), "--aggregate needs --by gradients" },
         { O(.noise = 1, .clip = 1), "--noise, --clip or --survivors needs --aggregate secure" },
         { O(.by = (sherd_train_by)7), "unknown way to train 7" },
-        { GRADIENTS(.products = &share, .nodes = 2), "--scheme share has no effect by gradients" },
+        { GRADIENTS(.products = &share, .nodes = 2),
+          "--scheme share has no effect with --by gradients" },
         { GRADIENTS(.noise = 1), "needs --aggregate secure" },
-        { GRADIENTS(.nodes = 2, .check = true, .async = true), "--check and --async do not" },
+        { GRADIENTS(.nodes = 2, .check = true, .async = true), "--check and --async cannot" },
         { GRADIENTS(.nodes = 2, .check = true, .allow_drop = true), "--check and --allow-drop" },
         { GRADIENTS(.nodes = 2, .check = true, .floats = true), "--check and --float-gradients" },
-        { GRADIENTS(.bits = 9, .floats = true), "--bits and --float-gradients do not" },
+        { GRADIENTS(.bits = 9, .floats = true), "--bits and --float-gradients cannot" },
         { GRADIENTS(.bits = 60), "gradients of 60 bits" },
         { GRADIENTS(.shards = 5000), "5000 shards" },
         { GRADIENTS(.allow_drop = true), "--allow-drop and threads of this process" },
@@ -369,16 +370,16 @@ static void options_that_contradict_each_other_are_refused(void **s)
         { GRADIENTS(.nodes = 30), "30 nodes for steps of 20 examples" },
         { GRADIENTS(.aggregate = SHERD_AGGREGATE_RING), "threads of this process and --aggregate" },
         { GRADIENTS(.aggregate = SHERD_AGGREGATE_RING, .nodes = 2, .async = true),
-          "--async and --aggregate ring do not" },
+          "--async and --aggregate ring cannot" },
         { GRADIENTS(.aggregate = SHERD_AGGREGATE_SECURE, .nodes = 4, .examples = 9),
-          "--data and --aggregate secure do not" },
-        { SECURE(.shards = 3), "--shards and --aggregate secure do not" },
-        { SECURE(.async = true), "--async and --aggregate secure do not" },
-        { SECURE(.local_steps = 3), "--local-steps and --aggregate secure do not" },
-        { SECURE(.allow_drop = true), "--allow-drop and --aggregate secure do not" },
-        { SECURE(.floats = true), "--float-gradients and --aggregate secure do not" },
-        { SECURE(.check = true), "--check and --aggregate secure do not" },
-        { SECURE(.bits = 12), "--bits and --aggregate secure do not" },
+          "--data and --aggregate secure cannot" },
+        { SECURE(.shards = 3), "--shards and --aggregate secure cannot" },
+        { SECURE(.async = true), "--async and --aggregate secure cannot" },
+        { SECURE(.local_steps = 3), "--local-steps and --aggregate secure cannot" },
+        { SECURE(.allow_drop = true), "--allow-drop and --aggregate secure cannot" },
+        { SECURE(.floats = true), "--float-gradients and --aggregate secure cannot" },
+        { SECURE(.check = true), "--check and --aggregate secure cannot" },
+        { SECURE(.bits = 12), "--bits and --aggregate secure cannot" },
         { SECURE(.noise = 1), "--noise needs --clip" },
         { SECURE(.noise = 501, .clip = 1), "noise 501" },
         { SECURE(.clip = -1), "clip -1" },
