@@ -257,7 +257,7 @@ static long calls_made(void)
 static void a_run_resumes_after_any_write_sync_or_rename_fails(void **state)
 {
     (void)state;
-    make_reference(2, "2"); /* two checkpoints: 0 and 2 */
+    make_reference(4, "2");
     long all = calls_made();
     assert_true(all > 30);
     for (long at = 1; at <= all; at++) {
