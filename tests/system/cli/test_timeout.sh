@@ -151,7 +151,7 @@ names() { LD_PRELOAD=$(realpath "$R/${B:-build/plain}/tests/system/cli/preload_n
 looks_up() { grep -q 'looking up' err; }
 ready=looks_up
 # --foreground: timeout would send the signal to its group, too, and a second Ctrl-C ends at once.
-heard interrupted names $i timeout --foreground -s KILL 30 "$S" node --key me.key --allow allow --selftest quick \
+stops interrupted names $i timeout --foreground -s KILL 30 "$S" node --key me.key --allow allow --selftest quick \
     --listen silent.invalid:0
 report $? "the first Ctrl-C ends a node that resolves its listening address"
 [ -z "$(find . -name '.*.npy*' -o -name 'm' -o -name 'p.npy')" ]

@@ -270,7 +270,7 @@ address=$(sed 's/ .*//' line-2)
 run=$!
 more_epochs late.jsonl
 start 2 --data mine-2.npy --listen "$address"
-told 'n2.* has connected, and takes part from the next sum on' && more_epochs late.jsonl && kill -9 $pid_2 &&
+reported 'n2.* has connected, and takes part from the next sum on' && more_epochs late.jsonl && kill -9 $pid_2 &&
     reported 'n2.* is lost' && more_epochs late.jsonl && start 2 --data mine-2.npy --listen "$address" &&
     reported 'n2.* is back, and takes part from the next sum on' && more_epochs late.jsonl && kill -9 $pid_1 &&
     reported 'n1.* is lost' && more_epochs late.jsonl # sums without n1 are sums with n2: four of five are needed

@@ -336,7 +336,8 @@ static void tiles_beyond_the_limit_are_counted_and_reported(void **state)
     assert_int_equal(s.seen_len, 2);
     if (!strstr(s.left_out, "sent in 2 tiles: the first 1 are")) fail_msg("%s", s.left_out);
     sherd__shares_fini(&s);
-    for (w.rights = 2; w.rights > 1; w.rights = w.rights == 2 ? UINT32_MAX : 0) {
+    for (w.right_operands = 2; w.right_operands > 1;
+         w.right_operands = w.right_operands == 2 ? UINT32_MAX : 0) {
         assert_int_equal(sherd__shares_read(&s, &v, JOB, &w, NULL), 0); /* room only for what
                                                                          * exists */
         assert_int_equal(s.seen_len, 3);
